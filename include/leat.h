@@ -1,0 +1,20 @@
+/* leat.h: everything that users of the library need. */
+#ifndef LEAT_H
+#define LEAT_H
+
+#include <leat/blob.h>
+#include <leat/config.h>
+#include <leat/data_layer.h>
+#include <leat/datum.h>
+#include <leat/device.h>
+#include <leat/dtype.h>
+#include <leat/log.h>
+#include <leat/pipeline.h>
+#include <leat/reader.h>
+#include <leat/sample.h>
+#include <leat/stats.h>
+#include <leat/status.h>
+#include <leat/token.h>
+#include <leat/transform.h>
+
+#endif

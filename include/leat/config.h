@@ -1,0 +1,46 @@
+/* leat/config.h: what a Caffe net file says of its data layer. */
+#ifndef LEAT_CONFIG_H
+#define LEAT_CONFIG_H
+
+#include <leat/data_layer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The data layer of a net file, read but not opened. */
+typedef struct leat_net leat_net;
+
+/**
+ * Reads the data layer of a Caffe net file for `phase`; `choice` (may be NULL)
+ * gives the options that the file leaves open, and layer, stages and level.
+ * Owned by the caller: leat_net_close.
+ * Errors: LEAT_EINVAL, naming file, line and column; LEAT_EIO; LEAT_ENOMEM.
+ * Thread safety: any thread.
+ */
+LEAT_API int leat_net_open(leat_net **out, const char *prototxt,
+                           leat_phase phase,
+                           const leat_data_layer_options *choice);
+
+/** The same from `size` bytes of text; `name` stands for the file in errors. */
+LEAT_API int leat_net_parse(leat_net **out, const char *name, const char *text,
+                            size_t size, leat_phase phase,
+                            const leat_data_layer_options *choice);
+
+/** The layer's options; borrowed from the net. */
+LEAT_API const leat_data_layer_options *leat_net_options(const leat_net *net);
+
+/** The layer's pipeline; borrowed from the net. */
+LEAT_API leat_pipeline *leat_net_pipeline(const leat_net *net);
+
+/** The number of tops, and their names; borrowed from the net. */
+LEAT_API int leat_net_top_count(const leat_net *net);
+LEAT_API const char *leat_net_top_name(const leat_net *net, int i);
+
+/** Frees the net. Takes NULL. */
+LEAT_API void leat_net_close(leat_net *net);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,37 @@
+/* leat/device.h: where batches end, `cpu` or `cuda:N`. */
+#ifndef LEAT_DEVICE_H
+#define LEAT_DEVICE_H
+
+#include <leat/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A device; lives as long as the process. */
+typedef struct leat_device leat_device;
+
+/**
+ * A stream of the device's own, as a plain handle: a cudaStream_t cast to
+ * leat_stream for `cuda:N`. 0 is the device's default stream.
+ */
+typedef uintptr_t leat_stream;
+
+/** Not a stream: the CPU will read. */
+#define LEAT_HOST UINTPTR_MAX
+
+/**
+ * Finds a device by name: "cpu", or one of a registered type, "type:ordinal".
+ * The device is shared and lives as long as the process.
+ * Errors: LEAT_EINVAL for an unknown name, saying which there are and what is
+ * missing; LEAT_EDEVICE. Thread safety: any thread.
+ */
+LEAT_API int leat_device_find(leat_device **out, const char *name);
+
+/** The device's name, such as "cuda:0". Static. Any thread. */
+LEAT_API const char *leat_device_name(const leat_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,90 @@
+/* leat/ext/device.h: the device table, for those who add a device. */
+#ifndef LEAT_EXT_DEVICE_H
+#define LEAT_EXT_DEVICE_H
+
+#include <leat/device.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct leat_device_ops leat_device_ops;
+
+/** An event of the device's own, as a plain handle. */
+typedef uintptr_t leat_event;
+
+/** The first member of every device's own struct. */
+struct leat_device {
+    const leat_device_ops *ops;
+    char name[32]; /* "cpu", "cuda:0" */
+};
+
+typedef enum leat_copy_kind {
+    LEAT_COPY_TO_DEVICE,
+    LEAT_COPY_TO_HOST,
+    LEAT_COPY_ON_DEVICE
+} leat_copy_kind;
+
+/**
+ * What a device can do. All operations may be called from any thread; those on
+ * one stream come from one thread at a time. They return LEAT_OK or an error
+ * (LEAT_ENOMEM, LEAT_EDEVICE) with its line set by leat_error.
+ */
+struct leat_device_ops {
+    size_t size;      /* sizeof(leat_device_ops) */
+    const char *name; /* the type: "cpu", "cuda" */
+
+    /**
+     * 1: the device computes in host memory. alloc and copies are then never
+     * called, and streams and events may be no more than names.
+     */
+    int unified;
+
+    /**
+     * Opens the device of that ordinal; called once for each, and kept until
+     * the process ends.
+     */
+    int (*open)(int ordinal, leat_device **out);
+
+    /** Host memory that the device can reach by DMA (pinned); zeroed. */
+    int (*host_alloc)(leat_device *device, size_t bytes, void **out);
+    void (*host_free)(leat_device *device, void *memory, size_t bytes);
+
+    /** Memory of the device; zeroed. */
+    int (*alloc)(leat_device *device, size_t bytes, void **out);
+    void (*free)(leat_device *device, void *memory, size_t bytes);
+
+    /** Enqueues a copy; the host side must be from host_alloc to be async. */
+    int (*copy)(leat_device *device, void *to, const void *from, size_t bytes,
+                leat_copy_kind kind, leat_stream stream);
+
+    /** A stream that does not synchronise with the default stream. */
+    int (*stream_create)(leat_device *device, leat_stream *out);
+    void (*stream_destroy)(leat_device *device, leat_stream stream);
+    /** Waits on the host until the stream is idle. */
+    int (*stream_synchronize)(leat_device *device, leat_stream stream);
+    /** 1 if the stream is being captured into a graph. May be NULL. */
+    int (*stream_is_capturing)(leat_device *device, leat_stream stream);
+
+    /** An event without timing; waiting for it on the host sleeps. */
+    int (*event_create)(leat_device *device, leat_event *out);
+    void (*event_destroy)(leat_device *device, leat_event event);
+    int (*event_record)(leat_device *device, leat_event event,
+                        leat_stream stream);
+    /** What comes behind on `stream` waits for the event's latest record. */
+    int (*stream_wait)(leat_device *device, leat_stream stream,
+                       leat_event event);
+    /** Waits on the host; at once if the event was never recorded. */
+    int (*event_synchronize)(leat_device *device, leat_event event);
+};
+
+/**
+ * Adds a type of device; `ops` is borrowed for ever.
+ * Errors: LEAT_EINVAL when the name is taken. Thread safety: any thread.
+ */
+LEAT_API int leat_device_register(const leat_device_ops *ops);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,161 @@
+/*
+ * leat/ext/reader.h: the reader table, for those who add a reader of their own.
+ *
+ * A file reader reads storage; a decorator reads other readers. Both are a
+ * struct whose first member is a leat_reader, with a const table of operations,
+ * and a leat_reader_type that opens it by name.
+ */
+#ifndef LEAT_EXT_READER_H
+#define LEAT_EXT_READER_H
+
+#include <leat/reader.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct leat_reader_ops leat_reader_ops;
+
+/** The first member of every reader's own struct. */
+struct leat_reader {
+    const leat_reader_ops *ops;
+};
+
+/**
+ * What a reader can do. Operations from `count` on may be NULL.
+ *
+ * One caller at a time calls next, reset, seek, save, restore and close.
+ * `cancel` and `read_at` come from any thread at any time before close.
+ */
+struct leat_reader_ops {
+    size_t size; /* sizeof(leat_reader_ops) of the header compiled against */
+    const char *name;
+
+    /**
+     * The fields that each sample will have; `*out` is borrowed from the
+     * reader. May read ahead to find out.
+     */
+    int (*fields)(leat_reader *reader, const leat_field_spec **out, int *n);
+
+    /**
+     * Fills up to `n` samples, in order, and says in `*got` how many.
+     *
+     * LEAT_OK with *got from 1 to n; fewer than n means only that. LEAT_END
+     * with *got 0 at the end, again and again until reset. An error, with *got
+     * 0, comes from a call of its own, after the good samples before it were
+     * delivered: LEAT_EDATA steps over the bad record (out[0]->from names it),
+     * any other error is sticky until reset or restore. LEAT_ECANCELLED once
+     * cancel was called.
+     */
+    int (*next)(leat_reader *reader, leat_sample *const out[], int n, int *got);
+
+    /** Goes back to the first sample: the next epoch. Clears sticky errors. */
+    int (*reset)(leat_reader *reader);
+
+    /** Wakes a next or read_at that waits, now and from now on. */
+    void (*cancel)(leat_reader *reader);
+
+    /** Frees the reader and closes the upstream readers that it was given. */
+    void (*close)(leat_reader *reader);
+
+    /** The number of samples in an epoch, bad ones counted. */
+    int (*count)(leat_reader *reader, int64_t *out);
+
+    /**
+     * Fills out[i] with the sample at index[i], indices in [0, count).
+     * Same contract as next, but stateless: after an error at out[0] the caller
+     * goes on with index + 1. Implies count. Any threads, in parallel.
+     */
+    int (*read_at)(leat_reader *reader, const int64_t index[],
+                   leat_sample *const out[], int n, int *got);
+
+    /** The next next gives the sample at `index`; count is the end. */
+    int (*seek)(leat_reader *reader, int64_t index);
+
+    /**
+     * Puts into the token what identifies the data set and, where seek cannot
+     * restore it, the reader's own state; upstream readers first.
+     */
+    int (*save)(leat_reader *reader, leat_token *token);
+
+    /**
+     * Takes back what save put. LEAT_EINVAL for another data set.
+     */
+    int (*restore)(leat_reader *reader, leat_token *token);
+};
+
+/** Arguments of a reader in a pipeline: `name:first,second,key=value`. */
+typedef struct leat_args leat_args;
+
+/** Positional argument i, or NULL. Borrowed from the arguments. */
+LEAT_API const char *leat_args_at(const leat_args *args, int i);
+
+/** The value of `key=`, or NULL. Borrowed from the arguments. */
+LEAT_API const char *leat_args_get(const leat_args *args, const char *key);
+
+/**
+ * The integer value of `key=` in [least, most]; `*out` stays as it is when the
+ * key is absent. Errors: LEAT_EINVAL, naming key and value.
+ */
+LEAT_API int leat_args_int(const leat_args *args, const char *key,
+                           int64_t least, int64_t most, int64_t *out);
+
+/** The object that code gave with leat_pipeline_create, or NULL. */
+LEAT_API const void *leat_args_object(const leat_args *args);
+
+/** An entry of the registry: how to open a reader of this name. */
+typedef struct leat_reader_type {
+    size_t size; /* sizeof(leat_reader_type) */
+    const char *name;
+    const char *const *keys; /* keys it knows, NULL-terminated; may be NULL */
+    int least_args;          /* positional arguments: at least */
+    int most_args;           /* and at most */
+    int least_upstream;      /* 0, 0 for a file reader */
+    int most_upstream;
+    /**
+     * Storage may block: AUTO gives it a thread of its own, and forward never
+     * runs it on the caller's thread.
+     */
+    int may_block;
+    /**
+     * Opens a reader. On success it owns the upstream readers; on failure the
+     * caller still does.
+     */
+    int (*open)(const leat_args *args, leat_reader *const upstream[], int n,
+                leat_reader **out);
+} leat_reader_type;
+
+/**
+ * Adds a type to the registry; `type` is borrowed for ever.
+ * Errors: LEAT_EINVAL when the name is taken or malformed. Any thread.
+ */
+LEAT_API int leat_reader_register(const leat_reader_type *type);
+
+/**
+ * A pipeline of one reader of a registered type, or of one that is not in the
+ * registry, over `n` upstream pipelines (shared: their counts go up).
+ *
+ * `text` holds the arguments as in a pipeline text, may be NULL. `object` is
+ * handed to open by leat_args_object; `release`, if not NULL, is called with it
+ * when the pipeline goes, also when this call fails.
+ */
+LEAT_API int leat_pipeline_create(leat_pipeline **out,
+                                  const leat_reader_type *type,
+                                  const char *text, void *object,
+                                  void (*release)(void *object),
+                                  leat_pipeline *const upstream[], int n);
+
+/**
+ * Reports an error from a reader: sets the thread's error line and returns
+ * `status`. The line says what, where and what to do; no function names.
+ */
+LEAT_API int leat_error(int status, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,121 @@
+/* leat/pipeline.h: where samples come from and what is done to them. */
+#ifndef LEAT_PIPELINE_H
+#define LEAT_PIPELINE_H
+
+#include <leat/sample.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * A description of readers; immutable and shared (reference counted). Opening
+ * it gives an independent reader, as often as wanted.
+ */
+typedef struct leat_pipeline leat_pipeline;
+
+/** A running pass; see leat/reader.h. */
+typedef struct leat_reader leat_reader;
+
+/** Options of the LMDB reader. */
+typedef struct leat_lmdb_options {
+    size_t size;
+} leat_lmdb_options;
+
+#define LEAT_LMDB_OPTIONS_INIT                                                 \
+    {                                                                          \
+        sizeof(leat_lmdb_options)                                              \
+    }
+
+/**
+ * Caffe's LMDB: Datums of the unnamed database, in key order.
+ *
+ * `path` is a directory with data.mdb, or the file itself; relative to the
+ * working directory at open. `options` may be NULL. Nothing is opened yet.
+ * Fields: `data`, channels x height x width, and `label`, a scalar.
+ * Errors: LEAT_EINVAL, LEAT_ENOMEM. Thread safety: any thread.
+ */
+LEAT_API int leat_pipeline_lmdb(leat_pipeline **out, const char *path,
+                                const leat_lmdb_options *options);
+
+/** One field of data in memory: `count` elements of ndim dimensions each. */
+typedef struct leat_memory_field {
+    const char *name;
+    leat_dtype dtype;
+    int ndim; /* of one sample; 0: a scalar */
+    int64_t shape[LEAT_MAX_DIMS];
+    const void *data; /* sample i at i times the size of one; borrowed */
+} leat_memory_field;
+
+/**
+ * Samples that lie in memory, sliced along their first axis.
+ *
+ * The fields' descriptions are copied, their data is borrowed until the
+ * pipeline and every reader of it are gone. Random access.
+ * Errors: LEAT_EINVAL, LEAT_ENOMEM. Thread safety: any thread.
+ */
+LEAT_API int leat_pipeline_memory(leat_pipeline **out,
+                                  const leat_memory_field fields[], int nfields,
+                                  int64_t count);
+
+/**
+ * Samples from the caller's own functions.
+ *
+ * `next` fills one sample: sets nfields and field (views that stay valid until
+ * the next call, or in the sample's box with leat_sample_reserve). It returns
+ * LEAT_OK, LEAT_END, or an error, with leat_error telling why. All calls come
+ * from one thread at a time, which is leat's own.
+ */
+typedef struct leat_callbacks {
+    size_t size; /* sizeof(leat_callbacks) */
+    const char *name;
+    const leat_field_spec *fields; /* borrowed until open returns */
+    int nfields;
+    /** Starts a pass; `*pass` is handed to the others. NULL: pass is user. */
+    int (*open)(void *user, void **pass);
+    int (*next)(void *pass, leat_sample *sample);
+    int (*reset)(void *pass);   /* NULL: a single epoch */
+    void (*cancel)(void *pass); /* any thread; needed if next can block */
+    void (*close)(void *pass);  /* may be NULL */
+} leat_callbacks;
+
+/**
+ * A pipeline over the caller's functions. `callbacks` is copied, `user` is
+ * borrowed until the pipeline and every reader of it are gone. Without `open`
+ * only one reader at a time can be open (LEAT_ESTATE).
+ * Errors: LEAT_EINVAL, LEAT_ENOMEM. Thread safety: any thread.
+ */
+LEAT_API int leat_pipeline_callback(leat_pipeline **out,
+                                    const leat_callbacks *callbacks,
+                                    void *user);
+
+/**
+ * A pipeline from its text, `reader:arguments`, such as "lmdb:mnist_train".
+ *
+ * Arguments are separated by commas; a backslash before a comma, bar, equals
+ * sign or backslash takes it literally. Names come from the registry.
+ * Errors: LEAT_EINVAL, saying which character.
+ */
+LEAT_API int leat_pipeline_parse(leat_pipeline **out, const char *text);
+
+/** The pipeline as text that parses to the same; borrowed until unref. */
+LEAT_API const char *leat_pipeline_text(const leat_pipeline *pipeline);
+
+/**
+ * Starts a pass of its own. The reader holds a reference to the pipeline.
+ * Owned by the caller: leat_reader_close.
+ * Errors: those of the readers. Thread safety: any thread.
+ */
+LEAT_API int leat_pipeline_open(const leat_pipeline *pipeline,
+                                leat_reader **out);
+
+/** One owner more. Thread safety: any thread. */
+LEAT_API void leat_pipeline_ref(leat_pipeline *pipeline);
+
+/** One owner less; the last one frees it. Takes NULL. Any thread. */
+LEAT_API void leat_pipeline_unref(leat_pipeline *pipeline);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

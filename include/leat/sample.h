@@ -1,0 +1,78 @@
+/* leat/sample.h: one instance of the data, and where it came from. */
+#ifndef LEAT_SAMPLE_H
+#define LEAT_SAMPLE_H
+
+#include <leat/dtype.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The most fields a sample can have. */
+#define LEAT_MAX_FIELDS 8
+
+/** What a reader says of a field before the first sample; -1: varies. */
+typedef struct leat_field_spec {
+    const char *name; /* borrowed from the reader */
+    leat_dtype dtype; /* LEAT_BYTES: may be encoded, or vary in type */
+    int ndim;         /* -1: varies */
+    int64_t shape[LEAT_MAX_DIMS];
+} leat_field_spec;
+
+/**
+ * One field of a sample: a typed, shaped view.
+ *
+ * `data` need not be aligned to the element. A scalar has ndim 0. `bytes` is at
+ * least the product of the shape and the element's size; a longer tail carries
+ * no meaning.
+ */
+typedef struct leat_field {
+    leat_dtype dtype;
+    int ndim;
+    int64_t shape[LEAT_MAX_DIMS];
+    const void *data;
+    size_t bytes;
+} leat_field;
+
+/** Where a sample came from. */
+typedef struct leat_provenance {
+    const char *source; /* path or name, borrowed from the reader */
+    int64_t record;     /* number of the record in its source, from 0 */
+    const void *key;    /* its key there; NULL if the source has none */
+    size_t key_size;    /* bytes */
+    int64_t epoch;      /* pass over the data, from 0 */
+    int64_t position;   /* place in that pass, from 0 */
+} leat_provenance;
+
+/**
+ * A sample is a box that readers fill and refill.
+ *
+ * The views of fields and key live as long as the reader when `stable` is set
+ * (they point into a map); otherwise they live in the sample's own box, until
+ * the sample is given to a reader again or finished.
+ */
+typedef struct leat_sample {
+    int nfields;
+    int stable;
+    leat_field field[LEAT_MAX_FIELDS];
+    leat_provenance from;
+    void *box;       /* the sample's own memory, 64-byte aligned */
+    size_t box_size; /* bytes */
+} leat_sample;
+
+/** Makes an empty sample. Owned by the caller. Cannot fail. */
+LEAT_API void leat_sample_init(leat_sample *sample);
+
+/** Frees the sample's own memory. Thread safety: one caller a sample. */
+LEAT_API void leat_sample_finish(leat_sample *sample);
+
+/**
+ * Makes the sample's own box at least `bytes` long; for readers. What it held
+ * is lost when it grows. Errors: LEAT_ENOMEM.
+ */
+LEAT_API int leat_sample_reserve(leat_sample *sample, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

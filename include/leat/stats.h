@@ -1,0 +1,49 @@
+/* leat/stats.h: what each stage did and what it waited for. */
+#ifndef LEAT_STATS_H
+#define LEAT_STATS_H
+
+#include <leat/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LEAT_MAX_STAGES 8
+
+/** One stage since setup. Times are summed over its threads. */
+typedef struct leat_stage_stats {
+    const char *name;     /* static */
+    int threads;          /* 0: runs on the threads of other stages */
+    int64_t items;        /* samples; batches for the hand-off */
+    int64_t bytes;        /* payload read, or bytes written */
+    double busy;          /* seconds */
+    double blocked_empty; /* seconds waiting for something to work on */
+    double blocked_full;  /* seconds waiting for room to put it */
+} leat_stage_stats;
+
+/** Memory taken at setup, in bytes. */
+typedef struct leat_memory_stats {
+    int64_t pinned; /* host memory that the device reaches by DMA */
+    int64_t device;
+    int64_t host;   /* all other anonymous memory */
+    int64_t mapped; /* files' pages: the system's to take back, not a leak */
+} leat_memory_stats;
+
+typedef struct leat_stats {
+    size_t size; /* sizeof(leat_stats), set by the caller */
+    int nstages;
+    leat_stage_stats stage[LEAT_MAX_STAGES];
+    leat_memory_stats memory;
+    int64_t batches;        /* delivered */
+    int64_t samples;        /* delivered */
+    int64_t bad_records;    /* met so far */
+    int64_t image_warnings; /* images whose decoder warned */
+    int64_t grown_slots;    /* batches larger than any before */
+    int64_t helped_runs;    /* runs that forward did itself */
+    double waited;          /* seconds that forward waited */
+} leat_stats;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

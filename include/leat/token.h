@@ -1,0 +1,57 @@
+/* leat/token.h: the resume token, a position in the endless sequence. */
+#ifndef LEAT_TOKEN_H
+#define LEAT_TOKEN_H
+
+#include <leat/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * A resume token: versioned, checksummed bytes that leat_data_layer_save or
+ * leat_reader_save wrote. The same on every rank at the same step.
+ *
+ * Its memory is its own: init, use, finish. At most 64 bytes of text, and 32
+ * more for each reader in the chain.
+ */
+typedef struct leat_token {
+    unsigned char *bytes; /* owned by the token */
+    size_t size;          /* bytes used */
+    size_t capacity;
+    size_t cursor; /* where leat_token_get reads next */
+    char *text;    /* the printable form, made on demand */
+} leat_token;
+
+/** Makes an empty token. Owned by the caller. Cannot fail. */
+LEAT_API void leat_token_init(leat_token *token);
+
+/** Frees the token's memory. */
+LEAT_API void leat_token_finish(leat_token *token);
+
+/**
+ * The token as text: letters, digits, '-' and '_' alone, ended by a NUL.
+ * Borrowed until the token changes; NULL when memory is short.
+ * Thread safety: one caller a token.
+ */
+LEAT_API const char *leat_token_text(leat_token *token);
+
+/**
+ * Reads a token from its text.
+ * Errors: LEAT_EINVAL for text that no token has (length, letters, checksum).
+ */
+LEAT_API int leat_token_parse(leat_token *token, const char *text);
+
+/** Appends bytes; for readers' save. Errors: LEAT_ENOMEM. */
+LEAT_API int leat_token_put(leat_token *token, const void *bytes, size_t size);
+
+/**
+ * Takes the next bytes; for readers' restore.
+ * Errors: LEAT_EINVAL when the token is shorter: it is another chain's.
+ */
+LEAT_API int leat_token_get(leat_token *token, void *bytes, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

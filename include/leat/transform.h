@@ -1,0 +1,61 @@
+/* leat/transform.h: what is done to an image on its way into the batch. */
+#ifndef LEAT_TRANSFORM_H
+#define LEAT_TRANSFORM_H
+
+#include <leat/dtype.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum leat_phase { LEAT_TRAIN = 0, LEAT_TEST = 1 } leat_phase;
+
+/** Order of a batch's axes. */
+typedef enum leat_layout { LEAT_NCHW = 0, LEAT_NHWC = 1 } leat_layout;
+
+/** Where random choices come from. */
+typedef enum leat_rng {
+    LEAT_RNG_LEAT = 0, /* a function of (seed, epoch, position, operation) */
+    LEAT_RNG_CAFFE = 1 /* Caffe's mt19937 sequence, one for each rank */
+} leat_rng;
+
+/**
+ * Caffe's transform_param:
+ *
+ *     top[c][h][mirror ? W-1-w : w] = (x[c][h+ho][w+wo] - mean) * scale
+ *
+ * computed in the top's type (float16, bfloat16 and integers in float32), with
+ * a rounding after each of the two operations. In TRAIN the crop's place is
+ * random, in TEST it is the centre; mirror is random in both. The mean file is
+ * indexed at the source position and not mirrored.
+ */
+typedef struct leat_transform_options {
+    size_t size;
+    int crop_size; /* pixels, square; 0: none */
+    int mirror;    /* 1: at random, one image in two */
+    float scale;   /* 1 changes nothing */
+    /** A BlobProto of the uncropped C x H x W; NULL: none. */
+    const char *mean_file;
+    const float *mean_value; /* one for all channels, or one for each */
+    int mean_values;         /* 0: none; not together with mean_file */
+    int force_color;         /* decode images to 3 channels */
+    int force_gray;          /* decode images to 1; not with force_color */
+} leat_transform_options;
+
+#define LEAT_TRANSFORM_OPTIONS_INIT                                            \
+    {                                                                          \
+        sizeof(leat_transform_options), 0, 0, 1.0f, NULL, NULL, 0, 0, 0        \
+    }
+
+/**
+ * Writes a mean image as a legacy BlobProto, 1 x C x H x W, as Caffe's
+ * compute_image_mean does. The file appears whole or not at all.
+ * Errors: LEAT_EINVAL, LEAT_EIO, LEAT_ENOMEM. Thread safety: any thread.
+ */
+LEAT_API int leat_mean_save(const char *path, int channels, int height,
+                            int width, const float *values);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

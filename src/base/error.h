@@ -1,0 +1,35 @@
+/* error.h: the thread's error line; leat_error, which sets it, is public. */
+#ifndef LEAT_BASE_ERROR_H
+#define LEAT_BASE_ERROR_H
+
+#include <leat/ext/reader.h>
+
+/* Longest error line, its NUL included; longer ones are cut. */
+#define LEAT__ERROR_MAX 512
+
+/*
+ * Puts `context: ` before the line that an inner function left, and returns
+ * `status`.
+ */
+int leat__error_context(int status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* leat_error for a failed call of the system: appends the text of `code`. */
+int leat__error_system(int code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* leat_error(LEAT_ENOMEM) that says how much was wanted. */
+int leat__error_memory(size_t bytes);
+
+/* Copies the thread's line to `out`, of LEAT__ERROR_MAX bytes. */
+void leat__error_save(char *out);
+
+/*
+ * Writes `size` bytes of a key to `out` so that it can be printed: control
+ * characters and non-ASCII as \xNN, cut with "..." after 64.
+ */
+#define LEAT__KEY_TEXT_MAX 264
+const char *leat__key_text(char out[LEAT__KEY_TEXT_MAX], const void *key,
+                           size_t size);
+
+#endif

@@ -1,0 +1,13 @@
+/* log.h: one line to whoever listens. */
+#ifndef LEAT_BASE_LOG_H
+#define LEAT_BASE_LOG_H
+
+#include <leat/log.h>
+
+/* Whether a line of that level would be heard: check before costly ones. */
+int leat__log_wants(leat_log_level level);
+
+void leat__log(leat_log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,79 @@
+#include "base/memory.h"
+#include "base/error.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_int_fast64_t allocations;
+/* The allocation that is to fail, by its number; below 0: none. */
+static atomic_int_fast64_t fault = -1;
+
+static int is_faulty(void)
+{
+    int64_t number =
+        atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    return number == atomic_load_explicit(&fault, memory_order_relaxed);
+}
+
+int64_t leat__alloc_count(void)
+{
+    return atomic_load_explicit(&allocations, memory_order_relaxed);
+}
+
+void leat__alloc_fail_at(int64_t n)
+{
+    atomic_store(&fault, n < 0 ? -1 : atomic_load(&allocations) + n);
+}
+
+static void *checked(void *memory, size_t bytes)
+{
+    if (!memory)
+        leat__error_memory(bytes);
+    return memory;
+}
+
+void *leat__alloc(size_t bytes)
+{
+    return checked(is_faulty() ? NULL : malloc(bytes ? bytes : 1), bytes);
+}
+
+void *leat__alloc_zero(size_t n, size_t size)
+{
+    size_t bytes;
+    if (leat__multiply(n, size, &bytes))
+        return checked(NULL, SIZE_MAX);
+    return checked(is_faulty() ? NULL : calloc(1, bytes ? bytes : 1), bytes);
+}
+
+void *leat__alloc_aligned(size_t bytes)
+{
+    if (bytes > SIZE_MAX - LEAT__ALIGNMENT)
+        return checked(NULL, bytes);
+    size_t whole = (bytes + LEAT__ALIGNMENT) & ~(size_t)(LEAT__ALIGNMENT - 1);
+    void *memory = is_faulty() ? NULL : aligned_alloc(LEAT__ALIGNMENT, whole);
+    return checked(memory, bytes);
+}
+
+void *leat__realloc(void *memory, size_t bytes)
+{
+    void *moved = is_faulty() ? NULL : realloc(memory, bytes ? bytes : 1);
+    return checked(moved, bytes);
+}
+
+char *leat__strdup(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = leat__alloc(bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+void leat__free(void *memory)
+{
+    free(memory);
+}
+
+int leat__multiply(size_t a, size_t b, size_t *out)
+{
+    return __builtin_mul_overflow(a, b, out);
+}

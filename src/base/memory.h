@@ -1,0 +1,35 @@
+/* memory.h: allocation that can be counted and made to fail. */
+#ifndef LEAT_BASE_MEMORY_H
+#define LEAT_BASE_MEMORY_H
+
+#include <leat/status.h>
+
+/* Where slots and boxes begin: a cache line, and a row of an AVX-512 store. */
+#define LEAT__ALIGNMENT 64
+
+/*
+ * Each returns NULL when memory is short, with the thread's error line set, and
+ * counts as one allocation. A size of 0 gives a valid pointer.
+ */
+void *leat__alloc(size_t bytes);
+void *leat__alloc_zero(size_t n, size_t size); /* n x size, overflow-checked */
+void *leat__alloc_aligned(size_t bytes);       /* to LEAT__ALIGNMENT */
+void *leat__realloc(void *memory, size_t bytes);
+char *leat__strdup(const char *text);
+
+/* Frees what any of them gave. Takes NULL. */
+void leat__free(void *memory);
+
+/* Whether a x b overflows; else the product in *out. */
+int leat__multiply(size_t a, size_t b, size_t *out);
+
+/* Allocations of the process so far, failed ones included. */
+int64_t leat__alloc_count(void);
+
+/*
+ * For tests: allocation number `n` from now on, counted from 0, fails; only
+ * that one. Below 0: none.
+ */
+void leat__alloc_fail_at(int64_t n);
+
+#endif

@@ -1,0 +1,50 @@
+/* transform.h: Caffe's DataTransformer, prepared once and then read-only. */
+#ifndef LEAT_DATA_TRANSFORM_H
+#define LEAT_DATA_TRANSFORM_H
+
+#include "device/transform_job.h"
+
+/* Options checked, mean loaded. Immutable: shared by all workers. */
+typedef struct leat__transform leat__transform;
+
+/*
+ * Errors: LEAT_EINVAL for options that contradict themselves, that the top type
+ * does not allow, or a mean file that is none; LEAT_EIO; LEAT_ENOMEM.
+ */
+int leat__transform_create(leat__transform **out,
+                           const leat_transform_options *options,
+                           leat_phase phase, leat_dtype top_type,
+                           leat_layout layout);
+void leat__transform_destroy(leat__transform *transform);
+
+/*
+ * The shape {channels, height, width} that an image of `shape` has after the
+ * transform. Errors: LEAT_EINVAL: crop larger than the image, a mean of other
+ * dimensions, another number of mean values.
+ */
+int leat__transform_shape(const leat__transform *transform, const int shape[3],
+                          int out[3]);
+
+/* How many words of Caffe's generator each image takes: 0 to 3. */
+int leat__transform_draws(const leat__transform *transform);
+
+/*
+ * Makes the image's choices (h_off, w_off, mirror; its shape is set) from
+ * random words: LEAT_RNG_LEAT takes words[0] mirror, [1] row, [2] column, high
+ * bits first; LEAT_RNG_CAFFE takes draws in Caffe's order, modulo.
+ */
+void leat__transform_choose(const leat__transform *transform, leat_rng rng,
+                            const uint32_t words[4],
+                            leat__transform_image *image);
+
+/*
+ * Writes the image into its place `top` in a batch whose images are `shape`
+ * {channels, height, width}; `top` is aligned to its element only.
+ * Errors: LEAT_EDATA when the image does not have that shape, or does not fit
+ * crop or mean; nothing is written then. Thread safety: any thread.
+ */
+int leat__transform_apply(const leat__transform *transform,
+                          const leat__transform_image *image,
+                          const int shape[3], void *top);
+
+#endif
