@@ -1,0 +1,159 @@
+/*
+ * The text is base64 with the URL-safe alphabet and without padding, of the
+ * bytes and a CRC-32 behind them.
+ */
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <leat/token.h>
+
+#include <string.h>
+#include <zlib.h>
+
+#define CHECKSUM 4
+
+/* Longer than any token that leat writes; bounds hostile text. */
+#define TEXT_MAX (1 << 26)
+
+static const char alphabet[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+void leat_token_init(leat_token *token)
+{
+    memset(token, 0, sizeof(*token));
+}
+
+void leat_token_finish(leat_token *token)
+{
+    if (!token)
+        return;
+    leat__free(token->bytes);
+    leat__free(token->text);
+    leat_token_init(token);
+}
+
+static int reserve(leat_token *token, size_t size)
+{
+    if (size <= token->capacity)
+        return LEAT_OK;
+    size_t capacity = size < 64 ? 64 : size + size / 2;
+    unsigned char *bytes = leat__realloc(token->bytes, capacity);
+    if (!bytes)
+        return LEAT_ENOMEM;
+    token->bytes = bytes;
+    token->capacity = capacity;
+    return LEAT_OK;
+}
+
+int leat_token_put(leat_token *token, const void *bytes, size_t size)
+{
+    int status = reserve(token, token->size + size);
+    if (status)
+        return status;
+    memcpy(token->bytes + token->size, bytes, size);
+    token->size += size;
+    leat__free(token->text);
+    token->text = NULL;
+    return LEAT_OK;
+}
+
+int leat_token_get(leat_token *token, void *bytes, size_t size)
+{
+    if (size > token->size - token->cursor)
+        return leat_error(LEAT_EINVAL, "the resume token is too short for this "
+                                       "pipeline: it is another one's");
+    memcpy(bytes, token->bytes + token->cursor, size);
+    token->cursor += size;
+    return LEAT_OK;
+}
+
+static uint32_t checksum(const unsigned char *bytes, size_t size)
+{
+    return (uint32_t)crc32_z(0, bytes, size);
+}
+
+static unsigned char byte_at(const leat_token *token, uint32_t sum, size_t i)
+{
+    if (i < token->size)
+        return token->bytes[i];
+    if (i < token->size + CHECKSUM)
+        return (unsigned char)(sum >> (8 * (i - token->size)));
+    return 0;
+}
+
+const char *leat_token_text(leat_token *token)
+{
+    if (token->text)
+        return token->text;
+    size_t bytes = token->size + CHECKSUM;
+    size_t letters = (bytes * 4 + 2) / 3;
+    char *text = leat__alloc(letters + 4);
+    if (!text)
+        return NULL;
+    uint32_t sum = checksum(token->bytes, token->size);
+    for (size_t i = 0, j = 0; i < bytes; i += 3, j += 4) {
+        uint32_t word = (uint32_t)byte_at(token, sum, i) << 16 |
+                        (uint32_t)byte_at(token, sum, i + 1) << 8 |
+                        byte_at(token, sum, i + 2);
+        for (int k = 0; k < 4; k++)
+            text[j + (size_t)k] = alphabet[(word >> (18 - 6 * k)) & 63];
+    }
+    text[letters] = 0;
+    return token->text = text;
+}
+
+static int decode(leat_token *token, const char *text, size_t letters)
+{
+    uint32_t word = 0;
+    int bits = 0;
+    for (size_t i = 0; i < letters; i++) {
+        const char *place = strchr(alphabet, text[i]);
+        if (!place)
+            return leat_error(LEAT_EINVAL,
+                              "no resume token: letter %zu is none of a "
+                              "token's",
+                              i + 1);
+        word = word << 6 | (uint32_t)(place - alphabet);
+        bits += 6;
+        if (bits >= 8) {
+            bits -= 8;
+            token->bytes[token->size++] = (unsigned char)(word >> bits);
+        }
+    }
+    return LEAT_OK;
+}
+
+static int check(leat_token *token)
+{
+    if (token->size < CHECKSUM)
+        return leat_error(LEAT_EINVAL, "no resume token: it is too short");
+    token->size -= CHECKSUM;
+    uint32_t found = 0;
+    for (size_t i = 0; i < CHECKSUM; i++)
+        found |= (uint32_t)token->bytes[token->size + i] << (8 * i);
+    if (found != checksum(token->bytes, token->size))
+        return leat_error(LEAT_EINVAL, "the resume token is damaged: its "
+                                       "checksum does not fit");
+    return LEAT_OK;
+}
+
+int leat_token_parse(leat_token *token, const char *text)
+{
+    leat_token parsed;
+    leat_token_init(&parsed);
+    size_t letters = strnlen(text, TEXT_MAX + 1);
+    if (letters > TEXT_MAX)
+        return leat_error(LEAT_EINVAL, "no resume token: it is too long");
+    int status = reserve(&parsed, letters + 1);
+    if (status == LEAT_OK)
+        status = decode(&parsed, text, letters);
+    if (status == LEAT_OK)
+        status = check(&parsed);
+    if (status) {
+        leat_token_finish(&parsed);
+        return status;
+    }
+    leat_token_finish(token);
+    *token = parsed;
+    return LEAT_OK;
+}
