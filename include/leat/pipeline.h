@@ -67,9 +67,9 @@ LEAT_API int leat_pipeline_memory(leat_pipeline **out,
  * from one thread at a time, which is leat's own.
  */
 typedef struct leat_callbacks {
-    size_t size; /* sizeof(leat_callbacks) */
-    const char *name;
-    const leat_field_spec *fields; /* borrowed until open returns */
+    size_t size;      /* sizeof(leat_callbacks) */
+    const char *name; /* for provenance and errors; NULL: "callback" */
+    const leat_field_spec *fields;
     int nfields;
     /** Starts a pass; `*pass` is handed to the others. NULL: pass is user. */
     int (*open)(void *user, void **pass);
@@ -80,9 +80,9 @@ typedef struct leat_callbacks {
 } leat_callbacks;
 
 /**
- * A pipeline over the caller's functions. `callbacks` is copied, `user` is
- * borrowed until the pipeline and every reader of it are gone. Without `open`
- * only one reader at a time can be open (LEAT_ESTATE).
+ * A pipeline over the caller's functions. `callbacks` is copied with what it
+ * points to, `user` is borrowed until the pipeline and every reader of it are
+ * gone. Without `open` only one reader at a time can be open (LEAT_ESTATE).
  * Errors: LEAT_EINVAL, LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_callback(leat_pipeline **out,

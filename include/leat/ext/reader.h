@@ -19,6 +19,7 @@ typedef struct leat_reader_ops leat_reader_ops;
 /** The first member of every reader's own struct. */
 struct leat_reader {
     const leat_reader_ops *ops;
+    leat_pipeline *pipeline; /* what leat_pipeline_open opened; leat's own */
 };
 
 /**

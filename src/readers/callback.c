@@ -1,0 +1,201 @@
+/* Samples from the caller's own functions. */
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_SIZE 64
+
+/* What the pipeline holds. */
+typedef struct callback_feed {
+    leat_callbacks callbacks;
+    void *user;
+    leat_field_spec spec[LEAT_MAX_FIELDS];
+    char field_name[LEAT_MAX_FIELDS][NAME_SIZE];
+    char name[NAME_SIZE];
+    atomic_int readers; /* open now */
+} callback_feed;
+
+typedef struct callback_reader {
+    leat_reader reader;
+    callback_feed *feed; /* borrowed from the pipeline */
+    void *pass;
+    int64_t record;
+    int ended;
+    int broken; /* a sticky error, with its line */
+    char line[LEAT__ERROR_MAX];
+    atomic_int cancelled;
+} callback_reader;
+
+static int callback_fields(leat_reader *reader, const leat_field_spec **out,
+                           int *n)
+{
+    const callback_feed *feed = ((const callback_reader *)reader)->feed;
+    *out = feed->spec;
+    *n = feed->callbacks.nfields;
+    return LEAT_OK;
+}
+
+static void begin_sample(const callback_reader *self, leat_sample *sample)
+{
+    sample->nfields = 0;
+    sample->stable = 0;
+    sample->from.source = self->feed->name;
+    sample->from.record = self->record;
+    sample->from.key = NULL;
+    sample->from.key_size = 0;
+}
+
+static int call_next(callback_reader *self, leat_sample *sample)
+{
+    const leat_callbacks *callbacks = &self->feed->callbacks;
+    int status = callbacks->next(self->pass, sample);
+    if (status == LEAT_OK && sample->nfields != callbacks->nfields)
+        return leat_error(LEAT_EINVAL,
+                          "%s: sample %lld has %d fields, %d were announced",
+                          self->feed->name, (long long)self->record,
+                          sample->nfields, callbacks->nfields);
+    return status;
+}
+
+/* One at a time: a sample may be a view of what the next call overwrites. */
+static int callback_next(leat_reader *reader, leat_sample *const out[], int n,
+                         int *got)
+{
+    callback_reader *self = (callback_reader *)reader;
+    (void)n;
+    *got = 0;
+    if (atomic_load(&self->cancelled))
+        return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
+                          self->feed->name);
+    if (self->broken)
+        return leat_error(self->broken, "%s", self->line);
+    if (self->ended)
+        return LEAT_END;
+    begin_sample(self, out[0]);
+    int status = call_next(self, out[0]);
+    self->record += status == LEAT_OK || status == LEAT_EDATA;
+    *got = status == LEAT_OK;
+    if (status == LEAT_END) {
+        self->ended = 1;
+    } else if (status < 0 && status != LEAT_EDATA) {
+        self->broken = status;
+        leat__error_save(self->line);
+    }
+    return status;
+}
+
+static int callback_reset(leat_reader *reader)
+{
+    callback_reader *self = (callback_reader *)reader;
+    if (!self->feed->callbacks.reset)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "%s: a second epoch needs the callback reset",
+                          self->feed->name);
+    int status = self->feed->callbacks.reset(self->pass);
+    if (status)
+        return status;
+    self->record = 0;
+    self->ended = 0;
+    self->broken = LEAT_OK;
+    return LEAT_OK;
+}
+
+static void callback_cancel(leat_reader *reader)
+{
+    callback_reader *self = (callback_reader *)reader;
+    atomic_store(&self->cancelled, 1);
+    if (self->feed->callbacks.cancel)
+        self->feed->callbacks.cancel(self->pass);
+}
+
+static void callback_close(leat_reader *reader)
+{
+    callback_reader *self = (callback_reader *)reader;
+    if (self->feed->callbacks.close)
+        self->feed->callbacks.close(self->pass);
+    atomic_fetch_sub(&self->feed->readers, 1);
+    leat__free(self);
+}
+
+static const leat_reader_ops callback_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "callback",
+    .fields = callback_fields,
+    .next = callback_next,
+    .reset = callback_reset,
+    .cancel = callback_cancel,
+    .close = callback_close,
+};
+
+static int callback_open(const leat_args *args, leat_reader *const upstream[],
+                         int n, leat_reader **out)
+{
+    (void)upstream;
+    (void)n;
+    callback_feed *feed = (void *)(uintptr_t)leat_args_object(args);
+    const leat_callbacks *callbacks = &feed->callbacks;
+    callback_reader *self = leat__alloc_zero(1, sizeof(*self));
+    if (!self)
+        return LEAT_ENOMEM;
+    self->reader.ops = &callback_ops;
+    self->feed = feed;
+    self->pass = feed->user;
+    int status = LEAT_OK;
+    if (atomic_fetch_add(&feed->readers, 1) > 0 && !callbacks->open)
+        status = leat_error(LEAT_ESTATE,
+                            "%s: a second reader needs the callback open",
+                            feed->name);
+    else if (callbacks->open)
+        status = callbacks->open(feed->user, &self->pass);
+    if (status) {
+        atomic_fetch_sub(&feed->readers, 1);
+        leat__free(self);
+        return status;
+    }
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static const leat_reader_type callback_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "callback",
+    .may_block = 1,
+    .open = callback_open,
+};
+
+static void copy_fields(callback_feed *feed, const leat_callbacks *callbacks)
+{
+    for (int i = 0; i < callbacks->nfields; i++) {
+        const char *name = callbacks->fields[i].name;
+        feed->spec[i] = callbacks->fields[i];
+        snprintf(feed->field_name[i], NAME_SIZE, "%s", name ? name : "");
+        feed->spec[i].name = feed->field_name[i];
+    }
+    feed->callbacks.fields = feed->spec;
+}
+
+int leat_pipeline_callback(leat_pipeline **out, const leat_callbacks *callbacks,
+                           void *user)
+{
+    if (!callbacks || callbacks->size < sizeof(*callbacks) ||
+        !callbacks->next || !callbacks->fields)
+        return leat_error(LEAT_EINVAL,
+                          "callbacks lack their size, fields or next");
+    if (callbacks->nfields < 1 || callbacks->nfields > LEAT_MAX_FIELDS)
+        return leat_error(LEAT_EINVAL, "expected 1 to %d fields, got %d",
+                          LEAT_MAX_FIELDS, callbacks->nfields);
+    callback_feed *feed = leat__alloc_zero(1, sizeof(*feed));
+    if (!feed)
+        return LEAT_ENOMEM;
+    feed->callbacks = *callbacks;
+    feed->user = user;
+    snprintf(feed->name, sizeof(feed->name), "%s",
+             callbacks->name ? callbacks->name : "callback");
+    feed->callbacks.name = feed->name;
+    copy_fields(feed, callbacks);
+    return leat_pipeline_create(out, &callback_type, NULL, feed, leat__free,
+                                NULL, 0);
+}

@@ -1,0 +1,231 @@
+/* Samples that lie in memory, sliced along their first axis. */
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the pipeline holds: the fields, their names copied. */
+typedef struct memory_slices {
+    int64_t count;
+    int nfields;
+    leat_memory_field field[LEAT_MAX_FIELDS];
+    leat_field_spec spec[LEAT_MAX_FIELDS];
+    size_t bytes[LEAT_MAX_FIELDS]; /* of one sample */
+    char name[LEAT_MAX_FIELDS][64];
+} memory_slices;
+
+typedef struct memory_reader {
+    leat_reader reader;
+    const memory_slices *slices; /* borrowed from the pipeline */
+    int64_t next;                /* one caller at a time */
+    atomic_int cancelled;
+} memory_reader;
+
+static int memory_fields(leat_reader *reader, const leat_field_spec **out,
+                         int *n)
+{
+    const memory_reader *self = (const memory_reader *)reader;
+    *out = self->slices->spec;
+    *n = self->slices->nfields;
+    return LEAT_OK;
+}
+
+static void fill(const memory_slices *slices, int64_t index,
+                 leat_sample *sample)
+{
+    sample->nfields = slices->nfields;
+    sample->stable = 1;
+    for (int i = 0; i < slices->nfields; i++) {
+        const leat_memory_field *from = &slices->field[i];
+        leat_field *field = &sample->field[i];
+        field->dtype = from->dtype;
+        field->ndim = from->ndim;
+        for (int k = 0; k < from->ndim; k++)
+            field->shape[k] = from->shape[k];
+        field->bytes = slices->bytes[i];
+        field->data =
+            (const char *)from->data + (size_t)index * slices->bytes[i];
+    }
+    sample->from.source = "memory";
+    sample->from.record = index;
+    sample->from.key = NULL;
+    sample->from.key_size = 0;
+}
+
+static int check_running(memory_reader *self)
+{
+    if (!atomic_load_explicit(&self->cancelled, memory_order_relaxed))
+        return LEAT_OK;
+    return leat_error(LEAT_ECANCELLED, "memory: reading was cancelled");
+}
+
+static int memory_read_at(leat_reader *reader, const int64_t index[],
+                          leat_sample *const out[], int n, int *got)
+{
+    memory_reader *self = (memory_reader *)reader;
+    int status = check_running(self);
+    if (status)
+        return status;
+    for (int i = 0; i < n; i++)
+        fill(self->slices, index[i], out[i]);
+    *got = n;
+    return LEAT_OK;
+}
+
+static int memory_next(leat_reader *reader, leat_sample *const out[], int n,
+                       int *got)
+{
+    memory_reader *self = (memory_reader *)reader;
+    *got = 0;
+    int status = check_running(self);
+    if (status)
+        return status;
+    while (*got < n && self->next < self->slices->count)
+        fill(self->slices, self->next++, out[(*got)++]);
+    return *got > 0 ? LEAT_OK : LEAT_END;
+}
+
+static int memory_reset(leat_reader *reader)
+{
+    ((memory_reader *)reader)->next = 0;
+    return LEAT_OK;
+}
+
+static void memory_cancel(leat_reader *reader)
+{
+    atomic_store(&((memory_reader *)reader)->cancelled, 1);
+}
+
+static void memory_close(leat_reader *reader)
+{
+    leat__free(reader);
+}
+
+static int memory_count(leat_reader *reader, int64_t *out)
+{
+    *out = ((memory_reader *)reader)->slices->count;
+    return LEAT_OK;
+}
+
+static int memory_seek(leat_reader *reader, int64_t index)
+{
+    memory_reader *self = (memory_reader *)reader;
+    if (index < 0 || index > self->slices->count)
+        return leat_error(LEAT_EINVAL,
+                          "sample %lld is out of range: there are %lld",
+                          (long long)index, (long long)self->slices->count);
+    self->next = index;
+    return LEAT_OK;
+}
+
+static int memory_save(leat_reader *reader, leat_token *token)
+{
+    int64_t count = ((memory_reader *)reader)->slices->count;
+    return leat_token_put(token, &count, sizeof(count));
+}
+
+static int memory_restore(leat_reader *reader, leat_token *token)
+{
+    int64_t count;
+    int status = leat_token_get(token, &count, sizeof(count));
+    if (status)
+        return status;
+    int64_t here = ((memory_reader *)reader)->slices->count;
+    if (count != here)
+        return leat_error(LEAT_EINVAL,
+                          "the resume token is of another data set: of %lld "
+                          "samples, here are %lld",
+                          (long long)count, (long long)here);
+    return LEAT_OK;
+}
+
+static const leat_reader_ops memory_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "memory",
+    .fields = memory_fields,
+    .next = memory_next,
+    .reset = memory_reset,
+    .cancel = memory_cancel,
+    .close = memory_close,
+    .count = memory_count,
+    .read_at = memory_read_at,
+    .seek = memory_seek,
+    .save = memory_save,
+    .restore = memory_restore,
+};
+
+static int memory_open(const leat_args *args, leat_reader *const upstream[],
+                       int n, leat_reader **out)
+{
+    (void)upstream;
+    (void)n;
+    memory_reader *self = leat__alloc_zero(1, sizeof(*self));
+    if (!self)
+        return LEAT_ENOMEM;
+    self->reader.ops = &memory_ops;
+    self->slices = leat_args_object(args);
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static const leat_reader_type memory_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "memory",
+    .open = memory_open,
+};
+
+static int add_field(memory_slices *slices, int i,
+                     const leat_memory_field *field)
+{
+    size_t bytes = leat_dtype_size(field->dtype);
+    if (bytes == 0 || field->ndim < 0 || field->ndim > LEAT_MAX_DIMS)
+        return leat_error(LEAT_EINVAL,
+                          "field %d: no such type or number of dimensions", i);
+    for (int k = 0; k < field->ndim; k++) {
+        if (field->shape[k] < 0 ||
+            leat__multiply(bytes, (size_t)field->shape[k], &bytes))
+            return leat_error(LEAT_EINVAL, "field %d: dimension %d is %lld", i,
+                              k, (long long)field->shape[k]);
+    }
+    size_t whole;
+    if (leat__multiply(bytes, (size_t)slices->count, &whole))
+        return leat_error(LEAT_EINVAL, "field %d: its size overflows", i);
+    if (!field->data && whole > 0)
+        return leat_error(LEAT_EINVAL, "field %d: its data is NULL", i);
+    slices->field[i] = *field;
+    slices->bytes[i] = bytes;
+    snprintf(slices->name[i], sizeof(slices->name[i]), "%s",
+             field->name ? field->name : "");
+    leat_field_spec *spec = &slices->spec[i];
+    spec->name = slices->name[i];
+    spec->dtype = field->dtype;
+    spec->ndim = field->ndim;
+    memcpy(spec->shape, field->shape, sizeof(spec->shape));
+    return LEAT_OK;
+}
+
+int leat_pipeline_memory(leat_pipeline **out, const leat_memory_field fields[],
+                         int nfields, int64_t count)
+{
+    if (!fields || nfields < 1 || nfields > LEAT_MAX_FIELDS || count < 0)
+        return leat_error(LEAT_EINVAL,
+                          "expected 1 to %d fields and a count from 0, got %d "
+                          "and %lld",
+                          LEAT_MAX_FIELDS, nfields, (long long)count);
+    memory_slices *slices = leat__alloc_zero(1, sizeof(*slices));
+    if (!slices)
+        return LEAT_ENOMEM;
+    slices->count = count;
+    slices->nfields = nfields;
+    for (int i = 0; i < nfields; i++) {
+        int status = add_field(slices, i, &fields[i]);
+        if (status) {
+            leat__free(slices);
+            return status;
+        }
+    }
+    return leat_pipeline_create(out, &memory_type, NULL, slices, leat__free,
+                                NULL, 0);
+}

@@ -1,0 +1,176 @@
+#include "readers/pipeline.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "readers/args.h"
+
+#include <leat/reader.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define UPSTREAM_MAX 64
+
+struct leat_pipeline {
+    const leat_reader_type *type;
+    leat_args args;
+    void (*release)(void *object);
+    int nupstream;
+    leat_pipeline **upstream; /* shared */
+    char *text;
+    atomic_int owners;
+};
+
+/* `upstream | name:arguments`; several upstreams stand in parentheses. */
+static char *make_text(const leat_pipeline *pipeline, const char *arguments)
+{
+    size_t size = strlen(pipeline->type->name) + strlen(arguments) + 8;
+    for (int i = 0; i < pipeline->nupstream; i++)
+        size += strlen(pipeline->upstream[i]->text) + 8;
+    char *text = leat__alloc(size);
+    if (!text)
+        return NULL;
+    size_t used = 0;
+    int several = pipeline->nupstream > 1;
+    for (int i = 0; i < pipeline->nupstream; i++)
+        used += (size_t)snprintf(text + used, size - used,
+                                 several ? "(%s) " : "%s ",
+                                 pipeline->upstream[i]->text);
+    snprintf(text + used, size - used, "%s%s%s%s",
+             pipeline->nupstream ? "| " : "", pipeline->type->name,
+             arguments[0] ? ":" : "", arguments);
+    return text;
+}
+
+static int check_upstream(const leat_reader_type *type, int n)
+{
+    if (n >= type->least_upstream && n <= type->most_upstream &&
+        n <= UPSTREAM_MAX)
+        return LEAT_OK;
+    if (type->most_upstream == 0)
+        return leat_error(LEAT_EINVAL,
+                          "\"%s\" reads storage: it cannot stand behind "
+                          "another reader",
+                          type->name);
+    return leat_error(LEAT_EINVAL,
+                      "\"%s\" reads %d to %d other readers, got "
+                      "%d",
+                      type->name, type->least_upstream, type->most_upstream, n);
+}
+
+static int fill(leat_pipeline *pipeline, const char *arguments,
+                leat_pipeline *const upstream[], int n)
+{
+    int status = check_upstream(pipeline->type, n);
+    if (status)
+        return status;
+    status = leat__args_parse(&pipeline->args, arguments);
+    if (status)
+        return status;
+    status = leat__args_check(&pipeline->args, pipeline->type);
+    if (status)
+        return status;
+    pipeline->upstream =
+        leat__alloc_zero((size_t)n, sizeof(*pipeline->upstream));
+    if (!pipeline->upstream)
+        return LEAT_ENOMEM;
+    for (int i = 0; i < n; i++) {
+        pipeline->upstream[i] = upstream[i];
+        leat_pipeline_ref(upstream[i]);
+    }
+    pipeline->nupstream = n;
+    pipeline->text = make_text(pipeline, arguments);
+    return pipeline->text ? LEAT_OK : LEAT_ENOMEM;
+}
+
+int leat_pipeline_create(leat_pipeline **out, const leat_reader_type *type,
+                         const char *text, void *object,
+                         void (*release)(void *object),
+                         leat_pipeline *const upstream[], int n)
+{
+    leat_pipeline *pipeline = leat__alloc_zero(1, sizeof(*pipeline));
+    if (!pipeline) {
+        if (release)
+            release(object);
+        return LEAT_ENOMEM;
+    }
+    atomic_init(&pipeline->owners, 1);
+    pipeline->type = type;
+    pipeline->release = release;
+    int status = fill(pipeline, text ? text : "", upstream, n);
+    pipeline->args.object = object;
+    if (status) {
+        leat_pipeline_unref(pipeline);
+        return status;
+    }
+    *out = pipeline;
+    return LEAT_OK;
+}
+
+void leat_pipeline_ref(leat_pipeline *pipeline)
+{
+    atomic_fetch_add_explicit(&pipeline->owners, 1, memory_order_relaxed);
+}
+
+void leat_pipeline_unref(leat_pipeline *pipeline)
+{
+    if (!pipeline || atomic_fetch_sub(&pipeline->owners, 1) > 1)
+        return;
+    for (int i = 0; i < pipeline->nupstream; i++)
+        leat_pipeline_unref(pipeline->upstream[i]);
+    if (pipeline->release)
+        pipeline->release(pipeline->args.object);
+    leat__args_finish(&pipeline->args);
+    leat__free(pipeline->upstream);
+    leat__free(pipeline->text);
+    leat__free(pipeline);
+}
+
+const char *leat_pipeline_text(const leat_pipeline *pipeline)
+{
+    return pipeline->text;
+}
+
+int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
+{
+    leat_reader *upstream[UPSTREAM_MAX];
+    leat_reader *reader;
+    int n = 0;
+    int status = LEAT_OK;
+    while (n < pipeline->nupstream && status == LEAT_OK) {
+        status = leat_pipeline_open(pipeline->upstream[n], &upstream[n]);
+        n += status == LEAT_OK;
+    }
+    if (status == LEAT_OK)
+        status = pipeline->type->open(&pipeline->args, upstream, n, &reader);
+    if (status) {
+        while (n > 0)
+            leat_reader_close(upstream[--n]);
+        return status;
+    }
+    /* The count is atomic; all else of a pipeline never changes. */
+    reader->pipeline = (leat_pipeline *)(uintptr_t)pipeline;
+    leat_pipeline_ref(reader->pipeline);
+    *out = reader;
+    return LEAT_OK;
+}
+
+int leat__pipeline_may_block(const leat_pipeline *pipeline)
+{
+    if (pipeline->type->may_block)
+        return 1;
+    for (int i = 0; i < pipeline->nupstream; i++) {
+        if (leat__pipeline_may_block(pipeline->upstream[i]))
+            return 1;
+    }
+    return 0;
+}
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
+uint64_t leat__pipeline_hash(const leat_pipeline *pipeline)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const char *p = pipeline->text; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 0x100000001b3u;
+    return hash;
+}

@@ -1,0 +1,103 @@
+/* Pipelines from text, and leat's own readers by their names. */
+#include "base/error.h"
+#include "base/memory.h"
+#include "readers/args.h"
+#include "readers/registry.h"
+
+#include <string.h>
+
+#define NAME_SIZE 64
+
+static size_t segment_length(const char *text)
+{
+    size_t i = 0;
+    while (text[i] && text[i] != '|')
+        i += text[i] == '\\' && text[i + 1] ? 2 : 1;
+    return i;
+}
+
+/* The segment without blanks around it; an escaped last blank stays. */
+static const char *trim(const char *text, size_t *size)
+{
+    while (*size > 0 && *text == ' ') {
+        text++;
+        (*size)--;
+    }
+    while (*size > 0 && text[*size - 1] == ' ' &&
+           !(*size > 1 && text[*size - 2] == '\\'))
+        (*size)--;
+    return text;
+}
+
+/* Puts the reader that the segment names behind *pipeline, if there is one. */
+static int append(leat_pipeline **pipeline, const char *text, size_t size)
+{
+    const char *colon = memchr(text, ':', size);
+    size_t name_size = colon ? (size_t)(colon - text) : size;
+    char name[NAME_SIZE];
+    if (name_size == 0 || name_size >= sizeof(name))
+        return leat_error(LEAT_EINVAL,
+                          "expected the name of a reader, such as lmdb:PATH");
+    memcpy(name, text, name_size);
+    name[name_size] = 0;
+    const leat_reader_type *type;
+    int status = leat__registry_find(&type, name);
+    if (status)
+        return status;
+    size_t skip = colon ? name_size + 1 : name_size;
+    char *arguments = leat__alloc(size - skip + 1);
+    if (!arguments)
+        return LEAT_ENOMEM;
+    memcpy(arguments, text + skip, size - skip);
+    arguments[size - skip] = 0;
+    leat_pipeline *next;
+    status = leat_pipeline_create(&next, type, arguments, NULL, NULL, pipeline,
+                                  *pipeline ? 1 : 0);
+    leat__free(arguments);
+    if (status)
+        return status;
+    leat_pipeline_unref(*pipeline);
+    *pipeline = next;
+    return LEAT_OK;
+}
+
+int leat_pipeline_parse(leat_pipeline **out, const char *text)
+{
+    leat_pipeline *pipeline = NULL;
+    const char *rest = text;
+    for (;;) {
+        size_t whole = segment_length(rest);
+        size_t size = whole;
+        const char *segment = trim(rest, &size);
+        int status = append(&pipeline, segment, size);
+        if (status) {
+            leat_pipeline_unref(pipeline);
+            return leat__error_context(status, "pipeline \"%s\", character %zu",
+                                       text, (size_t)(segment - text) + 1);
+        }
+        if (!rest[whole])
+            break;
+        rest += whole + 1;
+    }
+    *out = pipeline;
+    return LEAT_OK;
+}
+
+int leat_pipeline_lmdb(leat_pipeline **out, const char *path,
+                       const leat_lmdb_options *options)
+{
+    (void)options;
+    if (!path || !path[0])
+        return leat_error(LEAT_EINVAL,
+                          "an LMDB needs the path of its directory");
+    const leat_reader_type *type;
+    int status = leat__registry_find(&type, "lmdb");
+    if (status)
+        return status;
+    char *escaped = leat__args_escape(path);
+    if (!escaped)
+        return LEAT_ENOMEM;
+    status = leat_pipeline_create(out, type, escaped, NULL, NULL, NULL, 0);
+    leat__free(escaped);
+    return status;
+}

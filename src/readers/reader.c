@@ -1,0 +1,109 @@
+/* The public face of every reader: arguments checked, then its table. */
+#include "base/error.h"
+
+#include <leat/reader.h>
+
+#include <stddef.h>
+
+/* Tables of an older header are shorter: what lies behind is not there. */
+#define HAS(reader, operation)                                                 \
+    ((reader)->ops->size >= offsetof(leat_reader_ops, operation) +             \
+                                sizeof((reader)->ops->operation) &&            \
+     (reader)->ops->operation)
+
+static int unsupported(const leat_reader *reader, const char *what)
+{
+    return leat_error(LEAT_EUNSUPPORTED, "the reader \"%s\" cannot %s",
+                      reader->ops->name, what);
+}
+
+int leat_reader_next(leat_reader *reader, leat_sample *sample)
+{
+    int got;
+    return reader->ops->next(reader, &sample, 1, &got);
+}
+
+int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
+                           int *got)
+{
+    *got = 0;
+    if (n < 1)
+        return leat_error(LEAT_EINVAL, "expected 1 sample or more, got %d", n);
+    return reader->ops->next(reader, out, n, got);
+}
+
+int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
+{
+    return reader->ops->fields(reader, out, n);
+}
+
+int leat_reader_reset(leat_reader *reader)
+{
+    return reader->ops->reset(reader);
+}
+
+void leat_reader_cancel(leat_reader *reader)
+{
+    reader->ops->cancel(reader);
+}
+
+void leat_reader_close(leat_reader *reader)
+{
+    if (!reader)
+        return;
+    leat_pipeline *pipeline = reader->pipeline;
+    reader->ops->close(reader);
+    leat_pipeline_unref(pipeline);
+}
+
+int leat_reader_count(leat_reader *reader, int64_t *out)
+{
+    if (!HAS(reader, count))
+        return unsupported(reader, "count its samples beforehand");
+    return reader->ops->count(reader, out);
+}
+
+int leat_reader_is_random_access(const leat_reader *reader)
+{
+    return HAS(reader, count) && HAS(reader, read_at);
+}
+
+int leat_reader_read_at(leat_reader *reader, const int64_t index[],
+                        leat_sample *const out[], int n, int *got)
+{
+    *got = 0;
+    if (!leat_reader_is_random_access(reader))
+        return unsupported(reader, "read samples in any order");
+    int64_t count;
+    int status = reader->ops->count(reader, &count);
+    if (status)
+        return status;
+    for (int i = 0; i < n; i++) {
+        if (index[i] < 0 || index[i] >= count)
+            return leat_error(LEAT_EINVAL,
+                              "sample %lld is out of range: there are %lld",
+                              (long long)index[i], (long long)count);
+    }
+    return n < 1 ? LEAT_OK : reader->ops->read_at(reader, index, out, n, got);
+}
+
+int leat_reader_seek(leat_reader *reader, int64_t index)
+{
+    if (!HAS(reader, seek))
+        return unsupported(reader, "seek");
+    return reader->ops->seek(reader, index);
+}
+
+int leat_reader_save(leat_reader *reader, leat_token *token)
+{
+    if (!HAS(reader, save))
+        return unsupported(reader, "save its state");
+    return reader->ops->save(reader, token);
+}
+
+int leat_reader_restore(leat_reader *reader, leat_token *token)
+{
+    if (!HAS(reader, restore))
+        return unsupported(reader, "restore its state");
+    return reader->ops->restore(reader, token);
+}

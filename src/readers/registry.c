@@ -1,0 +1,80 @@
+#include "readers/registry.h"
+#include "base/error.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TYPES_MAX 256
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Protected by lock. */
+static const leat_reader_type *types[TYPES_MAX];
+static int ntypes;
+
+static const leat_reader_type *find_locked(const char *name)
+{
+    for (int i = 0; i < ntypes; i++) {
+        if (strcmp(types[i]->name, name) == 0)
+            return types[i];
+    }
+    return NULL;
+}
+
+static int is_name(const char *name)
+{
+    for (const char *p = name; *p; p++) {
+        if (!isalnum((unsigned char)*p) && *p != '_')
+            return 0;
+    }
+    return name[0] != 0;
+}
+
+static int add_locked(const leat_reader_type *type)
+{
+    if (find_locked(type->name))
+        return leat_error(LEAT_EINVAL, "a reader \"%s\" is registered already",
+                          type->name);
+    if (ntypes == TYPES_MAX)
+        return leat_error(LEAT_EINVAL, "%d readers are registered already",
+                          TYPES_MAX);
+    types[ntypes++] = type;
+    return LEAT_OK;
+}
+
+int leat_reader_register(const leat_reader_type *type)
+{
+    if (!type || type->size < sizeof(*type) || !type->name || !type->open)
+        return leat_error(LEAT_EINVAL,
+                          "a reader type lacks its size, name or open");
+    if (!is_name(type->name))
+        return leat_error(LEAT_EINVAL,
+                          "\"%s\" is no name for a reader: letters, digits and "
+                          "_ make one",
+                          type->name);
+    pthread_mutex_lock(&lock);
+    int status = add_locked(type);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+int leat__registry_find(const leat_reader_type **out, const char *name)
+{
+    char names[256] = "";
+    pthread_mutex_lock(&lock);
+    const leat_reader_type *type = find_locked(name);
+    for (int i = 0; !type && i < ntypes; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+                 types[i]->name);
+    }
+    pthread_mutex_unlock(&lock);
+    if (!type)
+        return leat_error(LEAT_EINVAL,
+                          "there is no reader \"%s\"; there are: %s", name,
+                          names);
+    *out = type;
+    return LEAT_OK;
+}
