@@ -67,10 +67,11 @@ LEAT_API int leat_datum_fields(leat_sample *sample, const void *bytes,
 LEAT_API size_t leat_datum_size(const leat_datum *datum);
 
 /**
- * Writes the Datum in wire format, fields in order of their numbers, as
- * protobuf's C++ does: channels, height, width, data, label, encoded, those
- * that are 0 or empty included for the first three. `out` has leat_datum_size
- * bytes. Returns the bytes written. Thread safety: any thread.
+ * Writes the Datum in wire format, fields in the order of their numbers, as
+ * Caffe's tools do: label always; channels, height and width too, 0 or not, but
+ * for an encoded image that has none of them; data, float_data (each float by
+ * itself) and encoded where there is something to write. `out` has
+ * leat_datum_size bytes. Returns the bytes written. Thread safety: any thread.
  */
 LEAT_API size_t leat_datum_write(const leat_datum *datum, void *out);
 

@@ -1,0 +1,308 @@
+#include "base/error.h"
+#include "base/memory.h"
+#include "data/wire.h"
+
+#include <leat/datum.h>
+
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "floats are viewed in wire order");
+
+/* Datum's field numbers (proto/datum.proto). */
+enum {
+    CHANNELS = 1,
+    HEIGHT = 2,
+    WIDTH = 3,
+    DATA = 4,
+    LABEL = 5,
+    FLOAT_DATA = 6,
+    ENCODED = 7
+};
+
+static void take_varint(leat_datum *datum, const leat__wire_field *field)
+{
+    /* An int32 keeps the low half of whatever varint came. */
+    int32_t value = (int32_t)(uint32_t)field->value;
+    switch (field->number) {
+    case CHANNELS:
+        datum->channels = value;
+        break;
+    case HEIGHT:
+        datum->height = value;
+        break;
+    case WIDTH:
+        datum->width = value;
+        break;
+    case LABEL:
+        datum->label = value;
+        break;
+    case ENCODED:
+        datum->encoded = field->value != 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static int is_floats(const leat__wire_field *field)
+{
+    return field->number == FLOAT_DATA && (field->type == LEAT__WIRE_BYTES ||
+                                           field->type == LEAT__WIRE_FIXED32);
+}
+
+static int ragged_floats(size_t size)
+{
+    return leat_error(
+        LEAT_EDATA, "float_data has %zu bytes, expected a multiple of 4", size);
+}
+
+/* Only a lone packed piece can be viewed. */
+static int take_floats(leat_datum *datum, const leat__wire_field *field)
+{
+    if (field->size % sizeof(float))
+        return ragged_floats(field->size);
+    if (!field->size)
+        return LEAT_OK;
+    int alone = datum->float_count == 0 && field->type == LEAT__WIRE_BYTES;
+    datum->float_data = alone ? field->bytes : NULL;
+    datum->float_count += field->size / sizeof(float);
+    return LEAT_OK;
+}
+
+int leat_datum_parse(leat_datum *out, const void *bytes, size_t size)
+{
+    leat_datum datum = {0};
+    leat__wire wire;
+    leat__wire_field field;
+    int status;
+    leat__wire_init(&wire, bytes, size);
+    while ((status = leat__wire_next(&wire, &field)) == LEAT_OK) {
+        if (field.type == LEAT__WIRE_VARINT) {
+            take_varint(&datum, &field);
+        } else if (field.number == DATA && field.type == LEAT__WIRE_BYTES) {
+            datum.data = field.bytes;
+            datum.data_size = field.size;
+        } else if (is_floats(&field)) {
+            if ((status = take_floats(&datum, &field)))
+                return status;
+        }
+    }
+    if (status < 0)
+        return status;
+    *out = datum;
+    return LEAT_OK;
+}
+
+int leat_datum_floats(float *out, size_t count, const void *bytes, size_t size)
+{
+    leat__wire wire;
+    leat__wire_field field;
+    size_t done = 0;
+    int status;
+    leat__wire_init(&wire, bytes, size);
+    while ((status = leat__wire_next(&wire, &field)) == LEAT_OK) {
+        if (!is_floats(&field))
+            continue;
+        size_t n = field.size / sizeof(float);
+        if (field.size % sizeof(float))
+            return ragged_floats(field.size);
+        if (n > count - done)
+            break;
+        memcpy(out + done, field.bytes, field.size);
+        done += n;
+    }
+    if (status < 0)
+        return status;
+    if (status != LEAT_END || done != count)
+        return leat_error(LEAT_EDATA, "float_data has not %zu floats", count);
+    return LEAT_OK;
+}
+
+static int bad_dimensions(const leat_datum *datum, const char *what)
+{
+    return leat_error(LEAT_EDATA, "Datum of %d x %d x %d: %s", datum->channels,
+                      datum->height, datum->width, what);
+}
+
+static int short_payload(const leat_datum *datum, const char *name, size_t has,
+                         size_t needs, const char *unit)
+{
+    return leat_error(
+        LEAT_EDATA, "Datum of %d x %d x %d needs %zu %s, %s has %zu",
+        datum->channels, datum->height, datum->width, needs, unit, name, has);
+}
+
+/* Whether the payload fills the shape; its elements are then `*count`. */
+static int check_payload(const leat_datum *datum, size_t *count)
+{
+    if (datum->encoded)
+        return datum->data_size ? LEAT_OK
+                                : leat_error(LEAT_EDATA, "encoded Datum "
+                                                         "without data");
+    if (datum->channels <= 0 || datum->height <= 0 || datum->width <= 0)
+        return bad_dimensions(datum, "dimensions must be positive");
+    size_t plane, bytes;
+    if (leat__multiply((size_t)datum->height, (size_t)datum->width, &plane) ||
+        leat__multiply(plane, (size_t)datum->channels, count) ||
+        leat__multiply(*count, sizeof(float), &bytes) || bytes > INT64_MAX)
+        return bad_dimensions(datum, "dimensions are too large");
+    if (datum->data_size)
+        return datum->data_size >= *count
+                   ? LEAT_OK
+                   : short_payload(datum, "data", datum->data_size, *count,
+                                   "bytes");
+    if (!datum->float_count)
+        return leat_error(LEAT_EDATA, "Datum has neither data nor float_data");
+    return datum->float_count >= *count
+               ? LEAT_OK
+               : short_payload(datum, "float_data", datum->float_count, *count,
+                               "floats");
+}
+
+static void set_image_shape(leat_field *field, const leat_datum *datum)
+{
+    field->ndim = 3;
+    field->shape[0] = datum->channels;
+    field->shape[1] = datum->height;
+    field->shape[2] = datum->width;
+}
+
+/* The box holds the label, then, on a line of its own, scattered floats. */
+static int set_floats(leat_sample *sample, const leat_datum *datum,
+                      const void *bytes, size_t size)
+{
+    leat_field *field = &sample->field[0];
+    field->data = datum->float_data;
+    if (!datum->float_data) {
+        size_t need = datum->float_count * sizeof(float);
+        int status = leat_sample_reserve(sample, LEAT__ALIGNMENT + need);
+        if (status)
+            return status;
+        float *floats = (float *)((char *)sample->box + LEAT__ALIGNMENT);
+        status = leat_datum_floats(floats, datum->float_count, bytes, size);
+        if (status)
+            return status;
+        field->data = floats;
+    }
+    field->dtype = LEAT_FLOAT32;
+    field->bytes = datum->float_count * sizeof(float);
+    set_image_shape(field, datum);
+    return LEAT_OK;
+}
+
+static void set_bytes(leat_field *field, const leat_datum *datum)
+{
+    field->data = datum->data;
+    field->bytes = datum->data_size;
+    if (!datum->encoded) {
+        field->dtype = LEAT_UINT8;
+        set_image_shape(field, datum);
+        return;
+    }
+    field->dtype = LEAT_BYTES;
+    field->ndim = 1;
+    field->shape[0] = (int64_t)datum->data_size;
+}
+
+int leat_datum_fields(leat_sample *sample, const void *bytes, size_t size)
+{
+    leat_datum datum;
+    size_t count;
+    int status = leat_datum_parse(&datum, bytes, size);
+    if (status || (status = check_payload(&datum, &count)) ||
+        (status = leat_sample_reserve(sample, LEAT__ALIGNMENT)))
+        return status;
+    if (datum.data_size)
+        set_bytes(&sample->field[0], &datum);
+    else if ((status = set_floats(sample, &datum, bytes, size)))
+        return status;
+    leat_field *label = &sample->field[1];
+    memcpy(sample->box, &datum.label, sizeof(datum.label));
+    label->dtype = LEAT_INT32;
+    label->ndim = 0;
+    label->data = sample->box;
+    label->bytes = sizeof(datum.label);
+    sample->nfields = 2;
+    return LEAT_OK;
+}
+
+/* An image that says its own size, as Caffe's tools write it. */
+static int has_dimensions(const leat_datum *datum)
+{
+    return !datum->encoded || datum->channels || datum->height || datum->width;
+}
+
+static size_t varint_size(uint64_t value)
+{
+    size_t n = 1;
+    while (value >>= 7)
+        n++;
+    return n;
+}
+
+/* A negative int32 is written as the int64 of the same value. */
+static uint64_t extended(int32_t value)
+{
+    return (uint64_t)(int64_t)value;
+}
+
+size_t leat_datum_size(const leat_datum *datum)
+{
+    size_t size = 1 + varint_size(extended(datum->label));
+    if (has_dimensions(datum))
+        size += 3 + varint_size(extended(datum->channels)) +
+                varint_size(extended(datum->height)) +
+                varint_size(extended(datum->width));
+    if (datum->data_size)
+        size += 1 + varint_size(datum->data_size) + datum->data_size;
+    if (datum->float_data)
+        size += datum->float_count * (1 + sizeof(float));
+    return size + (datum->encoded ? 2 : 0);
+}
+
+static unsigned char *put_varint(unsigned char *out, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *out++ = (unsigned char)(value | 0x80);
+    *out++ = (unsigned char)value;
+    return out;
+}
+
+static unsigned char *put_tag(unsigned char *out, int number,
+                              leat__wire_type type)
+{
+    *out++ = (unsigned char)(number << 3 | (int)type);
+    return out;
+}
+
+static unsigned char *put_int(unsigned char *out, int number, int32_t value)
+{
+    out = put_tag(out, number, LEAT__WIRE_VARINT);
+    return put_varint(out, extended(value));
+}
+
+size_t leat_datum_write(const leat_datum *datum, void *out)
+{
+    unsigned char *at = out;
+    if (has_dimensions(datum)) {
+        at = put_int(at, CHANNELS, datum->channels);
+        at = put_int(at, HEIGHT, datum->height);
+        at = put_int(at, WIDTH, datum->width);
+    }
+    if (datum->data_size) {
+        at = put_tag(at, DATA, LEAT__WIRE_BYTES);
+        at = put_varint(at, datum->data_size);
+        memcpy(at, datum->data, datum->data_size);
+        at += datum->data_size;
+    }
+    at = put_int(at, LABEL, datum->label);
+    for (size_t i = 0; datum->float_data && i < datum->float_count; i++) {
+        at = put_tag(at, FLOAT_DATA, LEAT__WIRE_FIXED32);
+        memcpy(at, datum->float_data + i * sizeof(float), sizeof(float));
+        at += sizeof(float);
+    }
+    if (datum->encoded)
+        at = put_int(at, ENCODED, 1);
+    return (size_t)(at - (unsigned char *)out);
+}
