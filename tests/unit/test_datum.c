@@ -383,7 +383,7 @@ START_TEST(a_datum_that_contradicts_itself_is_refused)
         {1, 2, 3, 5, "needs 6 bytes, data has 5"},
         {1, 2, 3, 0, "neither"},
         {INT32_MAX, INT32_MAX, INT32_MAX, 6, "too large"},
-        {INT32_MAX, INT32_MAX, 1, 6, "data has 6"},
+        {INT32_MAX, 65536, 1, 6, "data has 6"},
     };
     unsigned char wire[256];
     leat_sample sample;
