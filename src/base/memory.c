@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static atomic_int_fast64_t allocations;
 /* The allocation that is to fail, by its number; below 0: none. */
@@ -59,6 +60,29 @@ void *leat__realloc(void *memory, size_t bytes)
 {
     void *moved = is_faulty() ? NULL : realloc(memory, bytes ? bytes : 1);
     return checked(moved, bytes);
+}
+
+/* Below this the system's small pages waste less than huge ones save. */
+#define HUGE_FROM ((size_t)4 << 20)
+
+void *leat__alloc_pages(size_t bytes)
+{
+    if (is_faulty())
+        return checked(NULL, bytes);
+    void *memory = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return checked(NULL, bytes);
+    /* Advice: without huge pages the memory works as well, only slower. */
+    if (bytes >= HUGE_FROM)
+        (void)madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
+}
+
+void leat__free_pages(void *memory, size_t bytes)
+{
+    if (memory)
+        munmap(memory, bytes ? bytes : 1);
 }
 
 char *leat__strdup(const char *text)

@@ -17,7 +17,14 @@ void *leat__alloc_aligned(size_t bytes);       /* to LEAT__ALIGNMENT */
 void *leat__realloc(void *memory, size_t bytes);
 char *leat__strdup(const char *text);
 
-/* Frees what any of them gave. Takes NULL. */
+/*
+ * Zeroed pages straight from the system, huge ones where it has them; counts as
+ * an allocation, freed by leat__free_pages with the same size.
+ */
+void *leat__alloc_pages(size_t bytes);
+void leat__free_pages(void *memory, size_t bytes);
+
+/* Frees what any of the others gave. Takes NULL. */
 void leat__free(void *memory);
 
 /* Whether a x b overflows; else the product in *out. */

@@ -1,0 +1,189 @@
+#include "data/blob.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+struct leat_blob {
+    leat_device *device;
+    leat_dtype dtype;
+    int ndim;
+    int64_t shape[LEAT_MAX_DIMS];
+    int64_t count;
+    leat__syncedmem mem;
+    int lent; /* mem is a view of somebody else's slab */
+};
+
+int leat_blob_create(leat_blob **out, leat_device *device)
+{
+    if (!device) {
+        int status = leat_device_find(&device, "cpu");
+        if (status)
+            return status;
+    }
+    leat_blob *blob = leat__alloc_zero(1, sizeof(*blob));
+    if (!blob)
+        return LEAT_ENOMEM;
+    blob->device = device;
+    blob->dtype = LEAT_FLOAT32;
+    *out = blob;
+    return LEAT_OK;
+}
+
+void leat_blob_destroy(leat_blob *blob)
+{
+    if (!blob)
+        return;
+    leat__syncedmem_clear(&blob->mem);
+    leat__free(blob);
+}
+
+/* The elements and bytes of a shape. */
+static int measure(leat_dtype dtype, int ndim, const int64_t shape[],
+                   int64_t *count, size_t *bytes)
+{
+    size_t total = leat_dtype_size(dtype);
+    if (total == 0 || ndim < 0 || ndim > LEAT_MAX_DIMS)
+        return leat_error(LEAT_EINVAL,
+                          "a blob has 0 to %d axes of a known type, not %d",
+                          LEAT_MAX_DIMS, ndim);
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] < 0)
+            return leat_error(LEAT_EINVAL, "dimension %d is %lld", i,
+                              (long long)shape[i]);
+        if (leat__multiply(total, (size_t)shape[i], &total) ||
+            total > INT64_MAX)
+            return leat_error(LEAT_EINVAL,
+                              "the product of the dimensions overflows");
+    }
+    *bytes = ndim == 0 ? 0 : total;
+    *count = (int64_t)(*bytes / leat_dtype_size(dtype));
+    return LEAT_OK;
+}
+
+static void set_shape(leat_blob *blob, leat_dtype dtype, int ndim,
+                      const int64_t shape[], int64_t count)
+{
+    blob->dtype = dtype;
+    blob->ndim = ndim;
+    if (ndim > 0)
+        memmove(blob->shape, shape, (size_t)ndim * sizeof(shape[0]));
+    blob->count = count;
+}
+
+int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
+                      const int64_t shape[])
+{
+    int64_t count;
+    size_t bytes;
+    int status = measure(dtype, ndim, shape, &count, &bytes);
+    if (status)
+        return status;
+    if (blob->lent || !blob->mem.slab || bytes > blob->mem.slab->bytes) {
+        leat__slab *slab;
+        status = leat__slab_create(&slab, blob->device, bytes);
+        if (status)
+            return status;
+        leat__syncedmem_clear(&blob->mem);
+        blob->mem.slab = slab;
+        blob->lent = 0;
+    }
+    blob->mem.bytes = bytes;
+    set_shape(blob, dtype, ndim, shape, count);
+    return LEAT_OK;
+}
+
+int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
+                    const int64_t shape[], leat__slab *slab, size_t offset,
+                    leat_head head)
+{
+    int64_t count;
+    size_t bytes;
+    int status = measure(dtype, ndim, shape, &count, &bytes);
+    if (status)
+        return status;
+    if (blob->mem.slab != slab) {
+        leat__slab_ref(slab);
+        leat__syncedmem_clear(&blob->mem);
+    }
+    blob->mem = (leat__syncedmem){slab, offset, bytes, head};
+    blob->lent = 1;
+    set_shape(blob, dtype, ndim, shape, count);
+    return LEAT_OK;
+}
+
+leat_dtype leat_blob_dtype(const leat_blob *blob)
+{
+    return blob->dtype;
+}
+
+int leat_blob_ndim(const leat_blob *blob)
+{
+    return blob->ndim;
+}
+
+int64_t leat_blob_dim(const leat_blob *blob, int axis)
+{
+    int i = axis < 0 ? axis + blob->ndim : axis;
+    return i >= 0 && i < blob->ndim ? blob->shape[i] : 1;
+}
+
+const int64_t *leat_blob_shape(const leat_blob *blob)
+{
+    return blob->shape;
+}
+
+int64_t leat_blob_count(const leat_blob *blob)
+{
+    return blob->count;
+}
+
+size_t leat_blob_bytes(const leat_blob *blob)
+{
+    return (size_t)blob->count * leat_dtype_size(blob->dtype);
+}
+
+leat_head leat_blob_head(const leat_blob *blob)
+{
+    return blob->mem.head;
+}
+
+leat_device *leat_blob_device(const leat_blob *blob)
+{
+    return blob->device;
+}
+
+/* A blob that was never given a shape has no memory to point to. */
+static int has_memory(const leat_blob *blob)
+{
+    if (blob->mem.slab)
+        return 1;
+    leat_error(LEAT_ESTATE, "the blob has no shape yet");
+    return 0;
+}
+
+const void *leat_blob_cpu_data(leat_blob *blob)
+{
+    return has_memory(blob) ? leat__syncedmem_cpu(&blob->mem, 0) : NULL;
+}
+
+void *leat_blob_mutable_cpu_data(leat_blob *blob)
+{
+    return has_memory(blob) ? leat__syncedmem_cpu(&blob->mem, 1) : NULL;
+}
+
+const void *leat_blob_gpu_data(leat_blob *blob)
+{
+    return has_memory(blob) ? leat__syncedmem_gpu(&blob->mem, 0) : NULL;
+}
+
+void *leat_blob_mutable_gpu_data(leat_blob *blob)
+{
+    return has_memory(blob) ? leat__syncedmem_gpu(&blob->mem, 1) : NULL;
+}
+
+int leat_blob_async_gpu_push(leat_blob *blob, leat_stream stream)
+{
+    return has_memory(blob) ? leat__syncedmem_push(&blob->mem, stream)
+                            : LEAT_ESTATE;
+}

@@ -1,0 +1,15 @@
+/* blob.h: how a data layer lends its memory to blobs. */
+#ifndef LEAT_DATA_BLOB_H
+#define LEAT_DATA_BLOB_H
+
+#include "data/syncedmem.h"
+
+/*
+ * Makes the blob a view of `slab` (shared) from `offset` on; its own memory
+ * goes. The contents stay valid as long as whoever fills the slab says.
+ */
+int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
+                    const int64_t shape[], leat__slab *slab, size_t offset,
+                    leat_head head);
+
+#endif

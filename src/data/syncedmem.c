@@ -1,0 +1,133 @@
+#include "data/syncedmem.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes)
+{
+    leat__slab *slab = leat__alloc_zero(1, sizeof(*slab));
+    if (!slab)
+        return LEAT_ENOMEM;
+    slab->device = device;
+    slab->bytes = bytes;
+    atomic_init(&slab->owners, 1);
+    *out = slab;
+    return LEAT_OK;
+}
+
+void leat__slab_ref(leat__slab *slab)
+{
+    atomic_fetch_add_explicit(&slab->owners, 1, memory_order_relaxed);
+}
+
+void leat__slab_unref(leat__slab *slab)
+{
+    if (!slab || atomic_fetch_sub(&slab->owners, 1) > 1)
+        return;
+    leat_device *device = slab->device;
+    if (slab->memory && !device->ops->unified)
+        device->ops->free(device, slab->memory, slab->bytes);
+    if (slab->host)
+        device->ops->host_free(device, slab->host, slab->bytes);
+    leat__free(slab);
+}
+
+int leat__slab_make_host(leat__slab *slab)
+{
+    if (slab->host)
+        return LEAT_OK;
+    int status =
+        slab->device->ops->host_alloc(slab->device, slab->bytes, &slab->host);
+    if (status == LEAT_OK && slab->device->ops->unified)
+        slab->memory = slab->host;
+    return status;
+}
+
+int leat__slab_make_memory(leat__slab *slab)
+{
+    if (slab->memory)
+        return LEAT_OK;
+    if (slab->device->ops->unified)
+        return leat__slab_make_host(slab);
+    return slab->device->ops->alloc(slab->device, slab->bytes, &slab->memory);
+}
+
+void leat__syncedmem_clear(leat__syncedmem *mem)
+{
+    leat__slab_unref(mem->slab);
+    *mem = (leat__syncedmem){0};
+}
+
+/*
+ * Copies between the sides and waits. A stream of its own, because waiting for
+ * the default stream would wait for the whole device.
+ */
+static int copy_sides(leat__syncedmem *mem, leat_copy_kind kind)
+{
+    leat__slab *slab = mem->slab;
+    leat_device *device = slab->device;
+    char *host = (char *)slab->host + mem->offset;
+    char *memory = (char *)slab->memory + mem->offset;
+    leat_stream stream;
+    int status = device->ops->stream_create(device, &stream);
+    if (status)
+        return status;
+    if (kind == LEAT_COPY_TO_DEVICE)
+        status =
+            device->ops->copy(device, memory, host, mem->bytes, kind, stream);
+    else
+        status =
+            device->ops->copy(device, host, memory, mem->bytes, kind, stream);
+    int waited = device->ops->stream_synchronize(device, stream);
+    device->ops->stream_destroy(device, stream);
+    return status ? status : waited;
+}
+
+void *leat__syncedmem_cpu(leat__syncedmem *mem, int will_write)
+{
+    leat__slab *slab = mem->slab;
+    if (leat__slab_make_host(slab))
+        return NULL;
+    if (mem->head == LEAT_HEAD_AT_GPU) {
+        if (!slab->device->ops->unified && copy_sides(mem, LEAT_COPY_TO_HOST))
+            return NULL;
+        mem->head = LEAT_SYNCED;
+    }
+    if (will_write || mem->head == LEAT_UNINITIALIZED)
+        mem->head = LEAT_HEAD_AT_CPU;
+    return (char *)slab->host + mem->offset;
+}
+
+void *leat__syncedmem_gpu(leat__syncedmem *mem, int will_write)
+{
+    leat__slab *slab = mem->slab;
+    if (leat__slab_make_memory(slab))
+        return NULL;
+    if (mem->head == LEAT_HEAD_AT_CPU) {
+        if (!slab->device->ops->unified && copy_sides(mem, LEAT_COPY_TO_DEVICE))
+            return NULL;
+        mem->head = LEAT_SYNCED;
+    }
+    if (will_write || mem->head == LEAT_UNINITIALIZED)
+        mem->head = LEAT_HEAD_AT_GPU;
+    return (char *)slab->memory + mem->offset;
+}
+
+int leat__syncedmem_push(leat__syncedmem *mem, leat_stream stream)
+{
+    if (mem->head != LEAT_HEAD_AT_CPU)
+        return leat_error(LEAT_ESTATE,
+                          "the newest contents are not on the host");
+    leat__slab *slab = mem->slab;
+    int status = leat__slab_make_memory(slab);
+    if (status)
+        return status;
+    if (!slab->device->ops->unified)
+        status = slab->device->ops->copy(
+            slab->device, (char *)slab->memory + mem->offset,
+            (char *)slab->host + mem->offset, mem->bytes, LEAT_COPY_TO_DEVICE,
+            stream);
+    if (status)
+        return status;
+    mem->head = LEAT_SYNCED;
+    return LEAT_OK;
+}

@@ -1,0 +1,49 @@
+/*
+ * syncedmem.h: memory on host and device, and which side is the newer one.
+ *
+ * A slab is the memory itself, shared by reference count; a syncedmem is one
+ * owner's view of a part of it, with a head of its own. Thread safety: one
+ * caller at a time a syncedmem; slabs are counted atomically.
+ */
+#ifndef LEAT_DATA_SYNCEDMEM_H
+#define LEAT_DATA_SYNCEDMEM_H
+
+#include <leat/blob.h>
+#include <leat/ext/device.h>
+
+#include <stdatomic.h>
+
+typedef struct leat__slab {
+    leat_device *device;
+    size_t bytes;
+    void *host;   /* NULL until first used */
+    void *memory; /* on the device; NULL until first used; unified: host */
+    atomic_int owners;
+} leat__slab;
+
+/* A slab of which neither side exists yet. Errors: LEAT_ENOMEM. */
+int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes);
+void leat__slab_ref(leat__slab *slab);
+void leat__slab_unref(leat__slab *slab); /* takes NULL */
+/* Makes the host side, or the device's, if it is not there; zeroed. */
+int leat__slab_make_host(leat__slab *slab);
+int leat__slab_make_memory(leat__slab *slab);
+
+typedef struct leat__syncedmem {
+    leat__slab *slab; /* shared; NULL: empty */
+    size_t offset;
+    size_t bytes;
+    leat_head head;
+} leat__syncedmem;
+
+/* Lets go of the slab. */
+void leat__syncedmem_clear(leat__syncedmem *mem);
+
+/* The side wanted, after the copy that it needs; NULL on error. */
+void *leat__syncedmem_cpu(leat__syncedmem *mem, int will_write);
+void *leat__syncedmem_gpu(leat__syncedmem *mem, int will_write);
+
+/* Enqueues host to device; the head becomes SYNCED. */
+int leat__syncedmem_push(leat__syncedmem *mem, leat_stream stream);
+
+#endif

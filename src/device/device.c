@@ -1,0 +1,131 @@
+/* The registry of devices: the one place that knows which there are. */
+#include "device/device.h"
+#include "base/error.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TYPES_MAX 16
+#define DEVICES_MAX 64
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Protected by lock. Devices once opened stay. */
+static const leat_device_ops *types[TYPES_MAX] = {&leat__cpu_device_ops};
+static int ntypes = 1;
+static leat_device *devices[DEVICES_MAX];
+static int ndevices;
+
+static const leat_device_ops *find_type_locked(const char *name, size_t size)
+{
+    for (int i = 0; i < ntypes; i++) {
+        if (strlen(types[i]->name) == size &&
+            memcmp(types[i]->name, name, size) == 0)
+            return types[i];
+    }
+    return NULL;
+}
+
+static int add_locked(const leat_device_ops *ops)
+{
+    if (find_type_locked(ops->name, strlen(ops->name)))
+        return leat_error(LEAT_EINVAL, "a device \"%s\" is registered already",
+                          ops->name);
+    if (ntypes == TYPES_MAX)
+        return leat_error(LEAT_EINVAL, "%d devices are registered already",
+                          TYPES_MAX);
+    types[ntypes++] = ops;
+    return LEAT_OK;
+}
+
+int leat_device_register(const leat_device_ops *ops)
+{
+    if (!ops || ops->size < sizeof(*ops) || !ops->name || !ops->open)
+        return leat_error(LEAT_EINVAL, "a device lacks its size, name or open");
+    pthread_mutex_lock(&lock);
+    int status = add_locked(ops);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* `type` or `type:ordinal`. */
+static int parse_ordinal(const char *name, size_t *type_size, int *ordinal)
+{
+    const char *colon = strchr(name, ':');
+    *type_size = colon ? (size_t)(colon - name) : strlen(name);
+    *ordinal = 0;
+    if (!colon)
+        return LEAT_OK;
+    const char *digits = colon + 1;
+    size_t n = strspn(digits, "0123456789");
+    if (n == 0 || n > 4 || digits[n])
+        return leat_error(LEAT_EINVAL,
+                          "device \"%s\": expected a number after the colon",
+                          name);
+    for (size_t i = 0; i < n; i++)
+        *ordinal = *ordinal * 10 + (digits[i] - '0');
+    return LEAT_OK;
+}
+
+static int unknown_locked(const char *name)
+{
+    char names[128] = "";
+    for (int i = 0; i < ntypes; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+                 types[i]->name);
+    }
+    const char *hint = strncmp(name, "cuda", 4) == 0
+                           ? " (this build of leat is for the CPU alone)"
+                           : "";
+    return leat_error(LEAT_EINVAL, "there is no device \"%s\"%s; there are: %s",
+                      name, hint, names);
+}
+
+static int find_locked(leat_device **out, const char *name)
+{
+    size_t size;
+    int ordinal;
+    int status = parse_ordinal(name, &size, &ordinal);
+    if (status)
+        return status;
+    const leat_device_ops *type = find_type_locked(name, size);
+    if (!type)
+        return unknown_locked(name);
+    char full[32];
+    if (type->unified)
+        snprintf(full, sizeof(full), "%s", type->name);
+    else
+        snprintf(full, sizeof(full), "%s:%d", type->name, ordinal);
+    for (int i = 0; i < ndevices; i++) {
+        if (strcmp(devices[i]->name, full) == 0) {
+            *out = devices[i];
+            return LEAT_OK;
+        }
+    }
+    if (ndevices == DEVICES_MAX)
+        return leat_error(LEAT_EINVAL, "%d devices are open already",
+                          DEVICES_MAX);
+    leat_device *device;
+    status = type->open(ordinal, &device);
+    if (status)
+        return status;
+    snprintf(device->name, sizeof(device->name), "%s", full);
+    devices[ndevices++] = device;
+    *out = device;
+    return LEAT_OK;
+}
+
+int leat_device_find(leat_device **out, const char *name)
+{
+    pthread_mutex_lock(&lock);
+    int status = find_locked(out, name);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+const char *leat_device_name(const leat_device *device)
+{
+    return device->name;
+}

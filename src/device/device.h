@@ -1,0 +1,9 @@
+/* device.h: the built-in devices. */
+#ifndef LEAT_DEVICE_DEVICE_H
+#define LEAT_DEVICE_DEVICE_H
+
+#include <leat/ext/device.h>
+
+extern const leat_device_ops leat__cpu_device_ops;
+
+#endif
