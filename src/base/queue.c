@@ -1,0 +1,153 @@
+/*
+ * DESIGN. A ring of pointers under one lock, with a condition for each end.
+ * Whoever changes the ring signals the other end while a thread waits there;
+ * counting the waiters keeps the common case, nobody waiting, free of system
+ * calls. A closed queue never blocks: it is checked under the lock before every
+ * wait, and close wakes all waiters. No other lock is taken under this one.
+ */
+#include "base/queue.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/thread.h"
+
+#include <errno.h>
+
+struct leat__queue {
+    int capacity;
+    pthread_mutex_t lock;
+    pthread_cond_t not_empty;
+    pthread_cond_t not_full;
+    /* protected by lock */
+    int size;
+    int head; /* where the next item is taken */
+    int waiting_empty;
+    int waiting_full;
+    int closed;
+    void *ring[];
+};
+
+int leat__queue_create(leat__queue **out, int capacity)
+{
+    if (capacity < 1)
+        return leat_error(LEAT_EINVAL, "a queue holds at least 1 item, not %d",
+                          capacity);
+    leat__queue *queue = leat__alloc_zero(
+        1, sizeof(*queue) + (size_t)capacity * sizeof(queue->ring[0]));
+    if (!queue)
+        return LEAT_ENOMEM;
+    queue->capacity = capacity;
+    int status;
+    int code = pthread_mutex_init(&queue->lock, NULL);
+    if (code) {
+        status = leat__error_system(code, "cannot make a lock");
+        goto fail_queue;
+    }
+    status = leat__cond_init(&queue->not_empty);
+    if (status)
+        goto fail_lock;
+    status = leat__cond_init(&queue->not_full);
+    if (status)
+        goto fail_not_empty;
+    *out = queue;
+    return LEAT_OK;
+
+fail_not_empty:
+    pthread_cond_destroy(&queue->not_empty);
+fail_lock:
+    pthread_mutex_destroy(&queue->lock);
+fail_queue:
+    leat__free(queue);
+    return status;
+}
+
+void leat__queue_destroy(leat__queue *queue)
+{
+    if (!queue)
+        return;
+    pthread_cond_destroy(&queue->not_full);
+    pthread_cond_destroy(&queue->not_empty);
+    pthread_mutex_destroy(&queue->lock);
+    leat__free(queue);
+}
+
+int leat__queue_push(leat__queue *queue, void *item)
+{
+    pthread_mutex_lock(&queue->lock);
+    while (queue->size == queue->capacity && !queue->closed) {
+        queue->waiting_full++;
+        pthread_cond_wait(&queue->not_full, &queue->lock);
+        queue->waiting_full--;
+    }
+    int closed = queue->closed;
+    if (!closed) {
+        queue->ring[(queue->head + queue->size++) % queue->capacity] = item;
+        if (queue->waiting_empty > 0)
+            pthread_cond_signal(&queue->not_empty);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return closed ? LEAT_ECANCELLED : LEAT_OK;
+}
+
+/* LEAT_OK with an item in the ring, under the lock. */
+static int wait_locked(leat__queue *queue, int64_t deadline)
+{
+    struct timespec when = leat__clock_timespec(deadline);
+    int code = 0;
+    while (queue->size == 0 && !queue->closed) {
+        if (deadline == 0 || code == ETIMEDOUT)
+            return LEAT_AGAIN;
+        queue->waiting_empty++;
+        if (deadline == LEAT__FOREVER)
+            pthread_cond_wait(&queue->not_empty, &queue->lock);
+        else
+            code =
+                pthread_cond_timedwait(&queue->not_empty, &queue->lock, &when);
+        queue->waiting_empty--;
+    }
+    return queue->size > 0 ? LEAT_OK : LEAT_ECANCELLED;
+}
+
+int leat__queue_pop(leat__queue *queue, void **item, int64_t deadline)
+{
+    pthread_mutex_lock(&queue->lock);
+    int status = wait_locked(queue, deadline);
+    if (status == LEAT_OK) {
+        *item = queue->ring[queue->head];
+        queue->head = (queue->head + 1) % queue->capacity;
+        queue->size--;
+        if (queue->waiting_full > 0)
+            pthread_cond_signal(&queue->not_full);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
+int leat__queue_wait(leat__queue *queue, int64_t deadline)
+{
+    pthread_mutex_lock(&queue->lock);
+    int status = wait_locked(queue, deadline);
+    /* The wake-up was meant for one taker: hand it on to those who wait. */
+    if (status == LEAT_OK && queue->waiting_empty > 0)
+        pthread_cond_signal(&queue->not_empty);
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
+void leat__queue_close(leat__queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->closed = 1;
+    pthread_cond_broadcast(&queue->not_empty);
+    pthread_cond_broadcast(&queue->not_full);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void leat__queue_reopen(leat__queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->size = 0;
+    queue->head = 0;
+    queue->closed = 0;
+    pthread_mutex_unlock(&queue->lock);
+}

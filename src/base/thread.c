@@ -1,0 +1,99 @@
+#include "base/thread.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct start {
+    void *(*body)(void *);
+    void *argument;
+    char name[16];
+} start;
+
+static void *trampoline(void *argument)
+{
+    start begin = *(start *)argument;
+    leat__free(argument);
+    /* A name is for people: without one the thread works as well. */
+    (void)pthread_setname_np(pthread_self(), begin.name);
+    return begin.body(begin.argument);
+}
+
+int leat__thread_start(leat__thread *thread, const char *name,
+                       void *(*body)(void *), void *argument)
+{
+    start *begin = leat__alloc(sizeof(*begin));
+    if (!begin)
+        return LEAT_ENOMEM;
+    begin->body = body;
+    begin->argument = argument;
+    snprintf(begin->name, sizeof(begin->name), "%s", name);
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    int code = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (code == 0) {
+        code = pthread_create(&thread->id, NULL, trampoline, begin);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (code) {
+        leat__free(begin);
+        return leat__error_system(code, "cannot start the thread %s", name);
+    }
+    thread->running = 1;
+    return LEAT_OK;
+}
+
+void leat__thread_join(leat__thread *thread)
+{
+    if (!thread->running)
+        return;
+    pthread_join(thread->id, NULL);
+    thread->running = 0;
+}
+
+/* Cores that the cgroup's quota lends, rounded up; 0: no quota. */
+static int quota_cores(void)
+{
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (!file)
+        return 0;
+    long long quota;
+    long long period;
+    int n = fscanf(file, "%lld %lld", &quota, &period);
+    fclose(file);
+    if (n != 2 || quota < 1 || period < 1)
+        return 0;
+    long long cores = (quota + period - 1) / period;
+    return cores > 4096 ? 4096 : (int)cores;
+}
+
+int leat__thread_cores(void)
+{
+    cpu_set_t set;
+    int cores = 1;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        cores = CPU_COUNT(&set);
+    int quota = quota_cores();
+    if (quota > 0 && quota < cores)
+        cores = quota;
+    return cores < 1 ? 1 : cores;
+}
+
+int leat__cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attributes;
+    int code = pthread_condattr_init(&attributes);
+    if (code == 0) {
+        code = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        if (code == 0)
+            code = pthread_cond_init(cond, &attributes);
+        pthread_condattr_destroy(&attributes);
+    }
+    if (code)
+        return leat__error_system(code, "cannot make a condition variable");
+    return LEAT_OK;
+}

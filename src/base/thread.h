@@ -1,0 +1,28 @@
+/* thread.h: threads that block all signals and have names. */
+#ifndef LEAT_BASE_THREAD_H
+#define LEAT_BASE_THREAD_H
+
+#include <leat/status.h>
+
+#include <pthread.h>
+
+typedef struct leat__thread {
+    pthread_t id;
+    int running; /* started and not yet joined; the starter's */
+} leat__thread;
+
+/*
+ * Starts `body(argument)` under `name`, of at most 15 characters. Whoever
+ * starts a thread joins it. Errors: LEAT_EIO, LEAT_ENOMEM.
+ */
+int leat__thread_start(leat__thread *thread, const char *name,
+                       void *(*body)(void *), void *argument);
+void leat__thread_join(leat__thread *thread); /* nothing if not running */
+
+/* Cores that this process may use: affinity and the cgroup's quota; >= 1. */
+int leat__thread_cores(void);
+
+/* A condition variable on the monotonic clock. */
+int leat__cond_init(pthread_cond_t *cond);
+
+#endif
