@@ -2,7 +2,7 @@
 #ifndef LEAT_TRANSFORM_H
 #define LEAT_TRANSFORM_H
 
-#include <leat/dtype.h>
+#include <leat/sample.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,6 +46,53 @@ typedef struct leat_transform_options {
     {                                                                          \
         sizeof(leat_transform_options), 0, 0, 1.0f, NULL, NULL, 0, 0, 0        \
     }
+
+/**
+ * Caffe's DataTransformer, for a thread of its own: decodes, then transforms
+ * one image at a time. The data layer's workers use the same.
+ */
+typedef struct leat_transformer leat_transformer;
+
+/**
+ * Checks the options (NULL: none) and loads the mean file.
+ * `top_type` is FLOAT32, FLOAT64 or UINT8. Owned by the caller:
+ * leat_transformer_destroy.
+ * Errors: LEAT_EINVAL, LEAT_EIO, LEAT_EFORMAT, LEAT_ENOMEM.
+ */
+LEAT_API int leat_transformer_create(leat_transformer **out,
+                                     const leat_transform_options *options,
+                                     leat_phase phase, leat_dtype top_type,
+                                     leat_layout layout);
+
+/**
+ * Another transformer with the same settings, which the two share (reference
+ * counted), for another thread. Errors: LEAT_ENOMEM.
+ */
+LEAT_API int leat_transformer_clone(leat_transformer **out,
+                                    const leat_transformer *transformer);
+
+/** Frees the transformer. Takes NULL. */
+LEAT_API void leat_transformer_destroy(leat_transformer *transformer);
+
+/**
+ * The channels, height and width that the field will have. A field that is not
+ * of three dimensions counts as 1 x 1 x its elements; an encoded image's header
+ * is read.
+ * Errors: LEAT_EDATA, LEAT_EINVAL (crop, mean). Thread safety: one caller.
+ */
+LEAT_API int leat_transformer_shape(leat_transformer *transformer,
+                                    const leat_field *field, int shape[3]);
+
+/**
+ * Decodes and transforms the field into `top`, of `shape` elements of the top
+ * type. `words` are random: the generator's draws as `rng` takes them.
+ * Errors: LEAT_EDATA when the image does not have that shape or cannot be
+ * decoded, LEAT_ENOMEM; `top` is then unchanged. Thread safety: one caller.
+ */
+LEAT_API int leat_transformer_apply(leat_transformer *transformer,
+                                    const leat_field *field, leat_rng rng,
+                                    const uint32_t words[4], const int shape[3],
+                                    void *top);
 
 /**
  * Writes a mean image as a legacy BlobProto, 1 x C x H x W, as Caffe's

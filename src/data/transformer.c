@@ -1,0 +1,196 @@
+#include "data/transformer.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "data/image.h"
+#include "data/transform.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+
+/* What the clones share. */
+typedef struct shared_transform {
+    leat__transform *transform;
+    leat__color color;
+    atomic_int owners;
+} shared_transform;
+
+struct leat_transformer {
+    shared_transform *shared;
+    leat__image_decoder *decoder; /* made for the first encoded image */
+};
+
+static void unref(shared_transform *shared)
+{
+    if (atomic_fetch_sub(&shared->owners, 1) > 1)
+        return;
+    leat__transform_destroy(shared->transform);
+    leat__free(shared);
+}
+
+static int wrap(leat_transformer **out, shared_transform *shared)
+{
+    leat_transformer *transformer = leat__alloc_zero(1, sizeof(*transformer));
+    if (!transformer)
+        return LEAT_ENOMEM;
+    transformer->shared = shared;
+    *out = transformer;
+    return LEAT_OK;
+}
+
+int leat_transformer_create(leat_transformer **out,
+                            const leat_transform_options *options,
+                            leat_phase phase, leat_dtype top_type,
+                            leat_layout layout)
+{
+    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
+    if (!options)
+        options = &none;
+    shared_transform *shared = leat__alloc_zero(1, sizeof(*shared));
+    if (!shared)
+        return LEAT_ENOMEM;
+    atomic_init(&shared->owners, 1);
+    shared->color = options->force_color  ? LEAT__COLOR_BGR
+                    : options->force_gray ? LEAT__COLOR_GRAY
+                                          : LEAT__COLOR_NATIVE;
+    int status = leat__transform_create(&shared->transform, options, phase,
+                                        top_type, layout);
+    if (status == LEAT_OK)
+        status = wrap(out, shared);
+    if (status)
+        unref(shared);
+    return status;
+}
+
+int leat_transformer_clone(leat_transformer **out,
+                           const leat_transformer *transformer)
+{
+    int status = wrap(out, transformer->shared);
+    if (status == LEAT_OK)
+        atomic_fetch_add(&transformer->shared->owners, 1);
+    return status;
+}
+
+void leat_transformer_destroy(leat_transformer *transformer)
+{
+    if (!transformer)
+        return;
+    leat__image_decoder_destroy(transformer->decoder);
+    unref(transformer->shared);
+    leat__free(transformer);
+}
+
+int leat__transformer_draws(const leat_transformer *transformer)
+{
+    return leat__transform_draws(transformer->shared->transform);
+}
+
+int64_t leat__transformer_warnings(const leat_transformer *transformer)
+{
+    return transformer->decoder ? leat__image_warnings(transformer->decoder)
+                                : 0;
+}
+
+/* The three dimensions of a field that is no encoded image. */
+static int raw_shape(const leat_field *field, int shape[3])
+{
+    int64_t whole[3] = {1, 1, 1};
+    for (int i = 0; i < field->ndim; i++) {
+        int to = field->ndim == 3 ? i : 2;
+        int64_t dim = field->shape[i];
+        if (dim < 0 || (dim > 0 && whole[to] > INT_MAX / dim))
+            return leat_error(LEAT_EDATA, "dimension %d is %lld", i,
+                              (long long)dim);
+        whole[to] *= dim;
+    }
+    for (int i = 0; i < 3; i++)
+        shape[i] = (int)whole[i];
+    return LEAT_OK;
+}
+
+static int raw_image(const leat_field *field, leat__transform_image *image)
+{
+    int shape[3];
+    int status = raw_shape(field, shape);
+    if (status)
+        return status;
+    if (field->dtype != LEAT_UINT8 && field->dtype != LEAT_FLOAT32)
+        return leat_error(LEAT_EDATA,
+                          "an image's elements are uint8 or float32, these are "
+                          "%s",
+                          leat_dtype_name(field->dtype));
+    image->pixels = field->data;
+    image->type = field->dtype;
+    image->layout = LEAT_NCHW;
+    image->channels = shape[0];
+    image->height = shape[1];
+    image->width = shape[2];
+    return LEAT_OK;
+}
+
+static int make_decoder(leat_transformer *transformer)
+{
+    return transformer->decoder
+               ? LEAT_OK
+               : leat__image_decoder_create(&transformer->decoder);
+}
+
+static int encoded_image(leat_transformer *transformer, const leat_field *field,
+                         leat__transform_image *image)
+{
+    int status = make_decoder(transformer);
+    if (status)
+        return status;
+    leat__image decoded;
+    status = leat__image_decode(transformer->decoder, field->data, field->bytes,
+                                transformer->shared->color, &decoded);
+    if (status)
+        return status;
+    image->pixels = decoded.pixels;
+    image->type = LEAT_UINT8;
+    image->layout = LEAT_NHWC;
+    image->channels = decoded.channels;
+    image->height = decoded.height;
+    image->width = decoded.width;
+    return LEAT_OK;
+}
+
+int leat_transformer_shape(leat_transformer *transformer,
+                           const leat_field *field, int shape[3])
+{
+    int in[3];
+    int status;
+    if (field->dtype == LEAT_BYTES) {
+        leat__image image;
+        status = make_decoder(transformer);
+        if (status == LEAT_OK)
+            status = leat__image_peek(transformer->decoder, field->data,
+                                      field->bytes, transformer->shared->color,
+                                      &image);
+        if (status)
+            return status;
+        in[0] = image.channels;
+        in[1] = image.height;
+        in[2] = image.width;
+    } else {
+        status = raw_shape(field, in);
+        if (status)
+            return status;
+    }
+    return leat__transform_shape(transformer->shared->transform, in, shape);
+}
+
+int leat_transformer_apply(leat_transformer *transformer,
+                           const leat_field *field, leat_rng rng,
+                           const uint32_t words[4], const int shape[3],
+                           void *top)
+{
+    leat__transform_image image;
+    int status = field->dtype == LEAT_BYTES
+                     ? encoded_image(transformer, field, &image)
+                     : raw_image(field, &image);
+    if (status)
+        return status;
+    const leat__transform *transform = transformer->shared->transform;
+    leat__transform_choose(transform, rng, words, &image);
+    return leat__transform_apply(transform, &image, shape, top);
+}
