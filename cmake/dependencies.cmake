@@ -1,0 +1,51 @@
+# Everything leat stands on. What is missing is collected and named in one error,
+# together with the Debian packages that bring it.
+set(LEAT_MISSING)
+set(LEAT_MISSING_PACKAGES)
+
+function(leat_require found what package)
+  if(NOT ${found})
+    list(APPEND LEAT_MISSING "${what}")
+    list(APPEND LEAT_MISSING_PACKAGES ${package})
+    set(LEAT_MISSING "${LEAT_MISSING}" PARENT_SCOPE)
+    set(LEAT_MISSING_PACKAGES "${LEAT_MISSING_PACKAGES}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# The variables carry our prefix, so that a project around leat keeps its own.
+macro(leat_require_module variable module what package)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(${variable} QUIET IMPORTED_TARGET ${module})
+  endif()
+  leat_require(${variable}_FOUND "${what}" ${package})
+endmacro()
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(PkgConfig QUIET)
+find_package(JPEG QUIET)
+find_package(PNG QUIET)
+find_package(ZLIB QUIET)
+find_program(LEAT_PROTOC_C protoc-c)
+mark_as_advanced(LEAT_PROTOC_C)
+
+leat_require(PKG_CONFIG_FOUND "pkg-config" pkg-config)
+leat_require(JPEG_FOUND "libjpeg-turbo" libjpeg-dev)
+leat_require(PNG_FOUND "libpng" libpng-dev)
+leat_require(ZLIB_FOUND "zlib" zlib1g-dev)
+leat_require(LEAT_PROTOC_C "protobuf-c's compiler protoc-c" protobuf-c-compiler)
+leat_require_module(LEAT_LMDB lmdb "LMDB" liblmdb-dev)
+leat_require_module(LEAT_PROTOBUF_C libprotobuf-c "protobuf-c" libprotobuf-c-dev)
+if(LEAT_BUILD_TOOL)
+  leat_require_module(LEAT_JANSSON jansson "Jansson (LEAT_BUILD_TOOL)" libjansson-dev)
+endif()
+if(LEAT_BUILD_TESTS)
+  leat_require_module(LEAT_CHECK check "Check (LEAT_BUILD_TESTS)" check)
+endif()
+
+if(LEAT_MISSING)
+  list(JOIN LEAT_MISSING ", " LEAT_MISSING)
+  list(JOIN LEAT_MISSING_PACKAGES " " LEAT_MISSING_PACKAGES)
+  message(FATAL_ERROR "Not found: ${LEAT_MISSING}. On Debian and Ubuntu:\n"
+    "  apt-get install ${LEAT_MISSING_PACKAGES}")
+endif()
