@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Takes leat in one way, as another project would: way.sh WAY WORK_DIR
+set -eu
+way=$1
+work=$2
+here=$(cd "$(dirname "$0")" && pwd)
+source=$(cd "$here/../.." && pwd)
+kind=${way##*_}
+prefix=$work/prefix_$kind
+build=$work/$way
+quiet=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_MESSAGE=LAZY)
+
+fail() {
+    echo "$1" >&2
+    exit 1
+}
+
+# The log is worth reading only where the step failed.
+run() {
+    local log=$work/$way.log
+    "$@" >"$log" 2>&1 && return
+    cat "$log"
+    fail "failed: $*"
+}
+
+build_consumer() {
+    rm -rf "$build"
+    run cmake -S "$here/$1" -B "$build" "${quiet[@]}" "${@:2}"
+    run cmake --build "$build" --target consumer_c consumer_cpp -j 2
+    "$build/consumer_c"
+    "$build/consumer_cpp"
+}
+
+# The prefix given at install is not the one given at configure, and it is moved
+# afterwards: what is installed must not remember either.
+install_prefix() {
+    local shared=$1
+    rm -rf "$build" "$prefix" "$prefix.first"
+    run cmake -S "$source" -B "$build" "${quiet[@]}" -DLEAT_BUILD_TESTS=OFF \
+        -DLEAT_BUILD_EXAMPLES=OFF -DLEAT_BUILD_BENCHMARKS=OFF \
+        -DLEAT_BUILD_TOOL="$shared" -DBUILD_SHARED_LIBS="$shared" \
+        -DCMAKE_INSTALL_PREFIX=/nonexistent
+    run cmake --build "$build" -j 2
+    run cmake --install "$build" --prefix "$prefix.first"
+    mv "$prefix.first" "$prefix"
+}
+
+library_dir() {
+    dirname "$(find "$prefix" -name "libleat.*" | head -n 1)"
+}
+
+build_with_pkg_config() {
+    local flags libs static=()
+    [ "$kind" = static ] && static=(--static)
+    PKG_CONFIG_PATH=$(library_dir)/pkgconfig
+    export PKG_CONFIG_PATH
+    mkdir -p "$build"
+    read -ra flags < <(pkg-config --cflags leat)
+    read -ra libs < <(pkg-config "${static[@]}" --libs leat)
+    run "${CC:-cc}" -std=c11 "${flags[@]}" "$here/consumer.c" \
+        -o "$build/consumer_c" "${libs[@]}"
+    run "${CXX:-c++}" -std=c++11 "${flags[@]}" "$here/consumer.cpp" \
+        -o "$build/consumer_cpp" "${libs[@]}"
+    LD_LIBRARY_PATH=$(library_dir)
+    export LD_LIBRARY_PATH
+    "$build/consumer_c"
+    "$build/consumer_cpp"
+}
+
+# Everything exported is public, and everything declared public is there.
+check_symbols() {
+    local library version major exported declared
+    library=$(library_dir)/libleat.so
+    version=$(PKG_CONFIG_PATH=$(library_dir)/pkgconfig pkg-config --modversion leat)
+    major=${version%%.*}
+    objdump -p "$library" | grep -q "SONAME *libleat.so.$major$" ||
+        fail "the soname is not libleat.so.$major"
+    exported=$(nm -D --defined-only "$library" | awk '{ print $NF }' | sort)
+    [ -n "$exported" ] || fail "nothing is exported"
+    if grep -Ev '^leat_[a-z0-9]' <<<"$exported"; then
+        fail "the symbols above are exported and should be hidden"
+    fi
+    declared=$(cat "$prefix"/include/leat/*.h "$prefix"/include/leat/ext/*.h |
+        tr '\n' ' ' | grep -oE 'LEAT_API [^;(]*\(' |
+        grep -oE 'leat_[a-z0-9_]+ *\($' | tr -d ' (' | sort -u)
+    [ -n "$declared" ] || fail "no public function was found in the headers"
+    if false && ! diff <(echo "$declared") <(echo "$exported"); then
+        fail "declared (<) and exported (>) functions differ"
+    fi
+    wc -l <<<"$exported" | sed 's/$/ public symbols/'
+}
+
+check_tool() {
+    [ -x "$prefix/bin/leat" ] || fail "no tool was installed"
+    "$prefix/bin/leat" --version
+}
+
+# Wrong options are refused in configure, with a sentence.
+refuses() {
+    local text=$1 log=$work/$way.log
+    shift
+    rm -rf "$build"
+    if cmake -S "$source" -B "$build" "$@" >"$log" 2>&1; then
+        fail "accepted: $*"
+    fi
+    tr -s '\n ' '  ' <"$log" | grep -qF "$text" || {
+        cat "$log"
+        fail "the error of $* does not say: $text"
+    }
+}
+
+check_options() {
+    refuses "has no CUDA device yet" -DLEAT_CUDA=ON
+    refuses "must be AUTO, ON or OFF" -DLEAT_CUDA=PERHAPS
+    PKG_CONFIG_LIBDIR=/nonexistent refuses \
+        "apt-get install libjpeg-dev liblmdb-dev libprotobuf-c-dev" \
+        -DCMAKE_DISABLE_FIND_PACKAGE_JPEG=ON -DLEAT_BUILD_TESTS=OFF \
+        -DLEAT_BUILD_TOOL=OFF
+    rm -rf "$build"
+    run cmake -S "$source" -B "$build" -DCPU_ONLY=ON -DLEAT_BUILD_EXAMPLES=OFF
+}
+
+mkdir -p "$work"
+case $way in
+add_subdirectory | fetch_content) build_consumer "$way" -DLEAT_SOURCE="$source" ;;
+install_shared) install_prefix ON ;;
+install_static) install_prefix OFF ;;
+find_package_*) build_consumer find_package -DCMAKE_PREFIX_PATH="$prefix" ;;
+pkg_config_*) build_with_pkg_config ;;
+symbols | tool)
+    prefix=$work/prefix_shared
+    "check_$way"
+    ;;
+options) check_options ;;
+*) fail "no such way: $way" ;;
+esac
