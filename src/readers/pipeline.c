@@ -133,7 +133,7 @@ const char *leat_pipeline_text(const leat_pipeline *pipeline)
 
 int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
 {
-    leat_reader *upstream[UPSTREAM_MAX];
+    leat_reader *upstream[UPSTREAM_MAX] = {NULL};
     leat_reader *reader;
     int n = 0;
     int status = LEAT_OK;
