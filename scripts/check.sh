@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# Everything that must hold besides the main test run: check.sh [--quick] [STEP...]
+# --quick is for before every commit: form, the law, warnings, the fast tests, and
+# clang-tidy on what changed. Without it: all files, and all tests under ASan and
+# UBSan, under TSan, and fuzzed for a few seconds each. Naming steps runs just these.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+export DEBIAN_FRONTEND=noninteractive
+exec </dev/null
+
+out=build/check
+jobs=$(nproc)
+failures=()
+
+# step NAME COMMAND...: says what passed and how long it took, and shows the
+# output of what did not.
+step() {
+    local name=$1 log=$out/$1.log begin=$SECONDS
+    shift
+    if "$@" >"$log" 2>&1; then
+        printf '  ok    %-12s %4d s\n' "$name" $((SECONDS - begin))
+    else
+        printf '  FAIL  %-12s %4d s\n' "$name" $((SECONDS - begin))
+        tail -n 80 "$log"
+        failures+=("$name")
+    fi
+}
+
+# Sanitizers want their shadow memory where a kernel with much address space
+# randomisation may have put something else; a container may forbid to ask.
+unrandomised() {
+    if setarch "$(uname -m)" -R true 2>/dev/null; then
+        setarch "$(uname -m)" -R "$@"
+    else
+        "$@"
+    fi
+}
+
+# configure NAME ARGUMENT...
+configure() {
+    local name=$1 launcher=()
+    shift
+    command -v ccache >/dev/null &&
+        launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+    cmake -S . -B "$out/$name" -G Ninja -DLEAT_WERROR=ON "${launcher[@]}" "$@"
+}
+
+compile() {
+    cmake --build "$out/$1" --parallel "$jobs"
+}
+
+run_tests() {
+    local name=$1
+    shift
+    unrandomised ctest --test-dir "$out/$name" --output-on-failure \
+        --no-tests=error --parallel "$jobs" "$@"
+}
+
+check_form() {
+    scripts/format.sh --check
+}
+
+check_shell() {
+    local scripts
+    mapfile -t scripts < <({
+        find . -name '*.sh' -not -path './build*' -not -path './.git/*'
+        echo .ci/run
+    } | sort)
+    shellcheck "${scripts[@]}"
+}
+
+check_law() {
+    scripts/law.sh && scripts/law.sh --self-test
+}
+
+# Warnings of gcc, and the fast tests: what --quick compiles.
+check_gcc() {
+    configure gcc -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release &&
+        compile gcc && run_tests gcc --label-exclude packaging
+}
+
+# Without optimisation asserts live, and with -O1 the sanitizers are bearable.
+check_asan() {
+    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
+    export UBSAN_OPTIONS=print_stacktrace=1
+    configure asan -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
+        -DCMAKE_C_FLAGS_DEBUG=-O1 -DLEAT_SANITIZE=address,undefined &&
+        compile asan && run_tests asan
+}
+
+check_tsan() {
+    export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+    configure tsan -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
+        -DCMAKE_C_FLAGS_DEBUG=-O1 -DLEAT_SANITIZE=thread &&
+        compile tsan && run_tests tsan
+}
+
+check_fuzz() {
+    configure fuzz -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
+        -DCMAKE_C_FLAGS_DEBUG=-O1 -DLEAT_BUILD_FUZZERS=ON \
+        -DLEAT_FUZZ_SECONDS="${LEAT_FUZZ_SECONDS:-5}" -DLEAT_BUILD_TESTS=OFF \
+        -DLEAT_BUILD_TOOL=OFF \
+        -DLEAT_BUILD_EXAMPLES=OFF -DLEAT_BUILD_BENCHMARKS=OFF &&
+        compile fuzz && run_tests fuzz
+}
+
+# tidy FILE...: clang's view of each, with the flags of a configured build.
+tidy() {
+    [ $# -eq 0 ] && return
+    configure tidy -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
+        -DCMAKE_EXPORT_COMPILE_COMMANDS=ON &&
+        cmake --build "$out/tidy" --target leat_proto || return
+    printf '%s\0' "$@" | xargs -0 -n 4 -P "$jobs" \
+        clang-tidy -p "$out/tidy" --quiet --warnings-as-errors='*'
+}
+
+check_tidy() {
+    local files
+    mapfile -t files < <(find src examples benchmarks -name '*.c' 2>/dev/null | sort)
+    tidy "${files[@]}"
+}
+
+check_tidy_changed() {
+    local files
+    mapfile -t files < <({
+        git diff --name-only --diff-filter=d HEAD -- '*.c'
+        git ls-files --others --exclude-standard -- '*.c'
+    } | grep -E '^(src|examples|benchmarks)/')
+    tidy "${files[@]}"
+}
+
+steps=(form shell law tidy asan tsan fuzz)
+if [ "${1-}" = --quick ]; then
+    shift
+    steps=(form shell law gcc tidy_changed)
+fi
+[ $# -eq 0 ] || steps=("$@")
+for name in "${steps[@]}"; do
+    if ! declare -F "check_$name" >/dev/null; then
+        echo "check.sh: no step $name" >&2
+        exit 2
+    fi
+done
+
+scripts/deps.sh check || exit 1
+mkdir -p "$out"
+for name in "${steps[@]}"; do
+    step "$name" "check_$name"
+done
+printf '%d s in all\n' "$SECONDS"
+if [ "${#failures[@]}" -ne 0 ]; then
+    echo "failed: ${failures[*]} (logs in $out/)"
+    exit 1
+fi
