@@ -21,7 +21,9 @@ step() {
         printf '  ok    %-12s %4d s\n' "$name" $((SECONDS - begin))
     else
         printf '  FAIL  %-12s %4d s\n' "$name" $((SECONDS - begin))
-        tail -n 80 "$log"
+        grep -nE 'error|FAILED|Failed|SUMMARY|skipped' "$log" | head -n 30
+        echo "        the end of $log:"
+        tail -n 40 "$log"
         failures+=("$name")
     fi
 }
@@ -46,7 +48,7 @@ configure() {
 }
 
 compile() {
-    cmake --build "$out/$1" --parallel "$jobs"
+    cmake --build "$out/$1" --parallel "$jobs" -- -k 0
 }
 
 run_tests() {

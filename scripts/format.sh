@@ -16,6 +16,6 @@ esac
 
 format=clang-format
 command -v clang-format-14 >/dev/null && format=clang-format-14
-mapfile -t files < <(find src include cuda tests examples benchmarks -type f \
-    \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' \) | sort)
+mapfile -t files < <(find . \( -name 'build*' -o -name .git \) -prune -o -type f \
+    \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' \) -print | sort)
 "$format" --style=file "${mode[@]}" "${files[@]}"

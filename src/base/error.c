@@ -1,3 +1,4 @@
+#define LEAT__ERROR_DEFINED_HERE
 #include "base/error.h"
 
 #include <errno.h>

@@ -21,6 +21,17 @@ int leat__error_system(int code, const char *format, ...)
 /* leat_error(LEAT_ENOMEM) that says how much was wanted. */
 int leat__error_memory(size_t bytes);
 
+#if defined(__clang_analyzer__) && !defined(LEAT__ERROR_DEFINED_HERE)
+/* It sees one file at a time, and takes these for possibly returning LEAT_OK.
+ */
+#define leat_error(status, ...) ((void)leat_error(status, __VA_ARGS__), status)
+#define leat__error_context(status, ...)                                       \
+    ((void)leat__error_context(status, __VA_ARGS__), status)
+#define leat__error_system(code, ...)                                          \
+    ((void)leat__error_system(code, __VA_ARGS__), LEAT_EIO)
+#define leat__error_memory(bytes) ((void)leat__error_memory(bytes), LEAT_ENOMEM)
+#endif
+
 /* Copies the thread's line to `out`, of LEAT__ERROR_MAX bytes. */
 void leat__error_save(char *out);
 

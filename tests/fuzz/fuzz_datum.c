@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+static volatile unsigned sink;
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Reads every byte that a view lets one read. */
@@ -16,7 +18,6 @@ static unsigned touch(const void *view, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static volatile unsigned sink;
     static leat_sample sample;
     leat_datum datum;
     if (leat_datum_parse(&datum, data, size) == LEAT_OK) {
