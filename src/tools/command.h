@@ -1,0 +1,8 @@
+/* command.h: the tool's commands; argv[0] is the command's own name. */
+#ifndef LEAT_TOOLS_COMMAND_H
+#define LEAT_TOOLS_COMMAND_H
+
+/* Each returns the tool's exit status, having said on stderr what is wrong. */
+int command_synth(int argc, char **argv);
+
+#endif

@@ -1,0 +1,16 @@
+/* interrupt.h: SIGINT and SIGTERM as a flag, so that commands can tidy up. */
+#ifndef LEAT_TOOLS_INTERRUPT_H
+#define LEAT_TOOLS_INTERRUPT_H
+
+#include <leat/status.h>
+
+/* From now on the first of these signals sets the flag, a second one kills. */
+void interrupt_catch(void);
+
+/* LEAT_OK, or LEAT_ECANCELLED with its line once a signal came. */
+int interrupt_check(void);
+
+/* Dies of the signal that came, if one came, as the shell expects it. */
+void interrupt_obey(void);
+
+#endif

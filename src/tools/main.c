@@ -1,0 +1,57 @@
+/* main.c: `leat COMMAND ...`. */
+#include "tools/command.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+
+#include <leat/status.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    {"synth", command_synth, "make a database of drawn digits or of noise"},
+};
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static int print_help(void)
+{
+    printf("Usage: leat COMMAND [options] ...\n\n"
+           "Works on Caffe's LMDB databases and what leat makes of them.\n\n"
+           "Commands:\n");
+    for (int i = 0; i < COMMANDS; i++)
+        printf("  %-8s  %s\n", commands[i].name, commands[i].summary);
+    printf(
+        "\nleat COMMAND --help tells more; leat --version, which this is.\n");
+    return 0;
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2)
+        return message_misuse("", "no command given");
+    const char *name = argv[1];
+    if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
+        return print_help();
+    if (!strcmp(name, "--version")) {
+        printf("leat %s\n", leat_version());
+        return 0;
+    }
+    for (int i = 0; i < COMMANDS; i++)
+        if (!strcmp(name, commands[i].name))
+            return commands[i].run(argc - 1, argv + 1);
+    return message_misuse("", "unknown command '%s'", name);
+}
+
+int main(int argc, char **argv)
+{
+    int status = run(argc, argv);
+    interrupt_obey();
+    /* A full disk shows only when the buffer is written. */
+    if (fflush(stdout) && !status)
+        status = message_error("stdout: cannot write");
+    return status;
+}

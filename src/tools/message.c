@@ -1,0 +1,43 @@
+#include "tools/message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Paths and keys may hold anything; a line break would make two messages. */
+static void print_line(char *text)
+{
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+    fprintf(stderr, "leat: %s\n", text);
+}
+
+int message_error(const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    print_line(text);
+    return EXIT_FAILED;
+}
+
+int message_last_error(void)
+{
+    return message_error("%s", leat_last_error());
+}
+
+int message_misuse(const char *command, const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    if (length >= 0 && (size_t)length < sizeof(text))
+        snprintf(text + length, sizeof(text) - (size_t)length,
+                 " (see leat%s%s --help)", *command ? " " : "", command);
+    print_line(text);
+    return EXIT_MISUSED;
+}

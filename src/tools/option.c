@@ -1,0 +1,183 @@
+#include "tools/option.h"
+
+#include "tools/message.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options of one command, --help included. */
+enum { MOST_OPTIONS = 48 };
+
+static const struct option_spec help_option = {
+    "help", NULL, "print this and exit", NULL, NULL, 0, 0};
+
+static void print_option(const struct option_spec *option, int width)
+{
+    char left[64];
+    snprintf(left, sizeof(left), "--%s%s%s", option->name,
+             option->value ? " " : "", option->value ? option->value : "");
+    printf("  %-*s  %s\n", width, left, option->help);
+}
+
+static void print_help(const struct usage *usage)
+{
+    size_t width = strlen("--help");
+    for (const struct option_spec *o = usage->options; o->name; o++) {
+        size_t length = 2 + strlen(o->name);
+        if (o->value)
+            length += 1 + strlen(o->value);
+        if (length > width)
+            width = length;
+    }
+    printf("Usage: leat %s %s\n\n%s\n\nOptions:\n", usage->command,
+           usage->arguments, usage->about);
+    for (const struct option_spec *o = usage->options; o->name; o++)
+        print_option(o, (int)width);
+    print_option(&help_option, (int)width);
+}
+
+static int read_option(const struct usage *usage,
+                       const struct option_spec *option)
+{
+    if (!option->read) {
+        *(int *)option->out = 1;
+        return OPTION_GO;
+    }
+    if (!option->read(option, optarg))
+        return OPTION_GO;
+    char range[64] = "";
+    if (option->least != option->most)
+        snprintf(range, sizeof(range), " from %lld to %lld",
+                 (long long)option->least, (long long)option->most);
+    return message_misuse(usage->command, "--%s: expected %s%s, found '%s'",
+                          option->name, option->value, range, optarg);
+}
+
+static int check_arguments(const struct usage *usage, int n, char **arguments)
+{
+    if (n < usage->least_arguments)
+        return message_misuse(usage->command,
+                              "%s: arguments are missing: leat %s %s",
+                              usage->command, usage->command, usage->arguments);
+    if (n > usage->most_arguments)
+        return message_misuse(usage->command, "%s: unexpected argument '%s'",
+                              usage->command, arguments[usage->most_arguments]);
+    return OPTION_GO;
+}
+
+int option_parse(const struct usage *usage, int argc, char **argv,
+                 char ***arguments, int *n)
+{
+    struct option known[MOST_OPTIONS + 1] = {{0}};
+    int count = 0;
+    for (const struct option_spec *o = usage->options; o->name; o++)
+        if (count < MOST_OPTIONS - 1)
+            known[count++] = (struct option){
+                o->name, o->read ? required_argument : no_argument, NULL, 0};
+    known[count] = (struct option){"help", no_argument, NULL, 'h'};
+
+    opterr = 0;
+    optind = 1;
+    int index = -1;
+    for (int found; (found = getopt_long(argc, argv, ":h", known, &index)) >= 0;
+         index = -1) {
+        if (found == 'h') {
+            print_help(usage);
+            return 0;
+        }
+        if (found == ':')
+            return message_misuse(usage->command, "%s needs a value",
+                                  argv[optind - 1]);
+        if (found == '?' || index < 0)
+            return message_misuse(usage->command,
+                                  "%s: unknown or ambiguous option '%s'",
+                                  usage->command, argv[optind - 1]);
+        int status = read_option(usage, &usage->options[index]);
+        if (status != OPTION_GO)
+            return status;
+    }
+    *arguments = argv + optind;
+    *n = argc - optind;
+    return check_arguments(usage, *n, *arguments);
+}
+
+int option_text(const struct option_spec *spec, const char *text)
+{
+    *(const char **)spec->out = text;
+    return *text ? 0 : -1;
+}
+
+/* A decimal number that ends at `*end`; -1 when there is none. */
+static int read_number(const char *text, char **end, int64_t *out)
+{
+    errno = 0;
+    long long value = strtoll(text, end, 10);
+    if (*end == text || errno)
+        return -1;
+    *out = value;
+    return 0;
+}
+
+int option_int(const struct option_spec *spec, const char *text)
+{
+    char *end;
+    int64_t value;
+    if (read_number(text, &end, &value) || *end)
+        return -1;
+    if (spec->least != spec->most &&
+        (value < spec->least || value > spec->most))
+        return -1;
+    *(int64_t *)spec->out = value;
+    return 0;
+}
+
+int option_real(const struct option_spec *spec, const char *text)
+{
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value))
+        return -1;
+    if (spec->least != spec->most &&
+        (value < (double)spec->least || value > (double)spec->most))
+        return -1;
+    *(double *)spec->out = value;
+    return 0;
+}
+
+int option_shape(const struct option_spec *spec, const char *text)
+{
+    int shape[3];
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        int64_t value;
+        if (read_number(text, &end, &value) || value < 1 || value > spec->most)
+            return -1;
+        if (*end != (i < 2 ? ',' : 0))
+            return -1;
+        shape[i] = (int)value;
+        text = end + 1;
+    }
+    memcpy(spec->out, shape, sizeof(shape));
+    return 0;
+}
+
+int option_range(const struct option_spec *spec, const char *text)
+{
+    int64_t range[2] = {0, INT64_MAX};
+    char *end = (char *)text;
+    if (*text != ':' && read_number(text, &end, &range[0]))
+        return -1;
+    if (*end++ != ':')
+        return -1;
+    if (*end && (read_number(end, &end, &range[1]) || *end))
+        return -1;
+    if (range[0] < 0 || range[1] <= range[0])
+        return -1;
+    memcpy(spec->out, range, sizeof(range));
+    return 0;
+}

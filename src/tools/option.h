@@ -1,0 +1,53 @@
+/* option.h: a command's options, one table for parsing and for --help. */
+#ifndef LEAT_TOOLS_OPTION_H
+#define LEAT_TOOLS_OPTION_H
+
+#include <leat/status.h>
+
+struct option_spec;
+
+/*
+ * Reads a value into spec->out. Returns 0, or -1 when the text is not what
+ * spec->value calls for.
+ */
+typedef int option_reader(const struct option_spec *spec, const char *text);
+
+struct option_spec {
+    const char *name;    /* without its dashes; NULL ends the table */
+    const char *value;   /* what --help calls its value; NULL for a flag */
+    const char *help;    /* one line; "" begins a new group */
+    option_reader *read; /* NULL for a flag: *out becomes 1 */
+    void *out;
+    int64_t least; /* of a number; both 0: any */
+    int64_t most;
+};
+
+/* A command as --help shows it. */
+struct usage {
+    const char *command;   /* "synth" */
+    const char *arguments; /* "digits|noise [options] OUT" */
+    const char *about;
+    const struct option_spec *options;
+    int least_arguments;
+    int most_arguments;
+};
+
+/* What option_parse says the command should do. */
+enum { OPTION_GO = -1 };
+
+/*
+ * Reads the options out of argv, where argv[0] is the command, and leaves the
+ * arguments in *arguments, *n of them. Returns OPTION_GO, or the exit status to
+ * end with: 0 after --help, EXIT_MISUSED after a message.
+ */
+int option_parse(const struct usage *usage, int argc, char **argv,
+                 char ***arguments, int *n);
+
+/* Readers of values. */
+option_reader option_text;  /* const char * */
+option_reader option_int;   /* int64_t, from least to most */
+option_reader option_real;  /* double, finite, from least to most */
+option_reader option_shape; /* int[3]: C,H,W */
+option_reader option_range; /* int64_t[2]: A:B, either may be missing */
+
+#endif

@@ -1,0 +1,28 @@
+/* progress.h: a bar on a terminal's stderr: share, rate, time left. */
+#ifndef LEAT_TOOLS_PROGRESS_H
+#define LEAT_TOOLS_PROGRESS_H
+
+#include <leat/status.h>
+
+struct progress {
+    const char *unit; /* "records" */
+    int64_t total;    /* below 0: unknown */
+    double started;   /* seconds */
+    double drawn;     /* when the bar was last drawn */
+    int shown;        /* 0: stderr is no terminal, or the bar is not wanted */
+};
+
+/* Starts a bar; a silent one with `quiet` and where stderr is no terminal. */
+void progress_start(struct progress *progress, const char *unit, int64_t total,
+                    int quiet);
+
+/* `done` of the total are done. Cheap: draws ten times a second at most. */
+void progress_update(struct progress *progress, int64_t done);
+
+/* Wipes the bar. Returns the seconds since the start. */
+double progress_finish(struct progress *progress);
+
+/* Seconds of a clock that never jumps. */
+double progress_clock(void);
+
+#endif

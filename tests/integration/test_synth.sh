@@ -1,0 +1,92 @@
+#!/bin/sh
+# leat synth: records by seed, all or nothing.
+set -eu
+leat=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() {
+    echo "failed: $*" >&2
+    exit 1
+}
+
+# Expects exit status $1 and one line on stderr from the rest.
+refuses() {
+    expected=$1
+    shift
+    status=0
+    "$@" >stdout 2>stderr || status=$?
+    [ "$status" -eq "$expected" ] || fail "status $status of: $*"
+    [ ! -s stdout ] || fail "something on stdout of: $*"
+    [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line on stderr of: $*"
+    grep -q '^leat: ' stderr || fail "no 'leat: ' on stderr of: $*"
+    [ "$(echo made*)" = 'made*' ] || fail "left behind by: $*"
+}
+
+# The same seed gives the same bytes, another one others.
+"$leat" synth digits --count 100 --seed 7 first >stdout
+"$leat" synth digits --count 100 --seed 7 second >stdout
+"$leat" synth digits --count 100 --seed 8 third >stdout
+cmp first/data.mdb second/data.mdb || fail "the same seed, other bytes"
+! cmp -s first/data.mdb third/data.mdb || fail "another seed, the same bytes"
+[ "$(ls first)" = data.mdb ] || fail "more than data.mdb in a database"
+"$leat" synth noise --count 3 --shape 3,40,30 --jpeg 90 jpegs >/dev/null
+"$leat" synth digits --count 0 empty >/dev/null
+
+# The map grows far beyond its first size.
+"$leat" synth noise --count 150 --shape 3,256,256 --json large >json
+grep -q '"records": 150' json || fail "no count in the JSON object"
+
+# Wrong usage.
+refuses 2 "$leat"
+refuses 2 "$leat" synth
+refuses 2 "$leat" synth letters made
+refuses 2 "$leat" synth digits made more
+refuses 2 "$leat" synth digits --count 1e6 made
+refuses 2 "$leat" synth digits --count 9999999999 made
+refuses 2 "$leat" synth digits --shape 1,28 made
+refuses 2 "$leat" synth digits --shape 8192,8192,8192 made
+refuses 2 "$leat" synth digits --shape 2,28,28 --jpeg 90 made
+refuses 2 "$leat" synth digits --jpeg 0 made
+refuses 2 "$leat" synth digits --unknown made
+refuses 2 "$leat" synth digits --seed
+
+# What is there is not touched without being told to, and never if it is
+# something else.
+refuses 1 "$leat" synth digits --count 5 first
+grep -q -- --force stderr || fail "--force is not named"
+cmp first/data.mdb second/data.mdb || fail "touched without --force"
+mkdir other
+echo mine >other/file
+refuses 1 "$leat" synth digits --count 5 --force other
+refuses 1 "$leat" synth digits --count 5 --force stdout
+"$leat" synth digits --count 100 --seed 8 --force first >/dev/null
+cmp first/data.mdb third/data.mdb || fail "not replaced with --force"
+[ "$(echo first*)" = first ] || fail "left behind beside a replaced one"
+
+# Nothing is left when the file cannot be written.
+refuses 1 "$leat" synth digits --count 5 missing/made
+# shellcheck disable=SC2016
+refuses 1 sh -c 'ulimit -f 500; "$1" synth digits --count 20000 made' - "$leat"
+
+# A signal leaves nothing behind; a kill leaves what the next run takes over.
+"$leat" synth noise --count 1000000 --shape 3,256,256 made 2>stderr &
+while [ ! -e made.leat-part/data.mdb ]; do :; done
+refuses_while_running() {
+    status=0
+    "$leat" synth digits made 2>second_stderr || status=$?
+    [ "$status" -eq 1 ] && grep -q another second_stderr
+}
+refuses_while_running || fail "two runs at a time"
+kill -TERM $!
+wait $! 2>/dev/null && fail "a terminated run succeeded"
+[ "$(echo made*)" = 'made*' ] || fail "left behind by a signal"
+"$leat" synth noise --count 1000000 --shape 3,256,256 made 2>stderr &
+while [ ! -e made.leat-part/data.mdb ]; do :; done
+kill -KILL $!
+wait $! 2>/dev/null && fail "a killed run succeeded"
+[ -e made.leat-part ] || fail "nothing to take over"
+"$leat" synth digits --count 100 --seed 8 made >/dev/null
+[ ! -e made.leat-part ] || fail "left behind by a killed run"
+cmp made/data.mdb third/data.mdb || fail "a killed run spoilt the next"
