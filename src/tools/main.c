@@ -14,6 +14,7 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"synth", command_synth, "make a database of drawn digits or of noise"},
+    {"import", command_import, "make a database from other files"},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
