@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# Bad input gets one line on stderr and status 1, wrong usage status 2; nothing is
+# left behind, nothing hangs and nothing dies of a signal: test_tool_errors.sh TOOL
+set -u
+tool=$1
+[ -x "$tool" ] || {
+    echo "skipped: the tool is not built"
+    exit 77
+}
+"$tool" --help | grep -q '^  dump ' || {
+    echo "skipped: the tool has no dump yet"
+    exit 77
+}
+tool=$(cd "$(dirname "$tool")" && pwd)/$(basename "$tool")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+checks=0
+failed=0
+
+# expect STATUS TEXT ARGUMENT...: the tool run with these arguments.
+expect() {
+    local status=$1 text=$2 found before
+    shift 2
+    checks=$((checks + 1))
+    before=$(find . | sort)
+    timeout 60 "$tool" "$@" >stdout 2>stderr </dev/null
+    found=$?
+    [ "$found" -eq "$status" ] || complain "status $found, not $status" "$@"
+    [ "$(wc -l <stderr)" -eq 1 ] || complain "not one line on stderr" "$@"
+    [ ! -s stdout ] || complain "something on stdout" "$@"
+    grep -qiE -- "$text" stderr || complain "the line does not say '$text'" "$@"
+    rm -f stdout stderr
+    [ "$(find . | sort)" = "$before" ] || complain "something left behind" "$@"
+}
+
+complain() {
+    echo "leat ${*:2}: $1; stderr has:"
+    head -n 3 stderr
+    failed=1
+}
+
+# net FIELDS [TRANSFORM] [TYPE]: writes net.prototxt with one data layer.
+net() {
+    cat >net.prototxt <<TEXT
+name: "case"
+layer {
+  name: "data"
+  type: "${3-Data}"
+  top: "data"
+  top: "label"
+  transform_param { ${2-} }
+  data_param { $1 }
+}
+TEXT
+}
+
+# bad_net TEXT FIELDS [TRANSFORM]: dumping such a net ends with an error.
+bad_net() {
+    net "${@:2}"
+    expect 1 "$1" dump --net net.prototxt --phase TRAIN --batches 1 --out out
+}
+
+bad_text() {
+    local text=$1
+    shift
+    printf '%b' "$*" >net.prototxt
+    expect 1 "$text" dump --net net.prototxt --phase TRAIN --batches 1 --out out
+}
+
+bad_database() {
+    expect 1 "$1" info "$2"
+    bad_net "$1" "source: \"$2\" batch_size: 4 backend: LMDB"
+}
+
+expect 2 'command'
+expect 2 'frobnicate' frobnicate
+expect 2 'nonesuch' synth digits --nonesuch 1 db
+expect 2 'count' synth digits --count
+expect 2 'count' synth digits --count many db
+expect 2 'shape' synth digits --shape 1,2 db
+expect 2 'kittens' synth kittens db
+expect 2 '.' synth digits
+expect 2 '.' info
+expect 2 '.' dump
+expect 2 'phase' dump --net net.prototxt --phase SIDEWAYS --batches 1 --out out
+expect 2 'batches' dump --net net.prototxt --phase TEST --batches -1 --out out
+expect 2 '.' mean only_one_argument
+
+"$tool" synth digits --count 40 --shape 1,28,28 --seed 1 good >log 2>&1 || {
+    cat log
+    echo "synth failed"
+    exit 1
+}
+"$tool" synth noise --count 4 --shape 3,20,20 --seed 1 colour >log 2>&1
+rm log
+good='source: "good" batch_size: 4 backend: LMDB'
+expect 1 'good' synth digits --count 4 good
+
+# Databases that are none.
+bad_database 'absent' absent
+mkdir empty && : >empty/data.mdb
+bad_database 'empty' empty
+mkdir bare
+bad_database 'bare' bare
+mkdir foreign && head -c 20000 /dev/urandom >foreign/data.mdb
+bad_database 'foreign' foreign
+for size in 100 4096 8192 20000; do
+    mkdir "cut$size"
+    head -c "$size" good/data.mdb >"cut$size/data.mdb"
+    bad_database "cut$size" "cut$size"
+done
+
+# Nets that are none.
+expect 1 'absent.prototxt' dump --net absent.prototxt --phase TEST --batches 1 \
+    --out out
+expect 1 '.' dump --net good/data.mdb --phase TEST --batches 1 --out out
+bad_text 'net.prototxt' 'layer {'
+bad_text 'net.prototxt.*2' 'name: "x"\nlayer } {\n'
+bad_text 'net.prototxt' 'layer { name: "x" type: "Data" data_param { sauce: 1 } }'
+bad_text '.' ''
+bad_text '.' 'layer { name: "fc" type: "InnerProduct" }'
+bad_text '.' "$(printf 'layer { name: "d" type: "Data" top: "a" data_param {
+    %s } include { phase: TEST } }' "$good")"
+for braces in '{' 'a{' 'layer{' 'layer{a{'; do
+    head -c 400000 < <(yes "$braces" | tr -d '\n') >net.prototxt
+    expect 1 'net.prototxt' dump --net net.prototxt --phase TRAIN --batches 1 \
+        --out out
+done
+
+# Every wrong value that ends Caffe.
+bad_net 'source' 'batch_size: 4 backend: LMDB'
+bad_net 'backend|LEVELDB' 'source: "good" batch_size: 4'
+bad_net 'batch_size' 'source: "good" backend: LMDB'
+bad_net 'batch_size' 'source: "good" batch_size: 0 backend: LMDB'
+bad_net 'batch' 'source: "good" batch_size: 4294967295 backend: LMDB'
+bad_net 'prefetch' "$good prefetch: 0"
+bad_net 'crop' "$good" 'crop_size: 29'
+bad_net 'mean_value' "$good" 'mean_value: 1 mean_value: 2'
+bad_net 'mean_value' 'source: "colour" batch_size: 4 backend: LMDB' \
+    'mean_value: 1 mean_value: 2'
+bad_net 'absent.mean' "$good" 'mean_file: "absent.mean"'
+"$tool" mean good good.mean >log 2>&1 || {
+    cat log
+    failed=1
+}
+rm -f log
+bad_net 'mean' 'source: "colour" batch_size: 4 backend: LMDB' \
+    'mean_file: "good.mean"'
+bad_net 'mean' "$good" 'mean_file: "good.mean" mean_value: 3'
+head -c 1000 good.mean >cut.mean
+bad_net 'cut.mean' "$good" 'mean_file: "cut.mean"'
+bad_net 'good/data.mdb' "$good" 'mean_file: "good/data.mdb"'
+bad_net 'force' "$good" 'force_color: true force_gray: true'
+
+for layer in 'bottom: "x" top: "data"' '' 'top: "a" top: "b" top: "c"'; do
+    echo "layer { name: \"d\" type: \"Data\" $layer data_param { $good } }" \
+        >net.prototxt
+    expect 1 '.' dump --net net.prototxt --phase TRAIN --batches 1 --out out
+done
+
+# And where nothing is wrong, nothing is said.
+net "$good"
+timeout 60 "$tool" dump --net net.prototxt --phase TEST --batches 3 --out out \
+    >log 2>stderr || failed=1
+if [ -s stderr ] || [ ! -s out/data.npy ] || [ ! -s out/label.npy ]; then
+    echo "a good net: $(cat log stderr)"
+    failed=1
+fi
+
+echo "$checks cases of bad input"
+exit "$failed"
