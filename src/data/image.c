@@ -1,0 +1,221 @@
+#include "data/image.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "data/image_codec.h"
+
+#include <string.h>
+
+#define SIDE_MAX ((uint64_t)1 << 20)
+#define PIXELS_MAX ((uint64_t)1 << 30)
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+struct leat__image_decoder {
+    leat__jpeg *jpeg;
+    leat__png *png;
+    leat__pixel_buffer pixels;
+    leat__pixel_buffer upright; /* only images with an orientation need it */
+    int64_t warnings;
+};
+
+/* What a file may begin with, and whether it is one of ours. */
+typedef struct image_format {
+    const char *name;
+    size_t offset;
+    const char *magic;
+    size_t size;
+} image_format;
+
+static const image_format jpeg_format = {"JPEG", 0, "\xff\xd8\xff", 3};
+static const image_format png_format = {"PNG", 0, "\x89PNG\r\n\x1a\n", 8};
+
+static const image_format foreign_formats[] = {
+    {"GIF", 0, "GIF8", 4},
+    {"BMP", 0, "BM", 2},
+    {"TIFF", 0, "II*\0", 4},
+    {"TIFF", 0, "MM\0*", 4},
+    {"WebP", 8, "WEBP", 4},
+    {"JPEG 2000", 0, "\0\0\0\x0cjP  ", 8},
+    {"JPEG 2000", 0, "\xff\x4f\xff\x51", 4},
+    {"OpenEXR", 0, "\x76\x2f\x31\x01", 4},
+    {"AVIF or HEIF", 4, "ftyp", 4},
+};
+
+int leat__image_decoder_create(leat__image_decoder **out)
+{
+    leat__image_decoder *decoder = leat__alloc_zero(1, sizeof(*decoder));
+    if (!decoder)
+        return LEAT_ENOMEM;
+    int status = leat__jpeg_create(&decoder->jpeg);
+    if (status < 0)
+        goto fail;
+    status = leat__png_create(&decoder->png);
+    if (status < 0)
+        goto fail;
+    *out = decoder;
+    return LEAT_OK;
+fail:
+    leat__image_decoder_destroy(decoder);
+    return status;
+}
+
+void leat__image_decoder_destroy(leat__image_decoder *decoder)
+{
+    if (!decoder)
+        return;
+    leat__jpeg_destroy(decoder->jpeg);
+    leat__png_destroy(decoder->png);
+    leat__free(decoder->pixels.bytes);
+    leat__free(decoder->upright.bytes);
+    leat__free(decoder);
+}
+
+int64_t leat__image_warnings(const leat__image_decoder *decoder)
+{
+    return decoder->warnings;
+}
+
+int leat__image_check_size(uint64_t width, uint64_t height)
+{
+    if (width > SIDE_MAX || height > SIDE_MAX)
+        return leat_error(LEAT_EDATA,
+                          "image of %llu x %llu pixels; sides go up to %llu",
+                          (unsigned long long)width, (unsigned long long)height,
+                          (unsigned long long)SIDE_MAX);
+    if (width * height > PIXELS_MAX)
+        return leat_error(LEAT_EDATA,
+                          "image of %llu x %llu pixels; it may have %llu",
+                          (unsigned long long)width, (unsigned long long)height,
+                          (unsigned long long)PIXELS_MAX);
+    return LEAT_OK;
+}
+
+int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
+                               const leat__image_frame *frame)
+{
+    size_t row, bytes;
+    if (leat__multiply((size_t)frame->width, (size_t)frame->channels, &row) ||
+        leat__multiply(row, (size_t)frame->height, &bytes))
+        return leat__error_memory(SIZE_MAX);
+    if (bytes <= buffer->capacity)
+        return LEAT_OK;
+    leat__free(buffer->bytes);
+    buffer->bytes = leat__alloc_aligned(bytes);
+    buffer->capacity = buffer->bytes ? bytes : 0;
+    return buffer->bytes ? LEAT_OK : LEAT_ENOMEM;
+}
+
+static int has_magic(const leat__image_source *source,
+                     const image_format *format)
+{
+    return source->size >= format->offset + format->size &&
+           !memcmp(source->bytes + format->offset, format->magic, format->size);
+}
+
+static int foreign_error(const leat__image_source *source)
+{
+    if (!source->size)
+        return leat_error(LEAT_EDATA, "the image has no bytes");
+    for (size_t i = 0; i < LENGTH(foreign_formats); i++)
+        if (has_magic(source, &foreign_formats[i]))
+            return leat_error(LEAT_EDATA,
+                              "the image is %s; only JPEG and PNG are decoded",
+                              foreign_formats[i].name);
+    char text[LEAT__KEY_TEXT_MAX];
+    size_t shown = source->size < 8 ? source->size : 8;
+    return leat_error(LEAT_EDATA,
+                      "neither JPEG nor PNG: %zu bytes that begin with '%s'",
+                      source->size, leat__key_text(text, source->bytes, shown));
+}
+
+static int read_image(leat__image_decoder *decoder,
+                      const leat__image_source *source,
+                      leat__pixel_buffer *pixels, leat__image_frame *frame)
+{
+    if (has_magic(source, &jpeg_format))
+        return leat__jpeg_read(decoder->jpeg, source, pixels, frame);
+    if (has_magic(source, &png_format))
+        return leat__png_read(decoder->png, source, pixels, frame);
+    return foreign_error(source);
+}
+
+/* From EXIF's 5 on, rows and columns change places. */
+static int is_transposed(const leat__image_frame *frame)
+{
+    return frame->orientation >= 5;
+}
+
+/*
+ * Writes the frame upright. Row 0 of what is stored is, upright, the top (1 and
+ * 2), the bottom (3 and 4), the left (5 and 8) or the right side (6 and 7);
+ * so each source row becomes a row or a column, walked forwards or backwards.
+ */
+static void turn_upright(const leat__image_frame *frame,
+                         const unsigned char *from, unsigned char *to)
+{
+    int o = frame->orientation;
+    int along_is_reversed = o == 2 || o == 3 || o == 7 || o == 8;
+    int across_is_reversed = o == 3 || o == 4 || o == 6 || o == 7;
+    ptrdiff_t channels = frame->channels;
+    ptrdiff_t along = channels, across = channels;
+    if (is_transposed(frame))
+        along *= frame->height;
+    else
+        across *= frame->width;
+    if (along_is_reversed) {
+        to += along * (frame->width - 1);
+        along = -along;
+    }
+    if (across_is_reversed) {
+        to += across * (frame->height - 1);
+        across = -across;
+    }
+    for (int y = 0; y < frame->height; y++) {
+        unsigned char *pixel = to + across * y;
+        for (int x = 0; x < frame->width; x++, pixel += along)
+            for (ptrdiff_t c = 0; c < channels; c++)
+                pixel[c] = *from++;
+    }
+}
+
+static void give(const leat__image_frame *frame, const unsigned char *pixels,
+                 leat__image *out)
+{
+    int turned = is_transposed(frame);
+    *out = (leat__image){.channels = frame->channels,
+                         .height = turned ? frame->width : frame->height,
+                         .width = turned ? frame->height : frame->width,
+                         .pixels = pixels};
+}
+
+int leat__image_peek(leat__image_decoder *decoder, const void *bytes,
+                     size_t size, leat__color color, leat__image *out)
+{
+    leat__image_source source = {.bytes = bytes, .size = size, .color = color};
+    leat__image_frame frame;
+    int status = read_image(decoder, &source, NULL, &frame);
+    if (status < 0)
+        return status;
+    give(&frame, NULL, out);
+    return LEAT_OK;
+}
+
+int leat__image_decode(leat__image_decoder *decoder, const void *bytes,
+                       size_t size, leat__color color, leat__image *out)
+{
+    leat__image_source source = {.bytes = bytes, .size = size, .color = color};
+    leat__image_frame frame;
+    int status = read_image(decoder, &source, &decoder->pixels, &frame);
+    if (status < 0)
+        return status;
+    const unsigned char *pixels = decoder->pixels.bytes;
+    if (frame.orientation > 1) {
+        status = leat__pixel_buffer_reserve(&decoder->upright, &frame);
+        if (status < 0)
+            return status;
+        turn_upright(&frame, pixels, decoder->upright.bytes);
+        pixels = decoder->upright.bytes;
+    }
+    decoder->warnings += frame.has_warned;
+    give(&frame, pixels, out);
+    return LEAT_OK;
+}

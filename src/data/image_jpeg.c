@@ -1,0 +1,368 @@
+/*
+ * JPEG, through libjpeg-turbo. Its errors leave by longjmp to the one setjmp in
+ * leat__jpeg_read; whatever must survive that lies in the leat__jpeg.
+ */
+#include "base/error.h"
+#include "data/image_codec.h"
+#include "data/image_exif.h"
+#include "data/image_jpeg_memory.h"
+
+#include <jerror.h>
+#include <setjmp.h>
+#include <string.h>
+
+/* Rows handed to libjpeg at a time; it makes at most 4 of them at once. */
+#define ROWS_AT_ONCE 4
+/* Each scan walks the whole image: far more than any encoder writes. */
+#define SCANS_MAX 500
+/* APP1 begins with "Exif" and two zeros. */
+#define EXIF_HEAD_BYTES 6
+
+struct leat__jpeg {
+    struct jpeg_decompress_struct codec;
+    struct jpeg_error_mgr errors;
+    struct jpeg_source_mgr input;
+    struct jpeg_progress_mgr progress;
+    struct jpeg_memory_mgr *first_manager; /* put back to destroy */
+    leat__jpeg_memory memory;
+    jmp_buf escape;
+    int status;     /* what the jump to `escape` was for */
+    int is_done;    /* all pixels are there: errors count as warnings */
+    int has_ended;  /* libjpeg asked for bytes behind the last */
+    int has_warned; /* in this image */
+    const leat__image_source *source;
+    const unsigned char *exif; /* the first APP1, in the source; or NULL */
+    size_t exif_bytes;
+};
+
+static leat__jpeg *owner(j_common_ptr codec)
+{
+    return codec->client_data;
+}
+
+static void leave(leat__jpeg *jpeg, int status)
+{
+    jpeg->status = status;
+    longjmp(jpeg->escape, 1);
+}
+
+static void error_exit(j_common_ptr codec)
+{
+    leat__jpeg *jpeg = owner(codec);
+    if (jpeg->is_done) {
+        jpeg->has_warned = 1;
+        leave(jpeg, LEAT_OK);
+    }
+    /* Our manager has said how much memory was wanted. */
+    if (codec->err->msg_code == JERR_OUT_OF_MEMORY)
+        leave(jpeg, LEAT_ENOMEM);
+    char text[JMSG_LENGTH_MAX];
+    codec->err->format_message(codec, text);
+    leave(jpeg, leat_error(LEAT_EDATA, "JPEG%s: %s",
+                           jpeg->has_ended ? " ends early" : "", text));
+}
+
+static int ends_early(const leat__jpeg *jpeg)
+{
+    return leat_error(LEAT_EDATA,
+                      "JPEG ends early: its %zu bytes do not hold "
+                      "%u x %u pixels",
+                      jpeg->source->size, jpeg->codec.image_width,
+                      jpeg->codec.image_height);
+}
+
+/* Negative levels are warnings; the pixels of a scan that ended are made up. */
+static void emit_message(j_common_ptr codec, int level)
+{
+    leat__jpeg *jpeg = owner(codec);
+    if (level >= 0)
+        return;
+    codec->err->num_warnings++;
+    jpeg->has_warned = 1;
+    if (codec->err->msg_code == JWRN_HIT_MARKER && !jpeg->is_done)
+        leave(jpeg, ends_early(jpeg));
+}
+
+static void output_message(j_common_ptr codec)
+{
+    (void)codec; /* a library does not print */
+}
+
+static void start_input(j_decompress_ptr codec)
+{
+    (void)codec; /* leat__jpeg_read has */
+}
+
+/* Behind the last byte stands an end-of-image marker, as often as is asked. */
+static boolean fill_input(j_decompress_ptr codec)
+{
+    static const JOCTET end[] = {0xff, JPEG_EOI};
+    leat__jpeg *jpeg = codec->client_data;
+    jpeg->has_ended = 1;
+    codec->src->next_input_byte = end;
+    codec->src->bytes_in_buffer = sizeof(end);
+    return TRUE;
+}
+
+static void skip_input(j_decompress_ptr codec, long bytes)
+{
+    struct jpeg_source_mgr *input = codec->src;
+    if (bytes <= 0)
+        return;
+    if ((size_t)bytes > input->bytes_in_buffer) {
+        fill_input(codec);
+        return;
+    }
+    input->next_input_byte += bytes;
+    input->bytes_in_buffer -= (size_t)bytes;
+}
+
+static void stop_input(j_decompress_ptr codec)
+{
+    (void)codec;
+}
+
+static void limit_scans(j_common_ptr codec)
+{
+    leat__jpeg *jpeg = owner(codec);
+    if (jpeg->codec.input_scan_number > SCANS_MAX)
+        leave(jpeg,
+              leat_error(LEAT_EDATA, "JPEG of more than %d scans", SCANS_MAX));
+}
+
+/*
+ * Notes where the first APP1 lies, instead of libjpeg's copy of it. Its two
+ * bytes of length count themselves.
+ */
+static boolean note_exif(j_decompress_ptr codec)
+{
+    leat__jpeg *jpeg = codec->client_data;
+    struct jpeg_source_mgr *input = codec->src;
+    if (input->bytes_in_buffer < 2) {
+        fill_input(codec);
+        return TRUE;
+    }
+    size_t bytes = (size_t)input->next_input_byte[0] << 8;
+    bytes |= input->next_input_byte[1];
+    size_t body = bytes < 2 ? 0 : bytes - 2;
+    skip_input(codec, 2);
+    if (!jpeg->exif && !jpeg->has_ended && body <= input->bytes_in_buffer) {
+        jpeg->exif = input->next_input_byte;
+        jpeg->exif_bytes = body;
+    }
+    skip_input(codec, (long)body);
+    return TRUE;
+}
+
+static void set_callbacks(leat__jpeg *jpeg)
+{
+    jpeg->codec.err = jpeg_std_error(&jpeg->errors);
+    jpeg->codec.client_data = jpeg;
+    jpeg->errors.error_exit = error_exit;
+    jpeg->errors.emit_message = emit_message;
+    jpeg->errors.output_message = output_message;
+    jpeg->progress.progress_monitor = limit_scans;
+    jpeg->input.init_source = start_input;
+    jpeg->input.fill_input_buffer = fill_input;
+    jpeg->input.skip_input_data = skip_input;
+    jpeg->input.resync_to_restart = jpeg_resync_to_restart;
+    jpeg->input.term_source = stop_input;
+}
+
+int leat__jpeg_create(leat__jpeg **out)
+{
+    leat__jpeg *jpeg = leat__alloc_zero(1, sizeof(*jpeg));
+    if (!jpeg)
+        return LEAT_ENOMEM;
+    set_callbacks(jpeg);
+    if (setjmp(jpeg->escape)) {
+        int status = jpeg->status;
+        if (status == LEAT_ENOMEM)
+            leat__error_memory(sizeof(jpeg->codec));
+        jpeg_destroy_decompress(&jpeg->codec);
+        leat__free(jpeg);
+        return status;
+    }
+    /* This one clears all of the object but `err` and `client_data`. */
+    jpeg_create_decompress(&jpeg->codec);
+    jpeg_set_marker_processor(&jpeg->codec, JPEG_APP0 + 1, note_exif);
+    jpeg->codec.src = &jpeg->input;
+    jpeg->codec.progress = &jpeg->progress;
+    leat__jpeg_memory_init(&jpeg->memory);
+    jpeg->first_manager = jpeg->codec.mem;
+    jpeg->codec.mem = &jpeg->memory.manager;
+    *out = jpeg;
+    return LEAT_OK;
+}
+
+void leat__jpeg_destroy(leat__jpeg *jpeg)
+{
+    if (!jpeg)
+        return;
+    jpeg->codec.mem = jpeg->first_manager;
+    jpeg_destroy_decompress(&jpeg->codec);
+    leat__arena_finish(&jpeg->memory.arena);
+    leat__free(jpeg);
+}
+
+/* Back to the state of a new object: no image may use another's tables. */
+static void forget_image(leat__jpeg *jpeg)
+{
+    jpeg_abort_decompress(&jpeg->codec);
+    memset(jpeg->codec.quant_tbl_ptrs, 0, sizeof(jpeg->codec.quant_tbl_ptrs));
+    memset(jpeg->codec.dc_huff_tbl_ptrs, 0,
+           sizeof(jpeg->codec.dc_huff_tbl_ptrs));
+    memset(jpeg->codec.ac_huff_tbl_ptrs, 0,
+           sizeof(jpeg->codec.ac_huff_tbl_ptrs));
+    leat__arena_reset(&jpeg->memory.arena);
+}
+
+static int choose_colors(leat__jpeg *jpeg, leat__image_frame *frame)
+{
+    struct jpeg_decompress_struct *codec = &jpeg->codec;
+    int components = codec->num_components;
+    if (components != 1 && components != 3 && components != 4)
+        return leat_error(LEAT_EDATA, "JPEG of %d components", components);
+    leat__color color = jpeg->source->color;
+    if (color == LEAT__COLOR_NATIVE)
+        color = components == 1 ? LEAT__COLOR_GRAY : LEAT__COLOR_BGR;
+    frame->channels = color == LEAT__COLOR_GRAY ? 1 : 3;
+    if (components == 4)
+        codec->out_color_space = JCS_CMYK;
+    else
+        codec->out_color_space =
+            color == LEAT__COLOR_GRAY ? JCS_GRAYSCALE : JCS_EXT_BGR;
+    return LEAT_OK;
+}
+
+/*
+ * Every 8 x 8 pixels cost Huffman coding a bit at least, so that a small file
+ * cannot make us take memory for a huge image. Arithmetic coding has no such
+ * bound.
+ */
+static int is_too_short(const leat__jpeg *jpeg)
+{
+    const struct jpeg_decompress_struct *codec = &jpeg->codec;
+    uint64_t pixels = (uint64_t)codec->image_width * codec->image_height;
+    return !codec->arith_code && pixels / (64 * 8) > jpeg->source->size;
+}
+
+static int read_header(leat__jpeg *jpeg, leat__image_frame *frame)
+{
+    struct jpeg_decompress_struct *codec = &jpeg->codec;
+    jpeg_read_header(codec, TRUE);
+    int status =
+        leat__image_check_size(codec->image_width, codec->image_height);
+    if (status < 0)
+        return status;
+    if (jpeg->has_ended || is_too_short(jpeg))
+        return ends_early(jpeg);
+    frame->height = (int)codec->image_height;
+    frame->width = (int)codec->image_width;
+    frame->orientation = 1;
+    if (jpeg->exif_bytes > EXIF_HEAD_BYTES &&
+        jpeg->source->color != LEAT__COLOR_NATIVE)
+        frame->orientation = leat__exif_orientation(
+            jpeg->exif + EXIF_HEAD_BYTES, jpeg->exif_bytes - EXIF_HEAD_BYTES);
+    return choose_colors(jpeg, frame);
+}
+
+/* Inks lie inverted, as Adobe writes them; OpenCV's integers, not libjpeg's. */
+static void convert_cmyk(const unsigned char *from, unsigned char *to,
+                         int channels, int width)
+{
+    for (int x = 0; x < width; x++, from += 4, to += channels) {
+        int k = from[3];
+        int red = k - ((255 - from[0]) * k >> 8);
+        int green = k - ((255 - from[1]) * k >> 8);
+        int blue = k - ((255 - from[2]) * k >> 8);
+        if (channels == 1) {
+            /* 0.299, 0.587 and what is left of 1, in units of 2^-14 */
+            to[0] = (unsigned char)((red * 4899 + green * 9617 + blue * 1868 +
+                                     (1 << 13)) >>
+                                    14);
+        } else {
+            to[0] = (unsigned char)blue;
+            to[1] = (unsigned char)green;
+            to[2] = (unsigned char)red;
+        }
+    }
+}
+
+static void read_cmyk_rows(leat__jpeg *jpeg, const leat__image_frame *frame,
+                           unsigned char *to)
+{
+    struct jpeg_decompress_struct *codec = &jpeg->codec;
+    JSAMPARRAY row = codec->mem->alloc_sarray((j_common_ptr)codec, JPOOL_IMAGE,
+                                              codec->output_width * 4, 1);
+    size_t pitch = (size_t)frame->width * (size_t)frame->channels;
+    for (int y = 0; y < frame->height; y++, to += pitch) {
+        jpeg_read_scanlines(codec, row, 1);
+        convert_cmyk(row[0], to, frame->channels, frame->width);
+    }
+}
+
+static void read_rows(leat__jpeg *jpeg, const leat__image_frame *frame,
+                      unsigned char *to)
+{
+    struct jpeg_decompress_struct *codec = &jpeg->codec;
+    size_t pitch = (size_t)frame->width * (size_t)frame->channels;
+    while (codec->output_scanline < codec->output_height) {
+        JSAMPROW rows[ROWS_AT_ONCE];
+        JDIMENSION n = 0, left = codec->output_height - codec->output_scanline;
+        for (; n < ROWS_AT_ONCE && n < left; n++)
+            rows[n] = to + (codec->output_scanline + n) * pitch;
+        jpeg_read_scanlines(codec, rows, n);
+    }
+}
+
+/*
+ * A file without its end marker is whole if each row could be read. Of several
+ * scans the last ones may be missing, and arithmetic coding reads on in silence
+ * where its data is gone: there the marker must be seen.
+ */
+static int is_cut(leat__jpeg *jpeg)
+{
+    return jpeg->has_ended &&
+           (jpeg->codec.arith_code || jpeg_has_multiple_scans(&jpeg->codec));
+}
+
+static int read_image(leat__jpeg *jpeg, leat__pixel_buffer *pixels,
+                      leat__image_frame *frame)
+{
+    int status = read_header(jpeg, frame);
+    if (status < 0 || !pixels)
+        return status;
+    status = leat__pixel_buffer_reserve(pixels, frame);
+    if (status < 0)
+        return status;
+    jpeg_start_decompress(&jpeg->codec);
+    if (is_cut(jpeg))
+        return ends_early(jpeg);
+    if (jpeg->codec.out_color_space == JCS_CMYK)
+        read_cmyk_rows(jpeg, frame, pixels->bytes);
+    else
+        read_rows(jpeg, frame, pixels->bytes);
+    if (is_cut(jpeg))
+        return ends_early(jpeg);
+    /* Only now the bytes up to the end marker are looked at. */
+    jpeg->is_done = 1;
+    jpeg_finish_decompress(&jpeg->codec);
+    return LEAT_OK;
+}
+
+int leat__jpeg_read(leat__jpeg *jpeg, const leat__image_source *source,
+                    leat__pixel_buffer *pixels, leat__image_frame *frame)
+{
+    jpeg->source = source;
+    jpeg->input.next_input_byte = source->bytes;
+    jpeg->input.bytes_in_buffer = source->size;
+    jpeg->is_done = jpeg->has_ended = jpeg->has_warned = 0;
+    jpeg->exif = NULL;
+    jpeg->exif_bytes = 0;
+    if (setjmp(jpeg->escape) == 0)
+        jpeg->status = read_image(jpeg, pixels, frame);
+    frame->has_warned = jpeg->has_warned || jpeg->has_ended;
+    forget_image(jpeg);
+    return jpeg->status;
+}

@@ -1,0 +1,260 @@
+/*
+ * PNG, through libpng with the calls that OpenCV makes. Its errors leave by
+ * longjmp to the one setjmp in leat__png_read; whatever must survive that lies
+ * in the leat__png. All that libpng and zlib allocate goes with the arena.
+ */
+#include "base/error.h"
+#include "data/image_arena.h"
+#include "data/image_codec.h"
+#include "data/image_exif.h"
+
+#include <png.h>
+#include <setjmp.h>
+#include <string.h>
+#include <zlib.h>
+
+#define SIGNATURE_BYTES 8
+#define CHUNK_HEAD_BYTES 8 /* length and type */
+#define CHUNK_BYTES 12     /* these and the checksum */
+/* More than this deflate cannot make of a byte. */
+#define INFLATION_MAX 1032
+
+struct leat__png {
+    leat__arena arena;
+    jmp_buf escape;
+    int status; /* what the jump to `escape` was for */
+    int has_warned;
+    const leat__image_source *source;
+    size_t position; /* in the source */
+    png_structp codec;
+    png_infop info;
+    int bit_depth;
+    int color_type;
+};
+
+static void leave(leat__png *png, int status)
+{
+    png->status = status;
+    longjmp(png->escape, 1);
+}
+
+static void error_exit(png_structp codec, png_const_charp text)
+{
+    leave(png_get_error_ptr(codec), leat_error(LEAT_EDATA, "PNG: %s", text));
+}
+
+static void note_warning(png_structp codec, png_const_charp text)
+{
+    (void)text;
+    leat__png *png = png_get_error_ptr(codec);
+    png->has_warned = 1;
+}
+
+/* libpng would go on without what it holds for dispensable. */
+static png_voidp alloc_bytes(png_structp codec, png_alloc_size_t bytes)
+{
+    leat__png *png = png_get_mem_ptr(codec);
+    void *memory = leat__arena_alloc(&png->arena, bytes);
+    if (!memory)
+        leave(png, LEAT_ENOMEM);
+    return memory;
+}
+
+static void free_bytes(png_structp codec, png_voidp memory)
+{
+    leat__png *png = png_get_mem_ptr(codec);
+    leat__arena_free(&png->arena, memory);
+}
+
+static int ends_early(const leat__png *png)
+{
+    return leat_error(LEAT_EDATA, "PNG ends early, after %zu bytes",
+                      png->source->size);
+}
+
+static void read_bytes(png_structp codec, png_bytep to, size_t bytes)
+{
+    leat__png *png = png_get_io_ptr(codec);
+    if (bytes > png->source->size - png->position)
+        leave(png, ends_early(png));
+    memcpy(to, png->source->bytes + png->position, bytes);
+    png->position += bytes;
+}
+
+int leat__png_create(leat__png **out)
+{
+    leat__png *png = leat__alloc_zero(1, sizeof(*png));
+    if (!png)
+        return LEAT_ENOMEM;
+    *out = png;
+    return LEAT_OK;
+}
+
+void leat__png_destroy(leat__png *png)
+{
+    if (!png)
+        return;
+    leat__arena_finish(&png->arena);
+    leat__free(png);
+}
+
+/* Texts and suggested palettes do not touch pixels, and may be huge. */
+static void create_codec(leat__png *png)
+{
+    static const png_byte ignored[] = "tEXt\0zTXt\0iTXt\0sPLT";
+    png->codec =
+        png_create_read_struct_2(PNG_LIBPNG_VER_STRING, png, error_exit,
+                                 note_warning, png, alloc_bytes, free_bytes);
+    if (!png->codec)
+        leave(png, leat_error(LEAT_EDATA, "PNG: this libpng, %s, does not fit",
+                              png_get_libpng_ver(NULL)));
+    png_set_keep_unknown_chunks(png->codec, PNG_HANDLE_CHUNK_NEVER, ignored, 4);
+    png->info = png_create_info_struct(png->codec);
+    png_set_read_fn(png->codec, png, read_bytes);
+}
+
+/* Whether libpng accepts this eXIf chunk, whose head has been looked at. */
+static int is_exif_valid(const unsigned char *chunk, size_t bytes)
+{
+    const unsigned char *data = chunk + CHUNK_HEAD_BYTES;
+    if (bytes < 2 || (data[0] != 'M' && data[0] != 'I') || data[0] != data[1])
+        return 0;
+    uLong sum = crc32(0, chunk + 4, (uInt)bytes + 4);
+    return sum == png_get_uint_32(data + bytes);
+}
+
+/*
+ * The orientation in the first valid eXIf chunk. It may follow the image data,
+ * so the chunks are walked here, which costs nothing of what lies in them.
+ */
+static int find_orientation(const leat__image_source *source)
+{
+    size_t position = SIGNATURE_BYTES;
+    while (source->size - position >= CHUNK_BYTES) {
+        const unsigned char *chunk = source->bytes + position;
+        size_t bytes = png_get_uint_32(chunk);
+        if (bytes > source->size - position - CHUNK_BYTES)
+            return 1;
+        if (!memcmp(chunk + 4, "eXIf", 4) && is_exif_valid(chunk, bytes))
+            return leat__exif_orientation(chunk + CHUNK_HEAD_BYTES, bytes);
+        position += bytes + CHUNK_BYTES;
+    }
+    return 1;
+}
+
+static int native_channels(const leat__png *png)
+{
+    png_bytep alpha;
+    png_color_16p color;
+    int entries = 0;
+    switch (png->color_type) {
+    case PNG_COLOR_TYPE_GRAY:
+        return 1;
+    case PNG_COLOR_TYPE_RGB:
+    case PNG_COLOR_TYPE_PALETTE:
+        png_get_tRNS(png->codec, png->info, &alpha, &entries, &color);
+        return entries > 0 ? 4 : 3;
+    default:
+        return 4;
+    }
+}
+
+/* Nor does deflate make a huge image of a small file. */
+static int is_too_short(const leat__png *png, uint64_t height)
+{
+    uint64_t row = png_get_rowbytes(png->codec, png->info);
+    return row * height / INFLATION_MAX > png->source->size;
+}
+
+static int read_header(leat__png *png, leat__image_frame *frame)
+{
+    const leat__image_source *source = png->source;
+    /* libpng would let an ignored chunk go first. */
+    if (source->size >= SIGNATURE_BYTES + CHUNK_HEAD_BYTES &&
+        memcmp(source->bytes + SIGNATURE_BYTES + 4, "IHDR", 4) != 0)
+        return leat_error(LEAT_EDATA, "PNG: IHDR is not its first chunk");
+    create_codec(png);
+    png_read_info(png->codec, png->info);
+    png_uint_32 width, height;
+    png_get_IHDR(png->codec, png->info, &width, &height, &png->bit_depth,
+                 &png->color_type, NULL, NULL, NULL);
+    int status = leat__image_check_size(width, height);
+    if (status < 0)
+        return status;
+    if (is_too_short(png, height))
+        return ends_early(png);
+    frame->width = (int)width;
+    frame->height = (int)height;
+    frame->orientation = 1;
+    if (source->color == LEAT__COLOR_NATIVE) {
+        if (png->bit_depth == 16)
+            return leat_error(LEAT_EDATA,
+                              "PNG of 16 bits per channel; "
+                              "force_color or force_gray makes it 8");
+        frame->channels = native_channels(png);
+        return LEAT_OK;
+    }
+    frame->channels = source->color == LEAT__COLOR_GRAY ? 1 : 3;
+    frame->orientation = find_orientation(source);
+    return LEAT_OK;
+}
+
+static void set_transforms(const leat__png *png, int channels)
+{
+    png_structp codec = png->codec;
+    int has_color = png->color_type & PNG_COLOR_MASK_COLOR;
+    if (png->bit_depth == 16)
+        png_set_strip_16(codec);
+    if (channels < 4)
+        png_set_strip_alpha(codec);
+    else
+        png_set_tRNS_to_alpha(codec);
+    if (png->color_type == PNG_COLOR_TYPE_PALETTE)
+        png_set_palette_to_rgb(codec);
+    if (!has_color && png->bit_depth < 8)
+        png_set_expand_gray_1_2_4_to_8(codec);
+    if (has_color && channels > 1)
+        png_set_bgr(codec);
+    else if (channels > 1)
+        png_set_gray_to_rgb(codec);
+    else
+        png_set_rgb_to_gray(codec, PNG_ERROR_ACTION_NONE, 0.299, 0.587);
+}
+
+static int read_image(leat__png *png, leat__pixel_buffer *pixels,
+                      leat__image_frame *frame)
+{
+    int status = read_header(png, frame);
+    if (status < 0 || !pixels)
+        return status;
+    status = leat__pixel_buffer_reserve(pixels, frame);
+    if (status < 0)
+        return status;
+    set_transforms(png, frame->channels);
+    int passes = png_set_interlace_handling(png->codec);
+    png_read_update_info(png->codec, png->info);
+    size_t pitch = (size_t)frame->width * (size_t)frame->channels;
+    if (png_get_rowbytes(png->codec, png->info) != pitch)
+        return leat_error(LEAT_EDATA, "PNG: rows of %zu bytes, not %zu",
+                          png_get_rowbytes(png->codec, png->info), pitch);
+    for (int pass = 0; pass < passes; pass++)
+        for (int y = 0; y < frame->height; y++)
+            png_read_row(png->codec, pixels->bytes + (size_t)y * pitch, NULL);
+    png_read_end(png->codec, NULL);
+    return LEAT_OK;
+}
+
+int leat__png_read(leat__png *png, const leat__image_source *source,
+                   leat__pixel_buffer *pixels, leat__image_frame *frame)
+{
+    png->source = source;
+    png->position = 0;
+    png->status = LEAT_OK;
+    png->has_warned = 0;
+    if (setjmp(png->escape) == 0)
+        png->status = read_image(png, pixels, frame);
+    frame->has_warned = png->has_warned;
+    /* Takes all of libpng's memory with it, in whatever state it is. */
+    leat__arena_reset(&png->arena);
+    return png->status;
+}
