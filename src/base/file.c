@@ -1,0 +1,125 @@
+#include "base/file.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_READ ((size_t)16 << 10)
+
+/* Room for one byte more than the file has tells its end without a resize. */
+static size_t first_capacity(int fd, size_t limit)
+{
+    struct stat about;
+    if (fstat(fd, &about) || about.st_size <= 0)
+        return FIRST_READ;
+    if ((uintmax_t)about.st_size >= limit)
+        return limit + 2;
+    return (size_t)about.st_size + 2;
+}
+
+static int grow(char **bytes, size_t *capacity, size_t used, size_t limit)
+{
+    if (used + 1 < *capacity)
+        return LEAT_OK;
+    size_t wanted = *capacity < limit / 2 ? *capacity * 2 : limit + 2;
+    char *moved = leat__realloc(*bytes, wanted);
+    if (!moved)
+        return LEAT_ENOMEM;
+    *bytes = moved;
+    *capacity = wanted;
+    return LEAT_OK;
+}
+
+static int read_all(int fd, const char *path, size_t limit, char **out,
+                    size_t *size)
+{
+    int status;
+    size_t capacity = first_capacity(fd, limit);
+    size_t used = 0;
+    char *bytes = leat__alloc(capacity);
+    if (!bytes)
+        return LEAT_ENOMEM;
+    for (;;) {
+        status = grow(&bytes, &capacity, used, limit);
+        if (status)
+            goto fail;
+        ssize_t n = read(fd, bytes + used, capacity - used - 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            status = leat__error_system(errno, "%s", path);
+            goto fail;
+        }
+        if (n == 0)
+            break;
+        used += (size_t)n;
+        if (used > limit) {
+            status = leat_error(LEAT_EFORMAT,
+                                "%s: expected at most %zu bytes, found more",
+                                path, limit);
+            goto fail;
+        }
+    }
+    bytes[used] = 0;
+    *out = bytes;
+    *size = used;
+    return LEAT_OK;
+fail:
+    leat__free(bytes);
+    return status;
+}
+
+int leat__file_read(char **out, size_t *size, const char *path, size_t limit)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return leat__error_system(errno, "%s", path);
+    int status = read_all(fd, path, limit, out, size);
+    close(fd); /* Read-only: nothing is lost if it fails. */
+    return status;
+}
+
+static int write_all(int fd, const void *bytes, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t n = write(fd, (const char *)bytes + done, size - done);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return fsync(fd);
+}
+
+int leat__file_write(const char *path, const void *bytes, size_t size)
+{
+    static atomic_uint counter;
+    int status = LEAT_OK;
+    size_t room = strlen(path) + 64;
+    char *beside = leat__alloc(room);
+    if (!beside)
+        return LEAT_ENOMEM;
+    snprintf(beside, room, "%s.%ld.%u.tmp", path, (long)getpid(),
+             atomic_fetch_add(&counter, 1));
+    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        status = leat__error_system(errno, "%s", path);
+        goto end;
+    }
+    if (write_all(fd, bytes, size))
+        status = leat__error_system(errno, "%s", path);
+    if (close(fd) && !status)
+        status = leat__error_system(errno, "%s", path);
+    if (!status && rename(beside, path))
+        status = leat__error_system(errno, "%s", path);
+    if (status)
+        unlink(beside);
+end:
+    leat__free(beside);
+    return status;
+}

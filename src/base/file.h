@@ -1,0 +1,22 @@
+/* file.h: whole files, read at once or written whole or not at all. */
+#ifndef LEAT_BASE_FILE_H
+#define LEAT_BASE_FILE_H
+
+#include <leat/status.h>
+
+/*
+ * Reads a file of at most `limit` bytes. `*out` is owned by the caller
+ * (leat__free) and has a NUL behind its `*size` bytes.
+ * Errors: LEAT_EIO; LEAT_EFORMAT for a longer file; LEAT_ENOMEM.
+ */
+int leat__file_read(char **out, size_t *size, const char *path, size_t limit);
+
+/*
+ * Writes a file that appears whole or not at all: the bytes go to a temporary
+ * file beside it, which is synced and then renamed. Nothing is left behind on
+ * failure, and a file that was there stays as it was.
+ * Errors: LEAT_EIO, LEAT_ENOMEM.
+ */
+int leat__file_write(const char *path, const void *bytes, size_t size);
+
+#endif
