@@ -1,0 +1,44 @@
+/* lexer.h: the tokens of protobuf's text format. */
+#ifndef LEAT_CONFIG_LEXER_H
+#define LEAT_CONFIG_LEXER_H
+
+#include "config/prototxt.h"
+
+typedef enum leat__lexeme_kind {
+    LEAT__LEXEME_END,
+    LEAT__LEXEME_INTEGER,
+    LEAT__LEXEME_FLOAT,
+    LEAT__LEXEME_IDENTIFIER,
+    LEAT__LEXEME_STRING, /* quotes and escapes as they stand */
+    LEAT__LEXEME_SYMBOL  /* one character */
+} leat__lexeme_kind;
+
+typedef struct leat__lexeme {
+    leat__lexeme_kind kind;
+    const char *text; /* in the input */
+    size_t size;
+    leat__prototxt_place at;
+} leat__lexeme;
+
+/* Reads forward over borrowed text; `current` is the lexeme looked at. */
+typedef struct leat__lexer {
+    const leat__prototxt *file; /* for errors */
+    const char *next;
+    const char *end;
+    leat__prototxt_place at; /* of `next` */
+    leat__lexeme current;
+} leat__lexer;
+
+void leat__lexer_init(leat__lexer *lexer, const leat__prototxt *file,
+                      const char *text, size_t size);
+
+/* Goes to the next lexeme. Errors: LEAT_EINVAL naming the place. */
+int leat__lexer_advance(leat__lexer *lexer);
+
+/*
+ * Writes the bytes that a string lexeme stands for, at most lexeme->size of
+ * them, and returns where they end.
+ */
+char *leat__lexeme_unquote(const leat__lexeme *lexeme, char *out);
+
+#endif

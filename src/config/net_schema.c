@@ -1,0 +1,345 @@
+#include "config/net_schema.h"
+
+#include <string.h>
+
+typedef leat__prototxt_field field;
+
+typedef enum field_type {
+    TYPE_STRING,
+    TYPE_BOOL,
+    TYPE_FLOAT,
+    TYPE_INT32,
+    TYPE_UINT32,
+    TYPE_INT64,
+    TYPE_UINT64,
+    TYPE_ENUM,
+    TYPE_MESSAGE, /* with a schema; NULL: whatever it contains */
+    TYPE_WORD,    /* leat's own enums: read by whoever wants them */
+    TYPE_PLANNED  /* leat knows the name and does not have it yet */
+} field_type;
+
+typedef struct schema_field {
+    const char *name;
+    field_type type;
+    int is_repeated;
+    const leat__prototxt_enum *values; /* of an enum */
+    const leat__net_schema *message;
+} schema_field;
+
+/* The list of fields ends with a NULL name. */
+struct leat__net_schema {
+    const char *name;
+    const schema_field *fields;
+};
+
+#define ONE(name, type)                                                        \
+    {                                                                          \
+        name, TYPE_##type, 0, NULL, NULL                                       \
+    }
+#define MANY(name, type)                                                       \
+    {                                                                          \
+        name, TYPE_##type, 1, NULL, NULL                                       \
+    }
+#define ONE_ENUM(name, values)                                                 \
+    {                                                                          \
+        name, TYPE_ENUM, 0, values, NULL                                       \
+    }
+#define ONE_MESSAGE(name, schema)                                              \
+    {                                                                          \
+        name, TYPE_MESSAGE, 0, NULL, schema                                    \
+    }
+#define MANY_MESSAGES(name, schema)                                            \
+    {                                                                          \
+        name, TYPE_MESSAGE, 1, NULL, schema                                    \
+    }
+#define END                                                                    \
+    {                                                                          \
+        NULL, TYPE_STRING, 0, NULL, NULL                                       \
+    }
+
+const leat__prototxt_enum leat__net_schema_phase[] = {
+    {"TRAIN", 0}, {"TEST", 1}, {NULL, 0}};
+const leat__prototxt_enum leat__net_schema_backend[] = {
+    {"LEVELDB", 0}, {"LMDB", 1}, {NULL, 0}};
+static const leat__prototxt_enum dim_check_mode[] = {
+    {"STRICT", 0}, {"PERMISSIVE", 1}, {NULL, 0}};
+/* Of all V1 layers only those whose type is DATA are checked. */
+static const leat__prototxt_enum v1_layer_type[] = {{"DATA", 5}, {NULL, 0}};
+
+static const schema_field state_fields[] = {
+    ONE_ENUM("phase", leat__net_schema_phase),
+    ONE("level", INT32),
+    MANY("stage", STRING),
+    END,
+};
+const leat__net_schema leat__net_schema_state = {"state", state_fields};
+
+static const schema_field rule_fields[] = {
+    ONE_ENUM("phase", leat__net_schema_phase),
+    ONE("min_level", INT32),
+    ONE("max_level", INT32),
+    MANY("stage", STRING),
+    MANY("not_stage", STRING),
+    END,
+};
+static const leat__net_schema rule_schema = {"a rule", rule_fields};
+
+static const schema_field param_fields[] = {
+    ONE("name", STRING),
+    ONE_ENUM("share_mode", dim_check_mode),
+    ONE("lr_mult", FLOAT),
+    ONE("decay_mult", FLOAT),
+    END,
+};
+static const leat__net_schema param_schema = {"param", param_fields};
+
+static const schema_field transform_fields[] = {
+    ONE("scale", FLOAT),       ONE("mirror", BOOL),
+    ONE("crop_size", UINT32),  ONE("mean_file", STRING),
+    MANY("mean_value", FLOAT), ONE("force_color", BOOL),
+    ONE("force_gray", BOOL),   END,
+};
+const leat__net_schema leat__net_schema_transform = {"transform_param",
+                                                     transform_fields};
+
+static const schema_field data_fields[] = {
+    ONE("source", STRING),
+    ONE("batch_size", UINT32),
+    ONE("rand_skip", UINT32),
+    ONE_ENUM("backend", leat__net_schema_backend),
+    ONE("scale", FLOAT),
+    ONE("mean_file", STRING),
+    ONE("crop_size", UINT32),
+    ONE("mirror", BOOL),
+    ONE("force_encoded_color", BOOL),
+    ONE("prefetch", UINT32),
+    END,
+};
+static const leat__net_schema data_schema = {"data_param", data_fields};
+
+static const schema_field leat_fields[] = {
+    ONE("reader", STRING),     ONE("random_seed", INT64),
+    ONE("rng", WORD),          ONE("workers", UINT32),
+    ONE("prefetch", UINT32),   ONE("reader_thread", WORD),
+    ONE("help", BOOL),         ONE("top_type", WORD),
+    ONE("label_type", WORD),   ONE("layout", WORD),
+    ONE("top_mode", WORD),     ONE("rank", UINT32),
+    ONE("world_size", UINT32), ONE("global_batch_size", INT64),
+    ONE("shard_test", BOOL),   ONE("max_memory", UINT64),
+    ONE("shuffle", PLANNED),   ONE("transform_on", PLANNED),
+    ONE("on_error", PLANNED),  ONE("max_errors", PLANNED),
+    ONE("epoch_end", PLANNED), END,
+};
+static const leat__net_schema leat_schema = {"leat_param", leat_fields};
+
+static const schema_field layer_fields[] = {
+    ONE("name", STRING),
+    ONE("type", STRING),
+    MANY("bottom", STRING),
+    MANY("top", STRING),
+    ONE_ENUM("phase", leat__net_schema_phase),
+    MANY("loss_weight", FLOAT),
+    MANY_MESSAGES("param", &param_schema),
+    MANY_MESSAGES("blobs", NULL),
+    MANY("propagate_down", BOOL),
+    MANY_MESSAGES("include", &rule_schema),
+    MANY_MESSAGES("exclude", &rule_schema),
+    ONE_MESSAGE("transform_param", &leat__net_schema_transform),
+    ONE_MESSAGE("data_param", &data_schema),
+    ONE_MESSAGE("leat_param", &leat_schema),
+    /* Parameters of other layers, which a data layer may carry for nothing. */
+    ONE_MESSAGE("loss_param", NULL),
+    ONE_MESSAGE("accuracy_param", NULL),
+    ONE_MESSAGE("argmax_param", NULL),
+    ONE_MESSAGE("batch_norm_param", NULL),
+    ONE_MESSAGE("bias_param", NULL),
+    ONE_MESSAGE("clip_param", NULL),
+    ONE_MESSAGE("concat_param", NULL),
+    ONE_MESSAGE("contrastive_loss_param", NULL),
+    ONE_MESSAGE("convolution_param", NULL),
+    ONE_MESSAGE("crop_param", NULL),
+    ONE_MESSAGE("dropout_param", NULL),
+    ONE_MESSAGE("dummy_data_param", NULL),
+    ONE_MESSAGE("eltwise_param", NULL),
+    ONE_MESSAGE("elu_param", NULL),
+    ONE_MESSAGE("embed_param", NULL),
+    ONE_MESSAGE("exp_param", NULL),
+    ONE_MESSAGE("flatten_param", NULL),
+    ONE_MESSAGE("hdf5_data_param", NULL),
+    ONE_MESSAGE("hdf5_output_param", NULL),
+    ONE_MESSAGE("hinge_loss_param", NULL),
+    ONE_MESSAGE("image_data_param", NULL),
+    ONE_MESSAGE("infogain_loss_param", NULL),
+    ONE_MESSAGE("inner_product_param", NULL),
+    ONE_MESSAGE("input_param", NULL),
+    ONE_MESSAGE("log_param", NULL),
+    ONE_MESSAGE("lrn_param", NULL),
+    ONE_MESSAGE("memory_data_param", NULL),
+    ONE_MESSAGE("mvn_param", NULL),
+    ONE_MESSAGE("parameter_param", NULL),
+    ONE_MESSAGE("pooling_param", NULL),
+    ONE_MESSAGE("power_param", NULL),
+    ONE_MESSAGE("prelu_param", NULL),
+    ONE_MESSAGE("python_param", NULL),
+    ONE_MESSAGE("recurrent_param", NULL),
+    ONE_MESSAGE("reduction_param", NULL),
+    ONE_MESSAGE("relu_param", NULL),
+    ONE_MESSAGE("reshape_param", NULL),
+    ONE_MESSAGE("scale_param", NULL),
+    ONE_MESSAGE("sigmoid_param", NULL),
+    ONE_MESSAGE("softmax_param", NULL),
+    ONE_MESSAGE("spp_param", NULL),
+    ONE_MESSAGE("slice_param", NULL),
+    ONE_MESSAGE("swish_param", NULL),
+    ONE_MESSAGE("tanh_param", NULL),
+    ONE_MESSAGE("threshold_param", NULL),
+    ONE_MESSAGE("tile_param", NULL),
+    ONE_MESSAGE("window_data_param", NULL),
+    END,
+};
+const leat__net_schema leat__net_schema_layer = {"layer", layer_fields};
+
+static const schema_field v1_layer_fields[] = {
+    MANY("bottom", STRING),
+    MANY("top", STRING),
+    ONE("name", STRING),
+    MANY_MESSAGES("include", &rule_schema),
+    MANY_MESSAGES("exclude", &rule_schema),
+    ONE_ENUM("type", v1_layer_type),
+    MANY_MESSAGES("blobs", NULL),
+    MANY("param", STRING),
+    {"blob_share_mode", TYPE_ENUM, 1, dim_check_mode, NULL},
+    MANY("blobs_lr", FLOAT),
+    MANY("weight_decay", FLOAT),
+    MANY("loss_weight", FLOAT),
+    ONE_MESSAGE("transform_param", &leat__net_schema_transform),
+    ONE_MESSAGE("data_param", &data_schema),
+    ONE_MESSAGE("leat_param", &leat_schema),
+    ONE_MESSAGE("accuracy_param", NULL),
+    ONE_MESSAGE("argmax_param", NULL),
+    ONE_MESSAGE("concat_param", NULL),
+    ONE_MESSAGE("contrastive_loss_param", NULL),
+    ONE_MESSAGE("convolution_param", NULL),
+    ONE_MESSAGE("dropout_param", NULL),
+    ONE_MESSAGE("dummy_data_param", NULL),
+    ONE_MESSAGE("eltwise_param", NULL),
+    ONE_MESSAGE("exp_param", NULL),
+    ONE_MESSAGE("hdf5_data_param", NULL),
+    ONE_MESSAGE("hdf5_output_param", NULL),
+    ONE_MESSAGE("hinge_loss_param", NULL),
+    ONE_MESSAGE("image_data_param", NULL),
+    ONE_MESSAGE("infogain_loss_param", NULL),
+    ONE_MESSAGE("inner_product_param", NULL),
+    ONE_MESSAGE("loss_param", NULL),
+    ONE_MESSAGE("lrn_param", NULL),
+    ONE_MESSAGE("memory_data_param", NULL),
+    ONE_MESSAGE("mvn_param", NULL),
+    ONE_MESSAGE("pooling_param", NULL),
+    ONE_MESSAGE("power_param", NULL),
+    ONE_MESSAGE("relu_param", NULL),
+    ONE_MESSAGE("sigmoid_param", NULL),
+    ONE_MESSAGE("slice_param", NULL),
+    ONE_MESSAGE("softmax_param", NULL),
+    ONE_MESSAGE("tanh_param", NULL),
+    ONE_MESSAGE("threshold_param", NULL),
+    ONE_MESSAGE("window_data_param", NULL),
+    END,
+};
+const leat__net_schema leat__net_schema_v1_layer = {"layers", v1_layer_fields};
+
+static const schema_field *find_known(const leat__net_schema *schema,
+                                      const char *name)
+{
+    for (const schema_field *known = schema->fields; known->name; known++)
+        if (!strcmp(known->name, name))
+            return known;
+    return NULL;
+}
+
+static int check_message(const leat__prototxt *file, const field *value,
+                         const leat__net_schema *schema)
+{
+    char shown[LEAT__PROTOTXT_SHOWN_MAX];
+    if (value->kind != LEAT__PROTOTXT_MESSAGE)
+        return leat__prototxt_error(file, value->value_at,
+                                    "%s: expected {, found %s", value->name,
+                                    leat__prototxt_show(shown, value));
+    /* Depth is bounded by the parser, and the schemas do not recurse. */
+    return schema ? leat__net_schema_check(file, value, schema) : LEAT_OK;
+}
+
+static int check_value(const leat__prototxt *file, const field *value,
+                       const schema_field *known)
+{
+    union {
+        const char *text;
+        float f;
+        int i;
+        int32_t i32;
+        uint32_t u32;
+        int64_t i64;
+        uint64_t u64;
+    } read;
+    switch (known->type) {
+    case TYPE_STRING:
+        return leat__prototxt_string(file, value, &read.text);
+    case TYPE_BOOL:
+        return leat__prototxt_bool(file, value, &read.i);
+    case TYPE_FLOAT:
+        return leat__prototxt_float(file, value, &read.f);
+    case TYPE_INT32:
+        return leat__prototxt_int32(file, value, &read.i32);
+    case TYPE_UINT32:
+        return leat__prototxt_uint32(file, value, &read.u32);
+    case TYPE_INT64:
+        return leat__prototxt_int64(file, value, &read.i64);
+    case TYPE_UINT64:
+        return leat__prototxt_uint64(file, value, &read.u64);
+    case TYPE_ENUM:
+        return leat__prototxt_enum_value(file, value, known->values, &read.i);
+    case TYPE_MESSAGE:
+        return check_message(file, value, known->message);
+    case TYPE_PLANNED:
+        return leat__prototxt_error(
+            file, value->at, "%s is not in this version of leat", value->name);
+    case TYPE_WORD:
+        break;
+    }
+    return LEAT_OK;
+}
+
+static int check_field(const leat__prototxt *file, const field *message,
+                       const field *value, const leat__net_schema *schema)
+{
+    const schema_field *known = find_known(schema, value->name);
+    if (!known)
+        return leat__prototxt_error(file, value->at,
+                                    "%s has no field named \"%s\"",
+                                    schema->name, value->name);
+    if (value->is_listed && !known->is_repeated)
+        return leat__prototxt_error(file, value->at,
+                                    "%s: expected one value, found a list",
+                                    value->name);
+    if (!known->is_repeated &&
+        leat__prototxt_find(message, value->name) != value)
+        return leat__prototxt_error(
+            file, value->at, "%s is given twice in %s, and may be given once",
+            value->name, schema->name);
+    if (value->kind != LEAT__PROTOTXT_NOTHING)
+        return check_value(file, value, known);
+    if (!value->has_colon && known->type != TYPE_MESSAGE)
+        return leat__prototxt_error(file, value->value_at,
+                                    "expected :, found [");
+    return LEAT_OK;
+}
+
+int leat__net_schema_check(const leat__prototxt *file, const field *message,
+                           const leat__net_schema *schema)
+{
+    for (const field *value = message->first; value; value = value->next) {
+        int status = check_field(file, message, value, schema);
+        if (status)
+            return status;
+    }
+    return LEAT_OK;
+}
