@@ -1,0 +1,7 @@
+#define ROW_KERNELS leat__row_kernels_c
+#define ROW_NAME "c"
+#define ROW_LANES 4
+#define ROW_HAS_BYTE_SHUFFLE 0
+#define ROW_FLOATS_OF_BYTES(p) ((float_vector){(p)[0], (p)[1], (p)[2], (p)[3]})
+#define ROW_DOUBLES_OF_BYTES(p) ((double_vector){(p)[0], (p)[1]})
+#include "device/transform_rows_body.h"
