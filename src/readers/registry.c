@@ -1,5 +1,6 @@
 #include "readers/registry.h"
 #include "base/error.h"
+#include "readers/lmdb.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -10,9 +11,9 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Protected by lock. */
-static const leat_reader_type *types[TYPES_MAX];
-static int ntypes;
+/* Protected by lock. Those of leat's own come first. */
+static const leat_reader_type *types[TYPES_MAX] = {&leat__lmdb_reader_type};
+static int ntypes = 1;
 
 static const leat_reader_type *find_locked(const char *name)
 {

@@ -1,0 +1,176 @@
+#include "readers/lmdb_file.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *joined(const char *first, const char *second)
+{
+    size_t length = strlen(first);
+    char *text = leat__alloc(length + strlen(second) + 1);
+    if (text) {
+        memcpy(text, first, length);
+        strcpy(text + length, second);
+    }
+    return text;
+}
+
+/* The directory of a file's path; "." for a bare name. */
+static char *directory_of(const char *path)
+{
+    char *directory = leat__strdup(path);
+    char *slash = directory ? strrchr(directory, '/') : NULL;
+    if (slash)
+        slash[slash == directory] = 0;
+    else if (directory && *directory)
+        strcpy(directory, ".");
+    return directory;
+}
+
+static int name_files(leat__lmdb_file *file, const char *path)
+{
+    int inside = file->in_directory;
+    file->path = leat__strdup(path);
+    file->data = inside ? joined(path, "/data.mdb") : leat__strdup(path);
+    file->lock = joined(path, inside ? "/lock.mdb" : "-lock");
+    file->directory = inside ? leat__strdup(path) : directory_of(path);
+    if (!file->path || !file->data || !file->lock || !file->directory)
+        return LEAT_ENOMEM;
+    return LEAT_OK;
+}
+
+/* Says what a directory without data.mdb may be instead. */
+static int no_data_file(const leat__lmdb_file *file)
+{
+    char *current = joined(file->path, "/CURRENT");
+    if (!current)
+        return LEAT_ENOMEM;
+    int is_leveldb = access(current, F_OK) == 0;
+    leat__free(current);
+    return leat_error(
+        LEAT_EIO, "%s: no data.mdb in this directory%s", file->path,
+        is_leveldb ? ": it is a LevelDB, not an LMDB" : ", expected an LMDB");
+}
+
+static int open_data(leat__lmdb_file *file)
+{
+    struct stat found;
+    if (stat(file->data, &found) != 0) {
+        if (errno == ENOENT && file->in_directory)
+            return no_data_file(file);
+        return leat__error_system(errno, "%s: cannot be opened", file->data);
+    }
+    if (!S_ISREG(found.st_mode))
+        return leat_error(LEAT_EIO, "%s: not a regular file, expected an LMDB",
+                          file->data);
+    /* Should it have become a pipe meanwhile, this does not wait for it. */
+    file->fd = open(file->data, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file->fd < 0 || fstat(file->fd, &found) != 0)
+        return leat__error_system(errno, "%s: cannot be opened", file->data);
+    if (!S_ISREG(found.st_mode))
+        return leat_error(LEAT_EIO, "%s: not a regular file, expected an LMDB",
+                          file->data);
+    file->device = found.st_dev;
+    file->inode = found.st_ino;
+    return LEAT_OK;
+}
+
+static int check_contents(const leat__lmdb_file *file)
+{
+    leat__lmdb_meta meta[2] = {{0}};
+    size_t size = 0;
+    int status = leat__lmdb_file_size(file, &size);
+    if (status)
+        return status;
+    if (!size)
+        return leat_error(LEAT_EFORMAT, "%s: empty, expected an LMDB",
+                          file->data);
+    if ((status = leat__lmdb_file_meta(file, 0, 0, &meta[0])) ||
+        (status = leat__lmdb_file_meta(file, 1, meta[0].page_size, &meta[1])))
+        return status;
+    if (meta[0].page_size != meta[1].page_size)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: damaged: its meta pages have page sizes %zu "
+                          "and %zu",
+                          file->data, meta[0].page_size, meta[1].page_size);
+    int latest = meta[0].txnid < meta[1].txnid;
+    return leat__lmdb_meta_check(&meta[latest], file->data, size);
+}
+
+int leat__lmdb_file_open(leat__lmdb_file *out, const char *path)
+{
+    leat__lmdb_file file = {.fd = -1};
+    struct stat found;
+    if (stat(path, &found) != 0)
+        return leat__error_system(
+            errno, "%s: expected an LMDB, a directory with data.mdb", path);
+    file.in_directory = S_ISDIR(found.st_mode);
+    int status = name_files(&file, path);
+    if (!status)
+        status = open_data(&file);
+    if (!status)
+        status = check_contents(&file);
+    if (status)
+        leat__lmdb_file_close(&file);
+    else
+        *out = file;
+    return status;
+}
+
+void leat__lmdb_file_close(leat__lmdb_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd); /* only read from: nothing can be lost */
+    leat__free(file->path);
+    leat__free(file->data);
+    leat__free(file->lock);
+    leat__free(file->directory);
+    *file = (leat__lmdb_file){.fd = -1};
+}
+
+int leat__lmdb_file_size(const leat__lmdb_file *file, size_t *out)
+{
+    struct stat found;
+    if (fstat(file->fd, &found) != 0)
+        return leat__error_system(errno, "%s: its size cannot be read",
+                                  file->data);
+    *out = (size_t)found.st_size;
+    return LEAT_OK;
+}
+
+int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
+                         size_t page_size, leat__lmdb_meta *out)
+{
+    unsigned char bytes[LEAT__LMDB_META_BYTES];
+    size_t done = 0;
+    off_t from = number ? (off_t)page_size : 0;
+    while (done < sizeof(bytes)) {
+        ssize_t n = pread(file->fd, bytes + done, sizeof(bytes) - done,
+                          from + (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return leat__error_system(errno, "%s: cannot be read", file->data);
+        if (n == 0)
+            return leat_error(LEAT_EFORMAT,
+                              "%s: truncated: it ends within meta page %d, or "
+                              "is not an LMDB data file",
+                              file->data, number);
+        done += (size_t)n;
+    }
+    return leat__lmdb_meta_parse(out, file->data, number, bytes);
+}
+
+int leat__lmdb_file_is_sealed(const leat__lmdb_file *file)
+{
+    struct stat found;
+    if (access(file->lock, F_OK) == 0 || errno != ENOENT)
+        return 0;
+    if (access(file->directory, W_OK) != 0)
+        return 1;
+    return stat(file->directory, &found) == 0 && !(found.st_mode & 0222);
+}

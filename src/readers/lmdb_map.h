@@ -1,0 +1,104 @@
+/*
+ * lmdb_map.h: an LMDB file as memory, every page and node checked before use.
+ *
+ * liblmdb trusts its pages; these functions trust nothing but `base` and
+ * `size`. Errors are LEAT_EFORMAT and name the file, the page, what was
+ * expected and what was found. All may be called from any thread.
+ */
+#ifndef LEAT_READERS_LMDB_MAP_H
+#define LEAT_READERS_LMDB_MAP_H
+
+#include <leat/status.h>
+
+/* The bytes of a meta page that are read, its page header included. */
+#define LEAT__LMDB_META_BYTES 152
+
+/* liblmdb's own cursor goes no deeper. */
+#define LEAT__LMDB_DEPTH_MAX 32
+
+/* The root of a tree without pages. */
+#define LEAT__LMDB_NO_PAGE UINT64_MAX
+
+/* What a meta page says of the file and of its main database. */
+typedef struct leat__lmdb_meta {
+    size_t page_size;   /* bytes, a power of two from 256 to 65536 */
+    uint64_t last_page; /* below 2^48 */
+    uint64_t txnid;     /* the transaction that wrote it */
+    uint64_t root;
+    uint64_t entries;
+    int depth;    /* levels, that of the leaves included */
+    int backward; /* keys are ordered from their last byte on */
+} leat__lmdb_meta;
+
+typedef struct leat__lmdb_map {
+    const char *name; /* for errors; borrowed */
+    const unsigned char *base;
+    size_t size; /* bytes, at least those of all pages */
+    leat__lmdb_meta meta;
+} leat__lmdb_map;
+
+/*
+ * Reads meta page `number` (0 or 1) from its first bytes: what liblmdb needs to
+ * open the file. The contents are checked by leat__lmdb_meta_check.
+ */
+int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
+                          const unsigned char bytes[LEAT__LMDB_META_BYTES]);
+
+/* Checks the tree that the meta page describes against the file's size. */
+int leat__lmdb_meta_check(const leat__lmdb_meta *meta, const char *name,
+                          size_t size);
+
+/* The snapshot of `meta` in memory. */
+int leat__lmdb_map_init(leat__lmdb_map *out, const char *name, const void *base,
+                        size_t size, const leat__lmdb_meta *meta);
+
+/* The latest snapshot of a file of which nothing is known. */
+int leat__lmdb_map_latest(leat__lmdb_map *out, const char *name,
+                          const void *base, size_t size);
+
+typedef enum leat__lmdb_kind {
+    LEAT__LMDB_BRANCH = 1,
+    LEAT__LMDB_LEAF = 2
+} leat__lmdb_kind;
+
+/* A page whose header was checked. */
+typedef struct leat__lmdb_page {
+    uint64_t number;
+    const unsigned char *bytes;
+    uint32_t count; /* nodes */
+    uint32_t upper; /* where the nodes begin */
+} leat__lmdb_page;
+
+int leat__lmdb_map_page(const leat__lmdb_map *map, uint64_t number,
+                        leat__lmdb_kind kind, leat__lmdb_page *out);
+
+/* The page that node `slot` of a branch points to. */
+int leat__lmdb_map_child(const leat__lmdb_map *map, const leat__lmdb_page *page,
+                         uint32_t slot, uint64_t *out);
+
+/* A node of a leaf. Its value is either in it or on overflow pages. */
+typedef struct leat__lmdb_node {
+    uint64_t place; /* page << 16 | offset in it */
+    const unsigned char *key;
+    size_t key_size;
+    const unsigned char *value; /* NULL: on overflow pages */
+    size_t value_size;
+    uint64_t overflow; /* the first of them */
+} leat__lmdb_node;
+
+/* Node `slot` of a leaf. Touches no page but the leaf. */
+int leat__lmdb_map_node(const leat__lmdb_map *map, const leat__lmdb_page *page,
+                        uint32_t slot, leat__lmdb_node *out);
+
+/* The node at a place that an earlier call gave. */
+int leat__lmdb_map_node_at(const leat__lmdb_map *map, uint64_t place,
+                           leat__lmdb_node *out);
+
+/* Finds the value on its overflow pages, if it is there. */
+int leat__lmdb_map_overflow(const leat__lmdb_map *map, leat__lmdb_node *node);
+
+/* Whether key `b` comes behind key `a` in the file's order. */
+int leat__lmdb_map_ascends(const leat__lmdb_map *map, const void *a,
+                           size_t a_size, const void *b, size_t b_size);
+
+#endif

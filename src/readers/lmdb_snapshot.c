@@ -1,0 +1,228 @@
+#include "readers/lmdb_snapshot.h"
+#include "base/memory.h"
+#include "readers/lmdb_environment.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+/* How often a writer may overtake the opening before it is given up. */
+#define TRIES_MAX 1000
+
+struct leat__lmdb_snapshot {
+    leat__lmdb_environment *environment; /* immutable, as the next two */
+    MDB_txn *txn;                        /* pins the pages */
+    leat__lmdb_map map;
+
+    /* Guarded by the environment's lock. */
+    leat__lmdb_snapshot *next;
+    int references;
+
+    pthread_mutex_t index_lock; /* held while the index is made */
+    _Atomic(leat__lmdb_index *) index;
+};
+
+/*
+ * The meta page that transaction `id` wrote. Meta pages are written in turn, so
+ * this one is rewritten only after the other one got a later transaction: while
+ * that is not so, what was read is whole. LEAT_AGAIN when a writer was faster.
+ */
+static int read_meta(const leat__lmdb_file *file, uint64_t id,
+                     leat__lmdb_meta *out)
+{
+    leat__lmdb_meta meta[2] = {{0}};
+    int status = leat__lmdb_file_meta(file, 0, 0, &meta[0]);
+    size_t page_size = meta[0].page_size;
+    if (!status)
+        status = leat__lmdb_file_meta(file, 1, page_size, &meta[1]);
+    if (status)
+        return status;
+    int mine = meta[0].txnid == id ? 0 : 1;
+    if (meta[mine].txnid != id)
+        return LEAT_AGAIN;
+    if (mine == 1) {
+        status = leat__lmdb_file_meta(file, 0, 0, &meta[0]);
+        if (status)
+            return status;
+    }
+    if (meta[!mine].txnid > id || meta[!mine].page_size != page_size)
+        return LEAT_AGAIN;
+    *out = meta[mine];
+    return LEAT_OK;
+}
+
+/* Maps the pages that the transaction sees. */
+static int map_pages(const leat__lmdb_file *file, uint64_t id,
+                     leat__lmdb_map *out)
+{
+    leat__lmdb_meta meta = {0};
+    size_t size = 0;
+    int status = read_meta(file, id, &meta);
+    if (!status)
+        status = leat__lmdb_file_size(file, &size);
+    if (!status)
+        status = leat__lmdb_meta_check(&meta, file->data, size);
+    if (status)
+        return status;
+    size = (size_t)(meta.last_page + 1) * meta.page_size;
+    void *base = mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
+    if (base == MAP_FAILED)
+        return leat__error_system(errno, "%s: %zu bytes cannot be mapped",
+                                  file->data, size);
+    return leat__lmdb_map_init(out, file->data, base, size, &meta);
+}
+
+static void unmap(const leat__lmdb_map *map)
+{
+    munmap((void *)(uintptr_t)map->base, map->size);
+}
+
+/* Transfers the transaction and the environment's reference on success. */
+static int create(leat__lmdb_snapshot **out,
+                  leat__lmdb_environment *environment, MDB_txn *txn)
+{
+    leat__lmdb_map map;
+    int status = map_pages(&environment->file, mdb_txn_id(txn), &map);
+    if (status)
+        return status;
+    leat__lmdb_snapshot *snapshot = leat__alloc_zero(1, sizeof(*snapshot));
+    if (!snapshot) {
+        status = LEAT_ENOMEM;
+        goto fail_map;
+    }
+    int code = pthread_mutex_init(&snapshot->index_lock, NULL);
+    if (code) {
+        status = leat__error_system(code, "%s: cannot make a lock",
+                                    environment->file.path);
+        goto fail_snapshot;
+    }
+    snapshot->environment = environment;
+    snapshot->txn = txn;
+    snapshot->map = map;
+    snapshot->references = 1;
+    snapshot->next = environment->snapshots;
+    environment->snapshots = snapshot;
+    *out = snapshot;
+    return LEAT_OK;
+
+fail_snapshot:
+    leat__free(snapshot);
+fail_map:
+    unmap(&map);
+    return status;
+}
+
+static leat__lmdb_snapshot *find_locked(leat__lmdb_environment *environment,
+                                        uint64_t id)
+{
+    leat__lmdb_snapshot *at = environment->snapshots;
+    while (at && at->map.meta.txnid != id)
+        at = at->next;
+    return at;
+}
+
+/* LEAT_AGAIN when a writer was faster. */
+static int open_locked(leat__lmdb_snapshot **out,
+                       leat__lmdb_environment *environment)
+{
+    MDB_txn *txn;
+    int status = leat__lmdb_environment_begin(environment, &txn);
+    if (status)
+        return status;
+    leat__lmdb_snapshot *shared = find_locked(environment, mdb_txn_id(txn));
+    if (!shared) {
+        status = create(out, environment, txn);
+        if (status)
+            mdb_txn_abort(txn);
+        return status;
+    }
+    mdb_txn_abort(txn);
+    shared->references++;
+    *out = shared;
+    return LEAT_OK;
+}
+
+int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path)
+{
+    leat__lmdb_environment *environment;
+    leat__lmdb_snapshot *snapshot = NULL;
+    int status = leat__lmdb_environment_open(&environment, path);
+    if (status)
+        return status;
+    pthread_mutex_lock(&environment->lock);
+    status = LEAT_AGAIN;
+    for (int i = 0; i < TRIES_MAX && status == LEAT_AGAIN; i++)
+        status = open_locked(&snapshot, environment);
+    pthread_mutex_unlock(&environment->lock);
+    if (status == LEAT_AGAIN)
+        status = leat_error(LEAT_EIO,
+                            "%s: a writer changes it faster than it can be "
+                            "opened",
+                            path);
+    if (status) {
+        leat__lmdb_environment_close(environment);
+        return status;
+    }
+    *out = snapshot;
+    return LEAT_OK;
+}
+
+static void destroy(leat__lmdb_snapshot *snapshot)
+{
+    leat__lmdb_index_destroy(
+        atomic_load_explicit(&snapshot->index, memory_order_relaxed));
+    pthread_mutex_destroy(&snapshot->index_lock);
+    unmap(&snapshot->map);
+    leat__free(snapshot);
+}
+
+void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot)
+{
+    if (!snapshot)
+        return;
+    leat__lmdb_environment *environment = snapshot->environment;
+    pthread_mutex_lock(&environment->lock);
+    int is_last = --snapshot->references == 0;
+    if (is_last) {
+        leat__lmdb_snapshot **at = &environment->snapshots;
+        while (*at != snapshot)
+            at = &(*at)->next;
+        *at = snapshot->next;
+        mdb_txn_abort(snapshot->txn);
+    }
+    pthread_mutex_unlock(&environment->lock);
+    if (is_last)
+        destroy(snapshot);
+    /* Each reference to a snapshot holds one to its environment. */
+    leat__lmdb_environment_close(environment);
+}
+
+const leat__lmdb_map *
+leat__lmdb_snapshot_map(const leat__lmdb_snapshot *snapshot)
+{
+    return &snapshot->map;
+}
+
+int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot,
+                              const leat__lmdb_index **out)
+{
+    leat__lmdb_index *index =
+        atomic_load_explicit(&snapshot->index, memory_order_acquire);
+    if (index) {
+        *out = index;
+        return LEAT_OK;
+    }
+    int status = LEAT_OK;
+    pthread_mutex_lock(&snapshot->index_lock);
+    index = atomic_load_explicit(&snapshot->index, memory_order_relaxed);
+    if (!index) {
+        status = leat__lmdb_index_create(&index, &snapshot->map);
+        if (!status)
+            atomic_store_explicit(&snapshot->index, index,
+                                  memory_order_release);
+    }
+    pthread_mutex_unlock(&snapshot->index_lock);
+    if (!status)
+        *out = index;
+    return status;
+}

@@ -1,0 +1,33 @@
+/*
+ * lmdb_snapshot.h: an LMDB file as one transaction left it, mapped and pinned.
+ *
+ * Readers that find the same state share the snapshot, and with it one slot in
+ * the lock file, one map and one index.
+ */
+#ifndef LEAT_READERS_LMDB_SNAPSHOT_H
+#define LEAT_READERS_LMDB_SNAPSHOT_H
+
+#include "readers/lmdb_index.h"
+
+typedef struct leat__lmdb_snapshot leat__lmdb_snapshot;
+
+/*
+ * Opens the latest state of the LMDB at `path`. Owned by the caller (reference
+ * counted): leat__lmdb_snapshot_close. Errors: LEAT_EIO, LEAT_EFORMAT,
+ * LEAT_ENOMEM. Thread safety: any thread.
+ */
+int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path);
+void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot);
+
+/* Its pages, mapped as long as the snapshot is open. Any thread. */
+const leat__lmdb_map *
+leat__lmdb_snapshot_map(const leat__lmdb_snapshot *snapshot);
+
+/*
+ * Its index, made by whoever asks first; borrowed until close. Others who ask
+ * wait for it. Errors: LEAT_EFORMAT, LEAT_ENOMEM. Any thread.
+ */
+int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot,
+                              const leat__lmdb_index **out);
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * lmdb_walker.h: the records of an LMDB file in key order, from checked pages.
+ *
+ * Every page is met at most once: keys must ascend strictly from leaf to leaf
+ * and no leaf may be empty, so a page met again would break the order. At the
+ * end as many records have been met as the meta page promised.
+ */
+#ifndef LEAT_READERS_LMDB_WALKER_H
+#define LEAT_READERS_LMDB_WALKER_H
+
+#include "base/error.h"
+#include "readers/lmdb_map.h"
+
+/* A record; its views point into the map. */
+typedef struct leat__lmdb_entry {
+    int64_t record; /* its number, from 0 */
+    const unsigned char *key;
+    size_t key_size;
+    const unsigned char *value;
+    size_t value_size;
+} leat__lmdb_entry;
+
+typedef struct leat__lmdb_walker {
+    const leat__lmdb_map *map;
+    int64_t record; /* the number of the next one */
+    leat__lmdb_page leaf;
+    uint32_t slot; /* of the next record in the leaf */
+    int branches;  /* pages above the leaf */
+    int is_inside; /* 0: before the first leaf */
+    struct {
+        leat__lmdb_page page;
+        uint32_t slot; /* of the child that is open */
+    } branch[LEAT__LMDB_DEPTH_MAX];
+    const unsigned char *last_key; /* that was met; NULL: none */
+    size_t last_key_size;
+    int failure; /* returned again until the walk begins anew */
+    char failure_line[LEAT__ERROR_MAX];
+} leat__lmdb_walker;
+
+/* Stands before the first record; `map` is borrowed. Also begins anew. */
+void leat__lmdb_walker_init(leat__lmdb_walker *walker,
+                            const leat__lmdb_map *map);
+
+/*
+ * Gives up to `n` records. LEAT_OK with *got from 1 to n; LEAT_END with *got 0;
+ * LEAT_EFORMAT, again and again, behind the last record that could be reached.
+ */
+int leat__lmdb_walker_next(leat__lmdb_walker *walker, leat__lmdb_entry out[],
+                           int n, int *got);
+
+/* The same for the places of records (see leat__lmdb_node). */
+int leat__lmdb_walker_places(leat__lmdb_walker *walker, uint64_t out[], int n,
+                             int *got);
+
+/*
+ * Stands before record `index`, from 0 to the number of records. Touches leaves
+ * and branches only, and those behind the present one when going forward.
+ */
+int leat__lmdb_walker_seek(leat__lmdb_walker *walker, int64_t index);
+
+/*
+ * The first and the last record, by way of the outermost branches alone.
+ * LEAT_END: there is none. Values are not looked for.
+ */
+int leat__lmdb_walker_first(const leat__lmdb_map *map, leat__lmdb_node *out);
+int leat__lmdb_walker_last(const leat__lmdb_map *map, leat__lmdb_node *out);
+
+#endif
