@@ -21,7 +21,7 @@ step() {
         printf '  ok    %-12s %4d s\n' "$name" $((SECONDS - begin))
     else
         printf '  FAIL  %-12s %4d s\n' "$name" $((SECONDS - begin))
-        grep -nE 'error|FAILED|Failed|SUMMARY|skipped' "$log" | head -n 30
+        grep -nE 'error:|undefined ref|FAILED|Failed|SUMMARY' "$log" | head -n 30
         echo "        the end of $log:"
         tail -n 40 "$log"
         failures+=("$name")
