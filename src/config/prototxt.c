@@ -20,11 +20,11 @@ struct leat__prototxt_block {
 
 typedef leat__prototxt_field field;
 
-typedef struct parser {
+struct parser {
     leat__prototxt *file;
     leat__lexer lexer;
     int depth;
-} parser;
+};
 
 void *leat__prototxt_alloc(leat__prototxt *file, size_t bytes)
 {
@@ -58,7 +58,7 @@ int leat__prototxt_error(const leat__prototxt *file, leat__prototxt_place at,
 }
 
 /* `expected X, found Y` at the current lexeme. */
-static int expected(const parser *parser, const char *what)
+static int expected(const struct parser *parser, const char *what)
 {
     const leat__lexeme *current = &parser->lexer.current;
     char found[LEAT__KEY_TEXT_MAX];
@@ -71,14 +71,14 @@ static int expected(const parser *parser, const char *what)
         leat__key_text(found, current->text, current->size));
 }
 
-static int looking_at(const parser *parser, char symbol)
+static int looking_at(const struct parser *parser, char symbol)
 {
     const leat__lexeme *current = &parser->lexer.current;
     return current->kind == LEAT__LEXEME_SYMBOL && *current->text == symbol;
 }
 
 /* 1 when the symbol was there and is passed, 0 when not, or an error. */
-static int try_pass(parser *parser, char symbol)
+static int try_pass(struct parser *parser, char symbol)
 {
     if (!looking_at(parser, symbol))
         return 0;
@@ -86,7 +86,7 @@ static int try_pass(parser *parser, char symbol)
     return status ? status : 1;
 }
 
-static const char *copy_lexeme(parser *parser)
+static const char *copy_lexeme(struct parser *parser)
 {
     const leat__lexeme *current = &parser->lexer.current;
     char *copy = leat__prototxt_alloc(parser->file, current->size + 1);
@@ -94,7 +94,7 @@ static const char *copy_lexeme(parser *parser)
 }
 
 /* The bytes of all strings that stand side by side. */
-static int parse_strings(parser *parser, field *out)
+static int parse_strings(struct parser *parser, field *out)
 {
     size_t capacity = 0;
     leat__lexer ahead = parser->lexer;
@@ -131,7 +131,7 @@ static int is_not_finite(const leat__lexeme *lexeme)
     return 0;
 }
 
-static int parse_scalar(parser *parser, field *out)
+static int parse_scalar(struct parser *parser, field *out)
 {
     const leat__lexeme *current = &parser->lexer.current;
     if (current->kind == LEAT__LEXEME_STRING)
@@ -156,9 +156,9 @@ static int parse_scalar(parser *parser, field *out)
     return leat__lexer_advance(&parser->lexer);
 }
 
-static int parse_fields(parser *parser, field *message, char end);
+static int parse_fields(struct parser *parser, field *message, char end);
 
-static int parse_message(parser *parser, field *out)
+static int parse_message(struct parser *parser, field *out)
 {
     char end = looking_at(parser, '{') ? '}' : '>';
     if (parser->depth == LEAT__PROTOTXT_DEPTH)
@@ -177,7 +177,7 @@ static int parse_message(parser *parser, field *out)
 }
 
 /* A scalar or a message, where the field's colon allows it. */
-static int parse_value(parser *parser, field *out)
+static int parse_value(struct parser *parser, field *out)
 {
     out->value_at = parser->lexer.current.at;
     if (looking_at(parser, '{') || looking_at(parser, '<'))
@@ -185,7 +185,7 @@ static int parse_value(parser *parser, field *out)
     return out->has_colon ? parse_scalar(parser, out) : expected(parser, ":");
 }
 
-static field *add_field(parser *parser, const field *like, field ***tail)
+static field *add_field(struct parser *parser, const field *like, field ***tail)
 {
     field *made = leat__prototxt_alloc(parser->file, sizeof(*made));
     if (!made)
@@ -201,7 +201,7 @@ static field *add_field(parser *parser, const field *like, field ***tail)
 }
 
 /* The rest of a list whose `[` is passed. */
-static int parse_list(parser *parser, field *like, field ***tail)
+static int parse_list(struct parser *parser, field *like, field ***tail)
 {
     int passed = try_pass(parser, ']');
     if (passed) {
@@ -225,7 +225,7 @@ static int parse_list(parser *parser, field *like, field ***tail)
 }
 
 /* A name, or that of an extension, which no schema of Caffe's has. */
-static int parse_name(parser *parser, field *like)
+static int parse_name(struct parser *parser, field *like)
 {
     if (looking_at(parser, '['))
         return expected(parser, "a field's name (Caffe has no extensions)");
@@ -238,7 +238,7 @@ static int parse_name(parser *parser, field *like)
     return leat__lexer_advance(&parser->lexer);
 }
 
-static int parse_field(parser *parser, field ***tail)
+static int parse_field(struct parser *parser, field ***tail)
 {
     field like = {0};
     int status = parse_name(parser, &like);
@@ -268,7 +268,7 @@ static int parse_field(parser *parser, field ***tail)
 }
 
 /* Fields up to `end`, which is not passed; 0: up to the end of the file. */
-static int parse_fields(parser *parser, field *message, char end)
+static int parse_fields(struct parser *parser, field *message, char end)
 {
     field **tail = &message->first;
     for (;;) {
@@ -292,7 +292,7 @@ int leat__prototxt_parse(leat__prototxt *out, const char *name,
     file.root.name = "";
     file.root.text = "";
     file.root.at = file.root.value_at = (leat__prototxt_place){1, 1};
-    parser parser = {.file = &file};
+    struct parser parser = {.file = &file};
     leat__lexer_init(&parser.lexer, &file, text, size);
     int status = leat__lexer_advance(&parser.lexer);
     if (!status)

@@ -49,7 +49,7 @@ static int parse_integer(const char *text, uint64_t max, uint64_t *out)
     }
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        unsigned digit = c <= '9' ? c - '0' : (c | 0x20u) - 'a' + 10;
+        unsigned digit = c <= '9' ? (unsigned)c - '0' : (c | 0x20u) - 'a' + 10;
         if (__builtin_mul_overflow(value, base, &value) ||
             __builtin_add_overflow(value, digit, &value))
             return -1;
@@ -90,7 +90,7 @@ static int read_signed(const leat__prototxt *file, const field *value,
 int leat__prototxt_uint64(const leat__prototxt *file, const field *value,
                           uint64_t *out)
 {
-    uint64_t read;
+    uint64_t read = 0;
     int status = read_unsigned(file, value, UINT64_MAX, &read);
     if (!status)
         *out = read;
@@ -100,7 +100,7 @@ int leat__prototxt_uint64(const leat__prototxt *file, const field *value,
 int leat__prototxt_uint32(const leat__prototxt *file, const field *value,
                           uint32_t *out)
 {
-    uint64_t read;
+    uint64_t read = 0;
     int status = read_unsigned(file, value, UINT32_MAX, &read);
     if (!status)
         *out = (uint32_t)read;
@@ -110,7 +110,7 @@ int leat__prototxt_uint32(const leat__prototxt *file, const field *value,
 int leat__prototxt_int64(const leat__prototxt *file, const field *value,
                          int64_t *out)
 {
-    int64_t read;
+    int64_t read = 0;
     int status = read_signed(file, value, INT64_MAX, &read);
     if (!status)
         *out = read;
@@ -120,7 +120,7 @@ int leat__prototxt_int64(const leat__prototxt *file, const field *value,
 int leat__prototxt_int32(const leat__prototxt *file, const field *value,
                          int32_t *out)
 {
-    int64_t read;
+    int64_t read = 0;
     int status = read_signed(file, value, INT32_MAX, &read);
     if (!status)
         *out = (int32_t)read;
@@ -153,7 +153,7 @@ static int read_word(const char *text, double *out)
 int leat__prototxt_double(const leat__prototxt *file, const field *value,
                           double *out)
 {
-    double read;
+    double read = 0;
     const char *text = value->text;
     switch (value->kind) {
     case LEAT__PROTOTXT_INTEGER:
@@ -195,7 +195,7 @@ static float narrow(double value)
 int leat__prototxt_float(const leat__prototxt *file, const field *value,
                          float *out)
 {
-    double read;
+    double read = 0;
     int status = leat__prototxt_double(file, value, &read);
     if (!status)
         *out = narrow(read);
