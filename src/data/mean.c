@@ -1,0 +1,175 @@
+#include "data/mean.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "net.pb-c.h"
+
+#include <leat/transform.h>
+#include <limits.h>
+#include <string.h>
+
+/* protobuf's own limit for a message, which Caffe keeps to as well. */
+#define MEAN_BYTES_MAX ((size_t)INT_MAX)
+
+/* protobuf-c gives NULL for bad bytes and for short memory alike. */
+typedef struct memory {
+    int is_short;
+} memory;
+
+static void *allocate(void *user, size_t size)
+{
+    memory *memory = user;
+    void *made = leat__alloc(size);
+    if (!made)
+        memory->is_short = 1;
+    return made;
+}
+
+static void release(void *user, void *made)
+{
+    (void)user;
+    leat__free(made);
+}
+
+/*
+ * The shape as Caffe takes it: the old fields if any of them is there. Of
+ * several images (num) the first is the mean.
+ */
+static int read_shape(const char *name, const Caffe__BlobProto *blob,
+                      int64_t shape[4])
+{
+    if (blob->has_num || blob->has_channels || blob->has_height ||
+        blob->has_width) {
+        shape[0] = blob->num;
+        shape[1] = blob->channels;
+        shape[2] = blob->height;
+        shape[3] = blob->width;
+    } else if (!blob->shape) {
+        return leat_error(LEAT_EFORMAT,
+                          "%s: expected a mean image (BlobProto), found no "
+                          "shape in it",
+                          name);
+    } else if (blob->shape->n_dim != 4) {
+        return leat_error(LEAT_EFORMAT,
+                          "%s: expected a mean of 4 axes, found %zu", name,
+                          blob->shape->n_dim);
+    } else {
+        memcpy(shape, blob->shape->dim, 4 * sizeof(*shape));
+    }
+    for (int i = 0; i < 4; i++)
+        if (shape[i] < 1 || shape[i] > INT_MAX)
+            return leat_error(LEAT_EFORMAT,
+                              "%s: expected a mean of 1 x C x H x W, found "
+                              "%lld x %lld x %lld x %lld",
+                              name, (long long)shape[0], (long long)shape[1],
+                              (long long)shape[2], (long long)shape[3]);
+    return LEAT_OK;
+}
+
+/* The number of values of one image, if the blob has as many as it says. */
+static int count_values(const char *name, const Caffe__BlobProto *blob,
+                        const int64_t shape[4], size_t *out)
+{
+    size_t found = blob->n_double_data > 0 ? blob->n_double_data : blob->n_data;
+    size_t plane, image, all;
+    if (leat__multiply((size_t)shape[2], (size_t)shape[3], &plane) ||
+        leat__multiply(plane, (size_t)shape[1], &image) ||
+        leat__multiply(image, (size_t)shape[0], &all) || all != found)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: expected %lld x %lld x %lld x %lld values, "
+                          "found %zu",
+                          name, (long long)shape[0], (long long)shape[1],
+                          (long long)shape[2], (long long)shape[3], found);
+    *out = image;
+    return LEAT_OK;
+}
+
+static int take_values(leat__mean *out, const char *name,
+                       const Caffe__BlobProto *blob)
+{
+    int64_t shape[4];
+    size_t n;
+    int status = read_shape(name, blob, shape);
+    if (!status)
+        status = count_values(name, blob, shape, &n);
+    if (status)
+        return status;
+    double *values = leat__alloc_zero(n, sizeof(*values));
+    if (!values)
+        return LEAT_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        values[i] =
+            blob->n_double_data > 0 ? blob->double_data[i] : blob->data[i];
+    *out = (leat__mean){(int)shape[1], (int)shape[2], (int)shape[3], values};
+    return LEAT_OK;
+}
+
+int leat__mean_parse(leat__mean *out, const char *name, const void *bytes,
+                     size_t size)
+{
+    memory memory = {0};
+    ProtobufCAllocator allocator = {allocate, release, &memory};
+    Caffe__BlobProto *blob = caffe__blob_proto__unpack(&allocator, size, bytes);
+    if (!blob && memory.is_short)
+        return LEAT_ENOMEM;
+    if (!blob)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: expected a mean image (BlobProto), found "
+                          "%zu bytes of something else",
+                          name, size);
+    int status = take_values(out, name, blob);
+    caffe__blob_proto__free_unpacked(blob, &allocator);
+    return status;
+}
+
+int leat__mean_load(leat__mean *out, const char *path)
+{
+    char *bytes;
+    size_t size;
+    int status = leat__file_read(&bytes, &size, path, MEAN_BYTES_MAX);
+    if (status)
+        return status;
+    status = leat__mean_parse(out, path, bytes, size);
+    leat__free(bytes);
+    return status;
+}
+
+void leat__mean_finish(leat__mean *mean)
+{
+    leat__free(mean->values);
+    mean->values = NULL;
+}
+
+int leat_mean_save(const char *path, int channels, int height, int width,
+                   const float *values)
+{
+    size_t plane, n, bytes;
+    if (channels < 1 || height < 1 || width < 1 || !values)
+        return leat_error(LEAT_EINVAL,
+                          "%s: expected a mean with values, found %d x %d x %d",
+                          path, channels, height, width);
+    if (leat__multiply((size_t)height, (size_t)width, &plane) ||
+        leat__multiply(plane, (size_t)channels, &n) ||
+        leat__multiply(n, sizeof(*values), &bytes) ||
+        bytes > MEAN_BYTES_MAX - 64)
+        return leat_error(LEAT_EINVAL,
+                          "%s: a mean of %d x %d x %d is too large for a "
+                          "BlobProto",
+                          path, channels, height, width);
+    Caffe__BlobProto blob = CAFFE__BLOB_PROTO__INIT;
+    blob.has_num = blob.has_channels = blob.has_height = blob.has_width = 1;
+    blob.num = 1;
+    blob.channels = channels;
+    blob.height = height;
+    blob.width = width;
+    blob.n_data = n;
+    blob.data = (float *)values; /* Packing only reads it. */
+    size_t size = caffe__blob_proto__get_packed_size(&blob);
+    uint8_t *packed = leat__alloc(size);
+    if (!packed)
+        return LEAT_ENOMEM;
+    caffe__blob_proto__pack(&blob, packed);
+    int status = leat__file_write(path, packed, size);
+    leat__free(packed);
+    return status;
+}

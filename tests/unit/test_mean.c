@@ -1,0 +1,301 @@
+#include "base/memory.h"
+#include "data/mean.h"
+#include "net.pb-c.h"
+
+#include <leat/transform.h>
+
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static uint8_t packed[4096];
+static Caffe__BlobProto blob;
+static float values[24];
+static double wide[24];
+
+static void setup(void)
+{
+    caffe__blob_proto__init(&blob);
+    for (int i = 0; i < 24; i++) {
+        values[i] = (float)i + 0.5f;
+        wide[i] = -i;
+    }
+    blob.has_num = blob.has_channels = blob.has_height = blob.has_width = 1;
+    blob.num = 1;
+    blob.channels = 2;
+    blob.height = 3;
+    blob.width = 4;
+    blob.n_data = 24;
+    blob.data = values;
+}
+
+static int parse(leat__mean *mean)
+{
+    size_t size = caffe__blob_proto__pack(&blob, packed);
+    return leat__mean_parse(mean, "mean", packed, size);
+}
+
+static void check(const leat__mean *mean)
+{
+    ck_assert_int_eq(mean->channels, 2);
+    ck_assert_int_eq(mean->height, 3);
+    ck_assert_int_eq(mean->width, 4);
+    for (int i = 0; i < 24; i++)
+        ck_assert_double_eq(mean->values[i], i + 0.5);
+}
+
+static void refused(const char *line)
+{
+    leat__mean mean = {.channels = 77};
+    ck_assert_int_eq(parse(&mean), LEAT_EFORMAT);
+    ck_assert_str_eq(leat_last_error(), line);
+    ck_assert_int_eq(mean.channels, 77);
+}
+
+START_TEST(a_mean_of_the_old_form_is_read)
+{
+    leat__mean mean;
+    ck_assert_int_eq(parse(&mean), LEAT_OK);
+    check(&mean);
+    leat__mean_finish(&mean);
+}
+END_TEST
+
+START_TEST(a_mean_with_a_shape_of_four_axes_is_read)
+{
+    leat__mean mean;
+    int64_t dim[5] = {1, 2, 3, 4, 1};
+    Caffe__BlobShape shape = CAFFE__BLOB_SHAPE__INIT;
+    shape.dim = dim;
+    shape.n_dim = 4;
+    blob.shape = &shape;
+    blob.has_num = blob.has_channels = blob.has_height = blob.has_width = 0;
+    ck_assert_int_eq(parse(&mean), LEAT_OK);
+    check(&mean);
+    leat__mean_finish(&mean);
+    shape.n_dim = 5;
+    refused("mean: expected a mean of 4 axes, found 5");
+    shape.n_dim = 3;
+    refused("mean: expected a mean of 4 axes, found 3");
+}
+END_TEST
+
+START_TEST(the_old_form_wins_over_a_shape)
+{
+    leat__mean mean;
+    int64_t dim[4] = {1, 4, 3, 2};
+    Caffe__BlobShape shape = CAFFE__BLOB_SHAPE__INIT;
+    shape.dim = dim;
+    shape.n_dim = 4;
+    blob.shape = &shape;
+    ck_assert_int_eq(parse(&mean), LEAT_OK);
+    check(&mean);
+    leat__mean_finish(&mean);
+}
+END_TEST
+
+START_TEST(double_data_wins_over_data)
+{
+    leat__mean mean;
+    blob.n_double_data = 24;
+    blob.double_data = wide;
+    ck_assert_int_eq(parse(&mean), LEAT_OK);
+    ck_assert_double_eq(mean.values[23], -23);
+    leat__mean_finish(&mean);
+    blob.n_double_data = 23;
+    refused("mean: expected 1 x 2 x 3 x 4 values, found 23");
+}
+END_TEST
+
+START_TEST(of_several_images_the_first_is_the_mean)
+{
+    leat__mean mean;
+    blob.num = 2;
+    blob.channels = 1;
+    ck_assert_int_eq(parse(&mean), LEAT_OK);
+    ck_assert_int_eq(mean.channels, 1);
+    ck_assert_double_eq(mean.values[11], 11.5);
+    leat__mean_finish(&mean);
+}
+END_TEST
+
+/* Written by hand: protobuf-c packs what its schema packs. */
+START_TEST(values_may_be_packed_or_not)
+{
+    leat__mean mean;
+    uint8_t bytes[] = {0x08, 1, 0x10, 1,    0x18, 1, 0x20, 2,    0x2d, 0,
+                       0,    0, 0x40, 0x2d, 0,    0, 0x80, 0x40, 0x05};
+    ck_assert_int_eq(leat__mean_parse(&mean, "mean", bytes, 18), LEAT_OK);
+    ck_assert_double_eq(mean.values[0], 2);
+    ck_assert_double_eq(mean.values[1], 4);
+    leat__mean_finish(&mean);
+    ck_assert_int_eq(leat__mean_parse(&mean, "mean", bytes, 19), LEAT_EFORMAT);
+}
+END_TEST
+
+START_TEST(a_mean_whose_shape_and_values_differ_is_refused)
+{
+    blob.n_data = 23;
+    refused("mean: expected 1 x 2 x 3 x 4 values, found 23");
+    blob.n_data = 24;
+    blob.num = 0;
+    refused("mean: expected a mean of 1 x C x H x W, found 0 x 2 x 3 x 4");
+    blob.num = 1;
+    blob.width = -4;
+    refused("mean: expected a mean of 1 x C x H x W, found 1 x 2 x 3 x -4");
+    /* Whose product is 24 in 64 bits, were it not checked. */
+    blob.num = blob.channels = blob.height = blob.width = 1 << 30;
+    refused("mean: expected 1073741824 x 1073741824 x 1073741824 x 1073741824 "
+            "values, found 24");
+}
+END_TEST
+
+START_TEST(other_files_are_refused_in_one_line)
+{
+    leat__mean mean;
+    ck_assert_int_eq(leat__mean_parse(&mean, "x.jpg", "\xff\xd8\xff\xe0", 4),
+                     LEAT_EFORMAT);
+    ck_assert_str_eq(leat_last_error(),
+                     "x.jpg: expected a mean image (BlobProto), found 4 bytes "
+                     "of something else");
+    ck_assert_int_eq(leat__mean_parse(&mean, "empty", "", 0), LEAT_EFORMAT);
+    ck_assert_str_eq(leat_last_error(),
+                     "empty: expected a mean image (BlobProto), found no shape "
+                     "in it");
+    ck_assert_int_eq(leat__mean_load(&mean, "no/such/file"), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "no/such/file"));
+    ck_assert_int_eq(leat__mean_load(&mean, "/"), LEAT_EIO);
+}
+END_TEST
+
+static int count_files(const char *folder)
+{
+    int n = 0;
+    DIR *open = opendir(folder);
+    for (struct dirent *entry; (entry = readdir(open));)
+        n += entry->d_name[0] != '.';
+    closedir(open);
+    return n;
+}
+
+START_TEST(a_saved_mean_is_read_back)
+{
+    leat__mean mean;
+    char folder[] = "/tmp/leat_mean_XXXXXX";
+    char path[64];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/mean.binaryproto", folder);
+    ck_assert_int_eq(leat_mean_save(path, 2, 3, 4, values), LEAT_OK);
+    ck_assert_int_eq(leat__mean_load(&mean, path), LEAT_OK);
+    check(&mean);
+    leat__mean_finish(&mean);
+    /* Over the one that is there, with nothing left beside it. */
+    ck_assert_int_eq(leat_mean_save(path, 1, 1, 24, values), LEAT_OK);
+    ck_assert_int_eq(count_files(folder), 1);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(a_mean_that_cannot_be_saved_leaves_nothing_behind)
+{
+    char folder[] = "/tmp/leat_mean_XXXXXX";
+    char path[64];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/taken", folder);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    ck_assert_int_eq(leat_mean_save(path, 2, 3, 4, values), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
+    ck_assert_int_eq(count_files(folder), 1);
+    ck_assert_int_eq(rmdir(path), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+    ck_assert_int_eq(leat_mean_save(path, 2, 3, 4, values), LEAT_EIO);
+    ck_assert_int_eq(leat_mean_save(path, 0, 3, 4, values), LEAT_EINVAL);
+    ck_assert_int_eq(leat_mean_save(path, 1 << 20, 1 << 20, 1 << 20, values),
+                     LEAT_EINVAL);
+}
+END_TEST
+
+START_TEST(the_mean_of_imagenet_is_read)
+{
+    leat__mean mean;
+    const char *folder = getenv("LEAT_SHARED_DATA");
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/mean/imagenet_mean_256.binaryproto",
+             folder ? folder : LEAT_SHARED_DATA);
+    if (access(path, R_OK)) {
+        printf("skipped: a real mean file, %s is absent\n", path);
+        return;
+    }
+    ck_assert_int_eq(leat__mean_load(&mean, path), LEAT_OK);
+    ck_assert_int_eq(mean.channels, 3);
+    ck_assert_int_eq(mean.height, 256);
+    ck_assert_int_eq(mean.width, 256);
+    /* The well-known means of ImageNet in BGR are 104, 117 and 123. */
+    static const int known[3] = {104, 117, 123};
+    for (int c = 0; c < 3; c++) {
+        double sum = 0;
+        for (int i = 0; i < 256 * 256; i++)
+            sum += mean.values[c * 256 * 256 + i];
+        ck_assert_int_eq((int)(sum / (256 * 256) + 0.5), known[c]);
+    }
+    leat__mean_finish(&mean);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    leat__mean mean;
+    char path[] = "/tmp/leat_mean_XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    int status = LEAT_ENOMEM;
+    int64_t n = 0;
+    for (; status; n++) {
+        leat__alloc_fail_at(n);
+        status = leat_mean_save(path, 2, 3, 4, values);
+        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
+    }
+    ck_assert_int_gt(n, 1);
+    for (status = LEAT_ENOMEM, n = 0; status; n++) {
+        leat__alloc_fail_at(n);
+        status = leat__mean_load(&mean, path);
+        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
+    }
+    leat__alloc_fail_at(-1);
+    ck_assert_int_gt(n, 3);
+    check(&mean);
+    leat__mean_finish(&mean);
+    unlink(path);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("mean");
+    TCase *tcase = tcase_create("mean");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_test(tcase, a_mean_of_the_old_form_is_read);
+    tcase_add_test(tcase, a_mean_with_a_shape_of_four_axes_is_read);
+    tcase_add_test(tcase, the_old_form_wins_over_a_shape);
+    tcase_add_test(tcase, double_data_wins_over_data);
+    tcase_add_test(tcase, of_several_images_the_first_is_the_mean);
+    tcase_add_test(tcase, values_may_be_packed_or_not);
+    tcase_add_test(tcase, a_mean_whose_shape_and_values_differ_is_refused);
+    tcase_add_test(tcase, other_files_are_refused_in_one_line);
+    tcase_add_test(tcase, a_saved_mean_is_read_back);
+    tcase_add_test(tcase, a_mean_that_cannot_be_saved_leaves_nothing_behind);
+    tcase_add_test(tcase, the_mean_of_imagenet_is_read);
+    tcase_add_test(tcase, every_allocation_may_fail);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
