@@ -1,0 +1,521 @@
+#include "config/net_param.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "config/net_choice.h"
+#include "config/net_schema.h"
+
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+
+typedef leat__prototxt_field field;
+
+/*
+ * The layer being read: its messages, NULL where they are missing. All of them
+ * passed their schema.
+ */
+typedef struct reading {
+    leat__net_param *out;
+    const leat__prototxt *file;
+    const field *layer;
+    const field *data;      /* data_param */
+    const field *transform; /* transform_param */
+    const field *own;       /* leat_param */
+    int is_v1;
+} reading;
+
+static const field *find(const field *message, const char *name)
+{
+    return message ? leat__prototxt_find(message, name) : NULL;
+}
+
+/* Copies a text of the caller's, NULL included. */
+static int keep(leat__net_param *out, const char **text)
+{
+    if (!*text)
+        return LEAT_OK;
+    size_t bytes = strlen(*text) + 1;
+    char *copy = leat__prototxt_alloc(&out->file, bytes);
+    if (!copy)
+        return LEAT_ENOMEM;
+    *text = memcpy(copy, *text, bytes);
+    return LEAT_OK;
+}
+
+/* A string that will be used as a C string. */
+static int read_text(const reading *in, const field *value, const char **out)
+{
+    int status = leat__prototxt_string(in->file, value, out);
+    if (!status && strlen(*out) != value->text_size)
+        return leat__prototxt_error(in->file, value->value_at,
+                                    "%s: expected no NUL byte, found one",
+                                    value->name);
+    return status;
+}
+
+static int read_path(const reading *in, const field *value, const char **out)
+{
+    int status = read_text(in, value, out);
+    if (!status && !value->text_size)
+        return leat__prototxt_error(in->file, value->value_at,
+                                    "%s: expected a text, found an empty one",
+                                    value->name);
+    return status;
+}
+
+/* An integer from `min` up that fits an int. */
+static int read_int(const reading *in, const field *value, int min, int *out)
+{
+    int64_t read;
+    int status = leat__prototxt_int64(in->file, value, &read);
+    if (!status && (read < min || read > INT_MAX))
+        return leat__prototxt_error(
+            in->file, value->value_at,
+            "%s: expected an integer from %d to %d, found %lld", value->name,
+            min, INT_MAX, (long long)read);
+    if (!status)
+        *out = (int)read;
+    return status;
+}
+
+static void warn(const reading *in, const field *value, const char *what)
+{
+    leat__log(LEAT_LOG_WARNING, "%s:%d:%d: %s %s", in->file->name,
+              value->at.line, value->at.column, value->name, what);
+}
+
+/*
+ * The caller's options without what only chooses the layer. They may be those
+ * of an older leat: what they do not reach keeps its default.
+ */
+static int start_options(leat__net_param *out,
+                         const leat_data_layer_options *choice)
+{
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    size_t size = sizeof(options);
+    if (choice)
+        memcpy(&options, choice, choice->size < size ? choice->size : size);
+    options.size = size;
+    options.layer = NULL;
+    options.stages = NULL;
+    options.tops = NULL;
+    out->options = options;
+    int status = keep(out, &out->options.name);
+    return status ? status : keep(out, &out->options.device);
+}
+
+static int start_transform(leat__net_param *out)
+{
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    const leat_transform_options *given = out->options.transform;
+    size_t size = sizeof(transform);
+    if (given)
+        memcpy(&transform, given, given->size < size ? given->size : size);
+    transform.size = size;
+    out->transform = transform;
+    out->options.transform = &out->transform;
+    if (transform.mean_value && transform.mean_values > 0) {
+        size_t bytes = (size_t)transform.mean_values * sizeof(float);
+        float *copy = leat__prototxt_alloc(&out->file, bytes);
+        if (!copy)
+            return LEAT_ENOMEM;
+        memcpy(copy, transform.mean_value, bytes);
+        out->transform.mean_value = copy;
+    }
+    return keep(out, &out->transform.mean_file);
+}
+
+/* The layer's own name, tops and phase. */
+static int read_layer(const reading *in)
+{
+    leat__net_param *out = in->out;
+    const field *value = find(in->layer, "name");
+    int status = value ? read_text(in, value, &out->options.name) : LEAT_OK;
+    if (status)
+        return status;
+    value = find(in->layer, "bottom");
+    if (value)
+        return leat__prototxt_error(in->file, value->at,
+                                    "a data layer takes no bottom");
+    value = find(in->layer, "top");
+    for (; value; value = leat__prototxt_find_next(value)) {
+        if (out->ntops == LEAT__NET_PARAM_TOPS)
+            return leat__prototxt_error(
+                in->file, value->at,
+                "a data layer gives at most 2 tops, data and label");
+        status = read_text(in, value, &out->tops[out->ntops]);
+        if (status)
+            return status;
+        if (out->ntops && !strcmp(out->tops[0], out->tops[1]))
+            return leat__prototxt_error(in->file, value->value_at,
+                                        "both tops have the same name");
+        out->ntops++;
+    }
+    if (!out->ntops)
+        return leat__prototxt_error(in->file, in->layer->at,
+                                    "a data layer needs a top, found none");
+    out->options.tops = out->tops;
+    int phase = (int)out->options.phase;
+    value = find(in->layer, "phase");
+    if (value)
+        status = leat__prototxt_enum_value(in->file, value,
+                                           leat__net_schema_phase, &phase);
+    out->options.phase = (leat_phase)phase;
+    return status;
+}
+
+static int read_mean_values(const reading *in, const field *value)
+{
+    leat__net_param *out = in->out;
+    size_t n = 0;
+    for (const field *f = value; f; f = leat__prototxt_find_next(f))
+        n++;
+    if (n > INT_MAX / sizeof(float))
+        return leat__prototxt_error(in->file, value->at,
+                                    "expected fewer mean values");
+    float *values = leat__prototxt_alloc(&out->file, n * sizeof(float));
+    if (!values)
+        return LEAT_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        int status = leat__prototxt_float(in->file, value, &values[i]);
+        if (status)
+            return status;
+        value = leat__prototxt_find_next(value);
+    }
+    out->transform.mean_value = values;
+    out->transform.mean_values = (int)n;
+    return LEAT_OK;
+}
+
+/*
+ * A field of transform_param. V1 files carry four of them in data_param, where
+ * they win: Caffe's upgrade of such files moves them over.
+ */
+static const field *find_transform(const reading *in, const char *name)
+{
+    const field *old = in->is_v1 ? find(in->data, name) : NULL;
+    return old ? old : find(in->transform, name);
+}
+
+static int read_mean(const reading *in)
+{
+    leat_transform_options *transform = &in->out->transform;
+    const field *file = find_transform(in, "mean_file");
+    const field *values = find(in->transform, "mean_value");
+    if (file && values)
+        return leat__prototxt_error(
+            in->file, values->at,
+            "expected mean_file or mean_value, found both");
+    if (!file && !values)
+        return LEAT_OK;
+    transform->mean_file = NULL;
+    transform->mean_value = NULL;
+    transform->mean_values = 0;
+    return file ? read_path(in, file, &transform->mean_file)
+                : read_mean_values(in, values);
+}
+
+static int read_force(const reading *in)
+{
+    leat_transform_options *transform = &in->out->transform;
+    const field *color = find(in->transform, "force_color");
+    const field *gray = find(in->transform, "force_gray");
+    int status = LEAT_OK;
+    if (color) {
+        status = leat__prototxt_bool(in->file, color, &transform->force_color);
+        if (!gray && transform->force_color)
+            transform->force_gray = 0;
+    }
+    if (!status && gray) {
+        status = leat__prototxt_bool(in->file, gray, &transform->force_gray);
+        if (!color && transform->force_gray)
+            transform->force_color = 0;
+    }
+    if (!status && color && gray && transform->force_color &&
+        transform->force_gray)
+        return leat__prototxt_error(
+            in->file, gray->at,
+            "expected force_color or force_gray, found both");
+    return status;
+}
+
+static int read_transform(const reading *in)
+{
+    leat_transform_options *transform = &in->out->transform;
+    const field *value = find_transform(in, "scale");
+    int status = LEAT_OK;
+    if (value)
+        status = leat__prototxt_float(in->file, value, &transform->scale);
+    if (!status && (value = find_transform(in, "mirror")))
+        status = leat__prototxt_bool(in->file, value, &transform->mirror);
+    if (!status && (value = find_transform(in, "crop_size")))
+        status = read_int(in, value, 0, &transform->crop_size);
+    if (!status)
+        status = read_mean(in);
+    return status ? status : read_force(in);
+}
+
+/* What Caffe reads in data_param and then makes nothing of. */
+static void warn_of_idle(const reading *in)
+{
+    static const char *const old[] = {"scale", "mean_file", "crop_size",
+                                      "mirror"};
+    static const char *const idle[] = {"rand_skip", "force_encoded_color"};
+    for (size_t i = 0; i < sizeof(old) / sizeof(*old); i++) {
+        const field *value = in->is_v1 ? NULL : find(in->data, old[i]);
+        if (value)
+            warn(in, value,
+                 "in data_param is ignored, as by Caffe: it belongs into "
+                 "transform_param");
+    }
+    for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++) {
+        const field *value = find(in->data, idle[i]);
+        if (value)
+            warn(in, value, "does nothing, as in Caffe");
+    }
+}
+
+static int check_backend(const reading *in, const field *source)
+{
+    int backend = 0;
+    const field *value = find(in->data, "backend");
+    int status = LEAT_OK;
+    if (value)
+        status = leat__prototxt_enum_value(in->file, value,
+                                           leat__net_schema_backend, &backend);
+    if (status || backend == 1)
+        return status;
+    return leat__prototxt_error(
+        in->file, value ? value->at : source->at,
+        value ? "backend: expected LMDB, found LEVELDB, which leat does not "
+                "read: convert the database"
+              : "data_param has no backend, which means LEVELDB, and leat does "
+                "not read it: if the source is an LMDB, add `backend: LMDB`");
+}
+
+static int read_source(const reading *in)
+{
+    leat__net_param *out = in->out;
+    const field *source = find(in->data, "source");
+    const field *reader = find(in->own, "reader");
+    if (source && reader)
+        return leat__prototxt_error(
+            in->file, reader->at,
+            "expected data_param.source or leat_param.reader, found both");
+    if (reader) {
+        out->source_at = reader->value_at;
+        return read_path(in, reader, &out->reader);
+    }
+    if (!source)
+        return leat__prototxt_error(
+            in->file, in->data ? in->data->at : in->layer->at,
+            "expected a source in data_param, found none");
+    int status = check_backend(in, source);
+    if (status)
+        return status;
+    out->source_at = source->value_at;
+    return read_path(in, source, &out->source);
+}
+
+/* The size of the batch: this rank's in data_param, or that of all ranks. */
+static int read_batch(const reading *in)
+{
+    leat_data_layer_options *options = &in->out->options;
+    const field *mine = find(in->data, "batch_size");
+    const field *all = find(in->own, "global_batch_size");
+    int batch = 0;
+    int status = mine ? read_int(in, mine, 1, &batch) : LEAT_OK;
+    if (status)
+        return status;
+    if (mine && all)
+        return leat__prototxt_error(
+            in->file, all->at,
+            "expected batch_size or global_batch_size, found both");
+    if (mine) {
+        options->batch_size = batch;
+        options->global_batch_size = 0;
+    }
+    if (all) {
+        status = read_int(in, all, 1, &batch);
+        options->batch_size = 0;
+        options->global_batch_size = batch;
+    }
+    if (!status && !options->batch_size && !options->global_batch_size)
+        return leat__prototxt_error(
+            in->file, in->data ? in->data->at : in->layer->at,
+            "expected a batch_size in data_param, found none");
+    return status;
+}
+
+static int read_prefetch(const reading *in)
+{
+    const field *value = find(in->data, "prefetch");
+    const field *own = find(in->own, "prefetch");
+    if (value && own)
+        return leat__prototxt_error(
+            in->file, own->at,
+            "expected prefetch in data_param or in leat_param, found both");
+    if (!value)
+        value = own;
+    return value ? read_int(in, value, 1, &in->out->options.prefetch) : LEAT_OK;
+}
+
+/* leat's enums: by name in any case, quoted or not, or by number. */
+static int read_word(const reading *in, const char *name,
+                     const leat__prototxt_enum words[], int *out)
+{
+    const field *value = find(in->own, name);
+    if (!value)
+        return LEAT_OK;
+    for (int i = 0; words[i].name; i++)
+        if ((value->kind == LEAT__PROTOTXT_IDENTIFIER ||
+             value->kind == LEAT__PROTOTXT_STRING) &&
+            !strcasecmp(value->text, words[i].name)) {
+            *out = words[i].number;
+            return LEAT_OK;
+        }
+    return leat__prototxt_enum_value(in->file, value, words, out);
+}
+
+static int read_words(const reading *in)
+{
+    static const leat__prototxt_enum rng[] = {
+        {"LEAT", LEAT_RNG_LEAT}, {"CAFFE", LEAT_RNG_CAFFE}, {NULL, 0}};
+    static const leat__prototxt_enum reader_thread[] = {
+        {"AUTO", LEAT_READER_AUTO},
+        {"ON", LEAT_READER_ON},
+        {"OFF", LEAT_READER_OFF},
+        {NULL, 0}};
+    static const leat__prototxt_enum layout[] = {
+        {"NCHW", LEAT_NCHW}, {"NHWC", LEAT_NHWC}, {NULL, 0}};
+    static const leat__prototxt_enum top_mode[] = {
+        {"LEND", LEAT_TOP_LEND}, {"COPY", LEAT_TOP_COPY}, {NULL, 0}};
+    static const leat__prototxt_enum top_type[] = {{"FLOAT32", LEAT_FLOAT32},
+                                                   {"FLOAT64", LEAT_FLOAT64},
+                                                   {"UINT8", LEAT_UINT8},
+                                                   {NULL, 0}};
+    static const leat__prototxt_enum label_type[] = {
+        {"FLOAT32", LEAT_FLOAT32}, {"FLOAT64", LEAT_FLOAT64},
+        {"INT32", LEAT_INT32},     {"INT64", LEAT_INT64},
+        {"UINT8", LEAT_UINT8},     {NULL, 0}};
+    leat_data_layer_options *options = &in->out->options;
+    int words[] = {(int)options->rng,      (int)options->reader_thread,
+                   (int)options->layout,   (int)options->top_mode,
+                   (int)options->top_type, (int)options->label_type};
+    int status = read_word(in, "rng", rng, &words[0]);
+    if (!status)
+        status = read_word(in, "reader_thread", reader_thread, &words[1]);
+    if (!status)
+        status = read_word(in, "layout", layout, &words[2]);
+    if (!status)
+        status = read_word(in, "top_mode", top_mode, &words[3]);
+    if (!status)
+        status = read_word(in, "top_type", top_type, &words[4]);
+    if (!status)
+        status = read_word(in, "label_type", label_type, &words[5]);
+    options->rng = (leat_rng)words[0];
+    options->reader_thread = (leat_reader_thread)words[1];
+    options->layout = (leat_layout)words[2];
+    options->top_mode = (leat_top_mode)words[3];
+    options->top_type = (leat_dtype)words[4];
+    options->label_type = (leat_dtype)words[5];
+    return status;
+}
+
+static int read_memory(const reading *in)
+{
+    uint64_t bytes;
+    const field *value = find(in->own, "max_memory");
+    int status = value ? leat__prototxt_uint64(in->file, value, &bytes) : 0;
+    if (value && !status)
+        in->out->options.max_memory = bytes < SIZE_MAX ? bytes : SIZE_MAX;
+    return status;
+}
+
+/* The numbers of leat_param. */
+static int read_own(const reading *in)
+{
+    leat_data_layer_options *options = &in->out->options;
+    const field *value;
+    int status = read_memory(in);
+    if (!status && (value = find(in->own, "random_seed")))
+        status = leat__prototxt_int64(in->file, value, &options->random_seed);
+    if (!status && (value = find(in->own, "workers")))
+        status = read_int(in, value, 0, &options->workers);
+    if (!status && (value = find(in->own, "rank")))
+        status = read_int(in, value, 0, &options->rank);
+    if (!status && (value = find(in->own, "world_size")))
+        status = read_int(in, value, 1, &options->world_size);
+    if (!status && (value = find(in->own, "shard_test")))
+        status = leat__prototxt_bool(in->file, value, &options->shard_test);
+    if (!status && (value = find(in->own, "help")))
+        status = leat__prototxt_bool(in->file, value, &options->help);
+    return status ? status : read_words(in);
+}
+
+static int read_all(const reading *in)
+{
+    int status = start_transform(in->out);
+    if (!status)
+        status = read_layer(in);
+    if (!status)
+        status = read_transform(in);
+    if (!status)
+        status = read_source(in);
+    if (!status)
+        status = read_batch(in);
+    if (!status)
+        status = read_prefetch(in);
+    if (!status)
+        status = read_own(in);
+    if (!status)
+        warn_of_idle(in);
+    return status;
+}
+
+static int read_net(leat__net_param *out, leat_phase phase,
+                    const leat_data_layer_options *choice)
+{
+    leat__net_state state;
+    reading in = {.out = out, .file = &out->file};
+    leat_data_layer_options asked = LEAT_DATA_LAYER_OPTIONS_INIT;
+    if (choice)
+        memcpy(&asked, choice,
+               choice->size < sizeof(asked) ? choice->size : sizeof(asked));
+    int status = start_options(out, choice);
+    if (!status)
+        status = leat__net_state_read(&state, in.file, phase, asked.stages,
+                                      asked.level);
+    if (!status)
+        status =
+            leat__net_choice_find(&in.layer, &in.is_v1, &state, asked.layer);
+    if (status)
+        return status;
+    out->options.phase = phase;
+    out->options.level = state.level;
+    in.data = find(in.layer, "data_param");
+    in.transform = find(in.layer, "transform_param");
+    in.own = find(in.layer, "leat_param");
+    return read_all(&in);
+}
+
+int leat__net_param_parse(leat__net_param *out, const char *name,
+                          const char *text, size_t size, leat_phase phase,
+                          const leat_data_layer_options *choice)
+{
+    memset(out, 0, sizeof(*out));
+    int status = leat__prototxt_parse(&out->file, name, text, size);
+    if (status)
+        return status;
+    status = keep(out, &out->file.name);
+    if (!status)
+        status = read_net(out, phase, choice);
+    if (status)
+        leat__prototxt_finish(&out->file);
+    return status;
+}
+
+void leat__net_param_finish(leat__net_param *param)
+{
+    leat__prototxt_finish(&param->file);
+}

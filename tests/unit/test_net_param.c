@@ -1,0 +1,700 @@
+#include "base/memory.h"
+#include "config/net_param.h"
+
+#include <leat/log.h>
+
+#include <check.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Each ends its line, so that what follows begins in column 1. */
+#define HEAD                                                                   \
+    "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\"\n"
+#define LMDB "data_param { source: \"db\" batch_size: 64 backend: LMDB }\n"
+#define OLD "layers { name: \"data\" type: DATA top: \"data\" top: \"label\"\n"
+
+static leat__net_param net;
+static char log_lines[4096];
+
+static void hear(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    (void)level;
+    size_t used = strlen(log_lines);
+    snprintf(log_lines + used, sizeof(log_lines) - used, "%s\n", line);
+}
+
+static int parse(const char *text, leat_phase phase,
+                 const leat_data_layer_options *choice)
+{
+    return leat__net_param_parse(&net, "net", text, strlen(text), phase,
+                                 choice);
+}
+
+static const leat_data_layer_options *accepted(const char *text,
+                                               leat_phase phase)
+{
+    int status = parse(text, phase, NULL);
+    ck_assert_msg(status == LEAT_OK, "%s: %s", text, leat_last_error());
+    return &net.options;
+}
+
+static void refused(const char *text, const char *line)
+{
+    ck_assert_msg(parse(text, LEAT_TRAIN, NULL) == LEAT_EINVAL, "%s", text);
+    ck_assert_str_eq(leat_last_error(), line);
+}
+
+/* Whether the net has its layer in that phase; the error must be that alone. */
+static int is_in(const char *text, leat_phase phase)
+{
+    int status = parse(text, phase, NULL);
+    if (status == LEAT_OK)
+        leat__net_param_finish(&net);
+    else
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "no data layer for"));
+    return status == LEAT_OK;
+}
+
+START_TEST(what_the_file_leaves_out_has_caffes_defaults)
+{
+    const leat_data_layer_options *options = accepted(HEAD LMDB "}", LEAT_TEST);
+    ck_assert_str_eq(options->name, "data");
+    ck_assert_str_eq(options->tops[1], "label");
+    ck_assert_ptr_null(options->tops[2]);
+    ck_assert_int_eq(options->phase, LEAT_TEST);
+    ck_assert_int_eq(options->batch_size, 64);
+    ck_assert_int_eq(options->prefetch, 4);
+    ck_assert_int_eq(options->random_seed, -1);
+    ck_assert_int_eq(options->rng, LEAT_RNG_LEAT);
+    ck_assert(options->transform->scale == 1.0f);
+    ck_assert_int_eq(options->transform->crop_size, 0);
+    ck_assert_int_eq(options->transform->mean_values, 0);
+    ck_assert_ptr_null(options->transform->mean_file);
+    ck_assert_str_eq(net.source, "db");
+    ck_assert_ptr_null(net.reader);
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+START_TEST(a_transform_is_read_whole)
+{
+    const leat_transform_options *transform =
+        accepted(HEAD LMDB
+                 "transform_param { scale: 0.00390625 mirror: 1 crop_size: 227"
+                 " mean_value: 104 mean_value: [117, 123.5] force_color: t } }",
+                 LEAT_TRAIN)
+            ->transform;
+    ck_assert(transform->scale == 0.00390625f);
+    ck_assert_int_eq(transform->mirror, 1);
+    ck_assert_int_eq(transform->crop_size, 227);
+    ck_assert_int_eq(transform->mean_values, 3);
+    ck_assert(transform->mean_value[2] == 123.5f);
+    ck_assert_int_eq(transform->force_color, 1);
+    ck_assert_int_eq(transform->force_gray, 0);
+    leat__net_param_finish(&net);
+    transform = accepted(HEAD LMDB "transform_param < mean_file: 'm' 'ean'"
+                                   " force_gray: true > }",
+                         LEAT_TRAIN)
+                    ->transform;
+    ck_assert_str_eq(transform->mean_file, "mean");
+    ck_assert_int_eq(transform->force_gray, 1);
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+START_TEST(v1_layers_carry_their_transform_in_data_param)
+{
+    const leat_data_layer_options *options =
+        accepted(OLD "data_param { source: 'db' backend: 1 batch_size: 0x10"
+                     " scale: 0.5 mean_file: 'm' crop_size: 010 mirror: true }"
+                     " transform_param { scale: 2 force_gray: true } }"
+                     " layers { type: 4 } layers { type: RELU }",
+                 LEAT_TRAIN);
+    ck_assert_int_eq(options->batch_size, 16);
+    ck_assert(options->transform->scale == 0.5f);
+    ck_assert_str_eq(options->transform->mean_file, "m");
+    ck_assert_int_eq(options->transform->crop_size, 8);
+    ck_assert_int_eq(options->transform->mirror, 1);
+    ck_assert_int_eq(options->transform->force_gray, 1);
+    leat__net_param_finish(&net);
+    options = accepted("layers { type: 5 top: 'd' " LMDB
+                       "transform_param { crop_size: 3 } }",
+                       LEAT_TRAIN);
+    ck_assert_int_eq(options->transform->crop_size, 3);
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+START_TEST(what_caffe_ignores_is_ignored_with_a_log_line)
+{
+    log_lines[0] = 0;
+    unsetenv("LEAT_LOG_LEVEL");
+    leat_log_set(hear, NULL, LEAT_LOG_WARNING);
+    const leat_data_layer_options *options = accepted(
+        HEAD "data_param { source: 'db' backend: LMDB batch_size: 1 scale: 2"
+             " mean_file: 'm' crop_size: 3 mirror: true rand_skip: 7"
+             " force_encoded_color: true } loss_weight: 0 param { lr_mult: 1 }"
+             " propagate_down: false blobs { data: 1 } relu_param { } }",
+        LEAT_TRAIN);
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+    ck_assert(options->transform->scale == 1.0f);
+    ck_assert_ptr_null(options->transform->mean_file);
+    ck_assert_int_eq(options->transform->crop_size, 0);
+    ck_assert_int_eq(options->transform->mirror, 0);
+    ck_assert_ptr_nonnull(strstr(log_lines, "net:2:55: scale in data_param"));
+    ck_assert_ptr_nonnull(strstr(log_lines, "mean_file in data_param"));
+    ck_assert_ptr_nonnull(strstr(log_lines, "crop_size in data_param"));
+    ck_assert_ptr_nonnull(strstr(log_lines, "mirror in data_param"));
+    ck_assert_ptr_nonnull(strstr(log_lines, "rand_skip does nothing"));
+    ck_assert_ptr_nonnull(strstr(log_lines, "force_encoded_color does"));
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+START_TEST(include_and_exclude_rules_follow_caffes)
+{
+    static const struct {
+        const char *rules;
+        int in_train;
+        int in_test;
+    } cases[] = {
+        {"", 1, 1},
+        {"include { phase: TRAIN }", 1, 0},
+        {"include { phase: 1 }", 0, 1},
+        {"exclude { phase: TRAIN }", 0, 1},
+        {"include { } ", 1, 1},
+        {"exclude { } ", 0, 0},
+        {"include: [] exclude { phase: TEST }", 1, 0},
+        {"include { phase: TRAIN } include { phase: TEST }", 1, 1},
+        {"include [ { phase: TRAIN stage: 'no' }, < phase: TEST > ]", 0, 1},
+        {"exclude { phase: TRAIN } exclude { phase: TEST }", 0, 0},
+        {"include { stage: 'a' }", 1, 1},
+        {"include { stage: 'a' stage: 'b' }", 1, 1},
+        {"include { stage: ['a', 'c'] }", 0, 0},
+        {"include { not_stage: 'c' }", 1, 1},
+        {"include { not_stage: 'c' not_stage: 'b' }", 0, 0},
+        {"include { stage: 'a' not_stage: 'a' }", 0, 0},
+        {"exclude { stage: 'a' phase: TEST }", 1, 0},
+        {"include { min_level: 2 }", 1, 1},
+        {"include { min_level: 3 }", 0, 0},
+        {"include { max_level: 2 }", 1, 1},
+        {"include { max_level: 1 }", 0, 0},
+        {"include { min_level: -5 max_level: 2 phase: TEST }", 0, 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char text[1024];
+        snprintf(
+            text, sizeof(text),
+            "state { phase: TEST level: 2 stage: 'a' stage: 'b' }" HEAD LMDB
+            "%s }",
+            cases[i].rules);
+        ck_assert_msg(is_in(text, LEAT_TRAIN) == cases[i].in_train, "%s", text);
+        ck_assert_msg(is_in(text, LEAT_TEST) == cases[i].in_test, "%s", text);
+    }
+    refused(HEAD LMDB "include { } exclude { } }",
+            "net:3:13: expected include or exclude rules, found both in a "
+            "layer");
+}
+END_TEST
+
+START_TEST(a_phase_inside_the_layer_wins_but_chooses_nothing)
+{
+    const leat_data_layer_options *options = accepted(
+        HEAD LMDB "phase: TEST include { phase: TRAIN } }", LEAT_TRAIN);
+    ck_assert_int_eq(options->phase, LEAT_TEST);
+    leat__net_param_finish(&net);
+    ck_assert_int_eq(
+        is_in(HEAD LMDB "phase: TEST include { phase: TRAIN } }", LEAT_TEST),
+        0);
+}
+END_TEST
+
+START_TEST(stages_and_level_of_the_caller_choose)
+{
+    const char *text = HEAD LMDB "include { stage: 'x' stage: 'y' } }" HEAD
+                                 "data_param { source: 'other' backend: LMDB "
+                                 "batch_size: 1 } include { min_level: 3 } }";
+    const char *const stages[] = {"y", "x", NULL};
+    leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
+    choice.stages = stages;
+    ck_assert_int_eq(parse(text, LEAT_TRAIN, &choice), LEAT_OK);
+    ck_assert_str_eq(net.source, "db");
+    leat__net_param_finish(&net);
+    choice.stages = NULL;
+    choice.level = 3;
+    ck_assert_int_eq(parse(text, LEAT_TRAIN, &choice), LEAT_OK);
+    ck_assert_str_eq(net.source, "other");
+    ck_assert_int_eq(net.options.level, 3);
+    leat__net_param_finish(&net);
+    choice.stages = stages;
+    ck_assert_int_eq(parse(text, LEAT_TRAIN, &choice), LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(),
+                     "net: 2 data layers for phase TRAIN: \"data\" (line 1, "
+                     "TRAIN and TEST), \"data\" (line 3, TRAIN and TEST); "
+                     "choose one by name, stage or level");
+}
+END_TEST
+
+START_TEST(a_layer_is_chosen_by_name)
+{
+    const char *text =
+        HEAD LMDB "}\nlayer { name: 'two' type: 'Data' top: 'x' data_param {"
+                  " source: 'second' batch_size: 2 backend: LMDB }"
+                  " include { phase: TRAIN } }";
+    leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
+    choice.layer = "two";
+    ck_assert_int_eq(parse(text, LEAT_TRAIN, &choice), LEAT_OK);
+    ck_assert_str_eq(net.source, "second");
+    ck_assert_ptr_null(net.options.layer);
+    ck_assert_int_eq(net.ntops, 1);
+    leat__net_param_finish(&net);
+    ck_assert_int_eq(parse(text, LEAT_TEST, &choice), LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(),
+                     "net: no data layer named \"two\" for phase TEST; there "
+                     "are: \"data\" (line 1, TRAIN and TEST), \"two\" (line 4, "
+                     "TRAIN)");
+    ck_assert_int_eq(parse(text, LEAT_TEST, NULL), LEAT_OK);
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+START_TEST(layers_of_other_types_may_contain_anything)
+{
+    accepted("name: 'n' input: 'x' input_dim: 1 what: { ever: [ 1, 2 ] }"
+             "layer { type: \"Fancy\" fancy_param { a: -inf b <> c: [{}] }"
+             " include { } exclude { } phase: NEVER top: 5 name: x }" HEAD LMDB
+             "}",
+             LEAT_TRAIN);
+    leat__net_param_finish(&net);
+    refused("layer { type: \"Fancy\" fancy_param { a: } }" HEAD LMDB "}",
+            "net:1:40: expected a value, found }");
+}
+END_TEST
+
+START_TEST(wrong_layers_are_refused_where_they_stand)
+{
+    refused("", "net: expected a net with a data layer, found no layer { } at "
+                "all");
+    refused(
+        "layer { type: 'ReLU' }",
+        "net: expected a layer of type \"Data\", found none among 1 layers");
+    refused(HEAD LMDB "}\nlayers { }",
+            "net:4:1: expected either layer { } or layers { }, found both in "
+            "one file");
+    refused("layers { layer { name: 'data' type: 'data' } top: 'data' }",
+            "net:1:1: layers { layer { } } is Caffe's V0 form, which knows no "
+            "LMDB: upgrade the file with upgrade_net_proto_text");
+    refused("layer { type: DATA }",
+            "net:1:15: type: expected \"Data\", as the type of layer { } is a "
+            "string");
+    refused("layers { type: \"Data\" }",
+            "net:1:16: type: expected DATA, as the type of layers { } is an "
+            "enum");
+    refused("leat_param { }" HEAD LMDB "}",
+            "net:1:1: leat_param belongs inside the data layer");
+    refused("state { } state { }" HEAD LMDB "}",
+            "net:1:11: state is given twice in the net");
+    refused("state { phase: DEPLOY }",
+            "net:1:16: phase: expected one of TRAIN, TEST, found DEPLOY");
+}
+END_TEST
+
+START_TEST(unknown_fields_inside_the_data_layer_are_named)
+{
+    refused(HEAD LMDB "source: 'x' }",
+            "net:3:1: layer has no field named \"source\"");
+    refused(HEAD "data_param {\n backend: LMDB bach_size: 1 } }",
+            "net:3:16: data_param has no field named \"bach_size\"");
+    refused(HEAD "transform_param {\ncrop_h: 1 } }",
+            "net:3:1: transform_param has no field named \"crop_h\"");
+    refused(HEAD LMDB "include { fase: TRAIN } }",
+            "net:3:11: a rule has no field named \"fase\"");
+    refused(HEAD LMDB "leat_param { threads: 1 } }",
+            "net:3:14: leat_param has no field named \"threads\"");
+    refused(HEAD LMDB "leat_param { shuffle: true } }",
+            "net:3:14: shuffle is not in this version of leat");
+    /* In a layer of the other phase as well: Caffe reads it all the same. */
+    refused(HEAD LMDB "}" HEAD LMDB "x: 1 include { phase: TEST } }",
+            "net:5:1: layer has no field named \"x\"");
+    refused(HEAD LMDB LMDB "}",
+            "net:3:1: data_param is given twice in layer, and may be given "
+            "once");
+    refused(HEAD "data_param: [ { source: 'x' } ] }",
+            "net:2:1: data_param: expected one value, found a list");
+}
+END_TEST
+
+START_TEST(wrong_values_are_refused_where_they_stand)
+{
+    refused(HEAD LMDB "bottom: 'x' }", "net:3:1: a data layer takes no bottom");
+    refused("layer { type: 'Data' " LMDB "}",
+            "net:1:1: a data layer needs a top, found none");
+    refused(HEAD "top: 'third' " LMDB "}",
+            "net:2:1: a data layer gives at most 2 tops, data and label");
+    refused("layer { type: 'Data' top: 'a' top: 'a' " LMDB "}",
+            "net:1:36: both tops have the same name");
+    refused(HEAD "}", "net:1:1: expected a source in data_param, found none");
+    refused(HEAD "data_param { batch_size: 1 backend: LMDB } }",
+            "net:2:1: expected a source in data_param, found none");
+    refused(HEAD "data_param { source: '' batch_size: 1 backend: LMDB } }",
+            "net:2:22: source: expected a text, found an empty one");
+    refused(HEAD "data_param { source: 'a\\0b' batch_size: 1 backend: LMDB } }",
+            "net:2:22: source: expected no NUL byte, found one");
+    refused(HEAD "data_param { source: 'x' batch_size: 1 } }",
+            "net:2:14: data_param has no backend, which means LEVELDB, and "
+            "leat does not read it: if the source is an LMDB, add `backend: "
+            "LMDB`");
+    refused(HEAD "data_param { source: 'x' batch_size: 1 backend: LEVELDB } }",
+            "net:2:40: backend: expected LMDB, found LEVELDB, which leat does "
+            "not read: convert the database");
+    refused(HEAD "data_param { source: 'x' backend: LMDB } }",
+            "net:2:1: expected a batch_size in data_param, found none");
+    refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: 0 } }",
+            "net:2:52: batch_size: expected an integer from 1 to 2147483647, "
+            "found 0");
+    refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: -1 } }",
+            "net:2:52: batch_size: expected an integer from 0 to 4294967295, "
+            "found -1");
+    refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: "
+                 "3000000000 } }",
+            "net:2:52: batch_size: expected an integer from 1 to 2147483647, "
+            "found 3000000000");
+    refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: 1 "
+                 "prefetch: 0 } }",
+            "net:2:64: prefetch: expected an integer from 1 to 2147483647, "
+            "found 0");
+    refused(HEAD LMDB "transform_param { mean_file: 'm' mean_value: 1 } }",
+            "net:3:34: expected mean_file or mean_value, found both");
+    refused(HEAD LMDB "transform_param { mean_file: '' } }",
+            "net:3:30: mean_file: expected a text, found an empty one");
+    refused(HEAD LMDB
+            "transform_param { force_color: true force_gray: true } }",
+            "net:3:37: expected force_color or force_gray, found both");
+    refused(HEAD LMDB "transform_param { crop_size: 4294967295 } }",
+            "net:3:30: crop_size: expected an integer from 0 to 2147483647, "
+            "found 4294967295");
+    refused(OLD "data_param { source: 'x' backend: LMDB batch_size: 1 "
+                "mean_file: 'm' } transform_param { mean_value: 1 } }",
+            "net:2:89: expected mean_file or mean_value, found both");
+}
+END_TEST
+
+START_TEST(both_force_flags_may_stand_there_if_one_is_false)
+{
+    const leat_data_layer_options *options = accepted(
+        HEAD LMDB "transform_param { force_color: false force_gray: true } }",
+        LEAT_TRAIN);
+    ck_assert_int_eq(options->transform->force_color, 0);
+    ck_assert_int_eq(options->transform->force_gray, 1);
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+START_TEST(leat_param_is_read_whole)
+{
+    const leat_data_layer_options *options = accepted(
+        HEAD "leat_param { reader: 'lmdb:x' random_seed: 1701 rng: CAFFE"
+             " workers: 3 prefetch: 2 reader_thread: ON help: false"
+             " top_type: FLOAT64 label_type: INT64 layout: NHWC top_mode: COPY"
+             " rank: 1 world_size: 4 global_batch_size: 256 shard_test: true"
+             " max_memory: 5000000000 } }",
+        LEAT_TRAIN);
+    ck_assert_str_eq(net.reader, "lmdb:x");
+    ck_assert_ptr_null(net.source);
+    ck_assert_int_eq(options->random_seed, 1701);
+    ck_assert_int_eq(options->rng, LEAT_RNG_CAFFE);
+    ck_assert_int_eq(options->workers, 3);
+    ck_assert_int_eq(options->prefetch, 2);
+    ck_assert_int_eq(options->reader_thread, LEAT_READER_ON);
+    ck_assert_int_eq(options->help, 0);
+    ck_assert_int_eq(options->top_type, LEAT_FLOAT64);
+    ck_assert_int_eq(options->label_type, LEAT_INT64);
+    ck_assert_int_eq(options->layout, LEAT_NHWC);
+    ck_assert_int_eq(options->top_mode, LEAT_TOP_COPY);
+    ck_assert_int_eq(options->rank, 1);
+    ck_assert_int_eq(options->world_size, 4);
+    ck_assert_int_eq(options->global_batch_size, 256);
+    ck_assert_int_eq(options->batch_size, 0);
+    ck_assert_int_eq(options->shard_test, 1);
+    ck_assert_uint_eq(options->max_memory, 5000000000u);
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+START_TEST(leats_enums_are_read_in_any_case_and_quoted)
+{
+    const leat_data_layer_options *options =
+        accepted(HEAD LMDB "leat_param { rng: caffe top_type: 'uint8'"
+                           " layout: \"NHWC\" reader_thread: 2 } }",
+                 LEAT_TRAIN);
+    ck_assert_int_eq(options->rng, LEAT_RNG_CAFFE);
+    ck_assert_int_eq(options->top_type, LEAT_UINT8);
+    ck_assert_int_eq(options->layout, LEAT_NHWC);
+    ck_assert_int_eq(options->reader_thread, LEAT_READER_OFF);
+    leat__net_param_finish(&net);
+    refused(HEAD LMDB "leat_param { rng: mt19937 } }",
+            "net:3:19: rng: expected one of LEAT, CAFFE, found mt19937");
+    refused(HEAD LMDB "leat_param { top_type: float16 } }",
+            "net:3:24: top_type: expected one of FLOAT32, FLOAT64, UINT8, "
+            "found float16");
+    refused(HEAD LMDB "leat_param { reader: 'lmdb:x' } }",
+            "net:3:14: expected data_param.source or leat_param.reader, found "
+            "both");
+    refused(HEAD LMDB "leat_param { global_batch_size: 4 } }",
+            "net:3:14: expected batch_size or global_batch_size, found both");
+    refused(HEAD LMDB "leat_param { world_size: 0 } }",
+            "net:3:26: world_size: expected an integer from 1 to 2147483647, "
+            "found 0");
+}
+END_TEST
+
+START_TEST(the_file_wins_where_it_speaks_and_the_caller_elsewhere)
+{
+    float means[] = {1, 2, 3};
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    transform.mean_value = means;
+    transform.mean_values = 3;
+    transform.scale = 9;
+    transform.crop_size = 5;
+    char name[] = "mine";
+    char device[] = "cpu";
+    leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
+    choice.transform = &transform;
+    choice.name = name;
+    choice.device = device;
+    choice.batch_size = 7;
+    choice.prefetch = 9;
+    choice.random_seed = 3;
+    choice.workers = 2;
+    choice.phase = LEAT_TRAIN;
+    ck_assert_int_eq(
+        parse("layer { type: 'Data' top: 'd' data_param { source: 'x' backend:"
+              " LMDB prefetch: 1 } transform_param { scale: 2 } leat_param {"
+              " random_seed: 4 } }",
+              LEAT_TEST, &choice),
+        LEAT_OK);
+    means[2] = 0;
+    name[0] = device[0] = 0;
+    ck_assert_str_eq(net.options.name, "mine");
+    ck_assert_str_eq(net.options.device, "cpu");
+    ck_assert_int_eq(net.options.phase, LEAT_TEST);
+    ck_assert_int_eq(net.options.batch_size, 7);
+    ck_assert_int_eq(net.options.prefetch, 1);
+    ck_assert_int_eq(net.options.random_seed, 4);
+    ck_assert_int_eq(net.options.workers, 2);
+    ck_assert(net.options.transform->scale == 2);
+    ck_assert_int_eq(net.options.transform->crop_size, 5);
+    ck_assert_int_eq(net.options.transform->mean_values, 3);
+    ck_assert(net.options.transform->mean_value[2] == 3);
+    leat__net_param_finish(&net);
+    ck_assert_int_eq(parse(HEAD LMDB "transform_param { mean_file: 'm' } }",
+                           LEAT_TRAIN, &choice),
+                     LEAT_OK);
+    ck_assert_int_eq(net.options.batch_size, 64);
+    ck_assert_int_eq(net.options.transform->mean_values, 0);
+    ck_assert_str_eq(net.options.transform->mean_file, "m");
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+/* The caller may have been compiled with an older leat. */
+START_TEST(options_of_an_older_size_leave_the_rest_at_its_default)
+{
+    leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
+    choice.size = offsetof(leat_data_layer_options, workers);
+    choice.rank = 3;
+    choice.workers = 77;
+    choice.stages = (const char *const *)1;
+    ck_assert_int_eq(parse(HEAD LMDB "}", LEAT_TRAIN, &choice), LEAT_OK);
+    ck_assert_int_eq(net.options.rank, 3);
+    ck_assert_int_eq(net.options.workers, 0);
+    ck_assert_uint_eq(net.options.size, sizeof(leat_data_layer_options));
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
+    choice.device = "cpu";
+    int status = LEAT_ENOMEM;
+    int64_t n = 0;
+    char text[40000];
+    memset(text, ' ', sizeof(text));
+    int used = snprintf(text, sizeof(text), "%s",
+                        HEAD LMDB "transform_param { mean_value: 1");
+    for (; used < 39000; used += 15)
+        memcpy(text + used, " mean_value: 1 ", 15);
+    memcpy(text + used, "} }", 4);
+    for (; status; n++) {
+        leat__alloc_fail_at(n);
+        status = parse(text, LEAT_TRAIN, &choice);
+        leat__alloc_fail_at(-1);
+        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
+    }
+    ck_assert_int_gt(n, 5);
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+static char *shared_path(char out[4096], const char *name)
+{
+    const char *folder = getenv("LEAT_SHARED_DATA");
+    snprintf(out, 4096, "%s/%s", folder ? folder : LEAT_SHARED_DATA, name);
+    if (!access(out, R_OK))
+        return out;
+    printf("skipped: %s is absent\n", out);
+    return NULL;
+}
+
+static char *read_whole(const char *path, size_t *size)
+{
+    static char text[1 << 20];
+    FILE *in = fopen(path, "rb");
+    ck_assert_ptr_nonnull(in);
+    *size = fread(text, 1, sizeof(text), in);
+    fclose(in);
+    return text;
+}
+
+typedef struct published {
+    const char *file;
+    const char *source[2]; /* TRAIN and TEST; NULL: LevelDB */
+    int batch[2];
+    int crop;
+    int mirror[2];
+} published;
+
+static const published nets[] = {
+    {"bvlc_alexnet_train_val",
+     {"examples/imagenet/ilsvrc12_train_lmdb",
+      "examples/imagenet/ilsvrc12_val_lmdb"},
+     {256, 50},
+     227,
+     {1, 0}},
+    {"bvlc_googlenet_train_val",
+     {"examples/imagenet/ilsvrc12_train_lmdb",
+      "examples/imagenet/ilsvrc12_val_lmdb"},
+     {32, 50},
+     224,
+     {1, 0}},
+    {"bvlc_reference_caffenet_train_val",
+     {"examples/imagenet/ilsvrc12_train_lmdb",
+      "examples/imagenet/ilsvrc12_val_lmdb"},
+     {256, 50},
+     227,
+     {1, 0}},
+    {"cifar10_cifar10_full_train_test",
+     {"examples/cifar10/cifar10_train_lmdb",
+      "examples/cifar10/cifar10_test_lmdb"},
+     {100, 100},
+     0,
+     {0, 0}},
+    {"mnist_lenet_train_test",
+     {"examples/mnist/mnist_train_lmdb", "examples/mnist/mnist_test_lmdb"},
+     {64, 100},
+     0,
+     {0, 0}},
+    {"siamese_mnist_siamese_train_test", {NULL, NULL}, {64, 100}, 0, {0, 0}},
+};
+
+static void check_published(const published *expected, leat_phase phase)
+{
+    char name[128], path[4096];
+    size_t size;
+    snprintf(name, sizeof(name), "prototxt/%s.prototxt", expected->file);
+    if (!shared_path(path, name))
+        return;
+    char *text = read_whole(path, &size);
+    int status =
+        leat__net_param_parse(&net, expected->file, text, size, phase, NULL);
+    if (!expected->source[phase]) {
+        ck_assert_int_eq(status, LEAT_EINVAL);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "no backend"));
+        return;
+    }
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    ck_assert_str_eq(net.source, expected->source[phase]);
+    ck_assert_int_eq(net.options.batch_size, expected->batch[phase]);
+    ck_assert_int_eq(net.options.transform->crop_size, expected->crop);
+    ck_assert_int_eq(net.options.transform->mirror, expected->mirror[phase]);
+    ck_assert_int_eq(net.ntops, 2);
+    leat__net_param_finish(&net);
+}
+
+START_TEST(the_published_nets_are_read_in_both_phases)
+{
+    check_published(&nets[_i / 2], (leat_phase)(_i % 2));
+}
+END_TEST
+
+START_TEST(the_nets_that_caffe_itself_ran_are_read)
+{
+    char path[4096];
+    size_t i;
+    json_t *run;
+    if (!shared_path(path, "caffe/delivered.json"))
+        return;
+    json_t *delivered = json_load_file(path, 0, NULL);
+    json_t *runs = json_object_get(delivered, "cases");
+    ck_assert_uint_eq(json_array_size(runs), 4);
+    json_array_foreach(runs, i, run)
+    {
+        json_t *seed = json_object_get(run, "random_seed");
+        const char *phase = json_string_value(json_object_get(run, "phase"));
+        const leat_data_layer_options *options =
+            accepted(json_string_value(json_object_get(run, "prototxt")),
+                     strcmp(phase, "TRAIN") ? LEAT_TEST : LEAT_TRAIN);
+        ck_assert_int_eq(options->random_seed,
+                         json_is_integer(seed) ? json_integer_value(seed) : -1);
+        json_t *shape = json_object_get(
+            json_object_get(json_object_get(run, "tops"), "label"), "shape");
+        json_int_t batches =
+            json_integer_value(json_object_get(run, "batches"));
+        ck_assert_int_eq(options->batch_size * batches,
+                         json_integer_value(json_array_get(shape, 0)));
+        leat__net_param_finish(&net);
+    }
+    json_decref(delivered);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net_param");
+    TCase *tcase = tcase_create("net_param");
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, what_the_file_leaves_out_has_caffes_defaults);
+    tcase_add_test(tcase, a_transform_is_read_whole);
+    tcase_add_test(tcase, v1_layers_carry_their_transform_in_data_param);
+    tcase_add_test(tcase, what_caffe_ignores_is_ignored_with_a_log_line);
+    tcase_add_test(tcase, include_and_exclude_rules_follow_caffes);
+    tcase_add_test(tcase, a_phase_inside_the_layer_wins_but_chooses_nothing);
+    tcase_add_test(tcase, stages_and_level_of_the_caller_choose);
+    tcase_add_test(tcase, a_layer_is_chosen_by_name);
+    tcase_add_test(tcase, layers_of_other_types_may_contain_anything);
+    tcase_add_test(tcase, wrong_layers_are_refused_where_they_stand);
+    tcase_add_test(tcase, unknown_fields_inside_the_data_layer_are_named);
+    tcase_add_test(tcase, wrong_values_are_refused_where_they_stand);
+    tcase_add_test(tcase, both_force_flags_may_stand_there_if_one_is_false);
+    tcase_add_test(tcase, leat_param_is_read_whole);
+    tcase_add_test(tcase, leats_enums_are_read_in_any_case_and_quoted);
+    tcase_add_test(tcase,
+                   the_file_wins_where_it_speaks_and_the_caller_elsewhere);
+    tcase_add_test(tcase,
+                   options_of_an_older_size_leave_the_rest_at_its_default);
+    tcase_add_test(tcase, every_allocation_may_fail);
+    tcase_add_loop_test(tcase, the_published_nets_are_read_in_both_phases, 0,
+                        2 * (int)(sizeof(nets) / sizeof(*nets)));
+    tcase_add_test(tcase, the_nets_that_caffe_itself_ran_are_read);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
