@@ -8,8 +8,10 @@
 typedef struct leat__transform leat__transform;
 
 /*
- * Errors: LEAT_EINVAL for options that contradict themselves, that the top type
- * does not allow, or a mean file that is none; LEAT_EIO; LEAT_ENOMEM.
+ * `options` NULL: the defaults. Everything that can be decided before an image
+ * is seen is decided here, the instruction set (LEAT_ISA) too.
+ * Errors: LEAT_EINVAL for options that contradict themselves or that the top
+ * type does not allow; LEAT_EIO and LEAT_EFORMAT of the mean file; LEAT_ENOMEM.
  */
 int leat__transform_create(leat__transform **out,
                            const leat_transform_options *options,

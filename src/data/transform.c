@@ -1,0 +1,302 @@
+#include "data/transform.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/mean.h"
+#include "device/transform_rows.h"
+
+struct leat__transform {
+    const leat__row_kernels *kernels;
+    int crop_size; /* 0: none */
+    int mirror;
+    leat_phase phase;
+    int mean_channels; /* of the mean image; 0: none */
+    /* What a job has before its shape is known. */
+    leat__transform_job job;
+    void *mean;       /* owned */
+    void *mean_value; /* owned */
+};
+
+static int check_options(const leat_transform_options *options)
+{
+    if (options->crop_size < 0)
+        return leat_error(LEAT_EINVAL, "crop_size is %d, must not be negative",
+                          options->crop_size);
+    if (options->mean_values < 0)
+        return leat_error(LEAT_EINVAL,
+                          "mean_values is %d, must not be negative",
+                          options->mean_values);
+    if (options->mean_values > 0 && !options->mean_value)
+        return leat_error(LEAT_EINVAL, "mean_values is %d, mean_value is NULL",
+                          options->mean_values);
+    if (options->mean_file && options->mean_values > 0)
+        return leat_error(LEAT_EINVAL,
+                          "mean_file \"%s\" and %d mean_value are both given; "
+                          "only one of the two can be",
+                          options->mean_file, options->mean_values);
+    if (options->force_color && options->force_gray)
+        return leat_error(LEAT_EINVAL,
+                          "force_color and force_gray are both given; only "
+                          "one of the two can be");
+    return LEAT_OK;
+}
+
+static int check_top(const leat_transform_options *options, leat_dtype top_type)
+{
+    if (top_type != LEAT_UINT8 && top_type != LEAT_FLOAT32 &&
+        top_type != LEAT_FLOAT64)
+        return leat_error(LEAT_EINVAL,
+                          "a top of type %s is not supported; expected uint8, "
+                          "float32 or float64",
+                          leat_dtype_name(top_type));
+    if (top_type == LEAT_UINT8 &&
+        (options->mean_file || options->mean_values > 0))
+        return leat_error(LEAT_EINVAL,
+                          "a uint8 top takes the pixels as they are: %s "
+                          "cannot be given",
+                          options->mean_file ? "mean_file" : "mean_value");
+    if (top_type == LEAT_UINT8 && options->scale != 1.0f)
+        return leat_error(LEAT_EINVAL,
+                          "a uint8 top takes the pixels as they are: scale "
+                          "must be 1, found %g",
+                          (double)options->scale);
+    return LEAT_OK;
+}
+
+/* Fields that the caller's struct does not have yet take their defaults. */
+static int complete_options(leat_transform_options *out,
+                            const leat_transform_options *given)
+{
+    const leat_transform_options defaults = LEAT_TRANSFORM_OPTIONS_INIT;
+    *out = defaults;
+    if (!given)
+        return LEAT_OK;
+    if (given->size < sizeof(given->size))
+        return leat_error(LEAT_EINVAL,
+                          "transform options have size %zu; set them up with "
+                          "LEAT_TRANSFORM_OPTIONS_INIT",
+                          given->size);
+    memcpy(out, given, given->size < sizeof(*out) ? given->size : sizeof(*out));
+    out->size = sizeof(*out);
+    return LEAT_OK;
+}
+
+static int load_mean(leat__transform *transform, const char *path)
+{
+    leat__mean mean = {0};
+    int status = leat__mean_load(&mean, path);
+    if (status)
+        return status;
+    transform->mean_channels = mean.channels;
+    transform->job.mean_height = mean.height;
+    transform->job.mean_width = mean.width;
+    if (transform->job.top_type == LEAT_FLOAT64) {
+        transform->mean = mean.values;
+        transform->job.mean = mean.values;
+        return LEAT_OK;
+    }
+    size_t count =
+        (size_t)mean.channels * (size_t)mean.height * (size_t)mean.width;
+    float *values = leat__alloc_aligned(count * sizeof(*values));
+    for (size_t i = 0; values && i < count; i++)
+        values[i] = (float)mean.values[i];
+    leat__mean_finish(&mean);
+    transform->mean = values;
+    transform->job.mean = values;
+    return values ? LEAT_OK : LEAT_ENOMEM;
+}
+
+static int copy_mean_values(leat__transform *transform, const float *given,
+                            size_t count)
+{
+    /* Room for doubles serves both types. */
+    void *values = leat__alloc_zero(count, sizeof(double));
+    if (!values)
+        return LEAT_ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        if (transform->job.top_type == LEAT_FLOAT64)
+            ((double *)values)[i] = given[i];
+        else
+            ((float *)values)[i] = given[i];
+    }
+    transform->mean_value = values;
+    transform->job.mean_value = values;
+    transform->job.mean_values = (int)count;
+    return LEAT_OK;
+}
+
+int leat__transform_create(leat__transform **out,
+                           const leat_transform_options *options,
+                           leat_phase phase, leat_dtype top_type,
+                           leat_layout layout)
+{
+    leat_transform_options complete;
+    int status = complete_options(&complete, options);
+    if (status == LEAT_OK)
+        status = check_options(&complete);
+    if (status == LEAT_OK)
+        status = check_top(&complete, top_type);
+    if (status)
+        return status;
+    leat__transform *transform = leat__alloc_zero(1, sizeof(*transform));
+    if (!transform)
+        return LEAT_ENOMEM;
+    transform->kernels = leat__row_kernels_choose();
+    transform->crop_size = complete.crop_size;
+    transform->mirror = complete.mirror != 0;
+    transform->phase = phase;
+    transform->job.top_type = top_type;
+    transform->job.layout = layout;
+    transform->job.scale = complete.scale;
+    if (complete.mean_file)
+        status = load_mean(transform, complete.mean_file);
+    else if (complete.mean_values > 0)
+        status = copy_mean_values(transform, complete.mean_value,
+                                  (size_t)complete.mean_values);
+    if (status) {
+        leat__transform_destroy(transform);
+        return status;
+    }
+    *out = transform;
+    return LEAT_OK;
+}
+
+void leat__transform_destroy(leat__transform *transform)
+{
+    if (!transform)
+        return;
+    leat__free(transform->mean);
+    leat__free(transform->mean_value);
+    leat__free(transform);
+}
+
+/* What crop and mean ask of every image, with the given status. */
+static int check_image(const leat__transform *transform, int status,
+                       int channels, int height, int width)
+{
+    const leat__transform_job *job = &transform->job;
+    int crop = transform->crop_size;
+    if (channels <= 0 || height <= 0 || width <= 0)
+        return leat_error(status,
+                          "image is %d x %d x %d; expected positive "
+                          "dimensions",
+                          channels, height, width);
+    if (height < crop || width < crop)
+        return leat_error(status,
+                          "crop_size is %d, the image is only %d x %d (height "
+                          "x width)",
+                          crop, height, width);
+    if (job->mean && (transform->mean_channels != channels ||
+                      job->mean_height != height || job->mean_width != width))
+        return leat_error(status,
+                          "mean_file is of %d x %d x %d, the image %d x %d x "
+                          "%d; they must agree before the crop",
+                          transform->mean_channels, job->mean_height,
+                          job->mean_width, channels, height, width);
+    if (job->mean_values > 1 && job->mean_values != channels)
+        return leat_error(status,
+                          "%d mean_value are given, the image has %d "
+                          "channels; expected 1 or %d",
+                          job->mean_values, channels, channels);
+    return LEAT_OK;
+}
+
+int leat__transform_shape(const leat__transform *transform, const int shape[3],
+                          int out[3])
+{
+    int status =
+        check_image(transform, LEAT_EINVAL, shape[0], shape[1], shape[2]);
+    if (status)
+        return status;
+    int crop = transform->crop_size;
+    out[0] = shape[0];
+    out[1] = crop ? crop : shape[1];
+    out[2] = crop ? crop : shape[2];
+    return LEAT_OK;
+}
+
+int leat__transform_draws(const leat__transform *transform)
+{
+    int crops = transform->crop_size && transform->phase == LEAT_TRAIN;
+    return (transform->mirror ? 1 : 0) + (crops ? 2 : 0);
+}
+
+/* One of n; a range that no crop fits leaves 0 for apply to refuse. */
+static int pick(leat_rng rng, uint32_t word, int n)
+{
+    if (n <= 1)
+        return 0;
+    return (int)(rng == LEAT_RNG_CAFFE ? word % (uint32_t)n
+                                       : leat__random_below(word, (uint32_t)n));
+}
+
+void leat__transform_choose(const leat__transform *transform, leat_rng rng,
+                            const uint32_t words[4],
+                            leat__transform_image *image)
+{
+    /* Caffe draws for what is asked for only; leat's words have their place. */
+    const uint32_t *place =
+        rng == LEAT_RNG_CAFFE && !transform->mirror ? words : words + 1;
+    image->mirror = transform->mirror ? pick(rng, words[0], 2) : 0;
+    image->h_off = 0;
+    image->w_off = 0;
+    int crop = transform->crop_size;
+    if (!crop)
+        return;
+    if (transform->phase == LEAT_TRAIN) {
+        image->h_off = pick(rng, place[0], image->height - crop + 1);
+        image->w_off = pick(rng, place[1], image->width - crop + 1);
+    } else {
+        image->h_off = (image->height - crop) / 2;
+        image->w_off = (image->width - crop) / 2;
+    }
+}
+
+/* The image against the batch it goes into: what keeps memory safe. */
+static int check_place(const leat__transform *transform,
+                       const leat__transform_image *image, const int shape[3])
+{
+    if (image->type != LEAT_UINT8 &&
+        (image->type != LEAT_FLOAT32 || transform->job.top_type == LEAT_UINT8))
+        return leat_error(LEAT_EDATA, "the image is of type %s, the top of %s",
+                          leat_dtype_name(image->type),
+                          leat_dtype_name(transform->job.top_type));
+    if (image->channels != shape[0])
+        return leat_error(LEAT_EDATA, "the image has %d channels, its batch %d",
+                          image->channels, shape[0]);
+    int crop = transform->crop_size;
+    int height = crop ? crop : image->height;
+    int width = crop ? crop : image->width;
+    if (height != shape[1] || width != shape[2])
+        return leat_error(LEAT_EDATA,
+                          "the image is %d x %d x %d, its batch's are %d x %d "
+                          "x %d; without crop_size all must be alike",
+                          image->channels, height, width, shape[0], shape[1],
+                          shape[2]);
+    if (image->h_off < 0 || image->h_off > image->height - height ||
+        image->w_off < 0 || image->w_off > image->width - width)
+        return leat_error(LEAT_EDATA,
+                          "a crop of %d x %d at %d, %d lies outside the image "
+                          "of %d x %d",
+                          height, width, image->h_off, image->w_off,
+                          image->height, image->width);
+    return LEAT_OK;
+}
+
+int leat__transform_apply(const leat__transform *transform,
+                          const leat__transform_image *image,
+                          const int shape[3], void *top)
+{
+    int status = check_image(transform, LEAT_EDATA, image->channels,
+                             image->height, image->width);
+    if (status == LEAT_OK)
+        status = check_place(transform, image, shape);
+    if (status)
+        return status;
+    leat__transform_job job = transform->job;
+    job.channels = shape[0];
+    job.height = shape[1];
+    job.width = shape[2];
+    leat__transform_rows(transform->kernels, &job, image, top);
+    return LEAT_OK;
+}
