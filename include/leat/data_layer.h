@@ -64,6 +64,7 @@ typedef struct leat_data_layer_options {
     int level;
 } leat_data_layer_options;
 
+/** Every default. */
 #define LEAT_DATA_LAYER_OPTIONS_INIT                                           \
     {                                                                          \
         sizeof(leat_data_layer_options), NULL, NULL, LEAT_TRAIN, 0, 0, 4,      \
@@ -84,7 +85,8 @@ typedef struct leat_batch {
 /**
  * Makes a layer that reads from `pipeline` (shared) as `options` say (copied).
  * Owned by the caller: leat_data_layer_destroy. Starts nothing.
- * Errors: LEAT_EINVAL for options that contradict themselves, LEAT_ENOMEM.
+ * Errors: LEAT_EINVAL for options that contradict themselves or a device that
+ * is not there; LEAT_EIO, LEAT_EFORMAT for the mean file; LEAT_ENOMEM.
  */
 LEAT_API int leat_data_layer_create(leat_data_layer **out,
                                     const leat_pipeline *pipeline,
@@ -115,10 +117,14 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
 LEAT_API int leat_data_layer_setup(leat_data_layer *layer,
                                    leat_blob *const top[], int ntop);
 
-/** The number of tops that setup would take: the net file's, or the fields'. */
+/**
+ * The number of tops that setup takes: those named in the options or the net
+ * file; else one for each field, for which the pipeline is opened once.
+ * Errors: those of the readers.
+ */
 LEAT_API int leat_data_layer_top_count(const leat_data_layer *layer);
 
-/** Name of a top, "data" and "label" by default; NULL if out of range. */
+/** Name of a top, "data" and "label" by default; NULL where there is none. */
 LEAT_API const char *leat_data_layer_top_name(const leat_data_layer *layer,
                                               int i);
 

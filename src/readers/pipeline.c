@@ -166,11 +166,26 @@ int leat__pipeline_may_block(const leat_pipeline *pipeline)
     return 0;
 }
 
-/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
-uint64_t leat__pipeline_hash(const leat_pipeline *pipeline)
+int leat__pipeline_has_upstream(const leat_pipeline *pipeline)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const char *p = pipeline->text; *p; p++)
+    return pipeline->nupstream > 0;
+}
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (const char *p = text; *p; p++)
         hash = (hash ^ (unsigned char)*p) * 0x100000001b3u;
     return hash;
+}
+
+uint64_t leat__pipeline_hash(const leat_pipeline *pipeline)
+{
+    if (pipeline->nupstream == 0)
+        return hash_text(0xcbf29ce484222325u, pipeline->type->name);
+    uint64_t hash = 0;
+    for (int i = 0; i < pipeline->nupstream; i++)
+        hash = hash * 31 + leat__pipeline_hash(pipeline->upstream[i]);
+    const char *own = strrchr(pipeline->text, '|');
+    return hash_text(hash, own ? own : pipeline->text);
 }

@@ -7,7 +7,13 @@
 /* Whether any reader of the pipeline may block on storage. */
 int leat__pipeline_may_block(const leat_pipeline *pipeline);
 
-/* A hash of the pipeline's text, for the resume token. */
+/* Whether it reads other pipelines: decorators permute or change samples. */
+int leat__pipeline_has_upstream(const leat_pipeline *pipeline);
+
+/*
+ * A hash of what is done to the samples, for the resume token. Where they are
+ * read from is left out: data may move, and is known by its fingerprint.
+ */
 uint64_t leat__pipeline_hash(const leat_pipeline *pipeline);
 
 #endif

@@ -1,0 +1,107 @@
+/* batch.h: a slot of memory for a batch, and what is known of its contents. */
+#ifndef LEAT_LAYER_BATCH_H
+#define LEAT_LAYER_BATCH_H
+
+#include "data/syncedmem.h"
+#include "layer/data_reader.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Streams that one release can name. */
+#define LEAT__STREAMS_MAX 8
+
+/* Bytes of a key kept for samples whose own key does not last. */
+#define LEAT__KEY_MAX 64
+
+/* Tops begin at multiples of this: a device's widest access. */
+#define LEAT__TOP_ALIGNMENT 256
+
+/* One top of a batch: samples without gaps, from `offset` in the slot on. */
+typedef struct leat__top {
+    leat_dtype dtype;
+    int ndim; /* of one sample */
+    int64_t shape[LEAT_MAX_DIMS];
+    size_t bytes; /* of one sample */
+    size_t offset;
+} leat__top;
+
+/* What a batch looks like; it follows its first sample. */
+typedef struct leat__batch_shape {
+    int ntop;
+    leat__top top[LEAT_MAX_FIELDS];
+    int image[3]; /* channels, height, width of top 0 */
+    size_t bytes; /* of the whole slot */
+} leat__batch_shape;
+
+typedef enum leat__shape_state {
+    LEAT__SHAPE_OPEN = 0,
+    LEAT__SHAPE_KNOWN,
+    LEAT__SHAPE_FAILED
+} leat__shape_state;
+
+typedef struct leat__batch {
+    /* the slot; changed only by whoever prepares the batch */
+    leat__slab *slab; /* shared with lent blobs, and with other slots */
+    size_t offset;
+    size_t capacity; /* bytes */
+    int size;        /* samples there is room for */
+    leat_event ready;
+    leat_event consumed[LEAT__STREAMS_MAX];
+    int events;    /* of consumed, how many exist */
+    int nconsumed; /* and how many the next upload waits for */
+    leat_provenance *from;
+    char *keys; /* size x LEAT__KEY_MAX */
+
+    /* set by whoever takes the batch's runs, under the claim lock */
+    int64_t number; /* since the threads started */
+    leat__place after;
+
+    atomic_int outstanding; /* samples not yet in place */
+    int n;                  /* samples; settled before outstanding is 0 */
+
+    pthread_mutex_t lock;
+    pthread_cond_t shaped;
+    /* protected by lock */
+    leat__shape_state state;
+    leat__batch_shape shape; /* read freely once known */
+    int failed;              /* first bad sample; -1: none */
+    int status;
+    char line[LEAT__ERROR_MAX];
+} leat__batch;
+
+/* A slot in `slab` (shared). Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE. */
+int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
+                     size_t capacity, int size);
+/* Takes a zeroed batch too. */
+void leat__batch_finish(leat__batch *batch);
+
+/* Forgets the contents, for the next ones. */
+void leat__batch_begin(leat__batch *batch, int64_t number);
+
+/* Makes room for `bytes`, in a slab of its own if need be. */
+int leat__batch_reserve(leat__batch *batch, size_t bytes);
+
+/* Tells the shape, or with NULL that there is none, to those who wait. */
+void leat__batch_set_shape(leat__batch *batch, const leat__batch_shape *shape);
+/* Waits for it: 1 if there is one. Whoever took the first run tells it. */
+int leat__batch_wait_shape(leat__batch *batch);
+
+/* Notes the failure of sample `i`; the earliest one counts. */
+void leat__batch_fail(leat__batch *batch, int i, int status, const char *line);
+
+/* Where top `top` of sample `i` goes, on the host. */
+static inline void *leat__batch_at(const leat__batch *batch, int top, int i)
+{
+    const leat__top *place = &batch->shape.top[top];
+    return (char *)batch->slab->host + batch->offset + place->offset +
+           (size_t)i * place->bytes;
+}
+
+/* Copies where a sample came from; its key too where that does not last. */
+void leat__batch_note(leat__batch *batch, int i, const leat_sample *sample);
+
+/* Lays the tops out one behind the other. Errors: LEAT_EINVAL on overflow. */
+int leat__batch_shape_lay_out(leat__batch_shape *shape, int size);
+
+#endif

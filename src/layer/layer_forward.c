@@ -1,0 +1,219 @@
+/* Forward: a batch goes out to the tops, the one before it comes back. */
+#include "base/clock.h"
+#include "base/queue.h"
+#include "data/blob.h"
+#include "layer/layer_state.h"
+
+#include <string.h>
+
+int leat__data_layer_stick(leat_data_layer *self, int status, const char *line)
+{
+    self->sticky = status;
+    memcpy(self->sticky_line, line, sizeof(self->sticky_line));
+    return leat_error(status, "%s", line);
+}
+
+static int is_capturing(const leat_data_layer *self, leat_stream stream)
+{
+    leat_device *device = self->device;
+    return stream != LEAT_HOST && device->ops->stream_is_capturing &&
+           device->ops->stream_is_capturing(device, stream);
+}
+
+static int check_forward(const leat_data_layer *self, leat_blob *const top[],
+                         int ntop, leat_stream stream)
+{
+    const char *name = self->options.name;
+    if (self->ntop == 0)
+        return leat_error(LEAT_ESTATE, "%s: forward before setup", name);
+    if (!top || ntop != self->ntop)
+        return leat_error(LEAT_EINVAL, "%s: set up with %d tops, got %d", name,
+                          self->ntop, top ? ntop : 0);
+    for (int i = 0; i < ntop; i++) {
+        if (!top[i] || leat_blob_device(top[i]) != self->device)
+            return leat_error(LEAT_EINVAL, "%s: top %d is not on %s", name, i,
+                              self->device->name);
+    }
+    if (is_capturing(self, stream))
+        return leat_error(LEAT_ESTATE,
+                          "%s: the stream is being captured into a graph; "
+                          "call forward outside the capture, with top_mode "
+                          "COPY",
+                          name);
+    return LEAT_OK;
+}
+
+int leat_data_layer_release(leat_data_layer *self, const leat_stream *streams,
+                            int n)
+{
+    if (n < 0 || n > LEAT__STREAMS_MAX || (n > 0 && !streams))
+        return leat_error(LEAT_EINVAL, "%s: 0 to %d streams, got %d",
+                          self->options.name, LEAT__STREAMS_MAX, n);
+    leat__batch *batch = self->current;
+    if (!batch)
+        return LEAT_OK;
+    self->current = NULL;
+    if (n == 0)
+        return leat__prefetcher_give(self->prefetcher, batch, &self->stream, 1);
+    return leat__prefetcher_give(self->prefetcher, batch, streams, n);
+}
+
+/* What is enqueued on `stream` from now on sees the batch on the device. */
+static int await(const leat_data_layer *self, leat__batch *batch,
+                 leat_stream stream)
+{
+    leat_device *device = self->device;
+    if (device->ops->unified)
+        return LEAT_OK;
+    return stream == LEAT_HOST
+               ? device->ops->event_synchronize(device, batch->ready)
+               : device->ops->stream_wait(device, stream, batch->ready);
+}
+
+static void full_shape(const leat__top *top, int64_t n,
+                       int64_t shape[LEAT_MAX_DIMS])
+{
+    shape[0] = n;
+    memcpy(shape + 1, top->shape, (size_t)top->ndim * sizeof(shape[0]));
+}
+
+static int lend(const leat_data_layer *self, leat__batch *batch, int i,
+                leat_blob *blob)
+{
+    const leat__top *top = &batch->shape.top[i];
+    int64_t shape[LEAT_MAX_DIMS];
+    full_shape(top, batch->n, shape);
+    leat_head head =
+        self->device->ops->unified ? LEAT_HEAD_AT_CPU : LEAT_SYNCED;
+    return leat__blob_lend(blob, top->dtype, top->ndim + 1, shape, batch->slab,
+                           batch->offset + top->offset, head);
+}
+
+/* Into the blob's own memory, whose address stays. */
+static int copy(const leat_data_layer *self, leat__batch *batch, int i,
+                leat_blob *blob, leat_stream stream)
+{
+    const leat__top *top = &batch->shape.top[i];
+    int64_t shape[LEAT_MAX_DIMS];
+    full_shape(top, batch->n, shape);
+    int status = leat_blob_reshape(blob, top->dtype, top->ndim + 1, shape);
+    if (status)
+        return status;
+    size_t offset = batch->offset + top->offset;
+    size_t bytes = leat_blob_bytes(blob);
+    leat_device *device = self->device;
+    if (device->ops->unified) {
+        void *to = leat_blob_mutable_cpu_data(blob);
+        if (!to)
+            return LEAT_ENOMEM;
+        memcpy(to, (char *)batch->slab->host + offset, bytes);
+        return LEAT_OK;
+    }
+    void *to = leat_blob_mutable_gpu_data(blob);
+    if (!to)
+        return LEAT_ENOMEM;
+    int host = stream == LEAT_HOST;
+    if (host)
+        stream = leat__prefetcher_stream(self->prefetcher);
+    status = device->ops->copy(device, to, (char *)batch->slab->memory + offset,
+                               bytes, LEAT_COPY_ON_DEVICE, stream);
+    if (status == LEAT_OK && host)
+        status = device->ops->stream_synchronize(device, stream);
+    return status;
+}
+
+static int deliver(leat_data_layer *self, leat__batch *batch,
+                   leat_blob *const top[], int ntop, leat_stream stream)
+{
+    int status = await(self, batch, stream);
+    int lends = self->options.values.top_mode == LEAT_TOP_LEND;
+    for (int i = 0; i < ntop && status == LEAT_OK; i++)
+        status = lends ? lend(self, batch, i, top[i])
+                       : copy(self, batch, i, top[i], stream);
+    self->current = batch;
+    self->stream = stream;
+    if (status)
+        return status;
+    self->view = (leat_batch){
+        .number = self->place.position /
+                  (self->options.values.batch_size * self->step),
+        .epoch = batch->n > 0 ? batch->from[0].epoch : 0,
+        .n = batch->n,
+        .valid = batch->n,
+        .from = batch->from,
+    };
+    self->place = batch->after;
+    self->batches++;
+    self->samples += batch->n;
+    return LEAT_OK;
+}
+
+/* A batch with an error is consumed; all but LEAT_EDATA stay. */
+static int refuse(leat_data_layer *self, leat__batch *batch)
+{
+    char line[LEAT__ERROR_MAX];
+    int status = batch->status;
+    memcpy(line, batch->line, sizeof(line));
+    if (status == LEAT_EDATA)
+        self->place = batch->after;
+    (void)leat__prefetcher_give(self->prefetcher, batch, NULL, 0);
+    return status == LEAT_EDATA ? leat_error(status, "%s", line)
+                                : leat__data_layer_stick(self, status, line);
+}
+
+static int next_batch(leat_data_layer *self, leat__batch **out,
+                      int64_t deadline)
+{
+    leat__prefetcher *prefetcher = self->prefetcher;
+    int status = leat__prefetcher_next(prefetcher, out, 0, 0);
+    if (status == LEAT_AGAIN && deadline != 0) {
+        int64_t begin = leat__clock_now();
+        status =
+            leat__prefetcher_next(prefetcher, out, deadline, self->may_help);
+        self->waited += leat__clock_now() - begin;
+    }
+    if (status == LEAT_ECANCELLED)
+        return leat_error(status, "%s: the layer was cancelled",
+                          self->options.name);
+    return status;
+}
+
+static int forward(leat_data_layer *self, leat_blob *const top[], int ntop,
+                   leat_stream stream, int64_t deadline)
+{
+    int status = check_forward(self, top, ntop, stream);
+    if (status)
+        return status;
+    status = leat_data_layer_release(self, NULL, 0);
+    if (self->sticky)
+        return leat_error(self->sticky, "%s", self->sticky_line);
+    if (status)
+        return leat__data_layer_stick(self, status, leat_last_error());
+    leat__batch *batch;
+    status = next_batch(self, &batch, deadline);
+    if (status)
+        return status;
+    if (batch->failed >= 0)
+        return refuse(self, batch);
+    return deliver(self, batch, top, ntop, stream);
+}
+
+int leat_data_layer_forward(leat_data_layer *self, leat_blob *const top[],
+                            int ntop, leat_stream stream)
+{
+    return forward(self, top, ntop, stream, LEAT__FOREVER);
+}
+
+int leat_data_layer_try_forward(leat_data_layer *self, leat_blob *const top[],
+                                int ntop, leat_stream stream, int timeout_ms)
+{
+    int64_t deadline = 0;
+    if (timeout_ms > 0)
+        deadline = leat__clock_now() + (int64_t)timeout_ms * 1000000;
+    return forward(self, top, ntop, stream, deadline);
+}
+
+const leat_batch *leat_data_layer_batch(const leat_data_layer *self)
+{
+    return self->current ? &self->view : NULL;
+}

@@ -1,0 +1,209 @@
+#include "layer/layer_options.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <limits.h>
+#include <string.h>
+
+static int copy_text(char **out, const char *text)
+{
+    if (!text)
+        return LEAT_OK;
+    *out = leat__strdup(text);
+    return *out ? LEAT_OK : LEAT_ENOMEM;
+}
+
+/* Fields beyond the caller's size take their defaults. */
+static int copy_values(leat_data_layer_options *out,
+                       const leat_data_layer_options *options)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    if (options->size == 0)
+        return leat_error(LEAT_EINVAL,
+                          "the data layer's options were not initialised with "
+                          "LEAT_DATA_LAYER_OPTIONS_INIT");
+    *out = defaults;
+    memcpy(out, options,
+           options->size < sizeof(*out) ? options->size : sizeof(*out));
+    out->size = sizeof(*out);
+    return LEAT_OK;
+}
+
+static int copy_transform(leat__layer_options *out)
+{
+    const leat_transform_options defaults = LEAT_TRANSFORM_OPTIONS_INIT;
+    const leat_transform_options *from = out->values.transform;
+    out->transform = defaults;
+    out->values.transform = &out->transform;
+    if (!from)
+        return LEAT_OK;
+    if (from->size == 0)
+        return leat_error(LEAT_EINVAL,
+                          "the transform options were not initialised with "
+                          "LEAT_TRANSFORM_OPTIONS_INIT");
+    memcpy(&out->transform, from,
+           from->size < sizeof(*from) ? from->size : sizeof(*from));
+    out->transform.size = sizeof(out->transform);
+    int n = out->transform.mean_values;
+    if (n < 0 || (n > 0 && !out->transform.mean_value))
+        return leat_error(LEAT_EINVAL, "mean_values is %d without values", n);
+    int status = copy_text(&out->mean_file, out->transform.mean_file);
+    if (status)
+        return status;
+    out->transform.mean_file = out->mean_file;
+    if (n == 0)
+        return LEAT_OK;
+    size_t bytes = (size_t)n * sizeof(out->mean_value[0]);
+    out->mean_value = leat__alloc(bytes);
+    if (!out->mean_value)
+        return LEAT_ENOMEM;
+    memcpy(out->mean_value, out->transform.mean_value, bytes);
+    out->transform.mean_value = out->mean_value;
+    return LEAT_OK;
+}
+
+static int copy_tops(leat__layer_options *out)
+{
+    const char *const *tops = out->values.tops;
+    for (int i = 0; tops && tops[i]; i++) {
+        if (i == LEAT_MAX_FIELDS)
+            return leat_error(LEAT_EINVAL, "more than %d tops",
+                              LEAT_MAX_FIELDS);
+        int status = copy_text(&out->top[i], tops[i]);
+        if (status)
+            return status;
+        out->tops[i] = out->top[i];
+        out->ntop = i + 1;
+    }
+    out->values.tops = out->ntop > 0 ? out->tops : NULL;
+    return LEAT_OK;
+}
+
+static int set_batch_size(leat_data_layer_options *values)
+{
+    if (values->world_size < 1 || values->rank < 0 ||
+        values->rank >= values->world_size)
+        return leat_error(LEAT_EINVAL,
+                          "rank is %d of world_size %d: expected a rank from 0 "
+                          "and below world_size",
+                          values->rank, values->world_size);
+    int64_t world = values->world_size;
+    if (values->global_batch_size != 0) {
+        if (values->global_batch_size < 0 ||
+            values->global_batch_size % world != 0)
+            return leat_error(LEAT_EINVAL,
+                              "global_batch_size is %lld: expected a multiple "
+                              "of world_size %d",
+                              (long long)values->global_batch_size,
+                              values->world_size);
+        int64_t each = values->global_batch_size / world;
+        if (values->batch_size != 0 && values->batch_size != each)
+            return leat_error(LEAT_EINVAL,
+                              "batch_size %lld and global_batch_size %lld of "
+                              "%d ranks contradict each other",
+                              (long long)values->batch_size,
+                              (long long)values->global_batch_size,
+                              values->world_size);
+        values->batch_size = each;
+    }
+    if (values->batch_size < 1 || values->batch_size > INT_MAX / 2)
+        return leat_error(LEAT_EINVAL, "batch_size is %lld: expected 1 to %d",
+                          (long long)values->batch_size, INT_MAX / 2);
+    return LEAT_OK;
+}
+
+static int is_top_type(leat_dtype type)
+{
+    return type == LEAT_FLOAT32 || type == LEAT_FLOAT64 || type == LEAT_UINT8;
+}
+
+static int is_label_type(leat_dtype type)
+{
+    return is_top_type(type) || type == LEAT_INT32 || type == LEAT_INT64;
+}
+
+static int set_types(leat_data_layer_options *values)
+{
+    if (!is_top_type(values->top_type))
+        return leat_error(LEAT_EINVAL,
+                          "top_type is %s: expected float32, float64 or uint8",
+                          leat_dtype_name(values->top_type));
+    if (values->label_type == LEAT_BYTES)
+        values->label_type =
+            values->top_type == LEAT_UINT8 ? LEAT_FLOAT32 : values->top_type;
+    if (!is_label_type(values->label_type))
+        return leat_error(LEAT_EINVAL,
+                          "label_type is %s: expected float32, float64, uint8, "
+                          "int32 or int64",
+                          leat_dtype_name(values->label_type));
+    return LEAT_OK;
+}
+
+static int check_values(leat_data_layer_options *values)
+{
+    int status = set_batch_size(values);
+    if (status == LEAT_OK)
+        status = set_types(values);
+    if (status)
+        return status;
+    if (values->prefetch < 1 || values->prefetch > 1 << 20)
+        return leat_error(LEAT_EINVAL, "prefetch is %d: expected 1 to %d",
+                          values->prefetch, 1 << 20);
+    if (values->workers < 0 || values->workers > 1024)
+        return leat_error(LEAT_EINVAL, "workers is %d: expected 0 to 1024",
+                          values->workers);
+    if (values->phase != LEAT_TRAIN && values->phase != LEAT_TEST)
+        return leat_error(LEAT_EINVAL, "phase is %d: expected TRAIN or TEST",
+                          (int)values->phase);
+    if (values->layout != LEAT_NCHW && values->layout != LEAT_NHWC)
+        return leat_error(LEAT_EINVAL, "layout is %d: expected NCHW or NHWC",
+                          (int)values->layout);
+    if (values->rng != LEAT_RNG_LEAT && values->rng != LEAT_RNG_CAFFE)
+        return leat_error(LEAT_EINVAL, "rng is %d: expected LEAT or CAFFE",
+                          (int)values->rng);
+    return LEAT_OK;
+}
+
+int leat__layer_options_init(leat__layer_options *out,
+                             const leat_data_layer_options *options)
+{
+    memset(out, 0, sizeof(*out));
+    int status = copy_values(&out->values, options);
+    if (status == LEAT_OK)
+        status = copy_transform(out);
+    if (status == LEAT_OK)
+        status = copy_text(&out->name, options->name ? options->name : "data");
+    if (status == LEAT_OK)
+        status =
+            copy_text(&out->device, options->device ? options->device : "cpu");
+    if (status == LEAT_OK)
+        status = copy_tops(out);
+    if (status == LEAT_OK)
+        status = check_values(&out->values);
+    if (status) {
+        leat__layer_options_finish(out);
+        return status;
+    }
+    out->values.name = out->name;
+    out->values.device = out->device;
+    out->values.layer = NULL;
+    out->values.stages = NULL;
+    return LEAT_OK;
+}
+
+void leat__layer_options_finish(leat__layer_options *options)
+{
+    for (int i = 0; i < LEAT_MAX_FIELDS; i++)
+        leat__free(options->top[i]);
+    leat__free(options->mean_value);
+    leat__free(options->mean_file);
+    leat__free(options->device);
+    leat__free(options->name);
+    memset(options, 0, sizeof(*options));
+}
+
+int leat__layer_options_step(const leat_data_layer_options *options)
+{
+    int divided = options->phase == LEAT_TRAIN || options->shard_test;
+    return divided ? options->world_size : 1;
+}

@@ -1,0 +1,30 @@
+/* layer_options.h: a data layer's options, owned and checked. */
+#ifndef LEAT_LAYER_LAYER_OPTIONS_H
+#define LEAT_LAYER_LAYER_OPTIONS_H
+
+#include <leat/data_layer.h>
+
+typedef struct leat__layer_options {
+    leat_data_layer_options values; /* its pointers point into this struct */
+    leat_transform_options transform;
+    char *name;
+    char *device;
+    char *mean_file;
+    float *mean_value;
+    char *top[LEAT_MAX_FIELDS];
+    const char *tops[LEAT_MAX_FIELDS + 1];
+    int ntop; /* named tops; 0: none are named */
+} leat__layer_options;
+
+/*
+ * Copies and completes: batch sizes from each other, label type from the top's.
+ * Errors: LEAT_EINVAL naming the option, LEAT_ENOMEM.
+ */
+int leat__layer_options_init(leat__layer_options *out,
+                             const leat_data_layer_options *options);
+void leat__layer_options_finish(leat__layer_options *options);
+
+/* Ranks that divide the data among themselves; 1 where each takes all. */
+int leat__layer_options_step(const leat_data_layer_options *options);
+
+#endif

@@ -1,0 +1,43 @@
+/* What the layer did so far, in numbers. */
+#include "layer/layer_state.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* File pages resident in this process, in bytes; 0 where that is unknown. */
+static int64_t mapped_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file)
+        return 0;
+    long long total;
+    long long resident;
+    long long shared = 0;
+    if (fscanf(file, "%lld %lld %lld", &total, &resident, &shared) != 3)
+        shared = 0;
+    fclose(file);
+    return shared * sysconf(_SC_PAGESIZE);
+}
+
+int leat_data_layer_stats(const leat_data_layer *self, leat_stats *stats)
+{
+    leat_stats all = {0};
+    if (!stats || stats->size == 0)
+        return leat_error(LEAT_EINVAL, "stats->size is not set");
+    if (self->prefetcher)
+        leat__prefetcher_stats(self->prefetcher, &all);
+    if (all.nstages < LEAT_MAX_STAGES)
+        all.stage[all.nstages++] = (leat_stage_stats){
+            .name = "forward",
+            .items = self->samples,
+            .blocked_empty = (double)self->waited * 1e-9,
+        };
+    all.memory.mapped = mapped_bytes();
+    all.batches = self->batches;
+    all.samples = self->samples;
+    all.waited = (double)self->waited * 1e-9;
+    all.size = stats->size < sizeof(all) ? stats->size : sizeof(all);
+    memcpy(stats, &all, all.size);
+    return LEAT_OK;
+}

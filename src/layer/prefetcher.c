@@ -1,0 +1,681 @@
+/*
+ * DESIGN. Batches go round: the free queue holds empty slots, workers claim
+ * runs of the batch that is open, transform them into its slot, and whoever
+ * puts the last sample in place publishes the batch and its finished successors
+ * in sequence: upload, then the full queue, from which the caller pops.
+ *
+ * Anybody may work: the worker threads, and the caller in next while nothing is
+ * ready. A worker that finds no free slot, or no run, sleeps on the queue where
+ * that will appear; back-pressure is nothing but the empty free queue.
+ *
+ * Locks: `claim` guards which batch is open and serialises the data reader;
+ * `publish` guards the sequence and the copy stream; each batch has one for its
+ * shape and failure. Order: claim before a batch's, publish before a batch's,
+ * never claim and publish together; queues' own locks are innermost. Nobody
+ * sleeps under a lock but for storage that the merged reader waits for, and for
+ * the shape of a batch whose first run is in work.
+ *
+ * Stopping: cancel closes the queues and cancels the reader, whereupon every
+ * wait returns; destroy joins the workers, then frees. Work under way is
+ * finished: it is a run at most.
+ */
+#include "layer/prefetcher.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/queue.h"
+#include "base/random.h"
+#include "base/thread.h"
+#include "data/cast.h"
+#include "data/transformer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One thread's tools: a worker's, or the caller's for helping. */
+typedef struct worker {
+    struct leat__prefetcher *prefetcher;
+    leat_transformer *transformer;
+    leat__thread thread;
+    int number;
+    atomic_int_fast64_t items;
+    atomic_int_fast64_t bytes;
+    atomic_int_fast64_t busy;
+    atomic_int_fast64_t blocked_empty;
+    atomic_int_fast64_t blocked_full;
+    atomic_int_fast64_t runs;
+    atomic_int_fast64_t warnings;
+} worker;
+
+struct leat__prefetcher {
+    leat__prefetcher_options options;
+    int draws;
+    leat__queue *free;
+    leat__queue *full;
+    leat__batch *batches;
+    leat_stream stream;
+    int has_stream;
+    worker *workers; /* the last one is the caller's */
+    int64_t slab_bytes;
+    atomic_int_fast64_t grown_slots;
+    atomic_int_fast64_t grown_bytes;
+    atomic_int_fast64_t uploads;
+    atomic_int cancelled;
+
+    pthread_mutex_t claim;
+    /* protected by claim */
+    leat__batch *open;
+    int64_t next_number;
+    int stopped; /* the data reader gives nothing any more */
+
+    pthread_mutex_t publish;
+    /* protected by publish */
+    leat__batch **finished; /* by number modulo slots */
+    int64_t next_published;
+};
+
+typedef enum claim_result { CLAIMED, NO_SLOT, NO_RUN, STOPPED } claim_result;
+
+static void add(atomic_int_fast64_t *counter, int64_t value)
+{
+    atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
+}
+
+static int data_shape(leat_transformer *transformer, const leat_field *field,
+                      leat_layout layout, leat_dtype top_type,
+                      leat__batch_shape *out)
+{
+    int status = leat_transformer_shape(transformer, field, out->image);
+    if (status)
+        return status;
+    leat__top *top = &out->top[0];
+    top->dtype = top_type;
+    const int *image = out->image;
+    if (field->dtype != LEAT_BYTES && field->ndim != 3) {
+        top->ndim = field->ndim;
+        memcpy(top->shape, field->shape, sizeof(top->shape));
+        return LEAT_OK;
+    }
+    top->ndim = 3;
+    top->shape[0] = layout == LEAT_NCHW ? image[0] : image[1];
+    top->shape[1] = layout == LEAT_NCHW ? image[1] : image[2];
+    top->shape[2] = layout == LEAT_NCHW ? image[2] : image[0];
+    return LEAT_OK;
+}
+
+int leat__prefetcher_shape(leat_transformer *transformer,
+                           const leat_sample *sample, int ntop,
+                           leat_layout layout, leat_dtype top_type,
+                           leat_dtype label_type, int batch_size,
+                           leat__batch_shape *out)
+{
+    if (sample->nfields < ntop)
+        return leat_error(LEAT_EDATA, "a sample has %d fields, %d are needed",
+                          sample->nfields, ntop);
+    out->ntop = ntop;
+    int status =
+        data_shape(transformer, &sample->field[0], layout, top_type, out);
+    if (status)
+        return status;
+    for (int i = 1; i < ntop; i++) {
+        const leat_field *field = &sample->field[i];
+        if (!leat__cast_is_possible(field->dtype, label_type))
+            return leat_error(LEAT_EDATA,
+                              "field %d is %s, which cannot become "
+                              "%s",
+                              i, leat_dtype_name(field->dtype),
+                              leat_dtype_name(label_type));
+        out->top[i].dtype = label_type;
+        out->top[i].ndim = field->ndim;
+        memcpy(out->top[i].shape, field->shape, sizeof(out->top[i].shape));
+    }
+    return leat__batch_shape_lay_out(out, batch_size);
+}
+
+/* Puts source, record and key before the thread's error line. */
+static int blame(const leat_provenance *from, int status)
+{
+    char key[LEAT__KEY_TEXT_MAX];
+    const char *source = from->source ? from->source : "?";
+    if (!from->key)
+        return leat__error_context(status, "%s: record %lld", source,
+                                   (long long)from->record);
+    return leat__error_context(status, "%s: record %lld, key \"%s\"", source,
+                               (long long)from->record,
+                               leat__key_text(key, from->key, from->key_size));
+}
+
+static void fail_batch(leat__batch *batch, int i, int status)
+{
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    leat__batch_fail(batch, i, status, line);
+}
+
+/* A crop or mean that does not fit this record is the record's fault: options
+   that fit none were found at setup. */
+static int shape_batch(worker *self, const leat_sample *first,
+                       leat__batch_shape *out)
+{
+    const leat__prefetcher_options *options = &self->prefetcher->options;
+    int status =
+        leat__prefetcher_shape(self->transformer, first, options->ntop,
+                               options->layout, options->shape.top[0].dtype,
+                               options->label_type, options->batch_size, out);
+    if (status == LEAT_EINVAL)
+        status = LEAT_EDATA;
+    return status ? blame(&first->from, status) : LEAT_OK;
+}
+
+/*
+ * The first sample decides the shape. The slot's host side may still be on its
+ * way to the device: that upload is waited for here, where nobody holds a lock.
+ */
+static void prepare_batch(worker *self, leat__batch *batch, leat__run *run)
+{
+    leat__prefetcher *prefetcher = self->prefetcher;
+    leat_device *device = prefetcher->options.device;
+    leat__batch_shape shape;
+    if (run->n == 0 || run->failed == 0) {
+        leat__batch_set_shape(batch, NULL);
+        return;
+    }
+    int status = LEAT_OK;
+    if (!device->ops->unified)
+        status = device->ops->event_synchronize(device, batch->ready);
+    if (status == LEAT_OK)
+        status = shape_batch(self, run->sample[0], &shape);
+    if (status == LEAT_OK && shape.bytes > batch->capacity) {
+        status = leat__batch_reserve(batch, shape.bytes);
+        add(&prefetcher->grown_slots, 1);
+        add(&prefetcher->grown_bytes, (int64_t)shape.bytes);
+    }
+    if (status)
+        fail_batch(batch, 0, status);
+    leat__batch_set_shape(batch, status ? NULL : &shape);
+}
+
+static int copy_field(const leat__top *top, const leat_field *field, int i,
+                      void *to)
+{
+    int same = field->ndim == top->ndim;
+    size_t n = 1;
+    for (int k = 0; same && k < field->ndim; k++) {
+        same = field->shape[k] == top->shape[k];
+        n *= (size_t)top->shape[k];
+    }
+    if (!same)
+        return leat_error(LEAT_EDATA,
+                          "field %d has another shape than in the "
+                          "batch's first sample",
+                          i);
+    if (!leat__cast_is_possible(field->dtype, top->dtype) ||
+        field->bytes < n * leat_dtype_size(field->dtype))
+        return leat_error(LEAT_EDATA,
+                          "field %d: %zu bytes of %s do not make "
+                          "%zu of %s",
+                          i, field->bytes, leat_dtype_name(field->dtype), n,
+                          leat_dtype_name(top->dtype));
+    leat__cast(to, top->dtype, field->data, field->dtype, n);
+    return LEAT_OK;
+}
+
+static int place_sample(worker *self, leat__batch *batch, const leat__run *run,
+                        int i)
+{
+    const leat__prefetcher *prefetcher = self->prefetcher;
+    const leat_sample *sample = run->sample[i];
+    const uint32_t *words;
+    uint32_t drawn[4] = {0};
+    int place = run->first + i;
+    if (prefetcher->options.rng == LEAT_RNG_CAFFE) {
+        words = run->draws + i * prefetcher->draws;
+    } else {
+        if (prefetcher->draws > 0)
+            leat__choice(prefetcher->options.seed, sample->from.epoch,
+                         sample->from.position, 0, drawn);
+        words = drawn;
+    }
+    if (sample->nfields < batch->shape.ntop)
+        return leat_error(LEAT_EDATA, "a sample has %d fields, %d are needed",
+                          sample->nfields, batch->shape.ntop);
+    int status = leat_transformer_apply(
+        self->transformer, &sample->field[0], prefetcher->options.rng, words,
+        batch->shape.image, leat__batch_at(batch, 0, place));
+    for (int k = 1; k < batch->shape.ntop && status == LEAT_OK; k++)
+        status = copy_field(&batch->shape.top[k], &sample->field[k], k,
+                            leat__batch_at(batch, k, place));
+    return status;
+}
+
+static int upload(leat__prefetcher *self, leat__batch *batch)
+{
+    leat_device *device = self->options.device;
+    if (device->ops->unified)
+        return LEAT_OK;
+    int status = LEAT_OK;
+    for (int i = 0; i < batch->nconsumed && status == LEAT_OK; i++)
+        status =
+            device->ops->stream_wait(device, self->stream, batch->consumed[i]);
+    batch->nconsumed = 0;
+    if (status == LEAT_OK)
+        status = device->ops->copy(
+            device, (char *)batch->slab->memory + batch->offset,
+            (char *)batch->slab->host + batch->offset, batch->shape.bytes,
+            LEAT_COPY_TO_DEVICE, self->stream);
+    if (status == LEAT_OK)
+        status = device->ops->event_record(device, batch->ready, self->stream);
+    add(&self->uploads, (int64_t)batch->shape.bytes);
+    return status;
+}
+
+/* Hands on what is finished, in sequence. */
+static void publish(leat__prefetcher *self, leat__batch *done)
+{
+    int slots = self->options.slots;
+    pthread_mutex_lock(&self->publish);
+    self->finished[done->number % slots] = done;
+    leat__batch *batch;
+    while ((batch = self->finished[self->next_published % slots]) != NULL) {
+        self->finished[self->next_published % slots] = NULL;
+        self->next_published++;
+        if (batch->failed < 0) {
+            int status = upload(self, batch);
+            if (status)
+                fail_batch(batch, 0, status);
+        }
+        /* There is room for every slot: only a closed queue refuses. */
+        (void)leat__queue_push(self->full, batch);
+    }
+    pthread_mutex_unlock(&self->publish);
+}
+
+static void finish_samples(leat__prefetcher *self, leat__batch *batch, int n)
+{
+    if (atomic_fetch_sub(&batch->outstanding, n) == n)
+        publish(self, batch);
+}
+
+static claim_result claim_locked(leat__prefetcher *self, leat__run **out)
+{
+    if (self->stopped)
+        return STOPPED;
+    if (!self->open) {
+        void *slot;
+        int status = leat__queue_pop(self->free, &slot, 0);
+        if (status)
+            return status == LEAT_AGAIN ? NO_SLOT : STOPPED;
+        self->open = slot;
+        leat__batch_begin(self->open, self->next_number++);
+    }
+    leat__run *run;
+    int status = leat__data_reader_take(self->options.reader, &run);
+    if (status)
+        return status == LEAT_AGAIN ? NO_RUN : STOPPED;
+    leat__batch *batch = self->open;
+    run->batch = batch;
+    if (run->last) {
+        batch->after = run->after;
+        batch->n = run->first + run->n;
+        self->open = NULL;
+    }
+    /* After such a run there is nothing to take. */
+    if (run->failed >= 0 && run->status != LEAT_EDATA)
+        self->stopped = 1;
+    *out = run;
+    return CLAIMED;
+}
+
+static claim_result claim(leat__prefetcher *self, leat__run **out)
+{
+    pthread_mutex_lock(&self->claim);
+    claim_result result = claim_locked(self, out);
+    pthread_mutex_unlock(&self->claim);
+    return result;
+}
+
+static void place_samples(worker *self, leat__batch *batch, leat__run *run)
+{
+    for (int i = 0; i < run->n; i++) {
+        int status = place_sample(self, batch, run, i);
+        if (status) {
+            fail_batch(batch, run->first + i,
+                       blame(&run->sample[i]->from, status));
+            return;
+        }
+        leat__batch_note(batch, run->first + i, run->sample[i]);
+    }
+}
+
+static void work(worker *self, leat__run *run)
+{
+    leat__prefetcher *prefetcher = self->prefetcher;
+    leat__batch *batch = run->batch;
+    int n = run->n;
+    int64_t begin = leat__clock_now();
+    leat__data_reader_read(prefetcher->options.reader, run);
+    if (run->failed >= 0)
+        leat__batch_fail(batch, run->first + run->failed, run->status,
+                         run->line);
+    if (run->first == 0)
+        prepare_batch(self, batch, run);
+    if (leat__batch_wait_shape(batch) && run->failed < 0) {
+        place_samples(self, batch, run);
+        add(&self->bytes, (int64_t)batch->shape.top[0].bytes * n);
+    }
+    /* Samples that a batch cut short will never have count as done. */
+    if (run->last)
+        n += batch->size - batch->n;
+    add(&self->items, run->n);
+    add(&self->runs, 1);
+    atomic_store(&self->warnings,
+                 leat__transformer_warnings(self->transformer));
+    leat__data_reader_give(prefetcher->options.reader, run);
+    finish_samples(prefetcher, batch, n);
+    add(&self->busy, leat__clock_now() - begin);
+}
+
+static void *worker_body(void *argument)
+{
+    worker *self = argument;
+    leat__prefetcher *prefetcher = self->prefetcher;
+    leat__run *run;
+    int running = 1;
+    while (running && !atomic_load(&prefetcher->cancelled)) {
+        int64_t begin = leat__clock_now();
+        switch (claim(prefetcher, &run)) {
+        case CLAIMED:
+            work(self, run);
+            break;
+        case NO_SLOT:
+            running = !leat__queue_wait(prefetcher->free, LEAT__FOREVER);
+            add(&self->blocked_full, leat__clock_now() - begin);
+            break;
+        case NO_RUN:
+            running = !leat__data_reader_wait(prefetcher->options.reader);
+            add(&self->blocked_empty, leat__clock_now() - begin);
+            break;
+        case STOPPED:
+            running = 0;
+            break;
+        }
+    }
+    return NULL;
+}
+
+int leat__prefetcher_next(leat__prefetcher *self, leat__batch **out,
+                          int64_t deadline, int help)
+{
+    worker *caller = &self->workers[self->options.workers];
+    void *item;
+    leat__run *run;
+    for (;;) {
+        int64_t wait = help && deadline != 0 ? 0 : deadline;
+        int status = leat__queue_pop(self->full, &item, wait);
+        if (atomic_load(&self->cancelled))
+            status = LEAT_ECANCELLED;
+        if (status == LEAT_OK) {
+            *out = item;
+            return LEAT_OK;
+        }
+        if (status != LEAT_AGAIN || wait == deadline)
+            return status;
+        if (claim(self, &run) == CLAIMED)
+            work(caller, run);
+        else
+            help = 0;
+    }
+}
+
+static int record_consumed(leat__prefetcher *self, leat__batch *batch,
+                           const leat_stream *streams, int n)
+{
+    leat_device *device = self->options.device;
+    batch->nconsumed = 0;
+    for (int i = 0; i < n; i++) {
+        if (streams[i] == LEAT_HOST)
+            continue;
+        int k = batch->nconsumed;
+        if (k == batch->events) {
+            int status = device->ops->event_create(device, &batch->consumed[k]);
+            if (status)
+                return status;
+            batch->events++;
+        }
+        int status =
+            device->ops->event_record(device, batch->consumed[k], streams[i]);
+        if (status)
+            return status;
+        batch->nconsumed++;
+    }
+    return LEAT_OK;
+}
+
+int leat__prefetcher_give(leat__prefetcher *self, leat__batch *batch,
+                          const leat_stream *streams, int n)
+{
+    int status = LEAT_OK;
+    if (!self->options.device->ops->unified)
+        status = record_consumed(self, batch, streams, n);
+    (void)leat__queue_push(self->free, batch);
+    return status;
+}
+
+void leat__prefetcher_cancel(leat__prefetcher *self)
+{
+    atomic_store(&self->cancelled, 1);
+    leat__data_reader_cancel(self->options.reader);
+    leat__queue_close(self->free);
+    leat__queue_close(self->full);
+}
+
+leat_stream leat__prefetcher_stream(const leat__prefetcher *self)
+{
+    return self->stream;
+}
+
+/* One slab for all slots: few large allocations are what pinning wants. */
+static int create_batches(leat__prefetcher *self)
+{
+    const leat__prefetcher_options *options = &self->options;
+    size_t slot = options->shape.bytes;
+    size_t bytes;
+    if (leat__multiply(slot, (size_t)options->slots, &bytes))
+        return leat_error(LEAT_EINVAL, "%d batches of %zu bytes overflow",
+                          options->slots, slot);
+    self->batches =
+        leat__alloc_zero((size_t)options->slots, sizeof(*self->batches));
+    self->finished =
+        leat__alloc_zero((size_t)options->slots, sizeof(leat__batch *));
+    if (!self->batches || !self->finished)
+        return LEAT_ENOMEM;
+    leat__slab *slab;
+    int status = leat__slab_create(&slab, options->device, bytes);
+    if (status)
+        return status;
+    status = leat__slab_make_host(slab);
+    if (status == LEAT_OK)
+        status = leat__slab_make_memory(slab);
+    for (int i = 0; i < options->slots && status == LEAT_OK; i++) {
+        status = leat__batch_init(&self->batches[i], slab, (size_t)i * slot,
+                                  slot, options->batch_size);
+        if (status == LEAT_OK)
+            leat__queue_push(self->free, &self->batches[i]);
+    }
+    leat__slab_unref(slab);
+    self->slab_bytes = (int64_t)bytes;
+    return status;
+}
+
+static int create_workers(leat__prefetcher *self)
+{
+    int n = self->options.workers + 1;
+    self->workers = leat__alloc_zero((size_t)n, sizeof(*self->workers));
+    if (!self->workers)
+        return LEAT_ENOMEM;
+    int status = LEAT_OK;
+    for (int i = 0; i < n && status == LEAT_OK; i++) {
+        self->workers[i].prefetcher = self;
+        self->workers[i].number = i;
+        status = leat_transformer_clone(&self->workers[i].transformer,
+                                        self->options.transformer);
+    }
+    return status;
+}
+
+static int start_threads(leat__prefetcher *self)
+{
+    const leat__prefetcher_options *options = &self->options;
+    /* A run in the hands of each worker and of the caller, and as many samples
+       waiting as there are slots to put them in. */
+    int runs_in_batch =
+        (options->batch_size + options->run_size - 1) / options->run_size;
+    int runs = options->workers + 2;
+    if (runs < runs_in_batch * (options->slots - 1))
+        runs = runs_in_batch * (options->slots - 1);
+    int status =
+        leat__data_reader_start(options->reader, options->run_size, runs);
+    for (int i = 0; i < options->workers && status == LEAT_OK; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "leat-worker-%d", i % 100);
+        status = leat__thread_start(&self->workers[i].thread, name, worker_body,
+                                    &self->workers[i]);
+    }
+    return status;
+}
+
+static int init_locks(leat__prefetcher *self)
+{
+    int code = pthread_mutex_init(&self->claim, NULL);
+    if (code)
+        return leat__error_system(code, "cannot make a lock");
+    code = pthread_mutex_init(&self->publish, NULL);
+    if (code) {
+        pthread_mutex_destroy(&self->claim);
+        return leat__error_system(code, "cannot make a lock");
+    }
+    return LEAT_OK;
+}
+
+static int set_up(leat__prefetcher *self)
+{
+    leat_device *device = self->options.device;
+    int status = leat__queue_create(&self->free, self->options.slots);
+    if (status == LEAT_OK)
+        status = leat__queue_create(&self->full, self->options.slots);
+    if (status == LEAT_OK)
+        status = create_batches(self);
+    if (status == LEAT_OK && !device->ops->unified) {
+        status = device->ops->stream_create(device, &self->stream);
+        self->has_stream = status == LEAT_OK;
+    }
+    if (status == LEAT_OK)
+        status = create_workers(self);
+    return status ? status : start_threads(self);
+}
+
+int leat__prefetcher_create(leat__prefetcher **out,
+                            const leat__prefetcher_options *options)
+{
+    leat__prefetcher *self = leat__alloc_zero(1, sizeof(*self));
+    if (!self)
+        return LEAT_ENOMEM;
+    self->options = *options;
+    self->draws = leat__transformer_draws(options->transformer);
+    int status = init_locks(self);
+    if (status) {
+        leat__free(self);
+        return status;
+    }
+    status = set_up(self);
+    if (status) {
+        char line[LEAT__ERROR_MAX];
+        leat__error_save(line);
+        leat__prefetcher_destroy(self);
+        return leat_error(status, "%s", line);
+    }
+    *out = self;
+    return LEAT_OK;
+}
+
+/* Nobody may touch a slot's memory any more when it goes. */
+static void wait_for_device(leat__prefetcher *self)
+{
+    leat_device *device = self->options.device;
+    if (device->ops->unified)
+        return;
+    if (self->has_stream)
+        (void)device->ops->stream_synchronize(device, self->stream);
+    for (int i = 0; self->batches && i < self->options.slots; i++) {
+        leat__batch *batch = &self->batches[i];
+        for (int k = 0; k < batch->nconsumed; k++)
+            (void)device->ops->event_synchronize(device, batch->consumed[k]);
+    }
+}
+
+void leat__prefetcher_destroy(leat__prefetcher *self)
+{
+    if (!self)
+        return;
+    atomic_store(&self->cancelled, 1);
+    leat__data_reader_cancel(self->options.reader);
+    if (self->free)
+        leat__queue_close(self->free);
+    if (self->full)
+        leat__queue_close(self->full);
+    int n = self->workers ? self->options.workers + 1 : 0;
+    for (int i = 0; i < n; i++)
+        leat__thread_join(&self->workers[i].thread);
+    wait_for_device(self);
+    for (int i = 0; i < n; i++)
+        leat_transformer_destroy(self->workers[i].transformer);
+    for (int i = 0; self->batches && i < self->options.slots; i++)
+        leat__batch_finish(&self->batches[i]);
+    if (self->has_stream)
+        self->options.device->ops->stream_destroy(self->options.device,
+                                                  self->stream);
+    leat__queue_destroy(self->free);
+    leat__queue_destroy(self->full);
+    pthread_mutex_destroy(&self->publish);
+    pthread_mutex_destroy(&self->claim);
+    leat__free(self->workers);
+    leat__free(self->finished);
+    leat__free(self->batches);
+    leat__free(self);
+}
+
+static double seconds(const atomic_int_fast64_t *nanoseconds)
+{
+    return (double)atomic_load(nanoseconds) * 1e-9;
+}
+
+void leat__prefetcher_stats(const leat__prefetcher *self, leat_stats *stats)
+{
+    leat_stage_stats *reader = &stats->stage[0];
+    leat_stage_stats *transform = &stats->stage[1];
+    leat__data_reader_stats(self->options.reader, reader, &stats->bad_records);
+    *transform = (leat_stage_stats){.name = "transform",
+                                    .threads = self->options.workers};
+    for (int i = 0; i <= self->options.workers; i++) {
+        const worker *one = &self->workers[i];
+        transform->items += atomic_load(&one->items);
+        transform->bytes += atomic_load(&one->bytes);
+        transform->busy += seconds(&one->busy);
+        transform->blocked_empty += seconds(&one->blocked_empty);
+        transform->blocked_full += seconds(&one->blocked_full);
+        stats->image_warnings += atomic_load(&one->warnings);
+    }
+    stats->nstages = 2;
+    stats->helped_runs =
+        atomic_load(&self->workers[self->options.workers].runs);
+    stats->grown_slots = atomic_load(&self->grown_slots);
+    int64_t bytes = self->slab_bytes + atomic_load(&self->grown_bytes);
+    if (self->options.device->ops->unified) {
+        stats->memory.host += bytes;
+        return;
+    }
+    stats->memory.pinned += bytes;
+    stats->memory.device += bytes;
+    stats->stage[2] = (leat_stage_stats){.name = "copy",
+                                         .bytes = atomic_load(&self->uploads)};
+    stats->nstages = 3;
+}

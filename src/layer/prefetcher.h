@@ -1,0 +1,73 @@
+/* prefetcher.h: workers that make batches ahead of the caller. */
+#ifndef LEAT_LAYER_PREFETCHER_H
+#define LEAT_LAYER_PREFETCHER_H
+
+#include "layer/batch.h"
+
+#include <leat/transform.h>
+
+typedef struct leat__prefetcher_options {
+    leat__data_reader *reader;     /* borrowed; not yet started */
+    leat_transformer *transformer; /* borrowed */
+    leat_device *device;
+    leat__batch_shape shape; /* of the first batch, laid out */
+    int batch_size;
+    int slots; /* prefetch, and the one that the caller holds */
+    int workers;
+    int run_size; /* samples in a run */
+    int ntop;
+    leat_dtype label_type; /* of all tops but the first */
+    leat_layout layout;
+    leat_rng rng;
+    uint64_t seed;
+} leat__prefetcher_options;
+
+typedef struct leat__prefetcher leat__prefetcher;
+
+/*
+ * Takes all memory, touches it and starts the threads.
+ * Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE.
+ */
+int leat__prefetcher_create(leat__prefetcher **out,
+                            const leat__prefetcher_options *options);
+/*
+ * Cancels the reader, joins all threads, waits for copies under way and frees
+ * all but lent slabs. Takes NULL.
+ */
+void leat__prefetcher_destroy(leat__prefetcher *prefetcher);
+
+/*
+ * The next batch, in sequence, until `deadline` (as leat__queue_pop's). With
+ * `help` the caller works while none is ready. LEAT_AGAIN, LEAT_ECANCELLED.
+ * One caller at a time.
+ */
+int leat__prefetcher_next(leat__prefetcher *prefetcher, leat__batch **out,
+                          int64_t deadline, int help);
+
+/*
+ * Gives a delivered batch back; it is refilled once the `n` streams have passed
+ * this point. Errors: LEAT_EDEVICE; it is given back all the same.
+ */
+int leat__prefetcher_give(leat__prefetcher *prefetcher, leat__batch *batch,
+                          const leat_stream *streams, int n);
+
+/* Wakes everybody; next gives LEAT_ECANCELLED from now on. Any thread. */
+void leat__prefetcher_cancel(leat__prefetcher *prefetcher);
+
+/* The layer's stream, on which batches are uploaded. */
+leat_stream leat__prefetcher_stream(const leat__prefetcher *prefetcher);
+
+void leat__prefetcher_stats(const leat__prefetcher *prefetcher,
+                            leat_stats *stats);
+
+/*
+ * What a batch that begins with `sample` looks like.
+ * Errors: LEAT_EDATA, LEAT_EINVAL.
+ */
+int leat__prefetcher_shape(leat_transformer *transformer,
+                           const leat_sample *sample, int ntop,
+                           leat_layout layout, leat_dtype top_type,
+                           leat_dtype label_type, int batch_size,
+                           leat__batch_shape *out);
+
+#endif
