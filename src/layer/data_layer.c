@@ -14,6 +14,24 @@
    microseconds, many times what handing it over does. */
 #define RUN_BYTES ((size_t)256 << 10)
 
+static int may_block(const leat_data_layer *self)
+{
+    return leat__pipeline_may_block(self->pipeline);
+}
+
+static int is_threaded(const leat_data_layer *self)
+{
+    leat_reader_thread choice = self->options.values.reader_thread;
+    return choice == LEAT_READER_ON ||
+           (choice == LEAT_READER_AUTO && may_block(self));
+}
+
+/* Forward never runs what may block for ever, such as a user's callback. */
+static int may_help(const leat_data_layer *self)
+{
+    return self->options.values.help && (is_threaded(self) || !may_block(self));
+}
+
 static int set_seed(leat_data_layer *self)
 {
     const leat_data_layer_options *options = &self->options.values;
@@ -147,24 +165,6 @@ static int adopt_prefetcher(leat_data_layer *self, leat__prefetcher *prefetcher)
         leat__prefetcher_cancel(prefetcher);
     pthread_mutex_unlock(&self->lock);
     return LEAT_OK;
-}
-
-static int may_block(const leat_data_layer *self)
-{
-    return leat__pipeline_may_block(self->pipeline);
-}
-
-static int is_threaded(const leat_data_layer *self)
-{
-    leat_reader_thread choice = self->options.values.reader_thread;
-    return choice == LEAT_READER_ON ||
-           (choice == LEAT_READER_AUTO && may_block(self));
-}
-
-/* Forward never runs what may block for ever, such as a user's callback. */
-static int may_help(const leat_data_layer *self)
-{
-    return self->options.values.help && (is_threaded(self) || !may_block(self));
 }
 
 static int open_reader(leat_data_layer *self, leat_token *identity)

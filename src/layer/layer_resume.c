@@ -141,7 +141,7 @@ int leat_data_layer_restore(leat_data_layer *self, leat_token *token)
     if (self->ntop == 0)
         return leat_error(LEAT_ESTATE, "%s: restore before setup",
                           self->options.name);
-    resume_point point;
+    resume_point point = {0};
     token->cursor = 0;
     int status = leat_token_get(token, &point, sizeof(point));
     if (status == LEAT_OK)
