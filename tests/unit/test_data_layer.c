@@ -1,0 +1,299 @@
+/* What one layer delivers: shapes, values, types, modes, statistics. */
+#include "support/feed.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static leat_pipeline *pipeline;
+static leat_data_layer_options options;
+static leat_transform_options transform;
+
+static void set_up(void)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
+    options = defaults;
+    transform = none;
+    options.batch_size = 4;
+    options.transform = &transform;
+    options.random_seed = 7;
+    pipeline = feed_pipeline();
+}
+
+static void tear_down(void)
+{
+    leat_pipeline_unref(pipeline);
+}
+
+START_TEST(setup_tells_the_shapes_before_the_first_forward)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    const int64_t data[] = {4, 2, 5, 6};
+    ck_assert_int_eq(leat_blob_ndim(feed.top[0]), 4);
+    ck_assert_mem_eq(leat_blob_shape(feed.top[0]), data, sizeof(data));
+    ck_assert_int_eq(leat_blob_ndim(feed.top[1]), 1);
+    ck_assert_int_eq(leat_blob_dim(feed.top[1], 0), 4);
+    ck_assert_str_eq(leat_data_layer_top_name(feed.layer, 0), "data");
+    ck_assert_str_eq(leat_data_layer_top_name(feed.layer, 1), "label");
+    ck_assert_ptr_null(leat_data_layer_top_name(feed.layer, 2));
+    ck_assert_ptr_null(leat_data_layer_batch(feed.layer));
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(batches_run_on_across_the_end_of_the_data)
+{
+    transform.scale = 3;
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int p = 0; p < 100;) {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        const float *data = leat_blob_cpu_data(feed.top[0]);
+        for (int k = 0; k < 4; k++, p++) {
+            int i = p % FEED_COUNT;
+            ck_assert_float_eq(feed_label(&feed, k), (float)(1000 + i));
+            const leat_provenance *from =
+                &leat_data_layer_batch(feed.layer)->from[k];
+            ck_assert_int_eq(from->record, i);
+            ck_assert_int_eq(from->epoch, p / FEED_COUNT);
+            ck_assert_int_eq(from->position, i);
+            for (int j = 0; j < FEED_PIXELS; j++)
+                ck_assert_float_eq(data[k * FEED_PIXELS + j],
+                                   3.0f * (float)((31 * i + j) % 256));
+        }
+    }
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(the_tops_can_be_interleaved_and_of_bytes)
+{
+    options.layout = LEAT_NHWC;
+    options.top_type = LEAT_UINT8;
+    options.label_type = LEAT_INT64;
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    const int64_t shape[] = {4, 5, 6, 2};
+    ck_assert_mem_eq(leat_blob_shape(feed.top[0]), shape, sizeof(shape));
+    const unsigned char *data = leat_blob_cpu_data(feed.top[0]);
+    for (int i = 0; i < 4; i++)
+        for (int h = 0; h < 5; h++)
+            for (int w = 0; w < 6; w++)
+                for (int c = 0; c < 2; c++)
+                    ck_assert_int_eq(*data++, feed_pixel(i, c, h, w));
+    ck_assert_int_eq(leat_blob_dtype(feed.top[1]), LEAT_INT64);
+    ck_assert_int_eq(((const int64_t *)leat_blob_cpu_data(feed.top[1]))[3],
+                     1003);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(one_top_leaves_the_labels_out)
+{
+    leat_data_layer *layer;
+    leat_blob *top;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_int_eq(leat_data_layer_top_count(layer), 2);
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_forward(layer, &top, 1, LEAT_HOST), 0);
+    ck_assert_int_eq(leat_blob_count(top), 4 * FEED_PIXELS);
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+}
+END_TEST
+
+START_TEST(a_lent_top_outlives_its_layer)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    uint32_t digest = feed_digest(&feed);
+    leat_data_layer_destroy(feed.layer);
+    feed.layer = NULL;
+    ck_assert_uint_eq(feed_digest(&feed), digest);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(copied_tops_keep_their_addresses)
+{
+    options.top_mode = LEAT_TOP_COPY;
+    feed_layer feed = feed_open(pipeline, &options);
+    feed_layer lent;
+    options.top_mode = LEAT_TOP_LEND;
+    lent = feed_open(pipeline, &options);
+    const void *address = NULL;
+    for (int i = 0; i < 20; i++) {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        ck_assert_int_eq(feed_forward(&lent), LEAT_OK);
+        ck_assert_uint_eq(feed_digest(&feed), feed_digest(&lent));
+        const void *now = leat_blob_cpu_data(feed.top[0]);
+        ck_assert(i == 0 || now == address);
+        address = now;
+    }
+    feed_close(&feed);
+    feed_close(&lent);
+}
+END_TEST
+
+START_TEST(a_released_batch_is_gone_and_the_next_one_follows)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, NULL, 0), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, NULL, 0), LEAT_OK);
+    ck_assert_ptr_null(leat_data_layer_batch(feed.layer));
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, NULL, 0), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_float_eq(feed_label(&feed, 0), 1004);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(the_tops_may_be_others_at_every_forward)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < 10; i++) {
+        leat_blob_destroy(feed.top[0]);
+        ck_assert_int_eq(leat_blob_create(&feed.top[0], NULL), LEAT_OK);
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        const float *data = leat_blob_cpu_data(feed.top[0]);
+        ck_assert_float_eq(data[0], (float)feed_pixel(4 * i % 13, 0, 0, 0));
+    }
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(try_forward_delivers_the_same_batches)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int batch = 0; batch < 20;) {
+        int status = leat_data_layer_try_forward(feed.layer, feed.top, 2,
+                                                 LEAT_HOST, batch % 2);
+        if (status == LEAT_AGAIN)
+            continue;
+        ck_assert_int_eq(status, LEAT_OK);
+        ck_assert_float_eq(feed_label(&feed, 0),
+                           (float)(1000 + 4 * batch++ % 13));
+    }
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(two_layers_share_a_pipeline)
+{
+    feed_layer one = feed_open(pipeline, &options);
+    feed_layer two = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&one), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&one), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&two), LEAT_OK);
+    ck_assert_float_eq(feed_label(&one, 0), 1004);
+    ck_assert_float_eq(feed_label(&two, 0), 1000);
+    feed_close(&one);
+    feed_close(&two);
+}
+END_TEST
+
+START_TEST(memory_is_announced_and_limited)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    /* Five slots of 4 x 60 floats and 4 labels, each top padded to 256. */
+    ck_assert_int_eq(stats.memory.host, 5 * (1024 + 256));
+    ck_assert_int_eq(stats.memory.device, 0);
+    feed_close(&feed);
+    options.max_memory = 3 * 1280;
+    feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.memory.host, 3 * 1280);
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.batches, 10);
+    ck_assert_int_eq(stats.samples, 40);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(a_limit_below_two_batches_is_refused)
+{
+    options.max_memory = 2 * 1280 - 1;
+    leat_data_layer *layer;
+    leat_blob *top;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_OK);
+    leat_data_layer_destroy(layer);
+    options.max_memory = 2 * 1024 - 1;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_ELIMIT);
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+}
+END_TEST
+
+START_TEST(nothing_is_allocated_in_the_steady_state)
+{
+    transform.crop_size = 3;
+    transform.mirror = 1;
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    extern int64_t leat__alloc_count(void);
+    int64_t before = leat__alloc_count();
+    for (int i = 0; i < 200; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat__alloc_count(), before);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(fields_of_numbers_become_tops_of_their_shape)
+{
+    static const float features[] = {1, 2, 3, 4, 5, 6};
+    static const double weights[] = {10, 20, 30, 40, 50, 60};
+    const leat_memory_field fields[] = {
+        {"features", LEAT_FLOAT32, 1, {3}, features},
+        {"weights", LEAT_FLOAT64, 2, {1, 3}, weights},
+    };
+    leat_pipeline *numbers;
+    ck_assert_int_eq(leat_pipeline_memory(&numbers, fields, 2, 2), LEAT_OK);
+    feed_layer feed = feed_open(numbers, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_blob_ndim(feed.top[0]), 2);
+    ck_assert_int_eq(leat_blob_ndim(feed.top[1]), 3);
+    ck_assert_float_eq(((const float *)leat_blob_cpu_data(feed.top[0]))[9], 4);
+    ck_assert_float_eq(feed_label(&feed, 4), 50);
+    ck_assert_str_eq(leat_data_layer_top_name(feed.layer, 1), "weights");
+    feed_close(&feed);
+    leat_pipeline_unref(numbers);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("data_layer");
+    TCase *tcase = tcase_create("data_layer");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, setup_tells_the_shapes_before_the_first_forward);
+    tcase_add_test(tcase, batches_run_on_across_the_end_of_the_data);
+    tcase_add_test(tcase, the_tops_can_be_interleaved_and_of_bytes);
+    tcase_add_test(tcase, one_top_leaves_the_labels_out);
+    tcase_add_test(tcase, a_lent_top_outlives_its_layer);
+    tcase_add_test(tcase, copied_tops_keep_their_addresses);
+    tcase_add_test(tcase, a_released_batch_is_gone_and_the_next_one_follows);
+    tcase_add_test(tcase, the_tops_may_be_others_at_every_forward);
+    tcase_add_test(tcase, try_forward_delivers_the_same_batches);
+    tcase_add_test(tcase, two_layers_share_a_pipeline);
+    tcase_add_test(tcase, memory_is_announced_and_limited);
+    tcase_add_test(tcase, a_limit_below_two_batches_is_refused);
+    tcase_add_test(tcase, nothing_is_allocated_in_the_steady_state);
+    tcase_add_test(tcase, fields_of_numbers_become_tops_of_their_shape);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
