@@ -7,8 +7,8 @@
  * writes a ring of five batches, as a layer with prefetch 4 does. A round is
  * S / 15 seconds (S is 1.5 if not given) after one that warms up; the rate is
  * that of a round, and p10 and p90 are taken over 15 rounds. Before that every
- * case is compared with the reference. The last cases store zeros into the
- * same rings, which no transform can beat with ordinary stores.
+ * case is compared with the reference. Beside each stands memset over the same
+ * ring of batches: what the machine allows that has nothing to read.
  */
 #include "base/clock.h"
 #include "base/memory.h"

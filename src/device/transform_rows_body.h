@@ -78,6 +78,29 @@ LOAD(load_double_floats, double_floats, loose_float)
 LOAD(load_float_vector, float_vector, float)
 LOAD(load_double_vector, double_vector, double)
 
+#ifdef ROW_WIDENS_WORDS
+typedef VECTOR(uint16_t, 8) short_vector;
+
+ROW_INLINE uint32_t load_word(const unsigned char *bytes)
+{
+    uint32_t word;
+    memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
+ROW_INLINE float_vector floats_of_word(uint32_t word)
+{
+    byte_vector x = (byte_vector)(VECTOR(uint32_t, 4)){word, 0, 0, 0};
+    byte_vector zeros = {0};
+    short_vector y =
+        (short_vector)SHUFFLE(byte_vector, x, zeros, 0, 16, 1, 17, 2, 18, 3, 19,
+                              4, 20, 5, 21, 6, 22, 7, 23);
+    float_ints z = (float_ints)SHUFFLE(short_vector, y, (short_vector)zeros, 0,
+                                       8, 1, 9, 2, 10, 3, 11);
+    return __builtin_convertvector(z, float_vector);
+}
+#endif
+
 /*
  * A vector of source elements, in the top's type. Bytes are widened by the
  * including file: gcc does it one by one.
