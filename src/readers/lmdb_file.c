@@ -170,7 +170,7 @@ int leat__lmdb_file_is_sealed(const leat__lmdb_file *file)
     struct stat found;
     if (access(file->lock, F_OK) == 0 || errno != ENOENT)
         return 0;
-    if (access(file->directory, W_OK) != 0)
+    if (faccessat(AT_FDCWD, file->directory, W_OK, AT_EACCESS) != 0)
         return 1;
     return stat(file->directory, &found) == 0 && !(found.st_mode & 0222);
 }
