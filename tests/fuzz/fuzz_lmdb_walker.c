@@ -1,0 +1,70 @@
+/*
+ * fuzz_lmdb_walker.c: any bytes as an LMDB file, walked, indexed and sought,
+ * every value read as a Datum.
+ */
+#include "base/memory.h"
+#include "readers/lmdb_index.h"
+
+#include <leat/datum.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static volatile unsigned sink;
+
+static void touch(const leat__lmdb_entry *entry)
+{
+    leat_datum datum;
+    unsigned sum = 0;
+    for (size_t i = 0; i < entry->key_size; i++)
+        sum += entry->key[i];
+    for (size_t i = 0; i < entry->value_size; i++)
+        sum += entry->value[i];
+    sum += (unsigned)leat_datum_parse(&datum, entry->value, entry->value_size);
+    sink += sum;
+}
+
+/* Delivered to the end, a walk has as many records as were promised. */
+static void walk(const leat__lmdb_map *map, int64_t from)
+{
+    static leat__lmdb_walker walker;
+    leat__lmdb_entry entry[8];
+    int64_t count = from;
+    int status, got;
+    leat__lmdb_walker_init(&walker, map);
+    if (leat__lmdb_walker_seek(&walker, from))
+        return;
+    while (!(status = leat__lmdb_walker_next(&walker, entry, 8, &got))) {
+        for (int i = 0; i < got; i++) {
+            if (entry[i].record != count++)
+                abort();
+            touch(&entry[i]);
+        }
+    }
+    if (status == LEAT_END && (uint64_t)count != map->meta.entries)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    leat__lmdb_map map;
+    leat__lmdb_index *index;
+    leat__lmdb_node node;
+    leat__lmdb_entry entry;
+    if (leat__lmdb_map_latest(&map, "fuzz", data, size))
+        return 0;
+    walk(&map, 0);
+    walk(&map, (int64_t)(map.meta.entries / 2));
+    if (leat__lmdb_walker_last(&map, &node) == LEAT_OK)
+        sink += node.key[node.key_size - 1];
+    if (leat__lmdb_index_create(&index, &map))
+        return 0;
+    for (int64_t i = 0; i < index->count; i++) {
+        if (leat__lmdb_index_read(index, i, &entry) == LEAT_OK)
+            touch(&entry);
+    }
+    leat__lmdb_index_destroy(index);
+    return 0;
+}
