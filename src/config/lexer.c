@@ -166,11 +166,10 @@ static int lex_number(leat__lexer *lexer, char first)
 /* `\U` takes eight digits, and protobuf looks at the first three alone. */
 static int take_long_escape(leat__lexer *lexer)
 {
-    if (!take(lexer, '0') || !take(lexer, '0'))
-        return 0;
-    if (!take(lexer, '0') && !take(lexer, '1'))
-        return 0;
-    return take_hex(lexer, 5);
+    for (int i = 0; i < 2; i++)
+        if (!take(lexer, '0'))
+            return 0;
+    return (take(lexer, '0') || take(lexer, '1')) && take_hex(lexer, 5);
 }
 
 static int lex_escape(leat__lexer *lexer)

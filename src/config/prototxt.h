@@ -69,7 +69,7 @@ int leat__prototxt_error(const leat__prototxt *file, leat__prototxt_place at,
 /* A value as text for errors, such as `"abc"`, `-5`, `{`. */
 #define LEAT__PROTOTXT_SHOWN_MAX 272
 const char *leat__prototxt_show(char out[LEAT__PROTOTXT_SHOWN_MAX],
-                                const leat__prototxt_field *field);
+                                const leat__prototxt_field *value);
 
 /*
  * The first field of that name in a message, or the next one of a field's own
@@ -78,7 +78,7 @@ const char *leat__prototxt_show(char out[LEAT__PROTOTXT_SHOWN_MAX],
 const leat__prototxt_field *
 leat__prototxt_find(const leat__prototxt_field *message, const char *name);
 const leat__prototxt_field *
-leat__prototxt_find_next(const leat__prototxt_field *field);
+leat__prototxt_find_next(const leat__prototxt_field *behind);
 
 /* A name and number of an enum; a list of them ends with a NULL name. */
 typedef struct leat__prototxt_enum {
@@ -91,24 +91,24 @@ typedef struct leat__prototxt_enum {
  * Errors: LEAT_EINVAL naming the place; LEAT_ENOMEM (double, float).
  */
 int leat__prototxt_double(const leat__prototxt *file,
-                          const leat__prototxt_field *field, double *out);
+                          const leat__prototxt_field *value, double *out);
 int leat__prototxt_float(const leat__prototxt *file,
-                         const leat__prototxt_field *field, float *out);
+                         const leat__prototxt_field *value, float *out);
 int leat__prototxt_int32(const leat__prototxt *file,
-                         const leat__prototxt_field *field, int32_t *out);
+                         const leat__prototxt_field *value, int32_t *out);
 int leat__prototxt_uint32(const leat__prototxt *file,
-                          const leat__prototxt_field *field, uint32_t *out);
+                          const leat__prototxt_field *value, uint32_t *out);
 int leat__prototxt_int64(const leat__prototxt *file,
-                         const leat__prototxt_field *field, int64_t *out);
+                         const leat__prototxt_field *value, int64_t *out);
 int leat__prototxt_uint64(const leat__prototxt *file,
-                          const leat__prototxt_field *field, uint64_t *out);
+                          const leat__prototxt_field *value, uint64_t *out);
 int leat__prototxt_bool(const leat__prototxt *file,
-                        const leat__prototxt_field *field, int *out);
+                        const leat__prototxt_field *value, int *out);
 /* Borrowed until finish; may have NULs within its text_size bytes. */
 int leat__prototxt_string(const leat__prototxt *file,
-                          const leat__prototxt_field *field, const char **out);
+                          const leat__prototxt_field *value, const char **out);
 int leat__prototxt_enum_value(const leat__prototxt *file,
-                              const leat__prototxt_field *field,
+                              const leat__prototxt_field *value,
                               const leat__prototxt_enum values[], int *out);
 
 #endif

@@ -88,7 +88,7 @@ static int take_values(leat__mean *out, const char *name,
                        const Caffe__BlobProto *blob)
 {
     int64_t shape[4];
-    size_t n;
+    size_t n = 0;
     int status = read_shape(name, blob, shape);
     if (!status)
         status = count_values(name, blob, shape, &n);

@@ -338,13 +338,12 @@ END_TEST
 START_TEST(a_hundred_nested_messages_are_read_and_one_more_is_not)
 {
     char text[1024];
-    for (int depth = 100; depth <= 101; depth++) {
-        for (int i = 0; i < depth; i++)
+    for (size_t depth = 100; depth <= 101; depth++) {
+        for (size_t i = 0; i < depth; i++)
             memcpy(text + 2 * i, "m{", 2);
-        memset(text + 2 * depth, '}', (size_t)depth);
-        ck_assert_int_eq(
-            leat__prototxt_parse(&file, "input", text, 3 * (size_t)depth),
-            depth == 100 ? LEAT_OK : LEAT_EINVAL);
+        memset(text + 2 * depth, '}', depth);
+        ck_assert_int_eq(leat__prototxt_parse(&file, "input", text, 3 * depth),
+                         depth == 100 ? LEAT_OK : LEAT_EINVAL);
     }
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "input:1:202: "));
     leat__prototxt_finish(&file);
