@@ -174,7 +174,7 @@ static leat__transform_image choose(const bench *b, int64_t position)
 
 static void run_batch(bench *b)
 {
-    int64_t place = b->position % (SLOTS * b->what->batch);
+    int64_t place = b->position % ((int64_t)SLOTS * b->what->batch);
     unsigned char *top = b->tops + (size_t)place * b->top_bytes;
     for (int i = 0; i < b->what->batch; i++) {
         leat__transform_image image = choose(b, b->position++);
@@ -185,7 +185,7 @@ static void run_batch(bench *b)
 
 static void run_stores(bench *b)
 {
-    int64_t place = b->position % (SLOTS * b->what->batch);
+    int64_t place = b->position % ((int64_t)SLOTS * b->what->batch);
     memset(b->tops + (size_t)place * b->top_bytes, (int)(b->position & 0x7f),
            b->top_bytes * (size_t)b->what->batch);
     b->position += b->what->batch;

@@ -51,20 +51,27 @@ const leat__row_kernels *leat__row_kernels_find(const char *name)
     return NULL;
 }
 
+static const leat__row_kernels *best_set(void)
+{
+    for (size_t i = 0; i < SETS; i++) {
+        if (sets[i].is_supported())
+            return sets[i].kernels;
+    }
+    return &leat__row_kernels_c;
+}
+
 const leat__row_kernels *leat__row_kernels_choose(void)
 {
-    size_t i = 0;
-    while (!sets[i].is_supported())
-        i++;
+    const leat__row_kernels *best = best_set();
     const char *name = getenv("LEAT_ISA");
     if (!name || !*name)
-        return sets[i].kernels;
+        return best;
     const leat__row_kernels *wanted = leat__row_kernels_find(name);
     if (wanted)
         return wanted;
     leat__log(LEAT_LOG_WARNING,
               "LEAT_ISA=%s names no instruction set that this processor has; "
               "using %s",
-              name, sets[i].kernels->name);
-    return sets[i].kernels;
+              name, best->name);
+    return best;
 }

@@ -6,7 +6,7 @@
 #define COLUMNS 512
 /* Pixels of a tile with as many rows as fit: planes are written in long runs.
  */
-#define TILE_BYTES (COLORS * COLUMNS * sizeof(double))
+#define TILE_BYTES (sizeof(double) * COLORS * COLUMNS)
 
 /* What the rows of one image have in common. */
 typedef struct row_plan {
