@@ -7,6 +7,11 @@
 
 #define SIDE_MAX ((uint64_t)1 << 20)
 #define PIXELS_MAX ((uint64_t)1 << 30)
+/*
+ * libjpeg-turbo writes around the cache where rows are aligned for its vectors.
+ * That makes decoding 3 % slower, and the pixels are about to be read.
+ */
+#define OFF_ALIGNMENT 16
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 struct leat__image_decoder {
@@ -64,8 +69,8 @@ void leat__image_decoder_destroy(leat__image_decoder *decoder)
         return;
     leat__jpeg_destroy(decoder->jpeg);
     leat__png_destroy(decoder->png);
-    leat__free(decoder->pixels.bytes);
-    leat__free(decoder->upright.bytes);
+    leat__pixel_buffer_finish(&decoder->pixels);
+    leat__pixel_buffer_finish(&decoder->upright);
     leat__free(decoder);
 }
 
@@ -98,10 +103,19 @@ int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
         return leat__error_memory(SIZE_MAX);
     if (bytes <= buffer->capacity)
         return LEAT_OK;
-    leat__free(buffer->bytes);
-    buffer->bytes = leat__alloc_aligned(bytes);
-    buffer->capacity = buffer->bytes ? bytes : 0;
-    return buffer->bytes ? LEAT_OK : LEAT_ENOMEM;
+    leat__pixel_buffer_finish(buffer);
+    buffer->block = leat__alloc_aligned(bytes + OFF_ALIGNMENT);
+    if (!buffer->block)
+        return LEAT_ENOMEM;
+    buffer->bytes = buffer->block + OFF_ALIGNMENT;
+    buffer->capacity = bytes;
+    return LEAT_OK;
+}
+
+void leat__pixel_buffer_finish(leat__pixel_buffer *buffer)
+{
+    leat__free(buffer->block);
+    memset(buffer, 0, sizeof(*buffer));
 }
 
 static int has_magic(const leat__image_source *source,

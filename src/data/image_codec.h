@@ -23,13 +23,15 @@ typedef struct leat__image_frame {
 
 /* Pixels that grow with the largest image; all zero is a valid, empty one. */
 typedef struct leat__pixel_buffer {
-    unsigned char *bytes;
+    unsigned char *block;
+    unsigned char *bytes; /* in the block */
     size_t capacity;
 } leat__pixel_buffer;
 
 /* Room for the frame's pixels; LEAT_ENOMEM. Old contents are lost. */
 int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
                                const leat__image_frame *frame);
+void leat__pixel_buffer_finish(leat__pixel_buffer *buffer);
 
 /* LEAT_EDATA for what OpenCV refuses: sides over 2^20, over 2^30 pixels. */
 int leat__image_check_size(uint64_t width, uint64_t height);
