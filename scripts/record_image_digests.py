@@ -133,6 +133,10 @@ def damaged_jpegs(write_jpeg):
     yield "junk-before-end.jpg", whole[:-2] + b"\x12\x34\x56\xff\xd9"
     yield "junk-after-end.jpg", whole + b"\x12\x34\x56" * 5
     yield "junk-after-start.jpg", whole[:2] + b"\x12\x34" + whole[2:]
+    app1 = EXIF + orientation(6)
+    yield "exif-of-length-0-first.jpg", (
+        whole[:2] + b"\xff\xe1\0\0\xff\xe1" +
+        struct.pack(">H", len(app1) + 2) + app1 + whole[2:])
     tables = whole.index(b"\xff\xdb")
     quantization = 2 + struct.unpack(">H", whole[tables + 2:tables + 4])[0]
     yield "no-quantization.jpg", (
@@ -260,6 +264,7 @@ def pngs_with_more_chunks():
     yield "profile-bad", png(2, 8, chunk("iCCP", b"A\0\0junk"))
     yield "unknown", png(2, 8, chunk("leAt", b"hello"))
     yield "unknown-critical", png(2, 8, chunk("LEAT", b"hello"))
+    yield "unknown-critical-late", png(2, 8, b"", chunk("LEAT", b"hello"))
     whole = png(2, 8)
     data = whole.index(b"IDAT")
     yield "data-bad-sum", whole[:data + 8] + bytes([
@@ -268,7 +273,10 @@ def pngs_with_more_chunks():
     yield "end-missing", whole[:-12]
     yield "end-twice", whole + whole[-12:]
     yield "text-before-header", whole[:8] + text + whole[8:]
+    yield "unknown-before-header", (
+        whole[:8] + chunk("leAt", b"hello") + whole[8:])
     exif = chunk("eXIf", orientation(6))
+    yield "exif-after-end", whole + exif
     yield "exif-before-data", png(2, 8, exif)
     yield "exif-after-data", png(2, 8, b"", exif)
     yield "exif-both", png(2, 8, chunk("eXIf", orientation(3, "MM")), exif)

@@ -15,6 +15,8 @@
 #define ROWS_AT_ONCE 4
 /* Each scan walks the whole image: far more than any encoder writes. */
 #define SCANS_MAX 500
+/* Of 64 a Huffman code has a bit at least. */
+#define PIXELS_PER_BYTE 512
 /* APP1 begins with "Exif" and two zeros. */
 #define EXIF_HEAD_BYTES 6
 
@@ -40,7 +42,7 @@ static leat__jpeg *owner(j_common_ptr codec)
     return codec->client_data;
 }
 
-static void leave(leat__jpeg *jpeg, int status)
+static _Noreturn void leave(leat__jpeg *jpeg, int status)
 {
     jpeg->status = status;
     longjmp(jpeg->escape, 1);
@@ -132,7 +134,7 @@ static void limit_scans(j_common_ptr codec)
 
 /*
  * Notes where the first APP1 lies, instead of libjpeg's copy of it. Its two
- * bytes of length count themselves.
+ * bytes of length count themselves; libjpeg saves none of a length below that.
  */
 static boolean note_exif(j_decompress_ptr codec)
 {
@@ -146,7 +148,7 @@ static boolean note_exif(j_decompress_ptr codec)
     bytes |= input->next_input_byte[1];
     size_t body = bytes < 2 ? 0 : bytes - 2;
     skip_input(codec, 2);
-    if (!jpeg->exif && !jpeg->has_ended && body <= input->bytes_in_buffer) {
+    if (bytes >= 2 && !jpeg->exif && body <= input->bytes_in_buffer) {
         jpeg->exif = input->next_input_byte;
         jpeg->exif_bytes = body;
     }
@@ -236,15 +238,14 @@ static int choose_colors(leat__jpeg *jpeg, leat__image_frame *frame)
 }
 
 /*
- * Every 8 x 8 pixels cost Huffman coding a bit at least, so that a small file
- * cannot make us take memory for a huge image. Arithmetic coding has no such
- * bound.
+ * A small file cannot make us take memory for a huge image. Arithmetic coding
+ * has no such bound.
  */
 static int is_too_short(const leat__jpeg *jpeg)
 {
     const struct jpeg_decompress_struct *codec = &jpeg->codec;
     uint64_t pixels = (uint64_t)codec->image_width * codec->image_height;
-    return !codec->arith_code && pixels / (64 * 8) > jpeg->source->size;
+    return !codec->arith_code && pixels / PIXELS_PER_BYTE > jpeg->source->size;
 }
 
 static int read_header(leat__jpeg *jpeg, leat__image_frame *frame)

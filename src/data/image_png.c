@@ -14,8 +14,7 @@
 #include <zlib.h>
 
 #define SIGNATURE_BYTES 8
-#define CHUNK_HEAD_BYTES 8 /* length and type */
-#define CHUNK_BYTES 12     /* these and the checksum */
+#define CHUNK_BYTES 12 /* of length, name and checksum */
 /* More than this deflate cannot make of a byte. */
 #define INFLATION_MAX 1032
 
@@ -32,7 +31,7 @@ struct leat__png {
     int color_type;
 };
 
-static void leave(leat__png *png, int status)
+static _Noreturn void leave(leat__png *png, int status)
 {
     png->status = status;
     longjmp(png->escape, 1);
@@ -99,28 +98,74 @@ void leat__png_destroy(leat__png *png)
 }
 
 /* Texts and suggested palettes do not touch pixels, and may be huge. */
+static const png_byte ignored[] = "tEXt\0zTXt\0iTXt\0sPLT";
+#define IGNORED 4
+#define NAME_STEP 5 /* from name to name */
+
 static void create_codec(leat__png *png)
 {
-    static const png_byte ignored[] = "tEXt\0zTXt\0iTXt\0sPLT";
     png->codec =
         png_create_read_struct_2(PNG_LIBPNG_VER_STRING, png, error_exit,
                                  note_warning, png, alloc_bytes, free_bytes);
     if (!png->codec)
         leave(png, leat_error(LEAT_EDATA, "PNG: this libpng, %s, does not fit",
                               png_get_libpng_ver(NULL)));
-    png_set_keep_unknown_chunks(png->codec, PNG_HANDLE_CHUNK_NEVER, ignored, 4);
+    png_set_keep_unknown_chunks(png->codec, PNG_HANDLE_CHUNK_NEVER, ignored,
+                                IGNORED);
     png->info = png_create_info_struct(png->codec);
     png_set_read_fn(png->codec, png, read_bytes);
 }
 
-/* Whether libpng accepts this eXIf chunk, whose head has been looked at. */
-static int is_exif_valid(const unsigned char *chunk, size_t bytes)
+/* A chunk as it lies in the source. */
+typedef struct png_chunk {
+    const unsigned char *name;
+    const unsigned char *data;
+    size_t bytes;
+} png_chunk;
+
+/* The chunk at *position, which moves on; 0 where no whole one is left. */
+static int next_chunk(const leat__image_source *source, size_t *position,
+                      png_chunk *out)
 {
-    const unsigned char *data = chunk + CHUNK_HEAD_BYTES;
-    if (bytes < 2 || (data[0] != 'M' && data[0] != 'I') || data[0] != data[1])
+    size_t left = source->size - *position;
+    if (left < CHUNK_BYTES)
         return 0;
-    uLong sum = crc32(0, chunk + 4, (uInt)bytes + 4);
-    return sum == png_get_uint_32(data + bytes);
+    const unsigned char *chunk = source->bytes + *position;
+    out->bytes = png_get_uint_32(chunk);
+    out->name = chunk + 4;
+    out->data = chunk + 8;
+    if (out->bytes > left - CHUNK_BYTES)
+        return 0;
+    *position += out->bytes + CHUNK_BYTES;
+    return 1;
+}
+
+static int is_named(const png_chunk *chunk, const void *name)
+{
+    return !memcmp(chunk->name, name, 4);
+}
+
+/* libpng refuses a chunk that it knows before the header, if it looks at it. */
+static int is_header_late(const leat__image_source *source)
+{
+    size_t position = SIGNATURE_BYTES;
+    png_chunk chunk;
+    while (next_chunk(source, &position, &chunk) && !is_named(&chunk, "IHDR"))
+        for (size_t i = 0; i < IGNORED; i++)
+            if (is_named(&chunk, ignored + i * NAME_STEP))
+                return 1;
+    return 0;
+}
+
+/* Whether libpng accepts this eXIf chunk. */
+static int is_exif_valid(const png_chunk *chunk)
+{
+    const unsigned char *data = chunk->data;
+    if (chunk->bytes < 2 || (data[0] != 'M' && data[0] != 'I') ||
+        data[0] != data[1])
+        return 0;
+    uLong sum = crc32(0, chunk->name, (uInt)chunk->bytes + 4);
+    return sum == png_get_uint_32(data + chunk->bytes);
 }
 
 /*
@@ -130,15 +175,10 @@ static int is_exif_valid(const unsigned char *chunk, size_t bytes)
 static int find_orientation(const leat__image_source *source)
 {
     size_t position = SIGNATURE_BYTES;
-    while (source->size - position >= CHUNK_BYTES) {
-        const unsigned char *chunk = source->bytes + position;
-        size_t bytes = png_get_uint_32(chunk);
-        if (bytes > source->size - position - CHUNK_BYTES)
-            return 1;
-        if (!memcmp(chunk + 4, "eXIf", 4) && is_exif_valid(chunk, bytes))
-            return leat__exif_orientation(chunk + CHUNK_HEAD_BYTES, bytes);
-        position += bytes + CHUNK_BYTES;
-    }
+    png_chunk chunk;
+    while (next_chunk(source, &position, &chunk) && !is_named(&chunk, "IEND"))
+        if (is_named(&chunk, "eXIf") && is_exif_valid(&chunk))
+            return leat__exif_orientation(chunk.data, chunk.bytes);
     return 1;
 }
 
@@ -169,10 +209,8 @@ static int is_too_short(const leat__png *png, uint64_t height)
 static int read_header(leat__png *png, leat__image_frame *frame)
 {
     const leat__image_source *source = png->source;
-    /* libpng would let an ignored chunk go first. */
-    if (source->size >= SIGNATURE_BYTES + CHUNK_HEAD_BYTES &&
-        memcmp(source->bytes + SIGNATURE_BYTES + 4, "IHDR", 4) != 0)
-        return leat_error(LEAT_EDATA, "PNG: IHDR is not its first chunk");
+    if (is_header_late(source))
+        return leat_error(LEAT_EDATA, "PNG: a text comes before the header");
     create_codec(png);
     png_read_info(png->codec, png->info);
     png_uint_32 width, height;
@@ -240,7 +278,8 @@ static int read_image(leat__png *png, leat__pixel_buffer *pixels,
     for (int pass = 0; pass < passes; pass++)
         for (int y = 0; y < frame->height; y++)
             png_read_row(png->codec, pixels->bytes + (size_t)y * pitch, NULL);
-    png_read_end(png->codec, NULL);
+    /* Without an info struct libpng would look at none of these chunks. */
+    png_read_end(png->codec, png_create_info_struct(png->codec));
     return LEAT_OK;
 }
 
