@@ -95,12 +95,17 @@ static void start_input(j_decompress_ptr codec)
     (void)codec; /* leat__jpeg_read has */
 }
 
-/* Behind the last byte stands an end-of-image marker, as often as is asked. */
+/*
+ * Behind the last byte stands an end-of-image marker, as often as is asked. But
+ * for arithmetic coding, which would read on in silence and make up the rest.
+ */
 static boolean fill_input(j_decompress_ptr codec)
 {
     static const JOCTET end[] = {0xff, JPEG_EOI};
     leat__jpeg *jpeg = codec->client_data;
     jpeg->has_ended = 1;
+    if (codec->arith_code && !jpeg->is_done)
+        leave(jpeg, ends_early(jpeg));
     codec->src->next_input_byte = end;
     codec->src->bytes_in_buffer = sizeof(end);
     return TRUE;
@@ -317,17 +322,6 @@ static void read_rows(leat__jpeg *jpeg, const leat__image_frame *frame,
     }
 }
 
-/*
- * A file without its end marker is whole if each row could be read. Of several
- * scans the last ones may be missing, and arithmetic coding reads on in silence
- * where its data is gone: there the marker must be seen.
- */
-static int is_cut(leat__jpeg *jpeg)
-{
-    return jpeg->has_ended &&
-           (jpeg->codec.arith_code || jpeg_has_multiple_scans(&jpeg->codec));
-}
-
 static int read_image(leat__jpeg *jpeg, leat__pixel_buffer *pixels,
                       leat__image_frame *frame)
 {
@@ -338,14 +332,13 @@ static int read_image(leat__jpeg *jpeg, leat__pixel_buffer *pixels,
     if (status < 0)
         return status;
     jpeg_start_decompress(&jpeg->codec);
-    if (is_cut(jpeg))
+    /* Without the end marker, further scans may be missing. */
+    if (jpeg->has_ended && jpeg_has_multiple_scans(&jpeg->codec))
         return ends_early(jpeg);
     if (jpeg->codec.out_color_space == JCS_CMYK)
         read_cmyk_rows(jpeg, frame, pixels->bytes);
     else
         read_rows(jpeg, frame, pixels->bytes);
-    if (is_cut(jpeg))
-        return ends_early(jpeg);
     /* Only now the bytes up to the end marker are looked at. */
     jpeg->is_done = 1;
     jpeg_finish_decompress(&jpeg->codec);
