@@ -14,8 +14,10 @@ typedef struct leat_net leat_net;
 /**
  * Reads the data layer of a Caffe net file for `phase`; `choice` (may be NULL)
  * gives the options that the file leaves open, and layer, stages and level.
+ * Nothing of `choice` is kept. docs/prototxt.md says what is understood.
  * Owned by the caller: leat_net_close.
- * Errors: LEAT_EINVAL, naming file, line and column; LEAT_EIO; LEAT_ENOMEM.
+ * Errors: LEAT_EINVAL, naming file, line and column; LEAT_EIO; LEAT_EFORMAT for
+ * a file of more than 16 MiB; LEAT_ENOMEM.
  * Thread safety: any thread.
  */
 LEAT_API int leat_net_open(leat_net **out, const char *prototxt,
@@ -27,7 +29,8 @@ LEAT_API int leat_net_parse(leat_net **out, const char *name, const char *text,
                             size_t size, leat_phase phase,
                             const leat_data_layer_options *choice);
 
-/** The layer's options; borrowed from the net. */
+/** The layer's options, all that they point to included; borrowed from the
+ * net. */
 LEAT_API const leat_data_layer_options *leat_net_options(const leat_net *net);
 
 /** The layer's pipeline; borrowed from the net. */

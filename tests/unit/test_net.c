@@ -1,0 +1,118 @@
+#include "base/memory.h"
+
+#include <leat/config.h>
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char text[] =
+    "layer { name: 'digits' type: 'Data' top: 'images' top: 'labels'\n"
+    "  data_param { source: 'no/such,db' batch_size: 3 backend: LMDB } }\n";
+
+static char path[] = "/tmp/leat_net_XXXXXX";
+
+static void setup(void)
+{
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+    ck_assert_int_eq(close(fd), 0);
+}
+
+static void teardown(void)
+{
+    unlink(path);
+}
+
+START_TEST(a_net_file_gives_options_tops_and_pipeline)
+{
+    leat_net *net;
+    ck_assert_int_eq(leat_net_open(&net, path, LEAT_TEST, NULL), LEAT_OK);
+    const leat_data_layer_options *options = leat_net_options(net);
+    ck_assert_str_eq(options->name, "digits");
+    ck_assert_int_eq(options->phase, LEAT_TEST);
+    ck_assert_int_eq(options->batch_size, 3);
+    ck_assert_int_eq(leat_net_top_count(net), 2);
+    ck_assert_str_eq(leat_net_top_name(net, 0), "images");
+    ck_assert_str_eq(leat_net_top_name(net, 1), "labels");
+    ck_assert_ptr_null(leat_net_top_name(net, 2));
+    ck_assert_ptr_null(leat_net_top_name(net, -1));
+    ck_assert_str_eq(leat_pipeline_text(leat_net_pipeline(net)),
+                     "lmdb:no/such\\,db");
+    leat_net_close(net);
+    leat_net_close(NULL);
+}
+END_TEST
+
+START_TEST(a_file_that_cannot_be_read_is_named)
+{
+    leat_net *net = NULL;
+    ck_assert_int_eq(leat_net_open(&net, "no/such/net", LEAT_TRAIN, NULL),
+                     LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(),
+                     "no/such/net: No such file or directory");
+    ck_assert_int_eq(leat_net_open(&net, "/", LEAT_TRAIN, NULL), LEAT_EIO);
+    ck_assert_int_eq(leat_net_open(&net, "/dev/zero", LEAT_TRAIN, NULL),
+                     LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "/dev/zero: expected at"));
+    ck_assert_ptr_null(net);
+}
+END_TEST
+
+START_TEST(a_reader_is_a_pipelines_text)
+{
+    leat_net *net;
+    const char *with_reader =
+        "layer { type: 'Data' top: 'd' data_param { batch_size: 1 }\n"
+        "  leat_param { reader: 'lmdb:x' } }";
+    const char *without_name =
+        "layer { type: 'Data' top: 'd' data_param { batch_size: 1 }\n"
+        "  leat_param { reader: 'no_such_reader:x' } }";
+    ck_assert_int_eq(leat_net_parse(&net, "n", with_reader, strlen(with_reader),
+                                    LEAT_TRAIN, NULL),
+                     LEAT_OK);
+    ck_assert_str_eq(leat_pipeline_text(leat_net_pipeline(net)), "lmdb:x");
+    leat_net_close(net);
+    ck_assert_int_eq(leat_net_parse(&net, "n", without_name,
+                                    strlen(without_name), LEAT_TRAIN, NULL),
+                     LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "n:2:24: "));
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    leat_net *net;
+    int status = LEAT_ENOMEM;
+    int64_t n = 0;
+    for (; status; n++) {
+        leat__alloc_fail_at(n);
+        status = leat_net_open(&net, path, LEAT_TRAIN, NULL);
+        leat__alloc_fail_at(-1);
+        ck_assert_msg(status == LEAT_OK || status == LEAT_ENOMEM, "%s",
+                      leat_last_error());
+    }
+    ck_assert_int_gt(n, 4);
+    leat_net_close(net);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net");
+    TCase *tcase = tcase_create("net");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_net_file_gives_options_tops_and_pipeline);
+    tcase_add_test(tcase, a_file_that_cannot_be_read_is_named);
+    tcase_add_test(tcase, a_reader_is_a_pipelines_text);
+    tcase_add_test(tcase, every_allocation_may_fail);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
