@@ -5,5 +5,7 @@
 /* Each returns the tool's exit status, having said on stderr what is wrong. */
 int command_synth(int argc, char **argv);
 int command_import(int argc, char **argv);
+int command_info(int argc, char **argv);
+int command_mean(int argc, char **argv);
 
 #endif

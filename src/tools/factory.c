@@ -11,12 +11,12 @@
 #include "tools/factory.h"
 
 #include "tools/jpeg_writer.h"
+#include "tools/processor.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,15 +146,6 @@ static void *work(void *argument)
     return NULL;
 }
 
-static int processors(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set))
-        return 1;
-    int n = CPU_COUNT(&set);
-    return n < MOST_WORKERS ? n : MOST_WORKERS;
-}
-
 /* Signals go to the main thread, which tidies up. */
 static int start_worker(struct factory *factory)
 {
@@ -174,7 +165,7 @@ static int start_worker(struct factory *factory)
 
 int factory_open(struct factory **out, const struct factory_order *order)
 {
-    int workers = processors();
+    int workers = processor_count(MOST_WORKERS);
     int boxes = workers * BOXES_PER_WORKER;
     struct factory *factory =
         calloc(1, sizeof(*factory) + (size_t)boxes * sizeof(struct box));

@@ -3,6 +3,7 @@
 #include "tools/interrupt.h"
 #include "tools/message.h"
 
+#include <leat/log.h>
 #include <leat/status.h>
 
 #include <stdio.h>
@@ -15,6 +16,8 @@ static const struct {
 } commands[] = {
     {"synth", command_synth, "make a database of drawn digits or of noise"},
     {"import", command_import, "make a database from other files"},
+    {"info", command_info, "say what is in a database"},
+    {"mean", command_mean, "compute the mean image of a database"},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -47,8 +50,17 @@ static int run(int argc, char **argv)
     return message_misuse("", "unknown command '%s'", name);
 }
 
+/* Silent unless LEAT_LOG_LEVEL asks for more. */
+static void print_log(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    (void)level;
+    fprintf(stderr, "leat: %s\n", line);
+}
+
 int main(int argc, char **argv)
 {
+    leat_log_set(print_log, NULL, LEAT_LOG_NONE);
     int status = run(argc, argv);
     interrupt_obey();
     /* A full disk shows only when the buffer is written. */

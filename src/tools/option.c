@@ -149,6 +149,16 @@ int option_real(const struct option_spec *spec, const char *text)
     return 0;
 }
 
+int option_float(const struct option_spec *spec, const char *text)
+{
+    char *end;
+    float value = strtof(text, &end);
+    if (end == text || *end || !isfinite(value))
+        return -1;
+    *(float *)spec->out = value;
+    return 0;
+}
+
 int option_shape(const struct option_spec *spec, const char *text)
 {
     int shape[3];

@@ -1,7 +1,8 @@
 #!/bin/sh
 # leat import mnist: Caffe's very records, and damaged IDX files.
 set -eu
-leat=$1
+here=$(cd "$(dirname "$0")" && pwd)
+leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -62,7 +63,7 @@ refuses 1 'header' "$leat" import mnist nothing labels made
 refuses 1 'irectory' "$leat" import mnist . labels made
 
 # The real files give what Caffe's convert_mnist_data made of them.
-shared=${LEAT_SHARED_DATA:-}
+shared=${LEAT_SHARED_DATA:-$here/../../../shared/data}
 if [ ! -d "$shared/idx" ] || ! command -v mdb_dump >/dev/null; then
     echo "skipped: comparison with Caffe's records (needs shared data, mdb_dump)"
     exit 0

@@ -1,7 +1,7 @@
 #!/bin/sh
 # leat synth: records by seed, all or nothing.
 set -eu
-leat=$1
+leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"

@@ -1,0 +1,259 @@
+/* info.c: `leat info`, what is in a database. */
+#include "tools/command.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/option.h"
+#include "tools/output.h"
+#include "tools/progress.h"
+
+#include <leat/ext/reader.h>
+#include <leat/reader.h>
+#include <leat/transform.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { NAMED_BAD = 5, KEY_TEXT = 300 };
+
+/* What was found, counted under names. */
+struct survey {
+    int64_t records; /* bad ones included */
+    int64_t bad;
+    char bad_line[NAMED_BAD][512];
+    char first_key[KEY_TEXT];
+    char last_key[KEY_TEXT];
+    json_t *shapes; /* objects of name: count */
+    json_t *encodings;
+    json_t *labels;
+};
+
+static int count_name(json_t *counts, const char *name)
+{
+    json_t *count = json_object_get(counts, name);
+    int failed = count ? json_integer_set(count, json_integer_value(count) + 1)
+                       : json_object_set_new(counts, name, json_integer(1));
+    return failed ? leat_error(LEAT_ENOMEM, "out of memory") : LEAT_OK;
+}
+
+static const char *encoding_of(const leat_field *field)
+{
+    if (field->dtype == LEAT_UINT8)
+        return "raw";
+    if (field->dtype != LEAT_BYTES)
+        return "float";
+    if (field->bytes >= 2 && !memcmp(field->data, "\xff\xd8", 2))
+        return "jpeg";
+    if (field->bytes >= 4 && !memcmp(field->data, "\x89PNG", 4))
+        return "png";
+    return "other";
+}
+
+/* A key as text; what cannot be printed as \xNN. */
+static void write_key(char out[KEY_TEXT], const leat_provenance *from)
+{
+    const unsigned char *key = from->key;
+    int at = 0;
+    for (size_t i = 0; i < from->key_size && at < KEY_TEXT - 5; i++)
+        at += sprintf(out + at,
+                      key[i] < ' ' || key[i] > '~' || key[i] == '\\' ? "\\x%02x"
+                                                                     : "%c",
+                      key[i]);
+    out[at] = 0;
+}
+
+static int count_record(struct survey *survey, leat_transformer *transformer,
+                        const leat_sample *sample)
+{
+    const leat_field *data = &sample->field[0];
+    int shape[3];
+    int status = leat_transformer_shape(transformer, data, shape);
+    if (status)
+        return status;
+    char name[64];
+    snprintf(name, sizeof(name), "%dx%dx%d", shape[0], shape[1], shape[2]);
+    status = count_name(survey->shapes, name);
+    if (!status)
+        status = count_name(survey->encodings, encoding_of(data));
+    if (status || sample->nfields < 2)
+        return status;
+    int32_t label;
+    memcpy(&label, sample->field[1].data, sizeof(label));
+    snprintf(name, sizeof(name), "%d", label);
+    return count_name(survey->labels, name);
+}
+
+static void note_bad(struct survey *survey)
+{
+    if (survey->bad < NAMED_BAD)
+        snprintf(survey->bad_line[survey->bad], sizeof(survey->bad_line[0]),
+                 "%s", leat_last_error());
+    survey->bad++;
+}
+
+static int count_records(struct survey *survey, leat_reader *reader,
+                         leat_transformer *transformer, int quiet)
+{
+    int64_t total = -1;
+    leat_reader_count(reader, &total);
+    struct progress progress;
+    progress_start(&progress, "records", total, quiet);
+    leat_sample sample;
+    leat_sample_init(&sample);
+    int status = LEAT_OK;
+    while (!status) {
+        status = leat_reader_next(reader, &sample);
+        if (!status || status == LEAT_EDATA) {
+            write_key(survey->last_key, &sample.from);
+            if (!survey->records++)
+                strcpy(survey->first_key, survey->last_key);
+        }
+        if (!status)
+            status = count_record(survey, transformer, &sample);
+        if (status == LEAT_EDATA) {
+            note_bad(survey);
+            status = LEAT_OK;
+        }
+        if (!status)
+            status = interrupt_check();
+        progress_update(&progress, survey->records);
+    }
+    leat_sample_finish(&sample);
+    progress_finish(&progress);
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+static int survey_database(struct survey *survey, const char *path, int quiet)
+{
+    leat_pipeline *pipeline = NULL;
+    leat_reader *reader = NULL;
+    leat_transformer *transformer = NULL;
+    int status = leat_pipeline_lmdb(&pipeline, path, NULL);
+    if (!status)
+        status = leat_pipeline_open(pipeline, &reader);
+    if (!status)
+        status = leat_transformer_create(&transformer, NULL, LEAT_TEST,
+                                         LEAT_FLOAT32, LEAT_NCHW);
+    if (!status)
+        status = count_records(survey, reader, transformer, quiet);
+    leat_transformer_destroy(transformer);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    return status;
+}
+
+static int64_t size_on_disk(const char *path)
+{
+    char file[4096];
+    struct stat status;
+    snprintf(file, sizeof(file), "%s/data.mdb", path);
+    if (stat(file, &status) && stat(path, &status))
+        return 0;
+    return status.st_size;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The same counts, names in order, numbers by their value. */
+static json_t *sorted(const json_t *counts)
+{
+    json_t *out = json_object();
+    size_t n = json_object_size(counts), i = 0;
+    const char **names = malloc((n + 1) * sizeof(*names));
+    const char *name;
+    json_t *count;
+    json_object_foreach((json_t *)counts, name, count) if (names) names[i++] =
+        name;
+    if (names)
+        qsort(names, n, sizeof(*names), compare_names);
+    for (i = 0; names && i < n; i++)
+        json_object_set(out, names[i], json_object_get(counts, names[i]));
+    free(names);
+    return out;
+}
+
+static int print_json(const struct survey *survey, int64_t bytes)
+{
+    return output_json(json_pack(
+        "{s:I, s:o, s:o, s:o, s:I, s:[s, s], s:I}", "records",
+        (json_int_t)survey->records, "shapes", sorted(survey->shapes),
+        "encodings", sorted(survey->encodings), "labels",
+        sorted(survey->labels), "bad", (json_int_t)survey->bad, "keys",
+        survey->first_key, survey->last_key, "bytes", (json_int_t)bytes));
+}
+
+static void print_counts(const char *title, const json_t *counts)
+{
+    json_t *ordered = sorted(counts);
+    printf("%s:\n", title);
+    const char *name;
+    json_t *count;
+    json_object_foreach(ordered, name, count)
+    {
+        printf("  %-12s %lld\n", name, (long long)json_integer_value(count));
+    }
+    json_decref(ordered);
+}
+
+static int print_text(const struct survey *survey, const char *path,
+                      int64_t bytes)
+{
+    printf("%s: %lld records, %s\n", path, (long long)survey->records,
+           output_bytes(bytes));
+    if (survey->records)
+        printf("keys: %s to %s\n", survey->first_key, survey->last_key);
+    print_counts("shapes", survey->shapes);
+    print_counts("encodings", survey->encodings);
+    print_counts("labels", survey->labels);
+    if (survey->bad)
+        printf("bad records: %lld\n", (long long)survey->bad);
+    for (int i = 0; i < survey->bad && i < NAMED_BAD; i++)
+        printf("  %s\n", survey->bad_line[i]);
+    return 0;
+}
+
+int command_info(int argc, char **argv)
+{
+    int json = 0;
+    const struct option_spec specs[] = {
+        {"json", NULL, "print one JSON object", NULL, &json, 0, 0}, {0}};
+    const struct usage usage = {
+        "info",
+        "[options] DB",
+        "Says how many records a database has, their shapes, encodings and\n"
+        "labels. Of images it reads the headers. Bad records are counted, the\n"
+        "first ones named, and make it end with status 1.",
+        specs,
+        1,
+        1};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    interrupt_catch();
+    struct survey survey = {.shapes = json_object(),
+                            .encodings = json_object(),
+                            .labels = json_object()};
+    int exit_status = 0;
+    if (survey_database(&survey, arguments[0], json))
+        exit_status = message_last_error();
+    else if (json)
+        exit_status = print_json(&survey, size_on_disk(arguments[0]));
+    else
+        exit_status =
+            print_text(&survey, arguments[0], size_on_disk(arguments[0]));
+    if (!exit_status && survey.bad)
+        exit_status =
+            message_error("%lld of %lld records are bad; the first: %s",
+                          (long long)survey.bad, (long long)survey.records,
+                          survey.bad_line[0]);
+    json_decref(survey.shapes);
+    json_decref(survey.encodings);
+    json_decref(survey.labels);
+    return exit_status;
+}
