@@ -8,6 +8,11 @@
 #include <string.h>
 #include <strings.h>
 
+/* The data layer's own limits, named here with their place in the file. */
+#define BATCH_SIZE_MAX (INT_MAX / 2)
+#define PREFETCH_MAX (1 << 20)
+#define WORKERS_MAX 1024
+
 typedef leat__prototxt_field field;
 
 /*
@@ -63,16 +68,16 @@ static int read_path(const reading *in, const field *value, const char **out)
     return status;
 }
 
-/* An integer from `min` up that fits an int. */
-static int read_int(const reading *in, const field *value, int min, int *out)
+static int read_int(const reading *in, const field *value, int min, int max,
+                    int *out)
 {
     int64_t read;
     int status = leat__prototxt_int64(in->file, value, &read);
-    if (!status && (read < min || read > INT_MAX))
+    if (!status && (read < min || read > max))
         return leat__prototxt_error(
             in->file, value->value_at,
             "%s: expected an integer from %d to %d, found %lld", value->name,
-            min, INT_MAX, (long long)read);
+            min, max, (long long)read);
     if (!status)
         *out = (int)read;
     return status;
@@ -249,7 +254,7 @@ static int read_transform(const reading *in)
     if (!status && (value = find_transform(in, "mirror")))
         status = leat__prototxt_bool(in->file, value, &transform->mirror);
     if (!status && (value = find_transform(in, "crop_size")))
-        status = read_int(in, value, 0, &transform->crop_size);
+        status = read_int(in, value, 0, INT_MAX, &transform->crop_size);
     if (!status)
         status = read_mean(in);
     return status ? status : read_force(in);
@@ -317,34 +322,31 @@ static int read_source(const reading *in)
     return read_path(in, source, &out->source);
 }
 
-/* The size of the batch: this rank's in data_param, or that of all ranks. */
+/*
+ * The size of the batch: this rank's in data_param, or that of all ranks. The
+ * layer, which knows the ranks, checks whether both agree.
+ */
 static int read_batch(const reading *in)
 {
     leat_data_layer_options *options = &in->out->options;
     const field *mine = find(in->data, "batch_size");
     const field *all = find(in->own, "global_batch_size");
     int batch = 0;
-    int status = mine ? read_int(in, mine, 1, &batch) : LEAT_OK;
+    int global = 0;
+    int status = mine ? read_int(in, mine, 1, BATCH_SIZE_MAX, &batch) : LEAT_OK;
+    if (!status && all)
+        status = read_int(in, all, 1, BATCH_SIZE_MAX, &global);
     if (status)
         return status;
-    if (mine && all)
-        return leat__prototxt_error(
-            in->file, all->at,
-            "expected batch_size or global_batch_size, found both");
-    if (mine) {
+    if (mine || all) {
         options->batch_size = batch;
-        options->global_batch_size = 0;
+        options->global_batch_size = global;
     }
-    if (all) {
-        status = read_int(in, all, 1, &batch);
-        options->batch_size = 0;
-        options->global_batch_size = batch;
-    }
-    if (!status && !options->batch_size && !options->global_batch_size)
+    if (!options->batch_size && !options->global_batch_size)
         return leat__prototxt_error(
             in->file, in->data ? in->data->at : in->layer->at,
             "expected a batch_size in data_param, found none");
-    return status;
+    return LEAT_OK;
 }
 
 static int read_prefetch(const reading *in)
@@ -357,7 +359,9 @@ static int read_prefetch(const reading *in)
             "expected prefetch in data_param or in leat_param, found both");
     if (!value)
         value = own;
-    return value ? read_int(in, value, 1, &in->out->options.prefetch) : LEAT_OK;
+    return value ? read_int(in, value, 1, PREFETCH_MAX,
+                            &in->out->options.prefetch)
+                 : LEAT_OK;
 }
 
 /* leat's enums: by name in any case, quoted or not, or by number. */
@@ -441,11 +445,11 @@ static int read_own(const reading *in)
     if (!status && (value = find(in->own, "random_seed")))
         status = leat__prototxt_int64(in->file, value, &options->random_seed);
     if (!status && (value = find(in->own, "workers")))
-        status = read_int(in, value, 0, &options->workers);
+        status = read_int(in, value, 0, WORKERS_MAX, &options->workers);
     if (!status && (value = find(in->own, "rank")))
-        status = read_int(in, value, 0, &options->rank);
+        status = read_int(in, value, 0, INT_MAX, &options->rank);
     if (!status && (value = find(in->own, "world_size")))
-        status = read_int(in, value, 1, &options->world_size);
+        status = read_int(in, value, 1, INT_MAX, &options->world_size);
     if (!status && (value = find(in->own, "shard_test")))
         status = leat__prototxt_bool(in->file, value, &options->shard_test);
     if (!status && (value = find(in->own, "help")))

@@ -355,18 +355,18 @@ START_TEST(wrong_values_are_refused_where_they_stand)
     refused(HEAD "data_param { source: 'x' backend: LMDB } }",
             "net:2:1: expected a batch_size in data_param, found none");
     refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: 0 } }",
-            "net:2:52: batch_size: expected an integer from 1 to 2147483647, "
+            "net:2:52: batch_size: expected an integer from 1 to 1073741823, "
             "found 0");
     refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: -1 } }",
             "net:2:52: batch_size: expected an integer from 0 to 4294967295, "
             "found -1");
     refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: "
                  "3000000000 } }",
-            "net:2:52: batch_size: expected an integer from 1 to 2147483647, "
+            "net:2:52: batch_size: expected an integer from 1 to 1073741823, "
             "found 3000000000");
     refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: 1 "
                  "prefetch: 0 } }",
-            "net:2:64: prefetch: expected an integer from 1 to 2147483647, "
+            "net:2:64: prefetch: expected an integer from 1 to 1048576, "
             "found 0");
     refused(HEAD LMDB "transform_param { mean_file: 'm' mean_value: 1 } }",
             "net:3:34: expected mean_file or mean_value, found both");
@@ -445,8 +445,6 @@ START_TEST(leats_enums_are_read_in_any_case_and_quoted)
     refused(HEAD LMDB "leat_param { reader: 'lmdb:x' } }",
             "net:3:14: expected data_param.source or leat_param.reader, found "
             "both");
-    refused(HEAD LMDB "leat_param { global_batch_size: 4 } }",
-            "net:3:14: expected batch_size or global_batch_size, found both");
     refused(HEAD LMDB "leat_param { world_size: 0 } }",
             "net:3:26: world_size: expected an integer from 1 to 2147483647, "
             "found 0");

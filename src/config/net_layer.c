@@ -1,0 +1,19 @@
+#include <leat/config.h>
+
+#include "base/error.h"
+
+int leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
+                                    leat_phase phase,
+                                    const leat_data_layer_options *options)
+{
+    leat_net *net;
+    int status = leat_net_open(&net, prototxt, phase, options);
+    if (status)
+        return status;
+    status = leat_data_layer_create(out, leat_net_pipeline(net),
+                                    leat_net_options(net));
+    if (status < 0)
+        status = leat__error_context(status, "%s", prototxt);
+    leat_net_close(net);
+    return status;
+}
