@@ -1,0 +1,231 @@
+/* Law 3: what stands at a position depends on nothing but the position. */
+#include "base/random.h"
+#include "support/feed.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCHES 12
+
+static leat_pipeline *pipeline;
+static leat_data_layer_options options;
+static leat_transform_options transform;
+
+static void set_up(void)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
+    options = defaults;
+    transform = none;
+    transform.crop_size = 3;
+    transform.mirror = 1;
+    options.batch_size = 5;
+    options.transform = &transform;
+    options.random_seed = 1701;
+    pipeline = feed_pipeline();
+}
+
+static void tear_down(void)
+{
+    leat_pipeline_unref(pipeline);
+}
+
+static void digests(uint32_t out[BATCHES])
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < BATCHES; i++) {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        out[i] = feed_digest(&feed);
+    }
+    feed_close(&feed);
+}
+
+/* Every way to run a layer: threads, depth, who reads, who helps. */
+static void check_all_ways(void)
+{
+    uint32_t first[BATCHES];
+    digests(first);
+    static const int workers[] = {1, 2, 8};
+    for (int w = 0; w < 3; w++)
+        for (int thread = 0; thread < 3; thread++)
+            for (int help = 0; help < 2; help++)
+                for (int prefetch = 1; prefetch < 8; prefetch += 3) {
+                    uint32_t again[BATCHES];
+                    options.workers = workers[w];
+                    options.reader_thread = (leat_reader_thread)thread;
+                    options.help = help;
+                    options.prefetch = prefetch;
+                    digests(again);
+                    ck_assert_mem_eq(first, again, sizeof(first));
+                }
+}
+
+START_TEST(the_bytes_are_the_same_for_any_number_of_threads)
+{
+    check_all_ways();
+}
+END_TEST
+
+START_TEST(so_they_are_with_caffes_generator)
+{
+    options.rng = LEAT_RNG_CAFFE;
+    check_all_ways();
+}
+END_TEST
+
+START_TEST(so_they_are_for_a_rank_among_several)
+{
+    options.world_size = 3;
+    options.rank = 1;
+    check_all_ways();
+}
+END_TEST
+
+START_TEST(each_epoch_has_choices_of_its_own)
+{
+    options.batch_size = FEED_COUNT;
+    uint32_t out[BATCHES];
+    digests(out);
+    int same = 0;
+    for (int i = 1; i < BATCHES; i++)
+        same += out[i] == out[0];
+    ck_assert_int_eq(same, 0);
+}
+END_TEST
+
+START_TEST(another_seed_gives_other_choices)
+{
+    uint32_t one[BATCHES];
+    uint32_t two[BATCHES];
+    digests(one);
+    options.random_seed++;
+    digests(two);
+    ck_assert_mem_ne(one, two, sizeof(one));
+}
+END_TEST
+
+/* Caffe's chain by hand: mirror, then row, then column. */
+START_TEST(caffes_generator_gives_caffes_crops)
+{
+    options.rng = LEAT_RNG_CAFFE;
+    leat__mt19937 parent;
+    leat__mt19937 child;
+    leat__mt19937_seed(&parent, 1701);
+    leat__mt19937_next(&parent);
+    leat__mt19937_seed(&child, leat__mt19937_next(&parent));
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int p = 0; p < 60; p++) {
+        if (p % 5 == 0)
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        int mirror = (int)(leat__mt19937_next(&child) % 2);
+        int row = (int)(leat__mt19937_next(&child) % 3);
+        int column = (int)(leat__mt19937_next(&child) % 4);
+        const float *image =
+            (const float *)leat_blob_cpu_data(feed.top[0]) + p % 5 * 18;
+        for (int c = 0; c < 2; c++)
+            for (int h = 0; h < 3; h++)
+                for (int w = 0; w < 3; w++)
+                    ck_assert_float_eq(
+                        image[(c * 3 + h) * 3 + (mirror ? 2 - w : w)],
+                        (float)feed_pixel(p % FEED_COUNT, c, row + h,
+                                          column + w));
+    }
+    feed_close(&feed);
+}
+END_TEST
+
+/* CASES.md: solver_count 8 over 5 records, and any other division. */
+START_TEST(ranks_take_positions_modulo_their_number)
+{
+    for (int world = 1; world <= 8; world++)
+        for (int rank = 0; rank < world; rank++) {
+            options.world_size = world;
+            options.rank = rank;
+            feed_layer feed = feed_open(pipeline, &options);
+            for (int i = 0; i < 50; i++) {
+                if (i % 5 == 0)
+                    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+                int p = i * world + rank;
+                ck_assert_float_eq(feed_label(&feed, i % 5),
+                                   (float)(1000 + p % FEED_COUNT));
+                const leat_provenance *from =
+                    &leat_data_layer_batch(feed.layer)->from[i % 5];
+                ck_assert_int_eq(from->epoch, p / FEED_COUNT);
+            }
+            feed_close(&feed);
+        }
+}
+END_TEST
+
+START_TEST(in_test_every_rank_takes_everything_unless_told_otherwise)
+{
+    options.phase = LEAT_TEST;
+    options.world_size = 3;
+    options.rank = 2;
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_float_eq(feed_label(&feed, 0), 1000);
+    ck_assert_float_eq(feed_label(&feed, 1), 1001);
+    feed_close(&feed);
+    options.shard_test = 1;
+    feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_float_eq(feed_label(&feed, 0), 1002);
+    ck_assert_float_eq(feed_label(&feed, 1), 1005);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(ranks_that_choose_at_random_need_a_seed)
+{
+    options.world_size = 2;
+    options.random_seed = -1;
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_EINVAL);
+    options.transform = NULL;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    leat_data_layer_destroy(layer);
+}
+END_TEST
+
+START_TEST(a_global_batch_is_divided_between_the_ranks)
+{
+    options.batch_size = 0;
+    options.global_batch_size = 6;
+    options.world_size = 3;
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(leat_blob_dim(feed.top[0], 0), 2);
+    feed_close(&feed);
+    options.global_batch_size = 7;
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_EINVAL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_order");
+    TCase *tcase = tcase_create("layer_order");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, the_bytes_are_the_same_for_any_number_of_threads);
+    tcase_add_test(tcase, so_they_are_with_caffes_generator);
+    tcase_add_test(tcase, so_they_are_for_a_rank_among_several);
+    tcase_add_test(tcase, each_epoch_has_choices_of_its_own);
+    tcase_add_test(tcase, another_seed_gives_other_choices);
+    tcase_add_test(tcase, caffes_generator_gives_caffes_crops);
+    tcase_add_test(tcase, ranks_take_positions_modulo_their_number);
+    tcase_add_test(tcase,
+                   in_test_every_rank_takes_everything_unless_told_otherwise);
+    tcase_add_test(tcase, ranks_that_choose_at_random_need_a_seed);
+    tcase_add_test(tcase, a_global_batch_is_divided_between_the_ranks);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,266 @@
+/* A resumed layer goes on as if it had never stopped. */
+#include "support/feed.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCHES 14
+
+static leat_pipeline *pipeline;
+static leat_data_layer_options options;
+static leat_transform_options transform;
+
+static void set_up(void)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
+    options = defaults;
+    transform = none;
+    transform.crop_size = 3;
+    transform.mirror = 1;
+    options.batch_size = 4;
+    options.transform = &transform;
+    options.random_seed = 99;
+    pipeline = feed_pipeline();
+}
+
+static void tear_down(void)
+{
+    leat_pipeline_unref(pipeline);
+}
+
+/* Saves after each of BATCHES batches, and remembers what came. */
+static void record(leat_token token[BATCHES + 1], uint32_t digest[BATCHES])
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i <= BATCHES; i++) {
+        leat_token_init(&token[i]);
+        ck_assert_int_eq(leat_data_layer_save(feed.layer, &token[i]), LEAT_OK);
+        if (i == BATCHES)
+            break;
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        digest[i] = feed_digest(&feed);
+    }
+    feed_close(&feed);
+}
+
+static void check_every_place(void)
+{
+    leat_token token[BATCHES + 1];
+    uint32_t digest[BATCHES];
+    record(token, digest);
+    options.workers = 3;
+    options.prefetch = 2;
+    for (int i = 0; i < BATCHES; i++) {
+        feed_layer feed = feed_open(pipeline, &options);
+        leat_token read;
+        leat_token_init(&read);
+        ck_assert_int_eq(leat_token_parse(&read, leat_token_text(&token[i])),
+                         LEAT_OK);
+        int status = leat_data_layer_restore(feed.layer, &read);
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        for (int k = i; k < BATCHES; k++) {
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+            ck_assert_uint_eq(feed_digest(&feed), digest[k]);
+        }
+        leat_token_finish(&read);
+        feed_close(&feed);
+    }
+    for (int i = 0; i <= BATCHES; i++)
+        leat_token_finish(&token[i]);
+}
+
+START_TEST(a_layer_resumes_at_every_batch)
+{
+    check_every_place();
+}
+END_TEST
+
+START_TEST(so_it_does_with_caffes_generator)
+{
+    options.rng = LEAT_RNG_CAFFE;
+    check_every_place();
+}
+END_TEST
+
+START_TEST(so_does_a_rank_among_several)
+{
+    options.world_size = 3;
+    options.rank = 2;
+    check_every_place();
+}
+END_TEST
+
+/* The ranks' images of a step, in order of their positions. */
+static void next_step(feed_layer feed[], int world, int n, float labels[],
+                      int *count)
+{
+    for (int r = 0; r < world; r++)
+        ck_assert_int_eq(feed_forward(&feed[r]), LEAT_OK);
+    int base = *count;
+    for (int r = 0; r < world; r++)
+        for (int i = 0; i < n; i++) {
+            const leat_provenance *from =
+                &leat_data_layer_batch(feed[r].layer)->from[i];
+            int64_t p = from->epoch * FEED_COUNT + from->position;
+            ck_assert_int_ge(p, base);
+            ck_assert_int_lt(p, base + world * n);
+            labels[p] = feed_label(&feed[r], i);
+        }
+    *count += world * n;
+}
+
+START_TEST(another_number_of_ranks_and_batch_size_loses_nothing)
+{
+    float labels[200] = {0};
+    int count = 0;
+    options.world_size = 2;
+    options.batch_size = 3;
+    feed_layer feed[5];
+    for (int r = 0; r < 2; r++) {
+        options.rank = r;
+        feed[r] = feed_open(pipeline, &options);
+    }
+    for (int step = 0; step < 7; step++)
+        next_step(feed, 2, 3, labels, &count);
+    leat_token token[2];
+    for (int r = 0; r < 2; r++) {
+        leat_token_init(&token[r]);
+        ck_assert_int_eq(leat_data_layer_save(feed[r].layer, &token[r]),
+                         LEAT_OK);
+        feed_close(&feed[r]);
+    }
+    ck_assert_str_eq(leat_token_text(&token[0]), leat_token_text(&token[1]));
+    options.world_size = 5;
+    options.batch_size = 2;
+    for (int r = 0; r < 5; r++) {
+        options.rank = r;
+        feed[r] = feed_open(pipeline, &options);
+        ck_assert_int_eq(leat_data_layer_restore(feed[r].layer, &token[0]),
+                         LEAT_OK);
+    }
+    for (int step = 0; step < 7; step++)
+        next_step(feed, 5, 2, labels, &count);
+    for (int p = 0; p < count; p++)
+        ck_assert_float_eq(labels[p], (float)(1000 + p % FEED_COUNT));
+    for (int r = 0; r < 5; r++)
+        feed_close(&feed[r]);
+    leat_token_finish(&token[0]);
+    leat_token_finish(&token[1]);
+}
+END_TEST
+
+START_TEST(the_token_fits_its_bounds_and_carries_the_drawn_seed)
+{
+    options.random_seed = -1;
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    uint32_t first = feed_digest(&feed);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    ck_assert_uint_le(strlen(leat_token_text(&token)), 64 + 32);
+    uint64_t seed = leat_data_layer_seed(feed.layer);
+    feed_close(&feed);
+    feed = feed_open(pipeline, &options);
+    ck_assert_uint_ne(leat_data_layer_seed(feed.layer), seed);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+    ck_assert_uint_eq(leat_data_layer_seed(feed.layer), seed);
+    feed_close(&feed);
+    options.random_seed = (int64_t)seed;
+    feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_uint_eq(feed_digest(&feed), first);
+    feed_close(&feed);
+    leat_token_finish(&token);
+}
+END_TEST
+
+static void refuse(const leat_token *saved, leat_pipeline *other)
+{
+    feed_layer feed = feed_open(other, &options);
+    leat_token token = *saved;
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_EINVAL);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    feed_close(&feed);
+}
+
+START_TEST(a_token_of_something_else_is_refused_and_changes_nothing)
+{
+    static const unsigned char byte[2] = {0};
+    const leat_memory_field fields[] = {{"data", LEAT_UINT8, 1, {1}, byte},
+                                        {"label", LEAT_UINT8, 0, {0}, byte}};
+    leat_pipeline *other;
+    ck_assert_int_eq(leat_pipeline_memory(&other, fields, 2, 2), LEAT_OK);
+    leat_token token;
+    leat_token_init(&token);
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    feed_close(&feed);
+    options.random_seed++;
+    refuse(&token, pipeline);
+    options.random_seed--;
+    options.rng = LEAT_RNG_CAFFE;
+    refuse(&token, pipeline);
+    options.rng = LEAT_RNG_LEAT;
+    options.transform = NULL;
+    refuse(&token, other);
+    leat_token_finish(&token);
+    leat_pipeline_unref(other);
+}
+END_TEST
+
+START_TEST(caffes_generator_is_bound_to_its_world_size)
+{
+    options.rng = LEAT_RNG_CAFFE;
+    options.world_size = 2;
+    leat_token token;
+    leat_token_init(&token);
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    feed_close(&feed);
+    options.world_size = 4;
+    refuse(&token, pipeline);
+    leat_token_finish(&token);
+}
+END_TEST
+
+START_TEST(a_cancelled_layer_lives_again_after_restore)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    leat_data_layer_cancel(feed.layer);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_ECANCELLED);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_float_eq(feed_label(&feed, 0), 1004);
+    leat_token_finish(&token);
+    feed_close(&feed);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_resume");
+    TCase *tcase = tcase_create("layer_resume");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, a_layer_resumes_at_every_batch);
+    tcase_add_test(tcase, so_it_does_with_caffes_generator);
+    tcase_add_test(tcase, so_does_a_rank_among_several);
+    tcase_add_test(tcase, another_number_of_ranks_and_batch_size_loses_nothing);
+    tcase_add_test(tcase, the_token_fits_its_bounds_and_carries_the_drawn_seed);
+    tcase_add_test(tcase,
+                   a_token_of_something_else_is_refused_and_changes_nothing);
+    tcase_add_test(tcase, caffes_generator_is_bound_to_its_world_size);
+    tcase_add_test(tcase, a_cancelled_layer_lives_again_after_restore);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
