@@ -22,9 +22,11 @@ int64_t leat__alloc_count(void)
     return atomic_load_explicit(&allocations, memory_order_relaxed);
 }
 
-void leat__alloc_fail_at(int64_t n)
+int64_t leat__alloc_fail_at(int64_t n)
 {
-    atomic_store(&fault, n < 0 ? -1 : atomic_load(&allocations) + n);
+    int64_t now = atomic_load(&allocations);
+    int64_t before = atomic_exchange(&fault, n < 0 ? -1 : now + n);
+    return before < now ? -1 : before - now;
 }
 
 static void *checked(void *memory, size_t bytes)

@@ -35,8 +35,9 @@ int64_t leat__alloc_count(void);
 
 /*
  * For tests: allocation number `n` from now on, counted from 0, fails; only
- * that one. Below 0: none.
+ * that one. Below 0: none. Returns how many are still to come before the one
+ * set earlier; below 0: it has failed, or there was none.
  */
-void leat__alloc_fail_at(int64_t n);
+int64_t leat__alloc_fail_at(int64_t n);
 
 #endif

@@ -48,7 +48,7 @@ static int reserve(leat_token *token, size_t size)
 int leat_token_put(leat_token *token, const void *bytes, size_t size)
 {
     int status = reserve(token, token->size + size);
-    if (status)
+    if (status || size == 0)
         return status;
     memcpy(token->bytes + token->size, bytes, size);
     token->size += size;

@@ -246,6 +246,25 @@ static int identify(leat_data_layer *self)
     return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
 }
 
+static int check_fields(leat_data_layer *self, int ntop)
+{
+    const leat_field_spec *fields;
+    int n;
+    leat_reader *reader = leat__data_reader_reader(self->reader);
+    int status = leat_reader_fields(reader, &fields, &n);
+    if (status)
+        return status;
+    if (ntop > n)
+        return leat_error(LEAT_EINVAL,
+                          "%s: %d tops, but the samples have %d fields",
+                          self->options.name, ntop, n);
+    for (int i = 0; i < ntop; i++)
+        snprintf(self->top_name[i], sizeof(self->top_name[i]), "%s",
+                 i < self->options.ntop ? self->options.top[i]
+                                        : fields[i].name);
+    return LEAT_OK;
+}
+
 int leat__data_layer_start(leat_data_layer *self, int ntop,
                            leat_token *identity, leat__batch_shape *shape)
 {
@@ -254,6 +273,8 @@ int leat__data_layer_start(leat_data_layer *self, int ntop,
     const leat_sample *sample;
     if (status == LEAT_OK)
         status = identify(self);
+    if (status == LEAT_OK)
+        status = check_fields(self, ntop);
     if (status == LEAT_OK)
         status = leat__data_reader_peek(self->reader, &sample);
     if (status)
@@ -308,25 +329,6 @@ static int check_tops(const leat_data_layer *self, leat_blob *const top[],
     return LEAT_OK;
 }
 
-static int check_fields(leat_data_layer *self, int ntop)
-{
-    const leat_field_spec *fields;
-    int n;
-    leat_reader *reader = leat__data_reader_reader(self->reader);
-    int status = leat_reader_fields(reader, &fields, &n);
-    if (status)
-        return status;
-    if (ntop > n)
-        return leat_error(LEAT_EINVAL,
-                          "%s: %d tops, but the samples have %d fields",
-                          self->options.name, ntop, n);
-    for (int i = 0; i < ntop; i++)
-        snprintf(self->top_name[i], sizeof(self->top_name[i]), "%s",
-                 i < self->options.ntop ? self->options.top[i]
-                                        : fields[i].name);
-    return LEAT_OK;
-}
-
 static int reshape_top(leat_blob *blob, const leat__top *top, int64_t n)
 {
     int64_t shape[LEAT_MAX_DIMS];
@@ -341,8 +343,6 @@ static int set_up(leat_data_layer *self, leat_blob *const top[], int ntop)
 {
     leat__batch_shape shape;
     int status = leat__data_layer_start(self, ntop, NULL, &shape);
-    if (status == LEAT_OK)
-        status = check_fields(self, ntop);
     for (int i = 0; i < ntop && status == LEAT_OK; i++)
         status =
             reshape_top(top[i], &shape.top[i], self->options.values.batch_size);

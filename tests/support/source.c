@@ -1,0 +1,117 @@
+#include "support/source.h"
+
+#include <leat/ext/reader.h>
+
+#include <check.h>
+#include <string.h>
+
+static int source_open(void *user, void **pass)
+{
+    source *self = user;
+    pthread_mutex_lock(&self->lock);
+    self->next = 0;
+    self->cancelled = 0;
+    pthread_mutex_unlock(&self->lock);
+    *pass = self;
+    return LEAT_OK;
+}
+
+static int fill(const source *self, int64_t i, leat_sample *sample)
+{
+    int status = leat_sample_reserve(sample, 64);
+    if (status)
+        return status;
+    float *values = sample->box;
+    int32_t *label = (int32_t *)((char *)sample->box + 32);
+    values[0] = (float)i;
+    values[1] = (float)i;
+    *label = (int32_t)i;
+    sample->nfields = 2;
+    sample->field[0] = (leat_field){.dtype = LEAT_FLOAT32,
+                                    .ndim = 1,
+                                    .shape = {i == self->larger ? 2 : 1},
+                                    .data = values,
+                                    .bytes = 8};
+    sample->field[1] =
+        (leat_field){.dtype = LEAT_INT32, .data = label, .bytes = 4};
+    return LEAT_OK;
+}
+
+static int next_locked(source *self, leat_sample *sample)
+{
+    int64_t i = self->next;
+    while (i == self->blocks && !self->cancelled) {
+        self->blocked = 1;
+        pthread_cond_broadcast(&self->changed);
+        pthread_cond_wait(&self->changed, &self->lock);
+    }
+    if (self->cancelled)
+        return leat_error(LEAT_ECANCELLED, "source: cancelled");
+    if (i == self->count)
+        return LEAT_END;
+    if (self->broken >= 0 && i >= self->broken)
+        return leat_error(LEAT_EIO, "source: the storage failed at %lld",
+                          (long long)i);
+    self->next++;
+    if (i == self->bad)
+        return leat_error(LEAT_EDATA, "source: record %lld is bad",
+                          (long long)i);
+    return fill(self, i, sample);
+}
+
+static int source_next(void *pass, leat_sample *sample)
+{
+    source *self = pass;
+    pthread_mutex_lock(&self->lock);
+    int status = next_locked(self, sample);
+    pthread_mutex_unlock(&self->lock);
+    return status;
+}
+
+static int source_reset(void *pass)
+{
+    source *self = pass;
+    pthread_mutex_lock(&self->lock);
+    self->next = 0;
+    pthread_mutex_unlock(&self->lock);
+    return LEAT_OK;
+}
+
+static void source_cancel(void *pass)
+{
+    source *self = pass;
+    pthread_mutex_lock(&self->lock);
+    self->cancelled = 1;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+}
+
+void source_await_blocked(source *self)
+{
+    pthread_mutex_lock(&self->lock);
+    while (!self->blocked)
+        pthread_cond_wait(&self->changed, &self->lock);
+    pthread_mutex_unlock(&self->lock);
+}
+
+leat_pipeline *source_pipeline(source *self)
+{
+    static const leat_field_spec fields[] = {
+        {"data", LEAT_FLOAT32, 1, {-1}},
+        {"label", LEAT_INT32, 0, {0}},
+    };
+    leat_callbacks callbacks = {
+        .size = sizeof(callbacks),
+        .name = "source",
+        .fields = fields,
+        .nfields = 2,
+        .open = source_open,
+        .next = source_next,
+        .reset = self->single_pass ? NULL : source_reset,
+        .cancel = source_cancel,
+    };
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, self),
+                     LEAT_OK);
+    return pipeline;
+}

@@ -1,0 +1,37 @@
+/* source.h: a callback reader that fails, ends or blocks where told. */
+#ifndef LEAT_TESTS_SOURCE_H
+#define LEAT_TESTS_SOURCE_H
+
+#include <leat.h>
+
+#include <pthread.h>
+
+/* Sample i is one float, i, and a label, i. */
+typedef struct source {
+    int64_t count;   /* samples in an epoch */
+    int64_t bad;     /* this record is LEAT_EDATA; -1: none */
+    int64_t broken;  /* from this one on the storage fails; -1: none */
+    int64_t blocks;  /* this one never comes; -1: none */
+    int64_t larger;  /* this one has two elements; -1: none */
+    int single_pass; /* no reset */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* protected by lock */
+    int64_t next;
+    int cancelled;
+    int blocked; /* a next is waiting */
+} source;
+
+#define SOURCE_INIT                                                            \
+    {                                                                          \
+        .count = 10, .bad = -1, .broken = -1, .blocks = -1, .larger = -1,      \
+        .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER \
+    }
+
+leat_pipeline *source_pipeline(source *source);
+
+/* Returns once a next waits for the sample that never comes. */
+void source_await_blocked(source *source);
+
+#endif

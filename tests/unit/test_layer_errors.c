@@ -1,0 +1,426 @@
+/* Law 4: errors come in order, with their text, and nothing hangs. */
+#include "base/memory.h"
+#include "support/feed.h"
+#include "support/source.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static source source_now;
+static leat_data_layer_options options;
+
+static void set_up(void)
+{
+    const source fresh = SOURCE_INIT;
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    source_now = fresh;
+    options = defaults;
+    options.batch_size = 3;
+}
+
+/* Every reader thread mode, through a test that opens and closes by itself. */
+static void in_all_modes(void (*check)(leat_pipeline *))
+{
+    for (int thread = 0; thread < 3; thread++)
+        for (int workers = 1; workers < 4; workers++)
+            for (int prefetch = 1; prefetch < 5; prefetch += 3) {
+                options.reader_thread = (leat_reader_thread)thread;
+                options.workers = workers;
+                options.prefetch = prefetch;
+                leat_pipeline *pipeline = source_pipeline(&source_now);
+                check(pipeline);
+                leat_pipeline_unref(pipeline);
+            }
+}
+
+static void check_bad_record(leat_pipeline *pipeline)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    static const int first[] = {0, 3, -1, 9, 2, 5, -1};
+    for (int i = 0; i < 7; i++) {
+        int status = feed_forward(&feed);
+        ck_assert_int_eq(status, first[i] < 0 ? LEAT_EDATA : LEAT_OK);
+        if (status)
+            ck_assert_ptr_nonnull(strstr(leat_last_error(), "record 8"));
+        else
+            ck_assert_float_eq(feed_label(&feed, 0), (float)first[i]);
+    }
+    feed_close(&feed);
+}
+
+START_TEST(a_bad_record_costs_its_batch_alone)
+{
+    source_now.bad = 8;
+    in_all_modes(check_bad_record);
+}
+END_TEST
+
+static void check_broken(leat_pipeline *pipeline)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_EIO);
+        ck_assert_str_eq(leat_last_error(), "source: the storage failed at 7");
+    }
+    feed_close(&feed);
+}
+
+START_TEST(a_storage_error_comes_after_the_good_batches_and_stays)
+{
+    source_now.broken = 7;
+    in_all_modes(check_broken);
+}
+END_TEST
+
+static void check_restored(leat_pipeline *pipeline)
+{
+    source_now.broken = 7;
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_EIO);
+    source_now.broken = -1;
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_float_eq(feed_label(&feed, 0), 6);
+    leat_token_finish(&token);
+    feed_close(&feed);
+}
+
+START_TEST(restore_goes_on_once_the_storage_is_mended)
+{
+    in_all_modes(check_restored);
+}
+END_TEST
+
+static void check_single_pass(leat_pipeline *pipeline)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        const leat_batch *batch = leat_data_layer_batch(feed.layer);
+        ck_assert_int_eq(batch->n, i < 3 ? 3 : 1);
+        ck_assert_int_eq(leat_blob_dim(feed.top[0], 0), batch->n);
+        ck_assert_float_eq(feed_label(&feed, 0), (float)(3 * i));
+    }
+    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
+    feed_close(&feed);
+}
+
+START_TEST(a_single_pass_ends_with_what_is_left)
+{
+    source_now.single_pass = 1;
+    in_all_modes(check_single_pass);
+}
+END_TEST
+
+static void check_exact_pass(leat_pipeline *pipeline)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
+    feed_close(&feed);
+}
+
+START_TEST(a_single_pass_of_whole_batches_ends_without_an_empty_one)
+{
+    source_now.single_pass = 1;
+    source_now.count = 9;
+    in_all_modes(check_exact_pass);
+}
+END_TEST
+
+static void check_other_shape(leat_pipeline *pipeline)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_EDATA);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "record 4"));
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    feed_close(&feed);
+}
+
+START_TEST(another_shape_inside_a_batch_is_an_error)
+{
+    source_now.larger = 4;
+    in_all_modes(check_other_shape);
+}
+END_TEST
+
+static void check_first_shape(leat_pipeline *pipeline)
+{
+    options.batch_size = 1;
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < 25; i++) {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        ck_assert_int_eq(leat_blob_dim(feed.top[0], 1), i % 10 == 4 ? 2 : 1);
+        ck_assert_float_eq(feed_label(&feed, 0), (float)(i % 10));
+    }
+    feed_close(&feed);
+    options.batch_size = 3;
+}
+
+START_TEST(a_batch_takes_the_shape_of_its_first_sample)
+{
+    source_now.larger = 4;
+    in_all_modes(check_first_shape);
+}
+END_TEST
+
+START_TEST(a_bad_first_record_is_an_error_of_setup)
+{
+    source_now.bad = 0;
+    leat_pipeline *pipeline = source_pipeline(&source_now);
+    leat_data_layer *layer;
+    leat_blob *top;
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_EDATA);
+    ck_assert_int_eq(leat_data_layer_forward(layer, &top, 1, LEAT_HOST),
+                     LEAT_ESTATE);
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(no_samples_at_all_is_an_error_of_setup)
+{
+    source_now.count = 0;
+    leat_pipeline *pipeline = source_pipeline(&source_now);
+    leat_data_layer *layer;
+    leat_blob *top;
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_EFORMAT);
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+static void *cancel_later(void *argument)
+{
+    source_await_blocked(&source_now);
+    leat_data_layer_cancel(argument);
+    return NULL;
+}
+
+START_TEST(cancel_wakes_a_forward_that_waits)
+{
+    source_now.blocks = 4;
+    leat_pipeline *pipeline = source_pipeline(&source_now);
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, cancel_later, feed.layer),
+                     0);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_ECANCELLED);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_ECANCELLED);
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(a_layer_whose_reader_blocks_can_be_destroyed)
+{
+    source_now.blocks = 4;
+    leat_pipeline *pipeline = source_pipeline(&source_now);
+    feed_layer feed = feed_open(pipeline, &options);
+    source_await_blocked(&source_now);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(
+        leat_data_layer_try_forward(feed.layer, feed.top, 2, LEAT_HOST, 1),
+        LEAT_AGAIN);
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+static void *setup_then_forward(void *argument)
+{
+    leat_data_layer *layer = argument;
+    leat_blob *top;
+    if (leat_blob_create(&top, NULL))
+        return NULL;
+    int status = leat_data_layer_setup(layer, &top, 1);
+    leat_blob_destroy(top);
+    return status == LEAT_ECANCELLED ? argument : NULL;
+}
+
+START_TEST(cancel_wakes_a_setup_that_waits)
+{
+    source_now.blocks = 0;
+    leat_pipeline *pipeline = source_pipeline(&source_now);
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    pthread_t thread;
+    void *result;
+    ck_assert_int_eq(pthread_create(&thread, NULL, setup_then_forward, layer),
+                     0);
+    source_await_blocked(&source_now);
+    leat_data_layer_cancel(layer);
+    pthread_join(thread, &result);
+    ck_assert_ptr_nonnull(result);
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(a_layer_can_be_destroyed_in_any_state)
+{
+    leat_data_layer_destroy(NULL);
+    leat_pipeline *pipeline = source_pipeline(&source_now);
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    leat_data_layer_destroy(layer);
+    for (int i = 0; i < 40; i++) {
+        options.workers = 1 + i % 3;
+        feed_layer feed = feed_open(pipeline, &options);
+        for (int k = 0; k < i % 7; k++)
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        if (i % 2)
+            leat_data_layer_cancel(feed.layer);
+        feed_close(&feed);
+    }
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* Every allocation of creation, setup and the first forwards fails in turn. */
+START_TEST(a_failed_allocation_is_an_error_and_leaks_nothing)
+{
+    leat_pipeline *pipeline = feed_pipeline();
+    leat_blob *top[2] = {NULL, NULL};
+    int done = 0;
+    for (int n = 0; !done; n++) {
+        leat_data_layer *layer = NULL;
+        ck_assert_int_lt(n, 2000);
+        leat__alloc_fail_at(n);
+        int status = leat_blob_create(&top[0], NULL);
+        if (status == LEAT_OK)
+            status = leat_blob_create(&top[1], NULL);
+        if (status == LEAT_OK)
+            status = leat_data_layer_create(&layer, pipeline, &options);
+        if (status == LEAT_OK)
+            status = leat_data_layer_setup(layer, top, 2);
+        for (int i = 0; i < 3 && status == LEAT_OK; i++)
+            status = leat_data_layer_forward(layer, top, 2, LEAT_HOST);
+        int64_t left = leat__alloc_fail_at(-1);
+        done = left >= 0;
+        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
+        ck_assert(status != LEAT_OK || done);
+        leat_data_layer_destroy(layer);
+        leat_blob_destroy(top[0]);
+        leat_blob_destroy(top[1]);
+        top[0] = NULL;
+        top[1] = NULL;
+    }
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(wrong_tops_are_refused)
+{
+    leat_pipeline *pipeline = feed_pipeline();
+    leat_data_layer *layer;
+    leat_blob *top[3];
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(leat_blob_create(&top[i], NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_int_eq(leat_data_layer_setup(layer, top, 0), LEAT_EINVAL);
+    ck_assert_int_eq(leat_data_layer_setup(layer, top, 3), LEAT_EINVAL);
+    ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), LEAT_ESTATE);
+    ck_assert_int_eq(leat_data_layer_forward(layer, top, 1, LEAT_HOST),
+                     LEAT_EINVAL);
+    ck_assert_int_eq(leat_data_layer_forward(layer, top, 2, LEAT_HOST),
+                     LEAT_OK);
+    leat_data_layer_destroy(layer);
+    for (int i = 0; i < 3; i++)
+        leat_blob_destroy(top[i]);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+static void refuse(const char *word)
+{
+    leat_pipeline *pipeline = feed_pipeline();
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), word));
+    leat_pipeline_unref(pipeline);
+    set_up();
+}
+
+START_TEST(wrong_options_are_refused_by_name)
+{
+    options.batch_size = 0;
+    refuse("batch_size");
+    options.batch_size = -1;
+    refuse("batch_size");
+    options.batch_size = INT64_MAX;
+    refuse("batch_size");
+    options.prefetch = 0;
+    refuse("prefetch");
+    options.rank = 1;
+    refuse("rank");
+    options.world_size = 0;
+    refuse("world_size");
+    options.workers = -1;
+    refuse("workers");
+    options.top_type = LEAT_INT32;
+    refuse("top_type");
+    options.label_type = LEAT_FLOAT16;
+    refuse("label_type");
+    options.device = "cuda:0";
+    refuse("cuda:0");
+    options.device = "gpu";
+    refuse("gpu");
+    options.size = 0;
+    refuse("LEAT_DATA_LAYER_OPTIONS_INIT");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_errors");
+    TCase *tcase = tcase_create("layer_errors");
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, a_bad_record_costs_its_batch_alone);
+    tcase_add_test(tcase,
+                   a_storage_error_comes_after_the_good_batches_and_stays);
+    tcase_add_test(tcase, restore_goes_on_once_the_storage_is_mended);
+    tcase_add_test(tcase, a_single_pass_ends_with_what_is_left);
+    tcase_add_test(tcase,
+                   a_single_pass_of_whole_batches_ends_without_an_empty_one);
+    tcase_add_test(tcase, another_shape_inside_a_batch_is_an_error);
+    tcase_add_test(tcase, a_batch_takes_the_shape_of_its_first_sample);
+    tcase_add_test(tcase, a_bad_first_record_is_an_error_of_setup);
+    tcase_add_test(tcase, no_samples_at_all_is_an_error_of_setup);
+    tcase_add_test(tcase, cancel_wakes_a_forward_that_waits);
+    tcase_add_test(tcase, cancel_wakes_a_setup_that_waits);
+    tcase_add_test(tcase, a_layer_whose_reader_blocks_can_be_destroyed);
+    tcase_add_test(tcase, a_layer_can_be_destroyed_in_any_state);
+    tcase_add_test(tcase, a_failed_allocation_is_an_error_and_leaks_nothing);
+    tcase_add_test(tcase, wrong_tops_are_refused);
+    tcase_add_test(tcase, wrong_options_are_refused_by_name);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
