@@ -125,7 +125,7 @@ static int skip_group(leat__wire *wire, uint32_t number)
     return LEAT_OK;
 }
 
-int leat__wire_next(leat__wire *wire, leat__wire_field *field)
+int leat__wire_next_any(leat__wire *wire, leat__wire_field *field)
 {
     if (wire->at == wire->end)
         return LEAT_END;

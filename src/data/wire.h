@@ -35,6 +35,21 @@ void leat__wire_init(leat__wire *wire, const void *bytes, size_t size);
  * LEAT_OK, LEAT_END behind the last one, or LEAT_EDATA with the line saying
  * what is wrong at which byte of the message.
  */
-int leat__wire_next(leat__wire *wire, leat__wire_field *field);
+int leat__wire_next_any(leat__wire *wire, leat__wire_field *field);
+
+/* The same; small fields, most of all fields, are taken without a call. */
+static inline int leat__wire_next(leat__wire *wire, leat__wire_field *field)
+{
+    const unsigned char *at = wire->at;
+    if (wire->end - at >= 2 && (at[0] & 0x87) == LEAT__WIRE_VARINT &&
+        at[0] >= 8 && at[1] < 0x80) {
+        field->number = at[0] >> 3;
+        field->type = LEAT__WIRE_VARINT;
+        field->value = at[1];
+        wire->at = at + 2;
+        return LEAT_OK;
+    }
+    return leat__wire_next_any(wire, field);
+}
 
 #endif
