@@ -32,6 +32,10 @@ typedef struct leat_lmdb_options {
  *
  * `path` is a directory with data.mdb, or the file itself; relative to the
  * working directory at open. `options` may be NULL. Nothing is opened yet.
+ *
+ * A reader sees the database as it was when it was opened, whatever a writer
+ * does; where there is no lock file and none can be made, nobody may write.
+ * The process must not open the same database by liblmdb itself meanwhile.
  * Fields: `data`, channels x height x width, and `label`, a scalar.
  * Errors: LEAT_EINVAL, LEAT_ENOMEM. Thread safety: any thread.
  */

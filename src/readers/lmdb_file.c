@@ -10,11 +10,11 @@
 
 static char *joined(const char *first, const char *second)
 {
-    size_t length = strlen(first);
-    char *text = leat__alloc(length + strlen(second) + 1);
+    size_t length = strlen(first), rest = strlen(second) + 1;
+    char *text = leat__alloc(length + rest);
     if (text) {
         memcpy(text, first, length);
-        strcpy(text + length, second);
+        memcpy(text + length, second, rest);
     }
     return text;
 }
@@ -22,12 +22,12 @@ static char *joined(const char *first, const char *second)
 /* The directory of a file's path; "." for a bare name. */
 static char *directory_of(const char *path)
 {
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return leat__strdup(".");
     char *directory = leat__strdup(path);
-    char *slash = directory ? strrchr(directory, '/') : NULL;
-    if (slash)
-        slash[slash == directory] = 0;
-    else if (directory && *directory)
-        strcpy(directory, ".");
+    if (directory)
+        directory[slash == path ? 1 : slash - path] = 0;
     return directory;
 }
 

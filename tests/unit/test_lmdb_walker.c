@@ -3,6 +3,8 @@
 #include "lmdb_fixture.h"
 #include "readers/lmdb_index.h"
 
+#include <sys/mman.h>
+
 /* Small keys and values of all sizes up to a few overflow pages. */
 static void make_mixed(int number, fixture_record *out)
 {
@@ -621,6 +623,35 @@ START_TEST(pages_of_every_size_are_read)
 }
 END_TEST
 
+START_TEST(index_and_seek_touch_no_value_on_overflow_pages)
+{
+    static leat__lmdb_walker walker;
+    image made;
+    leat__lmdb_map map;
+    leat__lmdb_index *index;
+    image_build(&made, 4096, 1000);
+    size_t size = (size_t)made.pages * 4096;
+    unsigned char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(bytes, MAP_FAILED);
+    memcpy(bytes, made.bytes, size);
+    for (uint64_t page = 2; page < made.pages; page++) {
+        if (made.bytes[page * 4096 + 10] == 4)
+            ck_assert_int_eq(
+                mprotect(bytes + page * 4096, (size_t)3 * 4096, PROT_NONE), 0);
+    }
+    ck_assert_int_eq(leat__lmdb_map_latest(&map, "memory", bytes, size), 0);
+    ck_assert_int_eq(leat__lmdb_index_create(&index, &map), LEAT_OK);
+    ck_assert_int_eq(index->count, 1000);
+    leat__lmdb_walker_init(&walker, &map);
+    for (int64_t i = 0; i <= 1000; i++)
+        ck_assert_int_eq(leat__lmdb_walker_seek(&walker, i), LEAT_OK);
+    leat__lmdb_index_destroy(index);
+    munmap(bytes, size);
+    free(made.bytes);
+}
+END_TEST
+
 START_TEST(page_sizes_that_do_not_exist_are_refused)
 {
     static const uint32_t sizes[] = {0, 1, 128, 300, 131072, 0x80000000};
@@ -727,6 +758,7 @@ int main(void)
     tcase_add_test(tcase, no_flipped_bit_does_more_than_change_values_or_fail);
     tcase_add_test(tcase, pages_of_random_bytes_fail_or_change_nothing);
     tcase_add_test(tcase, pages_of_every_size_are_read);
+    tcase_add_test(tcase, index_and_seek_touch_no_value_on_overflow_pages);
     tcase_add_test(tcase, page_sizes_that_do_not_exist_are_refused);
     tcase_add_test(tcase, a_tree_that_leads_back_to_itself_ends);
     tcase_add_test(tcase, more_records_than_pages_could_hold_take_no_memory);
