@@ -205,7 +205,7 @@ int leat__image_peek(leat__image_decoder *decoder, const void *bytes,
                      size_t size, leat__color color, leat__image *out)
 {
     leat__image_source source = {.bytes = bytes, .size = size, .color = color};
-    leat__image_frame frame;
+    leat__image_frame frame = {.orientation = 1};
     int status = read_image(decoder, &source, NULL, &frame);
     if (status < 0)
         return status;
@@ -217,7 +217,7 @@ int leat__image_decode(leat__image_decoder *decoder, const void *bytes,
                        size_t size, leat__color color, leat__image *out)
 {
     leat__image_source source = {.bytes = bytes, .size = size, .color = color};
-    leat__image_frame frame;
+    leat__image_frame frame = {.orientation = 1};
     int status = read_image(decoder, &source, &decoder->pixels, &frame);
     if (status < 0)
         return status;
