@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* More stages than any net has would make matching rules take long. */
-#define STAGES_MAX 1024
+#define STAGES_MAX 64
 
 typedef leat__prototxt_field field;
 

@@ -304,6 +304,16 @@ START_TEST(wrong_layers_are_refused_where_they_stand)
 }
 END_TEST
 
+START_TEST(more_stages_than_any_net_has_are_refused)
+{
+    char text[1024] = "state {";
+    for (int i = 0; i < 65; i++)
+        strcat(text, " stage: 's'");
+    strcat(text, "}" HEAD LMDB "}");
+    refused(text, "net:1:713: expected at most 64 stages, found more");
+}
+END_TEST
+
 START_TEST(unknown_fields_inside_the_data_layer_are_named)
 {
     refused(HEAD LMDB "source: 'x' }",
@@ -677,6 +687,7 @@ int main(void)
     tcase_add_test(tcase, a_layer_is_chosen_by_name);
     tcase_add_test(tcase, layers_of_other_types_may_contain_anything);
     tcase_add_test(tcase, wrong_layers_are_refused_where_they_stand);
+    tcase_add_test(tcase, more_stages_than_any_net_has_are_refused);
     tcase_add_test(tcase, unknown_fields_inside_the_data_layer_are_named);
     tcase_add_test(tcase, wrong_values_are_refused_where_they_stand);
     tcase_add_test(tcase, both_force_flags_may_stand_there_if_one_is_false);
