@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# The examples as their users run them: test_train_digits.sh TOOL TRAIN_DIGITS
+# FIRST_BATCH NET
+set -u
+
+tool=$1 train_digits=$2 first_batch=$3 net=$4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+
+fail() {
+    echo "$1"
+    failed=1
+}
+
+# expect STATUS LINE COMMAND...: the exit status, and just one line on stderr,
+# which has LINE in it; no line where that is empty.
+expect() {
+    local status=$1 line=$2
+    shift 2
+    "$@" >out 2>err
+    local found=$?
+    [ "$found" -eq "$status" ] || fail "$*: exit $found, expected $status: $(<err)"
+    if [ -z "$line" ]; then
+        [ ! -s err ] || fail "$*: $(<err)"
+    elif ! grep -qF -- "$line" err || [ "$(wc -l <err)" -ne 1 ]; then
+        fail "$*: expected one line with '$line', found: $(<err)"
+    fi
+}
+
+# What training printed, without what depends on the machine's speed.
+steady() {
+    grep -v '^waited\|^images/s' out | sed 's/, [0-9]* images\/s$//'
+}
+
+mkdir -p build/demo
+expect 0 '' "$tool" synth digits --count 2000 --seed 1 build/demo/digits_train_lmdb
+expect 0 '' "$tool" synth digits --count 250 --seed 2 build/demo/digits_test_lmdb
+
+expect 0 '' "$train_digits" --iterations 80 "$net"
+grep -q '^2000 records to train on, 250 to test; 80 iterations of 64 images$' out ||
+    fail "the counts of records are wrong: $(<out)"
+grep -q '^images/s: [0-9]*$' out || fail "no images/s: $(<out)"
+grep -q '^waited for data: [0-9.]* %$' out || fail "no share of waiting: $(<out)"
+accuracy=$(sed -n 's/^accuracy: \([0-9]*\)\.[0-9] %$/\1/p' out)
+[ "${accuracy:-0}" -ge 80 ] || fail "accuracy after 80 iterations: $(<out)"
+steady >first
+expect 0 '' "$train_digits" --iterations 80 "$net"
+steady | cmp -s first - || fail "two runs differ: $(<first) $(<out)"
+expect 0 '' "$train_digits" --iterations 80 --seed 2 "$net"
+steady | cmp -s first - && fail "another seed changes nothing"
+
+expect 0 '' "$first_batch" "$net"
+[ "$(grep -c '^64 x 1 x 28 x 28, first label [0-9]$' out)" -eq 3 ] ||
+    fail "the first three batches: $(<out)"
+
+expect 1 nowhere.prototxt "$train_digits" nowhere.prototxt
+expect 1 nowhere.prototxt "$first_batch" nowhere.prototxt
+expect 0 '' "$tool" synth digits --count 20 --shape 1,32,32 other
+sed 's,build/demo/digits_test_lmdb,other,' "$net" >other.prototxt
+expect 1 'differ in shape' "$train_digits" other.prototxt
+rm -r build/demo/digits_test_lmdb
+expect 1 digits_test_lmdb "$train_digits" "$net"
+
+"$train_digits" 2>/dev/null
+[ $? -eq 2 ] || fail "no net file is not called wrong usage"
+"$train_digits" --iterations 0 "$net" 2>/dev/null
+[ $? -eq 2 ] || fail "no iterations are not called wrong usage"
+
+exit "$failed"
