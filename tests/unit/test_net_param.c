@@ -306,10 +306,12 @@ END_TEST
 
 START_TEST(more_stages_than_any_net_has_are_refused)
 {
-    char text[1024] = "state {";
+    char text[1024];
+    int used = snprintf(text, sizeof(text), "state {");
     for (int i = 0; i < 65; i++)
-        strcat(text, " stage: 's'");
-    strcat(text, "}" HEAD LMDB "}");
+        used +=
+            snprintf(text + used, sizeof(text) - (size_t)used, " stage: 's'");
+    snprintf(text + used, sizeof(text) - (size_t)used, "}" HEAD LMDB "}");
     refused(text, "net:1:713: expected at most 64 stages, found more");
 }
 END_TEST
