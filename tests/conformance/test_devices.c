@@ -1,0 +1,225 @@
+/* What every device must do, over "cpu" and the late device of the tests. */
+#include "support/late_device.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES ((size_t)10000)
+
+static const char *const names[] = {"cpu", "late:0", "late:1"};
+#define NAMES ((int)(sizeof(names) / sizeof(names[0])))
+
+static leat_device *device;
+static const leat_device_ops *ops;
+
+static void find(int i)
+{
+    late_device_register();
+    ck_assert_int_eq(leat_device_find(&device, names[i]), LEAT_OK);
+    ops = device->ops;
+}
+
+static unsigned char *host_new(size_t bytes)
+{
+    void *memory;
+    ck_assert_int_eq(ops->host_alloc(device, bytes, &memory), LEAT_OK);
+    return memory;
+}
+
+static void *device_new(size_t bytes)
+{
+    void *memory;
+    ck_assert_int_eq(ops->alloc(device, bytes, &memory), LEAT_OK);
+    return memory;
+}
+
+static leat_stream stream_new(void)
+{
+    leat_stream stream;
+    ck_assert_int_eq(ops->stream_create(device, &stream), LEAT_OK);
+    return stream;
+}
+
+static void copy(void *to, const void *from, leat_copy_kind kind,
+                 leat_stream stream)
+{
+    ck_assert_int_eq(ops->copy(device, to, from, BYTES, kind, stream), LEAT_OK);
+}
+
+static int is_filled(const unsigned char *bytes, size_t n, int value)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] != value)
+            return 0;
+    }
+    return 1;
+}
+
+START_TEST(a_device_is_found_again_under_its_name)
+{
+    find(_i);
+    ck_assert_str_eq(leat_device_name(device), names[_i]);
+    leat_device *again;
+    ck_assert_int_eq(leat_device_find(&again, names[_i]), LEAT_OK);
+    ck_assert_ptr_eq(again, device);
+}
+END_TEST
+
+START_TEST(host_memory_is_zero_and_aligned)
+{
+    find(_i);
+    const size_t sizes[] = {0, 1, 4096, 5 << 20};
+    for (int i = 0; i < 4; i++) {
+        unsigned char *memory = host_new(sizes[i]);
+        ck_assert_uint_eq((uintptr_t)memory % 64, 0);
+        ck_assert(is_filled(memory, sizes[i], 0));
+        memset(memory, 7, sizes[i]);
+        ops->host_free(device, memory, sizes[i]);
+    }
+}
+END_TEST
+
+START_TEST(device_memory_is_zero)
+{
+    find(_i);
+    if (ops->unified)
+        return;
+    void *memory = device_new(BYTES);
+    unsigned char *host = host_new(BYTES);
+    memset(host, 7, BYTES);
+    leat_stream stream = stream_new();
+    copy(host, memory, LEAT_COPY_TO_HOST, stream);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    ck_assert(is_filled(host, BYTES, 0));
+    ops->stream_destroy(device, stream);
+    ops->free(device, memory, BYTES);
+    ops->host_free(device, host, BYTES);
+}
+END_TEST
+
+START_TEST(copies_go_there_and_across_and_back_in_order)
+{
+    find(_i);
+    if (ops->unified)
+        return;
+    unsigned char *in = host_new(BYTES);
+    unsigned char *out = host_new(BYTES);
+    void *first = device_new(BYTES);
+    void *second = device_new(BYTES);
+    leat_stream stream = stream_new();
+    memset(in, 5, BYTES);
+    copy(first, in, LEAT_COPY_TO_DEVICE, stream);
+    copy(second, first, LEAT_COPY_ON_DEVICE, stream);
+    copy(out, second, LEAT_COPY_TO_HOST, stream);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    ck_assert(is_filled(out, BYTES, 5));
+    ops->stream_destroy(device, stream);
+    ops->free(device, first, BYTES);
+    ops->free(device, second, BYTES);
+    ops->host_free(device, in, BYTES);
+    ops->host_free(device, out, BYTES);
+}
+END_TEST
+
+START_TEST(the_default_stream_takes_copies_too)
+{
+    find(_i);
+    if (ops->unified)
+        return;
+    unsigned char *in = host_new(BYTES);
+    unsigned char *out = host_new(BYTES);
+    void *memory = device_new(BYTES);
+    memset(in, 9, BYTES);
+    copy(memory, in, LEAT_COPY_TO_DEVICE, 0);
+    copy(out, memory, LEAT_COPY_TO_HOST, 0);
+    ck_assert_int_eq(ops->stream_synchronize(device, 0), LEAT_OK);
+    ck_assert(is_filled(out, BYTES, 9));
+    ops->free(device, memory, BYTES);
+    ops->host_free(device, in, BYTES);
+    ops->host_free(device, out, BYTES);
+}
+END_TEST
+
+START_TEST(an_event_orders_two_streams)
+{
+    find(_i);
+    if (ops->unified)
+        return;
+    unsigned char *in = host_new(BYTES);
+    unsigned char *out = host_new(BYTES);
+    void *memory = device_new(BYTES);
+    leat_stream writer = stream_new();
+    leat_stream reader = stream_new();
+    leat_event event;
+    ck_assert_int_eq(ops->event_create(device, &event), LEAT_OK);
+    for (int i = 1; i < 20; i++) {
+        memset(in, i, BYTES);
+        copy(memory, in, LEAT_COPY_TO_DEVICE, writer);
+        ck_assert_int_eq(ops->event_record(device, event, writer), LEAT_OK);
+        ck_assert_int_eq(ops->stream_wait(device, reader, event), LEAT_OK);
+        copy(out, memory, LEAT_COPY_TO_HOST, reader);
+        ck_assert_int_eq(ops->event_record(device, event, reader), LEAT_OK);
+        ck_assert_int_eq(ops->event_synchronize(device, event), LEAT_OK);
+        ck_assert(is_filled(out, BYTES, i));
+    }
+    ops->event_destroy(device, event);
+    ops->stream_destroy(device, writer);
+    ops->stream_destroy(device, reader);
+    ops->free(device, memory, BYTES);
+    ops->host_free(device, in, BYTES);
+    ops->host_free(device, out, BYTES);
+}
+END_TEST
+
+START_TEST(an_event_that_was_never_recorded_makes_nobody_wait)
+{
+    find(_i);
+    if (ops->unified)
+        return;
+    leat_stream stream = stream_new();
+    leat_event event;
+    ck_assert_int_eq(ops->event_create(device, &event), LEAT_OK);
+    ck_assert_int_eq(ops->event_synchronize(device, event), LEAT_OK);
+    ck_assert_int_eq(ops->stream_wait(device, stream, event), LEAT_OK);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    ops->event_destroy(device, event);
+    ops->stream_destroy(device, stream);
+}
+END_TEST
+
+START_TEST(a_stream_is_not_captured_unless_somebody_does)
+{
+    find(_i);
+    if (ops->unified || !ops->stream_is_capturing)
+        return;
+    leat_stream stream = stream_new();
+    ck_assert_int_eq(ops->stream_is_capturing(device, stream), 0);
+    ck_assert_int_eq(ops->stream_is_capturing(device, 0), 0);
+    ops->stream_destroy(device, stream);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("devices");
+    TCase *tcase = tcase_create("devices");
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, a_device_is_found_again_under_its_name, 0,
+                        NAMES);
+    tcase_add_loop_test(tcase, host_memory_is_zero_and_aligned, 0, NAMES);
+    tcase_add_loop_test(tcase, device_memory_is_zero, 0, NAMES);
+    tcase_add_loop_test(tcase, copies_go_there_and_across_and_back_in_order, 0,
+                        NAMES);
+    tcase_add_loop_test(tcase, the_default_stream_takes_copies_too, 0, NAMES);
+    tcase_add_loop_test(tcase, an_event_orders_two_streams, 0, NAMES);
+    tcase_add_loop_test(
+        tcase, an_event_that_was_never_recorded_makes_nobody_wait, 0, NAMES);
+    tcase_add_loop_test(tcase, a_stream_is_not_captured_unless_somebody_does, 0,
+                        NAMES);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
