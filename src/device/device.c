@@ -8,6 +8,8 @@
 
 #define TYPES_MAX 16
 #define DEVICES_MAX 64
+#define NAME_MAX_SIZE 20 /* the ordinal behind it fits into leat_device.name   \
+                          */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -43,6 +45,12 @@ int leat_device_register(const leat_device_ops *ops)
 {
     if (!ops || ops->size < sizeof(*ops) || !ops->name || !ops->open)
         return leat_error(LEAT_EINVAL, "a device lacks its size, name or open");
+    size_t size = strlen(ops->name);
+    if (size == 0 || size > NAME_MAX_SIZE || strchr(ops->name, ':'))
+        return leat_error(LEAT_EINVAL,
+                          "\"%s\" is no name for a device: 1 to %d letters, no "
+                          "colon, make one",
+                          ops->name, NAME_MAX_SIZE);
     pthread_mutex_lock(&lock);
     int status = add_locked(ops);
     pthread_mutex_unlock(&lock);

@@ -1,0 +1,103 @@
+/* Finding and adding devices. */
+#include "base/error.h"
+#include "support/late_device.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static leat_device *device;
+static const leat_device_ops *ops;
+
+static void set_up(void)
+{
+    late_device_register();
+    ck_assert_int_eq(leat_device_find(&device, "late:0"), LEAT_OK);
+    ops = device->ops;
+}
+
+START_TEST(an_unknown_device_is_refused_and_the_known_ones_named)
+{
+    const char *const names[] = {"gpu", "", "late2", "lat", "late:0:1", "cpu "};
+    leat_device *found = NULL;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        ck_assert_int_eq(leat_device_find(&found, names[i]), LEAT_EINVAL);
+    ck_assert_int_eq(leat_device_find(&found, "gpu"), LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(),
+                     "there is no device \"gpu\"; there are: cpu, late");
+    ck_assert_ptr_null(found);
+}
+END_TEST
+
+START_TEST(a_missing_device_says_that_the_build_lacks_it)
+{
+    leat_device *found = NULL;
+    if (leat_device_find(&found, "cuda:0") == LEAT_EINVAL)
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "cuda:0"));
+    ck_assert_int_eq(leat_device_find(&found, "late:7"), LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(), "there are 2 test devices");
+}
+END_TEST
+
+START_TEST(an_ordinal_is_a_number)
+{
+    const char *const names[] = {"late:", "late:x", "late:-1", "late:1x",
+                                 "late:99999"};
+    leat_device *found = NULL;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        ck_assert_int_eq(leat_device_find(&found, names[i]), LEAT_EINVAL);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "number"));
+    }
+    ck_assert_int_eq(leat_device_find(&found, "late"), LEAT_OK);
+    ck_assert_ptr_eq(found, device);
+}
+END_TEST
+
+START_TEST(a_device_without_its_name_or_with_a_taken_one_is_refused)
+{
+    static leat_device_ops mine;
+    mine = *ops;
+    ck_assert_int_eq(leat_device_register(&mine), LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(),
+                     "a device \"late\" is registered already");
+    mine.name = NULL;
+    ck_assert_int_eq(leat_device_register(&mine), LEAT_EINVAL);
+    mine = *ops;
+    mine.name = "other";
+    mine.size = 8;
+    ck_assert_int_eq(leat_device_register(&mine), LEAT_EINVAL);
+    ck_assert_int_eq(leat_device_register(NULL), LEAT_EINVAL);
+}
+END_TEST
+
+START_TEST(a_name_that_find_could_not_tell_apart_is_refused)
+{
+    static leat_device_ops mine;
+    const char *const names[] = {"", "a:b", "a name of more than 20 letters"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        mine = *ops;
+        mine.name = names[i];
+        ck_assert_int_eq(leat_device_register(&mine), LEAT_EINVAL);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("device");
+    TCase *tcase = tcase_create("device");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_test(tcase,
+                   an_unknown_device_is_refused_and_the_known_ones_named);
+    tcase_add_test(tcase, a_missing_device_says_that_the_build_lacks_it);
+    tcase_add_test(tcase, an_ordinal_is_a_number);
+    tcase_add_test(tcase,
+                   a_device_without_its_name_or_with_a_taken_one_is_refused);
+    tcase_add_test(tcase, a_name_that_find_could_not_tell_apart_is_refused);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
