@@ -1,0 +1,152 @@
+/*
+ * Stop storms: layers of random configurations over readers that fail, block
+ * or run dry are stopped at random moments. LEAT_STORM=N makes N of each.
+ */
+#include "base/random.h"
+#include "support/feed.h"
+#include "support/source.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+static int storm_size(void)
+{
+    const char *text = getenv("LEAT_STORM");
+    return text ? atoi(text) : 150;
+}
+
+/* One random number of case `number` in [0, n). */
+static int pick(int number, int what, int n)
+{
+    uint32_t words[4];
+    leat__choice(4711, number, what, 0, words);
+    return (int)leat__random_below(words[0], (uint32_t)n);
+}
+
+static leat_data_layer_options random_options(int number)
+{
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.batch_size = 1 + pick(number, 1, 6);
+    options.prefetch = 1 + pick(number, 2, 4);
+    options.workers = 1 + pick(number, 3, 4);
+    options.help = pick(number, 4, 2);
+    options.reader_thread = (leat_reader_thread)pick(number, 5, 3);
+    options.top_mode = (leat_top_mode)pick(number, 6, 2);
+    return options;
+}
+
+static source random_source(int number)
+{
+    source made = SOURCE_INIT;
+    made.count = 1 + pick(number, 10, 20);
+    made.single_pass = pick(number, 11, 2);
+    int place = 1 + pick(number, 12, 20);
+    switch (pick(number, 13, 5)) {
+    case 0:
+        made.bad = place;
+        break;
+    case 1:
+        made.broken = place;
+        break;
+    case 2:
+        made.blocks = place;
+        break;
+    case 3:
+        made.larger = place;
+        break;
+    default:
+        break;
+    }
+    return made;
+}
+
+/* Some forwards, none of which may wait for what never comes. */
+static void run(feed_layer *feed, int number)
+{
+    int n = pick(number, 20, 12);
+    for (int i = 0; i < n; i++) {
+        int status = leat_data_layer_try_forward(
+            feed->layer, feed->top, 2, LEAT_HOST, pick(number, 30 + i, 2));
+        ck_assert(status == LEAT_OK || status == LEAT_AGAIN ||
+                  status == LEAT_END || status == LEAT_EDATA ||
+                  status == LEAT_EIO || status == LEAT_ECANCELLED);
+        if (status == LEAT_OK && pick(number, 60 + i, 3) == 0)
+            ck_assert_int_eq(leat_data_layer_release(feed->layer, NULL, 0),
+                             LEAT_OK);
+    }
+}
+
+static void *cancel(void *argument)
+{
+    leat_data_layer_cancel(argument);
+    return NULL;
+}
+
+START_TEST(layers_stop_at_any_moment)
+{
+    for (int number = 0; number < storm_size(); number++) {
+        source made = random_source(number);
+        leat_pipeline *pipeline = source_pipeline(&made);
+        leat_data_layer_options options = random_options(number);
+        feed_layer feed = feed_open(pipeline, &options);
+        run(&feed, number);
+        feed_close(&feed);
+        leat_pipeline_unref(pipeline);
+    }
+}
+END_TEST
+
+START_TEST(layers_are_cancelled_while_they_run)
+{
+    for (int number = 0; number < storm_size(); number++) {
+        source made = random_source(number + 1000000);
+        leat_pipeline *pipeline = source_pipeline(&made);
+        leat_data_layer_options options = random_options(number);
+        feed_layer feed = feed_open(pipeline, &options);
+        pthread_t thread;
+        ck_assert_int_eq(pthread_create(&thread, NULL, cancel, feed.layer), 0);
+        run(&feed, number);
+        pthread_join(thread, NULL);
+        feed_close(&feed);
+        leat_pipeline_unref(pipeline);
+    }
+}
+END_TEST
+
+START_TEST(many_layers_live_on_one_pipeline)
+{
+    enum { LAYERS = 50 };
+    leat_pipeline *pipeline = feed_pipeline();
+    static feed_layer feed[LAYERS];
+    for (int i = 0; i < LAYERS; i++) {
+        leat_data_layer_options options = random_options(i);
+        feed[i] = feed_open(pipeline, &options);
+    }
+    for (int round = 0; round < 5; round++)
+        for (int i = 0; i < LAYERS; i++)
+            ck_assert_int_eq(feed_forward(&feed[i]), LEAT_OK);
+    for (int i = 0; i < LAYERS; i++) {
+        int64_t size = leat_data_layer_get_options(feed[i].layer)->batch_size;
+        ck_assert_float_eq(feed_label(&feed[i], 0),
+                           (float)(1000 + 4 * size % FEED_COUNT));
+        feed_close(&feed[i]);
+    }
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_stops");
+    TCase *tcase = tcase_create("layer_stops");
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, layers_stop_at_any_moment);
+    tcase_add_test(tcase, layers_are_cancelled_while_they_run);
+    tcase_add_test(tcase, many_layers_live_on_one_pipeline);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
