@@ -623,6 +623,43 @@ START_TEST(pages_of_every_size_are_read)
 }
 END_TEST
 
+/* Page 2 is the first leaf, page 3 the first of its overflow pages. */
+static void expect_damage(size_t at, const void *value, size_t size,
+                          size_t other, const void *other_value,
+                          const char *says)
+{
+    image made;
+    int64_t count;
+    image_build(&made, 256, 5);
+    memcpy(made.bytes + at, value, size);
+    if (other_value)
+        memcpy(made.bytes + other, other_value, 4);
+    ck_assert_int_eq(walk(made.bytes, (size_t)made.pages * 256, &count),
+                     LEAT_EFORMAT);
+    ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s",
+                  leat_last_error());
+    free(made.bytes);
+}
+
+START_TEST(damage_is_told_by_its_page)
+{
+    const uint16_t odd = 241, below = 16, beyond = 252, large = 400;
+    const uint64_t page = 9;
+    const uint32_t huge = 1U << 30;
+    size_t leaf = (size_t)2 * 256, overflow = (size_t)3 * 256;
+    size_t node = 256 - 24; /* of the first record, with a page number */
+    expect_damage(leaf + 16, &odd, 2, 0, NULL, "page 2 is damaged: node 0");
+    expect_damage(leaf + 16, &below, 2, 0, NULL, "page 2 is damaged: node 0");
+    expect_damage(leaf + 16, &beyond, 2, 0, NULL, "page 2 is damaged: node 0");
+    expect_damage(leaf + 14, &large, 2, 0, NULL, "page 2 is damaged: its");
+    expect_damage(leaf, &page, 8, 0, NULL, "page 2 is damaged: it has the");
+    expect_damage(leaf + node + 16, &page, 8, 0, NULL, "page 9 is wanted");
+    /* A value and a run of pages as long as each other, both beyond the end. */
+    expect_damage(leaf + node, &huge, 4, overflow + 12, &huge,
+                  "page 3 is damaged: 1073741824 overflow pages");
+}
+END_TEST
+
 START_TEST(index_and_seek_touch_no_value_on_overflow_pages)
 {
     static leat__lmdb_walker walker;
@@ -758,6 +795,7 @@ int main(void)
     tcase_add_test(tcase, no_flipped_bit_does_more_than_change_values_or_fail);
     tcase_add_test(tcase, pages_of_random_bytes_fail_or_change_nothing);
     tcase_add_test(tcase, pages_of_every_size_are_read);
+    tcase_add_test(tcase, damage_is_told_by_its_page);
     tcase_add_test(tcase, index_and_seek_touch_no_value_on_overflow_pages);
     tcase_add_test(tcase, page_sizes_that_do_not_exist_are_refused);
     tcase_add_test(tcase, a_tree_that_leads_back_to_itself_ends);
