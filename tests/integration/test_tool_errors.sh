@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Bad input gets one line on stderr and status 1, wrong usage status 2; nothing is
-# left behind, nothing hangs and nothing dies of a signal: test_tool_errors.sh TOOL
+# left behind (but the lock file of a database that was read), nothing hangs and
+# nothing dies of a signal: test_tool_errors.sh TOOL
 set -u
 tool=$1
 [ -x "$tool" ] || {
@@ -23,7 +24,7 @@ expect() {
     local status=$1 text=$2 found before
     shift 2
     checks=$((checks + 1))
-    before=$(find . | sort)
+    before=$(find . ! -name lock.mdb | sort)
     timeout 60 "$tool" "$@" >stdout 2>stderr </dev/null
     found=$?
     [ "$found" -eq "$status" ] || complain "status $found, not $status" "$@"
@@ -31,7 +32,7 @@ expect() {
     [ ! -s stdout ] || complain "something on stdout" "$@"
     grep -qiE -- "$text" stderr || complain "the line does not say '$text'" "$@"
     rm -f stdout stderr
-    [ "$(find . | sort)" = "$before" ] || complain "something left behind" "$@"
+    [ "$(find . ! -name lock.mdb | sort)" = "$before" ] || complain "something left behind" "$@"
 }
 
 complain() {
