@@ -170,7 +170,7 @@ int command_import(int argc, char **argv)
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status != OPTION_GO)
         return status;
-    if (strcmp(arguments[0], "mnist"))
+    if (strcmp(arguments[0], "mnist") != 0)
         return message_misuse("import", "import knows mnist, not '%s'",
                               arguments[0]);
     if (n != 4)

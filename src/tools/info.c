@@ -107,7 +107,7 @@ static int count_records(struct survey *survey, leat_reader *reader,
         if (!status || status == LEAT_EDATA) {
             write_key(survey->last_key, &sample.from);
             if (!survey->records++)
-                strcpy(survey->first_key, survey->last_key);
+                memcpy(survey->first_key, survey->last_key, KEY_TEXT);
         }
         if (!status)
             status = count_record(survey, transformer, &sample);

@@ -256,7 +256,7 @@ int lmdb_writer_put(struct lmdb_writer *writer, const char *key,
     /* A value on pages of its own wastes part of one; any other half a page. */
     size_t bytes = 2 * (size + strlen(key) + 16);
     if (size > 2000)
-        bytes = size + 2 * 4096;
+        bytes = size + (size_t)2 * 4096;
     int status = make_room(writer, bytes);
     if (status)
         return status;

@@ -37,7 +37,8 @@ static float between_nodes(const float *row, int x, int cell)
 static void draw_plane(struct canvas *canvas, uint64_t shared,
                        struct splitmix *random, unsigned char *pixels)
 {
-    float shape[MOST_NODES], tint[MOST_NODES], fine[MOST_NODES];
+    float shape[MOST_NODES] = {0}, tint[MOST_NODES] = {0};
+    float fine[MOST_NODES] = {0};
     uint64_t tint_seed = splitmix_next(random);
     for (int y = 0; y < canvas->height; y++) {
         int coarse_nodes = canvas->width / COARSE_CELL + 2;
