@@ -7,5 +7,7 @@ int command_synth(int argc, char **argv);
 int command_import(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_mean(int argc, char **argv);
+int command_dump(int argc, char **argv);
+int command_bench(int argc, char **argv);
 
 #endif

@@ -18,6 +18,8 @@ static const struct {
     {"import", command_import, "make a database from other files"},
     {"info", command_info, "say what is in a database"},
     {"mean", command_mean, "compute the mean image of a database"},
+    {"dump", command_dump, "write what a data layer delivers to .npy files"},
+    {"bench", command_bench, "measure a data layer, and what is possible"},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# leat info and mean on small databases of known contents:
+# leat info, mean, dump and bench on small databases of known contents:
 # test_tool_reports.sh TOOL
 set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -47,5 +47,67 @@ check 'the mean file' test "$(hex three.mean)" = \
     "08011001180220032a180000ce420000d0420000d2420000d4420000d6420000d842"
 ! "$leat" mean none none.mean 2>stderr
 check 'the mean of nothing' grep -q '^leat: .*no records' stderr
+
+# dump: floats of a..r, then around the end.
+"$leat" dump --reader lmdb:three --batch 2 --phase TEST --batches 2 --out out \
+    --json >json
+check 'dump --json' grep -q '"files": \["out/data.npy", "out/label.npy"\]' json
+check "the labels' header" grep -aqF \
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }" out/label.npy
+check "the images' header" grep -aqF "'shape': (4, 1, 2, 3), }" out/data.npy
+check 'the labels' test "$(hex -j256 out/label.npy)" = \
+    000000000000803f0000104100000000
+check 'the first pixels' test "$(hex -j256 -N8 out/data.npy)" = 0000c2420000c442
+check 'only these files' test "$(echo out/*)" = 'out/data.npy out/label.npy'
+
+# Shapes that change give a file for each batch; bad records end a dump.
+if command -v mdb_load >/dev/null; then
+    records() {
+        printf 'VERSION=3\nformat=bytevalue\ntype=btree\nmapsize=1048576\n'
+        printf 'HEADER=END\n'
+        printf ' %s\n' "$@"
+        printf 'DATA=END\n'
+    }
+    small=080110011801220105 large=0801100118022202060728 bad=08011001180a220105
+    mkdir mixed broken
+    records 30 "${small}2803" 31 "${small}2804" 32 "${large}05" | mdb_load mixed
+    "$leat" dump --reader lmdb:mixed --batch 1 --batches 4 --out apart >/dev/null
+    check 'a file for each batch' test "$(cd apart && echo data*)" = \
+        'data.0000.npy data.0001.npy data.0002.npy data.0003.npy'
+    check 'one file of labels' test "$(cd apart && echo label*)" = label.npy
+    check 'the second batch' test "$(hex -j256 apart/data.0001.npy)" = 0000a040
+    check 'the third batch' test "$(hex -j256 apart/data.0002.npy)" = \
+        0000c0400000e040
+    "$leat" info --json mixed >json
+    check 'two shapes' grep -q '"shapes": {"1x1x1": 2, "1x1x2": 1}' json
+    ! "$leat" mean mixed mixed.mean 2>stderr
+    check 'a mean of two shapes' grep -q '^leat: mixed.*record 2' stderr
+
+    records 30 "${small}2803" 31 "$bad" 32 "${small}2803" | mdb_load broken
+    "$leat" info broken >text 2>stderr
+    check 'status of info with a bad record' test $? -eq 1
+    check 'the bad record on stdout' grep -q 'bad records: 1' text
+    check 'and in one line on stderr' test "$(wc -l <stderr)" -eq 1
+    ! "$leat" dump --reader lmdb:broken --batch 1 --batches 3 --out left 2>stderr
+    check 'the bad record named' grep -q '^leat: broken.*1' stderr
+    check 'nothing left of a dump' test ! -e left
+else
+    echo 'skipped: databases of several shapes (needs mdb_load)'
+fi
+
+# bench
+"$leat" bench layer --reader lmdb:jpegs --batch 4 --crop 24 --mirror \
+    --seconds 0.1 --limit --json >json || failed=1
+for key in first_batch_ms images_per_s payload_bytes_per_s batches seconds \
+    wait_us p50 p99 max limit_images_per_s limit_share stages name threads busy \
+    blocked_empty blocked_full bound_by steady_allocations memory pinned device \
+    host mapped cpu_seconds peak_rss; do
+    check "bench layer --json lacks $key" grep -q "\"$key\": " json
+done
+check 'one line of JSON' test "$(wc -l <json)" -eq 1
+"$leat" bench limit --reader lmdb:three --batch 2 --seconds 0.1 >text || failed=1
+check 'bench limit' grep -qE '^limit +[0-9]+ images/s' text
+! "$leat" bench layer --reader lmdb:none --batch 4 2>stderr
+check 'a bench of nothing' test "$(wc -l <stderr)" -eq 1
 
 exit "$failed"

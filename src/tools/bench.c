@@ -1,0 +1,467 @@
+/*
+ * bench.c: `leat bench`, how fast a data layer delivers.
+ *
+ * The layer is measured in slices. With --limit they alternate with slices of
+ * the limit, so that both see the same machine; the batches that the layer made
+ * in the meantime are taken before the clock starts.
+ */
+#include "tools/allocation.h"
+#include "tools/bandwidth.h"
+#include "tools/command.h"
+#include "tools/intake.h"
+#include "tools/interrupt.h"
+#include "tools/latency.h"
+#include "tools/limit.h"
+#include "tools/message.h"
+#include "tools/output.h"
+#include "tools/processor.h"
+#include "tools/progress.h"
+
+#include <leat/ext/reader.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static const double slice_seconds = 0.25;
+static const double warm_up_seconds = 0.02;
+
+struct bench_options {
+    struct intake_options intake;
+    double seconds;
+    double compute_ms;
+    int limit;
+    int json;
+};
+
+/* What the slices of a layer add up to. */
+struct bench_result {
+    double first_batch; /* seconds from create to the first batch */
+    double seconds;
+    int64_t batches;
+    int64_t samples;
+    int64_t payload; /* bytes read */
+    int64_t allocations;
+    double cpu;        /* seconds */
+    double in_forward; /* seconds */
+    leat_stats stats;  /* stages: of the slices; the rest: at the end */
+    struct latency waits;
+    struct limit_result limit;
+    struct bandwidth bandwidth;
+    int64_t peak_rss;
+};
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static int64_t peak_rss(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)usage.ru_maxrss * 1024;
+}
+
+/* Stands for a net that computes elsewhere, as on a GPU. */
+static void compute(double milliseconds)
+{
+    if (milliseconds <= 0)
+        return;
+    struct timespec pause = {(time_t)(milliseconds / 1e3), 0};
+    pause.tv_nsec = (long)(1e6 * (milliseconds - 1e3 * (double)pause.tv_sec));
+    nanosleep(&pause, NULL);
+}
+
+static int read_stats(const struct intake *intake, leat_stats *stats)
+{
+    memset(stats, 0, sizeof(*stats));
+    stats->size = sizeof(*stats);
+    return leat_data_layer_stats(intake->layer, stats);
+}
+
+/* Adds what the stages did between two readings. */
+static void add_stages(leat_stats *sum, const leat_stats *before,
+                       const leat_stats *after)
+{
+    leat_stage_stats so_far[LEAT_MAX_STAGES];
+    memcpy(so_far, sum->stage, sizeof(so_far));
+    *sum = *after;
+    for (int i = 0; i < after->nstages; i++) {
+        const leat_stage_stats *from = &before->stage[i];
+        leat_stage_stats *to = &sum->stage[i];
+        to->items += so_far[i].items - from->items;
+        to->bytes += so_far[i].bytes - from->bytes;
+        to->busy += so_far[i].busy - from->busy;
+        to->blocked_empty += so_far[i].blocked_empty - from->blocked_empty;
+        to->blocked_full += so_far[i].blocked_full - from->blocked_full;
+    }
+}
+
+static int run_slice(struct intake *intake, double compute_ms,
+                     struct bench_result *result)
+{
+    leat_stats before, after;
+    int status = read_stats(intake, &before);
+    int64_t allocations = allocation_count();
+    double cpu = cpu_seconds(), start = progress_clock(), now = start;
+    while (!status && now - start < slice_seconds) {
+        status = intake_forward(intake);
+        double ready = progress_clock();
+        latency_add(&result->waits, ready - now);
+        result->in_forward += ready - now;
+        result->batches++;
+        const leat_batch *batch = leat_data_layer_batch(intake->layer);
+        result->samples += batch ? batch->n : 0;
+        compute(compute_ms);
+        now = progress_clock();
+    }
+    result->allocations += allocation_count() - allocations;
+    result->cpu += cpu_seconds() - cpu;
+    result->seconds += now - start;
+    if (!status)
+        status = read_stats(intake, &after);
+    if (status)
+        return status;
+    result->payload += after.stage[0].bytes - before.stage[0].bytes;
+    add_stages(&result->stats, &before, &after);
+    return interrupt_check();
+}
+
+/* Takes what was made while nobody asked, and goes on until all threads run. */
+static int warm_up(struct intake *intake)
+{
+    int batches = leat_data_layer_get_options(intake->layer)->prefetch + 1;
+    double start = progress_clock();
+    int status = LEAT_OK;
+    for (int i = 0;
+         !status && (i < batches || progress_clock() - start < warm_up_seconds);
+         i++)
+        status = intake_forward(intake);
+    return status;
+}
+
+static int run_slices(struct intake *intake, struct limit *limit,
+                      const struct bench_options *options,
+                      struct bench_result *result)
+{
+    struct progress progress;
+    progress_start(&progress, "batches", -1, options->json);
+    int status = LEAT_OK;
+    do {
+        if (limit)
+            status = limit_run(limit, slice_seconds, &result->limit);
+        if (!status && (limit || !result->batches))
+            status = warm_up(intake);
+        if (!status)
+            status = run_slice(intake, options->compute_ms, result);
+        progress_update(&progress, result->batches);
+    } while (!status && result->seconds < options->seconds);
+    progress_finish(&progress);
+    return status;
+}
+
+/* Opens a limit and gives it a slice for caches and clocks. */
+static int open_limit(struct limit **out, const struct intake *intake)
+{
+    struct limit_result ignored = {0};
+    int status = limit_open(out, intake->layer);
+    return status ? status : limit_run(*out, slice_seconds, &ignored);
+}
+
+static int measure_layer(const struct bench_options *options,
+                         struct bench_result *result, struct intake *intake)
+{
+    struct limit *limit = NULL;
+    double start = progress_clock();
+    int status = intake_create(intake, &options->intake);
+    if (!status)
+        status = intake_setup(intake);
+    if (!status)
+        status = intake_forward(intake);
+    result->first_batch = progress_clock() - start;
+    if (!status && options->limit)
+        status = open_limit(&limit, intake);
+    if (!status)
+        status = run_slices(intake, limit, options, result);
+    result->peak_rss = peak_rss();
+    limit_close(limit);
+    if (!status && options->limit)
+        status = bandwidth_measure(&result->bandwidth);
+    return status;
+}
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+static const leat_stage_stats *busiest(const leat_stats *stats)
+{
+    const leat_stage_stats *found = &stats->stage[0];
+    for (int i = 1; i < stats->nstages; i++)
+        if (stats->stage[i].busy > found->busy)
+            found = &stats->stage[i];
+    return found;
+}
+
+/* The verdict, with its evidence. */
+static void judge(const struct bench_result *result, char out[256])
+{
+    const leat_stage_stats *stage = busiest(&result->stats);
+    /* The caller lends its thread to whatever is to be done. */
+    double threads = 1;
+    for (int i = 0; i < result->stats.nstages; i++)
+        threads += result->stats.stage[i].threads;
+    double busy = 100 * share(stage->busy, threads * result->seconds);
+    double waited = 100 * share(result->in_forward, result->seconds);
+    if (waited < 10)
+        snprintf(out, 256,
+                 "the caller: only %.1f %% of its time went to forward",
+                 waited);
+    else if (busy >= 50)
+        snprintf(out, 256,
+                 "%s: it took %.0f %% of the time of all %.0f threads, and the "
+                 "caller spent %.0f %% in forward",
+                 stage->name, busy, threads, waited);
+    else
+        snprintf(out, 256,
+                 "no stage alone: the busiest, %s, took %.0f %% of the time of "
+                 "all %.0f threads; storage, hand-offs or other programs took "
+                 "the rest",
+                 stage->name, busy, threads);
+}
+
+static double rate(int64_t n, double seconds)
+{
+    return share((double)n, seconds);
+}
+
+static void add_json_limit(json_t *object, const struct bench_result *result)
+{
+    double limit = rate(result->limit.images, result->limit.seconds);
+    json_object_set_new(object, "limit_images_per_s", json_real(limit));
+    json_object_set_new(
+        object, "limit_payload_bytes_per_s",
+        json_real(rate(result->limit.bytes, result->limit.seconds)));
+    json_object_set_new(object, "store_bytes_per_s",
+                        json_real(result->bandwidth.store));
+    json_object_set_new(object, "memcpy_bytes_per_s",
+                        json_real(result->bandwidth.memcpy));
+}
+
+static void add_json_machine(json_t *object)
+{
+    json_object_set_new(object, "cpu", json_string(processor_name()));
+    json_object_set_new(object, "cores",
+                        json_integer(processor_count(1 << 16)));
+    json_object_set_new(object, "version", json_string(leat_version()));
+}
+
+static json_t *json_stages(const leat_stats *stats)
+{
+    json_t *stages = json_array();
+    for (int i = 0; i < stats->nstages; i++) {
+        const leat_stage_stats *stage = &stats->stage[i];
+        json_array_append_new(stages,
+                              json_pack("{s:s, s:i, s:f, s:f, s:f, s:I, s:I}",
+                                        "name", stage->name, "threads",
+                                        stage->threads, "busy", stage->busy,
+                                        "blocked_empty", stage->blocked_empty,
+                                        "blocked_full", stage->blocked_full,
+                                        "items", (json_int_t)stage->items,
+                                        "bytes", (json_int_t)stage->bytes));
+    }
+    return stages;
+}
+
+static int print_layer_json(const struct bench_options *options,
+                            const struct bench_result *result)
+{
+    char verdict[256];
+    judge(result, verdict);
+    double images = rate(result->samples, result->seconds);
+    const leat_memory_stats *memory = &result->stats.memory;
+    json_t *object = json_pack(
+        "{s:f, s:f, s:f, s:I, s:f, s:{s:f, s:f, s:f}}", "first_batch_ms",
+        1e3 * result->first_batch, "images_per_s", images,
+        "payload_bytes_per_s", rate(result->payload, result->seconds),
+        "batches", (json_int_t)result->batches, "seconds", result->seconds,
+        "wait_us", "p50", latency_percentile(&result->waits, .5), "p99",
+        latency_percentile(&result->waits, .99), "max",
+        latency_longest(&result->waits));
+    if (options->limit) {
+        add_json_limit(object, result);
+        json_object_set_new(
+            object, "limit_share",
+            json_real(share(
+                images, rate(result->limit.images, result->limit.seconds))));
+    }
+    json_object_set_new(object, "stages", json_stages(&result->stats));
+    json_object_set_new(object, "bound_by", json_string(verdict));
+    json_object_set_new(object, "steady_allocations",
+                        allocation_count() < 0
+                            ? json_null()
+                            : json_integer((json_int_t)result->allocations));
+    json_object_set_new(object, "memory",
+                        json_pack("{s:I, s:I, s:I, s:I}", "pinned",
+                                  (json_int_t)memory->pinned, "device",
+                                  (json_int_t)memory->device, "host",
+                                  (json_int_t)memory->host, "mapped",
+                                  (json_int_t)memory->mapped));
+    json_object_set_new(object, "cpu_seconds", json_real(result->cpu));
+    json_object_set_new(object, "peak_rss",
+                        json_integer((json_int_t)result->peak_rss));
+    add_json_machine(object);
+    return output_json(object);
+}
+
+static void print_limit(const struct bench_result *result)
+{
+    printf("limit             %12.0f images/s\n",
+           rate(result->limit.images, result->limit.seconds));
+    printf("limit, payload    %12.2f GB/s\n",
+           1e-9 * rate(result->limit.bytes, result->limit.seconds));
+    printf("store bandwidth   %12.2f GB/s\n", 1e-9 * result->bandwidth.store);
+    printf("memcpy bandwidth  %12.2f GB/s\n", 1e-9 * result->bandwidth.memcpy);
+}
+
+static int print_layer(const struct bench_options *options,
+                       const struct bench_result *result)
+{
+    double images = rate(result->samples, result->seconds);
+    printf("%s, %d cores, leat %s\n", processor_name(),
+           processor_count(1 << 16), leat_version());
+    printf("first batch       %12.2f ms\n", 1e3 * result->first_batch);
+    printf("images            %12.0f images/s\n", images);
+    printf("payload           %12.2f GB/s\n",
+           1e-9 * rate(result->payload, result->seconds));
+    printf("wait p50          %12.1f us\n",
+           latency_percentile(&result->waits, .5));
+    printf("wait p99          %12.1f us\n",
+           latency_percentile(&result->waits, .99));
+    printf("wait max          %12.1f us\n", latency_longest(&result->waits));
+    if (options->limit) {
+        print_limit(result);
+        printf("share of limit    %12.1f %%\n",
+               100 * share(images,
+                           rate(result->limit.images, result->limit.seconds)));
+    }
+    printf("allocations       %12lld\n", (long long)result->allocations);
+    printf("memory            %s pinned, %s device, %s host, %s mapped\n",
+           output_bytes(result->stats.memory.pinned),
+           output_bytes(result->stats.memory.device),
+           output_bytes(result->stats.memory.host),
+           output_bytes(result->stats.memory.mapped));
+    printf("cpu               %12.2f s in %.2f s\n", result->cpu,
+           result->seconds);
+    printf("peak resident     %12s\n", output_bytes(result->peak_rss));
+    for (int i = 0; i < result->stats.nstages; i++) {
+        const leat_stage_stats *stage = &result->stats.stage[i];
+        printf("stage %-10s  %d threads, busy %.2f s, waiting for input "
+               "%.2f s, for room %.2f s\n",
+               stage->name, stage->threads, stage->busy, stage->blocked_empty,
+               stage->blocked_full);
+    }
+    char verdict[256];
+    judge(result, verdict);
+    printf("bound by %s\n", verdict);
+    return 0;
+}
+
+static int bench_layer(const struct bench_options *options)
+{
+    static struct bench_result result;
+    struct intake intake = {0};
+    int status = measure_layer(options, &result, &intake);
+    int exit_status = status          ? message_last_error()
+                      : options->json ? print_layer_json(options, &result)
+                                      : print_layer(options, &result);
+    intake_destroy(&intake);
+    return exit_status;
+}
+
+/* The limit alone: the layer is created for what it says, not set up. */
+static int measure_limit(const struct bench_options *options,
+                         struct bench_result *result)
+{
+    struct intake intake = {0};
+    struct limit *limit = NULL;
+    int status = intake_create(&intake, &options->intake);
+    if (!status)
+        status = open_limit(&limit, &intake);
+    while (!status) {
+        status = limit_run(limit, slice_seconds, &result->limit);
+        if (!status)
+            status = interrupt_check();
+        if (result->limit.seconds >= options->seconds)
+            break;
+    }
+    limit_close(limit);
+    intake_destroy(&intake);
+    if (!status)
+        status = bandwidth_measure(&result->bandwidth);
+    return status;
+}
+
+static int bench_limit(const struct bench_options *options)
+{
+    static struct bench_result result;
+    if (measure_limit(options, &result))
+        return message_last_error();
+    if (!options->json) {
+        print_limit(&result);
+        return 0;
+    }
+    json_t *object = json_pack("{s:f, s:I}", "seconds", result.limit.seconds,
+                               "images", (json_int_t)result.limit.images);
+    add_json_limit(object, &result);
+    add_json_machine(object);
+    return output_json(object);
+}
+
+int command_bench(int argc, char **argv)
+{
+    struct bench_options options = {INTAKE_OPTIONS_INIT, 3, 0, 0, 0};
+    const struct option_spec specs[] = {
+        INTAKE_OPTIONS(&options.intake),
+        {"seconds", "S", "how long to measure (3)", option_real,
+         &options.seconds, 0, 86400},
+        {"compute-ms", "M", "layer: sleep so long after each batch",
+         option_real, &options.compute_ms, 0, 3600000},
+        {"limit", NULL, "layer: measure the limit too, in alternation", NULL,
+         &options.limit, 0, 0},
+        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        "bench",
+        "layer|limit (--net FILE --phase P | --reader TEXT --batch N) "
+        "[options]",
+        "layer: how fast a data layer delivers, how long its caller waits, "
+        "and\n"
+        "why. limit: what all cores together can do at most on the same\n"
+        "records, reading and transforming them without any queue.",
+        specs,
+        1,
+        1};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    int limit = strcmp(arguments[0], "limit") == 0;
+    if (!limit && strcmp(arguments[0], "layer") != 0)
+        return message_misuse("bench",
+                              "bench measures layer or limit, not "
+                              "'%s'",
+                              arguments[0]);
+    status = intake_check(&options.intake, "bench");
+    if (status != OPTION_GO)
+        return status;
+    interrupt_catch();
+    return limit ? bench_limit(&options) : bench_layer(&options);
+}

@@ -1,0 +1,186 @@
+#include "tools/intake.h"
+
+#include "tools/message.h"
+
+#include <leat/ext/reader.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+int intake_read_stage(const struct option_spec *spec, const char *text)
+{
+    struct intake_options *options = spec->out;
+    int n = 0;
+    while (options->stages[n])
+        n++;
+    if (n == INTAKE_MOST_STAGES || !*text)
+        return -1;
+    options->stages[n] = text;
+    return 0;
+}
+
+int intake_read_means(const struct option_spec *spec, const char *text)
+{
+    struct intake_options *options = spec->out;
+    int n = 0;
+    for (;; text++) {
+        char *end;
+        float value = strtof(text, &end);
+        if (end == text || !isfinite(value) || n == INTAKE_MOST_MEANS)
+            return -1;
+        options->means[n++] = value;
+        text = end;
+        if (*text != ',')
+            break;
+    }
+    if (*text)
+        return -1;
+    options->nmeans = n;
+    return 0;
+}
+
+/* The place of a word in a list; 0, the default, for NULL; -1: not there. */
+static int find_word(const char *const words[], const char *word)
+{
+    if (!word)
+        return 0;
+    for (int i = 0; words[i]; i++)
+        if (!strcasecmp(words[i], word))
+            return i;
+    return -1;
+}
+
+static const char *const phases[] = {"TRAIN", "TEST", NULL};
+static const char *const layouts[] = {"NCHW", "NHWC", NULL};
+static const char *const rngs[] = {"LEAT", "CAFFE", NULL};
+
+static int has_transform(const struct intake_options *options)
+{
+    return options->crop || options->mirror || options->scale != 1 ||
+           options->mean_file || options->nmeans || options->color ||
+           options->gray;
+}
+
+int intake_check(const struct intake_options *options, const char *command)
+{
+    leat_dtype dtype;
+    if (!options->net == !options->reader)
+        return message_misuse(command, "%s: give either --net or --reader",
+                              command);
+    if (options->net && !options->phase)
+        return message_misuse(command, "%s: --net needs --phase", command);
+    if (options->reader && !options->batch)
+        return message_misuse(command, "%s: --reader needs --batch", command);
+    if (options->net && has_transform(options))
+        return message_misuse(
+            command, "%s: with --net, the file says what the transform is",
+            command);
+    if (find_word(phases, options->phase) < 0)
+        return message_misuse(command,
+                              "--phase: expected TRAIN or TEST, "
+                              "found '%s'",
+                              options->phase);
+    if (find_word(layouts, options->layout) < 0)
+        return message_misuse(command,
+                              "--layout: expected NCHW or NHWC, "
+                              "found '%s'",
+                              options->layout);
+    if (find_word(rngs, options->rng) < 0)
+        return message_misuse(command,
+                              "--rng: expected LEAT or CAFFE, "
+                              "found '%s'",
+                              options->rng);
+    if (options->top_type && leat_dtype_parse(&dtype, options->top_type))
+        return message_misuse(command, "--top-type: there is no type '%s'",
+                              options->top_type);
+    return OPTION_GO;
+}
+
+static void fill_options(leat_data_layer_options *out,
+                         const struct intake_options *options)
+{
+    out->phase = (leat_phase)find_word(phases, options->phase);
+    out->layer = options->layer;
+    out->stages = options->stages;
+    out->level = (int)options->level;
+    out->batch_size = options->batch;
+    if (options->top_type)
+        leat_dtype_parse(&out->top_type, options->top_type);
+    out->layout = (leat_layout)find_word(layouts, options->layout);
+    out->rng = (leat_rng)find_word(rngs, options->rng);
+    out->random_seed = options->seed;
+    out->workers = (int)options->workers;
+    if (options->prefetch >= 0)
+        out->prefetch = (int)options->prefetch;
+    out->rank = (int)options->rank;
+    out->world_size = (int)options->world_size;
+}
+
+static void fill_transform(leat_transform_options *out,
+                           const struct intake_options *options)
+{
+    out->crop_size = (int)options->crop;
+    out->mirror = options->mirror;
+    out->scale = options->scale;
+    out->mean_file = options->mean_file;
+    out->mean_value = options->nmeans ? options->means : NULL;
+    out->mean_values = options->nmeans;
+    out->force_color = options->color;
+    out->force_gray = options->gray;
+}
+
+int intake_create(struct intake *intake, const struct intake_options *options)
+{
+    leat_data_layer_options layer_options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    fill_options(&layer_options, options);
+    if (options->net)
+        return leat_data_layer_create_from_net(
+            &intake->layer, options->net, layer_options.phase, &layer_options);
+
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    fill_transform(&transform, options);
+    layer_options.transform = &transform;
+    leat_pipeline *pipeline;
+    int status = leat_pipeline_parse(&pipeline, options->reader);
+    if (status)
+        return status;
+    status = leat_data_layer_create(&intake->layer, pipeline, &layer_options);
+    leat_pipeline_unref(pipeline);
+    return status;
+}
+
+int intake_setup(struct intake *intake)
+{
+    int ntop = leat_data_layer_top_count(intake->layer);
+    if (ntop < 0)
+        return ntop;
+    if (ntop > LEAT_MAX_FIELDS)
+        return leat_error(LEAT_EUNSUPPORTED, "%d tops, more than %d", ntop,
+                          LEAT_MAX_FIELDS);
+    intake->ntop = ntop;
+    for (int i = 0; i < intake->ntop; i++) {
+        int status = leat_blob_create(&intake->top[i], NULL);
+        if (status)
+            return status;
+    }
+    return leat_data_layer_setup(intake->layer, intake->top, intake->ntop);
+}
+
+int intake_forward(struct intake *intake)
+{
+    int status = leat_data_layer_forward(intake->layer, intake->top,
+                                         intake->ntop, LEAT_HOST);
+    if (status == LEAT_END)
+        return leat_error(LEAT_EDATA, "the data has ended");
+    return status;
+}
+
+void intake_destroy(struct intake *intake)
+{
+    leat_data_layer_destroy(intake->layer);
+    for (int i = 0; i < LEAT_MAX_FIELDS; i++)
+        leat_blob_destroy(intake->top[i]);
+    memset(intake, 0, sizeof(*intake));
+}

@@ -1,0 +1,272 @@
+#include "tools/limit.h"
+
+#include "tools/processor.h"
+#include "tools/progress.h"
+#include "tools/splitmix.h"
+#include "tools/team.h"
+
+#include <leat/ext/reader.h>
+#include <leat/reader.h>
+#include <leat/transform.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_THREADS = 256, RUN = 32 };
+
+/* One thread's own; a cache line between two. */
+struct walker {
+    leat_reader *reader;
+    leat_transformer *transformer;
+    leat_sample sample[RUN];
+    int64_t first; /* its share of the records, up to end */
+    int64_t end;   /* below 0: all there are, to the end of the reader */
+    int64_t next;
+    int shape[3];
+    size_t bytes;        /* of a transformed image */
+    unsigned char *ring; /* room for `slots` images */
+    int64_t slots;
+    int64_t slot;
+    float *labels; /* one for each slot */
+    struct splitmix random;
+    struct limit_result result;
+    char apart[64];
+};
+
+struct limit {
+    int threads;
+    size_t element; /* bytes of one in the top */
+    double seconds; /* of the run under way */
+    double start;
+    struct walker walker[];
+};
+
+/* Gives the walker room for its part of the slots, all of it touched. */
+static int take_ring(struct walker *walker, size_t element, int64_t images)
+{
+    size_t bytes = element;
+    for (int i = 0; i < 3; i++)
+        bytes *= (size_t)walker->shape[i];
+    unsigned char *ring =
+        aligned_alloc(64, ((size_t)images * bytes + 63) / 64 * 64);
+    float *labels = malloc((size_t)images * sizeof(float));
+    if (!ring || !labels) {
+        free(ring);
+        free(labels);
+        return leat_error(LEAT_ENOMEM, "out of memory for the limit's ring");
+    }
+    memset(ring, 0, (size_t)images * bytes);
+    free(walker->ring);
+    free(walker->labels);
+    walker->ring = ring;
+    walker->labels = labels;
+    walker->bytes = bytes;
+    walker->slots = images;
+    walker->slot = 0;
+    return LEAT_OK;
+}
+
+static int rewind_walker(struct walker *walker)
+{
+    walker->next = walker->first;
+    if (walker->end < 0)
+        return leat_reader_reset(walker->reader);
+    return leat_reader_seek(walker->reader, walker->first);
+}
+
+/* A database may hold images of several shapes. */
+static int take_shape(struct walker *walker, const struct limit *limit,
+                      const leat_field *field)
+{
+    int shape[3];
+    int status = leat_transformer_shape(walker->transformer, field, shape);
+    if (status || !memcmp(shape, walker->shape, sizeof(shape)))
+        return status ? status : LEAT_EDATA;
+    memcpy(walker->shape, shape, sizeof(shape));
+    return take_ring(walker, limit->element, walker->slots);
+}
+
+static int transform(struct walker *walker, const struct limit *limit,
+                     const leat_sample *sample)
+{
+    const leat_field *data = &sample->field[0];
+    uint64_t random[2] = {splitmix_next(&walker->random),
+                          splitmix_next(&walker->random)};
+    uint32_t words[4];
+    memcpy(words, random, sizeof(words));
+    for (int again = 0;; again = 1) {
+        int status = leat_transformer_apply(
+            walker->transformer, data, LEAT_RNG_LEAT, words, walker->shape,
+            walker->ring + (size_t)walker->slot * walker->bytes);
+        if (status != LEAT_EDATA || again)
+            return status;
+        status = take_shape(walker, limit, data);
+        if (status)
+            return status;
+    }
+}
+
+static int transform_run(struct walker *walker, const struct limit *limit,
+                         int n)
+{
+    for (int i = 0; i < n; i++) {
+        const leat_sample *sample = &walker->sample[i];
+        int status = transform(walker, limit, sample);
+        if (status)
+            return status;
+        int32_t label = 0;
+        if (sample->nfields > 1)
+            memcpy(&label, sample->field[1].data, sizeof(label));
+        walker->labels[walker->slot] = (float)label;
+        walker->slot = (walker->slot + 1) % walker->slots;
+        walker->result.bytes += (int64_t)sample->field[0].bytes;
+    }
+    walker->result.images += n;
+    return LEAT_OK;
+}
+
+/* Reads and transforms the next run of its share. */
+static int walk(struct walker *walker, const struct limit *limit)
+{
+    leat_sample *box[RUN];
+    for (int i = 0; i < RUN; i++)
+        box[i] = &walker->sample[i];
+    int want = RUN, got = 0;
+    if (walker->end >= 0 && walker->end - walker->next < RUN)
+        want = (int)(walker->end - walker->next);
+    int status = LEAT_END;
+    if (want)
+        status = leat_reader_next_batch(walker->reader, box, want, &got);
+    if (status == LEAT_END)
+        return rewind_walker(walker);
+    if (status == LEAT_EDATA) {
+        /* A bad record counts for nothing. */
+        walker->next++;
+        return LEAT_OK;
+    }
+    walker->next += got;
+    return status ? status : transform_run(walker, limit, got);
+}
+
+static int walk_for_a_while(int i, void *context)
+{
+    struct limit *limit = context;
+    struct walker *walker = &limit->walker[i];
+    while (progress_clock() - limit->start < limit->seconds) {
+        int status = walk(walker, limit);
+        if (status)
+            return status;
+    }
+    walker->result.seconds = progress_clock() - limit->start;
+    return LEAT_OK;
+}
+
+int limit_run(struct limit *limit, double seconds, struct limit_result *result)
+{
+    limit->seconds = seconds;
+    limit->start = progress_clock();
+    for (int i = 0; i < limit->threads; i++)
+        limit->walker[i].result = (struct limit_result){0};
+    int status = team_run(limit->threads, walk_for_a_while, limit);
+    if (status)
+        return status;
+    double longest = 0;
+    for (int i = 0; i < limit->threads; i++) {
+        const struct limit_result *one = &limit->walker[i].result;
+        result->images += one->images;
+        result->bytes += one->bytes;
+        if (one->seconds > longest)
+            longest = one->seconds;
+    }
+    result->seconds += longest;
+    return LEAT_OK;
+}
+
+/* The first record gives the shape; then back to the share's beginning. */
+static int start_walker(struct walker *walker, const struct limit *limit,
+                        int64_t images)
+{
+    int status = leat_reader_next(walker->reader, &walker->sample[0]);
+    if (status == LEAT_END)
+        return leat_error(LEAT_EDATA, "there are no records");
+    if (!status)
+        status = leat_transformer_shape(
+            walker->transformer, &walker->sample[0].field[0], walker->shape);
+    if (!status)
+        status = take_ring(walker, limit->element, images);
+    return status ? status : rewind_walker(walker);
+}
+
+static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
+{
+    const leat_data_layer_options *options = leat_data_layer_get_options(layer);
+    struct walker *walker = &limit->walker[i];
+    walker->random = splitmix_start(1, (uint64_t)i);
+    int status =
+        leat_pipeline_open(leat_data_layer_pipeline(layer), &walker->reader);
+    if (!status && !i)
+        status = leat_transformer_create(&walker->transformer,
+                                         options->transform, options->phase,
+                                         options->top_type, options->layout);
+    else if (!status)
+        status = leat_transformer_clone(&walker->transformer,
+                                        limit->walker[0].transformer);
+    if (status)
+        return status;
+
+    int64_t count;
+    walker->end = -1;
+    if (!leat_reader_count(walker->reader, &count) && count >= limit->threads &&
+        leat_reader_is_random_access(walker->reader)) {
+        walker->first = count * i / limit->threads;
+        walker->end = count * (i + 1) / limit->threads;
+    }
+    int64_t batch = options->batch_size;
+    if (!batch)
+        batch = options->global_batch_size / options->world_size;
+    int64_t slots = (options->prefetch + 1) * batch;
+    return start_walker(walker, limit,
+                        (slots + limit->threads - 1) / limit->threads);
+}
+
+int limit_open(struct limit **out, const leat_data_layer *layer)
+{
+    int threads = processor_count(MOST_THREADS);
+    struct limit *limit =
+        calloc(1, sizeof(*limit) + (size_t)threads * sizeof(struct walker));
+    if (!limit)
+        return leat_error(LEAT_ENOMEM, "out of memory");
+    const leat_data_layer_options *options = leat_data_layer_get_options(layer);
+    limit->threads = threads;
+    limit->element = leat_dtype_size(options->top_type);
+    int status = LEAT_OK;
+    for (int i = 0; !status && i < threads; i++)
+        status = open_walker(limit, i, layer);
+    if (status) {
+        limit_close(limit);
+        return status;
+    }
+    *out = limit;
+    return LEAT_OK;
+}
+
+int limit_threads(const struct limit *limit)
+{
+    return limit->threads;
+}
+
+void limit_close(struct limit *limit)
+{
+    if (!limit)
+        return;
+    for (int i = limit->threads - 1; i >= 0; i--) {
+        struct walker *walker = &limit->walker[i];
+        leat_transformer_destroy(walker->transformer);
+        leat_reader_close(walker->reader);
+        for (int s = 0; s < RUN; s++)
+            leat_sample_finish(&walker->sample[s]);
+        free(walker->ring);
+        free(walker->labels);
+    }
+    free(limit);
+}

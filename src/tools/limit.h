@@ -1,0 +1,36 @@
+/*
+ * limit.h: what the machine can do at most on a layer's records.
+ *
+ * A thread for each core walks its share of the records with a reader of its
+ * own and transforms them into its part of a ring as large as the layer's
+ * slots. There are no queues and no order.
+ */
+#ifndef LEAT_TOOLS_LIMIT_H
+#define LEAT_TOOLS_LIMIT_H
+
+#include <leat/data_layer.h>
+
+struct limit;
+
+/* What one or several runs did. Zeroed memory is nothing. */
+struct limit_result {
+    int64_t images;
+    int64_t bytes; /* of the records' payload */
+    double seconds;
+};
+
+/*
+ * Opens readers and takes the memory; `layer` is created, and borrowed during
+ * the call. Errors: those of the readers and the transform.
+ */
+int limit_open(struct limit **out, const leat_data_layer *layer);
+
+/* Runs all threads for so long and adds what they did. */
+int limit_run(struct limit *limit, double seconds, struct limit_result *result);
+
+int limit_threads(const struct limit *limit);
+
+/* Takes NULL. */
+void limit_close(struct limit *limit);
+
+#endif
