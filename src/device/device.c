@@ -8,8 +8,9 @@
 
 #define TYPES_MAX 16
 #define DEVICES_MAX 64
-#define NAME_MAX_SIZE 20 /* the ordinal behind it fits into leat_device.name   \
-                          */
+#define NAME_MAX_SIZE                                                          \
+    20 /* the ordinal behind it fits into leat_device.name                     \
+        */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

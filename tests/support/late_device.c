@@ -379,7 +379,7 @@ static int late_alloc(leat_device *device, size_t bytes, void **out)
 {
     late_device *self = (late_device *)device;
     add(&self->allocs, 1);
-    size_t offset;
+    size_t offset = 0;
     int status = fails("alloc");
     if (status == LEAT_OK)
         status = take(&self->window_used, bytes, &offset);
@@ -402,7 +402,7 @@ static int late_host_alloc(leat_device *device, size_t bytes, void **out)
 {
     late_device *self = (late_device *)device;
     add(&self->host_allocs, 1);
-    size_t offset;
+    size_t offset = 0;
     int status = fails("host_alloc");
     if (status == LEAT_OK)
         status = take(&self->pinned_used, bytes, &offset);
