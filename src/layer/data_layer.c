@@ -113,6 +113,10 @@ void leat__data_layer_stop(leat_data_layer *self)
     self->prefetcher = NULL;
     self->reader = NULL;
     pthread_mutex_unlock(&self->lock);
+    /* A failed device cannot be waited for: the stop goes on all the same. */
+    if (self->current)
+        (void)leat__prefetcher_mark(prefetcher, self->current, &self->stream,
+                                    1);
     self->current = NULL;
     leat__prefetcher_destroy(prefetcher);
     leat__data_reader_destroy(reader);
@@ -122,8 +126,6 @@ void leat_data_layer_destroy(leat_data_layer *self)
 {
     if (!self)
         return;
-    /* What a stream still reads is waited for with all else of the device. */
-    (void)leat_data_layer_release(self, NULL, 0);
     leat__data_layer_stop(self);
     leat_token_finish(&self->identity);
     leat_pipeline_unref(self->pipeline);

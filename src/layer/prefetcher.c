@@ -450,12 +450,18 @@ static int record_consumed(leat__prefetcher *self, leat__batch *batch,
     return LEAT_OK;
 }
 
+int leat__prefetcher_mark(leat__prefetcher *self, leat__batch *batch,
+                          const leat_stream *streams, int n)
+{
+    if (self->options.device->ops->unified)
+        return LEAT_OK;
+    return record_consumed(self, batch, streams, n);
+}
+
 int leat__prefetcher_give(leat__prefetcher *self, leat__batch *batch,
                           const leat_stream *streams, int n)
 {
-    int status = LEAT_OK;
-    if (!self->options.device->ops->unified)
-        status = record_consumed(self, batch, streams, n);
+    int status = leat__prefetcher_mark(self, batch, streams, n);
     (void)leat__queue_push(self->free, batch);
     return status;
 }

@@ -51,6 +51,13 @@ int leat__prefetcher_next(leat__prefetcher *prefetcher, leat__batch **out,
 int leat__prefetcher_give(leat__prefetcher *prefetcher, leat__batch *batch,
                           const leat_stream *streams, int n);
 
+/*
+ * Notes that the streams read a delivered batch that is not given back: destroy
+ * waits for them, and its contents stay. Errors: LEAT_EDEVICE.
+ */
+int leat__prefetcher_mark(leat__prefetcher *prefetcher, leat__batch *batch,
+                          const leat_stream *streams, int n);
+
 /* Wakes everybody; next gives LEAT_ECANCELLED from now on. Any thread. */
 void leat__prefetcher_cancel(leat__prefetcher *prefetcher);
 
