@@ -2,8 +2,9 @@
  * bench.c: `leat bench`, how fast a data layer delivers.
  *
  * The layer is measured in slices. With --limit they alternate with slices of
- * the limit, so that both see the same machine; the batches that the layer made
- * in the meantime are taken before the clock starts.
+ * the limit, so that both see the same machine. The limit's clock starts when
+ * the layer has filled its slots and rests; the layer's when these batches are
+ * taken.
  */
 #include "tools/allocation.h"
 #include "tools/bandwidth.h"
@@ -67,8 +68,8 @@ static int64_t peak_rss(void)
     return (int64_t)usage.ru_maxrss * 1024;
 }
 
-/* Stands for a net that computes elsewhere, as on a GPU. */
-static void compute(double milliseconds)
+/* Sleeps, as a caller does whose net computes elsewhere. */
+static void pause_for(double milliseconds)
 {
     if (milliseconds <= 0)
         return;
@@ -117,7 +118,7 @@ static int run_slice(struct intake *intake, double compute_ms,
         result->batches++;
         const leat_batch *batch = leat_data_layer_batch(intake->layer);
         result->samples += batch ? batch->n : 0;
-        compute(compute_ms);
+        pause_for(compute_ms);
         now = progress_clock();
     }
     result->allocations += allocation_count() - allocations;
@@ -130,6 +131,17 @@ static int run_slice(struct intake *intake, double compute_ms,
     result->payload += after.stage[0].bytes - before.stage[0].bytes;
     add_stages(&result->stats, &before, &after);
     return interrupt_check();
+}
+
+/* Waits until the layer's threads have nothing to do: twice no processor time.
+ */
+static void settle(void)
+{
+    for (int quiet = 0, tries = 0; quiet < 2 && tries < 500; tries++) {
+        double cpu = cpu_seconds();
+        pause_for(10);
+        quiet = cpu_seconds() - cpu < 0.0005 ? quiet + 1 : 0;
+    }
 }
 
 /* Takes what was made while nobody asked, and goes on until all threads run. */
@@ -153,8 +165,10 @@ static int run_slices(struct intake *intake, struct limit *limit,
     progress_start(&progress, "batches", -1, options->json);
     int status = LEAT_OK;
     do {
-        if (limit)
+        if (limit) {
+            settle();
             status = limit_run(limit, slice_seconds, &result->limit);
+        }
         if (!status && (limit || !result->batches))
             status = warm_up(intake);
         if (!status)
@@ -184,8 +198,10 @@ static int measure_layer(const struct bench_options *options,
     if (!status)
         status = intake_forward(intake);
     result->first_batch = progress_clock() - start;
-    if (!status && options->limit)
+    if (!status && options->limit) {
+        settle();
         status = open_limit(&limit, intake);
+    }
     if (!status)
         status = run_slices(intake, limit, options, result);
     result->peak_rss = peak_rss();
