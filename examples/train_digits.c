@@ -65,8 +65,20 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Whether the cursor stands behind a progress bar. */
+static int bar_open;
+
+static void end_bar(void)
+{
+    if (bar_open)
+        putchar('\n');
+    fflush(stdout);
+    bar_open = 0;
+}
+
 static int fail(const char *line)
 {
+    end_bar();
     fprintf(stderr, "train_digits: %s\n", line);
     return FAILED;
 }
@@ -138,6 +150,7 @@ static int check_labels(const feed *f, const float *labels)
         if (labels[i] >= 0.0f && labels[i] < CLASSES &&
             labels[i] == floorf(labels[i]))
             continue;
+        end_bar();
         fprintf(stderr,
                 "train_digits: %s: record %" PRId64
                 ": label %g, expected 0 to %d\n",
@@ -201,8 +214,9 @@ static void show_bar(int64_t done, int64_t all, double loss, double rate)
     printf("\rtraining [%-*.*s] %3d %%  loss %.4f  %.0f images/s ", length,
            (int)(done * length / all), cells, (int)(done * 100 / all), loss,
            rate);
+    bar_open = 1;
     if (done == all)
-        putchar('\n');
+        end_bar();
     fflush(stdout);
 }
 
@@ -225,7 +239,6 @@ static void show_progress(int64_t done, int64_t all, double loss, double start,
         printf("iteration %" PRId64 " of %" PRId64
                ", loss %.4f, %.0f images/s\n",
                done, all, loss, rate);
-        fflush(stdout);
     }
 }
 
@@ -381,6 +394,8 @@ int main(int argc, char **argv)
     int rc = parse_arguments(argc, argv, &s);
     if (rc)
         return rc;
+    /* Each line is seen at once, also at the other end of a pipe. */
+    setvbuf(stdout, NULL, _IOLBF, 0);
     /* The second Ctrl-C ends the program at once. */
     struct sigaction action = {.sa_handler = on_interrupt,
                                .sa_flags = (int)SA_RESETHAND};
@@ -388,7 +403,7 @@ int main(int argc, char **argv)
     openblas_set_num_threads(s.threads);
     rc = run(&s, &train, &test, &net);
     if (rc == INTERRUPTED)
-        fputs("\ntrain_digits: interrupted\n", stderr);
+        fail("interrupted");
     convnet_destroy(net);
     feed_close(&test);
     feed_close(&train);

@@ -45,10 +45,12 @@ grep -q '^images/s: [0-9]*$' out || fail "no images/s: $(<out)"
 grep -q '^waited for data: [0-9.]* %$' out || fail "no share of waiting: $(<out)"
 accuracy=$(sed -n 's/^accuracy: \([0-9]*\)\.[0-9] %$/\1/p' out)
 [ "${accuracy:-0}" -ge 80 ] || fail "accuracy after 80 iterations: $(<out)"
+
+expect 0 '' "$train_digits" --iterations 10 "$net"
 steady >first
-expect 0 '' "$train_digits" --iterations 80 "$net"
+expect 0 '' "$train_digits" --iterations 10 "$net"
 steady | cmp -s first - || fail "two runs differ: $(<first) $(<out)"
-expect 0 '' "$train_digits" --iterations 80 --seed 2 "$net"
+expect 0 '' "$train_digits" --iterations 10 --seed 2 "$net"
 steady | cmp -s first - && fail "another seed changes nothing"
 
 expect 0 '' "$first_batch" "$net"
@@ -60,6 +62,27 @@ expect 1 nowhere.prototxt "$first_batch" nowhere.prototxt
 expect 0 '' "$tool" synth digits --count 20 --shape 1,32,32 other
 sed 's,build/demo/digits_test_lmdb,other,' "$net" >other.prototxt
 expect 1 'differ in shape' "$train_digits" other.prototxt
+
+# One image of MNIST's format, whose label is 12.
+{
+    printf '\0\0\10\3\0\0\0\1\0\0\0\34\0\0\0\34'
+    head -c 784 /dev/zero
+} >images
+printf '\0\0\10\1\0\0\0\1\14' >labels
+expect 0 '' "$tool" import mnist images labels dozen
+sed 's,build/demo/digits_train_lmdb,dozen,' "$net" >dozen.prototxt
+expect 1 'dozen: record 0: label 12, expected 0 to 9' "$train_digits" dozen.prototxt
+
+# Interrupted once training has begun, which the first line says.
+coproc "$train_digits" --iterations 100000 "$net" 2>err
+pid=$COPROC_PID
+read -r _ <&"${COPROC[0]}"
+kill -INT "$pid"
+wait "$pid"
+found=$?
+[ "$found" -eq 130 ] || fail "interrupted: exit $found: $(<err)"
+[ "$(<err)" = 'train_digits: interrupted' ] || fail "interrupted: $(<err)"
+
 rm -r build/demo/digits_test_lmdb
 expect 1 digits_test_lmdb "$train_digits" "$net"
 
