@@ -1,0 +1,126 @@
+#include "base/memory.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const wanted = "out of memory: 100 bytes were wanted";
+
+START_TEST(every_kind_of_memory_is_usable_also_of_size_0)
+{
+    const size_t sizes[] = {0, 1, 63, 64, 65, 4096, 5 << 20};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        size_t n = sizes[i];
+        char *plain = leat__alloc(n);
+        char *zero = leat__alloc_zero(n, 1);
+        char *aligned = leat__alloc_aligned(n);
+        char *pages = leat__alloc_pages(n);
+        ck_assert(plain && zero && aligned && pages);
+        ck_assert_uint_eq((uintptr_t)aligned % LEAT__ALIGNMENT, 0);
+        ck_assert_uint_eq((uintptr_t)pages % LEAT__ALIGNMENT, 0);
+        for (size_t k = 0; k < n; k++)
+            ck_assert_int_eq(zero[k] | pages[k], 0);
+        memset(plain, 1, n);
+        memset(zero, 1, n);
+        memset(aligned, 1, n);
+        memset(pages, 1, n);
+        plain = leat__realloc(plain, 2 * n);
+        ck_assert(plain && (n == 0 || plain[n - 1] == 1));
+        leat__free(plain);
+        leat__free(zero);
+        leat__free(aligned);
+        leat__free_pages(pages, n);
+    }
+    leat__free(NULL);
+    leat__free_pages(NULL, 7);
+}
+END_TEST
+
+START_TEST(sizes_that_overflow_are_out_of_memory)
+{
+    size_t product;
+    ck_assert_ptr_null(leat__alloc_zero(SIZE_MAX / 2, 3));
+    ck_assert_ptr_null(leat__alloc_aligned(SIZE_MAX));
+    ck_assert_ptr_null(leat__alloc_aligned(SIZE_MAX - 63));
+    ck_assert_int_ne(leat__multiply(SIZE_MAX, 2, &product), 0);
+    ck_assert_int_eq(leat__multiply(SIZE_MAX, 1, &product), 0);
+    ck_assert_uint_eq(product, SIZE_MAX);
+    ck_assert_int_eq(leat__multiply(0, SIZE_MAX, &product), 0);
+    ck_assert_uint_eq(product, 0);
+}
+END_TEST
+
+START_TEST(the_allocation_that_is_to_fail_does_and_no_other)
+{
+    for (int64_t n = 0; n < 3; n++) {
+        void *got[4];
+        leat__alloc_fail_at(n);
+        for (int i = 0; i < 4; i++) {
+            got[i] = leat__alloc(100);
+            ck_assert_int_eq(got[i] == NULL, i == n);
+            leat__free(got[i]);
+        }
+        ck_assert_str_eq(leat_last_error(), wanted);
+    }
+}
+END_TEST
+
+START_TEST(every_kind_of_allocation_can_fail)
+{
+    void *memory = leat__alloc(1);
+    leat__alloc_fail_at(0);
+    ck_assert_ptr_null(leat__alloc_zero(10, 10));
+    ck_assert_str_eq(leat_last_error(), wanted);
+    leat__alloc_fail_at(0);
+    ck_assert_ptr_null(leat__alloc_aligned(100));
+    leat__alloc_fail_at(0);
+    ck_assert_ptr_null(leat__alloc_pages(100));
+    leat__alloc_fail_at(0);
+    ck_assert_ptr_null(leat__strdup("text"));
+    leat__alloc_fail_at(0);
+    ck_assert_ptr_null(leat__realloc(memory, 100));
+    leat__free(memory);
+}
+END_TEST
+
+START_TEST(a_fault_can_be_taken_back)
+{
+    leat__alloc_fail_at(0);
+    leat__alloc_fail_at(-1);
+    void *memory = leat__alloc(1);
+    ck_assert_ptr_nonnull(memory);
+    leat__free(memory);
+}
+END_TEST
+
+START_TEST(allocations_are_counted)
+{
+    int64_t before = leat__alloc_count();
+    leat__free(leat__alloc(1));
+    leat__free(leat__alloc_zero(1, 1));
+    leat__free(leat__alloc_aligned(1));
+    char *copy = leat__strdup("text");
+    ck_assert_str_eq(copy, "text");
+    leat__free(leat__realloc(copy, 9));
+    leat__free_pages(leat__alloc_pages(1), 1);
+    ck_assert_int_eq(leat__alloc_count() - before, 6);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("memory");
+    TCase *tcase = tcase_create("memory");
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, every_kind_of_memory_is_usable_also_of_size_0);
+    tcase_add_test(tcase, sizes_that_overflow_are_out_of_memory);
+    tcase_add_test(tcase, the_allocation_that_is_to_fail_does_and_no_other);
+    tcase_add_test(tcase, every_kind_of_allocation_can_fail);
+    tcase_add_test(tcase, a_fault_can_be_taken_back);
+    tcase_add_test(tcase, allocations_are_counted);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
