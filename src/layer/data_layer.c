@@ -281,9 +281,16 @@ int leat__data_layer_start(leat_data_layer *self, int ntop,
         status = leat__data_reader_peek(self->reader, &sample);
     if (status)
         return status;
-    status = leat__prefetcher_shape(
-        self->transformer, sample, ntop, values->layout, values->top_type,
-        values->label_type, (int)values->batch_size, shape);
+    const leat__assembly assembly = {
+        .batch_size = (int)values->batch_size,
+        .ntop = ntop,
+        .layout = values->layout,
+        .top_type = values->top_type,
+        .label_type = values->label_type,
+        .rng = values->rng,
+        .seed = self->seed,
+    };
+    status = leat__assembly_shape(&assembly, self->transformer, sample, shape);
     if (status)
         return leat__error_context(status, "%s: record %lld",
                                    sample->from.source,
@@ -292,15 +299,10 @@ int leat__data_layer_start(leat_data_layer *self, int ntop,
         .reader = self->reader,
         .transformer = self->transformer,
         .device = self->device,
-        .shape = *shape,
-        .batch_size = (int)values->batch_size,
+        .assembly = assembly,
+        .slot_bytes = shape->bytes,
         .workers = count_workers(self),
         .run_size = size_run(self, sample, shape),
-        .ntop = ntop,
-        .label_type = values->label_type,
-        .layout = values->layout,
-        .rng = values->rng,
-        .seed = self->seed,
     };
     status = count_slots(self, shape->bytes, &options.slots);
     leat__prefetcher *prefetcher;

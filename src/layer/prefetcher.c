@@ -23,9 +23,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/queue.h"
-#include "base/random.h"
 #include "base/thread.h"
-#include "data/cast.h"
 #include "data/transformer.h"
 
 #include <stdio.h>
@@ -34,9 +32,8 @@
 /* One thread's tools: a worker's, or the caller's for helping. */
 typedef struct worker {
     struct leat__prefetcher *prefetcher;
-    leat_transformer *transformer;
+    leat__assembler assembler;
     leat__thread thread;
-    int number;
     atomic_int_fast64_t items;
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;
@@ -48,7 +45,6 @@ typedef struct worker {
 
 struct leat__prefetcher {
     leat__prefetcher_options options;
-    int draws;
     leat__queue *free;
     leat__queue *full;
     leat__batch *batches;
@@ -80,90 +76,11 @@ static void add(atomic_int_fast64_t *counter, int64_t value)
     atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
 }
 
-static int data_shape(leat_transformer *transformer, const leat_field *field,
-                      leat_layout layout, leat_dtype top_type,
-                      leat__batch_shape *out)
-{
-    int status = leat_transformer_shape(transformer, field, out->image);
-    if (status)
-        return status;
-    leat__top *top = &out->top[0];
-    top->dtype = top_type;
-    const int *image = out->image;
-    if (field->dtype != LEAT_BYTES && field->ndim != 3) {
-        top->ndim = field->ndim;
-        memcpy(top->shape, field->shape, sizeof(top->shape));
-        return LEAT_OK;
-    }
-    top->ndim = 3;
-    top->shape[0] = layout == LEAT_NCHW ? image[0] : image[1];
-    top->shape[1] = layout == LEAT_NCHW ? image[1] : image[2];
-    top->shape[2] = layout == LEAT_NCHW ? image[2] : image[0];
-    return LEAT_OK;
-}
-
-int leat__prefetcher_shape(leat_transformer *transformer,
-                           const leat_sample *sample, int ntop,
-                           leat_layout layout, leat_dtype top_type,
-                           leat_dtype label_type, int batch_size,
-                           leat__batch_shape *out)
-{
-    if (sample->nfields < ntop)
-        return leat_error(LEAT_EDATA, "a sample has %d fields, %d are needed",
-                          sample->nfields, ntop);
-    out->ntop = ntop;
-    int status =
-        data_shape(transformer, &sample->field[0], layout, top_type, out);
-    if (status)
-        return status;
-    for (int i = 1; i < ntop; i++) {
-        const leat_field *field = &sample->field[i];
-        if (!leat__cast_is_possible(field->dtype, label_type))
-            return leat_error(LEAT_EDATA,
-                              "field %d is %s, which cannot become "
-                              "%s",
-                              i, leat_dtype_name(field->dtype),
-                              leat_dtype_name(label_type));
-        out->top[i].dtype = label_type;
-        out->top[i].ndim = field->ndim;
-        memcpy(out->top[i].shape, field->shape, sizeof(out->top[i].shape));
-    }
-    return leat__batch_shape_lay_out(out, batch_size);
-}
-
-/* Puts source, record and key before the thread's error line. */
-static int blame(const leat_provenance *from, int status)
-{
-    char key[LEAT__KEY_TEXT_MAX];
-    const char *source = from->source ? from->source : "?";
-    if (!from->key)
-        return leat__error_context(status, "%s: record %lld", source,
-                                   (long long)from->record);
-    return leat__error_context(status, "%s: record %lld, key \"%s\"", source,
-                               (long long)from->record,
-                               leat__key_text(key, from->key, from->key_size));
-}
-
 static void fail_batch(leat__batch *batch, int i, int status)
 {
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
     leat__batch_fail(batch, i, status, line);
-}
-
-/* A crop or mean that does not fit this record is the record's fault: options
-   that fit none were found at setup. */
-static int shape_batch(worker *self, const leat_sample *first,
-                       leat__batch_shape *out)
-{
-    const leat__prefetcher_options *options = &self->prefetcher->options;
-    int status =
-        leat__prefetcher_shape(self->transformer, first, options->ntop,
-                               options->layout, options->shape.top[0].dtype,
-                               options->label_type, options->batch_size, out);
-    if (status == LEAT_EINVAL)
-        status = LEAT_EDATA;
-    return status ? blame(&first->from, status) : LEAT_OK;
 }
 
 /*
@@ -183,7 +100,8 @@ static void prepare_batch(worker *self, leat__batch *batch, leat__run *run)
     if (!device->ops->unified)
         status = device->ops->event_synchronize(device, batch->ready);
     if (status == LEAT_OK)
-        status = shape_batch(self, run->sample[0], &shape);
+        status =
+            leat__assembler_shape(&self->assembler, run->sample[0], &shape);
     if (status == LEAT_OK && shape.bytes > batch->capacity) {
         status = leat__batch_reserve(batch, shape.bytes);
         add(&prefetcher->grown_slots, 1);
@@ -192,59 +110,6 @@ static void prepare_batch(worker *self, leat__batch *batch, leat__run *run)
     if (status)
         fail_batch(batch, 0, status);
     leat__batch_set_shape(batch, status ? NULL : &shape);
-}
-
-static int copy_field(const leat__top *top, const leat_field *field, int i,
-                      void *to)
-{
-    int same = field->ndim == top->ndim;
-    size_t n = 1;
-    for (int k = 0; same && k < field->ndim; k++) {
-        same = field->shape[k] == top->shape[k];
-        n *= (size_t)top->shape[k];
-    }
-    if (!same)
-        return leat_error(LEAT_EDATA,
-                          "field %d has another shape than in the "
-                          "batch's first sample",
-                          i);
-    if (!leat__cast_is_possible(field->dtype, top->dtype) ||
-        field->bytes < n * leat_dtype_size(field->dtype))
-        return leat_error(LEAT_EDATA,
-                          "field %d: %zu bytes of %s do not make "
-                          "%zu of %s",
-                          i, field->bytes, leat_dtype_name(field->dtype), n,
-                          leat_dtype_name(top->dtype));
-    leat__cast(to, top->dtype, field->data, field->dtype, n);
-    return LEAT_OK;
-}
-
-static int place_sample(worker *self, leat__batch *batch, const leat__run *run,
-                        int i)
-{
-    const leat__prefetcher *prefetcher = self->prefetcher;
-    const leat_sample *sample = run->sample[i];
-    const uint32_t *words;
-    uint32_t drawn[4] = {0};
-    int place = run->first + i;
-    if (prefetcher->options.rng == LEAT_RNG_CAFFE) {
-        words = run->draws + i * prefetcher->draws;
-    } else {
-        if (prefetcher->draws > 0)
-            leat__choice(prefetcher->options.seed, sample->from.epoch,
-                         sample->from.position, 0, drawn);
-        words = drawn;
-    }
-    if (sample->nfields < batch->shape.ntop)
-        return leat_error(LEAT_EDATA, "a sample has %d fields, %d are needed",
-                          sample->nfields, batch->shape.ntop);
-    int status = leat_transformer_apply(
-        self->transformer, &sample->field[0], prefetcher->options.rng, words,
-        batch->shape.image, leat__batch_at(batch, 0, place));
-    for (int k = 1; k < batch->shape.ntop && status == LEAT_OK; k++)
-        status = copy_field(&batch->shape.top[k], &sample->field[k], k,
-                            leat__batch_at(batch, k, place));
-    return status;
 }
 
 static int upload(leat__prefetcher *self, leat__batch *batch)
@@ -333,19 +198,6 @@ static claim_result claim(leat__prefetcher *self, leat__run **out)
     return result;
 }
 
-static void place_samples(worker *self, leat__batch *batch, leat__run *run)
-{
-    for (int i = 0; i < run->n; i++) {
-        int status = place_sample(self, batch, run, i);
-        if (status) {
-            fail_batch(batch, run->first + i,
-                       blame(&run->sample[i]->from, status));
-            return;
-        }
-        leat__batch_note(batch, run->first + i, run->sample[i]);
-    }
-}
-
 static void work(worker *self, leat__run *run)
 {
     leat__prefetcher *prefetcher = self->prefetcher;
@@ -359,7 +211,11 @@ static void work(worker *self, leat__run *run)
     if (run->first == 0)
         prepare_batch(self, batch, run);
     if (leat__batch_wait_shape(batch) && run->failed < 0) {
-        place_samples(self, batch, run);
+        int failed;
+        int status =
+            leat__assembler_place(&self->assembler, batch, run, &failed);
+        if (status)
+            fail_batch(batch, failed, status);
         add(&self->bytes, (int64_t)batch->shape.top[0].bytes * n);
     }
     /* Samples that a batch cut short will never have count as done. */
@@ -368,7 +224,7 @@ static void work(worker *self, leat__run *run)
     add(&self->items, run->n);
     add(&self->runs, 1);
     atomic_store(&self->warnings,
-                 leat__transformer_warnings(self->transformer));
+                 leat__transformer_warnings(self->assembler.transformer));
     leat__data_reader_give(prefetcher->options.reader, run);
     finish_samples(prefetcher, batch, n);
     add(&self->busy, leat__clock_now() - begin);
@@ -483,7 +339,7 @@ leat_stream leat__prefetcher_stream(const leat__prefetcher *self)
 static int create_batches(leat__prefetcher *self)
 {
     const leat__prefetcher_options *options = &self->options;
-    size_t slot = options->shape.bytes;
+    size_t slot = options->slot_bytes;
     size_t bytes;
     if (leat__multiply(slot, (size_t)options->slots, &bytes))
         return leat_error(LEAT_EINVAL, "%d batches of %zu bytes overflow",
@@ -503,7 +359,7 @@ static int create_batches(leat__prefetcher *self)
         status = leat__slab_make_memory(slab);
     for (int i = 0; i < options->slots && status == LEAT_OK; i++) {
         status = leat__batch_init(&self->batches[i], slab, (size_t)i * slot,
-                                  slot, options->batch_size);
+                                  slot, options->assembly.batch_size);
         if (status == LEAT_OK)
             leat__queue_push(self->free, &self->batches[i]);
     }
@@ -521,9 +377,9 @@ static int create_workers(leat__prefetcher *self)
     int status = LEAT_OK;
     for (int i = 0; i < n && status == LEAT_OK; i++) {
         self->workers[i].prefetcher = self;
-        self->workers[i].number = i;
-        status = leat_transformer_clone(&self->workers[i].transformer,
-                                        self->options.transformer);
+        status = leat__assembler_init(&self->workers[i].assembler,
+                                      &self->options.assembly,
+                                      self->options.transformer);
     }
     return status;
 }
@@ -533,8 +389,8 @@ static int start_threads(leat__prefetcher *self)
     const leat__prefetcher_options *options = &self->options;
     /* A run in the hands of each worker and of the caller, and as many samples
        waiting as there are slots to put them in. */
-    int runs_in_batch =
-        (options->batch_size + options->run_size - 1) / options->run_size;
+    int runs_in_batch = (options->assembly.batch_size + options->run_size - 1) /
+                        options->run_size;
     int runs = options->workers + 2;
     if (runs < runs_in_batch * (options->slots - 1))
         runs = runs_in_batch * (options->slots - 1);
@@ -586,7 +442,6 @@ int leat__prefetcher_create(leat__prefetcher **out,
     if (!self)
         return LEAT_ENOMEM;
     self->options = *options;
-    self->draws = leat__transformer_draws(options->transformer);
     int status = init_locks(self);
     if (status) {
         leat__free(self);
@@ -633,7 +488,7 @@ void leat__prefetcher_destroy(leat__prefetcher *self)
         leat__thread_join(&self->workers[i].thread);
     wait_for_device(self);
     for (int i = 0; i < n; i++)
-        leat_transformer_destroy(self->workers[i].transformer);
+        leat__assembler_finish(&self->workers[i].assembler);
     for (int i = 0; self->batches && i < self->options.slots; i++)
         leat__batch_finish(&self->batches[i]);
     if (self->has_stream)

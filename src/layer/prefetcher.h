@@ -2,24 +2,17 @@
 #ifndef LEAT_LAYER_PREFETCHER_H
 #define LEAT_LAYER_PREFETCHER_H
 
-#include "layer/batch.h"
-
-#include <leat/transform.h>
+#include "layer/assembler.h"
 
 typedef struct leat__prefetcher_options {
     leat__data_reader *reader;     /* borrowed; not yet started */
     leat_transformer *transformer; /* borrowed */
     leat_device *device;
-    leat__batch_shape shape; /* of the first batch, laid out */
-    int batch_size;
-    int slots; /* prefetch, and the one that the caller holds */
+    leat__assembly assembly;
+    size_t slot_bytes; /* what the first batch takes */
+    int slots;         /* prefetch, and the one that the caller holds */
     int workers;
     int run_size; /* samples in a run */
-    int ntop;
-    leat_dtype label_type; /* of all tops but the first */
-    leat_layout layout;
-    leat_rng rng;
-    uint64_t seed;
 } leat__prefetcher_options;
 
 typedef struct leat__prefetcher leat__prefetcher;
@@ -66,15 +59,5 @@ leat_stream leat__prefetcher_stream(const leat__prefetcher *prefetcher);
 
 void leat__prefetcher_stats(const leat__prefetcher *prefetcher,
                             leat_stats *stats);
-
-/*
- * What a batch that begins with `sample` looks like.
- * Errors: LEAT_EDATA, LEAT_EINVAL.
- */
-int leat__prefetcher_shape(leat_transformer *transformer,
-                           const leat_sample *sample, int ntop,
-                           leat_layout layout, leat_dtype top_type,
-                           leat_dtype label_type, int batch_size,
-                           leat__batch_shape *out);
 
 #endif

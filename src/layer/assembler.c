@@ -1,0 +1,175 @@
+#include "layer/assembler.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "data/cast.h"
+#include "data/transformer.h"
+
+#include <string.h>
+
+int leat__assembler_init(leat__assembler *assembler,
+                         const leat__assembly *assembly,
+                         const leat_transformer *transformer)
+{
+    leat_transformer *own;
+    int status = leat_transformer_clone(&own, transformer);
+    if (status)
+        return status;
+    assembler->assembly = *assembly;
+    assembler->transformer = own;
+    assembler->draws = leat__transformer_draws(own);
+    return LEAT_OK;
+}
+
+void leat__assembler_finish(leat__assembler *assembler)
+{
+    leat_transformer_destroy(assembler->transformer);
+    memset(assembler, 0, sizeof(*assembler));
+}
+
+static int too_few_fields(const leat_sample *sample, int ntop)
+{
+    return leat_error(LEAT_EDATA, "a sample has %d fields, %d are needed",
+                      sample->nfields, ntop);
+}
+
+/* An image's axes stand in the order of the layout, other fields' as they are.
+ */
+static int shape_data(const leat__assembly *assembly,
+                      leat_transformer *transformer, const leat_field *field,
+                      leat__batch_shape *out)
+{
+    int status = leat_transformer_shape(transformer, field, out->image);
+    if (status)
+        return status;
+    leat__top *top = &out->top[0];
+    top->dtype = assembly->top_type;
+    if (field->dtype != LEAT_BYTES && field->ndim != 3) {
+        top->ndim = field->ndim;
+        memcpy(top->shape, field->shape, sizeof(top->shape));
+        return LEAT_OK;
+    }
+    const int *image = out->image;
+    int planar = assembly->layout == LEAT_NCHW;
+    top->ndim = 3;
+    top->shape[0] = planar ? image[0] : image[1];
+    top->shape[1] = planar ? image[1] : image[2];
+    top->shape[2] = planar ? image[2] : image[0];
+    return LEAT_OK;
+}
+
+static int shape_field(const leat__assembly *assembly, int i,
+                       const leat_field *field, leat__top *top)
+{
+    if (!leat__cast_is_possible(field->dtype, assembly->label_type))
+        return leat_error(LEAT_EDATA, "field %d is %s, which cannot become %s",
+                          i, leat_dtype_name(field->dtype),
+                          leat_dtype_name(assembly->label_type));
+    top->dtype = assembly->label_type;
+    top->ndim = field->ndim;
+    memcpy(top->shape, field->shape, sizeof(top->shape));
+    return LEAT_OK;
+}
+
+int leat__assembly_shape(const leat__assembly *assembly,
+                         leat_transformer *transformer,
+                         const leat_sample *sample, leat__batch_shape *out)
+{
+    if (sample->nfields < assembly->ntop)
+        return too_few_fields(sample, assembly->ntop);
+    out->ntop = assembly->ntop;
+    int status = shape_data(assembly, transformer, &sample->field[0], out);
+    for (int i = 1; i < assembly->ntop && status == LEAT_OK; i++)
+        status = shape_field(assembly, i, &sample->field[i], &out->top[i]);
+    return status ? status
+                  : leat__batch_shape_lay_out(out, assembly->batch_size);
+}
+
+/* Puts source, record and key before the thread's error line. */
+static int blame(const leat_provenance *from, int status)
+{
+    char key[LEAT__KEY_TEXT_MAX];
+    const char *source = from->source ? from->source : "?";
+    if (!from->key)
+        return leat__error_context(status, "%s: record %lld", source,
+                                   (long long)from->record);
+    return leat__error_context(status, "%s: record %lld, key \"%s\"", source,
+                               (long long)from->record,
+                               leat__key_text(key, from->key, from->key_size));
+}
+
+int leat__assembler_shape(leat__assembler *assembler, const leat_sample *sample,
+                          leat__batch_shape *out)
+{
+    int status = leat__assembly_shape(&assembler->assembly,
+                                      assembler->transformer, sample, out);
+    if (status == LEAT_OK)
+        return LEAT_OK;
+    /* Options that fit no record were found at setup. */
+    return blame(&sample->from, status == LEAT_EINVAL ? LEAT_EDATA : status);
+}
+
+static int has_shape(const leat_field *field, const leat__top *top)
+{
+    int same = field->ndim == top->ndim;
+    for (int k = 0; same && k < field->ndim; k++)
+        same = field->shape[k] == top->shape[k];
+    return same;
+}
+
+static int copy_field(const leat__top *top, const leat_field *field, int i,
+                      void *to)
+{
+    if (!has_shape(field, top))
+        return leat_error(LEAT_EDATA,
+                          "field %d has another shape than in the batch's "
+                          "first sample",
+                          i);
+    size_t n = top->bytes / leat_dtype_size(top->dtype);
+    if (!leat__cast_is_possible(field->dtype, top->dtype) ||
+        field->bytes < n * leat_dtype_size(field->dtype))
+        return leat_error(LEAT_EDATA,
+                          "field %d: %zu bytes of %s do not make %zu of %s", i,
+                          field->bytes, leat_dtype_name(field->dtype), n,
+                          leat_dtype_name(top->dtype));
+    leat__cast(to, top->dtype, field->data, field->dtype, n);
+    return LEAT_OK;
+}
+
+static int place_sample(leat__assembler *assembler, leat__batch *batch,
+                        const leat__run *run, int i)
+{
+    const leat_sample *sample = run->sample[i];
+    const leat__batch_shape *shape = &batch->shape;
+    leat_rng rng = assembler->assembly.rng;
+    uint32_t chosen[4] = {0};
+    const uint32_t *words = chosen;
+    if (rng == LEAT_RNG_CAFFE)
+        words = run->draws + i * assembler->draws;
+    else if (assembler->draws > 0)
+        leat__choice(assembler->assembly.seed, sample->from.epoch,
+                     sample->from.position, 0, chosen);
+    if (sample->nfields < shape->ntop)
+        return too_few_fields(sample, shape->ntop);
+    int place = run->first + i;
+    int status = leat_transformer_apply(
+        assembler->transformer, &sample->field[0], rng, words, shape->image,
+        leat__batch_at(batch, 0, place));
+    for (int k = 1; k < shape->ntop && status == LEAT_OK; k++)
+        status = copy_field(&shape->top[k], &sample->field[k], k,
+                            leat__batch_at(batch, k, place));
+    return status;
+}
+
+int leat__assembler_place(leat__assembler *assembler, leat__batch *batch,
+                          const leat__run *run, int *failed)
+{
+    for (int i = 0; i < run->n; i++) {
+        int status = place_sample(assembler, batch, run, i);
+        if (status) {
+            *failed = run->first + i;
+            return blame(&run->sample[i]->from, status);
+        }
+        leat__batch_note(batch, run->first + i, run->sample[i]);
+    }
+    return LEAT_OK;
+}
