@@ -62,7 +62,8 @@ int leat_token_get(leat_token *token, void *bytes, size_t size)
     if (size > token->size - token->cursor)
         return leat_error(LEAT_EINVAL, "the resume token is too short for this "
                                        "pipeline: it is another one's");
-    memcpy(bytes, token->bytes + token->cursor, size);
+    if (size > 0)
+        memcpy(bytes, token->bytes + token->cursor, size);
     token->cursor += size;
     return LEAT_OK;
 }
@@ -120,6 +121,10 @@ static int decode(leat_token *token, const char *text, size_t letters)
             token->bytes[token->size++] = (unsigned char)(word >> bits);
         }
     }
+    /* What the last letter has too many is 0, so that one text is one token. */
+    if (bits == 6 || (word & ((1u << bits) - 1)) != 0)
+        return leat_error(LEAT_EINVAL,
+                          "no resume token: its last letter is damaged");
     return LEAT_OK;
 }
 
