@@ -88,7 +88,8 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
         blob->mem.slab = slab;
         blob->lent = 0;
     }
-    blob->mem.bytes = bytes;
+    /* All of it is synced: a smaller shape may grow again. */
+    blob->mem.bytes = blob->mem.slab->bytes;
     set_shape(blob, dtype, ndim, shape, count);
     return LEAT_OK;
 }
