@@ -13,8 +13,6 @@ extern "C" {
  * Caffe's Blob: a shape and a type over memory that exists on the host, on the
  * device, or on both, and is copied only when it must be. A blob lent by a data
  * layer shares the layer's memory (reference counted).
- *
- * Thread safety: one caller at a time a blob, in all functions below.
  */
 typedef struct leat_blob leat_blob;
 
@@ -29,52 +27,76 @@ typedef enum leat_head {
 /**
  * Makes a blob of no axes and no elements on `device`; NULL: the device `cpu`.
  * Owned by the caller: leat_blob_destroy. Errors: LEAT_ENOMEM.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_blob_create(leat_blob **out, leat_device *device);
 
-/** Frees the blob, and its memory unless others share it. Takes NULL. */
+/**
+ * Frees the blob, and its memory unless others share it. Takes NULL.
+ * Thread safety: one caller a blob.
+ */
 LEAT_API void leat_blob_destroy(leat_blob *blob);
 
 /**
- * Gives the blob a type and shape. Memory is kept if it is large enough and the
- * blob's own, else allocated at first use. New memory is zero.
+ * Gives the blob a type and shape. Memory is kept, with what is in it, if it is
+ * large enough and the blob's own, else allocated at first use. New memory is
+ * zero.
  * Errors: LEAT_EINVAL for more than LEAT_MAX_DIMS axes, a negative dimension or
- * an overflowing product.
+ * an overflowing product; LEAT_ENOMEM. Thread safety: one caller a blob.
  */
 LEAT_API int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
                                const int64_t shape[]);
 
+/**
+ * @name What a blob is
+ * Thread safety: one caller a blob.
+ * @{
+ */
+/** The type of its elements; FLOAT32 before the first reshape. */
 LEAT_API leat_dtype leat_blob_dtype(const leat_blob *blob);
+/** The number of its axes, 0 to LEAT_MAX_DIMS. */
 LEAT_API int leat_blob_ndim(const leat_blob *blob);
 /** Dimension `axis`, counted from the end when negative; 1 if out of range. */
 LEAT_API int64_t leat_blob_dim(const leat_blob *blob, int axis);
-/** The dimensions, ndim of them; borrowed until reshape. */
+/** The dimensions, ndim of them; borrowed until reshape or forward. */
 LEAT_API const int64_t *leat_blob_shape(const leat_blob *blob);
 /** The number of elements: the product of the dimensions; 0 without axes. */
 LEAT_API int64_t leat_blob_count(const leat_blob *blob);
 /** The size of the contents in bytes. */
 LEAT_API size_t leat_blob_bytes(const leat_blob *blob);
+/** Where the newest contents are. */
 LEAT_API leat_head leat_blob_head(const leat_blob *blob);
+/** The device that it was made on. */
 LEAT_API leat_device *leat_blob_device(const leat_blob *blob);
+/** @} */
 
 /**
- * The contents, to read or to write, on the host or on the device, after the
- * copy that is needed, if any. Borrowed until reshape, the next forward into
- * this blob, or destroy; row-major.
+ * @name The contents
+ * Row-major, on the host or on the device, after the copy that is needed, if
+ * any; the mutable ones make that side the newest. Borrowed until reshape, the
+ * next forward into this blob, or destroy.
  *
- * NULL on error: memory is short, or the device failed; see leat_last_error.
- * Blocks for the copy.
+ * NULL on error: the blob has no shape, memory is short, or the device failed;
+ * see leat_last_error. Blocks for the copy; the device's end of it wakes the
+ * caller. Thread safety: one caller a blob.
+ * @{
  */
+/** On the host, to read. */
 LEAT_API const void *leat_blob_cpu_data(leat_blob *blob);
+/** On the host, to write. */
 LEAT_API void *leat_blob_mutable_cpu_data(leat_blob *blob);
+/** On the device, to read. */
 LEAT_API const void *leat_blob_gpu_data(leat_blob *blob);
+/** On the device, to write. */
 LEAT_API void *leat_blob_mutable_gpu_data(leat_blob *blob);
+/** @} */
 
 /**
  * Brings the host's contents to the device on `stream` without waiting
  * (Caffe's async_gpu_push). The host side must not change until the stream has
  * passed this point. Errors: LEAT_ENOMEM, LEAT_EDEVICE, LEAT_ESTATE when the
- * newest contents are not on the host.
+ * blob has no shape or its newest contents are not on the host.
+ * Thread safety: one caller a blob.
  */
 LEAT_API int leat_blob_async_gpu_push(leat_blob *blob, leat_stream stream);
 

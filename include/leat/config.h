@@ -24,23 +24,31 @@ LEAT_API int leat_net_open(leat_net **out, const char *prototxt,
                            leat_phase phase,
                            const leat_data_layer_options *choice);
 
-/** The same from `size` bytes of text; `name` stands for the file in errors. */
+/**
+ * The same from `size` bytes of text; `name` stands for the file in errors.
+ * Thread safety: any thread.
+ */
 LEAT_API int leat_net_parse(leat_net **out, const char *name, const char *text,
                             size_t size, leat_phase phase,
                             const leat_data_layer_options *choice);
 
-/** The layer's options, all that they point to included; borrowed from the
- * net. */
+/**
+ * @name What the layer is
+ * A net does not change once it is read. All pointers are borrowed until
+ * leat_net_close. Thread safety: any threads.
+ * @{
+ */
+/** The options, with all that they point to. */
 LEAT_API const leat_data_layer_options *leat_net_options(const leat_net *net);
-
-/** The layer's pipeline; borrowed from the net. */
+/** The pipeline; who keeps it takes a reference. */
 LEAT_API leat_pipeline *leat_net_pipeline(const leat_net *net);
-
-/** The number of tops, and their names; borrowed from the net. */
+/** The number of tops: 1 or 2. */
 LEAT_API int leat_net_top_count(const leat_net *net);
+/** The name of top `i`; NULL where there is none. */
 LEAT_API const char *leat_net_top_name(const leat_net *net, int i);
+/** @} */
 
-/** Frees the net. Takes NULL. */
+/** Frees the net. Takes NULL. Thread safety: one caller. */
 LEAT_API void leat_net_close(leat_net *net);
 
 #ifdef __cplusplus

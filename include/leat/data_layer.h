@@ -14,10 +14,10 @@ extern "C" {
 
 /**
  * Reads samples, transforms them and delivers them in batches, ahead of the
- * caller. Threads start at setup.
+ * caller. Threads start at setup and block all signals.
  *
- * Thread safety: one caller at a time for each layer, but for
- * leat_data_layer_cancel. Any number of layers, on one pipeline too.
+ * A layer is for one caller at a time, but for leat_data_layer_cancel. There
+ * may be any number of layers, on one pipeline too.
  */
 typedef struct leat_data_layer leat_data_layer;
 
@@ -28,40 +28,46 @@ typedef enum leat_reader_thread {
     LEAT_READER_OFF = 2   /* always the workers */
 } leat_reader_thread;
 
+/** Whose memory the tops have after forward. */
 typedef enum leat_top_mode {
     LEAT_TOP_LEND = 0, /* the tops share the batch's memory until the next */
     LEAT_TOP_COPY = 1  /* the tops keep their own memory and addresses */
 } leat_top_mode;
 
+/** What a data layer is told. Start from LEAT_DATA_LAYER_OPTIONS_INIT. */
 typedef struct leat_data_layer_options {
-    size_t size;
-    const char *name;        /* the layer's; NULL: "data" */
-    const char *const *tops; /* their names, NULL-terminated; NULL: the
-                                fields' */
-    leat_phase phase;
-    int64_t batch_size;        /* samples in a batch of this rank */
-    int64_t global_batch_size; /* of all ranks together; instead of it */
-    int prefetch;              /* batches made ahead, at least 1 */
+    size_t size;               /* of this struct, as the caller knows it */
+    const char *name;          /* the layer's; NULL: "data" */
+    const char *const *tops;   /* their names, NULL-terminated; NULL: the
+                                  fields' */
+    leat_phase phase;          /* TRAIN crops at random, TEST in the centre */
+    int64_t batch_size;        /* samples in a batch of this rank, at least 1 */
+    int64_t global_batch_size; /* of all ranks together; instead of it, or
+                                  world_size times it */
+    int prefetch;              /* batches made ahead: 1 to 2^20 */
     const leat_transform_options *transform; /* of field `data`; NULL: none */
     const char *device;                      /* NULL: "cpu" */
-    leat_dtype top_type;   /* FLOAT32, FLOAT64, or UINT8 (no mean, no scale) */
-    leat_dtype label_type; /* of all other tops; BYTES: as top_type, or FLOAT32
-                              when that is UINT8 */
-    leat_layout layout;    /* of images */
-    leat_top_mode top_mode;
-    leat_rng rng;
-    int64_t random_seed; /* below 0: drawn from the system, see seed */
-    int rank;            /* with TRAIN: takes positions p = rank mod ranks */
-    int world_size;
-    int shard_test; /* 1: TEST is divided between the ranks as TRAIN is */
-    int workers;    /* 0: as many as the machine lends */
-    leat_reader_thread reader_thread;
-    int help;          /* 1: forward works when nothing is ready */
-    size_t max_memory; /* bytes; prefetch shrinks to fit; 0: no limit */
+    leat_dtype top_type;    /* FLOAT32, FLOAT64, or UINT8 (no mean, no scale) */
+    leat_dtype label_type;  /* of all other tops; BYTES: as top_type, or FLOAT32
+                               when that is UINT8 */
+    leat_layout layout;     /* of images */
+    leat_top_mode top_mode; /* whose memory the tops have */
+    leat_rng rng;           /* CAFFE: its sequence, a generator a rank */
+    int64_t random_seed; /* below 0: drawn from the system, see seed; needed by
+                            several ranks that choose at random */
+    int rank;            /* takes positions p = rank mod world_size in TRAIN */
+    int world_size;      /* ranks, at least 1 */
+    int shard_test;      /* 1: TEST is divided between the ranks as TRAIN is */
+    int workers; /* threads, up to 1024; 0: as many as the machine lends */
+    leat_reader_thread reader_thread; /* who reads */
+    int help; /* 1: a forward that would wait works, where no reader may block
+                 for ever on its thread */
+    size_t max_memory; /* bytes that batches may take, on host and device;
+                          prefetch shrinks to fit; 0: no limit */
     /* Which data layer of a net file; only leat_data_layer_create_from_net. */
     const char *layer;         /* by name; NULL: the only one */
     const char *const *stages; /* the net state's, NULL-terminated; or NULL */
-    int level;
+    int level;                 /* the net state's; 0: the file's */
 } leat_data_layer_options;
 
 /** Every default. */
@@ -75,11 +81,11 @@ typedef struct leat_data_layer_options {
 
 /** What forward delivered: provenance of every sample. */
 typedef struct leat_batch {
-    int64_t number;              /* batches before it, from 0 */
-    int64_t epoch;               /* of its first sample */
-    int64_t n;                   /* samples in it */
-    int64_t valid;               /* of those, real ones; the rest is padding */
-    const leat_provenance *from; /* n of them */
+    int64_t number; /* batches before it, from 0, since position 0 */
+    int64_t epoch;  /* of its first sample */
+    int64_t n;      /* samples in it: batch_size, or what a single pass left */
+    int64_t valid;  /* of those, real ones: in this version all */
+    const leat_provenance *from; /* n of them; borrowed as the batch is */
 } leat_batch;
 
 /**
@@ -87,6 +93,7 @@ typedef struct leat_batch {
  * Owned by the caller: leat_data_layer_destroy. Starts nothing.
  * Errors: LEAT_EINVAL for options that contradict themselves or a device that
  * is not there; LEAT_EIO, LEAT_EFORMAT for the mean file; LEAT_ENOMEM.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_data_layer_create(leat_data_layer **out,
                                     const leat_pipeline *pipeline,
@@ -98,7 +105,9 @@ LEAT_API int leat_data_layer_create(leat_data_layer **out,
  * All other layers are skipped. `options` may be NULL; what the file says wins,
  * they give what it leaves open and choose among several data layers (layer,
  * stages, level). Paths in the file are relative to the working directory.
- * Errors: LEAT_EINVAL, naming file, line and column; LEAT_EIO; LEAT_ENOMEM.
+ * docs/prototxt.md says what is understood.
+ * Errors: LEAT_EINVAL, naming file, line and column; LEAT_EIO; LEAT_EFORMAT;
+ * LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int
 leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
@@ -110,29 +119,40 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * the threads. top[0] becomes batch x C x H x W, top[1] the labels, batch; more
  * tops the further fields. Fewer tops than fields leave the rest out.
  *
- * Called once, before the first forward. The tops are borrowed during the call.
+ * Succeeds once, before the first forward; after an error it may be called
+ * again. The tops are borrowed during the call. Blocks until the first sample
+ * is read; woken by leat_data_layer_cancel.
  * Errors: LEAT_EINVAL (tops, crop, mean), LEAT_EDATA or LEAT_EFORMAT (the first
- * record), LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT, LEAT_EDEVICE.
+ * record), LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT, LEAT_EDEVICE, LEAT_ECANCELLED,
+ * LEAT_ESTATE when it was set up before. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_setup(leat_data_layer *layer,
                                    leat_blob *const top[], int ntop);
 
 /**
  * The number of tops that setup takes: those named in the options or the net
- * file; else one for each field, for which the pipeline is opened once.
- * Errors: those of the readers.
+ * file; else, before setup, one for each field, for which the pipeline is
+ * opened and closed. Blocks as the storage does, with nothing to wake it.
+ * Errors: those of the readers. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_top_count(const leat_data_layer *layer);
 
-/** Name of a top, "data" and "label" by default; NULL where there is none. */
+/**
+ * Name of a top, the options' or the field's; NULL where there is none. Before
+ * setup "data" and "label" stand for fields not yet known. Borrowed from the
+ * layer. Thread safety: one caller a layer.
+ */
 LEAT_API const char *leat_data_layer_top_name(const leat_data_layer *layer,
                                               int i);
 
-/** The pipeline, borrowed from the layer. */
+/** The pipeline, borrowed from the layer. Thread safety: any thread. */
 LEAT_API const leat_pipeline *
 leat_data_layer_pipeline(const leat_data_layer *layer);
 
-/** The options in force, what a net file said included; borrowed. */
+/**
+ * The options in force, what a net file said included; borrowed from the layer.
+ * Thread safety: any thread.
+ */
 LEAT_API const leat_data_layer_options *
 leat_data_layer_get_options(const leat_data_layer *layer);
 
@@ -140,12 +160,16 @@ leat_data_layer_get_options(const leat_data_layer *layer);
  * Delivers the next batch into the tops, ready on `stream`; LEAT_HOST: ready
  * for the CPU. Gives the previous batch back.
  *
- * Contents are valid until the next forward, release or destroy. `stream` must
- * live until then. Tops may be other blobs at every call.
+ * Contents are valid until the next forward, release or destroy, and in COPY
+ * mode as long as the top. `stream` must live until then. Tops may be other
+ * blobs at every call.
+ * LEAT_END, again and again, when the pipeline has a single pass and that is
+ * over; what it left over was a shorter batch.
  * Errors: LEAT_EDATA for a bad record in this batch, which is consumed: the
- * next forward gives the next one. Others are sticky until restore. The tops
- * stay as they were. Blocks until a batch is ready; woken by
- * leat_data_layer_cancel.
+ * next forward gives the next one. Those of readers and devices are sticky
+ * until restore. LEAT_EINVAL, LEAT_ESTATE for a wrong call, which changes
+ * nothing. Blocks until a batch is ready; woken by leat_data_layer_cancel.
+ * Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_forward(leat_data_layer *layer,
                                      leat_blob *const top[], int ntop,
@@ -154,6 +178,9 @@ LEAT_API int leat_data_layer_forward(leat_data_layer *layer,
 /**
  * Like forward, but returns LEAT_AGAIN when nothing was ready within
  * `timeout_ms`; 0: at once. The previous batch is given back all the same.
+ * With `help` it may take longer by the run of samples that it works on.
+ * Blocks so long; woken by leat_data_layer_cancel. Thread safety: one caller a
+ * layer.
  */
 LEAT_API int leat_data_layer_try_forward(leat_data_layer *layer,
                                          leat_blob *const top[], int ntop,
@@ -161,47 +188,66 @@ LEAT_API int leat_data_layer_try_forward(leat_data_layer *layer,
 
 /**
  * Gives the batch back before the next forward: its memory is refilled once all
- * `n` streams have passed this point. n 0: at once, or behind the stream that
- * forward was given. Without a batch it does nothing.
- * Errors: LEAT_EINVAL, LEAT_EDEVICE.
+ * `n` streams, at most 8, have passed this point. n 0: at once, or behind the
+ * stream that forward was given. Without a batch it does nothing.
+ * Errors: LEAT_EINVAL, LEAT_EDEVICE. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_release(leat_data_layer *layer,
                                      const leat_stream *streams, int n);
 
-/** The batch that forward delivered last, or NULL. Borrowed until the next. */
+/**
+ * The batch that the latest forward delivered; NULL after a release or error.
+ * Borrowed until the next forward, release or destroy.
+ * Thread safety: one caller a layer.
+ */
 LEAT_API const leat_batch *leat_data_layer_batch(const leat_data_layer *layer);
 
-/** The random seed in force, drawn or given. */
+/**
+ * The random seed in force, drawn, given or restored; 0 where none was given
+ * and nothing is chosen at random. Thread safety: one caller a layer.
+ */
 LEAT_API uint64_t leat_data_layer_seed(const leat_data_layer *layer);
 
 /**
  * Writes where the next forward goes on into an initialised token.
- * Errors: LEAT_EUNSUPPORTED where the pipeline keeps no order, LEAT_ESTATE
- * before setup, LEAT_ENOMEM.
+ * Errors: LEAT_ESTATE before setup, LEAT_ENOMEM; the token is then as it was.
+ * Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
 
 /**
  * Goes on where the token was saved, also with another batch size, number of
- * threads or ranks. After setup; clears sticky errors.
- * Errors: LEAT_EINVAL for a token of another data set, pipeline or seed given
- * otherwise; with LEAT_RNG_CAFFE also of another world size.
+ * threads or ranks. After setup; clears sticky errors and cancel. Gives the
+ * batch back that forward delivered. Readers that cannot seek read and drop
+ * what comes before.
+ * Errors that change nothing: LEAT_EINVAL for a token of another data set,
+ * pipeline or rng, or a seed given otherwise, with LEAT_RNG_CAFFE also of
+ * another world size; LEAT_ESTATE before setup. Those of setup are sticky.
+ * Blocks as setup does; woken by leat_data_layer_cancel.
+ * Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_restore(leat_data_layer *layer, leat_token *token);
 
-/** What each stage did since setup. stats->size is set by the caller. */
+/**
+ * What each stage did since setup or the latest restore. `stats->size` is set
+ * by the caller: no more is written. Errors: LEAT_EINVAL.
+ * Thread safety: one caller a layer.
+ */
 LEAT_API int leat_data_layer_stats(const leat_data_layer *layer,
                                    leat_stats *stats);
 
 /**
- * Makes a forward that waits, and every later one, return LEAT_ECANCELLED until
- * restore. Thread safety: any thread, at any time before destroy.
+ * Makes a setup or forward that waits, and every later one, return
+ * LEAT_ECANCELLED until restore; a layer that was never set up stays so.
+ * Thread safety: any thread, at any time before destroy.
  */
 LEAT_API void leat_data_layer_cancel(leat_data_layer *layer);
 
 /**
  * Stops and joins every thread and frees everything, in any state, but memory
- * that lent blobs still share. Takes NULL.
+ * that lent blobs still share. Takes NULL. Waits for the work under way, a run
+ * of samples a thread, and for a callback that blocks without cancel.
+ * Thread safety: one caller, and no other call at the same time.
  */
 LEAT_API void leat_data_layer_destroy(leat_data_layer *layer);
 

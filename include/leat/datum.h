@@ -17,16 +17,16 @@ extern "C" {
  * pieces), `float_data` is NULL and leat_datum_floats gathers it.
  */
 typedef struct leat_datum {
-    int32_t channels;
-    int32_t height;
-    int32_t width;
-    int32_t label;
-    int encoded; /* data holds an encoded image */
+    int32_t channels; /* of a raw image; an encoded one says it itself */
+    int32_t height;   /* pixels */
+    int32_t width;    /* pixels */
+    int32_t label;    /* the class */
+    int encoded;      /* data holds an encoded image */
     const unsigned char
         *data;        /* channels x height x width bytes, or an image */
     size_t data_size; /* bytes */
-    const unsigned char *float_data;
-    size_t float_count; /* floats, scattered ones included */
+    const unsigned char *float_data; /* the floats, or NULL: see above */
+    size_t float_count;              /* floats, scattered ones included */
 } leat_datum;
 
 /**
@@ -63,7 +63,10 @@ LEAT_API int leat_datum_floats(float *out, size_t count, const void *bytes,
 LEAT_API int leat_datum_fields(leat_sample *sample, const void *bytes,
                                size_t size);
 
-/** The bytes that leat_datum_write needs for this Datum. Any thread. */
+/**
+ * The bytes that leat_datum_write needs for this Datum.
+ * Thread safety: any thread.
+ */
 LEAT_API size_t leat_datum_size(const leat_datum *datum);
 
 /**

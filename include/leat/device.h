@@ -28,7 +28,7 @@ typedef uintptr_t leat_stream;
  */
 LEAT_API int leat_device_find(leat_device **out, const char *name);
 
-/** The device's name, such as "cuda:0". Static. Any thread. */
+/** The device's name, such as "cuda:0". Static. Thread safety: any thread. */
 LEAT_API const char *leat_device_name(const leat_device *device);
 
 #ifdef __cplusplus

@@ -32,10 +32,16 @@ typedef enum leat_dtype {
 #undef LEAT_DTYPE_CODE
 } leat_dtype;
 
-/** The size of one element in bytes; 0 for an unknown type. Any thread. */
+/**
+ * The size of one element in bytes; 0 for an unknown type.
+ * Thread safety: any thread.
+ */
 LEAT_API size_t leat_dtype_size(leat_dtype dtype);
 
-/** The type's name, such as "float32"; "?" for an unknown one. Any thread. */
+/**
+ * The type's name, such as "float32"; "?" for an unknown one. Static.
+ * Thread safety: any thread.
+ */
 LEAT_API const char *leat_dtype_name(leat_dtype dtype);
 
 /**

@@ -8,12 +8,13 @@
 extern "C" {
 #endif
 
+/** How much is to be heard; each level has those above it. */
 typedef enum leat_log_level {
-    LEAT_LOG_NONE = 0,
-    LEAT_LOG_ERROR,
-    LEAT_LOG_WARNING,
-    LEAT_LOG_INFO,
-    LEAT_LOG_DEBUG
+    LEAT_LOG_NONE = 0, /* silence */
+    LEAT_LOG_ERROR,    /* nothing in this version: errors come as statuses */
+    LEAT_LOG_WARNING,  /* what has no effect, or not the one it seems to */
+    LEAT_LOG_INFO,     /* what was decided, such as a seed drawn */
+    LEAT_LOG_DEBUG     /* nothing in this version */
 } leat_log_level;
 
 /** Receives one line without its newline, from any thread. */

@@ -17,11 +17,12 @@ typedef struct leat_pipeline leat_pipeline;
 /** A running pass; see leat/reader.h. */
 typedef struct leat_reader leat_reader;
 
-/** Options of the LMDB reader. */
+/** Options of the LMDB reader: none in this version. */
 typedef struct leat_lmdb_options {
-    size_t size;
+    size_t size; /* of this struct, as the caller knows it */
 } leat_lmdb_options;
 
+/** Every default. */
 #define LEAT_LMDB_OPTIONS_INIT                                                 \
     {                                                                          \
         sizeof(leat_lmdb_options)                                              \
@@ -36,7 +37,9 @@ typedef struct leat_lmdb_options {
  * A reader sees the database as it was when it was opened, whatever a writer
  * does; where there is no lock file and none can be made, nobody may write.
  * The process must not open the same database by liblmdb itself meanwhile.
- * Fields: `data`, channels x height x width, and `label`, a scalar.
+ * Fields: `data`, channels x height x width, uint8 or float32, or the bytes of
+ * an encoded image; and `label`, an int32 scalar.
+ * Owned by the caller: leat_pipeline_unref.
  * Errors: LEAT_EINVAL, LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_lmdb(leat_pipeline **out, const char *path,
@@ -44,10 +47,10 @@ LEAT_API int leat_pipeline_lmdb(leat_pipeline **out, const char *path,
 
 /** One field of data in memory: `count` elements of ndim dimensions each. */
 typedef struct leat_memory_field {
-    const char *name;
-    leat_dtype dtype;
-    int ndim; /* of one sample; 0: a scalar */
-    int64_t shape[LEAT_MAX_DIMS];
+    const char *name;             /* such as "data" */
+    leat_dtype dtype;             /* of an element */
+    int ndim;                     /* of one sample; 0: a scalar */
+    int64_t shape[LEAT_MAX_DIMS]; /* of one sample, row-major */
     const void *data; /* sample i at i times the size of one; borrowed */
 } leat_memory_field;
 
@@ -55,7 +58,8 @@ typedef struct leat_memory_field {
  * Samples that lie in memory, sliced along their first axis.
  *
  * The fields' descriptions are copied, their data is borrowed until the
- * pipeline and every reader of it are gone. Random access.
+ * pipeline and every reader of it are gone. Random access. Owned by the caller:
+ * leat_pipeline_unref.
  * Errors: LEAT_EINVAL, LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_memory(leat_pipeline **out,
@@ -67,18 +71,20 @@ LEAT_API int leat_pipeline_memory(leat_pipeline **out,
  *
  * `next` fills one sample: sets nfields and field (views that stay valid until
  * the next call, or in the sample's box with leat_sample_reserve). It returns
- * LEAT_OK, LEAT_END, or an error, with leat_error telling why. All calls come
- * from one thread at a time, which is leat's own.
+ * LEAT_OK, LEAT_END, or an error, with leat_error (leat/ext/reader.h) telling
+ * why; LEAT_EDATA concerns that sample alone. All calls come from one thread at
+ * a time: leat's own, and whoever calls setup, restore, destroy or leat_reader
+ * functions; but for cancel.
  */
 typedef struct leat_callbacks {
     size_t size;      /* sizeof(leat_callbacks) */
     const char *name; /* for provenance and errors; NULL: "callback" */
-    const leat_field_spec *fields;
-    int nfields;
+    const leat_field_spec *fields; /* what each sample has */
+    int nfields;                   /* 1 to LEAT_MAX_FIELDS */
     /** Starts a pass; `*pass` is handed to the others. NULL: pass is user. */
     int (*open)(void *user, void **pass);
-    int (*next)(void *pass, leat_sample *sample);
-    int (*reset)(void *pass);   /* NULL: a single epoch */
+    int (*next)(void *pass, leat_sample *sample); /* see above */
+    int (*reset)(void *pass);   /* to the first sample; NULL: a single epoch */
     void (*cancel)(void *pass); /* any thread; needed if next can block */
     void (*close)(void *pass);  /* may be NULL */
 } leat_callbacks;
@@ -87,6 +93,7 @@ typedef struct leat_callbacks {
  * A pipeline over the caller's functions. `callbacks` is copied with what it
  * points to, `user` is borrowed until the pipeline and every reader of it are
  * gone. Without `open` only one reader at a time can be open (LEAT_ESTATE).
+ * Owned by the caller: leat_pipeline_unref.
  * Errors: LEAT_EINVAL, LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_callback(leat_pipeline **out,
@@ -94,20 +101,28 @@ LEAT_API int leat_pipeline_callback(leat_pipeline **out,
                                     void *user);
 
 /**
- * A pipeline from its text, `reader:arguments`, such as "lmdb:mnist_train".
+ * A pipeline from its text, `reader:arguments`, such as "lmdb:mnist_train",
+ * readers joined by `|`: each reads the one before it.
  *
- * Arguments are separated by commas; a backslash before a comma, bar, equals
- * sign or backslash takes it literally. Names come from the registry.
- * Errors: LEAT_EINVAL, saying which character.
+ * Arguments are separated by commas; a backslash takes the next character
+ * literally, be it a comma, bar, equals sign or backslash. Names come from the
+ * registry. Owned by the caller: leat_pipeline_unref.
+ * Errors: LEAT_EINVAL, saying which character; LEAT_ENOMEM.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_parse(leat_pipeline **out, const char *text);
 
-/** The pipeline as text that parses to the same; borrowed until unref. */
+/**
+ * The pipeline as text, which parses to the same where its readers are in the
+ * registry and each reads at most one other. Borrowed until unref.
+ * Thread safety: any thread.
+ */
 LEAT_API const char *leat_pipeline_text(const leat_pipeline *pipeline);
 
 /**
  * Starts a pass of its own. The reader holds a reference to the pipeline.
- * Owned by the caller: leat_reader_close.
+ * Owned by the caller: leat_reader_close. Blocks as the storage does, with
+ * nothing to wake it.
  * Errors: those of the readers. Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_open(const leat_pipeline *pipeline,
@@ -116,7 +131,9 @@ LEAT_API int leat_pipeline_open(const leat_pipeline *pipeline,
 /** One owner more. Thread safety: any thread. */
 LEAT_API void leat_pipeline_ref(leat_pipeline *pipeline);
 
-/** One owner less; the last one frees it. Takes NULL. Any thread. */
+/**
+ * One owner less; the last one frees it. Takes NULL. Thread safety: any thread.
+ */
 LEAT_API void leat_pipeline_unref(leat_pipeline *pipeline);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ typedef struct leat_field_spec {
     const char *name; /* borrowed from the reader */
     leat_dtype dtype; /* LEAT_BYTES: may be encoded, or vary in type */
     int ndim;         /* -1: varies */
-    int64_t shape[LEAT_MAX_DIMS];
+    int64_t shape[LEAT_MAX_DIMS]; /* of one sample; -1: varies */
 } leat_field_spec;
 
 /**
@@ -27,11 +27,11 @@ typedef struct leat_field_spec {
  * no meaning.
  */
 typedef struct leat_field {
-    leat_dtype dtype;
-    int ndim;
-    int64_t shape[LEAT_MAX_DIMS];
-    const void *data;
-    size_t bytes;
+    leat_dtype dtype;             /* of an element */
+    int ndim;                     /* 0: a scalar */
+    int64_t shape[LEAT_MAX_DIMS]; /* elements, row-major */
+    const void *data;             /* the view */
+    size_t bytes;                 /* of the view */
 } leat_field;
 
 /** Where a sample came from. */
@@ -40,8 +40,8 @@ typedef struct leat_provenance {
     int64_t record;     /* number of the record in its source, from 0 */
     const void *key;    /* its key there; NULL if the source has none */
     size_t key_size;    /* bytes */
-    int64_t epoch;      /* pass over the data, from 0 */
-    int64_t position;   /* place in that pass, from 0 */
+    int64_t epoch;      /* pass over the data, from 0; set by a data layer */
+    int64_t position;   /* place in that pass, from 0; set by a data layer */
 } leat_provenance;
 
 /**
@@ -52,15 +52,18 @@ typedef struct leat_provenance {
  * the sample is given to a reader again or finished.
  */
 typedef struct leat_sample {
-    int nfields;
-    int stable;
-    leat_field field[LEAT_MAX_FIELDS];
-    leat_provenance from;
+    int nfields;                       /* of field, how many are filled */
+    int stable;                        /* 1: see above */
+    leat_field field[LEAT_MAX_FIELDS]; /* in the order of the reader's specs */
+    leat_provenance from;              /* where it came from */
     void *box;       /* the sample's own memory, 64-byte aligned */
     size_t box_size; /* bytes */
 } leat_sample;
 
-/** Makes an empty sample. Owned by the caller. Cannot fail. */
+/**
+ * Makes an empty sample. Owned by the caller: leat_sample_finish. Cannot fail.
+ * Thread safety: one caller a sample.
+ */
 LEAT_API void leat_sample_init(leat_sample *sample);
 
 /** Frees the sample's own memory. Thread safety: one caller a sample. */
@@ -69,6 +72,7 @@ LEAT_API void leat_sample_finish(leat_sample *sample);
 /**
  * Makes the sample's own box at least `bytes` long; for readers. What it held
  * is lost when it grows. Errors: LEAT_ENOMEM.
+ * Thread safety: one caller a sample.
  */
 LEAT_API int leat_sample_reserve(leat_sample *sample, size_t bytes);
 

@@ -8,9 +8,10 @@
 extern "C" {
 #endif
 
+/** The most stages a layer can have. */
 #define LEAT_MAX_STAGES 8
 
-/** One stage since setup. Times are summed over its threads. */
+/** One stage since setup or restore. Times are summed over its threads. */
 typedef struct leat_stage_stats {
     const char *name;     /* static */
     int threads;          /* 0: runs on the threads of other stages */
@@ -21,26 +22,28 @@ typedef struct leat_stage_stats {
     double blocked_full;  /* seconds waiting for room to put it */
 } leat_stage_stats;
 
-/** Memory taken at setup, in bytes. */
+/** Memory of batches, those that grew included, and of files, in bytes. */
 typedef struct leat_memory_stats {
     int64_t pinned; /* host memory that the device reaches by DMA */
-    int64_t device;
-    int64_t host;   /* all other anonymous memory */
-    int64_t mapped; /* files' pages: the system's to take back, not a leak */
+    int64_t device; /* memory of the device, where that is not the host's */
+    int64_t host;   /* the batches' where the device computes in host memory */
+    int64_t mapped; /* files' pages resident in the whole process: the system's
+                       to take back, not a leak */
 } leat_memory_stats;
 
+/** All that leat_data_layer_stats tells. */
 typedef struct leat_stats {
     size_t size; /* sizeof(leat_stats), set by the caller */
-    int nstages;
-    leat_stage_stats stage[LEAT_MAX_STAGES];
-    leat_memory_stats memory;
-    int64_t batches;        /* delivered */
-    int64_t samples;        /* delivered */
-    int64_t bad_records;    /* met so far */
-    int64_t image_warnings; /* images whose decoder warned */
-    int64_t grown_slots;    /* batches larger than any before */
-    int64_t helped_runs;    /* runs that forward did itself */
-    double waited;          /* seconds that forward waited */
+    int nstages; /* of stage, how many are filled */
+    leat_stage_stats stage[LEAT_MAX_STAGES]; /* in the order of the flow */
+    leat_memory_stats memory;                /* taken */
+    int64_t batches;                         /* delivered since setup */
+    int64_t samples;                         /* delivered since setup */
+    int64_t bad_records;                     /* met so far */
+    int64_t image_warnings;                  /* images whose decoder warned */
+    int64_t grown_slots; /* batches larger than any before */
+    int64_t helped_runs; /* runs that forward did itself */
+    double waited;       /* seconds that forward waited */
 } leat_stats;
 
 #ifdef __cplusplus

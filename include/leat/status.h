@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** Marks what the library exports. */
 #if defined(__GNUC__)
 #define LEAT_API __attribute__((visibility("default")))
 #else
@@ -38,6 +39,7 @@ extern "C" {
     X(ESTATE, -9, "called in the wrong state")                                 \
     X(ELIMIT, -10, "a limit set by the caller was reached")
 
+/** The codes of LEAT_STATUS_MAP, as LEAT_OK, LEAT_END and so on. */
 typedef enum leat_status {
 #define LEAT_STATUS_CODE(name, code, text) LEAT_##name = code,
     LEAT_STATUS_MAP(LEAT_STATUS_CODE)

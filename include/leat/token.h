@@ -18,15 +18,18 @@ extern "C" {
 typedef struct leat_token {
     unsigned char *bytes; /* owned by the token */
     size_t size;          /* bytes used */
-    size_t capacity;
-    size_t cursor; /* where leat_token_get reads next */
-    char *text;    /* the printable form, made on demand */
+    size_t capacity;      /* bytes there is room for */
+    size_t cursor;        /* where leat_token_get reads next */
+    char *text;           /* the printable form, made on demand */
 } leat_token;
 
-/** Makes an empty token. Owned by the caller. Cannot fail. */
+/**
+ * Makes an empty token. Owned by the caller: leat_token_finish. Cannot fail.
+ * Thread safety: one caller a token.
+ */
 LEAT_API void leat_token_init(leat_token *token);
 
-/** Frees the token's memory. */
+/** Frees the token's memory. Takes NULL. Thread safety: one caller a token. */
 LEAT_API void leat_token_finish(leat_token *token);
 
 /**
@@ -37,17 +40,22 @@ LEAT_API void leat_token_finish(leat_token *token);
 LEAT_API const char *leat_token_text(leat_token *token);
 
 /**
- * Reads a token from its text.
- * Errors: LEAT_EINVAL for text that no token has (length, letters, checksum).
+ * Reads a token from its text, in place of what the initialised token held.
+ * Errors: LEAT_EINVAL for text that no token has (length, letters, checksum);
+ * LEAT_ENOMEM. Thread safety: one caller a token.
  */
 LEAT_API int leat_token_parse(leat_token *token, const char *text);
 
-/** Appends bytes; for readers' save. Errors: LEAT_ENOMEM. */
+/**
+ * Appends bytes; for readers' save. Errors: LEAT_ENOMEM.
+ * Thread safety: one caller a token.
+ */
 LEAT_API int leat_token_put(leat_token *token, const void *bytes, size_t size);
 
 /**
  * Takes the next bytes; for readers' restore.
  * Errors: LEAT_EINVAL when the token is shorter: it is another chain's.
+ * Thread safety: one caller a token.
  */
 LEAT_API int leat_token_get(leat_token *token, void *bytes, size_t size);
 

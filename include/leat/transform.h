@@ -8,6 +8,7 @@
 extern "C" {
 #endif
 
+/** What a net is run for; Caffe's phase. */
 typedef enum leat_phase { LEAT_TRAIN = 0, LEAT_TEST = 1 } leat_phase;
 
 /** Order of a batch's axes. */
@@ -24,13 +25,14 @@ typedef enum leat_rng {
  *
  *     top[c][h][mirror ? W-1-w : w] = (x[c][h+ho][w+wo] - mean) * scale
  *
- * computed in the top's type (float16, bfloat16 and integers in float32), with
- * a rounding after each of the two operations. In TRAIN the crop's place is
- * random, in TEST it is the centre; mirror is random in both. The mean file is
- * indexed at the source position and not mirrored.
+ * where W is the top's width, computed in the top's type with a rounding after
+ * each of the two operations; a UINT8 top takes the pixels as they are, and
+ * neither mean nor scale. In TRAIN the crop's place is random, in TEST it is
+ * the centre; mirror is random in both. The mean file is indexed at the source
+ * position and not mirrored.
  */
 typedef struct leat_transform_options {
-    size_t size;
+    size_t size;   /* of this struct, as the caller knows it */
     int crop_size; /* pixels, square; 0: none */
     int mirror;    /* 1: at random, one image in two */
     float scale;   /* 1 changes nothing */
@@ -42,6 +44,7 @@ typedef struct leat_transform_options {
     int force_gray;          /* decode images to 1; not with force_color */
 } leat_transform_options;
 
+/** Every default: the pixels as they are, in the top's type. */
 #define LEAT_TRANSFORM_OPTIONS_INIT                                            \
     {                                                                          \
         sizeof(leat_transform_options), 0, 0, 1.0f, NULL, NULL, 0, 0, 0        \
@@ -58,6 +61,7 @@ typedef struct leat_transformer leat_transformer;
  * `top_type` is FLOAT32, FLOAT64 or UINT8. Owned by the caller:
  * leat_transformer_destroy.
  * Errors: LEAT_EINVAL, LEAT_EIO, LEAT_EFORMAT, LEAT_ENOMEM.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_transformer_create(leat_transformer **out,
                                      const leat_transform_options *options,
@@ -66,12 +70,13 @@ LEAT_API int leat_transformer_create(leat_transformer **out,
 
 /**
  * Another transformer with the same settings, which the two share (reference
- * counted), for another thread. Errors: LEAT_ENOMEM.
+ * counted), for another thread. Owned by the caller: leat_transformer_destroy.
+ * Errors: LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_transformer_clone(leat_transformer **out,
                                     const leat_transformer *transformer);
 
-/** Frees the transformer. Takes NULL. */
+/** Frees the transformer. Takes NULL. Thread safety: one caller. */
 LEAT_API void leat_transformer_destroy(leat_transformer *transformer);
 
 /**
@@ -84,8 +89,11 @@ LEAT_API int leat_transformer_shape(leat_transformer *transformer,
                                     const leat_field *field, int shape[3]);
 
 /**
- * Decodes and transforms the field into `top`, of `shape` elements of the top
- * type. `words` are random: the generator's draws as `rng` takes them.
+ * Decodes and transforms the field into `top`, of `shape` {channels, height,
+ * width} elements of the top type. `words` are random. With LEAT_RNG_LEAT they
+ * choose mirror, row and column, each by its high bits; with LEAT_RNG_CAFFE
+ * they are the generator's next draws, of which as many count as Caffe takes:
+ * one to mirror, then in TRAIN two to crop.
  * Errors: LEAT_EDATA when the image does not have that shape or cannot be
  * decoded, LEAT_ENOMEM; `top` is then unchanged. Thread safety: one caller.
  */

@@ -8,6 +8,7 @@
 extern "C" {
 #endif
 
+/** The table of a type of device. */
 typedef struct leat_device_ops leat_device_ops;
 
 /** An event of the device's own, as a plain handle. */
@@ -15,14 +16,15 @@ typedef uintptr_t leat_event;
 
 /** The first member of every device's own struct. */
 struct leat_device {
-    const leat_device_ops *ops;
-    char name[32]; /* "cpu", "cuda:0" */
+    const leat_device_ops *ops; /* of its type */
+    char name[32];              /* "cpu", "cuda:0"; set by the registry */
 };
 
+/** Between which memories a copy goes. */
 typedef enum leat_copy_kind {
-    LEAT_COPY_TO_DEVICE,
-    LEAT_COPY_TO_HOST,
-    LEAT_COPY_ON_DEVICE
+    LEAT_COPY_TO_DEVICE, /* from host memory */
+    LEAT_COPY_TO_HOST,   /* from the device's */
+    LEAT_COPY_ON_DEVICE  /* within the device's */
 } leat_copy_kind;
 
 /**
@@ -35,8 +37,8 @@ struct leat_device_ops {
     const char *name; /* the type: "cpu", "cuda" */
 
     /**
-     * 1: the device computes in host memory. alloc and copies are then never
-     * called, and streams and events may be no more than names.
+     * 1: the device computes in host memory. Of what follows only open,
+     * host_alloc and host_free are then needed; the rest may be NULL.
      */
     int unified;
 
@@ -48,10 +50,12 @@ struct leat_device_ops {
 
     /** Host memory that the device can reach by DMA (pinned); zeroed. */
     int (*host_alloc)(leat_device *device, size_t bytes, void **out);
+    /** Frees it; `bytes` as it was asked for. */
     void (*host_free)(leat_device *device, void *memory, size_t bytes);
 
     /** Memory of the device; zeroed. */
     int (*alloc)(leat_device *device, size_t bytes, void **out);
+    /** Frees it; `bytes` as it was asked for. */
     void (*free)(leat_device *device, void *memory, size_t bytes);
 
     /** Enqueues a copy; the host side must be from host_alloc to be async. */
@@ -60,6 +64,7 @@ struct leat_device_ops {
 
     /** A stream that does not synchronise with the default stream. */
     int (*stream_create)(leat_device *device, leat_stream *out);
+    /** Lets go of an idle stream. */
     void (*stream_destroy)(leat_device *device, leat_stream stream);
     /** Waits on the host until the stream is idle. */
     int (*stream_synchronize)(leat_device *device, leat_stream stream);
@@ -68,7 +73,9 @@ struct leat_device_ops {
 
     /** An event without timing; waiting for it on the host sleeps. */
     int (*event_create)(leat_device *device, leat_event *out);
+    /** Lets go of the event. */
     void (*event_destroy)(leat_device *device, leat_event event);
+    /** The event comes when the stream has passed this point. */
     int (*event_record)(leat_device *device, leat_event event,
                         leat_stream stream);
     /** What comes behind on `stream` waits for the event's latest record. */
@@ -80,7 +87,9 @@ struct leat_device_ops {
 
 /**
  * Adds a type of device; `ops` is borrowed for ever.
- * Errors: LEAT_EINVAL when the name is taken. Thread safety: any thread.
+ * Errors: LEAT_EINVAL when the name is taken, malformed (1 to 20 letters, no
+ * colon) or the table too short, or when there are 16 types already.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_device_register(const leat_device_ops *ops);
 

@@ -14,23 +14,26 @@
 extern "C" {
 #endif
 
+/** The table of a reader. */
 typedef struct leat_reader_ops leat_reader_ops;
 
 /** The first member of every reader's own struct. */
 struct leat_reader {
-    const leat_reader_ops *ops;
-    leat_pipeline *pipeline; /* what leat_pipeline_open opened; leat's own */
+    const leat_reader_ops *ops; /* its type's; set by open */
+    leat_pipeline *pipeline;    /* what leat_pipeline_open opened; leat's own */
 };
 
 /**
  * What a reader can do. Operations from `count` on may be NULL.
  *
  * One caller at a time calls next, reset, seek, save, restore and close.
- * `cancel` and `read_at` come from any thread at any time before close.
+ * `cancel`, `count` and `read_at` come from any thread at any time before
+ * close. Samples are boxes of the caller's: what does not fit in a view goes
+ * into their own memory, by leat_sample_reserve.
  */
 struct leat_reader_ops {
     size_t size; /* sizeof(leat_reader_ops) of the header compiled against */
-    const char *name;
+    const char *name; /* for errors */
 
     /**
      * The fields that each sample will have; `*out` is borrowed from the
@@ -47,6 +50,9 @@ struct leat_reader_ops {
      * delivered: LEAT_EDATA steps over the bad record (out[0]->from names it),
      * any other error is sticky until reset or restore. LEAT_ECANCELLED once
      * cancel was called.
+     *
+     * The same box may stand in several places of out, where the caller drops
+     * those samples. from.epoch and from.position are the caller's to set.
      */
     int (*next)(leat_reader *reader, leat_sample *const out[], int n, int *got);
 
@@ -88,31 +94,41 @@ struct leat_reader_ops {
 /** Arguments of a reader in a pipeline: `name:first,second,key=value`. */
 typedef struct leat_args leat_args;
 
-/** Positional argument i, or NULL. Borrowed from the arguments. */
+/**
+ * Positional argument i, or NULL. Borrowed from the arguments.
+ * Thread safety: any threads.
+ */
 LEAT_API const char *leat_args_at(const leat_args *args, int i);
 
-/** The value of `key=`, or NULL. Borrowed from the arguments. */
+/**
+ * The value of `key=`, or NULL. Borrowed from the arguments.
+ * Thread safety: any threads.
+ */
 LEAT_API const char *leat_args_get(const leat_args *args, const char *key);
 
 /**
  * The integer value of `key=` in [least, most]; `*out` stays as it is when the
  * key is absent. Errors: LEAT_EINVAL, naming key and value.
+ * Thread safety: any threads.
  */
 LEAT_API int leat_args_int(const leat_args *args, const char *key,
                            int64_t least, int64_t most, int64_t *out);
 
-/** The object that code gave with leat_pipeline_create, or NULL. */
+/**
+ * The object that code gave with leat_pipeline_create, or NULL. Borrowed from
+ * the pipeline. Thread safety: any threads.
+ */
 LEAT_API const void *leat_args_object(const leat_args *args);
 
 /** An entry of the registry: how to open a reader of this name. */
 typedef struct leat_reader_type {
-    size_t size; /* sizeof(leat_reader_type) */
-    const char *name;
+    size_t size;             /* sizeof(leat_reader_type) */
+    const char *name;        /* letters, digits and _ */
     const char *const *keys; /* keys it knows, NULL-terminated; may be NULL */
     int least_args;          /* positional arguments: at least */
     int most_args;           /* and at most */
     int least_upstream;      /* 0, 0 for a file reader */
-    int most_upstream;
+    int most_upstream;       /* at most 64 */
     /**
      * Storage may block: AUTO gives it a thread of its own, and forward never
      * runs it on the caller's thread.
@@ -120,7 +136,7 @@ typedef struct leat_reader_type {
     int may_block;
     /**
      * Opens a reader. On success it owns the upstream readers; on failure the
-     * caller still does.
+     * caller still does. The arguments live as long as the reader. Any threads.
      */
     int (*open)(const leat_args *args, leat_reader *const upstream[], int n,
                 leat_reader **out);
@@ -128,7 +144,8 @@ typedef struct leat_reader_type {
 
 /**
  * Adds a type to the registry; `type` is borrowed for ever.
- * Errors: LEAT_EINVAL when the name is taken or malformed. Any thread.
+ * Errors: LEAT_EINVAL when the name is taken or malformed, or when there are
+ * 256 types already. Thread safety: any thread.
  */
 LEAT_API int leat_reader_register(const leat_reader_type *type);
 
@@ -138,7 +155,10 @@ LEAT_API int leat_reader_register(const leat_reader_type *type);
  *
  * `text` holds the arguments as in a pipeline text, may be NULL. `object` is
  * handed to open by leat_args_object; `release`, if not NULL, is called with it
- * when the pipeline goes, also when this call fails.
+ * when the pipeline goes, also when this call fails. `type` is borrowed until
+ * then. Owned by the caller: leat_pipeline_unref.
+ * Errors: LEAT_EINVAL for arguments or upstreams that the type does not take;
+ * LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_create(leat_pipeline **out,
                                   const leat_reader_type *type,
@@ -149,6 +169,7 @@ LEAT_API int leat_pipeline_create(leat_pipeline **out,
 /**
  * Reports an error from a reader: sets the thread's error line and returns
  * `status`. The line says what, where and what to do; no function names.
+ * Thread safety: any thread; each has a line of its own.
  */
 LEAT_API int leat_error(int status, const char *format, ...)
 #if defined(__GNUC__)
