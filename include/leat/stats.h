@@ -44,7 +44,24 @@ typedef struct leat_stats {
     int64_t grown_slots; /* batches larger than any before */
     int64_t helped_runs; /* runs that forward did itself */
     double waited;       /* seconds that forward waited */
+    double elapsed;      /* seconds since setup or restore */
 } leat_stats;
+
+/** The most bytes of a verdict, its NUL included. */
+#define LEAT_VERDICT_MAX 256
+
+/**
+ * Says in one line what bounds the feed, and by what evidence, such as
+ * "bound by decode: decode by 2 threads busy 98 %, storage busy 0 %, input
+ * missing 0 %, consumer waits 61 %; more cores would help".
+ *
+ * Speaks of the time from `before` (NULL: setup) to `now`, both from
+ * leat_data_layer_stats of one layer. `out` has LEAT_VERDICT_MAX bytes.
+ * Errors: LEAT_EINVAL when no time lies between them. Thread safety: any
+ * thread.
+ */
+LEAT_API int leat_stats_verdict(const leat_stats *now, const leat_stats *before,
+                                char *out);
 
 #ifdef __cplusplus
 }

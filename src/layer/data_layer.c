@@ -1,4 +1,5 @@
 /* The data layer's life: create, set up, cancel, destroy. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -301,6 +302,7 @@ int leat__data_layer_start(leat_data_layer *self, int ntop,
         .device = self->device,
         .assembly = assembly,
         .slot_bytes = shape->bytes,
+        .decodes = sample->field[0].dtype == LEAT_BYTES,
         .workers = count_workers(self),
         .run_size = size_run(self, sample, shape),
     };
@@ -308,7 +310,13 @@ int leat__data_layer_start(leat_data_layer *self, int ntop,
     leat__prefetcher *prefetcher;
     if (status == LEAT_OK)
         status = leat__prefetcher_create(&prefetcher, &options);
-    return status ? status : adopt_prefetcher(self, prefetcher);
+    if (status)
+        return status;
+    self->begun = leat__clock_now();
+    self->waited = 0;
+    self->batches = 0;
+    self->samples = 0;
+    return adopt_prefetcher(self, prefetcher);
 }
 
 static int check_tops(const leat_data_layer *self, leat_blob *const top[],

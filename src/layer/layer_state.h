@@ -42,6 +42,7 @@ struct leat_data_layer {
     int64_t batches;
     int64_t samples;
     int64_t waited; /* nanoseconds */
+    int64_t begun;  /* leat__clock_now at setup or restore */
 };
 
 /*

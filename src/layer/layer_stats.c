@@ -1,4 +1,5 @@
 /* What the layer did so far, in numbers. */
+#include "base/clock.h"
 #include "layer/layer_state.h"
 
 #include <stdio.h>
@@ -37,6 +38,8 @@ int leat_data_layer_stats(const leat_data_layer *self, leat_stats *stats)
     all.batches = self->batches;
     all.samples = self->samples;
     all.waited = (double)self->waited * 1e-9;
+    if (self->prefetcher)
+        all.elapsed = (double)(leat__clock_now() - self->begun) * 1e-9;
     all.size = stats->size < sizeof(all) ? stats->size : sizeof(all);
     memcpy(stats, &all, all.size);
     return LEAT_OK;

@@ -514,8 +514,10 @@ void leat__prefetcher_stats(const leat__prefetcher *self, leat_stats *stats)
     leat_stage_stats *reader = &stats->stage[0];
     leat_stage_stats *transform = &stats->stage[1];
     leat__data_reader_stats(self->options.reader, reader, &stats->bad_records);
-    *transform = (leat_stage_stats){.name = "transform",
-                                    .threads = self->options.workers};
+    *transform = (leat_stage_stats){
+        .name = self->options.decodes ? "decode" : "transform",
+        .threads = self->options.workers,
+    };
     for (int i = 0; i <= self->options.workers; i++) {
         const worker *one = &self->workers[i];
         transform->items += atomic_load(&one->items);

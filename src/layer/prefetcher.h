@@ -10,6 +10,7 @@ typedef struct leat__prefetcher_options {
     leat_device *device;
     leat__assembly assembly;
     size_t slot_bytes; /* what the first batch takes */
+    int decodes;       /* samples are encoded images: names the stage */
     int slots;         /* prefetch, and the one that the caller holds */
     int workers;
     int run_size; /* samples in a run */

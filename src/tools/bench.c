@@ -89,17 +89,20 @@ static int read_stats(const struct intake *intake, leat_stats *stats)
 static void add_stages(leat_stats *sum, const leat_stats *before,
                        const leat_stats *after)
 {
-    leat_stage_stats so_far[LEAT_MAX_STAGES];
-    memcpy(so_far, sum->stage, sizeof(so_far));
+    const leat_stats so_far = *sum;
     *sum = *after;
+    sum->waited += so_far.waited - before->waited;
+    sum->elapsed += so_far.elapsed - before->elapsed;
+    sum->helped_runs += so_far.helped_runs - before->helped_runs;
     for (int i = 0; i < after->nstages; i++) {
         const leat_stage_stats *from = &before->stage[i];
+        const leat_stage_stats *old = &so_far.stage[i];
         leat_stage_stats *to = &sum->stage[i];
-        to->items += so_far[i].items - from->items;
-        to->bytes += so_far[i].bytes - from->bytes;
-        to->busy += so_far[i].busy - from->busy;
-        to->blocked_empty += so_far[i].blocked_empty - from->blocked_empty;
-        to->blocked_full += so_far[i].blocked_full - from->blocked_full;
+        to->items += old->items - from->items;
+        to->bytes += old->bytes - from->bytes;
+        to->busy += old->busy - from->busy;
+        to->blocked_empty += old->blocked_empty - from->blocked_empty;
+        to->blocked_full += old->blocked_full - from->blocked_full;
     }
 }
 
@@ -216,42 +219,6 @@ static double share(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
-static const leat_stage_stats *busiest(const leat_stats *stats)
-{
-    const leat_stage_stats *found = &stats->stage[0];
-    for (int i = 1; i < stats->nstages; i++)
-        if (stats->stage[i].busy > found->busy)
-            found = &stats->stage[i];
-    return found;
-}
-
-/* The verdict, with its evidence. */
-static void judge(const struct bench_result *result, char out[256])
-{
-    const leat_stage_stats *stage = busiest(&result->stats);
-    /* The caller lends its thread to whatever is to be done. */
-    double threads = 1;
-    for (int i = 0; i < result->stats.nstages; i++)
-        threads += result->stats.stage[i].threads;
-    double busy = 100 * share(stage->busy, threads * result->seconds);
-    double waited = 100 * share(result->in_forward, result->seconds);
-    if (waited < 10)
-        snprintf(out, 256,
-                 "the caller: only %.1f %% of its time went to forward",
-                 waited);
-    else if (busy >= 50)
-        snprintf(out, 256,
-                 "%s: it took %.0f %% of the time of all %.0f threads, and the "
-                 "caller spent %.0f %% in forward",
-                 stage->name, busy, threads, waited);
-    else
-        snprintf(out, 256,
-                 "no stage alone: the busiest, %s, took %.0f %% of the time of "
-                 "all %.0f threads; storage, hand-offs or other programs took "
-                 "the rest",
-                 stage->name, busy, threads);
-}
-
 static double rate(int64_t n, double seconds)
 {
     return share((double)n, seconds);
@@ -298,8 +265,8 @@ static json_t *json_stages(const leat_stats *stats)
 static int print_layer_json(const struct bench_options *options,
                             const struct bench_result *result)
 {
-    char verdict[256];
-    judge(result, verdict);
+    char verdict[LEAT_VERDICT_MAX] = "";
+    (void)leat_stats_verdict(&result->stats, NULL, verdict);
     double images = rate(result->samples, result->seconds);
     const leat_memory_stats *memory = &result->stats.memory;
     json_t *object = json_pack(
@@ -383,9 +350,9 @@ static int print_layer(const struct bench_options *options,
                stage->name, stage->threads, stage->busy, stage->blocked_empty,
                stage->blocked_full);
     }
-    char verdict[256];
-    judge(result, verdict);
-    printf("bound by %s\n", verdict);
+    char verdict[LEAT_VERDICT_MAX];
+    if (leat_stats_verdict(&result->stats, NULL, verdict) == LEAT_OK)
+        printf("%s\n", verdict);
     return 0;
 }
 

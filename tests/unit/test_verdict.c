@@ -1,0 +1,111 @@
+#include <leat/stats.h>
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static leat_stats ten_seconds(const char *work, int threads)
+{
+    leat_stats stats = {.size = sizeof(stats), .nstages = 3, .elapsed = 10};
+    stats.stage[0].name = "reader";
+    stats.stage[1].name = work;
+    stats.stage[1].threads = threads;
+    stats.stage[2].name = "forward";
+    return stats;
+}
+
+START_TEST(workers_that_are_always_busy_bound_a_feed_that_is_waited_for)
+{
+    leat_stats now = ten_seconds("decode", 2);
+    now.stage[1].busy = 19.6;
+    now.waited = 6.1;
+    char line[LEAT_VERDICT_MAX];
+    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    ck_assert_str_eq(line,
+                     "bound by decode: decode by 2 threads busy 98 %, storage "
+                     "busy 0 %, input missing 0 %, consumer waits 61 %; more "
+                     "cores would help");
+}
+END_TEST
+
+START_TEST(a_busy_reader_thread_means_storage)
+{
+    leat_stats now = ten_seconds("transform", 2);
+    now.stage[0].threads = 1;
+    now.stage[0].busy = 9.5;
+    now.stage[1].busy = 2;
+    now.stage[1].blocked_empty = 18;
+    now.waited = 9;
+    char line[LEAT_VERDICT_MAX];
+    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    ck_assert_ptr_eq(strstr(line, "bound by storage"), line);
+    ck_assert_ptr_nonnull(strstr(line, "input missing 90 %"));
+}
+END_TEST
+
+START_TEST(a_consumer_that_never_waits_is_what_bounds)
+{
+    leat_stats now = ten_seconds("transform", 1);
+    now.stage[1].busy = 3;
+    now.waited = 0.1;
+    char line[LEAT_VERDICT_MAX];
+    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    ck_assert_ptr_eq(strstr(line, "bound by the consumer"), line);
+}
+END_TEST
+
+START_TEST(nobody_busy_and_still_waiting_is_said_too)
+{
+    leat_stats now = ten_seconds("transform", 4);
+    now.stage[1].busy = 4;
+    now.waited = 9;
+    char line[LEAT_VERDICT_MAX];
+    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    ck_assert_ptr_eq(strstr(line, "bound by no stage alone"), line);
+}
+END_TEST
+
+START_TEST(the_caller_that_helps_is_a_thread_more)
+{
+    leat_stats now = ten_seconds("transform", 1);
+    now.stage[1].busy = 19;
+    now.waited = 10;
+    now.helped_runs = 100;
+    char line[LEAT_VERDICT_MAX];
+    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    ck_assert_ptr_nonnull(strstr(line, "by 2 threads busy 95 %"));
+}
+END_TEST
+
+START_TEST(only_the_time_between_two_readings_counts)
+{
+    leat_stats before = ten_seconds("transform", 1);
+    before.stage[1].busy = 10;
+    before.waited = 10;
+    leat_stats now = before;
+    char line[LEAT_VERDICT_MAX];
+    ck_assert_int_eq(leat_stats_verdict(&now, &before, line), LEAT_EINVAL);
+    now.elapsed = 20;
+    ck_assert_int_eq(leat_stats_verdict(&now, &before, line), LEAT_OK);
+    ck_assert_ptr_eq(strstr(line, "bound by the consumer"), line);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("verdict");
+    TCase *tcase = tcase_create("verdict");
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(
+        tcase, workers_that_are_always_busy_bound_a_feed_that_is_waited_for);
+    tcase_add_test(tcase, a_busy_reader_thread_means_storage);
+    tcase_add_test(tcase, a_consumer_that_never_waits_is_what_bounds);
+    tcase_add_test(tcase, nobody_busy_and_still_waiting_is_said_too);
+    tcase_add_test(tcase, the_caller_that_helps_is_a_thread_more);
+    tcase_add_test(tcase, only_the_time_between_two_readings_counts);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
