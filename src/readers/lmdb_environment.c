@@ -17,6 +17,9 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+/* A writer cannot outrun so many tries: each takes it a commit. */
+#define RESIZES_MAX 1000
+
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static leat__lmdb_environment *environments; /* guarded by list_lock */
 
@@ -191,9 +194,10 @@ int leat__lmdb_environment_begin(leat__lmdb_environment *environment,
     if (environment->is_broken)
         return leat_error(LEAT_EIO, "%s: cannot be mapped any more", path);
     int code = mdb_txn_begin(env, NULL, MDB_RDONLY, out);
-    if (code == MDB_MAP_RESIZED) {
-        /* The file grew. Running transactions of this process do not mind:
-         * they hold slots, and their pages are in leat's own maps. */
+    for (int i = 0; code == MDB_MAP_RESIZED && i < RESIZES_MAX; i++) {
+        /* The file grew, and may do so again before the next try. Running
+         * transactions of this process do not mind: they hold slots, and their
+         * pages are in leat's own maps. */
         code = mdb_env_set_mapsize(env, 1);
         if (code) {
             environment->is_broken = 1;
