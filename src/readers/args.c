@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +135,8 @@ int leat_args_int(const leat_args *args, const char *key, int64_t least,
     char *end;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    if (errno || end == text || *end || value < least || value > most)
+    if (isspace((unsigned char)text[0]) || errno || end == text || *end ||
+        value < least || value > most)
         return leat_error(LEAT_EINVAL,
                           "%s=%s: expected a whole number from %lld to %lld",
                           key, text, (long long)least, (long long)most);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define TYPES_MAX 256
+#define NAME_MAX_SIZE 63
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -30,7 +31,7 @@ static int is_name(const char *name)
         if (!isalnum((unsigned char)*p) && *p != '_')
             return 0;
     }
-    return name[0] != 0;
+    return name[0] != 0 && strlen(name) <= NAME_MAX_SIZE;
 }
 
 static int add_locked(const leat_reader_type *type)
@@ -52,9 +53,9 @@ int leat_reader_register(const leat_reader_type *type)
                           "a reader type lacks its size, name or open");
     if (!is_name(type->name))
         return leat_error(LEAT_EINVAL,
-                          "\"%s\" is no name for a reader: letters, digits and "
-                          "_ make one",
-                          type->name);
+                          "\"%s\" is no name for a reader: 1 to %d letters, "
+                          "digits and _ make one",
+                          type->name, NAME_MAX_SIZE);
     pthread_mutex_lock(&lock);
     int status = add_locked(type);
     pthread_mutex_unlock(&lock);
