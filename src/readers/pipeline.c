@@ -11,35 +11,43 @@
 
 #define UPSTREAM_MAX 64
 
+/* Readers behind each other: they are opened and freed recursively. */
+#define DEPTH_MAX 64
+
 struct leat_pipeline {
     const leat_reader_type *type;
     leat_args args;
     void (*release)(void *object);
     int nupstream;
     leat_pipeline **upstream; /* shared */
+    int depth;                /* of the longest chain that ends here */
     char *text;
+    const char *own; /* where in it this reader's own begins */
     atomic_int owners;
 };
 
 /* `upstream | name:arguments`; several upstreams stand in parentheses. */
-static char *make_text(const leat_pipeline *pipeline, const char *arguments)
+static int make_text(leat_pipeline *pipeline, const char *arguments)
 {
     size_t size = strlen(pipeline->type->name) + strlen(arguments) + 8;
     for (int i = 0; i < pipeline->nupstream; i++)
         size += strlen(pipeline->upstream[i]->text) + 8;
     char *text = leat__alloc(size);
     if (!text)
-        return NULL;
+        return LEAT_ENOMEM;
     size_t used = 0;
     int several = pipeline->nupstream > 1;
     for (int i = 0; i < pipeline->nupstream; i++)
         used += (size_t)snprintf(text + used, size - used,
                                  several ? "(%s) " : "%s ",
                                  pipeline->upstream[i]->text);
-    snprintf(text + used, size - used, "%s%s%s%s",
-             pipeline->nupstream ? "| " : "", pipeline->type->name,
+    if (pipeline->nupstream > 0)
+        used += (size_t)snprintf(text + used, size - used, "| ");
+    snprintf(text + used, size - used, "%s%s%s", pipeline->type->name,
              arguments[0] ? ":" : "", arguments);
-    return text;
+    pipeline->text = text;
+    pipeline->own = text + used;
+    return LEAT_OK;
 }
 
 static int check_upstream(const leat_reader_type *type, int n)
@@ -77,10 +85,15 @@ static int fill(leat_pipeline *pipeline, const char *arguments,
     for (int i = 0; i < n; i++) {
         pipeline->upstream[i] = upstream[i];
         leat_pipeline_ref(upstream[i]);
+        if (pipeline->depth < upstream[i]->depth)
+            pipeline->depth = upstream[i]->depth;
     }
     pipeline->nupstream = n;
-    pipeline->text = make_text(pipeline, arguments);
-    return pipeline->text ? LEAT_OK : LEAT_ENOMEM;
+    if (++pipeline->depth > DEPTH_MAX)
+        return leat_error(LEAT_EINVAL,
+                          "more than %d readers stand behind each other",
+                          DEPTH_MAX);
+    return make_text(pipeline, arguments);
 }
 
 int leat_pipeline_create(leat_pipeline **out, const leat_reader_type *type,
@@ -186,6 +199,5 @@ uint64_t leat__pipeline_hash(const leat_pipeline *pipeline)
     uint64_t hash = 0;
     for (int i = 0; i < pipeline->nupstream; i++)
         hash = hash * 31 + leat__pipeline_hash(pipeline->upstream[i]);
-    const char *own = strrchr(pipeline->text, '|');
-    return hash_text(hash, own ? own : pipeline->text);
+    return hash_text(hash, pipeline->own);
 }

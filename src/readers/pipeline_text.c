@@ -8,12 +8,24 @@
 
 #define NAME_SIZE 64
 
+/* Letters of a pipeline's text in its errors; the reason must fit behind. */
+#define TEXT_SHOWN 200
+
 static size_t segment_length(const char *text)
 {
     size_t i = 0;
     while (text[i] && text[i] != '|')
         i += text[i] == '\\' && text[i + 1] ? 2 : 1;
     return i;
+}
+
+/* Whether the letter at `i` stands behind a backslash that is none itself. */
+static int is_escaped(const char *text, size_t i)
+{
+    size_t backslashes = 0;
+    while (backslashes < i && text[i - 1 - backslashes] == '\\')
+        backslashes++;
+    return backslashes % 2 == 1;
 }
 
 /* The segment without blanks around it; an escaped last blank stays. */
@@ -23,8 +35,7 @@ static const char *trim(const char *text, size_t *size)
         text++;
         (*size)--;
     }
-    while (*size > 0 && text[*size - 1] == ' ' &&
-           !(*size > 1 && text[*size - 2] == '\\'))
+    while (*size > 0 && text[*size - 1] == ' ' && !is_escaped(text, *size - 1))
         (*size)--;
     return text;
 }
@@ -72,8 +83,9 @@ int leat_pipeline_parse(leat_pipeline **out, const char *text)
         int status = append(&pipeline, segment, size);
         if (status) {
             leat_pipeline_unref(pipeline);
-            return leat__error_context(status, "pipeline \"%s\", character %zu",
-                                       text, (size_t)(segment - text) + 1);
+            return leat__error_context(
+                status, "pipeline \"%.*s\", character %zu", TEXT_SHOWN, text,
+                (size_t)(segment - text) + 1);
         }
         if (!rest[whole])
             break;

@@ -1,0 +1,248 @@
+#include "support/index_decorators.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Indices mapped in one call upstream. */
+#define CHUNK 64
+
+typedef struct index_decorator index_decorator;
+
+/* Where sample `index` comes from upstream. */
+typedef int64_t index_map(const index_decorator *self, int64_t index);
+
+struct index_decorator {
+    leat_reader reader;
+    leat_reader *upstream; /* owned */
+    index_map *map;
+    int64_t count;          /* ours */
+    int64_t upstream_count; /* theirs */
+    int64_t seed;
+    int64_t skip;
+    int64_t next; /* one caller at a time */
+};
+
+/* The multiplier of a permutation i -> i m + seed: prime to the count. */
+static int64_t multiplier(int64_t count, int64_t seed)
+{
+    int64_t m = 2 * (seed % 1000) + 3;
+    for (;; m++) {
+        int64_t a = m;
+        int64_t b = count;
+        while (b > 0) {
+            int64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        if (a == 1)
+            return m;
+    }
+}
+
+int64_t index_decorators_shuffled(int64_t index, int64_t count, int64_t seed)
+{
+    return (index * multiplier(count, seed) + seed) % count;
+}
+
+static int64_t map_shuffled(const index_decorator *self, int64_t index)
+{
+    return index_decorators_shuffled(index, self->count, self->seed);
+}
+
+static int64_t map_slice(const index_decorator *self, int64_t index)
+{
+    return self->skip + index;
+}
+
+static int decorator_fields(leat_reader *reader, const leat_field_spec **out,
+                            int *n)
+{
+    return leat_reader_fields(((index_decorator *)reader)->upstream, out, n);
+}
+
+static int decorator_read_at(leat_reader *reader, const int64_t index[],
+                             leat_sample *const out[], int n, int *got)
+{
+    const index_decorator *self = (const index_decorator *)reader;
+    int64_t mapped[CHUNK];
+    int most = n < CHUNK ? n : CHUNK;
+    for (int i = 0; i < most; i++)
+        mapped[i] = self->map(self, index[i]);
+    return leat_reader_read_at(self->upstream, mapped, out, most, got);
+}
+
+static int decorator_next(leat_reader *reader, leat_sample *const out[], int n,
+                          int *got)
+{
+    index_decorator *self = (index_decorator *)reader;
+    int64_t index[CHUNK];
+    int most = 0;
+    *got = 0;
+    while (most < n && most < CHUNK && self->next + most < self->count) {
+        index[most] = self->next + most;
+        most++;
+    }
+    /* At the end nothing is read, but a cancelled reader still says so. */
+    if (most == 0)
+        return LEAT_END;
+    int status = decorator_read_at(reader, index, out, most, got);
+    self->next += status == LEAT_EDATA ? 1 : *got;
+    return status;
+}
+
+static int decorator_reset(leat_reader *reader)
+{
+    index_decorator *self = (index_decorator *)reader;
+    self->next = 0;
+    return leat_reader_reset(self->upstream);
+}
+
+static void decorator_cancel(leat_reader *reader)
+{
+    leat_reader_cancel(((index_decorator *)reader)->upstream);
+}
+
+static void decorator_close(leat_reader *reader)
+{
+    leat_reader_close(((index_decorator *)reader)->upstream);
+    free(reader);
+}
+
+static int decorator_count(leat_reader *reader, int64_t *out)
+{
+    *out = ((index_decorator *)reader)->count;
+    return LEAT_OK;
+}
+
+static int decorator_seek(leat_reader *reader, int64_t index)
+{
+    index_decorator *self = (index_decorator *)reader;
+    if (index < 0 || index > self->count)
+        return leat_error(LEAT_EINVAL, "sample %lld of %lld", (long long)index,
+                          (long long)self->count);
+    self->next = index;
+    return LEAT_OK;
+}
+
+static int decorator_save(leat_reader *reader, leat_token *token)
+{
+    return leat_reader_save(((index_decorator *)reader)->upstream, token);
+}
+
+static int decorator_restore(leat_reader *reader, leat_token *token)
+{
+    index_decorator *self = (index_decorator *)reader;
+    int status = leat_reader_restore(self->upstream, token);
+    if (status == LEAT_OK)
+        self->next = 0;
+    return status;
+}
+
+static const leat_reader_ops decorator_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "index decorator",
+    .fields = decorator_fields,
+    .next = decorator_next,
+    .reset = decorator_reset,
+    .cancel = decorator_cancel,
+    .close = decorator_close,
+    .count = decorator_count,
+    .read_at = decorator_read_at,
+    .seek = decorator_seek,
+    .save = decorator_save,
+    .restore = decorator_restore,
+};
+
+static int decorator_open(index_map *map, leat_reader *upstream,
+                          index_decorator **out)
+{
+    if (!leat_reader_is_random_access(upstream))
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "what stands before it cannot be read in any order");
+    index_decorator *self = calloc(1, sizeof(*self));
+    if (!self)
+        return leat_error(LEAT_ENOMEM, "no memory for a decorator");
+    self->reader.ops = &decorator_ops;
+    self->map = map;
+    self->upstream = upstream;
+    int status = leat_reader_count(upstream, &self->upstream_count);
+    if (status) {
+        free(self);
+        return status;
+    }
+    self->count = self->upstream_count;
+    *out = self;
+    return LEAT_OK;
+}
+
+static int shuffle_open(const leat_args *args, leat_reader *const upstream[],
+                        int n, leat_reader **out)
+{
+    (void)n;
+    index_decorator *self;
+    int64_t seed = 0;
+    int status = leat_args_int(args, "seed", 0, INT32_MAX, &seed);
+    if (status == LEAT_OK)
+        status = decorator_open(map_shuffled, upstream[0], &self);
+    if (status)
+        return status;
+    self->seed = seed;
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static int slice_open(const leat_args *args, leat_reader *const upstream[],
+                      int n, leat_reader **out)
+{
+    (void)n;
+    index_decorator *self;
+    int64_t skip = 0;
+    int64_t take = INT64_MAX;
+    int status = leat_args_int(args, "skip", 0, INT64_MAX, &skip);
+    if (status == LEAT_OK)
+        status = leat_args_int(args, "take", 0, INT64_MAX, &take);
+    if (status == LEAT_OK)
+        status = decorator_open(map_slice, upstream[0], &self);
+    if (status)
+        return status;
+    self->skip = skip < self->upstream_count ? skip : self->upstream_count;
+    self->count = self->upstream_count - self->skip;
+    if (self->count > take)
+        self->count = take;
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static const char *const shuffle_keys[] = {"seed", NULL};
+static const char *const slice_keys[] = {"skip", "take", NULL};
+
+static const leat_reader_type shuffle_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "test_shuffle",
+    .keys = shuffle_keys,
+    .least_upstream = 1,
+    .most_upstream = 1,
+    .open = shuffle_open,
+};
+
+static const leat_reader_type slice_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "test_slice",
+    .keys = slice_keys,
+    .least_upstream = 1,
+    .most_upstream = 1,
+    .open = slice_open,
+};
+
+static void register_once(void)
+{
+    if (leat_reader_register(&shuffle_type) ||
+        leat_reader_register(&slice_type))
+        abort();
+}
+
+void index_decorators_register(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_once);
+}

@@ -1,0 +1,19 @@
+/*
+ * index_decorators.h: decorators as a user of leat would write them, against
+ * leat/ext/reader.h alone. They map indices, and stay random-access.
+ */
+#ifndef LEAT_TESTS_INDEX_DECORATORS_H
+#define LEAT_TESTS_INDEX_DECORATORS_H
+
+#include <leat/ext/reader.h>
+
+/*
+ * Registers `test_shuffle:seed=S`, all samples in another order, and
+ * `test_slice:skip=K,take=N`, those from K on, N at most. Once a process.
+ */
+void index_decorators_register(void);
+
+/* Where test_shuffle takes sample `index` of `count` from. */
+int64_t index_decorators_shuffled(int64_t index, int64_t count, int64_t seed);
+
+#endif
