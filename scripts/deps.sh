@@ -49,6 +49,7 @@ profile_test() {
     need program:g++ g++
     need module:check check
     need program:jq jq
+    need program:mdb_load lmdb-utils
 }
 
 profile_check() {

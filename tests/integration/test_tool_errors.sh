@@ -8,10 +8,6 @@ tool=$1
     echo "skipped: the tool is not built"
     exit 77
 }
-"$tool" --help | grep -q '^  dump ' || {
-    echo "skipped: the tool has no dump yet"
-    exit 77
-}
 tool=$(cd "$(dirname "$tool")" && pwd)/$(basename "$tool")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -159,6 +155,46 @@ for layer in 'bottom: "x" top: "data"' '' 'top: "a" top: "b" top: "c"'; do
         >net.prototxt
     expect 1 '.' dump --net net.prototxt --phase TRAIN --batches 1 --out out
 done
+
+# records DB HEX...: a database with the keys 00000000, 00000001, ... of LMDB's own
+# tool, not of ours.
+records() {
+    local key=0 value
+    mkdir "$1"
+    {
+        printf 'VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n'
+        for value in "${@:2}"; do
+            printf ' %s\n' "$(printf '%08d' "$key" | od -An -tx1 | tr -d ' ')"
+            printf ' %s\n' "$value"
+            key=$((key + 1))
+        done
+        printf 'DATA=END\n'
+    } | mdb_load "$1"
+}
+
+# bad_record TEXT HEX: behind two good records of 1 x 2 x 2, and named by its key.
+bad_record() {
+    local fine=080110021802220401020304
+    rm -rf records
+    records records "$fine" "$fine" "$2" "$fine"
+    bad_net "$1" 'source: "records" batch_size: 4 backend: LMDB'
+    bad_net '00000002' 'source: "records" batch_size: 4 backend: LMDB'
+}
+
+if command -v mdb_load >/dev/null; then
+    bad_record '.' 0801100218022204010203
+    bad_record '.' 08011002180222020102
+    bad_record '.' 0801100218022803
+    bad_record '.' 08ffffffff0710ffffffff0718ffffffff07220101
+    bad_record '.' 08ffffffffffffffffff01100218022204010203042803
+    bad_record '.' 08ffffffffffffffffffffffffffffffffffffffffffff
+    bad_record '.' 2204deadbeef28013801
+    bad_record '.' 22063132333435362801
+    bad_record '1x1x2|1 x 1 x 2|shape' 08011001180222020102
+    bad_record '.' ff
+else
+    echo "left out: bad records, for mdb_load (lmdb-utils) is not installed"
+fi
 
 # And where nothing is wrong, nothing is said.
 net "$good"
