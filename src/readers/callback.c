@@ -48,16 +48,67 @@ static void begin_sample(const callback_reader *self, leat_sample *sample)
     sample->from.key_size = 0;
 }
 
+static int cancelled(const callback_reader *self)
+{
+    return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
+                      self->feed->name);
+}
+
+/* What a callback may return, or an error that says what it did. */
+static int check_status(const callback_feed *feed, const char *what, int status,
+                        int allowed)
+{
+    if (status <= LEAT_OK || status == allowed)
+        return status;
+    return leat_error(LEAT_EINVAL, "%s: the callback %s returned %d",
+                      feed->name, what, status);
+}
+
+/* Whether the field can be read as it says. */
+static int is_whole(const leat_field *field)
+{
+    size_t bytes = leat_dtype_size(field->dtype);
+    if (bytes == 0 || field->ndim < 0 || field->ndim > LEAT_MAX_DIMS)
+        return 0;
+    for (int i = 0; i < field->ndim; i++) {
+        if (field->shape[i] < 0 ||
+            leat__multiply(bytes, (size_t)field->shape[i], &bytes))
+            return 0;
+    }
+    /* Bytes whose meaning lies inside them have the size that they have. */
+    if (field->dtype == LEAT_BYTES)
+        bytes = field->bytes;
+    return field->bytes >= bytes && (field->data || bytes == 0);
+}
+
+static int check_sample(const callback_reader *self, const leat_sample *sample)
+{
+    const callback_feed *feed = self->feed;
+    if (sample->nfields != feed->callbacks.nfields)
+        return leat_error(LEAT_EINVAL,
+                          "%s: sample %lld has %d fields, %d were announced",
+                          feed->name, (long long)self->record, sample->nfields,
+                          feed->callbacks.nfields);
+    for (int i = 0; i < sample->nfields; i++) {
+        if (!is_whole(&sample->field[i]))
+            return leat_error(LEAT_EINVAL,
+                              "%s: sample %lld: field \"%s\" has not the bytes "
+                              "that its type and shape need",
+                              feed->name, (long long)self->record,
+                              feed->field_name[i]);
+    }
+    return LEAT_OK;
+}
+
 static int call_next(callback_reader *self, leat_sample *sample)
 {
     const leat_callbacks *callbacks = &self->feed->callbacks;
-    int status = callbacks->next(self->pass, sample);
-    if (status == LEAT_OK && sample->nfields != callbacks->nfields)
-        return leat_error(LEAT_EINVAL,
-                          "%s: sample %lld has %d fields, %d were announced",
-                          self->feed->name, (long long)self->record,
-                          sample->nfields, callbacks->nfields);
-    return status;
+    int status = check_status(self->feed, "next",
+                              callbacks->next(self->pass, sample), LEAT_END);
+    /* Whatever a callback returns that was woken by cancel. */
+    if (status && atomic_load(&self->cancelled))
+        return cancelled(self);
+    return status ? status : check_sample(self, sample);
 }
 
 /* One at a time: a sample may be a view of what the next call overwrites. */
@@ -68,8 +119,7 @@ static int callback_next(leat_reader *reader, leat_sample *const out[], int n,
     (void)n;
     *got = 0;
     if (atomic_load(&self->cancelled))
-        return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
-                          self->feed->name);
+        return cancelled(self);
     if (self->broken)
         return leat_error(self->broken, "%s", self->line);
     if (self->ended)
@@ -94,7 +144,8 @@ static int callback_reset(leat_reader *reader)
         return leat_error(LEAT_EUNSUPPORTED,
                           "%s: a second epoch needs the callback reset",
                           self->feed->name);
-    int status = self->feed->callbacks.reset(self->pass);
+    int status = check_status(self->feed, "reset",
+                              self->feed->callbacks.reset(self->pass), LEAT_OK);
     if (status)
         return status;
     self->record = 0;
@@ -149,7 +200,8 @@ static int callback_open(const leat_args *args, leat_reader *const upstream[],
                             "%s: a second reader needs the callback open",
                             feed->name);
     else if (callbacks->open)
-        status = callbacks->open(feed->user, &self->pass);
+        status = check_status(
+            feed, "open", callbacks->open(feed->user, &self->pass), LEAT_OK);
     if (status) {
         atomic_fetch_sub(&feed->readers, 1);
         leat__free(self);

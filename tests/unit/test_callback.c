@@ -1,0 +1,374 @@
+/* What callbacks may do, and what becomes of what they may not. */
+#include "base/memory.h"
+#include "base/thread.h"
+
+#include <leat.h>
+#include <leat/ext/reader.h>
+
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A pass that does as it is told, and waits for cancel where it is told to. */
+typedef struct script {
+    int status; /* of the next call of next, or of open, or of reset */
+    int open_status;
+    int reset_status;
+    int blocks;
+    int fields;
+    leat_field field;
+    int opened;
+    int closed;
+    int resets;
+    int calls;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int waiting;   /* protected by lock */
+    int cancelled; /* protected by lock */
+} script;
+
+static script user;
+static float value = 7;
+static leat_callbacks callbacks;
+static leat_pipeline *pipeline;
+static leat_sample sample;
+
+static int script_open(void *given, void **pass)
+{
+    script *self = given;
+    if (self->open_status)
+        return leat_error(self->open_status, "it will not open");
+    self->opened++;
+    *pass = self;
+    return LEAT_OK;
+}
+
+static int script_next(void *pass, leat_sample *out)
+{
+    script *self = pass;
+    self->calls++;
+    pthread_mutex_lock(&self->lock);
+    self->waiting = self->blocks;
+    pthread_cond_broadcast(&self->changed);
+    while (self->blocks && !self->cancelled)
+        pthread_cond_wait(&self->changed, &self->lock);
+    pthread_mutex_unlock(&self->lock);
+    if (self->status)
+        return leat_error(self->status, "status %d", self->status);
+    out->nfields = self->fields;
+    out->field[0] = self->field;
+    return LEAT_OK;
+}
+
+static int script_reset(void *pass)
+{
+    script *self = pass;
+    self->resets++;
+    return self->reset_status;
+}
+
+static void script_cancel(void *pass)
+{
+    script *self = pass;
+    pthread_mutex_lock(&self->lock);
+    self->cancelled = 1;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+}
+
+static void script_close(void *pass)
+{
+    ((script *)pass)->closed++;
+}
+
+static void set_up(void)
+{
+    static const leat_field_spec fields[] = {{"x", LEAT_FLOAT32, 0, {0}}};
+    memset(&user, 0, sizeof(user));
+    pthread_mutex_init(&user.lock, NULL);
+    pthread_cond_init(&user.changed, NULL);
+    user.fields = 1;
+    user.field = (leat_field){
+        .dtype = LEAT_FLOAT32, .data = &value, .bytes = sizeof(value)};
+    callbacks = (leat_callbacks){.size = sizeof(callbacks),
+                                 .name = "script",
+                                 .fields = fields,
+                                 .nfields = 1,
+                                 .open = script_open,
+                                 .next = script_next,
+                                 .reset = script_reset,
+                                 .cancel = script_cancel,
+                                 .close = script_close};
+    leat_sample_init(&sample);
+}
+
+static void tear_down(void)
+{
+    leat_sample_finish(&sample);
+}
+
+static leat_reader *begin(void)
+{
+    leat_reader *reader;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, &user),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    return reader;
+}
+
+static void end(leat_reader *reader)
+{
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+
+START_TEST(a_sample_says_where_it_came_from)
+{
+    leat_reader *reader = begin();
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_str_eq(sample.from.source, "script");
+        ck_assert_int_eq(sample.from.record, i);
+        ck_assert_ptr_null(sample.from.key);
+        ck_assert_int_eq(sample.stable, 0);
+        ck_assert_ptr_eq(sample.field[0].data, &value);
+    }
+    end(reader);
+    ck_assert_int_eq(user.opened, 1);
+    ck_assert_int_eq(user.closed, 1);
+}
+END_TEST
+
+START_TEST(only_one_view_is_asked_for_at_a_time)
+{
+    leat_reader *reader = begin();
+    leat_sample second;
+    leat_sample *const both[] = {&sample, &second};
+    int got;
+    leat_sample_init(&second);
+    ck_assert_int_eq(leat_reader_next_batch(reader, both, 2, &got), LEAT_OK);
+    ck_assert_int_eq(got, 1);
+    ck_assert_int_eq(user.calls, 1);
+    leat_sample_finish(&second);
+    end(reader);
+}
+END_TEST
+
+START_TEST(the_end_is_not_asked_for_again)
+{
+    leat_reader *reader = begin();
+    user.status = LEAT_END;
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    ck_assert_int_eq(user.calls, 1);
+    user.status = LEAT_OK;
+    ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(sample.from.record, 0);
+    end(reader);
+}
+END_TEST
+
+START_TEST(a_bad_record_is_counted_and_stepped_over)
+{
+    leat_reader *reader = begin();
+    user.status = LEAT_EDATA;
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EDATA);
+    ck_assert_int_eq(sample.from.record, 0);
+    user.status = LEAT_OK;
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(sample.from.record, 1);
+    end(reader);
+}
+END_TEST
+
+START_TEST(any_other_error_is_sticky_until_reset)
+{
+    leat_reader *reader = begin();
+    user.status = LEAT_EIO;
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EIO);
+    user.status = LEAT_OK;
+    leat_error(LEAT_EINVAL, "something else");
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(), "status -3");
+    ck_assert_int_eq(user.calls, 1);
+    ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    end(reader);
+}
+END_TEST
+
+START_TEST(a_status_that_means_nothing_is_an_error)
+{
+    leat_reader *reader = begin();
+    const int odd[] = {LEAT_AGAIN, 42};
+    for (int i = 0; i < 2; i++) {
+        user.status = odd[i];
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EINVAL);
+        ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+    }
+    ck_assert_str_eq(leat_last_error(),
+                     "script: the callback next returned 42");
+    user.reset_status = LEAT_END;
+    ck_assert_int_eq(leat_reader_reset(reader), LEAT_EINVAL);
+    user.open_status = LEAT_END;
+    leat_reader *none = NULL;
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &none), LEAT_EINVAL);
+    ck_assert_ptr_null(none);
+    end(reader);
+}
+END_TEST
+
+START_TEST(a_sample_that_is_not_as_announced_is_an_error)
+{
+    const leat_field good = user.field;
+    leat_field wrong[6] = {good, good, good, good, good, good};
+    wrong[0].bytes = 3;
+    wrong[1].ndim = 9;
+    wrong[2].ndim = -1;
+    wrong[3].data = NULL;
+    wrong[4].dtype = (leat_dtype)77;
+    wrong[5].ndim = 2;
+    wrong[5].shape[0] = INT64_MAX;
+    wrong[5].shape[1] = 8;
+    for (int i = 0; i < 6; i++) {
+        leat_reader *reader = begin();
+        user.field = wrong[i];
+        ck_assert_msg(leat_reader_next(reader, &sample) == LEAT_EINVAL, "%d",
+                      i);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "script: sample 0"));
+        end(reader);
+    }
+    user.field = good;
+    for (int fields = 0; fields < 10; fields++) {
+        leat_reader *reader = begin();
+        user.fields = fields;
+        ck_assert_int_eq(leat_reader_next(reader, &sample),
+                         fields == 1 ? LEAT_OK : LEAT_EINVAL);
+        end(reader);
+    }
+}
+END_TEST
+
+START_TEST(without_reset_there_is_one_epoch)
+{
+    callbacks.reset = NULL;
+    leat_reader *reader = begin();
+    ck_assert_int_eq(leat_reader_reset(reader), LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    end(reader);
+}
+END_TEST
+
+START_TEST(without_open_one_reader_at_a_time)
+{
+    callbacks.open = NULL;
+    callbacks.close = NULL;
+    leat_reader *reader = begin();
+    leat_reader *second = NULL;
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &second), LEAT_ESTATE);
+    ck_assert_ptr_null(second);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    leat_reader_close(reader);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &second), LEAT_OK);
+    end(second);
+}
+END_TEST
+
+START_TEST(a_pass_that_did_not_open_is_not_closed)
+{
+    leat_reader *none = NULL;
+    user.open_status = LEAT_EIO;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, &user),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &none), LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(), "it will not open");
+    ck_assert_int_eq(user.closed, 0);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+typedef struct blocked {
+    leat_reader *reader;
+    leat_sample sample;
+    int status;
+} blocked;
+
+static void *read_one(void *argument)
+{
+    blocked *self = argument;
+    self->status = leat_reader_next(self->reader, &self->sample);
+    return NULL;
+}
+
+START_TEST(cancel_wakes_a_callback_whatever_it_then_returns)
+{
+    const int statuses[] = {LEAT_ECANCELLED, LEAT_END, LEAT_EIO, LEAT_EDATA};
+    for (int i = 0; i < 4; i++) {
+        set_up();
+        user.blocks = 1;
+        user.status = statuses[i];
+        blocked self = {.reader = begin()};
+        leat__thread thread = {.running = 0};
+        leat_sample_init(&self.sample);
+        ck_assert_int_eq(leat__thread_start(&thread, "next", read_one, &self),
+                         LEAT_OK);
+        pthread_mutex_lock(&user.lock);
+        while (!user.waiting)
+            pthread_cond_wait(&user.changed, &user.lock);
+        pthread_mutex_unlock(&user.lock);
+        leat_reader_cancel(self.reader);
+        leat__thread_join(&thread);
+        ck_assert_int_eq(self.status, LEAT_ECANCELLED);
+        ck_assert_int_eq(leat_reader_next(self.reader, &sample),
+                         LEAT_ECANCELLED);
+        ck_assert_int_eq(user.calls, 1);
+        end(self.reader);
+    }
+}
+END_TEST
+
+START_TEST(callbacks_without_their_parts_are_refused)
+{
+    leat_pipeline *none = NULL;
+    leat_callbacks wrong[6] = {callbacks, callbacks, callbacks,
+                               callbacks, callbacks, callbacks};
+    wrong[0].size = 8;
+    wrong[1].next = NULL;
+    wrong[2].fields = NULL;
+    wrong[3].nfields = 0;
+    wrong[4].nfields = LEAT_MAX_FIELDS + 1;
+    wrong[5].nfields = -1;
+    for (int i = 0; i < 6; i++)
+        ck_assert_int_eq(leat_pipeline_callback(&none, &wrong[i], &user),
+                         LEAT_EINVAL);
+    ck_assert_int_eq(leat_pipeline_callback(&none, NULL, &user), LEAT_EINVAL);
+    ck_assert_ptr_null(none);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("callback");
+    TCase *tcase = tcase_create("callback");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_sample_says_where_it_came_from);
+    tcase_add_test(tcase, only_one_view_is_asked_for_at_a_time);
+    tcase_add_test(tcase, the_end_is_not_asked_for_again);
+    tcase_add_test(tcase, a_bad_record_is_counted_and_stepped_over);
+    tcase_add_test(tcase, any_other_error_is_sticky_until_reset);
+    tcase_add_test(tcase, a_status_that_means_nothing_is_an_error);
+    tcase_add_test(tcase, a_sample_that_is_not_as_announced_is_an_error);
+    tcase_add_test(tcase, without_reset_there_is_one_epoch);
+    tcase_add_test(tcase, without_open_one_reader_at_a_time);
+    tcase_add_test(tcase, a_pass_that_did_not_open_is_not_closed);
+    tcase_add_test(tcase, cancel_wakes_a_callback_whatever_it_then_returns);
+    tcase_add_test(tcase, callbacks_without_their_parts_are_refused);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
