@@ -138,7 +138,7 @@ static int memory_restore(leat_reader *reader, leat_token *token)
                           "the resume token is of another data set: of %lld "
                           "samples, here are %lld",
                           (long long)count, (long long)here);
-    return LEAT_OK;
+    return memory_reset(reader);
 }
 
 static const leat_reader_ops memory_ops = {

@@ -1,0 +1,301 @@
+/* What every reader must do whose samples can be read in any order. */
+#include "base/thread.h"
+#include "support/reader_cases.h"
+
+#include <check.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECORDS 45
+#define BOXES 64
+
+static const reader_case *kind;
+static leat_pipeline *pipeline;
+static leat_reader *reader;
+static int count;
+
+/* Boxes for some samples; one set for each thread. */
+typedef struct boxes {
+    leat_sample box[BOXES];
+    leat_sample *out[BOXES];
+    int64_t index[BOXES];
+    int bad; /* mismatches found */
+    unsigned seed;
+} boxes;
+
+static void boxes_init(boxes *self)
+{
+    memset(self, 0, sizeof(*self));
+    for (int k = 0; k < BOXES; k++)
+        self->out[k] = &self->box[k];
+}
+
+static void boxes_finish(boxes *self)
+{
+    for (int k = 0; k < BOXES; k++)
+        leat_sample_finish(&self->box[k]);
+}
+
+static int begin(int i)
+{
+    kind = &reader_cases[i];
+    if (!kind->is_random_access)
+        return 0;
+    reader_cases_begin();
+    pipeline = kind->make(RECORDS, &count);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    return 1;
+}
+
+static void end(void)
+{
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    reader_cases_end();
+}
+
+static int is_bad(int64_t index)
+{
+    return kind->has_bad && kind->record((int)index, RECORDS) % 10 == 3;
+}
+
+static int is_at(const leat_sample *sample, int64_t index)
+{
+    int record = kind->record((int)index, RECORDS);
+    int32_t label;
+    memcpy(&label, sample->field[1].data, sizeof(label));
+    return *(const unsigned char *)sample->field[0].data == record &&
+           label == 1000 + record && sample->from.record == record;
+}
+
+/* Reads boxes->index[0..n-1] with as many calls as that takes. */
+static void read_indices(boxes *self, int n)
+{
+    int k = 0;
+    while (k < n) {
+        int got = -1;
+        int status = leat_reader_read_at(reader, self->index + k, self->out + k,
+                                         n - k, &got);
+        if (status == LEAT_EDATA) {
+            self->bad += !is_bad(self->index[k]) || got != 0 ||
+                         self->out[k]->from.record !=
+                             kind->record((int)self->index[k], RECORDS);
+            k++;
+            continue;
+        }
+        if (status != LEAT_OK || got < 1 || got > n - k) {
+            self->bad++;
+            return;
+        }
+        for (int last = k + got; k < last; k++)
+            self->bad +=
+                is_bad(self->index[k]) || !is_at(self->out[k], self->index[k]);
+    }
+}
+
+static void *read_at_random(void *argument)
+{
+    boxes *self = argument;
+    for (int round = 0; round < 50; round++) {
+        int n = 1 + round % BOXES;
+        for (int k = 0; k < n; k++) {
+            self->seed = self->seed * 1103515245 + 12345;
+            self->index[k] = (int64_t)(self->seed >> 8) % count;
+        }
+        read_indices(self, n);
+    }
+    return NULL;
+}
+
+START_TEST(samples_are_read_in_any_order)
+{
+    static boxes all;
+    if (!begin(_i))
+        return;
+    boxes_init(&all);
+    for (int k = 0; k < count; k++)
+        all.index[k] = count - 1 - k;
+    read_indices(&all, count);
+    read_at_random(&all);
+    ck_assert_int_eq(all.bad, 0);
+    boxes_finish(&all);
+    end();
+}
+END_TEST
+
+START_TEST(threads_read_at_once_beside_next)
+{
+    static boxes all[5];
+    leat__thread threads[4] = {{0}};
+    if (!begin(_i))
+        return;
+    for (int i = 0; i < 5; i++) {
+        boxes_init(&all[i]);
+        all[i].seed = (unsigned)i;
+    }
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(
+            leat__thread_start(&threads[i], "read-at", read_at_random, &all[i]),
+            LEAT_OK);
+    for (int k = 0; k < count; k++) {
+        int status = leat_reader_next(reader, all[4].out[0]);
+        ck_assert_int_eq(status, is_bad(k) ? LEAT_EDATA : LEAT_OK);
+        ck_assert(status || is_at(all[4].out[0], k));
+    }
+    for (int i = 0; i < 4; i++) {
+        leat__thread_join(&threads[i]);
+        ck_assert_int_eq(all[i].bad, 0);
+    }
+    for (int i = 0; i < 5; i++)
+        boxes_finish(&all[i]);
+    end();
+}
+END_TEST
+
+START_TEST(indices_out_of_range_are_refused_and_none_are_fine)
+{
+    static boxes all;
+    if (!begin(_i))
+        return;
+    boxes_init(&all);
+    const int64_t wrong[] = {-1, count, INT64_MAX, INT64_MIN};
+    int got = -1;
+    for (int k = 0; k < 4; k++) {
+        all.index[1] = wrong[k];
+        ck_assert_int_eq(
+            leat_reader_read_at(reader, all.index, all.out, 2, &got),
+            LEAT_EINVAL);
+        ck_assert_int_eq(got, 0);
+    }
+    ck_assert_int_eq(leat_reader_read_at(reader, all.index, all.out, 0, &got),
+                     LEAT_OK);
+    ck_assert_int_eq(got, 0);
+    boxes_finish(&all);
+    end();
+}
+END_TEST
+
+/* The next sample is that at `index`, or the end. */
+static void expect_next(leat_reader *from, int index)
+{
+    leat_sample sample;
+    leat_sample_init(&sample);
+    int status = leat_reader_next(from, &sample);
+    if (index == count)
+        ck_assert_int_eq(status, LEAT_END);
+    else if (is_bad(index))
+        ck_assert_int_eq(status, LEAT_EDATA);
+    else
+        ck_assert(status == LEAT_OK && is_at(&sample, index));
+    leat_sample_finish(&sample);
+}
+
+START_TEST(seek_goes_everywhere_and_to_the_end)
+{
+    if (!begin(_i))
+        return;
+    for (int index = count; index >= 0; index--) {
+        ck_assert_int_eq(leat_reader_seek(reader, index), LEAT_OK);
+        expect_next(reader, index);
+    }
+    ck_assert_int_eq(leat_reader_seek(reader, 7), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, -1), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_seek(reader, count + 1), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_seek(reader, INT64_MAX), LEAT_EINVAL);
+    expect_next(reader, 7);
+    expect_next(reader, 8);
+    end();
+}
+END_TEST
+
+START_TEST(a_saved_place_is_gone_on_from_in_another_reader)
+{
+    if (!begin(_i))
+        return;
+    for (int place = 0; place <= count; place++) {
+        leat_token token;
+        leat_token parsed;
+        leat_reader *other;
+        leat_token_init(&token);
+        leat_token_init(&parsed);
+        ck_assert_int_eq(leat_reader_save(reader, &token), LEAT_OK);
+        ck_assert_int_eq(leat_token_parse(&parsed, leat_token_text(&token)),
+                         LEAT_OK);
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &other), LEAT_OK);
+        ck_assert_int_eq(leat_reader_restore(other, &parsed), LEAT_OK);
+        ck_assert_int_eq(leat_reader_seek(other, place), LEAT_OK);
+        expect_next(other, place);
+        /* Saving leaves the reader where it stood. */
+        expect_next(reader, place);
+        leat_reader_close(other);
+        leat_token_finish(&token);
+        leat_token_finish(&parsed);
+    }
+    end();
+}
+END_TEST
+
+START_TEST(restore_stands_at_the_first_sample)
+{
+    leat_token token;
+    if (!begin(_i))
+        return;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_reader_save(reader, &token), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, 9), LEAT_OK);
+    ck_assert_int_eq(leat_reader_restore(reader, &token), LEAT_OK);
+    expect_next(reader, 0);
+    leat_token_finish(&token);
+    end();
+}
+END_TEST
+
+START_TEST(another_data_sets_token_is_refused_and_changes_nothing)
+{
+    leat_token token;
+    int other_count;
+    if (!begin(_i))
+        return;
+    leat_pipeline *larger = kind->make(RECORDS + 1, &other_count);
+    leat_reader *other;
+    ck_assert_int_eq(leat_pipeline_open(larger, &other), LEAT_OK);
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_reader_restore(reader, &token), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_save(other, &token), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, 9), LEAT_OK);
+    ck_assert_int_eq(leat_reader_restore(reader, &token), LEAT_EINVAL);
+    expect_next(reader, 9);
+    leat_token_finish(&token);
+    leat_reader_close(other);
+    leat_pipeline_unref(larger);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("random_access");
+    TCase *tcase = tcase_create("random_access");
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, samples_are_read_in_any_order, 0, READER_CASES);
+    tcase_add_loop_test(tcase, threads_read_at_once_beside_next, 0,
+                        READER_CASES);
+    tcase_add_loop_test(tcase,
+                        indices_out_of_range_are_refused_and_none_are_fine, 0,
+                        READER_CASES);
+    tcase_add_loop_test(tcase, seek_goes_everywhere_and_to_the_end, 0,
+                        READER_CASES);
+    tcase_add_loop_test(tcase, a_saved_place_is_gone_on_from_in_another_reader,
+                        0, READER_CASES);
+    tcase_add_loop_test(tcase, restore_stands_at_the_first_sample, 0,
+                        READER_CASES);
+    tcase_add_loop_test(tcase,
+                        another_data_sets_token_is_refused_and_changes_nothing,
+                        0, READER_CASES);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,216 @@
+#include "support/reader_cases.h"
+#include "lmdb_fixture.h"
+#include "support/index_decorators.h"
+
+#include <leat/datum.h>
+
+#define RECORDS_MAX 256
+#define SEED 7
+
+static char directory[FIXTURE_PATH];
+static unsigned char pixels[RECORDS_MAX][READER_CASE_PIXELS];
+static int32_t labels[RECORDS_MAX];
+
+void reader_cases_begin(void)
+{
+    fixture_directory(directory);
+    index_decorators_register();
+    for (int i = 0; i < RECORDS_MAX; i++) {
+        memset(pixels[i], i, READER_CASE_PIXELS);
+        labels[i] = 1000 + i;
+    }
+}
+
+void reader_cases_end(void)
+{
+    fixture_remove(directory);
+}
+
+static int same(int index, int records)
+{
+    (void)records;
+    return index;
+}
+
+static leat_pipeline *make_memory(int records, int *count)
+{
+    const leat_memory_field fields[] = {
+        {"data", LEAT_UINT8, 1, {READER_CASE_PIXELS}, pixels},
+        {"label", LEAT_INT32, 0, {0}, labels},
+    };
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_memory(&pipeline, fields, 2, records),
+                     LEAT_OK);
+    *count = records;
+    return pipeline;
+}
+
+static void write_datum(int number, fixture_record *out)
+{
+    leat_datum datum = {.channels = READER_CASE_PIXELS,
+                        .height = 1,
+                        .width = 1,
+                        .label = labels[number],
+                        .data = pixels[number],
+                        .data_size = READER_CASE_PIXELS};
+    out->key_size = (size_t)sprintf(out->key, "%08d", number);
+    out->value_size = leat_datum_write(&datum, out->value);
+}
+
+static void write_some_bad(int number, fixture_record *out)
+{
+    write_datum(number, out);
+    if (number % 10 == 3)
+        out->value_size = 4;
+}
+
+/* A pipeline of `rest` over a database, which is made at the first use. */
+static leat_pipeline *over_lmdb(int records, int bad, const char *rest)
+{
+    char path[FIXTURE_PATH + 32];
+    char text[FIXTURE_PATH + 100];
+    leat_pipeline *pipeline;
+    snprintf(path, sizeof(path), "%s/%d-%d", directory, records, bad);
+    if (mkdir(path, 0755) == 0)
+        fixture_write(path, bad ? write_some_bad : write_datum, records);
+    snprintf(text, sizeof(text), "lmdb:%s%s", path, rest);
+    int status = leat_pipeline_parse(&pipeline, text);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    return pipeline;
+}
+
+static leat_pipeline *make_lmdb(int records, int *count)
+{
+    *count = records;
+    return over_lmdb(records, 0, "");
+}
+
+static leat_pipeline *make_bad_lmdb(int records, int *count)
+{
+    *count = records;
+    return over_lmdb(records, 1, "");
+}
+
+static leat_pipeline *make_shuffled(int records, int *count)
+{
+    *count = records;
+    return over_lmdb(records, 0, " | test_shuffle:seed=7");
+}
+
+static leat_pipeline *make_bad_shuffled(int records, int *count)
+{
+    *count = records;
+    return over_lmdb(records, 1, " | test_shuffle:seed=7");
+}
+
+static int shuffled(int index, int records)
+{
+    return (int)index_decorators_shuffled(index, records, SEED);
+}
+
+static leat_pipeline *make_slice(int records, int *count)
+{
+    *count = records - 5 < 20 ? records - 5 : 20;
+    return over_lmdb(records, 0,
+                     "|test_shuffle:seed=7|test_slice:skip=5,take=20");
+}
+
+static int sliced(int index, int records)
+{
+    return shuffled(index + 5, records);
+}
+
+/* A pass of callbacks, and how many samples it has. */
+typedef struct callback_pass {
+    int records;
+    int bad;
+    int next;
+} callback_pass;
+
+/* The user's pointer says both: records times two, and whether some are bad. */
+static int pass_open(void *user, void **out)
+{
+    callback_pass *pass = calloc(1, sizeof(*pass));
+    ck_assert_ptr_nonnull(pass);
+    pass->records = (int)((uintptr_t)user / 2);
+    pass->bad = (int)((uintptr_t)user % 2);
+    *out = pass;
+    return LEAT_OK;
+}
+
+static int pass_next(void *opened, leat_sample *sample)
+{
+    callback_pass *pass = opened;
+    if (pass->next == pass->records)
+        return LEAT_END;
+    int i = pass->next++;
+    if (pass->bad && i % 10 == 3)
+        return leat_error(LEAT_EDATA, "the callback does not like %d", i);
+    int status = leat_sample_reserve(sample, sizeof(labels[0]));
+    if (status) {
+        pass->next--;
+        return status;
+    }
+    memcpy(sample->box, &labels[i], sizeof(labels[0]));
+    sample->nfields = 2;
+    sample->field[0] = (leat_field){.dtype = LEAT_UINT8,
+                                    .ndim = 1,
+                                    .shape = {READER_CASE_PIXELS},
+                                    .data = pixels[i],
+                                    .bytes = READER_CASE_PIXELS};
+    sample->field[1] = (leat_field){
+        .dtype = LEAT_INT32, .data = sample->box, .bytes = sizeof(labels[0])};
+    return LEAT_OK;
+}
+
+static int pass_reset(void *opened)
+{
+    ((callback_pass *)opened)->next = 0;
+    return LEAT_OK;
+}
+
+static leat_pipeline *over_callback(int records, int bad)
+{
+    const leat_field_spec fields[] = {
+        {"data", LEAT_UINT8, 1, {READER_CASE_PIXELS}},
+        {"label", LEAT_INT32, 0, {0}},
+    };
+    const leat_callbacks callbacks = {
+        .size = sizeof(callbacks),
+        .name = "calls",
+        .fields = fields,
+        .nfields = 2,
+        .open = pass_open,
+        .next = pass_next,
+        .reset = pass_reset,
+        .close = free,
+    };
+    leat_pipeline *pipeline;
+    void *user = (void *)(uintptr_t)(2 * records + bad);
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, user),
+                     LEAT_OK);
+    return pipeline;
+}
+
+static leat_pipeline *make_callback(int records, int *count)
+{
+    *count = records;
+    return over_callback(records, 0);
+}
+
+static leat_pipeline *make_bad_callback(int records, int *count)
+{
+    *count = records;
+    return over_callback(records, 1);
+}
+
+const reader_case reader_cases[READER_CASES] = {
+    {"memory", 1, 0, make_memory, same},
+    {"lmdb", 1, 0, make_lmdb, same},
+    {"shuffled lmdb", 1, 0, make_shuffled, shuffled},
+    {"slice of a shuffled lmdb", 1, 0, make_slice, sliced},
+    {"callback", 0, 0, make_callback, same},
+    {"lmdb with bad records", 1, 1, make_bad_lmdb, same},
+    {"shuffled lmdb with bad records", 1, 1, make_bad_shuffled, shuffled},
+    {"callback with bad records", 0, 1, make_bad_callback, same},
+};
