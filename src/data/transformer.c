@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
 /* What the clones share. */
 typedef struct shared_transform {
@@ -37,6 +38,17 @@ static int wrap(leat_transformer **out, shared_transform *shared)
     return LEAT_OK;
 }
 
+/* A caller's older options end before what they do not know. */
+static leat__color color_of(const leat_transform_options *options)
+{
+    if (options->size < offsetof(leat_transform_options, force_gray) +
+                            sizeof(options->force_gray))
+        return LEAT__COLOR_NATIVE;
+    return options->force_color  ? LEAT__COLOR_BGR
+           : options->force_gray ? LEAT__COLOR_GRAY
+                                 : LEAT__COLOR_NATIVE;
+}
+
 int leat_transformer_create(leat_transformer **out,
                             const leat_transform_options *options,
                             leat_phase phase, leat_dtype top_type,
@@ -49,9 +61,7 @@ int leat_transformer_create(leat_transformer **out,
     if (!shared)
         return LEAT_ENOMEM;
     atomic_init(&shared->owners, 1);
-    shared->color = options->force_color  ? LEAT__COLOR_BGR
-                    : options->force_gray ? LEAT__COLOR_GRAY
-                                          : LEAT__COLOR_NATIVE;
+    shared->color = color_of(options);
     int status = leat__transform_create(&shared->transform, options, phase,
                                         top_type, layout);
     if (status == LEAT_OK)
@@ -107,6 +117,22 @@ static int raw_shape(const leat_field *field, int shape[3])
     return LEAT_OK;
 }
 
+static int check_bytes(const leat_field *field, const int shape[3])
+{
+    size_t bytes = leat_dtype_size(field->dtype);
+    int overflows = 0;
+    for (int i = 0; i < 3; i++)
+        overflows |= leat__multiply(bytes, (size_t)shape[i], &bytes);
+    if (!overflows && bytes <= field->bytes)
+        return LEAT_OK;
+    return leat_error(LEAT_EDATA,
+                      "an image of %d x %d x %d %s needs %zu bytes, there are "
+                      "%zu",
+                      shape[0], shape[1], shape[2],
+                      leat_dtype_name(field->dtype),
+                      overflows ? SIZE_MAX : bytes, field->bytes);
+}
+
 static int raw_image(const leat_field *field, leat__transform_image *image)
 {
     int shape[3];
@@ -118,6 +144,9 @@ static int raw_image(const leat_field *field, leat__transform_image *image)
                           "an image's elements are uint8 or float32, these are "
                           "%s",
                           leat_dtype_name(field->dtype));
+    status = check_bytes(field, shape);
+    if (status)
+        return status;
     image->pixels = field->data;
     image->type = field->dtype;
     image->layout = LEAT_NCHW;
