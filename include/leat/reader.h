@@ -81,6 +81,23 @@ LEAT_API int leat_reader_read_at(leat_reader *reader, const int64_t index[],
                                  leat_sample *const out[], int n, int *got);
 
 /**
+ * Says that the samples at index[0..n-1], each in [0, count), are read at soon,
+ * so that storage can fetch them ahead, in its own order. Only a hint: where
+ * there is no random access, or nothing to fetch, nothing is done. May block as
+ * the storage does, for a part of what is asked for.
+ * Thread safety: any threads, in parallel.
+ */
+LEAT_API void leat_reader_advise(leat_reader *reader, const int64_t index[],
+                                 int n);
+
+/**
+ * Whether storage may block, as far as the reader can tell now: 1 for a file
+ * that lies in memory only in part, for a callback, for a pipe. Thread safety:
+ * any thread.
+ */
+LEAT_API int leat_reader_may_block(leat_reader *reader);
+
+/**
  * The next read gives the sample at `index`, in [0, count].
  * Errors: LEAT_EINVAL, LEAT_EUNSUPPORTED, and those of leat_reader_next.
  * Thread safety: one caller at a time.

@@ -182,6 +182,7 @@ static int open_reader(leat_data_layer *self, leat_token *identity)
         .rank = self->step > 1 ? values->rank : 0,
         .step = self->step,
         .threaded = is_threaded(self),
+        .probe = values->reader_thread == LEAT_READER_AUTO,
         .draws = draws,
         .seed = (uint32_t)self->seed + (uint32_t)values->rank,
     };

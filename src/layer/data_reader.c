@@ -6,7 +6,8 @@
  * Three ways to fill, the same bytes each time. Threaded: a producer thread
  * fills runs ahead and pushes them into the full queue. Merged: take fills the
  * run on the caller's thread. Random access: take only notes which samples the
- * run holds; the worker reads them itself, in parallel with the others.
+ * run holds; the worker reads them itself, in parallel with the others. With a
+ * thread too it is that which tells the reader ahead what each batch will read.
  *
  * The place (everything below "the filler's") belongs to the producer thread
  * when there is one, else to the caller of take; callers of take are serialised
@@ -208,6 +209,8 @@ int leat__data_reader_create(leat__data_reader **out,
     int status = leat_pipeline_open(options->pipeline, &self->reader);
     if (status)
         goto fail;
+    if (options->probe && leat_reader_may_block(self->reader))
+        self->options.threaded = 1;
     self->random_access = is_random_access(self);
     if (self->random_access) {
         status = leat_reader_count(self->reader, &self->count);
@@ -368,12 +371,29 @@ static void fill_in_order(leat__data_reader *self, leat__run *run, int want)
     }
 }
 
+/* Tells the reader which samples the batch that begins here takes. */
+static void advise(leat__data_reader *self)
+{
+    int64_t index[LOOKAHEAD];
+    int64_t at = self->index + self->skip;
+    for (int done = 0; done < self->options.batch_size;) {
+        int n = 0;
+        for (; n < LOOKAHEAD && done < self->options.batch_size; n++, done++) {
+            index[n] = at % self->count;
+            at += self->options.step;
+        }
+        leat_reader_advise(self->reader, index, n);
+    }
+}
+
 static void fill_by_index(leat__data_reader *self, leat__run *run, int want)
 {
     if (self->count == 0) {
         get_stuck(self, run, next_epoch(self));
         return;
     }
+    if (self->options.threaded && self->in_batch == 0)
+        advise(self);
     while (run->n < want) {
         int64_t ahead = self->index + self->skip;
         self->epoch += ahead / self->count;

@@ -38,6 +38,7 @@ typedef struct leat__data_reader_options {
     int rank; /* takes positions p = rank mod step */
     int step;
     int threaded;  /* a producer thread fills runs ahead */
+    int probe;     /* also where the reader that was opened may block */
     int draws;     /* words of Caffe's generator a sample; 0: none */
     uint32_t seed; /* of that generator's parent */
 } leat__data_reader_options;

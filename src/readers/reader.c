@@ -1,7 +1,6 @@
 /* The public face of every reader: arguments checked, then its table. */
 #include "base/error.h"
-
-#include <leat/reader.h>
+#include "readers/pipeline.h"
 
 #include <stddef.h>
 
@@ -85,6 +84,19 @@ int leat_reader_read_at(leat_reader *reader, const int64_t index[],
                               (long long)index[i], (long long)count);
     }
     return n < 1 ? LEAT_OK : reader->ops->read_at(reader, index, out, n, got);
+}
+
+void leat_reader_advise(leat_reader *reader, const int64_t index[], int n)
+{
+    if (HAS(reader, advise) && leat_reader_is_random_access(reader))
+        reader->ops->advise(reader, index, n);
+}
+
+int leat_reader_may_block(leat_reader *reader)
+{
+    if (HAS(reader, may_block))
+        return reader->ops->may_block(reader);
+    return leat__pipeline_may_block(reader->pipeline);
 }
 
 int leat_reader_seek(leat_reader *reader, int64_t index)

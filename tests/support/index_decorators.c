@@ -138,6 +138,23 @@ static int decorator_restore(leat_reader *reader, leat_token *token)
     return status;
 }
 
+static int decorator_may_block(leat_reader *reader)
+{
+    return leat_reader_may_block(((index_decorator *)reader)->upstream);
+}
+
+static void decorator_advise(leat_reader *reader, const int64_t index[], int n)
+{
+    const index_decorator *self = (const index_decorator *)reader;
+    int64_t mapped[CHUNK];
+    for (int done = 0; done < n;) {
+        int most = 0;
+        for (; most < CHUNK && done < n; most++, done++)
+            mapped[most] = self->map(self, index[done]);
+        leat_reader_advise(self->upstream, mapped, most);
+    }
+}
+
 static const leat_reader_ops decorator_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "index decorator",
@@ -151,6 +168,8 @@ static const leat_reader_ops decorator_ops = {
     .seek = decorator_seek,
     .save = decorator_save,
     .restore = decorator_restore,
+    .may_block = decorator_may_block,
+    .advise = decorator_advise,
 };
 
 static int decorator_open(index_map *map, leat_reader *upstream,

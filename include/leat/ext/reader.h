@@ -89,6 +89,21 @@ struct leat_reader_ops {
      * Takes back what save put. LEAT_EINVAL for another data set.
      */
     int (*restore)(leat_reader *reader, leat_token *token);
+
+    /**
+     * Whether storage may block from now on, such as a file that is not in
+     * memory: 1 or 0. NULL: as the type says. A decorator asks its upstream
+     * readers by leat_reader_may_block. Any thread.
+     */
+    int (*may_block)(leat_reader *reader);
+
+    /**
+     * Says that read_at of these, indices in [0, count), comes soon: storage
+     * can be asked for them ahead. It may also do nothing; it reports nothing.
+     * A decorator maps them and tells its upstream readers by
+     * leat_reader_advise. Any threads, in parallel.
+     */
+    void (*advise)(leat_reader *reader, const int64_t index[], int n);
 };
 
 /** Arguments of a reader in a pipeline: `name:first,second,key=value`. */
