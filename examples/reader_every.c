@@ -1,0 +1,144 @@
+/*
+ * reader_every: a decorator that maps positions, and so stays random-access
+ * over a reader that is. It touches no sample.
+ */
+#include "own_reader.h"
+
+#include <stdlib.h>
+
+#define AT_ONCE 64
+
+typedef struct every_reader {
+    leat_reader reader;
+    leat_reader *upstream; /* owned */
+    int64_t step;
+    int64_t count;
+    int64_t next; /* of the one caller at a time */
+} every_reader;
+
+static int every_fields(leat_reader *reader, const leat_field_spec **out,
+                        int *n)
+{
+    return leat_reader_fields(((every_reader *)reader)->upstream, out, n);
+}
+
+/* Fewer than n means only that. */
+static int every_read_at(leat_reader *reader, const int64_t index[],
+                         leat_sample *const out[], int n, int *got)
+{
+    every_reader *self = (every_reader *)reader;
+    int64_t mapped[AT_ONCE];
+    n = n < AT_ONCE ? n : AT_ONCE;
+    for (int i = 0; i < n; i++)
+        mapped[i] = index[i] * self->step;
+    return leat_reader_read_at(self->upstream, mapped, out, n, got);
+}
+
+static int every_next(leat_reader *reader, leat_sample *const out[], int n,
+                      int *got)
+{
+    every_reader *self = (every_reader *)reader;
+    int64_t index[AT_ONCE];
+    int64_t left = self->count - self->next;
+    *got = 0;
+    if (left == 0)
+        return LEAT_END;
+    n = n < AT_ONCE ? n : AT_ONCE;
+    n = n < left ? n : (int)left;
+    for (int i = 0; i < n; i++)
+        index[i] = self->next + i;
+    int status = every_read_at(reader, index, out, n, got);
+    self->next += status == LEAT_EDATA ? 1 : *got;
+    return status;
+}
+
+static int every_seek(leat_reader *reader, int64_t index)
+{
+    ((every_reader *)reader)->next = index;
+    return LEAT_OK;
+}
+
+static int every_reset(leat_reader *reader)
+{
+    return every_seek(reader, 0);
+}
+
+static int every_count(leat_reader *reader, int64_t *out)
+{
+    *out = ((const every_reader *)reader)->count;
+    return LEAT_OK;
+}
+
+/* The step stands in the pipeline's text, of which the layer keeps a hash. */
+static int every_save(leat_reader *reader, leat_token *token)
+{
+    return leat_reader_save(((every_reader *)reader)->upstream, token);
+}
+
+static int every_restore(leat_reader *reader, leat_token *token)
+{
+    int status = leat_reader_restore(((every_reader *)reader)->upstream, token);
+    return status ? status : every_reset(reader);
+}
+
+static void every_cancel(leat_reader *reader)
+{
+    leat_reader_cancel(((every_reader *)reader)->upstream);
+}
+
+static void every_close(leat_reader *reader)
+{
+    leat_reader_close(((every_reader *)reader)->upstream);
+    free(reader);
+}
+
+static const leat_reader_ops every_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "every",
+    .fields = every_fields,
+    .next = every_next,
+    .reset = every_reset,
+    .cancel = every_cancel,
+    .close = every_close,
+    .count = every_count,
+    .read_at = every_read_at,
+    .seek = every_seek,
+    .save = every_save,
+    .restore = every_restore,
+};
+
+static int every_open(const leat_args *args, leat_reader *const upstream[],
+                      int n, leat_reader **out)
+{
+    (void)n;
+    int64_t step = 2;
+    int64_t count;
+    int status = leat_args_int(args, "step", 1, INT32_MAX, &step);
+    if (status == LEAT_OK && !leat_reader_is_random_access(upstream[0]))
+        status = leat_error(LEAT_EUNSUPPORTED,
+                            "every: what it reads must be random-access");
+    if (status == LEAT_OK)
+        status = leat_reader_count(upstream[0], &count);
+    if (status)
+        return status;
+    every_reader *self = calloc(1, sizeof(*self));
+    if (!self)
+        return leat_error(LEAT_ENOMEM, "no memory for a reader");
+    self->reader.ops = &every_ops;
+    self->upstream = upstream[0];
+    self->step = step;
+    self->count = (count + step - 1) / step;
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static const char *const every_keys[] = {"step", NULL};
+
+const leat_reader_type reader_every = {
+    .size = sizeof(leat_reader_type),
+    .name = "every",
+    .keys = every_keys,
+    .least_upstream = 1,
+    .most_upstream = 1,
+    .open = every_open,
+};

@@ -1,0 +1,247 @@
+/*
+ * reader_fixed: a file of records of one size, a byte of label and then
+ * channels x height x width pixels, as CIFAR-10's binary files have them.
+ */
+#include "own_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct fixed_reader {
+    leat_reader reader; /* first: all that leat sees of it */
+    const char *path;   /* borrowed from the arguments */
+    int file;
+    int64_t record_size; /* bytes */
+    int64_t classes;     /* labels are below */
+    int64_t count;
+    leat_field_spec spec[2];
+    int64_t next; /* of the one caller at a time */
+    atomic_int cancelled;
+} fixed_reader;
+
+static int bad_record(const fixed_reader *self, int status, int64_t record,
+                      const char *what)
+{
+    return leat_error(status, "%s: record %lld: %s", self->path,
+                      (long long)record, what);
+}
+
+static int read_bytes(const fixed_reader *self, int64_t record, char *to)
+{
+    int64_t done = 0;
+    while (done < self->record_size) {
+        ssize_t n =
+            pread(self->file, to + done, (size_t)(self->record_size - done),
+                  (off_t)(record * self->record_size + done));
+        if (n < 0 && errno != EINTR)
+            return bad_record(self, LEAT_EIO, record, strerror(errno));
+        if (n == 0)
+            return bad_record(self, LEAT_EIO, record, "the file has shrunk");
+        done += n > 0 ? n : 0;
+    }
+    return LEAT_OK;
+}
+
+/* Straight into the sample's own box, where its fields then point. */
+static int read_record(fixed_reader *self, int64_t record, leat_sample *sample)
+{
+    sample->from.source = self->path;
+    sample->from.record = record;
+    sample->from.key = NULL;
+    sample->stable = 0;
+    if (atomic_load(&self->cancelled))
+        return bad_record(self, LEAT_ECANCELLED, record, "cancelled");
+    int status = leat_sample_reserve(sample, (size_t)self->record_size);
+    if (status == LEAT_OK)
+        status = read_bytes(self, record, sample->box);
+    if (status)
+        return status;
+    const unsigned char *box = sample->box;
+    if (box[0] >= self->classes)
+        return bad_record(self, LEAT_EDATA, record, "no such label");
+    leat_field *data = &sample->field[0];
+    data->dtype = LEAT_UINT8;
+    data->ndim = 3;
+    memcpy(data->shape, self->spec[0].shape, sizeof(data->shape));
+    data->data = box + 1;
+    data->bytes = (size_t)self->record_size - 1;
+    sample->field[1] =
+        (leat_field){.dtype = LEAT_UINT8, .data = box, .bytes = 1};
+    sample->nfields = 2;
+    return LEAT_OK;
+}
+
+/* The good prefix is given first; what ended it comes from the next call. */
+static int fixed_read_at(leat_reader *reader, const int64_t index[],
+                         leat_sample *const out[], int n, int *got)
+{
+    int done = 0;
+    int status = LEAT_OK;
+    while (done < n && status == LEAT_OK) {
+        status = read_record((fixed_reader *)reader, index[done], out[done]);
+        done += status == LEAT_OK;
+    }
+    *got = done;
+    return done > 0 ? LEAT_OK : status;
+}
+
+/* One at a time is allowed. A bad record is stepped over. */
+static int fixed_next(leat_reader *reader, leat_sample *const out[], int n,
+                      int *got)
+{
+    fixed_reader *self = (fixed_reader *)reader;
+    (void)n;
+    *got = 0;
+    if (self->next == self->count)
+        return LEAT_END;
+    int status = fixed_read_at(reader, &self->next, out, 1, got);
+    self->next += status == LEAT_OK || status == LEAT_EDATA;
+    return status;
+}
+
+static int fixed_fields(leat_reader *reader, const leat_field_spec **out,
+                        int *n)
+{
+    *out = ((const fixed_reader *)reader)->spec;
+    *n = 2;
+    return LEAT_OK;
+}
+
+static int fixed_seek(leat_reader *reader, int64_t index)
+{
+    ((fixed_reader *)reader)->next = index;
+    return LEAT_OK;
+}
+
+static int fixed_reset(leat_reader *reader)
+{
+    return fixed_seek(reader, 0);
+}
+
+static int fixed_count(leat_reader *reader, int64_t *out)
+{
+    *out = ((const fixed_reader *)reader)->count;
+    return LEAT_OK;
+}
+
+/* What tells this data set from another; the place in it is the layer's. */
+static int fixed_save(leat_reader *reader, leat_token *token)
+{
+    const fixed_reader *self = (const fixed_reader *)reader;
+    const int64_t identity[2] = {self->count, self->record_size};
+    return leat_token_put(token, identity, sizeof(identity));
+}
+
+static int fixed_restore(leat_reader *reader, leat_token *token)
+{
+    const fixed_reader *self = (const fixed_reader *)reader;
+    int64_t identity[2];
+    int status = leat_token_get(token, identity, sizeof(identity));
+    if (status)
+        return status;
+    if (identity[0] != self->count || identity[1] != self->record_size)
+        return leat_error(LEAT_EINVAL, "%s: the token is of another file",
+                          self->path);
+    return fixed_reset(reader);
+}
+
+static void fixed_cancel(leat_reader *reader)
+{
+    atomic_store(&((fixed_reader *)reader)->cancelled, 1);
+}
+
+static void fixed_close(leat_reader *reader)
+{
+    const fixed_reader *self = (const fixed_reader *)reader;
+    if (self->file >= 0)
+        close(self->file); /* only read from */
+    free(reader);
+}
+
+static const leat_reader_ops fixed_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "fixed",
+    .fields = fixed_fields,
+    .next = fixed_next,
+    .reset = fixed_reset,
+    .cancel = fixed_cancel,
+    .close = fixed_close,
+    .count = fixed_count,
+    .read_at = fixed_read_at,
+    .seek = fixed_seek,
+    .save = fixed_save,
+    .restore = fixed_restore,
+};
+
+/* The shape is told, and with it the size of a record. */
+static int read_arguments(fixed_reader *self, const leat_args *args)
+{
+    static const char *const keys[] = {"channels", "height", "width"};
+    leat_field_spec *data = &self->spec[0];
+    *data = (leat_field_spec){.name = "data", .dtype = LEAT_UINT8, .ndim = 3};
+    self->spec[1] = (leat_field_spec){.name = "label", .dtype = LEAT_UINT8};
+    self->path = leat_args_at(args, 0);
+    self->classes = 256;
+    self->record_size = 1;
+    for (int i = 0; i < 3; i++) {
+        data->shape[i] = 1;
+        int status = leat_args_int(args, keys[i], 1, 4096, &data->shape[i]);
+        if (status)
+            return status;
+        self->record_size *= data->shape[i];
+    }
+    self->record_size += 1;
+    return leat_args_int(args, "classes", 1, 256, &self->classes);
+}
+
+static int open_file(fixed_reader *self)
+{
+    struct stat found;
+    self->file = open(self->path, O_RDONLY | O_CLOEXEC);
+    if (self->file < 0 || fstat(self->file, &found) != 0)
+        return leat_error(LEAT_EIO, "%s: %s", self->path, strerror(errno));
+    self->count = found.st_size / self->record_size;
+    if (found.st_size % self->record_size)
+        return leat_error(
+            LEAT_EFORMAT, "%s: %lld bytes are not a number of records of %lld",
+            self->path, (long long)found.st_size, (long long)self->record_size);
+    return LEAT_OK;
+}
+
+static int fixed_open(const leat_args *args, leat_reader *const upstream[],
+                      int n, leat_reader **out)
+{
+    (void)upstream;
+    (void)n;
+    fixed_reader *self = calloc(1, sizeof(*self));
+    if (!self)
+        return leat_error(LEAT_ENOMEM, "no memory for a reader");
+    self->reader.ops = &fixed_ops;
+    self->file = -1;
+    int status = read_arguments(self, args);
+    if (status == LEAT_OK)
+        status = open_file(self);
+    if (status) {
+        fixed_close(&self->reader);
+        return status;
+    }
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static const char *const fixed_keys[] = {"channels", "height", "width",
+                                         "classes", NULL};
+
+const leat_reader_type reader_fixed = {
+    .size = sizeof(leat_reader_type),
+    .name = "fixed",
+    .keys = fixed_keys,
+    .least_args = 1,
+    .most_args = 1,
+    .open = fixed_open,
+};
