@@ -90,3 +90,5 @@ records without queues (\`leat bench limit\`); its range over the runs is in bra
 $table
 EOF
 cat "$results"
+
+tests/docs/documents.sh --update
