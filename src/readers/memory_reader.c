@@ -45,8 +45,11 @@ static void fill(const memory_slices *slices, int64_t index,
         for (int k = 0; k < from->ndim; k++)
             field->shape[k] = from->shape[k];
         field->bytes = slices->bytes[i];
-        field->data =
-            (const char *)from->data + (size_t)index * slices->bytes[i];
+        /* Without elements there may be no data to step over. */
+        field->data = from->data;
+        if (field->bytes > 0)
+            field->data =
+                (const char *)from->data + (size_t)index * slices->bytes[i];
     }
     sample->from.source = "memory";
     sample->from.record = index;

@@ -12,16 +12,20 @@ static const leat_dtype numbers[] = {LEAT_UINT8, LEAT_INT32, LEAT_INT64,
 /* The element as it is stored, one place off its alignment. */
 static void put(unsigned char *to, leat_dtype type, double value)
 {
-    const uint8_t byte = (uint8_t)value;
-    const int32_t integer = (int32_t)value;
-    const int64_t large = (int64_t)value;
-    const float real = (float)value;
-    const void *from = type == LEAT_UINT8     ? (const void *)&byte
-                       : type == LEAT_INT32   ? (const void *)&integer
-                       : type == LEAT_INT64   ? (const void *)&large
-                       : type == LEAT_FLOAT32 ? (const void *)&real
-                                              : (const void *)&value;
-    memcpy(to, from, leat_dtype_size(type));
+    if (type == LEAT_UINT8) {
+        *to = (uint8_t)value;
+    } else if (type == LEAT_INT32) {
+        int32_t integer = (int32_t)value;
+        memcpy(to, &integer, sizeof(integer));
+    } else if (type == LEAT_INT64) {
+        int64_t integer = (int64_t)value;
+        memcpy(to, &integer, sizeof(integer));
+    } else if (type == LEAT_FLOAT32) {
+        float real = (float)value;
+        memcpy(to, &real, sizeof(real));
+    } else {
+        memcpy(to, &value, sizeof(value));
+    }
 }
 
 START_TEST(numbers_become_each_other_and_all_else_only_itself)
