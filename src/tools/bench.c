@@ -1,243 +1,38 @@
-/*
- * bench.c: `leat bench`, how fast a data layer delivers.
- *
- * The layer is measured in slices. With --limit they alternate with slices of
- * the limit, so that both see the same machine. The limit's clock starts when
- * the layer has filled its slots and rests; the layer's when these batches are
- * taken.
- */
-#include "tools/allocation.h"
-#include "tools/bandwidth.h"
-#include "tools/command.h"
-#include "tools/intake.h"
-#include "tools/interrupt.h"
-#include "tools/latency.h"
-#include "tools/limit.h"
-#include "tools/message.h"
-#include "tools/output.h"
-#include "tools/processor.h"
-#include "tools/progress.h"
+/* bench.c: `leat bench`: its options, and what all its parts share. */
+#include "tools/bench.h"
 
-#include <leat/ext/reader.h>
+#include "tools/command.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/processor.h"
+
+#include <leat/status.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
-static const double slice_seconds = 0.25;
-static const double warm_up_seconds = 0.02;
+enum { MOST_WORKERS = 256 };
 
-struct bench_options {
-    struct intake_options intake;
-    double seconds;
-    double compute_ms;
-    int limit;
-    int json;
-};
-
-/* What the slices of a layer add up to. */
-struct bench_result {
-    double first_batch; /* seconds from create to the first batch */
-    double seconds;
-    int64_t batches;
-    int64_t samples;
-    int64_t payload; /* bytes read */
-    int64_t allocations;
-    double cpu;        /* seconds */
-    double in_forward; /* seconds */
-    leat_stats stats;  /* stages: of the slices; the rest: at the end */
-    struct latency waits;
-    struct limit_result limit;
-    struct bandwidth bandwidth;
-    int64_t peak_rss;
-};
-
-static double cpu_seconds(void)
+static int ascending(const void *a, const void *b)
 {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
-static int64_t peak_rss(void)
+struct bench_spread bench_spread_of(double rounds[], int n)
 {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (int64_t)usage.ru_maxrss * 1024;
+    qsort(rounds, (size_t)n, sizeof(rounds[0]), ascending);
+    return (struct bench_spread){rounds[n / 2], rounds[n / 10],
+                                 rounds[n - 1 - n / 10]};
 }
 
-/* Sleeps, as a caller does whose net computes elsewhere. */
-static void pause_for(double milliseconds)
-{
-    if (milliseconds <= 0)
-        return;
-    struct timespec pause = {(time_t)(milliseconds / 1e3), 0};
-    pause.tv_nsec = (long)(1e6 * (milliseconds - 1e3 * (double)pause.tv_sec));
-    nanosleep(&pause, NULL);
-}
-
-static int read_stats(const struct intake *intake, leat_stats *stats)
-{
-    memset(stats, 0, sizeof(*stats));
-    stats->size = sizeof(*stats);
-    return leat_data_layer_stats(intake->layer, stats);
-}
-
-/* Adds what the stages did between two readings. */
-static void add_stages(leat_stats *sum, const leat_stats *before,
-                       const leat_stats *after)
-{
-    const leat_stats so_far = *sum;
-    *sum = *after;
-    sum->waited += so_far.waited - before->waited;
-    sum->elapsed += so_far.elapsed - before->elapsed;
-    sum->helped_runs += so_far.helped_runs - before->helped_runs;
-    for (int i = 0; i < after->nstages; i++) {
-        const leat_stage_stats *from = &before->stage[i];
-        const leat_stage_stats *old = &so_far.stage[i];
-        leat_stage_stats *to = &sum->stage[i];
-        to->items += old->items - from->items;
-        to->bytes += old->bytes - from->bytes;
-        to->busy += old->busy - from->busy;
-        to->blocked_empty += old->blocked_empty - from->blocked_empty;
-        to->blocked_full += old->blocked_full - from->blocked_full;
-    }
-}
-
-static int run_slice(struct intake *intake, double compute_ms,
-                     struct bench_result *result)
-{
-    leat_stats before, after;
-    int status = read_stats(intake, &before);
-    int64_t allocations = allocation_count();
-    double cpu = cpu_seconds(), start = progress_clock(), now = start;
-    while (!status && now - start < slice_seconds) {
-        status = intake_forward(intake);
-        double ready = progress_clock();
-        latency_add(&result->waits, ready - now);
-        result->in_forward += ready - now;
-        result->batches++;
-        const leat_batch *batch = leat_data_layer_batch(intake->layer);
-        result->samples += batch ? batch->n : 0;
-        pause_for(compute_ms);
-        now = progress_clock();
-    }
-    result->allocations += allocation_count() - allocations;
-    result->cpu += cpu_seconds() - cpu;
-    result->seconds += now - start;
-    if (!status)
-        status = read_stats(intake, &after);
-    if (status)
-        return status;
-    result->payload += after.stage[0].bytes - before.stage[0].bytes;
-    add_stages(&result->stats, &before, &after);
-    return interrupt_check();
-}
-
-/* Waits until the layer's threads have nothing to do: twice no processor time.
- */
-static void settle(void)
-{
-    for (int quiet = 0, tries = 0; quiet < 2 && tries < 500; tries++) {
-        double cpu = cpu_seconds();
-        pause_for(10);
-        quiet = cpu_seconds() - cpu < 0.0005 ? quiet + 1 : 0;
-    }
-}
-
-/* Takes what was made while nobody asked, and goes on until all threads run. */
-static int warm_up(struct intake *intake)
-{
-    int batches = leat_data_layer_get_options(intake->layer)->prefetch + 1;
-    double start = progress_clock();
-    int status = LEAT_OK;
-    for (int i = 0;
-         !status && (i < batches || progress_clock() - start < warm_up_seconds);
-         i++)
-        status = intake_forward(intake);
-    return status;
-}
-
-static int run_slices(struct intake *intake, struct limit *limit,
-                      const struct bench_options *options,
-                      struct bench_result *result)
-{
-    struct progress progress;
-    progress_start(&progress, "batches", -1, options->json);
-    int status = LEAT_OK;
-    do {
-        if (limit) {
-            settle();
-            status = limit_run(limit, slice_seconds, &result->limit);
-        }
-        if (!status && (limit || !result->batches))
-            status = warm_up(intake);
-        if (!status)
-            status = run_slice(intake, options->compute_ms, result);
-        progress_update(&progress, result->batches);
-    } while (!status && result->seconds < options->seconds);
-    progress_finish(&progress);
-    return status;
-}
-
-/* Opens a limit and gives it a slice for caches and clocks. */
-static int open_limit(struct limit **out, const struct intake *intake)
-{
-    struct limit_result ignored = {0};
-    int status = limit_open(out, intake->layer);
-    return status ? status : limit_run(*out, slice_seconds, &ignored);
-}
-
-static int measure_layer(const struct bench_options *options,
-                         struct bench_result *result, struct intake *intake)
-{
-    struct limit *limit = NULL;
-    double start = progress_clock();
-    int status = intake_create(intake, &options->intake);
-    if (!status)
-        status = intake_setup(intake);
-    if (!status)
-        status = intake_forward(intake);
-    result->first_batch = progress_clock() - start;
-    if (!status && options->limit) {
-        settle();
-        status = open_limit(&limit, intake);
-    }
-    if (!status)
-        status = run_slices(intake, limit, options, result);
-    result->peak_rss = peak_rss();
-    limit_close(limit);
-    if (!status && options->limit)
-        status = bandwidth_measure(&result->bandwidth);
-    return status;
-}
-
-static double share(double part, double whole)
+double bench_share(double part, double whole)
 {
     return whole > 0 ? part / whole : 0;
 }
 
-static double rate(int64_t n, double seconds)
-{
-    return share((double)n, seconds);
-}
-
-static void add_json_limit(json_t *object, const struct bench_result *result)
-{
-    double limit = rate(result->limit.images, result->limit.seconds);
-    json_object_set_new(object, "limit_images_per_s", json_real(limit));
-    json_object_set_new(
-        object, "limit_payload_bytes_per_s",
-        json_real(rate(result->limit.bytes, result->limit.seconds)));
-    json_object_set_new(object, "store_bytes_per_s",
-                        json_real(result->bandwidth.store));
-    json_object_set_new(object, "memcpy_bytes_per_s",
-                        json_real(result->bandwidth.memcpy));
-}
-
-static void add_json_machine(json_t *object)
+void bench_add_machine(json_t *object)
 {
     json_object_set_new(object, "cpu", json_string(processor_name()));
     json_object_set_new(object, "cores",
@@ -245,206 +40,101 @@ static void add_json_machine(json_t *object)
     json_object_set_new(object, "version", json_string(leat_version()));
 }
 
-static json_t *json_stages(const leat_stats *stats)
+void bench_print_machine(void)
 {
-    json_t *stages = json_array();
-    for (int i = 0; i < stats->nstages; i++) {
-        const leat_stage_stats *stage = &stats->stage[i];
-        json_array_append_new(stages,
-                              json_pack("{s:s, s:i, s:f, s:f, s:f, s:I, s:I}",
-                                        "name", stage->name, "threads",
-                                        stage->threads, "busy", stage->busy,
-                                        "blocked_empty", stage->blocked_empty,
-                                        "blocked_full", stage->blocked_full,
-                                        "items", (json_int_t)stage->items,
-                                        "bytes", (json_int_t)stage->bytes));
-    }
-    return stages;
-}
-
-static int print_layer_json(const struct bench_options *options,
-                            const struct bench_result *result)
-{
-    char verdict[LEAT_VERDICT_MAX] = "";
-    (void)leat_stats_verdict(&result->stats, NULL, verdict);
-    double images = rate(result->samples, result->seconds);
-    const leat_memory_stats *memory = &result->stats.memory;
-    json_t *object = json_pack(
-        "{s:f, s:f, s:f, s:I, s:f, s:{s:f, s:f, s:f}}", "first_batch_ms",
-        1e3 * result->first_batch, "images_per_s", images,
-        "payload_bytes_per_s", rate(result->payload, result->seconds),
-        "batches", (json_int_t)result->batches, "seconds", result->seconds,
-        "wait_us", "p50", latency_percentile(&result->waits, .5), "p99",
-        latency_percentile(&result->waits, .99), "max",
-        latency_longest(&result->waits));
-    if (options->limit) {
-        add_json_limit(object, result);
-        json_object_set_new(
-            object, "limit_share",
-            json_real(share(
-                images, rate(result->limit.images, result->limit.seconds))));
-    }
-    json_object_set_new(object, "stages", json_stages(&result->stats));
-    json_object_set_new(object, "bound_by", json_string(verdict));
-    json_object_set_new(object, "steady_allocations",
-                        allocation_count() < 0
-                            ? json_null()
-                            : json_integer((json_int_t)result->allocations));
-    json_object_set_new(object, "memory",
-                        json_pack("{s:I, s:I, s:I, s:I}", "pinned",
-                                  (json_int_t)memory->pinned, "device",
-                                  (json_int_t)memory->device, "host",
-                                  (json_int_t)memory->host, "mapped",
-                                  (json_int_t)memory->mapped));
-    json_object_set_new(object, "cpu_seconds", json_real(result->cpu));
-    json_object_set_new(object, "peak_rss",
-                        json_integer((json_int_t)result->peak_rss));
-    add_json_machine(object);
-    return output_json(object);
-}
-
-static void print_limit(const struct bench_result *result)
-{
-    printf("limit             %12.0f images/s\n",
-           rate(result->limit.images, result->limit.seconds));
-    printf("limit, payload    %12.2f GB/s\n",
-           1e-9 * rate(result->limit.bytes, result->limit.seconds));
-    printf("store bandwidth   %12.2f GB/s\n", 1e-9 * result->bandwidth.store);
-    printf("memcpy bandwidth  %12.2f GB/s\n", 1e-9 * result->bandwidth.memcpy);
-}
-
-static int print_layer(const struct bench_options *options,
-                       const struct bench_result *result)
-{
-    double images = rate(result->samples, result->seconds);
     printf("%s, %d cores, leat %s\n", processor_name(),
            processor_count(1 << 16), leat_version());
-    printf("first batch       %12.2f ms\n", 1e3 * result->first_batch);
-    printf("images            %12.0f images/s\n", images);
-    printf("payload           %12.2f GB/s\n",
-           1e-9 * rate(result->payload, result->seconds));
-    printf("wait p50          %12.1f us\n",
-           latency_percentile(&result->waits, .5));
-    printf("wait p99          %12.1f us\n",
-           latency_percentile(&result->waits, .99));
-    printf("wait max          %12.1f us\n", latency_longest(&result->waits));
-    if (options->limit) {
-        print_limit(result);
-        printf("share of limit    %12.1f %%\n",
-               100 * share(images,
-                           rate(result->limit.images, result->limit.seconds)));
-    }
-    printf("allocations       %12lld\n", (long long)result->allocations);
-    printf("memory            %s pinned, %s device, %s host, %s mapped\n",
-           output_bytes(result->stats.memory.pinned),
-           output_bytes(result->stats.memory.device),
-           output_bytes(result->stats.memory.host),
-           output_bytes(result->stats.memory.mapped));
-    printf("cpu               %12.2f s in %.2f s\n", result->cpu,
-           result->seconds);
-    printf("peak resident     %12s\n", output_bytes(result->peak_rss));
-    for (int i = 0; i < result->stats.nstages; i++) {
-        const leat_stage_stats *stage = &result->stats.stage[i];
-        printf("stage %-10s  %d threads, busy %.2f s, waiting for input "
-               "%.2f s, for room %.2f s\n",
-               stage->name, stage->threads, stage->busy, stage->blocked_empty,
-               stage->blocked_full);
-    }
-    char verdict[LEAT_VERDICT_MAX];
-    if (leat_stats_verdict(&result->stats, NULL, verdict) == LEAT_OK)
-        printf("%s\n", verdict);
-    return 0;
 }
 
-static int bench_layer(const struct bench_options *options)
+int bench_workers(const struct bench_options *options)
 {
-    static struct bench_result result;
-    struct intake intake = {0};
-    int status = measure_layer(options, &result, &intake);
-    int exit_status = status          ? message_last_error()
-                      : options->json ? print_layer_json(options, &result)
-                                      : print_layer(options, &result);
-    intake_destroy(&intake);
-    return exit_status;
+    int64_t workers = options->intake.workers;
+    if (!workers)
+        return processor_count(MOST_WORKERS);
+    return workers < MOST_WORKERS ? (int)workers : MOST_WORKERS;
 }
 
-/* The limit alone: the layer is created for what it says, not set up. */
-static int measure_limit(const struct bench_options *options,
-                         struct bench_result *result)
+static const struct {
+    const char *name;
+    int (*run)(const struct bench_options *options);
+} parts[] = {
+    {"layer", bench_layer},
+    {"limit", bench_limit},
+    {"reader", bench_reader},
+    {"queue", bench_queue},
+};
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+/* What the part `i` needs to be told. */
+static int check_source(int i, const struct bench_options *options)
 {
-    struct intake intake = {0};
-    struct limit *limit = NULL;
-    int status = intake_create(&intake, &options->intake);
-    if (!status)
-        status = open_limit(&limit, &intake);
-    while (!status) {
-        status = limit_run(limit, slice_seconds, &result->limit);
-        if (!status)
-            status = interrupt_check();
-        if (result->limit.seconds >= options->seconds)
-            break;
-    }
-    limit_close(limit);
-    intake_destroy(&intake);
-    if (!status)
-        status = bandwidth_measure(&result->bandwidth);
-    return status;
+    const struct intake_options *intake = &options->intake;
+    if (parts[i].run == bench_layer || parts[i].run == bench_limit)
+        return intake_check(intake, "bench");
+    if (parts[i].run == bench_reader && (!intake->reader || intake->net))
+        return message_misuse("bench", "bench reader: give --reader");
+    if (parts[i].run == bench_queue && (intake->reader || intake->net))
+        return message_misuse("bench", "bench queue makes its own records: "
+                                       "give neither --net nor --reader");
+    return OPTION_GO;
 }
 
-static int bench_limit(const struct bench_options *options)
+static int run_part(const char *name, const struct bench_options *options)
 {
-    static struct bench_result result;
-    if (measure_limit(options, &result))
-        return message_last_error();
-    if (!options->json) {
-        print_limit(&result);
-        return 0;
+    for (int i = 0; i < PARTS; i++) {
+        if (strcmp(name, parts[i].name) != 0)
+            continue;
+        int status = check_source(i, options);
+        if (status != OPTION_GO)
+            return status;
+        interrupt_catch();
+        return parts[i].run(options);
     }
-    json_t *object = json_pack("{s:f, s:I}", "seconds", result.limit.seconds,
-                               "images", (json_int_t)result.limit.images);
-    add_json_limit(object, &result);
-    add_json_machine(object);
-    return output_json(object);
+    return message_misuse(
+        "bench", "bench measures layer, limit, reader or queue, not '%s'",
+        name);
 }
 
 int command_bench(int argc, char **argv)
 {
-    struct bench_options options = {INTAKE_OPTIONS_INIT, 3, 0, 0, 0};
+    struct bench_options options = {.intake = INTAKE_OPTIONS_INIT,
+                                    .seconds = 3};
     const struct option_spec specs[] = {
         INTAKE_OPTIONS(&options.intake),
         {"seconds", "S", "how long to measure (3)", option_real,
          &options.seconds, 0, 86400},
-        {"compute-ms", "M", "layer: sleep so long after each batch",
+        {"epochs", "N", "layer: measure so many epochs instead", option_int,
+         &options.epochs, 1, INT32_MAX},
+        {"compute-ms", "M", "layer: compute so long after each batch",
          option_real, &options.compute_ms, 0, 3600000},
+        {"sleep-ms", "M", "layer: sleep so long after each batch", option_real,
+         &options.sleep_ms, 0, 3600000},
         {"limit", NULL, "layer: measure the limit too, in alternation", NULL,
          &options.limit, 0, 0},
+        {"row-copy", NULL, "the limit: a bare copy of rows of uint8 images",
+         NULL, &options.row_copy, 0, 0},
+        {"touch", NULL, "reader: read what the records hold, too", NULL,
+         &options.touch, 0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {
         "bench",
         "layer|limit (--net FILE --phase P | --reader TEXT --batch N) "
-        "[options]",
+        "[options]\n"
+        "       leat bench reader --reader TEXT [options]\n"
+        "       leat bench queue [options]",
         "layer: how fast a data layer delivers, how long its caller waits, "
         "and\n"
         "why. limit: what all cores together can do at most on the same\n"
-        "records, reading and transforming them without any queue.",
+        "records, reading and transforming them without any queue. reader:\n"
+        "records a second, in order and shuffled, by one thread and by\n"
+        "--workers. queue: what it costs to hand a batch over, for one\n"
+        "worker and up to --workers.",
         specs,
         1,
         1};
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status != OPTION_GO)
-        return status;
-    int limit = strcmp(arguments[0], "limit") == 0;
-    if (!limit && strcmp(arguments[0], "layer") != 0)
-        return message_misuse("bench",
-                              "bench measures layer or limit, not "
-                              "'%s'",
-                              arguments[0]);
-    status = intake_check(&options.intake, "bench");
-    if (status != OPTION_GO)
-        return status;
-    interrupt_catch();
-    return limit ? bench_limit(&options) : bench_layer(&options);
+    return status == OPTION_GO ? run_part(arguments[0], &options) : status;
 }

@@ -36,6 +36,7 @@ struct walker {
 struct limit {
     int threads;
     size_t element; /* bytes of one in the top */
+    int copies;     /* rows, instead of the transform */
     double seconds; /* of the run under way */
     double start;
     struct walker walker[];
@@ -86,18 +87,51 @@ static int take_shape(struct walker *walker, const struct limit *limit,
     return take_ring(walker, limit->element, walker->slots);
 }
 
-static int transform(struct walker *walker, const struct limit *limit,
-                     const leat_sample *sample)
+/* Copies the rows of a crop at a random place. */
+static int copy_rows(struct walker *walker, const leat_field *data)
 {
-    const leat_field *data = &sample->field[0];
+    if (data->dtype != LEAT_UINT8 || data->ndim != 3)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "a bare copy of rows is for raw uint8 images");
+    int channels = walker->shape[0];
+    int height = walker->shape[1], width = walker->shape[2];
+    if (data->shape[0] != channels || data->shape[1] < height ||
+        data->shape[2] < width)
+        return LEAT_EDATA;
+    size_t stride = (size_t)data->shape[2];
+    size_t plane = (size_t)data->shape[1] * stride;
+    int down =
+        splitmix_below(&walker->random, (int)data->shape[1] - height + 1);
+    int right =
+        splitmix_below(&walker->random, (int)data->shape[2] - width + 1);
+    const unsigned char *corner = data->data;
+    corner += (size_t)down * stride + (size_t)right;
+    unsigned char *to = walker->ring + (size_t)walker->slot * walker->bytes;
+    for (int c = 0; c < channels; c++)
+        for (int row = 0; row < height; row++, to += width)
+            memcpy(to, corner + (size_t)c * plane + (size_t)row * stride,
+                   (size_t)width);
+    return LEAT_OK;
+}
+
+static int transform_image(struct walker *walker, const leat_field *data)
+{
     uint64_t random[2] = {splitmix_next(&walker->random),
                           splitmix_next(&walker->random)};
     uint32_t words[4];
     memcpy(words, random, sizeof(words));
+    return leat_transformer_apply(
+        walker->transformer, data, LEAT_RNG_LEAT, words, walker->shape,
+        walker->ring + (size_t)walker->slot * walker->bytes);
+}
+
+static int transform(struct walker *walker, const struct limit *limit,
+                     const leat_sample *sample)
+{
+    const leat_field *data = &sample->field[0];
     for (int again = 0;; again = 1) {
-        int status = leat_transformer_apply(
-            walker->transformer, data, LEAT_RNG_LEAT, words, walker->shape,
-            walker->ring + (size_t)walker->slot * walker->bytes);
+        int status = limit->copies ? copy_rows(walker, data)
+                                   : transform_image(walker, data);
         if (status != LEAT_EDATA || again)
             return status;
         status = take_shape(walker, limit, data);
@@ -229,7 +263,7 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
                         (slots + limit->threads - 1) / limit->threads);
 }
 
-int limit_open(struct limit **out, const leat_data_layer *layer)
+int limit_open(struct limit **out, const leat_data_layer *layer, int copies)
 {
     int threads = processor_count(MOST_THREADS);
     struct limit *limit =
@@ -239,7 +273,12 @@ int limit_open(struct limit **out, const leat_data_layer *layer)
     const leat_data_layer_options *options = leat_data_layer_get_options(layer);
     limit->threads = threads;
     limit->element = leat_dtype_size(options->top_type);
+    limit->copies = copies;
     int status = LEAT_OK;
+    if (copies &&
+        (options->top_type != LEAT_UINT8 || options->layout != LEAT_NCHW))
+        status = leat_error(LEAT_EUNSUPPORTED,
+                            "a bare copy of rows is for uint8 tops in NCHW");
     for (int i = 0; !status && i < threads; i++)
         status = open_walker(limit, i, layer);
     if (status) {

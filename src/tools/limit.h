@@ -3,7 +3,8 @@
  *
  * A thread for each core walks its share of the records with a reader of its
  * own and transforms them into its part of a ring as large as the layer's
- * slots. There are no queues and no order.
+ * slots. There are no queues and no order. Where the layer does no more than
+ * crop, a bare copy of rows is a limit that owes nothing to leat's transform.
  */
 #ifndef LEAT_TOOLS_LIMIT_H
 #define LEAT_TOOLS_LIMIT_H
@@ -21,9 +22,11 @@ struct limit_result {
 
 /*
  * Opens readers and takes the memory; `layer` is created, and borrowed during
- * the call. Errors: those of the readers and the transform.
+ * the call. `copies`: rows of crops are copied and not even mirrored; of uint8
+ * images into uint8 tops, LEAT_EUNSUPPORTED of others.
+ * Errors: those of the readers and the transform.
  */
-int limit_open(struct limit **out, const leat_data_layer *layer);
+int limit_open(struct limit **out, const leat_data_layer *layer, int copies);
 
 /* Runs all threads for so long and adds what they did. */
 int limit_run(struct limit *limit, double seconds, struct limit_result *result);

@@ -1,0 +1,423 @@
+/*
+ * bench_layer.c: `leat bench layer` and `leat bench limit`: how fast a data
+ * layer delivers, and how fast one could at most.
+ *
+ * The layer is measured in slices. With --limit they alternate with slices of
+ * the limit, so that both see the same machine. The limit's clock starts when
+ * the layer has filled its slots and rests; the layer's when these batches are
+ * taken.
+ */
+#include "tools/allocation.h"
+#include "tools/bandwidth.h"
+#include "tools/bench.h"
+#include "tools/consumer.h"
+#include "tools/interrupt.h"
+#include "tools/latency.h"
+#include "tools/limit.h"
+#include "tools/message.h"
+#include "tools/output.h"
+#include "tools/progress.h"
+
+#include <leat/ext/reader.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static const double slice_seconds = 0.25;
+static const double warm_up_seconds = 0.02;
+
+/* What the slices of a layer add up to. */
+struct bench_result {
+    double first_batch;  /* seconds from create to the first batch */
+    int64_t first_epoch; /* of the first batch measured */
+    int ended;           /* all epochs are over */
+    double seconds;
+    int64_t batches;
+    int64_t samples;
+    int64_t payload; /* bytes read */
+    int64_t allocations;
+    double cpu;        /* seconds, what the caller computed left out */
+    double limit_cpu;  /* seconds */
+    double in_forward; /* seconds */
+    leat_stats stats;  /* stages: of the slices; the rest: at the end */
+    struct latency waits;
+    struct limit_result limit;
+    struct bandwidth bandwidth;
+    int64_t peak_rss;
+};
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static int64_t peak_rss(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)usage.ru_maxrss * 1024;
+}
+
+static int read_stats(const struct intake *intake, leat_stats *stats)
+{
+    memset(stats, 0, sizeof(*stats));
+    stats->size = sizeof(*stats);
+    return leat_data_layer_stats(intake->layer, stats);
+}
+
+/* Adds what the stages did between two readings. */
+static void add_stages(leat_stats *sum, const leat_stats *before,
+                       const leat_stats *after)
+{
+    const leat_stats so_far = *sum;
+    *sum = *after;
+    sum->waited += so_far.waited - before->waited;
+    sum->elapsed += so_far.elapsed - before->elapsed;
+    sum->helped_runs += so_far.helped_runs - before->helped_runs;
+    for (int i = 0; i < after->nstages; i++) {
+        const leat_stage_stats *from = &before->stage[i];
+        const leat_stage_stats *old = &so_far.stage[i];
+        leat_stage_stats *to = &sum->stage[i];
+        to->items += old->items - from->items;
+        to->bytes += old->bytes - from->bytes;
+        to->busy += old->busy - from->busy;
+        to->blocked_empty += old->blocked_empty - from->blocked_empty;
+        to->blocked_full += old->blocked_full - from->blocked_full;
+    }
+}
+
+/* What the caller does with a batch. Returns the seconds it computed. */
+static double consume(const struct bench_options *options)
+{
+    consumer_compute(options->compute_ms);
+    consumer_sleep(options->sleep_ms);
+    return 1e-3 * options->compute_ms;
+}
+
+static void count_batch(const leat_batch *batch,
+                        const struct bench_options *options,
+                        struct bench_result *result)
+{
+    if (!result->batches)
+        result->first_epoch = batch->epoch;
+    result->batches++;
+    result->samples += batch->n;
+    result->ended = options->epochs &&
+                    batch->epoch - result->first_epoch >= options->epochs;
+}
+
+/* Takes batches for the time of a slice, or to the end of the last epoch. */
+static int run_slice(struct intake *intake, const struct bench_options *options,
+                     struct bench_result *result)
+{
+    leat_stats before, after;
+    int status = read_stats(intake, &before);
+    int64_t allocations = allocation_count();
+    double cpu = cpu_seconds(), start = progress_clock(), now = start;
+    while (!status && now - start < slice_seconds && !result->ended) {
+        status = intake_forward(intake);
+        double ready = progress_clock();
+        latency_add(&result->waits, ready - now);
+        result->in_forward += ready - now;
+        const leat_batch *batch = leat_data_layer_batch(intake->layer);
+        if (batch)
+            count_batch(batch, options, result);
+        result->cpu -= consume(options);
+        now = progress_clock();
+    }
+    result->allocations += allocation_count() - allocations;
+    result->cpu += cpu_seconds() - cpu;
+    result->seconds += now - start;
+    if (!status)
+        status = read_stats(intake, &after);
+    if (status)
+        return status;
+    result->payload += after.stage[0].bytes - before.stage[0].bytes;
+    add_stages(&result->stats, &before, &after);
+    return interrupt_check();
+}
+
+/* Waits until the layer's threads have nothing to do: twice no processor time.
+ */
+static void settle(void)
+{
+    for (int quiet = 0, tries = 0; quiet < 2 && tries < 500; tries++) {
+        double cpu = cpu_seconds();
+        consumer_sleep(10);
+        quiet = cpu_seconds() - cpu < 0.0005 ? quiet + 1 : 0;
+    }
+}
+
+/* Takes what was made while nobody asked, and goes on until all threads run. */
+static int warm_up(struct intake *intake, const struct bench_options *options)
+{
+    int batches = leat_data_layer_get_options(intake->layer)->prefetch + 1;
+    double start = progress_clock();
+    int status = LEAT_OK;
+    for (int i = 0;
+         !status && (i < batches || progress_clock() - start < warm_up_seconds);
+         i++) {
+        status = intake_forward(intake);
+        consume(options);
+    }
+    return status;
+}
+
+/* A slice of the limit, while the layer rests. */
+static int run_limit(struct limit *limit, struct bench_result *result)
+{
+    settle();
+    double cpu = cpu_seconds();
+    int status = limit_run(limit, slice_seconds, &result->limit);
+    result->limit_cpu += cpu_seconds() - cpu;
+    return status;
+}
+
+static int run_slices(struct intake *intake, struct limit *limit,
+                      const struct bench_options *options,
+                      struct bench_result *result)
+{
+    struct progress progress;
+    progress_start(&progress, "batches", -1, options->json);
+    int status = LEAT_OK;
+    do {
+        if (limit)
+            status = run_limit(limit, result);
+        if (!status && (limit || !result->batches))
+            status = warm_up(intake, options);
+        if (!status)
+            status = run_slice(intake, options, result);
+        progress_update(&progress, result->batches);
+    } while (!status && (options->epochs ? !result->ended
+                                         : result->seconds < options->seconds));
+    progress_finish(&progress);
+    return status;
+}
+
+/* Opens a limit and gives it a slice for caches and clocks. */
+static int open_limit(struct limit **out, const struct intake *intake,
+                      const struct bench_options *options)
+{
+    struct limit_result ignored = {0};
+    int status = limit_open(out, intake->layer, options->row_copy);
+    return status ? status : limit_run(*out, slice_seconds, &ignored);
+}
+
+static int measure_layer(const struct bench_options *options,
+                         struct bench_result *result, struct intake *intake)
+{
+    struct limit *limit = NULL;
+    double start = progress_clock();
+    int status = intake_create(intake, &options->intake);
+    if (!status)
+        status = intake_setup(intake);
+    if (!status)
+        status = intake_forward(intake);
+    result->first_batch = progress_clock() - start;
+    if (!status && options->limit) {
+        settle();
+        status = open_limit(&limit, intake, options);
+    }
+    if (!status)
+        status = run_slices(intake, limit, options, result);
+    result->peak_rss = peak_rss();
+    limit_close(limit);
+    if (!status && options->limit)
+        status = bandwidth_measure(&result->bandwidth);
+    return status;
+}
+
+static double rate(int64_t n, double seconds)
+{
+    return bench_share((double)n, seconds);
+}
+
+static void add_json_limit(json_t *object, const struct bench_result *result)
+{
+    double limit = rate(result->limit.images, result->limit.seconds);
+    json_object_set_new(object, "limit_images_per_s", json_real(limit));
+    json_object_set_new(
+        object, "limit_payload_bytes_per_s",
+        json_real(rate(result->limit.bytes, result->limit.seconds)));
+    json_object_set_new(
+        object, "limit_cpu_us_per_image",
+        json_real(1e6 * bench_share(result->limit_cpu,
+                                    (double)result->limit.images)));
+    json_object_set_new(object, "store_bytes_per_s",
+                        json_real(result->bandwidth.store));
+    json_object_set_new(object, "memcpy_bytes_per_s",
+                        json_real(result->bandwidth.memcpy));
+}
+
+static json_t *json_stages(const leat_stats *stats)
+{
+    json_t *stages = json_array();
+    for (int i = 0; i < stats->nstages; i++) {
+        const leat_stage_stats *stage = &stats->stage[i];
+        json_array_append_new(stages,
+                              json_pack("{s:s, s:i, s:f, s:f, s:f, s:I, s:I}",
+                                        "name", stage->name, "threads",
+                                        stage->threads, "busy", stage->busy,
+                                        "blocked_empty", stage->blocked_empty,
+                                        "blocked_full", stage->blocked_full,
+                                        "items", (json_int_t)stage->items,
+                                        "bytes", (json_int_t)stage->bytes));
+    }
+    return stages;
+}
+
+static int print_layer_json(const struct bench_options *options,
+                            const struct bench_result *result)
+{
+    char verdict[LEAT_VERDICT_MAX] = "";
+    (void)leat_stats_verdict(&result->stats, NULL, verdict);
+    double images = rate(result->samples, result->seconds);
+    const leat_memory_stats *memory = &result->stats.memory;
+    json_t *object = json_pack(
+        "{s:f, s:f, s:f, s:I, s:f, s:{s:f, s:f, s:f}}", "first_batch_ms",
+        1e3 * result->first_batch, "images_per_s", images,
+        "payload_bytes_per_s", rate(result->payload, result->seconds),
+        "batches", (json_int_t)result->batches, "seconds", result->seconds,
+        "wait_us", "p50", latency_percentile(&result->waits, .5), "p99",
+        latency_percentile(&result->waits, .99), "max",
+        latency_longest(&result->waits));
+    if (options->limit) {
+        add_json_limit(object, result);
+        json_object_set_new(
+            object, "limit_share",
+            json_real(bench_share(
+                images, rate(result->limit.images, result->limit.seconds))));
+    }
+    json_object_set_new(object, "stages", json_stages(&result->stats));
+    json_object_set_new(object, "bound_by", json_string(verdict));
+    json_object_set_new(object, "steady_allocations",
+                        allocation_count() < 0
+                            ? json_null()
+                            : json_integer((json_int_t)result->allocations));
+    json_object_set_new(object, "memory",
+                        json_pack("{s:I, s:I, s:I, s:I}", "pinned",
+                                  (json_int_t)memory->pinned, "device",
+                                  (json_int_t)memory->device, "host",
+                                  (json_int_t)memory->host, "mapped",
+                                  (json_int_t)memory->mapped));
+    json_object_set_new(object, "cpu_seconds", json_real(result->cpu));
+    json_object_set_new(
+        object, "cpu_us_per_image",
+        json_real(1e6 * bench_share(result->cpu, (double)result->samples)));
+    json_object_set_new(object, "peak_rss",
+                        json_integer((json_int_t)result->peak_rss));
+    bench_add_machine(object);
+    return output_json(object);
+}
+
+static void print_limit(const struct bench_result *result)
+{
+    printf("limit             %12.0f images/s\n",
+           rate(result->limit.images, result->limit.seconds));
+    printf("limit, cpu        %12.3f us an image\n",
+           1e6 * bench_share(result->limit_cpu, (double)result->limit.images));
+    printf("limit, payload    %12.2f GB/s\n",
+           1e-9 * rate(result->limit.bytes, result->limit.seconds));
+    printf("store bandwidth   %12.2f GB/s\n", 1e-9 * result->bandwidth.store);
+    printf("memcpy bandwidth  %12.2f GB/s\n", 1e-9 * result->bandwidth.memcpy);
+}
+
+static int print_layer(const struct bench_options *options,
+                       const struct bench_result *result)
+{
+    double images = rate(result->samples, result->seconds);
+    bench_print_machine();
+    printf("first batch       %12.2f ms\n", 1e3 * result->first_batch);
+    printf("images            %12.0f images/s\n", images);
+    printf("payload           %12.2f GB/s\n",
+           1e-9 * rate(result->payload, result->seconds));
+    printf("wait p50          %12.1f us\n",
+           latency_percentile(&result->waits, .5));
+    printf("wait p99          %12.1f us\n",
+           latency_percentile(&result->waits, .99));
+    printf("wait max          %12.1f us\n", latency_longest(&result->waits));
+    if (options->limit) {
+        print_limit(result);
+        printf("share of limit    %12.1f %%\n",
+               100 * bench_share(images, rate(result->limit.images,
+                                              result->limit.seconds)));
+    }
+    printf("allocations       %12lld\n", (long long)result->allocations);
+    printf("memory            %s pinned, %s device, %s host, %s mapped\n",
+           output_bytes(result->stats.memory.pinned),
+           output_bytes(result->stats.memory.device),
+           output_bytes(result->stats.memory.host),
+           output_bytes(result->stats.memory.mapped));
+    printf("cpu               %12.3f us an image, %.2f s in %.2f s\n",
+           1e6 * bench_share(result->cpu, (double)result->samples), result->cpu,
+           result->seconds);
+    printf("peak resident     %12s\n", output_bytes(result->peak_rss));
+    for (int i = 0; i < result->stats.nstages; i++) {
+        const leat_stage_stats *stage = &result->stats.stage[i];
+        printf("stage %-10s  %d threads, busy %.2f s, waiting for input "
+               "%.2f s, for room %.2f s\n",
+               stage->name, stage->threads, stage->busy, stage->blocked_empty,
+               stage->blocked_full);
+    }
+    char verdict[LEAT_VERDICT_MAX];
+    if (leat_stats_verdict(&result->stats, NULL, verdict) == LEAT_OK)
+        printf("%s\n", verdict);
+    return 0;
+}
+
+int bench_layer(const struct bench_options *options)
+{
+    static struct bench_result result;
+    struct intake intake = {0};
+    int status = measure_layer(options, &result, &intake);
+    int exit_status = status          ? message_last_error()
+                      : options->json ? print_layer_json(options, &result)
+                                      : print_layer(options, &result);
+    intake_destroy(&intake);
+    return exit_status;
+}
+
+/* The limit alone: the layer is created for what it says, not set up. */
+static int measure_limit(const struct bench_options *options,
+                         struct bench_result *result)
+{
+    struct intake intake = {0};
+    struct limit *limit = NULL;
+    int status = intake_create(&intake, &options->intake);
+    if (!status)
+        status = open_limit(&limit, &intake, options);
+    while (!status) {
+        double cpu = cpu_seconds();
+        status = limit_run(limit, slice_seconds, &result->limit);
+        result->limit_cpu += cpu_seconds() - cpu;
+        if (!status)
+            status = interrupt_check();
+        if (result->limit.seconds >= options->seconds)
+            break;
+    }
+    limit_close(limit);
+    intake_destroy(&intake);
+    if (!status)
+        status = bandwidth_measure(&result->bandwidth);
+    return status;
+}
+
+int bench_limit(const struct bench_options *options)
+{
+    static struct bench_result result;
+    if (measure_limit(options, &result))
+        return message_last_error();
+    if (!options->json) {
+        print_limit(&result);
+        return 0;
+    }
+    json_t *object = json_pack("{s:f, s:I}", "seconds", result.limit.seconds,
+                               "images", (json_int_t)result.limit.images);
+    add_json_limit(object, &result);
+    bench_add_machine(object);
+    return output_json(object);
+}

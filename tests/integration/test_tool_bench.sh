@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# leat bench: what it prints, what it refuses, and that a caller that computes
+# does: test_tool_bench.sh TOOL
+set -u
+leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+
+check() {
+    "${@:2}" && return
+    echo "failed: $1"
+    failed=1
+}
+
+# value KEY: the first number of that name in the object.
+value() {
+    grep -oE "\"$1\": [-0-9.e+]+" json | head -n 1 | sed 's/.*: //'
+}
+
+# holds CONDITION: of numbers, as awk has it.
+# shellcheck disable=SC2317  # check calls it
+holds() {
+    awk "BEGIN { exit !($1) }"
+}
+
+has_keys() {
+    local key
+    for key in "${@:2}"; do
+        check "$1 lacks $key" grep -q "\"$key\": " json
+    done
+    check "$1 prints one line" test "$(wc -l <json)" -eq 1
+}
+
+refuses() {
+    local status=$1 text=$2
+    shift 2
+    "$leat" bench "$@" >stdout 2>stderr
+    check "the status of bench $*" test $? -eq "$status"
+    check "bench $* says '$text'" grep -q -- "$text" stderr
+    check "bench $* says it in one line" test "$(wc -l <stderr)" -eq 1
+    check "bench $* prints nothing" test ! -s stdout
+}
+
+"$leat" synth noise --count 40 --shape 3,32,32 raw >/dev/null || exit 1
+"$leat" synth noise --count 10 --shape 3,32,32 --jpeg 80 jpegs >/dev/null
+"$leat" synth noise --count 0 none >/dev/null
+
+# reader
+"$leat" bench reader --reader lmdb:raw --workers 2 --touch --seconds 0.1 --json \
+    >json || failed=1
+has_keys 'bench reader' results case batch threads records_per_s median p10 \
+    p90 bytes_per_s ns_per_record random_access touched records cpu cores version
+check 'the records' test "$(value records)" = 40
+check 'both batch sizes' test \
+    "$(grep -oE '"batch": (1|64),' json | sort -u | wc -l)" -eq 2
+check 'one thread and two' test \
+    "$(grep -oE '"threads": [12],' json | sort -u | wc -l)" -eq 2
+for name in next 'read_at in order' 'read_at shuffled'; do
+    check "the case $name" grep -q "\"case\": \"$name\"" json
+done
+# Raw records of 3072 bytes and a label of 4.
+check 'the bytes of a record' holds \
+    "$(value bytes_per_s) / $(value median) > 3075.9 &&
+     $(value bytes_per_s) / $(value median) < 3076.1"
+"$leat" bench reader --reader lmdb:raw --seconds 0.05 >text || failed=1
+check 'a table of bench reader' grep -qE '^next  .*\| +1 \| +1 \|' text
+refuses 1 'no records' reader --reader lmdb:none --seconds 0.05
+refuses 1 'absent' reader --reader lmdb:absent --seconds 0.05
+refuses 2 '--reader' reader
+
+# queue
+"$leat" bench queue --workers 3 --seconds 0.3 --json >json || failed=1
+has_keys 'bench queue' results workers reader_thread help batches_per_s median \
+    p10 p90 ns_per_batch latency_us p50 p99 max cpu cores version
+for n in 1 2 3; do
+    check "three cases of $n workers" test \
+        "$(grep -oE "\"workers\": $n," json | wc -l)" -eq 3
+done
+check 'no case of more workers' test "$(grep -oE '"workers"' json | wc -l)" -eq 9
+check 'a rate' holds "$(value median) > 100"
+"$leat" bench queue --workers 1 --seconds 0.1 >text || failed=1
+check 'a table of bench queue' test "$(grep -cE '^ +1 \|' text)" -eq 3
+refuses 2 'neither' queue --reader lmdb:raw
+
+# layer: a caller that computes is no part of what the feed costs.
+"$leat" bench layer --reader lmdb:raw --batch 4 --compute-ms 20 --seconds 0.3 \
+    --json >json || failed=1
+check 'computing takes its time' holds \
+    "$(value batches) >= 1 && $(value seconds) / $(value batches) > 0.019"
+check 'computing is not counted' holds \
+    "$(value cpu_seconds) < 0.01 * $(value batches)"
+"$leat" bench layer --reader lmdb:raw --batch 4 --sleep-ms 20 --seconds 0.3 \
+    --json >json || failed=1
+check 'sleeping takes its time' holds \
+    "$(value batches) >= 1 && $(value seconds) / $(value batches) > 0.019"
+
+# layer: epochs, and the limits.
+"$leat" bench layer --reader lmdb:raw --batch 4 --epochs 3 --json >json ||
+    failed=1
+check 'three epochs and a batch' holds \
+    "$(value batches) >= 21 && $(value batches) <= 31"
+"$leat" bench layer --reader lmdb:raw --batch 4 --crop 24 --top-type uint8 \
+    --limit --row-copy --seconds 0.1 --json >json || failed=1
+has_keys 'bench layer' limit_images_per_s limit_share limit_cpu_us_per_image \
+    cpu_us_per_image
+check 'a limit that copies' holds "$(value limit_images_per_s) > 100"
+refuses 1 'uint8 tops' limit --reader lmdb:raw --batch 4 --row-copy
+refuses 1 'raw uint8' limit --reader lmdb:jpegs --batch 4 --row-copy \
+    --top-type uint8
+
+refuses 2 'kittens' kittens
+exit "$failed"
