@@ -10,7 +10,7 @@
 #include "tools/allocation.h"
 #include "tools/bandwidth.h"
 #include "tools/bench.h"
-#include "tools/consumer.h"
+#include "tools/caller.h"
 #include "tools/interrupt.h"
 #include "tools/latency.h"
 #include "tools/limit.h"
@@ -93,8 +93,8 @@ static void add_stages(leat_stats *sum, const leat_stats *before,
 /* What the caller does with a batch. Returns the seconds it computed. */
 static double consume(const struct bench_options *options)
 {
-    consumer_compute(options->compute_ms);
-    consumer_sleep(options->sleep_ms);
+    caller_compute(options->compute_ms);
+    caller_sleep(options->sleep_ms);
     return 1e-3 * options->compute_ms;
 }
 
@@ -147,7 +147,7 @@ static void settle(void)
 {
     for (int quiet = 0, tries = 0; quiet < 2 && tries < 500; tries++) {
         double cpu = cpu_seconds();
-        consumer_sleep(10);
+        caller_sleep(10);
         quiet = cpu_seconds() - cpu < 0.0005 ? quiet + 1 : 0;
     }
 }

@@ -1,4 +1,4 @@
-#include "tools/consumer.h"
+#include "tools/caller.h"
 
 #include <time.h>
 
@@ -25,7 +25,7 @@ static void multiply(void)
  * A net's work does not shrink when the caller's thread is taken off its core,
  * so the thread's own time is what counts.
  */
-void consumer_compute(double milliseconds)
+void caller_compute(double milliseconds)
 {
     if (milliseconds <= 0)
         return;
@@ -35,7 +35,7 @@ void consumer_compute(double milliseconds)
     while (thread_seconds() < end);
 }
 
-void consumer_sleep(double milliseconds)
+void caller_sleep(double milliseconds)
 {
     if (milliseconds <= 0)
         return;
