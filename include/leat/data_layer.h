@@ -35,6 +35,10 @@ typedef enum leat_top_mode {
 } leat_top_mode;
 
 /** What a data layer is told. Start from LEAT_DATA_LAYER_OPTIONS_INIT. */
+/** As deep as it takes: grows when forward finds nothing ready although the
+    workers had run out of room, up to max_memory or 256 MiB, and settles. */
+#define LEAT_PREFETCH_AUTO (-1)
+
 typedef struct leat_data_layer_options {
     size_t size;               /* of this struct, as the caller knows it */
     const char *name;          /* the layer's; NULL: "data" */
@@ -44,7 +48,8 @@ typedef struct leat_data_layer_options {
     int64_t batch_size;        /* samples in a batch of this rank, at least 1 */
     int64_t global_batch_size; /* of all ranks together; instead of it, or
                                   world_size times it */
-    int prefetch;              /* batches made ahead: 1 to 2^20 */
+    int prefetch;              /* batches made ahead: 1 to 2^20, or
+                                  LEAT_PREFETCH_AUTO */
     const leat_transform_options *transform; /* of field `data`; NULL: none */
     const char *device;                      /* NULL: "cpu" */
     leat_dtype top_type;    /* FLOAT32, FLOAT64, or UINT8 (no mean, no scale) */

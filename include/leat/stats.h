@@ -43,6 +43,7 @@ typedef struct leat_stats {
     int64_t image_warnings;                  /* images whose decoder warned */
     int64_t grown_slots; /* batches larger than any before */
     int64_t helped_runs; /* runs that forward did itself */
+    int64_t slots;       /* batches in circulation, the caller's included */
     double waited;       /* seconds in which forward had no batch ready, those
                             it helped in included */
     double elapsed;      /* seconds since setup or restore */

@@ -357,6 +357,10 @@ static int read_prefetch(const reading *in)
         return leat__prototxt_error(
             in->file, own->at,
             "expected prefetch in data_param or in leat_param, found both");
+    if (own && own->text && !strcasecmp(own->text, "AUTO")) {
+        in->out->options.prefetch = LEAT_PREFETCH_AUTO;
+        return LEAT_OK;
+    }
     if (!value)
         value = own;
     return value ? read_int(in, value, 1, PREFETCH_MAX,

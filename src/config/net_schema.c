@@ -120,7 +120,7 @@ static const leat__net_schema data_schema = {"data_param", data_fields};
 static const schema_field leat_fields[] = {
     ONE("reader", STRING),     ONE("random_seed", INT64),
     ONE("rng", WORD),          ONE("workers", UINT32),
-    ONE("prefetch", UINT32),   ONE("reader_thread", WORD),
+    ONE("prefetch", WORD),     ONE("reader_thread", WORD),
     ONE("help", BOOL),         ONE("top_type", WORD),
     ONE("label_type", WORD),   ONE("layout", WORD),
     ONE("top_mode", WORD),     ONE("rank", UINT32),

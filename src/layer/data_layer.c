@@ -15,6 +15,11 @@
    microseconds, many times what handing it over does. */
 #define RUN_BYTES ((size_t)256 << 10)
 
+/* LEAT_PREFETCH_AUTO: from so many batches to so many, or so many bytes. */
+#define AUTO_SLOTS_MIN 3
+#define AUTO_SLOTS_MAX 64
+#define AUTO_BYTES_MAX ((size_t)256 << 20)
+
 static int may_block(const leat_data_layer *self)
 {
     return leat__pipeline_may_block(self->pipeline);
@@ -217,26 +222,37 @@ static int size_run(const leat_data_layer *self, const leat_sample *sample,
     return n < (size_t)batch_size ? (int)n : batch_size;
 }
 
-/* As many slots as prefetch and max_memory allow, one of them the caller's. */
+/*
+ * As many slots as prefetch and max_memory allow, one of them the caller's; and
+ * how many of them go round from the start.
+ */
 static int count_slots(const leat_data_layer *self, size_t slot_bytes,
-                       int *slots)
+                       int *slots, int *circulating)
 {
     const leat_data_layer_options *values = &self->options.values;
-    *slots = values->prefetch + 1;
-    if (values->max_memory == 0)
-        return LEAT_OK;
+    int is_auto = values->prefetch == LEAT_PREFETCH_AUTO;
     size_t each = slot_bytes * (self->device->ops->unified ? 1 : 2);
-    if (each > values->max_memory / 2)
+    size_t limit = values->max_memory;
+    *slots = is_auto ? AUTO_SLOTS_MAX : values->prefetch + 1;
+    if (limit > 0 && each > limit / 2)
         return leat_error(LEAT_ELIMIT,
                           "%s: max_memory is %zu bytes, but the smallest "
                           "prefetch takes two batches of %zu",
-                          values->name, values->max_memory, each);
-    size_t fit = values->max_memory / each;
-    if (fit >= (size_t)*slots)
-        return LEAT_OK;
-    leat__log(LEAT_LOG_INFO, "%s: prefetch %d shrinks to %zu for max_memory",
-              values->name, values->prefetch, fit - 1);
-    *slots = (int)fit;
+                          values->name, limit, each);
+    if (is_auto && limit == 0)
+        limit = each > AUTO_BYTES_MAX / AUTO_SLOTS_MIN ? each * AUTO_SLOTS_MIN
+                                                       : AUTO_BYTES_MAX;
+    if (limit > 0 && each > 0 && limit / each < (size_t)*slots) {
+        *slots = (int)(limit / each);
+        if (!is_auto)
+            leat__log(LEAT_LOG_INFO,
+                      "%s: prefetch %d shrinks to %d for max_memory",
+                      values->name, values->prefetch, *slots - 1);
+    }
+    *circulating = is_auto && *slots > AUTO_SLOTS_MIN ? AUTO_SLOTS_MIN : *slots;
+    leat__log(
+        LEAT_LOG_INFO, "%s: %d batches of %zu bytes on %s, %d of them in use",
+        values->name, *slots, slot_bytes, self->device->name, *circulating);
     return LEAT_OK;
 }
 
@@ -307,7 +323,8 @@ int leat__data_layer_start(leat_data_layer *self, int ntop,
         .workers = count_workers(self),
         .run_size = size_run(self, sample, shape),
     };
-    status = count_slots(self, shape->bytes, &options.slots);
+    status =
+        count_slots(self, shape->bytes, &options.slots, &options.circulating);
     leat__prefetcher *prefetcher;
     if (status == LEAT_OK)
         status = leat__prefetcher_create(&prefetcher, &options);

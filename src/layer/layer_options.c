@@ -146,7 +146,8 @@ static int check_values(leat_data_layer_options *values)
         status = set_types(values);
     if (status)
         return status;
-    if (values->prefetch < 1 || values->prefetch > 1 << 20)
+    if (values->prefetch != LEAT_PREFETCH_AUTO &&
+        (values->prefetch < 1 || values->prefetch > 1 << 20))
         return leat_error(LEAT_EINVAL, "prefetch is %d: expected 1 to %d",
                           values->prefetch, 1 << 20);
     if (values->workers < 0 || values->workers > 1024)

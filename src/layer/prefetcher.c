@@ -56,6 +56,8 @@ struct leat__prefetcher {
     atomic_int_fast64_t grown_bytes;
     atomic_int_fast64_t uploads;
     atomic_int cancelled;
+    atomic_int was_full;    /* workers ran out of slots since the last growth */
+    atomic_int circulating; /* slots in use; the caller's, read by anybody */
 
     pthread_mutex_t claim;
     /* protected by claim */
@@ -243,6 +245,7 @@ static void *worker_body(void *argument)
             work(self, run);
             break;
         case NO_SLOT:
+            atomic_store(&prefetcher->was_full, 1);
             running = !leat__queue_wait(prefetcher->free, LEAT__FOREVER);
             add(&self->blocked_full, leat__clock_now() - begin);
             break;
@@ -258,12 +261,27 @@ static void *worker_body(void *argument)
     return NULL;
 }
 
+/*
+ * Empty now and full before: the stages run by turns, and a deeper queue lets
+ * each go on while the other pauses. Called by the caller alone.
+ */
+static void grow(leat__prefetcher *self)
+{
+    int n = atomic_load(&self->circulating);
+    if (n == self->options.slots || !atomic_exchange(&self->was_full, 0))
+        return;
+    atomic_store(&self->circulating, n + 1);
+    (void)leat__queue_push(self->free, &self->batches[n]);
+}
+
 int leat__prefetcher_next(leat__prefetcher *self, leat__batch **out,
                           int64_t deadline, int help)
 {
     worker *caller = &self->workers[self->options.workers];
     void *item;
     leat__run *run;
+    if (deadline != 0)
+        grow(self);
     for (;;) {
         int64_t wait = help && deadline != 0 ? 0 : deadline;
         int status = leat__queue_pop(self->full, &item, wait);
@@ -360,9 +378,10 @@ static int create_batches(leat__prefetcher *self)
     for (int i = 0; i < options->slots && status == LEAT_OK; i++) {
         status = leat__batch_init(&self->batches[i], slab, (size_t)i * slot,
                                   slot, options->assembly.batch_size);
-        if (status == LEAT_OK)
+        if (status == LEAT_OK && i < options->circulating)
             leat__queue_push(self->free, &self->batches[i]);
     }
+    atomic_store(&self->circulating, options->circulating);
     leat__slab_unref(slab);
     self->slab_bytes = (int64_t)bytes;
     return status;
@@ -530,6 +549,7 @@ void leat__prefetcher_stats(const leat__prefetcher *self, leat_stats *stats)
     stats->nstages = 2;
     stats->helped_runs =
         atomic_load(&self->workers[self->options.workers].runs);
+    stats->slots = atomic_load(&self->circulating);
     stats->grown_slots = atomic_load(&self->grown_slots);
     int64_t bytes = self->slab_bytes + atomic_load(&self->grown_bytes);
     if (self->options.device->ops->unified) {

@@ -12,6 +12,7 @@ typedef struct leat__prefetcher_options {
     size_t slot_bytes; /* what the first batch takes */
     int decodes;       /* samples are encoded images: names the stage */
     int slots;         /* prefetch, and the one that the caller holds */
+    int circulating;   /* slots in use from the start; the rest as needed */
     int workers;
     int run_size; /* samples in a run */
 } leat__prefetcher_options;
@@ -31,9 +32,10 @@ int leat__prefetcher_create(leat__prefetcher **out,
 void leat__prefetcher_destroy(leat__prefetcher *prefetcher);
 
 /*
- * The next batch, in sequence, until `deadline` (as leat__queue_pop's). With
- * `help` the caller works while none is ready. LEAT_AGAIN, LEAT_ECANCELLED.
- * One caller at a time.
+ * The next batch, in sequence, until `deadline` (as leat__queue_pop's); first
+ * tried with deadline 0, for whoever comes with another found nothing ready.
+ * With `help` the caller works while none is ready. LEAT_AGAIN,
+ * LEAT_ECANCELLED. One caller at a time.
  */
 int leat__prefetcher_next(leat__prefetcher *prefetcher, leat__batch **out,
                           int64_t deadline, int help);

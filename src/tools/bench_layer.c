@@ -155,7 +155,8 @@ static void settle(void)
 /* Takes what was made while nobody asked, and goes on until all threads run. */
 static int warm_up(struct intake *intake, const struct bench_options *options)
 {
-    int batches = leat_data_layer_get_options(intake->layer)->prefetch + 1;
+    int prefetch = leat_data_layer_get_options(intake->layer)->prefetch;
+    int batches = prefetch < 4 ? 5 : prefetch + 1;
     double start = progress_clock();
     int status = LEAT_OK;
     for (int i = 0;

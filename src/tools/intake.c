@@ -113,7 +113,8 @@ static void fill_options(leat_data_layer_options *out,
     out->random_seed = options->seed;
     out->workers = (int)options->workers;
     if (options->prefetch >= 0)
-        out->prefetch = (int)options->prefetch;
+        out->prefetch =
+            options->prefetch ? (int)options->prefetch : LEAT_PREFETCH_AUTO;
     out->rank = (int)options->rank;
     out->world_size = (int)options->world_size;
 }

@@ -140,8 +140,13 @@ option_reader intake_read_means;
         {"workers",  "N",           "threads; 0: as many as there are cores",   \
          option_int, &(o)->workers, 0,                                          \
          1024},                                                                 \
-        {"prefetch", "N", "batches made ahead (4)", option_int, &(o)->prefetch, \
-         0,          4096},                                                     \
+        {"prefetch",                                                            \
+         "N",                                                                   \
+         "batches made ahead (4); 0: as it takes",                              \
+         option_int,                                                            \
+         &(o)->prefetch,                                                        \
+         0,                                                                     \
+         4096},                                                                 \
         {"rank", "R",      "of several ranks, from 0", option_int, &(o)->rank,  \
          0,      INT32_MAX},                                                    \
     {                                                                           \

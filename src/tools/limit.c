@@ -258,7 +258,8 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
     int64_t batch = options->batch_size;
     if (!batch)
         batch = options->global_batch_size / options->world_size;
-    int64_t slots = (options->prefetch + 1) * batch;
+    /* A layer that chooses for itself gets the room of the usual depth. */
+    int64_t slots = (options->prefetch > 0 ? options->prefetch + 1 : 5) * batch;
     return start_walker(walker, limit,
                         (slots + limit->threads - 1) / limit->threads);
 }

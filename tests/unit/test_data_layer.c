@@ -216,6 +216,42 @@ START_TEST(memory_is_announced_and_limited)
 }
 END_TEST
 
+/* Makes all there is room for, then asks for one more than that. */
+static void fill_and_drain(feed_layer *feed, leat_stats *stats)
+{
+    int64_t made;
+    do {
+        ck_assert_int_eq(leat_data_layer_stats(feed->layer, stats), LEAT_OK);
+        made = stats->stage[1].items / options.batch_size;
+    } while (made < stats->batches + stats->slots - 1);
+    for (int64_t i = 0; i < stats->slots + 1; i++)
+        ck_assert_int_eq(feed_forward(feed), LEAT_OK);
+}
+
+START_TEST(an_automatic_prefetch_grows_to_its_limit_and_settles)
+{
+    options.prefetch = LEAT_PREFETCH_AUTO;
+    options.max_memory = 7 * 1280;
+    options.help = 0;
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.slots, 3);
+    for (int i = 0; i < 100000 && stats.slots < 7; i++)
+        fill_and_drain(&feed, &stats);
+    ck_assert_int_eq(stats.slots, 7);
+    for (int i = 0; i < 100; i++)
+        fill_and_drain(&feed, &stats);
+    ck_assert_int_eq(stats.slots, 7);
+    ck_assert_int_eq(stats.memory.host, 7 * 1280);
+    ck_assert_float_eq(
+        feed_label(&feed, 0),
+        (float)(1000 +
+                leat_data_layer_batch(feed.layer)->number * 4 % FEED_COUNT));
+    feed_close(&feed);
+}
+END_TEST
+
 START_TEST(a_limit_below_two_batches_is_refused)
 {
     options.max_memory = 2 * 1280 - 1;
@@ -288,6 +324,7 @@ int main(void)
     tcase_add_test(tcase, try_forward_delivers_the_same_batches);
     tcase_add_test(tcase, two_layers_share_a_pipeline);
     tcase_add_test(tcase, memory_is_announced_and_limited);
+    tcase_add_test(tcase, an_automatic_prefetch_grows_to_its_limit_and_settles);
     tcase_add_test(tcase, a_limit_below_two_batches_is_refused);
     tcase_add_test(tcase, nothing_is_allocated_in_the_steady_state);
     tcase_add_test(tcase, fields_of_numbers_become_tops_of_their_shape);
