@@ -171,10 +171,10 @@ leat_data_layer_get_options(const leat_data_layer *layer);
  * LEAT_END, again and again, when the pipeline has a single pass and that is
  * over; what it left over was a shorter batch.
  * Errors: LEAT_EDATA for a bad record in this batch, which is consumed: the
- * next forward gives the next one. Those of readers and devices are sticky
- * until restore. LEAT_EINVAL, LEAT_ESTATE for a wrong call, which changes
- * nothing. Blocks until a batch is ready; woken by leat_data_layer_cancel.
- * Thread safety: one caller a layer.
+ * next forward gives the next one. LEAT_EINVAL, LEAT_ESTATE for a wrong call,
+ * which changes nothing. All others are sticky until restore. Blocks until a
+ * batch is ready; woken by leat_data_layer_cancel. Thread safety: one caller a
+ * layer.
  */
 LEAT_API int leat_data_layer_forward(leat_data_layer *layer,
                                      leat_blob *const top[], int ntop,

@@ -122,6 +122,8 @@ static int copy(const leat_data_layer *self, leat__batch *batch, int i,
     return status;
 }
 
+/* What could not be handed out stays where save says: restore gives it again.
+ */
 static int deliver(leat_data_layer *self, leat__batch *batch,
                    leat_blob *const top[], int ntop, leat_stream stream)
 {
@@ -130,10 +132,14 @@ static int deliver(leat_data_layer *self, leat__batch *batch,
     for (int i = 0; i < ntop && status == LEAT_OK; i++)
         status = lends ? lend(self, batch, i, top[i])
                        : copy(self, batch, i, top[i], stream);
+    if (status) {
+        char line[LEAT__ERROR_MAX];
+        leat__error_save(line);
+        (void)leat__prefetcher_give(self->prefetcher, batch, &stream, 1);
+        return leat__data_layer_stick(self, status, line);
+    }
     self->current = batch;
     self->stream = stream;
-    if (status)
-        return status;
     self->view = (leat_batch){
         .number = self->place.position /
                   (self->options.values.batch_size * self->step),

@@ -283,7 +283,10 @@ int leat__prefetcher_next(leat__prefetcher *self, leat__batch **out,
     if (deadline != 0)
         grow(self);
     for (;;) {
-        int64_t wait = help && deadline != 0 ? 0 : deadline;
+        /* A deadline passes while there is still work to do. */
+        if (deadline != LEAT__FOREVER && leat__clock_now() >= deadline)
+            help = 0;
+        int64_t wait = help ? 0 : deadline;
         int status = leat__queue_pop(self->full, &item, wait);
         if (atomic_load(&self->cancelled))
             status = LEAT_ECANCELLED;

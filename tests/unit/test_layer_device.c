@@ -260,6 +260,24 @@ START_TEST(every_call_that_fails_ends_in_one_clean_error)
 }
 END_TEST
 
+START_TEST(restore_waits_for_what_a_stream_still_copies)
+{
+    leat_token token;
+    leat_token_init(&token);
+    options.top_mode = LEAT_TOP_COPY;
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(
+        leat_data_layer_forward(feed.layer, feed.top, 2, stream[0]), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(device->ops->stream_synchronize(device, stream[0]),
+                     LEAT_OK);
+    ck_assert_float_eq(feed_label(&feed, 3), 1003);
+    feed_close(&feed);
+    leat_token_finish(&token);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_device");
@@ -277,6 +295,7 @@ int main(void)
     tcase_add_test(tcase, a_top_on_another_device_is_refused);
     tcase_add_test(tcase, a_layer_is_destroyed_while_copies_are_under_way);
     tcase_add_test(tcase, every_call_that_fails_ends_in_one_clean_error);
+    tcase_add_test(tcase, restore_waits_for_what_a_stream_still_copies);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -331,6 +331,45 @@ START_TEST(a_failed_allocation_is_an_error_and_leaks_nothing)
 }
 END_TEST
 
+/* Tops of their own memory, and none of it there. */
+START_TEST(a_batch_that_finds_no_memory_is_not_lost)
+{
+    leat_pipeline *pipeline = feed_pipeline();
+    options.top_mode = LEAT_TOP_COPY;
+    int failures = 0;
+    for (int n = 0, done = 0; !done; n++) {
+        leat_token token;
+        leat_token_init(&token);
+        feed_layer feed = feed_open(pipeline, &options);
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        leat_blob *small[2] = {NULL, NULL};
+        for (int i = 0; i < 2; i++)
+            ck_assert_int_eq(leat_blob_create(&small[i], NULL), LEAT_OK);
+        leat__alloc_fail_at(n);
+        int status = leat_data_layer_forward(feed.layer, small, 2, LEAT_HOST);
+        done = leat__alloc_fail_at(-1) >= 0;
+        ck_assert_int_eq(status, done ? LEAT_OK : LEAT_ENOMEM);
+        if (!done) {
+            failures++;
+            ck_assert_ptr_null(leat_data_layer_batch(feed.layer));
+            ck_assert_int_eq(feed_forward(&feed), LEAT_ENOMEM);
+            ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+            ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token),
+                             LEAT_OK);
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+            ck_assert_float_eq(feed_label(&feed, 0),
+                               (float)(1000 + options.batch_size));
+        }
+        leat_blob_destroy(small[0]);
+        leat_blob_destroy(small[1]);
+        feed_close(&feed);
+        leat_token_finish(&token);
+    }
+    ck_assert_int_ge(failures, 4);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(wrong_tops_are_refused)
 {
     leat_pipeline *pipeline = feed_pipeline();
@@ -416,6 +455,7 @@ int main(void)
     tcase_add_test(tcase, a_layer_whose_reader_blocks_can_be_destroyed);
     tcase_add_test(tcase, a_layer_can_be_destroyed_in_any_state);
     tcase_add_test(tcase, a_failed_allocation_is_an_error_and_leaks_nothing);
+    tcase_add_test(tcase, a_batch_that_finds_no_memory_is_not_lost);
     tcase_add_test(tcase, wrong_tops_are_refused);
     tcase_add_test(tcase, wrong_options_are_refused_by_name);
     SRunner *runner = srunner_create(suite);
