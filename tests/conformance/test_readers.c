@@ -4,6 +4,7 @@
 #include "support/reader_cases.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -257,6 +258,41 @@ START_TEST(a_reader_survives_every_failing_allocation)
 }
 END_TEST
 
+START_TEST(a_shuffled_mnist_has_every_digit_once)
+{
+    const int expected[] = {980, 1135, 1032, 1010, 982,
+                            892, 958,  1028, 974,  1009};
+    const char *shared = getenv("LEAT_SHARED_DATA");
+    char text[4096];
+    int found[10] = {0};
+    int got;
+    begin(0);
+    leat_pipeline_unref(pipeline);
+    snprintf(text, sizeof(text),
+             "lmdb:%s/lmdb/mnist_test_lmdb | test_shuffle:seed=7",
+             shared ? shared : LEAT_SHARED_DATA);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+    leat_reader *reader = NULL;
+    if (leat_pipeline_open(pipeline, &reader) == LEAT_EIO) {
+        printf("skipped: no shared data: %s\n", leat_last_error());
+        end();
+        return;
+    }
+    ck_assert_ptr_nonnull(reader);
+    while (leat_reader_next_batch(reader, out, BOXES, &got) == LEAT_OK) {
+        for (int k = 0; k < got; k++) {
+            int32_t label;
+            memcpy(&label, out[k]->field[1].data, sizeof(label));
+            ck_assert(label >= 0 && label < 10);
+            found[label]++;
+        }
+    }
+    ck_assert_mem_eq(found, expected, sizeof(found));
+    leat_reader_close(reader);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("readers");
@@ -277,6 +313,7 @@ int main(void)
                         READER_CASES);
     tcase_add_loop_test(tcase, a_reader_survives_every_failing_allocation, 0,
                         READER_CASES);
+    tcase_add_test(tcase, a_shuffled_mnist_has_every_digit_once);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
