@@ -88,8 +88,15 @@ int leat_reader_read_at(leat_reader *reader, const int64_t index[],
 
 void leat_reader_advise(leat_reader *reader, const int64_t index[], int n)
 {
-    if (HAS(reader, advise) && leat_reader_is_random_access(reader))
-        reader->ops->advise(reader, index, n);
+    int64_t count;
+    if (!HAS(reader, advise) || !leat_reader_is_random_access(reader) ||
+        reader->ops->count(reader, &count))
+        return;
+    for (int i = 0; i < n; i++) {
+        if (index[i] < 0 || index[i] >= count)
+            return;
+    }
+    reader->ops->advise(reader, index, n);
 }
 
 int leat_reader_may_block(leat_reader *reader)

@@ -273,6 +273,29 @@ START_TEST(another_data_sets_token_is_refused_and_changes_nothing)
 }
 END_TEST
 
+START_TEST(advice_changes_nothing_wherever_it_points)
+{
+    static boxes all;
+    if (!begin(_i))
+        return;
+    boxes_init(&all);
+    for (int k = 0; k < count; k++)
+        all.index[k] = (7 * k) % count;
+    leat_reader_advise(reader, all.index, count);
+    leat_reader_advise(reader, all.index, 0);
+    int64_t wrong[] = {0, count, -1, INT64_MAX};
+    for (int k = 1; k < 4; k++)
+        leat_reader_advise(reader, wrong + k - 1, 2);
+    read_indices(&all, count);
+    ck_assert_int_eq(all.bad, 0);
+    expect_next(reader, 0);
+    int blocks = leat_reader_may_block(reader);
+    ck_assert(blocks == 0 || blocks == 1);
+    boxes_finish(&all);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("random_access");
@@ -293,6 +316,8 @@ int main(void)
     tcase_add_loop_test(tcase,
                         another_data_sets_token_is_refused_and_changes_nothing,
                         0, READER_CASES);
+    tcase_add_loop_test(tcase, advice_changes_nothing_wherever_it_points, 0,
+                        READER_CASES);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -221,6 +221,28 @@ START_TEST(what_a_reader_cannot_do_it_says)
 }
 END_TEST
 
+START_TEST(dropped_samples_may_share_a_box)
+{
+    leat_sample *shared[BOXES];
+    int got;
+    begin(_i);
+    leat_reader *reader = reader_new();
+    for (int k = 0; k < BOXES; k++)
+        shared[k] = k % 3 == 0 ? out[k] : out[1];
+    int index = 0;
+    int status;
+    while ((status = leat_reader_next_batch(reader, shared, 30, &got)) !=
+           LEAT_END) {
+        for (int k = 0; k < got; k += 3)
+            ck_assert(is_at(shared[k], index + k));
+        index += status == LEAT_EDATA ? 1 : got;
+    }
+    ck_assert_int_eq(index, count);
+    leat_reader_close(reader);
+    end();
+}
+END_TEST
+
 /* Opens and reads all, with the allocation `n` failing; 1 if it did. */
 static int read_with_fault(int64_t n)
 {
@@ -310,6 +332,8 @@ int main(void)
     tcase_add_loop_test(tcase, a_cancelled_reader_gives_nothing_any_more, 0,
                         READER_CASES);
     tcase_add_loop_test(tcase, what_a_reader_cannot_do_it_says, 0,
+                        READER_CASES);
+    tcase_add_loop_test(tcase, dropped_samples_may_share_a_box, 0,
                         READER_CASES);
     tcase_add_loop_test(tcase, a_reader_survives_every_failing_allocation, 0,
                         READER_CASES);
