@@ -561,7 +561,7 @@ void leat__prefetcher_stats(const leat__prefetcher *self, leat_stats *stats)
     }
     stats->memory.pinned += bytes;
     stats->memory.device += bytes;
-    stats->stage[2] = (leat_stage_stats){.name = "copy",
-                                         .bytes = atomic_load(&self->uploads)};
+    stats->stage[2] = (leat_stage_stats){.name = "copy"};
+    stats->stage[2].bytes = atomic_load(&self->uploads);
     stats->nstages = 3;
 }
