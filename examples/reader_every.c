@@ -34,6 +34,20 @@ static int every_read_at(leat_reader *reader, const int64_t index[],
     return leat_reader_read_at(self->upstream, mapped, out, n, got);
 }
 
+static void every_advise(leat_reader *reader, const int64_t index[], int n)
+{
+    every_reader *self = (every_reader *)reader;
+    for (int i = 0; i < n; i++) {
+        int64_t mapped = index[i] * self->step;
+        leat_reader_advise(self->upstream, &mapped, 1);
+    }
+}
+
+static int every_may_block(leat_reader *reader)
+{
+    return leat_reader_may_block(((every_reader *)reader)->upstream);
+}
+
 static int every_next(leat_reader *reader, leat_sample *const out[], int n,
                       int *got)
 {
@@ -105,6 +119,8 @@ static const leat_reader_ops every_ops = {
     .seek = every_seek,
     .save = every_save,
     .restore = every_restore,
+    .may_block = every_may_block,
+    .advise = every_advise,
 };
 
 static int every_open(const leat_args *args, leat_reader *const upstream[],

@@ -34,11 +34,13 @@ typedef enum leat_top_mode {
     LEAT_TOP_COPY = 1  /* the tops keep their own memory and addresses */
 } leat_top_mode;
 
-/** What a data layer is told. Start from LEAT_DATA_LAYER_OPTIONS_INIT. */
-/** As deep as it takes: grows when forward finds nothing ready although the
-    workers had run out of room, up to max_memory or 256 MiB, and settles. */
+/**
+ * As deep as it takes: grows when forward finds nothing ready although the
+ * workers had run out of room, up to max_memory or 256 MiB, and settles.
+ */
 #define LEAT_PREFETCH_AUTO (-1)
 
+/** What a data layer is told. Start from LEAT_DATA_LAYER_OPTIONS_INIT. */
 typedef struct leat_data_layer_options {
     size_t size;               /* of this struct, as the caller knows it */
     const char *name;          /* the layer's; NULL: "data" */

@@ -1,14 +1,23 @@
 #!/usr/bin/env bash
-# The headers are the manual: of every public function the comment before it, or
-# that of its group, says who may call it, and of one that blocks what wakes it.
+# The headers are the manual: every struct and function has a comment before it,
+# and every such comment something behind it. That of a function, or of its group,
+# says who may call it, and of one that blocks what wakes it.
 #   headers.sh [--self-test]
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
-# Prints each function whose comment lacks something, and how many there are.
+# Prints what lacks something, and how many functions there are.
 judge() {
     awk '
         FNR == 1 { comment = group = ""; in_comment = 0 }
+        ended && /^( *\/\*\*.*|)$/ && comment !~ /@[{}]/ {
+            print FILENAME ":" FNR - 1 ": what is this comment of?"
+        }
+        { ended = 0 }
+        /^(typedef )?(struct|enum) .*\{$/ {
+            if (comment == "") print FILENAME ":" FNR ": what is this?"
+            comment = ""
+        }
         /^ *\/\*\*/ { comment = ""; in_comment = 1 }
         in_comment {
             line = $0
@@ -17,7 +26,7 @@ judge() {
             if (line ~ /@\{/) group = comment
             if (line ~ /@\}/) group = ""
         }
-        /\*\// { in_comment = 0 }
+        in_comment && /\*\// { in_comment = 0; ended = 1 }
         /^LEAT_API/ {
             functions++
             said = comment " " group
@@ -54,6 +63,10 @@ if [ "${1-}" = --self-test ]; then
     plant 'who may' "/** $safe */\nLEAT_API int leat_x(void);\nLEAT_API int leat_y(void);"
     plant '' "/**\n * $safe\n * @{\n */\n/** A. */\nLEAT_API int leat_x(void);\n/** @} */"
     plant 'who may' "/**\n * $safe\n * @{\n */\n/** @} */\n/** A. */\nLEAT_API int leat_x(void);"
+    plant 'what is this comment of' "/** A. */\n/** $safe */\nLEAT_API int leat_x(void);"
+    plant 'what is this comment of' "/** A. */\n\nint x;"
+    plant 'what is this?' '#define X\ntypedef struct leat_x {'
+    plant '' '/** A. */\ntypedef struct leat_x {'
     plant 'what wakes' "/** Blocks as storage does. $safe */\nLEAT_API int leat_x(void);"
     plant '' "/** Blocks; woken by leat_y. $safe */\nLEAT_API int leat_x(void);"
     [ "$failed" -eq 0 ] && echo "what is missing is found"
