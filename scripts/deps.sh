@@ -50,6 +50,7 @@ profile_test() {
     need module:check check
     need program:jq jq
     need program:mdb_load lmdb-utils
+    need program:valgrind valgrind
 }
 
 profile_check() {
