@@ -1,22 +1,28 @@
 #!/usr/bin/env bash
-# Measures the four workloads, layer and limit in one run each, and writes
-# benchmarks/RESULTS.md: bench.sh [--runs N] [--seconds S]. Needs a quiet machine.
+# Measures the workloads on databases of its own, and writes its sections of
+# benchmarks/RESULTS.md. Needs a quiet machine, and minutes.
+#   bench.sh [--runs N] [--seconds S] [SECTION...]
+# workloads: layer and limit of each in one run; consumer: with a caller that
+# computes 20 ms a batch; memory: over 20 epochs; parts: readers and the hand-over.
 set -eu
 cd "$(dirname "$0")/.."
 
 runs=5
 seconds=3
+sections=()
 while [ $# -gt 0 ]; do
     case $1 in
-    --runs) runs=$2 ;;
-    --seconds) seconds=$2 ;;
+    --runs) runs=$2 && shift ;;
+    --seconds) seconds=$2 && shift ;;
+    workloads | consumer | memory | parts) sections+=("$1") ;;
     *)
-        echo "bench.sh: $1 is no option; see the head of the script" >&2
+        echo "bench.sh: $1 is no option or section; see the head of the script" >&2
         exit 2
         ;;
     esac
-    shift 2
+    shift
 done
+[ "${#sections[@]}" -gt 0 ] || sections=(workloads consumer memory parts)
 
 scripts/build.sh
 command -v jq >/dev/null || scripts/deps.sh test
@@ -25,70 +31,150 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/leat-bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 echo "making the databases ..." >&2
-$leat synth noise --count 60000 --shape 1,28,28 --seed 1 "$work/mnist"
-$leat synth noise --count 50000 --shape 3,32,32 --seed 2 "$work/cifar"
-$leat mean "$work/cifar" "$work/cifar.binaryproto"
-$leat synth noise --count 2000 --shape 3,256,256 --seed 3 "$work/raw"
-$leat synth noise --count 4000 --shape 3,256,256 --jpeg 90 --seed 4 "$work/jpeg"
+$leat synth noise --count 60000 --shape 1,28,28 --seed 1 "$work/mnist" >&2
+$leat synth noise --count 50000 --shape 3,32,32 --seed 2 "$work/cifar" >&2
+$leat mean "$work/cifar" "$work/cifar.binaryproto" >&2
+$leat synth noise --count 2000 --shape 3,256,256 --seed 3 "$work/raw" >&2
+$leat synth noise --count 4000 --shape 3,256,256 --jpeg 90 --seed 4 "$work/jpeg" >&2
 
-# measure NAME ARGUMENT...: one JSON object a run.
+names=(
+    "MNIST-like 1x28x28, batch 64, scale"
+    "CIFAR-like 3x32x32, batch 100, mean_file"
+    "raw 3x256x256 to 227, crop, mirror, mean_value, batch 64"
+    "JPEG 256x256 to 227, crop, mirror, batch 64"
+)
+crops="raw 3x256x256 to 227 as uint8, crop, mirror, batch 64"
+
+# measure N ARGUMENT...: the layer of workload N, one JSON object.
 measure() {
-    local name=$1
+    local n=$1
     shift
-    for _ in $(seq "$runs"); do
-        $leat bench layer "$@" --seconds "$seconds" --limit --json
-    done >"$work/$name.json"
+    case $n in
+    0) set -- --reader "lmdb:$work/mnist" --batch 64 --scale 0.00390625 "$@" ;;
+    1) set -- --reader "lmdb:$work/cifar" --batch 100 \
+        --mean-file "$work/cifar.binaryproto" "$@" ;;
+    2) set -- --reader "lmdb:$work/raw" --batch 64 --crop 227 --mirror \
+        --mean-value 104,117,123 "$@" ;;
+    3) set -- --reader "lmdb:$work/jpeg" --batch 64 --crop 227 --mirror "$@" ;;
+    crops) set -- --reader "lmdb:$work/raw" --batch 64 --crop 227 --mirror \
+        --top-type uint8 --row-copy "$@" ;;
+    esac
+    $leat bench layer "$@" --json
 }
 
-measure "MNIST-like 1x28x28, batch 64, scale" --reader "lmdb:$work/mnist" \
-    --batch 64 --scale 0.00390625
-measure "CIFAR-like 3x32x32, batch 100, mean_file" --reader "lmdb:$work/cifar" \
-    --batch 100 --mean-file "$work/cifar.binaryproto"
-measure "raw 3x256x256 to 227, crop, mirror, mean_value, batch 64" \
-    --reader "lmdb:$work/raw" --batch 64 --crop 227 --mirror \
-    --mean-value 104,117,123
-measure "JPEG 256x256 to 227, crop, mirror, batch 64" \
-    --reader "lmdb:$work/jpeg" --batch 64 --crop 227 --mirror
-
-# A table row of medians from the runs in a file.
+# row NAME FIELDS: a line of a table, from the objects on stdin.
 row() {
     jq -rs --arg name "$1" '
         def median: sort | .[length / 2 | floor];
-        def low: sort | first;
-        def high: sort | last;
-        [$name,
-         (map(.images_per_s) | median | round),
-         (map(.limit_images_per_s) | median | round),
-         (map(.limit_share * 100) | "\(median | round) (\(low | round) to \(high | round))"),
-         (map(.first_batch_ms) | median * 10 | round / 10),
-         (map(.wait_us.p50) | median * 10 | round / 10),
-         (map(.wait_us.p99) | median * 10 | round / 10),
-         (map(.steady_allocations) | max)]
-        | map(tostring) | "| " + join(" | ") + " |"' "$work/$1.json"
+        def places(n): . * pow(10; n) | round / pow(10; n);
+        def range: sort | "\(.[length / 2 | floor] | round) (\(first | round) to \(last | round))";
+        [$name, '"$2"'] | map(tostring) | "| " + join(" | ") + " |"'
 }
 
-results=benchmarks/RESULTS.md
-table=$(
-    for file in "$work"/*.json; do
-        row "$(basename "$file" .json)"
+# several ARGUMENT...: measure, once for each run.
+several() {
+    for _ in $(seq "$runs"); do
+        measure "$@"
     done
-)
-cat >"$results" <<EOF
-# What was measured
+}
 
-By \`scripts/bench.sh --runs $runs --seconds $seconds\`, which makes its own databases with
-\`leat synth noise\`. Page cache warm; medians of $runs runs. The share is of the limit
-measured in the same run, in alternation: all cores walking and transforming the same
-records without queues (\`leat bench limit\`); its range over the runs is in brackets.
-
+machine() {
+    cat <<END
 - machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, $(date -u +%Y-%m-%d)
 - compiler: $(cc --version | head -n 1), Release
 - commit: $(git rev-parse --short HEAD)$(git diff --quiet || echo ", changed")
+END
+}
 
-| case | images/s | limit | share, % | first batch, ms | wait p50, us | wait p99, us | allocations |
-| --- | --- | --- | --- | --- | --- | --- | --- |
-$table
-EOF
-cat "$results"
+section_workloads() {
+    local n fields='(map(.images_per_s) | median | round),
+        (map(.limit_images_per_s) | median | round),
+        (map(.limit_share * 100) | range),
+        (map(.cpu_us_per_image / .limit_cpu_us_per_image * 100) | range),
+        (map(.first_batch_ms) | median | places(1)),
+        (map(.wait_us.p50) | median | places(1)),
+        (map(.wait_us.p99) | median | places(1)),
+        (map(.steady_allocations) | max)'
+    cat <<END
+By \`scripts/bench.sh --runs $runs --seconds $seconds\`, which makes its own databases with
+\`leat synth noise\`. Page cache warm; medians of $runs runs, each a process of its own. The
+share is of the limit measured in the same run, in alternation: all cores walking and
+transforming the same records without queues (\`leat bench limit\`); for uint8 crops, which
+are what a device's transform takes, a bare copy of rows. CPU is the processor time of an
+image beside the limit's. Ranges over the runs are in brackets.
+
+$(machine)
+
+| case | images/s | limit | share, % | CPU, % | first batch, ms | wait p50, us | wait p99, us | allocations |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+END
+    for n in "${!names[@]}"; do
+        several "$n" --seconds "$seconds" --limit | row "${names[n]}" "$fields"
+    done
+    several crops --seconds "$seconds" --limit | row "$crops" "$fields"
+}
+
+section_consumer() {
+    local n fields='(map(.wait_us.p50) | median | places(1)),
+        (map(.wait_us.p99) | median | places(1)),
+        (map(.wait_us.max) | max | places(1)),
+        (map(.batches / .seconds) | median | places(1)),
+        (map(.bound_by | split(":") | first) | unique | join(", "))'
+    cat <<END
+## A caller that computes
+
+20 ms of processor time on one core after each batch, as a net on the CPU does
+(\`--compute-ms 20\`); of $runs runs the medians, and the longest wait of all.
+
+| computing 20 ms a batch | wait p50, us | wait p99, us | longest, us | batches/s | verdict |
+| --- | --- | --- | --- | --- | --- |
+END
+    for n in "${!names[@]}"; do
+        several "$n" --seconds "$seconds" --compute-ms 20 | row "${names[n]}" "$fields"
+    done
+}
+
+section_memory() {
+    local n few
+    cat <<END
+## Memory over 20 epochs
+
+Peak resident memory of a process that took 2 epochs and of one that took 20, the map's pages
+included; allocations in the 20.
+
+| over 20 epochs | after 2, MB | after 20, MB | of it mapped files | batches | allocations |
+| --- | --- | --- | --- | --- | --- |
+END
+    for n in "${!names[@]}"; do
+        few=$(measure "$n" --epochs 2 | jq '.peak_rss / 1e6 * 10 | round / 10')
+        measure "$n" --epochs 20 | row "${names[n]}" "$few,"'
+            (map(.peak_rss / 1e6) | first | places(1)),
+            (map(.memory.mapped / 1e6) | first | places(1)),
+            (map(.batches) | first), (map(.steady_allocations) | first)'
+    done
+}
+
+section_parts() {
+    cat <<END
+## Readers and the hand-over
+
+Records of the MNIST-like database by \`leat bench reader\`, found and not looked at, and
+batches of one byte by \`leat bench queue\`; its latencies are from the moment a sample is
+there until a caller that sleeps has it.
+
+\`\`\`
+$($leat bench reader --reader "lmdb:$work/mnist" --seconds "$seconds")
+
+$($leat bench queue --seconds "$seconds")
+\`\`\`
+END
+}
+
+for section in "${sections[@]}"; do
+    echo "measuring: $section ..." >&2
+    "section_$section" >"$work/section"
+    scripts/results.sh "$section" <"$work/section"
+    cat "$work/section"
+done
 
 tests/docs/documents.sh --update
