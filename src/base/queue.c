@@ -37,12 +37,9 @@ int leat__queue_create(leat__queue **out, int capacity)
     if (!queue)
         return LEAT_ENOMEM;
     queue->capacity = capacity;
-    int status;
-    int code = pthread_mutex_init(&queue->lock, NULL);
-    if (code) {
-        status = leat__error_system(code, "cannot make a lock");
+    int status = leat__mutex_init(&queue->lock);
+    if (status)
         goto fail_queue;
-    }
     status = leat__cond_init(&queue->not_empty);
     if (status)
         goto fail_lock;
@@ -115,6 +112,35 @@ int leat__queue_pop(leat__queue *queue, void **item, int64_t deadline)
     if (status == LEAT_OK) {
         *item = queue->ring[queue->head];
         queue->head = (queue->head + 1) % queue->capacity;
+        queue->size--;
+        if (queue->waiting_full > 0)
+            pthread_cond_signal(&queue->not_full);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
+/* The place of the item at `i` from the head on. */
+static void **at(leat__queue *queue, int i)
+{
+    return &queue->ring[(queue->head + i) % queue->capacity];
+}
+
+int leat__queue_pick(leat__queue *queue, void **item,
+                     int (*is_preferred)(const void *item, const void *who),
+                     const void *who)
+{
+    pthread_mutex_lock(&queue->lock);
+    int status = wait_locked(queue, 0);
+    if (status == LEAT_OK) {
+        int newest = queue->size - 1;
+        int i = newest;
+        while (i > 0 && !is_preferred(*at(queue, i), who))
+            i--;
+        if (!is_preferred(*at(queue, i), who))
+            i = newest;
+        *item = *at(queue, i);
+        *at(queue, i) = *at(queue, newest);
         queue->size--;
         if (queue->waiting_full > 0)
             pthread_cond_signal(&queue->not_full);

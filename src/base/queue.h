@@ -28,6 +28,15 @@ int leat__queue_push(leat__queue *queue, void *item);
  */
 int leat__queue_pop(leat__queue *queue, void **item, int64_t deadline);
 
+/*
+ * Takes, without waiting, the newest item that `who` prefers, or else the
+ * newest of all: the one likeliest in the cache. For queues whose order is of
+ * no account. The predicate is called under the queue's lock.
+ */
+int leat__queue_pick(leat__queue *queue, void **item,
+                     int (*is_preferred)(const void *item, const void *who),
+                     const void *who);
+
 /* Waits as pop does, and takes nothing. */
 int leat__queue_wait(leat__queue *queue, int64_t deadline);
 

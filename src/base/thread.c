@@ -97,3 +97,19 @@ int leat__cond_init(pthread_cond_t *cond)
         return leat__error_system(code, "cannot make a condition variable");
     return LEAT_OK;
 }
+
+int leat__mutex_init(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t attributes;
+    int code = pthread_mutexattr_init(&attributes);
+    if (code == 0) {
+        code = pthread_mutexattr_settype(&attributes,
+                                         PTHREAD_MUTEX_ADAPTIVE_NP);
+        if (code == 0)
+            code = pthread_mutex_init(mutex, &attributes);
+        pthread_mutexattr_destroy(&attributes);
+    }
+    if (code)
+        return leat__error_system(code, "cannot make a lock");
+    return LEAT_OK;
+}

@@ -22,6 +22,12 @@ void leat__thread_join(leat__thread *thread); /* nothing if not running */
 /* Cores that this process may use: affinity and the cgroup's quota; >= 1. */
 int leat__thread_cores(void);
 
+/*
+ * A lock that is held for microseconds at most: who finds it taken looks again a
+ * few times before it sleeps, as waking up costs more than that.
+ */
+int leat__mutex_init(pthread_mutex_t *mutex);
+
 /* A condition variable on the monotonic clock. */
 int leat__cond_init(pthread_cond_t *cond);
 

@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+#define CACHE_LINE 64
+#define FETCH_BYTES 1024
+
 int leat__assembler_init(leat__assembler *assembler,
                          const leat__assembly *assembly,
                          const leat_transformer *transformer)
@@ -160,10 +163,25 @@ static int place_sample(leat__assembler *assembler, leat__batch *batch,
     return status;
 }
 
+/*
+ * Asks for the beginning of a sample's data. Records lie in pages in any order,
+ * and the processor's own prefetching ends at each page.
+ */
+static void fetch(const leat_sample *sample)
+{
+    const leat_field *field = &sample->field[0];
+    const char *data = field->data;
+    size_t bytes = field->bytes < FETCH_BYTES ? field->bytes : FETCH_BYTES;
+    for (size_t i = 0; i < bytes; i += CACHE_LINE)
+        __builtin_prefetch(data + i);
+}
+
 int leat__assembler_place(leat__assembler *assembler, leat__batch *batch,
                           const leat__run *run, int *failed)
 {
     for (int i = 0; i < run->n; i++) {
+        if (i + 1 < run->n)
+            fetch(run->sample[i + 1]);
         int status = place_sample(assembler, batch, run, i);
         if (status) {
             *failed = run->first + i;

@@ -21,12 +21,10 @@ int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
     batch->keys = leat__alloc_zero((size_t)size, LEAT__KEY_MAX);
     if (!batch->from || !batch->keys)
         goto fail_memory;
-    int code = pthread_mutex_init(&batch->lock, NULL);
-    if (code) {
-        leat__error_system(code, "cannot make a lock");
+    int status = leat__mutex_init(&batch->lock);
+    if (status)
         goto fail_memory;
-    }
-    int status = leat__cond_init(&batch->shaped);
+    status = leat__cond_init(&batch->shaped);
     if (status)
         goto fail_lock;
     leat_device *device = slab->device;

@@ -54,7 +54,8 @@ typedef struct leat__batch {
     char *keys; /* size x LEAT__KEY_MAX */
 
     /* set by whoever takes the batch's runs, under the claim lock */
-    int64_t number; /* since the threads started */
+    const void *filler; /* who filled the slot last: it is in its cache */
+    int64_t number;     /* since the threads started */
     leat__place after;
 
     atomic_int outstanding; /* samples not yet in place */

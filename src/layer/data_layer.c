@@ -71,12 +71,9 @@ int leat_data_layer_create(leat_data_layer **out, const leat_pipeline *pipeline,
     if (!self)
         return LEAT_ENOMEM;
     leat_token_init(&self->identity);
-    int status;
-    int code = pthread_mutex_init(&self->lock, NULL);
-    if (code) {
-        status = leat__error_system(code, "cannot make a lock");
+    int status = leat__mutex_init(&self->lock);
+    if (status)
         goto fail_self;
-    }
     status = leat__layer_options_init(&self->options, options);
     if (status)
         goto fail_lock;

@@ -3,11 +3,12 @@
  * fills runs: boxes for consecutive samples of one batch, which travel from the
  * free queue through whoever fills them to a worker and back.
  *
- * Three ways to fill, the same bytes each time. Threaded: a producer thread
+ * Four ways to fill, the same bytes each time. Threaded: a producer thread
  * fills runs ahead and pushes them into the full queue. Merged: take fills the
- * run on the caller's thread. Random access: take only notes which samples the
- * run holds; the worker reads them itself, in parallel with the others. With a
- * thread too it is that which tells the reader ahead what each batch will read.
+ * run on the caller's thread. Located: take only asks the reader where the
+ * run's samples lie, which is quick, and the worker reads them itself, in
+ * parallel with the others. Random access: take only notes which they are. With
+ * a thread it is that which tells the reader ahead what each batch will read.
  *
  * The place (everything below "the filler's") belongs to the producer thread
  * when there is one, else to the caller of take; callers of take are serialised
@@ -34,6 +35,7 @@ struct leat__data_reader {
     leat__data_reader_options options;
     leat_reader *reader;
     int random_access;
+    int locates;   /* finding samples is serial, reading them is not */
     int64_t count; /* samples in an epoch; with random access */
     leat__queue *free;
     leat__queue *full;
@@ -76,6 +78,7 @@ static void run_destroy(leat__run *run, int capacity)
     }
     leat__free(run->sample);
     leat__free(run->index);
+    leat__free(run->locator);
     leat__free(run->epoch);
     leat__free(run->draws);
     leat__free(run);
@@ -89,9 +92,11 @@ static int run_create(leat__run **out, int capacity, int draws)
         return LEAT_ENOMEM;
     run->sample = leat__alloc_zero(n, sizeof(*run->sample));
     run->index = leat__alloc_zero(n, sizeof(*run->index));
+    run->locator = leat__alloc_zero(n, sizeof(*run->locator));
     run->epoch = leat__alloc_zero(n, sizeof(*run->epoch));
     run->draws = leat__alloc_zero(n * (size_t)draws, sizeof(*run->draws));
-    if (!run->sample || !run->index || !run->epoch || !run->draws)
+    if (!run->sample || !run->index || !run->locator || !run->epoch ||
+        !run->draws)
         goto fail;
     for (int i = 0; i < capacity; i++) {
         run->sample[i] = leat__alloc_zero(1, sizeof(**run->sample));
@@ -201,17 +206,19 @@ int leat__data_reader_create(leat__data_reader **out,
         return LEAT_ENOMEM;
     self->options = *options;
     leat_sample_init(&self->dropped);
-    int code = pthread_mutex_init(&self->lock, NULL);
-    if (code) {
+    int status = leat__mutex_init(&self->lock);
+    if (status) {
         leat__free(self);
-        return leat__error_system(code, "cannot make a lock");
+        return status;
     }
-    int status = leat_pipeline_open(options->pipeline, &self->reader);
+    status = leat_pipeline_open(options->pipeline, &self->reader);
     if (status)
         goto fail;
     if (options->probe && leat_reader_may_block(self->reader))
         self->options.threaded = 1;
     self->random_access = is_random_access(self);
+    self->locates = !self->random_access && !self->options.threaded &&
+                    options->step == 1 && leat_reader_can_locate(self->reader);
     if (self->random_access) {
         status = leat_reader_count(self->reader, &self->count);
         if (status)
@@ -337,6 +344,16 @@ static int next_epoch(leat__data_reader *self)
     return status == LEAT_EUNSUPPORTED ? LEAT_END : status;
 }
 
+/* At the end of an epoch into the next one; 0: nothing comes any more. */
+static int go_on(leat__data_reader *self, leat__run *run, int status)
+{
+    if (status == LEAT_END)
+        status = next_epoch(self);
+    if (status)
+        get_stuck(self, run, status);
+    return status == LEAT_OK;
+}
+
 static void fill_in_order(leat__data_reader *self, leat__run *run, int want)
 {
     leat_sample *out[LOOKAHEAD];
@@ -358,16 +375,27 @@ static void fill_in_order(leat__data_reader *self, leat__run *run, int want)
             int i = pass_record(self, run);
             if (i >= 0)
                 fail_sample(self, run, i, status);
-        } else if (status == LEAT_END) {
-            status = next_epoch(self);
-            if (status) {
-                get_stuck(self, run, status);
-                return;
-            }
-        } else if (status) {
-            get_stuck(self, run, status);
+        } else if (status && !go_on(self, run, status)) {
             return;
         }
+    }
+}
+
+/* Only where the samples lie; those before ours are passed by. */
+static void fill_by_locating(leat__data_reader *self, leat__run *run, int want)
+{
+    run->unread = 1;
+    while (run->n < want) {
+        int n = want - run->n;
+        if (self->skip > 0 && self->skip < n)
+            n = (int)self->skip;
+        int got;
+        int status =
+            leat_reader_locate(self->reader, run->locator + run->n, n, &got);
+        for (int k = 0; k < got; k++)
+            pass_record(self, run);
+        if (status && !go_on(self, run, status))
+            return;
     }
 }
 
@@ -445,6 +473,8 @@ static void fill(leat__data_reader *self, leat__run *run, int capacity)
     int64_t begin = leat__clock_now();
     if (self->random_access)
         fill_by_index(self, run, want);
+    else if (self->locates)
+        fill_by_locating(self, run, want);
     else
         fill_in_order(self, run, want);
     draw_words(self, run);
@@ -532,10 +562,16 @@ int leat__data_reader_wait(leat__data_reader *self)
 static void read_samples(leat__data_reader *self, leat__run *run)
 {
     int i = 0;
+    for (int k = 0; k < run->n; k++)
+        run->sample[k]->from.epoch = run->epoch[k];
     while (i < run->n) {
         int got;
-        int status = leat_reader_read_at(self->reader, run->index + i,
-                                         run->sample + i, run->n - i, &got);
+        int status =
+            self->locates
+                ? leat_reader_read_located(self->reader, run->locator + i,
+                                           run->sample + i, run->n - i, &got)
+                : leat_reader_read_at(self->reader, run->index + i,
+                                      run->sample + i, run->n - i, &got);
         i += got;
         if (status == LEAT_EDATA) {
             fail_sample(self, run, i++, status);

@@ -24,9 +24,10 @@ typedef struct leat__run {
     int failed;
     int status;
     char line[LEAT__ERROR_MAX];
-    int unread;           /* sample[] is still to be read, at index[] */
-    leat_sample **sample; /* n of them, each with a box of its own */
-    int64_t *index;       /* position in the epoch */
+    int unread; /* sample[] is still to be read, by whoever takes it */
+    leat_sample **sample;  /* n of them, each with a box of its own */
+    int64_t *index;        /* position in the epoch */
+    leat_locator *locator; /* where it lies, if the reader locates */
     int64_t *epoch;
     uint32_t *draws;           /* of Caffe's generator, n x draws */
     struct leat__batch *batch; /* whoever takes the run sets it */

@@ -162,16 +162,23 @@ static void finish_samples(leat__prefetcher *self, leat__batch *batch, int n)
         publish(self, batch);
 }
 
-static claim_result claim_locked(leat__prefetcher *self, leat__run **out)
+static int was_filled_by(const void *slot, const void *who)
+{
+    return ((const leat__batch *)slot)->filler == who;
+}
+
+static claim_result claim_locked(leat__prefetcher *self, const worker *who,
+                                 leat__run **out)
 {
     if (self->stopped)
         return STOPPED;
     if (!self->open) {
         void *slot;
-        int status = leat__queue_pop(self->free, &slot, 0);
+        int status = leat__queue_pick(self->free, &slot, was_filled_by, who);
         if (status)
             return status == LEAT_AGAIN ? NO_SLOT : STOPPED;
         self->open = slot;
+        self->open->filler = who;
         leat__batch_begin(self->open, self->next_number++);
     }
     leat__run *run;
@@ -192,10 +199,11 @@ static claim_result claim_locked(leat__prefetcher *self, leat__run **out)
     return CLAIMED;
 }
 
-static claim_result claim(leat__prefetcher *self, leat__run **out)
+static claim_result claim(leat__prefetcher *self, const worker *who,
+                          leat__run **out)
 {
     pthread_mutex_lock(&self->claim);
-    claim_result result = claim_locked(self, out);
+    claim_result result = claim_locked(self, who, out);
     pthread_mutex_unlock(&self->claim);
     return result;
 }
@@ -240,7 +248,7 @@ static void *worker_body(void *argument)
     int running = 1;
     while (running && !atomic_load(&prefetcher->cancelled)) {
         int64_t begin = leat__clock_now();
-        switch (claim(prefetcher, &run)) {
+        switch (claim(prefetcher, self, &run)) {
         case CLAIMED:
             work(self, run);
             break;
@@ -296,7 +304,7 @@ int leat__prefetcher_next(leat__prefetcher *self, leat__batch **out,
         }
         if (status != LEAT_AGAIN || wait == deadline)
             return status;
-        if (claim(self, &run) == CLAIMED)
+        if (claim(self, caller, &run) == CLAIMED)
             work(caller, run);
         else
             help = 0;
@@ -429,15 +437,13 @@ static int start_threads(leat__prefetcher *self)
 
 static int init_locks(leat__prefetcher *self)
 {
-    int code = pthread_mutex_init(&self->claim, NULL);
-    if (code)
-        return leat__error_system(code, "cannot make a lock");
-    code = pthread_mutex_init(&self->publish, NULL);
-    if (code) {
+    int status = leat__mutex_init(&self->claim);
+    if (status)
+        return status;
+    status = leat__mutex_init(&self->publish);
+    if (status)
         pthread_mutex_destroy(&self->claim);
-        return leat__error_system(code, "cannot make a lock");
-    }
-    return LEAT_OK;
+    return status;
 }
 
 static int set_up(leat__prefetcher *self)

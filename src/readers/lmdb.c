@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define AHEAD 32
+#define LOCATED 256
 
 typedef struct lmdb_reader {
     leat_reader reader;
@@ -119,6 +120,62 @@ static int lmdb_read_at(leat_reader *reader, const int64_t index[],
             status = leat__lmdb_index_read(places, index[done], &entry);
         if (!status)
             status = fill(self, &entry, out[done]);
+    }
+    *got = done;
+    return done ? LEAT_OK : status;
+}
+
+/* Records taken ahead for next are given to whoever comes for them first. */
+static int give_back_ahead(lmdb_reader *self)
+{
+    if (self->at == self->end)
+        return LEAT_OK;
+    int64_t record = self->ahead[self->at].record;
+    self->at = self->end = 0;
+    return leat__lmdb_walker_seek(&self->walker, record);
+}
+
+static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
+{
+    lmdb_reader *self = (lmdb_reader *)reader;
+    uint64_t places[LOCATED];
+    *got = 0;
+    int status = check_running(self);
+    if (!status)
+        status = give_back_ahead(self);
+    if (status)
+        return status;
+    int64_t record = self->walker.record;
+    status = leat__lmdb_walker_places(&self->walker, places,
+                                      n < LOCATED ? n : LOCATED, got);
+    for (int i = 0; i < *got; i++)
+        out[i] = (leat_locator){record + i, places[i]};
+    return status;
+}
+
+static int read_place(const lmdb_reader *self, const leat_locator *locator,
+                      leat_sample *sample)
+{
+    leat__lmdb_node node;
+    int status = leat__lmdb_map_node_at(self->map, locator->where, &node);
+    if (!status)
+        status = leat__lmdb_map_overflow(self->map, &node);
+    if (status)
+        return status;
+    const leat__lmdb_entry entry = {locator->record, node.key, node.key_size,
+                                    node.value, node.value_size};
+    return fill(self, &entry, sample);
+}
+
+static int lmdb_read_located(leat_reader *reader, const leat_locator locator[],
+                             leat_sample *const out[], int n, int *got)
+{
+    const lmdb_reader *self = (const lmdb_reader *)reader;
+    int done = 0;
+    int status = check_running(self);
+    while (!status && done < n) {
+        status = read_place(self, &locator[done], out[done]);
+        done += !status;
     }
     *got = done;
     return done ? LEAT_OK : status;
@@ -281,6 +338,8 @@ static const leat_reader_ops lmdb_ops = {
     .seek = lmdb_seek,
     .save = lmdb_save,
     .restore = lmdb_restore,
+    .locate = lmdb_locate,
+    .read_located = lmdb_read_located,
 };
 
 static int lmdb_open(const leat_args *args, leat_reader *const upstream[],

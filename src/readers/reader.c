@@ -126,3 +126,25 @@ int leat_reader_restore(leat_reader *reader, leat_token *token)
         return unsupported(reader, "restore its state");
     return reader->ops->restore(reader, token);
 }
+
+int leat_reader_can_locate(const leat_reader *reader)
+{
+    return HAS(reader, locate) && HAS(reader, read_located);
+}
+
+int leat_reader_locate(leat_reader *reader, leat_locator out[], int n, int *got)
+{
+    *got = 0;
+    if (!leat_reader_can_locate(reader))
+        return unsupported(reader, "locate samples before it reads them");
+    return reader->ops->locate(reader, out, n, got);
+}
+
+int leat_reader_read_located(leat_reader *reader, const leat_locator locator[],
+                             leat_sample *const out[], int n, int *got)
+{
+    *got = 0;
+    if (!leat_reader_can_locate(reader))
+        return unsupported(reader, "read samples that it located");
+    return reader->ops->read_located(reader, locator, out, n, got);
+}

@@ -4,6 +4,7 @@
 #include "lmdb_fixture.h"
 
 #include <leat/datum.h>
+#include <leat/ext/reader.h>
 #include <leat/reader.h>
 
 #include <fcntl.h>
@@ -231,6 +232,52 @@ START_TEST(a_bad_record_is_named_and_stepped_over)
     ck_assert_int_eq(good, 36);
     for (int i = 0; i < 8; i++)
         leat_sample_finish(&sample[i]);
+    leat_reader_close(reader);
+    fixture_remove(directory);
+}
+END_TEST
+
+/* What is located in order is read in any order, bad records and all. */
+START_TEST(located_records_are_those_of_the_walk)
+{
+    char directory[FIXTURE_PATH];
+    leat_locator locator[50];
+    leat_sample sample, *out = &sample;
+    make_database(directory, make_some_bad, 40);
+    leat_reader *reader = open_reader(directory);
+    leat_sample_init(&sample);
+    int got, n = 0, status;
+    /* Three by next first, so that some are taken ahead of locate. */
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    n = 3;
+    ck_assert_int_eq(leat_reader_can_locate(reader), 1);
+    while ((status = leat_reader_locate(reader, locator + n, 7, &got)) ==
+           LEAT_OK) {
+        ck_assert_int_gt(got, 0);
+        n += got;
+        ck_assert_int_le(n, 40);
+    }
+    ck_assert_int_eq(status, LEAT_END);
+    ck_assert_int_eq(n, 40);
+    for (int i = 39; i >= 3; i--) {
+        ck_assert_int_eq(locator[i].record, i);
+        status = leat_reader_read_located(reader, &locator[i], &out, 1, &got);
+        ck_assert_int_eq(status, i % 10 == 3 ? LEAT_EDATA : LEAT_OK);
+        ck_assert_int_eq(sample.from.record, i);
+        if (status == LEAT_OK)
+            assert_sample(&sample, i);
+    }
+    ck_assert_int_eq(leat_reader_locate(reader, locator, 7, &got), LEAT_END);
+    ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_locate(reader, locator, 7, &got), LEAT_OK);
+    ck_assert_int_eq(locator[0].record, 0);
+    leat_reader_cancel(reader);
+    ck_assert_int_eq(leat_reader_locate(reader, locator, 7, &got),
+                     LEAT_ECANCELLED);
+    ck_assert_int_eq(leat_reader_read_located(reader, locator, &out, 1, &got),
+                     LEAT_ECANCELLED);
+    leat_sample_finish(&sample);
     leat_reader_close(reader);
     fixture_remove(directory);
 }
@@ -861,6 +908,7 @@ int main(void)
     tcase_add_test(tcase, the_first_record_tells_the_fields);
     tcase_add_test(tcase, an_empty_database_has_fields_and_ends_at_once);
     tcase_add_test(tcase, a_bad_record_is_named_and_stepped_over);
+    tcase_add_test(tcase, located_records_are_those_of_the_walk);
     tcase_add_test(tcase, read_at_gives_the_good_prefix_and_then_the_error);
     tcase_add_test(tcase, seek_goes_to_every_record_and_to_the_end);
     tcase_add_test(tcase, a_failed_seek_changes_nothing);

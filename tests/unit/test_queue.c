@@ -285,6 +285,37 @@ START_TEST(nothing_is_lost_or_doubled_among_many_threads)
 }
 END_TEST
 
+static int is_same(const void *item, const void *who)
+{
+    return item == who;
+}
+
+START_TEST(a_pick_takes_what_is_preferred_or_else_the_newest)
+{
+    int items[4];
+    void *item;
+    leat__queue *queue = queue_new(4);
+    ck_assert_int_eq(leat__queue_pick(queue, &item, is_same, items),
+                     LEAT_AGAIN);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(leat__queue_push(queue, &items[i]), LEAT_OK);
+    ck_assert_int_eq(leat__queue_pick(queue, &item, is_same, &items[1]), 0);
+    ck_assert_ptr_eq(item, &items[1]);
+    ck_assert_int_eq(leat__queue_pick(queue, &item, is_same, &items[0]), 0);
+    ck_assert_ptr_eq(item, &items[0]);
+    void *last[2];
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat__queue_pick(queue, &last[i], is_same, NULL), 0);
+    ck_assert(last[0] != last[1]);
+    ck_assert(last[0] == &items[2] || last[0] == &items[3]);
+    ck_assert(last[1] == &items[2] || last[1] == &items[3]);
+    leat__queue_close(queue);
+    ck_assert_int_eq(leat__queue_pick(queue, &item, is_same, NULL),
+                     LEAT_ECANCELLED);
+    leat__queue_destroy(queue);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("queue");
@@ -295,6 +326,7 @@ int main(void)
     tcase_add_test(tcase, items_come_out_in_the_order_they_went_in);
     tcase_add_test(tcase, an_empty_queue_says_again_at_the_deadline);
     tcase_add_test(tcase, waiting_takes_nothing);
+    tcase_add_test(tcase, a_pick_takes_what_is_preferred_or_else_the_newest);
     tcase_add_test(tcase, a_closed_queue_refuses_and_drains);
     tcase_add_test(tcase, a_reopened_queue_is_empty_and_takes_again);
     tcase_add_test(tcase, close_wakes_a_sender_that_found_no_room);

@@ -17,6 +17,12 @@ extern "C" {
 /** The table of a reader. */
 typedef struct leat_reader_ops leat_reader_ops;
 
+/** Where a sample lies, in terms of the reader that located it. */
+typedef struct leat_locator {
+    int64_t record; /* its number in its source, from 0 */
+    uint64_t where; /* the reader's own */
+} leat_locator;
+
 /** The first member of every reader's own struct. */
 struct leat_reader {
     const leat_reader_ops *ops; /* its type's; set by open */
@@ -69,7 +75,9 @@ struct leat_reader_ops {
     int (*count)(leat_reader *reader, int64_t *out);
 
     /**
-     * Fills out[i] with the sample at index[i], indices in [0, count).
+     * Fills out[i] with the sample at index[i], indices in [0, count), of the
+     * epoch that the caller put into out[i]->from.epoch: a shuffle that differs
+     * in each epoch goes by it, others need not.
      * Same contract as next, but stateless: after an error at out[0] the caller
      * goes on with index + 1. Implies count. Any threads, in parallel.
      */
@@ -104,7 +112,41 @@ struct leat_reader_ops {
      * leat_reader_advise. Any threads, in parallel.
      */
     void (*advise)(leat_reader *reader, const int64_t index[], int n);
+
+    /**
+     * next in two halves, where finding a sample is quick and reading it is
+     * not: `locate` goes on as next does, one caller at a time, but only says
+     * where the samples lie, and knows no bad records; `read_located` fills
+     * out[i] from locator[i], from any threads, in parallel, with errors as
+     * read_at has them. Both or neither.
+     */
+    int (*locate)(leat_reader *reader, leat_locator out[], int n, int *got);
+    int (*read_located)(leat_reader *reader, const leat_locator locator[],
+                        leat_sample *const out[], int n, int *got);
 };
+
+/** Whether the reader has locate and read_located: 1 or 0. Thread safety: any
+    thread. */
+LEAT_API int leat_reader_can_locate(const leat_reader *reader);
+
+/**
+ * Says where the next up to `n` samples lie; as leat_reader_next_batch, but
+ * that bad records show only when they are read. Errors: LEAT_EUNSUPPORTED, and
+ * those of the reader. Blocks as the storage does; woken by leat_reader_cancel.
+ * Thread safety: one caller at a time.
+ */
+LEAT_API int leat_reader_locate(leat_reader *reader, leat_locator out[], int n,
+                                int *got);
+
+/**
+ * Reads the samples that were located, with errors as leat_reader_read_at.
+ * Errors: LEAT_EUNSUPPORTED, and those of the reader. Blocks as the storage
+ * does; woken by leat_reader_cancel. Thread safety: any threads, in parallel.
+ */
+LEAT_API int leat_reader_read_located(leat_reader *reader,
+                                      const leat_locator locator[],
+                                      leat_sample *const out[], int n,
+                                      int *got);
 
 /** Arguments of a reader in a pipeline: `name:first,second,key=value`. */
 typedef struct leat_args leat_args;
