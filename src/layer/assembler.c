@@ -95,7 +95,7 @@ static int blame(const leat_provenance *from, int status)
     if (!from->key)
         return leat__error_context(status, "%s: record %lld", source,
                                    (long long)from->record);
-    return leat__error_context(status, "%s: record %lld, key \"%s\"", source,
+    return leat__error_context(status, "%s: record %lld, key %s", source,
                                (long long)from->record,
                                leat__key_text(key, from->key, from->key_size));
 }
