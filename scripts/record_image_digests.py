@@ -23,8 +23,7 @@ SHARED = os.path.join(ROOT, "..", "shared", "data")
 FLAGS = {"native": -1, "color": 1, "gray": 0}
 
 # OpenCV makes up the rows behind an early end; leat refuses the image.
-EARLY_ENDS = {"corrupt.jpg", "corrupt34_2.jpg", "corrupt34_3.jpg",
-              "corrupt34_4.jpg"}
+EARLY_ENDS = {"corrupt34_2.jpg", "corrupt34_3.jpg", "corrupt34_4.jpg"}
 
 
 def tiff(entries, order="II", mark=42):
@@ -130,6 +129,8 @@ def damaged_jpegs(write_jpeg):
     second = whole.index(b"\xff\xd1")
     yield "junk-before-restart.jpg", (
         whole[:second] + b"\x12\x34\x56" + whole[second:])
+    yield "short-segment.jpg", whole[:second - 20] + whole[second:]
+    yield "short-scan.jpg", whole[:-22] + whole[-2:]
     yield "junk-before-end.jpg", whole[:-2] + b"\x12\x34\x56\xff\xd9"
     yield "junk-after-end.jpg", whole + b"\x12\x34\x56" * 5
     yield "junk-after-start.jpg", whole[:2] + b"\x12\x34" + whole[2:]

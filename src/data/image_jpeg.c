@@ -73,7 +73,11 @@ static int ends_early(const leat__jpeg *jpeg)
                       jpeg->codec.image_height);
 }
 
-/* Negative levels are warnings; the pixels of a scan that ended are made up. */
+/*
+ * Negative levels are warnings. Damage may let a scan meet a marker too soon:
+ * its other pixels are gray then, as in Caffe. But where the bytes have run
+ * out, it is the end marker of fill_input, and Caffe's pixels are made up.
+ */
 static void emit_message(j_common_ptr codec, int level)
 {
     leat__jpeg *jpeg = owner(codec);
@@ -81,7 +85,8 @@ static void emit_message(j_common_ptr codec, int level)
         return;
     codec->err->num_warnings++;
     jpeg->has_warned = 1;
-    if (codec->err->msg_code == JWRN_HIT_MARKER && !jpeg->is_done)
+    if (codec->err->msg_code == JWRN_HIT_MARKER && jpeg->has_ended &&
+        !jpeg->is_done)
         leave(jpeg, ends_early(jpeg));
 }
 
