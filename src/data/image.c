@@ -14,14 +14,6 @@
 #define OFF_ALIGNMENT 16
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-struct leat__image_decoder {
-    leat__jpeg *jpeg;
-    leat__png *png;
-    leat__pixel_buffer pixels;
-    leat__pixel_buffer upright; /* only images with an orientation need it */
-    int64_t warnings;
-};
-
 /* What a file may begin with, and whether it is one of ours. */
 typedef struct image_format {
     const char *name;
@@ -43,6 +35,17 @@ static const image_format foreign_formats[] = {
     {"JPEG 2000", 0, "\xff\x4f\xff\x51", 4},
     {"OpenEXR", 0, "\x76\x2f\x31\x01", 4},
     {"AVIF or HEIF", 4, "ftyp", 4},
+};
+
+struct leat__image_decoder {
+    leat__jpeg *jpeg;
+    leat__png *png;
+    const image_format *format; /* of the image that is open; NULL: none is */
+    leat__image_source source;
+    leat__image_frame frame;
+    leat__pixel_buffer pixels;
+    leat__pixel_buffer upright; /* only images with an orientation need it */
+    int64_t warnings;
 };
 
 int leat__image_decoder_create(leat__image_decoder **out)
@@ -141,15 +144,48 @@ static int foreign_error(const leat__image_source *source)
                       source->size, leat__key_text(text, source->bytes, shown));
 }
 
-static int read_image(leat__image_decoder *decoder,
-                      const leat__image_source *source,
-                      leat__pixel_buffer *pixels, leat__image_frame *frame)
+/* Takes the codec's memory back. */
+static void close_image(leat__image_decoder *decoder)
 {
-    if (has_magic(source, &jpeg_format))
-        return leat__jpeg_read(decoder->jpeg, source, pixels, frame);
-    if (has_magic(source, &png_format))
-        return leat__png_read(decoder->png, source, pixels, frame);
-    return foreign_error(source);
+    if (decoder->format == &jpeg_format)
+        leat__jpeg_close(decoder->jpeg);
+    else if (decoder->format == &png_format)
+        leat__png_close(decoder->png);
+    decoder->format = NULL;
+}
+
+/* Reads the header; the image is then open. */
+static int open_image(leat__image_decoder *decoder)
+{
+    const leat__image_source *source = &decoder->source;
+    leat__image_frame *frame = &decoder->frame;
+    *frame = (leat__image_frame){.orientation = 1};
+    int status;
+    if (has_magic(source, &jpeg_format)) {
+        decoder->format = &jpeg_format;
+        status = leat__jpeg_open(decoder->jpeg, source, frame);
+    } else if (has_magic(source, &png_format)) {
+        decoder->format = &png_format;
+        status = leat__png_open(decoder->png, source, frame);
+    } else {
+        return foreign_error(source);
+    }
+    if (status < 0)
+        close_image(decoder);
+    return status;
+}
+
+static int read_frame(leat__image_decoder *decoder,
+                      const leat__image_region *region)
+{
+    leat__image_frame *frame = &decoder->frame;
+    int status = leat__pixel_buffer_reserve(&decoder->pixels, frame);
+    if (status < 0)
+        return status;
+    unsigned char *pixels = decoder->pixels.bytes;
+    if (decoder->format == &jpeg_format)
+        return leat__jpeg_read(decoder->jpeg, region, pixels, frame);
+    return leat__png_read(decoder->png, pixels, frame);
 }
 
 /* From EXIF's 5 on, rows and columns change places. */
@@ -201,35 +237,62 @@ static void give(const leat__image_frame *frame, const unsigned char *pixels,
                          .pixels = pixels};
 }
 
+static int is_inside(const leat__image_region *region,
+                     const leat__image_frame *frame)
+{
+    return region->row >= 0 && region->column >= 0 && region->rows > 0 &&
+           region->columns > 0 && region->row <= frame->height - region->rows &&
+           region->column <= frame->width - region->columns;
+}
+
+int leat__image_open(leat__image_decoder *decoder, const void *bytes,
+                     size_t size, leat__color color, leat__image *out)
+{
+    close_image(decoder);
+    decoder->source =
+        (leat__image_source){.bytes = bytes, .size = size, .color = color};
+    int status = open_image(decoder);
+    if (status < 0)
+        return status;
+    give(&decoder->frame, NULL, out);
+    return LEAT_OK;
+}
+
+int leat__image_read(leat__image_decoder *decoder,
+                     const leat__image_region *region, leat__image *out)
+{
+    leat__image_frame *frame = &decoder->frame;
+    if (region && (frame->orientation > 1 || !is_inside(region, frame)))
+        region = NULL;
+    int status = read_frame(decoder, region);
+    close_image(decoder);
+    if (status < 0)
+        return status;
+    const unsigned char *pixels = decoder->pixels.bytes;
+    if (frame->orientation > 1) {
+        status = leat__pixel_buffer_reserve(&decoder->upright, frame);
+        if (status < 0)
+            return status;
+        turn_upright(frame, pixels, decoder->upright.bytes);
+        pixels = decoder->upright.bytes;
+    }
+    decoder->warnings += frame->has_warned;
+    give(frame, pixels, out);
+    return LEAT_OK;
+}
+
 int leat__image_peek(leat__image_decoder *decoder, const void *bytes,
                      size_t size, leat__color color, leat__image *out)
 {
-    leat__image_source source = {.bytes = bytes, .size = size, .color = color};
-    leat__image_frame frame = {.orientation = 1};
-    int status = read_image(decoder, &source, NULL, &frame);
-    if (status < 0)
-        return status;
-    give(&frame, NULL, out);
-    return LEAT_OK;
+    int status = leat__image_open(decoder, bytes, size, color, out);
+    close_image(decoder);
+    return status;
 }
 
 int leat__image_decode(leat__image_decoder *decoder, const void *bytes,
                        size_t size, leat__color color, leat__image *out)
 {
-    leat__image_source source = {.bytes = bytes, .size = size, .color = color};
-    leat__image_frame frame = {.orientation = 1};
-    int status = read_image(decoder, &source, &decoder->pixels, &frame);
-    if (status < 0)
-        return status;
-    const unsigned char *pixels = decoder->pixels.bytes;
-    if (frame.orientation > 1) {
-        status = leat__pixel_buffer_reserve(&decoder->upright, &frame);
-        if (status < 0)
-            return status;
-        turn_upright(&frame, pixels, decoder->upright.bytes);
-        pixels = decoder->upright.bytes;
-    }
-    decoder->warnings += frame.has_warned;
-    give(&frame, pixels, out);
-    return LEAT_OK;
+    leat__image whole;
+    int status = leat__image_open(decoder, bytes, size, color, &whole);
+    return status < 0 ? status : leat__image_read(decoder, NULL, out);
 }

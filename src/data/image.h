@@ -18,6 +18,14 @@ typedef struct leat__image {
     const unsigned char *pixels; /* borrowed from the decoder until the next */
 } leat__image;
 
+/* A part of an image, in its rows and columns. */
+typedef struct leat__image_region {
+    int row; /* the first */
+    int column;
+    int rows;
+    int columns;
+} leat__image_region;
+
 /*
  * A decoder with its own buffers, which it keeps from image to image. One
  * caller at a time; each worker has its own.
@@ -35,9 +43,21 @@ int leat__image_peek(leat__image_decoder *decoder, const void *bytes,
                      size_t size, leat__color color, leat__image *out);
 
 /*
- * Decodes. An image that ends early is LEAT_EDATA; lesser warnings of the codec
- * give its pixels and are counted.
+ * The same, and leat__image_read can follow: `bytes` are borrowed until then.
  */
+int leat__image_open(leat__image_decoder *decoder, const void *bytes,
+                     size_t size, leat__color color, leat__image *out);
+
+/*
+ * Decodes the image that the last call opened, once. An image that ends early
+ * is LEAT_EDATA; lesser warnings of the codec give its pixels and are counted.
+ * With a region only its pixels are sure to be written, with the same bytes,
+ * verdict and count; NULL, or one that is not inside the image: all of them.
+ */
+int leat__image_read(leat__image_decoder *decoder,
+                     const leat__image_region *region, leat__image *out);
+
+/* Opens and reads all. */
 int leat__image_decode(leat__image_decoder *decoder, const void *bytes,
                        size_t size, leat__color color, leat__image *out);
 

@@ -37,19 +37,28 @@ void leat__pixel_buffer_finish(leat__pixel_buffer *buffer);
 int leat__image_check_size(uint64_t width, uint64_t height);
 
 /*
- * A codec: reads the header into *frame and, where `pixels` isn't NULL, decodes
- * into it. Errors: LEAT_EDATA, LEAT_ENOMEM.
+ * A codec: open reads the header into *frame; read decodes the image that was
+ * opened, of a region (NULL: all; it lies inside the frame) at least its
+ * pixels, into their places in the whole image. After either has failed, and
+ * after read, close takes the memory back. The source outlives that.
+ * Errors: LEAT_EDATA, LEAT_ENOMEM.
  */
 typedef struct leat__jpeg leat__jpeg;
 int leat__jpeg_create(leat__jpeg **out);
 void leat__jpeg_destroy(leat__jpeg *jpeg);
-int leat__jpeg_read(leat__jpeg *jpeg, const leat__image_source *source,
-                    leat__pixel_buffer *pixels, leat__image_frame *frame);
+int leat__jpeg_open(leat__jpeg *jpeg, const leat__image_source *source,
+                    leat__image_frame *frame);
+int leat__jpeg_read(leat__jpeg *jpeg, const leat__image_region *region,
+                    unsigned char *pixels, leat__image_frame *frame);
+void leat__jpeg_close(leat__jpeg *jpeg);
 
 typedef struct leat__png leat__png;
 int leat__png_create(leat__png **out);
 void leat__png_destroy(leat__png *png);
-int leat__png_read(leat__png *png, const leat__image_source *source,
-                   leat__pixel_buffer *pixels, leat__image_frame *frame);
+int leat__png_open(leat__png *png, const leat__image_source *source,
+                   leat__image_frame *frame);
+int leat__png_read(leat__png *png, unsigned char *pixels,
+                   leat__image_frame *frame);
+void leat__png_close(leat__png *png);
 
 #endif

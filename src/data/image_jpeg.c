@@ -1,6 +1,7 @@
 /*
- * JPEG, through libjpeg-turbo. Its errors leave by longjmp to the one setjmp in
- * leat__jpeg_read; whatever must survive that lies in the leat__jpeg.
+ * JPEG, through libjpeg-turbo. Its errors leave by longjmp to the setjmp of
+ * leat__jpeg_open or leat__jpeg_read; whatever must survive that lies in the
+ * leat__jpeg.
  */
 #include "base/error.h"
 #include "data/image_codec.h"
@@ -13,6 +14,8 @@
 
 /* Rows handed to libjpeg at a time; it makes at most 4 of them at once. */
 #define ROWS_AT_ONCE 4
+/* In bytes 96, which keeps rows off vector alignment; see image.c. */
+#define COLUMN_STEP 32
 /* Each scan walks the whole image: far more than any encoder writes. */
 #define SCANS_MAX 500
 /* Of 64 a Huffman code has a bit at least. */
@@ -97,7 +100,7 @@ static void output_message(j_common_ptr codec)
 
 static void start_input(j_decompress_ptr codec)
 {
-    (void)codec; /* leat__jpeg_read has */
+    (void)codec; /* leat__jpeg_open has */
 }
 
 /*
@@ -218,7 +221,7 @@ void leat__jpeg_destroy(leat__jpeg *jpeg)
 }
 
 /* Back to the state of a new object: no image may use another's tables. */
-static void forget_image(leat__jpeg *jpeg)
+void leat__jpeg_close(leat__jpeg *jpeg)
 {
     jpeg_abort_decompress(&jpeg->codec);
     memset(jpeg->codec.quant_tbl_ptrs, 0, sizeof(jpeg->codec.quant_tbl_ptrs));
@@ -313,45 +316,97 @@ static void read_cmyk_rows(leat__jpeg *jpeg, const leat__image_frame *frame,
     }
 }
 
-static void read_rows(leat__jpeg *jpeg, const leat__image_frame *frame,
-                      unsigned char *to)
+/* Reads on up to row `end`; each row begins `pitch` bytes behind the last. */
+static void read_rows(leat__jpeg *jpeg, unsigned char *to, size_t pitch,
+                      JDIMENSION end)
 {
     struct jpeg_decompress_struct *codec = &jpeg->codec;
-    size_t pitch = (size_t)frame->width * (size_t)frame->channels;
-    while (codec->output_scanline < codec->output_height) {
+    while (codec->output_scanline < end) {
         JSAMPROW rows[ROWS_AT_ONCE];
-        JDIMENSION n = 0, left = codec->output_height - codec->output_scanline;
+        JDIMENSION n = 0, left = end - codec->output_scanline;
         for (; n < ROWS_AT_ONCE && n < left; n++)
             rows[n] = to + (codec->output_scanline + n) * pitch;
         jpeg_read_scanlines(codec, rows, n);
     }
 }
 
-static int read_image(leat__jpeg *jpeg, leat__pixel_buffer *pixels,
-                      leat__image_frame *frame)
+/* Leaves out what lies left and right; returns the first column that stays. */
+static JDIMENSION crop_columns(struct jpeg_decompress_struct *codec,
+                               const leat__image_region *region)
 {
-    int status = read_header(jpeg, frame);
-    if (status < 0 || !pixels)
-        return status;
-    status = leat__pixel_buffer_reserve(pixels, frame);
-    if (status < 0)
-        return status;
-    jpeg_start_decompress(&jpeg->codec);
+    /* Upsampling looks one column beyond, and differs at the window's edge. */
+    JDIMENSION column = (JDIMENSION)(region->column - (region->column > 0));
+    column -= column % COLUMN_STEP;
+    JDIMENSION end = (JDIMENSION)(region->column + region->columns + 1);
+    if (end > codec->output_width)
+        end = codec->output_width;
+    JDIMENSION columns = end - column;
+    /* A window of a sample or two would get another upsampler. */
+    if (columns < (JDIMENSION)(DCTSIZE * codec->max_h_samp_factor))
+        return 0;
+    jpeg_crop_scanline(codec, &column, &columns);
+    return column;
+}
+
+/*
+ * Rows and columns outside the region are entropy-decoded, so that damage there
+ * is found all the same, but not transformed, upsampled and coloured.
+ */
+static void read_region(leat__jpeg *jpeg, const leat__image_region *region,
+                        const leat__image_frame *frame, unsigned char *to)
+{
+    struct jpeg_decompress_struct *codec = &jpeg->codec;
+    size_t channels = (size_t)frame->channels;
+    size_t pitch = (size_t)frame->width * channels;
+    JDIMENSION height = codec->output_height;
+    to += crop_columns(codec, region) * channels;
+    jpeg_skip_scanlines(codec, (JDIMENSION)region->row);
+    /* Upsampling makes a group of rows at once; a skip may not divide one. */
+    JDIMENSION group = (JDIMENSION)codec->max_v_samp_factor;
+    JDIMENSION end = (JDIMENSION)(region->row + region->rows);
+    end += (group - end % group) % group;
+    read_rows(jpeg, to, pitch, end < height ? end : height);
+    /* A skip to the very end would not look at the bytes that it skips. */
+    if (codec->output_scanline + 1 < height)
+        jpeg_skip_scanlines(codec, height - 1 - codec->output_scanline);
+    read_rows(jpeg, to, pitch, height);
+}
+
+/*
+ * With several scans, damage makes libjpeg smooth blocks by their neighbours,
+ * which it does otherwise in a window; arithmetic coding could not be skipped
+ * in its older versions.
+ */
+static int can_skip(const leat__jpeg *jpeg)
+{
+    const struct jpeg_decompress_struct *codec = &jpeg->codec;
+    return !jpeg_has_multiple_scans((j_decompress_ptr)codec) &&
+           !codec->arith_code;
+}
+
+static int read_image(leat__jpeg *jpeg, const leat__image_region *region,
+                      unsigned char *pixels, const leat__image_frame *frame)
+{
+    struct jpeg_decompress_struct *codec = &jpeg->codec;
+    jpeg_start_decompress(codec);
     /* Without the end marker, further scans may be missing. */
-    if (jpeg->has_ended && jpeg_has_multiple_scans(&jpeg->codec))
+    if (jpeg->has_ended && jpeg_has_multiple_scans(codec))
         return ends_early(jpeg);
-    if (jpeg->codec.out_color_space == JCS_CMYK)
-        read_cmyk_rows(jpeg, frame, pixels->bytes);
+    if (codec->out_color_space == JCS_CMYK)
+        read_cmyk_rows(jpeg, frame, pixels);
+    else if (region && can_skip(jpeg))
+        read_region(jpeg, region, frame, pixels);
     else
-        read_rows(jpeg, frame, pixels->bytes);
+        read_rows(jpeg, pixels, (size_t)frame->width * (size_t)frame->channels,
+                  codec->output_height);
     /* Only now the bytes up to the end marker are looked at. */
     jpeg->is_done = 1;
-    jpeg_finish_decompress(&jpeg->codec);
+    jpeg_finish_decompress(codec);
     return LEAT_OK;
 }
 
-int leat__jpeg_read(leat__jpeg *jpeg, const leat__image_source *source,
-                    leat__pixel_buffer *pixels, leat__image_frame *frame)
+int leat__jpeg_open(leat__jpeg *jpeg, const leat__image_source *source,
+                    leat__image_frame *frame)
 {
     jpeg->source = source;
     jpeg->input.next_input_byte = source->bytes;
@@ -360,8 +415,15 @@ int leat__jpeg_read(leat__jpeg *jpeg, const leat__image_source *source,
     jpeg->exif = NULL;
     jpeg->exif_bytes = 0;
     if (setjmp(jpeg->escape) == 0)
-        jpeg->status = read_image(jpeg, pixels, frame);
+        jpeg->status = read_header(jpeg, frame);
+    return jpeg->status;
+}
+
+int leat__jpeg_read(leat__jpeg *jpeg, const leat__image_region *region,
+                    unsigned char *pixels, leat__image_frame *frame)
+{
+    if (setjmp(jpeg->escape) == 0)
+        jpeg->status = read_image(jpeg, region, pixels, frame);
     frame->has_warned = jpeg->has_warned || jpeg->has_ended;
-    forget_image(jpeg);
     return jpeg->status;
 }

@@ -1,7 +1,8 @@
 /*
  * PNG, through libpng with the calls that OpenCV makes. Its errors leave by
- * longjmp to the one setjmp in leat__png_read; whatever must survive that lies
- * in the leat__png. All that libpng and zlib allocate goes with the arena.
+ * longjmp to the setjmp of leat__png_open or leat__png_read; whatever must
+ * survive that lies in the leat__png. All that libpng and zlib allocate goes
+ * with the arena.
  */
 #include "base/error.h"
 #include "data/image_arena.h"
@@ -259,15 +260,9 @@ static void set_transforms(const leat__png *png, int channels)
         png_set_rgb_to_gray(codec, PNG_ERROR_ACTION_NONE, 0.299, 0.587);
 }
 
-static int read_image(leat__png *png, leat__pixel_buffer *pixels,
-                      leat__image_frame *frame)
+static int read_rows(leat__png *png, unsigned char *to,
+                     const leat__image_frame *frame)
 {
-    int status = read_header(png, frame);
-    if (status < 0 || !pixels)
-        return status;
-    status = leat__pixel_buffer_reserve(pixels, frame);
-    if (status < 0)
-        return status;
     set_transforms(png, frame->channels);
     int passes = png_set_interlace_handling(png->codec);
     png_read_update_info(png->codec, png->info);
@@ -277,23 +272,35 @@ static int read_image(leat__png *png, leat__pixel_buffer *pixels,
                           png_get_rowbytes(png->codec, png->info), pitch);
     for (int pass = 0; pass < passes; pass++)
         for (int y = 0; y < frame->height; y++)
-            png_read_row(png->codec, pixels->bytes + (size_t)y * pitch, NULL);
+            png_read_row(png->codec, to + (size_t)y * pitch, NULL);
     /* Without an info struct libpng would look at none of these chunks. */
     png_read_end(png->codec, png_create_info_struct(png->codec));
     return LEAT_OK;
 }
 
-int leat__png_read(leat__png *png, const leat__image_source *source,
-                   leat__pixel_buffer *pixels, leat__image_frame *frame)
+int leat__png_open(leat__png *png, const leat__image_source *source,
+                   leat__image_frame *frame)
 {
     png->source = source;
     png->position = 0;
     png->status = LEAT_OK;
     png->has_warned = 0;
     if (setjmp(png->escape) == 0)
-        png->status = read_image(png, pixels, frame);
+        png->status = read_header(png, frame);
+    return png->status;
+}
+
+int leat__png_read(leat__png *png, unsigned char *pixels,
+                   leat__image_frame *frame)
+{
+    if (setjmp(png->escape) == 0)
+        png->status = read_rows(png, pixels, frame);
     frame->has_warned = png->has_warned;
+    return png->status;
+}
+
+void leat__png_close(leat__png *png)
+{
     /* Takes all of libpng's memory with it, in whatever state it is. */
     leat__arena_reset(&png->arena);
-    return png->status;
 }

@@ -163,23 +163,39 @@ static int make_decoder(leat_transformer *transformer)
                : leat__image_decoder_create(&transformer->decoder);
 }
 
-static int encoded_image(leat_transformer *transformer, const leat_field *field,
-                         leat__transform_image *image)
+/* What the header says of it; its pixels are read by read_encoded. */
+static int open_encoded(leat_transformer *transformer, const leat_field *field,
+                        leat__transform_image *image)
 {
     int status = make_decoder(transformer);
     if (status)
         return status;
+    leat__image header;
+    status = leat__image_open(transformer->decoder, field->data, field->bytes,
+                              transformer->shared->color, &header);
+    if (status)
+        return status;
+    image->type = LEAT_UINT8;
+    image->layout = LEAT_NHWC;
+    image->channels = header.channels;
+    image->height = header.height;
+    image->width = header.width;
+    return LEAT_OK;
+}
+
+/* Reads what the choice made of it needs for a top of `shape`. */
+static int read_encoded(leat_transformer *transformer, const int shape[3],
+                        leat__transform_image *image)
+{
+    leat__image_region region = {.row = image->h_off,
+                                 .column = image->w_off,
+                                 .rows = shape[1],
+                                 .columns = shape[2]};
     leat__image decoded;
-    status = leat__image_decode(transformer->decoder, field->data, field->bytes,
-                                transformer->shared->color, &decoded);
+    int status = leat__image_read(transformer->decoder, &region, &decoded);
     if (status)
         return status;
     image->pixels = decoded.pixels;
-    image->type = LEAT_UINT8;
-    image->layout = LEAT_NHWC;
-    image->channels = decoded.channels;
-    image->height = decoded.height;
-    image->width = decoded.width;
     return LEAT_OK;
 }
 
@@ -213,13 +229,17 @@ int leat_transformer_apply(leat_transformer *transformer,
                            const uint32_t words[4], const int shape[3],
                            void *top)
 {
+    const leat__transform *transform = transformer->shared->transform;
+    int is_encoded = field->dtype == LEAT_BYTES;
     leat__transform_image image;
-    int status = field->dtype == LEAT_BYTES
-                     ? encoded_image(transformer, field, &image)
-                     : raw_image(field, &image);
+    int status = is_encoded ? open_encoded(transformer, field, &image)
+                            : raw_image(field, &image);
     if (status)
         return status;
-    const leat__transform *transform = transformer->shared->transform;
     leat__transform_choose(transform, rng, words, &image);
+    if (is_encoded)
+        status = read_encoded(transformer, shape, &image);
+    if (status)
+        return status;
     return leat__transform_apply(transform, &image, shape, top);
 }

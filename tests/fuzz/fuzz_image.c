@@ -2,6 +2,7 @@
 #include "data/image.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static volatile unsigned sink;
 
@@ -11,6 +12,36 @@ static int is_same_shape(const leat__image *a, const leat__image *b)
 {
     return a->channels == b->channels && a->height == b->height &&
            a->width == b->width;
+}
+
+static size_t place_of(const leat__image *image, int row, int column)
+{
+    return ((size_t)row * (size_t)image->width + (size_t)column) *
+           (size_t)image->channels;
+}
+
+/* A region of it, chosen by its size, must be given the same pixels. */
+static void check_region(const uint8_t *data, size_t size, leat__color color,
+                         const leat__image *whole)
+{
+    static leat__image_decoder *decoder;
+    if (!decoder && leat__image_decoder_create(&decoder) != LEAT_OK)
+        abort();
+    leat__image_region region = {.row = (int)(size % 7 * 5) % whole->height,
+                                 .column = (int)(size % 5 * 9) % whole->width};
+    region.rows = (whole->height - region.row + 1) / 2;
+    region.columns = (whole->width - region.column + 1) / 2;
+    leat__image image;
+    if (leat__image_open(decoder, data, size, color, &image) != LEAT_OK ||
+        leat__image_read(decoder, &region, &image) != LEAT_OK ||
+        !is_same_shape(&image, whole))
+        abort();
+    for (int row = region.row; row < region.row + region.rows; row++) {
+        size_t place = place_of(whole, row, region.column);
+        size_t bytes = (size_t)region.columns * (size_t)whole->channels;
+        if (memcmp(image.pixels + place, whole->pixels + place, bytes) != 0)
+            abort();
+    }
 }
 
 /* One that is decoded must have been peeked at, with that shape. */
@@ -30,6 +61,7 @@ static void check(leat__image_decoder *decoder, const uint8_t *data,
         (size_t)image.channels * (size_t)image.height * (size_t)image.width;
     for (size_t i = 0; i < bytes; i++)
         sink += image.pixels[i];
+    check_region(data, size, color, &image);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
