@@ -17,15 +17,35 @@ typedef struct leat_pipeline leat_pipeline;
 /** A running pass; see leat/reader.h. */
 typedef struct leat_reader leat_reader;
 
-/** Options of the LMDB reader: none in this version. */
+/**
+ * Options of the LMDB reader, which change how it reads, never what. Start from
+ * LEAT_LMDB_OPTIONS_INIT; a pipeline text gives the fields by their names.
+ */
 typedef struct leat_lmdb_options {
     size_t size; /* of this struct, as the caller knows it */
+    /**
+     * Bytes to have storage read ahead of the walk where the file is not in
+     * memory; 0: what the kernel does of itself; -1: 32 MiB. Memory that is
+     * short anyway wants less, storage of long latency more.
+     */
+    int64_t read_ahead;
+    /**
+     * 1: pages that were read in order are unmapped and dropped from memory
+     * again, `keep_behind` bytes later. Epochs then read storage anew; other
+     * processes' use of the file is not disturbed.
+     */
+    int drop_behind;
+    /**
+     * Bytes that stay, about; -1: 64 MiB. They should hold what prefetch and
+     * workers have in hand: what is dropped too soon is read twice.
+     */
+    int64_t keep_behind;
 } leat_lmdb_options;
 
 /** Every default. */
 #define LEAT_LMDB_OPTIONS_INIT                                                 \
     {                                                                          \
-        sizeof(leat_lmdb_options)                                              \
+        sizeof(leat_lmdb_options), -1, 0, -1                                   \
     }
 
 /**
@@ -40,7 +60,8 @@ typedef struct leat_lmdb_options {
  * Fields: `data`, channels x height x width, uint8 or float32, or the bytes of
  * an encoded image; and `label`, an int32 scalar.
  * Owned by the caller: leat_pipeline_unref.
- * Errors: LEAT_EINVAL, LEAT_ENOMEM. Thread safety: any thread.
+ * Errors: LEAT_EINVAL, also for options out of range or not initialised;
+ * LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_lmdb(leat_pipeline **out, const char *path,
                                 const leat_lmdb_options *options);

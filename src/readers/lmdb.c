@@ -4,10 +4,15 @@
  *
  * next takes records from the walker some at a time and hands them on; read_at
  * looks them up in the index, which the first call makes.
+ *
+ * Where the file is not in memory, next has the kernel read ahead of the walk
+ * and waits for the values of what it gives, so that who uses them need not;
+ * read_at and advise ask for all they are given at once, in the file's order.
  */
 #include "readers/lmdb.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "readers/lmdb_behind.h"
 #include "readers/lmdb_snapshot.h"
 
 #include <leat/datum.h>
@@ -18,12 +23,24 @@
 #define AHEAD 32
 #define LOCATED 256
 
+/* Records that a seek steps over between two looks ahead. */
+#define STRIDE 1024
+
+/* Records read in any order without a look at whether they are in memory,
+   once some were. */
+#define QUIET 4096
+
 typedef struct lmdb_reader {
     leat_reader reader;
-    leat__lmdb_snapshot *snapshot; /* immutable, as the next two */
-    const leat__lmdb_map *map;     /* the snapshot's */
-    char *path;                    /* owned */
+    leat__lmdb_snapshot *snapshot; /* immutable, as the next five */
+    const leat__lmdb_map *map;     /* the snapshot's, as the next */
+    const leat__lmdb_storage *storage;
+    size_t window; /* bytes to read ahead; 0: none */
+    int drops;     /* pages behind the walk */
+    char *path;    /* owned */
     atomic_int cancelled;
+    atomic_int advised; /* somebody tells beforehand what read_at will read */
+    atomic_int quiet;   /* records to read before the next look */
 
     /* Of the one caller at a time. */
     leat_field_spec spec[2];
@@ -31,6 +48,8 @@ typedef struct lmdb_reader {
     leat__lmdb_walker walker;
     leat__lmdb_entry ahead[AHEAD]; /* taken from the walker */
     int at, end;                   /* those of them not yet given */
+    leat__lmdb_ahead scouts;
+    leat__lmdb_behind sweeper;
 } lmdb_reader;
 
 static int check_running(const lmdb_reader *self)
@@ -65,14 +84,38 @@ static inline int fill(const lmdb_reader *self, const leat__lmdb_entry *entry,
     return LEAT_OK;
 }
 
-static int refill(lmdb_reader *self)
+/* Waits for the values that the walker has found. */
+static int await(lmdb_reader *self)
+{
+    leat__lmdb_span spans[AHEAD];
+    for (int i = 0; i < self->end; i++) {
+        const leat__lmdb_entry *entry = &self->ahead[i];
+        spans[i].offset = (size_t)(entry->value - self->map->base);
+        spans[i].bytes = entry->value_size;
+    }
+    int status = leat__lmdb_storage_await(self->storage, spans, self->end);
+    if (!status)
+        return LEAT_OK;
+    self->end = 0;
+    status = bad_record(self, &self->ahead[0], status);
+    self->walker.failure = status;
+    leat__error_save(self->walker.failure_line);
+    return status;
+}
+
+/* From storage no more is taken than is `wanted`: all of it is waited for. */
+__attribute__((noinline)) static int refill(lmdb_reader *self, int wanted)
 {
     int got = 0;
-    int status =
-        leat__lmdb_walker_next(&self->walker, self->ahead, AHEAD, &got);
+    const void *last = self->end ? self->ahead[self->end - 1].value : NULL;
+    leat__lmdb_behind_follow(&self->sweeper, &self->walker);
+    leat__lmdb_ahead_follow(&self->scouts, &self->walker, last);
+    int is_cold = self->scouts.is_cold;
+    int n = is_cold && wanted < AHEAD ? wanted : AHEAD;
+    int status = leat__lmdb_walker_next(&self->walker, self->ahead, n, &got);
     self->at = 0;
     self->end = got;
-    return status;
+    return !status && is_cold ? await(self) : status;
 }
 
 static int lmdb_next(leat_reader *reader, leat_sample *const out[], int n,
@@ -83,7 +126,7 @@ static int lmdb_next(leat_reader *reader, leat_sample *const out[], int n,
     *got = 0;
     int status = check_running(self);
     while (!status && done < n) {
-        if (self->at == self->end && (status = refill(self)))
+        if (self->at == self->end && (status = refill(self, n - done)))
             break;
         status = fill(self, &self->ahead[self->at], out[done]);
         if (!status) {
@@ -100,6 +143,74 @@ static int lmdb_next(leat_reader *reader, leat_sample *const out[], int n,
     return status;
 }
 
+static size_t ask_leaves(const lmdb_reader *self,
+                         const leat__lmdb_index *places, const int64_t index[],
+                         int n)
+{
+    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
+    for (int i = 0; i < n; i++)
+        spans[i] = leat__lmdb_storage_leaf(self->storage,
+                                           places->place[index[i]] >> 16);
+    return leat__lmdb_storage_ask(self->storage, spans, n);
+}
+
+/* The leaves are read for this, and waited for. */
+static size_t ask_values(const lmdb_reader *self,
+                         const leat__lmdb_index *places, const int64_t index[],
+                         int n)
+{
+    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
+    int used = 0;
+    for (int i = 0; i < n; i++) {
+        leat__lmdb_node node;
+        uint64_t place = places->place[index[i]];
+        /* Damage is reported by who reads the record. */
+        if (!leat__lmdb_map_node_at(self->map, place, &node))
+            spans[used++] = leat__lmdb_storage_value(self->storage, &node);
+    }
+    return leat__lmdb_storage_ask(self->storage, spans, used);
+}
+
+/* Asks for records in [0, count), some of which were not in memory lately. */
+static void ask(lmdb_reader *self, const leat__lmdb_index *places,
+                const int64_t index[], int n)
+{
+    size_t absent = 0;
+    int quiet = atomic_load_explicit(&self->quiet, memory_order_relaxed);
+    if (quiet > 0) {
+        atomic_store_explicit(&self->quiet, quiet - n, memory_order_relaxed);
+        return;
+    }
+    for (int done = 0; done < n; done += LEAT__LMDB_SPANS_MAX) {
+        int more =
+            n - done < LEAT__LMDB_SPANS_MAX ? n - done : LEAT__LMDB_SPANS_MAX;
+        absent += ask_leaves(self, places, index + done, more);
+        if (self->map->meta.overflow_pages)
+            absent += ask_values(self, places, index + done, more);
+    }
+    if (absent == 0)
+        atomic_store_explicit(&self->quiet, QUIET, memory_order_relaxed);
+}
+
+static void lmdb_advise(leat_reader *reader, const int64_t index[], int n)
+{
+    lmdb_reader *self = (lmdb_reader *)reader;
+    const leat__lmdb_index *places;
+    atomic_store_explicit(&self->advised, 1, memory_order_relaxed);
+    if (self->window &&
+        !leat__lmdb_snapshot_index(self->snapshot, self->window, &places))
+        ask(self, places, index, n);
+}
+
+static int check_indices(const lmdb_reader *self, const int64_t index[], int n)
+{
+    int64_t count = (int64_t)self->map->meta.entries;
+    int i = 0;
+    while (i < n && index[i] >= 0 && index[i] < count)
+        i++;
+    return i;
+}
+
 static int lmdb_read_at(leat_reader *reader, const int64_t index[],
                         leat_sample *const out[], int n, int *got)
 {
@@ -109,18 +220,24 @@ static int lmdb_read_at(leat_reader *reader, const int64_t index[],
     *got = 0;
     int status = check_running(self);
     if (!status)
-        status = leat__lmdb_snapshot_index(self->snapshot, &places);
-    for (; !status && done < n; done += !status) {
+        status =
+            leat__lmdb_snapshot_index(self->snapshot, self->window, &places);
+    if (status)
+        return status;
+    int good = check_indices(self, index, n);
+    if (good > 1 && self->window &&
+        !atomic_load_explicit(&self->advised, memory_order_relaxed))
+        ask(self, places, index, good);
+    for (; !status && done < good; done += !status) {
         leat__lmdb_entry entry;
-        if (index[done] < 0 || index[done] >= places->count)
-            status = leat_error(
-                LEAT_EINVAL, "%s: record %lld of %lld is wanted", self->path,
-                (long long)index[done], (long long)places->count);
-        else
-            status = leat__lmdb_index_read(places, index[done], &entry);
+        status = leat__lmdb_index_read(places, index[done], &entry);
         if (!status)
             status = fill(self, &entry, out[done]);
     }
+    if (!status && done < n)
+        status = leat_error(LEAT_EINVAL, "%s: record %lld of %lld is wanted",
+                            self->path, (long long)index[done],
+                            (long long)places->count);
     *got = done;
     return done ? LEAT_OK : status;
 }
@@ -146,6 +263,9 @@ static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
     if (status)
         return status;
     int64_t record = self->walker.record;
+    leat__lmdb_behind_follow(&self->sweeper, &self->walker);
+    leat__lmdb_ahead_follow(&self->scouts, &self->walker,
+                            self->walker.last_key);
     status = leat__lmdb_walker_places(&self->walker, places,
                                       n < LOCATED ? n : LOCATED, got);
     for (int i = 0; i < *got; i++)
@@ -181,18 +301,46 @@ static int lmdb_read_located(leat_reader *reader, const leat_locator locator[],
     return done ? LEAT_OK : status;
 }
 
+static int lmdb_may_block(leat_reader *reader)
+{
+    const lmdb_reader *self = (lmdb_reader *)reader;
+    return self->drops || leat__lmdb_storage_may_block(self->storage);
+}
+
+/* The walker's seek, with the leaves on the way read ahead. */
+static int seek_ahead(lmdb_reader *self, int64_t index)
+{
+    leat__lmdb_walker *walker = &self->walker;
+    leat__lmdb_ahead scouts;
+    if (index < walker->record || walker->failure)
+        leat__lmdb_walker_init(walker, self->map);
+    leat__lmdb_ahead_init(&scouts, self->storage, self->window, 0);
+    int status = LEAT_OK;
+    while (!status && walker->record < index) {
+        leat__lmdb_ahead_follow(&scouts, walker, walker->last_key);
+        int64_t left = index - walker->record;
+        status = leat__lmdb_walker_seek(
+            walker, walker->record + (left < STRIDE ? left : STRIDE));
+    }
+    return status;
+}
+
 static int lmdb_seek(leat_reader *reader, int64_t index)
 {
     lmdb_reader *self = (lmdb_reader *)reader;
-    int status = leat__lmdb_walker_seek(&self->walker, index);
-    if (status != LEAT_EINVAL)
-        self->at = self->end = 0;
-    return status;
+    if (index < 0 || (uint64_t)index > self->map->meta.entries)
+        return leat__lmdb_walker_seek(&self->walker, index);
+    leat__lmdb_ahead_restart(&self->scouts, &self->walker, 0);
+    leat__lmdb_behind_restart(&self->sweeper, &self->walker, 0);
+    self->at = self->end = 0;
+    return seek_ahead(self, index);
 }
 
 static int lmdb_reset(leat_reader *reader)
 {
     lmdb_reader *self = (lmdb_reader *)reader;
+    leat__lmdb_ahead_restart(&self->scouts, &self->walker, 1);
+    leat__lmdb_behind_restart(&self->sweeper, &self->walker, 1);
     leat__lmdb_walker_init(&self->walker, self->map);
     self->at = self->end = 0;
     return LEAT_OK;
@@ -340,7 +488,35 @@ static const leat_reader_ops lmdb_ops = {
     .restore = lmdb_restore,
     .locate = lmdb_locate,
     .read_located = lmdb_read_located,
+    .may_block = lmdb_may_block,
+    .advise = lmdb_advise,
 };
+
+/* What the arguments say, and the defaults where they say nothing. */
+static int take_options(lmdb_reader *self, const leat_args *args, size_t *kept)
+{
+    int64_t window = -1, behind = -1, drops = 0;
+    int status = leat_args_int(args, "read_ahead", -1, INT64_MAX, &window);
+    if (!status)
+        status = leat_args_int(args, "drop_behind", 0, 1, &drops);
+    if (!status)
+        status = leat_args_int(args, "keep_behind", -1, INT64_MAX, &behind);
+    if (status)
+        return status;
+    self->window = window < 0 ? LEAT__LMDB_WINDOW : (size_t)window;
+    self->drops = (int)drops;
+    *kept = behind < 0 ? LEAT__LMDB_KEPT : (size_t)behind;
+    return LEAT_OK;
+}
+
+/* Read-ahead and what follows the walk, from its beginning on. */
+static void follow_walk(lmdb_reader *self, size_t kept)
+{
+    leat__lmdb_ahead_init(&self->scouts, self->storage, self->window, 1);
+    leat__lmdb_behind_init(&self->sweeper, self->storage, kept, self->window);
+    if (!self->drops)
+        self->sweeper.due = INT64_MAX;
+}
 
 static int lmdb_open(const leat_args *args, leat_reader *const upstream[],
                      int n, leat_reader **out)
@@ -348,12 +524,13 @@ static int lmdb_open(const leat_args *args, leat_reader *const upstream[],
     (void)upstream;
     (void)n;
     const char *path = leat_args_at(args, 0);
+    size_t kept = 0;
     lmdb_reader *self = leat__alloc_zero(1, sizeof(*self));
     if (!self)
         return LEAT_ENOMEM;
     self->reader.ops = &lmdb_ops;
     self->path = leat__strdup(path);
-    int status = self->path ? LEAT_OK : LEAT_ENOMEM;
+    int status = self->path ? take_options(self, args, &kept) : LEAT_ENOMEM;
     if (!status)
         status = leat__lmdb_snapshot_open(&self->snapshot, path);
     if (status) {
@@ -361,14 +538,20 @@ static int lmdb_open(const leat_args *args, leat_reader *const upstream[],
         return status;
     }
     self->map = leat__lmdb_snapshot_map(self->snapshot);
+    self->storage = leat__lmdb_snapshot_storage(self->snapshot);
     leat__lmdb_walker_init(&self->walker, self->map);
+    follow_walk(self, kept);
     *out = &self->reader;
     return LEAT_OK;
 }
 
+static const char *const lmdb_keys[] = {"read_ahead", "drop_behind",
+                                        "keep_behind", NULL};
+
 const leat_reader_type leat__lmdb_reader_type = {
     .size = sizeof(leat_reader_type),
     .name = "lmdb",
+    .keys = lmdb_keys,
     .least_args = 1,
     .most_args = 1,
     .open = lmdb_open,

@@ -1,7 +1,11 @@
 #include "readers/lmdb_index.h"
 #include "base/memory.h"
 
-static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker)
+/* Records between two looks ahead. */
+#define STRIDE 1024
+
+static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker,
+                leat__lmdb_ahead *ahead)
 {
     int64_t done = 0;
     int status, got;
@@ -9,7 +13,9 @@ static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker)
     for (;;) {
         int64_t left = index->count - done;
         uint64_t beyond;
-        int n = left < 4096 ? (int)left : 4096;
+        int n = left < STRIDE ? (int)left : STRIDE;
+        if (ahead)
+            leat__lmdb_ahead_follow(ahead, walker, walker->last_key);
         status = leat__lmdb_walker_places(
             walker, n ? index->place + done : &beyond, n ? n : 1, &got);
         if (status)
@@ -18,7 +24,8 @@ static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker)
     }
 }
 
-int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map)
+int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map,
+                            leat__lmdb_ahead *ahead)
 {
     /* The number of entries was checked against that of pages. */
     size_t count = (size_t)map->meta.entries;
@@ -31,7 +38,7 @@ int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map)
     index->map = map;
     index->count = (int64_t)count;
     leat__lmdb_walker_init(walker, map);
-    status = fill(index, walker);
+    status = fill(index, walker, ahead);
     if (status)
         goto fail;
     leat__free(walker);

@@ -2,7 +2,7 @@
 #ifndef LEAT_READERS_LMDB_INDEX_H
 #define LEAT_READERS_LMDB_INDEX_H
 
-#include "readers/lmdb_walker.h"
+#include "readers/lmdb_ahead.h"
 
 /* Immutable once made. */
 typedef struct leat__lmdb_index {
@@ -12,10 +12,11 @@ typedef struct leat__lmdb_index {
 } leat__lmdb_index;
 
 /*
- * Makes the index by one walk over the leaves; values are not touched.
- * Errors: LEAT_EFORMAT, LEAT_ENOMEM.
+ * Makes the index by one walk over the leaves; values are not touched. `ahead`,
+ * if not NULL, goes before it. Errors: LEAT_EFORMAT, LEAT_ENOMEM.
  */
-int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map);
+int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map,
+                            leat__lmdb_ahead *ahead);
 void leat__lmdb_index_destroy(leat__lmdb_index *index);
 
 /* The record of that number, in [0, count). Thread safety: any thread. */

@@ -134,6 +134,9 @@ int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
     out->page_size = page_size;
     out->backward = db_flags != 0;
     out->depth = load16(main_db + 6);
+    out->branch_pages = load64(main_db + 8);
+    out->leaf_pages = load64(main_db + 16);
+    out->overflow_pages = load64(main_db + 24);
     out->entries = load64(main_db + 32);
     out->root = load64(main_db + 40);
     out->last_page = load64(bytes + 136);

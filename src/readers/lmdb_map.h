@@ -26,6 +26,9 @@ typedef struct leat__lmdb_meta {
     uint64_t txnid;     /* the transaction that wrote it */
     uint64_t root;
     uint64_t entries;
+    uint64_t branch_pages; /* these three are not checked: for estimates */
+    uint64_t leaf_pages;
+    uint64_t overflow_pages;
     int depth;    /* levels, that of the leaves included */
     int backward; /* keys are ordered from their last byte on */
 } leat__lmdb_meta;

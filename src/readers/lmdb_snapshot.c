@@ -10,9 +10,10 @@
 #define TRIES_MAX 1000
 
 struct leat__lmdb_snapshot {
-    leat__lmdb_environment *environment; /* immutable, as the next two */
+    leat__lmdb_environment *environment; /* immutable, as the next three */
     MDB_txn *txn;                        /* pins the pages */
     leat__lmdb_map map;
+    leat__lmdb_storage storage;
 
     /* Guarded by the environment's lock. */
     leat__lmdb_snapshot *next;
@@ -99,6 +100,8 @@ static int create(leat__lmdb_snapshot **out,
     snapshot->environment = environment;
     snapshot->txn = txn;
     snapshot->map = map;
+    leat__lmdb_storage_init(&snapshot->storage, &snapshot->map,
+                            environment->file.fd);
     snapshot->references = 1;
     snapshot->next = environment->snapshots;
     environment->snapshots = snapshot;
@@ -203,7 +206,13 @@ leat__lmdb_snapshot_map(const leat__lmdb_snapshot *snapshot)
     return &snapshot->map;
 }
 
-int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot,
+const leat__lmdb_storage *
+leat__lmdb_snapshot_storage(const leat__lmdb_snapshot *snapshot)
+{
+    return &snapshot->storage;
+}
+
+int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot, size_t window,
                               const leat__lmdb_index **out)
 {
     leat__lmdb_index *index =
@@ -216,7 +225,9 @@ int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot,
     pthread_mutex_lock(&snapshot->index_lock);
     index = atomic_load_explicit(&snapshot->index, memory_order_relaxed);
     if (!index) {
-        status = leat__lmdb_index_create(&index, &snapshot->map);
+        leat__lmdb_ahead ahead;
+        leat__lmdb_ahead_init(&ahead, &snapshot->storage, window, 0);
+        status = leat__lmdb_index_create(&index, &snapshot->map, &ahead);
         if (!status)
             atomic_store_explicit(&snapshot->index, index,
                                   memory_order_release);

@@ -8,6 +8,7 @@
 #define LEAT_READERS_LMDB_SNAPSHOT_H
 
 #include "readers/lmdb_index.h"
+#include "readers/lmdb_storage.h"
 
 typedef struct leat__lmdb_snapshot leat__lmdb_snapshot;
 
@@ -23,11 +24,16 @@ void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot);
 const leat__lmdb_map *
 leat__lmdb_snapshot_map(const leat__lmdb_snapshot *snapshot);
 
+/* Where they come from; likewise. */
+const leat__lmdb_storage *
+leat__lmdb_snapshot_storage(const leat__lmdb_snapshot *snapshot);
+
 /*
- * Its index, made by whoever asks first; borrowed until close. Others who ask
- * wait for it. Errors: LEAT_EFORMAT, LEAT_ENOMEM. Any thread.
+ * Its index, made by whoever asks first, who reads `window` bytes ahead;
+ * borrowed until close. Others who ask wait for it.
+ * Errors: LEAT_EFORMAT, LEAT_ENOMEM. Any thread.
  */
-int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot,
+int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot, size_t window,
                               const leat__lmdb_index **out);
 
 #endif

@@ -7,8 +7,10 @@ void leat__lmdb_walker_init(leat__lmdb_walker *walker,
 {
     walker->map = map;
     walker->record = 0;
+    walker->leaves = 0;
     walker->leaf = (leat__lmdb_page){0};
     walker->slot = 0;
+    walker->levels = map->meta.depth - 1;
     walker->branches = 0;
     walker->is_inside = 0;
     walker->last_key = NULL;
@@ -36,6 +38,7 @@ static int open_leaf(leat__lmdb_walker *walker, uint64_t number)
     if (status)
         return status;
     walker->slot = 0;
+    walker->leaves++;
     if (walker->leaf.count > map->meta.entries - (uint64_t)walker->record)
         return leat_error(LEAT_EFORMAT,
                           "%s: damaged: %llu records were expected, page %llu "
@@ -45,11 +48,13 @@ static int open_leaf(leat__lmdb_walker *walker, uint64_t number)
     return LEAT_OK;
 }
 
-/* Opens the first leaf under page `number`, `level` branches below the root. */
-static int descend(leat__lmdb_walker *walker, uint64_t number, int level)
+/* Finds the first page of those walked over that is under page `number`,
+   `level` branches below the root. */
+static int descend(leat__lmdb_walker *walker, uint64_t number, int level,
+                   uint64_t *leaf)
 {
     const leat__lmdb_map *map = walker->map;
-    for (; level < map->meta.depth - 1; level++) {
+    for (; level < walker->levels; level++) {
         leat__lmdb_page *page = &walker->branch[level].page;
         int status = leat__lmdb_map_page(map, number, LEAT__LMDB_BRANCH, page);
         if (!status)
@@ -59,7 +64,8 @@ static int descend(leat__lmdb_walker *walker, uint64_t number, int level)
         walker->branch[level].slot = 0;
         walker->branches = level + 1;
     }
-    return open_leaf(walker, number);
+    *leaf = number;
+    return LEAT_OK;
 }
 
 static int end_of_walk(const leat__lmdb_walker *walker)
@@ -73,13 +79,14 @@ static int end_of_walk(const leat__lmdb_walker *walker)
                       (long long)walker->record);
 }
 
-static int next_leaf(leat__lmdb_walker *walker)
+/* Steps to the next leaf, or page of the level; LEAT_END behind the last. */
+static int find_leaf(leat__lmdb_walker *walker, uint64_t *leaf)
 {
     if (!walker->is_inside) {
         if (walker->map->meta.root == LEAT__LMDB_NO_PAGE)
-            return end_of_walk(walker);
+            return LEAT_END;
         walker->is_inside = 1;
-        return descend(walker, walker->map->meta.root, 0);
+        return descend(walker, walker->map->meta.root, 0, leaf);
     }
     for (int level = walker->branches - 1; level >= 0; level--) {
         uint32_t slot = walker->branch[level].slot + 1;
@@ -91,9 +98,19 @@ static int next_leaf(leat__lmdb_walker *walker)
         if (status)
             return status;
         walker->branch[level].slot = slot;
-        return descend(walker, child, level + 1);
+        return descend(walker, child, level + 1, leaf);
     }
-    return end_of_walk(walker);
+    return LEAT_END;
+}
+
+/* Kept out of the loops over records, which it slows down by its size. */
+__attribute__((noinline)) static int next_leaf(leat__lmdb_walker *walker)
+{
+    uint64_t number = 0;
+    int status = find_leaf(walker, &number);
+    if (status == LEAT_END)
+        return end_of_walk(walker);
+    return status ? status : open_leaf(walker, number);
 }
 
 /* Remembers the node's key, which must come behind all before it. */
@@ -180,6 +197,35 @@ int leat__lmdb_walker_places(leat__lmdb_walker *walker, uint64_t out[], int n,
         step(walker);
     }
     return finish(walker, status, done, got);
+}
+
+int leat__lmdb_walker_node(leat__lmdb_walker *walker, leat__lmdb_node *out)
+{
+    if (walker->failure)
+        return fail_again(walker);
+    int status = next_node(walker, out);
+    if (status)
+        return status < 0 ? fail(walker, status) : status;
+    step(walker);
+    return LEAT_OK;
+}
+
+void leat__lmdb_walker_raise(leat__lmdb_walker *walker, int up)
+{
+    walker->levels -= up;
+    if (walker->branches > walker->levels)
+        walker->branches = walker->levels;
+}
+
+int leat__lmdb_walker_page(leat__lmdb_walker *walker, uint64_t *out)
+{
+    if (walker->failure)
+        return fail_again(walker);
+    int status = find_leaf(walker, out);
+    if (status)
+        return status < 0 ? fail(walker, status) : status;
+    walker->leaves++;
+    return LEAT_OK;
 }
 
 /* Leaves the open leaf, having looked at its first and last key. */

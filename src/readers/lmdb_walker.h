@@ -23,9 +23,11 @@ typedef struct leat__lmdb_entry {
 typedef struct leat__lmdb_walker {
     const leat__lmdb_map *map;
     int64_t record; /* the number of the next one */
+    int64_t leaves; /* met so far, or pages of the level */
     leat__lmdb_page leaf;
     uint32_t slot; /* of the next record in the leaf */
-    int branches;  /* pages above the leaf */
+    int levels;    /* of branches above what is walked over */
+    int branches;  /* that are open */
     int is_inside; /* 0: before the first leaf */
     struct {
         leat__lmdb_page page;
@@ -41,6 +43,12 @@ typedef struct leat__lmdb_walker {
 void leat__lmdb_walker_init(leat__lmdb_walker *walker,
                             const leat__lmdb_map *map);
 
+/* Whether all records were met. */
+static inline int leat__lmdb_walker_is_at_end(const leat__lmdb_walker *walker)
+{
+    return (uint64_t)walker->record == walker->map->meta.entries;
+}
+
 /*
  * Gives up to `n` records. LEAT_OK with *got from 1 to n; LEAT_END with *got 0;
  * LEAT_EFORMAT, again and again, behind the last record that could be reached.
@@ -51,6 +59,33 @@ int leat__lmdb_walker_next(leat__lmdb_walker *walker, leat__lmdb_entry out[],
 /* The same for the places of records (see leat__lmdb_node). */
 int leat__lmdb_walker_places(leat__lmdb_walker *walker, uint64_t out[], int n,
                              int *got);
+
+/*
+ * The next record's node; its value is not looked for. Otherwise the same.
+ */
+int leat__lmdb_walker_node(leat__lmdb_walker *walker, leat__lmdb_node *out);
+
+/*
+ * From now on the walker goes over the pages `up` levels above the leaves, by
+ * leat__lmdb_walker_page alone: it stands behind the page that it is in. `up`
+ * is less than the depth of the tree.
+ */
+void leat__lmdb_walker_raise(leat__lmdb_walker *walker, int up);
+
+/*
+ * The next page of the level, which is not touched: only the branches above it
+ * are. LEAT_OK, LEAT_END, LEAT_EFORMAT as above; at the end init alone helps,
+ * and raise.
+ */
+int leat__lmdb_walker_page(leat__lmdb_walker *walker, uint64_t *out);
+
+/* The branch whose child the latest page was; 0 where there is none. */
+static inline uint64_t leat__lmdb_walker_parent(const leat__lmdb_walker *walker)
+{
+    return walker->branches > 0
+               ? walker->branch[walker->branches - 1].page.number
+               : 0;
+}
 
 /*
  * Stands before record `index`, from 0 to the number of records. Touches leaves

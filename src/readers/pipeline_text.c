@@ -4,9 +4,13 @@
 #include "readers/args.h"
 #include "readers/registry.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NAME_SIZE 64
+
+/* Room for the LMDB reader's options behind its path. */
+#define OPTIONS_SIZE 128
 
 /* Letters of a pipeline's text in its errors; the reason must fit behind. */
 #define TEXT_SHOWN 200
@@ -95,10 +99,59 @@ int leat_pipeline_parse(leat_pipeline **out, const char *text)
     return LEAT_OK;
 }
 
+/* Fields beyond the caller's size take their defaults. */
+static int copy_options(leat_lmdb_options *out,
+                        const leat_lmdb_options *options)
+{
+    const leat_lmdb_options defaults = LEAT_LMDB_OPTIONS_INIT;
+    *out = defaults;
+    if (!options)
+        return LEAT_OK;
+    if (options->size == 0)
+        return leat_error(LEAT_EINVAL,
+                          "the LMDB reader's options were not initialised with "
+                          "LEAT_LMDB_OPTIONS_INIT");
+    memcpy(out, options,
+           options->size < sizeof(*out) ? options->size : sizeof(*out));
+    if (out->read_ahead < -1 || out->keep_behind < -1 ||
+        (out->drop_behind != 0 && out->drop_behind != 1))
+        return leat_error(LEAT_EINVAL,
+                          "read_ahead %lld, drop_behind %d, keep_behind %lld: "
+                          "expected bytes or -1, 0 or 1, bytes or -1",
+                          (long long)out->read_ahead, out->drop_behind,
+                          (long long)out->keep_behind);
+    return LEAT_OK;
+}
+
+/* The reader's arguments; what is as by default stays unsaid. */
+static int write_arguments(char **out, const char *path,
+                           const leat_lmdb_options *options)
+{
+    char *escaped = leat__args_escape(path);
+    size_t length = escaped ? strlen(escaped) : 0;
+    size_t size = length + OPTIONS_SIZE;
+    char *text = escaped ? leat__alloc(size) : NULL;
+    if (text) {
+        int used = snprintf(text, size, "%s", escaped);
+        char *end = text + used;
+        if (options->read_ahead >= 0)
+            end += sprintf(end, ",read_ahead=%lld",
+                           (long long)options->read_ahead);
+        if (options->drop_behind)
+            end += sprintf(end, ",drop_behind=1");
+        if (options->keep_behind >= 0)
+            sprintf(end, ",keep_behind=%lld", (long long)options->keep_behind);
+    }
+    leat__free(escaped);
+    *out = text;
+    return text ? LEAT_OK : LEAT_ENOMEM;
+}
+
 int leat_pipeline_lmdb(leat_pipeline **out, const char *path,
                        const leat_lmdb_options *options)
 {
-    (void)options;
+    leat_lmdb_options values;
+    char *arguments;
     if (!path || !path[0])
         return leat_error(LEAT_EINVAL,
                           "an LMDB needs the path of its directory");
@@ -106,10 +159,12 @@ int leat_pipeline_lmdb(leat_pipeline **out, const char *path,
     int status = leat__registry_find(&type, "lmdb");
     if (status)
         return status;
-    char *escaped = leat__args_escape(path);
-    if (!escaped)
-        return LEAT_ENOMEM;
-    status = leat_pipeline_create(out, type, escaped, NULL, NULL, NULL, 0);
-    leat__free(escaped);
+    status = copy_options(&values, options);
+    if (!status)
+        status = write_arguments(&arguments, path, &values);
+    if (status)
+        return status;
+    status = leat_pipeline_create(out, type, arguments, NULL, NULL, NULL, 0);
+    leat__free(arguments);
     return status;
 }

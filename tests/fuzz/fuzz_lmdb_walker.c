@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     walk(&map, (int64_t)(map.meta.entries / 2));
     if (leat__lmdb_walker_last(&map, &node) == LEAT_OK)
         sink += node.key[node.key_size - 1];
-    if (leat__lmdb_index_create(&index, &map))
+    if (leat__lmdb_index_create(&index, &map, NULL))
         return 0;
     for (int64_t i = 0; i < index->count; i++) {
         if (leat__lmdb_index_read(index, i, &entry) == LEAT_OK)

@@ -151,7 +151,7 @@ static void check_database(const char *directory)
     unsigned char *bytes = fixture_load(path, &size);
     int status = leat__lmdb_map_latest(&map, path, bytes, size);
     ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
-    status = leat__lmdb_index_create(&index, &map);
+    status = leat__lmdb_index_create(&index, &map, NULL);
     ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
     compare(directory, &map, index, 1);
     compare(directory, &map, index, 7);
@@ -342,7 +342,7 @@ static int walk(const unsigned char *bytes, size_t size, int64_t *count)
     int status = leat__lmdb_map_latest(&map, "memory", bytes, size);
     if (status)
         return status;
-    if (leat__lmdb_index_create(&index, &map) == LEAT_OK) {
+    if (leat__lmdb_index_create(&index, &map, NULL) == LEAT_OK) {
         for (int64_t i = 0; i < index->count; i++) {
             if (leat__lmdb_index_read(index, i, entry) == LEAT_OK)
                 touch(entry->value, entry->value_size);
@@ -678,7 +678,7 @@ START_TEST(index_and_seek_touch_no_value_on_overflow_pages)
                 mprotect(bytes + page * 4096, (size_t)3 * 4096, PROT_NONE), 0);
     }
     ck_assert_int_eq(leat__lmdb_map_latest(&map, "memory", bytes, size), 0);
-    ck_assert_int_eq(leat__lmdb_index_create(&index, &map), LEAT_OK);
+    ck_assert_int_eq(leat__lmdb_index_create(&index, &map, NULL), LEAT_OK);
     ck_assert_int_eq(index->count, 1000);
     leat__lmdb_walker_init(&walker, &map);
     for (int64_t i = 0; i <= 1000; i++)
@@ -751,7 +751,7 @@ START_TEST(an_index_survives_every_failing_allocation)
     int status = LEAT_ENOMEM, n = 0;
     for (; status; n++) {
         leat__alloc_fail_at(n);
-        status = leat__lmdb_index_create(&index, &map);
+        status = leat__lmdb_index_create(&index, &map, NULL);
         ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
     }
     leat__alloc_fail_at(-1);
