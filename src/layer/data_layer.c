@@ -13,7 +13,7 @@
 
 /* A run of samples touches about this much memory: it costs tens of
    microseconds, many times what handing it over does. */
-#define RUN_BYTES ((size_t)256 << 10)
+#define RUN_BYTES ((size_t)512 << 10)
 
 /* LEAT_PREFETCH_AUTO: from so many batches to so many, or so many bytes. */
 #define AUTO_SLOTS_MIN 3
