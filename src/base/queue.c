@@ -24,6 +24,7 @@ struct leat__queue {
     int waiting_empty;
     int waiting_full;
     int closed;
+    int wake_at; /* items from which on a push wakes; at least 1 */
     void *ring[];
 };
 
@@ -37,6 +38,7 @@ int leat__queue_create(leat__queue **out, int capacity)
     if (!queue)
         return LEAT_ENOMEM;
     queue->capacity = capacity;
+    queue->wake_at = 1;
     int status = leat__mutex_init(&queue->lock);
     if (status)
         goto fail_queue;
@@ -79,7 +81,7 @@ int leat__queue_push(leat__queue *queue, void *item)
     int closed = queue->closed;
     if (!closed) {
         queue->ring[(queue->head + queue->size++) % queue->capacity] = item;
-        if (queue->waiting_empty > 0)
+        if (queue->waiting_empty > 0 && queue->size >= queue->wake_at)
             pthread_cond_signal(&queue->not_empty);
     }
     pthread_mutex_unlock(&queue->lock);
@@ -147,6 +149,21 @@ int leat__queue_pick(leat__queue *queue, void **item,
     }
     pthread_mutex_unlock(&queue->lock);
     return status;
+}
+
+void leat__queue_wake_at(leat__queue *queue, int n)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->wake_at = n < 1 ? 1 : n;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void leat__queue_kick(leat__queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    if (queue->waiting_empty > 0 && queue->size > 0)
+        pthread_cond_broadcast(&queue->not_empty);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 int leat__queue_wait(leat__queue *queue, int64_t deadline)

@@ -37,6 +37,14 @@ int leat__queue_pick(leat__queue *queue, void **item,
                      int (*is_preferred)(const void *item, const void *who),
                      const void *who);
 
+/*
+ * From now on a push wakes those who wait only once there are `n` items: waking
+ * costs more than most hand-overs, and whoever waits loses nothing while enough
+ * is ready elsewhere. leat__queue_kick wakes them all the same.
+ */
+void leat__queue_wake_at(leat__queue *queue, int n);
+void leat__queue_kick(leat__queue *queue);
+
 /* Waits as pop does, and takes nothing. */
 int leat__queue_wait(leat__queue *queue, int64_t deadline);
 

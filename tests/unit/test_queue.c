@@ -285,6 +285,40 @@ START_TEST(nothing_is_lost_or_doubled_among_many_threads)
 }
 END_TEST
 
+static void *wait_for_item(void *argument)
+{
+    leat__queue *queue = argument;
+    return leat__queue_wait(queue, LEAT__FOREVER) ? NULL : argument;
+}
+
+/* Whether a thread that waits for an item comes back after `pushes`. */
+static void wait_through(int wake_at, int pushes, int kicks)
+{
+    leat__queue *queue = queue_new(4);
+    pthread_t thread;
+    void *woken;
+    int item;
+    leat__queue_wake_at(queue, wake_at);
+    ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_item, queue), 0);
+    for (int i = 0; i < pushes; i++)
+        ck_assert_int_eq(leat__queue_push(queue, &item), LEAT_OK);
+    if (kicks)
+        leat__queue_kick(queue);
+    pthread_join(thread, &woken);
+    ck_assert_ptr_eq(woken, queue);
+    leat__queue_destroy(queue);
+}
+
+START_TEST(a_lazy_queue_wakes_at_its_number_or_when_kicked)
+{
+    for (int i = 0; i < 200; i++) {
+        wait_through(1, 1, 0);
+        wait_through(3, 3, 0);
+        wait_through(3, 1, 1);
+    }
+}
+END_TEST
+
 static int is_same(const void *item, const void *who)
 {
     return item == who;
@@ -326,6 +360,7 @@ int main(void)
     tcase_add_test(tcase, items_come_out_in_the_order_they_went_in);
     tcase_add_test(tcase, an_empty_queue_says_again_at_the_deadline);
     tcase_add_test(tcase, waiting_takes_nothing);
+    tcase_add_test(tcase, a_lazy_queue_wakes_at_its_number_or_when_kicked);
     tcase_add_test(tcase, a_pick_takes_what_is_preferred_or_else_the_newest);
     tcase_add_test(tcase, a_closed_queue_refuses_and_drains);
     tcase_add_test(tcase, a_reopened_queue_is_empty_and_takes_again);
