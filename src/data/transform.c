@@ -196,8 +196,8 @@ static int check_image(const leat__transform *transform, int status,
     if (job->mean_values > 1 && job->mean_values != channels)
         return leat_error(status,
                           "%d mean_value are given, the image has %d "
-                          "channels; expected 1 or %d",
-                          job->mean_values, channels, channels);
+                          "channels; expected 1 or as many",
+                          job->mean_values, channels);
     return LEAT_OK;
 }
 

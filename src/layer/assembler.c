@@ -73,20 +73,6 @@ static int shape_field(const leat__assembly *assembly, int i,
     return LEAT_OK;
 }
 
-int leat__assembly_shape(const leat__assembly *assembly,
-                         leat_transformer *transformer,
-                         const leat_sample *sample, leat__batch_shape *out)
-{
-    if (sample->nfields < assembly->ntop)
-        return too_few_fields(sample, assembly->ntop);
-    out->ntop = assembly->ntop;
-    int status = shape_data(assembly, transformer, &sample->field[0], out);
-    for (int i = 1; i < assembly->ntop && status == LEAT_OK; i++)
-        status = shape_field(assembly, i, &sample->field[i], &out->top[i]);
-    return status ? status
-                  : leat__batch_shape_lay_out(out, assembly->batch_size);
-}
-
 /* Puts source, record and key before the thread's error line. */
 static int blame(const leat_provenance *from, int status)
 {
@@ -100,15 +86,30 @@ static int blame(const leat_provenance *from, int status)
                                leat__key_text(key, from->key, from->key_size));
 }
 
+int leat__assembly_shape(const leat__assembly *assembly,
+                         leat_transformer *transformer,
+                         const leat_sample *sample, leat__batch_shape *out)
+{
+    int status = LEAT_OK;
+    out->ntop = assembly->ntop;
+    if (sample->nfields < assembly->ntop)
+        status = too_few_fields(sample, assembly->ntop);
+    if (status == LEAT_OK)
+        status = shape_data(assembly, transformer, &sample->field[0], out);
+    for (int i = 1; i < assembly->ntop && status == LEAT_OK; i++)
+        status = shape_field(assembly, i, &sample->field[i], &out->top[i]);
+    if (status == LEAT_OK)
+        status = leat__batch_shape_lay_out(out, assembly->batch_size);
+    return status ? blame(&sample->from, status) : LEAT_OK;
+}
+
 int leat__assembler_shape(leat__assembler *assembler, const leat_sample *sample,
                           leat__batch_shape *out)
 {
     int status = leat__assembly_shape(&assembler->assembly,
                                       assembler->transformer, sample, out);
-    if (status == LEAT_OK)
-        return LEAT_OK;
     /* Options that fit no record were found at setup. */
-    return blame(&sample->from, status == LEAT_EINVAL ? LEAT_EDATA : status);
+    return status == LEAT_EINVAL ? LEAT_EDATA : status;
 }
 
 static int has_shape(const leat_field *field, const leat__top *top)

@@ -31,7 +31,7 @@ int leat__assembler_init(leat__assembler *assembler,
 void leat__assembler_finish(leat__assembler *assembler);
 
 /*
- * What a batch that begins with `sample` looks like.
+ * What a batch that begins with `sample` looks like; errors name the sample.
  * Errors: LEAT_EDATA, LEAT_EINVAL (crop, mean), LEAT_ENOMEM.
  */
 int leat__assembly_shape(const leat__assembly *assembly,

@@ -307,9 +307,7 @@ int leat__data_layer_start(leat_data_layer *self, int ntop,
     };
     status = leat__assembly_shape(&assembly, self->transformer, sample, shape);
     if (status)
-        return leat__error_context(status, "%s: record %lld",
-                                   sample->from.source,
-                                   (long long)sample->from.record);
+        return status;
     leat__prefetcher_options options = {
         .reader = self->reader,
         .transformer = self->transformer,

@@ -132,7 +132,7 @@ bad_net 'batch_size' 'source: "good" backend: LMDB'
 bad_net 'batch_size' 'source: "good" batch_size: 0 backend: LMDB'
 bad_net 'batch' 'source: "good" batch_size: 4294967295 backend: LMDB'
 bad_net 'prefetch' "$good prefetch: 0"
-bad_net 'crop' "$good" 'crop_size: 29'
+bad_net 'record 0, key 00000000: crop' "$good" 'crop_size: 29'
 bad_net 'mean_value' "$good" 'mean_value: 1 mean_value: 2'
 bad_net 'mean_value' 'source: "colour" batch_size: 4 backend: LMDB' \
     'mean_value: 1 mean_value: 2'
