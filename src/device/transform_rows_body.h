@@ -52,14 +52,16 @@ typedef VECTOR(double, DOUBLE_LANES) double_vector;
 typedef VECTOR(int64_t, DOUBLE_LANES) double_longs;
 typedef VECTOR(float, DOUBLE_LANES) double_floats;
 typedef VECTOR(unsigned char, 16) byte_vector;
-typedef VECTOR(unsigned char, ROW_LANES * 4) copy_vector;
-/* Wider than 32, bytes are no longer reversed in two instructions. */
+/*
+ * Wider than 32, bytes are no longer reversed in two instructions, and copies
+ * are slower: rows are not aligned, so all of them would cross cache lines.
+ */
 #if ROW_LANES == 4
-typedef VECTOR(unsigned char, 16) mirror_vector;
-#define REVERSE_BYTES(x) SHUFFLE(mirror_vector, x, x, REVERSED_16)
+typedef VECTOR(unsigned char, 16) copy_vector;
+#define REVERSE_BYTES(x) SHUFFLE(copy_vector, x, x, REVERSED_16)
 #else
-typedef VECTOR(unsigned char, 32) mirror_vector;
-#define REVERSE_BYTES(x) SHUFFLE(mirror_vector, x, x, REVERSED_32)
+typedef VECTOR(unsigned char, 32) copy_vector;
+#define REVERSE_BYTES(x) SHUFFLE(copy_vector, x, x, REVERSED_32)
 #endif
 
 #define LOAD(name, Vector, Source)                                             \
@@ -72,7 +74,6 @@ typedef VECTOR(unsigned char, 32) mirror_vector;
 
 LOAD(load_byte_vector, byte_vector, unsigned char)
 LOAD(load_copy_vector, copy_vector, unsigned char)
-LOAD(load_mirror_vector, mirror_vector, unsigned char)
 LOAD(load_loose_vector, float_vector, loose_float)
 LOAD(load_double_floats, double_floats, loose_float)
 LOAD(load_float_vector, float_vector, float)
@@ -209,7 +210,7 @@ ROW_INLINE void copy_row(const unsigned char *source, size_t width,
 
 ROW_INLINE void mirror_step(const unsigned char *source, unsigned char *top)
 {
-    mirror_vector x = load_mirror_vector(source);
+    copy_vector x = load_copy_vector(source);
     x = REVERSE_BYTES(x);
     memcpy(top, &x, sizeof(x));
 }
@@ -217,7 +218,7 @@ ROW_INLINE void mirror_step(const unsigned char *source, unsigned char *top)
 ROW_INLINE void mirror_row(const unsigned char *source, size_t width,
                            unsigned char *top)
 {
-    size_t lanes = sizeof(mirror_vector);
+    size_t lanes = sizeof(copy_vector);
     if (width < lanes) {
         for (size_t i = 0; i < width; i++)
             top[width - 1 - i] = source[i];
