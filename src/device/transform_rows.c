@@ -2,6 +2,8 @@
 
 /* Channels that have vector code for changing the layout. */
 #define COLORS 3
+/* The least that leat__row_spread takes. */
+#define SPREAD_WIDTH 16
 /* Columns done at a time where layouts change, so that buffers stay in L1. */
 #define COLUMNS 512
 /* Pixels of a tile with as many rows as fit: planes are written in long runs.
@@ -260,6 +262,39 @@ static void convert_tiles(const row_plan *plan, unsigned char *top)
     }
 }
 
+/* What a decoded image is for most nets; the kernels know it in one go. */
+static int can_spread(const row_plan *plan)
+{
+    return plan->channels == COLORS && plan->source == LEAT__ROW_UINT8 &&
+           plan->top == LEAT__ROW_FLOAT32 && plan->top_is_planar &&
+           plan->job->width >= SPREAD_WIDTH && plan->kernels->spread[0][0];
+}
+
+static void spread_pixels(const row_plan *plan, unsigned char *top)
+{
+    const leat__transform_job *job = plan->job;
+    const leat__transform_image *image = plan->image;
+    size_t pitch = (size_t)image->width * COLORS;
+    size_t plane = (size_t)job->height * (size_t)job->width * plan->top_size;
+    leat__row_run run[COLORS];
+    for (size_t c = 0; c < COLORS; c++)
+        run[c] = (leat__row_run){
+            .source = (const unsigned char *)image->pixels +
+                      (size_t)image->h_off * pitch +
+                      (size_t)image->w_off * COLORS,
+            .mean = mean_at(plan, c, 0, 0),
+            .top = top + c * plane,
+            .source_stride = pitch,
+            .mean_stride = (size_t)job->mean_width * plan->mean_size,
+            .top_stride = (size_t)job->width * plan->top_size,
+            .rows = (size_t)job->height,
+            .width = (size_t)job->width,
+            .mean_value = mean_value(job, c),
+            .scale = job->scale,
+        };
+    plan->kernels->spread[!!job->mean][!!image->mirror](run);
+}
+
 void leat__transform_rows(const leat__row_kernels *kernels,
                           const leat__transform_job *job,
                           const leat__transform_image *image, void *top)
@@ -284,6 +319,8 @@ void leat__transform_rows(const leat__row_kernels *kernels,
     };
     if (plan.source_is_planar && plan.top_is_planar)
         convert_planes(&plan, top);
+    else if (can_spread(&plan))
+        spread_pixels(&plan, top);
     else
         convert_tiles(&plan, top);
 }

@@ -28,6 +28,13 @@ typedef struct leat__row_run {
 typedef void leat__row_convert(const leat__row_run *run);
 
 /*
+ * From uint8 pixels of 3 channels to a FLOAT32 plane each: a run for each
+ * channel, alike but for mean and top; `source` is that of the pixels. At least
+ * 16 pixels wide.
+ */
+typedef void leat__row_spread(const leat__row_run run[3]);
+
+/*
  * Between n pixels of 3 channels and 3 planes that lie `stride` elements apart.
  */
 typedef void leat__row_split(const void *pixels, void *planes, size_t stride,
@@ -41,8 +48,9 @@ typedef struct leat__row_kernels {
     const char *name; /* as in LEAT_ISA */
     /* By source (uint8, float32), top, mean image, mirror; NULL: no such. */
     leat__row_convert *convert[2][3][2][2];
-    leat__row_split *split[2]; /* by source */
-    leat__row_join *join[3];   /* by top */
+    leat__row_spread *spread[2][2]; /* by mean image, mirror; or NULL */
+    leat__row_split *split[2];      /* by source */
+    leat__row_join *join[3];        /* by top */
 } leat__row_kernels;
 
 /*

@@ -3,7 +3,8 @@
  * gcc and clang know without naming instructions. The including file defines
  * ROW_KERNELS, the table's name, ROW_NAME, its text, ROW_LANES, the floats in a
  * vector, ROW_HAS_BYTE_SHUFFLE and how bytes become ROW_LANES floats or half as
- * many doubles; the build gives it the set's flags.
+ * many doubles (with a byte shuffle, out of a register too); the build gives it
+ * the set's flags.
  *
  * No mean is a mean of 0 and no scale a scale of 1: x - 0 and x * 1 are x for
  * every x, and stores are what the time goes to. The rest of a row is done by
@@ -296,6 +297,74 @@ static void split_bytes(const void *pixels, void *planes, size_t stride,
     split_step(source + 3 * i, a + i, b + i, c + i);
 }
 
+#if ROW_HAS_BYTE_SHUFFLE
+#define OTHER_HALF(x)                                                          \
+    SHUFFLE(byte_vector, x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, \
+            6, 7)
+
+/*
+ * Pixels to planes without a stop in memory: what the split would have stored
+ * is read back at once, and waits for all the stores to the top before it.
+ * A step is 16 pixels, a channel of them a vector of floats, or two.
+ */
+#define SPREAD(name, MEAN, REVERSE, FROM, TO)                                  \
+    ROW_INLINE void name##_channel(byte_vector bytes, const float *mean,       \
+                                   float value, float scale, float *top)       \
+    {                                                                          \
+        (void)mean;                                                            \
+        (void)value;                                                           \
+        for (size_t i = 0; i < 16; i += ROW_LANES) {                           \
+            float_vector x = ROW_FLOATS_OF_VECTOR(bytes);                      \
+            x = (x - MEAN(load_float_vector, i)) * scale;                      \
+            x = REVERSE(x);                                                    \
+            memcpy(top + TO(i), &x, sizeof(x));                                \
+            bytes = OTHER_HALF(bytes);                                         \
+        }                                                                      \
+    }                                                                          \
+    ROW_INLINE void name##_step(const leat__row_run run[3], size_t row,        \
+                                size_t from, size_t i)                         \
+    {                                                                          \
+        const unsigned char *pixels =                                          \
+            run->source + row * run->source_stride + 3 * from;                 \
+        byte_vector x = load_byte_vector(pixels);                              \
+        byte_vector y = load_byte_vector(pixels + 16);                         \
+        byte_vector z = load_byte_vector(pixels + 32);                         \
+        byte_vector channels[] = {CHANNEL_A(x, y, z), CHANNEL_B(x, y, z),      \
+                                  CHANNEL_C(x, y, z)};                         \
+        for (size_t c = 0; c < 3; c++) {                                       \
+            const unsigned char *mean = run[c].mean + row * run->mean_stride;  \
+            unsigned char *top = run[c].top + row * run->top_stride;           \
+            name##_channel(channels[c],                                        \
+                           (const float *)(const void *)mean + from,           \
+                           (float)run[c].mean_value, (float)run->scale,        \
+                           (float *)(void *)top + i);                          \
+        }                                                                      \
+    }                                                                          \
+    static void name(const leat__row_run *given)                               \
+    {                                                                          \
+        /* In a copy no store to the top can change anything. */               \
+        const leat__row_run run[3] = {given[0], given[1], given[2]};           \
+        size_t width = run->width;                                             \
+        for (size_t row = 0; row < run->rows; row++) {                         \
+            size_t i = 0;                                                      \
+            for (; i + 16 <= width; i += 16)                                   \
+                name##_step(run, row, FROM(16), i);                            \
+            if (i == width)                                                    \
+                continue;                                                      \
+            i = width - 16;                                                    \
+            name##_step(run, row, FROM(16), i);                                \
+        }                                                                      \
+    }
+
+#define IN_ORDER(i) (i)
+#define IN_REVERSE(i) (16 - ROW_LANES - (i))
+
+SPREAD(spread_value, VALUE, KEEP, FORWARD, IN_ORDER)
+SPREAD(spread_value_mirror, VALUE, REVERSE_FLOATS, BACKWARD, IN_REVERSE)
+SPREAD(spread_image, IMAGE, KEEP, FORWARD, IN_ORDER)
+SPREAD(spread_image_mirror, IMAGE, REVERSE_FLOATS, BACKWARD, IN_REVERSE)
+#endif
+
 #define SPLIT(name, Source, Plane)                                             \
     ROW_INLINE void name##_row(const Source *restrict pixels,                  \
                                Plane *restrict a, Plane *restrict b,           \
@@ -356,6 +425,9 @@ const leat__row_kernels ROW_KERNELS = {
                                    ROW_FUNCTIONS(float_to_float),
                                    ROW_FUNCTIONS(float_to_double)},
         },
+#if ROW_HAS_BYTE_SHUFFLE
+    .spread = ROW_FUNCTIONS(spread),
+#endif
     .split = {split_bytes, split_floats},
     .join = {join_bytes, join_floats, join_doubles},
 };
