@@ -107,9 +107,8 @@ static int await(lmdb_reader *self)
 __attribute__((noinline)) static int refill(lmdb_reader *self, int wanted)
 {
     int got = 0;
-    const void *last = self->end ? self->ahead[self->end - 1].value : NULL;
     leat__lmdb_behind_follow(&self->sweeper, &self->walker);
-    leat__lmdb_ahead_follow(&self->scouts, &self->walker, last);
+    leat__lmdb_ahead_follow(&self->scouts, &self->walker);
     int is_cold = self->scouts.is_cold;
     int n = is_cold && wanted < AHEAD ? wanted : AHEAD;
     int status = leat__lmdb_walker_next(&self->walker, self->ahead, n, &got);
@@ -264,8 +263,7 @@ static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
         return status;
     int64_t record = self->walker.record;
     leat__lmdb_behind_follow(&self->sweeper, &self->walker);
-    leat__lmdb_ahead_follow(&self->scouts, &self->walker,
-                            self->walker.last_key);
+    leat__lmdb_ahead_follow(&self->scouts, &self->walker);
     status = leat__lmdb_walker_places(&self->walker, places,
                                       n < LOCATED ? n : LOCATED, got);
     for (int i = 0; i < *got; i++)
@@ -317,7 +315,7 @@ static int seek_ahead(lmdb_reader *self, int64_t index)
     leat__lmdb_ahead_init(&scouts, self->storage, self->window, 0);
     int status = LEAT_OK;
     while (!status && walker->record < index) {
-        leat__lmdb_ahead_follow(&scouts, walker, walker->last_key);
+        leat__lmdb_ahead_follow(&scouts, walker);
         int64_t left = index - walker->record;
         status = leat__lmdb_walker_seek(
             walker, walker->record + (left < STRIDE ? left : STRIDE));

@@ -50,15 +50,33 @@ void leat__lmdb_ahead_init(leat__lmdb_ahead *out,
         out->due_leaves = out->due_records = INT64_MAX;
 }
 
+/* Where the walk goes on, or near it: at the leaf's next value or its last. */
+static size_t next_place(const leat__lmdb_map *map,
+                         const leat__lmdb_walker *walk)
+{
+    const leat__lmdb_page *leaf = &walk->leaf;
+    leat__lmdb_node node;
+    if (leaf->count == 0)
+        return 0;
+    uint32_t slot = walk->slot < leaf->count ? walk->slot : leaf->count - 1;
+    if (leat__lmdb_map_node(map, leaf, slot, &node))
+        return 0;
+    if (node.value)
+        return (size_t)(node.value - map->base);
+    return node.overflow <= map->meta.last_page
+               ? (size_t)node.overflow * map->meta.page_size
+               : 0;
+}
+
 /* Whether what comes next is in memory; at first, the file as a whole. */
-static int is_warm(leat__lmdb_ahead *ahead, const void *at)
+static int is_warm(leat__lmdb_ahead *ahead, const leat__lmdb_walker *walk)
 {
     const leat__lmdb_map *map = ahead->storage->map;
     if (ahead->is_fresh) {
         ahead->is_fresh = 0;
         return !leat__lmdb_storage_may_block(ahead->storage);
     }
-    size_t offset = at ? (size_t)((const unsigned char *)at - map->base) : 0;
+    size_t offset = next_place(map, walk);
     size_t left = map->size - offset;
     leat__lmdb_span span = {offset, left < GLANCE_BYTES ? left : GLANCE_BYTES};
     return leat__lmdb_storage_absent(ahead->storage, span) == 0;
@@ -200,9 +218,9 @@ static void rest(leat__lmdb_ahead *ahead, const leat__lmdb_walker *walk)
 }
 
 void leat__lmdb_ahead_extend(leat__lmdb_ahead *ahead,
-                             const leat__lmdb_walker *walk, const void *at)
+                             const leat__lmdb_walker *walk)
 {
-    if (ahead->is_over || (!ahead->is_cold && is_warm(ahead, at))) {
+    if (ahead->is_over || (!ahead->is_cold && is_warm(ahead, walk))) {
         rest(ahead, walk);
         return;
     }

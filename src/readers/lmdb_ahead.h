@@ -56,20 +56,18 @@ void leat__lmdb_ahead_init(leat__lmdb_ahead *out,
                            int values);
 
 /*
- * Looks and asks for what the walk comes to; `at` points into the map, at what
- * it gave last, or is NULL. May block as the storage does. By way of
- * leat__lmdb_ahead_follow.
+ * Looks and asks for what the walk comes to. May block as the storage does. By
+ * way of leat__lmdb_ahead_follow.
  */
 void leat__lmdb_ahead_extend(leat__lmdb_ahead *ahead,
-                             const leat__lmdb_walker *walk, const void *at);
+                             const leat__lmdb_walker *walk);
 
 /* Called before each step of the walk, of a few hundred records at most. */
 static inline void leat__lmdb_ahead_follow(leat__lmdb_ahead *ahead,
-                                           const leat__lmdb_walker *walk,
-                                           const void *at)
+                                           const leat__lmdb_walker *walk)
 {
     if (walk->record >= ahead->due_records || walk->leaves >= ahead->due_leaves)
-        leat__lmdb_ahead_extend(ahead, walk, at);
+        leat__lmdb_ahead_extend(ahead, walk);
 }
 
 /*

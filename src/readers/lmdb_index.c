@@ -15,7 +15,7 @@ static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker,
         uint64_t beyond;
         int n = left < STRIDE ? (int)left : STRIDE;
         if (ahead)
-            leat__lmdb_ahead_follow(ahead, walker, walker->last_key);
+            leat__lmdb_ahead_follow(ahead, walker);
         status = leat__lmdb_walker_places(
             walker, n ? index->place + done : &beyond, n ? n : 1, &got);
         if (status)

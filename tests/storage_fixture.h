@@ -1,0 +1,97 @@
+/* storage_fixture.h: a database's file, mapped, and put out of memory. */
+#ifndef LEAT_TESTS_STORAGE_FIXTURE_H
+#define LEAT_TESTS_STORAGE_FIXTURE_H
+
+#include "lmdb_fixture.h"
+#include "readers/lmdb_storage.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+typedef struct storage_fixture {
+    char directory[FIXTURE_PATH];
+    char path[FIXTURE_PATH + 16];
+    int fd;
+    leat__lmdb_map map;
+    leat__lmdb_storage storage;
+} storage_fixture;
+
+/* Record i: its number, then 99 bytes, or 8999, which lie on pages apart. */
+static inline void storage_fixture_record(int number, fixture_record *out,
+                                          size_t size)
+{
+    out->key_size = (size_t)sprintf(out->key, "%08d", number);
+    memset(out->value, number, size);
+    memcpy(out->value, &number, sizeof(number));
+    out->value_size = size;
+}
+
+static inline void storage_fixture_small(int number, fixture_record *out)
+{
+    storage_fixture_record(number, out, 100);
+}
+
+static inline void storage_fixture_large(int number, fixture_record *out)
+{
+    storage_fixture_record(number, out, 9000);
+}
+
+static inline void storage_fixture_open(storage_fixture *out,
+                                        fixture_maker *make, int n)
+{
+    struct stat found;
+    fixture_directory(out->directory);
+    fixture_write(out->directory, make, n);
+    snprintf(out->path, sizeof(out->path), "%s/data.mdb", out->directory);
+    out->fd = open(out->path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(out->fd, 0);
+    ck_assert_int_eq(fstat(out->fd, &found), 0);
+    size_t size = (size_t)found.st_size;
+    void *base = mmap(NULL, size, PROT_READ, MAP_SHARED, out->fd, 0);
+    ck_assert_ptr_ne(base, MAP_FAILED);
+    ck_assert_int_eq(leat__lmdb_map_latest(&out->map, out->path, base, size),
+                     LEAT_OK);
+    leat__lmdb_storage_init(&out->storage, &out->map, out->fd);
+}
+
+static inline void storage_fixture_close(storage_fixture *fixture)
+{
+    munmap((void *)(uintptr_t)fixture->map.base, fixture->map.size);
+    close(fixture->fd);
+    fixture_remove(fixture->directory);
+}
+
+static inline leat__lmdb_span
+storage_fixture_whole(const storage_fixture *fixture)
+{
+    return (leat__lmdb_span){0, fixture->map.size};
+}
+
+/* Nothing of the file is in memory, unless another map holds it there. 0, and
+   says so, where that is not so, as the file system has no other place. */
+static inline int storage_fixture_cool(storage_fixture *fixture)
+{
+    static int is_said;
+    leat__lmdb_span whole = storage_fixture_whole(fixture);
+    ck_assert_int_eq(fsync(fixture->fd), 0);
+    ck_assert_int_eq(madvise((void *)(uintptr_t)fixture->map.base,
+                             fixture->map.size, MADV_DONTNEED),
+                     0);
+    ck_assert_int_eq(posix_fadvise(fixture->fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+    size_t absent = leat__lmdb_storage_absent(&fixture->storage, whole);
+    if (absent * fixture->storage.page >= fixture->map.size)
+        return 1;
+    if (!is_said++)
+        printf("skipped: %s cannot be put out of memory\n", fixture->path);
+    return 0;
+}
+
+/* All of it is. */
+static inline void storage_fixture_warm(storage_fixture *fixture)
+{
+    leat__lmdb_span whole = storage_fixture_whole(fixture);
+    ck_assert_int_eq(leat__lmdb_storage_await(&fixture->storage, &whole, 1),
+                     LEAT_OK);
+}
+
+#endif
