@@ -276,22 +276,22 @@ static void spread_pixels(const row_plan *plan, unsigned char *top)
     const leat__transform_image *image = plan->image;
     size_t pitch = (size_t)image->width * COLORS;
     size_t plane = (size_t)job->height * (size_t)job->width * plan->top_size;
-    leat__row_run run[COLORS];
-    for (size_t c = 0; c < COLORS; c++)
-        run[c] = (leat__row_run){
-            .source = (const unsigned char *)image->pixels +
-                      (size_t)image->h_off * pitch +
-                      (size_t)image->w_off * COLORS,
-            .mean = mean_at(plan, c, 0, 0),
-            .top = top + c * plane,
-            .source_stride = pitch,
-            .mean_stride = (size_t)job->mean_width * plan->mean_size,
-            .top_stride = (size_t)job->width * plan->top_size,
-            .rows = (size_t)job->height,
-            .width = (size_t)job->width,
-            .mean_value = mean_value(job, c),
-            .scale = job->scale,
-        };
+    leat__row_run run[COLORS] = {{
+        .source = (const unsigned char *)image->pixels +
+                  (size_t)image->h_off * pitch + (size_t)image->w_off * COLORS,
+        .source_stride = pitch,
+        .mean_stride = (size_t)job->mean_width * plan->mean_size,
+        .top_stride = (size_t)job->width * plan->top_size,
+        .rows = (size_t)job->height,
+        .width = (size_t)job->width,
+        .scale = job->scale,
+    }};
+    for (size_t c = 0; c < COLORS; c++) {
+        run[c] = run[0];
+        run[c].mean = mean_at(plan, c, 0, 0);
+        run[c].mean_value = mean_value(job, c);
+        run[c].top = top + c * plane;
+    }
     plan->kernels->spread[!!job->mean][!!image->mirror](run);
 }
 
