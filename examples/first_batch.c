@@ -1,4 +1,4 @@
-/* first_batch: three batches of a Caffe net's data layer, in twenty lines. */
+/* first_batch: three batches of a Caffe net's data layer, in a page. */
 #include <leat.h>
 #include <stdio.h>
 

@@ -1,14 +1,23 @@
 #!/usr/bin/env bash
 # Counts the instructions that a sample costs in each of the four workloads, and
 # compares them with benchmarks/instructions.txt: more than 5 % above fails.
-#   instructions.sh [--update] [BUILD_FOLDER]
+#   instructions.sh [--if-asked | --update] [BUILD_FOLDER]
 # --update writes the file. Callgrind counts two runs, one of more batches than
 # the other; their difference, by the samples between, is what a sample costs, no
 # matter what else the machine does. Where there is no valgrind, or compiler,
 # libraries or kernels are not those of the file, it is skipped (77).
+# With --if-asked it does so only where LEAT_CHECK_INSTRUCTIONS is set: a change
+# that is worth its instructions is no failed test.
 set -eu
 cd "$(dirname "$0")/.."
 update=0
+if [ "${1-}" = --if-asked ]; then
+    shift
+    if [ -z "${LEAT_CHECK_INSTRUCTIONS-}" ]; then
+        echo "skipped: LEAT_CHECK_INSTRUCTIONS is not set"
+        exit 77
+    fi
+fi
 [ "${1-}" != --update ] || { update=1 && shift; }
 build=${1-build}
 figures=benchmarks/instructions.txt

@@ -60,12 +60,13 @@ typedef struct leat_data_layer_options {
     leat_layout layout;     /* of images */
     leat_top_mode top_mode; /* whose memory the tops have */
     leat_rng rng;           /* CAFFE: its sequence, a generator a rank */
-    int64_t random_seed; /* below 0: drawn from the system, see seed; needed by
-                            several ranks that choose at random */
-    int rank;            /* takes positions p = rank mod world_size in TRAIN */
-    int world_size;      /* ranks, at least 1 */
-    int shard_test;      /* 1: TEST is divided between the ranks as TRAIN is */
-    int workers; /* threads, up to 1024; 0: as many as the machine lends */
+    int64_t random_seed;    /* below 0: drawn from the system: keep what
+                               leat_data_layer_seed says. Several ranks that
+                               choose at random need one, also to resume */
+    int rank;       /* takes positions p = rank mod world_size in TRAIN */
+    int world_size; /* ranks, at least 1 */
+    int shard_test; /* 1: TEST is divided between the ranks as TRAIN is */
+    int workers;    /* threads, up to 1024; 0: as many as the machine lends */
     leat_reader_thread reader_thread; /* who reads */
     int help; /* 1: a forward that would wait works, where no reader may block
                  for ever on its thread */
@@ -123,8 +124,10 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
 
 /**
  * Opens the readers, gives the tops their shapes, takes all memory and starts
- * the threads. top[0] becomes batch x C x H x W, top[1] the labels, batch; more
- * tops the further fields. Fewer tops than fields leave the rest out.
+ * the threads. top[0] becomes batch x C x H x W (field `data`, images of uint8
+ * or float32; one that is not of three dimensions keeps its own), top[1] the
+ * labels, batch; more tops the further fields. Fewer tops than fields leave the
+ * rest out.
  *
  * Succeeds once, before the first forward; after an error it may be called
  * again. The tops are borrowed during the call. Blocks until the first sample
@@ -172,11 +175,11 @@ leat_data_layer_get_options(const leat_data_layer *layer);
  * blobs at every call.
  * LEAT_END, again and again, when the pipeline has a single pass and that is
  * over; what it left over was a shorter batch.
- * Errors: LEAT_EDATA for a bad record in this batch, which is consumed: the
- * next forward gives the next one. LEAT_EINVAL, LEAT_ESTATE for a wrong call,
- * which changes nothing. All others are sticky until restore. Blocks until a
- * batch is ready; woken by leat_data_layer_cancel. Thread safety: one caller a
- * layer.
+ * Errors: LEAT_EDATA for a bad record; the whole batch that it is in is
+ * consumed, and the next forward gives the next batch. LEAT_EINVAL, LEAT_ESTATE
+ * for a wrong call, which changes nothing. All others are sticky until restore.
+ * Blocks until a batch is ready; woken by leat_data_layer_cancel. Thread
+ * safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_forward(leat_data_layer *layer,
                                      leat_blob *const top[], int ntop,
@@ -227,8 +230,9 @@ LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
  * threads or ranks. After setup; clears sticky errors and cancel. Gives the
  * batch back that forward delivered. Readers that cannot seek read and drop
  * what comes before.
- * Errors that change nothing: LEAT_EINVAL for a token of another data set,
- * pipeline or rng, or a seed given otherwise, with LEAT_RNG_CAFFE also of
+ * LEAT_END, like every later forward: the token stands at the end of a single
+ * pass. Errors that change nothing: LEAT_EINVAL for a token of another data
+ * set, pipeline or rng, or a seed given otherwise, with LEAT_RNG_CAFFE also of
  * another world size; LEAT_ESTATE before setup. Those of setup are sticky.
  * Blocks as setup does; woken by leat_data_layer_cancel.
  * Thread safety: one caller a layer.

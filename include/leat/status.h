@@ -17,6 +17,10 @@ extern "C" {
 #endif
 
 /**
+ * Pointers that a function takes must not be NULL unless its text says so;
+ * destroy, close, finish and unref take NULL. The `size` of an options struct
+ * is its size as the caller was compiled, as its INIT macro writes it.
+ *
  * Every status: its code, its name and its meaning.
  *
  * 0 is success. Positive codes are no errors: the data ended, or there is

@@ -9,8 +9,9 @@ extern "C" {
 #endif
 
 /**
- * A resume token: versioned, checksummed bytes that leat_data_layer_save or
- * leat_reader_save wrote. The same on every rank at the same step.
+ * A resume token, which leat_data_layer_save or leat_reader_save wrote. Store
+ * its text: that is checksummed, the bytes here are not. The same on every rank
+ * at the same step.
  *
  * Its memory is its own: init, use, finish. At most 64 bytes of text, and 32
  * more for each reader in the chain.

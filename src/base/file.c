@@ -96,10 +96,25 @@ static int write_all(int fd, const void *bytes, size_t size)
     return fsync(fd);
 }
 
+/* What stands there gives way only if it is a file: never a device or a pipe.
+ */
+static int check_target(const char *path)
+{
+    struct stat found;
+    if (lstat(path, &found) != 0)
+        return errno == ENOENT ? LEAT_OK
+                               : leat__error_system(errno, "%s", path);
+    if (S_ISREG(found.st_mode))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL, "%s: is there and is no regular file", path);
+}
+
 int leat__file_write(const char *path, const void *bytes, size_t size)
 {
     static atomic_uint counter;
-    int status = LEAT_OK;
+    int status = check_target(path);
+    if (status)
+        return status;
     size_t room = strlen(path) + 64;
     char *beside = leat__alloc(room);
     if (!beside)

@@ -103,8 +103,8 @@ int leat__mutex_init(pthread_mutex_t *mutex)
     pthread_mutexattr_t attributes;
     int code = pthread_mutexattr_init(&attributes);
     if (code == 0) {
-        code = pthread_mutexattr_settype(&attributes,
-                                         PTHREAD_MUTEX_ADAPTIVE_NP);
+        code =
+            pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
         if (code == 0)
             code = pthread_mutex_init(mutex, &attributes);
         pthread_mutexattr_destroy(&attributes);

@@ -23,8 +23,8 @@ void leat__thread_join(leat__thread *thread); /* nothing if not running */
 int leat__thread_cores(void);
 
 /*
- * A lock that is held for microseconds at most: who finds it taken looks again a
- * few times before it sleeps, as waking up costs more than that.
+ * A lock that is held for microseconds at most: who finds it taken looks again
+ * a few times before it sleeps, as waking up costs more than that.
  */
 int leat__mutex_init(pthread_mutex_t *mutex);
 

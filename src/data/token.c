@@ -146,6 +146,8 @@ int leat_token_parse(leat_token *token, const char *text)
 {
     leat_token parsed;
     leat_token_init(&parsed);
+    if (!text)
+        return leat_error(LEAT_EINVAL, "no resume token: there is no text");
     size_t letters = strnlen(text, TEXT_MAX + 1);
     if (letters > TEXT_MAX)
         return leat_error(LEAT_EINVAL, "no resume token: it is too long");

@@ -104,6 +104,14 @@ int64_t leat__transformer_warnings(const leat_transformer *transformer)
 static int raw_shape(const leat_field *field, int shape[3])
 {
     int64_t whole[3] = {1, 1, 1};
+    if (field->dtype != LEAT_UINT8 && field->dtype != LEAT_FLOAT32)
+        return leat_error(LEAT_EDATA,
+                          "an image's elements are uint8 or float32, these are "
+                          "%s",
+                          leat_dtype_name(field->dtype));
+    if (field->ndim < 0 || field->ndim > LEAT_MAX_DIMS)
+        return leat_error(LEAT_EDATA, "a field has %d dimensions, at most %d",
+                          field->ndim, LEAT_MAX_DIMS);
     for (int i = 0; i < field->ndim; i++) {
         int to = field->ndim == 3 ? i : 2;
         int64_t dim = field->shape[i];
@@ -139,11 +147,6 @@ static int raw_image(const leat_field *field, leat__transform_image *image)
     int status = raw_shape(field, shape);
     if (status)
         return status;
-    if (field->dtype != LEAT_UINT8 && field->dtype != LEAT_FLOAT32)
-        return leat_error(LEAT_EDATA,
-                          "an image's elements are uint8 or float32, these are "
-                          "%s",
-                          leat_dtype_name(field->dtype));
     status = check_bytes(field, shape);
     if (status)
         return status;

@@ -116,10 +116,13 @@ static int find_locked(leat_device **out, const char *name)
     if (ndevices == DEVICES_MAX)
         return leat_error(LEAT_EINVAL, "%d devices are open already",
                           DEVICES_MAX);
-    leat_device *device;
+    leat_device *device = NULL;
     status = type->open(ordinal, &device);
     if (status)
         return status;
+    if (!device)
+        return leat_error(LEAT_EDEVICE, "device \"%s\": open gave none", name);
+    device->ops = type;
     snprintf(device->name, sizeof(device->name), "%s", full);
     devices[ndevices++] = device;
     *out = device;
@@ -128,6 +131,8 @@ static int find_locked(leat_device **out, const char *name)
 
 int leat_device_find(leat_device **out, const char *name)
 {
+    if (!name)
+        return leat_error(LEAT_EINVAL, "a device is found by its name");
     pthread_mutex_lock(&lock);
     int status = find_locked(out, name);
     pthread_mutex_unlock(&lock);

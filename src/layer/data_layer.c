@@ -53,8 +53,8 @@ static int set_seed(leat_data_layer *self)
                           "random_seed, the same for all",
                           options->name, options->world_size);
     int status = leat__random_seed(&self->seed);
-    /* Kept below 2^63, so that it can be given back as random_seed. */
-    self->seed >>= 1;
+    /* Kept below 2^53, so that JSON and random_seed carry it whole. */
+    self->seed >>= 11;
     if (status == LEAT_OK)
         leat__log(LEAT_LOG_INFO, "%s: random_seed drawn: %llu", options->name,
                   (unsigned long long)self->seed);
@@ -345,6 +345,12 @@ static int check_tops(const leat_data_layer *self, leat_blob *const top[],
     for (int i = 0; i < ntop; i++) {
         if (!top[i])
             return leat_error(LEAT_EINVAL, "%s: top %d is NULL", name, i);
+        for (int k = 0; k < i; k++) {
+            if (top[k] == top[i])
+                return leat_error(LEAT_EINVAL,
+                                  "%s: tops %d and %d are the same blob", name,
+                                  k, i);
+        }
         leat_device *device = leat_blob_device(top[i]);
         if (device != self->device)
             return leat_error(LEAT_EINVAL,

@@ -142,6 +142,9 @@ int leat_data_layer_restore(leat_data_layer *self, leat_token *token)
         return leat_error(LEAT_ESTATE, "%s: restore before setup",
                           self->options.name);
     resume_point point = {0};
+    if (!token)
+        return leat_error(LEAT_EINVAL, "%s: there is no resume token",
+                          self->options.name);
     token->cursor = 0;
     int status = leat_token_get(token, &point, sizeof(point));
     if (status == LEAT_OK)

@@ -144,10 +144,16 @@ const char *leat_pipeline_text(const leat_pipeline *pipeline)
     return pipeline->text;
 }
 
+/* What is broken so cannot be closed either: nothing is. */
+static int is_whole(const leat_reader *reader)
+{
+    return reader && reader->ops && reader->ops->close;
+}
+
 int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
 {
     leat_reader *upstream[UPSTREAM_MAX] = {NULL};
-    leat_reader *reader;
+    leat_reader *reader = NULL;
     int n = 0;
     int status = LEAT_OK;
     while (n < pipeline->nupstream && status == LEAT_OK) {
@@ -156,6 +162,10 @@ int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
     }
     if (status == LEAT_OK)
         status = pipeline->type->open(&pipeline->args, upstream, n, &reader);
+    if (status == LEAT_OK && !is_whole(reader))
+        return leat_error(LEAT_EINVAL,
+                          "the reader \"%s\" opened without its operations",
+                          pipeline->type->name);
     if (status) {
         while (n > 0)
             leat_reader_close(upstream[--n]);

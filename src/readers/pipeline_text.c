@@ -78,6 +78,8 @@ static int append(leat_pipeline **pipeline, const char *text, size_t size)
 
 int leat_pipeline_parse(leat_pipeline **out, const char *text)
 {
+    if (!text)
+        return leat_error(LEAT_EINVAL, "there is no pipeline text");
     leat_pipeline *pipeline = NULL;
     const char *rest = text;
     for (;;) {

@@ -110,8 +110,15 @@ static void check_single_pass(leat_pipeline *pipeline)
         ck_assert_int_eq(leat_blob_dim(feed.top[0], 0), batch->n);
         ck_assert_float_eq(feed_label(&feed, 0), (float)(3 * i));
     }
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
     ck_assert_int_eq(feed_forward(&feed), LEAT_END);
     ck_assert_int_eq(feed_forward(&feed), LEAT_END);
+    /* Who resumes at the end is given nothing twice. */
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_END);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
+    leat_token_finish(&token);
     feed_close(&feed);
 }
 
@@ -370,6 +377,24 @@ START_TEST(a_batch_that_finds_no_memory_is_not_lost)
 }
 END_TEST
 
+START_TEST(fields_that_are_no_images_are_refused_at_setup)
+{
+    static const int32_t numbers[4] = {0};
+    const leat_memory_field field = {"data", LEAT_INT32, 1, {2}, numbers};
+    leat_pipeline *pipeline;
+    leat_data_layer *layer;
+    leat_blob *top;
+    ck_assert_int_eq(leat_pipeline_memory(&pipeline, &field, 1, 2), LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_EDATA);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "int32"));
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(wrong_tops_are_refused)
 {
     leat_pipeline *pipeline = feed_pipeline();
@@ -380,6 +405,8 @@ START_TEST(wrong_tops_are_refused)
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
     ck_assert_int_eq(leat_data_layer_setup(layer, top, 0), LEAT_EINVAL);
     ck_assert_int_eq(leat_data_layer_setup(layer, top, 3), LEAT_EINVAL);
+    leat_blob *twice[2] = {top[0], top[0]};
+    ck_assert_int_eq(leat_data_layer_setup(layer, twice, 2), LEAT_EINVAL);
     ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), LEAT_ESTATE);
     ck_assert_int_eq(leat_data_layer_forward(layer, top, 1, LEAT_HOST),
@@ -456,6 +483,7 @@ int main(void)
     tcase_add_test(tcase, a_layer_can_be_destroyed_in_any_state);
     tcase_add_test(tcase, a_failed_allocation_is_an_error_and_leaks_nothing);
     tcase_add_test(tcase, a_batch_that_finds_no_memory_is_not_lost);
+    tcase_add_test(tcase, fields_that_are_no_images_are_refused_at_setup);
     tcase_add_test(tcase, wrong_tops_are_refused);
     tcase_add_test(tcase, wrong_options_are_refused_by_name);
     SRunner *runner = srunner_create(suite);

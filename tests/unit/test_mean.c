@@ -208,7 +208,7 @@ START_TEST(a_mean_that_cannot_be_saved_leaves_nothing_behind)
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/taken", folder);
     ck_assert_int_eq(mkdir(path, 0700), 0);
-    ck_assert_int_eq(leat_mean_save(path, 2, 3, 4, values), LEAT_EIO);
+    ck_assert_int_eq(leat_mean_save(path, 2, 3, 4, values), LEAT_EINVAL);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
     ck_assert_int_eq(count_files(folder), 1);
     ck_assert_int_eq(rmdir(path), 0);

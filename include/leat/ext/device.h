@@ -16,7 +16,7 @@ typedef uintptr_t leat_event;
 
 /** The first member of every device's own struct. */
 struct leat_device {
-    const leat_device_ops *ops; /* of its type */
+    const leat_device_ops *ops; /* set by the registry after open */
     char name[32];              /* "cpu", "cuda:0"; set by the registry */
 };
 

@@ -121,6 +121,7 @@ struct leat_reader_ops {
      * read_at has them. Both or neither.
      */
     int (*locate)(leat_reader *reader, leat_locator out[], int n, int *got);
+    /** The other half of `locate`. */
     int (*read_located)(leat_reader *reader, const leat_locator locator[],
                         leat_sample *const out[], int n, int *got);
 };
