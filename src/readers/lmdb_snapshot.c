@@ -23,14 +23,29 @@ struct leat__lmdb_snapshot {
     _Atomic(leat__lmdb_index *) index;
 };
 
+/* LEAT_OK while transaction `id` is the latest that a reader gets. */
+static int check_latest(leat__lmdb_environment *environment, uint64_t id)
+{
+    MDB_txn *txn;
+    int status = leat__lmdb_environment_begin(environment, &txn);
+    if (status)
+        return status;
+    uint64_t latest = mdb_txn_id(txn);
+    mdb_txn_abort(txn);
+    return latest == id ? LEAT_OK : LEAT_AGAIN;
+}
+
 /*
  * The meta page that transaction `id` wrote. Meta pages are written in turn, so
- * this one is rewritten only after the other one got a later transaction: while
- * that is not so, what was read is whole. LEAT_AGAIN when a writer was faster.
+ * this one is rewritten only after the other one got a later transaction, and
+ * that one is committed: while either is not so, what was read is whole.
+ * Between the two a writer waits for the disk, which can take as long as a disk
+ * may. LEAT_AGAIN when a writer was faster.
  */
-static int read_meta(const leat__lmdb_file *file, uint64_t id,
+static int read_meta(leat__lmdb_environment *environment, uint64_t id,
                      leat__lmdb_meta *out)
 {
+    const leat__lmdb_file *file = &environment->file;
     leat__lmdb_meta meta[2] = {{0}};
     int status = leat__lmdb_file_meta(file, 0, 0, &meta[0]);
     size_t page_size = meta[0].page_size;
@@ -46,19 +61,24 @@ static int read_meta(const leat__lmdb_file *file, uint64_t id,
         if (status)
             return status;
     }
-    if (meta[!mine].txnid > id || meta[!mine].page_size != page_size)
+    if (meta[!mine].page_size != page_size)
         return LEAT_AGAIN;
+    if (meta[!mine].txnid > id)
+        status = check_latest(environment, id);
+    if (status)
+        return status;
     *out = meta[mine];
     return LEAT_OK;
 }
 
 /* Maps the pages that the transaction sees. */
-static int map_pages(const leat__lmdb_file *file, uint64_t id,
+static int map_pages(leat__lmdb_environment *environment, uint64_t id,
                      leat__lmdb_map *out)
 {
+    const leat__lmdb_file *file = &environment->file;
     leat__lmdb_meta meta = {0};
     size_t size = 0;
-    int status = read_meta(file, id, &meta);
+    int status = read_meta(environment, id, &meta);
     if (!status)
         status = leat__lmdb_file_size(file, &size);
     if (!status)
@@ -83,7 +103,7 @@ static int create(leat__lmdb_snapshot **out,
                   leat__lmdb_environment *environment, MDB_txn *txn)
 {
     leat__lmdb_map map;
-    int status = map_pages(&environment->file, mdb_txn_id(txn), &map);
+    int status = map_pages(environment, mdb_txn_id(txn), &map);
     if (status)
         return status;
     leat__lmdb_snapshot *snapshot = leat__alloc_zero(1, sizeof(*snapshot));

@@ -524,6 +524,44 @@ START_TEST(readers_open_while_a_writer_commits)
 }
 END_TEST
 
+/* A commit's meta page is in the file long before the disk says it has it. */
+START_TEST(readers_open_while_a_commit_waits_for_the_disk)
+{
+    char directory[FIXTURE_PATH];
+    make_database(directory, make_image, 10);
+    int ready[2], done[2];
+    ck_assert_int_eq(pipe(ready), 0);
+    ck_assert_int_eq(pipe(done), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    char byte = 0;
+    if (child == 0) {
+        /* While it is open elsewhere, the lock file says what is committed. */
+        MDB_env *env = fixture_env(directory, MDB_RDONLY);
+        if (write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1)
+            _exit(1);
+        mdb_env_close(env);
+        _exit(0);
+    }
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    enum { META = 16, TXNID = 144, META_END = 152 };
+    size_t size;
+    unsigned char *bytes = fixture_load(in(directory, "data.mdb"), &size);
+    ck_assert_uint_eq(bytes[4096 + TXNID], 1);
+    memcpy(bytes + META, bytes + 4096 + META, META_END - META);
+    bytes[TXNID] = 2;
+    fixture_store(in(directory, "data.mdb"), bytes, size);
+    free(bytes);
+
+    leat_reader *reader = open_reader(directory);
+    ck_assert_int_eq(count_to_end(reader), 10);
+    leat_reader_close(reader);
+    ck_assert_int_eq(write(done[1], &byte, 1), 1);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    fixture_remove(directory);
+}
+END_TEST
+
 START_TEST(a_full_table_of_readers_is_reported)
 {
     char directory[FIXTURE_PATH];
@@ -917,6 +955,7 @@ int main(void)
     tcase_add_test(tcase, two_hundred_readers_share_one_database);
     tcase_add_test(tcase, a_reader_keeps_its_snapshot_while_a_writer_appends);
     tcase_add_test(tcase, readers_open_while_a_writer_commits);
+    tcase_add_test(tcase, readers_open_while_a_commit_waits_for_the_disk);
     tcase_add_test(tcase, a_full_table_of_readers_is_reported);
     tcase_add_test(tcase, a_sealed_directory_is_read_and_left_alone);
     tcase_add_test(tcase, a_map_size_of_terabytes_costs_nothing);
