@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,15 +13,22 @@
 
 #define FIRST_READ ((size_t)16 << 10)
 
-/* Room for one byte more than the file has tells its end without a resize. */
-static size_t first_capacity(int fd, size_t limit)
+/*
+ * Room for one byte more than the file has tells its end without a resize. One
+ * that says itself that it is too large is not read to find out.
+ */
+static int first_capacity(int fd, const char *path, size_t limit, size_t *out)
 {
     struct stat about;
+    *out = FIRST_READ;
     if (fstat(fd, &about) || about.st_size <= 0)
-        return FIRST_READ;
-    if ((uintmax_t)about.st_size >= limit)
-        return limit + 2;
-    return (size_t)about.st_size + 2;
+        return LEAT_OK;
+    if ((uintmax_t)about.st_size > limit)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: expected at most %zu bytes, found %jd", path,
+                          limit, (intmax_t)about.st_size);
+    *out = (size_t)about.st_size + 2;
+    return LEAT_OK;
 }
 
 static int grow(char **bytes, size_t *capacity, size_t used, size_t limit)
@@ -39,9 +47,10 @@ static int grow(char **bytes, size_t *capacity, size_t used, size_t limit)
 static int read_all(int fd, const char *path, size_t limit, char **out,
                     size_t *size)
 {
-    int status;
-    size_t capacity = first_capacity(fd, limit);
-    size_t used = 0;
+    size_t capacity, used = 0;
+    int status = first_capacity(fd, path, limit, &capacity);
+    if (status)
+        return status;
     char *bytes = leat__alloc(capacity);
     if (!bytes)
         return LEAT_ENOMEM;

@@ -196,6 +196,14 @@ else
     echo "left out: bad records, for mdb_load (lmdb-utils) is not installed"
 fi
 
+# A file that says it is too large is not read to find out.
+truncate -s 8G huge.mean
+(
+    ulimit -v 1000000
+    bad_net '8589934592' "$good" 'mean_file: "huge.mean"'
+    exit "$failed"
+) || failed=1
+
 # And where nothing is wrong, nothing is said.
 net "$good"
 timeout 60 "$tool" dump --net net.prototxt --phase TEST --batches 3 --out out \
