@@ -10,8 +10,10 @@
 #include <leat/ext/reader.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,13 +28,28 @@ struct dump {
     struct intake intake;
     struct npy_writer *file[LEAT_MAX_FIELDS];
     int made_directory; /* it was not there before */
+    int directory;      /* holds the lock on it; -1 before */
 };
 
-static int open_files(struct dump *dump, const char *directory)
+/* Two dumps at once into one directory would write the same files. */
+static int open_directory(struct dump *dump, const char *directory)
 {
     dump->made_directory = !mkdir(directory, 0777);
     if (!dump->made_directory && errno != EEXIST)
         return leat_error(LEAT_EIO, "%s: %s", directory, strerror(errno));
+    dump->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dump->directory < 0)
+        return leat_error(LEAT_EIO, "%s: %s", directory, strerror(errno));
+    if (flock(dump->directory, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        dump->made_directory = 0;
+        return leat_error(LEAT_EINVAL, "%s: another leat is writing into it",
+                          directory);
+    }
+    return LEAT_OK;
+}
+
+static int open_files(struct dump *dump, const char *directory)
+{
     for (int i = 0; i < dump->intake.ntop; i++) {
         const char *name = leat_data_layer_top_name(dump->intake.layer, i);
         int status = npy_writer_open(&dump->file[i], directory, name);
@@ -64,14 +81,17 @@ static int write_batches(struct dump *dump, int64_t batches, int quiet)
     return status;
 }
 
+/* All files or none: a failure of one takes back those before it. */
 static int publish(struct dump *dump)
 {
-    for (int i = 0; i < dump->intake.ntop; i++) {
-        int status = npy_writer_publish(dump->file[i]);
-        if (status)
-            return status;
-    }
-    return LEAT_OK;
+    int status = LEAT_OK;
+    for (int i = 0; !status && i < dump->intake.ntop; i++)
+        status = npy_writer_finish(dump->file[i]);
+    for (int i = 0; !status && i < dump->intake.ntop; i++)
+        status = npy_writer_publish(dump->file[i]);
+    for (int i = 0; status && i < dump->intake.ntop; i++)
+        npy_writer_withdraw(dump->file[i]);
+    return status;
 }
 
 static int report_json(struct dump *dump, int64_t batches)
@@ -103,10 +123,12 @@ static int report(struct dump *dump, int64_t batches)
 
 static int dump_batches(const struct dump_options *options)
 {
-    struct dump dump = {0};
+    struct dump dump = {.directory = -1};
     int status = intake_create(&dump.intake, &options->intake);
     if (!status)
         status = intake_setup(&dump.intake);
+    if (!status)
+        status = open_directory(&dump, options->out);
     if (!status)
         status = open_files(&dump, options->out);
     if (!status)
@@ -124,6 +146,8 @@ static int dump_batches(const struct dump_options *options)
         npy_writer_close(dump.file[i]);
     if (status && dump.made_directory)
         rmdir(options->out);
+    if (dump.directory >= 0)
+        close(dump.directory);
     intake_destroy(&dump.intake);
     return exit_status;
 }

@@ -19,11 +19,11 @@ struct npy_shape {
 };
 
 struct npy_writer {
-    char *stem;      /* directory and name */
-    FILE *stream;    /* NAME.npy, while all shapes are alike */
-    int64_t batches; /* written */
-    int apart;       /* a file for each batch */
-    int published;
+    char *stem;             /* directory and name */
+    FILE *stream;           /* NAME.npy, while all shapes are alike */
+    int64_t batches;        /* written */
+    int apart;              /* a file for each batch */
+    int64_t published;      /* of the files */
     struct npy_shape shape; /* of the first batch */
     size_t bytes;           /* of one such batch */
     char path[PATH_MAX];
@@ -214,9 +214,11 @@ int64_t npy_writer_files(const struct npy_writer *writer)
     return writer->apart ? writer->batches : writer->batches > 0;
 }
 
-/* The first axis is known only now. */
-static int finish_stream(struct npy_writer *writer)
+int npy_writer_finish(struct npy_writer *writer)
 {
+    if (!writer->stream)
+        return LEAT_OK;
+    /* The first axis is known only now. */
     errno = 0;
     int failed = fseek(writer->stream, 0, SEEK_SET) ||
                  write_header(writer->stream, &writer->shape, writer->batches);
@@ -227,15 +229,20 @@ static int finish_stream(struct npy_writer *writer)
 
 int npy_writer_publish(struct npy_writer *writer)
 {
-    int status = writer->stream ? finish_stream(writer) : LEAT_OK;
-    for (int64_t i = 0; !status && i < npy_writer_files(writer); i++) {
+    int64_t files = npy_writer_files(writer);
+    for (; writer->published < files; writer->published++) {
         char part[PATH_MAX];
-        memcpy(part, part_path(writer, i), sizeof(part));
-        if (rename(part, npy_writer_path(writer, i)))
-            status = write_error(writer->path);
+        memcpy(part, part_path(writer, writer->published), sizeof(part));
+        if (rename(part, npy_writer_path(writer, writer->published)))
+            return write_error(writer->path);
     }
-    writer->published = !status;
-    return status;
+    return LEAT_OK;
+}
+
+void npy_writer_withdraw(struct npy_writer *writer)
+{
+    for (int64_t i = 0; i < writer->published; i++)
+        unlink(npy_writer_path(writer, i));
 }
 
 void npy_writer_close(struct npy_writer *writer)
@@ -244,7 +251,7 @@ void npy_writer_close(struct npy_writer *writer)
         return;
     if (writer->stream)
         fclose(writer->stream);
-    for (int64_t i = 0; !writer->published && i < npy_writer_files(writer); i++)
+    for (int64_t i = writer->published; i < npy_writer_files(writer); i++)
         unlink(part_path(writer, i));
     free(writer->stem);
     free(writer);

@@ -22,8 +22,15 @@ int npy_writer_clash(const struct npy_writer *a, const struct npy_writer *b);
 /* Appends a batch. Errors: LEAT_EIO, LEAT_ENOMEM. */
 int npy_writer_put(struct npy_writer *writer, leat_blob *batch);
 
-/* Gives the files their names. Errors: LEAT_EIO. */
+/* Completes the files, under the names they have till then. Errors: LEAT_EIO.
+ */
+int npy_writer_finish(struct npy_writer *writer);
+
+/* Gives finished files their names. Errors: LEAT_EIO. */
 int npy_writer_publish(struct npy_writer *writer);
+
+/* Removes the files that were published. */
+void npy_writer_withdraw(struct npy_writer *writer);
 
 /* How many files there are. */
 int64_t npy_writer_files(const struct npy_writer *writer);

@@ -204,6 +204,18 @@ truncate -s 8G huge.mean
     exit "$failed"
 ) || failed=1
 
+# All files of a dump come, or none.
+mkdir -p blocked/label.npy
+net "$good"
+expect 1 'label.npy' dump --net net.prototxt --phase TRAIN --out blocked
+
+# Two dumps at once would write the same files.
+mkdir busy
+exec 9<busy
+flock 9
+expect 1 'busy: another leat' dump --net net.prototxt --phase TRAIN --out busy
+exec 9<&-
+
 # And where nothing is wrong, nothing is said.
 net "$good"
 timeout 60 "$tool" dump --net net.prototxt --phase TEST --batches 3 --out out \
