@@ -120,11 +120,16 @@ static int check_target(const struct lmdb_writer *writer)
 /* Makes the working directory, or takes over one that a killed run left. */
 static int open_part(struct lmdb_writer *writer)
 {
-    if (mkdir(writer->part, 0777) && errno != EEXIST)
+    int made = !mkdir(writer->part, 0777);
+    if (!made && errno != EEXIST)
         return system_error(writer->path);
     writer->part_fd = open(writer->part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (writer->part_fd < 0)
-        return system_error(writer->part);
+    if (writer->part_fd < 0) {
+        int status = system_error(writer->part);
+        if (made)
+            rmdir(writer->part);
+        return status;
+    }
 
     /* Somebody else may hold it, or have renamed or removed it meanwhile. */
     struct stat opened, there;

@@ -216,6 +216,15 @@ flock 9
 expect 1 'busy: another leat' dump --net net.prototxt --phase TRAIN --out busy
 exec 9<&-
 
+# Nothing is left of what could not even begin.
+if [ "$(id -u)" -ne 0 ]; then
+    printf '#!/bin/sh\numask 777\nexec "%s" "$@"\n' "$tool" >masked
+    chmod +x masked
+    tool=./masked expect 1 'unborn.leat-part' synth digits --count 4 unborn
+else
+    echo "left out: directories without permission, for root may all"
+fi
+
 # And where nothing is wrong, nothing is said.
 net "$good"
 timeout 60 "$tool" dump --net net.prototxt --phase TEST --batches 3 --out out \
