@@ -6,8 +6,11 @@
 #include <leat/log.h>
 #include <leat/status.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     const char *name;
@@ -60,8 +63,21 @@ static void print_log(void *user, leat_log_level level, const char *line)
     fprintf(stderr, "leat: %s\n", line);
 }
 
+/*
+ * The next file to be opened gets the number of a standard stream that is
+ * closed, and a line on stderr would then land in a database's lock file. So
+ * such a number is taken, the wrong way round: using the stream still fails.
+ */
+static void occupy_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
+    occupy_closed_streams();
     leat_log_set(print_log, NULL, LEAT_LOG_NONE);
     int status = run(argc, argv);
     interrupt_obey();
