@@ -60,9 +60,10 @@ static int read_option(const struct usage *usage,
 static int check_arguments(const struct usage *usage, int n, char **arguments)
 {
     if (n < usage->least_arguments)
-        return message_misuse(usage->command,
-                              "%s: arguments are missing: leat %s %s",
-                              usage->command, usage->command, usage->arguments);
+        return message_misuse(
+            usage->command, "%s: arguments are missing: leat %s %.*s",
+            usage->command, usage->command,
+            (int)strcspn(usage->arguments, "\n"), usage->arguments);
     if (n > usage->most_arguments)
         return message_misuse(usage->command, "%s: unexpected argument '%s'",
                               usage->command, arguments[usage->most_arguments]);
