@@ -24,9 +24,10 @@ typedef struct leat_reader leat_reader;
 typedef struct leat_lmdb_options {
     size_t size; /* of this struct, as the caller knows it */
     /**
-     * Bytes to have storage read ahead of the walk where the file is not in
-     * memory; 0: what the kernel does of itself; -1: 32 MiB. Memory that is
-     * short anyway wants less, storage of long latency more.
+     * Bytes to have storage read ahead where the file is not in memory; 0:
+     * what the kernel does of itself; -1: 32 MiB, but in order what the kernel
+     * does where its own setting for the device is 4 MiB or more. Memory that
+     * is short anyway wants less, storage of long latency more.
      */
     int64_t read_ahead;
     /**

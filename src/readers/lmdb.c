@@ -32,10 +32,11 @@
 
 typedef struct lmdb_reader {
     leat_reader reader;
-    leat__lmdb_snapshot *snapshot; /* immutable, as the next five */
+    leat__lmdb_snapshot *snapshot; /* immutable, as the next six */
     const leat__lmdb_map *map;     /* the snapshot's, as the next */
     const leat__lmdb_storage *storage;
     size_t window; /* bytes to read ahead; 0: none */
+    int is_auto;   /* the kernel may do it in a walk */
     int drops;     /* pages behind the walk */
     char *path;    /* owned */
     atomic_int cancelled;
@@ -501,6 +502,7 @@ static int take_options(lmdb_reader *self, const leat_args *args, size_t *kept)
         status = leat_args_int(args, "keep_behind", -1, INT64_MAX, &behind);
     if (status)
         return status;
+    self->is_auto = window < 0;
     self->window = window < 0 ? LEAT__LMDB_WINDOW : (size_t)window;
     self->drops = (int)drops;
     *kept = behind < 0 ? LEAT__LMDB_KEPT : (size_t)behind;
@@ -510,7 +512,10 @@ static int take_options(lmdb_reader *self, const leat_args *args, size_t *kept)
 /* Read-ahead and what follows the walk, from its beginning on. */
 static void follow_walk(lmdb_reader *self, size_t kept)
 {
-    leat__lmdb_ahead_init(&self->scouts, self->storage, self->window, 1);
+    int kernel_does = self->is_auto &&
+                      self->storage->kernel_ahead >= LEAT__LMDB_KERNEL_ENOUGH;
+    leat__lmdb_ahead_init(&self->scouts, self->storage,
+                          kernel_does ? 0 : self->window, 1);
     leat__lmdb_behind_init(&self->sweeper, self->storage, kept, self->window);
     if (!self->drops)
         self->sweeper.due = INT64_MAX;

@@ -27,8 +27,11 @@ static void measure(leat__lmdb_ahead *ahead, int values)
         ahead->lead_records
             ? 2 * (int64_t)(ahead->window / storage->leaf_bytes) + 2
             : (int64_t)(ahead->window / meta->page_size) + 1;
-    int64_t fanout = (int64_t)(meta->leaf_pages / (meta->branch_pages + 1)) + 1;
-    ahead->lead_branches = ahead->lead_leaves / fanout + 2;
+    /* The counts of pages may be wrong. */
+    uint64_t branches = (uint64_t)ahead->lead_leaves;
+    if (meta->branch_pages > 0 && meta->leaf_pages / meta->branch_pages > 1)
+        branches /= meta->leaf_pages / meta->branch_pages;
+    ahead->lead_branches = (int64_t)branches + 2;
     ahead->page_scouts = meta->depth - 1;
     if (ahead->page_scouts > LEAT__LMDB_PAGE_SCOUTS)
         ahead->page_scouts = LEAT__LMDB_PAGE_SCOUTS;
@@ -46,7 +49,7 @@ void leat__lmdb_ahead_init(leat__lmdb_ahead *out,
     out->window = window < storage->map->size ? window : storage->map->size;
     out->is_fresh = 1;
     measure(out, values);
-    if (out->window == 0 || storage->map->meta.entries == 0)
+    if (storage->map->meta.entries == 0)
         out->due_leaves = out->due_records = INT64_MAX;
 }
 
@@ -220,6 +223,12 @@ static void rest(leat__lmdb_ahead *ahead, const leat__lmdb_walker *walk)
 void leat__lmdb_ahead_extend(leat__lmdb_ahead *ahead,
                              const leat__lmdb_walker *walk)
 {
+    if (ahead->window == 0) {
+        int is_cold = !is_warm(ahead, walk);
+        rest(ahead, walk);
+        ahead->is_cold = is_cold;
+        return;
+    }
     if (ahead->is_over || (!ahead->is_cold && is_warm(ahead, walk))) {
         rest(ahead, walk);
         return;

@@ -16,19 +16,23 @@
 /* How far read-ahead goes where nobody says, in bytes. */
 #define LEAT__LMDB_WINDOW ((size_t)32 << 20)
 
+/* A kernel that reads so far ahead keeps storage busy in a walk, with larger
+   pages at less cost than it has for being asked. */
+#define LEAT__LMDB_KERNEL_ENOUGH ((size_t)4 << 20)
+
 /* Scouts over pages: leaves, the branches above them, those above these. */
 #define LEAT__LMDB_PAGE_SCOUTS 3
 
 /* Leaves and records are counted over all laps, from the first one on. */
 typedef struct leat__lmdb_ahead {
     const leat__lmdb_storage *storage; /* borrowed */
-    size_t window;                     /* bytes; 0: off */
+    size_t window;                     /* bytes; 0: nothing is asked for */
     int64_t lead_branches;             /* what the window is in branches */
     int64_t lead_leaves;               /* in leaves */
     int64_t lead_records;              /* and in records; 0: no values */
     int64_t glance_records;            /* between two looks while warm */
 
-    int is_cold;   /* the scouts are out */
+    int is_cold;   /* the walk comes to what is not in memory */
     int is_fresh;  /* nothing was looked at yet */
     int is_placed; /* the scouts stand ahead of the walk */
     int is_over;   /* a scout met damage, which the walk will report */
@@ -49,7 +53,7 @@ typedef struct leat__lmdb_ahead {
 
 /*
  * For a walk over the storage's map; without `values` only leaves are fetched.
- * A window of 0 switches it off.
+ * With a window of 0 it only tells whether the walk is cold.
  */
 void leat__lmdb_ahead_init(leat__lmdb_ahead *out,
                            const leat__lmdb_storage *storage, size_t window,

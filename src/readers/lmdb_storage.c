@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -34,6 +37,23 @@ static int can_see(int fd)
            faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
 }
 
+/* The device's own setting, where the system tells. */
+static size_t kernel_ahead(int fd)
+{
+    char path[64], digits[16] = "";
+    struct stat found;
+    if (fstat(fd, &found) != 0)
+        return 0;
+    snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb",
+             major(found.st_dev), minor(found.st_dev));
+    int setting = open(path, O_RDONLY | O_CLOEXEC);
+    if (setting < 0)
+        return 0;
+    ssize_t got = read(setting, digits, sizeof(digits) - 1);
+    close(setting); /* only read from: nothing can be lost */
+    return got > 0 ? (size_t)strtoul(digits, NULL, 10) << 10 : 0;
+}
+
 static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
 {
     if (value < least)
@@ -56,6 +76,7 @@ void leat__lmdb_storage_init(leat__lmdb_storage *out, const leat__lmdb_map *map,
         .fd = fd,
         .can_see = can_see(fd),
         .page = (size_t)sysconf(_SC_PAGESIZE),
+        .kernel_ahead = kernel_ahead(fd),
         .record_bytes = bytes / within(meta->entries, 1, bytes),
         .leaf_bytes = bytes / leaves,
     };

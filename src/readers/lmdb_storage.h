@@ -24,6 +24,7 @@ typedef struct leat__lmdb_storage {
     int fd;                    /* of its file; borrowed */
     int can_see; /* the kernel tells us what lies in memory: a file of ours */
     size_t page; /* the system's */
+    size_t kernel_ahead; /* bytes that the kernel reads ahead; 0: not known */
     size_t
         record_bytes;  /* averages over the tree: a record with its share of */
     size_t leaf_bytes; /* leaves, a leaf with its values; at least 1 */

@@ -16,6 +16,7 @@
 
 static const char *const arguments[] = {
     "",
+    ",read_ahead=33554432",
     ",read_ahead=0",
     ",read_ahead=1",
     ",read_ahead=65536",

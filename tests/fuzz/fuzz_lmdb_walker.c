@@ -1,6 +1,6 @@
 /*
  * fuzz_lmdb_walker.c: any bytes as an LMDB file, walked, indexed and sought,
- * every value read as a Datum.
+ * every value read as a Datum; then with scouts ahead.
  */
 #include "base/memory.h"
 #include "readers/lmdb_index.h"
@@ -47,6 +47,26 @@ static void walk(const leat__lmdb_map *map, int64_t from)
         abort();
 }
 
+/* Two laps of a file that, for want of one, counts as being on storage. */
+static void walk_followed(const leat__lmdb_map *map)
+{
+    static leat__lmdb_walker walker;
+    static leat__lmdb_ahead ahead;
+    leat__lmdb_storage storage;
+    leat__lmdb_entry entry[8];
+    int got;
+    leat__lmdb_storage_init(&storage, map, -1);
+    leat__lmdb_ahead_init(&ahead, &storage, 4096, 1);
+    leat__lmdb_walker_init(&walker, map);
+    for (int lap = 0; lap < 2; lap++) {
+        do {
+            leat__lmdb_ahead_follow(&ahead, &walker);
+        } while (!leat__lmdb_walker_next(&walker, entry, 8, &got));
+        leat__lmdb_ahead_restart(&ahead, &walker, 1);
+        leat__lmdb_walker_init(&walker, map);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     leat__lmdb_map map;
@@ -57,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     walk(&map, 0);
     walk(&map, (int64_t)(map.meta.entries / 2));
+    walk_followed(&map);
     if (leat__lmdb_walker_last(&map, &node) == LEAT_OK)
         sink += node.key[node.key_size - 1];
     if (leat__lmdb_index_create(&index, &map, NULL))

@@ -167,14 +167,17 @@ START_TEST(a_file_out_of_memory_is_noticed_at_once_or_on_the_way)
 }
 END_TEST
 
-START_TEST(without_a_window_nothing_is_ever_due)
+START_TEST(without_a_window_there_are_looks_but_no_scouts)
 {
-    open_file(storage_fixture_large, 50);
-    start(0, 1);
+    open_file(storage_fixture_large, 500);
+    int can_cool = storage_fixture_cool(&file);
+    leat__lmdb_ahead_init(&ahead, &file.storage, 0, 1);
+    ck_assert_int_eq(step(1), LEAT_OK);
+    ck_assert_int_eq(ahead.is_cold, can_cool);
+    storage_fixture_warm(&file);
     while (step(1) == LEAT_OK)
         ck_assert(!ahead.is_placed);
-    leat__lmdb_ahead_restart(&ahead, &walk, 1);
-    ck_assert_int_eq(ahead.due_records, INT64_MAX);
+    ck_assert(!ahead.is_cold);
 }
 END_TEST
 
@@ -198,6 +201,24 @@ START_TEST(damage_ends_the_scouts_and_is_left_to_the_walk)
     ck_assert_int_eq(status, LEAT_EFORMAT);
     ck_assert(ahead.is_over);
     ck_assert_int_gt(walk.record, 0);
+}
+END_TEST
+
+START_TEST(counts_of_pages_that_are_wrong_do_no_harm)
+{
+    static const uint64_t wrong[] = {0, 1, UINT64_MAX / 2, UINT64_MAX};
+    open_file(storage_fixture_large, 300);
+    for (int i = 0; i < 4 * 4 * 4; i++) {
+        file.map.meta.branch_pages = wrong[i % 4];
+        file.map.meta.leaf_pages = wrong[i / 4 % 4];
+        file.map.meta.overflow_pages = wrong[i / 16];
+        leat__lmdb_storage_init(&file.storage, &file.map, file.fd);
+        leat__lmdb_walker_init(&walk, &file.map);
+        start((size_t)1 << 19, 1);
+        while (step(1) == LEAT_OK)
+            ahead.calm = 0;
+        ck_assert_int_eq(walk.record, 300);
+    }
 }
 END_TEST
 
@@ -231,8 +252,9 @@ int main(void)
     tcase_add_test(tests, over_a_file_in_memory_the_scouts_rest);
     tcase_add_test(tests,
                    a_file_out_of_memory_is_noticed_at_once_or_on_the_way);
-    tcase_add_test(tests, without_a_window_nothing_is_ever_due);
+    tcase_add_test(tests, without_a_window_there_are_looks_but_no_scouts);
     tcase_add_test(tests, damage_ends_the_scouts_and_is_left_to_the_walk);
+    tcase_add_test(tests, counts_of_pages_that_are_wrong_do_no_harm);
     tcase_add_test(tests, trees_of_one_leaf_and_of_none_have_nothing_to_scout);
     Suite *suite = suite_create("lmdb_ahead");
     suite_add_tcase(suite, tests);
