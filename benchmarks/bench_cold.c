@@ -2,16 +2,19 @@
  * bench_cold: what the feed makes of storage that it must wait for.
  *
  *     bench_cold [--latency US] [--mb-per-s N] [--batch N] DIRECTORY
+ *     bench_cold --here [--batch N] DIRECTORY
  *
  * DIRECTORY holds data.mdb. It is served by slow_storage: 1,000 us and 200 MB/s
- * unless said otherwise. Each line is one pass over it, nothing of it in memory
- * at the beginning: in order, or every other record as one of two ranks does,
- * which reads at random access; with leat's read-ahead or the kernel's own; by
- * a consumer that takes no time, and by one that takes 1.5 times what the
- * storage needs for its batch.
+ * unless said otherwise. With --here it is read where it lies, once the page
+ * cache has been told to drop it. Each line is one pass over it, nothing of it
+ * in memory at the beginning: in order, or every other record as one of two
+ * ranks does, which reads at random access; with leat's read-ahead or the
+ * kernel's own; by a consumer that takes no time, and by one that takes 1.5
+ * times what the storage needs for its batch.
  *
  * busy   share of the time in which the storage's wire was in use, from the end
- *        of setup to that of the pass; 100 % is what it can do at most
+ *        of setup to that of the pass; 100 % is what it can do at most. With
+ *        --here, the rate as a share of that of a bare read in large blocks
  * waited share of the time that the consumer spent in forward
  */
 #include "base/clock.h"
@@ -19,13 +22,17 @@
 
 #include <leat.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct setting {
     const char *directory;
+    int is_here;     /* no slow_storage, but what the directory is on */
     int64_t latency; /* ns */
     int64_t bytes_per_second;
     int64_t batch;
@@ -124,7 +131,7 @@ static int measure(const setting *setting, const bench_case *one,
     leat_blob *top[2] = {NULL, NULL};
     slow_storage_totals before, totals;
     leat_stats stats = {.size = sizeof(stats)};
-    char text[128];
+    char text[512];
     int status = -1;
     options.batch_size = setting->batch;
     options.world_size = one->ranks;
@@ -160,26 +167,88 @@ done:
     return status;
 }
 
-static int run(const setting *setting, const bench_case *one)
+/* Opens data.mdb with nothing of it in memory. */
+static int open_dropped(const char *directory, int64_t *size)
+{
+    char path[4096];
+    struct stat found;
+    snprintf(path, sizeof(path), "%s/data.mdb", directory);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &found) != 0 || fsync(fd) != 0 ||
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0) {
+        perror(path);
+        return -1;
+    }
+    *size = found.st_size;
+    return fd;
+}
+
+/* Bytes a second that a bare read gets from the storage; 0 on failure. */
+static double bare_rate(const char *directory)
+{
+    enum { BLOCK = 4 << 20 };
+    int64_t size, done = 0;
+    ssize_t got = 1;
+    int fd = open_dropped(directory, &size);
+    if (fd < 0)
+        return 0;
+    char *block = malloc(BLOCK);
+    int64_t begin = leat__clock_now();
+    while (block && (got = read(fd, block, BLOCK)) > 0)
+        done += got;
+    double rate = (double)done / elapsed(begin);
+    free(block);
+    close(fd);
+    return got == 0 ? rate : 0;
+}
+
+static int measure_here(const setting *given, const bench_case *one,
+                        bench_result *out)
+{
+    setting here = *given;
+    slow_storage storage = {.totals = NULL};
+    double rate = bare_rate(given->directory);
+    int fd = rate > 0 ? open_dropped(given->directory, &storage.size) : -1;
+    if (fd < 0)
+        return -1;
+    close(fd);
+    here.bytes_per_second = (int64_t)rate;
+    snprintf(storage.path, sizeof(storage.path), "%s", given->directory);
+    int status = measure(&here, one, &storage, out);
+    out->bytes = storage.size;
+    out->busy = (double)storage.size / out->seconds / rate;
+    return status;
+}
+
+static int measure_slow(const setting *given, const bench_case *one,
+                        bench_result *out)
 {
     slow_storage storage;
-    bench_result result = {0};
-    int status =
-        slow_storage_mount(&storage, setting->directory, setting->latency,
-                           setting->bytes_per_second);
+    int status = slow_storage_mount(&storage, given->directory, given->latency,
+                                    given->bytes_per_second);
     if (status > 0)
         printf("skipped: FUSE cannot be used here\n");
     if (status)
         return status;
-    status = measure(setting, one, &storage, &result);
+    status = measure(given, one, &storage, out);
     slow_storage_unmount(&storage);
+    return status;
+}
+
+static int run(const setting *setting, const bench_case *one)
+{
+    bench_result result = {0};
+    int status = setting->is_here ? measure_here(setting, one, &result)
+                                  : measure_slow(setting, one, &result);
     if (status)
         return status;
     printf("| %s | %.0f | %.0f | %.0f | %.0f | %.1f | %.0f | %d |\n", one->name,
            result.busy * 100, (double)result.bytes * 1e-6 / result.seconds,
            (double)result.images / result.seconds, result.waited * 100,
            result.worst_ms,
-           (double)result.bytes / 1024 / (double)result.requests,
+           result.requests
+               ? (double)result.bytes / 1024 / (double)result.requests
+               : 0,
            result.threads);
     fflush(stdout);
     return 0;
@@ -195,6 +264,8 @@ static int read_options(setting *out, int argc, char **argv)
             out->bytes_per_second = atoll(argv[++i]) * 1000000;
         else if (has_value && strcmp(argv[i], "--batch") == 0)
             out->batch = atoll(argv[++i]);
+        else if (strcmp(argv[i], "--here") == 0)
+            out->is_here = 1;
         else if (argv[i][0] != '-' && !out->directory)
             out->directory = argv[i];
         else
@@ -206,18 +277,23 @@ static int read_options(setting *out, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    setting setting = {NULL, 1000000, 200000000, 64};
+    setting setting = {NULL, 0, 1000000, 200000000, 64};
     if (read_options(&setting, argc, argv) != 0) {
         fprintf(stderr, "usage: bench_cold [--latency US] [--mb-per-s N] "
-                        "[--batch N] DIRECTORY\n");
+                        "[--batch N] [--here] DIRECTORY\n");
         return 2;
     }
-    printf("commit %s, %s, latency %lld us, %lld MB/s\n\n", LEAT_COMMIT,
-           LEAT_COMPILER, (long long)setting.latency / 1000,
-           (long long)setting.bytes_per_second / 1000000);
-    printf("| case | busy, %% | MB/s | images/s | waited, %% | worst forward, "
-           "ms | KiB a request | reader threads |\n"
-           "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    if (setting.is_here)
+        printf("commit %s, %s, where the file lies\n\n", LEAT_COMMIT,
+               LEAT_COMPILER);
+    else
+        printf("commit %s, %s, latency %lld us, %lld MB/s\n\n", LEAT_COMMIT,
+               LEAT_COMPILER, (long long)setting.latency / 1000,
+               (long long)setting.bytes_per_second / 1000000);
+    printf(
+        "| one pass | busy, %% | MB/s | images/s | waited, %% | worst forward, "
+        "ms | KiB a request | reader threads |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int status = run(&setting, &cases[i]);
         if (status)

@@ -221,7 +221,7 @@ void slow_storage_unmount(slow_storage *storage)
     kill(storage->server, SIGTERM);
     if (umount2(storage->path, MNT_DETACH) != 0) {
         /* Who is not root may only ask the helper. */
-        char command[128];
+        char command[512];
         snprintf(command, sizeof(command), "fusermount3 -u -z %s",
                  storage->path);
         if (system(command) != 0)
@@ -235,6 +235,9 @@ void slow_storage_unmount(slow_storage *storage)
 void slow_storage_read(slow_storage *storage, slow_storage_totals *out)
 {
     slow_storage_totals *totals = storage->totals;
+    memset(out, 0, sizeof(*out));
+    if (!totals)
+        return;
     pthread_mutex_lock(&totals->lock);
     /* What is booked on the wire but lies in the future was not yet done. */
     int64_t booked = totals->free - now();

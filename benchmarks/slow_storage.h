@@ -22,10 +22,10 @@ typedef struct slow_storage_totals {
 } slow_storage_totals;
 
 typedef struct slow_storage {
-    char path[64]; /* of a directory with data.mdb */
-    int64_t size;  /* of data.mdb */
+    char path[256]; /* of a directory with data.mdb */
+    int64_t size;   /* of data.mdb */
     pid_t server;
-    slow_storage_totals *totals;
+    slow_storage_totals *totals; /* NULL: nothing is mounted */
 } slow_storage;
 
 /*

@@ -3,7 +3,8 @@
 # benchmarks/RESULTS.md. Needs a quiet machine, and minutes.
 #   bench.sh [--runs N] [--seconds S] [SECTION...]
 # workloads: layer and limit of each in one run; consumer: with a caller that
-# computes 20 ms a batch; memory: over 20 epochs; parts: readers and the hand-over.
+# computes 20 ms a batch; memory: over 20 epochs; parts: readers and the hand-over;
+# cold: databases on storage that must be waited for.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,7 +15,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --runs) runs=$2 && shift ;;
     --seconds) seconds=$2 && shift ;;
-    workloads | consumer | memory | parts) sections+=("$1") ;;
+    workloads | consumer | memory | parts | cold) sections+=("$1") ;;
     *)
         echo "bench.sh: $1 is no option or section; see the head of the script" >&2
         exit 2
@@ -22,7 +23,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ "${#sections[@]}" -gt 0 ] || sections=(workloads consumer memory parts)
+[ "${#sections[@]}" -gt 0 ] || sections=(workloads consumer memory parts cold)
 
 scripts/build.sh
 command -v jq >/dev/null || scripts/deps.sh test
@@ -168,6 +169,38 @@ $($leat bench reader --reader "lmdb:$work/mnist" --seconds "$seconds")
 $($leat bench queue --seconds "$seconds")
 \`\`\`
 END
+}
+
+# cold ARGUMENT...: the table of bench_cold, without its heading.
+cold() {
+    build/benchmarks/bench_cold "$@" | tail -n +3
+}
+
+section_cold() {
+    local n databases=(mnist cifar raw jpeg)
+    scripts/deps.sh bench >&2
+    cmake -S . -B build -DLEAT_BUILD_BENCHMARKS=ON >"$work/log"
+    cmake --build build --target bench_cold >"$work/log"
+    cat <<END
+## Cold data
+
+One pass over a database of which nothing is in memory, by \`bench_cold\` (see the head of
+benchmarks/bench_cold.c). It is served by FUSE with a latency of 1 ms and 200 MB/s, which
+is as busy as it can be at 100 %; the system reads 128 KiB ahead there of itself. Raw
+records, batch 64, reader thread and all else by default; slow consumers need 1.5 times as
+long for a batch as the storage. "Every other" makes an index when it is set up, which for
+small records has then read them all.
+
+$(machine | sed 's/^-/*/')
+END
+    for n in "${!databases[@]}"; do
+        printf '\n%s\n\n' "${names[n]%%,*}"
+        cold "$work/${databases[n]}"
+    done
+    printf '\nJPEG, from 100 MB/s, since decoding bounded it before\n\n'
+    cold --mb-per-s 100 "$work/jpeg"
+    printf '\nraw, where the file lies, its pages dropped; 100 %% is a bare read just before\n\n'
+    cold --here "$work/raw"
 }
 
 for section in "${sections[@]}"; do

@@ -2,6 +2,7 @@
 # Installs the Debian or Ubuntu packages that are missing: deps.sh PROFILE...
 #   build  the library and the tool        test   what the tests need, too
 #   check  compilers and linters as well   demo   the example net
+#   bench  what measuring cold data needs
 # Asks the machine for each program and library itself, not for a package, so
 # whatever brings them will do. Where nothing is missing, nothing is run.
 set -eu
@@ -51,6 +52,11 @@ profile_test() {
     need program:jq jq
     need program:mdb_load lmdb-utils
     need program:valgrind valgrind
+}
+
+profile_bench() {
+    profile_test
+    need module:fuse3 libfuse3-dev
 }
 
 profile_check() {
@@ -123,9 +129,9 @@ install_missing() {
 
 for profile in "$@"; do
     case $profile in
-    build | test | check | demo) ;;
+    build | test | check | demo | bench) ;;
     *)
-        echo "usage: deps.sh build|test|check|demo ..." >&2
+        echo "usage: deps.sh build|test|check|demo|bench ..." >&2
         exit 2
         ;;
     esac
