@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -139,7 +139,10 @@ static int serve(const char *path, int ready)
     struct fuse_loop_config *loop = fuse_loop_cfg_create();
     struct fuse_session *session =
         fuse_session_new(&args, &operations, sizeof(operations), NULL);
-    if (!loop || !session || fuse_session_mount(session, path) != 0)
+    /* Should the benchmark be killed, the mount goes with it. */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (!loop || !session || fuse_set_signal_handlers(session) != 0 ||
+        fuse_session_mount(session, path) != 0)
         return 1;
     fuse_loop_cfg_set_max_threads(loop, THREADS);
     fuse_loop_cfg_set_idle_threads(loop, THREADS);
@@ -147,6 +150,7 @@ static int serve(const char *path, int ready)
     if (!status)
         status = fuse_session_loop_mt(session, loop) < 0;
     fuse_session_unmount(session);
+    (void)rmdir(path);
     fuse_session_destroy(session);
     fuse_loop_cfg_destroy(loop);
     return status;
@@ -219,16 +223,7 @@ int slow_storage_mount(slow_storage *out, const char *directory,
 void slow_storage_unmount(slow_storage *storage)
 {
     kill(storage->server, SIGTERM);
-    if (umount2(storage->path, MNT_DETACH) != 0) {
-        /* Who is not root may only ask the helper. */
-        char command[512];
-        snprintf(command, sizeof(command), "fusermount3 -u -z %s",
-                 storage->path);
-        if (system(command) != 0)
-            fprintf(stderr, "%s: cannot be unmounted\n", storage->path);
-    }
     waitpid(storage->server, NULL, 0);
-    rmdir(storage->path);
     munmap(storage->totals, sizeof(*storage->totals));
 }
 

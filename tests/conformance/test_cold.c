@@ -32,7 +32,7 @@ static storage_fixture file;
 static void make_image(int number, int height, fixture_record *out)
 {
     unsigned char pixels[3 * 60 * 60];
-    size_t size = (size_t)(3 * height * height);
+    size_t side = (size_t)height, size = 3 * side * side;
     for (size_t i = 0; i < size; i++)
         pixels[i] = (unsigned char)((size_t)number + i * 7);
     leat_datum datum = {3, height, height, number, 0, pixels, size, NULL, 0};
@@ -260,6 +260,19 @@ START_TEST(a_reader_of_storage_has_a_thread_and_one_of_memory_has_none)
 }
 END_TEST
 
+START_TEST(a_thread_tells_ahead_what_will_be_read_at_random)
+{
+    int threads;
+    storage_fixture_open(&file, make_large, LARGE);
+    index_decorators_register();
+    check_layer("", "|test_shuffle:seed=5", LEAT_READER_OFF, &threads);
+    ck_assert_int_eq(index_decorators_advised(), 0);
+    check_layer("", "|test_shuffle:seed=5", LEAT_READER_ON, &threads);
+    ck_assert_int_ge(index_decorators_advised(), LARGE + 3 * 50);
+    storage_fixture_close(&file);
+}
+END_TEST
+
 /* From the end of the file on nothing can be read: an error, and no signal. */
 START_TEST(storage_that_fails_is_a_sticky_error)
 {
@@ -363,6 +376,7 @@ int main(void)
     tcase_add_test(tests, layers_deliver_the_same_whoever_reads);
     tcase_add_test(tests,
                    a_reader_of_storage_has_a_thread_and_one_of_memory_has_none);
+    tcase_add_test(tests, a_thread_tells_ahead_what_will_be_read_at_random);
     tcase_add_test(tests, storage_that_fails_is_a_sticky_error);
     tcase_add_test(tests, reading_from_storage_takes_no_memory);
     tcase_add_test(tests, options_become_arguments_and_bad_ones_a_sentence);

@@ -1,6 +1,7 @@
 #include "support/index_decorators.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* Indices mapped in one call upstream. */
@@ -138,6 +139,13 @@ static int decorator_restore(leat_reader *reader, leat_token *token)
     return status;
 }
 
+static atomic_llong advised;
+
+int64_t index_decorators_advised(void)
+{
+    return atomic_load(&advised);
+}
+
 static int decorator_may_block(leat_reader *reader)
 {
     return leat_reader_may_block(((index_decorator *)reader)->upstream);
@@ -147,6 +155,7 @@ static void decorator_advise(leat_reader *reader, const int64_t index[], int n)
 {
     const index_decorator *self = (const index_decorator *)reader;
     int64_t mapped[CHUNK];
+    atomic_fetch_add(&advised, n);
     for (int done = 0; done < n;) {
         int most = 0;
         for (; most < CHUNK && done < n; most++, done++)

@@ -16,4 +16,7 @@ void index_decorators_register(void);
 /* Where test_shuffle takes sample `index` of `count` from. */
 int64_t index_decorators_shuffled(int64_t index, int64_t count, int64_t seed);
 
+/* Indices that test_shuffle and test_slice were told of ahead, so far. */
+int64_t index_decorators_advised(void);
+
 #endif
