@@ -2,9 +2,11 @@
 
 #include <string.h>
 
-/* What a look while warm covers, and how often there is one. */
-#define GLANCE_BYTES ((size_t)1 << 20)
-#define GLANCE_LEAST 32 /* records */
+/* What a look while warm covers, and how often there is one: a look at more
+   costs a walk over small records what it can feel. */
+#define GLANCE_BYTES ((size_t)256 << 10)
+#define GLANCE_EVERY ((size_t)4 << 20)
+#define GLANCE_LEAST 4 /* records */
 
 /* The window is begun with a 32nd, so that the first record comes soon. */
 #define RAMP 5
@@ -19,7 +21,7 @@ static void measure(leat__lmdb_ahead *ahead, int values)
     const leat__lmdb_meta *meta = &storage->map->meta;
     int64_t entries = (int64_t)meta->entries;
     int64_t records = (int64_t)(ahead->window / storage->record_bytes) + 1;
-    int64_t glance = (int64_t)(GLANCE_BYTES / storage->record_bytes);
+    int64_t glance = (int64_t)(GLANCE_EVERY / storage->record_bytes);
     if (values && meta->overflow_pages)
         ahead->lead_records = records < entries ? records : entries;
     /* Leaves must be there before their values can be asked for. */

@@ -80,7 +80,7 @@ static int end_of_walk(const leat__lmdb_walker *walker)
 }
 
 /* Steps to the next leaf, or page of the level; LEAT_END behind the last. */
-static int find_leaf(leat__lmdb_walker *walker, uint64_t *leaf)
+static inline int find_leaf(leat__lmdb_walker *walker, uint64_t *leaf)
 {
     if (!walker->is_inside) {
         if (walker->map->meta.root == LEAT__LMDB_NO_PAGE)
