@@ -240,18 +240,6 @@ static void work(worker *self, leat__run *run)
     add(&self->busy, leat__clock_now() - begin);
 }
 
-/*
- * Waking a worker costs more than handing a batch over. While a batch is ready
- * besides the caller's, and half of the slots are in use, an empty one wakes
- * nobody; who finds nothing ready wakes them all the same.
- */
-static void wake_late(leat__prefetcher *self)
-{
-    int n = atomic_load(&self->circulating);
-    int half = (n + 1) / 2;
-    leat__queue_wake_at(self->free, half < n - 2 ? half : n - 2);
-}
-
 static void *worker_body(void *argument)
 {
     worker *self = argument;
@@ -291,7 +279,6 @@ static void grow(leat__prefetcher *self)
     if (n == self->options.slots || !atomic_exchange(&self->was_full, 0))
         return;
     atomic_store(&self->circulating, n + 1);
-    wake_late(self);
     (void)leat__queue_push(self->free, &self->batches[n]);
 }
 
@@ -408,7 +395,6 @@ static int create_batches(leat__prefetcher *self)
             leat__queue_push(self->free, &self->batches[i]);
     }
     atomic_store(&self->circulating, options->circulating);
-    wake_late(self);
     leat__slab_unref(slab);
     self->slab_bytes = (int64_t)bytes;
     return status;
