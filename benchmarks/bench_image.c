@@ -49,7 +49,7 @@ typedef struct bench {
     int count;
     struct jpeg_decompress_struct codec;
     struct jpeg_error_mgr errors;
-    leat__image_decoder *decoder;
+    leat_image_decoder *decoder;
     leat_transformer *transformer; /* crop, mirror, mean_value, float32 */
     unsigned char *pixels;         /* of the bare loop */
     float *tops;
@@ -99,17 +99,17 @@ static void decode_bare(bench *b, int i)
 
 static void decode_whole(bench *b, int i)
 {
-    leat__image image;
-    check(leat__image_decode(b->decoder, b->images[i].bytes, b->images[i].size,
-                             LEAT__COLOR_NATIVE, &image));
+    leat_image image;
+    check(leat_image_decode(b->decoder, b->images[i].bytes, b->images[i].size,
+                            LEAT_COLOR_NATIVE, &image));
 }
 
 static void decode_crop(bench *b, int i)
 {
-    leat__image image;
+    leat_image image;
     leat__image_region region = choose_crop(b, i);
     check(leat__image_open(b->decoder, b->images[i].bytes, b->images[i].size,
-                           LEAT__COLOR_NATIVE, &image));
+                           LEAT_COLOR_NATIVE, &image));
     check(leat__image_read(b->decoder, &region, &image));
 }
 
@@ -163,9 +163,9 @@ static void read_image(bench *b, const char *path)
     if (fread(image->bytes, 1, image->size, file) != image->size)
         check(leat_error(LEAT_EIO, "cannot read %s", path));
     fclose(file);
-    leat__image header;
-    check(leat__image_peek(b->decoder, image->bytes, image->size,
-                           LEAT__COLOR_NATIVE, &header));
+    leat_image header;
+    check(leat_image_peek(b->decoder, image->bytes, image->size,
+                          LEAT_COLOR_NATIVE, &header));
     image->height = header.height;
     image->width = header.width;
     if (header.channels != 3 || header.height < CROP || header.width < CROP)
@@ -179,7 +179,7 @@ static void open_bench(bench *b)
     memset(b, 0, sizeof(*b));
     b->codec.err = jpeg_std_error(&b->errors);
     jpeg_create_decompress(&b->codec);
-    check(leat__image_decoder_create(&b->decoder));
+    check(leat_image_decoder_create(&b->decoder));
     static const float mean[] = {104, 117, 123};
     leat_transform_options options = LEAT_TRANSFORM_OPTIONS_INIT;
     options.crop_size = CROP;
@@ -199,7 +199,7 @@ static void close_bench(bench *b)
     for (int i = 0; i < b->count; i++)
         free(b->images[i].bytes);
     jpeg_destroy_decompress(&b->codec);
-    leat__image_decoder_destroy(b->decoder);
+    leat_image_decoder_destroy(b->decoder);
     leat_transformer_destroy(b->transformer);
     leat__free(b->pixels);
     leat__free(b->tops);
@@ -217,10 +217,10 @@ static void verify(bench *b)
     b->pixels = leat__alloc_aligned(most);
     check(b->pixels ? LEAT_OK : LEAT_ENOMEM);
     for (int i = 0; i < b->count; i++) {
-        leat__image image;
+        leat_image image;
         leat__image_region region = choose_crop(b, i);
         check(leat__image_open(b->decoder, b->images[i].bytes,
-                               b->images[i].size, LEAT__COLOR_NATIVE, &image));
+                               b->images[i].size, LEAT_COLOR_NATIVE, &image));
         check(leat__image_read(b->decoder, &region, &image));
         decode_bare(b, i);
         for (int row = region.row; row < region.row + CROP; row++) {

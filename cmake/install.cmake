@@ -18,6 +18,12 @@ if(TARGET leat_tool)
 endif()
 
 install(EXPORT leatTargets NAMESPACE leat:: DESTINATION ${LEAT_CMAKE_DIR})
+set(LEAT_PC_CUDA)
+if(LEAT_HAS_CUDA AND LEAT_CUDA_STATIC)
+  set(LEAT_PC_CUDA "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
+elseif(LEAT_HAS_CUDA)
+  set(LEAT_PC_CUDA "-L${CUDAToolkit_LIBRARY_DIR} -lcudart")
+endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/leatConfig.cmake.in
   ${PROJECT_BINARY_DIR}/cmake/leatConfig.cmake
   INSTALL_DESTINATION ${LEAT_CMAKE_DIR})

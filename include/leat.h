@@ -2,18 +2,21 @@
 #ifndef LEAT_H
 #define LEAT_H
 
+#include <leat/allocator.h>
 #include <leat/blob.h>
 #include <leat/config.h>
 #include <leat/data_layer.h>
 #include <leat/datum.h>
 #include <leat/device.h>
 #include <leat/dtype.h>
+#include <leat/image.h>
 #include <leat/log.h>
 #include <leat/pipeline.h>
 #include <leat/reader.h>
 #include <leat/sample.h>
 #include <leat/stats.h>
 #include <leat/status.h>
+#include <leat/survey.h>
 #include <leat/token.h>
 #include <leat/transform.h>
 

@@ -44,7 +44,8 @@ configure() {
     shift
     command -v ccache >/dev/null &&
         launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
-    cmake -S . -B "$out/$name" -G Ninja -DLEAT_WERROR=ON "${launcher[@]}" "$@"
+    cmake -S . -B "$out/$name" -G Ninja -DLEAT_WERROR=ON \
+        -DLEAT_CUDA_ARCHITECTURES=80 "${launcher[@]}" "$@"
 }
 
 compile() {
@@ -118,7 +119,7 @@ tidy() {
 
 check_tidy() {
     local files
-    mapfile -t files < <(find src examples benchmarks -name '*.c' 2>/dev/null | sort)
+    mapfile -t files < <(find src cuda examples benchmarks -name '*.c' 2>/dev/null | sort)
     tidy "${files[@]}"
 }
 
@@ -127,7 +128,7 @@ check_tidy_changed() {
     mapfile -t files < <({
         git diff --name-only --diff-filter=d HEAD -- '*.c'
         git ls-files --others --exclude-standard -- '*.c'
-    } | grep -E '^(src|examples|benchmarks)/')
+    } | grep -E '^(src|cuda|examples|benchmarks)/')
     tidy "${files[@]}"
 }
 

@@ -52,6 +52,7 @@ profile_test() {
     need program:jq jq
     need program:mdb_load lmdb-utils
     need program:valgrind valgrind
+    need program:spin spin
 }
 
 profile_bench() {
@@ -67,6 +68,7 @@ profile_check() {
     need program:clang-format clang-format
     need program:clang-tidy clang-tidy
     need program:shellcheck shellcheck
+    need program:gcovr gcovr
 }
 
 probe_missing() {

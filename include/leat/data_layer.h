@@ -2,6 +2,7 @@
 #ifndef LEAT_DATA_LAYER_H
 #define LEAT_DATA_LAYER_H
 
+#include <leat/allocator.h>
 #include <leat/blob.h>
 #include <leat/pipeline.h>
 #include <leat/stats.h>
@@ -31,8 +32,19 @@ typedef enum leat_reader_thread {
 /** Whose memory the tops have after forward. */
 typedef enum leat_top_mode {
     LEAT_TOP_LEND = 0, /* the tops share the batch's memory until the next */
-    LEAT_TOP_COPY = 1  /* the tops keep their own memory and addresses */
+    LEAT_TOP_COPY = 1  /* the tops keep their own memory and addresses; who uses
+                          several streams orders their reads and the next
+                          forward's writes */
 } leat_top_mode;
+
+/** What becomes of a bad record (LEAT_EDATA). Positions never shift. */
+typedef enum leat_on_error {
+    LEAT_ON_ERROR_FAIL = 0, /* its batch is lost, forward returns the error */
+    LEAT_ON_ERROR_ZERO = 1, /* its place is zeros, labels too */
+    LEAT_ON_ERROR_SKIP = 2  /* its place gets the nearest earlier good record of
+                               the whole sequence, other ranks' included, under
+                               the place's own random choices; none: zeros */
+} leat_on_error;
 
 /**
  * As deep as it takes: grows when forward finds nothing ready although the
@@ -54,9 +66,10 @@ typedef struct leat_data_layer_options {
                                   LEAT_PREFETCH_AUTO */
     const leat_transform_options *transform; /* of field `data`; NULL: none */
     const char *device;                      /* NULL: "cpu" */
-    leat_dtype top_type;    /* FLOAT32, FLOAT64, or UINT8 (no mean, no scale) */
-    leat_dtype label_type;  /* of all other tops; BYTES: as top_type, or FLOAT32
-                               when that is UINT8 */
+    leat_dtype top_type;    /* FLOAT32, FLOAT64, FLOAT16, BFLOAT16, or UINT8 (no
+                               mean, no scale) */
+    leat_dtype label_type;  /* of all other tops; BYTES: FLOAT64 when top_type
+                               is, else FLOAT32; not FLOAT16 or BFLOAT16 */
     leat_layout layout;     /* of images */
     leat_top_mode top_mode; /* whose memory the tops have */
     leat_rng rng;           /* CAFFE: its sequence, a generator a rank */
@@ -76,6 +89,22 @@ typedef struct leat_data_layer_options {
     const char *layer;         /* by name; NULL: the only one */
     const char *const *stages; /* the net state's, NULL-terminated; or NULL */
     int level;                 /* the net state's; 0: the file's */
+    leat_on_error on_error;    /* what becomes of a bad record */
+    int64_t max_errors; /* with ZERO and SKIP: more bad records than this since
+                           setup or restore are LEAT_ELIMIT; -1: no limit */
+    const char *bad_record_file; /* gets a line for each bad record, appended;
+                                    NULL: none. docs/reliability.md */
+    int must_pin; /* 1: an error where the device cannot pin the batches' host
+                     memory; 0: they are then copied from pageable memory, and
+                     leat_memory_stats tells */
+    /* Where large memory comes from; copied; NULL: leat's own. */
+    const leat_allocator *host_allocator;   /* batches on a device that computes
+                          in host memory, and the boxes of samples that readers
+                          do not give as views */
+    const leat_allocator *pinned_allocator; /* the host side of batches on any
+                        other device, which it must reach by DMA */
+    leat_transform_on transform_on; /* DEVICE: pixels are uint8 or encoded, and
+                                       top_type is not FLOAT64 */
 } leat_data_layer_options;
 
 /** Every default. */
@@ -84,7 +113,8 @@ typedef struct leat_data_layer_options {
         sizeof(leat_data_layer_options), NULL, NULL, LEAT_TRAIN, 0, 0, 4,      \
             NULL, NULL, LEAT_FLOAT32, LEAT_BYTES, LEAT_NCHW, LEAT_TOP_LEND,    \
             LEAT_RNG_LEAT, -1, 0, 1, 0, 0, LEAT_READER_AUTO, 1, 0, NULL, NULL, \
-            0                                                                  \
+            0, LEAT_ON_ERROR_FAIL, -1, NULL, 0, NULL, NULL,                    \
+            LEAT_TRANSFORM_ON_CPU                                              \
     }
 
 /** What forward delivered: provenance of every sample. */
@@ -94,6 +124,7 @@ typedef struct leat_batch {
     int64_t n;      /* samples in it: batch_size, or what a single pass left */
     int64_t valid;  /* of those, real ones: in this version all */
     const leat_provenance *from; /* n of them; borrowed as the batch is */
+    int64_t bad; /* of those, places where another record or zeros stand in */
 } leat_batch;
 
 /**

@@ -12,8 +12,10 @@ extern "C" {
 typedef enum leat_log_level {
     LEAT_LOG_NONE = 0, /* silence */
     LEAT_LOG_ERROR,    /* nothing in this version: errors come as statuses */
-    LEAT_LOG_WARNING,  /* what has no effect, or not the one it seems to */
-    LEAT_LOG_INFO,     /* what was decided, such as a seed drawn */
+    LEAT_LOG_WARNING,  /* what has no effect, or not the one it seems to; bad
+                          records */
+    LEAT_LOG_INFO,     /* what was decided, such as a seed drawn; that a forward
+                          waits for data, and for which stage */
     LEAT_LOG_DEBUG     /* nothing in this version */
 } leat_log_level;
 
@@ -24,7 +26,9 @@ typedef void leat_log_function(void *user, leat_log_level level,
 /**
  * Sends lines up to `level` to `function`; NULL: silence, the default.
  * The environment variable LEAT_LOG_LEVEL (none, error, warning, info, debug),
- * where it is set, takes the place of `level`.
+ * where it is set, takes the place of `level`; any other word in it is told to
+ * the function in a line of LEAT_LOG_WARNING, whatever the level, and without
+ * effect.
  * Thread safety: any thread; calls under way may still reach the old function.
  */
 LEAT_API void leat_log_set(leat_log_function *function, void *user,

@@ -91,8 +91,10 @@ LEAT_API int leat_pipeline_memory(leat_pipeline **out,
 /**
  * Samples from the caller's own functions.
  *
- * `next` fills one sample: sets nfields and field (views that stay valid until
- * the next call, or in the sample's box with leat_sample_reserve). It returns
+ * `next` fills one sample: sets nfields and field. Views in the sample's box
+ * (leat_sample_reserve) are taken as they are, and so are all of them where it
+ * sets `stable`, which promises that they stay valid as long as the reader;
+ * others need to be valid until it returns, and are copied. It returns
  * LEAT_OK, LEAT_END, or an error, with leat_error (leat/ext/reader.h) telling
  * why; LEAT_EDATA concerns that sample alone. All calls come from one thread at
  * a time: leat's own, and whoever calls setup, restore, destroy or leat_reader

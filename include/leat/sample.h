@@ -2,6 +2,7 @@
 #ifndef LEAT_SAMPLE_H
 #define LEAT_SAMPLE_H
 
+#include <leat/allocator.h>
 #include <leat/dtype.h>
 
 #ifdef __cplusplus
@@ -34,6 +35,13 @@ typedef struct leat_field {
     size_t bytes;                 /* of the view */
 } leat_field;
 
+/** What stands at a place whose own record is bad; see leat_on_error. */
+typedef enum leat_stand_in {
+    LEAT_STAND_IN_NONE = 0,  /* nothing: it is the record itself */
+    LEAT_STAND_IN_ZEROS = 1, /* zeros; the provenance names the bad record */
+    LEAT_STAND_IN_RECORD = 2 /* an earlier record, which the provenance names */
+} leat_stand_in;
+
 /** Where a sample came from. */
 typedef struct leat_provenance {
     const char *source; /* path or name, borrowed from the reader */
@@ -42,6 +50,7 @@ typedef struct leat_provenance {
     size_t key_size;    /* bytes */
     int64_t epoch;      /* pass over the data, from 0; set by a data layer */
     int64_t position;   /* place in that pass, from 0; set by a data layer */
+    leat_stand_in stand_in; /* set by a data layer */
 } leat_provenance;
 
 /**
@@ -58,6 +67,7 @@ typedef struct leat_sample {
     leat_provenance from;              /* where it came from */
     void *box;       /* the sample's own memory, 64-byte aligned */
     size_t box_size; /* bytes */
+    const leat_allocator *allocator; /* of the box, borrowed; NULL: malloc */
 } leat_sample;
 
 /**

@@ -2,7 +2,7 @@
 #ifndef LEAT_STATS_H
 #define LEAT_STATS_H
 
-#include <leat/status.h>
+#include <leat/sample.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,12 +24,24 @@ typedef struct leat_stage_stats {
 
 /** Memory of batches, those that grew included, and of files, in bytes. */
 typedef struct leat_memory_stats {
-    int64_t pinned; /* host memory that the device reaches by DMA */
-    int64_t device; /* memory of the device, where that is not the host's */
+    int64_t pinned;   /* host memory that the device reaches by DMA */
+    int64_t pageable; /* the same where it could not be pinned: copies from it
+                         are slower, and those who enqueue them may wait */
+    int64_t device;   /* memory of the device, where that is not the host's */
     int64_t host;   /* the batches' where the device computes in host memory */
     int64_t mapped; /* files' pages resident in the whole process: the system's
                        to take back, not a leak */
 } leat_memory_stats;
+
+/** The most bad records that statistics list; the others are counted. */
+#define LEAT_BAD_RECORDS_MAX 64
+
+/** A bad record that a forward met. */
+typedef struct leat_bad_record {
+    leat_provenance
+        from;           /* its source, number, key and place; what stands in */
+    const char *reason; /* the error line */
+} leat_bad_record;
 
 /** All that leat_data_layer_stats tells. */
 typedef struct leat_stats {
@@ -39,14 +51,19 @@ typedef struct leat_stats {
     leat_memory_stats memory;                /* taken */
     int64_t batches;                         /* delivered since setup */
     int64_t samples;                         /* delivered since setup */
-    int64_t bad_records;                     /* met so far */
-    int64_t image_warnings;                  /* images whose decoder warned */
-    int64_t grown_slots; /* batches larger than any before */
-    int64_t helped_runs; /* runs that forward did itself */
-    int64_t slots;       /* batches in circulation, the caller's included */
-    double waited;       /* seconds in which forward had no batch ready, those
-                            it helped in included */
-    double elapsed;      /* seconds since setup or restore */
+    int64_t bad_records;    /* in the batches that forward consumed; where a bad
+                               record fails its batch, the first one in it */
+    int64_t image_warnings; /* images whose decoder warned */
+    int64_t grown_slots;    /* batches larger than any before */
+    int64_t helped_runs;    /* runs that forward did itself */
+    int64_t slots;          /* batches in circulation, the caller's included */
+    double waited;  /* seconds in which forward had no batch ready, those
+                       it helped in included */
+    double elapsed; /* seconds since setup or restore */
+    const leat_bad_record *bad; /* the first LEAT_BAD_RECORDS_MAX of them, in
+                                   order; borrowed until restore or destroy */
+    int nbad;                   /* of bad, how many there are */
+    int64_t unwritten;          /* bad records that bad_record_file lacks */
 } leat_stats;
 
 /** The most bytes of a verdict, its NUL included. */

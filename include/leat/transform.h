@@ -14,6 +14,13 @@ typedef enum leat_phase { LEAT_TRAIN = 0, LEAT_TEST = 1 } leat_phase;
 /** Order of a batch's axes. */
 typedef enum leat_layout { LEAT_NCHW = 0, LEAT_NHWC = 1 } leat_layout;
 
+/** Where mirror, mean, scale and cast are done. The bytes are the same. */
+typedef enum leat_transform_on {
+    LEAT_TRANSFORM_ON_CPU = 0,
+    LEAT_TRANSFORM_ON_DEVICE = 1 /* uint8 crops are uploaded, a quarter of the
+                                    bytes; on the device `cpu` the same */
+} leat_transform_on;
+
 /** Where random choices come from. */
 typedef enum leat_rng {
     LEAT_RNG_LEAT = 0, /* a function of (seed, epoch, position, operation) */
@@ -25,11 +32,12 @@ typedef enum leat_rng {
  *
  *     top[c][h][mirror ? W-1-w : w] = (x[c][h+ho][w+wo] - mean) * scale
  *
- * where W is the top's width, computed in the top's type with a rounding after
- * each of the two operations; a UINT8 top takes the pixels as they are, and
- * neither mean nor scale. In TRAIN the crop's place is random, in TEST it is
- * the centre; mirror is random in both. The mean file is indexed at the source
- * position and not mirrored.
+ * where W is the top's width, computed in the top's type, or in float for
+ * FLOAT16 and BFLOAT16, with a rounding after each of the two operations, and
+ * one to the nearest of these types, ties to even; a UINT8 top takes the pixels
+ * as they are, and neither mean nor scale. In TRAIN the crop's place is random,
+ * in TEST it is the centre; mirror is random in both. The mean file is indexed
+ * at the source position and not mirrored.
  */
 typedef struct leat_transform_options {
     size_t size;   /* of this struct, as the caller knows it */
@@ -58,10 +66,9 @@ typedef struct leat_transformer leat_transformer;
 
 /**
  * Checks the options (NULL: none) and loads the mean file.
- * `top_type` is FLOAT32, FLOAT64 or UINT8. Owned by the caller:
- * leat_transformer_destroy.
- * Errors: LEAT_EINVAL, LEAT_EIO, LEAT_EFORMAT, LEAT_ENOMEM.
- * Thread safety: any thread.
+ * `top_type` is FLOAT32, FLOAT64, FLOAT16, BFLOAT16 or UINT8. Owned by the
+ * caller: leat_transformer_destroy. Errors: LEAT_EINVAL, LEAT_EIO,
+ * LEAT_EFORMAT, LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_transformer_create(leat_transformer **out,
                                      const leat_transform_options *options,

@@ -14,25 +14,44 @@ static leat_log_function *listener; /* protected by lock */
 static void *listener_user;         /* protected by lock */
 static atomic_int limit;            /* LEAT_LOG_NONE while nobody listens */
 
-static leat_log_level environment_level(leat_log_level otherwise)
+static const char *const names[] = {"none", "error", "warning", "info",
+                                    "debug"};
+
+/* The level that a word names; -1: none. */
+static int parse_level(const char *text)
 {
-    static const char *const names[] = {"none", "error", "warning", "info",
-                                        "debug"};
-    const char *text = getenv("LEAT_LOG_LEVEL");
-    for (int i = 0; text && i <= LEAT_LOG_DEBUG; i++) {
+    for (int i = 0; i <= LEAT_LOG_DEBUG; i++) {
         if (strcasecmp(text, names[i]) == 0)
-            return (leat_log_level)i;
+            return i;
     }
-    return otherwise;
+    return -1;
+}
+
+/* Who set the variable wants to hear: so they do of a level that is none. */
+static void tell_of_junk(leat_log_function *function, void *user,
+                         const char *text, leat_log_level level)
+{
+    int is_level = level >= LEAT_LOG_NONE && level <= LEAT_LOG_DEBUG;
+    char line[LINE_MAX];
+    snprintf(line, sizeof(line),
+             "LEAT_LOG_LEVEL=%.64s is none of none, error, warning, info, "
+             "debug; the level is %s",
+             text, is_level ? names[level] : "?");
+    function(user, LEAT_LOG_WARNING, line);
 }
 
 void leat_log_set(leat_log_function *function, void *user, leat_log_level level)
 {
+    const char *text = function ? getenv("LEAT_LOG_LEVEL") : NULL;
+    int wanted = text && *text ? parse_level(text) : (int)level;
+    int now = wanted < 0 ? (int)level : wanted;
     pthread_mutex_lock(&lock);
     listener = function;
     listener_user = user;
-    atomic_store(&limit, function ? environment_level(level) : LEAT_LOG_NONE);
+    atomic_store(&limit, function ? now : LEAT_LOG_NONE);
     pthread_mutex_unlock(&lock);
+    if (wanted < 0)
+        tell_of_junk(function, user, text, level);
 }
 
 int leat__log_wants(leat_log_level level)

@@ -1,10 +1,12 @@
 #include "base/memory.h"
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static atomic_int_fast64_t allocations;
 /* The allocation that is to fail, by its number; below 0: none. */
@@ -64,6 +66,11 @@ void *leat__realloc(void *memory, size_t bytes)
     return checked(moved, bytes);
 }
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+#define SMALLEST_PAGE 4096
+
 /* Below this the system's small pages waste less than huge ones save. */
 #define HUGE_FROM ((size_t)4 << 20)
 
@@ -79,6 +86,29 @@ void *leat__alloc_pages(size_t bytes)
     if (bytes >= HUGE_FROM)
         (void)madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
+}
+
+/* What older kernels have instead of MADV_POPULATE_WRITE. */
+static void write_to_pages(volatile unsigned char *memory, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += SMALLEST_PAGE)
+        memory[i] = memory[i];
+    memory[bytes - 1] = memory[bytes - 1];
+}
+
+int leat__touch(void *memory, size_t bytes)
+{
+    if (!bytes)
+        return LEAT_OK;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t before = (uintptr_t)memory % page;
+    size_t whole = (before + bytes + page - 1) / page * page;
+    if (madvise((char *)memory - before, whole, MADV_POPULATE_WRITE) == 0)
+        return LEAT_OK;
+    if (errno == ENOMEM || errno == EFAULT || errno == EHWPOISON)
+        return leat_error(LEAT_ENOMEM, "no memory behind %zu bytes", bytes);
+    write_to_pages(memory, bytes);
+    return LEAT_OK;
 }
 
 void leat__free_pages(void *memory, size_t bytes)
@@ -99,7 +129,28 @@ void leat__free(void *memory)
     free(memory);
 }
 
-int leat__multiply(size_t a, size_t b, size_t *out)
+void *leat__alloc_from(const leat_allocator *from, size_t bytes,
+                       size_t alignment)
 {
-    return __builtin_mul_overflow(a, b, out);
+    if (!from)
+        return leat__alloc_aligned(bytes);
+    size_t asked = bytes ? bytes : 1;
+    void *memory =
+        is_faulty() ? NULL : from->alloc(from->user, asked, alignment);
+    if (!memory || (uintptr_t)memory % alignment == 0)
+        return checked(memory, bytes);
+    from->free(from->user, memory, asked, alignment);
+    leat_error(LEAT_ENOMEM,
+               "an allocator's memory at %p is not aligned to %zu bytes",
+               memory, alignment);
+    return NULL;
+}
+
+void leat__free_to(const leat_allocator *to, void *memory, size_t bytes,
+                   size_t alignment)
+{
+    if (!to)
+        leat__free(memory);
+    else if (memory)
+        to->free(to->user, memory, bytes ? bytes : 1, alignment);
 }

@@ -2,10 +2,13 @@
 #ifndef LEAT_BASE_MEMORY_H
 #define LEAT_BASE_MEMORY_H
 
-#include <leat/status.h>
+#include <leat/allocator.h>
 
 /* Where slots and boxes begin: a cache line, and a row of an AVX-512 store. */
 #define LEAT__ALIGNMENT 64
+
+/* What processors take memory from each other by, in bytes. */
+#define LEAT__CACHE_LINE 64
 
 /*
  * Each returns NULL when memory is short, with the thread's error line set, and
@@ -24,11 +27,30 @@ char *leat__strdup(const char *text);
 void *leat__alloc_pages(size_t bytes);
 void leat__free_pages(void *memory, size_t bytes);
 
+/*
+ * Has the system back memory with pages now instead of at the first write; what
+ * it holds stays. Errors: LEAT_ENOMEM, there are none left.
+ */
+int leat__touch(void *memory, size_t bytes);
+
 /* Frees what any of the others gave. Takes NULL. */
 void leat__free(void *memory);
 
+/*
+ * Memory of a caller's allocator, or with NULL, as leat__alloc_aligned gives
+ * it; counts as one allocation. Freed to where it came from, with the same
+ * numbers.
+ */
+void *leat__alloc_from(const leat_allocator *from, size_t bytes,
+                       size_t alignment);
+void leat__free_to(const leat_allocator *to, void *memory, size_t bytes,
+                   size_t alignment);
+
 /* Whether a x b overflows; else the product in *out. */
-int leat__multiply(size_t a, size_t b, size_t *out);
+static inline int leat__multiply(size_t a, size_t b, size_t *out)
+{
+    return __builtin_mul_overflow(a, b, out);
+}
 
 /* Allocations of the process so far, failed ones included. */
 int64_t leat__alloc_count(void);

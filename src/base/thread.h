@@ -23,10 +23,23 @@ void leat__thread_join(leat__thread *thread); /* nothing if not running */
 int leat__thread_cores(void);
 
 /*
+ * From now on the calling thread, when it is woken, waits until a core is free
+ * instead of taking it from who runs: often the caller whom it works for. On
+ * the only core the two would else change over at every batch.
+ */
+void leat__thread_be_patient(void);
+
+/*
  * A lock that is held for microseconds at most: who finds it taken looks again
  * a few times before it sleeps, as waking up costs more than that.
  */
 int leat__mutex_init(pthread_mutex_t *mutex);
+
+/*
+ * Locks what is held for a microsecond or two: spins that long before it
+ * sleeps, since sleeping and being woken cost more.
+ */
+void leat__mutex_lock_soon(pthread_mutex_t *mutex);
 
 /* A condition variable on the monotonic clock. */
 int leat__cond_init(pthread_cond_t *cond);

@@ -398,18 +398,27 @@ static int read_words(const reading *in)
         {"NCHW", LEAT_NCHW}, {"NHWC", LEAT_NHWC}, {NULL, 0}};
     static const leat__prototxt_enum top_mode[] = {
         {"LEND", LEAT_TOP_LEND}, {"COPY", LEAT_TOP_COPY}, {NULL, 0}};
-    static const leat__prototxt_enum top_type[] = {{"FLOAT32", LEAT_FLOAT32},
-                                                   {"FLOAT64", LEAT_FLOAT64},
-                                                   {"UINT8", LEAT_UINT8},
-                                                   {NULL, 0}};
+    static const leat__prototxt_enum top_type[] = {
+        {"FLOAT32", LEAT_FLOAT32}, {"FLOAT64", LEAT_FLOAT64},
+        {"FLOAT16", LEAT_FLOAT16}, {"BFLOAT16", LEAT_BFLOAT16},
+        {"UINT8", LEAT_UINT8},     {NULL, 0}};
     static const leat__prototxt_enum label_type[] = {
         {"FLOAT32", LEAT_FLOAT32}, {"FLOAT64", LEAT_FLOAT64},
         {"INT32", LEAT_INT32},     {"INT64", LEAT_INT64},
         {"UINT8", LEAT_UINT8},     {NULL, 0}};
+    static const leat__prototxt_enum on_error[] = {{"FAIL", LEAT_ON_ERROR_FAIL},
+                                                   {"ZERO", LEAT_ON_ERROR_ZERO},
+                                                   {"SKIP", LEAT_ON_ERROR_SKIP},
+                                                   {NULL, 0}};
+    static const leat__prototxt_enum transform_on[] = {
+        {"CPU", LEAT_TRANSFORM_ON_CPU},
+        {"DEVICE", LEAT_TRANSFORM_ON_DEVICE},
+        {NULL, 0}};
     leat_data_layer_options *options = &in->out->options;
     int words[] = {(int)options->rng,      (int)options->reader_thread,
                    (int)options->layout,   (int)options->top_mode,
-                   (int)options->top_type, (int)options->label_type};
+                   (int)options->top_type, (int)options->label_type,
+                   (int)options->on_error, (int)options->transform_on};
     int status = read_word(in, "rng", rng, &words[0]);
     if (!status)
         status = read_word(in, "reader_thread", reader_thread, &words[1]);
@@ -421,12 +430,18 @@ static int read_words(const reading *in)
         status = read_word(in, "top_type", top_type, &words[4]);
     if (!status)
         status = read_word(in, "label_type", label_type, &words[5]);
+    if (!status)
+        status = read_word(in, "on_error", on_error, &words[6]);
+    if (!status)
+        status = read_word(in, "transform_on", transform_on, &words[7]);
     options->rng = (leat_rng)words[0];
     options->reader_thread = (leat_reader_thread)words[1];
     options->layout = (leat_layout)words[2];
     options->top_mode = (leat_top_mode)words[3];
     options->top_type = (leat_dtype)words[4];
     options->label_type = (leat_dtype)words[5];
+    options->on_error = (leat_on_error)words[6];
+    options->transform_on = (leat_transform_on)words[7];
     return status;
 }
 
@@ -437,6 +452,30 @@ static int read_memory(const reading *in)
     int status = value ? leat__prototxt_uint64(in->file, value, &bytes) : 0;
     if (value && !status)
         in->out->options.max_memory = bytes < SIZE_MAX ? bytes : SIZE_MAX;
+    return status;
+}
+
+/* What becomes of bad records; on_error is read. */
+static int read_errors(const reading *in)
+{
+    leat_data_layer_options *options = &in->out->options;
+    const field *most = find(in->own, "max_errors");
+    const field *list = find(in->own, "bad_record_file");
+    int status = LEAT_OK;
+    if (most)
+        status = leat__prototxt_int64(in->file, most, &options->max_errors);
+    if (!status && most && options->max_errors < -1)
+        return leat__prototxt_error(
+            in->file, most->value_at,
+            "max_errors: expected 0 or more, or -1 for no limit, found %lld",
+            (long long)options->max_errors);
+    if (!status && most && options->max_errors >= 0 &&
+        options->on_error == LEAT_ON_ERROR_FAIL)
+        return leat__prototxt_error(
+            in->file, most->at,
+            "max_errors: expected on_error ZERO or SKIP beside it, found FAIL");
+    if (!status && list)
+        status = read_path(in, list, &options->bad_record_file);
     return status;
 }
 
@@ -458,7 +497,9 @@ static int read_own(const reading *in)
         status = leat__prototxt_bool(in->file, value, &options->shard_test);
     if (!status && (value = find(in->own, "help")))
         status = leat__prototxt_bool(in->file, value, &options->help);
-    return status ? status : read_words(in);
+    if (!status)
+        status = read_words(in);
+    return status ? status : read_errors(in);
 }
 
 static int read_all(const reading *in)

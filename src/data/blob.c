@@ -113,6 +113,11 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
     return LEAT_OK;
 }
 
+int leat__blob_overwrite(leat_blob *blob, leat_head side, void **out)
+{
+    return leat__syncedmem_overwrite(&blob->mem, side, out);
+}
+
 leat_dtype leat_blob_dtype(const leat_blob *blob)
 {
     return blob->dtype;

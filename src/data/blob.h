@@ -12,4 +12,11 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
                     const int64_t shape[], leat__slab *slab, size_t offset,
                     leat_head head);
 
+/*
+ * The contents on that side (HEAD_AT_CPU, HEAD_AT_GPU), to be written whole: as
+ * leat_blob_mutable_..., but nothing is copied there first.
+ * Errors: LEAT_ENOMEM, LEAT_EDEVICE.
+ */
+int leat__blob_overwrite(leat_blob *blob, leat_head side, void **out);
+
 #endif

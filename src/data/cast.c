@@ -87,9 +87,24 @@ static void store(void *to, leat_dtype type, number value)
     }
 }
 
+/* What labels nearly always need. */
+static void int32_to_float32(void *to, const void *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t value;
+        memcpy(&value, (const char *)from + i * sizeof(value), sizeof(value));
+        float out = (float)value;
+        memcpy((char *)to + i * sizeof(out), &out, sizeof(out));
+    }
+}
+
 void leat__cast(void *to, leat_dtype to_type, const void *from,
                 leat_dtype from_type, size_t n)
 {
+    if (from_type == LEAT_INT32 && to_type == LEAT_FLOAT32) {
+        int32_to_float32(to, from, n);
+        return;
+    }
     size_t to_size = leat_dtype_size(to_type);
     size_t from_size = leat_dtype_size(from_type);
     if (to_type == from_type) {

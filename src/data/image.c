@@ -37,7 +37,7 @@ static const image_format foreign_formats[] = {
     {"AVIF or HEIF", 4, "ftyp", 4},
 };
 
-struct leat__image_decoder {
+struct leat_image_decoder {
     leat__jpeg *jpeg;
     leat__png *png;
     const image_format *format; /* of the image that is open; NULL: none is */
@@ -48,9 +48,9 @@ struct leat__image_decoder {
     int64_t warnings;
 };
 
-int leat__image_decoder_create(leat__image_decoder **out)
+int leat_image_decoder_create(leat_image_decoder **out)
 {
-    leat__image_decoder *decoder = leat__alloc_zero(1, sizeof(*decoder));
+    leat_image_decoder *decoder = leat__alloc_zero(1, sizeof(*decoder));
     if (!decoder)
         return LEAT_ENOMEM;
     int status = leat__jpeg_create(&decoder->jpeg);
@@ -62,11 +62,11 @@ int leat__image_decoder_create(leat__image_decoder **out)
     *out = decoder;
     return LEAT_OK;
 fail:
-    leat__image_decoder_destroy(decoder);
+    leat_image_decoder_destroy(decoder);
     return status;
 }
 
-void leat__image_decoder_destroy(leat__image_decoder *decoder)
+void leat_image_decoder_destroy(leat_image_decoder *decoder)
 {
     if (!decoder)
         return;
@@ -77,7 +77,7 @@ void leat__image_decoder_destroy(leat__image_decoder *decoder)
     leat__free(decoder);
 }
 
-int64_t leat__image_warnings(const leat__image_decoder *decoder)
+int64_t leat_image_warnings(const leat_image_decoder *decoder)
 {
     return decoder->warnings;
 }
@@ -145,7 +145,7 @@ static int foreign_error(const leat__image_source *source)
 }
 
 /* Takes the codec's memory back. */
-static void close_image(leat__image_decoder *decoder)
+static void close_image(leat_image_decoder *decoder)
 {
     if (decoder->format == &jpeg_format)
         leat__jpeg_close(decoder->jpeg);
@@ -155,7 +155,7 @@ static void close_image(leat__image_decoder *decoder)
 }
 
 /* Reads the header; the image is then open. */
-static int open_image(leat__image_decoder *decoder)
+static int open_image(leat_image_decoder *decoder)
 {
     const leat__image_source *source = &decoder->source;
     leat__image_frame *frame = &decoder->frame;
@@ -175,7 +175,7 @@ static int open_image(leat__image_decoder *decoder)
     return status;
 }
 
-static int read_frame(leat__image_decoder *decoder,
+static int read_frame(leat_image_decoder *decoder,
                       const leat__image_region *region)
 {
     leat__image_frame *frame = &decoder->frame;
@@ -228,13 +228,13 @@ static void turn_upright(const leat__image_frame *frame,
 }
 
 static void give(const leat__image_frame *frame, const unsigned char *pixels,
-                 leat__image *out)
+                 leat_image *out)
 {
     int turned = is_transposed(frame);
-    *out = (leat__image){.channels = frame->channels,
-                         .height = turned ? frame->width : frame->height,
-                         .width = turned ? frame->height : frame->width,
-                         .pixels = pixels};
+    *out = (leat_image){.channels = frame->channels,
+                        .height = turned ? frame->width : frame->height,
+                        .width = turned ? frame->height : frame->width,
+                        .pixels = pixels};
 }
 
 static int is_inside(const leat__image_region *region,
@@ -245,8 +245,8 @@ static int is_inside(const leat__image_region *region,
            region->column <= frame->width - region->columns;
 }
 
-int leat__image_open(leat__image_decoder *decoder, const void *bytes,
-                     size_t size, leat__color color, leat__image *out)
+int leat__image_open(leat_image_decoder *decoder, const void *bytes,
+                     size_t size, leat_color color, leat_image *out)
 {
     close_image(decoder);
     decoder->source =
@@ -258,8 +258,8 @@ int leat__image_open(leat__image_decoder *decoder, const void *bytes,
     return LEAT_OK;
 }
 
-int leat__image_read(leat__image_decoder *decoder,
-                     const leat__image_region *region, leat__image *out)
+int leat__image_read(leat_image_decoder *decoder,
+                     const leat__image_region *region, leat_image *out)
 {
     leat__image_frame *frame = &decoder->frame;
     if (region && (frame->orientation > 1 || !is_inside(region, frame)))
@@ -281,18 +281,18 @@ int leat__image_read(leat__image_decoder *decoder,
     return LEAT_OK;
 }
 
-int leat__image_peek(leat__image_decoder *decoder, const void *bytes,
-                     size_t size, leat__color color, leat__image *out)
+int leat_image_peek(leat_image_decoder *decoder, const void *bytes, size_t size,
+                    leat_color color, leat_image *out)
 {
     int status = leat__image_open(decoder, bytes, size, color, out);
     close_image(decoder);
     return status;
 }
 
-int leat__image_decode(leat__image_decoder *decoder, const void *bytes,
-                       size_t size, leat__color color, leat__image *out)
+int leat_image_decode(leat_image_decoder *decoder, const void *bytes,
+                      size_t size, leat_color color, leat_image *out)
 {
-    leat__image whole;
+    leat_image whole;
     int status = leat__image_open(decoder, bytes, size, color, &whole);
     return status < 0 ? status : leat__image_read(decoder, NULL, out);
 }

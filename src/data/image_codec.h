@@ -8,7 +8,7 @@
 typedef struct leat__image_source {
     const unsigned char *bytes; /* borrowed */
     size_t size;
-    leat__color color;
+    leat_color color;
 } leat__image_source;
 
 /* What a codec found: the image as it is stored, before it is turned upright.

@@ -238,15 +238,15 @@ static int choose_colors(leat__jpeg *jpeg, leat__image_frame *frame)
     int components = codec->num_components;
     if (components != 1 && components != 3 && components != 4)
         return leat_error(LEAT_EDATA, "JPEG of %d components", components);
-    leat__color color = jpeg->source->color;
-    if (color == LEAT__COLOR_NATIVE)
-        color = components == 1 ? LEAT__COLOR_GRAY : LEAT__COLOR_BGR;
-    frame->channels = color == LEAT__COLOR_GRAY ? 1 : 3;
+    leat_color color = jpeg->source->color;
+    if (color == LEAT_COLOR_NATIVE)
+        color = components == 1 ? LEAT_COLOR_GRAY : LEAT_COLOR_BGR;
+    frame->channels = color == LEAT_COLOR_GRAY ? 1 : 3;
     if (components == 4)
         codec->out_color_space = JCS_CMYK;
     else
         codec->out_color_space =
-            color == LEAT__COLOR_GRAY ? JCS_GRAYSCALE : JCS_EXT_BGR;
+            color == LEAT_COLOR_GRAY ? JCS_GRAYSCALE : JCS_EXT_BGR;
     return LEAT_OK;
 }
 
@@ -275,7 +275,7 @@ static int read_header(leat__jpeg *jpeg, leat__image_frame *frame)
     frame->width = (int)codec->image_width;
     frame->orientation = 1;
     if (jpeg->exif_bytes > EXIF_HEAD_BYTES &&
-        jpeg->source->color != LEAT__COLOR_NATIVE)
+        jpeg->source->color != LEAT_COLOR_NATIVE)
         frame->orientation = leat__exif_orientation(
             jpeg->exif + EXIF_HEAD_BYTES, jpeg->exif_bytes - EXIF_HEAD_BYTES);
     return choose_colors(jpeg, frame);

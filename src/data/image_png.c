@@ -225,7 +225,7 @@ static int read_header(leat__png *png, leat__image_frame *frame)
     frame->width = (int)width;
     frame->height = (int)height;
     frame->orientation = 1;
-    if (source->color == LEAT__COLOR_NATIVE) {
+    if (source->color == LEAT_COLOR_NATIVE) {
         if (png->bit_depth == 16)
             return leat_error(LEAT_EDATA,
                               "PNG of 16 bits per channel; "
@@ -233,7 +233,7 @@ static int read_header(leat__png *png, leat__image_frame *frame)
         frame->channels = native_channels(png);
         return LEAT_OK;
     }
-    frame->channels = source->color == LEAT__COLOR_GRAY ? 1 : 3;
+    frame->channels = source->color == LEAT_COLOR_GRAY ? 1 : 3;
     frame->orientation = find_orientation(source);
     return LEAT_OK;
 }

@@ -1,6 +1,6 @@
+#include "data/sample.h"
+#include "base/error.h"
 #include "base/memory.h"
-
-#include <leat/sample.h>
 
 #include <string.h>
 
@@ -13,7 +13,8 @@ void leat_sample_finish(leat_sample *sample)
 {
     if (!sample)
         return;
-    leat__free(sample->box);
+    leat__free_to(sample->allocator, sample->box, sample->box_size,
+                  LEAT__ALIGNMENT);
     leat_sample_init(sample);
 }
 
@@ -23,11 +24,100 @@ int leat_sample_reserve(leat_sample *sample, size_t bytes)
         return LEAT_OK;
     /* Growing by half as much again lets varying sizes settle early. */
     size_t size = bytes + (bytes < SIZE_MAX / 2 ? sample->box_size / 2 : 0);
-    void *box = leat__alloc_aligned(size);
+    void *box = leat__alloc_from(sample->allocator, size, LEAT__ALIGNMENT);
     if (!box)
         return LEAT_ENOMEM;
-    leat__free(sample->box);
+    leat__free_to(sample->allocator, sample->box, sample->box_size,
+                  LEAT__ALIGNMENT);
     sample->box = box;
     sample->box_size = size;
+    return LEAT_OK;
+}
+
+/* A view of a sample: one of its fields, or its key. */
+typedef struct view {
+    const void **data;
+    size_t bytes;
+} view;
+
+static int list_views(leat_sample *sample, view out[LEAT_MAX_FIELDS + 1])
+{
+    int n = 0;
+    for (int i = 0; i < sample->nfields; i++)
+        out[n++] = (view){&sample->field[i].data, sample->field[i].bytes};
+    if (sample->from.key)
+        out[n++] = (view){&sample->from.key, sample->from.key_size};
+    return n;
+}
+
+static int is_in_box(const leat_sample *sample, const view *one)
+{
+    uintptr_t offset = (uintptr_t)*one->data - (uintptr_t)sample->box;
+    return sample->box && offset < sample->box_size;
+}
+
+/* The end of what is in the box, and the bytes that are to come behind it. */
+static int measure(const leat_sample *sample, const view *views, int n,
+                   size_t *used, size_t *more)
+{
+    *used = *more = 0;
+    for (int i = 0; i < n; i++) {
+        size_t bytes = views[i].bytes;
+        if (is_in_box(sample, &views[i])) {
+            size_t end = (size_t)((const char *)*views[i].data -
+                                  (const char *)sample->box) +
+                         bytes;
+            *used = end > *used ? end : *used;
+        } else if (__builtin_add_overflow(bytes, LEAT__ALIGNMENT, &bytes) ||
+                   __builtin_add_overflow(*more, bytes, more)) {
+            return leat_error(LEAT_ENOMEM, "a sample's views overflow");
+        }
+    }
+    *used = (*used + LEAT__ALIGNMENT - 1) & ~(size_t)(LEAT__ALIGNMENT - 1);
+    if (*used > SIZE_MAX - *more)
+        return leat_error(LEAT_ENOMEM, "a sample's views overflow");
+    return LEAT_OK;
+}
+
+/* A larger box with the same contents; views of it move along. */
+static int grow_box(leat_sample *sample, const view *views, int n, size_t bytes)
+{
+    char *box = leat__alloc_from(sample->allocator, bytes, LEAT__ALIGNMENT);
+    if (!box)
+        return LEAT_ENOMEM;
+    char *old = sample->box;
+    if (old)
+        memcpy(box, old, sample->box_size);
+    for (int i = 0; i < n; i++)
+        if (is_in_box(sample, &views[i]))
+            *views[i].data = box + ((const char *)*views[i].data - old);
+    leat__free_to(sample->allocator, old, sample->box_size, LEAT__ALIGNMENT);
+    sample->box = box;
+    sample->box_size = bytes;
+    return LEAT_OK;
+}
+
+int leat__sample_own(leat_sample *sample)
+{
+    view views[LEAT_MAX_FIELDS + 1];
+    int n = list_views(sample, views);
+    size_t used, more;
+    int status = measure(sample, views, n, &used, &more);
+    if (status || more == 0)
+        return status;
+    size_t bytes = used + more;
+    if (bytes > sample->box_size)
+        status = grow_box(sample, views, n, bytes + bytes / 2);
+    if (status)
+        return status;
+    for (int i = 0; i < n; i++) {
+        if (is_in_box(sample, &views[i]) || !views[i].bytes)
+            continue;
+        char *to = (char *)sample->box + used;
+        memcpy(to, *views[i].data, views[i].bytes);
+        *views[i].data = to;
+        used += (views[i].bytes + LEAT__ALIGNMENT - 1) &
+                ~(size_t)(LEAT__ALIGNMENT - 1);
+    }
     return LEAT_OK;
 }

@@ -1,6 +1,12 @@
 #include "data/syncedmem.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
+
+#include <string.h>
+
+/* What a caller's allocator is asked to align to, as devices do. */
+#define PAGE_BYTES 4096
 
 int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes)
 {
@@ -12,6 +18,17 @@ int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes)
     atomic_init(&slab->owners, 1);
     *out = slab;
     return LEAT_OK;
+}
+
+void leat__slab_use(leat__slab *slab, const leat_allocator *allocator)
+{
+    static const leat_allocator none = {0};
+    slab->allocator = allocator ? *allocator : none;
+}
+
+const leat_allocator *leat__slab_allocator(const leat__slab *slab)
+{
+    return slab->allocator.alloc ? &slab->allocator : NULL;
 }
 
 void leat__slab_ref(leat__slab *slab)
@@ -26,18 +43,45 @@ void leat__slab_unref(leat__slab *slab)
     leat_device *device = slab->device;
     if (slab->memory && !device->ops->unified)
         device->ops->free(device, slab->memory, slab->bytes);
-    if (slab->host)
+    if (slab->is_pageable)
+        leat__free_pages(slab->host, slab->bytes);
+    else if (slab->allocator.alloc)
+        leat__free_to(&slab->allocator, slab->host, slab->bytes, PAGE_BYTES);
+    else if (slab->host)
         device->ops->host_free(device, slab->host, slab->bytes);
     leat__free(slab);
+}
+
+static int make_pageable(leat__slab *slab)
+{
+    leat__log(LEAT_LOG_WARNING, "%s; copies will be slower", leat_last_error());
+    slab->host = leat__alloc_pages(slab->bytes);
+    slab->is_pageable = slab->host != NULL;
+    return slab->host ? LEAT_OK : LEAT_ENOMEM;
+}
+
+static int take_host(leat__slab *slab)
+{
+    slab->host = leat__alloc_from(&slab->allocator, slab->bytes, PAGE_BYTES);
+    if (!slab->host)
+        return LEAT_ENOMEM;
+    memset(slab->host, 0, slab->bytes);
+    return LEAT_OK;
 }
 
 int leat__slab_make_host(leat__slab *slab)
 {
     if (slab->host)
         return LEAT_OK;
-    int status =
-        slab->device->ops->host_alloc(slab->device, slab->bytes, &slab->host);
-    if (status == LEAT_OK && slab->device->ops->unified)
+    int unified = slab->device->ops->unified;
+    int status = slab->allocator.alloc
+                     ? take_host(slab)
+                     : slab->device->ops->host_alloc(slab->device, slab->bytes,
+                                                     &slab->host);
+    if (status == LEAT_ENOMEM && !slab->allocator.alloc && !unified &&
+        !slab->must_pin)
+        return make_pageable(slab);
+    if (status == LEAT_OK && unified)
         slab->memory = slab->host;
     return status;
 }
@@ -110,6 +154,19 @@ void *leat__syncedmem_gpu(leat__syncedmem *mem, int will_write)
     if (will_write || mem->head == LEAT_UNINITIALIZED)
         mem->head = LEAT_HEAD_AT_GPU;
     return (char *)slab->memory + mem->offset;
+}
+
+int leat__syncedmem_overwrite(leat__syncedmem *mem, leat_head side, void **out)
+{
+    leat__slab *slab = mem->slab;
+    int is_host = side == LEAT_HEAD_AT_CPU;
+    int status =
+        is_host ? leat__slab_make_host(slab) : leat__slab_make_memory(slab);
+    if (status)
+        return status;
+    mem->head = side;
+    *out = (char *)(is_host ? slab->host : slab->memory) + mem->offset;
+    return LEAT_OK;
 }
 
 int leat__syncedmem_push(leat__syncedmem *mem, leat_stream stream)

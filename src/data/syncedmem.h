@@ -8,6 +8,7 @@
 #ifndef LEAT_DATA_SYNCEDMEM_H
 #define LEAT_DATA_SYNCEDMEM_H
 
+#include <leat/allocator.h>
 #include <leat/blob.h>
 #include <leat/ext/device.h>
 
@@ -16,16 +17,27 @@
 typedef struct leat__slab {
     leat_device *device;
     size_t bytes;
+    int must_pin; /* no pageable host memory where the device cannot pin it */
+    int is_pageable;
     void *host;   /* NULL until first used */
     void *memory; /* on the device; NULL until first used; unified: host */
     atomic_int owners;
+    leat_allocator allocator; /* of the host side; zeroed: the device's own */
 } leat__slab;
 
 /* A slab of which neither side exists yet. Errors: LEAT_ENOMEM. */
 int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes);
+/* The host side, not yet made, is to come from there; NULL: the device's. */
+void leat__slab_use(leat__slab *slab, const leat_allocator *allocator);
+/* What was said so, or NULL; borrowed. */
+const leat_allocator *leat__slab_allocator(const leat__slab *slab);
 void leat__slab_ref(leat__slab *slab);
 void leat__slab_unref(leat__slab *slab); /* takes NULL */
-/* Makes the host side, or the device's, if it is not there; zeroed. */
+/*
+ * Makes the host side, or the device's, if it is not there; zeroed. Where host
+ * memory cannot be pinned (LEAT_ENOMEM) it is pageable, which the log says, but
+ * for a slab that must be.
+ */
 int leat__slab_make_host(leat__slab *slab);
 int leat__slab_make_memory(leat__slab *slab);
 
@@ -42,6 +54,12 @@ void leat__syncedmem_clear(leat__syncedmem *mem);
 /* The side wanted, after the copy that it needs; NULL on error. */
 void *leat__syncedmem_cpu(leat__syncedmem *mem, int will_write);
 void *leat__syncedmem_gpu(leat__syncedmem *mem, int will_write);
+
+/*
+ * The side wanted, to be written whole: nothing is copied to it, and it is the
+ * newest. Errors: LEAT_ENOMEM, LEAT_EDEVICE.
+ */
+int leat__syncedmem_overwrite(leat__syncedmem *mem, leat_head side, void **out);
 
 /* Enqueues host to device; the head becomes SYNCED. */
 int leat__syncedmem_push(leat__syncedmem *mem, leat_stream stream);

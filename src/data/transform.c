@@ -43,11 +43,11 @@ static int check_options(const leat_transform_options *options)
 
 static int check_top(const leat_transform_options *options, leat_dtype top_type)
 {
-    if (top_type != LEAT_UINT8 && top_type != LEAT_FLOAT32 &&
-        top_type != LEAT_FLOAT64)
+    if (top_type != LEAT_UINT8 &&
+        (top_type < LEAT_FLOAT16 || top_type > LEAT_FLOAT64))
         return leat_error(LEAT_EINVAL,
-                          "a top of type %s is not supported; expected uint8, "
-                          "float32 or float64",
+                          "a top of type %s is not supported; expected "
+                          "float32, float64, float16, bfloat16 or uint8",
                           leat_dtype_name(top_type));
     if (top_type == LEAT_UINT8 &&
         (options->mean_file || options->mean_values > 0))
@@ -299,4 +299,41 @@ int leat__transform_apply(const leat__transform *transform,
     job.width = shape[2];
     leat__transform_rows(transform->kernels, &job, image, top);
     return LEAT_OK;
+}
+
+int leat__transform_crop(const leat__transform *transform,
+                         const leat__transform_image *image, const int shape[3],
+                         leat_layout layout, void *crop,
+                         leat_device_choice *choice)
+{
+    int status = check_image(transform, LEAT_EDATA, image->channels,
+                             image->height, image->width);
+    if (status == LEAT_OK && image->type != LEAT_UINT8)
+        status = leat_error(LEAT_EDATA,
+                            "the image is of type %s: with transform_on DEVICE "
+                            "it must be uint8",
+                            leat_dtype_name(image->type));
+    if (status == LEAT_OK)
+        status = check_place(transform, image, shape);
+    if (status)
+        return status;
+    const leat__transform_job job = {.top_type = LEAT_UINT8,
+                                     .layout = layout,
+                                     .channels = shape[0],
+                                     .height = shape[1],
+                                     .width = shape[2],
+                                     .scale = 1};
+    leat__transform_image whole = *image;
+    whole.mirror = 0;
+    leat__transform_rows(transform->kernels, &job, &whole, crop);
+    *choice = (leat_device_choice){.h_off = image->h_off,
+                                   .w_off = image->w_off,
+                                   .mirror = image->mirror != 0};
+    return LEAT_OK;
+}
+
+const leat__transform_job *
+leat__transform_plan(const leat__transform *transform)
+{
+    return &transform->job;
 }

@@ -4,6 +4,8 @@
 
 #include "device/transform_job.h"
 
+#include <leat/ext/device.h>
+
 /* Options checked, mean loaded. Immutable: shared by all workers. */
 typedef struct leat__transform leat__transform;
 
@@ -48,5 +50,19 @@ void leat__transform_choose(const leat__transform *transform, leat_rng rng,
 int leat__transform_apply(const leat__transform *transform,
                           const leat__transform_image *image,
                           const int shape[3], void *top);
+
+/*
+ * The same as far as the CPU goes when a device does the rest: the uint8 crop
+ * into `crop`, in `layout`, and what was chosen for it. The image is of uint8.
+ * Errors as of leat__transform_apply. Thread safety: any thread.
+ */
+int leat__transform_crop(const leat__transform *transform,
+                         const leat__transform_image *image, const int shape[3],
+                         leat_layout layout, void *crop,
+                         leat_device_choice *choice);
+
+/* Scale and means of all batches; borrowed. Its shape is not set. */
+const leat__transform_job *
+leat__transform_plan(const leat__transform *transform);
 
 #endif

@@ -11,13 +11,13 @@
 /* What the clones share. */
 typedef struct shared_transform {
     leat__transform *transform;
-    leat__color color;
+    leat_color color;
     atomic_int owners;
 } shared_transform;
 
 struct leat_transformer {
     shared_transform *shared;
-    leat__image_decoder *decoder; /* made for the first encoded image */
+    leat_image_decoder *decoder; /* made for the first encoded image */
 };
 
 static void unref(shared_transform *shared)
@@ -39,14 +39,14 @@ static int wrap(leat_transformer **out, shared_transform *shared)
 }
 
 /* A caller's older options end before what they do not know. */
-static leat__color color_of(const leat_transform_options *options)
+static leat_color color_of(const leat_transform_options *options)
 {
     if (options->size < offsetof(leat_transform_options, force_gray) +
                             sizeof(options->force_gray))
-        return LEAT__COLOR_NATIVE;
-    return options->force_color  ? LEAT__COLOR_BGR
-           : options->force_gray ? LEAT__COLOR_GRAY
-                                 : LEAT__COLOR_NATIVE;
+        return LEAT_COLOR_NATIVE;
+    return options->force_color  ? LEAT_COLOR_BGR
+           : options->force_gray ? LEAT_COLOR_GRAY
+                                 : LEAT_COLOR_NATIVE;
 }
 
 int leat_transformer_create(leat_transformer **out,
@@ -84,7 +84,7 @@ void leat_transformer_destroy(leat_transformer *transformer)
 {
     if (!transformer)
         return;
-    leat__image_decoder_destroy(transformer->decoder);
+    leat_image_decoder_destroy(transformer->decoder);
     unref(transformer->shared);
     leat__free(transformer);
 }
@@ -96,8 +96,7 @@ int leat__transformer_draws(const leat_transformer *transformer)
 
 int64_t leat__transformer_warnings(const leat_transformer *transformer)
 {
-    return transformer->decoder ? leat__image_warnings(transformer->decoder)
-                                : 0;
+    return transformer->decoder ? leat_image_warnings(transformer->decoder) : 0;
 }
 
 /* The three dimensions of a field that is no encoded image. */
@@ -163,7 +162,7 @@ static int make_decoder(leat_transformer *transformer)
 {
     return transformer->decoder
                ? LEAT_OK
-               : leat__image_decoder_create(&transformer->decoder);
+               : leat_image_decoder_create(&transformer->decoder);
 }
 
 /* What the header says of it; its pixels are read by read_encoded. */
@@ -173,7 +172,7 @@ static int open_encoded(leat_transformer *transformer, const leat_field *field,
     int status = make_decoder(transformer);
     if (status)
         return status;
-    leat__image header;
+    leat_image header;
     status = leat__image_open(transformer->decoder, field->data, field->bytes,
                               transformer->shared->color, &header);
     if (status)
@@ -194,7 +193,7 @@ static int read_encoded(leat_transformer *transformer, const int shape[3],
                                  .column = image->w_off,
                                  .rows = shape[1],
                                  .columns = shape[2]};
-    leat__image decoded;
+    leat_image decoded;
     int status = leat__image_read(transformer->decoder, &region, &decoded);
     if (status)
         return status;
@@ -208,12 +207,12 @@ int leat_transformer_shape(leat_transformer *transformer,
     int in[3];
     int status;
     if (field->dtype == LEAT_BYTES) {
-        leat__image image;
+        leat_image image;
         status = make_decoder(transformer);
         if (status == LEAT_OK)
-            status = leat__image_peek(transformer->decoder, field->data,
-                                      field->bytes, transformer->shared->color,
-                                      &image);
+            status =
+                leat_image_peek(transformer->decoder, field->data, field->bytes,
+                                transformer->shared->color, &image);
         if (status)
             return status;
         in[0] = image.channels;
@@ -227,22 +226,49 @@ int leat_transformer_shape(leat_transformer *transformer,
     return leat__transform_shape(transformer->shared->transform, in, shape);
 }
 
+/* The image with its choices made and its pixels at hand. */
+static int take_image(leat_transformer *transformer, const leat_field *field,
+                      leat_rng rng, const uint32_t words[4], const int shape[3],
+                      leat__transform_image *image)
+{
+    int is_encoded = field->dtype == LEAT_BYTES;
+    int status = is_encoded ? open_encoded(transformer, field, image)
+                            : raw_image(field, image);
+    if (status)
+        return status;
+    leat__transform_choose(transformer->shared->transform, rng, words, image);
+    return is_encoded ? read_encoded(transformer, shape, image) : LEAT_OK;
+}
+
 int leat_transformer_apply(leat_transformer *transformer,
                            const leat_field *field, leat_rng rng,
                            const uint32_t words[4], const int shape[3],
                            void *top)
 {
-    const leat__transform *transform = transformer->shared->transform;
-    int is_encoded = field->dtype == LEAT_BYTES;
     leat__transform_image image;
-    int status = is_encoded ? open_encoded(transformer, field, &image)
-                            : raw_image(field, &image);
+    int status = take_image(transformer, field, rng, words, shape, &image);
     if (status)
         return status;
-    leat__transform_choose(transform, rng, words, &image);
-    if (is_encoded)
-        status = read_encoded(transformer, shape, &image);
+    return leat__transform_apply(transformer->shared->transform, &image, shape,
+                                 top);
+}
+
+int leat__transformer_crop(leat_transformer *transformer,
+                           const leat_field *field, leat_rng rng,
+                           const uint32_t words[4], const int shape[3],
+                           leat_layout layout, void *crop,
+                           leat_device_choice *choice)
+{
+    leat__transform_image image;
+    int status = take_image(transformer, field, rng, words, shape, &image);
     if (status)
         return status;
-    return leat__transform_apply(transform, &image, shape, top);
+    return leat__transform_crop(transformer->shared->transform, &image, shape,
+                                layout, crop, choice);
+}
+
+const leat__transform_job *
+leat__transformer_plan(const leat_transformer *transformer)
+{
+    return leat__transform_plan(transformer->shared->transform);
 }

@@ -15,8 +15,16 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Protected by lock. Devices once opened stay. */
+#ifdef LEAT_CUDA
+#define CUDA_HINT ""
+static const leat_device_ops *types[TYPES_MAX] = {&leat__cpu_device_ops,
+                                                  &leat__cuda_device_ops};
+static int ntypes = 2;
+#else
+#define CUDA_HINT " (this build of leat is for the CPU alone)"
 static const leat_device_ops *types[TYPES_MAX] = {&leat__cpu_device_ops};
 static int ntypes = 1;
+#endif
 static leat_device *devices[DEVICES_MAX];
 static int ndevices;
 
@@ -85,9 +93,7 @@ static int unknown_locked(const char *name)
         snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
                  types[i]->name);
     }
-    const char *hint = strncmp(name, "cuda", 4) == 0
-                           ? " (this build of leat is for the CPU alone)"
-                           : "";
+    const char *hint = strncmp(name, "cuda", 4) == 0 ? CUDA_HINT : "";
     return leat_error(LEAT_EINVAL, "there is no device \"%s\"%s; there are: %s",
                       name, hint, names);
 }

@@ -11,6 +11,8 @@
 #ifndef LEAT_DEVICE_TRANSFORM_JOB_H
 #define LEAT_DEVICE_TRANSFORM_JOB_H
 
+#include "device/float16.h"
+
 #include <leat/dtype.h>
 #include <leat/transform.h>
 #include <string.h>
@@ -21,10 +23,10 @@
 
 /*
  * What holds for every image of a batch. Means are in the type that the top is
- * computed in: float for FLOAT32 tops, double for FLOAT64 tops.
+ * computed in: double for FLOAT64 tops, float for others.
  */
 typedef struct leat__transform_job {
-    leat_dtype top_type; /* UINT8, FLOAT32 or FLOAT64 */
+    leat_dtype top_type; /* UINT8, FLOAT16, BFLOAT16, FLOAT32 or FLOAT64 */
     leat_layout layout;  /* of the top */
     int channels;        /* of the top: channels x height x width */
     int height;
@@ -143,6 +145,12 @@ leat__transform_element(const leat__transform_job *job,
         ((float *)top)[index] = leat__transform_float(job, image, &origin);
     else if (job->top_type == LEAT_FLOAT64)
         ((double *)top)[index] = leat__transform_double(job, image, &origin);
+    else if (job->top_type == LEAT_FLOAT16)
+        ((uint16_t *)top)[index] =
+            leat__float16(leat__transform_float(job, image, &origin));
+    else if (job->top_type == LEAT_BFLOAT16)
+        ((uint16_t *)top)[index] =
+            leat__bfloat16(leat__transform_float(job, image, &origin));
     else
         ((unsigned char *)top)[index] =
             ((const unsigned char *)image->pixels)[origin.pixel];

@@ -71,4 +71,9 @@ void leat__transform_rows(const leat__row_kernels *kernels,
                           const leat__transform_job *job,
                           const leat__transform_image *image, void *top);
 
+/* Of leat__transform_rows: for FLOAT16 and BFLOAT16 tops. */
+void leat__transform_half(const leat__row_kernels *kernels,
+                          const leat__transform_job *job,
+                          const leat__transform_image *image, void *top);
+
 #endif

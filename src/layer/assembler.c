@@ -1,12 +1,12 @@
 #include "layer/assembler.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "data/cast.h"
 #include "data/transformer.h"
 
 #include <string.h>
 
-#define CACHE_LINE 64
 #define FETCH_BYTES 1024
 
 int leat__assembler_init(leat__assembler *assembler,
@@ -44,6 +44,12 @@ static int shape_data(const leat__assembly *assembly,
     int status = leat_transformer_shape(transformer, field, out->image);
     if (status)
         return status;
+    out->is_cropped = assembly->crops;
+    out->pixel_layout = field->dtype == LEAT_BYTES ? LEAT_NHWC : LEAT_NCHW;
+    if (assembly->crops && field->dtype == LEAT_FLOAT32)
+        return leat_error(LEAT_EINVAL,
+                          "the pixels are float32: transform_on DEVICE takes "
+                          "uint8 or encoded images");
     leat__top *top = &out->top[0];
     top->dtype = assembly->top_type;
     if (field->dtype != LEAT_BYTES && field->ndim != 3) {
@@ -120,9 +126,24 @@ static int has_shape(const leat_field *field, const leat__top *top)
     return same;
 }
 
+/* A class as a float: what nearly every label is, and images may be small. */
+static inline int is_plain_label(const leat__top *top, const leat_field *field)
+{
+    return field->dtype == LEAT_INT32 && top->dtype == LEAT_FLOAT32 &&
+           field->ndim == 0 && top->ndim == 0 &&
+           field->bytes >= sizeof(int32_t);
+}
+
 static int copy_field(const leat__top *top, const leat_field *field, int i,
                       void *to)
 {
+    if (is_plain_label(top, field)) {
+        int32_t class;
+        memcpy(&class, field->data, sizeof(class));
+        float value = (float)class;
+        memcpy(to, &value, sizeof(value));
+        return LEAT_OK;
+    }
     if (!has_shape(field, top))
         return leat_error(LEAT_EDATA,
                           "field %d has another shape than in the batch's "
@@ -139,10 +160,9 @@ static int copy_field(const leat__top *top, const leat_field *field, int i,
     return LEAT_OK;
 }
 
-static int place_sample(leat__assembler *assembler, leat__batch *batch,
-                        const leat__run *run, int i)
+int leat__assembler_put(leat__assembler *assembler, leat__batch *batch,
+                        const leat__run *run, int i, const leat_sample *sample)
 {
-    const leat_sample *sample = run->sample[i];
     const leat__batch_shape *shape = &batch->shape;
     leat_rng rng = assembler->assembly.rng;
     uint32_t chosen[4] = {0};
@@ -150,14 +170,20 @@ static int place_sample(leat__assembler *assembler, leat__batch *batch,
     if (rng == LEAT_RNG_CAFFE)
         words = run->draws + i * assembler->draws;
     else if (assembler->draws > 0)
-        leat__choice(assembler->assembly.seed, sample->from.epoch,
-                     sample->from.position, 0, chosen);
+        leat__choice(assembler->assembly.seed, run->epoch[i], run->index[i], 0,
+                     chosen);
     if (sample->nfields < shape->ntop)
         return too_few_fields(sample, shape->ntop);
     int place = run->first + i;
-    int status = leat_transformer_apply(
-        assembler->transformer, &sample->field[0], rng, words, shape->image,
-        leat__batch_at(batch, 0, place));
+    void *to = leat__batch_at(batch, 0, place);
+    int status =
+        shape->is_cropped
+            ? leat__transformer_crop(assembler->transformer, &sample->field[0],
+                                     rng, words, shape->image,
+                                     shape->pixel_layout, to,
+                                     leat__batch_choice(batch, place))
+            : leat_transformer_apply(assembler->transformer, &sample->field[0],
+                                     rng, words, shape->image, to);
     for (int k = 1; k < shape->ntop && status == LEAT_OK; k++)
         status = copy_field(&shape->top[k], &sample->field[k], k,
                             leat__batch_at(batch, k, place));
@@ -173,22 +199,21 @@ static void fetch(const leat_sample *sample)
     const leat_field *field = &sample->field[0];
     const char *data = field->data;
     size_t bytes = field->bytes < FETCH_BYTES ? field->bytes : FETCH_BYTES;
-    for (size_t i = 0; i < bytes; i += CACHE_LINE)
+    for (size_t i = 0; i < bytes; i += LEAT__CACHE_LINE)
         __builtin_prefetch(data + i);
 }
 
 int leat__assembler_place(leat__assembler *assembler, leat__batch *batch,
-                          const leat__run *run, int *failed)
+                          const leat__run *run, int *i, int end)
 {
-    for (int i = 0; i < run->n; i++) {
-        if (i + 1 < run->n)
-            fetch(run->sample[i + 1]);
-        int status = place_sample(assembler, batch, run, i);
-        if (status) {
-            *failed = run->first + i;
-            return blame(&run->sample[i]->from, status);
-        }
-        leat__batch_note(batch, run->first + i, run->sample[i]);
+    for (; *i < end; ++*i) {
+        const leat_sample *sample = run->sample[*i];
+        if (*i + 1 < end)
+            fetch(run->sample[*i + 1]);
+        int status = leat__assembler_put(assembler, batch, run, *i, sample);
+        if (status)
+            return blame(&sample->from, status);
+        leat__batch_note(batch, run->first + *i, sample);
     }
     return LEAT_OK;
 }

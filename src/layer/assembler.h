@@ -15,6 +15,7 @@ typedef struct leat__assembly {
     leat_dtype label_type; /* of all tops but the first */
     leat_rng rng;
     uint64_t seed;
+    int crops; /* a device transforms: tops 0 are uint8 crops */
 } leat__assembly;
 
 typedef struct leat__assembler {
@@ -43,11 +44,18 @@ int leat__assembler_shape(leat__assembler *assembler, const leat_sample *sample,
                           leat__batch_shape *out);
 
 /*
- * Transforms all samples of a good run into their places in its batch, whose
- * shape is known. Errors: LEAT_EDATA, LEAT_ENOMEM; `*failed` is the place of
- * the sample that the error line names.
+ * Transforms the run's samples from `*i` on, and before `end`, into their
+ * places in its batch, whose shape is known; `*i` is then the first one that
+ * was not. Errors: LEAT_EDATA, LEAT_ENOMEM; the line names sample `*i`.
  */
 int leat__assembler_place(leat__assembler *assembler, leat__batch *batch,
-                          const leat__run *run, int *failed);
+                          const leat__run *run, int *i, int end);
+
+/*
+ * Transforms `sample` into the place of the run's sample `i`, under the random
+ * choices of that place. Errors: LEAT_EDATA, LEAT_ENOMEM.
+ */
+int leat__assembler_put(leat__assembler *assembler, leat__batch *batch,
+                        const leat__run *run, int i, const leat_sample *sample);
 
 #endif

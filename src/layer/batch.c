@@ -66,8 +66,10 @@ void leat__batch_finish(leat__batch *batch)
             device->ops->event_destroy(device, batch->consumed[i]);
     }
     leat__slab_unref(batch->slab);
+    leat__slab_unref(batch->top_slab);
     pthread_cond_destroy(&batch->shaped);
     pthread_mutex_destroy(&batch->lock);
+    leat__bad_list_finish(&batch->bad);
     leat__free(batch->keys);
     leat__free(batch->from);
     memset(batch, 0, sizeof(*batch));
@@ -82,17 +84,38 @@ void leat__batch_begin(leat__batch *batch, int64_t number)
     batch->state = LEAT__SHAPE_OPEN;
     batch->failed = -1;
     batch->status = LEAT_OK;
+    batch->bad.n = 0;
     pthread_mutex_unlock(&batch->lock);
 }
 
-int leat__batch_reserve(leat__batch *batch, size_t bytes)
+void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,
+                         size_t capacity)
 {
-    if (bytes <= batch->capacity)
-        return LEAT_OK;
+    leat__slab_ref(slab);
+    leat__slab_unref(batch->top_slab);
+    batch->top_slab = slab;
+    batch->top_offset = offset;
+    batch->top_capacity = capacity;
+}
+
+/* Streams may still read what is about to go. */
+static int await_consumers(leat__batch *batch)
+{
+    leat_device *device = batch->slab->device;
+    int status = LEAT_OK;
+    for (int i = 0; i < batch->nconsumed && status == LEAT_OK; i++)
+        status = device->ops->event_synchronize(device, batch->consumed[i]);
+    return status;
+}
+
+static int grow_slot(leat__batch *batch, size_t bytes)
+{
     leat__slab *slab;
     int status = leat__slab_create(&slab, batch->slab->device, bytes);
     if (status)
         return status;
+    slab->must_pin = batch->slab->must_pin;
+    leat__slab_use(slab, leat__slab_allocator(batch->slab));
     status = leat__slab_make_host(slab);
     if (status == LEAT_OK)
         status = leat__slab_make_memory(slab);
@@ -105,6 +128,33 @@ int leat__batch_reserve(leat__batch *batch, size_t bytes)
     batch->offset = 0;
     batch->capacity = bytes;
     return LEAT_OK;
+}
+
+static int grow_top(leat__batch *batch, size_t bytes)
+{
+    leat__slab *slab;
+    int status = leat__slab_create(&slab, batch->slab->device, bytes);
+    if (status)
+        return status;
+    status = leat__slab_make_memory(slab);
+    if (status == LEAT_OK)
+        leat__batch_set_top(batch, slab, 0, bytes);
+    leat__slab_unref(slab);
+    return status;
+}
+
+int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape)
+{
+    int is_slot_small = shape->bytes > batch->capacity;
+    int is_top_small = shape->top_bytes > batch->top_capacity;
+    if (!is_slot_small && !is_top_small)
+        return LEAT_OK;
+    int status = await_consumers(batch);
+    if (status == LEAT_OK && is_slot_small)
+        status = grow_slot(batch, shape->bytes);
+    if (status == LEAT_OK && is_top_small)
+        status = grow_top(batch, shape->top_bytes);
+    return status;
 }
 
 void leat__batch_set_shape(leat__batch *batch, const leat__batch_shape *shape)
@@ -127,15 +177,26 @@ int leat__batch_wait_shape(leat__batch *batch)
     return known;
 }
 
-void leat__batch_fail(leat__batch *batch, int i, int status, const char *line)
+void leat__batch_fail(leat__batch *batch, int i, int status,
+                      const leat_provenance *from, const char *line)
 {
     pthread_mutex_lock(&batch->lock);
     if (batch->failed < 0 || i < batch->failed) {
         batch->failed = i;
         batch->status = status;
-        memcpy(batch->line, line, sizeof(batch->line));
+        leat__bad_set(&batch->culprit, i, from, line);
     }
     pthread_mutex_unlock(&batch->lock);
+}
+
+int leat__batch_note_bad(leat__batch *batch, const leat__run *run)
+{
+    if (run->bad.n == 0)
+        return LEAT_OK;
+    pthread_mutex_lock(&batch->lock);
+    int status = leat__bad_list_append(&batch->bad, &run->bad, run->first);
+    pthread_mutex_unlock(&batch->lock);
+    return status;
 }
 
 void leat__batch_note(leat__batch *batch, int i, const leat_sample *sample)
@@ -151,28 +212,72 @@ void leat__batch_note(leat__batch *batch, int i, const leat_sample *sample)
     from->key = key;
 }
 
+int leat__batch_shape_is_same(const leat__batch_shape *one,
+                              const leat__batch_shape *other)
+{
+    int same = one->ntop == other->ntop && one->bytes == other->bytes &&
+               memcmp(one->image, other->image, sizeof(one->image)) == 0;
+    for (int i = 0; same && i < one->ntop; i++) {
+        const leat__top *a = &one->top[i];
+        const leat__top *b = &other->top[i];
+        same = a->dtype == b->dtype && a->ndim == b->ndim &&
+               memcmp(a->shape, b->shape,
+                      (size_t)a->ndim * sizeof(a->shape[0])) == 0;
+    }
+    return same;
+}
+
+/* The bytes of `n` samples of a top, each of whose elements takes `each`. */
+static int measure_top(const leat__top *top, size_t each, int n, size_t *bytes,
+                       size_t *whole)
+{
+    *bytes = each;
+    for (int k = 0; k < top->ndim; k++) {
+        if (top->shape[k] < 0 ||
+            leat__multiply(*bytes, (size_t)top->shape[k], bytes))
+            return 1;
+    }
+    return leat__multiply(*bytes, (size_t)n, whole) || *whole > SIZE_MAX / 4;
+}
+
+static size_t align(size_t offset)
+{
+    offset += LEAT__TOP_ALIGNMENT - 1;
+    return offset - offset % LEAT__TOP_ALIGNMENT;
+}
+
+/* Of crops: what is uploaded behind them, and what is computed of them. */
+static int lay_out_crops(leat__batch_shape *shape, int size)
+{
+    size_t one;
+    const leat__top *top = &shape->top[0];
+    if (top->bytes > INT32_MAX || measure_top(top, leat_dtype_size(top->dtype),
+                                              size, &one, &shape->top_bytes))
+        return leat_error(LEAT_EINVAL, "top 0: its size overflows");
+    shape->top_bytes = align(shape->top_bytes);
+    shape->choices = shape->bytes;
+    shape->bytes += align((size_t)size * sizeof(leat_device_choice));
+    return LEAT_OK;
+}
+
 int leat__batch_shape_lay_out(leat__batch_shape *shape, int size)
 {
     size_t offset = 0;
+    shape->top_bytes = 0;
+    shape->choices = 0;
     for (int i = 0; i < shape->ntop; i++) {
         leat__top *top = &shape->top[i];
-        size_t bytes = leat_dtype_size(top->dtype);
-        for (int k = 0; k < top->ndim; k++) {
-            if (top->shape[k] < 0 ||
-                leat__multiply(bytes, (size_t)top->shape[k], &bytes))
-                return leat_error(LEAT_EINVAL, "top %d: its size overflows", i);
-        }
+        int is_crop = i == 0 && shape->is_cropped;
         size_t whole;
-        if (leat__multiply(bytes, (size_t)size, &whole) ||
+        if (measure_top(top, is_crop ? 1 : leat_dtype_size(top->dtype), size,
+                        &top->bytes, &whole) ||
             whole > SIZE_MAX / 2 - offset - LEAT__TOP_ALIGNMENT)
             return leat_error(LEAT_EINVAL,
                               "top %d: a batch of %d overflows its size", i,
                               size);
-        top->bytes = bytes;
         top->offset = offset;
-        offset += whole + LEAT__TOP_ALIGNMENT - 1;
-        offset -= offset % LEAT__TOP_ALIGNMENT;
+        offset = align(offset + whole);
     }
     shape->bytes = offset;
-    return LEAT_OK;
+    return shape->is_cropped ? lay_out_crops(shape, size) : LEAT_OK;
 }

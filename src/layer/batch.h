@@ -11,9 +11,6 @@
 /* Streams that one release can name. */
 #define LEAT__STREAMS_MAX 8
 
-/* Bytes of a key kept for samples whose own key does not last. */
-#define LEAT__KEY_MAX 64
-
 /* Tops begin at multiples of this: a device's widest access. */
 #define LEAT__TOP_ALIGNMENT 256
 
@@ -32,6 +29,12 @@ typedef struct leat__batch_shape {
     leat__top top[LEAT_MAX_FIELDS];
     int image[3]; /* channels, height, width of top 0 */
     size_t bytes; /* of the whole slot */
+    /* Where a device transforms, top 0 of the slot is uint8 crops, the choices
+       made for them come last, and the top itself is in memory of its own. */
+    int is_cropped;
+    leat_layout pixel_layout; /* of the crops */
+    size_t choices;           /* where they begin in the slot */
+    size_t top_bytes;         /* of that top, all samples */
 } leat__batch_shape;
 
 typedef enum leat__shape_state {
@@ -44,8 +47,11 @@ typedef struct leat__batch {
     /* the slot; changed only by whoever prepares the batch */
     leat__slab *slab; /* shared with lent blobs, and with other slots */
     size_t offset;
-    size_t capacity; /* bytes */
-    int size;        /* samples there is room for */
+    size_t capacity;      /* bytes */
+    leat__slab *top_slab; /* of the top that a device computes; or NULL */
+    size_t top_offset;
+    size_t top_capacity;
+    int size; /* samples there is room for */
     leat_event ready;
     leat_event consumed[LEAT__STREAMS_MAX];
     int events;    /* of consumed, how many exist */
@@ -68,7 +74,8 @@ typedef struct leat__batch {
     leat__batch_shape shape; /* read freely once known */
     int failed;              /* first bad sample; -1: none */
     int status;
-    char line[LEAT__ERROR_MAX];
+    leat__bad culprit;  /* that sample, with the error line */
+    leat__bad_list bad; /* the places where something stands in */
 } leat__batch;
 
 /* A slot in `slab` (shared). Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE. */
@@ -80,16 +87,27 @@ void leat__batch_finish(leat__batch *batch);
 /* Forgets the contents, for the next ones. */
 void leat__batch_begin(leat__batch *batch, int64_t number);
 
-/* Makes room for `bytes`, in a slab of its own if need be. */
-int leat__batch_reserve(leat__batch *batch, size_t bytes);
+/* Gives it memory for the top that a device computes, in `slab` (shared). */
+void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,
+                         size_t capacity);
+
+/* Makes room for the shape, in slabs of its own if need be. */
+int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape);
 
 /* Tells the shape, or with NULL that there is none, to those who wait. */
 void leat__batch_set_shape(leat__batch *batch, const leat__batch_shape *shape);
 /* Waits for it: 1 if there is one. Whoever took the first run tells it. */
 int leat__batch_wait_shape(leat__batch *batch);
 
-/* Notes the failure of sample `i`; the earliest one counts. */
-void leat__batch_fail(leat__batch *batch, int i, int status, const char *line);
+/*
+ * Notes the failure of sample `i`, of which `from` (may be NULL) tells; the
+ * earliest one counts.
+ */
+void leat__batch_fail(leat__batch *batch, int i, int status,
+                      const leat_provenance *from, const char *line);
+
+/* Takes over the places of a run where something stands in. LEAT_ENOMEM. */
+int leat__batch_note_bad(leat__batch *batch, const leat__run *run);
 
 /* Where top `top` of sample `i` goes, on the host. */
 static inline void *leat__batch_at(const leat__batch *batch, int top, int i)
@@ -99,8 +117,21 @@ static inline void *leat__batch_at(const leat__batch *batch, int top, int i)
            (size_t)i * place->bytes;
 }
 
+/* The choices made for sample `i` of crops. */
+static inline leat_device_choice *leat__batch_choice(const leat__batch *batch,
+                                                     int i)
+{
+    char *first =
+        (char *)batch->slab->host + batch->offset + batch->shape.choices;
+    return (leat_device_choice *)(void *)first + i;
+}
+
 /* Copies where a sample came from; its key too where that does not last. */
 void leat__batch_note(leat__batch *batch, int i, const leat_sample *sample);
+
+/* Whether batches of one shape and of the other look alike. */
+int leat__batch_shape_is_same(const leat__batch_shape *one,
+                              const leat__batch_shape *other);
 
 /* Lays the tops out one behind the other. Errors: LEAT_EINVAL on overflow. */
 int leat__batch_shape_lay_out(leat__batch_shape *shape, int size);

@@ -94,6 +94,7 @@ int leat_data_layer_create(leat_data_layer **out, const leat_pipeline *pipeline,
     self->pipeline = (leat_pipeline *)(uintptr_t)pipeline;
     leat_pipeline_ref(self->pipeline);
     self->may_help = may_help(self);
+    leat__ledger_init(&self->ledger, values);
     *out = self;
     return LEAT_OK;
 
@@ -130,6 +131,7 @@ void leat_data_layer_destroy(leat_data_layer *self)
     if (!self)
         return;
     leat__data_layer_stop(self);
+    leat__ledger_finish(&self->ledger);
     leat_token_finish(&self->identity);
     leat_pipeline_unref(self->pipeline);
     leat_transformer_destroy(self->transformer);
@@ -180,11 +182,13 @@ static int open_reader(leat_data_layer *self, leat_token *identity)
                     : 0;
     leat__data_reader_options options = {
         .pipeline = self->pipeline,
+        .boxes = values->host_allocator,
         .batch_size = (int)values->batch_size,
         .rank = self->step > 1 ? values->rank : 0,
         .step = self->step,
         .threaded = is_threaded(self),
         .probe = values->reader_thread == LEAT_READER_AUTO,
+        .collects = values->on_error != LEAT_ON_ERROR_FAIL,
         .draws = draws,
         .seed = (uint32_t)self->seed + (uint32_t)values->rank,
     };
@@ -223,12 +227,15 @@ static int size_run(const leat_data_layer *self, const leat_sample *sample,
  * As many slots as prefetch and max_memory allow, one of them the caller's; and
  * how many of them go round from the start.
  */
-static int count_slots(const leat_data_layer *self, size_t slot_bytes,
-                       int *slots, int *circulating)
+static int count_slots(const leat_data_layer *self,
+                       const leat__batch_shape *shape, int *slots,
+                       int *circulating)
 {
     const leat_data_layer_options *values = &self->options.values;
     int is_auto = values->prefetch == LEAT_PREFETCH_AUTO;
-    size_t each = slot_bytes * (self->device->ops->unified ? 1 : 2);
+    size_t slot_bytes = shape->bytes;
+    size_t each =
+        slot_bytes * (self->device->ops->unified ? 1 : 2) + shape->top_bytes;
     size_t limit = values->max_memory;
     *slots = is_auto ? AUTO_SLOTS_MAX : values->prefetch + 1;
     if (limit > 0 && each > limit / 2)
@@ -282,18 +289,144 @@ static int check_fields(leat_data_layer *self, int ntop)
     return LEAT_OK;
 }
 
+/* With several ranks the record before is often another's: it must be had. */
+static int check_policy(const leat_data_layer *self)
+{
+    if (self->options.values.on_error != LEAT_ON_ERROR_SKIP ||
+        self->step == 1 || leat__data_reader_looks_back(self->reader))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s: on_error SKIP with %d ranks needs records that can "
+                      "be read in any order, and those of %s cannot; expected "
+                      "ZERO or FAIL",
+                      self->options.name, self->step,
+                      leat_pipeline_text(self->pipeline));
+}
+
+/*
+ * The shape that a record before the place tells (`way` -1), through the epoch
+ * before, or one from it on (1), through the next. LEAT_END: none does.
+ */
+static int look_around(leat_data_layer *self, int way,
+                       const leat__assembly *assembly, leat_sample *sample,
+                       leat__batch_shape *shape)
+{
+    int64_t count;
+    int status =
+        leat_reader_count(leat__data_reader_reader(self->reader), &count);
+    if (status)
+        return status;
+    int64_t epoch = self->place.position / count;
+    int64_t index = self->place.position % count - (way > 0);
+    for (int64_t n = 0; n < 2 * count; n++) {
+        status = leat__data_reader_read_beside(self->reader, way, &epoch,
+                                               &index, sample);
+        if (status == LEAT_OK)
+            status = leat__assembly_shape(assembly, self->transformer, sample,
+                                          shape);
+        if (status != LEAT_EDATA && status != LEAT_EINVAL)
+            return status;
+    }
+    return LEAT_END;
+}
+
+static int look_ahead(leat_data_layer *self, const leat__assembly *assembly,
+                      const leat_sample **out, leat__batch_shape *shape)
+{
+    int status = leat__data_reader_peek(self->reader, out);
+    return status
+               ? status
+               : leat__assembly_shape(assembly, self->transformer, *out, shape);
+}
+
+/* The same in order: what comes next, a few records far. */
+static int look_on(leat_data_layer *self, const leat__assembly *assembly,
+                   const leat_sample **out, leat__batch_shape *shape)
+{
+    for (int n = 1; n < LEAT__PEEKS_MAX; n++) {
+        int status = look_ahead(self, assembly, out, shape);
+        if (status != LEAT_EDATA && status != LEAT_EINVAL)
+            return status;
+    }
+    return LEAT_END;
+}
+
+/*
+ * The shape of the first record; where that is bad, and may be, of another that
+ * is near, which `*out` then is. `spare` holds one that is read out of turn.
+ */
+static int find_shape(leat_data_layer *self, const leat__assembly *assembly,
+                      leat_sample *spare, const leat_sample **out,
+                      leat__batch_shape *shape)
+{
+    int first = look_ahead(self, assembly, out, shape);
+    if (self->options.values.on_error == LEAT_ON_ERROR_FAIL ||
+        (first != LEAT_EDATA && first != LEAT_EINVAL))
+        return first;
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    int status = LEAT_END;
+    if (leat__data_reader_looks_back(self->reader)) {
+        *out = spare;
+        for (int way = -1; way <= 1 && status == LEAT_END; way += 2)
+            status = look_around(self, way, assembly, spare, shape);
+    } else {
+        status = look_on(self, assembly, out, shape);
+    }
+    return status == LEAT_END
+               ? leat_error(first, "%s; no record near it tells a shape", line)
+               : status;
+}
+
+static int start_prefetcher(leat_data_layer *self,
+                            const leat__assembly *assembly,
+                            const leat_sample *sample,
+                            const leat__batch_shape *shape)
+{
+    const leat_data_layer_options *values = &self->options.values;
+    leat__prefetcher_options options = {
+        .reader = self->reader,
+        .transformer = self->transformer,
+        .device = self->device,
+        .slabs = self->device->ops->unified ? values->host_allocator
+                                            : values->pinned_allocator,
+        .boxes = values->host_allocator,
+        .assembly = *assembly,
+        .shape = *shape,
+        .on_error = values->on_error,
+        .step = self->step,
+        .at_start = self->place.position == 0,
+        .must_pin = self->options.values.must_pin,
+        .decodes = sample->field[0].dtype == LEAT_BYTES,
+        .workers = count_workers(self),
+        .run_size = size_run(self, sample, shape),
+    };
+    int status = count_slots(self, shape, &options.slots, &options.circulating);
+    leat__prefetcher *prefetcher;
+    if (status == LEAT_OK)
+        status = leat__prefetcher_create(&prefetcher, &options);
+    if (status)
+        return status;
+    self->begun = leat__clock_now();
+    self->waited = 0;
+    self->batches = 0;
+    self->samples = 0;
+    leat__ledger_clear(&self->ledger);
+    memset(&self->waiting, 0, sizeof(self->waiting));
+    return adopt_prefetcher(self, prefetcher);
+}
+
 int leat__data_layer_start(leat_data_layer *self, int ntop,
                            leat_token *identity, leat__batch_shape *shape)
 {
     const leat_data_layer_options *values = &self->options.values;
     int status = open_reader(self, identity);
-    const leat_sample *sample;
+    if (status == LEAT_OK)
+        status = check_policy(self);
     if (status == LEAT_OK)
         status = identify(self);
     if (status == LEAT_OK)
         status = check_fields(self, ntop);
-    if (status == LEAT_OK)
-        status = leat__data_reader_peek(self->reader, &sample);
     if (status)
         return status;
     const leat__assembly assembly = {
@@ -304,32 +437,18 @@ int leat__data_layer_start(leat_data_layer *self, int ntop,
         .label_type = values->label_type,
         .rng = values->rng,
         .seed = self->seed,
+        .crops = values->transform_on == LEAT_TRANSFORM_ON_DEVICE &&
+                 !self->device->ops->unified,
     };
-    status = leat__assembly_shape(&assembly, self->transformer, sample, shape);
-    if (status)
-        return status;
-    leat__prefetcher_options options = {
-        .reader = self->reader,
-        .transformer = self->transformer,
-        .device = self->device,
-        .assembly = assembly,
-        .slot_bytes = shape->bytes,
-        .decodes = sample->field[0].dtype == LEAT_BYTES,
-        .workers = count_workers(self),
-        .run_size = size_run(self, sample, shape),
-    };
-    status =
-        count_slots(self, shape->bytes, &options.slots, &options.circulating);
-    leat__prefetcher *prefetcher;
+    leat_sample spare;
+    leat_sample_init(&spare);
+    spare.allocator = values->host_allocator;
+    const leat_sample *sample;
+    status = find_shape(self, &assembly, &spare, &sample, shape);
     if (status == LEAT_OK)
-        status = leat__prefetcher_create(&prefetcher, &options);
-    if (status)
-        return status;
-    self->begun = leat__clock_now();
-    self->waited = 0;
-    self->batches = 0;
-    self->samples = 0;
-    return adopt_prefetcher(self, prefetcher);
+        status = start_prefetcher(self, &assembly, sample, shape);
+    leat_sample_finish(&spare);
+    return status;
 }
 
 static int check_tops(const leat_data_layer *self, leat_blob *const top[],
@@ -373,7 +492,9 @@ static int reshape_top(leat_blob *blob, const leat__top *top, int64_t n)
 static int set_up(leat_data_layer *self, leat_blob *const top[], int ntop)
 {
     leat__batch_shape shape;
-    int status = leat__data_layer_start(self, ntop, NULL, &shape);
+    int status = leat__ledger_open(&self->ledger);
+    if (status == LEAT_OK)
+        status = leat__data_layer_start(self, ntop, NULL, &shape);
     for (int i = 0; i < ntop && status == LEAT_OK; i++)
         status =
             reshape_top(top[i], &shape.top[i], self->options.values.batch_size);

@@ -37,12 +37,14 @@ struct leat__data_reader {
     int random_access;
     int locates;   /* finding samples is serial, reading them is not */
     int64_t count; /* samples in an epoch; with random access */
+    int64_t back;  /* the same where samples can be read again; else 0 */
     leat__queue *free;
     leat__queue *full;
     int run_size;
     leat__run **runs; /* all of them, for freeing */
     int nruns;
-    leat__run *first; /* of one sample, which peek reads */
+    leat__run **peeked; /* of one sample each, before all others */
+    int npeeked;
     pthread_mutex_t lock;
     int cancelled; /* protected by lock, as is making and closing the queues */
     leat__thread thread;
@@ -58,14 +60,14 @@ struct leat__data_reader {
     char stuck_line[LEAT__ERROR_MAX];
     leat_sample dropped; /* box for other ranks' records */
     leat__mt19937 generator;
-    int peeked; /* the first run is still to be taken */
+    int taken_peeks; /* of those peeked, how many were taken */
 
     /* written by the filler or a worker, read by anybody */
     atomic_int_fast64_t items;
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;
     atomic_int_fast64_t blocked_full;
-    atomic_int_fast64_t bad_records;
+    atomic_int is_filling;
 };
 
 static void run_destroy(leat__run *run, int capacity)
@@ -81,10 +83,12 @@ static void run_destroy(leat__run *run, int capacity)
     leat__free(run->locator);
     leat__free(run->epoch);
     leat__free(run->draws);
+    leat__bad_list_finish(&run->bad);
     leat__free(run);
 }
 
-static int run_create(leat__run **out, int capacity, int draws)
+static int run_create(leat__run **out, int capacity,
+                      const leat__data_reader_options *options)
 {
     size_t n = (size_t)capacity;
     leat__run *run = leat__alloc_zero(1, sizeof(*run));
@@ -94,7 +98,8 @@ static int run_create(leat__run **out, int capacity, int draws)
     run->index = leat__alloc_zero(n, sizeof(*run->index));
     run->locator = leat__alloc_zero(n, sizeof(*run->locator));
     run->epoch = leat__alloc_zero(n, sizeof(*run->epoch));
-    run->draws = leat__alloc_zero(n * (size_t)draws, sizeof(*run->draws));
+    run->draws =
+        leat__alloc_zero(n * (size_t)options->draws, sizeof(*run->draws));
     if (!run->sample || !run->index || !run->locator || !run->epoch ||
         !run->draws)
         goto fail;
@@ -103,6 +108,7 @@ static int run_create(leat__run **out, int capacity, int draws)
         if (!run->sample[i])
             goto fail;
         leat_sample_init(run->sample[i]);
+        run->sample[i]->allocator = options->boxes;
     }
     *out = run;
     return LEAT_OK;
@@ -119,7 +125,9 @@ static void destroy_runs(leat__data_reader *self)
     leat__free(self->runs);
     leat__queue_destroy(self->free);
     leat__queue_destroy(self->full);
-    run_destroy(self->first, 1);
+    for (int i = 0; i < self->npeeked; i++)
+        run_destroy(self->peeked[i], 1);
+    leat__free(self->peeked);
 }
 
 static int create_runs(leat__data_reader *self, int run_size, int n)
@@ -134,8 +142,7 @@ static int create_runs(leat__data_reader *self, int run_size, int n)
         status = leat__queue_create(&self->full, n);
     pthread_mutex_unlock(&self->lock);
     while (status == LEAT_OK && self->nruns < n) {
-        status =
-            run_create(&self->runs[self->nruns], run_size, self->options.draws);
+        status = run_create(&self->runs[self->nruns], run_size, &self->options);
         if (status == LEAT_OK)
             leat__queue_push(self->free, self->runs[self->nruns++]);
     }
@@ -206,6 +213,7 @@ int leat__data_reader_create(leat__data_reader **out,
         return LEAT_ENOMEM;
     self->options = *options;
     leat_sample_init(&self->dropped);
+    self->dropped.allocator = options->boxes;
     int status = leat__mutex_init(&self->lock);
     if (status) {
         leat__free(self);
@@ -219,11 +227,13 @@ int leat__data_reader_create(leat__data_reader **out,
     self->random_access = is_random_access(self);
     self->locates = !self->random_access && !self->options.threaded &&
                     options->step == 1 && leat_reader_can_locate(self->reader);
-    if (self->random_access) {
+    if (self->random_access)
         status = leat_reader_count(self->reader, &self->count);
-        if (status)
-            goto fail;
-    }
+    if (status == LEAT_OK && options->collects &&
+        leat_reader_is_random_access(self->reader))
+        status = leat_reader_count(self->reader, &self->back);
+    if (status)
+        goto fail;
     if (identity)
         status = leat_reader_restore(self->reader, identity);
     if (status)
@@ -268,11 +278,24 @@ static int64_t payload(const leat_sample *sample)
     return bytes;
 }
 
-/* Notes the first failure of a run; its line is the thread's. */
+/* Says which place a sample has. */
+static void place_sample(leat__run *run, int i)
+{
+    run->sample[i]->from.epoch = run->epoch[i];
+    run->sample[i]->from.position = run->index[i];
+}
+
+/* Notes the first failure of a run, or a bad record; the line is the thread's.
+ */
 static void fail_sample(leat__data_reader *self, leat__run *run, int i,
                         int status)
 {
-    add(&self->bad_records, 1);
+    place_sample(run, i);
+    if (status == LEAT_EDATA && self->options.collects) {
+        status = leat__bad_list_add(&run->bad, i, &run->sample[i]->from);
+        if (status == LEAT_OK)
+            return;
+    }
     if (run->failed >= 0)
         return;
     run->failed = i;
@@ -366,8 +389,7 @@ static void fill_in_order(leat__data_reader *self, leat__run *run, int want)
             int i = pass_record(self, run);
             if (i < 0)
                 continue;
-            run->sample[i]->from.epoch = run->epoch[i];
-            run->sample[i]->from.position = run->index[i];
+            place_sample(run, i);
             bytes += payload(run->sample[i]);
         }
         add(&self->bytes, bytes);
@@ -471,7 +493,10 @@ static void fill(leat__data_reader *self, leat__run *run, int capacity)
     run->failed = -1;
     run->status = LEAT_OK;
     run->unread = 0;
+    run->bad.n = 0;
     run->batch = NULL;
+    run->taken = NULL;
+    run->handed = NULL;
     run->after = self->window;
     if (self->stuck) {
         run->last = 1;
@@ -481,12 +506,14 @@ static void fill(leat__data_reader *self, leat__run *run, int capacity)
         return;
     }
     int64_t begin = leat__clock_now();
+    atomic_store_explicit(&self->is_filling, 1, memory_order_relaxed);
     if (self->random_access)
         fill_by_index(self, run, want);
     else if (self->locates)
         fill_by_locating(self, run, want);
     else
         fill_in_order(self, run, want);
+    atomic_store_explicit(&self->is_filling, 0, memory_order_relaxed);
     draw_words(self, run);
     self->in_batch += run->n;
     if (self->in_batch == self->options.batch_size)
@@ -497,18 +524,37 @@ static void fill(leat__data_reader *self, leat__run *run, int capacity)
     add(&self->busy, leat__clock_now() - begin);
 }
 
-int leat__data_reader_peek(leat__data_reader *self, const leat_sample **out)
+static int add_peek(leat__data_reader *self, leat__run **out)
 {
-    int status = run_create(&self->first, 1, self->options.draws);
+    if (!self->peeked)
+        self->peeked = leat__alloc_zero(LEAT__PEEKS_MAX, sizeof(leat__run *));
+    if (!self->peeked)
+        return LEAT_ENOMEM;
+    if (self->npeeked == LEAT__PEEKS_MAX)
+        return leat_error(LEAT_EINVAL, "%d samples were looked at already",
+                          LEAT__PEEKS_MAX);
+    int status = run_create(out, 1, &self->options);
     if (status)
         return status;
-    fill(self, self->first, 1);
-    leat__data_reader_read(self, self->first);
-    if (self->first->n == 0 || self->first->failed == 0)
-        return leat_error(self->stuck ? self->stuck : self->first->status, "%s",
-                          self->stuck ? self->stuck_line : self->first->line);
-    self->peeked = 1;
-    *out = self->first->sample[0];
+    (*out)->is_peeked = 1;
+    self->peeked[self->npeeked++] = *out;
+    return LEAT_OK;
+}
+
+int leat__data_reader_peek(leat__data_reader *self, const leat_sample **out)
+{
+    leat__run *run;
+    int status = add_peek(self, &run);
+    if (status)
+        return status;
+    fill(self, run, 1);
+    leat__data_reader_read(self, run);
+    if (run->n == 0 || run->failed == 0)
+        return leat_error(self->stuck ? self->stuck : run->status, "%s",
+                          self->stuck ? self->stuck_line : run->line);
+    if (run->bad.n > 0)
+        return leat_error(LEAT_EDATA, "%s", run->bad.item[0].line);
+    *out = run->sample[0];
     return LEAT_OK;
 }
 
@@ -545,19 +591,26 @@ int leat__data_reader_start(leat__data_reader *self, int run_size, int runs)
     return status;
 }
 
-int leat__data_reader_take(leat__data_reader *self, leat__run **out)
+static int was_taken_by(const void *run, const void *who)
 {
-    if (self->peeked) {
-        self->peeked = 0;
-        *out = self->first;
+    return ((const leat__run *)run)->taker == who;
+}
+
+int leat__data_reader_take(leat__data_reader *self, const void *who,
+                           leat__run **out)
+{
+    if (self->taken_peeks < self->npeeked) {
+        *out = self->peeked[self->taken_peeks++];
         return LEAT_OK;
     }
     void *item;
-    int status = leat__queue_pop(
-        self->options.threaded ? self->full : self->free, &item, 0);
+    int status = self->options.threaded
+                     ? leat__queue_pop(self->full, &item, 0)
+                     : leat__queue_pick(self->free, &item, was_taken_by, who);
     if (status)
         return status;
     *out = item;
+    (*out)->taker = who;
     if (!self->options.threaded)
         fill(self, *out, self->run_size);
     return LEAT_OK;
@@ -599,22 +652,46 @@ void leat__data_reader_read(leat__data_reader *self, leat__run *run)
     int64_t begin = leat__clock_now();
     run->unread = 0;
     read_samples(self, run);
-    for (int i = 0; i < run->n; i++) {
-        run->sample[i]->from.epoch = run->epoch[i];
-        run->sample[i]->from.position = run->index[i];
-    }
     int64_t bytes = 0;
-    for (int i = 0; i < run->n && run->failed < 0; i++)
-        bytes += payload(run->sample[i]);
-    add(&self->bytes, bytes);
-    add(&self->busy, leat__clock_now() - begin);
+    int bad = 0;
+    for (int i = 0; i < run->n && run->failed < 0; i++) {
+        place_sample(run, i);
+        if (bad < run->bad.n && run->bad.item[bad].place == i)
+            bad++;
+        else
+            bytes += payload(run->sample[i]);
+    }
+    add(&run->bytes, bytes);
+    add(&run->busy, leat__clock_now() - begin);
 }
 
 void leat__data_reader_give(leat__data_reader *self, leat__run *run)
 {
     /* A queue has room for all its runs: only a closed one refuses. */
-    if (run != self->first)
+    if (!run->is_peeked)
         (void)leat__queue_push(self->free, run);
+}
+
+int leat__data_reader_looks_back(const leat__data_reader *self)
+{
+    return self->back > 0;
+}
+
+int leat__data_reader_read_beside(leat__data_reader *self, int way,
+                                  int64_t *epoch, int64_t *index,
+                                  leat_sample *sample)
+{
+    int64_t position = *epoch * self->back + *index + way;
+    if (position < 0)
+        return LEAT_END;
+    *epoch = position / self->back;
+    *index = position % self->back;
+    sample->from.epoch = *epoch;
+    int got;
+    int status = leat_reader_read_at(self->reader, index, &sample, 1, &got);
+    sample->from.epoch = *epoch;
+    sample->from.position = *index;
+    return status;
 }
 
 void leat__data_reader_cancel(leat__data_reader *self)
@@ -630,16 +707,33 @@ void leat__data_reader_cancel(leat__data_reader *self)
     pthread_mutex_unlock(&self->lock);
 }
 
-void leat__data_reader_stats(const leat__data_reader *self,
-                             leat_stage_stats *out, int64_t *bad_records)
+static void add_reading(leat__run *const run[], int n, int64_t *bytes,
+                        int64_t *busy)
 {
+    for (int i = 0; i < n; i++) {
+        *bytes += atomic_load(&run[i]->bytes);
+        *busy += atomic_load(&run[i]->busy);
+    }
+}
+
+int leat__data_reader_is_filling(const leat__data_reader *self)
+{
+    return atomic_load_explicit(&self->is_filling, memory_order_relaxed);
+}
+
+void leat__data_reader_stats(const leat__data_reader *self,
+                             leat_stage_stats *out)
+{
+    int64_t bytes = atomic_load(&self->bytes);
+    int64_t busy = atomic_load(&self->busy);
+    add_reading(self->runs, self->nruns, &bytes, &busy);
+    add_reading(self->peeked, self->npeeked, &bytes, &busy);
     *out = (leat_stage_stats){
         .name = "reader",
         .threads = self->options.threaded,
         .items = atomic_load(&self->items),
-        .bytes = atomic_load(&self->bytes),
-        .busy = (double)atomic_load(&self->busy) * 1e-9,
+        .bytes = bytes,
+        .busy = (double)busy * 1e-9,
         .blocked_full = (double)atomic_load(&self->blocked_full) * 1e-9,
     };
-    *bad_records = atomic_load(&self->bad_records);
 }

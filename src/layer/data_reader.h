@@ -2,10 +2,12 @@
 #ifndef LEAT_LAYER_DATA_READER_H
 #define LEAT_LAYER_DATA_READER_H
 
-#include "base/error.h"
+#include "layer/bad_list.h"
 
 #include <leat/data_layer.h>
 #include <leat/reader.h>
+
+#include <stdatomic.h>
 
 /* A point of the endless sequence, between two batches. */
 typedef struct leat__place {
@@ -24,22 +26,32 @@ typedef struct leat__run {
     int failed;
     int status;
     char line[LEAT__ERROR_MAX];
-    int unread; /* sample[] is still to be read, by whoever takes it */
+    leat__bad_list bad; /* or, where those are collected, all that are bad */
+    int unread;         /* sample[] is still to be read, by whoever takes it */
     leat_sample **sample;  /* n of them, each with a box of its own */
     int64_t *index;        /* position in the epoch */
     leat_locator *locator; /* where it lies, if the reader locates */
     int64_t *epoch;
     uint32_t *draws;           /* of Caffe's generator, n x draws */
+    int is_peeked;             /* made before the start, outside the queues */
     struct leat__batch *batch; /* whoever takes the run sets it */
+    const void *taker;         /* who had it last; its cache may know it yet */
+    /* Of all that was read into it; written by who has it, read by anybody. */
+    atomic_int_fast64_t bytes;
+    atomic_int_fast64_t busy;  /* nanoseconds */
+    struct leat__baton *taken; /* what stood before it, and what it hands on; */
+    struct leat__baton *handed; /* where something may stand in */
 } leat__run;
 
 typedef struct leat__data_reader_options {
     const leat_pipeline *pipeline; /* borrowed */
+    const leat_allocator *boxes;   /* of samples, borrowed; NULL: malloc */
     int batch_size;
     int rank; /* takes positions p = rank mod step */
     int step;
     int threaded;  /* a producer thread fills runs ahead */
     int probe;     /* also where the reader that was opened may block */
+    int collects;  /* LEAT_EDATA goes into the run's list and fails nothing */
     int draws;     /* words of Caffe's generator a sample; 0: none */
     uint32_t seed; /* of that generator's parent */
 } leat__data_reader_options;
@@ -60,9 +72,13 @@ void leat__data_reader_destroy(leat__data_reader *reader);
 /* The open reader, borrowed; for its fields and identity. */
 leat_reader *leat__data_reader_reader(leat__data_reader *reader);
 
+/* The most samples that can be peeked at. */
+#define LEAT__PEEKS_MAX 256
+
 /*
- * Reads the first sample, which the first take will give, and lends it until
- * then. Errors: those of the reader.
+ * Reads one more sample ahead of the first take, which will give it in its
+ * turn, and lends it until then. Errors: those of the reader; behind LEAT_EDATA
+ * the next one can be peeked at, if those are collected.
  */
 int leat__data_reader_peek(leat__data_reader *reader, const leat_sample **out);
 
@@ -74,11 +90,13 @@ int leat__data_reader_start(leat__data_reader *reader, int run_size, int runs);
 
 /*
  * Takes the next run, in order: without a thread, makes it, which may block as
- * the storage does. LEAT_AGAIN: the thread has none ready. One caller at a
- * time. After the run with an error that is not LEAT_EDATA, or LEAT_END,
- * nothing comes any more: LEAT_ECANCELLED.
+ * the storage does, in boxes that `who` had before if there are any.
+ * LEAT_AGAIN: the thread has none ready. One caller at a time. After the run
+ * with an error that is not LEAT_EDATA, or LEAT_END, nothing comes any more:
+ * LEAT_ECANCELLED.
  */
-int leat__data_reader_take(leat__data_reader *reader, leat__run **out);
+int leat__data_reader_take(leat__data_reader *reader, const void *who,
+                           leat__run **out);
 
 /* Waits until the thread has a run. Woken by cancel. */
 int leat__data_reader_wait(leat__data_reader *reader);
@@ -89,10 +107,28 @@ void leat__data_reader_read(leat__data_reader *reader, leat__run *run);
 /* Gives the boxes back. Any thread. */
 void leat__data_reader_give(leat__data_reader *reader, leat__run *run);
 
+/*
+ * Whether any sample can be read again: for a reader that collects, where
+ * access is random. Any thread.
+ */
+int leat__data_reader_looks_back(const leat__data_reader *reader);
+
+/*
+ * Reads the sample one before (`way` -1) or behind (1) that at `*epoch` and
+ * `*index`, into which it puts its own place. LEAT_END: there is none before.
+ * Errors: those of the reader. Any thread.
+ */
+int leat__data_reader_read_beside(leat__data_reader *reader, int way,
+                                  int64_t *epoch, int64_t *index,
+                                  leat_sample *sample);
+
 /* Wakes everybody who waits here, for good. Any thread. */
 void leat__data_reader_cancel(leat__data_reader *reader);
 
+/* Whether a thread is in the reader to fill a run just now. Any thread. */
+int leat__data_reader_is_filling(const leat__data_reader *reader);
+
 void leat__data_reader_stats(const leat__data_reader *reader,
-                             leat_stage_stats *out, int64_t *bad_records);
+                             leat_stage_stats *out);
 
 #endif

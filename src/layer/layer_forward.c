@@ -77,16 +77,35 @@ static void full_shape(const leat__top *top, int64_t n,
     memcpy(shape + 1, top->shape, (size_t)top->ndim * sizeof(shape[0]));
 }
 
+/* Whether the top is one that the device computes: the host has none of it. */
+static int is_computed(const leat__batch *batch, int i)
+{
+    return i == 0 && batch->shape.is_cropped;
+}
+
 static int lend(const leat_data_layer *self, leat__batch *batch, int i,
                 leat_blob *blob)
 {
     const leat__top *top = &batch->shape.top[i];
     int64_t shape[LEAT_MAX_DIMS];
     full_shape(top, batch->n, shape);
+    if (is_computed(batch, i))
+        return leat__blob_lend(blob, top->dtype, top->ndim + 1, shape,
+                               batch->top_slab, batch->top_offset,
+                               LEAT_HEAD_AT_GPU);
     leat_head head =
         self->device->ops->unified ? LEAT_HEAD_AT_CPU : LEAT_SYNCED;
     return leat__blob_lend(blob, top->dtype, top->ndim + 1, shape, batch->slab,
                            batch->offset + top->offset, head);
+}
+
+/* Where the top lies on the device. */
+static const void *device_top(const leat__batch *batch, int i)
+{
+    if (is_computed(batch, i))
+        return (const char *)batch->top_slab->memory + batch->top_offset;
+    return (const char *)batch->slab->memory + batch->offset +
+           batch->shape.top[i].offset;
 }
 
 /* Into the blob's own memory, whose address stays. */
@@ -99,24 +118,23 @@ static int copy(const leat_data_layer *self, leat__batch *batch, int i,
     int status = leat_blob_reshape(blob, top->dtype, top->ndim + 1, shape);
     if (status)
         return status;
-    size_t offset = batch->offset + top->offset;
     size_t bytes = leat_blob_bytes(blob);
     leat_device *device = self->device;
-    if (device->ops->unified) {
-        void *to = leat_blob_mutable_cpu_data(blob);
-        if (!to)
-            return LEAT_ENOMEM;
-        memcpy(to, (char *)batch->slab->host + offset, bytes);
+    int unified = device->ops->unified;
+    void *to;
+    status = leat__blob_overwrite(
+        blob, unified ? LEAT_HEAD_AT_CPU : LEAT_HEAD_AT_GPU, &to);
+    if (status)
+        return status;
+    if (unified) {
+        memcpy(to, leat__batch_at(batch, i, 0), bytes);
         return LEAT_OK;
     }
-    void *to = leat_blob_mutable_gpu_data(blob);
-    if (!to)
-        return LEAT_ENOMEM;
     int host = stream == LEAT_HOST;
     if (host)
         stream = leat__prefetcher_stream(self->prefetcher);
-    status = device->ops->copy(device, to, (char *)batch->slab->memory + offset,
-                               bytes, LEAT_COPY_ON_DEVICE, stream);
+    status = device->ops->copy(device, to, device_top(batch, i), bytes,
+                               LEAT_COPY_ON_DEVICE, stream);
     if (status == LEAT_OK && host)
         status = device->ops->stream_synchronize(device, stream);
     return status;
@@ -127,7 +145,10 @@ static int copy(const leat_data_layer *self, leat__batch *batch, int i,
 static int deliver(leat_data_layer *self, leat__batch *batch,
                    leat_blob *const top[], int ntop, leat_stream stream)
 {
+    int64_t begin = leat__waiting_is_heard() ? leat__clock_now() : 0;
     int status = await(self, batch, stream);
+    if (begin > 0)
+        leat__waiting_for_copy(self, begin, leat__clock_now());
     int lends = self->options.values.top_mode == LEAT_TOP_LEND;
     for (int i = 0; i < ntop && status == LEAT_OK; i++)
         status = lends ? lend(self, batch, i, top[i])
@@ -147,6 +168,7 @@ static int deliver(leat_data_layer *self, leat__batch *batch,
         .n = batch->n,
         .valid = batch->n,
         .from = batch->from,
+        .bad = batch->bad.n,
     };
     self->place = batch->after;
     self->batches++;
@@ -159,12 +181,48 @@ static int refuse(leat_data_layer *self, leat__batch *batch)
 {
     char line[LEAT__ERROR_MAX];
     int status = batch->status;
-    memcpy(line, batch->line, sizeof(line));
-    if (status == LEAT_EDATA)
+    memcpy(line, batch->culprit.line, sizeof(line));
+    if (status == LEAT_EDATA) {
+        leat__ledger_note(&self->ledger, &batch->culprit);
         self->place = batch->after;
+    }
     (void)leat__prefetcher_give(self->prefetcher, batch, NULL, 0);
     return status == LEAT_EDATA ? leat_error(status, "%s", line)
                                 : leat__data_layer_stick(self, status, line);
+}
+
+/* Counts the batch's bad records, in order. LEAT_ELIMIT: one too many. */
+static int count_bad(leat_data_layer *self, leat__batch *batch)
+{
+    if (batch->bad.n == 0)
+        return LEAT_OK;
+    leat__bad_list_sort(&batch->bad);
+    for (int i = 0; i < batch->bad.n; i++)
+        leat__ledger_note(&self->ledger, &batch->bad.item[i]);
+    int status = leat__ledger_check(&self->ledger);
+    if (status == LEAT_OK)
+        return LEAT_OK;
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    (void)leat__prefetcher_give(self->prefetcher, batch, NULL, 0);
+    return leat__data_layer_stick(self, status, line);
+}
+
+/* Where somebody listens, a wait is interrupted to say what it is for. */
+static int wait_for_batch(leat_data_layer *self, leat__batch **out,
+                          int64_t begin, int64_t deadline)
+{
+    leat__prefetcher *prefetcher = self->prefetcher;
+    int64_t pause = begin + LEAT__WAITING_PATIENCE;
+    while (leat__waiting_is_heard() && pause < deadline) {
+        int status =
+            leat__prefetcher_next(prefetcher, out, pause, self->may_help);
+        if (status != LEAT_AGAIN)
+            return status;
+        leat__waiting_on(self, begin, pause);
+        pause += LEAT__WAITING_PATIENCE;
+    }
+    return leat__prefetcher_next(prefetcher, out, deadline, self->may_help);
 }
 
 static int next_batch(leat_data_layer *self, leat__batch **out,
@@ -174,9 +232,11 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
     int status = leat__prefetcher_next(prefetcher, out, 0, 0);
     if (status == LEAT_AGAIN && deadline != 0) {
         int64_t begin = leat__clock_now();
-        status =
-            leat__prefetcher_next(prefetcher, out, deadline, self->may_help);
-        self->waited += leat__clock_now() - begin;
+        status = wait_for_batch(self, out, begin, deadline);
+        int64_t end = leat__clock_now();
+        self->waited += end - begin;
+        if (leat__waiting_is_heard())
+            leat__waiting_over(self, end);
     }
     if (status == LEAT_ECANCELLED)
         return leat_error(status, "%s: the layer was cancelled",
@@ -201,6 +261,9 @@ static int forward(leat_data_layer *self, leat_blob *const top[], int ntop,
         return status;
     if (batch->failed >= 0)
         return refuse(self, batch);
+    status = count_bad(self, batch);
+    if (status)
+        return status;
     return deliver(self, batch, top, ntop, stream);
 }
 

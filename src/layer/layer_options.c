@@ -79,6 +79,21 @@ static int copy_tops(leat__layer_options *out)
     return LEAT_OK;
 }
 
+/* What the caller gave may go: `*hooks` then points to the copy. */
+static int copy_allocator(leat_allocator *out, const leat_allocator **hooks,
+                          const char *name)
+{
+    const leat_allocator *from = *hooks;
+    if (!from)
+        return LEAT_OK;
+    if (from->size < sizeof(*from) || !from->alloc || !from->free)
+        return leat_error(LEAT_EINVAL, "%s lacks its size, alloc or free",
+                          name);
+    *out = *from;
+    *hooks = out;
+    return LEAT_OK;
+}
+
 static int set_batch_size(leat_data_layer_options *values)
 {
     if (values->world_size < 1 || values->rank < 0 ||
@@ -112,30 +127,60 @@ static int set_batch_size(leat_data_layer_options *values)
     return LEAT_OK;
 }
 
-static int is_top_type(leat_dtype type)
+static int is_half(leat_dtype type)
 {
-    return type == LEAT_FLOAT32 || type == LEAT_FLOAT64 || type == LEAT_UINT8;
+    return type == LEAT_FLOAT16 || type == LEAT_BFLOAT16;
 }
 
+static int is_top_type(leat_dtype type)
+{
+    return type == LEAT_FLOAT32 || type == LEAT_FLOAT64 || type == LEAT_UINT8 ||
+           is_half(type);
+}
+
+/* Numbers of classes are beyond what two bytes of float can tell apart. */
 static int is_label_type(leat_dtype type)
 {
-    return is_top_type(type) || type == LEAT_INT32 || type == LEAT_INT64;
+    return (is_top_type(type) && !is_half(type)) || type == LEAT_INT32 ||
+           type == LEAT_INT64;
 }
 
 static int set_types(leat_data_layer_options *values)
 {
     if (!is_top_type(values->top_type))
         return leat_error(LEAT_EINVAL,
-                          "top_type is %s: expected float32, float64 or uint8",
+                          "top_type is %s: expected float32, float64, float16, "
+                          "bfloat16 or uint8",
                           leat_dtype_name(values->top_type));
     if (values->label_type == LEAT_BYTES)
         values->label_type =
-            values->top_type == LEAT_UINT8 ? LEAT_FLOAT32 : values->top_type;
+            values->top_type == LEAT_FLOAT64 ? LEAT_FLOAT64 : LEAT_FLOAT32;
     if (!is_label_type(values->label_type))
         return leat_error(LEAT_EINVAL,
                           "label_type is %s: expected float32, float64, uint8, "
                           "int32 or int64",
                           leat_dtype_name(values->label_type));
+    return LEAT_OK;
+}
+
+static int check_errors(const leat_data_layer_options *values)
+{
+    if (values->on_error != LEAT_ON_ERROR_FAIL &&
+        values->on_error != LEAT_ON_ERROR_ZERO &&
+        values->on_error != LEAT_ON_ERROR_SKIP)
+        return leat_error(LEAT_EINVAL,
+                          "on_error is %d: expected FAIL, ZERO or SKIP",
+                          (int)values->on_error);
+    if (values->max_errors < -1)
+        return leat_error(LEAT_EINVAL,
+                          "max_errors is %lld: expected 0 or more, or -1 for "
+                          "no limit",
+                          (long long)values->max_errors);
+    if (values->max_errors >= 0 && values->on_error == LEAT_ON_ERROR_FAIL)
+        return leat_error(LEAT_EINVAL,
+                          "max_errors is %lld, but on_error is FAIL, where "
+                          "each bad record is an error; expected ZERO or SKIP",
+                          (long long)values->max_errors);
     return LEAT_OK;
 }
 
@@ -159,10 +204,20 @@ static int check_values(leat_data_layer_options *values)
     if (values->layout != LEAT_NCHW && values->layout != LEAT_NHWC)
         return leat_error(LEAT_EINVAL, "layout is %d: expected NCHW or NHWC",
                           (int)values->layout);
+    if (values->transform_on != LEAT_TRANSFORM_ON_CPU &&
+        values->transform_on != LEAT_TRANSFORM_ON_DEVICE)
+        return leat_error(LEAT_EINVAL,
+                          "transform_on is %d: expected CPU or DEVICE",
+                          (int)values->transform_on);
+    if (values->transform_on == LEAT_TRANSFORM_ON_DEVICE &&
+        values->top_type == LEAT_FLOAT64)
+        return leat_error(LEAT_EINVAL,
+                          "transform_on is DEVICE, top_type float64: doubles "
+                          "are made on the CPU");
     if (values->rng != LEAT_RNG_LEAT && values->rng != LEAT_RNG_CAFFE)
         return leat_error(LEAT_EINVAL, "rng is %d: expected LEAT or CAFFE",
                           (int)values->rng);
-    return LEAT_OK;
+    return check_errors(values);
 }
 
 int leat__layer_options_init(leat__layer_options *out,
@@ -178,7 +233,16 @@ int leat__layer_options_init(leat__layer_options *out,
         status =
             copy_text(&out->device, options->device ? options->device : "cpu");
     if (status == LEAT_OK)
+        status = copy_text(&out->bad_record_file, out->values.bad_record_file);
+    if (status == LEAT_OK)
         status = copy_tops(out);
+    if (status == LEAT_OK)
+        status = copy_allocator(&out->host_allocator,
+                                &out->values.host_allocator, "host_allocator");
+    if (status == LEAT_OK)
+        status =
+            copy_allocator(&out->pinned_allocator,
+                           &out->values.pinned_allocator, "pinned_allocator");
     if (status == LEAT_OK)
         status = check_values(&out->values);
     if (status) {
@@ -187,6 +251,7 @@ int leat__layer_options_init(leat__layer_options *out,
     }
     out->values.name = out->name;
     out->values.device = out->device;
+    out->values.bad_record_file = out->bad_record_file;
     out->values.layer = NULL;
     out->values.stages = NULL;
     return LEAT_OK;
@@ -198,6 +263,7 @@ void leat__layer_options_finish(leat__layer_options *options)
         leat__free(options->top[i]);
     leat__free(options->mean_value);
     leat__free(options->mean_file);
+    leat__free(options->bad_record_file);
     leat__free(options->device);
     leat__free(options->name);
     memset(options, 0, sizeof(*options));

@@ -7,9 +7,12 @@
 typedef struct leat__layer_options {
     leat_data_layer_options values; /* its pointers point into this struct */
     leat_transform_options transform;
+    leat_allocator host_allocator;
+    leat_allocator pinned_allocator;
     char *name;
     char *device;
     char *mean_file;
+    char *bad_record_file;
     float *mean_value;
     char *top[LEAT_MAX_FIELDS];
     const char *tops[LEAT_MAX_FIELDS + 1];

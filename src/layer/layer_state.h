@@ -13,6 +13,7 @@
 #define LEAT_LAYER_LAYER_STATE_H
 
 #include "layer/layer_options.h"
+#include "layer/ledger.h"
 #include "layer/prefetcher.h"
 
 struct leat_data_layer {
@@ -37,6 +38,8 @@ struct leat_data_layer {
     leat__batch *current; /* what the caller holds, or NULL */
     leat_stream stream;   /* that it was delivered on */
     leat_batch view;
+    leat__ledger ledger;
+    leat__waiting waiting;
     int sticky; /* the status that every forward returns */
     char sticky_line[LEAT__ERROR_MAX];
     int64_t batches;

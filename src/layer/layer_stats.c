@@ -38,6 +38,10 @@ int leat_data_layer_stats(const leat_data_layer *self, leat_stats *stats)
     all.batches = self->batches;
     all.samples = self->samples;
     all.waited = (double)self->waited * 1e-9;
+    all.bad_records = self->ledger.count;
+    all.bad = self->ledger.list;
+    all.nbad = self->ledger.listed;
+    all.unwritten = self->ledger.unwritten;
     if (self->prefetcher)
         all.elapsed = (double)(leat__clock_now() - self->begun) * 1e-9;
     all.size = stats->size < sizeof(all) ? stats->size : sizeof(all);

@@ -2,17 +2,24 @@
 #ifndef LEAT_LAYER_PREFETCHER_H
 #define LEAT_LAYER_PREFETCHER_H
 
-#include "layer/assembler.h"
+#include "layer/stand_in.h"
+#include "layer/waiting.h"
 
 typedef struct leat__prefetcher_options {
     leat__data_reader *reader;     /* borrowed; not yet started */
     leat_transformer *transformer; /* borrowed */
     leat_device *device;
+    const leat_allocator *slabs; /* borrowed; NULL: the device's */
+    const leat_allocator *boxes; /* borrowed; NULL: malloc */
     leat__assembly assembly;
-    size_t slot_bytes; /* what the first batch takes */
-    int decodes;       /* samples are encoded images: names the stage */
-    int slots;         /* prefetch, and the one that the caller holds */
-    int circulating;   /* slots in use from the start; the rest as needed */
+    leat__batch_shape shape; /* the first record's */
+    leat_on_error on_error;
+    int step;        /* ranks that divide the positions */
+    int at_start;    /* no record comes before the first one */
+    int decodes;     /* samples are encoded images: names the stage */
+    int must_pin;    /* no batch in pageable memory */
+    int slots;       /* prefetch, and the one that the caller holds */
+    int circulating; /* slots in use from the start; the rest as needed */
     int workers;
     int run_size; /* samples in a run */
 } leat__prefetcher_options;
@@ -59,6 +66,10 @@ void leat__prefetcher_cancel(leat__prefetcher *prefetcher);
 
 /* The layer's stream, on which batches are uploaded. */
 leat_stream leat__prefetcher_stream(const leat__prefetcher *prefetcher);
+
+/* Where its threads are just now, the caller left out. */
+leat__whereabouts
+leat__prefetcher_whereabouts(const leat__prefetcher *prefetcher);
 
 void leat__prefetcher_stats(const leat__prefetcher *prefetcher,
                             leat_stats *stats);

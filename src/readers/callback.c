@@ -1,6 +1,7 @@
 /* Samples from the caller's own functions. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/sample.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -108,10 +109,12 @@ static int call_next(callback_reader *self, leat_sample *sample)
     /* Whatever a callback returns that was woken by cancel. */
     if (status && atomic_load(&self->cancelled))
         return cancelled(self);
-    return status ? status : check_sample(self, sample);
+    if (status == LEAT_OK)
+        status = check_sample(self, sample);
+    /* The views may be of what the next call overwrites. */
+    return status || sample->stable ? status : leat__sample_own(sample);
 }
 
-/* One at a time: a sample may be a view of what the next call overwrites. */
 static int callback_next(leat_reader *reader, leat_sample *const out[], int n,
                          int *got)
 {

@@ -21,6 +21,8 @@
 #include <string.h>
 
 #define AHEAD 32
+/* Records that fields looks at for one that is good. */
+#define LOOKS_MAX 256
 #define LOCATED 256
 
 /* Records that a seek steps over between two looks ahead. */
@@ -265,6 +267,8 @@ static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
     int64_t record = self->walker.record;
     leat__lmdb_behind_follow(&self->sweeper, &self->walker);
     leat__lmdb_ahead_follow(&self->scouts, &self->walker);
+    /* Only a map that is in memory is located in. */
+    self->walker.fetches = 1;
     status = leat__lmdb_walker_places(&self->walker, places,
                                       n < LOCATED ? n : LOCATED, got);
     for (int i = 0; i < *got; i++)
@@ -365,26 +369,43 @@ static void describe(lmdb_reader *self, const leat_field *data)
     self->nspec = 2;
 }
 
-/* The first record tells what the others are like. */
+/* LEAT_END where there is none, LEAT_EDATA where none of the first is good. */
+static int find_good(lmdb_reader *self, leat__lmdb_walker *walker,
+                     leat_sample *sample)
+{
+    int first = LEAT_OK;
+    char line[LEAT__ERROR_MAX];
+    for (int n = 0; n < LOOKS_MAX; n++) {
+        leat__lmdb_entry entry;
+        int got;
+        int status = leat__lmdb_walker_next(walker, &entry, 1, &got);
+        if (status == LEAT_OK)
+            status = fill(self, &entry, sample);
+        if (status == LEAT_END && first)
+            break;
+        if (status != LEAT_EDATA)
+            return status;
+        if (first == LEAT_OK)
+            leat__error_save(line);
+        first = status;
+    }
+    return leat_error(first, "%s", line);
+}
+
+/* The first record tells what the others are like; a bad one tells nothing. */
 static int look_at_first(lmdb_reader *self)
 {
-    leat__lmdb_entry entry;
     leat_sample sample;
-    int got;
     leat__lmdb_walker *walker = leat__alloc(sizeof(*walker));
     if (!walker)
         return LEAT_ENOMEM;
     leat__lmdb_walker_init(walker, self->map);
-    int status = leat__lmdb_walker_next(walker, &entry, 1, &got);
-    leat__free(walker);
-    if (status < 0)
-        return status;
     leat_sample_init(&sample);
-    if (!status)
-        status = fill(self, &entry, &sample);
+    int status = find_good(self, walker, &sample);
     if (status >= 0)
         describe(self, status == LEAT_END ? NULL : &sample.field[0]);
     leat_sample_finish(&sample);
+    leat__free(walker);
     return status < 0 ? status : LEAT_OK;
 }
 

@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* How often a writer may come between the two meta pages. */
+#define TRIES_MAX 1000
+
 static char *joined(const char *first, const char *second)
 {
     size_t length = strlen(first), rest = strlen(second) + 1;
@@ -79,6 +82,22 @@ static int open_data(leat__lmdb_file *file)
     return LEAT_OK;
 }
 
+/* Both meta pages as they are at one moment: a writer may be at work. */
+static int read_metas(const leat__lmdb_file *file, leat__lmdb_meta out[2])
+{
+    int status = leat__lmdb_file_meta(file, 0, 0, &out[0]);
+    for (int i = 0; i < TRIES_MAX && !status; i++) {
+        leat__lmdb_meta again = {0};
+        status = leat__lmdb_file_meta(file, 1, out[0].page_size, &out[1]);
+        if (!status)
+            status = leat__lmdb_file_meta(file, 0, 0, &again);
+        if (status || again.txnid == out[0].txnid)
+            break;
+        out[0] = again;
+    }
+    return status;
+}
+
 static int check_contents(const leat__lmdb_file *file)
 {
     leat__lmdb_meta meta[2] = {{0}};
@@ -89,19 +108,14 @@ static int check_contents(const leat__lmdb_file *file)
     if (!size)
         return leat_error(LEAT_EFORMAT, "%s: empty, expected an LMDB",
                           file->data);
-    if ((status = leat__lmdb_file_meta(file, 0, 0, &meta[0])) ||
-        (status = leat__lmdb_file_meta(file, 1, meta[0].page_size, &meta[1])))
+    if ((status = read_metas(file, meta)) ||
+        (status = leat__lmdb_meta_check_pair(meta, file->data)))
         return status;
-    if (meta[0].page_size != meta[1].page_size)
-        return leat_error(LEAT_EFORMAT,
-                          "%s: damaged: its meta pages have page sizes %zu "
-                          "and %zu",
-                          file->data, meta[0].page_size, meta[1].page_size);
     int latest = meta[0].txnid < meta[1].txnid;
     return leat__lmdb_meta_check(&meta[latest], file->data, size);
 }
 
-int leat__lmdb_file_open(leat__lmdb_file *out, const char *path)
+int leat__lmdb_file_find(leat__lmdb_file *out, const char *path)
 {
     leat__lmdb_file file = {.fd = -1};
     struct stat found;
@@ -112,8 +126,20 @@ int leat__lmdb_file_open(leat__lmdb_file *out, const char *path)
     int status = name_files(&file, path);
     if (!status)
         status = open_data(&file);
-    if (!status)
-        status = check_contents(&file);
+    if (status)
+        leat__lmdb_file_close(&file);
+    else
+        *out = file;
+    return status;
+}
+
+int leat__lmdb_file_open(leat__lmdb_file *out, const char *path)
+{
+    leat__lmdb_file file = {.fd = -1};
+    int status = leat__lmdb_file_find(&file, path);
+    if (status)
+        return status;
+    status = check_contents(&file);
     if (status)
         leat__lmdb_file_close(&file);
     else

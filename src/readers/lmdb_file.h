@@ -23,6 +23,10 @@ typedef struct leat__lmdb_file {
  * to do; LEAT_ENOMEM.
  */
 int leat__lmdb_file_open(leat__lmdb_file *out, const char *path);
+
+/* The same without a look at what is in it. */
+int leat__lmdb_file_find(leat__lmdb_file *out, const char *path);
+
 void leat__lmdb_file_close(leat__lmdb_file *file);
 
 /* The data file's size in bytes now. */

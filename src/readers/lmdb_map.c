@@ -18,6 +18,7 @@
  */
 #include "readers/lmdb_map.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -25,6 +26,10 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "pages are read in the byte order of the machine");
+
+/* A node's header, its key and the beginning of a Datum have about so many
+   bytes. */
+enum { HEAD_BYTES = 32 };
 
 enum {
     PAGE_HEADER = 16,
@@ -98,10 +103,9 @@ static int foreign(const char *name, int number, const unsigned char *bytes)
                       MAGIC, number, magic);
 }
 
-int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
-                          const unsigned char bytes[LEAT__LMDB_META_BYTES])
+int leat__lmdb_meta_check_page(const char *name, int number,
+                               const unsigned char bytes[LEAT__LMDB_META_BYTES])
 {
-    const unsigned char *main_db = bytes + 88;
     if (load32(bytes + 16) != MAGIC)
         return foreign(name, number, bytes);
     uint32_t version = load32(bytes + 20);
@@ -114,12 +118,27 @@ int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
                           "%s: page %d is damaged: expected a meta page, "
                           "its flags are 0x%x",
                           name, number, flags);
+    uint64_t found = load64(bytes);
+    if (found != (uint64_t)number)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: page %d is damaged: it has the number %llu",
+                          name, number, (unsigned long long)found);
     uint32_t page_size = load32(bytes + 40);
     if (page_size < 256 || page_size > 65536 || (page_size & (page_size - 1)))
         return leat_error(LEAT_EFORMAT,
                           "%s: page size %u in meta page %d, expected a power "
                           "of two from 256 to 65536",
                           name, page_size, number);
+    return LEAT_OK;
+}
+
+int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
+                          const unsigned char bytes[LEAT__LMDB_META_BYTES])
+{
+    const unsigned char *main_db = bytes + 88;
+    int status = leat__lmdb_meta_check_page(name, number, bytes);
+    if (status)
+        return status;
     uint16_t db_flags = load16(main_db + 4);
     if (db_flags & DATABASE_DUPLICATES)
         return leat_error(LEAT_EFORMAT,
@@ -131,7 +150,7 @@ int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
                           "%s: meta page %d is damaged: unknown database "
                           "flags 0x%x",
                           name, number, db_flags);
-    out->page_size = page_size;
+    out->page_size = load32(bytes + 40);
     out->backward = db_flags != 0;
     out->depth = load16(main_db + 6);
     out->branch_pages = load64(main_db + 8);
@@ -173,6 +192,35 @@ int leat__lmdb_meta_check(const leat__lmdb_meta *meta, const char *name,
     return LEAT_OK;
 }
 
+int leat__lmdb_meta_check_pair(const leat__lmdb_meta meta[2], const char *name)
+{
+    if (meta[0].page_size != meta[1].page_size)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: damaged: its meta pages have page sizes %zu "
+                          "and %zu",
+                          name, meta[0].page_size, meta[1].page_size);
+    uint64_t first = meta[0].txnid, second = meta[1].txnid;
+    /* A database that was never written to has 0 in both. */
+    if ((first != 0 || second != 0) &&
+        (first % 2 != 0 || (second != first + 1 && first != second + 1)))
+        return leat_error(LEAT_EFORMAT,
+                          "%s: damaged: its meta pages are of the transactions "
+                          "%llu and %llu, expected two in a row",
+                          name, (unsigned long long)first,
+                          (unsigned long long)second);
+    const leat__lmdb_meta *newer = &meta[first < second];
+    const leat__lmdb_meta *older = &meta[first >= second];
+    /* LMDB never gives a page back. */
+    if (newer->last_page < older->last_page)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: damaged: transaction %llu has %llu pages, the "
+                          "one before it %llu",
+                          name, (unsigned long long)newer->txnid,
+                          (unsigned long long)newer->last_page + 1,
+                          (unsigned long long)older->last_page + 1);
+    return LEAT_OK;
+}
+
 int leat__lmdb_map_init(leat__lmdb_map *out, const char *name, const void *base,
                         size_t size, const leat__lmdb_meta *meta)
 {
@@ -201,11 +249,9 @@ int leat__lmdb_map_latest(leat__lmdb_map *out, const char *name,
     status = leat__lmdb_meta_parse(&meta[1], name, 1, bytes + second);
     if (status)
         return status;
-    if (meta[1].page_size != second)
-        return leat_error(LEAT_EFORMAT,
-                          "%s: damaged: its meta pages have page sizes %zu "
-                          "and %zu",
-                          name, second, meta[1].page_size);
+    status = leat__lmdb_meta_check_pair(meta, name);
+    if (status)
+        return status;
     int latest = meta[0].txnid < meta[1].txnid;
     return leat__lmdb_map_init(out, name, base, size, &meta[latest]);
 }
@@ -285,6 +331,52 @@ int leat__lmdb_map_child(const leat__lmdb_map *map, const leat__lmdb_page *page,
                         "the key of node %u goes beyond its end", slot);
     *out = header & 0xffffffffffff;
     return LEAT_OK;
+}
+
+void leat__lmdb_map_fetch_header(const leat__lmdb_map *map, uint64_t number)
+{
+    if (number <= map->meta.last_page)
+        __builtin_prefetch(page_at(map, number));
+}
+
+void leat__lmdb_map_fetch_nodes(const leat__lmdb_map *map, uint64_t number)
+{
+    if (number > map->meta.last_page)
+        return;
+    const unsigned char *bytes = page_at(map, number);
+    const unsigned char *offset = bytes + PAGE_HEADER;
+    const unsigned char *end = bytes + load16(bytes + 12);
+    if (end > bytes + LEAT__CACHE_LINE)
+        end = bytes + LEAT__CACHE_LINE;
+    for (; offset < end; offset += sizeof(uint16_t)) {
+        const unsigned char *node = bytes + load16(offset);
+        __builtin_prefetch(node - 1);
+        __builtin_prefetch(node + HEAD_BYTES);
+    }
+    __builtin_prefetch(bytes + map->meta.page_size - 1);
+}
+
+int leat__lmdb_map_separator(const leat__lmdb_map *map,
+                             const leat__lmdb_page *page, uint32_t slot,
+                             const unsigned char **key, size_t *key_size)
+{
+    uint32_t offset = 0;
+    int status = node_offset(map, page, slot, &offset);
+    if (status)
+        return status;
+    size_t size = load64(page->bytes + offset) >> 48;
+    if (size > map->meta.page_size - offset - NODE_HEADER)
+        return BAD_PAGE(map, page->number,
+                        "the key of node %u goes beyond its end", slot);
+    *key = page->bytes + offset + NODE_HEADER;
+    *key_size = size;
+    return LEAT_OK;
+}
+
+size_t leat__lmdb_map_overflow_pages(const leat__lmdb_map *map,
+                                     const leat__lmdb_node *node)
+{
+    return load32(page_at(map, node->overflow) + 12);
 }
 
 static int bad_node(const leat__lmdb_map *map, uint64_t place, unsigned flags)

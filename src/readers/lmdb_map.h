@@ -40,6 +40,11 @@ typedef struct leat__lmdb_map {
     leat__lmdb_meta meta;
 } leat__lmdb_map;
 
+/* Whether the bytes are those of a meta page, whatever database it tells of. */
+int leat__lmdb_meta_check_page(
+    const char *name, int number,
+    const unsigned char bytes[LEAT__LMDB_META_BYTES]);
+
 /*
  * Reads meta page `number` (0 or 1) from its first bytes: what liblmdb needs to
  * open the file. The contents are checked by leat__lmdb_meta_check.
@@ -50,6 +55,13 @@ int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
 /* Checks the tree that the meta page describes against the file's size. */
 int leat__lmdb_meta_check(const leat__lmdb_meta *meta, const char *name,
                           size_t size);
+
+/*
+ * Checks that the two meta pages, read at one moment, are of one page size and
+ * of transactions that follow each other, as LMDB writes them in turn. One that
+ * names another transaction would bring an older state back, without a word.
+ */
+int leat__lmdb_meta_check_pair(const leat__lmdb_meta meta[2], const char *name);
 
 /* The snapshot of `meta` in memory. */
 int leat__lmdb_map_init(leat__lmdb_map *out, const char *name, const void *base,
@@ -79,6 +91,19 @@ int leat__lmdb_map_page(const leat__lmdb_map *map, uint64_t number,
 int leat__lmdb_map_child(const leat__lmdb_map *map, const leat__lmdb_page *page,
                          uint32_t slot, uint64_t *out);
 
+/*
+ * Ask the processor for a page's header, and for the beginnings of a leaf's
+ * nodes and the ends of those before them. Nothing is checked or kept; the
+ * second one reads the header, so the page ought to be in memory.
+ */
+void leat__lmdb_map_fetch_header(const leat__lmdb_map *map, uint64_t number);
+void leat__lmdb_map_fetch_nodes(const leat__lmdb_map *map, uint64_t number);
+
+/* The key of that node: all below it come no sooner. The first has none. */
+int leat__lmdb_map_separator(const leat__lmdb_map *map,
+                             const leat__lmdb_page *page, uint32_t slot,
+                             const unsigned char **key, size_t *key_size);
+
 /* A node of a leaf. Its value is either in it or on overflow pages. */
 typedef struct leat__lmdb_node {
     uint64_t place; /* page << 16 | offset in it */
@@ -99,6 +124,11 @@ int leat__lmdb_map_node_at(const leat__lmdb_map *map, uint64_t place,
 
 /* Finds the value on its overflow pages, if it is there. */
 int leat__lmdb_map_overflow(const leat__lmdb_map *map, leat__lmdb_node *node);
+
+/* How many overflow pages there are from node->overflow on, once it is found.
+ */
+size_t leat__lmdb_map_overflow_pages(const leat__lmdb_map *map,
+                                     const leat__lmdb_node *node);
 
 /* Whether key `b` comes behind key `a` in the file's order. */
 int leat__lmdb_map_ascends(const leat__lmdb_map *map, const void *a,

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* How many leaves ahead of the walk those parts are fetched. */
+enum { HEADERS_AHEAD = 4, NODES_AHEAD = 2 };
+
 void leat__lmdb_walker_init(leat__lmdb_walker *walker,
                             const leat__lmdb_map *map)
 {
@@ -13,6 +16,7 @@ void leat__lmdb_walker_init(leat__lmdb_walker *walker,
     walker->levels = map->meta.depth - 1;
     walker->branches = 0;
     walker->is_inside = 0;
+    walker->fetches = 0;
     walker->last_key = NULL;
     walker->failure = LEAT_OK;
 }
@@ -103,6 +107,28 @@ static inline int find_leaf(leat__lmdb_walker *walker, uint64_t *leaf)
     return LEAT_END;
 }
 
+/*
+ * Nodes lie anywhere in their pages, so each is a miss of the cache unless it
+ * is asked for. Of the leaf after next the header is fetched, of the next one,
+ * whose header was, the nodes.
+ */
+static void fetch_leaves(const leat__lmdb_walker *walker)
+{
+    if (!walker->branches)
+        return;
+    const leat__lmdb_map *map = walker->map;
+    int level = walker->branches - 1;
+    const leat__lmdb_page *page = &walker->branch[level].page;
+    uint32_t slot = walker->branch[level].slot;
+    uint64_t number = 0;
+    if (slot + HEADERS_AHEAD < page->count &&
+        !leat__lmdb_map_child(map, page, slot + HEADERS_AHEAD, &number))
+        leat__lmdb_map_fetch_header(map, number);
+    if (slot + NODES_AHEAD < page->count &&
+        !leat__lmdb_map_child(map, page, slot + NODES_AHEAD, &number))
+        leat__lmdb_map_fetch_nodes(map, number);
+}
+
 /* Kept out of the loops over records, which it slows down by its size. */
 __attribute__((noinline)) static int next_leaf(leat__lmdb_walker *walker)
 {
@@ -110,7 +136,11 @@ __attribute__((noinline)) static int next_leaf(leat__lmdb_walker *walker)
     int status = find_leaf(walker, &number);
     if (status == LEAT_END)
         return end_of_walk(walker);
-    return status ? status : open_leaf(walker, number);
+    if (status)
+        return status;
+    if (walker->fetches)
+        fetch_leaves(walker);
+    return open_leaf(walker, number);
 }
 
 /* Remembers the node's key, which must come behind all before it. */

@@ -29,6 +29,7 @@ typedef struct leat__lmdb_walker {
     int levels;    /* of branches above what is walked over */
     int branches;  /* that are open */
     int is_inside; /* 0: before the first leaf */
+    int fetches;   /* the next leaves into the cache: they are in memory */
     struct {
         leat__lmdb_page page;
         uint32_t slot; /* of the child that is open */

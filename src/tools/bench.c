@@ -27,6 +27,13 @@ struct bench_spread bench_spread_of(double rounds[], int n)
                                  rounds[n - 1 - n / 10]};
 }
 
+double bench_overlap(double one, double other, double together)
+{
+    double shorter = one < other ? one : other;
+    double share = bench_share(one + other - together, shorter);
+    return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
 double bench_share(double part, double whole)
 {
     return whole > 0 ? part / whole : 0;
@@ -58,10 +65,8 @@ static const struct {
     const char *name;
     int (*run)(const struct bench_options *options);
 } parts[] = {
-    {"layer", bench_layer},
-    {"limit", bench_limit},
-    {"reader", bench_reader},
-    {"queue", bench_queue},
+    {"layer", bench_layer}, {"limit", bench_limit}, {"reader", bench_reader},
+    {"queue", bench_queue}, {"h2d", bench_h2d},
 };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
@@ -69,13 +74,20 @@ enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 static int check_source(int i, const struct bench_options *options)
 {
     const struct intake_options *intake = &options->intake;
-    if (parts[i].run == bench_layer || parts[i].run == bench_limit)
-        return intake_check(intake, "bench");
     if (parts[i].run == bench_reader && (!intake->reader || intake->net))
         return message_misuse("bench", "bench reader: give --reader");
     if (parts[i].run == bench_queue && (intake->reader || intake->net))
         return message_misuse("bench", "bench queue makes its own records: "
                                        "give neither --net nor --reader");
+    if (parts[i].run == bench_h2d && (intake->reader || intake->net))
+        return message_misuse("bench", "bench h2d copies bytes of its own: "
+                                       "give neither --net nor --reader");
+    if (parts[i].run != bench_h2d && parts[i].run != bench_layer &&
+        intake->device)
+        return message_misuse("bench", "bench %s knows no --device",
+                              parts[i].name);
+    if (parts[i].run == bench_layer || parts[i].run == bench_limit)
+        return intake_check(intake, "bench");
     return OPTION_GO;
 }
 
@@ -91,14 +103,16 @@ static int run_part(const char *name, const struct bench_options *options)
         return parts[i].run(options);
     }
     return message_misuse(
-        "bench", "bench measures layer, limit, reader or queue, not '%s'",
+        "bench", "bench measures layer, limit, reader, queue or h2d, not '%s'",
         name);
 }
 
 int command_bench(int argc, char **argv)
 {
     struct bench_options options = {.intake = INTAKE_OPTIONS_INIT,
-                                    .seconds = 3};
+                                    .seconds = 3,
+                                    .bytes = {4096, INT64_C(1) << 28},
+                                    .streams = 4};
     const struct option_spec specs[] = {
         INTAKE_OPTIONS(&options.intake),
         {"seconds", "S", "how long to measure (3)", option_real,
@@ -115,6 +129,12 @@ int command_bench(int argc, char **argv)
          NULL, &options.row_copy, 0, 0},
         {"touch", NULL, "reader: read what the records hold, too", NULL,
          &options.touch, 0, 0},
+        {"device", "NAME", "layer, h2d: where to, such as cuda:0", option_text,
+         &options.intake.device, 0, 0},
+        {"bytes", "A:B", "h2d: copies of A to B bytes (4096:268435456)",
+         option_range, options.bytes, 0, 0},
+        {"streams", "N", "h2d: by up to so many streams (4)", option_int,
+         &options.streams, 1, 16},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {
@@ -122,14 +142,17 @@ int command_bench(int argc, char **argv)
         "layer|limit (--net FILE --phase P | --reader TEXT --batch N) "
         "[options]\n"
         "       leat bench reader --reader TEXT [options]\n"
-        "       leat bench queue [options]",
+        "       leat bench queue [options]\n"
+        "       leat bench h2d [--device cuda:0] [options]",
         "layer: how fast a data layer delivers, how long its caller waits, "
         "and\n"
         "why. limit: what all cores together can do at most on the same\n"
         "records, reading and transforming them without any queue. reader:\n"
         "records a second, in order and shuffled, by one thread and by\n"
         "--workers. queue: what it costs to hand a batch over, for one\n"
-        "worker and up to --workers.",
+        "worker and up to --workers. h2d: the bandwidth from host memory, "
+        "pinned\n"
+        "and pageable, to a device.",
         specs,
         1,
         1};

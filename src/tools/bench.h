@@ -13,8 +13,10 @@ struct bench_options {
     double compute_ms; /* of one core, after each batch */
     double sleep_ms;   /* after each batch */
     int limit;
-    int row_copy; /* the limit copies rows and does nothing else */
-    int touch;    /* the reader's records are read, not only found */
+    int row_copy;     /* the limit copies rows and does nothing else */
+    int touch;        /* the reader's records are read, not only found */
+    int64_t bytes[2]; /* h2d: sizes of copies, from and to */
+    int64_t streams;  /* h2d: at most */
     int json;
 };
 
@@ -23,6 +25,7 @@ int bench_layer(const struct bench_options *options);
 int bench_limit(const struct bench_options *options);
 int bench_reader(const struct bench_options *options);
 int bench_queue(const struct bench_options *options);
+int bench_h2d(const struct bench_options *options);
 
 /* What many rounds of one case gave; sorts them. */
 struct bench_spread {
@@ -31,6 +34,12 @@ struct bench_spread {
     double p90;
 };
 struct bench_spread bench_spread_of(double rounds[], int n);
+
+/*
+ * How much of the shorter of two things was hidden behind the other, when both
+ * together took `together` seconds: 1 all of it, 0 nothing.
+ */
+double bench_overlap(double one, double other, double together);
 
 /* 0 where there is no whole. */
 double bench_share(double part, double whole);

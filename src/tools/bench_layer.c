@@ -11,6 +11,7 @@
 #include "tools/bandwidth.h"
 #include "tools/bench.h"
 #include "tools/caller.h"
+#include "tools/h2d.h"
 #include "tools/interrupt.h"
 #include "tools/latency.h"
 #include "tools/limit.h"
@@ -45,6 +46,8 @@ struct bench_result {
     struct limit_result limit;
     struct bandwidth bandwidth;
     int64_t peak_rss;
+    leat_device *device; /* NULL: the batches stay with the CPU */
+    double h2d;          /* bytes a second that pinned copies reach */
 };
 
 static double cpu_seconds(void)
@@ -129,6 +132,10 @@ static int run_slice(struct intake *intake, const struct bench_options *options,
         result->cpu -= consume(options);
         now = progress_clock();
     }
+    if (!status)
+        status = intake_wait(intake);
+    if (intake->device)
+        now = progress_clock();
     result->allocations += allocation_count() - allocations;
     result->cpu += cpu_seconds() - cpu;
     result->seconds += now - start;
@@ -208,6 +215,22 @@ static int open_limit(struct limit **out, const struct intake *intake,
     return status ? status : limit_run(*out, slice_seconds, &ignored);
 }
 
+/* What copies to the device reach while the layer rests. */
+static int measure_h2d(const struct intake *intake, struct bench_result *result)
+{
+    struct h2d_case what = {
+        .pinned = 1, .bytes = (size_t)64 << 20, .streams = 1, .samples = 11};
+    struct h2d *h2d = NULL;
+    settle();
+    int status = h2d_open(&h2d, intake->device, what.bytes, what.streams);
+    if (!status)
+        status = h2d_measure(h2d, &what);
+    h2d_close(h2d);
+    result->device = intake->device;
+    result->h2d = 1e9 * what.gb_per_s;
+    return status;
+}
+
 static int measure_layer(const struct bench_options *options,
                          struct bench_result *result, struct intake *intake)
 {
@@ -229,12 +252,62 @@ static int measure_layer(const struct bench_options *options,
     limit_close(limit);
     if (!status && options->limit)
         status = bandwidth_measure(&result->bandwidth);
+    if (!status && intake->device)
+        status = measure_h2d(intake, result);
     return status;
 }
 
 static double rate(int64_t n, double seconds)
 {
     return bench_share((double)n, seconds);
+}
+
+/* Bytes that went over the bus. */
+static int64_t bus_bytes(const struct bench_result *result)
+{
+    for (int i = 0; i < result->stats.nstages; i++)
+        if (strcmp(result->stats.stage[i].name, "copy") == 0)
+            return result->stats.stage[i].bytes;
+    return 0;
+}
+
+/* How much the copies hide; below 0 where the caller did nothing meanwhile. */
+static double overlap(const struct bench_options *options,
+                      const struct bench_result *result)
+{
+    double consumed = 1e-3 * (options->compute_ms + options->sleep_ms) *
+                      (double)result->batches;
+    double copied = bench_share((double)bus_bytes(result), result->h2d);
+    return consumed > 0 ? bench_overlap(copied, consumed, result->seconds) : -1;
+}
+
+static void add_json_device(json_t *object, const struct bench_options *options,
+                            const struct bench_result *result)
+{
+    double bus = rate(bus_bytes(result), result->seconds);
+    double hidden = overlap(options, result);
+    json_object_set_new(object, "device",
+                        json_string(leat_device_name(result->device)));
+    json_object_set_new(object, "bus_bytes_per_s", json_real(bus));
+    json_object_set_new(object, "h2d_bytes_per_s", json_real(result->h2d));
+    json_object_set_new(object, "h2d_share",
+                        json_real(bench_share(bus, result->h2d)));
+    json_object_set_new(object, "overlap",
+                        hidden < 0 ? json_null() : json_real(hidden));
+}
+
+static void print_device(const struct bench_options *options,
+                         const struct bench_result *result)
+{
+    double bus = rate(bus_bytes(result), result->seconds);
+    double hidden = overlap(options, result);
+    printf("over the bus      %12.2f GB/s to %s\n", 1e-9 * bus,
+           leat_device_name(result->device));
+    printf("h2d, pinned       %12.2f GB/s\n", 1e-9 * result->h2d);
+    printf("share of h2d      %12.1f %%\n",
+           100 * bench_share(bus, result->h2d));
+    if (hidden >= 0)
+        printf("overlap           %12.1f %%\n", 100 * hidden);
 }
 
 static void add_json_limit(json_t *object, const struct bench_result *result)
@@ -293,6 +366,8 @@ static int print_layer_json(const struct bench_options *options,
             json_real(bench_share(
                 images, rate(result->limit.images, result->limit.seconds))));
     }
+    if (result->device)
+        add_json_device(object, options, result);
     json_object_set_new(object, "stages", json_stages(&result->stats));
     json_object_set_new(object, "bound_by", json_string(verdict));
     json_object_set_new(object, "steady_allocations",
@@ -300,8 +375,9 @@ static int print_layer_json(const struct bench_options *options,
                             ? json_null()
                             : json_integer((json_int_t)result->allocations));
     json_object_set_new(object, "memory",
-                        json_pack("{s:I, s:I, s:I, s:I}", "pinned",
-                                  (json_int_t)memory->pinned, "device",
+                        json_pack("{s:I, s:I, s:I, s:I, s:I}", "pinned",
+                                  (json_int_t)memory->pinned, "pageable",
+                                  (json_int_t)memory->pageable, "device",
                                   (json_int_t)memory->device, "host",
                                   (json_int_t)memory->host, "mapped",
                                   (json_int_t)memory->mapped));
@@ -311,6 +387,8 @@ static int print_layer_json(const struct bench_options *options,
         json_real(1e6 * bench_share(result->cpu, (double)result->samples)));
     json_object_set_new(object, "peak_rss",
                         json_integer((json_int_t)result->peak_rss));
+    json_object_set_new(object, "bad_records",
+                        json_integer((json_int_t)result->stats.bad_records));
     bench_add_machine(object);
     return output_json(object);
 }
@@ -347,6 +425,8 @@ static int print_layer(const struct bench_options *options,
                100 * bench_share(images, rate(result->limit.images,
                                               result->limit.seconds)));
     }
+    if (result->device)
+        print_device(options, result);
     printf("allocations       %12lld\n", (long long)result->allocations);
     printf("memory            %s pinned, %s device, %s host, %s mapped\n",
            output_bytes(result->stats.memory.pinned),
@@ -364,6 +444,9 @@ static int print_layer(const struct bench_options *options,
                stage->name, stage->threads, stage->busy, stage->blocked_empty,
                stage->blocked_full);
     }
+    if (result->stats.bad_records > 0)
+        printf("bad records       %12lld\n",
+               (long long)result->stats.bad_records);
     char verdict[LEAT_VERDICT_MAX];
     if (leat_stats_verdict(&result->stats, NULL, verdict) == LEAT_OK)
         printf("%s\n", verdict);

@@ -6,6 +6,10 @@
 int command_synth(int argc, char **argv);
 int command_import(int argc, char **argv);
 int command_info(int argc, char **argv);
+int command_show(int argc, char **argv);
+int command_verify(int argc, char **argv);
+int command_compare(int argc, char **argv);
+int command_cat(int argc, char **argv);
 int command_mean(int argc, char **argv);
 int command_dump(int argc, char **argv);
 int command_bench(int argc, char **argv);

@@ -102,9 +102,10 @@ static int report_json(struct dump *dump, int64_t batches)
             json_array_append_new(
                 files, json_string(npy_writer_path(dump->file[i], f)));
     return output_json(json_pack(
-        "{s:I, s:o, s:o}", "batches", (json_int_t)batches, "files", files,
+        "{s:I, s:o, s:o, s:I}", "batches", (json_int_t)batches, "files", files,
         "seed",
-        json_integer((json_int_t)leat_data_layer_seed(dump->intake.layer))));
+        json_integer((json_int_t)leat_data_layer_seed(dump->intake.layer)),
+        "bad_records", (json_int_t)intake_bad_records(&dump->intake)));
 }
 
 static int report(struct dump *dump, int64_t batches)
@@ -118,6 +119,9 @@ static int report(struct dump *dump, int64_t batches)
             printf("%s: %lld batches\n", npy_writer_path(dump->file[i], 0),
                    (long long)batches);
     }
+    int64_t bad = intake_bad_records(&dump->intake);
+    if (bad > 0)
+        printf("bad records: %lld\n", (long long)bad);
     return 0;
 }
 

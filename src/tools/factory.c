@@ -2,18 +2,17 @@
  * DESIGN
  *
  * Records are made in runs. Run r lies in box r mod boxes, which is empty,
- * being filled, or full. A worker claims the next run when its box is empty;
- * the taker empties the boxes in order. One lock guards who does what, none is
- * held while records are made or taken; every change of a box is broadcast. A
- * worker that fails leaves its error in the box and the others go on, so that
- * errors come in order, too.
+ * being filled, or full. A worker claims the next run when its box is empty
+ * and the full ones do not hold too much; the run that the taker waits for is
+ * always claimed. The taker empties the boxes in order. One lock guards who
+ * does what, none is held while records are made or taken; every change of a
+ * box is broadcast. A worker that fails leaves its error in the box and the
+ * others go on, so that errors come in order, too.
  */
 #include "tools/factory.h"
 
-#include "tools/jpeg_writer.h"
 #include "tools/processor.h"
 
-#include <leat/datum.h>
 #include <leat/ext/reader.h>
 
 #include <pthread.h>
@@ -22,14 +21,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUN = 32, MOST_WORKERS = 64, BOXES_PER_WORKER = 3 };
+enum {
+    MOST_WORKERS = 64,
+    BOXES_PER_WORKER = 3,
+    MOST_KEPT = 4 << 20 /* bytes of an empty box */
+};
 
 struct box {
     int full;        /* guarded by the factory's lock */
     int status;      /* what follows belongs to whoever has the box */
-    char error[256]; /* of a run that failed */
-    size_t end[RUN]; /* where each record ends in bytes */
-    unsigned char *bytes;
+    int made;        /* records; the status is of the one behind them */
+    char error[512]; /* of a run that failed */
+    struct factory_record record[FACTORY_RUN_MOST];
+    unsigned char *bytes; /* of all its records */
+    size_t size;
     size_t capacity;
 };
 
@@ -43,79 +48,80 @@ struct factory {
     pthread_cond_t changed;
     int64_t claimed; /* runs given to workers */
     int64_t emptied; /* runs taken */
+    size_t held;     /* bytes of full boxes */
     int stopping;
 
-    int64_t taken; /* records; the taker's own */
+    int64_t run;      /* the one to take from; the taker's own */
+    struct box *open; /* its box, once found full */
+    int taken;        /* records of it */
     struct box box[];
 };
 
-static int64_t run_length(const struct factory *factory, int64_t run)
+static int64_t run_count(const struct factory *factory)
 {
-    int64_t left = factory->order.count - run * RUN;
-    return left < RUN ? left : RUN;
+    const struct factory_order *order = &factory->order;
+    return (order->end - order->first + order->run - 1) / order->run;
 }
 
-/* Appends record `i` of a run to its box. */
-static int pack(struct box *box, int i, const leat_datum *datum)
+/* Appends a record to its box; the bytes may still move. */
+static int pack(struct box *box, const struct factory_record *record)
 {
-    size_t begin = i ? box->end[i - 1] : 0;
-    size_t end = begin + leat_datum_size(datum);
+    size_t end = box->size + record->size;
     if (end > box->capacity) {
-        size_t capacity = end + end / 2;
+        size_t capacity = end + end / 4;
         unsigned char *bytes = realloc(box->bytes, capacity);
         if (!bytes)
             return leat_error(LEAT_ENOMEM, "out of memory for records");
         box->bytes = bytes;
         box->capacity = capacity;
     }
-    box->end[i] = begin + leat_datum_write(datum, box->bytes + begin);
+    if (record->size)
+        memcpy(box->bytes + box->size, record->bytes, record->size);
+    box->size = end;
+    box->record[box->made++] = *record;
     return LEAT_OK;
 }
 
-static int make_record(const struct factory_order *order, struct canvas *canvas,
-                       int64_t index, struct box *box, int i)
+static void make_run(const struct factory *factory, void *bench, int64_t run,
+                     struct box *box)
 {
-    leat_datum datum = {0};
-    datum.label = order->draw(canvas, order->seed, index);
-    if (!order->quality) {
-        datum.channels = canvas->channels;
-        datum.height = canvas->height;
-        datum.width = canvas->width;
-        datum.data = canvas->pixels;
-        datum.data_size = canvas_bytes(canvas);
-        return pack(box, i, &datum);
-    }
-    unsigned char *image;
-    int status =
-        jpeg_writer_encode(canvas, order->quality, &image, &datum.data_size);
-    if (status)
-        return status;
-    datum.encoded = 1;
-    datum.data = image;
-    status = pack(box, i, &datum);
-    free(image);
-    return status;
-}
-
-static void make_run(const struct factory *factory, struct canvas *canvas,
-                     int64_t run, struct box *box)
-{
-    int n = (int)run_length(factory, run);
+    const struct factory_order *order = &factory->order;
+    int64_t number = order->first + run * order->run;
+    box->size = 0;
+    box->made = 0;
     box->status = LEAT_OK;
-    for (int i = 0; i < n && !box->status; i++)
-        box->status =
-            make_record(&factory->order, canvas, run * RUN + i, box, i);
-    if (box->status)
-        snprintf(box->error, sizeof(box->error), "%s", leat_last_error());
+    for (int i = 0; i < order->run && number < order->end; i++, number++) {
+        struct factory_record record = {0};
+        box->status = order->make(bench, number, &record);
+        if (!box->status)
+            box->status = pack(box, &record);
+        if (box->status) {
+            snprintf(box->error, sizeof(box->error), "%s", leat_last_error());
+            break;
+        }
+    }
+    size_t begin = 0;
+    for (int i = 0; i < box->made; i++) {
+        struct factory_record *record = &box->record[i];
+        record->bytes = record->size ? box->bytes + begin : NULL;
+        begin += record->size;
+    }
 }
 
-/* The next run to make, when its box is empty; -1 when there is none. */
+/* Whether the next run has to wait for boxes to be emptied. */
+static int is_crowded(const struct factory *factory)
+{
+    int64_t ahead = factory->claimed - factory->emptied;
+    return ahead >= factory->nboxes ||
+           (ahead && factory->held >= factory->order.bytes);
+}
+
+/* The next run to make; -1 when there is none. */
 static int64_t claim(struct factory *factory)
 {
-    int64_t runs = (factory->order.count + RUN - 1) / RUN;
+    int64_t runs = run_count(factory);
     pthread_mutex_lock(&factory->lock);
-    while (!factory->stopping && factory->claimed < runs &&
-           factory->claimed - factory->emptied >= factory->nboxes)
+    while (!factory->stopping && factory->claimed < runs && is_crowded(factory))
         pthread_cond_wait(&factory->changed, &factory->lock);
     int none = factory->stopping || factory->claimed >= runs;
     int64_t run = none ? -1 : factory->claimed++;
@@ -126,23 +132,28 @@ static int64_t claim(struct factory *factory)
 static void *work(void *argument)
 {
     struct factory *factory = argument;
-    struct canvas canvas;
-    int status = canvas_init(&canvas, factory->order.shape);
+    const struct factory_order *order = &factory->order;
+    void *bench = NULL;
+    char error[512] = "";
+    int status = order->open(&bench, order->context);
+    if (status)
+        snprintf(error, sizeof(error), "%s", leat_last_error());
     for (int64_t run; (run = claim(factory)) >= 0;) {
         struct box *box = &factory->box[run % factory->nboxes];
         if (!status) {
-            make_run(factory, &canvas, run, box);
+            make_run(factory, bench, run, box);
         } else {
             box->status = status;
-            snprintf(box->error, sizeof(box->error), "out of memory");
+            box->made = 0;
+            memcpy(box->error, error, sizeof(error));
         }
         pthread_mutex_lock(&factory->lock);
         box->full = 1;
+        factory->held += box->capacity;
         pthread_cond_broadcast(&factory->changed);
         pthread_mutex_unlock(&factory->lock);
     }
-    if (!status)
-        canvas_finish(&canvas);
+    order->close(bench);
     return NULL;
 }
 
@@ -158,7 +169,7 @@ static int start_worker(struct factory *factory)
     if (code)
         return leat_error(LEAT_EIO, "cannot start a thread: %s",
                           strerror(code));
-    pthread_setname_np(factory->worker[factory->nworkers], "leat-synth");
+    pthread_setname_np(factory->worker[factory->nworkers], "leat-records");
     factory->nworkers++;
     return LEAT_OK;
 }
@@ -186,32 +197,55 @@ int factory_open(struct factory **out, const struct factory_order *order)
     return LEAT_OK;
 }
 
-int factory_take(struct factory *factory, const void **record, size_t *size)
+static void wait_for_box(struct factory *factory)
 {
-    if (factory->taken >= factory->order.count)
-        return LEAT_END;
-    int64_t run = factory->taken / RUN;
-    int i = (int)(factory->taken % RUN);
-    struct box *box = &factory->box[run % factory->nboxes];
-    if (!i) {
-        pthread_mutex_lock(&factory->lock);
-        /* The run before was read to its end, so its box is free. */
-        if (run) {
-            factory->box[(run - 1) % factory->nboxes].full = 0;
-            factory->emptied = run;
-            pthread_cond_broadcast(&factory->changed);
-        }
-        while (!box->full)
-            pthread_cond_wait(&factory->changed, &factory->lock);
-        pthread_mutex_unlock(&factory->lock);
+    struct box *box = &factory->box[factory->run % factory->nboxes];
+    pthread_mutex_lock(&factory->lock);
+    while (!box->full)
+        pthread_cond_wait(&factory->changed, &factory->lock);
+    pthread_mutex_unlock(&factory->lock);
+    factory->open = box;
+    factory->taken = 0;
+}
+
+static void give_back_box(struct factory *factory)
+{
+    struct box *box = factory->open;
+    size_t held = box->capacity;
+    if (box->capacity > MOST_KEPT) {
+        free(box->bytes);
+        box->bytes = NULL;
+        box->capacity = 0;
     }
-    if (box->status)
-        return leat_error(box->status, "%s", box->error);
-    size_t begin = i ? box->end[i - 1] : 0;
-    *record = box->bytes + begin;
-    *size = box->end[i] - begin;
-    factory->taken++;
-    return LEAT_OK;
+    pthread_mutex_lock(&factory->lock);
+    box->full = 0;
+    factory->held -= held;
+    factory->emptied = ++factory->run;
+    pthread_cond_broadcast(&factory->changed);
+    pthread_mutex_unlock(&factory->lock);
+    factory->open = NULL;
+}
+
+int factory_take(struct factory *factory, struct factory_record *out)
+{
+    int64_t runs = run_count(factory);
+    while (factory->open || factory->run < runs) {
+        if (!factory->open)
+            wait_for_box(factory);
+        struct box *box = factory->open;
+        if (factory->taken < box->made) {
+            *out = box->record[factory->taken++];
+            return LEAT_OK;
+        }
+        /* It was read to its end, and so is what was lent out of it. */
+        int status = box->status;
+        if (status)
+            leat_error(status, "%s", box->error);
+        give_back_box(factory);
+        if (status)
+            return status;
+    }
+    return LEAT_END;
 }
 
 void factory_close(struct factory *factory)

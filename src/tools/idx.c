@@ -1,11 +1,10 @@
 #include "tools/idx.h"
 
+#include "tools/gzip_file.h"
+
 #include <leat/ext/reader.h>
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <zlib.h>
 
 /* An image of more bytes than this is taken for a damaged header. */
 static const uint64_t most_bytes = UINT64_C(1) << 28;
@@ -13,39 +12,13 @@ static const uint64_t most_bytes = UINT64_C(1) << 28;
 struct idx_file {
     const char *path;
     const char *kind; /* "image" or "label" */
-    gzFile stream;    /* zlib reads plain files as they are */
+    struct gzip_file *stream;
     int64_t count;
     int64_t next;
     int rows;
     int columns;
     unsigned char *item;
 };
-
-/* What zlib says of the last read; LEAT_OK at a proper end. */
-static int stream_status(const struct idx_file *file)
-{
-    int code;
-    const char *text = gzerror(file->stream, &code);
-    if (code == Z_ERRNO)
-        return leat_error(LEAT_EIO, "%s: %s", file->path, strerror(errno));
-    if (code == Z_BUF_ERROR)
-        return leat_error(LEAT_EFORMAT, "%s: its gzip data ends early",
-                          file->path);
-    if (code < 0)
-        return leat_error(LEAT_EFORMAT, "%s: damaged gzip data: %s", file->path,
-                          text);
-    return LEAT_OK;
-}
-
-/* Reads `size` bytes, or fewer at the end: *got. */
-static int read_bytes(struct idx_file *file, unsigned char *out, size_t size,
-                      size_t *got)
-{
-    int n = 1;
-    for (*got = 0; *got < size && n > 0; *got += n > 0 ? (size_t)n : 0)
-        n = gzread(file->stream, out + *got, (unsigned)(size - *got));
-    return n > 0 ? LEAT_OK : stream_status(file);
-}
 
 static uint32_t big_endian(const unsigned char *bytes)
 {
@@ -57,7 +30,7 @@ static int read_header(struct idx_file *file, int magic)
 {
     unsigned char header[16];
     size_t size = magic == IDX_IMAGES ? 16 : 8, got;
-    int status = read_bytes(file, header, size, &got);
+    int status = gzip_file_read(file->stream, header, size, &got);
     if (status)
         return status;
     if (got >= 4 && big_endian(header) != (uint32_t)magic)
@@ -90,12 +63,7 @@ int idx_open(struct idx_file **out, const char *path, int magic)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
     file->path = path;
     file->kind = magic == IDX_IMAGES ? "image" : "label";
-    errno = 0;
-    file->stream = gzopen(path, "rbe");
-    int status = LEAT_OK;
-    if (!file->stream)
-        status = leat_error(LEAT_EIO, "%s: %s", path,
-                            strerror(errno ? errno : ENOMEM));
+    int status = gzip_file_open(&file->stream, path);
     if (!status)
         status = read_header(file, magic);
     if (!status) {
@@ -130,7 +98,7 @@ static int check_end(struct idx_file *file)
 {
     size_t got;
     unsigned char byte;
-    int status = read_bytes(file, &byte, 1, &got);
+    int status = gzip_file_read(file->stream, &byte, 1, &got);
     if (status)
         return status;
     if (got)
@@ -146,7 +114,7 @@ int idx_next(struct idx_file *file, const unsigned char **item)
     if (file->next >= file->count)
         return check_end(file);
     size_t size = (size_t)file->rows * (size_t)file->columns, got;
-    int status = read_bytes(file, file->item, size, &got);
+    int status = gzip_file_read(file->stream, file->item, size, &got);
     if (status)
         return status;
     if (got < size)
@@ -164,8 +132,7 @@ void idx_close(struct idx_file *file)
 {
     if (!file)
         return;
-    if (file->stream)
-        gzclose_r(file->stream);
+    gzip_file_close(file->stream);
     free(file->item);
     free(file);
 }

@@ -1,13 +1,16 @@
 /* info.c: `leat info`, what is in a database. */
 #include "tools/command.h"
+#include "tools/inspection.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/option.h"
 #include "tools/output.h"
 #include "tools/progress.h"
 
+#include <leat/datum.h>
 #include <leat/ext/reader.h>
 #include <leat/reader.h>
+#include <leat/survey.h>
 #include <leat/transform.h>
 
 #include <stdio.h>
@@ -15,7 +18,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAMED_BAD = 5, KEY_TEXT = 300 };
+enum { NAMED_BAD = 5 };
+
+/* Of more records than these, runs from all over the database are read. */
+enum { MOST_RECORDS = 100000, SAMPLED_RUNS = 500, SAMPLED_RUN = 100 };
 
 /* What was found, counted under names. */
 struct survey {
@@ -24,7 +30,8 @@ struct survey {
     char bad_line[NAMED_BAD][512];
     char first_key[KEY_TEXT];
     char last_key[KEY_TEXT];
-    json_t *shapes; /* objects of name: count */
+    int64_t sampled; /* of the records; 0: all were read */
+    json_t *shapes;  /* objects of name: count */
     json_t *encodings;
     json_t *labels;
 };
@@ -48,19 +55,6 @@ static const char *encoding_of(const leat_field *field)
     if (field->bytes >= 4 && !memcmp(field->data, "\x89PNG", 4))
         return "png";
     return "other";
-}
-
-/* A key as text; what cannot be printed as \xNN. */
-static void write_key(char out[KEY_TEXT], const leat_provenance *from)
-{
-    const unsigned char *key = from->key;
-    int at = 0;
-    for (size_t i = 0; i < from->key_size && at < KEY_TEXT - 5; i++)
-        at += sprintf(out + at,
-                      key[i] < ' ' || key[i] > '~' || key[i] == '\\' ? "\\x%02x"
-                                                                     : "%c",
-                      key[i]);
-    out[at] = 0;
 }
 
 static int count_record(struct survey *survey, leat_transformer *transformer,
@@ -105,7 +99,8 @@ static int count_records(struct survey *survey, leat_reader *reader,
     while (!status) {
         status = leat_reader_next(reader, &sample);
         if (!status || status == LEAT_EDATA) {
-            write_key(survey->last_key, &sample.from);
+            inspection_key(survey->last_key, sample.from.key,
+                           sample.from.key_size);
             if (!survey->records++)
                 memcpy(survey->first_key, survey->last_key, KEY_TEXT);
         }
@@ -124,8 +119,75 @@ static int count_records(struct survey *survey, leat_reader *reader,
     return status == LEAT_END ? LEAT_OK : status;
 }
 
-static int survey_database(struct survey *survey, const char *path, int quiet)
+static int sample_record(struct survey *survey, leat_transformer *transformer,
+                         leat_sample *sample, const leat_survey_entry *entry)
 {
+    int status = leat_datum_fields(sample, entry->value, entry->value_size);
+    if (!status)
+        status = count_record(survey, transformer, sample);
+    survey->sampled++;
+    if (status != LEAT_EDATA)
+        return status;
+    char line[400], key[KEY_TEXT];
+    snprintf(line, sizeof(line), "%s", leat_last_error());
+    leat_error(status, "key %s: %s",
+               inspection_key(key, entry->key, entry->key_size), line);
+    note_bad(survey);
+    return LEAT_OK;
+}
+
+/* The records from the leaf on at which the walk stands. */
+static int sample_run(struct survey *survey, leat_survey *walk,
+                      leat_transformer *transformer, leat_sample *sample)
+{
+    leat_survey_entry entry[SAMPLED_RUN];
+    int got, status = leat_survey_next(walk, entry, SAMPLED_RUN, &got);
+    for (int i = 0; i < got && !status; i++)
+        status = sample_record(survey, transformer, sample, &entry[i]);
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+static int find_keys(struct survey *survey, leat_survey *walk)
+{
+    leat_survey_entry entry;
+    int got;
+    leat_survey_jump(walk, 0);
+    int status = leat_survey_next(walk, &entry, 1, &got);
+    if (!status)
+        inspection_key(survey->first_key, entry.key, entry.key_size);
+    leat_survey_jump(walk, 1);
+    while (!status && !(status = leat_survey_next(walk, &entry, 1, &got)))
+        inspection_key(survey->last_key, entry.key, entry.key_size);
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+/* Reads runs of records at even distances, from the first leaf to the last. */
+static int sample_records(struct survey *survey, const char *path,
+                          leat_transformer *transformer)
+{
+    leat_survey *walk;
+    leat_sample sample;
+    int status = leat_survey_open(&walk, path);
+    if (status)
+        return status;
+    leat_sample_init(&sample);
+    survey->records = leat_survey_count(walk);
+    status = find_keys(survey, walk);
+    for (int i = 0; !status && i < SAMPLED_RUNS; i++) {
+        leat_survey_jump(walk, (double)i / (SAMPLED_RUNS - 1));
+        status = sample_run(survey, walk, transformer, &sample);
+        if (!status)
+            status = interrupt_check();
+    }
+    leat_sample_finish(&sample);
+    leat_survey_close(walk);
+    return status;
+}
+
+static int survey_database(struct survey *survey, const char *path, int all,
+                           int quiet)
+{
+    int64_t records = 0;
     leat_pipeline *pipeline = NULL;
     leat_reader *reader = NULL;
     leat_transformer *transformer = NULL;
@@ -136,6 +198,10 @@ static int survey_database(struct survey *survey, const char *path, int quiet)
         status = leat_transformer_create(&transformer, NULL, LEAT_TEST,
                                          LEAT_FLOAT32, LEAT_NCHW);
     if (!status)
+        status = leat_reader_count(reader, &records);
+    if (!status && !all && records > MOST_RECORDS)
+        status = sample_records(survey, path, transformer);
+    else if (!status)
         status = count_records(survey, reader, transformer, quiet);
     leat_transformer_destroy(transformer);
     leat_reader_close(reader);
@@ -178,12 +244,13 @@ static json_t *sorted(const json_t *counts)
 
 static int print_json(const struct survey *survey, int64_t bytes)
 {
-    return output_json(json_pack(
-        "{s:I, s:o, s:o, s:o, s:I, s:[s, s], s:I}", "records",
-        (json_int_t)survey->records, "shapes", sorted(survey->shapes),
-        "encodings", sorted(survey->encodings), "labels",
-        sorted(survey->labels), "bad", (json_int_t)survey->bad, "keys",
-        survey->first_key, survey->last_key, "bytes", (json_int_t)bytes));
+    return output_json(
+        json_pack("{s:I, s:o, s:o, s:o, s:I, s:[s, s], s:I, s:I}", "records",
+                  (json_int_t)survey->records, "shapes", sorted(survey->shapes),
+                  "encodings", sorted(survey->encodings), "labels",
+                  sorted(survey->labels), "bad", (json_int_t)survey->bad,
+                  "keys", survey->first_key, survey->last_key, "bytes",
+                  (json_int_t)bytes, "sampled", (json_int_t)survey->sampled));
 }
 
 static void print_counts(const char *title, const json_t *counts)
@@ -206,6 +273,9 @@ static int print_text(const struct survey *survey, const char *path,
            output_bytes(bytes));
     if (survey->records)
         printf("keys: %s to %s\n", survey->first_key, survey->last_key);
+    if (survey->sampled)
+        printf("of %lld records, sampled from all over (--all counts all):\n",
+               (long long)survey->sampled);
     print_counts("shapes", survey->shapes);
     print_counts("encodings", survey->encodings);
     print_counts("labels", survey->labels);
@@ -218,14 +288,20 @@ static int print_text(const struct survey *survey, const char *path,
 
 int command_info(int argc, char **argv)
 {
-    int json = 0;
+    int all = 0, json = 0;
     const struct option_spec specs[] = {
-        {"json", NULL, "print one JSON object", NULL, &json, 0, 0}, {0}};
+        {"all", NULL, "read every record of a large database", NULL, &all, 0,
+         0},
+        {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
+        {0}};
     const struct usage usage = {
         "info",
         "[options] DB",
         "Says how many records a database has, their shapes, encodings and\n"
-        "labels. Of images it reads the headers. Bad records are counted, the\n"
+        "labels. Of images it reads the headers. Of more than 200000 records "
+        "it\n"
+        "reads 50000 from all over, and says so. Bad records are counted, "
+        "the\n"
         "first ones named, and make it end with status 1.",
         specs,
         1,
@@ -240,7 +316,7 @@ int command_info(int argc, char **argv)
                             .encodings = json_object(),
                             .labels = json_object()};
     int exit_status = 0;
-    if (survey_database(&survey, arguments[0], json))
+    if (survey_database(&survey, arguments[0], all, json))
         exit_status = message_last_error();
     else if (json)
         exit_status = print_json(&survey, size_on_disk(arguments[0]));
@@ -248,10 +324,11 @@ int command_info(int argc, char **argv)
         exit_status =
             print_text(&survey, arguments[0], size_on_disk(arguments[0]));
     if (!exit_status && survey.bad)
-        exit_status =
-            message_error("%lld of %lld records are bad; the first: %s",
-                          (long long)survey.bad, (long long)survey.records,
-                          survey.bad_line[0]);
+        exit_status = message_error(
+            "%lld of %lld records are bad; the first: %s",
+            (long long)survey.bad,
+            (long long)(survey.sampled ? survey.sampled : survey.records),
+            survey.bad_line[0]);
     json_decref(survey.shapes);
     json_decref(survey.encodings);
     json_decref(survey.labels);

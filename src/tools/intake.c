@@ -2,6 +2,7 @@
 
 #include "tools/message.h"
 
+#include <leat/ext/device.h>
 #include <leat/ext/reader.h>
 
 #include <math.h>
@@ -54,7 +55,9 @@ static int find_word(const char *const words[], const char *word)
 
 static const char *const phases[] = {"TRAIN", "TEST", NULL};
 static const char *const layouts[] = {"NCHW", "NHWC", NULL};
+static const char *const places[] = {"CPU", "DEVICE", NULL};
 static const char *const rngs[] = {"LEAT", "CAFFE", NULL};
+static const char *const policies[] = {"FAIL", "ZERO", "SKIP", NULL};
 
 static int has_transform(const struct intake_options *options)
 {
@@ -87,11 +90,21 @@ int intake_check(const struct intake_options *options, const char *command)
                               "--layout: expected NCHW or NHWC, "
                               "found '%s'",
                               options->layout);
+    if (find_word(places, options->transform_on) < 0)
+        return message_misuse(command,
+                              "--transform-on: expected CPU or DEVICE, "
+                              "found '%s'",
+                              options->transform_on);
     if (find_word(rngs, options->rng) < 0)
         return message_misuse(command,
                               "--rng: expected LEAT or CAFFE, "
                               "found '%s'",
                               options->rng);
+    if (find_word(policies, options->on_error) < 0)
+        return message_misuse(command,
+                              "--on-error: expected FAIL, ZERO or SKIP, "
+                              "found '%s'",
+                              options->on_error);
     if (options->top_type && leat_dtype_parse(&dtype, options->top_type))
         return message_misuse(command, "--top-type: there is no type '%s'",
                               options->top_type);
@@ -109,6 +122,8 @@ static void fill_options(leat_data_layer_options *out,
     if (options->top_type)
         leat_dtype_parse(&out->top_type, options->top_type);
     out->layout = (leat_layout)find_word(layouts, options->layout);
+    out->transform_on =
+        (leat_transform_on)find_word(places, options->transform_on);
     out->rng = (leat_rng)find_word(rngs, options->rng);
     out->random_seed = options->seed;
     out->workers = (int)options->workers;
@@ -117,6 +132,10 @@ static void fill_options(leat_data_layer_options *out,
             options->prefetch ? (int)options->prefetch : LEAT_PREFETCH_AUTO;
     out->rank = (int)options->rank;
     out->world_size = (int)options->world_size;
+    out->on_error = (leat_on_error)find_word(policies, options->on_error);
+    out->max_errors = options->max_errors;
+    out->bad_record_file = options->bad_record_file;
+    out->device = options->device;
 }
 
 static void fill_transform(leat_transform_options *out,
@@ -132,10 +151,26 @@ static void fill_transform(leat_transform_options *out,
     out->force_gray = options->gray;
 }
 
+/* The stream that reads the batches, where a device has any. */
+static int open_stream(struct intake *intake, const char *name)
+{
+    leat_device *device;
+    int status = leat_device_find(&device, name);
+    if (status || device->ops->unified)
+        return status;
+    status = device->ops->stream_create(device, &intake->stream);
+    if (!status)
+        intake->device = device;
+    return status;
+}
+
 int intake_create(struct intake *intake, const struct intake_options *options)
 {
     leat_data_layer_options layer_options = LEAT_DATA_LAYER_OPTIONS_INIT;
     fill_options(&layer_options, options);
+    int status = options->device ? open_stream(intake, options->device) : 0;
+    if (status)
+        return status;
     if (options->net)
         return leat_data_layer_create_from_net(
             &intake->layer, options->net, layer_options.phase, &layer_options);
@@ -144,7 +179,7 @@ int intake_create(struct intake *intake, const struct intake_options *options)
     fill_transform(&transform, options);
     layer_options.transform = &transform;
     leat_pipeline *pipeline;
-    int status = leat_pipeline_parse(&pipeline, options->reader);
+    status = leat_pipeline_parse(&pipeline, options->reader);
     if (status)
         return status;
     status = leat_data_layer_create(&intake->layer, pipeline, &layer_options);
@@ -162,7 +197,7 @@ int intake_setup(struct intake *intake)
                           LEAT_MAX_FIELDS);
     intake->ntop = ntop;
     for (int i = 0; i < intake->ntop; i++) {
-        int status = leat_blob_create(&intake->top[i], NULL);
+        int status = leat_blob_create(&intake->top[i], intake->device);
         if (status)
             return status;
     }
@@ -171,11 +206,26 @@ int intake_setup(struct intake *intake)
 
 int intake_forward(struct intake *intake)
 {
-    int status = leat_data_layer_forward(intake->layer, intake->top,
-                                         intake->ntop, LEAT_HOST);
+    int status =
+        leat_data_layer_forward(intake->layer, intake->top, intake->ntop,
+                                intake->device ? intake->stream : LEAT_HOST);
     if (status == LEAT_END)
         return leat_error(LEAT_EDATA, "the data has ended");
     return status;
+}
+
+int intake_wait(struct intake *intake)
+{
+    leat_device *device = intake->device;
+    return device ? device->ops->stream_synchronize(device, intake->stream)
+                  : LEAT_OK;
+}
+
+int64_t intake_bad_records(const struct intake *intake)
+{
+    leat_stats stats = {.size = sizeof(stats)};
+    (void)leat_data_layer_stats(intake->layer, &stats);
+    return stats.bad_records;
 }
 
 void intake_destroy(struct intake *intake)
@@ -183,5 +233,7 @@ void intake_destroy(struct intake *intake)
     leat_data_layer_destroy(intake->layer);
     for (int i = 0; i < LEAT_MAX_FIELDS; i++)
         leat_blob_destroy(intake->top[i]);
+    if (intake->device)
+        intake->device->ops->stream_destroy(intake->device, intake->stream);
     memset(intake, 0, sizeof(*intake));
 }

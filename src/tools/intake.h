@@ -27,17 +27,23 @@ struct intake_options {
     int gray;
     const char *top_type;
     const char *layout;
+    const char *transform_on;
     const char *rng;
     int64_t seed;
     int64_t workers;
     int64_t prefetch;
     int64_t rank;
     int64_t world_size;
+    const char *on_error;
+    int64_t max_errors;
+    const char *bad_record_file;
+    const char *device; /* where batches end; NULL: the CPU reads them */
 };
 
 #define INTAKE_OPTIONS_INIT                                                    \
     {                                                                          \
-        .scale = 1, .seed = -1, .prefetch = -1, .world_size = 1                \
+        .scale = 1, .seed = -1, .prefetch = -1, .world_size = 1,               \
+        .max_errors = -1                                                       \
     }
 
 /* Readers of values: phases append, means replace. */
@@ -127,6 +133,13 @@ option_reader intake_read_means;
          &(o)->layout,                                                          \
          0,                                                                     \
          0},                                                                    \
+        {"transform-on",                                                        \
+         "CPU|DEVICE",                                                          \
+         "where pixels become the top's (CPU)",                                 \
+         option_text,                                                           \
+         &(o)->transform_on,                                                    \
+         0,                                                                     \
+         0},                                                                    \
         {"rng",                                                                 \
          "LEAT|CAFFE",                                                          \
          "where random choices come from",                                      \
@@ -149,6 +162,27 @@ option_reader intake_read_means;
          4096},                                                                 \
         {"rank", "R",      "of several ranks, from 0", option_int, &(o)->rank,  \
          0,      INT32_MAX},                                                    \
+        {"on-error",                                                            \
+         "FAIL|ZERO|SKIP",                                                      \
+         "what becomes of a bad record (FAIL)",                                 \
+         option_text,                                                           \
+         &(o)->on_error,                                                        \
+         0,                                                                     \
+         0},                                                                    \
+        {"max-errors",                                                          \
+         "N",                                                                   \
+         "with ZERO, SKIP: bad records at most",                                \
+         option_int,                                                            \
+         &(o)->max_errors,                                                      \
+         0,                                                                     \
+         INT64_MAX},                                                            \
+        {"bad-record-file",                                                     \
+         "FILE",                                                                \
+         "append a line for each bad record",                                   \
+         option_text,                                                           \
+         &(o)->bad_record_file,                                                 \
+         0,                                                                     \
+         0},                                                                    \
     {                                                                           \
         "world-size", "W", "how many ranks there are", option_int,              \
             &(o)->world_size, 1, INT32_MAX                                      \
@@ -159,6 +193,8 @@ struct intake {
     leat_data_layer *layer;
     int ntop;
     leat_blob *top[LEAT_MAX_FIELDS];
+    leat_device *device; /* NULL: the CPU reads; else a stream of it does */
+    leat_stream stream;
 };
 
 /*
@@ -174,6 +210,12 @@ int intake_create(struct intake *intake, const struct intake_options *options);
 int intake_setup(struct intake *intake);
 
 int intake_forward(struct intake *intake);
+
+/* Waits until the batches of all forwards are where they should be. */
+int intake_wait(struct intake *intake);
+
+/* Bad records that forward met so far. */
+int64_t intake_bad_records(const struct intake *intake);
 
 /* Frees what there is of it; zeroed memory is nothing. */
 void intake_destroy(struct intake *intake);

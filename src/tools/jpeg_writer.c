@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <jerror.h>
 #include <jpeglib.h>
 
 struct jpeg_failure {
@@ -72,9 +73,10 @@ int jpeg_writer_encode(const struct canvas *canvas, int quality,
         jpeg_destroy_compress(&jpeg);
         free(bytes);
         free(row);
-        return leat_error(LEAT_EINVAL, "JPEG of %d x %d x %d: %s",
-                          canvas->channels, canvas->height, canvas->width,
-                          failure.text);
+        int short_of_memory = jpeg.err->msg_code == JERR_OUT_OF_MEMORY;
+        return leat_error(short_of_memory ? LEAT_ENOMEM : LEAT_EINVAL,
+                          "JPEG of %d x %d x %d: %s", canvas->channels,
+                          canvas->height, canvas->width, failure.text);
     }
     jpeg_create_compress(&jpeg);
     jpeg_mem_dest(&jpeg, (unsigned char **)&bytes, &written);

@@ -18,6 +18,7 @@ enum { MOST_THREADS = 256, RUN = 32 };
 struct walker {
     leat_reader *reader;
     leat_transformer *transformer;
+    int locates;
     leat_sample sample[RUN];
     int64_t first; /* its share of the records, up to end */
     int64_t end;   /* below 0: all there are, to the end of the reader */
@@ -171,18 +172,31 @@ static int transform_run(struct walker *walker, const struct limit *limit,
     return LEAT_OK;
 }
 
+/* As a worker reads: where a warm map only needs to be located in, by that. */
+static int read_run(struct walker *walker, int want, int *got)
+{
+    leat_sample *box[RUN];
+    leat_locator locator[RUN];
+    for (int i = 0; i < RUN; i++)
+        box[i] = &walker->sample[i];
+    if (!walker->locates)
+        return leat_reader_next_batch(walker->reader, box, want, got);
+    int located;
+    int status = leat_reader_locate(walker->reader, locator, want, &located);
+    return status ? status
+                  : leat_reader_read_located(walker->reader, locator, box,
+                                             located, got);
+}
+
 /* Reads and transforms the next run of its share. */
 static int walk(struct walker *walker, const struct limit *limit)
 {
-    leat_sample *box[RUN];
-    for (int i = 0; i < RUN; i++)
-        box[i] = &walker->sample[i];
     int want = RUN, got = 0;
     if (walker->end >= 0 && walker->end - walker->next < RUN)
         want = (int)(walker->end - walker->next);
     int status = LEAT_END;
     if (want)
-        status = leat_reader_next_batch(walker->reader, box, want, &got);
+        status = read_run(walker, want, &got);
     if (status == LEAT_END)
         return rewind_walker(walker);
     if (status == LEAT_EDATA) {
@@ -260,6 +274,8 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
     if (status)
         return status;
 
+    walker->locates = leat_reader_can_locate(walker->reader) &&
+                      !leat_reader_may_block(walker->reader);
     int64_t count;
     walker->end = -1;
     if (!leat_reader_count(walker->reader, &count) && count >= limit->threads &&

@@ -1,154 +1,54 @@
 #include "tools/lmdb_writer.h"
 
+#include "tools/lmdb_check.h"
+
 #include <leat/ext/reader.h>
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
-    COMMIT_RECORDS = 1000,     /* as Caffe's tools */
-    COMMIT_BYTES = 64 << 20,   /* what a transaction keeps in memory */
+    COMMIT_BYTES = 8 << 20,    /* what a transaction keeps in memory */
     FIRST_MAP_SIZE = 16 << 20, /* doubled when it is nearly full */
-    SPARE_BYTES = 1 << 20      /* for branch pages and the free list */
+    SPARE_BYTES = 1 << 20,     /* for branch pages and the free list */
+    MOST_KEY_BYTES = 511       /* of liblmdb as it is built */
 };
 
 struct lmdb_writer {
-    char *path;      /* where the database will be */
-    char *part;      /* where it is written */
-    int part_fd;     /* holds the lock on it */
-    int force;       /* path may exist */
-    int published;   /* part is gone */
+    struct part *part;
+    int durable;     /* commits wait for the disk */
+    int keep;        /* the part outlives the writer */
+    int64_t records; /* put and committed */
+    int64_t pending; /* put since the last commit */
     int64_t bytes;   /* of the published file */
     size_t map_size; /* of the environment */
     size_t used;     /* bytes of it, at most */
     size_t dirty;    /* bytes put since the last commit */
-    int records;     /* records put since the last commit */
     MDB_env *env;
     MDB_txn *txn; /* NULL between two */
     MDB_dbi dbi;
 };
 
-static int system_error(const char *path)
+static const char *target(const struct lmdb_writer *writer)
 {
-    return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
+    return part_target(writer->part);
 }
 
 static int database_error(const struct lmdb_writer *writer, int code)
 {
     if (code == ENOMEM)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", writer->path);
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", target(writer));
     /* liblmdb says EIO when only a part could be written. */
-    struct statvfs disk;
-    if (code == EIO && !fstatvfs(writer->part_fd, &disk) &&
-        disk.f_bavail * disk.f_frsize < SPARE_BYTES)
+    if (code == EIO && part_free_bytes(writer->part) < SPARE_BYTES)
         code = ENOSPC;
-    return leat_error(LEAT_EIO, "%s: cannot write it: %s%s", writer->path,
+    return leat_error(LEAT_EIO, "%s: cannot write it: %s%s", target(writer),
                       mdb_strerror(code),
                       code == EIO ? ", or a file size limit" : "");
-}
-
-static int is_database_file(const char *name)
-{
-    return !strcmp(name, "data.mdb") || !strcmp(name, "lock.mdb");
-}
-
-/* Whether a directory holds a database's files and nothing else. */
-static int is_database_directory(const char *path)
-{
-    struct stat status;
-    if (lstat(path, &status) || !S_ISDIR(status.st_mode))
-        return 0;
-    DIR *directory = opendir(path);
-    if (!directory)
-        return 0;
-    int only = 1;
-    for (struct dirent *entry; only && (entry = readdir(directory));)
-        only = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
-               is_database_file(entry->d_name);
-    closedir(directory);
-    return only;
-}
-
-static int remove_database_files(const char *path)
-{
-    static const char *const names[] = {"data.mdb", "lock.mdb"};
-    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0)
-        return system_error(path);
-    int status = LEAT_OK;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (unlinkat(directory, names[i], 0) && errno != ENOENT)
-            status = system_error(path);
-    close(directory);
-    return status;
-}
-
-static int remove_database(const char *path)
-{
-    int status = remove_database_files(path);
-    if (!status && rmdir(path))
-        status = system_error(path);
-    return status;
-}
-
-static int check_target(const struct lmdb_writer *writer)
-{
-    struct stat status;
-    if (lstat(writer->path, &status))
-        return errno == ENOENT ? LEAT_OK : system_error(writer->path);
-    if (!writer->force)
-        return leat_error(LEAT_EINVAL,
-                          "%s: exists already; --force would replace it",
-                          writer->path);
-    if (!is_database_directory(writer->path))
-        return leat_error(LEAT_EINVAL,
-                          "%s: exists and is no database directory; it is not "
-                          "replaced, remove it first",
-                          writer->path);
-    return LEAT_OK;
-}
-
-/* Makes the working directory, or takes over one that a killed run left. */
-static int open_part(struct lmdb_writer *writer)
-{
-    int made = !mkdir(writer->part, 0777);
-    if (!made && errno != EEXIST)
-        return system_error(writer->path);
-    writer->part_fd = open(writer->part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (writer->part_fd < 0) {
-        int status = system_error(writer->part);
-        if (made)
-            rmdir(writer->part);
-        return status;
-    }
-
-    /* Somebody else may hold it, or have renamed or removed it meanwhile. */
-    struct stat opened, there;
-    if ((flock(writer->part_fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) ||
-        fstat(writer->part_fd, &opened) || stat(writer->part, &there) ||
-        opened.st_ino != there.st_ino) {
-        close(writer->part_fd);
-        writer->part_fd = -1;
-        return leat_error(LEAT_EINVAL, "%s: another leat is writing it",
-                          writer->path);
-    }
-    if (!is_database_directory(writer->part)) {
-        close(writer->part_fd);
-        writer->part_fd = -1;
-        return leat_error(LEAT_EINVAL,
-                          "%s: holds files that leat did not write; remove it",
-                          writer->part);
-    }
-    return remove_database_files(writer->part);
 }
 
 static int begin(struct lmdb_writer *writer)
@@ -159,6 +59,20 @@ static int begin(struct lmdb_writer *writer)
     return code ? database_error(writer, code) : LEAT_OK;
 }
 
+/* Takes over the sizes of what is committed. */
+static void measure(struct lmdb_writer *writer)
+{
+    MDB_envinfo info;
+    MDB_stat stat;
+    mdb_env_info(writer->env, &info);
+    mdb_env_stat(writer->env, &stat);
+    writer->map_size = info.me_mapsize;
+    writer->used = (info.me_last_pgno + 1) * stat.ms_psize;
+    writer->records = (int64_t)stat.ms_entries;
+    writer->pending = 0;
+    writer->dirty = 0;
+}
+
 static int commit(struct lmdb_writer *writer)
 {
     if (!writer->txn)
@@ -167,69 +81,124 @@ static int commit(struct lmdb_writer *writer)
     writer->txn = NULL;
     if (code)
         return database_error(writer, code);
-
-    MDB_envinfo info;
-    MDB_stat stat;
-    mdb_env_info(writer->env, &info);
-    mdb_env_stat(writer->env, &stat);
-    writer->used = (info.me_last_pgno + 1) * stat.ms_psize;
-    writer->dirty = 0;
-    writer->records = 0;
+    measure(writer);
     return LEAT_OK;
 }
 
 /*
- * No lock file: nobody else knows of the directory. No sync before the end: a
- * power cut before it loses a directory that nobody has seen.
+ * No lock file: the part's lock keeps others away. Without a recipe no sync
+ * before the end: a power cut then loses a directory that nobody has seen.
  */
 static int open_environment(struct lmdb_writer *writer)
 {
-    writer->map_size = FIRST_MAP_SIZE;
+    unsigned flags = MDB_NOLOCK | (writer->durable ? 0 : MDB_NOSYNC);
     int code = mdb_env_create(&writer->env);
     if (!code)
-        code = mdb_env_set_mapsize(writer->env, writer->map_size);
+        code = mdb_env_set_mapsize(writer->env, FIRST_MAP_SIZE);
     if (!code)
-        code = mdb_env_open(writer->env, writer->part, MDB_NOLOCK | MDB_NOSYNC,
-                            0666);
-    return code ? database_error(writer, code) : begin(writer);
+        code = mdb_env_open(writer->env, part_path(writer->part), flags, 0666);
+    if (code)
+        return database_error(writer, code);
+    measure(writer);
+    return begin(writer);
 }
 
-static char *with_suffix(const char *path, size_t length, const char *suffix)
+/*
+ * What a run before left is checked as if a stranger had written it; less than
+ * the two pages that LMDB begins with is nothing.
+ */
+static int check_found(struct lmdb_writer *writer)
 {
-    char *joined = malloc(length + strlen(suffix) + 1);
-    if (joined)
-        sprintf(joined, "%.*s%s", (int)length, path, suffix);
-    return joined;
+    const char *path = part_path(writer->part);
+    char *file = NULL;
+    if (asprintf(&file, "%s/data.mdb", path) < 0)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
+    struct stat state;
+    int empty = stat(file, &state) || state.st_size < 2 * sysconf(_SC_PAGESIZE);
+    free(file);
+    if (empty)
+        return part_clear(writer->part);
+    leat_reader *reader;
+    int64_t records;
+    int status = lmdb_check(&reader, path, &records);
+    if (status == LEAT_EFORMAT || status == LEAT_EUNSUPPORTED) {
+        char line[400];
+        snprintf(line, sizeof(line), "%s", leat_last_error());
+        return leat_error(status, "%s; --restart begins anew", line);
+    }
+    if (!status)
+        leat_reader_close(reader);
+    return status;
 }
 
-int lmdb_writer_open(struct lmdb_writer **out, const char *path, int force)
+/* The whole database, which the run before had no time to report. */
+static int measure_target(struct lmdb_writer *writer)
 {
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/')
-        length--;
+    leat_reader *reader;
+    int status = lmdb_check(&reader, target(writer), &writer->records);
+    if (!status)
+        leat_reader_close(reader);
+    return status;
+}
 
+int lmdb_writer_open(struct lmdb_writer **out, const struct part_order *order)
+{
     struct lmdb_writer *writer = calloc(1, sizeof(*writer));
     if (!writer)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
-    writer->part_fd = -1;
-    writer->force = force;
-    writer->path = with_suffix(path, length, "");
-    writer->part = with_suffix(path, length, ".leat-part");
-
-    int status = LEAT_OK;
-    if (!writer->path || !writer->part)
-        status = leat_error(LEAT_ENOMEM, "%s: out of memory", path);
-    if (!status)
-        status = check_target(writer);
-    if (!status)
-        status = open_part(writer);
-    if (!status)
-        status = open_environment(writer);
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", order->path);
+    writer->durable = order->recipe != NULL;
+    int status = part_open(&writer->part, order);
+    if (status) {
+        free(writer);
+        return status;
+    }
+    if (part_state(writer->part) == PART_COMPLETE) {
+        status = measure_target(writer);
+    } else {
+        if (part_state(writer->part) == PART_STOPPED) {
+            writer->keep = 1;
+            status = check_found(writer);
+        }
+        if (!status)
+            status = open_environment(writer);
+    }
     if (status) {
         lmdb_writer_close(writer);
         return status;
     }
+    writer->keep = 0;
     *out = writer;
+    return LEAT_OK;
+}
+
+const struct part *lmdb_writer_part(const struct lmdb_writer *writer)
+{
+    return writer->part;
+}
+
+int64_t lmdb_writer_records(const struct lmdb_writer *writer)
+{
+    return writer->records + writer->pending;
+}
+
+int lmdb_writer_last(struct lmdb_writer *writer, const void **key,
+                     size_t *key_size, const void **value, size_t *size)
+{
+    MDB_cursor *cursor;
+    MDB_val k, v;
+    int code = mdb_cursor_open(writer->txn, writer->dbi, &cursor);
+    if (!code) {
+        code = mdb_cursor_get(cursor, &k, &v, MDB_LAST);
+        mdb_cursor_close(cursor);
+    }
+    if (code == MDB_NOTFOUND)
+        return LEAT_END;
+    if (code)
+        return database_error(writer, code);
+    *key = k.mv_data;
+    *key_size = k.mv_size;
+    *value = v.mv_data;
+    *size = v.mv_size;
     return LEAT_OK;
 }
 
@@ -240,108 +209,107 @@ int lmdb_writer_open(struct lmdb_writer **out, const char *path, int force)
 static int make_room(struct lmdb_writer *writer, size_t bytes)
 {
     int grow = writer->used + bytes + SPARE_BYTES > writer->map_size;
-    if (!grow && writer->records < COMMIT_RECORDS &&
-        writer->dirty < COMMIT_BYTES)
+    if (!grow && writer->dirty < COMMIT_BYTES)
         return LEAT_OK;
     int status = commit(writer);
     if (status)
         return status;
     while (writer->used + bytes + SPARE_BYTES > writer->map_size) {
-        writer->map_size *= 2;
-        int code = mdb_env_set_mapsize(writer->env, writer->map_size);
+        int code = mdb_env_set_mapsize(writer->env, 2 * writer->map_size);
         if (code)
             return database_error(writer, code);
+        writer->map_size *= 2;
     }
     return begin(writer);
 }
 
-int lmdb_writer_put(struct lmdb_writer *writer, const char *key,
-                    const void *value, size_t size)
+static int check_sizes(const struct lmdb_writer *writer, const void *key,
+                       size_t key_size, size_t size)
 {
+    if (!key_size || key_size > MOST_KEY_BYTES)
+        return leat_error(LEAT_EINVAL,
+                          "%s: a key of %zu bytes; LMDB takes 1 to %d: "
+                          "'%.64s...'",
+                          target(writer), key_size, MOST_KEY_BYTES,
+                          (const char *)key);
+    if (size > INT32_MAX)
+        return leat_error(LEAT_EINVAL,
+                          "%s: a record of %zu bytes, which is too large",
+                          target(writer), size);
+    return LEAT_OK;
+}
+
+int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
+                    size_t key_size, const void *value, size_t size)
+{
+    int status = check_sizes(writer, key, key_size, size);
     /* A value on pages of its own wastes part of one; any other half a page. */
-    size_t bytes = 2 * (size + strlen(key) + 16);
+    size_t bytes = 2 * (size + key_size + 16);
     if (size > 2000)
         bytes = size + (size_t)2 * 4096;
-    int status = make_room(writer, bytes);
+    if (!status)
+        status = make_room(writer, bytes);
     if (status)
         return status;
 
-    MDB_val k = {strlen(key), (void *)key};
+    MDB_val k = {key_size, (void *)key};
     MDB_val v = {size, (void *)value};
     int code = mdb_put(writer->txn, writer->dbi, &k, &v, MDB_APPEND);
     if (code == MDB_KEYEXIST)
-        return leat_error(LEAT_EINVAL, "%s: key %s is not above the one before",
-                          writer->path, key);
+        return leat_error(LEAT_EINVAL,
+                          "%s: key %.*s is not above the one before",
+                          target(writer), (int)key_size, (const char *)key);
     if (code)
         return database_error(writer, code);
     writer->used += bytes;
     writer->dirty += bytes;
-    writer->records++;
+    writer->pending++;
     return LEAT_OK;
 }
 
-/* The directory's entry is on disk only when its parent is. */
-static void sync_parent(const char *path)
+static int64_t file_size(const struct lmdb_writer *writer)
 {
-    const char *slash = strrchr(path, '/');
-    char *parent = slash ? with_suffix(path, (size_t)(slash - path), "/")
-                         : with_suffix(".", 1, "");
-    int directory = parent ? open(parent, O_RDONLY | O_DIRECTORY) : -1;
-    if (directory >= 0) {
-        fsync(directory);
-        close(directory);
-    }
-    free(parent);
-}
-
-/* Puts the part in the target's place; an old one ends up in the part's. */
-static int replace_target(struct lmdb_writer *writer)
-{
-    unsigned flags = writer->force ? RENAME_EXCHANGE : RENAME_NOREPLACE;
-    if (!renameat2(AT_FDCWD, writer->part, AT_FDCWD, writer->path, flags)) {
-        if (writer->force)
-            remove_database(writer->part);
-        return LEAT_OK;
-    }
-    if (errno == EEXIST)
-        return check_target(writer);
-    /* Not every file system has these flags. */
-    if (errno == EINVAL && writer->force && remove_database(writer->path))
-        return LEAT_EIO;
-    if ((errno == EINVAL || errno == ENOENT || errno == ENOSYS) &&
-        !rename(writer->part, writer->path))
-        return LEAT_OK;
-    return system_error(writer->path);
+    char *file = NULL;
+    struct stat state;
+    if (asprintf(&file, "%s/data.mdb", target(writer)) < 0)
+        return 0;
+    int64_t size = stat(file, &state) ? 0 : (int64_t)state.st_size;
+    free(file);
+    return size;
 }
 
 int lmdb_writer_publish(struct lmdb_writer *writer)
 {
-    int status = commit(writer);
-    if (status)
-        return status;
-    int code = mdb_env_sync(writer->env, 1);
-    if (code)
-        return database_error(writer, code);
-    mdb_env_close(writer->env);
-    writer->env = NULL;
-
-    struct stat file;
-    if (!fstatat(writer->part_fd, "data.mdb", &file, 0))
-        writer->bytes = file.st_size;
-    fsync(writer->part_fd);
-    status = check_target(writer);
+    int status = LEAT_OK;
+    if (part_state(writer->part) != PART_COMPLETE) {
+        status = commit(writer);
+        int code = status ? 0 : mdb_env_sync(writer->env, 1);
+        if (code)
+            status = database_error(writer, code);
+        if (status)
+            return status;
+        mdb_env_close(writer->env);
+        writer->env = NULL;
+        status = part_publish(writer->part);
+    }
     if (!status)
-        status = replace_target(writer);
-    if (status)
-        return status;
-    writer->published = 1;
-    sync_parent(writer->path);
-    return LEAT_OK;
+        writer->bytes = file_size(writer);
+    return status;
 }
 
 int64_t lmdb_writer_bytes(const struct lmdb_writer *writer)
 {
     return writer->bytes;
+}
+
+int64_t lmdb_writer_keep(struct lmdb_writer *writer)
+{
+    if (!writer->durable)
+        return 0;
+    if (writer->txn && commit(writer))
+        writer->pending = 0;
+    writer->keep = writer->records > 0;
+    return writer->records;
 }
 
 void lmdb_writer_close(struct lmdb_writer *writer)
@@ -352,13 +320,6 @@ void lmdb_writer_close(struct lmdb_writer *writer)
         mdb_txn_abort(writer->txn);
     if (writer->env)
         mdb_env_close(writer->env);
-    if (writer->part_fd >= 0 && !writer->published) {
-        remove_database_files(writer->part);
-        rmdir(writer->part);
-    }
-    if (writer->part_fd >= 0)
-        close(writer->part_fd);
-    free(writer->path);
-    free(writer->part);
+    part_close(writer->part, writer->keep && writer->durable);
     free(writer);
 }

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* Paths and keys may hold anything; a line break would make two messages. */
 static void print_line(char *text)
@@ -9,7 +10,9 @@ static void print_line(char *text)
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127)
             *c = '?';
-    fprintf(stderr, "leat: %s\n", text);
+    /* A terminal's line may hold a bar, which is drawn anew. */
+    fprintf(stderr, "%sleat: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
+            text);
 }
 
 int message_error(const char *format, ...)

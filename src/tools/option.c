@@ -160,21 +160,32 @@ int option_float(const struct option_spec *spec, const char *text)
     return 0;
 }
 
-int option_shape(const struct option_spec *spec, const char *text)
+/* Numbers from 1 on, parted by commas. */
+static int read_sides(const struct option_spec *spec, const char *text, int n)
 {
-    int shape[3];
-    for (int i = 0; i < 3; i++) {
+    int side[3];
+    for (int i = 0; i < n; i++) {
         char *end;
         int64_t value;
         if (read_number(text, &end, &value) || value < 1 || value > spec->most)
             return -1;
-        if (*end != (i < 2 ? ',' : 0))
+        if (*end != (i < n - 1 ? ',' : 0))
             return -1;
-        shape[i] = (int)value;
+        side[i] = (int)value;
         text = end + 1;
     }
-    memcpy(spec->out, shape, sizeof(shape));
+    memcpy(spec->out, side, (size_t)n * sizeof(*side));
     return 0;
+}
+
+int option_shape(const struct option_spec *spec, const char *text)
+{
+    return read_sides(spec, text, 3);
+}
+
+int option_size(const struct option_spec *spec, const char *text)
+{
+    return read_sides(spec, text, 2);
 }
 
 int option_range(const struct option_spec *spec, const char *text)

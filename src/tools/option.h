@@ -49,6 +49,7 @@ option_reader option_int;   /* int64_t, from least to most */
 option_reader option_real;  /* double, finite, from least to most */
 option_reader option_float; /* float, finite */
 option_reader option_shape; /* int[3]: C,H,W */
+option_reader option_size;  /* int[2]: H,W */
 option_reader option_range; /* int64_t[2]: A:B, either may be missing */
 
 #endif

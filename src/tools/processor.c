@@ -1,15 +1,30 @@
 #include "tools/processor.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Cores that the cgroup's quota lends, rounded up; INT_MAX without one. */
+static int quota_count(void)
+{
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    long long quota = 0, period = 0;
+    int n = file ? fscanf(file, "%lld %lld", &quota, &period) : 0;
+    if (file)
+        fclose(file);
+    if (n != 2 || quota < 1 || period < 1 || quota / period >= INT_MAX)
+        return INT_MAX;
+    return (int)((quota - 1) / period) + 1;
+}
 
 int processor_count(int most)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof(set), &set))
         return 1;
-    int n = CPU_COUNT(&set);
+    int n = CPU_COUNT(&set), quota = quota_count();
+    n = n < quota ? n : quota;
     return n < most ? n : most;
 }
 

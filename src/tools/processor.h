@@ -2,7 +2,7 @@
 #ifndef LEAT_TOOLS_PROCESSOR_H
 #define LEAT_TOOLS_PROCESSOR_H
 
-/* How many, from 1 to `most`. */
+/* How many, from 1 to `most`: by affinity and the cgroup's quota. */
 int processor_count(int most);
 
 /* What the first one is called, such as "AMD EPYC"; static. */

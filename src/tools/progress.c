@@ -18,9 +18,15 @@ void progress_start(struct progress *progress, const char *unit, int64_t total,
 {
     progress->unit = unit;
     progress->total = total;
+    progress->skipped = 0;
     progress->started = progress_clock();
     progress->drawn = progress->started;
     progress->shown = !quiet && isatty(STDERR_FILENO);
+}
+
+void progress_skip(struct progress *progress, int64_t done)
+{
+    progress->skipped = done;
 }
 
 static void draw_bar(const struct progress *progress, double share, double rate,
@@ -43,7 +49,8 @@ void progress_update(struct progress *progress, int64_t done)
     if (now - progress->drawn < draw_interval)
         return;
     progress->drawn = now;
-    double rate = (double)done / (now - progress->started);
+    double rate =
+        (double)(done - progress->skipped) / (now - progress->started);
     if (progress->total > 0 && rate > 0)
         draw_bar(progress, (double)done / (double)progress->total, rate,
                  (double)(progress->total - done) / rate);

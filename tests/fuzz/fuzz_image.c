@@ -8,30 +8,30 @@ static volatile unsigned sink;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int is_same_shape(const leat__image *a, const leat__image *b)
+static int is_same_shape(const leat_image *a, const leat_image *b)
 {
     return a->channels == b->channels && a->height == b->height &&
            a->width == b->width;
 }
 
-static size_t place_of(const leat__image *image, int row, int column)
+static size_t place_of(const leat_image *image, int row, int column)
 {
     return ((size_t)row * (size_t)image->width + (size_t)column) *
            (size_t)image->channels;
 }
 
 /* A region of it, chosen by its size, must be given the same pixels. */
-static void check_region(const uint8_t *data, size_t size, leat__color color,
-                         const leat__image *whole)
+static void check_region(const uint8_t *data, size_t size, leat_color color,
+                         const leat_image *whole)
 {
-    static leat__image_decoder *decoder;
-    if (!decoder && leat__image_decoder_create(&decoder) != LEAT_OK)
+    static leat_image_decoder *decoder;
+    if (!decoder && leat_image_decoder_create(&decoder) != LEAT_OK)
         abort();
     leat__image_region region = {.row = (int)(size % 7 * 5) % whole->height,
                                  .column = (int)(size % 5 * 9) % whole->width};
     region.rows = (whole->height - region.row + 1) / 2;
     region.columns = (whole->width - region.column + 1) / 2;
-    leat__image image;
+    leat_image image;
     if (leat__image_open(decoder, data, size, color, &image) != LEAT_OK ||
         leat__image_read(decoder, &region, &image) != LEAT_OK ||
         !is_same_shape(&image, whole))
@@ -45,15 +45,15 @@ static void check_region(const uint8_t *data, size_t size, leat__color color,
 }
 
 /* One that is decoded must have been peeked at, with that shape. */
-static void check(leat__image_decoder *decoder, const uint8_t *data,
-                  size_t size, leat__color color)
+static void check(leat_image_decoder *decoder, const uint8_t *data, size_t size,
+                  leat_color color)
 {
-    leat__image peeked, image;
-    int status = leat__image_peek(decoder, data, size, color, &peeked);
+    leat_image peeked, image;
+    int status = leat_image_peek(decoder, data, size, color, &peeked);
     /* Large ones are slow, and take the paths of small ones. */
     if (status == LEAT_OK && (int64_t)peeked.height * peeked.width > 1 << 20)
         return;
-    if (leat__image_decode(decoder, data, size, color, &image) != LEAT_OK)
+    if (leat_image_decode(decoder, data, size, color, &image) != LEAT_OK)
         return;
     if (status != LEAT_OK || !is_same_shape(&peeked, &image))
         abort();
@@ -66,11 +66,11 @@ static void check(leat__image_decoder *decoder, const uint8_t *data,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static leat__image_decoder *decoder;
-    if (!decoder && leat__image_decoder_create(&decoder) != LEAT_OK)
+    static leat_image_decoder *decoder;
+    if (!decoder && leat_image_decoder_create(&decoder) != LEAT_OK)
         abort();
-    check(decoder, data, size, LEAT__COLOR_NATIVE);
-    check(decoder, data, size, LEAT__COLOR_BGR);
-    check(decoder, data, size, LEAT__COLOR_GRAY);
+    check(decoder, data, size, LEAT_COLOR_NATIVE);
+    check(decoder, data, size, LEAT_COLOR_BGR);
+    check(decoder, data, size, LEAT_COLOR_GRAY);
     return 0;
 }

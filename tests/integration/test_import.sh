@@ -1,8 +1,11 @@
 #!/bin/sh
-# leat import mnist: Caffe's very records, and damaged IDX files.
+# leat import mnist, cifar10, pipeline: Caffe's very records, and damaged files.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+roomy=$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)
+[ "${roomy:-0}" -gt 800000 ] && TMPDIR=${TMPDIR-/dev/shm}
+export TMPDIR="${TMPDIR-/tmp}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -36,8 +39,8 @@ cmp plain/data.mdb zipped/data.mdb || fail "gzipped files give other records"
 "$leat" import mnist images labels.gz one --range 1:2 --json >json
 grep -q '"records": 1,' json || fail "--range: $(cat json)"
 
-refuses 2 'knows mnist' "$leat" import cifar10 images made
-refuses 2 'IMAGES LABELS OUT' "$leat" import mnist images made
+refuses 2 'no kind' "$leat" import cifar5 images made
+refuses 2 'arguments are missing' "$leat" import mnist images made
 refuses 2 'expected A:B' "$leat" import mnist images labels made --range 2:1
 refuses 1 'only 3 images' "$leat" import mnist images labels made --range 0:4
 refuses 1 'No such file' "$leat" import mnist nothing labels made
@@ -61,6 +64,55 @@ refuses 1 'are no images' "$leat" import mnist absurd labels made
 : >nothing
 refuses 1 'header' "$leat" import mnist nothing labels made
 refuses 1 'irectory' "$leat" import mnist . labels made
+refuses 1 'needs a path' "$leat" import mnist images labels ''
+
+# CIFAR-10: a byte of label and three planes of 32 x 32; keys of five digits run on
+# over all batches.
+head -c 30730000 /dev/zero | tr '\000' '\003' >threes.bin
+head -c 30730000 /dev/zero | tr '\000' '\011' | gzip -1 >nines.bin.gz
+"$leat" import cifar10 threes.bin nines.bin.gz cifar --json >json
+grep -q '"records": 20000, "added": 20000,' json || fail "$(cat json)"
+"$leat" info cifar >text
+for line in 'keys: 00000 to 19999' '  3x32x32      20000' '  3            10000' \
+    '  9            10000'; do
+    grep -qx "$line" text || fail "cifar10: no '$line' in: $(cat text)"
+done
+if command -v mdb_dump >/dev/null; then
+    # channels 3, height 32, width 32, data of 3072 bytes, label 3.
+    mdb_dump cifar | sed 1,/HEADER=END/d | sed -n 2p | grep -qE \
+        '^ 080310201820228018(03){3072}2803$' || fail "another Datum than Caffe's"
+    [ "$(mdb_dump cifar | sed 1,/HEADER=END/d | sed -n 1p)" = ' 3030303030' ] ||
+        fail "another key than Caffe's"
+fi
+head -c 3072999 threes.bin >part
+refuses 1 'ends in record 999 of the 10000' "$leat" import cifar10 part made
+refuses 1 'ends in record 999' "$leat" import cifar10 threes.bin part made
+head -c 30726927 threes.bin >part
+refuses 1 'ends before record 9999' "$leat" import cifar10 part made
+{ cat threes.bin && echo; } >part
+refuses 1 'goes on after the 10000 records' "$leat" import cifar10 part made
+head -c 20000 nines.bin.gz >part
+refuses 1 'gzip data ends early' "$leat" import cifar10 part made
+printf '\200\002}q\001(U' >part
+refuses 1 "no batch of CIFAR-10's binary version" "$leat" import cifar10 part made
+refuses 1 'No such file' "$leat" import cifar10 threes.bin absent made
+refuses 1 'irectory' "$leat" import cifar10 . made
+refuses 1 'irectory' "$leat" import cifar10 threes.bin . made
+refuses 2 'arguments are missing' "$leat" import cifar10 made
+
+# What readers give, under new keys: all kinds of data, in one pass.
+"$leat" import pipeline lmdb:plain again >/dev/null
+cmp plain/data.mdb again/data.mdb || fail "a pipeline gives other records"
+"$leat" import pipeline lmdb:cifar renamed >/dev/null
+"$leat" info renamed | grep -qx 'keys: 00000000 to 00019999' || fail "the keys of a pipeline"
+"$leat" synth noise --count 5 --shape 3,24,32 --jpeg 80 jpegs >/dev/null
+"$leat" import pipeline lmdb:jpegs again --force >/dev/null
+cmp jpegs/data.mdb again/data.mdb || fail "a pipeline gives other images"
+"$leat" synth digits --count 0 none >/dev/null
+"$leat" import pipeline lmdb:none empty | grep -q ' 0 records' || fail "a pipeline of nothing"
+refuses 1 'nowhere' "$leat" import pipeline lmdb:nowhere made
+refuses 1 'nonesuch' "$leat" import pipeline nonesuch:x made
+refuses 2 'arguments are missing' "$leat" import pipeline lmdb:plain
 
 # The real files give what Caffe's convert_mnist_data made of them.
 shared=${LEAT_SHARED_DATA:-$here/../../../shared/data}

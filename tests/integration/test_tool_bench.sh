@@ -111,4 +111,12 @@ refuses 1 'raw uint8' limit --reader lmdb:jpegs --batch 4 --row-copy \
     --top-type uint8
 
 refuses 2 'kittens' kittens
+# h2d: without that GPU, whatever the build and the machine
+refuses 1 'cuda:4096' h2d --device cuda:4096
+refuses 1 'computes in host memory' h2d --device cpu
+refuses 1 'no size to measure' h2d --bytes 1:4095
+refuses 2 '--bytes' h2d --bytes 4096
+refuses 2 'neither --net nor --reader' h2d --reader lmdb:raw --batch 1
+refuses 2 'no --device' reader --reader lmdb:raw --device cuda:0
+
 exit "$failed"

@@ -76,8 +76,25 @@ check_case() {
     while read -r top; do
         check_top "$top" "$out"
     done < <(jq -r '.tops | keys[]' <<<"$case")
+    check_on_device "$out"
 }
 
+# With the transform on the device, here the CPU, the files are the same; pixels
+# of float32 are refused.
+check_on_device() {
+    local out=$work/$name.device
+    if "$tool" dump --net "$work/$name.prototxt" --phase "$phase" --batches "$batches" \
+        --transform-on DEVICE --out "$out" >"$work/log" 2>&1; then
+        diff -r "$1" "$out" >/dev/null || complain "--transform-on DEVICE gives other files"
+        on_device=$((on_device + 1))
+    else
+        grep -q 'the pixels are float32: transform_on DEVICE' "$work/log" ||
+            complain "--transform-on DEVICE failed: $(cat "$work/log")"
+    fi
+    rm -rf "$out"
+}
+
+on_device=0
 cases=0
 while read -r case; do
     name=$(jq -r '.name' <<<"$case")
@@ -87,5 +104,5 @@ while read -r case; do
     cases=$((cases + 1))
 done < <(jq -c '.cases[]' "$digests")
 
-echo "$cases nets compared with Caffe"
-[ "$failed" -eq 0 ] && [ "$cases" -gt 0 ]
+echo "$cases nets compared with Caffe, $on_device of them with --transform-on DEVICE"
+[ "$failed" -eq 0 ] && [ "$cases" -gt 0 ] && [ "$on_device" -gt 0 ]

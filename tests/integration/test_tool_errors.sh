@@ -80,6 +80,7 @@ expect 2 'kittens' synth kittens db
 expect 2 '.' synth digits
 expect 2 '.' info
 expect 2 '.' dump
+expect 2 'CPU or DEVICE' dump --reader lmdb:db --batch 1 --transform-on GPU --out out
 expect 2 'missing: leat bench layer.limit [^?]*--help' bench
 expect 2 'phase' dump --net net.prototxt --phase SIDEWAYS --batches 1 --out out
 expect 2 'batches' dump --net net.prototxt --phase TEST --batches -1 --out out

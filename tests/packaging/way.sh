@@ -8,7 +8,8 @@ source=$(cd "$here/../.." && pwd)
 kind=${way##*_}
 prefix=$work/prefix_$kind
 build=$work/$way
-quiet=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_MESSAGE=LAZY)
+quiet=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_MESSAGE=LAZY
+    -DLEAT_CUDA_ARCHITECTURES=80)
 
 fail() {
     echo "$1" >&2
@@ -110,14 +111,18 @@ refuses() {
 }
 
 check_options() {
-    refuses "has no CUDA device yet" -DLEAT_CUDA=ON
+    refuses "CUDA Toolkit (nvcc, cudart) was not found" -DLEAT_CUDA=ON \
+        -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
     refuses "must be AUTO, ON or OFF" -DLEAT_CUDA=PERHAPS
     PKG_CONFIG_LIBDIR=/nonexistent refuses \
         "apt-get install libjpeg-dev liblmdb-dev libprotobuf-c-dev" \
         -DCMAKE_DISABLE_FIND_PACKAGE_JPEG=ON -DLEAT_BUILD_TESTS=OFF \
         -DLEAT_BUILD_TOOL=OFF
     rm -rf "$build"
-    run cmake -S "$source" -B "$build" -DCPU_ONLY=ON -DLEAT_BUILD_EXAMPLES=OFF
+    run cmake -S "$source" -B "$build" -G "Unix Makefiles" -DCPU_ONLY=ON \
+        -DLEAT_BUILD_EXAMPLES=OFF -DLEAT_BUILD_TESTS=OFF
+    ! grep -rqE 'device_cuda|cudart' "$build/src" ||
+        fail "a build for the CPU alone compiles files of cuda/"
 }
 
 mkdir -p "$work"

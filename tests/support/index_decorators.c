@@ -262,6 +262,11 @@ static const leat_reader_type slice_type = {
     .open = slice_open,
 };
 
+const leat_reader_type *index_decorators_shuffle(void)
+{
+    return &shuffle_type;
+}
+
 static void register_once(void)
 {
     if (leat_reader_register(&shuffle_type) ||

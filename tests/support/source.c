@@ -94,7 +94,7 @@ void source_await_blocked(source *self)
     pthread_mutex_unlock(&self->lock);
 }
 
-leat_pipeline *source_pipeline(source *self)
+int source_try_pipeline(leat_pipeline **out, source *self)
 {
     static const leat_field_spec fields[] = {
         {"data", LEAT_FLOAT32, 1, {-1}},
@@ -110,8 +110,12 @@ leat_pipeline *source_pipeline(source *self)
         .reset = self->single_pass ? NULL : source_reset,
         .cancel = source_cancel,
     };
+    return leat_pipeline_callback(out, &callbacks, self);
+}
+
+leat_pipeline *source_pipeline(source *self)
+{
     leat_pipeline *pipeline;
-    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, self),
-                     LEAT_OK);
+    ck_assert_int_eq(source_try_pipeline(&pipeline, self), LEAT_OK);
     return pipeline;
 }

@@ -31,6 +31,9 @@ typedef struct source {
 
 leat_pipeline *source_pipeline(source *source);
 
+/* The same where it may fail: the status of leat_pipeline_callback. */
+int source_try_pipeline(leat_pipeline **out, source *source);
+
 /* Returns once a next waits for the sample that never comes. */
 void source_await_blocked(source *source);
 

@@ -132,7 +132,7 @@ START_TEST(a_sample_says_where_it_came_from)
         ck_assert_int_eq(sample.from.record, i);
         ck_assert_ptr_null(sample.from.key);
         ck_assert_int_eq(sample.stable, 0);
-        ck_assert_ptr_eq(sample.field[0].data, &value);
+        ck_assert_mem_eq(sample.field[0].data, &value, sizeof(value));
     }
     end(reader);
     ck_assert_int_eq(user.opened, 1);
@@ -152,6 +152,50 @@ START_TEST(only_one_view_is_asked_for_at_a_time)
     ck_assert_int_eq(user.calls, 1);
     leat_sample_finish(&second);
     end(reader);
+}
+END_TEST
+
+/* Numbers from 0 on, all in the same variable. */
+static int count_up(void *given, leat_sample *out)
+{
+    static float number;
+    int *calls = given;
+    number = (float)(*calls)++;
+    out->nfields = 1;
+    out->field[0] = (leat_field){LEAT_FLOAT32, 0, {0}, &number, sizeof(number)};
+    return LEAT_OK;
+}
+
+START_TEST(samples_keep_what_the_next_call_overwrites)
+{
+    const leat_field_spec number = {"number", LEAT_FLOAT32, 0, {0}};
+    const leat_callbacks counter = {.size = sizeof(counter),
+                                    .fields = &number,
+                                    .nfields = 1,
+                                    .next = count_up};
+    enum { BATCH = 5 };
+    int calls = 0;
+    leat_pipeline *numbers;
+    leat_data_layer *layer;
+    leat_blob *top;
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.batch_size = BATCH;
+    ck_assert_int_eq(leat_pipeline_callback(&numbers, &counter, &calls),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, numbers, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_OK);
+    for (int batch = 0; batch < 3; batch++) {
+        ck_assert_int_eq(leat_data_layer_forward(layer, &top, 1, LEAT_HOST),
+                         LEAT_OK);
+        const float *found = leat_blob_cpu_data(top);
+        for (int i = 0; i < BATCH; i++)
+            ck_assert_float_eq(found[i], (float)(batch * BATCH + i));
+    }
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+    leat_pipeline_unref(numbers);
 }
 END_TEST
 
@@ -356,6 +400,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_sample_says_where_it_came_from);
     tcase_add_test(tcase, only_one_view_is_asked_for_at_a_time);
+    tcase_add_test(tcase, samples_keep_what_the_next_call_overwrites);
     tcase_add_test(tcase, the_end_is_not_asked_for_again);
     tcase_add_test(tcase, a_bad_record_is_counted_and_stepped_over);
     tcase_add_test(tcase, any_other_error_is_sticky_until_reset);

@@ -23,8 +23,11 @@ START_TEST(an_unknown_device_is_refused_and_the_known_ones_named)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         ck_assert_int_eq(leat_device_find(&found, names[i]), LEAT_EINVAL);
     ck_assert_int_eq(leat_device_find(&found, "gpu"), LEAT_EINVAL);
-    ck_assert_str_eq(leat_last_error(),
-                     "there is no device \"gpu\"; there are: cpu, late");
+    const char *line = leat_last_error();
+    ck_assert_ptr_nonnull(
+        strstr(line, "there is no device \"gpu\"; there are: "));
+    ck_assert_ptr_nonnull(strstr(line, "cpu, "));
+    ck_assert_ptr_nonnull(strstr(line, "late"));
     ck_assert_ptr_null(found);
 }
 END_TEST
@@ -32,7 +35,7 @@ END_TEST
 START_TEST(a_missing_device_says_that_the_build_lacks_it)
 {
     leat_device *found = NULL;
-    if (leat_device_find(&found, "cuda:0") == LEAT_EINVAL)
+    if (leat_device_find(&found, "cuda:0"))
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "cuda:0"));
     ck_assert_int_eq(leat_device_find(&found, "late:7"), LEAT_EINVAL);
     ck_assert_str_eq(leat_last_error(), "there are 2 test devices");

@@ -56,7 +56,7 @@ void *aligned_alloc(size_t alignment, size_t bytes)
 /* A line of digests.txt: what OpenCV makes of a file. */
 typedef struct digest {
     char name[256];
-    leat__color color;
+    leat_color color;
     int is_refused;
     int channels, height, width;
     unsigned long sum;
@@ -133,9 +133,9 @@ static int parse_digest(const char *line, digest *out)
                    &out->sum);
     if (line[0] == '#' || n < 3)
         return 0;
-    out->color = !strcmp(color, "native")  ? LEAT__COLOR_NATIVE
-                 : !strcmp(color, "color") ? LEAT__COLOR_BGR
-                                           : LEAT__COLOR_GRAY;
+    out->color = !strcmp(color, "native")  ? LEAT_COLOR_NATIVE
+                 : !strcmp(color, "color") ? LEAT_COLOR_BGR
+                                           : LEAT_COLOR_GRAY;
     out->is_refused = !strcmp(shape, "refused");
     if (!out->is_refused)
         ck_assert_int_eq(sscanf(shape, "%dx%dx%d", &out->channels, &out->height,
@@ -144,23 +144,23 @@ static int parse_digest(const char *line, digest *out)
     return 1;
 }
 
-static size_t pixel_bytes(const leat__image *image)
+static size_t pixel_bytes(const leat_image *image)
 {
     return (size_t)image->channels * (size_t)image->height *
            (size_t)image->width;
 }
 
-static unsigned long sum_of(const leat__image *image)
+static unsigned long sum_of(const leat_image *image)
 {
     return crc32_z(0, image->pixels, pixel_bytes(image));
 }
 
-static void check_digest(leat__image_decoder *decoder, const digest *expected,
+static void check_digest(leat_image_decoder *decoder, const digest *expected,
                          const file_bytes *file)
 {
-    leat__image peeked, image = {0};
-    int status = leat__image_decode(decoder, file->bytes, file->size,
-                                    expected->color, &image);
+    leat_image peeked, image = {0};
+    int status = leat_image_decode(decoder, file->bytes, file->size,
+                                   expected->color, &image);
     if (expected->is_refused) {
         ck_assert_msg(status == LEAT_EDATA, "%s: %d", expected->name, status);
         ck_assert_ptr_null(image.pixels);
@@ -173,8 +173,8 @@ static void check_digest(leat__image_decoder *decoder, const digest *expected,
             image.height == expected->height &&
             image.width == expected->width && sum_of(&image) == expected->sum,
         "%s, color %d: other pixels", expected->name, expected->color);
-    ck_assert_int_eq(leat__image_peek(decoder, file->bytes, file->size,
-                                      expected->color, &peeked),
+    ck_assert_int_eq(leat_image_peek(decoder, file->bytes, file->size,
+                                     expected->color, &peeked),
                      LEAT_OK);
     ck_assert_ptr_null(peeked.pixels);
     ck_assert_int_eq(peeked.channels, image.channels);
@@ -182,19 +182,19 @@ static void check_digest(leat__image_decoder *decoder, const digest *expected,
     ck_assert_int_eq(peeked.width, image.width);
 }
 
-static leat__image_decoder *new_decoder(void)
+static leat_image_decoder *new_decoder(void)
 {
-    leat__image_decoder *decoder;
-    ck_assert_int_eq(leat__image_decoder_create(&decoder), LEAT_OK);
+    leat_image_decoder *decoder;
+    ck_assert_int_eq(leat_image_decoder_create(&decoder), LEAT_OK);
     return decoder;
 }
 
 /* Calls `check` for each line of digests.txt whose file there is. */
-static void for_each_digest(void (*check)(leat__image_decoder *, const digest *,
+static void for_each_digest(void (*check)(leat_image_decoder *, const digest *,
                                           const file_bytes *),
                             int is_shared)
 {
-    leat__image_decoder *decoder = new_decoder();
+    leat_image_decoder *decoder = new_decoder();
     FILE *list = fopen(LEAT_TEST_DATA "/images/digests.txt", "r");
     ck_assert_ptr_nonnull(list);
     char line[512];
@@ -214,7 +214,7 @@ static void for_each_digest(void (*check)(leat__image_decoder *, const digest *,
         checked++;
     }
     fclose(list);
-    leat__image_decoder_destroy(decoder);
+    leat_image_decoder_destroy(decoder);
     if (is_shared && !checked)
         printf("skipped: no shared data in %s\n", shared_data());
     else
@@ -233,7 +233,7 @@ START_TEST(pixels_of_real_images_are_those_of_opencv)
 }
 END_TEST
 
-static void check_cuts(leat__image_decoder *decoder, const digest *expected,
+static void check_cuts(leat_image_decoder *decoder, const digest *expected,
                        const file_bytes *file)
 {
     if (expected->is_refused || strstr(expected->name, "foreign"))
@@ -243,9 +243,9 @@ static void check_cuts(leat__image_decoder *decoder, const digest *expected,
         unsigned char *cut = malloc(size);
         if (size)
             memcpy(cut, file->bytes, size);
-        leat__image image;
+        leat_image image;
         int status =
-            leat__image_decode(decoder, cut, size, expected->color, &image);
+            leat_image_decode(decoder, cut, size, expected->color, &image);
         if (status == LEAT_OK)
             ck_assert_msg(image.height == expected->height &&
                               image.width == expected->width &&
@@ -264,19 +264,19 @@ START_TEST(a_cut_image_is_refused_unless_all_its_pixels_are_there)
 }
 END_TEST
 
-static void check_flips(leat__image_decoder *decoder, const digest *expected,
+static void check_flips(leat_image_decoder *decoder, const digest *expected,
                         const file_bytes *file)
 {
     for (size_t i = expected->color; i < file->size; i += 3) {
         unsigned char was = file->bytes[i];
         file->bytes[i] ^= (unsigned char)(1u << i % 8);
-        leat__image image, peeked;
-        int status = leat__image_decode(decoder, file->bytes, file->size,
-                                        expected->color, &image);
+        leat_image image, peeked;
+        int status = leat_image_decode(decoder, file->bytes, file->size,
+                                       expected->color, &image);
         ck_assert(status == LEAT_OK || status == LEAT_EDATA);
         if (status == LEAT_OK) {
-            ck_assert_int_eq(leat__image_peek(decoder, file->bytes, file->size,
-                                              expected->color, &peeked),
+            ck_assert_int_eq(leat_image_peek(decoder, file->bytes, file->size,
+                                             expected->color, &peeked),
                              LEAT_OK);
             ck_assert_int_eq(peeked.channels, image.channels);
             ck_assert_int_eq(peeked.height, image.height);
@@ -304,10 +304,10 @@ static const char *const kinds[] = {
 
 START_TEST(nothing_is_allocated_for_the_third_image_of_a_kind)
 {
-    leat__image_decoder *decoder = new_decoder();
+    leat_image_decoder *decoder = new_decoder();
     file_bytes file;
     ck_assert(read_named(kinds[_i], &file));
-    leat__image image;
+    leat_image image;
     const leat__image_region part = {3, 2, 2, 2};
     int64_t leat_calls = 0, all_calls = 0;
     /* Check allocates too: nothing is asserted in here. */
@@ -317,11 +317,11 @@ START_TEST(nothing_is_allocated_for_the_third_image_of_a_kind)
             leat_calls = leat__alloc_count();
             all_calls = malloc_calls;
         }
-        status = leat__image_decode(decoder, file.bytes, file.size,
-                                    LEAT__COLOR_BGR, &image);
+        status = leat_image_decode(decoder, file.bytes, file.size,
+                                   LEAT_COLOR_BGR, &image);
         if (status == LEAT_OK)
             status = leat__image_open(decoder, file.bytes, file.size,
-                                      LEAT__COLOR_BGR, &image);
+                                      LEAT_COLOR_BGR, &image);
         if (status == LEAT_OK)
             status = leat__image_read(decoder, &part, &image);
     }
@@ -331,7 +331,7 @@ START_TEST(nothing_is_allocated_for_the_third_image_of_a_kind)
     ck_assert_int_eq(leat_calls, 0);
     ck_assert_int_eq(all_calls, 0);
     free(file.bytes);
-    leat__image_decoder_destroy(decoder);
+    leat_image_decoder_destroy(decoder);
 }
 END_TEST
 
@@ -342,20 +342,20 @@ START_TEST(every_failed_allocation_is_reported_and_survived)
     int status = LEAT_ENOMEM;
     for (int n = 0; status != LEAT_OK; n++) {
         ck_assert_int_lt(n, 200);
-        leat__image_decoder *decoder = NULL;
-        leat__image image;
+        leat_image_decoder *decoder = NULL;
+        leat_image image;
         leat__alloc_fail_at(n);
-        status = leat__image_decoder_create(&decoder);
+        status = leat_image_decoder_create(&decoder);
         if (status == LEAT_OK)
-            status = leat__image_decode(decoder, file.bytes, file.size,
-                                        LEAT__COLOR_BGR, &image);
+            status = leat_image_decode(decoder, file.bytes, file.size,
+                                       LEAT_COLOR_BGR, &image);
         leat__alloc_fail_at(-1);
         ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
         if (decoder)
-            ck_assert_int_eq(leat__image_decode(decoder, file.bytes, file.size,
-                                                LEAT__COLOR_GRAY, &image),
+            ck_assert_int_eq(leat_image_decode(decoder, file.bytes, file.size,
+                                               LEAT_COLOR_GRAY, &image),
                              LEAT_OK);
-        leat__image_decoder_destroy(decoder);
+        leat_image_decoder_destroy(decoder);
     }
     free(file.bytes);
 }
@@ -363,17 +363,17 @@ END_TEST
 
 static void check_error(const void *bytes, size_t size, const char *text)
 {
-    leat__image_decoder *decoder = new_decoder();
-    leat__image image;
+    leat_image_decoder *decoder = new_decoder();
+    leat_image image;
     ck_assert_int_eq(
-        leat__image_decode(decoder, bytes, size, LEAT__COLOR_NATIVE, &image),
+        leat_image_decode(decoder, bytes, size, LEAT_COLOR_NATIVE, &image),
         LEAT_EDATA);
     ck_assert_msg(strstr(leat_last_error(), text) != NULL, "'%s' lacks '%s'",
                   leat_last_error(), text);
     ck_assert_int_eq(
-        leat__image_peek(decoder, bytes, size, LEAT__COLOR_NATIVE, &image),
+        leat_image_peek(decoder, bytes, size, LEAT_COLOR_NATIVE, &image),
         LEAT_EDATA);
-    leat__image_decoder_destroy(decoder);
+    leat_image_decoder_destroy(decoder);
 }
 
 START_TEST(what_is_neither_jpeg_nor_png_is_named)
@@ -434,57 +434,57 @@ END_TEST
 
 START_TEST(images_with_warnings_are_counted_once)
 {
-    leat__image_decoder *decoder = new_decoder();
+    leat_image_decoder *decoder = new_decoder();
     file_bytes clean, dirty;
     ck_assert(read_named("restart-420.jpg", &clean));
     ck_assert(read_named("junk-before-restart.jpg", &dirty));
-    leat__image image;
+    leat_image image;
     for (int i = 0; i < 3; i++)
-        leat__image_decode(decoder, clean.bytes, clean.size, LEAT__COLOR_BGR,
-                           &image);
-    ck_assert_int_eq(leat__image_warnings(decoder), 0);
+        leat_image_decode(decoder, clean.bytes, clean.size, LEAT_COLOR_BGR,
+                          &image);
+    ck_assert_int_eq(leat_image_warnings(decoder), 0);
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(leat__image_decode(decoder, dirty.bytes, dirty.size,
-                                            LEAT__COLOR_BGR, &image),
+        ck_assert_int_eq(leat_image_decode(decoder, dirty.bytes, dirty.size,
+                                           LEAT_COLOR_BGR, &image),
                          LEAT_OK);
-    ck_assert_int_eq(leat__image_warnings(decoder), 3);
+    ck_assert_int_eq(leat_image_warnings(decoder), 3);
     free(clean.bytes);
     free(dirty.bytes);
-    leat__image_decoder_destroy(decoder);
+    leat_image_decoder_destroy(decoder);
 }
 END_TEST
 
 START_TEST(a_jpeg_that_lacks_only_its_end_marker_gives_its_pixels)
 {
-    leat__image_decoder *decoder = new_decoder();
+    leat_image_decoder *decoder = new_decoder();
     file_bytes file;
     ck_assert(read_named("baseline-420.jpg", &file));
-    leat__image image;
-    ck_assert_int_eq(leat__image_decode(decoder, file.bytes, file.size,
-                                        LEAT__COLOR_BGR, &image),
+    leat_image image;
+    ck_assert_int_eq(leat_image_decode(decoder, file.bytes, file.size,
+                                       LEAT_COLOR_BGR, &image),
                      LEAT_OK);
     unsigned long sum = sum_of(&image);
-    ck_assert_int_eq(leat__image_decode(decoder, file.bytes, file.size - 2,
-                                        LEAT__COLOR_BGR, &image),
+    ck_assert_int_eq(leat_image_decode(decoder, file.bytes, file.size - 2,
+                                       LEAT_COLOR_BGR, &image),
                      LEAT_OK);
     ck_assert_uint_eq(sum_of(&image), sum);
-    ck_assert_int_eq(leat__image_warnings(decoder), 1);
+    ck_assert_int_eq(leat_image_warnings(decoder), 1);
     free(file.bytes);
-    leat__image_decoder_destroy(decoder);
+    leat_image_decoder_destroy(decoder);
 }
 END_TEST
 
 START_TEST(outputs_are_untouched_by_a_failure)
 {
-    leat__image_decoder *decoder = new_decoder();
-    leat__image image = {.channels = 7, .height = 8, .width = 9};
+    leat_image_decoder *decoder = new_decoder();
+    leat_image image = {.channels = 7, .height = 8, .width = 9};
     ck_assert_int_lt(
-        leat__image_decode(decoder, "GIF89a", 6, LEAT__COLOR_BGR, &image), 0);
+        leat_image_decode(decoder, "GIF89a", 6, LEAT_COLOR_BGR, &image), 0);
     ck_assert_int_eq(image.channels, 7);
     ck_assert_int_eq(image.height, 8);
     ck_assert_int_eq(image.width, 9);
-    leat__image_decoder_destroy(decoder);
-    leat__image_decoder_destroy(NULL);
+    leat_image_decoder_destroy(decoder);
+    leat_image_decoder_destroy(NULL);
 }
 END_TEST
 

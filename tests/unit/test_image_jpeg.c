@@ -92,26 +92,26 @@ static made_jpeg make_jpeg(const jpeg_kind *kind, uint32_t seed)
 
 /* Two decoders that are given the same; `part` decodes regions only. */
 typedef struct pair {
-    leat__image_decoder *whole;
-    leat__image_decoder *part;
+    leat_image_decoder *whole;
+    leat_image_decoder *part;
 } pair;
 
 static pair open_pair(void)
 {
     pair two;
-    ck_assert_int_eq(leat__image_decoder_create(&two.whole), LEAT_OK);
-    ck_assert_int_eq(leat__image_decoder_create(&two.part), LEAT_OK);
+    ck_assert_int_eq(leat_image_decoder_create(&two.whole), LEAT_OK);
+    ck_assert_int_eq(leat_image_decoder_create(&two.part), LEAT_OK);
     return two;
 }
 
 static void close_pair(pair two)
 {
-    leat__image_decoder_destroy(two.whole);
-    leat__image_decoder_destroy(two.part);
+    leat_image_decoder_destroy(two.whole);
+    leat_image_decoder_destroy(two.part);
 }
 
-static void check_pixels(const char *name, const leat__image *whole,
-                         const leat__image *part,
+static void check_pixels(const char *name, const leat_image *whole,
+                         const leat_image *part,
                          const leat__image_region *region)
 {
     ck_assert_int_eq(part->channels, whole->channels);
@@ -132,13 +132,13 @@ static void check_pixels(const char *name, const leat__image *whole,
 
 /* Status, error line, count of warnings and pixels: nothing may differ. */
 static void check_region(pair two, const char *name, const void *bytes,
-                         size_t size, leat__color color,
+                         size_t size, leat_color color,
                          const leat__image_region *region)
 {
     int64_t warnings =
-        leat__image_warnings(two.whole) - leat__image_warnings(two.part);
-    leat__image whole, part;
-    int expected = leat__image_decode(two.whole, bytes, size, color, &whole);
+        leat_image_warnings(two.whole) - leat_image_warnings(two.part);
+    leat_image whole, part;
+    int expected = leat_image_decode(two.whole, bytes, size, color, &whole);
     char line[512] = "";
     if (expected < 0)
         snprintf(line, sizeof(line), "%s", leat_last_error());
@@ -151,8 +151,8 @@ static void check_region(pair two, const char *name, const void *bytes,
         ck_assert_str_eq(leat_last_error(), line);
     else
         check_pixels(name, &whole, &part, region);
-    ck_assert_msg(leat__image_warnings(two.whole) -
-                          leat__image_warnings(two.part) ==
+    ck_assert_msg(leat_image_warnings(two.whole) -
+                          leat_image_warnings(two.part) ==
                       warnings,
                   "%s: other warnings", name);
 }
@@ -178,11 +178,11 @@ START_TEST(a_region_has_the_pixels_of_the_whole)
     pair two = open_pair();
     for (int i = 0; i < 400; i++) {
         leat__image_region region = pick_region(kind->height, kind->width, i);
-        leat__color color = (leat__color)(i % 3);
+        leat_color color = (leat_color)(i % 3);
         /* What the last region left behind must not pass for this one. */
-        leat__image left;
+        leat_image left;
         ck_assert_int_eq(
-            leat__image_decode(two.part, black.bytes, black.size, color, &left),
+            leat_image_decode(two.part, black.bytes, black.size, color, &left),
             LEAT_OK);
         check_region(two, kind->name, image.bytes, image.size, color, &region);
     }
@@ -214,7 +214,7 @@ START_TEST(a_cut_is_judged_alike_wherever_the_region_lies)
         unsigned char *cut = malloc(size + 1);
         memcpy(cut, image.bytes, size);
         leat__image_region region = side_region(kind, size);
-        check_region(two, kind->name, cut, size, (leat__color)(size % 3),
+        check_region(two, kind->name, cut, size, (leat_color)(size % 3),
                      &region);
         free(cut);
     }
@@ -234,17 +234,17 @@ START_TEST(damage_is_judged_alike_wherever_the_region_lies)
         leat__choice(6, 0, (int64_t)i, 0, words);
         *byte = (unsigned char)(i % 2 ? was ^ 1u << words[0] % 8 : words[1]);
         leat__image_region region = side_region(kind, i);
-        leat__color color = (leat__color)(i % 3);
-        leat__image header;
+        leat_color color = (leat_color)(i % 3);
+        leat_image header;
         /* Damage in the header may have made it another image. */
-        if (leat__image_peek(two.whole, image.bytes, image.size, color,
-                             &header) == LEAT_OK &&
+        if (leat_image_peek(two.whole, image.bytes, image.size, color,
+                            &header) == LEAT_OK &&
             header.height == kind->height && header.width == kind->width)
             check_region(two, kind->name, image.bytes, image.size, color,
                          &region);
         *byte = was;
     }
-    ck_assert_int_gt(leat__image_warnings(two.whole), 0);
+    ck_assert_int_gt(leat_image_warnings(two.whole), 0);
     close_pair(two);
     free(image.bytes);
 }
@@ -260,12 +260,12 @@ START_TEST(a_region_outside_of_the_image_is_all_of_it)
     };
     pair two = open_pair();
     for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
-        leat__image whole, part;
-        ck_assert_int_eq(leat__image_decode(two.whole, image.bytes, image.size,
-                                            LEAT__COLOR_BGR, &whole),
+        leat_image whole, part;
+        ck_assert_int_eq(leat_image_decode(two.whole, image.bytes, image.size,
+                                           LEAT_COLOR_BGR, &whole),
                          LEAT_OK);
         ck_assert_int_eq(leat__image_open(two.part, image.bytes, image.size,
-                                          LEAT__COLOR_BGR, &part),
+                                          LEAT_COLOR_BGR, &part),
                          LEAT_OK);
         ck_assert_int_eq(leat__image_read(two.part, &outside[i], &part),
                          LEAT_OK);
@@ -281,16 +281,16 @@ START_TEST(an_opened_image_need_not_be_read)
 {
     made_jpeg image = make_jpeg(&kinds[0], 1);
     pair two = open_pair();
-    leat__image header;
+    leat_image header;
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(leat__image_open(two.part, image.bytes, image.size,
-                                          LEAT__COLOR_BGR, &header),
+                                          LEAT_COLOR_BGR, &header),
                          LEAT_OK);
     leat__image_region region = side_region(&kinds[0], 0);
-    check_region(two, "opened", image.bytes, image.size, LEAT__COLOR_BGR,
+    check_region(two, "opened", image.bytes, image.size, LEAT_COLOR_BGR,
                  &region);
     ck_assert_int_eq(leat__image_open(two.part, image.bytes, image.size,
-                                      LEAT__COLOR_BGR, &header),
+                                      LEAT_COLOR_BGR, &header),
                      LEAT_OK);
     close_pair(two);
     free(image.bytes);

@@ -451,8 +451,8 @@ START_TEST(wrong_options_are_refused_by_name)
     refuse("top_type");
     options.label_type = LEAT_FLOAT16;
     refuse("label_type");
-    options.device = "cuda:0";
-    refuse("cuda:0");
+    options.device = "gpu:0";
+    refuse("gpu:0");
     options.device = "gpu";
     refuse("gpu");
     options.size = 0;

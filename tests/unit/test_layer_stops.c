@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "support/feed.h"
 #include "support/source.h"
+#include "support/watchdog.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -15,6 +16,9 @@ static int storm_size(void)
     const char *text = getenv("LEAT_STORM");
     return text ? atoi(text) : 150;
 }
+
+/* A layer ends within milliseconds. */
+enum { SECONDS = 60 };
 
 /* One random number of case `number` in [0, n). */
 static int pick(int number, int what, int n)
@@ -86,6 +90,7 @@ static void *cancel(void *argument)
 START_TEST(layers_stop_at_any_moment)
 {
     for (int number = 0; number < storm_size(); number++) {
+        watchdog_start(SECONDS);
         source made = random_source(number);
         leat_pipeline *pipeline = source_pipeline(&made);
         leat_data_layer_options options = random_options(number);
@@ -93,6 +98,7 @@ START_TEST(layers_stop_at_any_moment)
         run(&feed, number);
         feed_close(&feed);
         leat_pipeline_unref(pipeline);
+        watchdog_stop();
     }
 }
 END_TEST
@@ -100,6 +106,7 @@ END_TEST
 START_TEST(layers_are_cancelled_while_they_run)
 {
     for (int number = 0; number < storm_size(); number++) {
+        watchdog_start(SECONDS);
         source made = random_source(number + 1000000);
         leat_pipeline *pipeline = source_pipeline(&made);
         leat_data_layer_options options = random_options(number);
@@ -110,6 +117,7 @@ START_TEST(layers_are_cancelled_while_they_run)
         pthread_join(thread, NULL);
         feed_close(&feed);
         leat_pipeline_unref(pipeline);
+        watchdog_stop();
     }
 }
 END_TEST

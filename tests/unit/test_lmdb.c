@@ -180,6 +180,40 @@ START_TEST(the_first_record_tells_the_fields)
 }
 END_TEST
 
+static void make_bad(int number, fixture_record *out)
+{
+    make_image(number, out);
+    out->value_size = 9;
+}
+
+static void make_bad_at_first(int number, fixture_record *out)
+{
+    make_image(number, out);
+    if (number < 5)
+        out->value_size = 9;
+}
+
+START_TEST(the_first_good_record_tells_the_fields)
+{
+    char directory[FIXTURE_PATH];
+    const leat_field_spec *spec;
+    int n;
+    make_database(directory, make_bad_at_first, 10);
+    leat_reader *reader = open_reader(directory);
+    ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_OK);
+    ck_assert_int_eq(spec[0].dtype, LEAT_UINT8);
+    leat_reader_close(reader);
+    fixture_remove(directory);
+    make_database(directory, make_bad, 10);
+    reader = open_reader(directory);
+    ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_EDATA);
+    ck_assert_msg(strstr(leat_last_error(), "record 0,"), "%s",
+                  leat_last_error());
+    leat_reader_close(reader);
+    fixture_remove(directory);
+}
+END_TEST
+
 START_TEST(an_empty_database_has_fields_and_ends_at_once)
 {
     char directory[FIXTURE_PATH];
@@ -944,6 +978,7 @@ int main(void)
     tcase_add_test(tcase, records_come_in_order_and_the_end_comes_twice);
     tcase_add_test(tcase, batches_of_every_size_give_the_same);
     tcase_add_test(tcase, the_first_record_tells_the_fields);
+    tcase_add_test(tcase, the_first_good_record_tells_the_fields);
     tcase_add_test(tcase, an_empty_database_has_fields_and_ends_at_once);
     tcase_add_test(tcase, a_bad_record_is_named_and_stepped_over);
     tcase_add_test(tcase, located_records_are_those_of_the_walk);

@@ -67,8 +67,18 @@ START_TEST(the_environment_has_the_last_word)
     setenv("LEAT_LOG_LEVEL", "debug", 1);
     leat_log_set(hear, &listener, LEAT_LOG_NONE);
     ck_assert_int_eq(leat__log_wants(LEAT_LOG_DEBUG), 1);
-    setenv("LEAT_LOG_LEVEL", "loud", 1);
+    ck_assert_int_eq(listener.lines, 0);
+    setenv("LEAT_LOG_LEVEL", "", 1);
     leat_log_set(hear, &listener, LEAT_LOG_ERROR);
+    ck_assert_int_eq(listener.lines, 0);
+    setenv("LEAT_LOG_LEVEL", "loud", 1);
+    leat_log_set(NULL, NULL, LEAT_LOG_ERROR);
+    leat_log_set(hear, &listener, LEAT_LOG_ERROR);
+    ck_assert_int_eq(listener.lines, 1);
+    ck_assert_int_eq(listener.level, LEAT_LOG_WARNING);
+    ck_assert_str_eq(listener.line,
+                     "LEAT_LOG_LEVEL=loud is none of none, error, warning, "
+                     "info, debug; the level is error");
     ck_assert_int_eq(leat__log_wants(LEAT_LOG_ERROR), 1);
     ck_assert_int_eq(leat__log_wants(LEAT_LOG_WARNING), 0);
 }

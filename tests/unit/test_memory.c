@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const char *const wanted = "out of memory: 100 bytes were wanted";
 
@@ -115,6 +116,35 @@ START_TEST(allocations_are_counted)
 }
 END_TEST
 
+START_TEST(what_was_touched_is_there_and_as_it_was)
+{
+    enum { BYTES = 5 << 20, PAGES = BYTES / 4096 };
+    unsigned char present[PAGES];
+    unsigned char *memory = leat__alloc_pages(BYTES);
+    ck_assert_ptr_nonnull(memory);
+    memory[BYTES - 1] = 7;
+    ck_assert_int_eq(mincore(memory, BYTES, present), 0);
+    ck_assert_int_eq(present[PAGES / 2] & 1, 0);
+    ck_assert_int_eq(leat__touch(memory + 1, BYTES - 1), LEAT_OK);
+    ck_assert_int_eq(mincore(memory, BYTES, present), 0);
+    for (int i = 0; i < PAGES; i++)
+        ck_assert_int_eq(present[i] & 1, 1);
+    ck_assert_int_eq(memory[0], 0);
+    ck_assert_int_eq(memory[BYTES - 1], 7);
+    ck_assert_int_eq(leat__touch(memory, 0), LEAT_OK);
+    leat__free_pages(memory, BYTES);
+}
+END_TEST
+
+/* An address that has no memory stands for a machine that has none left. */
+START_TEST(what_cannot_be_touched_is_out_of_memory)
+{
+    unsigned char *memory = leat__alloc_pages(8192);
+    ck_assert_int_eq(munmap(memory, 8192), 0);
+    ck_assert_int_eq(leat__touch(memory, 8192), LEAT_ENOMEM);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("memory");
@@ -126,6 +156,8 @@ int main(void)
     tcase_add_test(tcase, every_kind_of_allocation_can_fail);
     tcase_add_test(tcase, a_fault_can_be_taken_back);
     tcase_add_test(tcase, allocations_are_counted);
+    tcase_add_test(tcase, what_was_touched_is_there_and_as_it_was);
+    tcase_add_test(tcase, what_cannot_be_touched_is_out_of_memory);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -414,7 +414,8 @@ START_TEST(leat_param_is_read_whole)
              " workers: 3 prefetch: 2 reader_thread: ON help: false"
              " top_type: FLOAT64 label_type: INT64 layout: NHWC top_mode: COPY"
              " rank: 1 world_size: 4 global_batch_size: 256 shard_test: true"
-             " max_memory: 5000000000 } }",
+             " max_memory: 5000000000 on_error: skip max_errors: 7"
+             " bad_record_file: 'bad' } }",
         LEAT_TRAIN);
     ck_assert_str_eq(net.reader, "lmdb:x");
     ck_assert_ptr_null(net.source);
@@ -434,6 +435,9 @@ START_TEST(leat_param_is_read_whole)
     ck_assert_int_eq(options->batch_size, 0);
     ck_assert_int_eq(options->shard_test, 1);
     ck_assert_uint_eq(options->max_memory, 5000000000u);
+    ck_assert_int_eq(options->on_error, LEAT_ON_ERROR_SKIP);
+    ck_assert_int_eq(options->max_errors, 7);
+    ck_assert_str_eq(options->bad_record_file, "bad");
     leat__net_param_finish(&net);
 }
 END_TEST
@@ -451,15 +455,24 @@ START_TEST(leats_enums_are_read_in_any_case_and_quoted)
     leat__net_param_finish(&net);
     refused(HEAD LMDB "leat_param { rng: mt19937 } }",
             "net:3:19: rng: expected one of LEAT, CAFFE, found mt19937");
-    refused(HEAD LMDB "leat_param { top_type: float16 } }",
-            "net:3:24: top_type: expected one of FLOAT32, FLOAT64, UINT8, "
-            "found float16");
+    refused(HEAD LMDB "leat_param { top_type: int8 } }",
+            "net:3:24: top_type: expected one of FLOAT32, FLOAT64, FLOAT16, "
+            "BFLOAT16, UINT8, found int8");
     refused(HEAD LMDB "leat_param { reader: 'lmdb:x' } }",
             "net:3:14: expected data_param.source or leat_param.reader, found "
             "both");
     refused(HEAD LMDB "leat_param { world_size: 0 } }",
             "net:3:26: world_size: expected an integer from 1 to 2147483647, "
             "found 0");
+    refused(HEAD LMDB "leat_param { on_error: RETRY } }",
+            "net:3:24: on_error: expected one of FAIL, ZERO, SKIP, found "
+            "RETRY");
+    refused(HEAD LMDB "leat_param { max_errors: 3 } }",
+            "net:3:14: max_errors: expected on_error ZERO or SKIP beside it, "
+            "found FAIL");
+    refused(HEAD LMDB "leat_param { on_error: ZERO max_errors: -2 } }",
+            "net:3:41: max_errors: expected 0 or more, or -1 for no limit, "
+            "found -2");
 }
 END_TEST
 

@@ -1,6 +1,5 @@
 #include "base/memory.h"
-
-#include <leat/sample.h>
+#include "data/sample.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -73,6 +72,51 @@ START_TEST(short_memory_leaves_the_box_as_it_was)
 }
 END_TEST
 
+/* One view in the box, one elsewhere, and a key. */
+static void fill_mixed(const char *elsewhere)
+{
+    ck_assert_int_eq(leat_sample_reserve(&sample, 8), LEAT_OK);
+    memcpy(sample.box, "in box", 7);
+    sample.nfields = 2;
+    sample.field[0].data = sample.box;
+    sample.field[0].bytes = 7;
+    sample.field[1].data = elsewhere;
+    sample.field[1].bytes = 10;
+    sample.from.key = elsewhere + 10;
+    sample.from.key_size = 4;
+}
+
+START_TEST(a_sample_that_owns_its_views_needs_nothing_else)
+{
+    char elsewhere[] = "elsewhere\0key";
+    fill_mixed(elsewhere);
+    ck_assert_int_eq(leat__sample_own(&sample), LEAT_OK);
+    memset(elsewhere, 'x', sizeof(elsewhere));
+    ck_assert_str_eq(sample.field[0].data, "in box");
+    ck_assert_str_eq(sample.field[1].data, "elsewhere");
+    ck_assert_str_eq(sample.from.key, "key");
+    ck_assert_uint_eq((uintptr_t)sample.field[1].data % 64, 0);
+    const void *box = sample.box;
+    ck_assert_int_eq(leat__sample_own(&sample), LEAT_OK);
+    ck_assert_ptr_eq(sample.box, box);
+    ck_assert_str_eq(sample.field[1].data, "elsewhere");
+}
+END_TEST
+
+START_TEST(a_sample_that_cannot_own_its_views_stays_as_it_was)
+{
+    char elsewhere[] = "elsewhere\0key";
+    fill_mixed(elsewhere);
+    leat__alloc_fail_at(0);
+    ck_assert_int_eq(leat__sample_own(&sample), LEAT_ENOMEM);
+    leat__alloc_fail_at(-1);
+    ck_assert_ptr_eq(sample.field[0].data, sample.box);
+    ck_assert_ptr_eq(sample.field[1].data, elsewhere);
+    sample.field[1].bytes = SIZE_MAX - 8;
+    ck_assert_int_eq(leat__sample_own(&sample), LEAT_ENOMEM);
+}
+END_TEST
+
 START_TEST(a_finished_sample_can_be_used_again)
 {
     ck_assert_int_eq(leat_sample_reserve(&sample, 10), LEAT_OK);
@@ -96,6 +140,8 @@ int main(void)
     tcase_add_test(tcase, sizes_that_creep_up_settle_early);
     tcase_add_test(tcase, short_memory_leaves_the_box_as_it_was);
     tcase_add_test(tcase, a_finished_sample_can_be_used_again);
+    tcase_add_test(tcase, a_sample_that_owns_its_views_needs_nothing_else);
+    tcase_add_test(tcase, a_sample_that_cannot_own_its_views_stays_as_it_was);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -248,6 +248,41 @@ START_TEST(floats_become_doubles_as_the_reference_says)
 }
 END_TEST
 
+START_TEST(halves_are_as_the_reference_says)
+{
+    try_layouts(LEAT_UINT8, LEAT_FLOAT16);
+    try_layouts(LEAT_FLOAT32, LEAT_FLOAT16);
+}
+END_TEST
+
+START_TEST(bfloat16_is_as_the_reference_says)
+{
+    try_layouts(LEAT_UINT8, LEAT_BFLOAT16);
+    try_layouts(LEAT_FLOAT32, LEAT_BFLOAT16);
+}
+END_TEST
+
+/* A row too wide for a band goes another way. */
+START_TEST(very_wide_halves_are_as_the_reference_says)
+{
+    trial t = {.image = {.type = LEAT_UINT8,
+                         .channels = 3,
+                         .height = 2,
+                         .width = 3000,
+                         .mirror = 1},
+               .job = {.top_type = LEAT_FLOAT16,
+                       .channels = 3,
+                       .height = 2,
+                       .width = 3000,
+                       .scale = 0.1f}};
+    make_pixels(&t);
+    make_top(&t);
+    for (size_t i = 0; i < SETS; i++)
+        compare(&t, sets[i], MEAN_NONE);
+    free_trial(&t);
+}
+END_TEST
+
 /* An answer worked out by hand, so that the reference is no oracle of itself.
  */
 START_TEST(the_reference_crops_mirrors_and_rounds_as_caffe_does)
@@ -322,6 +357,9 @@ int main(void)
     tcase_add_test(tcase, bytes_stay_bytes_as_the_reference_says);
     tcase_add_test(tcase, floats_become_floats_as_the_reference_says);
     tcase_add_test(tcase, floats_become_doubles_as_the_reference_says);
+    tcase_add_test(tcase, halves_are_as_the_reference_says);
+    tcase_add_test(tcase, bfloat16_is_as_the_reference_says);
+    tcase_add_test(tcase, very_wide_halves_are_as_the_reference_says);
     tcase_add_test(tcase, the_reference_crops_mirrors_and_rounds_as_caffe_does);
     tcase_add_test(tcase, the_environment_names_the_instruction_set);
     SRunner *runner = srunner_create(suite);

@@ -3,6 +3,7 @@
 #define LEAT_EXT_DEVICE_H
 
 #include <leat/device.h>
+#include <leat/transform.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,6 +28,47 @@ typedef enum leat_copy_kind {
     LEAT_COPY_ON_DEVICE  /* within the device's */
 } leat_copy_kind;
 
+/** What a device is, for those who name it beside a measurement. */
+typedef struct leat_device_description {
+    char bus_id[32];    /* on PCI, as in sysfs: "0000:65:00.0"; "": unknown */
+    int driver_version; /* the driver's CUDA: 12040 is 12.4; 0: none such */
+    int runtime_version;
+    int capability; /* of the processor: 90 is 9.0; 0: none such */
+} leat_device_description;
+
+/** What was chosen for one image; lies behind the crops in a batch's slot. */
+typedef struct leat_device_choice {
+    int32_t h_off; /* first row and column of the crop, for the mean image */
+    int32_t w_off;
+    uint32_t mirror;
+    uint32_t is_zero; /* the place of a bad record: all elements are 0 */
+} leat_device_choice;
+
+/**
+ * A batch's way from uint8 crops to its top: mirror, mean, scale, cast, layout.
+ * All pointers are to memory of the device. leat/transform.h has the rule;
+ * top[...] of FLOAT16 and BFLOAT16 is the float rounded to nearest, ties to
+ * even.
+ */
+typedef struct leat_device_transform {
+    const unsigned char *pixels;       /* the crops without gaps */
+    const leat_device_choice *choices; /* one for each image */
+    void *top;                         /* aligned to 256 bytes */
+    const float *mean;       /* channels x mean_height x mean_width; or NULL */
+    const float *mean_value; /* mean_values of them, 1 or channels; or NULL */
+    int mean_values;
+    int mean_height;
+    int mean_width;
+    float scale;
+    leat_dtype top_type; /* FLOAT32, FLOAT16, BFLOAT16 or UINT8 */
+    leat_layout pixel_layout;
+    leat_layout layout; /* of the top */
+    int64_t images;
+    int channels; /* of crop and top */
+    int height;
+    int width;
+} leat_device_transform;
+
 /**
  * What a device can do. All operations may be called from any thread; those on
  * one stream come from one thread at a time. They return LEAT_OK or an error
@@ -43,12 +85,16 @@ struct leat_device_ops {
     int unified;
 
     /**
-     * Opens the device of that ordinal; called once for each, and kept until
-     * the process ends.
+     * Opens the device of that ordinal; called until it succeeds, once for
+     * each, and kept until the process ends.
      */
     int (*open)(int ordinal, leat_device **out);
 
-    /** Host memory that the device can reach by DMA (pinned); zeroed. */
+    /**
+     * Host memory that the device can reach by DMA (pinned); zeroed.
+     * LEAT_ENOMEM when it cannot be had: leat then copies from memory that is
+     * not pinned.
+     */
     int (*host_alloc)(leat_device *device, size_t bytes, void **out);
     /** Frees it; `bytes` as it was asked for. */
     void (*host_free)(leat_device *device, void *memory, size_t bytes);
@@ -58,7 +104,10 @@ struct leat_device_ops {
     /** Frees it; `bytes` as it was asked for. */
     void (*free)(leat_device *device, void *memory, size_t bytes);
 
-    /** Enqueues a copy; the host side must be from host_alloc to be async. */
+    /**
+     * Enqueues a copy. The host side is from host_alloc, or pageable: then the
+     * call may wait, and has read all of it when it returns.
+     */
     int (*copy)(leat_device *device, void *to, const void *from, size_t bytes,
                 leat_copy_kind kind, leat_stream stream);
 
@@ -83,6 +132,25 @@ struct leat_device_ops {
                        leat_event event);
     /** Waits on the host; at once if the event was never recorded. */
     int (*event_synchronize)(leat_device *device, leat_event event);
+
+    /** Enqueues a transform. May be NULL: the CPU does it. */
+    int (*transform)(leat_device *device, const leat_device_transform *what,
+                     leat_stream stream);
+
+    /**
+     * An event as of event_create that also keeps the device's time when it
+     * comes; let go of by event_destroy. May be NULL, together with
+     * event_elapsed.
+     */
+    int (*timer_create)(leat_device *device, leat_event *out);
+    /**
+     * The seconds between two events of timer_create that have come.
+     * LEAT_EDEVICE where one was never recorded.
+     */
+    int (*event_elapsed)(leat_device *device, leat_event from, leat_event to,
+                         double *out);
+    /** Says what the device is. May be NULL. */
+    int (*describe)(leat_device *device, leat_device_description *out);
 };
 
 /**

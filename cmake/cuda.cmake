@@ -1,0 +1,59 @@
+# The CUDA device: LEAT_HAS_CUDA says whether it is built. The C compiler links
+# everything; the runtime is linked statically, so that a program finds out on the
+# machine it runs on whether there is a driver.
+option(LEAT_CUDA_STATIC "Link CUDA's runtime statically" ON)
+set(LEAT_HAS_CUDA FALSE)
+if(LEAT_CUDA MATCHES "^(OFF|NO|FALSE|0)$")
+  return()
+endif()
+
+if(LEAT_CUDA_STATIC)
+  set(LEAT_CUDART CUDA::cudart_static)
+else()
+  set(LEAT_CUDART CUDA::cudart)
+endif()
+find_package(CUDAToolkit 11.4 QUIET)
+if(CUDAToolkit_FOUND AND TARGET ${LEAT_CUDART} AND CUDAToolkit_NVCC_EXECUTABLE)
+  set(LEAT_HAS_CUDA TRUE)
+  message(STATUS "CUDA ${CUDAToolkit_VERSION}: the device cuda:N is built")
+elseif(LEAT_CUDA STREQUAL "AUTO")
+  message(STATUS "No CUDA Toolkit: the build is for the CPU alone")
+else()
+  message(FATAL_ERROR "LEAT_CUDA=ON: the CUDA Toolkit (nvcc, cudart) was not "
+    "found. Put nvcc on the PATH or set CUDAToolkit_ROOT to the toolkit's "
+    "folder, or configure with LEAT_CUDA=OFF for the CPU alone.")
+endif()
+if(NOT LEAT_HAS_CUDA)
+  return()
+endif()
+
+# Kernels are compiled by nvcc itself, one object a file. They ask for nothing of
+# C++'s runtime, so that leat is linked as C. Contraction is off here too.
+set(LEAT_CUDA_ARCHITECTURES "all-major" CACHE STRING
+  "GPUs to compile for: all-major, all, native, or numbers such as 80;90")
+if(LEAT_CUDA_ARCHITECTURES MATCHES "^(all-major|all|native)$")
+  set(LEAT_NVCC_FLAGS -arch=${LEAT_CUDA_ARCHITECTURES})
+else()
+  set(LEAT_NVCC_FLAGS)
+  foreach(number ${LEAT_CUDA_ARCHITECTURES})
+    list(APPEND LEAT_NVCC_FLAGS
+      "-gencode=arch=compute_${number},code=[sm_${number},compute_${number}]")
+  endforeach()
+endif()
+list(APPEND LEAT_NVCC_FLAGS -O3 --fmad=false -std=c++14
+  -Xcompiler=-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics
+  -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+  -I${PROJECT_SOURCE_DIR}/cuda)
+set(LEAT_KERNELS ${PROJECT_BINARY_DIR}/cuda/transform_cuda.o)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/cuda)
+add_custom_command(OUTPUT ${LEAT_KERNELS}
+  COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} ${LEAT_NVCC_FLAGS}
+    -c ${PROJECT_SOURCE_DIR}/cuda/transform_cuda.cu
+    -o ${LEAT_KERNELS}
+  DEPENDS ${PROJECT_SOURCE_DIR}/cuda/transform_cuda.cu
+    ${PROJECT_SOURCE_DIR}/cuda/transform_cuda.h
+    ${PROJECT_SOURCE_DIR}/src/device/transform_batch.h
+    ${PROJECT_SOURCE_DIR}/src/device/float16.h
+    ${PROJECT_SOURCE_DIR}/include/leat/ext/device.h
+  COMMENT "Building CUDA object cuda/transform_cuda.o" VERBATIM)
+add_custom_target(leat_kernels DEPENDS ${LEAT_KERNELS})

@@ -1,0 +1,504 @@
+/*
+ * `cuda:N`: the device table over the CUDA runtime.
+ *
+ * Handles are the runtime's own, cast. Every call is a visit: the thread's
+ * current device, capture mode and last error are its caller's, and stay. No
+ * call but those that synchronise waits, and none waits for a whole device:
+ * streams do not block on the default one, and what is cleared is cleared on a
+ * stream of its own.
+ */
+#include "base/error.h"
+#include "base/memory.h"
+#include "cuda_check.h"
+#include "device/device.h"
+#include "transform_cuda.h"
+
+#include <ctype.h>
+#include <linux/mempolicy.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Nodes that a mask given to mbind can name. */
+#define NODES_MAX 1024
+#define LONG_BITS (8 * (int)sizeof(long))
+
+static leat__cuda_device *own(leat_device *device)
+{
+    return (leat__cuda_device *)device;
+}
+
+/* Why the runtime has no devices, in words that say what to do. */
+static int no_devices(int ordinal, cudaError_t error)
+{
+    int driver = 0;
+    int runtime = CUDART_VERSION;
+    (void)cudaGetLastError();
+    (void)cudaDriverGetVersion(&driver);
+    (void)cudaRuntimeGetVersion(&runtime);
+    if (driver == 0 && error != cudaErrorNoDevice)
+        return leat_error(LEAT_EDEVICE,
+                          "cuda:%d: there is no NVIDIA driver on this machine "
+                          "(no libcuda.so.1); the device \"cpu\" is there",
+                          ordinal);
+    if (error == cudaErrorInsufficientDriver)
+        return leat_error(LEAT_EDEVICE,
+                          "cuda:%d: the NVIDIA driver is for CUDA %d.%d, this "
+                          "build of leat for %d.%d: a newer driver or a build "
+                          "with an older toolkit is needed",
+                          ordinal, driver / 1000, driver % 1000 / 10,
+                          runtime / 1000, runtime % 1000 / 10);
+    if (error == cudaErrorNoDevice)
+        return leat_error(LEAT_EDEVICE,
+                          "cuda:%d: no NVIDIA GPU is visible here; the device "
+                          "\"cpu\" is there",
+                          ordinal);
+    return leat__cuda_error(ordinal, error, "looking for devices");
+}
+
+static int check_ordinal(int ordinal)
+{
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error)
+        return no_devices(ordinal, error);
+    if (count == 0)
+        return no_devices(ordinal, cudaErrorNoDevice);
+    if (ordinal >= count)
+        return leat_error(LEAT_EINVAL,
+                          "there is no device \"cuda:%d\": the GPUs of this "
+                          "machine are cuda:0 to cuda:%d",
+                          ordinal, count - 1);
+    return LEAT_OK;
+}
+
+/* Where sysfs has the device: "0000:65:00.0". */
+static cudaError_t find_bus_id(int ordinal, char id[], int size)
+{
+    cudaError_t error = cudaDeviceGetPCIBusId(id, size, ordinal);
+    if (error)
+        return error;
+    for (char *c = id; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return cudaSuccess;
+}
+
+/* The NUMA node next to the device, as the system says; below 0: unknown. */
+static int find_node(int ordinal)
+{
+    char id[32];
+    char path[96];
+    int node = -1;
+    if (find_bus_id(ordinal, id, (int)sizeof(id))) {
+        (void)cudaGetLastError();
+        return -1;
+    }
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", id);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -1;
+    if (fscanf(file, "%d", &node) != 1 || node >= NODES_MAX)
+        node = -1;
+    fclose(file);
+    return node;
+}
+
+/* Advice: where it is not taken, the pages lie where they fall. */
+static void prefer_node(void *memory, size_t bytes, int node)
+{
+    if (node < 0)
+        return;
+    unsigned long mask[NODES_MAX / LONG_BITS] = {0};
+    mask[node / LONG_BITS] = 1ul << node % LONG_BITS;
+    (void)syscall(SYS_mbind, memory, bytes, MPOL_PREFERRED, mask,
+                  (unsigned long)NODES_MAX, 0);
+}
+
+/* A size of 0 is one that the runtime takes. */
+static size_t at_least_one(size_t bytes)
+{
+    return bytes ? bytes : 1;
+}
+
+/* Pages of the system, next to the device and pinned where they lie. */
+static cudaError_t pin_pages(const leat__cuda_device *self, size_t bytes,
+                             void **out)
+{
+    void *memory = leat__alloc_pages(bytes);
+    if (!memory)
+        return cudaErrorMemoryAllocation;
+    prefer_node(memory, bytes, self->node);
+    memset(memory, 0, bytes);
+    cudaError_t error =
+        cudaHostRegister(memory, at_least_one(bytes), cudaHostRegisterPortable);
+    if (error)
+        leat__free_pages(memory, bytes);
+    else
+        *out = memory;
+    return error;
+}
+
+static cudaError_t alloc_pinned(const leat__cuda_device *self, size_t bytes,
+                                void **out)
+{
+    if (self->registers)
+        return pin_pages(self, bytes, out);
+    cudaError_t error =
+        cudaHostAlloc(out, at_least_one(bytes), cudaHostAllocPortable);
+    if (error == cudaSuccess)
+        memset(*out, 0, bytes);
+    return error;
+}
+
+static cudaError_t free_pinned(const leat__cuda_device *self, void *memory,
+                               size_t bytes)
+{
+    if (!self->registers)
+        return cudaFreeHost(memory);
+    cudaError_t error = cudaHostUnregister(memory);
+    leat__free_pages(memory, bytes);
+    return error;
+}
+
+/* What a machine says that does not let memory be pinned. */
+static int is_refusal(cudaError_t error)
+{
+    return error == cudaErrorNotSupported || error == cudaErrorNotPermitted ||
+           error == cudaErrorOperatingSystem;
+}
+
+static int cuda_host_alloc(leat_device *device, size_t bytes, void **out)
+{
+    leat__cuda_visit visit;
+    void *memory = NULL;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = alloc_pinned(own(device), bytes, &memory);
+    char what[64];
+    snprintf(what, sizeof(what), "pinning %zu bytes of host memory", bytes);
+    int status = leat__cuda_leave(&visit, error, what);
+    if (status == LEAT_OK)
+        *out = memory;
+    else if (memory)
+        (void)free_pinned(own(device), memory, bytes);
+    return status == LEAT_EDEVICE && is_refusal(error) ? LEAT_ENOMEM : status;
+}
+
+static void cuda_host_free(leat_device *device, void *memory, size_t bytes)
+{
+    leat__cuda_visit visit;
+    cudaError_t entered = leat__cuda_enter(device, &visit);
+    cudaError_t error = free_pinned(own(device), memory, bytes);
+    error = entered ? entered : error;
+    /* A device that is lost lets go of everything by itself. */
+    (void)leat__cuda_leave(&visit, error, "unpinning host memory");
+}
+
+/* On a stream of its own: the default one may wait for all others. */
+static cudaError_t clear(void *memory, size_t bytes)
+{
+    cudaStream_t stream;
+    cudaError_t error =
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error)
+        return error;
+    error = cudaMemsetAsync(memory, 0, bytes, stream);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(stream);
+    cudaError_t destroyed = cudaStreamDestroy(stream);
+    return error ? error : destroyed;
+}
+
+static cudaError_t alloc_cleared(size_t bytes, void **out)
+{
+    void *memory;
+    cudaError_t error = cudaMalloc(&memory, at_least_one(bytes));
+    if (error)
+        return error;
+    error = clear(memory, at_least_one(bytes));
+    if (error)
+        (void)cudaFree(memory);
+    else
+        *out = memory;
+    return error;
+}
+
+static int cuda_alloc(leat_device *device, size_t bytes, void **out)
+{
+    leat__cuda_visit visit;
+    void *memory = NULL;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = alloc_cleared(bytes, &memory);
+    char what[64];
+    snprintf(what, sizeof(what), "allocating %zu bytes on the device", bytes);
+    int status = leat__cuda_leave(&visit, error, what);
+    if (status == LEAT_OK)
+        *out = memory;
+    else if (memory)
+        (void)cudaFree(memory);
+    return status;
+}
+
+static void cuda_free(leat_device *device, void *memory, size_t bytes)
+{
+    (void)bytes;
+    leat__cuda_visit visit;
+    cudaError_t entered = leat__cuda_enter(device, &visit);
+    cudaError_t error = cudaFree(memory);
+    error = entered ? entered : error;
+    (void)leat__cuda_leave(&visit, error, "freeing memory of the device");
+}
+
+static int cuda_copy(leat_device *device, void *to, const void *from,
+                     size_t bytes, leat_copy_kind kind, leat_stream stream)
+{
+    static const struct {
+        enum cudaMemcpyKind kind;
+        const char *what;
+    } ways[] = {
+        [LEAT_COPY_TO_DEVICE] = {cudaMemcpyHostToDevice, "copying to it"},
+        [LEAT_COPY_TO_HOST] = {cudaMemcpyDeviceToHost, "copying from it"},
+        [LEAT_COPY_ON_DEVICE] = {cudaMemcpyDeviceToDevice, "copying on it"},
+    };
+    if (bytes == 0)
+        return LEAT_OK;
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = cudaMemcpyAsync(to, from, bytes, ways[kind].kind,
+                                (cudaStream_t)stream);
+    return leat__cuda_leave(&visit, error, ways[kind].what);
+}
+
+static int cuda_stream_create(leat_device *device, leat_stream *out)
+{
+    leat__cuda_visit visit;
+    cudaStream_t stream = NULL;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    int status = leat__cuda_leave(&visit, error, "making a stream");
+    if (status == LEAT_OK)
+        *out = (leat_stream)stream;
+    else if (stream)
+        (void)cudaStreamDestroy(stream);
+    return status;
+}
+
+static void cuda_stream_destroy(leat_device *device, leat_stream stream)
+{
+    leat__cuda_visit visit;
+    cudaError_t entered = leat__cuda_enter(device, &visit);
+    cudaError_t error = cudaStreamDestroy((cudaStream_t)stream);
+    error = entered ? entered : error;
+    (void)leat__cuda_leave(&visit, error, "letting go of a stream");
+}
+
+static int cuda_stream_synchronize(leat_device *device, leat_stream stream)
+{
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize((cudaStream_t)stream);
+    return leat__cuda_leave(&visit, error, "waiting for a stream");
+}
+
+/* An error counts as no: the next call on the stream will tell it. */
+static int cuda_stream_is_capturing(leat_device *device, leat_stream stream)
+{
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = cudaStreamIsCapturing((cudaStream_t)stream, &capture);
+    (void)leat__cuda_leave(&visit, error, "looking at a stream");
+    return error == cudaSuccess && capture != cudaStreamCaptureStatusNone;
+}
+
+static int create_event(leat_device *device, unsigned int flags,
+                        leat_event *out)
+{
+    leat__cuda_visit visit;
+    cudaEvent_t event = NULL;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = cudaEventCreateWithFlags(&event, flags);
+    int status = leat__cuda_leave(&visit, error, "making an event");
+    if (status == LEAT_OK)
+        *out = (leat_event)event;
+    else if (event)
+        (void)cudaEventDestroy(event);
+    return status;
+}
+
+static int cuda_event_create(leat_device *device, leat_event *out)
+{
+    return create_event(device, cudaEventBlockingSync | cudaEventDisableTiming,
+                        out);
+}
+
+static int cuda_timer_create(leat_device *device, leat_event *out)
+{
+    return create_event(device, cudaEventBlockingSync, out);
+}
+
+static void cuda_event_destroy(leat_device *device, leat_event event)
+{
+    leat__cuda_visit visit;
+    cudaError_t entered = leat__cuda_enter(device, &visit);
+    cudaError_t error = cudaEventDestroy((cudaEvent_t)event);
+    error = entered ? entered : error;
+    (void)leat__cuda_leave(&visit, error, "letting go of an event");
+}
+
+static int cuda_event_record(leat_device *device, leat_event event,
+                             leat_stream stream)
+{
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream);
+    return leat__cuda_leave(&visit, error, "recording an event");
+}
+
+static int cuda_stream_wait(leat_device *device, leat_stream stream,
+                            leat_event event)
+{
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error =
+            cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0);
+    return leat__cuda_leave(&visit, error, "making a stream wait");
+}
+
+static int cuda_event_synchronize(leat_device *device, leat_event event)
+{
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = cudaEventSynchronize((cudaEvent_t)event);
+    return leat__cuda_leave(&visit, error, "waiting for an event");
+}
+
+static int cuda_transform(leat_device *device,
+                          const leat_device_transform *what, leat_stream stream)
+{
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = leat__cuda_transform_launch(what, (cudaStream_t)stream);
+    return leat__cuda_leave(&visit, error, "launching the transform");
+}
+
+static int cuda_event_elapsed(leat_device *device, leat_event from,
+                              leat_event to, double *out)
+{
+    float milliseconds = 0;
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = cudaEventElapsedTime(&milliseconds, (cudaEvent_t)from,
+                                     (cudaEvent_t)to);
+    int status =
+        leat__cuda_leave(&visit, error, "asking for the time between events");
+    if (status == LEAT_OK)
+        *out = 1e-3 * (double)milliseconds;
+    return status;
+}
+
+static int cuda_describe(leat_device *device, leat_device_description *out)
+{
+    int ordinal = own(device)->ordinal;
+    int major = 0;
+    int minor = 0;
+    leat_device_description what = {.bus_id = ""};
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = find_bus_id(ordinal, what.bus_id, (int)sizeof(what.bus_id));
+    if (error == cudaSuccess)
+        error = cudaDriverGetVersion(&what.driver_version);
+    if (error == cudaSuccess)
+        error = cudaRuntimeGetVersion(&what.runtime_version);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(
+            &major, cudaDevAttrComputeCapabilityMajor, ordinal);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(
+            &minor, cudaDevAttrComputeCapabilityMinor, ordinal);
+    what.capability = 10 * major + minor;
+    int status = leat__cuda_leave(&visit, error, "asking what it is");
+    if (status == LEAT_OK)
+        *out = what;
+    return status;
+}
+
+/* Whether pages can be pinned where they lie; a driver may refuse all. */
+static cudaError_t try_registering(leat__cuda_device *self)
+{
+    int supported = 0;
+    cudaError_t error = cudaDeviceGetAttribute(
+        &supported, cudaDevAttrHostRegisterSupported, self->ordinal);
+    if (error || !supported)
+        return error;
+    void *page;
+    error = pin_pages(self, 1, &page);
+    self->registers = error != cudaErrorNotSupported;
+    if (error)
+        return error == cudaErrorNotSupported ? cudaSuccess : error;
+    error = cudaHostUnregister(page);
+    leat__free_pages(page, 1);
+    return error;
+}
+
+static int cuda_open(int ordinal, leat_device **out)
+{
+    int status = check_ordinal(ordinal);
+    if (status)
+        return status;
+    leat__cuda_device *self = leat__alloc_zero(1, sizeof(*self));
+    if (!self)
+        return LEAT_ENOMEM;
+    self->ordinal = ordinal;
+    self->node = find_node(ordinal);
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(&self->device, &visit);
+    if (error == cudaSuccess)
+        error = try_registering(self);
+    /* What cannot be pinned today may be tomorrow: host_alloc will tell. */
+    if (error == cudaErrorMemoryAllocation)
+        error = cudaSuccess;
+    status = leat__cuda_leave(&visit, error, "opening the device");
+    if (status)
+        leat__free(self);
+    else
+        *out = &self->device;
+    return status;
+}
+
+const leat_device_ops leat__cuda_device_ops = {
+    .size = sizeof(leat_device_ops),
+    .name = "cuda",
+    .open = cuda_open,
+    .host_alloc = cuda_host_alloc,
+    .host_free = cuda_host_free,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .copy = cuda_copy,
+    .stream_create = cuda_stream_create,
+    .stream_destroy = cuda_stream_destroy,
+    .stream_synchronize = cuda_stream_synchronize,
+    .stream_is_capturing = cuda_stream_is_capturing,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .event_record = cuda_event_record,
+    .stream_wait = cuda_stream_wait,
+    .event_synchronize = cuda_event_synchronize,
+    .transform = cuda_transform,
+    .timer_create = cuda_timer_create,
+    .event_elapsed = cuda_event_elapsed,
+    .describe = cuda_describe,
+};

@@ -1,0 +1,19 @@
+/* transform_cuda.h: what launches the kernel, for the C side and its double. */
+#ifndef LEAT_CUDA_TRANSFORM_CUDA_H
+#define LEAT_CUDA_TRANSFORM_CUDA_H
+
+#include <cuda_runtime_api.h>
+#include <leat/ext/device.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Enqueues it on the stream, whose device is the current one. */
+cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
+                                        cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,60 @@
+#include "gpu_feed.h"
+
+#include <stdio.h>
+
+static int fail(const char *line)
+{
+    fprintf(stderr, "%s\n", line);
+    return GPU_FEED_FAILED;
+}
+
+int gpu_feed_check(cudaError_t error)
+{
+    return error ? fail(cudaGetErrorString(error)) : GPU_FEED_DONE;
+}
+
+int gpu_feed_open(gpu_feed *feed, const char *net, leat_phase phase,
+                  leat_top_mode mode)
+{
+    leat_device *device;
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.device = "cuda:0";
+    options.random_seed = 1;
+    options.top_mode = mode;
+    /* Bytes cross the bus, and the device makes floats of them. */
+    options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    if (leat_device_find(&device, options.device)) {
+        fprintf(stderr, "skipped: %s\n", leat_last_error());
+        return GPU_FEED_NO_GPU;
+    }
+    if (leat_data_layer_create_from_net(&feed->layer, net, phase, &options) ||
+        leat_blob_create(&feed->top[0], device) ||
+        leat_blob_create(&feed->top[1], device) ||
+        leat_data_layer_setup(feed->layer, feed->top, 2))
+        return fail(leat_last_error());
+    if (leat_blob_dtype(feed->top[0]) != LEAT_FLOAT32 ||
+        leat_blob_dtype(feed->top[1]) != LEAT_FLOAT32)
+        return fail("the tops must be float32");
+    feed->images = (int)leat_blob_dim(feed->top[0], 0);
+    feed->pixels = (int)(leat_blob_count(feed->top[0]) / feed->images);
+    return GPU_FEED_DONE;
+}
+
+void gpu_feed_close(gpu_feed *feed)
+{
+    leat_data_layer_destroy(feed->layer);
+    leat_blob_destroy(feed->top[0]);
+    leat_blob_destroy(feed->top[1]);
+}
+
+int gpu_feed_next(gpu_feed *feed, const float **images, const float **labels,
+                  cudaStream_t stream)
+{
+    if (leat_cuda_forward(feed->layer, feed->top, 2, stream))
+        return fail(leat_last_error());
+    if (leat_blob_count(feed->top[0]) != (int64_t)feed->images * feed->pixels)
+        return fail("the images differ in shape from batch to batch");
+    *images = leat_blob_gpu_data(feed->top[0]);
+    *labels = leat_blob_gpu_data(feed->top[1]);
+    return *images && *labels ? GPU_FEED_DONE : fail(leat_last_error());
+}

@@ -1,0 +1,56 @@
+/*
+ * leat/cuda.h: the data layer and blobs for callers that have CUDA streams.
+ *
+ * Needs no header of CUDA's: a cudaStream_t is a `struct CUstream_st *`, and 0
+ * is the default stream. On a build without CUDA the device "cuda:N" is not
+ * found, and nothing here is ever called. The functions are those of
+ * leat/data_layer.h and leat/blob.h, and promise the same.
+ */
+#ifndef LEAT_CUDA_H
+#define LEAT_CUDA_H
+
+#include <leat/data_layer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+
+/** The stream as leat's functions take it. Thread safety: any thread. */
+static inline leat_stream leat_cuda_stream(struct CUstream_st *stream)
+{
+    return (leat_stream)stream;
+}
+
+/**
+ * leat_data_layer_forward, ready on `stream`. Thread safety: one caller a
+ * layer.
+ */
+static inline int leat_cuda_forward(leat_data_layer *layer,
+                                    leat_blob *const top[], int ntop,
+                                    struct CUstream_st *stream)
+{
+    return leat_data_layer_forward(layer, top, ntop, leat_cuda_stream(stream));
+}
+
+/**
+ * leat_data_layer_release behind one stream. Thread safety: one caller a layer.
+ */
+static inline int leat_cuda_release(leat_data_layer *layer,
+                                    struct CUstream_st *stream)
+{
+    leat_stream one = leat_cuda_stream(stream);
+    return leat_data_layer_release(layer, &one, 1);
+}
+
+/** leat_blob_async_gpu_push on `stream`. Thread safety: one caller a blob. */
+static inline int leat_cuda_push(leat_blob *blob, struct CUstream_st *stream)
+{
+    return leat_blob_async_gpu_push(blob, leat_cuda_stream(stream));
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+/* leat/image.h: encoded images, decoded as OpenCV's imdecode does for Caffe. */
+#ifndef LEAT_IMAGE_H
+#define LEAT_IMAGE_H
+
+#include <leat/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What an image is decoded to. */
+typedef enum leat_color {
+    LEAT_COLOR_NATIVE =
+        0,          /* the file's channels, 1, 3 or 4; no EXIF rotation */
+    LEAT_COLOR_BGR, /* force_color: 3 channels, EXIF rotation */
+    LEAT_COLOR_GRAY /* force_gray: 1 channel, EXIF rotation */
+} leat_color;
+
+/** Pixels, a byte a channel, interleaved as B G R (A), rows without gaps. */
+typedef struct leat_image {
+    int channels;                /* 1, 3 or 4 */
+    int height;                  /* pixels */
+    int width;                   /* pixels */
+    const unsigned char *pixels; /* borrowed from the decoder until the next */
+} leat_image;
+
+/**
+ * A decoder of JPEG and PNG, with its own buffers, which it keeps from image to
+ * image; each thread has its own.
+ */
+typedef struct leat_image_decoder leat_image_decoder;
+
+/**
+ * Makes a decoder. Owned by the caller: leat_image_decoder_destroy.
+ * Errors: LEAT_ENOMEM. Thread safety: any thread.
+ */
+LEAT_API int leat_image_decoder_create(leat_image_decoder **out);
+
+/** Frees the decoder and its pixels. Takes NULL. Thread safety: one caller. */
+LEAT_API void leat_image_decoder_destroy(leat_image_decoder *decoder);
+
+/**
+ * The shape that decoding will give, from the header of the `size` bytes of an
+ * image alone; pixels is NULL.
+ * Errors: LEAT_EDATA, naming what the bytes are or lack; LEAT_ENOMEM.
+ * Thread safety: one caller a decoder.
+ */
+LEAT_API int leat_image_peek(leat_image_decoder *decoder, const void *bytes,
+                             size_t size, leat_color color, leat_image *out);
+
+/**
+ * Decodes the image in `size` bytes. One that ends early is LEAT_EDATA; lesser
+ * warnings of the codec give its pixels and are counted.
+ * Errors: LEAT_EDATA, naming what is wrong; LEAT_ENOMEM.
+ * Thread safety: one caller a decoder.
+ */
+LEAT_API int leat_image_decode(leat_image_decoder *decoder, const void *bytes,
+                               size_t size, leat_color color, leat_image *out);
+
+/**
+ * Images decoded so far whose codec warned. Thread safety: one caller a
+ * decoder.
+ */
+LEAT_API int64_t leat_image_warnings(const leat_image_decoder *decoder);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Packs a build with the shared libraries that it needs, libc left out, into a
+# folder that can be carried to a machine without these packages.
+#   bundle.sh [BUILD [FOLDER]]       (build, out/bundle)
+# FOLDER/bin has the tool, the benchmarks and the GPU tests, as far as they were
+# built; an earlier bundle there is replaced.
+set -eu
+
+fail() {
+    echo "bundle.sh: $1" >&2
+    exit "${2:-1}"
+}
+
+case ${1-} in
+-h | --help)
+    sed -n '2,6s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+-*) fail "$1 is no option; see bundle.sh --help" 2 ;;
+esac
+[ $# -le 2 ] || fail "give a build and a folder, no more" 2
+here=$(cd "$(dirname "$0")/.." && pwd)
+build=${1:-$here/build}
+folder=${2:-$here/out/bundle}
+[ -f "$build/CMakeCache.txt" ] || fail "$build is no build folder"
+[ -x "$build/leat" ] || fail "$build has no tool; build it with scripts/build.sh"
+if [ -e "$folder" ] && [ ! -f "$folder/BUNDLE" ]; then
+    fail "$folder is there already and is no bundle"
+fi
+build=$(cd "$build" && pwd)
+mkdir -p "$(dirname "$folder")"
+work=$(mktemp -d "$folder.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin" "$work/lib" "$work/programs"
+
+# These belong to the loader of the machine where the bundle runs.
+is_libc() {
+    case ${1##*/} in
+    ld-linux* | libc.so.* | libm.so.* | libmvec.so.* | libdl.so.* | \
+        librt.so.* | libpthread.so.* | libresolv.so.* | libutil.so.*) return 0 ;;
+    esac
+    return 1
+}
+
+# needed PROGRAM: "name path" of each library that it loads.
+needed() {
+    ldd "$1" | awk '$2 == "=>" { print $1, $3 == "not" ? "" : $3 }'
+}
+
+pack_program() {
+    local name path program=$1
+    cp "$program" "$work/programs/"
+    while read -r name path; do
+        [ -n "$path" ] || fail "$program needs $name, which is not found"
+        is_libc "$name" || [ -e "$work/lib/$name" ] ||
+            cp -L "$path" "$work/lib/$name"
+    done < <(needed "$program")
+    # The loader's variable reaches what libraries need themselves, too.
+    cat >"$work/bin/${program##*/}" <<'LAUNCHER'
+#!/bin/sh
+self=$(readlink -f "$0")
+root=${self%/*}/..
+LD_LIBRARY_PATH=$root/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+exec "$root/programs/${self##*/}" "$@"
+LAUNCHER
+    chmod 755 "$work/bin/${program##*/}"
+}
+
+# The commands of the tests with the label gpu, one a line, programs first.
+gpu_tests() {
+    ctest --test-dir "$build" -N -V -L '^gpu$' 2>/dev/null |
+        sed -n 's/^[0-9]*: Test command: //p' | tr -d '"' | sort -u
+}
+
+# Everything must come out of the bundle once its launchers are used.
+check() {
+    local name path program
+    for program in "$work"/programs/*; do
+        while read -r name path; do
+            is_libc "$name" || [ "$path" = "$work/lib/$name" ] ||
+                fail "${program##*/} would take $name from '$path'"
+        done < <(LD_LIBRARY_PATH=$work/lib needed "$program")
+    done
+}
+
+programs=("$build/leat")
+for program in "$build"/benchmarks/bench_*; do
+    [ -f "$program" ] && [ -x "$program" ] && programs+=("$program")
+done
+: >"$work/gpu_tests"
+while read -r program arguments; do
+    if [ -x "$program" ]; then
+        programs+=("$program")
+        echo "${program##*/} $arguments" | sed 's/ *$//' >>"$work/gpu_tests"
+    else
+        echo "bundle.sh: left out, as it is not built: $program" >&2
+    fi
+done < <(gpu_tests)
+while read -r program; do
+    pack_program "$program"
+done < <(printf '%s\n' "${programs[@]}" | sort -u)
+check
+
+[ ! -f "$here/scripts/gpu_check.sh" ] || cp "$here/scripts/gpu_check.sh" "$work/"
+cp "$here/LICENSE" "$work/"
+libc=$(objdump -T "$work"/programs/* "$work"/lib/* 2>/dev/null |
+    grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+{
+    echo "leat: $("$build/leat" --version)"
+    echo "commit: $(git -C "$here" describe --always --dirty 2>/dev/null ||
+        echo unknown)"
+    echo "machine: $(uname -m), glibc ${libc#GLIBC_} or newer"
+} >"$work/BUNDLE"
+chmod 755 "$work"
+rm -rf "$folder"
+mv "$work" "$folder"
+trap - EXIT
+cat "$folder/BUNDLE"
+printf '%s: %d programs, %d libraries, %s\n' "$folder" \
+    "$(find "$folder/programs" -type f | wc -l)" \
+    "$(find "$folder/lib" -type f | wc -l)" "$(du -sh "$folder" | cut -f 1)"

@@ -1,0 +1,128 @@
+/* verify.c: `leat verify`, whether all of a database can be read. */
+#include "tools/command.h"
+#include "tools/inspection.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/option.h"
+#include "tools/output.h"
+
+#include <stdio.h>
+
+/* The share of records that are good; all of none are. */
+static int64_t all_records(const struct inspection *found)
+{
+    return found->good + found->bad + found->lost;
+}
+
+static double good_share(const struct inspection *found)
+{
+    int64_t all = all_records(found);
+    return all ? (double)found->good / (double)all : 1;
+}
+
+static json_t *flaw_json(const struct flaw *flaw)
+{
+    json_t *page =
+        flaw->page < 0 ? json_null() : json_integer((json_int_t)flaw->page);
+    if (flaw_is_record(flaw))
+        return json_pack("{s:I, s:s?, s:o, s:s}", "record",
+                         (json_int_t)flaw->record, "key", flaw->key, "page",
+                         page, "reason", flaw->reason);
+    return json_pack("{s:o, s:I, s:b, s:s}", "page", page, "before_record",
+                     (json_int_t)flaw->record, "loses_records", flaw->lost != 0,
+                     "reason", flaw->reason);
+}
+
+/* Those of records, or those of pages. */
+static json_t *flaws_json(const struct inspection *found, int of_records)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < found->flaws; i++) {
+        const struct flaw *flaw = &found->flaw[i];
+        if (flaw_is_record(flaw) == of_records)
+            json_array_append_new(list, flaw_json(flaw));
+    }
+    return list;
+}
+
+static int report_json(const struct inspection *found)
+{
+    return output_json(json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o, s:o}", "records",
+        (json_int_t)found->expected, "good", (json_int_t)found->good, "bad",
+        (json_int_t)found->bad, "lost", (json_int_t)found->lost, "warned",
+        (json_int_t)found->warned, "good_share", good_share(found),
+        "exact_numbers", found->gaps < 2, "bad_records", flaws_json(found, 1),
+        "damage", flaws_json(found, 0)));
+}
+
+static void print_flaw(const struct inspection *found, const struct flaw *flaw)
+{
+    if (flaw_is_record(flaw))
+        printf("record %lld%s%s: %s\n", (long long)flaw->record,
+               flaw->key ? ", key " : "", flaw->key ? flaw->key : "",
+               flaw->reason);
+    else if (flaw->lost < 0 && found->gaps == 1 && found->lost)
+        printf("records %lld to %lld are lost: %s\n", (long long)flaw->record,
+               (long long)(flaw->record + found->lost - 1), flaw->reason);
+    else if (flaw->lost < 0)
+        printf("before record %lld records are lost: %s\n",
+               (long long)flaw->record, flaw->reason);
+    else
+        printf("%s\n", flaw->reason);
+}
+
+static int report_text(const struct inspection *found, const char *path)
+{
+    for (size_t i = 0; i < found->flaws; i++)
+        print_flaw(found, &found->flaw[i]);
+    if (found->gaps > 1)
+        printf("records are numbered without those of lost pages\n");
+    if (found->warned)
+        printf("%lld images are good, but made their codec warn\n",
+               (long long)found->warned);
+    printf("%s: %lld of %lld records are good, %.6g %%", path,
+           (long long)found->good, (long long)all_records(found),
+           100 * good_share(found));
+    if (found->bad)
+        printf("; %lld bad", (long long)found->bad);
+    if (found->lost)
+        printf("; %lld lost", (long long)found->lost);
+    printf("\n");
+    return 0;
+}
+
+int command_verify(int argc, char **argv)
+{
+    int json = 0;
+    const struct option_spec specs[] = {
+        {"json", NULL, "print one JSON object", NULL, &json, 0, 0}, {0}};
+    const struct usage usage = {
+        "verify",
+        "[options] DB",
+        "Reads every page and record of a database and decodes every image, "
+        "on\n"
+        "all cores. Lists all that is bad by number, key and reason, and says\n"
+        "what share is good. Goes on behind damage as far as that is safe, in\n"
+        "files that were cut short, too. Status 1 if anything is bad.",
+        specs,
+        1,
+        1};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    interrupt_catch();
+    struct inspection found;
+    if (inspection_run(&found, arguments[0], json, NULL, NULL))
+        return message_last_error();
+    status = json ? report_json(&found) : report_text(&found, arguments[0]);
+    if (!status && found.flaws)
+        status = message_error(
+            "%s: %lld of %lld records are bad or lost; the first trouble: %s",
+            arguments[0], (long long)all_records(&found) - found.good,
+            (long long)all_records(&found), found.flaw[0].reason);
+    inspection_finish(&found);
+    return status;
+}

@@ -1,0 +1,646 @@
+/* The machine that the double plays: devices, memory, faults, the log. */
+#include "cuda_double/cuda_double_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE ((size_t)4096)
+#define CALLS (1 << 17)
+#define GARBAGE 0xa5
+
+/* A piece of memory; base 0: a free place. Relaxed, so as to order nothing. */
+typedef struct memory_range {
+    atomic_uintptr_t base;
+    atomic_size_t bytes;
+} memory_range;
+
+double_device double_devices[CUDA_DOUBLE_DEVICES];
+atomic_int double_eager;
+atomic_int_fast64_t double_bus_latency;
+_Atomic double double_bus_bandwidth;
+atomic_int_fast64_t double_streams, double_events, double_busy;
+atomic_int double_mutant;
+_Atomic(cudaStream_t) double_next;
+_Thread_local int double_current;
+_Thread_local int64_t double_host_time;
+static _Thread_local cudaError_t last_error;
+static _Thread_local enum cudaStreamCaptureMode capture_mode;
+
+static atomic_int ndevices = 2;
+static atomic_int driver = CUDART_VERSION;
+static atomic_size_t memory_size = (size_t)1 << 30;
+static atomic_size_t pinnable = SIZE_MAX;
+static atomic_int registers = 1;
+static atomic_int captures;
+
+static memory_range allocated[DOUBLE_RANGES];
+static memory_range pinned[DOUBLE_RANGES];
+static atomic_size_t pinned_bytes;
+
+static atomic_int_fast64_t fault = -1;
+static atomic_int fault_error;
+static _Atomic(const char *) failed;
+static atomic_int_fast64_t loss = -1;
+static atomic_int loss_error;
+
+static atomic_int nthreads;
+static _Thread_local int thread_number = -1;
+static cuda_double_call calls[CALLS];
+static atomic_int ncalls;
+
+/* Whether this is the one that `counter` counts down to. */
+static int is_turn(atomic_int_fast64_t *counter)
+{
+    int_fast64_t left = atomic_load_explicit(counter, memory_order_relaxed);
+    while (left >= 0 && !atomic_compare_exchange_weak_explicit(
+                            counter, &left, left - 1, memory_order_relaxed,
+                            memory_order_relaxed))
+        continue;
+    return left == 0;
+}
+
+int cuda_double_thread(void)
+{
+    if (thread_number < 0)
+        thread_number =
+            atomic_fetch_add_explicit(&nthreads, 1, memory_order_relaxed);
+    return thread_number;
+}
+
+static void log_call(const char *name, const cuda_double_call *call)
+{
+    int i = atomic_fetch_add_explicit(&ncalls, 1, memory_order_relaxed);
+    if (i >= CALLS)
+        return;
+    calls[i] = *call;
+    calls[i].name = name;
+    calls[i].device = double_current;
+    calls[i].thread = cuda_double_thread();
+}
+
+static cudaError_t machine_error(void)
+{
+    if (atomic_load(&driver) / 1000 < CUDART_VERSION / 1000)
+        return cudaErrorInsufficientDriver;
+    return atomic_load(&ndevices) == 0 ? cudaErrorNoDevice : cudaSuccess;
+}
+
+cudaError_t double_enter(const char *name, const cuda_double_call *call,
+                         int traits)
+{
+    log_call(name, call);
+    if (traits & DOUBLE_ALWAYS)
+        return cudaSuccess;
+    if (is_turn(&fault)) {
+        atomic_store(&failed, name);
+        return (cudaError_t)atomic_load(&fault_error);
+    }
+    cudaError_t error = machine_error();
+    if (error)
+        return error;
+    int lost = atomic_load(&double_devices[double_current].lost);
+    if (lost)
+        return (cudaError_t)lost;
+    if ((traits & DOUBLE_UNSAFE) && atomic_load(&captures) > 0 &&
+        capture_mode != cudaStreamCaptureModeRelaxed)
+        return cudaErrorStreamCaptureUnsupported;
+    return cudaSuccess;
+}
+
+cudaError_t double_leave(cudaError_t error)
+{
+    if (error)
+        last_error = error;
+    return error;
+}
+
+static char *map(int file, int protection)
+{
+    void *memory = mmap(NULL, DOUBLE_WINDOW, protection,
+                        MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (memory == MAP_FAILED)
+        abort();
+    return memory;
+}
+
+/* At the start: no thread may see a device without its memory. */
+__attribute__((constructor)) static void map_devices(void)
+{
+    for (int i = 0; i < CUDA_DOUBLE_DEVICES; i++) {
+        int file = memfd_create("cuda_double", MFD_CLOEXEC);
+        if (file < 0 || ftruncate(file, (off_t)DOUBLE_WINDOW))
+            abort();
+        double_devices[i].window = map(file, PROT_NONE);
+        double_devices[i].bytes = map(file, PROT_NONE);
+        close(file);
+    }
+}
+
+/* pthread_once takes no argument. */
+static void start_0(void)
+{
+    double_stream_start(&double_devices[0].by_default, &double_devices[0]);
+}
+static void start_1(void)
+{
+    double_stream_start(&double_devices[1].by_default, &double_devices[1]);
+}
+static void start_2(void)
+{
+    double_stream_start(&double_devices[2].by_default, &double_devices[2]);
+}
+static void start_3(void)
+{
+    double_stream_start(&double_devices[3].by_default, &double_devices[3]);
+}
+
+double_device *double_here(void)
+{
+    static pthread_once_t once[CUDA_DOUBLE_DEVICES] = {
+        PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT,
+        PTHREAD_ONCE_INIT};
+    static void (*const start[])(void) = {start_0, start_1, start_2, start_3};
+    int i = double_current;
+    pthread_once(&once[i], start[i]);
+    return &double_devices[i];
+}
+
+double_device *double_owner(const void *address)
+{
+    for (int i = 0; i < CUDA_DOUBLE_DEVICES; i++) {
+        double_device *device = &double_devices[i];
+        uintptr_t base = (uintptr_t)device->window;
+        if ((uintptr_t)address - base < DOUBLE_WINDOW)
+            return device;
+    }
+    return NULL;
+}
+
+void *cuda_double_bytes(const void *address)
+{
+    double_device *device = double_owner(address);
+    return device ? device->bytes + ((const char *)address - device->window)
+                  : NULL;
+}
+
+void double_maybe_lose(double_device *device)
+{
+    if (is_turn(&loss))
+        atomic_store(&device->lost, atomic_load(&loss_error));
+}
+
+static void note(memory_range *ranges, const void *base, size_t bytes)
+{
+    for (int i = 0; i < DOUBLE_RANGES; i++) {
+        uintptr_t none = 0;
+        if (!atomic_compare_exchange_strong_explicit(
+                &ranges[i].base, &none, (uintptr_t)base, memory_order_relaxed,
+                memory_order_relaxed))
+            continue;
+        atomic_store_explicit(&ranges[i].bytes, bytes, memory_order_relaxed);
+        return;
+    }
+    abort();
+}
+
+/* Forgets the piece that begins there; its size, or SIZE_MAX. */
+static size_t strike(memory_range *ranges, const void *base)
+{
+    for (int i = 0; base && i < DOUBLE_RANGES; i++) {
+        if (atomic_load_explicit(&ranges[i].base, memory_order_relaxed) !=
+            (uintptr_t)base)
+            continue;
+        size_t bytes =
+            atomic_load_explicit(&ranges[i].bytes, memory_order_relaxed);
+        atomic_store_explicit(&ranges[i].base, 0, memory_order_relaxed);
+        return bytes;
+    }
+    return SIZE_MAX;
+}
+
+static int is_within(memory_range *ranges, const void *place, size_t bytes)
+{
+    for (int i = 0; i < DOUBLE_RANGES; i++) {
+        uintptr_t base =
+            atomic_load_explicit(&ranges[i].base, memory_order_relaxed);
+        size_t size =
+            atomic_load_explicit(&ranges[i].bytes, memory_order_relaxed);
+        if (base && (uintptr_t)place >= base && bytes <= size &&
+            (uintptr_t)place - base <= size - bytes)
+            return 1;
+    }
+    return 0;
+}
+
+static size_t whole_pages(size_t bytes)
+{
+    return bytes ? (bytes + PAGE - 1) / PAGE * PAGE : PAGE;
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    cudaError_t error = double_enter(
+        __func__, &(cuda_double_call){.bytes = bytes}, DOUBLE_UNSAFE);
+    if (error)
+        return double_leave(error);
+    double_device *device = double_here();
+    size_t whole = whole_pages(bytes) + PAGE;
+    size_t limit = atomic_load(&memory_size);
+    size_t live = atomic_load_explicit(&device->live, memory_order_relaxed);
+    if (bytes > limit || live > limit - bytes)
+        return double_leave(cudaErrorMemoryAllocation);
+    size_t offset =
+        atomic_fetch_add_explicit(&device->used, whole, memory_order_relaxed);
+    if (offset + whole > DOUBLE_WINDOW ||
+        mprotect(device->bytes + offset, whole - PAGE, PROT_READ | PROT_WRITE))
+        abort();
+    memset(device->bytes + offset, GARBAGE, bytes);
+    atomic_fetch_add_explicit(&device->live, bytes, memory_order_relaxed);
+    *memory = device->window + offset;
+    note(allocated, *memory, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *memory)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){0}, DOUBLE_UNSAFE);
+    size_t bytes = strike(allocated, memory);
+    if (bytes == SIZE_MAX)
+        return double_leave(memory ? cudaErrorInvalidValue : error);
+    atomic_fetch_sub_explicit(&double_owner(memory)->live, bytes,
+                              memory_order_relaxed);
+    void *place = cuda_double_bytes(memory);
+    madvise(place, whole_pages(bytes), MADV_REMOVE);
+    mprotect(place, whole_pages(bytes), PROT_NONE);
+    return double_leave(error);
+}
+
+static cudaError_t pin(void *memory, size_t bytes)
+{
+    size_t before =
+        atomic_fetch_add_explicit(&pinned_bytes, bytes, memory_order_relaxed);
+    size_t limit = atomic_load(&pinnable);
+    if (bytes > limit || before > limit - bytes) {
+        atomic_fetch_sub_explicit(&pinned_bytes, bytes, memory_order_relaxed);
+        return cudaErrorMemoryAllocation;
+    }
+    note(pinned, memory, bytes);
+    return cudaSuccess;
+}
+
+static cudaError_t unpin(const void *memory, size_t *bytes)
+{
+    *bytes = strike(pinned, memory);
+    if (*bytes == SIZE_MAX)
+        return cudaErrorHostMemoryNotRegistered;
+    atomic_fetch_sub_explicit(&pinned_bytes, *bytes, memory_order_relaxed);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags)
+{
+    cudaError_t error = double_enter(
+        __func__, &(cuda_double_call){.bytes = bytes, .flags = flags},
+        DOUBLE_UNSAFE);
+    if (!error && !atomic_load(&registers))
+        error = cudaErrorNotSupported;
+    if (!error && (!memory || bytes == 0))
+        error = cudaErrorInvalidValue;
+    return double_leave(error ? error : pin(memory, bytes));
+}
+
+cudaError_t cudaHostUnregister(void *memory)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){0}, DOUBLE_UNSAFE);
+    size_t bytes;
+    cudaError_t unpinned = unpin(memory, &bytes);
+    return double_leave(error ? error : unpinned);
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned int flags)
+{
+    cudaError_t error = double_enter(
+        __func__, &(cuda_double_call){.bytes = bytes, .flags = flags},
+        DOUBLE_UNSAFE);
+    if (error)
+        return double_leave(error);
+    void *pages = mmap(NULL, whole_pages(bytes), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        return double_leave(cudaErrorMemoryAllocation);
+    memset(pages, GARBAGE, bytes);
+    error = pin(pages, bytes);
+    if (error)
+        munmap(pages, whole_pages(bytes));
+    else
+        *memory = pages;
+    return double_leave(error);
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){0}, DOUBLE_UNSAFE);
+    size_t bytes;
+    cudaError_t unpinned = unpin(memory, &bytes);
+    if (!unpinned)
+        munmap(memory, whole_pages(bytes));
+    return double_leave(error ? error : unpinned);
+}
+
+/* What a copy between host and device takes on the host's side. */
+static void *stage(const void *from, size_t bytes)
+{
+    void *copy = malloc(bytes ? bytes : 1);
+    if (!copy)
+        abort();
+    return memcpy(copy, from, bytes);
+}
+
+static cudaError_t copy(void *to, const void *from, size_t bytes,
+                        enum cudaMemcpyKind kind, struct CUstream_st *stream)
+{
+    int to_device = kind == cudaMemcpyHostToDevice;
+    int to_host = kind == cudaMemcpyDeviceToHost;
+    if ((!to_host && !is_within(allocated, to, bytes)) ||
+        (!to_device && !is_within(allocated, from, bytes)) ||
+        (to_host && double_owner(to)) || (to_device && double_owner(from)))
+        return cudaErrorInvalidValue;
+    double_operation what = {.kind = DOUBLE_COPY,
+                             .to = to_host ? to : cuda_double_bytes(to),
+                             .from = to_device ? from : cuda_double_bytes(from),
+                             .bytes = bytes,
+                             .bus = to_device ? 1
+                                    : to_host ? 2
+                                              : 0};
+    /* Pageable memory is read before the call returns, or written. */
+    if (to_device && !is_within(pinned, from, bytes)) {
+        what.staged = stage(from, bytes);
+        what.from = what.staged;
+    }
+    cudaError_t error = double_enqueue(stream, what);
+    if (!error && to_host && !is_within(pinned, to, bytes))
+        error = double_drain(stream);
+    return error;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
+                            enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    cudaError_t error = double_enter(
+        __func__,
+        &(cuda_double_call){.stream = stream, .bytes = bytes, .flags = kind},
+        0);
+    if (!error)
+        error = copy(to, from, bytes, kind, double_stream_of(stream));
+    return double_leave(error);
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes,
+                            cudaStream_t stream)
+{
+    cudaError_t error = double_enter(
+        __func__, &(cuda_double_call){.stream = stream, .bytes = bytes}, 0);
+    if (!error && !is_within(allocated, memory, bytes))
+        error = cudaErrorInvalidValue;
+    if (error)
+        return double_leave(error);
+    double_operation what = {.kind = DOUBLE_SET,
+                             .to = cuda_double_bytes(memory),
+                             .value = value,
+                             .bytes = bytes};
+    return double_leave(double_enqueue(double_stream_of(stream), what));
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    switch (error) {
+#define CASE(name, code, text)                                                 \
+    case cuda##name:                                                           \
+        return "cuda" #name;
+        CUDA_DOUBLE_ERROR_MAP(CASE)
+#undef CASE
+    }
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    switch (error) {
+#define CASE(name, code, text)                                                 \
+    case cuda##name:                                                           \
+        return text;
+        CUDA_DOUBLE_ERROR_MAP(CASE)
+#undef CASE
+    }
+    return "unrecognized error code";
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return last_error;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = atomic_load(&driver);
+    return double_enter(__func__, &(cuda_double_call){0}, DOUBLE_ALWAYS);
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return double_enter(__func__, &(cuda_double_call){0}, DOUBLE_ALWAYS);
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    cudaError_t error = double_enter(__func__, &(cuda_double_call){0}, 0);
+    *count = error ? 0 : atomic_load(&ndevices);
+    return double_leave(error);
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = double_current;
+    return double_enter(__func__, &(cuda_double_call){0}, DOUBLE_ALWAYS);
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    log_call(__func__, &(cuda_double_call){.flags = (unsigned int)device});
+    cudaError_t error = machine_error();
+    if (!error && (device < 0 || device >= atomic_load(&ndevices)))
+        error = cudaErrorInvalidDevice;
+    if (error)
+        return double_leave(error);
+    double_current = device;
+    return double_leave(
+        is_turn(&fault)
+            ? (atomic_store(&failed, __func__),
+               (cudaError_t)atomic_load(&fault_error))
+            : (cudaError_t)atomic_load(&double_devices[device].lost));
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
+                                   int device)
+{
+    (void)device;
+    cudaError_t error = double_enter(__func__, &(cuda_double_call){0}, 0);
+    if (!error)
+        *value = attribute == cudaDevAttrHostRegisterSupported
+                     ? atomic_load(&registers)
+                     : 9;
+    return double_leave(error);
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
+{
+    cudaError_t error = double_enter(__func__, &(cuda_double_call){0}, 0);
+    if (!error)
+        snprintf(id, (size_t)size, "FFFF:%02X:00.0", device);
+    return double_leave(error);
+}
+
+cudaError_t
+cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    enum cudaStreamCaptureMode before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
+    return double_enter(__func__, &(cuda_double_call){0}, DOUBLE_ALWAYS);
+}
+
+void cuda_double_set_capturing(cudaStream_t stream, int capturing)
+{
+    struct CUstream_st *self = double_stream_of(stream);
+    atomic_fetch_add(&captures,
+                     capturing - atomic_exchange(&self->capturing, capturing));
+}
+
+void cuda_double_set_devices(int n)
+{
+    atomic_store(&ndevices, n);
+}
+
+void cuda_double_set_driver(int version)
+{
+    atomic_store(&driver, version);
+}
+
+void cuda_double_set_memory(size_t bytes)
+{
+    atomic_store(&memory_size, bytes);
+}
+
+void cuda_double_set_pinnable(size_t bytes)
+{
+    atomic_store(&pinnable, bytes);
+}
+
+void cuda_double_set_registers(int value)
+{
+    atomic_store(&registers, value);
+}
+
+void cuda_double_set_bus(double gb_per_s, double latency_us)
+{
+    atomic_store(&double_bus_bandwidth, gb_per_s);
+    atomic_store(&double_bus_latency, (int64_t)(latency_us * 1e3));
+}
+
+void cuda_double_set_eager(int eager)
+{
+    atomic_store(&double_eager, eager);
+}
+
+void cuda_double_set_mutant(cuda_double_mutant mutant)
+{
+    atomic_store(&double_mutant, (int)mutant);
+}
+
+void cuda_double_set_next(cudaStream_t stream)
+{
+    atomic_store(&double_next, stream);
+}
+
+void cuda_double_fail_at(int64_t n, cudaError_t error)
+{
+    atomic_store(&failed, NULL);
+    atomic_store(&fault_error, (int)error);
+    atomic_store(&fault, n);
+}
+
+const char *cuda_double_failed(void)
+{
+    return atomic_load(&failed);
+}
+
+void cuda_double_lose_at(int64_t n, cudaError_t error)
+{
+    atomic_store(&loss_error, (int)error);
+    atomic_store(&loss, n);
+}
+
+void cuda_double_reset(void)
+{
+    cuda_double_set_devices(2);
+    cuda_double_set_driver(CUDART_VERSION);
+    cuda_double_set_memory((size_t)1 << 30);
+    cuda_double_set_pinnable(SIZE_MAX);
+    cuda_double_set_registers(1);
+    cuda_double_set_bus(0, 0);
+    cuda_double_set_eager(0);
+    cuda_double_set_mutant(CUDA_DOUBLE_FAITHFUL);
+    cuda_double_fail_at(-1, cudaSuccess);
+    cuda_double_lose_at(-1, cudaSuccess);
+    for (int i = 0; i < CUDA_DOUBLE_DEVICES; i++) {
+        atomic_store(&double_devices[i].lost, 0);
+        for (int bus = 0; bus < 3; bus++)
+            atomic_store(&double_devices[i].bus_free[bus], 0);
+    }
+    atomic_store(&double_busy, 0);
+    double_host_time = 0;
+    last_error = cudaSuccess;
+    cuda_double_forget();
+}
+
+const cuda_double_call *cuda_double_calls(int *n)
+{
+    int made = atomic_load(&ncalls);
+    if (made > CALLS)
+        abort();
+    *n = made;
+    return calls;
+}
+
+void cuda_double_forget(void)
+{
+    atomic_store(&ncalls, 0);
+}
+
+cuda_double_living cuda_double_count(void)
+{
+    int64_t device_bytes = 0;
+    for (int i = 0; i < CUDA_DOUBLE_DEVICES; i++)
+        device_bytes += (int64_t)atomic_load(&double_devices[i].live);
+    return (cuda_double_living){
+        .streams = atomic_load(&double_streams),
+        .events = atomic_load(&double_events),
+        .device_bytes = device_bytes,
+        .pinned_bytes = (int64_t)atomic_load(&pinned_bytes),
+        .destroyed_busy = atomic_load(&double_busy),
+    };
+}

@@ -1,0 +1,113 @@
+/* cuda_double_state.h: what the parts of the double know of each other. */
+#ifndef LEAT_TESTS_CUDA_DOUBLE_STATE_H
+#define LEAT_TESTS_CUDA_DOUBLE_STATE_H
+
+#include "cuda_double/cuda_double.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Addresses of a device, few of which have memory behind them. */
+#define DOUBLE_WINDOW ((size_t)8 << 30)
+#define DOUBLE_RANGES 4096
+
+typedef struct double_device double_device;
+
+/* One thing for a stream to do. */
+typedef struct double_operation {
+    struct double_operation *next;
+    enum { DOUBLE_WAIT, DOUBLE_COPY, DOUBLE_SET, DOUBLE_KERNEL } kind;
+    struct CUstream_st *other; /* WAIT: for its operation `ticket` */
+    int64_t ticket;
+    char *to;
+    const char *from;
+    void *staged; /* a copy of pageable memory, freed behind it */
+    size_t bytes;
+    int value;
+    int bus; /* 0: none, 1: to the device, 2: to the host */
+    void (*body)(void *);
+    void *argument; /* freed behind it */
+    int64_t cost;   /* nanoseconds, the bus' left out */
+    int64_t issued; /* at which the host had come to it */
+} double_operation;
+
+struct CUstream_st {
+    double_device *device;
+    pthread_t thread;
+    unsigned int flags;
+    int is_callers;            /* of the test */
+    struct CUstream_st *older; /* made before it */
+    atomic_int capturing;
+    int64_t now; /* the thread's own: modelled nanoseconds */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* protected by lock */
+    double_operation *first;
+    double_operation **last;
+    int64_t *stamps; /* when each operation ended */
+    int64_t room;
+    int64_t enqueued;
+    int64_t done;
+    int64_t wanted;
+    int held;
+    int ending;
+};
+
+struct CUevent_st {
+    double_device *device;
+    unsigned int flags;
+    pthread_mutex_t lock;
+    /* protected by lock */
+    struct CUstream_st *on; /* NULL: never recorded */
+    int64_t ticket;
+};
+
+struct double_device {
+    char *window;       /* what is handed out; no access */
+    char *bytes;        /* the same memory, for streams */
+    atomic_size_t used; /* of the window */
+    atomic_size_t live; /* bytes allocated */
+    atomic_int_fast64_t bus_free[3];
+    atomic_int lost; /* the error that all calls give; 0: none */
+    struct CUstream_st by_default;
+};
+
+extern double_device double_devices[CUDA_DOUBLE_DEVICES];
+extern atomic_int double_eager;
+extern atomic_int_fast64_t double_bus_latency; /* nanoseconds */
+extern _Atomic double double_bus_bandwidth;    /* bytes a nanosecond; 0: free */
+extern atomic_int_fast64_t double_streams, double_events, double_busy;
+extern atomic_int double_mutant;
+extern _Atomic(cudaStream_t) double_next;
+extern _Thread_local int double_current;
+extern _Thread_local int64_t double_host_time;
+
+enum {
+    DOUBLE_ALWAYS = 1, /* works without a device, and cannot fail */
+    DOUBLE_UNSAFE = 2  /* not while a stream is captured globally */
+};
+
+/* Logs the call, and says whether it fails before it has begun. */
+cudaError_t double_enter(const char *name, const cuda_double_call *call,
+                         int traits);
+/* Remembers the error for cudaGetLastError; returns it. */
+cudaError_t double_leave(cudaError_t error);
+
+/* The device of the calling thread, ready for use; NULL: no such. */
+double_device *double_here(void);
+/* The device that has the address, or NULL. */
+double_device *double_owner(const void *address);
+
+/* Whether the copy or kernel about to run is the one that kills its device. */
+void double_maybe_lose(double_device *device);
+
+/* The stream of the handle; 0 and the like: the current device's own. */
+struct CUstream_st *double_stream_of(cudaStream_t handle);
+/* Starts its thread; aborts the test where there is none. */
+void double_stream_start(struct CUstream_st *stream, double_device *device);
+/* Hands it an operation, which is copied. */
+cudaError_t double_enqueue(struct CUstream_st *stream, double_operation what);
+/* Sleeps until all that was enqueued so far is done. */
+cudaError_t double_drain(struct CUstream_st *stream);
+
+#endif

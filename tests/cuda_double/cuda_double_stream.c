@@ -1,0 +1,418 @@
+/*
+ * DESIGN. A stream is a list of operations with numbers, and a thread that runs
+ * them in order as far as `wanted`, or at once where streams are eager. A
+ * recorded event is a stream and a number. Waiting, by the host or by another
+ * stream, raises `wanted` and sleeps until `done` has come that far; it learns
+ * the modelled time at which that was. A stream's lock is held for these
+ * numbers alone, never while an operation runs, and never together with
+ * another's. Streams are kept until the process ends, because events may still
+ * name them.
+ */
+#include "cuda_double/cuda_double_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* All that were created; a stream that is kept on purpose is no leak. */
+static _Atomic(struct CUstream_st *) newest;
+
+static void keep(struct CUstream_st *stream)
+{
+    stream->older = atomic_load_explicit(&newest, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&newest, &stream->older,
+                                                  stream, memory_order_release,
+                                                  memory_order_relaxed))
+        continue;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int is_mutant(cuda_double_mutant mutant)
+{
+    return atomic_load_explicit(&double_mutant, memory_order_relaxed) ==
+           (int)mutant;
+}
+
+static int may_run(const struct CUstream_st *self)
+{
+    if (self->done == self->enqueued)
+        return 0;
+    return self->ending || (!self->held && (self->done < self->wanted ||
+                                            atomic_load(&double_eager)));
+}
+
+/* Sleeps until operation `ticket` is done; when that was, in modelled time. */
+static int64_t wait_for(struct CUstream_st *self, int64_t ticket)
+{
+    pthread_mutex_lock(&self->lock);
+    self->wanted = later(self->wanted, ticket);
+    pthread_cond_broadcast(&self->changed);
+    while (self->done < ticket)
+        pthread_cond_wait(&self->changed, &self->lock);
+    int64_t stamp = ticket > 0 ? self->stamps[ticket - 1] : 0;
+    pthread_mutex_unlock(&self->lock);
+    return stamp;
+}
+
+/* Takes the bus from `begin` on, or when it is free; until when. */
+static int64_t take_bus(double_device *device, int bus, int64_t begin,
+                        size_t bytes)
+{
+    double bandwidth = atomic_load(&double_bus_bandwidth);
+    int64_t cost = bandwidth > 0 ? (int64_t)((double)bytes / bandwidth) : 0;
+    cost += atomic_load(&double_bus_latency);
+    int_fast64_t free =
+        atomic_load_explicit(&device->bus_free[bus], memory_order_relaxed);
+    int64_t end;
+    do
+        end = later(free, begin) + cost;
+    while (!atomic_compare_exchange_weak_explicit(&device->bus_free[bus], &free,
+                                                  end, memory_order_relaxed,
+                                                  memory_order_relaxed));
+    return end;
+}
+
+static void execute(struct CUstream_st *self, const double_operation *one)
+{
+    double_device *device = self->device;
+    int64_t begin = later(self->now, one->issued);
+    if (one->kind == DOUBLE_WAIT) {
+        self->now = later(begin, wait_for(one->other, one->ticket));
+        return;
+    }
+    double_maybe_lose(device);
+    if (one->bus)
+        begin = take_bus(device, one->bus, begin, one->bytes);
+    self->now = begin + one->cost;
+    if (atomic_load(&device->lost))
+        return;
+    if (one->kind == DOUBLE_COPY)
+        memcpy(one->to, one->from, one->bytes);
+    else if (one->kind == DOUBLE_SET)
+        memset(one->to, one->value, one->bytes);
+    else if (one->body)
+        one->body(one->argument);
+}
+
+static void *run(void *argument)
+{
+    struct CUstream_st *self = argument;
+    pthread_mutex_lock(&self->lock);
+    for (;;) {
+        while (!may_run(self) && !self->ending)
+            pthread_cond_wait(&self->changed, &self->lock);
+        double_operation *one = self->first;
+        if (!one)
+            break;
+        self->first = one->next;
+        if (!self->first)
+            self->last = &self->first;
+        pthread_mutex_unlock(&self->lock);
+        execute(self, one);
+        free(one->staged);
+        free(one->argument);
+        free(one);
+        pthread_mutex_lock(&self->lock);
+        self->stamps[self->done++] = self->now;
+        pthread_cond_broadcast(&self->changed);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return NULL;
+}
+
+void double_stream_start(struct CUstream_st *stream, double_device *device)
+{
+    stream->device = device;
+    stream->last = &stream->first;
+    pthread_mutex_init(&stream->lock, NULL);
+    pthread_cond_init(&stream->changed, NULL);
+    if (pthread_create(&stream->thread, NULL, run, stream))
+        abort();
+}
+
+struct CUstream_st *double_stream_of(cudaStream_t handle)
+{
+    if (handle && handle != cudaStreamLegacy && handle != cudaStreamPerThread)
+        return handle;
+    double_device *device = double_here();
+    return device ? &device->by_default : NULL;
+}
+
+cudaError_t double_enqueue(struct CUstream_st *stream, double_operation what)
+{
+    double_operation *one = malloc(sizeof(*one));
+    if (!one)
+        abort();
+    *one = what;
+    one->next = NULL;
+    one->issued = double_host_time;
+    pthread_mutex_lock(&stream->lock);
+    if (stream->enqueued == stream->room) {
+        stream->room = stream->room ? 2 * stream->room : 64;
+        stream->stamps = realloc(stream->stamps, (size_t)stream->room *
+                                                     sizeof(*stream->stamps));
+        if (!stream->stamps)
+            abort();
+    }
+    *stream->last = one;
+    stream->last = &one->next;
+    stream->enqueued++;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+    return cudaSuccess;
+}
+
+static int64_t enqueued(struct CUstream_st *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    int64_t n = stream->enqueued;
+    pthread_mutex_unlock(&stream->lock);
+    return n;
+}
+
+static cudaError_t host_wait(struct CUstream_st *stream, int64_t ticket)
+{
+    double_host_time = later(double_host_time, wait_for(stream, ticket));
+    return (cudaError_t)atomic_load(&stream->device->lost);
+}
+
+cudaError_t double_drain(struct CUstream_st *stream)
+{
+    return host_wait(stream, enqueued(stream));
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
+{
+    cudaError_t error = double_enter(
+        __func__, &(cuda_double_call){.flags = flags}, DOUBLE_UNSAFE);
+    if (error)
+        return double_leave(error);
+    struct CUstream_st *created = calloc(1, sizeof(*created));
+    if (!created)
+        abort();
+    created->flags = flags;
+    keep(created);
+    double_stream_start(created, double_here());
+    atomic_fetch_add_explicit(&double_streams, 1, memory_order_relaxed);
+    *stream = created;
+    return cudaSuccess;
+}
+
+cudaStream_t cuda_double_stream(void)
+{
+    cudaStream_t stream;
+    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking))
+        abort();
+    stream->is_callers = 1;
+    atomic_fetch_sub_explicit(&double_streams, 1, memory_order_relaxed);
+    return stream;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){.stream = stream}, 0);
+    int counts = !stream->is_callers;
+    pthread_mutex_lock(&stream->lock);
+    atomic_fetch_add_explicit(&double_busy,
+                              counts && stream->done < stream->enqueued,
+                              memory_order_relaxed);
+    stream->ending = 1;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+    pthread_join(stream->thread, NULL);
+    atomic_fetch_sub_explicit(&double_streams, counts, memory_order_relaxed);
+    return double_leave(error);
+}
+
+/* What the call gives after the wait: an error does not make it shorter. */
+static cudaError_t waited(cudaError_t error, cudaError_t from_stream)
+{
+    return double_leave(error ? error : from_stream);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    cudaError_t error = double_enter(
+        __func__, &(cuda_double_call){.stream = stream}, DOUBLE_UNSAFE);
+    if (error == cudaErrorStreamCaptureUnsupported)
+        return double_leave(error);
+    struct CUstream_st *self = double_stream_of(stream);
+    if (!self->is_callers && is_mutant(CUDA_DOUBLE_DESTROY_DOES_NOT_WAIT))
+        return double_leave(error);
+    return waited(error, double_drain(self));
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
+                                  enum cudaStreamCaptureStatus *status)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){.stream = stream}, 0);
+    if (!error)
+        *status = atomic_load(&double_stream_of(stream)->capturing)
+                      ? cudaStreamCaptureStatusActive
+                      : cudaStreamCaptureStatusNone;
+    return double_leave(error);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){.flags = flags}, 0);
+    if (error)
+        return double_leave(error);
+    struct CUevent_st *created = calloc(1, sizeof(*created));
+    if (!created)
+        abort();
+    created->device = double_here();
+    created->flags = flags;
+    pthread_mutex_init(&created->lock, NULL);
+    atomic_fetch_add_explicit(&double_events, 1, memory_order_relaxed);
+    *event = created;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){.event = event}, 0);
+    pthread_mutex_destroy(&event->lock);
+    free(event);
+    atomic_fetch_sub_explicit(&double_events, 1, memory_order_relaxed);
+    return double_leave(error);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    cudaError_t error = double_enter(
+        __func__, &(cuda_double_call){.stream = stream, .event = event}, 0);
+    struct CUstream_st *on = error ? NULL : double_stream_of(stream);
+    if (!error && on->device != event->device)
+        error = cudaErrorInvalidResourceHandle;
+    if (error)
+        return double_leave(error);
+    if (on->is_callers && is_mutant(CUDA_DOUBLE_CONSUMED_IS_NOT_RECORDED))
+        return cudaSuccess;
+    if (on->is_callers && is_mutant(CUDA_DOUBLE_CONSUMED_ON_NEXT_STREAM))
+        on = atomic_load(&double_next);
+    int64_t ticket = enqueued(on);
+    if (!on->is_callers && is_mutant(CUDA_DOUBLE_READY_BEFORE_COPY))
+        ticket--;
+    pthread_mutex_lock(&event->lock);
+    event->on = on;
+    event->ticket = ticket;
+    pthread_mutex_unlock(&event->lock);
+    return cudaSuccess;
+}
+
+/* The event's latest record; NULL where there is none. */
+static struct CUstream_st *latest(cudaEvent_t event, int64_t *ticket)
+{
+    pthread_mutex_lock(&event->lock);
+    struct CUstream_st *on = event->on;
+    *ticket = event->ticket;
+    pthread_mutex_unlock(&event->lock);
+    return on;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                unsigned int flags)
+{
+    cudaError_t error = double_enter(
+        __func__,
+        &(cuda_double_call){.stream = stream, .event = event, .flags = flags},
+        0);
+    if (error)
+        return double_leave(error);
+    int64_t ticket;
+    struct CUstream_st *on = latest(event, &ticket);
+    struct CUstream_st *self = double_stream_of(stream);
+    if (!on || on == self ||
+        is_mutant(self->is_callers
+                      ? CUDA_DOUBLE_CALLER_DOES_NOT_AWAIT_READY
+                      : CUDA_DOUBLE_UPLOAD_DOES_NOT_AWAIT_CONSUMED))
+        return cudaSuccess;
+    return double_leave(double_enqueue(
+        self, (double_operation){
+                  .kind = DOUBLE_WAIT, .other = on, .ticket = ticket}));
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    cudaError_t error = double_enter(
+        __func__, &(cuda_double_call){.event = event}, DOUBLE_UNSAFE);
+    int64_t ticket;
+    struct CUstream_st *on = latest(event, &ticket);
+    if (!on || error == cudaErrorStreamCaptureUnsupported ||
+        is_mutant(on->is_callers ? CUDA_DOUBLE_DESTROY_DOES_NOT_WAIT
+                                 : CUDA_DOUBLE_REFILL_DOES_NOT_AWAIT_READY))
+        return double_leave(error);
+    return waited(error, host_wait(on, ticket));
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start,
+                                 cudaEvent_t end)
+{
+    cudaError_t error =
+        double_enter(__func__, &(cuda_double_call){.event = end}, 0);
+    if (!error && ((start->flags | end->flags) & cudaEventDisableTiming))
+        error = cudaErrorInvalidResourceHandle;
+    if (error)
+        return double_leave(error);
+    int64_t ticket[2];
+    struct CUstream_st *on[2] = {latest(start, &ticket[0]),
+                                 latest(end, &ticket[1])};
+    if (!on[0] || !on[1])
+        return double_leave(cudaErrorInvalidResourceHandle);
+    int64_t nanoseconds =
+        wait_for(on[1], ticket[1]) - wait_for(on[0], ticket[0]);
+    *milliseconds = (float)((double)nanoseconds * 1e-6);
+    return cudaSuccess;
+}
+
+cudaError_t cuda_double_launch(void (*body)(void *), void *argument,
+                               size_t bytes, double us, cudaStream_t stream)
+{
+    cudaError_t error = double_enter(
+        __func__, &(cuda_double_call){.stream = stream, .bytes = bytes}, 0);
+    if (error)
+        return double_leave(error);
+    void *copy = malloc(bytes ? bytes : 1);
+    if (!copy)
+        abort();
+    if (bytes)
+        memcpy(copy, argument, bytes);
+    return double_leave(
+        double_enqueue(double_stream_of(stream),
+                       (double_operation){.kind = DOUBLE_KERNEL,
+                                          .body = body,
+                                          .argument = copy,
+                                          .cost = (int64_t)(us * 1e3)}));
+}
+
+static void set_held(struct CUstream_st *self, int held)
+{
+    pthread_mutex_lock(&self->lock);
+    self->held = held;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+}
+
+void cuda_double_hold(cudaStream_t stream)
+{
+    set_held(double_stream_of(stream), 1);
+}
+
+void cuda_double_let_go(cudaStream_t stream)
+{
+    set_held(double_stream_of(stream), 0);
+}
+
+double cuda_double_time(cudaStream_t stream)
+{
+    struct CUstream_st *self = double_stream_of(stream);
+    return (double)wait_for(self, enqueued(self)) * 1e-3;
+}

@@ -1,0 +1,26 @@
+/* The kernels' launch functions in the double: a loop over the grid. */
+#include "cuda_double/cuda_double_state.h"
+#include "device/transform_batch.h"
+#include "transform_cuda.h"
+
+/* Device addresses become those of the bytes, here on the stream's thread. */
+static void transform(void *argument)
+{
+    leat_device_transform job = *(const leat_device_transform *)argument;
+    job.pixels = cuda_double_bytes(job.pixels);
+    job.choices = cuda_double_bytes(job.choices);
+    job.top = cuda_double_bytes(job.top);
+    job.mean = job.mean ? cuda_double_bytes(job.mean) : NULL;
+    job.mean_value = job.mean_value ? cuda_double_bytes(job.mean_value) : NULL;
+    int64_t threads = leat__transform_threads(&job);
+    /* Backwards: no thread may count on one before it. */
+    for (int64_t i = threads + 7; i-- > 0;)
+        leat__transform_work(&job, i);
+}
+
+cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
+                                        cudaStream_t stream)
+{
+    return cuda_double_launch(transform, (void *)(uintptr_t)job, sizeof(*job),
+                              0, stream);
+}

@@ -1,0 +1,118 @@
+/*
+ * Compiled against NVIDIA's header where there is one, and against the double's
+ * own: both must have these values and signatures.
+ */
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+
+#define IS(name, value)                                                        \
+    _Static_assert((long)(name) == (value), #name " is " #value)
+
+IS(cudaSuccess, 0);
+IS(cudaErrorInvalidValue, 1);
+IS(cudaErrorMemoryAllocation, 2);
+IS(cudaErrorInsufficientDriver, 35);
+IS(cudaErrorDevicesUnavailable, 46);
+IS(cudaErrorNoDevice, 100);
+IS(cudaErrorInvalidDevice, 101);
+IS(cudaErrorNoKernelImageForDevice, 209);
+IS(cudaErrorECCUncorrectable, 214);
+IS(cudaErrorInvalidResourceHandle, 400);
+IS(cudaErrorNotReady, 600);
+IS(cudaErrorHostMemoryNotRegistered, 713);
+IS(cudaErrorLaunchFailure, 719);
+IS(cudaErrorOperatingSystem, 304);
+IS(cudaErrorNotPermitted, 800);
+IS(cudaErrorNotSupported, 801);
+IS(cudaErrorStreamCaptureUnsupported, 900);
+IS(cudaErrorStreamCaptureInvalidated, 901);
+IS(cudaErrorUnknown, 999);
+IS(cudaMemcpyHostToHost, 0);
+IS(cudaMemcpyHostToDevice, 1);
+IS(cudaMemcpyDeviceToHost, 2);
+IS(cudaMemcpyDeviceToDevice, 3);
+IS(cudaMemcpyDefault, 4);
+IS(cudaStreamCaptureStatusNone, 0);
+IS(cudaStreamCaptureStatusActive, 1);
+IS(cudaStreamCaptureStatusInvalidated, 2);
+IS(cudaStreamCaptureModeGlobal, 0);
+IS(cudaStreamCaptureModeThreadLocal, 1);
+IS(cudaStreamCaptureModeRelaxed, 2);
+IS(cudaDevAttrComputeCapabilityMajor, 75);
+IS(cudaDevAttrComputeCapabilityMinor, 76);
+IS(cudaDevAttrHostRegisterSupported, 99);
+IS(cudaStreamNonBlocking, 1);
+IS(cudaEventDefault, 0);
+IS(cudaEventBlockingSync, 1);
+IS(cudaEventDisableTiming, 2);
+IS(cudaHostAllocPortable, 1);
+IS(cudaHostRegisterPortable, 1);
+
+/* Each is assigned to what the double says it is. */
+typedef struct signatures {
+    const char *(*get_error_name)(cudaError_t);
+    const char *(*get_error_string)(cudaError_t);
+    cudaError_t (*get_last_error)(void);
+    cudaError_t (*peek_at_last_error)(void);
+    cudaError_t (*driver_get_version)(int *);
+    cudaError_t (*runtime_get_version)(int *);
+    cudaError_t (*get_device_count)(int *);
+    cudaError_t (*get_device)(int *);
+    cudaError_t (*set_device)(int);
+    cudaError_t (*device_get_attribute)(int *, enum cudaDeviceAttr, int);
+    cudaError_t (*device_get_pci_bus_id)(char *, int, int);
+    cudaError_t (*host_alloc)(void **, size_t, unsigned int);
+    cudaError_t (*free_host)(void *);
+    cudaError_t (*host_register)(void *, size_t, unsigned int);
+    cudaError_t (*host_unregister)(void *);
+    cudaError_t (*malloc)(void **, size_t);
+    cudaError_t (*free)(void *);
+    cudaError_t (*memcpy_async)(void *, const void *, size_t,
+                                enum cudaMemcpyKind, cudaStream_t);
+    cudaError_t (*memset_async)(void *, int, size_t, cudaStream_t);
+    cudaError_t (*stream_create)(cudaStream_t *, unsigned int);
+    cudaError_t (*stream_destroy)(cudaStream_t);
+    cudaError_t (*stream_synchronize)(cudaStream_t);
+    cudaError_t (*stream_wait_event)(cudaStream_t, cudaEvent_t, unsigned int);
+    cudaError_t (*stream_is_capturing)(cudaStream_t,
+                                       enum cudaStreamCaptureStatus *);
+    cudaError_t (*exchange_mode)(enum cudaStreamCaptureMode *);
+    cudaError_t (*event_create)(cudaEvent_t *, unsigned int);
+    cudaError_t (*event_destroy)(cudaEvent_t);
+    cudaError_t (*event_record)(cudaEvent_t, cudaStream_t);
+    cudaError_t (*event_synchronize)(cudaEvent_t);
+    cudaError_t (*event_elapsed_time)(float *, cudaEvent_t, cudaEvent_t);
+} signatures;
+
+const signatures runtime_signatures = {
+    cudaGetErrorName,
+    cudaGetErrorString,
+    cudaGetLastError,
+    cudaPeekAtLastError,
+    cudaDriverGetVersion,
+    cudaRuntimeGetVersion,
+    cudaGetDeviceCount,
+    cudaGetDevice,
+    cudaSetDevice,
+    cudaDeviceGetAttribute,
+    cudaDeviceGetPCIBusId,
+    cudaHostAlloc,
+    cudaFreeHost,
+    cudaHostRegister,
+    cudaHostUnregister,
+    cudaMalloc,
+    cudaFree,
+    cudaMemcpyAsync,
+    cudaMemsetAsync,
+    cudaStreamCreateWithFlags,
+    cudaStreamDestroy,
+    cudaStreamSynchronize,
+    cudaStreamWaitEvent,
+    cudaStreamIsCapturing,
+    cudaThreadExchangeStreamCaptureMode,
+    cudaEventCreateWithFlags,
+    cudaEventDestroy,
+    cudaEventRecord,
+    cudaEventSynchronize,
+    cudaEventElapsedTime,
+};

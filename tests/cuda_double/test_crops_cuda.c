@@ -1,0 +1,209 @@
+/*
+ * Transforms on cuda:N over the double where records are bad, encoded or of
+ * mixed shapes: batch by batch the same as on the CPU.
+ */
+#include "cuda_double.h"
+#include "support/feed.h"
+#include "support/planted.h"
+
+#include <check.h>
+#include <leat/ext/reader.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS 24
+#define FILES 3
+
+static leat_data_layer_options options;
+static leat_transform_options transform;
+
+static void set_up(void)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
+    options = defaults;
+    transform = none;
+    transform.mirror = 1;
+    transform.scale = 0.25f;
+    options.transform = &transform;
+    options.random_seed = 5;
+    options.prefetch = 2;
+    cuda_double_reset();
+}
+
+/* Status or checksum of each batch. */
+static void collect(const leat_pipeline *pipeline, const char *device,
+                    leat_transform_on on, uint32_t out[STEPS])
+{
+    options.device = device;
+    options.transform_on = on;
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < STEPS; i++) {
+        int status = feed_forward(&feed);
+        ck_assert(status == LEAT_OK || status == LEAT_EDATA);
+        out[i] = status ? (uint32_t)status : feed_digest(&feed);
+    }
+    feed_close(&feed);
+}
+
+static void check_alike(const leat_pipeline *pipeline)
+{
+    uint32_t expected[STEPS], found[STEPS];
+    collect(pipeline, "cpu", LEAT_TRANSFORM_ON_CPU, expected);
+    collect(pipeline, "cuda:0", LEAT_TRANSFORM_ON_DEVICE, found);
+    ck_assert_mem_eq(found, expected, sizeof(found));
+    ck_assert_uint_ne(expected[0], expected[1]);
+    cuda_double_living living = cuda_double_count();
+    ck_assert_int_eq(living.device_bytes, 0);
+    ck_assert_int_eq(living.pinned_bytes, 0);
+}
+
+START_TEST(bad_records_are_replaced_as_on_the_cpu)
+{
+    planted plan = {.count = 20, .way = (planted_way)(_i / 3)};
+    plan.kind[2] = PLANTED_UNREADABLE;
+    plan.kind[3] = PLANTED_SHORT;
+    plan.kind[9] = PLANTED_SHAPELESS;
+    plan.kind[13] = PLANTED_UNLABELED;
+    options.batch_size = 4;
+    options.on_error = (leat_on_error)(_i % 3);
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    check_alike(pipeline);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* The first record is small: slots and tops grow with the next. */
+START_TEST(slots_grow_as_on_the_cpu)
+{
+    planted plan = {.count = 20, .way = (planted_way)_i};
+    for (int i = 0; i < 20; i += 3)
+        plan.kind[i] = PLANTED_SMALL;
+    options.batch_size = 1;
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    check_alike(pipeline);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+static char file[FILES][4096];
+static size_t file_bytes[FILES];
+static int32_t number;
+
+static void load(int i, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/images/%s", LEAT_TEST_DATA, name);
+    FILE *from = fopen(path, "rb");
+    ck_assert_msg(from != NULL, "%s", path);
+    file_bytes[i] = fread(file[i], 1, sizeof(file[i]), from);
+    ck_assert_int_eq(fclose(from), 0);
+    ck_assert_uint_gt(file_bytes[i], 0);
+}
+
+static int open_images(void *user, void **pass)
+{
+    number = 0;
+    *pass = user;
+    return LEAT_OK;
+}
+
+static int reset_images(void *pass)
+{
+    (void)pass;
+    number = 0;
+    return LEAT_OK;
+}
+
+/* Seven in a pass; the one before the last is no image. */
+static int next_image(void *pass, leat_sample *sample)
+{
+    static const int32_t labels[] = {0, 1, 2, 3, 4, 5, 6};
+    int i = number % FILES;
+    (void)pass;
+    if (number == 7)
+        return LEAT_END;
+    const int32_t *label = &labels[number++];
+    sample->nfields = 2;
+    sample->field[0] = (leat_field){.dtype = LEAT_BYTES,
+                                    .ndim = 1,
+                                    .shape = {(int64_t)file_bytes[i]},
+                                    .data = file[i],
+                                    .bytes = *label == 5 ? 9 : file_bytes[i]};
+    sample->field[0].shape[0] = (int64_t)sample->field[0].bytes;
+    sample->field[1] =
+        (leat_field){.dtype = LEAT_INT32, .data = label, .bytes = 4};
+    return LEAT_OK;
+}
+
+/* Cropped in batches, and whole, each of its own shape. */
+START_TEST(encoded_images_go_on_as_on_the_cpu)
+{
+    static const leat_field_spec fields[] = {{"data", LEAT_BYTES, 1, {-1}},
+                                             {"label", LEAT_INT32, 0, {0}}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = fields,
+                                      .nfields = 2,
+                                      .open = open_images,
+                                      .next = next_image,
+                                      .reset = reset_images};
+    leat_pipeline *pipeline;
+    load(0, "baseline-444.jpg");
+    load(1, "40x3.jpg");
+    load(2, "exif-6.jpg");
+    transform.crop_size = _i / 3 ? 3 : 0;
+    options.batch_size = _i / 3 ? 3 : 1;
+    options.on_error = (leat_on_error)(_i % 3);
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, NULL),
+                     LEAT_OK);
+    check_alike(pipeline);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(pixels_of_float32_are_refused_by_name)
+{
+    static const float pixels[8];
+    static const int32_t labels[2];
+    const leat_memory_field fields[] = {
+        {"data", LEAT_FLOAT32, 3, {1, 2, 2}, pixels},
+        {"label", LEAT_INT32, 0, {0}, labels}};
+    leat_pipeline *pipeline;
+    leat_data_layer *layer;
+    leat_blob *top[2];
+    leat_device *device;
+    options.batch_size = 1;
+    options.device = "cuda:0";
+    options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    ck_assert_int_eq(leat_pipeline_memory(&pipeline, fields, 2, 2), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_int_eq(leat_device_find(&device, "cuda:0"), LEAT_OK);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_blob_create(&top[i], device), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), LEAT_EINVAL);
+    ck_assert_msg(strstr(leat_last_error(), "the pixels are float32") != NULL,
+                  "%s", leat_last_error());
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top[0]);
+    leat_blob_destroy(top[1]);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("crops_cuda");
+    TCase *tcase = tcase_create("crops_cuda");
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, bad_records_are_replaced_as_on_the_cpu, 0, 9);
+    tcase_add_loop_test(tcase, slots_grow_as_on_the_cpu, 0, 3);
+    tcase_add_loop_test(tcase, encoded_images_go_on_as_on_the_cpu, 0, 6);
+    tcase_add_test(tcase, pixels_of_float32_are_refused_by_name);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,408 @@
+/* What the CUDA device adds to the suite of all devices: how it fails, and that
+   its callers' own CUDA never notices it. */
+#include "base/error.h"
+#include "base/memory.h"
+#include "cuda_double.h"
+
+#include <check.h>
+#include <errno.h>
+#include <leat/ext/device.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BYTES ((size_t)10000)
+
+static leat_device *device;
+
+static void set_up(void)
+{
+    cuda_double_reset();
+}
+
+static void open_device(const char *name)
+{
+    ck_assert_int_eq(leat_device_find(&device, name), LEAT_OK);
+}
+
+static void check_refusal(const char *name, int status, const char *text)
+{
+    leat_device *found = NULL;
+    ck_assert_int_eq(leat_device_find(&found, name), status);
+    ck_assert_ptr_null(found);
+    ck_assert_msg(strstr(leat_last_error(), text) != NULL, "%s",
+                  leat_last_error());
+    ck_assert_int_eq(cudaPeekAtLastError(), cudaSuccess);
+}
+
+START_TEST(an_ordinal_out_of_range_names_those_there_are)
+{
+    check_refusal("cuda:2", LEAT_EINVAL, "cuda:0 to cuda:1");
+    check_refusal("cuda:9999", LEAT_EINVAL, "\"cuda:9999\"");
+}
+END_TEST
+
+START_TEST(a_machine_without_a_driver_says_so_and_has_a_cpu)
+{
+    cuda_double_set_driver(0);
+    check_refusal("cuda:0", LEAT_EDEVICE, "no NVIDIA driver");
+    ck_assert_int_eq(leat_device_find(&device, "cpu"), LEAT_OK);
+}
+END_TEST
+
+START_TEST(a_machine_without_a_gpu_says_so)
+{
+    cuda_double_set_devices(0);
+    check_refusal("cuda:0", LEAT_EDEVICE, "no NVIDIA GPU is visible");
+}
+END_TEST
+
+START_TEST(a_driver_older_than_the_runtime_is_named_with_both_versions)
+{
+    cuda_double_set_driver(12040);
+    check_refusal("cuda:0", LEAT_EDEVICE, "for CUDA 12.4");
+    check_refusal("cuda:0", LEAT_EDEVICE, "leat for 13.0");
+    /* A driver of the same major version will do. */
+    cuda_double_set_driver(13010);
+    open_device("cuda:0");
+}
+END_TEST
+
+START_TEST(a_device_that_is_taken_says_so_and_can_be_had_later)
+{
+    int n = 0;
+    for (;; n++) {
+        cuda_double_fail_at(n, cudaErrorDevicesUnavailable);
+        int status = leat_device_find(&device, "cuda:0");
+        if (status == LEAT_OK && !cuda_double_failed())
+            break;
+        if (status)
+            ck_assert_int_eq(status, LEAT_EDEVICE);
+        if (status == LEAT_OK)
+            break;
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "cuda:0"));
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "busy or unavail"));
+    }
+    ck_assert_int_gt(n, 0);
+    cuda_double_fail_at(-1, cudaSuccess);
+    open_device("cuda:0");
+    ck_assert_int_eq(cuda_double_count().pinned_bytes, 0);
+}
+END_TEST
+
+START_TEST(too_little_memory_on_the_device_is_told_with_the_size)
+{
+    open_device("cuda:0");
+    cuda_double_set_memory(1 << 20);
+    void *memory = NULL;
+    ck_assert_int_eq(device->ops->alloc(device, 1 << 21, &memory), LEAT_ENOMEM);
+    ck_assert_ptr_null(memory);
+    ck_assert_str_eq(leat_last_error(),
+                     "cuda:0: allocating 2097152 bytes on the device: out of "
+                     "memory (cudaErrorMemoryAllocation)");
+    ck_assert_int_eq(cudaPeekAtLastError(), cudaSuccess);
+}
+END_TEST
+
+START_TEST(memory_that_cannot_be_pinned_is_told_and_given_back)
+{
+    open_device("cuda:0");
+    cuda_double_set_pinnable(4096);
+    void *memory = NULL;
+    ck_assert_int_eq(device->ops->host_alloc(device, BYTES, &memory),
+                     LEAT_ENOMEM);
+    ck_assert_ptr_null(memory);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "pinning 10000 bytes"));
+    ck_assert_int_eq(cuda_double_count().pinned_bytes, 0);
+}
+END_TEST
+
+START_TEST(where_pages_cannot_be_registered_the_runtime_allocates)
+{
+    cuda_double_set_registers(0);
+    open_device("cuda:0");
+    void *memory = NULL;
+    ck_assert_int_eq(device->ops->host_alloc(device, BYTES, &memory), LEAT_OK);
+    for (size_t i = 0; i < BYTES; i++)
+        ck_assert_int_eq(((char *)memory)[i], 0);
+    ck_assert_int_eq(cuda_double_count().pinned_bytes, BYTES);
+    device->ops->host_free(device, memory, BYTES);
+    ck_assert_int_eq(cuda_double_count().pinned_bytes, 0);
+}
+END_TEST
+
+/* One of everything, ended again; the first error. */
+static int use_device(void)
+{
+    const leat_device_ops *ops = device->ops;
+    void *host = NULL;
+    void *memory = NULL;
+    leat_stream stream = LEAT_HOST;
+    leat_event event = UINTPTR_MAX;
+    int status = ops->host_alloc(device, BYTES, &host);
+    if (!status)
+        status = ops->alloc(device, BYTES, &memory);
+    if (!status)
+        status = ops->stream_create(device, &stream);
+    if (!status)
+        status = ops->event_create(device, &event);
+    if (!status)
+        status =
+            ops->copy(device, memory, host, BYTES, LEAT_COPY_TO_DEVICE, stream);
+    if (!status)
+        status = ops->event_record(device, event, stream);
+    if (!status)
+        status = ops->stream_wait(device, 0, event);
+    if (!status)
+        status = ops->event_synchronize(device, event);
+    if (!status && ops->stream_is_capturing(device, stream))
+        status = LEAT_ESTATE;
+    int waited = LEAT_OK;
+    if (stream != LEAT_HOST) {
+        waited = ops->stream_synchronize(device, stream);
+        ops->stream_destroy(device, stream);
+    }
+    if (event != UINTPTR_MAX)
+        ops->event_destroy(device, event);
+    if (memory)
+        ops->free(device, memory, BYTES);
+    if (host)
+        ops->host_free(device, host, BYTES);
+    return status ? status : waited;
+}
+
+static void check_nothing_lives(void)
+{
+    cuda_double_living living = cuda_double_count();
+    ck_assert_int_eq(living.streams, 0);
+    ck_assert_int_eq(living.events, 0);
+    ck_assert_int_eq(living.device_bytes, 0);
+    ck_assert_int_eq(living.pinned_bytes, 0);
+}
+
+START_TEST(every_call_that_fails_is_told_once_and_leaves_nothing_behind)
+{
+    int n = 0;
+    int told = 0;
+    open_device("cuda:1");
+    for (;; n++) {
+        cuda_double_fail_at(n, cudaErrorUnknown);
+        int status = use_device();
+        const char *failed = cuda_double_failed();
+        cuda_double_fail_at(-1, cudaSuccess);
+        check_nothing_lives();
+        ck_assert_int_eq(cudaGetLastError(), cudaSuccess);
+        if (!failed)
+            break;
+        if (status) {
+            ck_assert_int_eq(status, LEAT_EDEVICE);
+            told++;
+        }
+    }
+    ck_assert_int_gt(n, 40);
+    /* Frees and looks at captures keep their failure to themselves. */
+    ck_assert_int_gt(told, n / 2);
+}
+END_TEST
+
+START_TEST(every_allocation_that_fails_is_told)
+{
+    int n = 0;
+    int told = 0;
+    for (;; n++) {
+        (void)leat__alloc_fail_at(n);
+        int status = leat_device_find(&device, "cuda:0");
+        if (!status)
+            status = use_device();
+        if (leat__alloc_fail_at(-1) >= 0)
+            break;
+        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
+        told += status == LEAT_ENOMEM;
+        check_nothing_lives();
+    }
+    /* All but the page that open tries to pin. */
+    ck_assert_int_eq(told, n - 1);
+    ck_assert_int_gt(told, 0);
+    (void)leat__alloc_fail_at(0);
+    ck_assert_int_eq(use_device(), LEAT_ENOMEM);
+    check_nothing_lives();
+}
+END_TEST
+
+START_TEST(a_device_that_is_lost_fails_all_calls_and_hangs_none)
+{
+    open_device("cuda:0");
+    cuda_double_lose_at(1, cudaErrorECCUncorrectable);
+    ck_assert_int_eq(use_device(), LEAT_EDEVICE);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "uncorrectable ECC"));
+    ck_assert_int_eq(use_device(), LEAT_EDEVICE);
+    check_nothing_lives();
+}
+END_TEST
+
+START_TEST(the_thread_keeps_its_current_device)
+{
+    open_device("cuda:1");
+    int current = -1;
+    ck_assert_int_eq(use_device(), LEAT_OK);
+    ck_assert_int_eq(cudaGetDevice(&current), cudaSuccess);
+    ck_assert_int_eq(current, 0);
+    int n;
+    const cuda_double_call *call = cuda_double_calls(&n);
+    for (int i = 0; i < n; i++) {
+        if (strcmp(call[i].name, "cudaMalloc") == 0 ||
+            strcmp(call[i].name, "cudaEventRecord") == 0)
+            ck_assert_int_eq(call[i].device, 1);
+    }
+}
+END_TEST
+
+START_TEST(streams_never_block_and_events_sleep_and_do_not_time)
+{
+    open_device("cuda:0");
+    ck_assert_int_eq(use_device(), LEAT_OK);
+    int n;
+    const cuda_double_call *call = cuda_double_calls(&n);
+    int made = 0;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(call[i].name, "cudaStreamCreateWithFlags") == 0)
+            ck_assert_uint_eq(call[i].flags, cudaStreamNonBlocking);
+        else if (strcmp(call[i].name, "cudaEventCreateWithFlags") == 0)
+            ck_assert_uint_eq(call[i].flags,
+                              cudaEventBlockingSync | cudaEventDisableTiming);
+        else
+            continue;
+        made++;
+    }
+    ck_assert_int_eq(made, 3);
+}
+END_TEST
+
+START_TEST(a_capture_by_another_thread_is_not_disturbed)
+{
+    open_device("cuda:0");
+    cudaStream_t captured;
+    ck_assert_int_eq(
+        cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking), 0);
+    cuda_double_set_capturing(captured, 1);
+    /* What is unsafe fails in this mode, and leat gets by. */
+    void *memory;
+    ck_assert_int_eq(cudaMalloc(&memory, 1), cudaErrorStreamCaptureUnsupported);
+    (void)cudaGetLastError();
+    ck_assert_int_eq(use_device(), LEAT_OK);
+    ck_assert_int_eq(
+        device->ops->stream_is_capturing(device, (leat_stream)captured), 1);
+    ck_assert_int_eq(cudaMalloc(&memory, 1), cudaErrorStreamCaptureUnsupported);
+    cuda_double_set_capturing(captured, 0);
+    ck_assert_int_eq(cudaStreamDestroy(captured), cudaSuccess);
+}
+END_TEST
+
+START_TEST(timers_tell_the_time_on_the_bus_and_plain_events_do_not)
+{
+    open_device("cuda:0");
+    const leat_device_ops *ops = device->ops;
+    cuda_double_set_bus(10, 5);
+    void *host, *memory;
+    leat_stream stream;
+    leat_event event[3];
+    double seconds = -1;
+    ck_assert_int_eq(ops->host_alloc(device, 1000000, &host), LEAT_OK);
+    ck_assert_int_eq(ops->alloc(device, 1000000, &memory), LEAT_OK);
+    ck_assert_int_eq(ops->stream_create(device, &stream), LEAT_OK);
+    ck_assert_int_eq(ops->timer_create(device, &event[0]), LEAT_OK);
+    ck_assert_int_eq(ops->timer_create(device, &event[1]), LEAT_OK);
+    ck_assert_int_eq(ops->event_create(device, &event[2]), LEAT_OK);
+    ck_assert_int_eq(ops->event_record(device, event[0], stream), LEAT_OK);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(ops->copy(device, memory, host, 1000000,
+                                   LEAT_COPY_TO_DEVICE, stream),
+                         LEAT_OK);
+        ck_assert_int_eq(ops->event_record(device, event[1 + i], stream),
+                         LEAT_OK);
+    }
+    ck_assert_int_eq(ops->event_elapsed(device, event[0], event[1], &seconds),
+                     LEAT_OK);
+    ck_assert_double_eq_tol(seconds, 105e-6, 1e-9);
+    ck_assert_int_eq(ops->event_elapsed(device, event[0], event[2], &seconds),
+                     LEAT_EDEVICE);
+    ck_assert_double_eq_tol(seconds, 105e-6, 1e-9);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    for (int i = 0; i < 3; i++)
+        ops->event_destroy(device, event[i]);
+    ops->stream_destroy(device, stream);
+    ops->free(device, memory, 1000000);
+    ops->host_free(device, host, 1000000);
+    check_nothing_lives();
+}
+END_TEST
+
+START_TEST(a_description_has_all_of_the_device_or_nothing)
+{
+    open_device("cuda:1");
+    const leat_device_description untouched = {.capability = -1};
+    leat_device_description what = untouched;
+    int n = 0;
+    for (;; n++) {
+        cuda_double_fail_at(n, cudaErrorUnknown);
+        int status = device->ops->describe(device, &what);
+        if (status == LEAT_OK)
+            break;
+        ck_assert_int_eq(status, LEAT_EDEVICE);
+        ck_assert_mem_eq(&what, &untouched, sizeof(what));
+    }
+    ck_assert_int_gt(n, 3);
+    ck_assert_str_eq(what.bus_id, "ffff:01:00.0");
+    ck_assert_int_eq(what.driver_version, CUDART_VERSION);
+    ck_assert_int_eq(what.capability, 99);
+}
+END_TEST
+
+START_TEST(device_memory_cannot_be_touched_by_the_host)
+{
+    open_device("cuda:0");
+    void *memory;
+    ck_assert_int_eq(device->ops->alloc(device, BYTES, &memory), LEAT_OK);
+    /* The kernel's answer to one who tries, without the signal. */
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(write(ends[1], memory, 1), -1);
+    ck_assert_int_eq(errno, EFAULT);
+    device->ops->free(device, memory, BYTES);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("device_cuda");
+    TCase *tcase = tcase_create("device_cuda");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_test(tcase, an_ordinal_out_of_range_names_those_there_are);
+    tcase_add_test(tcase, a_machine_without_a_driver_says_so_and_has_a_cpu);
+    tcase_add_test(tcase, a_machine_without_a_gpu_says_so);
+    tcase_add_test(tcase,
+                   a_driver_older_than_the_runtime_is_named_with_both_versions);
+    tcase_add_test(tcase, a_device_that_is_taken_says_so_and_can_be_had_later);
+    tcase_add_test(tcase,
+                   too_little_memory_on_the_device_is_told_with_the_size);
+    tcase_add_test(tcase, memory_that_cannot_be_pinned_is_told_and_given_back);
+    tcase_add_test(tcase,
+                   where_pages_cannot_be_registered_the_runtime_allocates);
+    tcase_add_test(
+        tcase, every_call_that_fails_is_told_once_and_leaves_nothing_behind);
+    tcase_add_test(tcase, every_allocation_that_fails_is_told);
+    tcase_add_test(tcase, a_device_that_is_lost_fails_all_calls_and_hangs_none);
+    tcase_add_test(tcase, the_thread_keeps_its_current_device);
+    tcase_add_test(tcase, streams_never_block_and_events_sleep_and_do_not_time);
+    tcase_add_test(tcase, a_capture_by_another_thread_is_not_disturbed);
+    tcase_add_test(tcase,
+                   timers_tell_the_time_on_the_bus_and_plain_events_do_not);
+    tcase_add_test(tcase, a_description_has_all_of_the_device_or_nothing);
+    tcase_add_test(tcase, device_memory_cannot_be_touched_by_the_host);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# leat bench on a GPU whose bus is modelled: what it reports is that bus, and
+# what fails is told in one line: test_tool_cuda.sh TOOL
+set -u
+leat=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+
+check() {
+    "${@:2}" && return
+    echo "failed: $1"
+    failed=1
+}
+
+# rate KIND BYTES STREAMS: of that case, out of json.
+rate() {
+    grep -oE "\"kind\": \"$1\", \"bytes\": $2, \"streams\": $3, \"gb_per_s\": [0-9.]+" \
+        json | sed 's/.*: //'
+}
+
+# The model: each of a copy's parts takes 2 us and its bytes at 25 GB/s.
+# shellcheck disable=SC2317  # check calls it
+is_bus() {
+    awk -v rate="$(rate "$@")" -v bytes="$2" -v streams="$3" 'BEGIN {
+        model = bytes / (2000 * streams + bytes / 25)
+        exit !(rate > .999 * model && rate < 1.001 * model)
+    }'
+}
+
+tells() {
+    local text=$1
+    shift
+    "$@" >stdout 2>stderr
+    check "the status of $*" test $? -eq 1
+    check "$* says '$text'" grep -q -- "$text" stderr
+    check "$* says it in one line" test "$(wc -l <stderr)" -eq 1
+    check "$* prints nothing" test ! -s stdout
+}
+
+h2d=("$leat" bench h2d --bytes 4096:1048576)
+LEAT_DOUBLE_BUS=25,2 "${h2d[@]}" --streams 2 --json >json || failed=1
+check 'one line' test "$(wc -l <json)" -eq 1
+check 'all cases' test "$(grep -o gb_per_s json | wc -l)" -eq 20
+for kind in pinned pageable; do
+    for bytes in 4096 16384 65536 262144 1048576; do
+        for streams in 1 2; do
+            check "$kind, $bytes bytes, $streams streams: $(rate $kind $bytes $streams)" \
+                is_bus $kind $bytes $streams
+        done
+    done
+done
+for key in samples device name model bus_id driver driver_cuda runtime_cuda \
+    capability link speed width most_speed most_width p10 p90 cpu cores version; do
+    check "the object lacks $key" grep -q "\"$key\": " json
+done
+# Another bus, another figure.
+LEAT_DOUBLE_BUS=12.5,0 "${h2d[@]}" --streams 1 --json >json || failed=1
+check "12.5 GB/s: $(rate pinned 1048576 1)" \
+    grep -q '"bytes": 1048576, "streams": 1, "gb_per_s": 12.[45]' json
+
+LEAT_DOUBLE_BUS=25,2 "${h2d[@]}" --device cuda:1 >table || failed=1
+check 'the title' grep -qx 'memcpy CE CPU -> GPU bandwidth (GB/s)' table
+check 'the columns' grep -q 'bytes | *pinned x1 | .*pageable x4' table
+check 'a row' grep -qE '^ *1048576( \| +2[0-9.]+){6}$' table
+check 'the device' grep -q '^cuda:1: .* at ffff:01:00.0' table
+
+# What came back otherwise than it was sent is no measurement.
+tells 'came back changed' env LEAT_DOUBLE_MUTANT=7 "${h2d[@]}"
+tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${h2d[@]}"
+tells 'cuda:0 to cuda:1' "${h2d[@]}" --device cuda:7
+tells 'pinning 1048576 bytes' env LEAT_DOUBLE_PINNABLE=5000 "${h2d[@]}"
+tells 'computes in host memory' "${h2d[@]}" --device cpu
+tells 'no size to measure' "$leat" bench h2d --bytes 5000:6000
+
+# A layer that delivers to the GPU: as many bytes as its batches have.
+"$leat" synth noise --count 64 --shape 3,32,32 lmdb >/dev/null || failed=1
+layer=("$leat" bench layer --reader lmdb:lmdb --batch 16 --seconds 0.3)
+LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 --transform-on DEVICE \
+    --sleep-ms 1 --json >json || failed=1
+for key in device bus_bytes_per_s h2d_bytes_per_s h2d_share overlap; do
+    check "the layer's object lacks $key" grep -q "\"$key\": " json
+done
+check 'the bus of the layer' grep -qE '"h2d_bytes_per_s": 2\.?498' json
+number() {
+    grep -oE "\"$1\": [0-9.e+]+" json | head -n 1 | sed 's/.*: //'
+}
+# 16 crops of 3072 bytes, labels and choices: little more than that.
+check 'the bytes of a batch' awk -v rate="$(number bus_bytes_per_s)" \
+    -v seconds="$(number seconds)" -v batches="$(number batches)" 'BEGIN {
+        bytes = rate * seconds / batches
+        exit !(bytes >= 49152 && bytes < 55000)
+    }'
+LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 >table || failed=1
+check 'the share' grep -q '^share of h2d .* %$' table
+check 'no overlap where nothing is computed' test -z "$(grep '^overlap' table)"
+LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 --sleep-ms 1 >table || failed=1
+check 'the overlap' grep -q '^overlap .* %$' table
+"${layer[@]}" --device cpu --json >json || failed=1
+check 'the CPU has no bus' test -z "$(grep bus_bytes json)"
+tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${layer[@]}" \
+    --device cuda:0
+
+# Each call that fails ends in one line, or did not matter.
+n=0
+told=0
+while [ $n -lt 119 ]; do
+    if ! LEAT_DOUBLE_FAIL=$n "$leat" bench h2d --bytes 4096:4097 --streams 1 \
+        >stdout 2>stderr; then
+        check "call $n is told in one line" test "$(wc -l <stderr)" -eq 1
+        check "call $n prints nothing" test ! -s stdout
+        told=$((told + 1))
+    fi
+    n=$((n + 17))
+done
+check "$told of 7 failing calls are told" test $told -ge 5
+exit $failed

@@ -1,0 +1,31 @@
+/*
+ * The whole tool on a machine that the double plays, as these say:
+ * LEAT_DOUBLE_BUS=GB_PER_S,US, LEAT_DOUBLE_DEVICES=N,
+ * LEAT_DOUBLE_PINNABLE=BYTES, LEAT_DOUBLE_FAIL=N, the call from the start on
+ * that fails, and LEAT_DOUBLE_MUTANT=N, the rule that is broken.
+ */
+#include "cuda_double.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+__attribute__((constructor)) static void build_machine(void)
+{
+    double gb_per_s;
+    double us;
+    const char *bus = getenv("LEAT_DOUBLE_BUS");
+    const char *devices = getenv("LEAT_DOUBLE_DEVICES");
+    const char *pinnable = getenv("LEAT_DOUBLE_PINNABLE");
+    const char *fail = getenv("LEAT_DOUBLE_FAIL");
+    const char *mutant = getenv("LEAT_DOUBLE_MUTANT");
+    if (bus && sscanf(bus, "%lf,%lf", &gb_per_s, &us) == 2)
+        cuda_double_set_bus(gb_per_s, us);
+    if (devices)
+        cuda_double_set_devices(atoi(devices));
+    if (pinnable)
+        cuda_double_set_pinnable((size_t)strtoull(pinnable, NULL, 10));
+    if (fail)
+        cuda_double_fail_at(strtoll(fail, NULL, 10), cudaErrorUnknown);
+    if (mutant)
+        cuda_double_set_mutant((cuda_double_mutant)atoi(mutant));
+}

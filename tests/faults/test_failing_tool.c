@@ -1,0 +1,409 @@
+/*
+ * The tool's commands, with the Nth call of each kind failing, for every N up
+ * to the last: exit status 0 and the whole result, or status 1, one line on
+ * stderr and no result, and then the same command again brings the whole one.
+ * Later calls of which there are thousands are tried one in so many;
+ * LEAT_FAULTS=all tries them all.
+ */
+#include "faults/faults.h"
+#include "lmdb_fixture.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <lmdb.h>
+#include <sys/wait.h>
+#include <zlib.h>
+
+/* A sanitizer's program takes long to start. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+#ifndef IS_SANITIZED
+#define IS_SANITIZED 0
+#endif
+
+/* Only the thread sanitizer has it. */
+__attribute__((weak)) void __tsan_init(void);
+
+enum { ARGUMENTS = 16, PATH_SIZE = 2 * FIXTURE_PATH };
+
+static char directory[FIXTURE_PATH];
+static const char *tool;
+
+typedef struct command {
+    const char *name;
+    const char *argument[ARGUMENTS];
+    const char *made; /* what it makes, in the directory */
+    int resumes;      /* what is left beside it is gone on with */
+    int has_old;      /* a database is there before */
+} command;
+
+#define MNIST "import", "mnist", "images", "labels", "made"
+#define IMAGES (LEAT_TEST_DATA "/images")
+
+static const command commands[] = {
+    {"synth",
+     {"synth", "digits", "--count", "30", "--shape", "1,8,8", "made"},
+     "made",
+     0,
+     0},
+    {"synth --jpeg",
+     {"synth", "noise", "--count", "6", "--shape", "3,24,24", "--jpeg", "80",
+      "made"},
+     "made",
+     0,
+     0},
+    {"import mnist", {MNIST}, "made", 1, 0},
+    {"import mnist --force", {MNIST, "--force"}, "made", 1, 1},
+    {"import mnist --append", {MNIST, "--append"}, "made", 1, 1},
+    {"import images",
+     {"import", "images", "--root", IMAGES, "list", "made"},
+     "made",
+     1,
+     0},
+    {"mean", {"mean", "base", "made"}, "made", 0, 0},
+    {"dump",
+     {"dump", "--reader", "lmdb:base", "--batch", "4", "--batches", "3",
+      "--out", "made"},
+     "made",
+     0,
+     0},
+    {"dump --net",
+     {"dump", "--net", "net", "--phase", "TRAIN", "--batches", "2", "--json",
+      "--out", "made"},
+     "made",
+     0,
+     0},
+    {"info", {"info", "--json", "base"}, NULL, 0, 0},
+    {"verify", {"verify", "base"}, NULL, 0, 0},
+    {"show", {"show", "base", "--count", "4", "--out", "made"}, "made", 0, 0},
+    {"compare", {"compare", "base", "base"}, NULL, 0, 0},
+    {"cat", {"cat", "lmdb:base"}, NULL, 0, 0},
+};
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static char *in(const char *name)
+{
+    static char path[4][PATH_SIZE];
+    static int at;
+    char *out = path[at++ % 4];
+    snprintf(out, PATH_SIZE, "%s/%s", directory, name);
+    return out;
+}
+
+/* The environment with a fault in it, for a child. */
+static void set_fault(const char *fault)
+{
+    const char *options = getenv("ASAN_OPTIONS");
+    char text[PATH_SIZE];
+    snprintf(text, sizeof(text), "%s:verify_asan_link_order=0",
+             options ? options : "");
+    setenv("ASAN_OPTIONS", text, 1);
+    setenv("LD_PRELOAD", LEAT_FAULTS_LIBRARY, 1);
+    setenv("LEAT_FAULT", fault, 1);
+    setenv("LEAT_FAULT_MARK", "struck", 1);
+    setenv("LEAT_WATCHDOG", "60", 1);
+}
+
+/* Runs the command in the directory; its wait status. */
+static int run(const command *one, const char *fault)
+{
+    char *argument[ARGUMENTS + 1] = {(char *)(uintptr_t)tool};
+    for (int i = 0; i < ARGUMENTS - 1 && one->argument[i]; i++)
+        argument[i + 1] = (char *)(uintptr_t)one->argument[i];
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        if (chdir(directory))
+            _exit(98);
+        int out = open("stdout", O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        int line = open("stderr", O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        dup2(out, STDOUT_FILENO);
+        dup2(line, STDERR_FILENO);
+        close(out);
+        close(line);
+        if (fault)
+            set_fault(fault);
+        execv(tool, argument);
+        _exit(99);
+    }
+    int result;
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    return result;
+}
+
+static char *load_text(const char *name)
+{
+    size_t size;
+    char *text = (char *)fixture_load(in(name), &size);
+    text = realloc(text, size + 1);
+    text[size] = 0;
+    return text;
+}
+
+static uLong digest; /* of what was made, whatever the order of its files */
+
+/* Keys and values: on what pages they are is another matter. */
+static uLong sum_records(const char *path, uLong sum)
+{
+    MDB_env *env;
+    MDB_txn *txn;
+    MDB_dbi dbi;
+    MDB_cursor *cursor;
+    MDB_val key, value;
+    ck_assert_int_eq(mdb_env_create(&env), 0);
+    ck_assert_int_eq(
+        mdb_env_open(env, path, MDB_RDONLY | MDB_NOLOCK | MDB_NOSUBDIR, 0), 0);
+    ck_assert_int_eq(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn), 0);
+    ck_assert_int_eq(mdb_dbi_open(txn, NULL, 0, &dbi), 0);
+    ck_assert_int_eq(mdb_cursor_open(txn, dbi, &cursor), 0);
+    while (!mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+        sum = crc32_z(sum, (void *)&key.mv_size, sizeof(key.mv_size));
+        sum = crc32_z(sum, key.mv_data, key.mv_size);
+        sum = crc32_z(sum, (void *)&value.mv_size, sizeof(value.mv_size));
+        sum = crc32_z(sum, value.mv_data, value.mv_size);
+    }
+    mdb_cursor_close(cursor);
+    mdb_txn_abort(txn);
+    mdb_env_close(env);
+    return sum;
+}
+
+static int add_file(const char *path, const struct stat *found, int type,
+                    struct FTW *walk)
+{
+    const char *name = path + walk->base;
+    (void)found;
+    /* What comes and goes beside the data. */
+    if (type != FTW_F || !strcmp(name, "lock.mdb") ||
+        !strcmp(name, "leat-import"))
+        return 0;
+    uLong sum = crc32(0, (const unsigned char *)name, (uInt)strlen(name));
+    if (!strcmp(name, "data.mdb")) {
+        digest += sum_records(path, sum);
+        return 0;
+    }
+    size_t size;
+    unsigned char *bytes = fixture_load(path, &size);
+    digest += crc32_z(sum, bytes, size);
+    free(bytes);
+    return 0;
+}
+
+static uLong digest_of(const char *name)
+{
+    digest = 0;
+    nftw(in(name), add_file, 8, FTW_PHYS);
+    return digest;
+}
+
+static int exists(const char *name)
+{
+    return access(in(name), F_OK) == 0;
+}
+
+static int is_expected(const command *one, const char *name)
+{
+    static const char *const names[] = {
+        ".",    "..",  "base",   "images", "labels", "list", "net",
+        "mean", "old", "stdout", "stderr", "struck", NULL};
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(name, names[i]))
+            return 1;
+    if (one->has_old && !strcmp(name, one->made))
+        return 1;
+    return one->resumes && strstr(name, ".leat-part");
+}
+
+/* Nothing but what was there; removing it may be what failed. */
+static void check_leftovers(const command *one, const char *fault)
+{
+    DIR *entries = opendir(directory);
+    struct dirent *entry;
+    while ((entry = readdir(entries)))
+        ck_assert_msg(is_expected(one, entry->d_name), "%s, %s: leaves %s",
+                      one->name, fault, entry->d_name);
+    closedir(entries);
+}
+
+/* As it is before the command. */
+static void prepare(const command *one)
+{
+    size_t size;
+    if (!one->made)
+        return;
+    fixture_remove(in(one->made));
+    if (exists("made.leat-part"))
+        fixture_remove(in("made.leat-part"));
+    if (!one->has_old)
+        return;
+    unsigned char *bytes = fixture_load(in("old/data.mdb"), &size);
+    ck_assert_int_eq(mkdir(in(one->made), 0755), 0);
+    fixture_store(in("made/data.mdb"), bytes, size);
+    free(bytes);
+}
+
+static void check_success(const command *one, const char *what, int result,
+                          uLong expected)
+{
+    char *text = load_text("stderr");
+    ck_assert_msg(WIFEXITED(result) && WEXITSTATUS(result) == 0,
+                  "%s, %s: wait status %d: %s", one->name, what, result, text);
+    ck_assert_msg(!one->made || digest_of(one->made) == expected,
+                  "%s, %s: success, but another result", one->name, what);
+    free(text);
+}
+
+static void check_failure(const command *one, const char *fault, int result,
+                          uLong expected, int removes)
+{
+    char *text = load_text("stderr");
+    char *end = strchr(text, '\n');
+    ck_assert_msg(WIFEXITED(result) && WEXITSTATUS(result) == 1,
+                  "%s, %s: wait status %d: %s", one->name, fault, result, text);
+    ck_assert_msg(!strncmp(text, "leat: ", 6) && end && !end[1],
+                  "%s, %s: not one line on stderr: '%s'", one->name, fault,
+                  text);
+    free(text);
+    if (!one->made)
+        return;
+    /* It may have failed after the result was there, but not before. */
+    uLong found = exists(one->made) ? digest_of(one->made) : 0;
+    int is_done = found == expected;
+    int is_old = one->has_old ? found == digest_of("old") : !exists(one->made);
+    ck_assert_msg(is_done || is_old || removes, "%s, %s: half a result",
+                  one->name, fault);
+    if (is_old && !removes)
+        check_leftovers(one, fault);
+    if (is_done && one->has_old)
+        return;
+    /* Where nothing is left there is nothing to stumble over. */
+    if (is_old && !one->has_old && !exists("made.leat-part"))
+        return;
+    if (!one->has_old)
+        fixture_remove(in(one->made));
+    result = run(one, NULL);
+    check_success(one, "once more", result, expected);
+}
+
+/* The Nth call fails. Whether there was one. */
+static int fail_call(const command *one, fault_call call, int n, int stays,
+                     uLong expected)
+{
+    char fault[64];
+    snprintf(fault, sizeof(fault), "%s:%d:%d%s", fault_name(call), n,
+             fault_error(call), stays ? "+" : "");
+    unlink(in("struck"));
+    prepare(one);
+    int result = run(one, fault);
+    int struck = exists("struck");
+    if (WIFEXITED(result) && WEXITSTATUS(result) == 0)
+        check_success(one, fault, result, expected);
+    else
+        check_failure(one, fault, result, expected, call == FAULT_REMOVE);
+    return struck;
+}
+
+/* Every call to begin with, then one in so many. */
+static int next_call(int n, int stays)
+{
+    const char *text = getenv("LEAT_FAULTS");
+    if (text && !strcmp(text, "all"))
+        return n + 1;
+    int is_coarse = IS_SANITIZED || stays;
+    int all = is_coarse ? 6 : 20;
+    return n < all ? n + 1 : n + n / (is_coarse ? 2 : 5);
+}
+
+START_TEST(any_call_of_a_command_may_fail)
+{
+    const command *one = &commands[_i];
+    int faults = 0;
+    prepare(one);
+    int result = run(one, NULL);
+    uLong expected = one->made ? digest_of(one->made) : 0;
+    check_success(one, "nothing failing", result, expected);
+    ck_assert_int_eq(one->made && !exists(one->made), 0);
+    for (int call = 0; call < FAULT_CALLS; call++) {
+        for (int stays = 0; stays < (IS_SANITIZED ? 1 : 2); stays++) {
+            int n = 0;
+            for (; fail_call(one, (fault_call)call, n, stays, expected);
+                 n = next_call(n, stays))
+                faults++;
+        }
+    }
+    printf("%s: %d failing calls\n", one->name, faults);
+    ck_assert_int_gt(faults, 20);
+}
+END_TEST
+
+static void store(const char *name, const char *bytes, size_t size)
+{
+    fixture_store(in(name), bytes, size);
+}
+
+static void make_inputs(void)
+{
+    static const command base = {
+        "base",
+        {"synth", "digits", "--count", "20", "--shape", "1,8,8", "base"},
+        NULL,
+        0,
+        0};
+    static const command old = {
+        "old",
+        {"synth", "digits", "--count", "4", "--shape", "1,2,3", "old"},
+        NULL,
+        0,
+        0};
+    static const command mean = {"mean", {"mean", "base", "mean"}, NULL, 0, 0};
+    static const char images[] = "\0\0\010\003\0\0\0\003\0\0\0\002\0\0\0\003"
+                                 "abcdefghijklmnopqr";
+    static const char labels[] = "\0\0\010\001\0\0\0\003\0\001\011";
+    static const char list[] = "1x1.jpg 0\n40x3.jpg 1\ncmyk.jpg 2\n"
+                               "exif-both.png 3\nbaseline-420.jpg 4\n";
+    static const char net[] =
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+        "  transform_param { mean_file: 'mean' mirror: true }\n"
+        "  data_param { source: 'base' backend: LMDB batch_size: 4 }\n"
+        "  leat_param { random_seed: 7 } }\n";
+    fixture_directory(directory);
+    store("images", images, sizeof(images) - 1);
+    store("labels", labels, sizeof(labels) - 1);
+    store("list", list, sizeof(list) - 1);
+    store("net", net, sizeof(net) - 1);
+    check_success(&base, "an input", run(&base, NULL), 0);
+    check_success(&old, "an input", run(&old, NULL), 0);
+    check_success(&mean, "an input", run(&mean, NULL), 0);
+}
+
+int main(void)
+{
+    const char *chosen = getenv("LEAT_TOOL");
+    tool = chosen ? chosen : LEAT_TOOL;
+    if (access(tool, X_OK)) {
+        printf("skipped: there is no %s\n", tool);
+        return 77;
+    }
+    if (__tsan_init && !getenv("LEAT_FAULTS")) {
+        printf("skipped: the thread sanitizer takes too long to start\n");
+        return 77;
+    }
+    Suite *suite = suite_create("failing_tool");
+    TCase *tcase = tcase_create("failing_tool");
+    tcase_set_timeout(tcase, 280);
+    tcase_add_unchecked_fixture(tcase, make_inputs, NULL);
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, any_call_of_a_command_may_fail, 0, COMMANDS);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    if (directory[0])
+        fixture_remove(directory);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,178 @@
+/*
+ * syscall_trap.c: preloaded into the tool, ends or fails its Nth call that
+ * changes a file system, so that a test can go through all moments there are.
+ *
+ * SYSCALL_TRAP is kill:N (instead of the call), tear:N (a write is done in half
+ * before), or fail:N:ERRNO (the call fails, as do all later writes if ERRNO is
+ * ENOSPC). SYSCALL_TRAP_PLAIN: renameat2 knows no flags.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+static atomic_long calls;
+
+/* Whether this is the call; then *code is how it fails, 0: it is the last. */
+static int is_trapped(int *code, int *tears)
+{
+    const char *trap = getenv("SYSCALL_TRAP");
+    if (!trap)
+        return 0;
+    char what[8];
+    long at = 0;
+    *code = 0;
+    if (sscanf(trap, "%7[a-z]:%ld:%d", what, &at, code) < 2)
+        return 0;
+    *tears = !strcmp(what, "tear");
+    long call = atomic_fetch_add(&calls, 1) + 1;
+    return call == at || (*code == ENOSPC && call > at);
+}
+
+static void die(void)
+{
+    syscall(SYS_kill, getpid(), SIGKILL);
+}
+
+/* Returns from the caller with -1, or from nowhere at all. */
+#define TRAP()                                                                 \
+    do {                                                                       \
+        int code, tears;                                                       \
+        if (is_trapped(&code, &tears)) {                                       \
+            if (!code)                                                         \
+                die();                                                         \
+            errno = code;                                                      \
+            return -1;                                                         \
+        }                                                                      \
+    } while (0)
+
+static int changes(int flags)
+{
+    return flags & (O_CREAT | O_TRUNC);
+}
+
+int openat(int directory, const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    int mode = changes(flags) ? va_arg(arguments, int) : 0;
+    va_end(arguments);
+    if (changes(flags))
+        TRAP();
+    return (int)syscall(SYS_openat, directory, path, flags, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    int mode = changes(flags) ? va_arg(arguments, int) : 0;
+    va_end(arguments);
+    return openat(AT_FDCWD, path, flags, mode);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    TRAP();
+    return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+int rmdir(const char *path)
+{
+    TRAP();
+    return (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+int unlinkat(int directory, const char *path, int flags)
+{
+    TRAP();
+    return (int)syscall(SYS_unlinkat, directory, path, flags);
+}
+
+int renameat2(int from_directory, const char *from, int to_directory,
+              const char *to, unsigned flags)
+{
+    if (flags && getenv("SYSCALL_TRAP_PLAIN")) {
+        errno = EINVAL;
+        return -1;
+    }
+    TRAP();
+    return (int)syscall(SYS_renameat2, from_directory, from, to_directory, to,
+                        flags);
+}
+
+int renameat(int from_directory, const char *from, int to_directory,
+             const char *to)
+{
+    return renameat2(from_directory, from, to_directory, to, 0);
+}
+
+int rename(const char *from, const char *to)
+{
+    return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
+{
+    int code, tears;
+    if (is_trapped(&code, &tears)) {
+        /* What is smaller than a page no file system tears. */
+        size_t half = size / 2 / PAGE * PAGE;
+        if (!code && tears && half)
+            syscall(SYS_pwrite64, fd, bytes, half, offset);
+        if (!code)
+            die();
+        errno = code;
+        return -1;
+    }
+    return syscall(SYS_pwrite64, fd, bytes, size, offset);
+}
+
+ssize_t write(int fd, const void *bytes, size_t size)
+{
+    if (fd > STDERR_FILENO)
+        TRAP();
+    return syscall(SYS_write, fd, bytes, size);
+}
+
+ssize_t writev(int fd, const struct iovec *pieces, int n)
+{
+    int code, tears;
+    if (is_trapped(&code, &tears)) {
+        if (!code && tears && n > 1)
+            syscall(SYS_writev, fd, pieces, n / 2);
+        if (!code)
+            die();
+        errno = code;
+        return -1;
+    }
+    return syscall(SYS_writev, fd, pieces, n);
+}
+
+int fsync(int fd)
+{
+    TRAP();
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int fdatasync(int fd)
+{
+    TRAP();
+    return (int)syscall(SYS_fdatasync, fd);
+}
+
+int ftruncate(int fd, off_t size)
+{
+    TRAP();
+    return (int)syscall(SYS_ftruncate, fd, size);
+}

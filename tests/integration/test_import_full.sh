@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# leat import on a file system that is full, and killed there, and with more room:
+# test_import_full.sh TOOL. Mounts a tmpfs, in a name space of its own.
+set -u
+leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+if [ -z "${LEAT_TEST_UNSHARED-}" ]; then
+    for how in '-m' '-rm'; do
+        if unshare $how sh -c 'mount -t tmpfs none /mnt' 2>/dev/null; then
+            LEAT_TEST_UNSHARED=1 exec unshare $how "$0" "$leat"
+        fi
+    done
+    echo "skipped: a tmpfs cannot be mounted here"
+    exit 77
+fi
+command -v mdb_dump >/dev/null || {
+    echo "skipped: needs mdb_dump"
+    exit 77
+}
+work=$(mktemp -d)
+trap 'cd / && umount "$work/full" 2>/dev/null; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+mkdir full
+mount -t tmpfs -o size=30m leat-test full || exit 1
+failed=0
+
+fail() {
+    echo "failed: $*"
+    failed=1
+}
+
+digest() {
+    mdb_dump "$1" | sed 1,/HEADER=END/d | cksum
+    rm -f "$1/lock.mdb"
+}
+
+# room KILOBYTES: so much the file system holds from now on.
+room() {
+    mount -o remount,size="$1"k full || fail "cannot remount"
+}
+
+fills() {
+    local status
+    "$leat" import cifar10 1.bin 2.bin "$@" >stdout 2>stderr
+    status=$?
+    [ $status -eq 1 ] || fail "status $status on a full file system"
+    [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line: $(cat stderr)"
+    grep -q 'No space left on device' stderr || fail "another error: $(cat stderr)"
+}
+
+for i in 1 2; do
+    head -c 30730000 /dev/urandom | LC_ALL=C tr '\012-\377' '\001-\011' >$i.bin
+done
+"$leat" import cifar10 1.bin 2.bin whole >/dev/null || fail "cannot import"
+wanted=$(digest whole)
+
+# With room for so much, and then for more and more.
+fills full/out
+grep -q '[1-9][0-9]* records are kept, the same command goes on' stderr || fail "$(cat stderr)"
+[ -e full/out ] && fail "a target that is not complete"
+for size in 31000 45000 60000 60040 75000; do
+    room $size
+    fills full/out
+done
+room 200000
+"$leat" import cifar10 1.bin 2.bin full/out >stdout || fail "cannot go on"
+grep -q 'of them by this run' stdout || fail "began anew: $(cat stdout)"
+[ "$(digest full/out)" = "$wanted" ] || fail "other records"
+[ "$(echo full/*)" = full/out ] || fail "left behind: $(echo full/*)"
+
+# No room for a second one: the first one stays.
+cp full/out/data.mdb before
+room 100000
+fills full/out --append
+cmp full/out/data.mdb before || fail "--append changed what was there"
+fills full/out --force --restart
+cmp full/out/data.mdb before || fail "--force changed what was there"
+rm -rf full/out*
+
+# Killed while it fills, at any moment.
+for i in $(seq 20); do
+    room 60000
+    timeout --foreground -s KILL "0.$(printf %03d $((RANDOM % 300 + 1)))" \
+        "$leat" import cifar10 1.bin 2.bin full/out >stdout 2>stderr
+    [ -e full/out ] && fail "a target that is not complete"
+    [ $((i % 5)) -eq 0 ] || continue
+    room 200000
+    "$leat" import cifar10 1.bin 2.bin full/out >stdout || fail "cannot go on"
+    [ "$(digest full/out)" = "$wanted" ] || fail "other records after kills"
+    rm -rf full/out*
+done 2>/dev/null
+
+# Not even room to begin: nothing is left.
+dd if=/dev/zero of=full/ballast bs=4096 2>/dev/null
+"$leat" import cifar10 1.bin full/out >stdout 2>stderr && fail "no room, no error"
+[ "$(wc -l <stderr)" -eq 1 ] || fail "not one line: $(cat stderr)"
+[ "$(echo full/*)" = full/ballast ] || fail "left behind: $(echo full/*)"
+exit $failed

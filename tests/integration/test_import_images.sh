@@ -1,0 +1,266 @@
+#!/usr/bin/env bash
+# leat import images: the records of Caffe's convert_imageset, by digests of what
+# it makes; images that cannot be read; lists that are none; runs that are killed.
+set -u
+tool=$1
+[ -x "$tool" ] || {
+    echo "skipped: the tool is not built"
+    exit 77
+}
+for program in jq mdb_dump perl; do
+    command -v $program >/dev/null || {
+        echo "skipped: $program is not installed"
+        exit 77
+    }
+done
+leat=$(cd "$(dirname "$tool")" && pwd)/$(basename "$tool")
+data=$LEAT_TEST_DATA
+shared=${LEAT_SHARED_DATA:-$(cd "$(dirname "$0")" && pwd)/../../../shared/data}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+
+fail() {
+    echo "failed: $*"
+    failed=1
+}
+
+# The records of a database: a line for the key, one for the value.
+records() {
+    mdb_dump "$1" | sed '1,/HEADER=END/d; /DATA=END/d'
+}
+
+# import STATUS ARGUMENT...: runs it; stdout and stderr are files.
+import() {
+    local status=$1 found
+    shift
+    timeout 100 "$leat" import images "$@" >stdout 2>stderr </dev/null
+    found=$?
+    [ "$found" -eq "$status" ] || {
+        fail "status $found, not $status: $*"
+        head -n 3 stderr
+    }
+}
+
+says() {
+    grep -qE -- "$1" stderr || fail "'$1' is not said: $(head -n 3 stderr)"
+}
+
+# refuses STATUS TEXT ARGUMENT...: one line, and no database.
+refuses() {
+    local text=$2
+    import "$1" "${@:3}"
+    says "$text"
+    [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line: ${*:3}"
+    [ "$(echo made*)" = 'made*' ] || {
+        fail "left behind: ${*:3}"
+        rm -rf made*
+    }
+}
+
+# All of the test images, as the digests were recorded.
+(cd "$data/images" && printf '%s\n' *.jpg *.png) | LC_ALL=C sort |
+    grep -v '^exif-bad-order.png$' | awk '{ print $0, NR - 4 }' >list
+lines=$(wc -l <list)
+
+compared=0
+while read -r digest options; do
+    [ "$digest" = '#' ] && continue
+    # shellcheck disable=SC2086
+    import 1 list made --root "$data/images" $options
+    [ "$(records made | sha256sum | cut -d' ' -f1)" = "$digest" ] ||
+        fail "other records than Caffe's with '$options'"
+    rm -rf made
+    compared=$((compared + 1))
+done <"$data/imageset/digests.txt"
+[ "$compared" -ge 9 ] || fail "only $compared digests"
+
+# The same for any number of threads.
+for _ in $(seq 20); do cat list; done >long
+import 1 long one --root "$data/images" --resize 40,30
+records one >expected
+for cores in 0 0-1; do
+    taskset -c $cores true 2>/dev/null || continue
+    rm -rf some
+    taskset -c $cores "$leat" import images long some --root "$data/images" \
+        --resize 40,30 >stdout 2>stderr
+    cmp -s one/data.mdb some/data.mdb || fail "another file on cores $cores"
+done
+
+# Stopped by a full disk, the same command goes on, and counts what the run before
+# left out.
+rm -rf some
+(
+    ulimit -f 4000
+    import 1 long some --root "$data/images" --resize 40,30 --check-size
+    says 'records are kept, the same command goes on'
+    exit "$failed"
+) || failed=1
+import 1 long some --root "$data/images" --resize 40,30 --check-size --json
+says "of its $((lines * 20)) images cannot be read.* of them found before"
+[ "$(jq '.added < .records and .added > 0 and
+    .unreadable > (.unreadable_images | length) and
+    .records + .unreadable == '$((lines * 20)) stdout)" = true ] ||
+    fail "gone on with: $(cut -c 1-200 stdout)"
+records some | cmp -s - expected || fail "other records after a stop"
+
+# Killed at any moment, it does, too.
+rm -rf some
+for delay in 0.01 0.02 0.03 0.05 0.07 0.1 0.14 0.2 0.3; do
+    (
+        timeout -s KILL $delay "$leat" import images long some \
+            --root "$data/images" --resize 40,30 >stdout 2>stderr
+        true # or bash would be replaced by what is killed, and say so
+    ) 2>/dev/null
+    [ -e some ] && break
+done
+[ -e some ] || import 1 long some --root "$data/images" --resize 40,30
+records some | cmp -s - expected || fail "other records after kills"
+rm -rf one some
+
+# What cannot be read is named, left out, and keeps its number.
+mkdir set 'set/a directory'
+cp "$data/images/rgb-8.png" 'set/a b.png'
+cp "$data/images/gray.jpg" set/c.jpg
+cp "$data/images/gray.jpg" set/$'\303\244\377.jpg'
+head -c 200 "$data/images/baseline-420.jpg" >set/cut.jpg
+: >set/empty.jpg
+echo text >set/text.png
+mkfifo set/pipe.jpg
+printf '%s 1\r\n' cut.jpg 'a b.png' nothing.jpg 'a directory' '' empty.jpg \
+    text.png pipe.jpg >few
+printf '\r\n\n%s 2\n%s 3' $'\303\244\377.jpg' c.jpg >>few
+sed -i 's/^ 1\r$//' few
+import 1 few made --root set
+[ "$(wc -l <stderr)" -eq 7 ] || fail "not 7 lines: $(cat stderr)"
+for text in 'set/cut.jpg: JPEG ends early' 'set/nothing.jpg: No such file' \
+    'set/a directory: is a directory' 'set/empty.jpg: .*no bytes' \
+    'set/text.png: neither' 'set/pipe.jpg: is a pipe' \
+    'few: 6 of its 9 images cannot be read'; do
+    says "$text"
+done
+[ "$(records made | sed -n 'p;n' | perl -ne 's/^ //; print pack("H*", $_ =~ s/\n//r), "\n"')" = \
+    "00000001_a b.png"$'\n'"00000010_"$'\303\244\377.jpg'$'\n'00000011_c.jpg ] ||
+    fail "other keys: $(records made | cut -c 1-60)"
+rm -rf made
+import 1 few made --root set --json
+[ "$(jq -c '[.records, .unreadable, [.unreadable_images[].number], (.unreadable_images[1] | .name, .error)]' stdout)" = \
+    '[3,6,[0,2,3,5,6,7],"nothing.jpg","set/nothing.jpg: No such file or directory"]' ] ||
+    fail "--json: $(cat stdout)"
+rm -rf made
+
+# Many of them are counted, not all named; when none can be read that is wrong.
+{ sed 's/^/no/' long; echo 'a b.png 1'; } >missing
+import 1 missing made --root set
+[ "$(wc -l <stderr)" -eq 21 ] || fail "$(wc -l <stderr) lines, not 21"
+says "missing: $((lines * 20)) of its $((lines * 20 + 1)) images"
+rm -rf made
+import 1 long made --root set
+says "long: none of its $((lines * 20)) images can be read; the first: set/"
+[ -e made ] && fail 'a database of nothing'
+echo 'nothing.jpg 1' >nothing
+timeout 100 "$leat" import images - made <nothing >stdout 2>stderr
+says 'stdin: none of its 1 images'
+
+# A list on stdin; names with blanks; a path without a root.
+printf 'a b.png 5\n' | "$leat" import images - made --root set >stdout ||
+    fail 'a list on stdin'
+rm -rf made
+printf '%s 5\n' "$work/set/a b.png" >absolute
+import 0 absolute made
+[ -s stderr ] && fail "something said: $(cat stderr)"
+"$leat" info made --json >report
+[ "$(jq -c '[.records, .labels]' report)" = '[1,{"5":1}]' ] ||
+    fail "$(cat report)"
+rm -rf made
+
+# Shuffled: other numbers, the same images, the same for a seed.
+grep -v 'cut\|mark\|missing\|bad' list >sound
+dumped() {
+    rm -rf made
+    import 1 sound made --root "$data/images" "$@"
+    records made
+}
+dumped >plain
+dumped --shuffle >one
+dumped --shuffle --seed 1 >again
+dumped --shuffle --seed 2 >two
+cmp -s one again || fail 'the seed is not 1'
+cmp -s one two && fail 'seeds make no difference'
+cmp -s one plain && fail 'not shuffled'
+# The hex of eight digits and a "_" is 18 letters.
+for dump in plain one two; do
+    paste -d' ' - - <$dump | cut -c 20- | LC_ALL=C sort >$dump.sorted
+done
+cmp -s plain.sorted one.sorted || fail 'shuffling changes records'
+cmp -s plain.sorted two.sorted || fail 'shuffling changes records'
+rm -rf made
+
+# One shape for all, if that is asked for.
+cp "$data/images/40x3.jpg" set/d.jpg
+printf '%s 1\n' c.jpg d.jpg >mixed
+refuses 1 'd.jpg: 3x3x40, where the first image is 3x' mixed made \
+    --root set --check-size
+import 0 mixed made --root set --check-size --resize 9,9
+rm -rf made
+import 0 mixed made --root set
+rm -rf made
+
+# Lists that are none.
+printf 'c.jpg 1\na b.png one\n' >bad
+refuses 1 'bad: line 2: expected a label' bad made --root set
+printf 'c.jpg 1\nc.jpg\n' >bad
+refuses 1 'bad: line 2: expected a name' bad made --root set
+printf 'c.jpg 1\0\n' >bad
+refuses 1 'NUL' bad made --root set
+printf '\n\n' >bad
+refuses 1 'bad: lists no images' bad made --root set
+refuses 1 'No such file' nolist made --root set
+refuses 1 'irectory' set made --root set
+refuses 1 'noroot: No such file' few made --root noroot
+refuses 1 'stdin: lists no images' - made
+head -c 100000 /dev/zero | tr '\0' x >bad
+refuses 1 'longer than' bad made
+
+# Wrong usage.
+refuses 2 'encode-type' few made --encode-type gif
+refuses 2 'resize' few made --resize 32
+refuses 2 'resize' few made --resize 0,32
+refuses 2 'resize' few made --resize 1000000,1000000
+refuses 2 'seed' few made --seed 2
+refuses 2 'LIST OUT' few
+refuses 2 'append' few made --append --force
+
+# Encoded images of a database made by Caffe's own tool go back into the same
+# records.
+if [ -d "$shared/lmdb/imagenet5_jpeg_lmdb" ]; then
+    mkdir caffe
+    cp "$shared/lmdb/imagenet5_jpeg_lmdb/data.mdb" caffe/
+    records caffe >expected
+    mkdir jpegs
+    perl -e '
+        while (my $key = <>) {
+            my $value = <>;
+            s/^ // for $key, $value;
+            $key = pack("H*", $key =~ s/\n//r);
+            $value = pack("H*", $value =~ s/\n//r);
+            my $name = substr($key, 9);
+            my $start = index($value, "\xff\xd8\xff");
+            # Behind the image are its label, of one byte or two, and encoded.
+            my ($image, $label) = substr($value, $start) =~
+                /^(.*\xff\xd9)\x28([\x00-\x7f]|[\x80-\xff].)\x38\x01$/s or die;
+            open my $file, ">:raw", "jpegs/$name" or die;
+            print $file $image;
+            my @digit = unpack("C*", $label);
+            print $name, " ", $digit[0] % 128 + 128 * ($digit[1] // 0), "\n";
+        }' <expected >ours || fail 'the images cannot be taken out'
+    import 0 ours made --root jpegs --encoded
+    records made | cmp -s - expected || fail "other records than in Caffe's database"
+    rm -rf made
+else
+    echo "left out: Caffe's own records, for there is no shared data"
+fi
+
+[ "$failed" -eq 0 ] && echo "$compared sets of options, and what can go wrong"
+exit "$failed"

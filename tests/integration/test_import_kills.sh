@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# leat import, killed at every call that changes a file system, and with each of
+# these calls failing: the target is what it was or complete, and the same command
+# completes it to the very same records: test_import_kills.sh TOOL
+# LEAT_TRAP_STEP: only every so many calls; 1 in the long runs.
+set -u
+leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+trap=${LEAT_SYSCALL_TRAP-}
+step=${LEAT_TRAP_STEP-1}
+export ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0
+if ! command -v mdb_dump >/dev/null || [ ! -f "$trap" ]; then
+    echo "skipped: needs mdb_dump and LEAT_SYSCALL_TRAP"
+    exit 77
+fi
+# In memory, if there is room: what waits for a disk is not what is tested here.
+roomy=$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)
+[ "${roomy:-0}" -gt 200000 ] && TMPDIR=${TMPDIR-/dev/shm}
+export TMPDIR=${TMPDIR-/tmp}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+mode='' plain='' how=''
+
+complain() {
+    echo "failed: $mode $plain $how: $*; it said: $(head -c 300 log)"
+    failed=1
+}
+
+# idx COUNT IMAGES LABELS: images of 2 MiB, of which a commit holds four.
+idx() {
+    # shellcheck disable=SC2059
+    printf "\\000\\000\\010\\003\\000\\000\\000\\$(printf %03o "$1")" >"$2"
+    printf '\000\000\004\000\000\000\010\000' >>"$2"
+    head -c $(($1 * 1024 * 2048)) /dev/urandom >>"$2"
+    # shellcheck disable=SC2059
+    printf "\\000\\000\\010\\001\\000\\000\\000\\$(printf %03o "$1")" >"$3"
+    head -c "$1" /dev/zero | tr '\000' '\007' >>"$3"
+}
+
+digest() {
+    if [ -e "$1" ]; then
+        mdb_dump "$1" | sed 1,/HEADER=END/d | cksum
+        rm -f "$1/lock.mdb"
+    else
+        echo absent
+    fi
+}
+
+# The import, trapped or not; what is there before, and after.
+import() {
+    local flag=
+    [ "$mode" = new ] || flag=--$mode
+    # shellcheck disable=SC2086
+    env LD_PRELOAD="$trap" "$@" "$leat" import mnist images labels out $flag \
+        >log 2>&1
+}
+
+prepare() {
+    rm -rf out*
+    [ "$mode" = new ] || cp -r old out
+}
+
+# What is beside the target when all is done.
+check_end() {
+    [ "$(digest out)" = "$wanted" ] || complain "other records"
+    [ "$(echo out*)" = out ] || complain "left behind: $(echo out*)"
+    [ "$(ls out)" = data.mdb ] || complain "left inside: $(ls out)"
+}
+
+# Whether a run came so far that nothing is left to do, or to say.
+is_done() {
+    [ ! -e out/leat-import ] && [ "$(digest out)" = "$wanted" ] &&
+        grep -q '^out: .* records' log
+}
+
+# What a trapped run left: never anything between old and new.
+check_stopped() {
+    local found
+    found=$(digest out)
+    [ "$found" = "$before" ] || [ "$found" = "$wanted" ] ||
+        { [ -n "$plain" ] && [ "$found" = absent ]; } ||
+        complain "neither old nor new"
+    case $how in
+    fail:*)
+        [ "$1" -le 1 ] || complain "status $1"
+        [ "$(wc -l <log)" -eq 1 ] || complain "not one line"
+        ;;
+    *) [ "$1" -eq 137 ] || complain "status $1" ;;
+    esac
+}
+
+# Ends every run by the Nth call, N = 1, 2 and so on; a run of so few ends well.
+go_through() {
+    local call=1 status
+    while :; do
+        how=$1:$call${2-}
+        prepare
+        import $plain SYSCALL_TRAP="$how" 2>/dev/null
+        status=$?
+        [ $status -eq 0 ] && is_done && break
+        [ $call -gt 400 ] && complain "no end" && break
+        check_stopped $status
+        is_done || import $plain || complain "the same command failed"
+        check_end
+        call=$((call + step))
+    done
+    check_end
+    echo "$mode $plain $1 ${2-}: $call calls"
+}
+
+idx 1 images labels
+"$leat" import mnist images labels old >log || complain "no database"
+idx 5 images labels
+none="IGNORED="
+for mode in new force append; do
+    plain=
+    how=never
+    prepare
+    before=$(digest out)
+    import $none || complain "cannot import"
+    wanted=$(digest out)
+    [ "$wanted" != "$before" ] || complain "nothing was imported"
+    check_end
+    go_through kill
+    if [ $mode = new ]; then
+        go_through tear
+        go_through fail :5
+    else
+        go_through fail :28
+        plain=SYSCALL_TRAP_PLAIN=1
+        go_through kill
+    fi
+done
+exit $failed

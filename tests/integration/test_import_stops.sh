@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+# leat import stopped at random moments, by signals and by full disks, and gone on
+# with: the very same records in the end, and never a target that is not complete:
+# test_import_stops.sh TOOL. LEAT_KILL_ROUNDS: how often it is killed to the end.
+set -u
+leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+rounds=${LEAT_KILL_ROUNDS-1}
+for program in mdb_dump timeout; do
+    command -v $program >/dev/null || {
+        echo "skipped: needs $program"
+        exit 77
+    }
+done
+# In memory, if there is room: what waits for a disk is not what is tested here.
+roomy=$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)
+[ "${roomy:-0}" -gt 800000 ] && TMPDIR=${TMPDIR-/dev/shm}
+export TMPDIR=${TMPDIR-/tmp}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+
+fail() {
+    echo "failed: $*"
+    failed=1
+}
+
+digest() {
+    mdb_dump "$1" | sed 1,/HEADER=END/d | cksum
+    rm -f "$1/lock.mdb"
+}
+
+# refuses TEXT COMMAND...: status 1 and one line that says so.
+refuses() {
+    local text=$1 status
+    shift
+    "$@" >stdout 2>stderr </dev/null
+    status=$?
+    [ "$status" -eq 1 ] || fail "status $status of: $*"
+    [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line of: $*: $(cat stderr)"
+    grep -qE -- "$text" stderr || fail "'$text' is missing: $(cat stderr)"
+}
+
+# Two batches of random pixels.
+for i in 1 2; do
+    head -c 30730000 /dev/urandom | LC_ALL=C tr '\012-\377' '\001-\011' >$i.bin
+done
+started=$(date +%s%N)
+"$leat" import cifar10 1.bin 2.bin whole >/dev/null || fail "cannot import"
+duration=$((($(date +%s%N) - started) / 1000000 + 1))
+wanted=$(digest whole)
+
+# Each run is killed at a random moment, later and later, until one ends.
+kill_to_the_end() {
+    local signal=$1 tries=0 status left
+    shift
+    while :; do
+        tries=$((tries + 1))
+        left=$((RANDOM * 32768 + RANDOM))
+        left=$((left % (duration + tries * duration / 10) + 1))
+        timeout --foreground -s "$signal" "$(printf '%d.%03d' $((left / 1000)) $((left % 1000)))" \
+            "$leat" import cifar10 "$@" >stdout 2>stderr
+        status=$?
+        [ $status -eq 0 ] && break
+        # Whoever was killed after the report has done it all.
+        grep -q ' records' stdout && break
+        [ $status -eq 124 ] || [ $status -eq 137 ] || fail "status $status: $(cat stderr)"
+        [ -z "$before" ] && [ -e out ] && [ ! -e out/leat-import ] &&
+            fail "a target that is not complete"
+        [ -z "$before" ] || [ -e out/leat-import ] || [ "$(digest out)" = "$before" ] ||
+            fail "what was there is changed"
+        [ $tries -gt 300 ] && fail "it never ends" && break
+    done
+    [ "$(digest out)" = "$wanted" ] || fail "other records after $tries runs"
+    [ "$(echo out*)" = out ] || fail "left behind: $(echo out*)"
+    rm -rf out*
+}
+
+before=
+for _ in $(seq "$rounds"); do
+    for signal in KILL INT TERM HUP; do
+        kill_to_the_end $signal 1.bin 2.bin out 2>/dev/null
+    done
+    "$leat" import cifar10 1.bin out >/dev/null
+    before=$(digest out)
+    kill_to_the_end KILL 2.bin out --append 2>/dev/null
+    "$leat" import cifar10 1.bin out >/dev/null
+    kill_to_the_end KILL 1.bin 2.bin out --force 2>/dev/null
+    before=
+done
+
+# A signal says what is kept; and until it is finished nobody else gets there.
+mkfifo pipe
+stop_midway() {
+    "$leat" import cifar10 1.bin pipe out >stdout 2>stderr &
+    head -c 10000000 2.bin >pipe.head
+    # The second batch comes through a pipe, whose end is never reached.
+    exec 8>pipe
+    cat pipe.head >&8
+    refuses 'another leat' "$leat" import cifar10 1.bin 2.bin out
+    refuses 'another leat' "$leat" import cifar10 1.bin 2.bin out --restart
+    kill -"$1" $!
+    cat pipe.head >&8 2>/dev/null &
+    wait %1
+    status=$?
+    exec 8>&-
+    wait
+}
+stop_midway TERM
+[ "$status" -eq 143 ] || fail "status $status after TERM"
+grep -qx 'leat: interrupted (Terminated); [0-9]* records are kept, the same command goes on' \
+    stderr || fail "the line after TERM: $(cat stderr)"
+[ -e out ] && fail "a target after TERM"
+refuses 'unfinished import of other files' "$leat" import cifar10 1.bin 2.bin out
+refuses 'unfinished import' "$leat" synth digits out
+"$leat" import cifar10 1.bin 2.bin out --restart >/dev/null || fail "--restart"
+[ "$(digest out)" = "$wanted" ] || fail "other records after --restart"
+rm -rf out
+
+# Files that changed meanwhile are other files, even if nobody can see it.
+# shellcheck disable=SC2317 # refuses calls it
+limited() {
+    (ulimit -f 50000 && exec "$@")
+}
+refuses 'cannot write it.*[1-9][0-9]* records are kept' limited "$leat" import cifar10 1.bin 2.bin out
+cp -p 1.bin kept
+touch 1.bin
+refuses 'unfinished import of other files.*--restart' "$leat" import cifar10 1.bin 2.bin out
+touch -r kept 1.bin
+rm kept
+"$leat" import cifar10 1.bin 2.bin out >stdout || fail "cannot go on"
+grep -q ' records ([0-9]* of them by this run)' stdout || fail "began anew: $(cat stdout)"
+[ "$(digest out)" = "$wanted" ] || fail "other records behind a full disk"
+rm -rf out
+refuses 'records are kept' limited "$leat" import cifar10 1.bin 2.bin out
+touch -r 2.bin stamp
+dd if=/dev/zero of=2.bin bs=3073 count=9000 conv=notrunc 2>/dev/null
+touch -r stamp 2.bin
+refuses 'is another one than the input has now; --restart' "$leat" import cifar10 1.bin 2.bin out
+[ -e out.leat-part ] || fail "an unfinished import is gone"
+truncate -s 1000000 out.leat-part/data.mdb
+refuses '--restart begins anew' "$leat" import cifar10 1.bin 2.bin out
+rm -rf out.leat-part
+
+# What is there is left alone, whatever it is.
+refuses 'exists already; --force .*--append' "$leat" import cifar10 1.bin whole
+echo text >file
+refuses 'exists already' "$leat" import cifar10 1.bin file
+refuses 'no database directory' "$leat" import cifar10 1.bin file --force
+refuses 'no database directory' "$leat" import cifar10 1.bin file --append
+[ "$(cat file)" = text ] || fail "a file was touched"
+mkdir mine && echo text >mine/text
+refuses 'no database directory' "$leat" import cifar10 1.bin mine --force
+mkdir theirs.leat-part && echo text >theirs.leat-part/text
+refuses 'did not write' "$leat" import cifar10 1.bin theirs
+[ "$(cat mine/text theirs.leat-part/text)" = "$(printf 'text\ntext')" ] || fail "files are gone"
+refuses 'No such file' "$leat" import cifar10 1.bin nowhere/out
+[ "$(digest whole)" = "$wanted" ] || fail "a database was touched"
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir locked && chmod 555 locked
+    refuses 'ermission' "$leat" import cifar10 1.bin locked/out
+    chmod 755 locked
+else
+    echo "left out: a directory without permission, for root may all"
+fi
+
+# Appended records are numbered on, in keys as they are; others are refused.
+printf '\000\000\010\003\000\000\000\002\000\000\000\001\000\000\000\003abcdef' >images
+printf '\000\000\010\001\000\000\000\002\000\001' >labels
+"$leat" import mnist images labels small >/dev/null
+ln -s small link
+"$leat" import mnist images labels link --append --json >json || fail "--append to a link"
+grep -q '"records": 4, "added": 2, ' json || fail "--append: $(cat json)"
+[ -L link ] || fail "a link was replaced"
+"$leat" info small | grep -q 'keys: 00000000 to 00000003' || fail "the keys after --append"
+"$leat" import pipeline lmdb:small 'a new ü' --append >/dev/null || fail "--append to nothing"
+"$leat" import pipeline 'lmdb:a new ü' 'a new ü' --append >/dev/null || fail "appended to itself"
+"$leat" info 'a new ü' | grep -q 'keys: 00000000 to 00000007' || fail "keys after itself"
+"$leat" import mnist images labels whole --append >/dev/null || fail "--append to other keys"
+"$leat" info whole | grep -q 'keys: 00000 to 20001' || fail "the keys go on otherwise"
+mkdir letters
+printf 'VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n 6162\n 080110\nDATA=END\n' |
+    mdb_load letters
+rm -f letters/lock.mdb
+cp letters/data.mdb letters.mdb
+refuses "cannot be appended to: its last key 'ab'" "$leat" import mnist images labels letters --append
+cmp -s letters/data.mdb letters.mdb || fail "a refused database was changed"
+mkdir damaged && head -c 20000000 whole/data.mdb >damaged/data.mdb
+refuses 'damaged' "$leat" import mnist images labels damaged --append
+[ "$(echo ./*.leat-*)" = ./theirs.leat-part ] || fail "left behind: $(echo ./*.leat-*)"
+exit $failed

@@ -1,0 +1,363 @@
+#!/usr/bin/env bash
+# leat verify, show, compare and cat on databases with damage planted at known
+# places: test_tool_inspect.sh TOOL
+set -u
+leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+work=$(mktemp -d)
+trap 'chmod -R u+rwx "$work"; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export LC_ALL=C
+failed=0
+
+check() {
+    "${@:2}" && return
+    echo "failed: $1"
+    failed=1
+}
+
+# run STATUS ARGUMENT...: the tool's output goes to out and err.
+run() {
+    local status=$1
+    shift
+    timeout 120 "$leat" "$@" >out 2>err </dev/null
+    local found=$?
+    [ "$found" -eq "$status" ] && return
+    echo "failed: leat $*: status $found, not $status"
+    head -n 3 out err
+    failed=1
+}
+
+has() {
+    check "no '$1' in: $(head -c 600 out)" grep -qE -- "$1" out
+}
+
+# Where the key of a record begins in a file, in the last of its copies.
+key_at() {
+    grep -abo "$(printf '%08d' "$2")" "$1/data.mdb" | tail -n 1 | cut -d : -f 1
+}
+
+# put FILE OFFSET BYTES: overwrites bytes, written as printf writes them.
+put() {
+    printf '%b' "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# The records that verify says are bad, in its order.
+bad_records() {
+    grep -oE '"record": [0-9]+' out | grep -oE '[0-9]+' | tr '\n' ' '
+}
+
+"$leat" synth digits --count 1000 --seed 3 good >/dev/null || exit 1
+
+# verify: nothing bad, in whole, empty and encoded databases.
+run 0 verify good
+check 'the summary' test "$(cat out)" = \
+    'good: 1000 of 1000 records are good, 100 %'
+check 'nothing on stderr' test ! -s err
+"$leat" synth digits --count 0 none >/dev/null
+run 0 verify none
+has '^none: 0 of 0 records are good, 100 %$'
+"$leat" synth noise --count 40 --shape 3,40,50 --jpeg 90 jpegs >/dev/null
+run 0 verify --json jpegs
+has '"good": 40, "bad": 0, .*"good_share": 1.0'
+
+# Bad records at known places, one of them its leaf's first: a Datum of two
+# channels, another tag, a key out of order.
+cp -r good planted
+planted='0 7 8 42 500 770 999'
+for record in 0 7 500 999; do
+    put planted/data.mdb $(($(key_at planted $record) + 9)) '\002'
+done
+for record in 8 770; do
+    put planted/data.mdb $(($(key_at planted $record) + 8)) '\017'
+done
+put planted/data.mdb "$(key_at planted 42)" 'z'
+run 1 verify --json planted
+check "the planted records, found: $(bad_records)" \
+    test "$(bad_records)" = "$planted "
+has '"good": 993, "bad": 7, "lost": 0'
+has '"key": "00000500", .*needs 1568 bytes, data has 784'
+check 'one line on stderr' test "$(wc -l <err)" -eq 1
+run 1 verify planted
+check 'the same on paper' test "$(sed -n 's/^record \([0-9]*\), key .*/\1/p' out |
+    tr '\n' ' ')" = "$planted "
+has '^planted: 993 of 1000 records are good, 99.3 %; 7 bad$'
+cp out first
+for _ in 1 2 3; do
+    run 1 verify planted
+    check 'always the same output' cmp -s out first
+done
+if command -v taskset >/dev/null; then
+    taskset -c 0 "$leat" verify planted >out 2>/dev/null
+    check 'the same on one core' cmp -s out first
+fi
+
+# A page lost: the page, its records, and those behind it by their number.
+cp -r planted page
+page=$(($(key_at page 300) / 4096))
+put page/data.mdb $((page * 4096 + 2)) '\007'
+run 1 verify page
+has "^records (29[0-9]|300) to (300|30[0-9]) are lost: page $page is damaged"
+check 'the others by number' test "$(sed -n 's/^record \([0-9]*\), key .*/\1/p' \
+    out | tr '\n' ' ')" = "$planted "
+put page/data.mdb $(($(key_at page 600) / 4096 * 4096 + 2)) '\007'
+run 1 verify --json page
+has '"exact_numbers": false'
+check 'both pages' test "$(grep -o '"loses_records": true' out | wc -l)" -eq 2
+
+# Images: a JPEG that is none, and one that ends early.
+cp -r jpegs broken
+# Where a record's image has these bytes first.
+image_at() {
+    local key
+    key=$(key_at broken "$1")
+    grep -aboP "$2" broken/data.mdb | cut -d : -f 1 |
+        awk -v key="$key" '$1 > key { print $1; exit }'
+}
+put broken/data.mdb "$(image_at 5 '\xff\xd8\xff')" '\000'
+put broken/data.mdb $(($(image_at 9 '\xff\xc0\x00\x11') + 5)) '\000\000'
+put broken/data.mdb $(($(image_at 20 '\xff\xda') + 100)) '\377\331'
+run 1 verify --json broken
+has '"good": 38, "bad": 2, "lost": 0, "warned": 1'
+has 'neither JPEG nor PNG'
+check "JPEGs at 5 and 9, found $(bad_records)" test "$(bad_records)" = '5 9 '
+
+# Files cut short, and one without its first meta page.
+cp -r good cut
+size=$(stat -c %s good/data.mdb)
+truncate -s $((size / 2 / 4096 * 4096 + 100)) cut/data.mdb
+run 1 verify cut
+has '^truncated: it has'
+has ' [0-9]+ of 1000 records are good'
+truncate -s 5000 cut/data.mdb
+run 1 verify cut
+check 'a line on stderr' test "$(wc -l <err)" -eq 1
+cp -r good headless
+put headless/data.mdb 16 '\000\000\000\000'
+run 1 verify headless
+has ' 1000 of 1000 records are good'
+cp -r good count
+put count/data.mdb 120 '\001'
+put count/data.mdb 4216 '\001'
+run 1 verify count
+has 'were expected, 1000 found'
+
+# What is no database.
+mkdir foreign bare
+head -c 20000 /dev/urandom >foreign/data.mdb
+: >empty
+for path in foreign bare absent empty /dev/null; do
+    for command in 'verify' 'show --out sheet.png' 'compare good'; do
+        # The words of a command are several arguments.
+        # shellcheck disable=SC2086
+        run 1 $command "$path"
+        check "$command $path: one line" test "$(wc -l <err)" -eq 1
+    done
+done
+check 'no sheet is left' test -z "$(ls ./*.png* 2>/dev/null)"
+if [ "$(id -u)" -ne 0 ]; then
+    cp -r good secret
+    chmod 000 secret/data.mdb
+    run 1 verify secret
+    check 'who may not' grep -q 'ermission' err
+fi
+
+# Every byte of the first leaf's and branches' headers flipped: never a signal.
+cp -r good flipped
+for at in 0 2 8 10 12 14 16 18 40; do
+    for page in 0 1 2 3 "$(($(key_at good 500) / 4096))"; do
+        cp good/data.mdb flipped/data.mdb
+        put flipped/data.mdb $((page * 4096 + at)) '\145'
+        timeout 60 "$leat" verify flipped >out 2>err
+        status=$?
+        check "byte $at of page $page: status $status" test "$status" -le 1
+    done
+done
+
+# show
+png_size() {
+    od -An -tu1 -j16 -N8 "$1" | awk '{ print $3 * 256 + $4, $7 * 256 + $8 }'
+}
+run 0 show good --out sheet.png --json
+has '"records": 1000, "shown": 60, "bad": 0'
+check 'a PNG' test "$(od -An -tx1 -N8 sheet.png | tr -d ' ')" = 89504e470d0a1a0a
+check 'its size' test "$(png_size sheet.png)" = \
+    "$(sed -E 's/.*"width": ([0-9]+), "height": ([0-9]+).*/\1 \2/' out)"
+cp sheet.png first.png
+run 0 show good --out sheet.png
+check 'the same picture again' cmp -s sheet.png first.png
+run 0 show good --records 5,9-11,0 --columns 2 --out sheet.png --json
+has '"shown": 5'
+run 0 show planted --records 6-8 --out sheet.png --json
+has '"shown": 3, "bad": 2'
+run 0 show planted --worst --count 12 --out sheet.png --json
+has '"shown": 12, "bad": 7'
+run 0 show page --out sheet.png --count 1000 --side 24 --json
+has '"bad": 7'
+run 0 show jpegs --out sheet.png --side 64 --json
+has '"shown": 40'
+run 0 show none --out sheet.png --json
+has '"shown": 0'
+for shape in 2,9,7 4,3,3 7,1,1 1,1,1 1,1,5000 3,1,900; do
+    "$leat" synth noise --count 3 --shape $shape --force odd >/dev/null
+    run 0 show odd --out sheet.png --side 50 --json
+    has '"shown": 3'
+done
+run 1 show good --records 1000 --out other.png
+check 'which record is not there' grep -q 'record 1000 is wanted' err
+run 1 show good --out nowhere/sheet.png
+run 1 show good --count 60000 --out other.png --side 500
+run 2 show good
+run 2 show good --records 3- --out other.png
+run 2 show good --records 9-5 --out other.png
+run 2 show good --records 1 --worst --out other.png
+cp first.png sheet.png
+(
+    ulimit -f 1
+    "$leat" show good --out sheet.png >out 2>err
+)
+check 'no room for the sheet' test $? -eq 1
+check 'the old one stays' cmp -s sheet.png first.png
+check 'and no part of a new one' test ! -e sheet.png.leat-part
+check 'no sheet after an error' test -z "$(ls other* 2>/dev/null)"
+
+# The pixels of a sheet: it is made a record, and dumped.
+if command -v mdb_load >/dev/null; then
+    records() {
+        printf 'VERSION=3\nformat=bytevalue\ntype=btree\nmapsize=10485760\n'
+        printf 'HEADER=END\n'
+        printf ' %s\n' "$@"
+        printf 'DATA=END\n'
+    }
+    hex() {
+        od -An -v -tx1 "$@" | tr -d ' \n'
+    }
+    # A raw picture of one pixel, B G R, and three floats that span the greys.
+    mkdir tiny
+    records 30 0803100118012203102030280b \
+        31 0801100118032805320c000000000000003f0000803f | mdb_load tiny
+    run 0 show tiny --out sheet.png --side 24 --columns 2
+    data=$(hex sheet.png) bytes=$(stat -c %s sheet.png)
+    mkdir sheet
+    low=$(printf '%02x' $((bytes % 128 + 128))) high=$(printf '%02x' $((bytes / 128)))
+    if [ "$bytes" -lt 16384 ]; then
+        records 30 "22$low$high${data}28003801" | mdb_load sheet
+        run 0 dump --reader lmdb:sheet --batch 1 --top-type uint8 --out pixels
+        width=$(png_size sheet.png | cut -d ' ' -f 1)
+        height=$(png_size sheet.png | cut -d ' ' -f 2)
+        # pixel X Y: blue, green and red in hex.
+        pixel() {
+            local plane
+            for plane in 0 1 2; do
+                hex -j$((256 + (plane * height + $2) * width + $1)) -N1 \
+                    pixels/data.npy
+            done
+        }
+        check "blue first, found $(pixel 34 86)" test "$(pixel 34 86)" = 102030
+        check "black, found $(pixel 67 86)" test "$(pixel 67 86)" = 000000
+        check "grey, found $(pixel 78 86)" test "$(pixel 78 86)" = 808080
+        check "white, found $(pixel 86 86)" test "$(pixel 86 86)" = ffffff
+        run 0 show tiny --out sheet.png --side 24 --columns 2 --rgb
+    fi
+else
+    echo 'skipped: the pixels of a sheet (needs mdb_load)'
+fi
+
+# info of what is too large to be read
+"$leat" synth noise --count 100100 --shape 1,2,2 large >/dev/null
+run 0 info large --json
+has '"records": 100100, .*"keys": \["00000000", "00100099"\].*"sampled": [45][0-9]{4}\}'
+run 0 info large
+has 'sampled from all over'
+run 0 info large --all --json
+has '"shapes": \{"1x2x2": 100100\}.*"sampled": 0\}'
+run 0 info good --json
+has '"sampled": 0\}'
+
+# compare
+run 0 compare good good
+has '^1000 records are the same$'
+"$leat" synth digits --count 1000 --seed 3 again >/dev/null
+run 0 compare good again --keys --json
+has '"same": true, "compared": 1000, "different": 0'
+cp -r planted readable
+put readable/data.mdb "$(grep -abo z0000042 readable/data.mdb | cut -d : -f 1)" '0'
+run 1 compare good readable --json --differences 1
+has '"same": false, "compared": 1000, "different": 6'
+has '"differences": \[\{"record": 0, "key": "00000000", "reason": "bad in B:'
+cp -r good other
+put other/data.mdb $(($(key_at other 321) + 8 + 9 + 28 + 3)) '\377'
+was=$(od -An -tu1 -j$(($(key_at good 321) + 8 + 9 + 28 + 3)) -N1 good/data.mdb)
+was=$((was))
+put other/data.mdb $(($(key_at other 654) + 8 + 9 + 784 + 1)) '\012'
+run 1 compare good other
+has "^record 321, key 00000321: data\[0, 1, 3\]: $was in A, 255 in B$"
+has '^record 654, key 00000654: label: [0-9] in A, 10 in B$'
+has '^2 of 1000 records differ, in 2 values by up to [0-9]+$'
+run 0 compare good other --tolerance 255
+"$leat" synth digits --count 900 --seed 3 fewer >/dev/null
+run 1 compare good fewer
+has '^only good has the last 100 records$'
+"$leat" synth digits --count 1000 --seed 4 another >/dev/null
+run 1 compare good another --differences 3
+check 'three differences' test "$(grep -c '^record' out)" -eq 3
+
+# compare with dumps
+"$leat" dump --reader lmdb:good --batch 50 --batches 3 --crop 20 --mirror \
+    --seed 9 --out dump >/dev/null
+run 0 compare good dump --crop 20 --mirror --seed 9
+has '^150 records are the same$'
+run 0 compare --reader lmdb:good --batch 7 --crop 20 --mirror --seed 9 dump
+run 0 compare dump good --crop 20 --mirror --seed 9
+run 1 compare good dump --crop 20 --mirror --seed 8
+run 1 compare good dump --seed 9
+has 'the shapes are 1x28x28 and 1x20x20'
+run 0 compare dump dump
+"$leat" dump --reader lmdb:good --batch 50 --batches 3 --seed 9 --out whole \
+    --top-type uint8 >/dev/null
+run 0 compare whole good
+put whole/data.npy $((256 + 784 * 60 + 28 * 5 + 6)) '\377'
+run 1 compare good whole --json
+has '"different": 1, "values": 1, .*"record": 60, .*"field": "data", "at": \[0, 5, 6\]'
+mv whole/label.npy whole/labels.npy
+run 1 compare good whole
+has 'only A has this field'
+has 'only B has this field'
+truncate -s -1 whole/data.npy
+run 1 compare good whole
+check 'a dump cut short' grep -q 'whole/data.npy: truncated' err
+for header in '' '\0223NUMPY' '\0223NUMPY\0001\0000\0377\0377{' \
+    '\0223NUMPY\0001\0000\0002\0000{}'; do
+    printf '%b' "$header" >whole/data.npy
+    run 1 compare good whole
+    check 'one line of it' test "$(wc -l <err)" -eq 1
+done
+run 1 compare planted dump --crop 20 --mirror --seed 9
+run 2 compare good
+run 2 compare --reader lmdb:good good good
+run 2 compare good dump --top-type kittens
+run 2 compare
+
+# cat
+run 0 cat lmdb:good --count 2
+check 'two lines' test "$(wc -l <out)" -eq 2
+has '^1	00000001	data=uint8 1x28x28	label=[0-9]$'
+run 0 cat lmdb:good --skip 998
+check 'the last two' test "$(cut -f 1 out | tr '\n' ' ')" = '998 999 '
+run 0 cat lmdb:jpegs --count 1
+has 'data=bytes [0-9]+ jpeg 3x40x50'
+run 0 cat lmdb:jpegs --json --count 3
+check 'an object a line' test "$(grep -c '^{"record": [0-9]*, .*}$' out)" -eq 3
+run 1 cat lmdb:planted --count 10
+check 'bad ones have lines' test "$(grep -c '	bad	' out)" -eq 3
+run 1 cat lmdb:planted --json --count 10
+check 'and objects' test "$(grep -c '"bad": ".*' out)" -eq 3
+for option in '' --json; do
+    "$leat" cat $option lmdb:good >/dev/full 2>err
+    check 'a full disk' test $? -eq 1
+    check 'is one line' test "$(wc -l <err)" -eq 1
+done
+run 1 cat lmdb:absent
+run 1 cat nonsense:x
+run 2 cat
+
+exit "$failed"

@@ -1,0 +1,301 @@
+/*
+ * device.pml: how a slot's memory is handed from the host to the layer's stream,
+ * to the caller's streams and back (SLOTS of 2 or 3), by the events `ready` and
+ * `consumed`.
+ *
+ * What stands for what:
+ *   fill          prepare_batch and leat__assembler_place: src/layer/prefetcher.c
+ *   upload        upload: src/layer/prefetcher.c
+ *   forward       await and deliver: src/layer/layer_forward.c
+ *   give, mark    leat__prefetcher_give and mark, record_consumed
+ *   destroy       leat__data_layer_stop, wait_for_device
+ * The queues are channels here; prefetcher.pml has them in full, and several
+ * workers. Streams are those of CUDA: each does in order, and whenever it likes,
+ * what was enqueued; waiting for an event means its latest record at the time of
+ * the call, and for one that was never recorded nothing.
+ *
+ * Copies and kernels take two steps, so that what happens in between shows.
+ */
+#ifndef SLOTS
+#define SLOTS 2
+#endif
+#ifndef BATCHES
+#define BATCHES (SLOTS + 1)
+#endif
+#define DEPTH 20
+#define NONE 15
+#define GARBAGE 255
+
+/* Streams: the layer's, and two of the caller's. LEAT_HOST is none of them. */
+#define COPIES 0
+#define HOST 0
+#define STREAMS 3
+
+/* Events of slot s; and one of the caller's own. */
+#define READY(s) (s)
+#define CONSUMED(s, k) (SLOTS + 2 * (s) + (k))
+#define OWN (3 * SLOTS)
+#define EVENTS (3 * SLOTS + 1)
+
+mtype = {WAIT, RECORD, COPY, KERNEL};
+chan stream[STREAMS] = [DEPTH] of {mtype, byte, byte};
+bit busy[STREAMS];
+
+byte recorded[EVENTS]; /* records enqueued */
+byte passed[EVENTS];   /* the last of them that its stream has come by */
+
+chan free_slots = [SLOTS] of {byte};
+chan full_slots = [SLOTS] of {byte};
+bit closed;
+bit joined;
+
+/* The batch on either side of a slot. */
+byte host[SLOTS] = GARBAGE;
+byte device[SLOTS] = GARBAGE;
+byte number[SLOTS];
+byte nconsumed[SLOTS];
+bit freed;
+
+inline record(event, to)
+{
+    d_step {
+        recorded[event]++;
+        assert(nfull(stream[to]));
+        stream[to]!RECORD(event, recorded[event])
+    }
+}
+
+inline stream_wait(to, event)
+{
+    d_step {
+        assert(nfull(stream[to]));
+        stream[to]!WAIT(event, recorded[event])
+    }
+}
+
+inline event_synchronize(event)
+{
+    passed[event] >= recorded[event]
+}
+
+proctype run_stream(byte me)
+{
+    byte x, t;
+end:
+    do
+    :: atomic {
+           stream[me]?WAIT(x, t) -> busy[me] = 1;
+           passed[x] >= t;
+           busy[me] = 0;
+           x = 0;
+           t = 0
+       }
+    :: atomic {
+           stream[me]?RECORD(x, t);
+           passed[x] = (passed[x] < t -> t : passed[x]);
+           x = 0;
+           t = 0
+       }
+    :: atomic {
+           stream[me]?COPY(x, t) -> busy[me] = 1;
+           assert(!freed && host[x] == t);
+           device[x] = GARBAGE
+       };
+        atomic {
+            assert(!freed && host[x] == t);
+            device[x] = t;
+            busy[me] = 0;
+            x = 0;
+            t = 0
+        }
+    :: atomic {
+           stream[me]?KERNEL(x, t) -> busy[me] = 1;
+           assert(!freed && device[x] == t)
+       };
+        atomic {
+            assert(!freed && device[x] == t);
+            busy[me] = 0;
+            x = 0;
+            t = 0
+        }
+    od
+}
+
+/* Wait, copy and `ready` are enqueued under the publish lock, in one go. */
+inline upload(s)
+{
+    atomic {
+#ifndef MUTANT_COPY_WAITS_NOT
+        if
+        :: nconsumed[s] > 0 -> stream_wait(COPIES, CONSUMED(s, 0))
+        :: else
+        fi;
+        if
+        :: nconsumed[s] > 1 -> stream_wait(COPIES, CONSUMED(s, 1))
+        :: else
+        fi;
+#endif
+        nconsumed[s] = 0;
+#ifdef MUTANT_READY_BEFORE_COPY
+        record(READY(s), COPIES);
+        stream[COPIES]!COPY(s, number[s])
+#else
+        stream[COPIES]!COPY(s, number[s]);
+        record(READY(s), COPIES)
+#endif
+    }
+}
+
+proctype worker()
+{
+    byte s, next_number;
+    do
+    :: atomic {
+           /* More than are asked for show nothing new. */
+           next_number < BATCHES && nempty(free_slots) ->
+           free_slots?s;
+           number[s] = next_number;
+           next_number++
+       };
+#ifndef MUTANT_NO_HOST_WAIT
+        event_synchronize(READY(s));
+#endif
+        host[s] = GARBAGE;
+        host[s] = number[s];
+        upload(s);
+        atomic {
+            full_slots!s;
+            s = 0
+        }
+    :: closed -> break
+    od;
+    joined = 1
+}
+
+/* leat__prefetcher_mark: what the stream does before this reads the slot. */
+inline mark(s, to)
+{
+    if
+    :: to == HOST -> nconsumed[s] = 0
+    :: else ->
+        record(CONSUMED(s, 0), to);
+        nconsumed[s] = 1
+    fi
+}
+
+/* On a stream that another one is to follow: the caller's own event. */
+inline use_on_two_streams(s)
+{
+    atomic {
+        stream[at]!KERNEL(s, number[s]);
+        record(OWN, at);
+        stream_wait(3 - at, OWN);
+        stream[3 - at]!KERNEL(s, number[s])
+    };
+    atomic {
+        record(CONSUMED(s, 0), at);
+        nconsumed[s] = 1;
+#ifndef MUTANT_ONE_STREAM_RELEASED
+        record(CONSUMED(s, 1), 3 - at);
+        nconsumed[s] = 2;
+#endif
+        free_slots!s;
+        current = NONE
+    }
+}
+
+proctype caller()
+{
+    byte current = NONE;
+    byte at, to, s, forwards;
+    do
+    :: forwards == BATCHES -> break
+    :: break
+    :: forwards < BATCHES ->
+        /* Another stream each time, or the same, or none. */
+        atomic {
+            if
+            :: to = HOST
+            :: to = 1
+            :: to = 2
+            fi;
+            if
+            :: current != NONE ->
+#ifdef MUTANT_CONSUMED_ON_NEXT_STREAM
+                mark(current, to);
+#else
+#ifndef MUTANT_CONSUMED_AT_DELIVERY
+                mark(current, at);
+#endif
+#endif
+                free_slots!current;
+                current = NONE
+            :: else
+            fi;
+            at = to;
+            to = 0
+        };
+        atomic {
+            full_slots?s;
+            assert(number[s] == forwards);
+            forwards++;
+            current = s;
+            s = 0;
+#ifndef MUTANT_FORWARD_WAITS_NOT
+            if
+            :: at == HOST -> event_synchronize(READY(current))
+            :: else -> stream_wait(at, READY(current))
+            fi;
+#endif
+#ifdef MUTANT_CONSUMED_AT_DELIVERY
+            mark(current, at)
+#endif
+        };
+        if
+        :: at == HOST -> assert(device[current] == number[current])
+        :: at != HOST -> stream[at]!KERNEL(current, number[current])
+#ifdef EARLY
+        /* Released early, over two streams. */
+        :: at != HOST -> use_on_two_streams(current)
+#endif
+        fi
+    od;
+    closed = 1;
+    joined;
+#ifndef MUTANT_NO_MARK
+    if
+    :: current != NONE -> mark(current, at)
+    :: else
+    fi;
+#endif
+#ifndef MUTANT_DESTROY_WAITS_NOT
+    atomic { empty(stream[COPIES]) && !busy[COPIES] };
+    for (s : 0 .. SLOTS - 1) {
+        if
+        :: nconsumed[s] > 0 -> event_synchronize(CONSUMED(s, 0))
+        :: else
+        fi;
+        if
+        :: nconsumed[s] > 1 -> event_synchronize(CONSUMED(s, 1))
+        :: else
+        fi
+    }
+#endif
+    freed = 1
+}
+
+init
+{
+    byte i;
+    atomic {
+        for (i : 0 .. SLOTS - 1) {
+            free_slots!i
+        }
+        i = 0;
+        run run_stream(0);
+        run run_stream(1);
+        run run_stream(2);
+        run worker();
+        run caller()
+    }
+}

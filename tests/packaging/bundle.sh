@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# What scripts/bundle.sh packs runs with nothing but libc around it, wherever it
+# is moved: bundle.sh BUILD WORK_DIR
+set -eu
+build=$1
+work=$2/bundle
+source=$(cd "$(dirname "$0")/../.." && pwd)
+
+fail() {
+    echo "$1" >&2
+    exit 1
+}
+
+# Which libraries a program of the bundle loads, as the loader itself says.
+loaded() {
+    env -i LD_DEBUG=files "$@" 2>&1 >"$work/output" |
+        sed -n 's/.*calling init: //p' | sort -u
+}
+
+# foreign BUNDLE FILE: those that neither it nor libc has.
+foreign() {
+    grep -v "^$1/" "$2" | grep -vE \
+        '/(ld-linux[^/]*|lib(c|m|mvec|dl|rt|pthread|resolv|util)\.so[^/]*)$'
+}
+
+rm -rf "$work"
+mkdir -p "$work"
+"$source/scripts/bundle.sh" "$build" "$work/first" >"$work/log"
+grep -q '^machine: .*glibc [0-9]' "$work/log" || fail "no libc is named"
+mkdir -p "$work/a place"
+mv "$work/first" "$work/a place/moved"
+bundle=$(readlink -f "$work/a place/moved")
+
+loaded "$bundle/bin/leat" --version >"$work/loaded"
+[ "$(cat "$work/output")" = "$("$build/leat" --version)" ] ||
+    fail "the packed tool does not say its version"
+sed "s|^$bundle/bin/../|$bundle/|" "$work/loaded" >"$work/from"
+grep -q "^$bundle/lib/libleat" "$work/from" ||
+    fail "the packed tool does not load the packed libleat"
+if foreign "$bundle" "$work/from"; then
+    fail "the libraries above are not out of the bundle"
+fi
+
+# A link to the launcher finds the folder; the tool works to the end.
+ln -s "$bundle/bin/leat" "$work/leat"
+env -i "$work/leat" synth noise --count 8 --shape 3,8,8 --seed 1 "$work/lmdb" \
+    >/dev/null
+env -i "$work/leat" dump --reader "lmdb:$work/lmdb" --batch 4 --batches 2 \
+    --out "$work/dump" >/dev/null
+[ -s "$work/dump/data.npy" ] || fail "the packed tool has dumped nothing"
+
+# Benchmarks and GPU tests are there where they were built.
+for program in "$build"/benchmarks/bench_*; do
+    if [ -f "$program" ] && [ -x "$program" ] &&
+        [ ! -x "$bundle/bin/${program##*/}" ]; then
+        fail "${program##*/} is not packed"
+    fi
+done
+if grep -rqs 'LABELS "\?gpu' "$build/tests" --include=CTestTestfile.cmake; then
+    grep -q '^test_devices cuda:0$' "$bundle/gpu_tests" ||
+        fail "the GPU tests are not packed"
+    env -i CK_DEFAULT_TIMEOUT=120 "$bundle/bin/test_devices" cpu >/dev/null ||
+        fail "the packed test of devices fails on the CPU"
+fi
+
+# What is missing shows, and what is no bundle is left alone.
+library=$(cd "$bundle/lib" && echo liblmdb*)
+rm "$bundle/lib/$library"
+loaded "$bundle/bin/leat" --version >"$work/loaded" || true
+sed "s|^$bundle/bin/../|$bundle/|" "$work/loaded" >"$work/from"
+if [ -s "$work/from" ] && ! foreign "$bundle" "$work/from" >/dev/null; then
+    fail "a library taken out of the bundle is not missed"
+fi
+mkdir "$work/else"
+touch "$work/else/kept"
+if "$source/scripts/bundle.sh" "$build" "$work/else" 2>"$work/error"; then
+    fail "a folder that is no bundle was replaced"
+fi
+grep -q 'is no bundle' "$work/error" || fail "the refusal does not say why"
+[ -e "$work/else/kept" ] || fail "a folder that is no bundle was emptied"
+if "$source/scripts/bundle.sh" "$work" "$work/none" 2>"$work/error"; then
+    fail "a folder that is no build was packed"
+fi
+grep -q 'is no build folder' "$work/error" || fail "the error is not told"
+[ -z "$(find "$work" -maxdepth 1 -name 'none*')" ] || fail "something was left"

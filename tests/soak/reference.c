@@ -1,0 +1,199 @@
+#include "reference.h"
+
+#include <stdlib.h>
+
+int64_t reference_position(const rules *rules, int64_t place, int64_t i)
+{
+    int64_t first = place;
+    while (first % rules->step != rules->rank % rules->step)
+        first++;
+    return first + i * rules->step;
+}
+
+/* The Mersenne twister as Matsumoto and Nishimura define it: a recurrence. */
+static uint32_t *twister(uint32_t seed, int64_t n)
+{
+    int64_t length = n + 624;
+    uint32_t *x = malloc((size_t)length * sizeof(*x));
+    if (!x)
+        abort();
+    x[0] = seed;
+    for (uint32_t i = 1; i < 624; i++)
+        x[i] = 1812433253U * (x[i - 1] ^ x[i - 1] >> 30) + i;
+    for (int64_t k = 624; k < length; k++) {
+        uint32_t y = (x[k - 624] & 0x80000000U) | (x[k - 623] & 0x7fffffffU);
+        x[k] = x[k - 227] ^ y >> 1;
+        if (y % 2 == 1)
+            x[k] ^= 0x9908b0dfU;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        uint32_t y = x[k + 624];
+        y ^= y >> 11;
+        y ^= y << 7 & 0x9d2c5680U;
+        y ^= y << 15 & 0xefc60000U;
+        x[k] = y ^ y >> 18;
+    }
+    return x;
+}
+
+static int draws_each(const rules *rules)
+{
+    int n = 0;
+    if (rules->mirror)
+        n++;
+    if (rules->crop && rules->is_train)
+        n += 2;
+    return n;
+}
+
+draws reference_draws(const rules *rules, int64_t end)
+{
+    draws draws = {NULL, 0};
+    int each = draws_each(rules);
+    if (!rules->is_caffe_rng || each == 0)
+        return draws;
+    /* The second word of the parent seeds the transformer's generator. */
+    uint32_t *parent =
+        twister((uint32_t)rules->seed + (uint32_t)rules->rank, 2);
+    draws.n = (end / rules->step + 1) * each;
+    draws.word = twister(parent[1], draws.n);
+    free(parent);
+    return draws;
+}
+
+/* Philox4x32-10, from the paper's description. */
+static void philox(const uint32_t counter[4], const uint32_t key[2],
+                   uint32_t out[4])
+{
+    uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]};
+    for (uint32_t round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)c[0] * 0xD2511F53U;
+        uint64_t p1 = (uint64_t)c[2] * 0xCD9E8D57U;
+        uint32_t next[4] = {
+            (uint32_t)(p1 >> 32) ^ c[1] ^ (key[0] + round * 0x9E3779B9U),
+            (uint32_t)p1,
+            (uint32_t)(p0 >> 32) ^ c[3] ^ (key[1] + round * 0xBB67AE85U),
+            (uint32_t)p0};
+        for (int i = 0; i < 4; i++)
+            c[i] = next[i];
+    }
+    for (int i = 0; i < 4; i++)
+        out[i] = c[i];
+}
+
+int64_t reference_record(const rules *rules, int64_t position)
+{
+    const record *own = &rules->records[position % rules->count];
+    if (!own->is_bad)
+        return position % rules->count;
+    if (rules->policy == BAD_ZEROS)
+        return -1;
+    for (int64_t p = position; p >= 0; p--) {
+        if (!rules->records[p % rules->count].is_bad)
+            return p % rules->count;
+    }
+    return -1;
+}
+
+typedef struct choice {
+    int mirror;
+    int row;
+    int column;
+} choice;
+
+static choice choose_as_caffe(const rules *rules, const uint32_t *word,
+                              const record *record)
+{
+    choice choice = {0, 0, 0};
+    if (rules->mirror)
+        choice.mirror = *word++ % 2 == 1;
+    if (rules->crop && rules->is_train) {
+        choice.row =
+            (int)(word[0] % (uint32_t)(record->height - rules->crop + 1));
+        choice.column =
+            (int)(word[1] % (uint32_t)(record->width - rules->crop + 1));
+    }
+    return choice;
+}
+
+/* A word as a fraction of 2^32, times n. */
+static int scaled(uint32_t word, int n)
+{
+    return (int)((uint64_t)word * (uint64_t)n / 4294967296U);
+}
+
+static choice choose(const rules *rules, const draws *draws, int64_t position,
+                     const record *record)
+{
+    choice choice = {0, 0, 0};
+    int each = draws_each(rules);
+    if (each > 0 && rules->is_caffe_rng) {
+        choice = choose_as_caffe(
+            rules, draws->word + position / rules->step * each, record);
+    } else if (each > 0) {
+        uint64_t index = (uint64_t)(position % rules->count);
+        uint64_t epoch = (uint64_t)(position / rules->count);
+        uint32_t counter[4] = {(uint32_t)index, (uint32_t)(index >> 32), 0,
+                               (uint32_t)epoch};
+        uint32_t key[2] = {(uint32_t)rules->seed,
+                           (uint32_t)(rules->seed >> 32)};
+        uint32_t word[4];
+        philox(counter, key, word);
+        choice.mirror = rules->mirror && scaled(word[0], 2);
+        if (rules->crop && rules->is_train) {
+            choice.row = scaled(word[1], record->height - rules->crop + 1);
+            choice.column = scaled(word[2], record->width - rules->crop + 1);
+        }
+    }
+    if (rules->crop && !rules->is_train) {
+        choice.row = (record->height - rules->crop) / 2;
+        choice.column = (record->width - rules->crop) / 2;
+    }
+    return choice;
+}
+
+/* One element: the mean is taken off, then it is scaled; each rounds. */
+static double transform(const rules *rules, const record *record, int c, int h,
+                        int w)
+{
+    int at = (c * record->height + h) * record->width + w;
+    double x = record->pixels ? record->pixels[at] : record->values[at];
+    double mean = 0;
+    if (rules->mean_image)
+        mean = rules->mean_image[at];
+    else if (rules->mean_values > 0)
+        mean = rules->mean_value[rules->mean_values > 1 ? c : 0];
+    if (rules->top == TOP_UINT8)
+        return x;
+    if (rules->top == TOP_DOUBLE)
+        return (x - mean) * (double)rules->scale;
+    volatile float centred = (float)x - (float)mean;
+    volatile float scaled_value = centred * rules->scale;
+    return scaled_value;
+}
+
+void reference_sample(const rules *rules, const draws *draws, int64_t position,
+                      double *pixels, double *label)
+{
+    const record *shape = &rules->records[0];
+    int height = rules->crop ? rules->crop : shape->height;
+    int width = rules->crop ? rules->crop : shape->width;
+    int channels = shape->channels;
+    int64_t i = reference_record(rules, position);
+    const record *record = i < 0 ? NULL : &rules->records[i];
+    choice choice = {0, 0, 0};
+    if (record)
+        choice = choose(rules, draws, position, record);
+    *label = record ? record->label : 0;
+    for (int c = 0; c < channels; c++)
+        for (int h = 0; h < height; h++)
+            for (int w = 0; w < width; w++) {
+                int to_w = choice.mirror ? width - 1 - w : w;
+                int to = rules->is_nhwc ? (h * width + to_w) * channels + c
+                                        : (c * height + h) * width + to_w;
+                pixels[to] = record
+                                 ? transform(rules, record, c, h + choice.row,
+                                             w + choice.column)
+                                 : 0;
+            }
+}

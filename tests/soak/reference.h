@@ -1,0 +1,61 @@
+/*
+ * reference.h: what a data layer must deliver, one sample at a time, by the
+ * rules alone: nothing of the library is called, and nothing is fast.
+ */
+#ifndef LEAT_TESTS_REFERENCE_H
+#define LEAT_TESTS_REFERENCE_H
+
+#include <stdint.h>
+
+typedef struct record {
+    int channels;
+    int height;
+    int width;
+    unsigned char *pixels; /* NULL where there are floats */
+    float *values;
+    int32_t label;
+    int is_bad;
+} record;
+
+typedef enum top_kind { TOP_UINT8, TOP_FLOAT, TOP_DOUBLE } top_kind;
+typedef enum bad_policy { BAD_FAILS, BAD_ZEROS, BAD_SKIPS } bad_policy;
+
+typedef struct rules {
+    const record *records; /* of an epoch */
+    int64_t count;
+    int crop; /* 0: none */
+    int mirror;
+    int is_train;
+    float scale;
+    const float *mean_image; /* of an uncropped record, or NULL */
+    float mean_value[4];
+    int mean_values; /* 0, 1 or the channels */
+    top_kind top;
+    int is_nhwc;
+    int is_caffe_rng;
+    uint64_t seed;
+    int rank;
+    int step; /* ranks that divide the data */
+    bad_policy policy;
+} rules;
+
+/* The global position of this rank's sample `i` behind `place`. */
+int64_t reference_position(const rules *rules, int64_t place, int64_t i);
+
+/* Draws of Caffe's generator, from the beginning of the sequence on. */
+typedef struct draws {
+    uint32_t *word;
+    int64_t n;
+} draws;
+
+/* All that this rank's samples up to position `end` take. */
+draws reference_draws(const rules *rules, int64_t end);
+
+/* Which record stands at the position; -1: none, zeros. */
+int64_t reference_record(const rules *rules, int64_t position);
+
+/* The sample's pixels and label, in double: exact for every top kind. */
+void reference_sample(const rules *rules, const draws *draws, int64_t position,
+                      double *pixels, double *label);
+
+#endif

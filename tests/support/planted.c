@@ -1,0 +1,242 @@
+#include "support/planted.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIXELS (PLANTED_CHANNELS * PLANTED_HEIGHT * PLANTED_WIDTH)
+#define TAIL_MAX (1 << 20)
+
+static unsigned char pixels[PLANTED_MAX * PIXELS + TAIL_MAX];
+static int32_t labels[PLANTED_MAX];
+
+typedef struct planted_reader {
+    leat_reader reader;
+    const planted *planted;
+    int64_t next;
+    atomic_int cancelled;
+} planted_reader;
+
+static void make_pixels(void)
+{
+    for (int i = 0; i < PLANTED_MAX; i++) {
+        labels[i] = 1000 + i;
+        for (int k = 0; k < PIXELS; k++)
+            pixels[i * PIXELS + k] = (unsigned char)(37 * i + 3 * k + 1);
+    }
+}
+
+void planted_fill(const planted *planted, int record, leat_sample *sample)
+{
+    planted_kind kind = planted->kind[record];
+    leat_field *image = &sample->field[0];
+    sample->nfields = kind == PLANTED_UNLABELED ? 1 : 2;
+    sample->stable = 1;
+    *image = (leat_field){
+        .dtype = kind == PLANTED_SHAPELESS ? LEAT_INT64 : LEAT_UINT8,
+        .ndim = 3,
+        .shape = {PLANTED_CHANNELS, kind == PLANTED_SMALL ? 2 : PLANTED_HEIGHT,
+                  PLANTED_WIDTH},
+        .data = pixels + record * PIXELS,
+        .bytes = kind == PLANTED_SHORT ? PIXELS - 1
+                                       : (size_t)(PIXELS + planted->tail),
+    };
+    sample->field[1] =
+        (leat_field){.dtype = LEAT_INT32, .data = &labels[record], .bytes = 4};
+}
+
+static int fill(const planted_reader *self, int64_t index, leat_sample *sample)
+{
+    const planted *planted = self->planted;
+    sample->from.source = "planted";
+    sample->from.record = index;
+    sample->from.key = NULL;
+    sample->from.key_size = 0;
+    if (planted->kind[index] == PLANTED_UNREADABLE)
+        return leat_error(LEAT_EDATA, "planted: record %d cannot be read",
+                          (int)index);
+    planted_fill(planted, (int)index, sample);
+    if (planted->way != PLANTED_IN_ORDER)
+        return LEAT_OK;
+    /* What a stream does: the bytes last until the box is filled again. */
+    size_t bytes = sample->field[0].bytes;
+    int status = leat_sample_reserve(sample, bytes + 8);
+    if (status)
+        return status;
+    memcpy((char *)sample->box + 8, sample->field[0].data,
+           bytes < PIXELS ? bytes : PIXELS);
+    memcpy(sample->box, sample->field[1].data, 4);
+    sample->stable = 0;
+    sample->field[0].data = (char *)sample->box + 8;
+    sample->field[1].data = sample->box;
+    return LEAT_OK;
+}
+
+static int check_running(const planted_reader *self)
+{
+    return atomic_load(&self->cancelled)
+               ? leat_error(LEAT_ECANCELLED, "planted: cancelled")
+               : LEAT_OK;
+}
+
+static int planted_fields(leat_reader *reader, const leat_field_spec **out,
+                          int *n)
+{
+    static const leat_field_spec fields[] = {
+        {"data", LEAT_UINT8, 3, {-1, -1, -1}},
+        {"label", LEAT_INT32, 0, {0}},
+    };
+    (void)reader;
+    *out = fields;
+    *n = 2;
+    return LEAT_OK;
+}
+
+static int planted_next(leat_reader *reader, leat_sample *const out[], int n,
+                        int *got)
+{
+    planted_reader *self = (planted_reader *)reader;
+    *got = 0;
+    int status = check_running(self);
+    if (status)
+        return status;
+    while (*got < n && self->next < self->planted->count) {
+        status = fill(self, self->next, out[*got]);
+        if (status && *got > 0)
+            return LEAT_OK;
+        if (status && status != LEAT_EDATA)
+            return status;
+        self->next++;
+        if (status)
+            return status;
+        ++*got;
+    }
+    return *got > 0 ? LEAT_OK : LEAT_END;
+}
+
+static int planted_reset(leat_reader *reader)
+{
+    planted_reader *self = (planted_reader *)reader;
+    if (self->planted->single_pass)
+        return leat_error(LEAT_EUNSUPPORTED, "planted: one pass is all");
+    self->next = 0;
+    return LEAT_OK;
+}
+
+static void planted_cancel(leat_reader *reader)
+{
+    atomic_store(&((planted_reader *)reader)->cancelled, 1);
+}
+
+static void planted_close(leat_reader *reader)
+{
+    free(reader);
+}
+
+static int planted_count(leat_reader *reader, int64_t *out)
+{
+    *out = ((const planted_reader *)reader)->planted->count;
+    return LEAT_OK;
+}
+
+static int planted_read_at(leat_reader *reader, const int64_t index[],
+                           leat_sample *const out[], int n, int *got)
+{
+    const planted_reader *self = (const planted_reader *)reader;
+    int status = check_running(self);
+    for (*got = 0; *got < n && status == LEAT_OK; *got += status == LEAT_OK)
+        status = fill(self, index[*got], out[*got]);
+    return *got > 0 ? LEAT_OK : status;
+}
+
+static int planted_seek(leat_reader *reader, int64_t index)
+{
+    ((planted_reader *)reader)->next = index;
+    return LEAT_OK;
+}
+
+static int planted_save(leat_reader *reader, leat_token *token)
+{
+    (void)reader;
+    return leat_token_put(token, "planted", 8);
+}
+
+static int planted_restore(leat_reader *reader, leat_token *token)
+{
+    char name[8];
+    ((planted_reader *)reader)->next = 0;
+    return leat_token_get(token, name, sizeof(name));
+}
+
+static int planted_locate(leat_reader *reader, leat_locator out[], int n,
+                          int *got)
+{
+    planted_reader *self = (planted_reader *)reader;
+    *got = 0;
+    int status = check_running(self);
+    if (status)
+        return status;
+    for (; *got < n && self->next < self->planted->count; ++*got)
+        out[*got].record = self->next++;
+    return *got > 0 ? LEAT_OK : LEAT_END;
+}
+
+static int planted_read_located(leat_reader *reader,
+                                const leat_locator locator[],
+                                leat_sample *const out[], int n, int *got)
+{
+    const planted_reader *self = (const planted_reader *)reader;
+    int status = check_running(self);
+    for (*got = 0; *got < n && status == LEAT_OK; *got += status == LEAT_OK)
+        status = fill(self, locator[*got].record, out[*got]);
+    return *got > 0 ? LEAT_OK : status;
+}
+
+#define IN_ORDER                                                               \
+    .size = sizeof(leat_reader_ops), .name = "planted",                        \
+    .fields = planted_fields, .next = planted_next, .reset = planted_reset,    \
+    .cancel = planted_cancel, .close = planted_close
+#define RANDOM_ACCESS                                                          \
+    .count = planted_count, .read_at = planted_read_at, .seek = planted_seek,  \
+    .save = planted_save, .restore = planted_restore
+
+static const leat_reader_ops ways[PLANTED_WAYS] = {
+    {IN_ORDER, RANDOM_ACCESS},
+    {IN_ORDER, RANDOM_ACCESS, .locate = planted_locate,
+     .read_located = planted_read_located},
+    {IN_ORDER},
+};
+
+static int planted_open(const leat_args *args, leat_reader *const upstream[],
+                        int n, leat_reader **out)
+{
+    (void)upstream;
+    (void)n;
+    planted_reader *self = calloc(1, sizeof(*self));
+    if (!self)
+        return leat_error(LEAT_ENOMEM, "no memory for a planted reader");
+    self->planted = leat_args_object(args);
+    self->reader.ops = &ways[self->planted->way];
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static const leat_reader_type planted_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "planted",
+    .open = planted_open,
+};
+
+leat_pipeline *planted_pipeline(const planted *planted)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_pixels);
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_create(&pipeline, &planted_type, NULL,
+                                          (void *)(uintptr_t)planted, NULL,
+                                          NULL, 0),
+                     LEAT_OK);
+    return pipeline;
+}

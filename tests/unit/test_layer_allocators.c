@@ -1,0 +1,299 @@
+/* A caller's own memory: what is taken from it, and that all of it goes back.
+ */
+#include "support/feed.h"
+#include "support/late_device.h"
+#include "support/planted.h"
+
+#include <check.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Counts what is out, and fails or misaligns one request. */
+typedef struct pool {
+    atomic_int given;
+    atomic_int out; /* pieces not yet back */
+    atomic_llong bytes;
+    atomic_int pages; /* requests aligned to pages */
+    int fails_at;
+    int misaligns;
+    leat_device *device; /* whose pinned memory it gives; NULL: malloc's */
+} pool;
+
+/* Before each piece stands what it was asked for with. */
+typedef struct piece {
+    void *memory;
+    size_t bytes;
+    size_t alignment;
+} piece;
+
+static char *take_room(const pool *self, size_t bytes, size_t alignment)
+{
+    void *memory = NULL;
+    if (self->device)
+        ck_assert_int_eq(
+            self->device->ops->host_alloc(self->device, bytes, &memory),
+            LEAT_OK);
+    else
+        ck_assert_int_eq(posix_memalign(&memory, alignment, bytes), 0);
+    return memory;
+}
+
+static void *pool_alloc(void *user, size_t bytes, size_t alignment)
+{
+    pool *self = user;
+    if (atomic_fetch_add(&self->given, 1) == self->fails_at)
+        return NULL;
+    ck_assert_uint_gt(bytes, 0);
+    ck_assert_uint_eq(alignment & (alignment - 1), 0);
+    size_t room = alignment < sizeof(piece) ? sizeof(piece) : alignment;
+    char *memory = take_room(self, room + bytes, alignment);
+    memset(memory, 0x5a, room + bytes);
+    char *given = memory + room - (self->misaligns ? 8 : 0);
+    piece head = {memory, bytes, alignment};
+    memcpy(given - sizeof(piece), &head, sizeof(head));
+    atomic_fetch_add(&self->out, 1);
+    atomic_fetch_add(&self->bytes, (long long)bytes);
+    atomic_fetch_add(&self->pages, alignment == 4096);
+    return given;
+}
+
+static void pool_free(void *user, void *memory, size_t bytes, size_t alignment)
+{
+    pool *self = user;
+    piece head;
+    memcpy(&head, (char *)memory - sizeof(piece), sizeof(head));
+    ck_assert_uint_eq(head.bytes, bytes);
+    ck_assert_uint_eq(head.alignment, alignment);
+    atomic_fetch_sub(&self->out, 1);
+    atomic_fetch_sub(&self->bytes, (long long)bytes);
+    if (self->device)
+        self->device->ops->host_free(self->device, head.memory,
+                                     alignment + bytes);
+    else
+        free(head.memory);
+}
+
+static pool host;
+static pool pinned;
+static leat_allocator host_hooks;
+static leat_allocator pinned_hooks;
+static leat_data_layer_options options;
+static planted plan;
+
+static void set_up(void)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const planted none = {.count = 20};
+    const leat_allocator hooks = {sizeof(hooks), pool_alloc, pool_free, NULL};
+    memset(&host, 0, sizeof(host));
+    memset(&pinned, 0, sizeof(pinned));
+    host.fails_at = -1;
+    pinned.fails_at = -1;
+    host_hooks = hooks;
+    host_hooks.user = &host;
+    pinned_hooks = hooks;
+    pinned_hooks.user = &pinned;
+    plan = none;
+    options = defaults;
+    options.batch_size = 4;
+    options.workers = 2;
+    options.host_allocator = &host_hooks;
+    options.pinned_allocator = &pinned_hooks;
+}
+
+static int open_layer(feed_layer *feed)
+{
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_device *device = NULL;
+    memset(feed, 0, sizeof(*feed));
+    int status = leat_data_layer_create(&feed->layer, pipeline, &options);
+    leat_pipeline_unref(pipeline);
+    if (options.device)
+        ck_assert_int_eq(leat_device_find(&device, options.device), LEAT_OK);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_blob_create(&feed->top[i], device), LEAT_OK);
+    return status ? status : leat_data_layer_setup(feed->layer, feed->top, 2);
+}
+
+static void digests(uint32_t out[10])
+{
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    for (int i = 0; i < 10; i++) {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        out[i] = feed_digest(&feed);
+    }
+    feed_close(&feed);
+}
+
+START_TEST(batches_and_boxes_come_from_the_host_allocator)
+{
+    uint32_t with[10];
+    uint32_t without[10];
+    plan.way = PLANTED_IN_ORDER;
+    plan.kind[7] = PLANTED_UNREADABLE;
+    options.on_error = LEAT_ON_ERROR_SKIP;
+    digests(with);
+    ck_assert_int_eq(atomic_load(&host.pages), 1);
+    ck_assert_int_gt(atomic_load(&host.given), 2);
+    ck_assert_int_eq(atomic_load(&host.out), 0);
+    ck_assert_int_eq(atomic_load(&host.bytes), 0);
+    ck_assert_int_eq(atomic_load(&pinned.given), 0);
+    options.host_allocator = NULL;
+    digests(without);
+    ck_assert_mem_eq(with, without, sizeof(with));
+}
+END_TEST
+
+START_TEST(views_take_no_boxes)
+{
+    uint32_t with[10];
+    digests(with);
+    ck_assert_int_eq(atomic_load(&host.given), 1);
+    ck_assert_int_eq(atomic_load(&host.out), 0);
+}
+END_TEST
+
+START_TEST(what_is_given_is_what_the_statistics_say)
+{
+    feed_layer feed;
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(atomic_load(&host.bytes), stats.memory.host);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(a_lent_slab_goes_back_with_the_last_blob)
+{
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    uint32_t digest = feed_digest(&feed);
+    leat_data_layer_destroy(feed.layer);
+    feed.layer = NULL;
+    ck_assert_int_eq(atomic_load(&host.out), 1);
+    ck_assert_uint_eq(feed_digest(&feed), digest);
+    leat_blob_destroy(feed.top[0]);
+    feed.top[0] = NULL;
+    ck_assert_int_eq(atomic_load(&host.out), 1);
+    feed_close(&feed);
+    ck_assert_int_eq(atomic_load(&host.out), 0);
+}
+END_TEST
+
+START_TEST(a_batch_that_grows_grows_there)
+{
+    options.batch_size = 1;
+    options.top_type = LEAT_FLOAT64;
+    plan.kind[0] = PLANTED_SMALL;
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_gt(atomic_load(&host.given), 1);
+    ck_assert_int_eq(atomic_load(&host.given), atomic_load(&host.pages));
+    feed_close(&feed);
+    ck_assert_int_eq(atomic_load(&host.out), 0);
+}
+END_TEST
+
+static void fail_each(pool *failing)
+{
+    for (int n = 0, done = 0; !done; n++) {
+        feed_layer feed;
+        ck_assert_int_lt(n, 1000);
+        atomic_store(&failing->given, 0);
+        failing->fails_at = n;
+        int status = open_layer(&feed);
+        for (int i = 0; i < 8 && status == LEAT_OK; i++)
+            status = feed_forward(&feed);
+        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
+        feed_close(&feed);
+        ck_assert_int_eq(atomic_load(&failing->out), 0);
+        done = atomic_load(&failing->given) <= n;
+        ck_assert_int_eq(done, n > 0 && status == LEAT_OK && done);
+    }
+}
+
+START_TEST(a_hook_that_gives_nothing_is_an_error_of_memory)
+{
+    plan.way = PLANTED_IN_ORDER;
+    plan.kind[2] = PLANTED_UNREADABLE;
+    options.on_error = LEAT_ON_ERROR_SKIP;
+    fail_each(&host);
+}
+END_TEST
+
+START_TEST(so_is_one_that_does_not_align)
+{
+    feed_layer feed;
+    host.misaligns = 1;
+    ck_assert_int_eq(open_layer(&feed), LEAT_ENOMEM);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "not aligned to 4096"));
+    ck_assert_int_gt(atomic_load(&host.given), 0);
+    ck_assert_int_eq(atomic_load(&host.out), 0);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(a_device_of_its_own_memory_takes_pinned_memory_from_its_hook)
+{
+    late_device_register();
+    options.device = "late:0";
+    ck_assert_int_eq(leat_device_find(&pinned.device, "late:0"), LEAT_OK);
+    plan.way = PLANTED_IN_ORDER;
+    uint32_t with[10];
+    uint32_t without[10];
+    digests(with);
+    ck_assert_int_eq(atomic_load(&pinned.given), 1);
+    ck_assert_int_eq(atomic_load(&host.pages), 0);
+    ck_assert_int_gt(atomic_load(&host.given), 0);
+    ck_assert_int_eq(atomic_load(&pinned.out) + atomic_load(&host.out), 0);
+    options.pinned_allocator = NULL;
+    digests(without);
+    ck_assert_mem_eq(with, without, sizeof(with));
+    options.pinned_allocator = &pinned_hooks;
+    fail_each(&pinned);
+}
+END_TEST
+
+START_TEST(hooks_that_lack_something_are_refused)
+{
+    feed_layer feed;
+    host_hooks.free = NULL;
+    ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "host_allocator"));
+    feed_close(&feed);
+    host_hooks.free = pool_free;
+    pinned_hooks.size = 0;
+    ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "pinned_allocator"));
+    feed_close(&feed);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_allocators");
+    TCase *tcase = tcase_create("layer_allocators");
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, batches_and_boxes_come_from_the_host_allocator);
+    tcase_add_test(tcase, views_take_no_boxes);
+    tcase_add_test(tcase, what_is_given_is_what_the_statistics_say);
+    tcase_add_test(tcase, a_lent_slab_goes_back_with_the_last_blob);
+    tcase_add_test(tcase, a_batch_that_grows_grows_there);
+    tcase_add_test(tcase, a_hook_that_gives_nothing_is_an_error_of_memory);
+    tcase_add_test(tcase, so_is_one_that_does_not_align);
+    tcase_add_test(
+        tcase, a_device_of_its_own_memory_takes_pinned_memory_from_its_hook);
+    tcase_add_test(tcase, hooks_that_lack_something_are_refused);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

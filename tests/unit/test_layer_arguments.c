@@ -1,0 +1,189 @@
+/* A layer that is called or told wrongly says so, and goes on as before. */
+#include "support/feed.h"
+#include "support/late_device.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static leat_pipeline *pipeline;
+static leat_data_layer_options options;
+static leat_transform_options transform;
+
+static void set_up(void)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
+    options = defaults;
+    transform = none;
+    options.batch_size = 5;
+    options.random_seed = 1;
+    options.transform = &transform;
+    pipeline = feed_pipeline();
+}
+
+static void tear_down(void)
+{
+    leat_pipeline_unref(pipeline);
+}
+
+static void assert_refused(int status, int expected, const char *word)
+{
+    ck_assert_int_eq(status, expected);
+    ck_assert_msg(strstr(leat_last_error(), word), "%s", leat_last_error());
+}
+
+/* That creating with the options, as they are now, fails for this reason. */
+static void assert_no_layer(const char *word)
+{
+    leat_data_layer *layer;
+    assert_refused(leat_data_layer_create(&layer, pipeline, &options),
+                   LEAT_EINVAL, word);
+}
+
+START_TEST(a_choice_that_does_not_exist_is_refused)
+{
+    options.phase = (leat_phase)7;
+    assert_no_layer("phase is 7");
+    options.phase = LEAT_TRAIN;
+    options.layout = (leat_layout)7;
+    assert_no_layer("layout is 7");
+    options.layout = LEAT_NCHW;
+    options.rng = (leat_rng)7;
+    assert_no_layer("rng is 7");
+}
+END_TEST
+
+START_TEST(a_transform_that_promises_values_must_bring_them)
+{
+    transform.mean_values = 2;
+    assert_no_layer("mean_value");
+}
+END_TEST
+
+START_TEST(more_tops_than_a_sample_has_fields_are_refused)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e",
+                                        "f", "g", "h", "i", NULL};
+    options.tops = names;
+    assert_no_layer("tops");
+}
+END_TEST
+
+START_TEST(before_setup_there_is_nothing_to_save_or_restore)
+{
+    leat_data_layer *layer;
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    assert_refused(leat_data_layer_save(layer, &token), LEAT_ESTATE, "setup");
+    assert_refused(leat_data_layer_restore(layer, &token), LEAT_ESTATE,
+                   "setup");
+    leat_token_finish(&token);
+    leat_data_layer_destroy(layer);
+}
+END_TEST
+
+START_TEST(a_token_that_is_none_or_of_another_generator_is_refused)
+{
+    leat_token token;
+    leat_token_init(&token);
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    assert_refused(leat_data_layer_restore(feed.layer, NULL), LEAT_EINVAL,
+                   "no resume token");
+    /* A place behind its own position. */
+    leat_token wrong;
+    leat_token_init(&wrong);
+    ck_assert_int_eq(leat_token_put(&wrong, token.bytes, token.size), LEAT_OK);
+    wrong.bytes[20] = 9;
+    assert_refused(leat_data_layer_restore(feed.layer, &wrong), LEAT_EINVAL,
+                   "no place");
+    leat_token_finish(&wrong);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    feed_close(&feed);
+    options.rng = LEAT_RNG_CAFFE;
+    feed = feed_open(pipeline, &options);
+    assert_refused(leat_data_layer_restore(feed.layer, &token), LEAT_EINVAL,
+                   "another rng");
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    feed_close(&feed);
+    leat_token_finish(&token);
+}
+END_TEST
+
+START_TEST(wrong_tops_are_refused_and_the_batch_is_not_lost)
+{
+    leat_device *late;
+    leat_blob *elsewhere;
+    late_device_register();
+    ck_assert_int_eq(leat_device_find(&late, "late:0"), LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&elsewhere, late), LEAT_OK);
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_blob *const away[2] = {feed.top[0], elsewhere};
+    assert_refused(leat_data_layer_forward(feed.layer, away, 2, LEAT_HOST),
+                   LEAT_EINVAL, "top 1 is not on cpu");
+    assert_refused(leat_data_layer_forward(feed.layer, feed.top, 1, LEAT_HOST),
+                   LEAT_EINVAL, "2 tops");
+    assert_refused(leat_data_layer_setup(feed.layer, feed.top, 1), LEAT_EINVAL,
+                   "2 tops");
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_float_eq(feed_label(&feed, 0), 1000);
+    feed_close(&feed);
+    leat_blob_destroy(elsewhere);
+}
+END_TEST
+
+START_TEST(setup_wants_blobs_and_takes_them_later_all_the_same)
+{
+    leat_data_layer *layer;
+    leat_blob *top[2] = {NULL, NULL};
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_str_eq(leat_data_layer_top_name(layer, 1), "label");
+    ck_assert_ptr_null(leat_data_layer_top_name(layer, 2));
+    ck_assert_int_eq(leat_blob_create(&top[0], NULL), LEAT_OK);
+    assert_refused(leat_data_layer_setup(layer, top, 2), LEAT_EINVAL,
+                   "top 1 is NULL");
+    ck_assert_int_eq(leat_blob_create(&top[1], NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), LEAT_OK);
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top[0]);
+    leat_blob_destroy(top[1]);
+}
+END_TEST
+
+START_TEST(a_release_names_at_most_eight_streams)
+{
+    leat_stream streams[9] = {LEAT_HOST};
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    assert_refused(leat_data_layer_release(feed.layer, streams, 9), LEAT_EINVAL,
+                   "0 to 8 streams");
+    ck_assert_ptr_nonnull(leat_data_layer_batch(feed.layer));
+    feed_close(&feed);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_arguments");
+    TCase *tcase = tcase_create("layer_arguments");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, a_choice_that_does_not_exist_is_refused);
+    tcase_add_test(tcase, a_transform_that_promises_values_must_bring_them);
+    tcase_add_test(tcase, more_tops_than_a_sample_has_fields_are_refused);
+    tcase_add_test(tcase, before_setup_there_is_nothing_to_save_or_restore);
+    tcase_add_test(tcase,
+                   a_token_that_is_none_or_of_another_generator_is_refused);
+    tcase_add_test(tcase, wrong_tops_are_refused_and_the_batch_is_not_lost);
+    tcase_add_test(tcase, setup_wants_blobs_and_takes_them_later_all_the_same);
+    tcase_add_test(tcase, a_release_names_at_most_eight_streams);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

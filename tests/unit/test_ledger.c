@@ -1,0 +1,357 @@
+/* Bad records are counted, listed and written down in the order of places. */
+#include "layer/ledger.h"
+#include "support/feed.h"
+#include "support/planted.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/leat-ledger-XXXXXX";
+static char path[sizeof(directory) + 16];
+static leat_data_layer_options options;
+static planted plan;
+
+static void set_up(void)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const planted none = {.count = 20};
+    options = defaults;
+    options.batch_size = 4;
+    options.on_error = LEAT_ON_ERROR_SKIP;
+    plan = none;
+    snprintf(path, sizeof(path), "%s/bad", directory);
+}
+
+static void tear_down(void)
+{
+    (void)remove(path);
+}
+
+static int open_layer(feed_layer *feed)
+{
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    ck_assert_int_eq(leat_data_layer_create(&feed->layer, pipeline, &options),
+                     LEAT_OK);
+    leat_pipeline_unref(pipeline);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_blob_create(&feed->top[i], NULL), LEAT_OK);
+    return leat_data_layer_setup(feed->layer, feed->top, 2);
+}
+
+static leat_stats read_stats(const feed_layer *feed)
+{
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(feed->layer, &stats), LEAT_OK);
+    return stats;
+}
+
+static void read_file(char *text, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    text[fread(text, 1, size - 1, file)] = 0;
+    fclose(file);
+}
+
+START_TEST(more_than_max_errors_end_the_layer_after_the_good_batches)
+{
+    plan.kind[2] = PLANTED_UNREADABLE;
+    plan.kind[9] = PLANTED_SHORT;
+    plan.kind[11] = PLANTED_SHORT;
+    options.max_errors = 2;
+    for (int workers = 1; workers < 4; workers++)
+        for (int prefetch = 1; prefetch < 6; prefetch += 2) {
+            options.workers = workers;
+            options.prefetch = prefetch;
+            feed_layer feed;
+            leat_token token;
+            leat_token_init(&token);
+            ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+            ck_assert_int_eq(read_stats(&feed).bad_records, 1);
+            ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+            for (int i = 0; i < 3; i++) {
+                ck_assert_int_eq(feed_forward(&feed), LEAT_ELIMIT);
+                ck_assert_ptr_nonnull(
+                    strstr(leat_last_error(),
+                           "3 bad records, max_errors allows 2; the first one: "
+                           "planted: record 2 cannot be read"));
+            }
+            ck_assert_int_eq(read_stats(&feed).bad_records, 3);
+            /* A restore counts anew. */
+            ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token),
+                             LEAT_OK);
+            ck_assert_int_eq(read_stats(&feed).bad_records, 0);
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+            ck_assert_int_eq(read_stats(&feed).bad_records, 2);
+            leat_token_finish(&token);
+            feed_close(&feed);
+        }
+}
+END_TEST
+
+START_TEST(no_bad_record_at_all_may_be_allowed)
+{
+    options.max_errors = 0;
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    feed_close(&feed);
+    plan.kind[5] = PLANTED_UNLABELED;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_ELIMIT);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(the_list_is_in_order_and_bounded_and_the_rest_is_counted)
+{
+    for (int i = 1; i < plan.count; i++)
+        plan.kind[i] = i % 2 ? PLANTED_UNREADABLE : PLANTED_SHORT;
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    for (int i = 0; i < 50; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    leat_stats stats = read_stats(&feed);
+    ck_assert_int_eq(stats.bad_records, 190);
+    ck_assert_int_eq(stats.nbad, LEAT_BAD_RECORDS_MAX);
+    for (int i = 0; i < stats.nbad; i++) {
+        int64_t record = 1 + i % 19;
+        ck_assert_int_eq(stats.bad[i].from.record, record);
+        ck_assert_int_eq(stats.bad[i].from.position, record);
+        ck_assert_int_eq(stats.bad[i].from.epoch, i / 19);
+        ck_assert_str_eq(stats.bad[i].from.source, "planted");
+        ck_assert_int_eq(stats.bad[i].from.stand_in, LEAT_STAND_IN_RECORD);
+        ck_assert_ptr_nonnull(strstr(stats.bad[i].reason,
+                                     record % 2 ? "cannot be read" : "needs"));
+    }
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(batches_that_fail_are_listed_too)
+{
+    options.on_error = LEAT_ON_ERROR_FAIL;
+    options.bad_record_file = path;
+    plan.kind[5] = PLANTED_UNREADABLE;
+    plan.kind[6] = PLANTED_SHORT;
+    plan.kind[15] = PLANTED_SHORT;
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(feed_forward(&feed),
+                         i == 1 || i == 3 ? LEAT_EDATA : LEAT_OK);
+    leat_stats stats = read_stats(&feed);
+    ck_assert_int_eq(stats.bad_records, 2);
+    ck_assert_int_eq(stats.nbad, 2);
+    ck_assert_int_eq(stats.bad[0].from.record, 5);
+    ck_assert_int_eq(stats.bad[1].from.record, 15);
+    ck_assert_int_eq(stats.bad[1].from.stand_in, LEAT_STAND_IN_NONE);
+    feed_close(&feed);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(
+        text,
+        "planted\t5\t\t0\t5\tnone\tplanted: record 5 cannot be read\n"
+        "planted\t15\t\t0\t15\tnone\tplanted: record 15: an image of 2 x 5 x 6 "
+        "uint8 needs 60 bytes, there are 59\n");
+}
+END_TEST
+
+START_TEST(the_file_gets_a_line_each_behind_what_is_there)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_int_ge(fputs("before\n", file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    options.bad_record_file = path;
+    options.on_error = LEAT_ON_ERROR_ZERO;
+    plan.kind[17] = PLANTED_UNREADABLE;
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    for (int i = 0; i < 11; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(read_stats(&feed).unwritten, 0);
+    feed_close(&feed);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(
+        text,
+        "before\n"
+        "planted\t17\t\t0\t17\tzeros\tplanted: record 17 cannot be read\n"
+        "planted\t17\t\t1\t17\tzeros\tplanted: record 17 cannot be read\n");
+}
+END_TEST
+
+static leat__bad make_bad(int record, const char *source, const char *key,
+                          const char *line)
+{
+    static char text[LEAT__ERROR_MAX];
+    leat__bad bad;
+    leat_provenance from = {.source = source,
+                            .record = record,
+                            .key = key,
+                            .key_size = key ? strlen(key) : 0};
+    snprintf(text, sizeof(text), "%s", line);
+    leat__bad_set(&bad, record, &from, text);
+    return bad;
+}
+
+static leat__ledger *make_ledger(void)
+{
+    leat__ledger *ledger = calloc(1, sizeof(*ledger));
+    options.bad_record_file = path;
+    options.name = "data";
+    leat__ledger_init(ledger, &options);
+    return ledger;
+}
+
+START_TEST(nothing_in_a_line_breaks_it)
+{
+    leat__ledger *ledger = make_ledger();
+    ck_assert_int_eq(leat__ledger_open(ledger), LEAT_OK);
+    leat__bad bad = make_bad(3, "a\tb", "k\n\x01\\\xc3\xa4", "one\ttwo");
+    leat__ledger_note(ledger, &bad);
+    leat__ledger_finish(ledger);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "a\\x09b\t3\tk\\x0a\\x01\\x5c\xc3\xa4\t0\t0\tnone\t"
+                           "one\\x09two\n");
+    free(ledger);
+}
+END_TEST
+
+/* The system ends a file at its limit as a disk does that is full. */
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+START_TEST(a_full_disk_is_counted_and_what_follows_stands_on_its_own_line)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    leat__ledger *ledger = make_ledger();
+    ck_assert_int_eq(leat__ledger_open(ledger), LEAT_OK);
+    for (int i = 0; i < 4; i++) {
+        leat__bad bad = make_bad(i, "s", NULL, "bad");
+        limit_files(i == 1 ? 21 : i == 2 ? 0 : RLIM_INFINITY);
+        leat__ledger_note(ledger, &bad);
+    }
+    limit_files(RLIM_INFINITY);
+    ck_assert_int_eq(ledger->count, 4);
+    ck_assert_int_eq(ledger->unwritten, 2);
+    leat__ledger_finish(ledger);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "s\t0\t\t0\t0\tnone\tbad\ns\t1\n"
+                           "s\t3\t\t0\t0\tnone\tbad\n");
+    free(ledger);
+}
+END_TEST
+
+START_TEST(what_cannot_be_a_file_is_an_error_of_setup)
+{
+    feed_layer feed;
+    char nowhere[sizeof(path) + 8];
+    snprintf(nowhere, sizeof(nowhere), "%s/no/bad", directory);
+    options.bad_record_file = nowhere;
+    ck_assert_int_eq(open_layer(&feed), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), nowhere));
+    feed_close(&feed);
+    options.bad_record_file = directory;
+    ck_assert_int_eq(open_layer(&feed), LEAT_EIO);
+    feed_close(&feed);
+    options.bad_record_file = "/dev/null";
+    ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
+    feed_close(&feed);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    options.bad_record_file = path;
+    ck_assert_int_eq(open_layer(&feed), LEAT_EIO);
+    feed_close(&feed);
+    int reader = open(path, O_RDONLY | O_NONBLOCK);
+    ck_assert_int_ge(reader, 0);
+    ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
+    close(reader);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(a_setup_that_failed_may_come_again)
+{
+    options.bad_record_file = path;
+    feed_layer feed;
+    for (int i = 0; i < plan.count; i++)
+        plan.kind[i] = PLANTED_UNREADABLE;
+    ck_assert_int_eq(open_layer(&feed), LEAT_EDATA);
+    plan.kind[7] = PLANTED_GOOD;
+    ck_assert_int_eq(leat_data_layer_setup(feed.layer, feed.top, 2), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(read_stats(&feed).bad_records, 4);
+    ck_assert_int_eq(read_stats(&feed).bad[0].from.stand_in,
+                     LEAT_STAND_IN_ZEROS);
+    feed_close(&feed);
+}
+END_TEST
+
+static void refuse(const char *word)
+{
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), word));
+    leat_pipeline_unref(pipeline);
+}
+
+START_TEST(options_that_contradict_themselves_are_refused)
+{
+    options.max_errors = -2;
+    refuse("max_errors");
+    options.max_errors = 3;
+    options.on_error = LEAT_ON_ERROR_FAIL;
+    refuse("max_errors");
+    options.on_error = (leat_on_error)7;
+    refuse("on_error");
+}
+END_TEST
+
+int main(void)
+{
+    if (!mkdtemp(directory))
+        return EXIT_FAILURE;
+    Suite *suite = suite_create("ledger");
+    TCase *tcase = tcase_create("ledger");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase,
+                   more_than_max_errors_end_the_layer_after_the_good_batches);
+    tcase_add_test(tcase, no_bad_record_at_all_may_be_allowed);
+    tcase_add_test(tcase,
+                   the_list_is_in_order_and_bounded_and_the_rest_is_counted);
+    tcase_add_test(tcase, batches_that_fail_are_listed_too);
+    tcase_add_test(tcase, the_file_gets_a_line_each_behind_what_is_there);
+    tcase_add_test(tcase, nothing_in_a_line_breaks_it);
+    tcase_add_test(
+        tcase, a_full_disk_is_counted_and_what_follows_stands_on_its_own_line);
+    tcase_add_test(tcase, what_cannot_be_a_file_is_an_error_of_setup);
+    tcase_add_test(tcase, a_setup_that_failed_may_come_again);
+    tcase_add_test(tcase, options_that_contradict_themselves_are_refused);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    (void)remove(directory);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

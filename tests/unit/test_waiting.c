@@ -1,0 +1,209 @@
+/* A forward that waits says so, once in a while, and for whom. */
+#include "layer/waiting.h"
+#include "support/feed.h"
+#include "support/late_device.h"
+#include "support/source.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+START_TEST(the_stage_is_told_from_where_the_threads_are)
+{
+    static const struct {
+        leat__whereabouts now;
+        leat__behind behind;
+    } cases[] = {
+        {{4, 0, 1, 0}, LEAT__BEHIND_READER},
+        {{4, 1, 1, 0}, LEAT__BEHIND_READER},
+        {{4, 0, 4, 0}, LEAT__BEHIND_READER},
+        {{4, 4, 0, 0}, LEAT__BEHIND_WORKERS},
+        {{4, 4, 1, 0}, LEAT__BEHIND_WORKERS},
+        {{4, 1, 0, 0}, LEAT__BEHIND_WORKERS},
+        {{4, 0, 0, 2}, LEAT__BEHIND_COPY},
+        {{4, 0, 1, 1}, LEAT__BEHIND_COPY},
+        {{4, 2, 0, 2}, LEAT__BEHIND_WORKERS},
+        {{4, 0, 0, 0}, LEAT__BEHIND_NOBODY},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        ck_assert_msg(leat__waiting_judge(&cases[i].now) == cases[i].behind,
+                      "case %zu", i);
+}
+END_TEST
+
+/* The lines that speak of waiting, and what ends the wait. */
+static char heard[512];
+static int lines;
+static void (*then)(void);
+
+static void hear(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    if (!strstr(line, "wait"))
+        return;
+    ck_assert_int_eq(level, LEAT_LOG_INFO);
+    snprintf(heard, sizeof(heard), "%s", line);
+    lines++;
+    if (then)
+        then();
+}
+
+static leat_data_layer *waiting;
+
+static void cancel(void)
+{
+    leat_data_layer_cancel(waiting);
+}
+
+START_TEST(a_reader_that_never_comes_is_named)
+{
+    source blocked = SOURCE_INIT;
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    blocked.blocks = 4;
+    options.batch_size = 3;
+    leat_pipeline *pipeline = source_pipeline(&blocked);
+    leat_log_set(hear, NULL, LEAT_LOG_INFO);
+    feed_layer feed = feed_open(pipeline, &options);
+    waiting = feed.layer;
+    then = cancel;
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_ECANCELLED);
+    ck_assert_int_eq(lines, 1);
+    ck_assert_str_eq(heard, "data: waiting for data for 1.0 s: the reader of "
+                            "callback is behind, whose storage is cold or may "
+                            "block");
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(a_try_that_ends_before_says_nothing)
+{
+    source blocked = SOURCE_INIT;
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    blocked.blocks = 4;
+    options.batch_size = 3;
+    leat_pipeline *pipeline = source_pipeline(&blocked);
+    leat_log_set(hear, NULL, LEAT_LOG_INFO);
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(
+            leat_data_layer_try_forward(feed.layer, feed.top, 2, LEAT_HOST, 5),
+            LEAT_AGAIN);
+    ck_assert_int_eq(lines, 0);
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* Storage that takes its time for each sample. */
+static int slow_next(void *pass, leat_sample *sample)
+{
+    static const float value = 1;
+    const struct timespec pause = {.tv_nsec = 20000000};
+    (void)pass;
+    nanosleep(&pause, NULL);
+    sample->nfields = 2;
+    for (int i = 0; i < 2; i++)
+        sample->field[i] = (leat_field){
+            .dtype = LEAT_FLOAT32, .data = &value, .bytes = sizeof(value)};
+    return LEAT_OK;
+}
+
+START_TEST(short_waits_are_summed_up_and_told_once)
+{
+    static const leat_field_spec fields[] = {
+        {"data", LEAT_FLOAT32, 0, {0}},
+        {"label", LEAT_FLOAT32, 0, {0}},
+    };
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = fields,
+                                      .nfields = 2,
+                                      .next = slow_next};
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.batch_size = 2;
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, NULL),
+                     LEAT_OK);
+    leat_log_set(hear, NULL, LEAT_LOG_INFO);
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < 40; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(lines, 1);
+    ck_assert_ptr_eq(strstr(heard, "data: waited for data 1."), heard);
+    ck_assert_ptr_nonnull(strstr(heard, "bound by storage"));
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+static leat_device *device;
+
+static void let_go(void)
+{
+    late_device_let_go_all(device);
+}
+
+START_TEST(a_device_that_does_not_copy_is_named)
+{
+    late_device_register();
+    ck_assert_int_eq(leat_device_find(&device, "late:0"), LEAT_OK);
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.batch_size = 4;
+    options.device = "late:0";
+    options.prefetch = 1;
+    options.help = 0;
+    leat_pipeline *pipeline = feed_pipeline();
+    leat_log_set(hear, NULL, LEAT_LOG_INFO);
+    leat_stream stream;
+    ck_assert_int_eq(device->ops->stream_create(device, &stream), LEAT_OK);
+    feed_layer feed = feed_open(pipeline, &options);
+    late_device_hold_all(device);
+    then = let_go;
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_eq(
+            leat_data_layer_forward(feed.layer, feed.top, 2, stream), LEAT_OK);
+    ck_assert_int_eq(lines, 1);
+    ck_assert_str_eq(heard, "data: waiting for data for 1.0 s: the copies to "
+                            "late:0 are behind");
+    device->ops->stream_synchronize(device, stream);
+    feed_close(&feed);
+    device->ops->stream_destroy(device, stream);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+static void set_up(void)
+{
+    unsetenv("LEAT_LOG_LEVEL");
+    lines = 0;
+    then = NULL;
+}
+
+static void tear_down(void)
+{
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("waiting");
+    TCase *tcase = tcase_create("waiting");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_set_timeout(tcase, 20);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, the_stage_is_told_from_where_the_threads_are);
+    tcase_add_test(tcase, a_reader_that_never_comes_is_named);
+    tcase_add_test(tcase, a_try_that_ends_before_says_nothing);
+    tcase_add_test(tcase, short_waits_are_summed_up_and_told_once);
+    tcase_add_test(tcase, a_device_that_does_not_copy_is_named);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
