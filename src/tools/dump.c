@@ -69,10 +69,13 @@ static int write_batches(struct dump *dump, int64_t batches, int quiet)
     struct progress progress;
     progress_start(&progress, "batches", batches, quiet);
     int status = LEAT_OK;
+    leat_blob *top[LEAT_MAX_FIELDS];
     for (int64_t b = 0; !status && b < batches; b++) {
         status = intake_forward(&dump->intake);
+        if (!status)
+            status = intake_fetch(&dump->intake, top);
         for (int i = 0; !status && i < dump->intake.ntop; i++)
-            status = npy_writer_put(dump->file[i], dump->intake.top[i]);
+            status = npy_writer_put(dump->file[i], top[i]);
         if (!status)
             status = interrupt_check();
         progress_update(&progress, b + 1);
@@ -165,6 +168,8 @@ int command_dump(int argc, char **argv)
          1, INT32_MAX},
         {"out", "DIR", "where the files go; made if need be", option_text,
          &options.out, 0, 0},
+        {"device", "NAME", "by way of that device, such as cuda:0, and back",
+         option_text, &options.intake.device, 0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {

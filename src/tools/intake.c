@@ -221,6 +221,43 @@ int intake_wait(struct intake *intake)
                   : LEAT_OK;
 }
 
+/* Enqueues the copy of a top, out of the device's own memory. */
+static int copy_back(struct intake *intake, int i)
+{
+    leat_device *device = intake->device;
+    leat_blob *top = intake->top[i];
+    int status = LEAT_OK;
+    if (!intake->copy[i])
+        status = leat_blob_create(&intake->copy[i], NULL);
+    if (status)
+        return status;
+    leat_blob *copy = intake->copy[i];
+    status = leat_blob_reshape(copy, leat_blob_dtype(top), leat_blob_ndim(top),
+                               leat_blob_shape(top));
+    size_t bytes = leat_blob_bytes(copy);
+    if (status || bytes == 0)
+        return status;
+    const void *from = leat_blob_gpu_data(top);
+    void *to = leat_blob_mutable_cpu_data(copy);
+    if (!from || !to)
+        return LEAT_ENOMEM;
+    return device->ops->copy(device, to, from, bytes, LEAT_COPY_TO_HOST,
+                             intake->stream);
+}
+
+int intake_fetch(struct intake *intake, leat_blob *out[LEAT_MAX_FIELDS])
+{
+    int status = LEAT_OK;
+    for (int i = 0; !status && intake->device && i < intake->ntop; i++)
+        status = copy_back(intake, i);
+    int waited = intake_wait(intake);
+    if (status || waited)
+        return status ? status : waited;
+    for (int i = 0; i < intake->ntop; i++)
+        out[i] = intake->device ? intake->copy[i] : intake->top[i];
+    return LEAT_OK;
+}
+
 int64_t intake_bad_records(const struct intake *intake)
 {
     leat_stats stats = {.size = sizeof(stats)};
@@ -231,8 +268,10 @@ int64_t intake_bad_records(const struct intake *intake)
 void intake_destroy(struct intake *intake)
 {
     leat_data_layer_destroy(intake->layer);
-    for (int i = 0; i < LEAT_MAX_FIELDS; i++)
+    for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
         leat_blob_destroy(intake->top[i]);
+        leat_blob_destroy(intake->copy[i]);
+    }
     if (intake->device)
         intake->device->ops->stream_destroy(intake->device, intake->stream);
     memset(intake, 0, sizeof(*intake));

@@ -195,6 +195,7 @@ struct intake {
     leat_blob *top[LEAT_MAX_FIELDS];
     leat_device *device; /* NULL: the CPU reads; else a stream of it does */
     leat_stream stream;
+    leat_blob *copy[LEAT_MAX_FIELDS]; /* of the tops, back from the device */
 };
 
 /*
@@ -213,6 +214,13 @@ int intake_forward(struct intake *intake);
 
 /* Waits until the batches of all forwards are where they should be. */
 int intake_wait(struct intake *intake);
+
+/*
+ * The tops of the last forward where the CPU reads them: themselves, or what
+ * the device has, copied back. Borrowed until the next call. Errors:
+ * LEAT_ENOMEM, LEAT_EDEVICE.
+ */
+int intake_fetch(struct intake *intake, leat_blob *out[LEAT_MAX_FIELDS]);
 
 /* Bad records that forward met so far. */
 int64_t intake_bad_records(const struct intake *intake);

@@ -102,6 +102,23 @@ check 'the CPU has no bus' test -z "$(grep bus_bytes json)"
 tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${layer[@]}" \
     --device cuda:0
 
+# What the device's memory holds is what the CPU delivers; whoever reads it before the
+# copy is there shows, so it is not the host's side that is written.
+dump=("$leat" dump --reader lmdb:lmdb --batch 16 --crop 24 --mirror --seed 3
+    --mean-value 100 --batches 6)
+"${dump[@]}" --out from_cpu >/dev/null || failed=1
+for place in CPU DEVICE; do
+    "${dump[@]}" --device cuda:1 --transform-on $place --out "from_$place" \
+        >/dev/null || failed=1
+    check "dump by way of cuda:1, transform on $place" \
+        diff -r from_cpu "from_$place"
+done
+LEAT_DOUBLE_MUTANT=4 "${dump[@]}" --device cuda:1 --out early >/dev/null
+check 'dump reads the device' test -n "$(diff -rq from_cpu early)"
+tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${dump[@]}" \
+    --device cuda:0 --out none
+check 'no folder without a device' test ! -e none
+
 # Each call that fails ends in one line, or did not matter.
 n=0
 told=0
