@@ -1,14 +1,16 @@
 #include "readers/lmdb_file.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "readers/lmdb_free.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How often a writer may come between the two meta pages. */
+/* How often a writer may come between what is read and what is checked. */
 #define TRIES_MAX 1000
 
 static char *joined(const char *first, const char *second)
@@ -82,25 +84,60 @@ static int open_data(leat__lmdb_file *file)
     return LEAT_OK;
 }
 
-/* Both meta pages as they are at one moment: a writer may be at work. */
 static int read_metas(const leat__lmdb_file *file, leat__lmdb_meta out[2])
 {
     int status = leat__lmdb_file_meta(file, 0, 0, &out[0]);
-    for (int i = 0; i < TRIES_MAX && !status; i++) {
-        leat__lmdb_meta again = {0};
+    if (!status)
         status = leat__lmdb_file_meta(file, 1, out[0].page_size, &out[1]);
-        if (!status)
-            status = leat__lmdb_file_meta(file, 0, 0, &again);
-        if (status || again.txnid == out[0].txnid)
-            break;
-        out[0] = again;
-    }
     return status;
 }
 
+/* A file that ends early is sound only if what it lacks is free. */
+static int check_end(const leat__lmdb_file *file, leat__lmdb_meta *meta,
+                     size_t size)
+{
+    if (meta->last_page < size / meta->page_size)
+        return LEAT_OK;
+    void *base = mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
+    if (base == MAP_FAILED)
+        return leat__error_system(errno, "%s: %zu bytes cannot be mapped",
+                                  file->data, size);
+    int status = leat__lmdb_free_cut(meta, file->data, base, size);
+    munmap(base, size);
+    return status;
+}
+
+/* The size is read last: a writer makes the file longer before it says so. */
+static int check_metas(const leat__lmdb_file *file,
+                       const leat__lmdb_meta meta[2])
+{
+    size_t size = 0;
+    int status = leat__lmdb_meta_check_pair(meta, file->data);
+    if (!status)
+        status = leat__lmdb_file_size(file, &size);
+    if (status)
+        return status;
+    leat__lmdb_meta latest = meta[meta[0].txnid < meta[1].txnid];
+    status = check_end(file, &latest, size);
+    if (!status)
+        status = leat__lmdb_meta_check(&latest, file->data, size);
+    return status;
+}
+
+static int is_same(const leat__lmdb_meta a[2], const leat__lmdb_meta b[2])
+{
+    return a[0].txnid == b[0].txnid && a[1].txnid == b[1].txnid &&
+           a[0].last_page == b[0].last_page && a[1].last_page == b[1].last_page;
+}
+
+/*
+ * A writer may be at work, and change what is being read: a fault is one if it
+ * was found in what is still there behind it.
+ */
 static int check_contents(const leat__lmdb_file *file)
 {
-    leat__lmdb_meta meta[2] = {{0}};
+    leat__lmdb_meta meta[2] = {{0}}, before[2];
+    char line[LEAT__ERROR_MAX];
     size_t size = 0;
     int status = leat__lmdb_file_size(file, &size);
     if (status)
@@ -108,11 +145,18 @@ static int check_contents(const leat__lmdb_file *file)
     if (!size)
         return leat_error(LEAT_EFORMAT, "%s: empty, expected an LMDB",
                           file->data);
-    if ((status = read_metas(file, meta)) ||
-        (status = leat__lmdb_meta_check_pair(meta, file->data)))
-        return status;
-    int latest = meta[0].txnid < meta[1].txnid;
-    return leat__lmdb_meta_check(&meta[latest], file->data, size);
+    status = read_metas(file, meta);
+    for (int i = 0; i < TRIES_MAX && !status; i++) {
+        int found = check_metas(file, meta);
+        if (found != LEAT_EFORMAT)
+            return found;
+        leat__error_save(line);
+        memcpy(before, meta, sizeof(meta));
+        status = read_metas(file, meta);
+        if (!status && (is_same(before, meta) || i == TRIES_MAX - 1))
+            return leat_error(found, "%s", line);
+    }
+    return status;
 }
 
 int leat__lmdb_file_find(leat__lmdb_file *out, const char *path)

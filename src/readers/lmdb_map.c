@@ -135,7 +135,7 @@ int leat__lmdb_meta_check_page(const char *name, int number,
 int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
                           const unsigned char bytes[LEAT__LMDB_META_BYTES])
 {
-    const unsigned char *main_db = bytes + 88;
+    const unsigned char *free_db = bytes + 40, *main_db = bytes + 88;
     int status = leat__lmdb_meta_check_page(name, number, bytes);
     if (status)
         return status;
@@ -158,6 +158,9 @@ int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
     out->overflow_pages = load64(main_db + 24);
     out->entries = load64(main_db + 32);
     out->root = load64(main_db + 40);
+    out->free_depth = load16(free_db + 6);
+    out->free_entries = load64(free_db + 32);
+    out->free_root = load64(free_db + 40);
     out->last_page = load64(bytes + 136);
     out->txnid = load64(bytes + 144);
     return LEAT_OK;

@@ -29,6 +29,9 @@ typedef struct leat__lmdb_meta {
     uint64_t branch_pages; /* these three are not checked: for estimates */
     uint64_t leaf_pages;
     uint64_t overflow_pages;
+    uint64_t free_root; /* of the tree of free pages */
+    uint64_t free_entries;
+    int free_depth;
     int depth;    /* levels, that of the leaves included */
     int backward; /* keys are ordered from their last byte on */
 } leat__lmdb_meta;

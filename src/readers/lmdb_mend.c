@@ -1,4 +1,5 @@
 #include "readers/lmdb_mend.h"
+#include "readers/lmdb_free.h"
 
 #include <string.h>
 
@@ -68,8 +69,10 @@ static int cut(meta_pages *pages, int number, leat__lmdb_map *out)
     leat__lmdb_meta meta = pages->meta[number];
     const char *name = pages->name;
     uint64_t there = pages->size / meta.page_size;
-    int status =
-        leat__lmdb_map_init(out, name, pages->base, pages->size, &meta);
+    int status = leat__lmdb_free_cut(&meta, name, pages->base, pages->size);
+    if (!status)
+        status =
+            leat__lmdb_map_init(out, name, pages->base, pages->size, &meta);
     if (!status || there < 2)
         return status;
     int is_short = meta.last_page >= there;

@@ -1,6 +1,7 @@
 #include "readers/lmdb_snapshot.h"
 #include "base/memory.h"
 #include "readers/lmdb_environment.h"
+#include "readers/lmdb_free.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -71,7 +72,9 @@ static int read_meta(leat__lmdb_environment *environment, uint64_t id,
     return LEAT_OK;
 }
 
-/* Maps the pages that the transaction sees. */
+/* Maps the pages that the transaction sees, those that were never written
+ * apart.
+ */
 static int map_pages(leat__lmdb_environment *environment, uint64_t id,
                      leat__lmdb_map *out)
 {
@@ -81,16 +84,20 @@ static int map_pages(leat__lmdb_environment *environment, uint64_t id,
     int status = read_meta(environment, id, &meta);
     if (!status)
         status = leat__lmdb_file_size(file, &size);
-    if (!status)
-        status = leat__lmdb_meta_check(&meta, file->data, size);
     if (status)
         return status;
-    size = (size_t)(meta.last_page + 1) * meta.page_size;
+    if (meta.last_page < size / meta.page_size)
+        size = (size_t)(meta.last_page + 1) * meta.page_size;
     void *base = mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
     if (base == MAP_FAILED)
         return leat__error_system(errno, "%s: %zu bytes cannot be mapped",
                                   file->data, size);
-    return leat__lmdb_map_init(out, file->data, base, size, &meta);
+    status = leat__lmdb_free_cut(&meta, file->data, base, size);
+    if (!status)
+        status = leat__lmdb_map_init(out, file->data, base, size, &meta);
+    if (status)
+        munmap(base, size);
+    return status;
 }
 
 static void unmap(const leat__lmdb_map *map)

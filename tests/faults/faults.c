@@ -30,7 +30,8 @@ static const struct {
 
 static atomic_int_fast64_t calls[FAULT_CALLS];
 static atomic_int_fast64_t fault_at;
-static atomic_int fault_number; /* its errno, or FAULT_SHORT */
+static atomic_int fault_number; /* its errno, FAULT_SHORT or FAULT_ACT */
+static void (*_Atomic action)(void);
 static atomic_int fault_stays;
 static atomic_int has_struck;
 static atomic_int armed = -1; /* the kind that is to fail */
@@ -56,6 +57,11 @@ void fault_arm(fault_call call, int64_t n, int error, int stays)
     atomic_store(&armed, (int)call);
 }
 
+void fault_act(void (*act)(void))
+{
+    atomic_store(&action, act);
+}
+
 int fault_disarm(void)
 {
     atomic_store(&armed, -1);
@@ -67,7 +73,7 @@ int64_t fault_count(fault_call call)
     return atomic_load(&calls[call]);
 }
 
-/* Counts a call: 0, or the errno that it is to fail with, or FAULT_SHORT. */
+/* Counts a call: 0, or the errno that it is to fail with, or what else. */
 static int strike(fault_call call)
 {
     int64_t number = atomic_fetch_add(&calls[call], 1);
@@ -79,7 +85,10 @@ static int strike(fault_call call)
     if (!atomic_exchange(&has_struck, 1) && mark)
         syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, mark,
                                    O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
-    return atomic_load(&fault_number);
+    int error = atomic_load(&fault_number);
+    if (error == FAULT_ACT)
+        atomic_load (&action)();
+    return error;
 }
 
 /* Whether the call fails now, by errno; one that is to be short does not. */

@@ -47,6 +47,10 @@ int fault_error(fault_call call); /* the common one */
 /* In place of an error: read, pread and write move less than they could. */
 #define FAULT_SHORT (-1)
 
+/* In place of an error: the call waits until fault_act's function returned. */
+#define FAULT_ACT (-2)
+void fault_act(void (*act)(void));
+
 /*
  * Call number `n` of that kind from now on, counted from 0, fails with `error`;
  * with `stays` all later ones too. One fault at a time, whatever the thread.
