@@ -2,47 +2,9 @@
 #ifndef LEAT_LAYER_DATA_READER_H
 #define LEAT_LAYER_DATA_READER_H
 
-#include "layer/bad_list.h"
+#include "layer/run.h"
 
 #include <leat/data_layer.h>
-#include <leat/reader.h>
-
-#include <stdatomic.h>
-
-/* A point of the endless sequence, between two batches. */
-typedef struct leat__place {
-    int64_t position; /* global, over all epochs and ranks */
-    int64_t epoch;
-    int64_t index; /* in the epoch; may lie behind its end */
-} leat__place;
-
-/* Consecutive samples of one batch, the unit in which work is handed out. */
-typedef struct leat__run {
-    int first;         /* place of the first sample in its batch */
-    int n;             /* samples */
-    int last;          /* the batch ends with this run */
-    leat__place after; /* with `last`: behind the batch */
-    /* The first sample that could not be read; -1: none. */
-    int failed;
-    int status;
-    char line[LEAT__ERROR_MAX];
-    leat__bad_list bad; /* or, where those are collected, all that are bad */
-    int unread;         /* sample[] is still to be read, by whoever takes it */
-    leat_sample **sample;  /* n of them, each with a box of its own */
-    int64_t *index;        /* position in the epoch */
-    leat_locator *locator; /* where it lies, if the reader locates */
-    int64_t *epoch;
-    uint32_t *draws;           /* of Caffe's generator, n x draws */
-    int is_peeked;             /* made before the start, outside the queues */
-    struct leat__batch *batch; /* whoever takes the run sets it */
-    const void *taker;         /* who had it last; its cache may know it yet */
-    /* Of all that was read into it; written by who has it, read by anybody. */
-    atomic_int_fast64_t bytes;
-    atomic_int_fast64_t busy;  /* nanoseconds */
-    struct leat__baton *taken; /* what stood before it, and what it hands on; */
-    struct leat__baton *handed; /* where something may stand in */
-} leat__run;
-
 typedef struct leat__data_reader_options {
     const leat_pipeline *pipeline; /* borrowed */
     const leat_allocator *boxes;   /* of samples, borrowed; NULL: malloc */
