@@ -3,9 +3,12 @@
  * and cancel at any moment.
  *
  * What stands for what:
- *   fill, take, produce            src/layer/data_reader.c
- *   claim, work, publish, worker,
- *   next (in forward), grow        src/layer/prefetcher.c
+ *   fill                           src/layer/filler.c
+ *   take, produce                  src/layer/data_reader.c
+ *   claim, worker, grow,
+ *   next (in forward)              src/layer/prefetcher.c
+ *   work                           src/layer/worker.c
+ *   publish                        src/layer/publisher.c
  *   the relay                      src/layer/relay.c, stand_in.c
  *   forward                        src/layer/layer_forward.c
  *   stop, canceller                src/layer/data_layer.c: leat__data_layer_stop

@@ -1,0 +1,89 @@
+#include "layer/slots.h"
+#include "base/counter.h"
+#include "base/memory.h"
+
+/* What the device computes lies in its memory alone. */
+static int make_tops(leat__slots *self, const leat__prefetcher_options *options)
+{
+    size_t each = options->shape.top_bytes;
+    size_t bytes;
+    if (!options->shape.is_cropped)
+        return LEAT_OK;
+    if (leat__multiply(each, (size_t)options->slots, &bytes))
+        return leat_error(LEAT_EINVAL, "%d tops of %zu bytes overflow",
+                          options->slots, each);
+    leat__slab *slab;
+    int status = leat__slab_create(&slab, options->device, bytes);
+    if (status)
+        return status;
+    status = leat__slab_make_memory(slab);
+    for (int i = 0; i < options->slots && status == LEAT_OK; i++)
+        leat__batch_set_top(&self->batch[i], slab, (size_t)i * each, each);
+    leat__slab_unref(slab);
+    self->top_bytes = (int64_t)bytes;
+    return status;
+}
+
+/* One slab for all slots: few large allocations are what pinning wants. */
+static int make_batches(leat__slots *self,
+                        const leat__prefetcher_options *options)
+{
+    size_t slot = options->shape.bytes;
+    size_t bytes;
+    if (leat__multiply(slot, (size_t)options->slots, &bytes))
+        return leat_error(LEAT_EINVAL, "%d batches of %zu bytes overflow",
+                          options->slots, slot);
+    self->batch =
+        leat__alloc_zero((size_t)options->slots, sizeof(*self->batch));
+    if (!self->batch)
+        return LEAT_ENOMEM;
+    self->n = options->slots;
+    leat__slab *slab;
+    int status = leat__slab_create(&slab, options->device, bytes);
+    if (status)
+        return status;
+    slab->must_pin = options->must_pin;
+    leat__slab_use(slab, options->slabs);
+    status = leat__slab_make_host(slab);
+    if (status == LEAT_OK)
+        status = leat__slab_make_memory(slab);
+    self->is_pageable = slab->is_pageable;
+    /* Pinned memory is there; slots in reserve cost nothing until used. */
+    if (status == LEAT_OK &&
+        (options->device->ops->unified || slab->is_pageable))
+        status = leat__touch(slab->host, slot * (size_t)options->circulating);
+    for (int i = 0; i < options->slots && status == LEAT_OK; i++)
+        status = leat__batch_init(&self->batch[i], slab, (size_t)i * slot, slot,
+                                  options->assembly.batch_size);
+    leat__slab_unref(slab);
+    self->slab_bytes = (int64_t)bytes;
+    return status;
+}
+
+int leat__slots_init(leat__slots *self, const leat__prefetcher_options *options)
+{
+    int status = make_batches(self, options);
+    return status ? status : make_tops(self, options);
+}
+
+void leat__slots_finish(leat__slots *self)
+{
+    for (int i = 0; i < self->n; i++)
+        leat__batch_finish(&self->batch[i]);
+    leat__free(self->batch);
+}
+
+int leat__slots_reserve(leat__slots *self, leat__batch *batch,
+                        const leat__batch_shape *shape)
+{
+    size_t capacity = batch->capacity;
+    size_t top_capacity = batch->top_capacity;
+    int status = leat__batch_reserve(batch, shape);
+    if (batch->capacity > capacity) {
+        leat__counter_add(&self->grown, 1);
+        leat__counter_add(&self->grown_bytes, (int64_t)batch->capacity);
+    }
+    if (batch->top_capacity > top_capacity)
+        leat__counter_add(&self->grown_tops, (int64_t)batch->top_capacity);
+    return status;
+}

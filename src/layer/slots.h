@@ -1,0 +1,32 @@
+/* slots.h: all the batches of a layer, and the memory that they lie in. */
+#ifndef LEAT_LAYER_SLOTS_H
+#define LEAT_LAYER_SLOTS_H
+
+#include "layer/prefetcher.h"
+
+typedef struct leat__slots {
+    leat__batch *batch; /* n of them; NULL: none */
+    int n;
+    int64_t slab_bytes;
+    int64_t top_bytes; /* of tops that the device computes */
+    int is_pageable;   /* the slab's host side is not pinned */
+    /* written by whoever prepares a batch, read by anybody */
+    atomic_int_fast64_t grown;
+    atomic_int_fast64_t grown_bytes;
+    atomic_int_fast64_t grown_tops; /* bytes */
+} leat__slots;
+
+/*
+ * Makes as many as the options say, and touches the memory of those that are in
+ * use from the start. Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE, LEAT_EINVAL.
+ */
+int leat__slots_init(leat__slots *slots,
+                     const leat__prefetcher_options *options);
+/* Takes a zeroed one too, and one whose init failed. */
+void leat__slots_finish(leat__slots *slots);
+
+/* leat__batch_reserve, and notes what it took. */
+int leat__slots_reserve(leat__slots *slots, leat__batch *batch,
+                        const leat__batch_shape *shape);
+
+#endif

@@ -1,0 +1,109 @@
+#include "layer/uploader.h"
+#include "base/counter.h"
+
+int leat__uploader_init(leat__uploader *self, leat_device *device,
+                        const leat_transformer *transformer,
+                        const leat__batch_shape *shape)
+{
+    self->device = device;
+    int status = LEAT_OK;
+    if (!device->ops->unified) {
+        status = device->ops->stream_create(device, &self->stream);
+        self->has_stream = status == LEAT_OK;
+    }
+    if (status == LEAT_OK && shape->is_cropped)
+        status = leat__kernel_init(&self->kernel, device,
+                                   leat__transformer_plan(transformer),
+                                   shape->image[0], self->stream);
+    return status;
+}
+
+void leat__uploader_finish(leat__uploader *self)
+{
+    leat__kernel_finish(&self->kernel);
+    if (self->has_stream)
+        self->device->ops->stream_destroy(self->device, self->stream);
+}
+
+int leat__uploader_upload(leat__uploader *self, leat__batch *batch)
+{
+    leat_device *device = self->device;
+    if (device->ops->unified)
+        return LEAT_OK;
+    int status = LEAT_OK;
+    for (int i = 0; i < batch->nconsumed && status == LEAT_OK; i++)
+        status =
+            device->ops->stream_wait(device, self->stream, batch->consumed[i]);
+    if (status == LEAT_OK) {
+        batch->nconsumed = 0;
+        status = device->ops->copy(
+            device, (char *)batch->slab->memory + batch->offset,
+            (char *)batch->slab->host + batch->offset, batch->shape.bytes,
+            LEAT_COPY_TO_DEVICE, self->stream);
+    }
+    if (status == LEAT_OK && batch->shape.is_cropped)
+        status = leat__kernel_enqueue(&self->kernel, batch, self->stream);
+    if (status == LEAT_OK)
+        status = device->ops->event_record(device, batch->ready, self->stream);
+    leat__counter_add(&self->bytes, (int64_t)batch->shape.bytes);
+    return status;
+}
+
+/*
+ * Where a stream's use of the batch ends; beside those that an upload which
+ * failed did not come to wait for.
+ */
+static int record_stream(leat_device *device, leat__batch *batch,
+                         leat_stream stream)
+{
+    int k = batch->nconsumed;
+    int status = LEAT_OK;
+    if (k == LEAT__STREAMS_MAX)
+        return leat_error(LEAT_EINVAL, "more than %d streams use a batch", k);
+    if (k == batch->events) {
+        status = device->ops->event_create(device, &batch->consumed[k]);
+        batch->events += status == LEAT_OK;
+    }
+    if (status == LEAT_OK)
+        status = device->ops->event_record(device, batch->consumed[k], stream);
+    if (status == LEAT_OK)
+        batch->nconsumed++;
+    return status;
+}
+
+int leat__uploader_mark(leat__uploader *self, leat__batch *batch,
+                        const leat_stream *streams, int n)
+{
+    leat_device *device = self->device;
+    int first = LEAT_OK;
+    char line[LEAT__ERROR_MAX];
+    if (device->ops->unified)
+        return LEAT_OK;
+    for (int i = 0; i < n; i++) {
+        if (streams[i] == LEAT_HOST)
+            continue;
+        int status = record_stream(device, batch, streams[i]);
+        if (status == LEAT_OK)
+            continue;
+        if (first == LEAT_OK) {
+            first = status;
+            leat__error_save(line);
+        }
+        /* The end cannot be marked, so it is waited for. */
+        (void)device->ops->stream_synchronize(device, streams[i]);
+    }
+    return first ? leat_error(first, "%s", line) : LEAT_OK;
+}
+
+void leat__uploader_wait(leat__uploader *self, const leat__batch *batches,
+                         int n)
+{
+    leat_device *device = self->device;
+    if (!self->has_stream)
+        return;
+    (void)device->ops->stream_synchronize(device, self->stream);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < batches[i].nconsumed; k++)
+            (void)device->ops->event_synchronize(device,
+                                                 batches[i].consumed[k]);
+}

@@ -1,0 +1,45 @@
+/* uploader.h: hands batches to the device, and hears when they come free. */
+#ifndef LEAT_LAYER_UPLOADER_H
+#define LEAT_LAYER_UPLOADER_H
+
+#include "data/transformer.h"
+#include "layer/kernel.h"
+
+/* On a device that computes in host memory there is nothing to hand over. */
+typedef struct leat__uploader {
+    leat_device *device;
+    leat_stream stream; /* the layer's own */
+    int has_stream;
+    leat__kernel kernel;       /* where the device transforms */
+    atomic_int_fast64_t bytes; /* uploaded; read by anybody */
+} leat__uploader;
+
+/*
+ * For batches like `shape`. Errors: LEAT_EDEVICE, LEAT_ENOMEM,
+ * LEAT_EUNSUPPORTED.
+ */
+int leat__uploader_init(leat__uploader *uploader, leat_device *device,
+                        const leat_transformer *transformer,
+                        const leat__batch_shape *shape);
+/* Takes a zeroed one too. Nothing that it enqueued is under way. */
+void leat__uploader_finish(leat__uploader *uploader);
+
+/*
+ * Enqueues the upload, and the transform, of a batch behind those who still
+ * read its slot's last contents. One caller at a time. Errors: LEAT_EDEVICE.
+ */
+int leat__uploader_upload(leat__uploader *uploader, leat__batch *batch);
+
+/*
+ * Notes that the `n` streams read the batch until this point: its next upload
+ * waits for them. Errors: LEAT_EDEVICE, LEAT_EINVAL; then a stream that could
+ * not be noted has been waited for.
+ */
+int leat__uploader_mark(leat__uploader *uploader, leat__batch *batch,
+                        const leat_stream *streams, int n);
+
+/* Waits until nobody touches the memory of these `n` batches any more. */
+void leat__uploader_wait(leat__uploader *uploader, const leat__batch *batches,
+                         int n);
+
+#endif

@@ -1,0 +1,141 @@
+#include "layer/worker.h"
+#include "base/clock.h"
+#include "base/counter.h"
+#include "data/transformer.h"
+
+int leat__worker_init(leat__worker *self)
+{
+    int status = leat__assembler_init(
+        &self->assembler, &self->options->assembly, self->options->transformer);
+    if (status || !self->relay)
+        return status;
+    const leat__stand_in_options options = {
+        .on_error = self->options->on_error,
+        .step = self->options->step,
+        .reader = self->options->reader,
+        .relay = self->relay,
+        .fallback = &self->options->shape,
+        .boxes = self->options->boxes,
+    };
+    return leat__stand_in_init(&self->stand_in, &options, &self->assembler);
+}
+
+void leat__worker_finish(leat__worker *self)
+{
+    leat__stand_in_finish(&self->stand_in);
+    leat__assembler_finish(&self->assembler);
+}
+
+static void go(leat__worker *self, leat__worker_at to)
+{
+    atomic_store_explicit(&self->at, (int)to, memory_order_relaxed);
+}
+
+/* The error line names what failed; `run` may have sample `i` of the batch. */
+static void fail_batch(leat__batch *batch, const leat__run *run, int i,
+                       int status)
+{
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    const leat_provenance *from = NULL;
+    if (i >= run->first && i < run->first + run->n)
+        from = &run->sample[i - run->first]->from;
+    leat__batch_fail(batch, i, status, from, line);
+}
+
+/* A first record that tells no shape leaves it to those before it. */
+static int find_shape(leat__worker *self, leat__batch *batch,
+                      const leat__run *run, leat__batch_shape *out)
+{
+    int is_bad = run->bad.n > 0 && run->bad.item[0].place == 0;
+    int status = LEAT_EDATA;
+    if (!is_bad)
+        status = leat__assembler_shape(&self->assembler, run->sample[0], out);
+    if (status == LEAT_EDATA && self->relay)
+        status = leat__stand_in_shape(&self->stand_in, batch, run, out);
+    return status;
+}
+
+/*
+ * The first sample decides the shape. The slot's host side may still be on its
+ * way to the device: that upload is waited for here, where nobody holds a lock.
+ */
+static void prepare_batch(leat__worker *self, leat__batch *batch,
+                          leat__run *run)
+{
+    leat_device *device = self->options->device;
+    leat__batch_shape shape;
+    if (run->n == 0 || run->failed == 0) {
+        leat__batch_set_shape(batch, NULL);
+        return;
+    }
+    int status = LEAT_OK;
+    if (!device->ops->unified) {
+        go(self, LEAT__AT_COPY);
+        status = device->ops->event_synchronize(device, batch->ready);
+        go(self, LEAT__AT_WORK);
+    }
+    if (status == LEAT_OK)
+        status = find_shape(self, batch, run, &shape);
+    if (status == LEAT_OK)
+        status = leat__slots_reserve(self->slots, batch, &shape);
+    if (status)
+        fail_batch(batch, run, 0, status);
+    leat__batch_set_shape(batch, status ? NULL : &shape);
+}
+
+/* The samples of a good run, into their places. */
+static void place(leat__worker *self, leat__batch *batch, leat__run *run)
+{
+    int status;
+    int failed = 0;
+    if (self->relay) {
+        status = leat__stand_in_place(&self->stand_in, batch, run, &failed);
+        if (status == LEAT_OK)
+            status = leat__batch_note_bad(batch, run);
+    } else {
+        int i = 0;
+        status =
+            leat__assembler_place(&self->assembler, batch, run, &i, run->n);
+        failed = run->first + i;
+    }
+    if (status)
+        fail_batch(batch, run, failed, status);
+    leat__counter_add(&self->bytes,
+                      (int64_t)batch->shape.top[0].bytes * run->n);
+}
+
+void leat__worker_work(leat__worker *self, leat__run *run)
+{
+    leat__batch *batch = run->batch;
+    int n = run->n;
+    int64_t begin = leat__clock_now();
+    go(self, LEAT__AT_READING);
+    leat__data_reader_read(self->options->reader, run);
+    go(self, LEAT__AT_WORK);
+    if (run->failed >= 0)
+        leat__batch_fail(batch, run->first + run->failed, run->status,
+                         run->failed < n ? &run->sample[run->failed]->from
+                                         : NULL,
+                         run->line);
+    if (self->relay)
+        leat__stand_in_begin(&self->stand_in);
+    if (run->first == 0)
+        prepare_batch(self, batch, run);
+    int has_shape = leat__batch_wait_shape(batch);
+    if (has_shape && run->failed < 0)
+        place(self, batch, run);
+    if (self->relay)
+        leat__stand_in_end(&self->stand_in, batch, run, has_shape);
+    /* Samples that a batch cut short will never have count as done. */
+    if (run->last)
+        n += batch->size - batch->n;
+    leat__counter_add(&self->items, run->n);
+    leat__counter_add(&self->runs, 1);
+    atomic_store(&self->warnings,
+                 leat__transformer_warnings(self->assembler.transformer));
+    leat__data_reader_give(self->options->reader, run);
+    leat__publisher_place(self->publisher, batch, n);
+    go(self, LEAT__AT_REST);
+    leat__counter_add(&self->busy, leat__clock_now() - begin);
+}

@@ -1,0 +1,55 @@
+/* worker.h: one thread's tools to put runs into batches. */
+#ifndef LEAT_LAYER_WORKER_H
+#define LEAT_LAYER_WORKER_H
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "layer/publisher.h"
+#include "layer/slots.h"
+
+/* What a worker is at. */
+typedef enum leat__worker_at {
+    LEAT__AT_REST = 0,
+    LEAT__AT_READING,
+    LEAT__AT_WORK,
+    LEAT__AT_COPY
+} leat__worker_at;
+
+/* A worker thread's, or the caller's for helping. */
+typedef struct leat__worker {
+    leat__prefetcher *prefetcher;
+    const leat__prefetcher_options *options; /* borrowed, like the next three */
+    leat__slots *slots;
+    leat__publisher *publisher;
+    leat__relay *relay; /* NULL where nothing stands in */
+    leat__assembler assembler;
+    leat__stand_in stand_in; /* zeroed where nothing stands in */
+    leat__thread thread;
+    /* written by the thread, read by anybody */
+    atomic_int_fast64_t items;
+    atomic_int_fast64_t bytes;
+    atomic_int_fast64_t busy;
+    atomic_int_fast64_t blocked_empty;
+    atomic_int_fast64_t blocked_full;
+    atomic_int_fast64_t runs;
+    atomic_int_fast64_t warnings;
+    atomic_int at;                /* a leat__worker_at */
+    char apart[LEAT__CACHE_LINE]; /* from the next worker's */
+} leat__worker;
+
+/*
+ * Makes its tools; what it borrows is set, and its thread does not run. Errors:
+ * LEAT_ENOMEM; finish is due all the same.
+ */
+int leat__worker_init(leat__worker *worker);
+/* Takes a zeroed one too. The thread was joined. */
+void leat__worker_finish(leat__worker *worker);
+
+/*
+ * Reads the run's samples, puts them into their places in its batch, and gives
+ * the run back. What fails is noted in the batch. May wait for the batch's
+ * first run, and, where something stands in, for the run before.
+ */
+void leat__worker_work(leat__worker *worker, leat__run *run);
+
+#endif
