@@ -3,6 +3,7 @@
 # machine it runs on whether there is a driver.
 option(LEAT_CUDA_STATIC "Link CUDA's runtime statically" ON)
 set(LEAT_HAS_CUDA FALSE)
+set(LEAT_HAS_NVTX FALSE)
 if(LEAT_CUDA MATCHES "^(OFF|NO|FALSE|0)$")
   return()
 endif()
@@ -17,7 +18,7 @@ if(CUDAToolkit_FOUND AND TARGET ${LEAT_CUDART} AND CUDAToolkit_NVCC_EXECUTABLE)
   set(LEAT_HAS_CUDA TRUE)
   message(STATUS "CUDA ${CUDAToolkit_VERSION}: the device cuda:N is built")
 elseif(LEAT_CUDA STREQUAL "AUTO")
-  message(STATUS "No CUDA Toolkit: the build is for the CPU alone")
+  message(STATUS "No CUDA Toolkit: the build is for the CPU alone, without NVTX")
 else()
   message(FATAL_ERROR "LEAT_CUDA=ON: the CUDA Toolkit (nvcc, cudart) was not "
     "found. Put nvcc on the PATH or set CUDAToolkit_ROOT to the toolkit's "
@@ -25,6 +26,21 @@ else()
 endif()
 if(NOT LEAT_HAS_CUDA)
   return()
+endif()
+
+# Ranges for profilers. NVTX is headers alone, which come with the toolkit.
+option(LEAT_NVTX "Tell profilers what threads are at, by NVTX" ON)
+find_path(LEAT_NVTX_INCLUDE nvtx3/nvToolsExt.h
+  HINTS ${CUDAToolkit_INCLUDE_DIRS})
+mark_as_advanced(LEAT_NVTX_INCLUDE)
+if(NOT LEAT_NVTX)
+  message(STATUS "NVTX: left out, as LEAT_NVTX says")
+elseif(LEAT_NVTX_INCLUDE)
+  set(LEAT_HAS_NVTX TRUE)
+  message(STATUS "NVTX: profilers see what threads are at")
+else()
+  message(STATUS "NVTX: nvtx3/nvToolsExt.h was not found, profilers are not "
+    "told what threads are at")
 endif()
 
 # Kernels are compiled by nvcc itself, one object a file. They ask for nothing of

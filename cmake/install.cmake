@@ -22,7 +22,7 @@ set(LEAT_PC_CUDA)
 if(LEAT_HAS_CUDA AND LEAT_CUDA_STATIC)
   set(LEAT_PC_CUDA "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
 elseif(LEAT_HAS_CUDA)
-  set(LEAT_PC_CUDA "-L${CUDAToolkit_LIBRARY_DIR} -lcudart")
+  set(LEAT_PC_CUDA "-L${CUDAToolkit_LIBRARY_DIR} -lcudart -ldl")
 endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/leatConfig.cmake.in
   ${PROJECT_BINARY_DIR}/cmake/leatConfig.cmake

@@ -1,6 +1,7 @@
 #include "base/thread.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/trace.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -22,6 +23,7 @@ static void *trampoline(void *argument)
     leat__free(argument);
     /* A name is for people: without one the thread works as well. */
     (void)pthread_setname_np(pthread_self(), begin.name);
+    leat__trace_thread(begin.name);
     return begin.body(begin.argument);
 }
 

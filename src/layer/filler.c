@@ -1,6 +1,7 @@
 #include "layer/filler.h"
 #include "base/clock.h"
 #include "base/counter.h"
+#include "base/trace.h"
 #include "readers/pipeline.h"
 
 #include <string.h>
@@ -286,12 +287,14 @@ void leat__filler_fill(leat__filler *self, leat__run *run, int capacity)
     }
     int64_t begin = leat__clock_now();
     atomic_store_explicit(&self->is_filling, 1, memory_order_relaxed);
+    leat__trace_begin(LEAT__SPAN_READ);
     if (self->random_access)
         fill_by_index(self, run, want);
     else if (self->locates)
         fill_by_locating(self, run, want);
     else
         fill_in_order(self, run, want);
+    leat__trace_end();
     atomic_store_explicit(&self->is_filling, 0, memory_order_relaxed);
     draw_words(self, run);
     self->in_batch += run->n;

@@ -1,6 +1,7 @@
 /* Forward: a batch goes out to the tops, the one before it comes back. */
 #include "base/clock.h"
 #include "base/queue.h"
+#include "base/trace.h"
 #include "data/blob.h"
 #include "layer/layer_state.h"
 
@@ -232,7 +233,9 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
     int status = leat__prefetcher_next(prefetcher, out, 0, 0);
     if (status == LEAT_AGAIN && deadline != 0) {
         int64_t begin = leat__clock_now();
+        leat__trace_begin(LEAT__SPAN_WAIT);
         status = wait_for_batch(self, out, begin, deadline);
+        leat__trace_end();
         int64_t end = leat__clock_now();
         self->waited += end - begin;
         if (leat__waiting_is_heard())

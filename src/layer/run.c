@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/counter.h"
 #include "base/memory.h"
+#include "base/trace.h"
 
 void leat__run_destroy(leat__run *run, int capacity)
 {
@@ -96,7 +97,9 @@ void leat__run_read(leat__run *run, leat_reader *reader, int locates,
         return;
     int64_t begin = leat__clock_now();
     run->unread = 0;
+    leat__trace_begin(LEAT__SPAN_READ);
     read_samples(run, reader, locates, collects);
+    leat__trace_end();
     int64_t bytes = 0;
     int bad = 0;
     for (int i = 0; i < run->n && run->failed < 0; i++) {

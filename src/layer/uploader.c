@@ -1,5 +1,6 @@
 #include "layer/uploader.h"
 #include "base/counter.h"
+#include "base/trace.h"
 
 int leat__uploader_init(leat__uploader *self, leat_device *device,
                         const leat_transformer *transformer,
@@ -25,6 +26,26 @@ void leat__uploader_finish(leat__uploader *self)
         self->device->ops->stream_destroy(self->device, self->stream);
 }
 
+static int enqueue_copy(leat__uploader *self, leat__batch *batch)
+{
+    leat_device *device = self->device;
+    leat__trace_begin(LEAT__SPAN_UPLOAD);
+    int status = device->ops->copy(
+        device, (char *)batch->slab->memory + batch->offset,
+        (char *)batch->slab->host + batch->offset, batch->shape.bytes,
+        LEAT_COPY_TO_DEVICE, self->stream);
+    leat__trace_end();
+    return status;
+}
+
+static int enqueue_kernel(leat__uploader *self, leat__batch *batch)
+{
+    leat__trace_begin(LEAT__SPAN_KERNEL);
+    int status = leat__kernel_enqueue(&self->kernel, batch, self->stream);
+    leat__trace_end();
+    return status;
+}
+
 int leat__uploader_upload(leat__uploader *self, leat__batch *batch)
 {
     leat_device *device = self->device;
@@ -36,13 +57,10 @@ int leat__uploader_upload(leat__uploader *self, leat__batch *batch)
             device->ops->stream_wait(device, self->stream, batch->consumed[i]);
     if (status == LEAT_OK) {
         batch->nconsumed = 0;
-        status = device->ops->copy(
-            device, (char *)batch->slab->memory + batch->offset,
-            (char *)batch->slab->host + batch->offset, batch->shape.bytes,
-            LEAT_COPY_TO_DEVICE, self->stream);
+        status = enqueue_copy(self, batch);
     }
     if (status == LEAT_OK && batch->shape.is_cropped)
-        status = leat__kernel_enqueue(&self->kernel, batch, self->stream);
+        status = enqueue_kernel(self, batch);
     if (status == LEAT_OK)
         status = device->ops->event_record(device, batch->ready, self->stream);
     leat__counter_add(&self->bytes, (int64_t)batch->shape.bytes);

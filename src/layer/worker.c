@@ -1,6 +1,7 @@
 #include "layer/worker.h"
 #include "base/clock.h"
 #include "base/counter.h"
+#include "base/trace.h"
 #include "data/transformer.h"
 
 int leat__worker_init(leat__worker *self)
@@ -89,6 +90,7 @@ static void place(leat__worker *self, leat__batch *batch, leat__run *run)
 {
     int status;
     int failed = 0;
+    leat__trace_begin(LEAT__SPAN_TRANSFORM);
     if (self->relay) {
         status = leat__stand_in_place(&self->stand_in, batch, run, &failed);
         if (status == LEAT_OK)
@@ -99,6 +101,7 @@ static void place(leat__worker *self, leat__batch *batch, leat__run *run)
             leat__assembler_place(&self->assembler, batch, run, &i, run->n);
         failed = run->first + i;
     }
+    leat__trace_end();
     if (status)
         fail_batch(batch, run, failed, status);
     leat__counter_add(&self->bytes,

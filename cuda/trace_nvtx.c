@@ -1,0 +1,73 @@
+/*
+ * The tracer over NVTX, for Nsight Systems and what else listens: ranges of the
+ * calling thread in a domain of leat's own, and the names of its threads.
+ *
+ * NVTX is headers alone. The first call looks for a tool, which an environment
+ * variable names; where none is attached the domain is NULL, and all that comes
+ * later is a look at it.
+ */
+#include "base/trace.h"
+
+#include <nvtx3/nvToolsExt.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const char *const names[] = {
+    [LEAT__SPAN_READ] = "read",     [LEAT__SPAN_TRANSFORM] = "transform",
+    [LEAT__SPAN_UPLOAD] = "upload", [LEAT__SPAN_KERNEL] = "kernel",
+    [LEAT__SPAN_WAIT] = "wait",
+};
+
+_Static_assert(sizeof(names) / sizeof(names[0]) == LEAT__SPANS,
+               "each span has a name");
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* Set once, then read freely. */
+static nvtxDomainHandle_t domain;
+static nvtxStringHandle_t registered[LEAT__SPANS];
+
+static void open_domain(void)
+{
+    domain = nvtxDomainCreateA("leat");
+    for (int i = 0; domain && i < LEAT__SPANS; i++)
+        registered[i] = nvtxDomainRegisterStringA(domain, names[i]);
+}
+
+static int is_heard(void)
+{
+    pthread_once(&once, open_domain);
+    return domain != NULL;
+}
+
+static void nvtx_begin(leat__span span)
+{
+    if (!is_heard())
+        return;
+    nvtxEventAttributes_t what = {0};
+    what.version = NVTX_VERSION;
+    what.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    what.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    what.message.registered = registered[span];
+    nvtxDomainRangePushEx(domain, &what);
+}
+
+static void nvtx_end(void)
+{
+    if (is_heard())
+        nvtxDomainRangePop(domain);
+}
+
+static void nvtx_name_thread(const char *name)
+{
+    if (is_heard())
+        nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), name);
+}
+
+static const leat__trace_ops nvtx_ops = {
+    .begin = nvtx_begin,
+    .end = nvtx_end,
+    .name_thread = nvtx_name_thread,
+};
+
+const leat__trace_ops *const leat__tracer = &nvtx_ops;

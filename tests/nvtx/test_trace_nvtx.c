@@ -1,0 +1,101 @@
+/*
+ * What a profiler hears of a layer's work through NVTX's own loader: over the
+ * double of the CUDA runtime, so that batches are uploaded and transformed.
+ */
+#include "support/feed.h"
+
+#include <check.h>
+#include <cuda_double.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCHES 6
+
+static void run_a_layer(int threaded)
+{
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.batch_size = 4;
+    options.device = "cuda:0";
+    options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    options.workers = 2;
+    if (threaded)
+        options.reader_thread = LEAT_READER_ON;
+    cuda_double_reset();
+    leat_pipeline *pipeline = feed_pipeline();
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < BATCHES; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+
+/* A function of the tool that NVTX loaded; 0 where it did not. */
+static int ask(const char *name, void *function)
+{
+    void *module = dlopen(LEAT_INJECTION, RTLD_LAZY | RTLD_NOLOAD);
+    void *found = module ? dlsym(module, name) : NULL;
+    memcpy(function, &found, sizeof(found));
+    return found != NULL;
+}
+
+static int count(const char *function, const char *name)
+{
+    int (*counts)(const char *);
+    ck_assert_msg(ask(function, (void *)&counts), "the tool was not loaded");
+    return counts(name);
+}
+
+START_TEST(a_tool_sees_each_stage_in_a_domain_of_leats_own)
+{
+    setenv("NVTX_INJECTION64_PATH", LEAT_INJECTION, 1);
+    run_a_layer(_i);
+    ck_assert_int_eq(count("has_domain", "leat"), 1);
+    /* A batch is uploaded, and transformed there, once. */
+    ck_assert_int_ge(count("ranges_begun", "upload"), BATCHES);
+    ck_assert_int_eq(count("ranges_begun", "kernel"),
+                     count("ranges_begun", "upload"));
+    ck_assert_int_ge(count("ranges_begun", "read"), BATCHES);
+    ck_assert_int_ge(count("ranges_begun", "transform"), BATCHES);
+    int (*unbalanced)(void);
+    ck_assert(ask("ranges_unbalanced", (void *)&unbalanced));
+    ck_assert_int_eq(unbalanced(), 0);
+    ck_assert_int_eq(count("threads_named", "leat-worker-0"), 1);
+    ck_assert_int_eq(count("threads_named", "leat-worker-1"), 1);
+    ck_assert_int_eq(count("threads_named", "leat-reader"), _i);
+}
+END_TEST
+
+START_TEST(without_a_tool_nothing_is_loaded)
+{
+    unsetenv("NVTX_INJECTION64_PATH");
+    run_a_layer(_i);
+    int (*counts)(const char *);
+    ck_assert(!ask("has_domain", (void *)&counts));
+}
+END_TEST
+
+START_TEST(a_tool_that_is_not_there_is_no_error)
+{
+    setenv("NVTX_INJECTION64_PATH", "/nowhere/tool.so", 1);
+    run_a_layer(_i);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("nvtx");
+    tcase_add_loop_test(tcase, a_tool_sees_each_stage_in_a_domain_of_leats_own,
+                        0, 2);
+    tcase_add_loop_test(tcase, without_a_tool_nothing_is_loaded, 0, 2);
+    tcase_add_loop_test(tcase, a_tool_that_is_not_there_is_no_error, 0, 2);
+    Suite *suite = suite_create("trace_nvtx");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    /* Each test is a process of its own: NVTX looks for a tool once. */
+    srunner_set_fork_status(runner, CK_FORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
