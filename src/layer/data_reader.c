@@ -12,10 +12,10 @@
  *
  * The filler, and the place with it, belongs to the producer thread when there
  * is one, else to the caller of take; callers of take are serialised by the
- * prefetcher's claim lock. The queues have their own locks, under which no other
- * is taken; `lock` only keeps cancel and start apart. Stopping: cancel closes
- * both queues and cancels the reader, so nobody stays blocked; destroy joins the
- * thread before it frees.
+ * prefetcher's claim lock. The queues have their own locks, under which no
+ * other is taken; `lock` only keeps cancel and start apart. Stopping: cancel
+ * closes both queues and cancels the reader, so nobody stays blocked; destroy
+ * joins the thread before it frees.
  */
 #include "layer/data_reader.h"
 #include "base/clock.h"
