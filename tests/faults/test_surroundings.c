@@ -1,11 +1,10 @@
 /* What a system may put around a database: odd paths, limits, other users. */
-#include "lmdb_fixture.h"
 #include "support/feed.h"
+#include "support/images.h"
 #include "support/jobs.h"
 #include "support/watchdog.h"
 
 #include <leat.h>
-#include <leat/datum.h>
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -353,22 +352,13 @@ START_TEST(fifty_layers_read_one_database)
 }
 END_TEST
 
-static void make_image(int number, fixture_record *out)
-{
-    unsigned char pixels[20];
-    memset(pixels, number, sizeof(pixels));
-    leat_datum datum = {1, 4, 5, number, 0, pixels, sizeof(pixels), NULL, 0};
-    out->key_size = (size_t)sprintf(out->key, "%08d", number);
-    out->value_size = leat_datum_write(&datum, out->value);
-}
-
 /* Hundred records a commit, until it is told to end. */
 static void write_on(const char *directory, int end)
 {
     char byte;
     MDB_env *env = fixture_env(directory, 0);
     for (int n = 100; read(end, &byte, 1) < 0; n += 100)
-        fixture_put(env, make_image, n % 20000, n % 20000 + 100, 0);
+        fixture_put(env, images_record, n % 20000, n % 20000 + 100, 0);
     mdb_env_close(env);
     _exit(0);
 }
@@ -407,7 +397,7 @@ START_TEST(layers_read_while_another_process_writes)
     int ends[2], result;
     leat_pipeline *pipeline;
     ck_assert_int_eq(mkdir(in("growing"), 0755), 0);
-    fixture_write(in("growing"), make_image, 100);
+    fixture_write(in("growing"), images_record, 100);
     ck_assert_int_eq(pipe2(ends, O_NONBLOCK), 0);
     pid_t child = fork();
     ck_assert_int_ge(child, 0);

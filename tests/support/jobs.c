@@ -1,7 +1,7 @@
 #include "support/jobs.h"
 
-#include "lmdb_fixture.h"
 #include "support/feed.h"
+#include "support/images.h"
 #include "support/index_decorators.h"
 #include "support/late_device.h"
 #include "support/source.h"
@@ -42,16 +42,6 @@ static char *in(const char *name)
     return out;
 }
 
-/* Record i: 1 x 4 x 5 bytes i, label i. */
-static void make_raw(int number, fixture_record *out)
-{
-    unsigned char pixels[20];
-    memset(pixels, number, sizeof(pixels));
-    leat_datum datum = {1, 4, 5, number, 0, pixels, sizeof(pixels), NULL, 0};
-    out->key_size = (size_t)sprintf(out->key, "%08d", number);
-    out->value_size = leat_datum_write(&datum, out->value);
-}
-
 static void make_encoded(int number, fixture_record *out)
 {
     leat_datum datum = {0, 0, 0, number, 1, image, image_size, NULL, 0};
@@ -86,7 +76,7 @@ void jobs_begin(void)
     const float mean[20] = {1};
     fixture_directory(directory);
     ck_assert_int_eq(mkdir(in("raw"), 0755), 0);
-    fixture_write(in("raw"), make_raw, RECORDS);
+    fixture_write(in("raw"), images_record, RECORDS);
     ck_assert_int_eq(mkdir(in("jpeg"), 0755), 0);
     load_image("baseline-420.jpg");
     fixture_write(in("jpeg"), make_encoded, IMAGES);

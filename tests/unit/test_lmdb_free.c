@@ -1,10 +1,9 @@
-#include "lmdb_fixture.h"
+#include "support/images.h"
 
 #include "base/error.h"
 #include "readers/lmdb_free.h"
 
 #include <leat.h>
-#include <leat/datum.h>
 #include <leat/survey.h>
 
 #include <unistd.h>
@@ -15,15 +14,6 @@ static char directory[FIXTURE_PATH];
 static char path[FIXTURE_PATH + 16];
 static unsigned char *bytes;
 static size_t size;
-
-static void make(int number, fixture_record *out)
-{
-    out->key_size = (size_t)sprintf(out->key, "%08d", number);
-    unsigned char pixels[20];
-    memset(pixels, number, sizeof(pixels));
-    leat_datum datum = {1, 4, 5, number, 0, pixels, sizeof(pixels), NULL, 0};
-    out->value_size = leat_datum_write(&datum, out->value);
-}
 
 /* Appends a value and takes it back in one transaction. */
 static void append_and_free(MDB_env *env)
@@ -46,7 +36,7 @@ static void begin(void)
     snprintf(path, sizeof(path), "%s/data.mdb", directory);
     MDB_env *env = fixture_env(directory, 0);
     for (int i = 0; i < 10; i++)
-        fixture_put(env, make, 0, RECORDS, 0);
+        fixture_put(env, images_record, 0, RECORDS, 0);
     append_and_free(env);
     mdb_env_close(env);
     bytes = fixture_load(path, &size);

@@ -1,0 +1,34 @@
+/* images.h: LMDBs of small images, and what reading them must give. */
+#ifndef LEAT_TESTS_IMAGES_H
+#define LEAT_TESTS_IMAGES_H
+
+#include "lmdb_fixture.h"
+
+#include <leat.h>
+
+/* Record i: an image of 1 x 4 x 5, all bytes i, label i, key "%08d". */
+void images_record(int number, fixture_record *out);
+
+/* A database of `n` records in a new directory, which it returns. */
+const char *images_write(char directory[FIXTURE_PATH], fixture_maker *make,
+                         int n);
+
+/* The path of a file in a directory, until the next call. */
+const char *images_in(const char *directory, const char *name);
+
+/* A reader of the database at `path`; aborts the test where there is none. */
+leat_reader *images_open(const char *path);
+
+/* What opening it comes to. */
+int images_status(const char *path);
+
+int32_t images_label(const leat_sample *sample);
+
+/* The sample is the image of that number. */
+void images_assert(const leat_sample *sample, int64_t record);
+
+/* Reads on to the end; whatever comes are the images from 0 on. Their number.
+ */
+int64_t images_count(leat_reader *reader);
+
+#endif

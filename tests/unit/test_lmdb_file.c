@@ -1,0 +1,160 @@
+#include "support/images.h"
+
+START_TEST(a_sealed_directory_is_read_and_left_alone)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 10);
+    ck_assert_int_eq(unlink(images_in(directory, "lock.mdb")), 0);
+    ck_assert_int_eq(chmod(directory, 0555), 0);
+    leat_reader *reader = images_open(directory);
+    ck_assert_int_eq(images_count(reader), 10);
+    leat_reader_close(reader);
+    reader = images_open(images_in(directory, "data.mdb"));
+    ck_assert_int_eq(images_count(reader), 10);
+    leat_reader_close(reader);
+    ck_assert_int_ne(access(images_in(directory, "lock.mdb"), F_OK), 0);
+    ck_assert_int_ne(access(images_in(directory, "data.mdb-lock"), F_OK), 0);
+    fixture_remove(directory);
+}
+END_TEST
+
+START_TEST(a_map_size_of_terabytes_costs_nothing)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 100);
+    size_t size;
+    unsigned char *bytes =
+        fixture_load(images_in(directory, "data.mdb"), &size);
+    uint64_t map_size = (uint64_t)2 << 40;
+    memcpy(bytes + 32, &map_size, sizeof(map_size));
+    memcpy(bytes + 4096 + 32, &map_size, sizeof(map_size));
+    fixture_store(images_in(directory, "data.mdb"), bytes, size);
+    free(bytes);
+    ck_assert_int_eq(truncate(images_in(directory, "data.mdb"), (off_t)2 << 40),
+                     0);
+    leat_reader *reader = images_open(directory);
+    ck_assert_int_eq(images_count(reader), 100);
+    leat_reader_close(reader);
+    fixture_remove(directory);
+}
+END_TEST
+
+static void expect_error(const char *path, int status, const char *says)
+{
+    ck_assert_int_eq(images_status(path), status);
+    ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s: %s", path,
+                  leat_last_error());
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
+}
+
+START_TEST(what_is_no_database_is_refused_with_a_sentence)
+{
+    char directory[FIXTURE_PATH];
+    const char text[] = "This is a text, and not at all a database of LMDB. "
+                        "It is long enough to hold a meta page, which it has "
+                        "none of, and so should be told apart from one by its "
+                        "magic, and by nothing else than that.";
+    fixture_directory(directory);
+    expect_error("/nowhere/at/all", LEAT_EIO, "No such file");
+    expect_error(directory, LEAT_EIO, "no data.mdb");
+    fixture_store(images_in(directory, "CURRENT"), "x", 1);
+    expect_error(directory, LEAT_EIO, "LevelDB");
+    fixture_store(images_in(directory, "data.mdb"), "", 0);
+    expect_error(directory, LEAT_EFORMAT, "empty");
+    fixture_store(images_in(directory, "data.mdb"), text, 20);
+    expect_error(directory, LEAT_EFORMAT, "truncated");
+    fixture_store(images_in(directory, "data.mdb"), text, sizeof(text));
+    expect_error(directory, LEAT_EFORMAT, "not an LMDB");
+    ck_assert_int_eq(unlink(images_in(directory, "data.mdb")), 0);
+    ck_assert_int_eq(mkfifo(images_in(directory, "data.mdb"), 0644), 0);
+    expect_error(directory, LEAT_EIO, "not a regular file");
+    expect_error(images_in(directory, "data.mdb"), LEAT_EIO,
+                 "not a regular file");
+    expect_error("/dev/zero", LEAT_EIO, "not a regular file");
+    ck_assert_int_ne(access(images_in(directory, "lock.mdb"), F_OK), 0);
+    fixture_remove(directory);
+}
+END_TEST
+
+/* Runs `body` as a user who owns nothing; the superuser may do everything. */
+static void as_nobody(void (*body)(const char *), const char *directory)
+{
+    if (geteuid() == 0)
+        ck_assert_int_eq(seteuid(65534), 0);
+    body(directory);
+    if (getuid() == 0)
+        ck_assert_int_eq(seteuid(0), 0);
+}
+
+static void expect_no_permission(const char *directory)
+{
+    expect_error(directory, LEAT_EIO, "Permission denied");
+}
+
+START_TEST(a_file_without_permission_is_refused)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 10);
+    ck_assert_int_eq(chmod(directory, 0755), 0);
+    ck_assert_int_eq(chmod(images_in(directory, "data.mdb"), 0), 0);
+    as_nobody(expect_no_permission, directory);
+    fixture_remove(directory);
+}
+END_TEST
+
+static void expect_ten(const char *directory)
+{
+    leat_reader *reader = images_open(directory);
+    ck_assert_int_eq(images_count(reader), 10);
+    leat_reader_close(reader);
+}
+
+START_TEST(a_database_of_someone_else_is_read_without_a_lock)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 10);
+    ck_assert_int_eq(chmod(directory, 0555), 0);
+    ck_assert_int_eq(chmod(images_in(directory, "lock.mdb"), 0444), 0);
+    as_nobody(expect_ten, directory);
+    ck_assert_int_eq(chmod(images_in(directory, "lock.mdb"), 0), 0);
+    as_nobody(expect_ten, directory);
+    ck_assert_int_eq(chmod(directory, 0755), 0);
+    ck_assert_int_eq(unlink(images_in(directory, "lock.mdb")), 0);
+    if (geteuid() == 0) {
+        as_nobody(expect_ten, directory);
+        ck_assert_int_ne(access(images_in(directory, "lock.mdb"), F_OK), 0);
+    }
+    fixture_remove(directory);
+}
+END_TEST
+
+START_TEST(a_truncated_database_leaves_no_lock_behind)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 500);
+    ck_assert_int_eq(unlink(images_in(directory, "lock.mdb")), 0);
+    ck_assert_int_eq(truncate(images_in(directory, "data.mdb"), 3 * 4096), 0);
+    expect_error(directory, LEAT_EFORMAT, "truncated");
+    ck_assert_int_ne(access(images_in(directory, "lock.mdb"), F_OK), 0);
+    fixture_remove(directory);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lmdb_file");
+    TCase *tcase = tcase_create("lmdb_file");
+    suite_add_tcase(suite, tcase);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, a_sealed_directory_is_read_and_left_alone);
+    tcase_add_test(tcase, a_map_size_of_terabytes_costs_nothing);
+    tcase_add_test(tcase, what_is_no_database_is_refused_with_a_sentence);
+    tcase_add_test(tcase, a_file_without_permission_is_refused);
+    tcase_add_test(tcase, a_database_of_someone_else_is_read_without_a_lock);
+    tcase_add_test(tcase, a_truncated_database_leaves_no_lock_behind);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,263 @@
+#include "base/random.h"
+#include "support/page_image.h"
+#include "support/walk.h"
+
+#include <leat/status.h>
+
+static void expect_refusal(unsigned flags, const char *name, const char *says)
+{
+    char directory[FIXTURE_PATH], path[FIXTURE_PATH + 16];
+    fixture_directory(directory);
+    MDB_env *env = fixture_env(directory, 0);
+    MDB_txn *txn;
+    MDB_dbi dbi;
+    ck_assert_int_eq(mdb_txn_begin(env, NULL, 0, &txn), 0);
+    ck_assert_int_eq(mdb_dbi_open(txn, name, flags, &dbi), 0);
+    MDB_val key = {3, "key"}, value = {5, "value"};
+    ck_assert_int_eq(mdb_put(txn, dbi, &key, &value, 0), 0);
+    ck_assert_int_eq(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+    snprintf(path, sizeof(path), "%s/data.mdb", directory);
+    size_t size;
+    unsigned char *bytes = fixture_load(path, &size);
+    int64_t count;
+    ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_EFORMAT);
+    ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s",
+                  leat_last_error());
+    free(bytes);
+    fixture_remove(directory);
+}
+
+START_TEST(named_databases_and_duplicates_are_refused_by_name)
+{
+    expect_refusal(MDB_CREATE, "train", "named databases");
+    expect_refusal(MDB_CREATE | MDB_DUPSORT, "train", "named databases");
+    expect_refusal(MDB_DUPSORT, NULL, "DUPSORT");
+}
+END_TEST
+
+START_TEST(a_database_cut_anywhere_is_refused_or_whole)
+{
+    static leat__mt19937 random;
+    size_t size;
+    int64_t whole, count;
+    unsigned char *bytes = walk_small_database(&size);
+    ck_assert_int_eq(walk_all(bytes, size, &whole), LEAT_END);
+    ck_assert_int_eq(whole, 360);
+    leat__mt19937_seed(&random, 1);
+    for (size_t i = 0; i < size / 4096 + 200; i++) {
+        size_t cut = i * 4096;
+        if (cut >= size)
+            cut = leat__mt19937_next(&random) % size;
+        unsigned char *part = malloc(cut ? cut : 1);
+        memcpy(part, bytes, cut);
+        ck_assert_int_eq(walk_all(part, cut, &count), LEAT_EFORMAT);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "truncated"));
+        free(part);
+    }
+    free(bytes);
+}
+END_TEST
+
+START_TEST(bytes_behind_the_last_page_do_no_harm)
+{
+    size_t size;
+    int64_t count;
+    unsigned char *bytes = walk_small_database(&size);
+    bytes = realloc(bytes, size + 5000);
+    memset(bytes + size, 0xff, 5000);
+    ck_assert_int_eq(walk_all(bytes, size + 5000, &count), LEAT_END);
+    ck_assert_int_eq(count, 360);
+    free(bytes);
+}
+END_TEST
+
+/* Where a flipped bit can change the structure: headers, offsets and nodes. */
+static int is_structure(const unsigned char *bytes, size_t at)
+{
+    const unsigned char *page = bytes + at / 4096 * 4096;
+    size_t in_page = at % 4096;
+    uint16_t lower, upper, flags;
+    memcpy(&flags, page + 10, 2);
+    memcpy(&lower, page + 12, 2);
+    memcpy(&upper, page + 14, 2);
+    if (in_page < 16 || at < 2 * 4096)
+        return in_page < 160;
+    if (flags & 0x04 || flags > 3)
+        return 0;
+    if (in_page < lower)
+        return 1;
+    for (size_t slot = 16; slot < lower; slot += 2) {
+        uint16_t offset;
+        memcpy(&offset, page + slot, 2);
+        if (in_page >= offset && in_page < offset + 32U)
+            return 1;
+    }
+    return 0;
+}
+
+START_TEST(no_flipped_bit_does_more_than_change_values_or_fail)
+{
+    size_t size;
+    int64_t count;
+    int refused = 0;
+    unsigned char *bytes = walk_small_database(&size);
+    for (size_t at = 0; at < size; at++) {
+        if (!is_structure(bytes, at))
+            continue;
+        for (int bit = 0; bit < 8; bit++) {
+            bytes[at] ^= (unsigned char)(1U << bit);
+            refused += walk_all(bytes, size, &count) != LEAT_END;
+            bytes[at] ^= (unsigned char)(1U << bit);
+        }
+    }
+    ck_assert_int_gt(refused, 10000);
+    ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_END);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(pages_of_random_bytes_fail_or_change_nothing)
+{
+    static leat__mt19937 random;
+    size_t size;
+    int64_t count;
+    unsigned char *bytes = walk_small_database(&size);
+    unsigned char *damaged = malloc(size);
+    leat__mt19937_seed(&random, 3);
+    for (int round = 0; round < 1000; round++) {
+        memcpy(damaged, bytes, size);
+        size_t page = leat__mt19937_next(&random) % (size / 4096);
+        size_t from = round % 2 ? 0 : 16 + leat__mt19937_next(&random) % 64;
+        for (size_t i = from; i < 4096; i++)
+            damaged[page * 4096 + i] =
+                (unsigned char)leat__mt19937_next(&random);
+        walk_all(damaged, size, &count);
+    }
+    /* A page where another one belongs. */
+    for (int round = 0; round < 1000; round++) {
+        memcpy(damaged, bytes, size);
+        size_t to = leat__mt19937_next(&random) % (size / 4096);
+        size_t from = leat__mt19937_next(&random) % (size / 4096);
+        memcpy(damaged + to * 4096, bytes + from * 4096, 4096);
+        if (round % 2 && to > 1)
+            memcpy(damaged + to * 4096, &to, sizeof(to));
+        walk_all(damaged, size, &count);
+    }
+    free(damaged);
+    free(bytes);
+}
+END_TEST
+
+/* Page 2 is the first leaf, page 3 the first of its overflow pages. */
+static void expect_damage(size_t at, const void *value, size_t size,
+                          size_t other, const void *other_value,
+                          const char *says)
+{
+    page_image made;
+    int64_t count;
+    page_image_build(&made, 256, 5);
+    memcpy(made.bytes + at, value, size);
+    if (other_value)
+        memcpy(made.bytes + other, other_value, 4);
+    ck_assert_int_eq(walk_all(made.bytes, (size_t)made.pages * 256, &count),
+                     LEAT_EFORMAT);
+    ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s",
+                  leat_last_error());
+    free(made.bytes);
+}
+
+START_TEST(damage_is_told_by_its_page)
+{
+    const uint16_t odd = 241, below = 16, beyond = 252, large = 400;
+    const uint64_t page = 9;
+    const uint32_t huge = 1U << 30;
+    size_t leaf = (size_t)2 * 256, overflow = (size_t)3 * 256;
+    size_t node = 256 - 24; /* of the first record, with a page number */
+    expect_damage(leaf + 16, &odd, 2, 0, NULL, "page 2 is damaged: node 0");
+    expect_damage(leaf + 16, &below, 2, 0, NULL, "page 2 is damaged: node 0");
+    expect_damage(leaf + 16, &beyond, 2, 0, NULL, "page 2 is damaged: node 0");
+    expect_damage(leaf + 14, &large, 2, 0, NULL, "page 2 is damaged: its");
+    expect_damage(leaf, &page, 8, 0, NULL, "page 2 is damaged: it has the");
+    expect_damage(leaf + node + 16, &page, 8, 0, NULL, "page 9 is wanted");
+    /* A value and a run of pages as long as each other, both beyond the end. */
+    expect_damage(leaf + node, &huge, 4, overflow + 12, &huge,
+                  "page 3 is damaged: 1073741824 overflow pages");
+}
+END_TEST
+
+START_TEST(page_sizes_that_do_not_exist_are_refused)
+{
+    static const uint32_t sizes[] = {0, 1, 128, 300, 131072, 0x80000000};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        size_t size;
+        int64_t count;
+        unsigned char *bytes = walk_small_database(&size);
+        memcpy(bytes + 40, &sizes[i], 4);
+        ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_EFORMAT);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "page size"));
+        free(bytes);
+    }
+}
+END_TEST
+
+START_TEST(a_tree_that_leads_back_to_itself_ends)
+{
+    page_image made;
+    int64_t count;
+    page_image_build(&made, 256, 2000);
+    unsigned char *root = NULL;
+    uint64_t number;
+    memcpy(&number, made.bytes + 128, 8);
+    root = made.bytes + number * 256;
+    uint16_t offset;
+    memcpy(&offset, root + 16 + 2, 2);
+    /* The root's second child becomes the root, then its first child. */
+    memcpy(root + offset, &number, 4);
+    ck_assert_int_eq(walk_all(made.bytes, made.pages * 256, &count),
+                     LEAT_EFORMAT);
+    uint16_t first;
+    memcpy(&first, root + 16, 2);
+    memcpy(root + offset, root + first, 6);
+    ck_assert_int_eq(walk_all(made.bytes, made.pages * 256, &count),
+                     LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "does not come behind"));
+    free(made.bytes);
+}
+END_TEST
+
+START_TEST(more_records_than_pages_could_hold_take_no_memory)
+{
+    size_t size;
+    int64_t count;
+    unsigned char *bytes = walk_small_database(&size);
+    uint64_t many = (uint64_t)1 << 60;
+    memcpy(bytes + 120, &many, 8);
+    memcpy(bytes + 4096 + 120, &many, 8);
+    ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "cannot be in"));
+    free(bytes);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lmdb_map");
+    TCase *tcase = tcase_create("lmdb_map");
+    suite_add_tcase(suite, tcase);
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, named_databases_and_duplicates_are_refused_by_name);
+    tcase_add_test(tcase, a_database_cut_anywhere_is_refused_or_whole);
+    tcase_add_test(tcase, bytes_behind_the_last_page_do_no_harm);
+    tcase_add_test(tcase, no_flipped_bit_does_more_than_change_values_or_fail);
+    tcase_add_test(tcase, pages_of_random_bytes_fail_or_change_nothing);
+    tcase_add_test(tcase, damage_is_told_by_its_page);
+    tcase_add_test(tcase, page_sizes_that_do_not_exist_are_refused);
+    tcase_add_test(tcase, a_tree_that_leads_back_to_itself_ends);
+    tcase_add_test(tcase, more_records_than_pages_could_hold_take_no_memory);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,211 @@
+#include "base/thread.h"
+#include "support/images.h"
+
+#include <sys/wait.h>
+
+static void *open_and_read(void *argument)
+{
+    for (int i = 0; i < 20; i++) {
+        leat_reader *reader = images_open(argument);
+        ck_assert_int_eq(images_count(reader), 100);
+        leat_reader_close(reader);
+    }
+    return NULL;
+}
+
+START_TEST(threads_open_and_close_one_database)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 100);
+    leat__thread thread[4] = {{0}};
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(
+            leat__thread_start(&thread[i], "opens", open_and_read, directory),
+            LEAT_OK);
+    for (int i = 0; i < 4; i++)
+        leat__thread_join(&thread[i]);
+    fixture_remove(directory);
+}
+END_TEST
+
+START_TEST(two_hundred_readers_share_one_database)
+{
+    char directory[FIXTURE_PATH];
+    static leat_reader *reader[200];
+    images_write(directory, images_record, 100);
+    for (int i = 0; i < 200; i++)
+        reader[i] =
+            images_open(i % 2 ? images_in(directory, "data.mdb") : directory);
+    for (int i = 0; i < 200; i += 10)
+        ck_assert_int_eq(images_count(reader[i]), 100);
+    for (int i = 0; i < 200; i++)
+        leat_reader_close(reader[i]);
+    fixture_remove(directory);
+}
+END_TEST
+
+/* Runs in a process of its own, as LMDB wants it. */
+static void append_elsewhere(const char *directory, int from, int to)
+{
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        MDB_env *env = fixture_env(directory, 0);
+        for (; from < to; from += 100)
+            fixture_put(env, images_record, from, from + 100, 0);
+        mdb_env_close(env);
+        _exit(0);
+    }
+    int result;
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert_int_eq(result, 0);
+}
+
+START_TEST(a_reader_keeps_its_snapshot_while_a_writer_appends)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 100);
+    leat_reader *old = images_open(directory);
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_reader_next(old, &sample), LEAT_OK);
+    append_elsewhere(directory, 100, 3000);
+    leat_reader *new = images_open(directory);
+    append_elsewhere(directory, 3000, 6000);
+    leat_reader *newest = images_open(directory);
+    for (int epoch = 0; epoch < 2; epoch++) {
+        ck_assert_int_eq(leat_reader_reset(old), LEAT_OK);
+        ck_assert_int_eq(images_count(old), 100);
+        ck_assert_int_eq(leat_reader_reset(new), LEAT_OK);
+        ck_assert_int_eq(images_count(new), 3000);
+    }
+    ck_assert_int_eq(images_count(newest), 6000);
+    leat_sample_finish(&sample);
+    leat_reader_close(old);
+    leat_reader_close(newest);
+    leat_reader_close(new);
+    fixture_remove(directory);
+}
+END_TEST
+
+START_TEST(readers_open_while_a_writer_commits)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 100);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        MDB_env *env = fixture_env(directory, MDB_WRITEMAP);
+        for (int i = 100; i < 2000; i++)
+            fixture_put(env, images_record, i, i + 1, 0);
+        mdb_env_close(env);
+        _exit(0);
+    }
+    int result;
+    int64_t last = 100;
+    while (waitpid(child, &result, WNOHANG) == 0) {
+        leat_reader *reader = images_open(directory);
+        int64_t n = images_count(reader);
+        ck_assert_int_ge(n, last);
+        last = n;
+        leat_reader_close(reader);
+    }
+    ck_assert_int_eq(result, 0);
+    leat_reader *reader = images_open(directory);
+    ck_assert_int_eq(images_count(reader), 2000);
+    leat_reader_close(reader);
+    fixture_remove(directory);
+}
+END_TEST
+
+/* A commit's meta page is in the file long before the disk says it has it. */
+START_TEST(readers_open_while_a_commit_waits_for_the_disk)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 10);
+    int ready[2], done[2];
+    ck_assert_int_eq(pipe(ready), 0);
+    ck_assert_int_eq(pipe(done), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    char byte = 0;
+    if (child == 0) {
+        /* While it is open elsewhere, the lock file says what is committed. */
+        MDB_env *env = fixture_env(directory, MDB_RDONLY);
+        if (write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1)
+            _exit(1);
+        mdb_env_close(env);
+        _exit(0);
+    }
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    enum { META = 16, TXNID = 144, META_END = 152 };
+    size_t size;
+    unsigned char *bytes =
+        fixture_load(images_in(directory, "data.mdb"), &size);
+    ck_assert_uint_eq(bytes[4096 + TXNID], 1);
+    memcpy(bytes + META, bytes + 4096 + META, META_END - META);
+    bytes[TXNID] = 2;
+    fixture_store(images_in(directory, "data.mdb"), bytes, size);
+    free(bytes);
+
+    leat_reader *reader = images_open(directory);
+    ck_assert_int_eq(images_count(reader), 10);
+    leat_reader_close(reader);
+    ck_assert_int_eq(write(done[1], &byte, 1), 1);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    fixture_remove(directory);
+}
+END_TEST
+
+START_TEST(a_full_table_of_readers_is_reported)
+{
+    char directory[FIXTURE_PATH];
+    MDB_env *env;
+    MDB_txn *txn[2];
+    images_write(directory, images_record, 10);
+    int ready[2], done[2];
+    ck_assert_int_eq(pipe(ready), 0);
+    ck_assert_int_eq(pipe(done), 0);
+    ck_assert_int_eq(unlink(images_in(directory, "lock.mdb")), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    char byte = 0;
+    if (child == 0) {
+        mdb_env_create(&env);
+        mdb_env_set_maxreaders(env, 2);
+        mdb_env_open(env, directory, MDB_RDONLY | MDB_NOTLS, 0644);
+        mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[0]);
+        mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[1]);
+        if (write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1)
+            _exit(1);
+        _exit(0);
+    }
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    ck_assert_int_eq(images_status(directory), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "MDB_READERS_FULL"));
+    ck_assert_int_eq(write(done[1], &byte, 1), 1);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    /* The slots of a process that died are free again. */
+    ck_assert_int_eq(images_status(directory), LEAT_OK);
+    fixture_remove(directory);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lmdb_snapshot");
+    TCase *tcase = tcase_create("lmdb_snapshot");
+    suite_add_tcase(suite, tcase);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, threads_open_and_close_one_database);
+    tcase_add_test(tcase, two_hundred_readers_share_one_database);
+    tcase_add_test(tcase, a_reader_keeps_its_snapshot_while_a_writer_appends);
+    tcase_add_test(tcase, readers_open_while_a_writer_commits);
+    tcase_add_test(tcase, readers_open_while_a_commit_waits_for_the_disk);
+    tcase_add_test(tcase, a_full_table_of_readers_is_reported);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
