@@ -1,6 +1,8 @@
 #include "reference.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 int64_t reference_position(const rules *rules, int64_t place, int64_t i)
 {
@@ -152,6 +154,42 @@ static choice choose(const rules *rules, const draws *draws, int64_t position,
     return choice;
 }
 
+/*
+ * The nearest number of so many bits behind the leading one, and of no smaller
+ * exponent; ties go to the even one.
+ */
+static double nearest(double x, int bits, int least, double infinite_from)
+{
+    if (x == 0 || isinf(x))
+        return x;
+    int exponent = ilogb(x);
+    double step = ldexp(1, (exponent < least ? least : exponent) - bits);
+    double rounded = nearbyint(x / step) * step;
+    return fabs(rounded) >= infinite_from ? copysign(INFINITY, x) : rounded;
+}
+
+static double round_to(top_kind kind, double x)
+{
+    switch (kind) {
+    case TOP_HALF:
+        return nearest(x, 10, -14, 65536);
+    case TOP_BFLOAT:
+        return nearest(x, 7, -126, ldexp(1, 128));
+    case TOP_FLOAT:
+        return (double)(float)x;
+    default:
+        return x;
+    }
+}
+
+/* A whole number in a top of labels. */
+static double round_whole(top_kind kind, int32_t value)
+{
+    if (kind == TOP_UINT8)
+        return value < 0 ? 0 : value > 255 ? 255 : value;
+    return round_to(kind, value);
+}
+
 /* One element: the mean is taken off, then it is scaled; each rounds. */
 static double transform(const rules *rules, const record *record, int c, int h,
                         int w)
@@ -169,11 +207,11 @@ static double transform(const rules *rules, const record *record, int c, int h,
         return (x - mean) * (double)rules->scale;
     volatile float centred = (float)x - (float)mean;
     volatile float scaled_value = centred * rules->scale;
-    return scaled_value;
+    return round_to(rules->top, (double)scaled_value);
 }
 
-void reference_sample(const rules *rules, const draws *draws, int64_t position,
-                      double *pixels, double *label)
+void reference_pixels(const rules *rules, const draws *draws, int64_t position,
+                      double *pixels)
 {
     const record *shape = &rules->records[0];
     int height = rules->crop ? rules->crop : shape->height;
@@ -184,7 +222,6 @@ void reference_sample(const rules *rules, const draws *draws, int64_t position,
     choice choice = {0, 0, 0};
     if (record)
         choice = choose(rules, draws, position, record);
-    *label = record ? record->label : 0;
     for (int c = 0; c < channels; c++)
         for (int h = 0; h < height; h++)
             for (int w = 0; w < width; w++) {
@@ -196,4 +233,51 @@ void reference_sample(const rules *rules, const draws *draws, int64_t position,
                                              w + choice.column)
                                  : 0;
             }
+}
+
+void reference_labels(const rules *rules, int64_t position, double label[3])
+{
+    int64_t i = reference_record(rules, position);
+    const record *record = i < 0 ? NULL : &rules->records[i];
+    label[0] = record ? round_whole(rules->label, record->label) : 0;
+    for (int k = 0; k < 2; k++)
+        label[1 + k] = record ? round_whole(rules->label, record->more[k]) : 0;
+}
+
+static double load_half(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31;
+    double fraction = bits & 1023;
+    double x = exponent == 31  ? INFINITY
+               : exponent == 0 ? ldexp(fraction, -24)
+                               : ldexp(1024 + fraction, exponent - 25);
+    return bits >> 15 ? -x : x;
+}
+
+static double load_bfloat(uint16_t bits)
+{
+    uint32_t whole = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &whole, sizeof(x));
+    return (double)x;
+}
+
+double reference_load(const void *data, top_kind kind, int64_t i)
+{
+    switch (kind) {
+    case TOP_UINT8:
+        return ((const unsigned char *)data)[i];
+    case TOP_FLOAT:
+        return (double)((const float *)data)[i];
+    case TOP_DOUBLE:
+        return ((const double *)data)[i];
+    case TOP_HALF:
+        return load_half(((const uint16_t *)data)[i]);
+    case TOP_BFLOAT:
+        return load_bfloat(((const uint16_t *)data)[i]);
+    case TOP_INT32:
+        return ((const int32_t *)data)[i];
+    default:
+        return (double)((const int64_t *)data)[i];
+    }
 }

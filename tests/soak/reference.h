@@ -5,19 +5,33 @@
 #ifndef LEAT_TESTS_REFERENCE_H
 #define LEAT_TESTS_REFERENCE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct record {
-    int channels;
+    int64_t number; /* in its storage */
+    int channels;   /* once decoded, as all that follows */
     int height;
     int width;
-    unsigned char *pixels; /* NULL where there are floats */
+    unsigned char *pixels; /* planes; blue first. NULL where there are floats */
     float *values;
+    unsigned char *file; /* where it is stored encoded, that; else NULL */
+    size_t file_size;
     int32_t label;
+    int32_t more[2]; /* a further field, where the source has one */
     int is_bad;
 } record;
 
-typedef enum top_kind { TOP_UINT8, TOP_FLOAT, TOP_DOUBLE } top_kind;
+/* Types of tops, of labels too. */
+typedef enum top_kind {
+    TOP_UINT8,
+    TOP_FLOAT,
+    TOP_DOUBLE,
+    TOP_HALF,
+    TOP_BFLOAT,
+    TOP_INT32,
+    TOP_INT64
+} top_kind;
 typedef enum bad_policy { BAD_FAILS, BAD_ZEROS, BAD_SKIPS } bad_policy;
 
 typedef struct rules {
@@ -31,6 +45,7 @@ typedef struct rules {
     float mean_value[4];
     int mean_values; /* 0, 1 or the channels */
     top_kind top;
+    top_kind label; /* of all further tops */
     int is_nhwc;
     int is_caffe_rng;
     uint64_t seed;
@@ -54,8 +69,14 @@ draws reference_draws(const rules *rules, int64_t end);
 /* Which record stands at the position; -1: none, zeros. */
 int64_t reference_record(const rules *rules, int64_t position);
 
-/* The sample's pixels and label, in double: exact for every top kind. */
-void reference_sample(const rules *rules, const draws *draws, int64_t position,
-                      double *pixels, double *label);
+/* The sample's pixels, in double: exact for every top kind. */
+void reference_pixels(const rules *rules, const draws *draws, int64_t position,
+                      double *pixels);
+
+/* Its label, and the elements of the further field. */
+void reference_labels(const rules *rules, int64_t position, double label[3]);
+
+/* Element i of such an array, in double. */
+double reference_load(const void *data, top_kind kind, int64_t i);
 
 #endif

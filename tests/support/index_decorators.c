@@ -267,6 +267,11 @@ const leat_reader_type *index_decorators_shuffle(void)
     return &shuffle_type;
 }
 
+const leat_reader_type *index_decorators_slice(void)
+{
+    return &slice_type;
+}
+
 static void register_once(void)
 {
     if (leat_reader_register(&shuffle_type) ||

@@ -13,8 +13,9 @@
  */
 void index_decorators_register(void);
 
-/* The type of test_shuffle, for pipelines built by code. */
+/* Their types, for pipelines built by code. */
 const leat_reader_type *index_decorators_shuffle(void);
+const leat_reader_type *index_decorators_slice(void);
 
 /* Where test_shuffle takes sample `index` of `count` from. */
 int64_t index_decorators_shuffled(int64_t index, int64_t count, int64_t seed);
