@@ -173,7 +173,7 @@ static int write_records(struct import_run *run)
 static int make_database(struct import_run *run)
 {
     if (part_state(lmdb_writer_part(run->writer)) == PART_COMPLETE)
-        return lmdb_writer_publish(run->writer);
+        return lmdb_writer_publish(run->writer, 0);
     int status = take_base(run);
     progress_start(&run->progress, run->source->unit, run->source->count,
                    run->options->json);
@@ -182,7 +182,7 @@ static int make_database(struct import_run *run)
     if (!status)
         status = write_records(run);
     if (!status)
-        status = lmdb_writer_publish(run->writer);
+        status = lmdb_writer_publish(run->writer, run->resumed + run->added);
     return status;
 }
 
@@ -200,11 +200,15 @@ static int say_failure(struct import_run *run, int status)
                          line, (long long)kept);
 }
 
-/* Records of the source in the database; below 0: not known any more. */
+/* Records of the source in the database; below 0: not known, where an older
+   leat was killed, which remembered nothing. */
 static int64_t source_records(const struct import_run *run)
 {
-    if (part_state(lmdb_writer_part(run->writer)) != PART_COMPLETE)
+    const struct part *part = lmdb_writer_part(run->writer);
+    if (part_state(part) != PART_COMPLETE)
         return run->resumed + run->added;
+    if (part_remembered(part) >= 0)
+        return part_remembered(part);
     return run->options->append ? -1 : lmdb_writer_records(run->writer);
 }
 

@@ -278,7 +278,7 @@ static int64_t file_size(const struct lmdb_writer *writer)
     return size;
 }
 
-int lmdb_writer_publish(struct lmdb_writer *writer)
+int lmdb_writer_publish(struct lmdb_writer *writer, int64_t remembered)
 {
     int status = LEAT_OK;
     if (part_state(writer->part) != PART_COMPLETE) {
@@ -290,7 +290,9 @@ int lmdb_writer_publish(struct lmdb_writer *writer)
             return status;
         mdb_env_close(writer->env);
         writer->env = NULL;
-        status = part_publish(writer->part);
+        status = part_remember(writer->part, remembered);
+        if (!status)
+            status = part_publish(writer->part);
     }
     if (!status)
         writer->bytes = file_size(writer);

@@ -36,8 +36,12 @@ int lmdb_writer_last(struct lmdb_writer *writer, const void **key,
 int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
                     size_t key_size, const void *value, size_t size);
 
-/* Makes the database appear at its path, on disk. Errors: LEAT_EIO. */
-int lmdb_writer_publish(struct lmdb_writer *writer);
+/*
+ * Makes the database appear at its path, on disk. `remembered` is what a run of
+ * the same order is told of it, should this one be killed before close.
+ * Errors: LEAT_EIO.
+ */
+int lmdb_writer_publish(struct lmdb_writer *writer, int64_t remembered);
 
 /* Size of the file in bytes, once published. */
 int64_t lmdb_writer_bytes(const struct lmdb_writer *writer);

@@ -34,6 +34,8 @@
 #define NEW_NOTE NOTE ".new"
 
 static const char note_header[] = "leat import 1\n";
+/* The last line of a note, when the part is complete. */
+#define REMEMBERED "remembered: "
 
 struct part {
     char *target;
@@ -49,7 +51,8 @@ struct part {
     int published; /* the directory is at the target */
     int tidy;      /* and what it replaced is gone */
     int has_base;
-    struct stat base; /* of the data.mdb to be appended to */
+    struct stat base;   /* of the data.mdb to be appended to */
+    int64_t remembered; /* by the run before; below 0: nothing */
 };
 
 static int system_error(const char *path)
@@ -289,14 +292,14 @@ static int write_bytes(int fd, const char *text)
 }
 
 /* On disk before the first record is. */
-static int write_note(const struct part *part)
+static int write_note(const struct part *part, const char *text)
 {
     int fd =
         openat(part->fd, NEW_NOTE,
                O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return system_error(part->path);
-    int failed = write_bytes(fd, part->note) || fsync(fd);
+    int failed = write_bytes(fd, text) || fsync(fd);
     int code = errno;
     failed |= close(fd);
     if (!failed && renameat(part->fd, NEW_NOTE, part->fd, NOTE)) {
@@ -309,9 +312,17 @@ static int write_note(const struct part *part)
     return sync_directory(part->fd, part->path);
 }
 
-/* The run before was of the same order: this one has only to report. */
-static void become_target(struct part *part, int target)
+/* The number in the last line of a note; -1: it has none. */
+static int64_t find_remembered(const char *note)
 {
+    const char *line = strstr(note, "\n" REMEMBERED);
+    return line ? strtoll(line + strlen("\n" REMEMBERED), NULL, 10) : -1;
+}
+
+/* The run before was of the same order: this one has only to report. */
+static void become_target(struct part *part, int target, int64_t remembered)
+{
+    part->remembered = remembered;
     rmdir(part->path);
     close(part->fd);
     part->fd = target;
@@ -331,6 +342,7 @@ static int tidy_target(struct part *part)
     status = read_note(fd, part->target, &note);
     int same = !status && note && part->note &&
                !strncmp(note, part->note, part->note_head);
+    int64_t remembered = same ? find_remembered(note) : -1;
     free(note);
     /* What has a note of its own is no database that was replaced. */
     int keeps = 0;
@@ -339,7 +351,7 @@ static int tidy_target(struct part *part)
     if (!status && !keeps)
         status = part_clear(part);
     if (!status && same) {
-        become_target(part, fd);
+        become_target(part, fd, remembered);
         return LEAT_OK;
     }
     if (!status && unlinkat(fd, NOTE, 0))
@@ -385,6 +397,16 @@ static int other_note_error(const struct part *part, const char *found)
         (int)strcspn(wanted, "\n"), wanted);
 }
 
+/* Whether it is the part's own note, with or without a number remembered. */
+static int is_own_note(const struct part *part, const char *found)
+{
+    size_t length = strlen(part->note);
+    if (strncmp(found, part->note, length) != 0)
+        return 0;
+    found += length;
+    return !*found || !strncmp(found, REMEMBERED, strlen(REMEMBERED));
+}
+
 static int take_over(struct part *part)
 {
     char *found;
@@ -396,7 +418,7 @@ static int take_over(struct part *part)
                             "%s: an unfinished import stands there; finish "
                             "it, or remove the directory",
                             part->path);
-    else if (found && !part->restart && !strcmp(found, part->note))
+    else if (found && !part->restart && is_own_note(part, found))
         part->state = PART_STOPPED;
     else if (found && !part->restart)
         status = other_note_error(part, found);
@@ -406,7 +428,7 @@ static int take_over(struct part *part)
     part->owned = 1;
     status = remove_files(part->fd, part->path, DATABASE_FILES);
     if (!status && part->note)
-        status = write_note(part);
+        status = write_note(part, part->note);
     return status;
 }
 
@@ -516,6 +538,7 @@ int part_open(struct part **out, const struct part_order *order)
     if (!part)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", order->path);
     part->fd = -1;
+    part->remembered = -1;
     part->mode = order->mode;
     part->restart = order->restart;
     int status = set_paths(part, order->path);
@@ -557,6 +580,24 @@ int64_t part_free_bytes(const struct part *part)
     if (fstatvfs(part->fd, &disk))
         return INT64_MAX;
     return (int64_t)(disk.f_bavail * disk.f_frsize);
+}
+
+int part_remember(struct part *part, int64_t number)
+{
+    char *text = NULL;
+    if (!part->note)
+        return LEAT_OK;
+    if (asprintf(&text, "%s" REMEMBERED "%lld\n", part->note,
+                 (long long)number) < 0)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", part->target);
+    int status = write_note(part, text);
+    free(text);
+    return status;
+}
+
+int64_t part_remembered(const struct part *part)
+{
+    return part->remembered;
 }
 
 int part_clear(struct part *part)

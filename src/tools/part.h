@@ -50,6 +50,16 @@ int part_has_base(const struct part *part);
 /* Bytes that its file system has left; INT64_MAX where it does not say. */
 int64_t part_free_bytes(const struct part *part);
 
+/*
+ * Puts a number, 0 or more, beside the recipe, for a run that finds the part or
+ * its target complete. Without a recipe it does nothing. Errors: LEAT_EIO,
+ * LEAT_ENOMEM.
+ */
+int part_remember(struct part *part, int64_t number);
+
+/* What the run before remembered; below 0: nothing. */
+int64_t part_remembered(const struct part *part);
+
 /* Removes the database's files; the directory and its lock stay. */
 int part_clear(struct part *part);
 

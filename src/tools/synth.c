@@ -169,7 +169,7 @@ static int make_database(const struct synth_options *options,
     if (!status)
         status = write_records(writer, factory, &progress);
     if (!status)
-        status = lmdb_writer_publish(writer);
+        status = lmdb_writer_publish(writer, 0);
     int64_t bytes = status ? 0 : lmdb_writer_bytes(writer);
     factory_close(factory);
     lmdb_writer_close(writer);

@@ -132,4 +132,48 @@ for mode in new force append; do
         go_through kill
     fi
 done
+
+# Of images that cannot be read the last run tells, wherever those before it were
+# killed: behind the last rename, too, where nothing but the note tells.
+"$leat" synth noise --count 4 --shape 3,8,8 --seed 1 base >log || complain "no base"
+mkdir pictures
+for name in gray-8.png rgb.jpg rgb-8.png; do
+    cp "${LEAT_TEST_DATA-}/images/$name" pictures 2>/dev/null
+done
+printf '%s\n' 'gray-8.png 1' 'none.png 2' 'rgb.jpg 3' 'nil.jpg 4' 'rgb-8.png 5' >list
+tell() {
+    env LD_PRELOAD="$trap" "$@" "$leat" import images list out --root pictures/ \
+        --resize 8,8 $flag --json >json 2>log
+}
+for flag in '' --force --append; do
+    mode=images$flag call=1 plain='' complete=0
+    while :; do
+        how=kill:$call
+        rm -rf out*
+        [ -z "$flag" ] || cp -r base out
+        tell SYSCALL_TRAP="$how" 2>/dev/null
+        status=$?
+        [ $status -eq 137 ] || break
+        [ $call -gt 400 ] && complain "no end" && break
+        if [ -e out/leat-import ]; then
+            complete=$((complete + 1))
+        elif [ -z "$flag" ] && [ -e out ]; then
+            call=$((call + 1)) # all was said
+            continue
+        elif [ "$flag" = --append ] && [ "$(digest out)" != "$(digest base)" ]; then
+            call=$((call + 1))
+            continue
+        fi
+        tell $none
+        status=$?
+        [ $status -eq 1 ] || complain "status $status"
+        grep -q '"unreadable": 2' json || complain "$(cat json)"
+        grep -q '2 of its 5 images cannot be read and are left out' log ||
+            complain "it does not say what is left out"
+        call=$((call + 1))
+    done
+    [ "$status" -eq 1 ] || complain "status $status"
+    [ $complete -gt 0 ] || complain "never killed with the target in place"
+    echo "$mode kill: $call calls, $complete of them with the target in place"
+done
 exit $failed
