@@ -6,6 +6,7 @@
 #include "tools/importer.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
+#include "tools/output.h"
 
 #include <leat/ext/reader.h>
 
@@ -101,20 +102,6 @@ static int start(struct image_import *import)
     return factory_open(&import->factory, &order);
 }
 
-/* JSON takes UTF-8 alone; what else a path may hold becomes '?'. */
-static json_t *json_line(const char *text)
-{
-    json_t *value = json_string(text);
-    if (value)
-        return value;
-    char ascii[512];
-    size_t n = 0;
-    for (; text[n] && n < sizeof(ascii) - 1; n++)
-        ascii[n] = (unsigned char)text[n] < 128 ? text[n] : '?';
-    ascii[n] = 0;
-    return json_string(ascii);
-}
-
 /* Names the unreadable image of a line: the thread's error is about it. */
 static void note_unreadable(struct image_import *import, int64_t line)
 {
@@ -127,8 +114,8 @@ static void note_unreadable(struct image_import *import, int64_t line)
         json_array_append_new(
             import->bad,
             json_pack("{s:I, s:o, s:o}", "number", (json_int_t)line, "name",
-                      json_line(image_list_name(import->list, line)), "error",
-                      json_line(error)));
+                      output_text(image_list_name(import->list, line)), "error",
+                      output_text(error)));
 }
 
 static int check_size(struct image_import *import, int64_t line,

@@ -3,7 +3,9 @@
  *
  * Each thread takes runs of records from one survey, which locks itself. What
  * they find goes into one list under one lock, and is put in the order of the
- * records at the end.
+ * records at the end. There may be millions of bad records, most of them for
+ * few reasons: texts lie close behind each other, and reasons met lately are
+ * not written again.
  */
 #include "tools/inspection.h"
 
@@ -21,8 +23,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Records taken at once. */
-enum { RUN = 16, MOST_THREADS = 256 };
+/* Records taken at once; reasons looked at for being the same. */
+enum { RUN = 16, MOST_THREADS = 256, REASONS = 32 };
+
+/* A piece of memory full of texts. */
+struct flaw_texts {
+    struct flaw_texts *next;
+    size_t used;
+    char text[(64 << 10) - 32];
+};
 
 struct inspector {
     leat_survey *survey;
@@ -36,6 +45,8 @@ struct inspector {
     pthread_mutex_t lock; /* protects the rest */
     struct inspection *found;
     size_t capacity; /* of its flaws */
+    const char *reason[REASONS];
+    int next_reason; /* to be replaced */
 };
 
 /* What a thread has of its own. */
@@ -87,29 +98,58 @@ static int append_locked(struct inspector *self, const struct flaw *flaw)
     return 1;
 }
 
+/* The text where it stays; NULL: no memory. */
+static const char *keep_text_locked(struct inspector *self, const char *text)
+{
+    struct flaw_texts *texts = self->found->texts;
+    size_t size = strlen(text) + 1;
+    if (size > sizeof(texts->text))
+        size = sizeof(texts->text);
+    if (!texts || size > sizeof(texts->text) - texts->used) {
+        texts = malloc(sizeof(*texts));
+        if (!texts)
+            return NULL;
+        texts->used = 0;
+        texts->next = self->found->texts;
+        self->found->texts = texts;
+    }
+    char *kept = texts->text + texts->used;
+    memcpy(kept, text, size - 1);
+    kept[size - 1] = 0;
+    texts->used += size;
+    return kept;
+}
+
+static const char *keep_reason_locked(struct inspector *self, const char *text)
+{
+    for (int i = 0; i < REASONS; i++)
+        if (self->reason[i] && !strcmp(self->reason[i], text))
+            return self->reason[i];
+    const char *kept = keep_text_locked(self, text);
+    self->reason[self->next_reason] = kept;
+    self->next_reason = (self->next_reason + 1) % REASONS;
+    return kept;
+}
+
 /* Notes the thread's error line; `lost` records are bad by it. */
 static int note(struct inspector *self, const leat_survey_entry *entry,
                 int64_t lost)
 {
     char key[KEY_TEXT];
     struct flaw flaw = {
-        .record = entry->record,
-        .page = entry->page,
-        .lost = lost,
-        .reason = strdup(without_path(leat_last_error(), self->path))};
+        .record = entry->record, .page = entry->page, .lost = lost};
     if (entry->key)
-        flaw.key = strdup(inspection_key(key, entry->key, entry->key_size));
-    int has_room = 0;
-    if (flaw.reason && (flaw.key || !entry->key)) {
-        pthread_mutex_lock(&self->lock);
-        has_room = append_locked(self, &flaw);
-        pthread_mutex_unlock(&self->lock);
-    }
-    if (has_room)
-        return LEAT_OK;
-    free(flaw.reason);
-    free(flaw.key);
-    return leat_error(LEAT_ENOMEM, "out of memory for bad records");
+        inspection_key(key, entry->key, entry->key_size);
+    pthread_mutex_lock(&self->lock);
+    flaw.reason =
+        keep_reason_locked(self, without_path(leat_last_error(), self->path));
+    if (entry->key)
+        flaw.key = keep_text_locked(self, key);
+    int has_room =
+        flaw.reason && (flaw.key || !entry->key) && append_locked(self, &flaw);
+    pthread_mutex_unlock(&self->lock);
+    return has_room ? LEAT_OK
+                    : leat_error(LEAT_ENOMEM, "out of memory for bad records");
 }
 
 /* LEAT_EDATA: the record is bad. */
@@ -271,9 +311,10 @@ int inspection_run(struct inspection *out, const char *path, int quiet,
 
 void inspection_finish(struct inspection *inspection)
 {
-    for (size_t i = 0; i < inspection->flaws; i++) {
-        free(inspection->flaw[i].key);
-        free(inspection->flaw[i].reason);
+    while (inspection->texts) {
+        struct flaw_texts *texts = inspection->texts;
+        inspection->texts = texts->next;
+        free(texts);
     }
     free(inspection->flaw);
     memset(inspection, 0, sizeof(*inspection));

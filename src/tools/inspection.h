@@ -8,11 +8,11 @@
 
 /* A bad record, or a damaged page. */
 struct flaw {
-    int64_t record; /* bad, or the one that would come where a page is lost */
-    int64_t page;   /* -1: none in particular */
-    int64_t lost;   /* records: 1 a bad one; -1 unknown; 0 none */
-    char *key;      /* as text; NULL: none */
-    char *reason;
+    int64_t record;  /* bad, or the one that would come where a page is lost */
+    int64_t page;    /* -1: none in particular */
+    int64_t lost;    /* records: 1 a bad one; -1 unknown; 0 none */
+    const char *key; /* as text; NULL: none */
+    const char *reason;
 };
 
 /* Whether it is one record that is bad. */
@@ -35,7 +35,8 @@ struct inspection {
     int64_t lost;   /* records of these, as far as is known */
     int64_t gap;    /* where the records of a single one should be */
     struct flaw *flaw;
-    size_t flaws; /* in the order of the records */
+    size_t flaws;             /* in the order of the records */
+    struct flaw_texts *texts; /* what they point to */
 };
 
 /*

@@ -14,6 +14,19 @@ int output_json(json_t *object)
     return 0;
 }
 
+json_t *output_text(const char *text)
+{
+    json_t *value = json_string(text);
+    if (value)
+        return value;
+    char ascii[1024];
+    size_t n = 0;
+    for (; text[n] && n < sizeof(ascii) - 1; n++)
+        ascii[n] = (unsigned char)text[n] < 128 ? text[n] : '?';
+    ascii[n] = 0;
+    return json_string(ascii);
+}
+
 const char *output_bytes(int64_t bytes)
 {
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};

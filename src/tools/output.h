@@ -9,6 +9,12 @@
 /* Prints the object in one line and frees it. Returns the exit status. */
 int output_json(json_t *object);
 
+/*
+ * A text as JSON, which takes UTF-8 alone: of one that is not, each byte that
+ * is not ASCII becomes '?'. NULL: no memory.
+ */
+json_t *output_text(const char *text);
+
 /* Bytes in words, such as "12.3 MB", in one of a few buffers by turns. */
 const char *output_bytes(int64_t bytes);
 

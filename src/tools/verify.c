@@ -25,35 +25,55 @@ static json_t *flaw_json(const struct flaw *flaw)
     json_t *page =
         flaw->page < 0 ? json_null() : json_integer((json_int_t)flaw->page);
     if (flaw_is_record(flaw))
-        return json_pack("{s:I, s:s?, s:o, s:s}", "record",
+        return json_pack("{s:I, s:s?, s:o, s:o}", "record",
                          (json_int_t)flaw->record, "key", flaw->key, "page",
-                         page, "reason", flaw->reason);
-    return json_pack("{s:o, s:I, s:b, s:s}", "page", page, "before_record",
+                         page, "reason", output_text(flaw->reason));
+    return json_pack("{s:o, s:I, s:b, s:o}", "page", page, "before_record",
                      (json_int_t)flaw->record, "loses_records", flaw->lost != 0,
-                     "reason", flaw->reason);
+                     "reason", output_text(flaw->reason));
 }
 
-/* Those of records, or those of pages. */
-static json_t *flaws_json(const struct inspection *found, int of_records)
+/*
+ * Prints those of records, or those of pages, as a list, one by one: there may
+ * be millions, of which a tree of JSON takes some 500 bytes each.
+ */
+static int print_list(const struct inspection *found, const char *name,
+                      int of_records)
 {
-    json_t *list = json_array();
+    const char *before = "";
+    printf(", \"%s\": [", name);
     for (size_t i = 0; i < found->flaws; i++) {
         const struct flaw *flaw = &found->flaw[i];
-        if (flaw_is_record(flaw) == of_records)
-            json_array_append_new(list, flaw_json(flaw));
+        if (flaw_is_record(flaw) != of_records)
+            continue;
+        json_t *object = flaw_json(flaw);
+        int failed = !object || fputs(before, stdout) < 0 ||
+                     json_dumpf(object, stdout, JSON_REAL_PRECISION(9));
+        json_decref(object);
+        if (failed)
+            return -1;
+        before = ", ";
     }
-    return list;
+    return putchar(']') == EOF;
 }
 
 static int report_json(const struct inspection *found)
 {
-    return output_json(json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o, s:o}", "records",
+    json_t *counts = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:f, s:b}", "records",
         (json_int_t)found->expected, "good", (json_int_t)found->good, "bad",
         (json_int_t)found->bad, "lost", (json_int_t)found->lost, "warned",
         (json_int_t)found->warned, "good_share", good_share(found),
-        "exact_numbers", found->gaps < 2, "bad_records", flaws_json(found, 1),
-        "damage", flaws_json(found, 0)));
+        "exact_numbers", found->gaps < 2);
+    size_t flags = JSON_REAL_PRECISION(9) | JSON_EMBED;
+    int failed =
+        !counts || putchar('{') == EOF || json_dumpf(counts, stdout, flags) ||
+        print_list(found, "bad_records", 1) || print_list(found, "damage", 0);
+    json_decref(counts);
+    if (failed)
+        return message_error("stdout: cannot write the JSON object");
+    printf("}\n");
+    return 0;
 }
 
 static void print_flaw(const struct inspection *found, const struct flaw *flaw)
