@@ -56,10 +56,11 @@ else()
       "-gencode=arch=compute_${number},code=[sm_${number},compute_${number}]")
   endforeach()
 endif()
-list(APPEND LEAT_NVCC_FLAGS -O3 --fmad=false -std=c++14
+set(LEAT_NVCC_OPTIONS -O3 --fmad=false -std=c++14
   -Xcompiler=-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics
   -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
   -I${PROJECT_SOURCE_DIR}/cuda)
+list(APPEND LEAT_NVCC_FLAGS ${LEAT_NVCC_OPTIONS})
 set(LEAT_KERNELS ${PROJECT_BINARY_DIR}/cuda/transform_cuda.o)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/cuda)
 add_custom_command(OUTPUT ${LEAT_KERNELS}

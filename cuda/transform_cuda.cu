@@ -1,18 +1,43 @@
 /* The transform on the device: a thin shell around the shared body. */
-#define LEAT__DEVICE_FUNCTION __host__ __device__
-/* A thread's part of the top begins at a multiple of 16 bytes. */
-#define LEAT__DEVICE_STORE(to, from)                                           \
-    (*reinterpret_cast<uint4 *>(to) = leat__pack(from))
+#define LEAT__DEVICE_FUNCTION __device__
+#define LEAT__DEVICE_UNROLL _Pragma("unroll")
 
 #include <cuda_runtime.h>
-#include <string.h>
+#include <stdint.h>
 
-template <class T>
-static __host__ __device__ inline uint4 leat__pack(const T *from)
+/* Nothing that a kernel reads is written while it runs: by the read-only way.
+ */
+static __device__ inline void leat__words_load(uint32_t to[], const void *from,
+                                               int n)
 {
-    uint4 packed;
-    memcpy(&packed, from, sizeof(packed));
-    return packed;
+    if (n == 4) {
+        uint4 words = __ldg(static_cast<const uint4 *>(from));
+        to[0] = words.x;
+        to[1] = words.y;
+        to[2] = words.z;
+        to[3] = words.w;
+    } else if (n == 2) {
+        uint2 words = __ldg(static_cast<const uint2 *>(from));
+        to[0] = words.x;
+        to[1] = words.y;
+    } else {
+        to[0] = __ldg(static_cast<const unsigned int *>(from));
+    }
+}
+
+static __device__ inline void leat__words_store(void *to, const uint32_t from[],
+                                                int n)
+{
+    (void)n;
+    *static_cast<uint4 *>(to) = make_uint4(from[0], from[1], from[2], from[3]);
+}
+
+/* The device's own rounding, to nearest and ties to even, with leat's NaN. */
+static __device__ inline uint16_t leat__device_float16(float value)
+{
+    uint16_t half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+    return value == value ? half : (uint16_t)0x7e00;
 }
 
 #include "device/transform_batch.h"
@@ -22,17 +47,10 @@ static __host__ __device__ inline uint4 leat__pack(const T *from)
 
 template <leat_dtype type>
 static __global__ void __launch_bounds__(BLOCK)
-    transform(const leat_device_transform job)
+    transform(const __grid_constant__ leat__transform_batch batch)
 {
     int64_t thread = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    if (type == LEAT_FLOAT32)
-        leat__transform_work_float32(&job, thread);
-    else if (type == LEAT_FLOAT16)
-        leat__transform_work_float16(&job, thread);
-    else if (type == LEAT_BFLOAT16)
-        leat__transform_work_bfloat16(&job, thread);
-    else
-        leat__transform_work_uint8(&job, thread);
+    leat__transform_batch_work_as(&batch, thread, type);
 }
 
 static const void *find_kernel(leat_dtype type)
@@ -50,10 +68,12 @@ extern "C" cudaError_t
 leat__cuda_transform_launch(const leat_device_transform *job,
                             cudaStream_t stream)
 {
-    int64_t threads = leat__transform_threads(job);
+    leat__transform_batch batch;
+    leat__transform_batch_init(&batch, job);
+    int64_t threads = leat__transform_batch_threads(&batch);
     if (threads == 0)
         return cudaSuccess;
-    void *arguments[] = {const_cast<leat_device_transform *>(job)};
+    void *arguments[] = {&batch};
     dim3 blocks((unsigned)((threads + BLOCK - 1) / BLOCK));
     return cudaLaunchKernel(find_kernel(job->top_type), blocks, dim3(BLOCK),
                             arguments, 0, stream);

@@ -3,6 +3,7 @@
  * any over "cpu" and the late device of the tests. A device that the machine
  * lacks is a skip.
  */
+#include "support/batch_job.h"
 #include "support/late_device.h"
 
 #include <check.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #define BYTES ((size_t)10000)
+#define BATCHES 400
+#define ROOM ((size_t)1 << 18) /* for any part of such a batch */
 
 static const char *const usual[] = {"cpu", "late:0", "late:1"};
 static const char *const *names = usual;
@@ -239,6 +242,72 @@ START_TEST(a_timer_tells_how_long_a_copy_took)
 }
 END_TEST
 
+/* On its way there and back, in host memory and the device's. */
+typedef struct area {
+    unsigned char *host;
+    char *memory;
+} area;
+
+/* Sends them there, to `over` bytes behind a multiple of 256. */
+static const void *send(const area *way, const void *from, size_t bytes,
+                        size_t over, leat_stream stream)
+{
+    ck_assert_uint_le(bytes + over, ROOM);
+    memcpy(way->host, from, bytes);
+    ck_assert_int_eq(ops->copy(device, way->memory + over, way->host, bytes,
+                               LEAT_COPY_TO_DEVICE, stream),
+                     LEAT_OK);
+    return way->memory + over;
+}
+
+static void check_batch(const batch_job *job, const area way[4],
+                        leat_stream stream)
+{
+    leat_device_transform what = job->what;
+    what.pixels =
+        send(&way[0], what.pixels, job->pixel_bytes, job->pixels_over, stream);
+    what.choices = send(&way[1], what.choices,
+                        (size_t)what.images * sizeof(*what.choices), 0, stream);
+    if (what.mean)
+        what.mean = send(&way[2], what.mean, job->mean_floats * sizeof(float),
+                         job->mean_over * sizeof(float), stream);
+    if (what.mean_value)
+        what.mean_value =
+            send(&way[2], what.mean_value,
+                 (size_t)what.mean_values * sizeof(float), 0, stream);
+    what.top = way[3].memory;
+    ck_assert_int_eq(ops->transform(device, &what, stream), LEAT_OK);
+    ck_assert_int_eq(ops->copy(device, way[3].host, what.top, job->top_bytes,
+                               LEAT_COPY_TO_HOST, stream),
+                     LEAT_OK);
+    ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
+    ck_assert_msg(memcmp(way[3].host, job->expected, job->top_bytes) == 0, "%s",
+                  batch_job_text(job));
+}
+
+START_TEST(a_transform_has_the_bits_of_the_cpu)
+{
+    area way[4];
+    find(_i);
+    if (ops->unified || !ops->transform)
+        return;
+    leat_stream stream = stream_new();
+    for (int i = 0; i < 4; i++)
+        way[i] = (area){host_new(ROOM), device_new(ROOM)};
+    for (uint32_t k = 0; k < BATCHES; k++) {
+        batch_job job;
+        batch_job_init(&job, k);
+        check_batch(&job, way, stream);
+        batch_job_finish(&job);
+    }
+    for (int i = 0; i < 4; i++) {
+        ops->host_free(device, way[i].host, ROOM);
+        ops->free(device, way[i].memory, ROOM);
+    }
+    ops->stream_destroy(device, stream);
+}
+END_TEST
+
 START_TEST(a_device_that_describes_itself_has_versions)
 {
     find(_i);
@@ -303,6 +372,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, a_stream_is_not_captured_unless_somebody_does, 0,
                         n);
     tcase_add_loop_test(tcase, a_timer_tells_how_long_a_copy_took, 0, n);
+    tcase_add_loop_test(tcase, a_transform_has_the_bits_of_the_cpu, 0, n);
     tcase_add_loop_test(tcase, a_device_that_describes_itself_has_versions, 0,
                         n);
     SRunner *runner = srunner_create(suite);

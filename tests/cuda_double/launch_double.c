@@ -12,10 +12,11 @@ static void transform(void *argument)
     job.top = cuda_double_bytes(job.top);
     job.mean = job.mean ? cuda_double_bytes(job.mean) : NULL;
     job.mean_value = job.mean_value ? cuda_double_bytes(job.mean_value) : NULL;
-    int64_t threads = leat__transform_threads(&job);
+    leat__transform_batch batch;
+    leat__transform_batch_init(&batch, &job);
     /* Backwards: no thread may count on one before it. */
-    for (int64_t i = threads + 7; i-- > 0;)
-        leat__transform_work(&job, i);
+    for (int64_t i = leat__transform_batch_threads(&batch) + 7; i-- > 0;)
+        leat__transform_batch_work(&batch, i);
 }
 
 cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,

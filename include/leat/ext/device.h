@@ -46,14 +46,15 @@ typedef struct leat_device_choice {
 
 /**
  * A batch's way from uint8 crops to its top: mirror, mean, scale, cast, layout.
- * All pointers are to memory of the device. leat/transform.h has the rule;
- * top[...] of FLOAT16 and BFLOAT16 is the float rounded to nearest, ties to
- * even.
+ * All pointers are to memory of the device; top and choices, and in leat's own
+ * slots the pixels too, begin at multiples of 256 bytes. leat/transform.h has
+ * the rule; top[...] of FLOAT16 and BFLOAT16 is the float rounded to nearest,
+ * ties to even.
  */
 typedef struct leat_device_transform {
     const unsigned char *pixels;       /* the crops without gaps */
     const leat_device_choice *choices; /* one for each image */
-    void *top;                         /* aligned to 256 bytes */
+    void *top;
     const float *mean;       /* channels x mean_height x mean_width; or NULL */
     const float *mean_value; /* mean_values of them, 1 or channels; or NULL */
     int mean_values;
