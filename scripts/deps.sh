@@ -68,6 +68,7 @@ profile_check() {
     need program:clang-format clang-format
     need program:clang-tidy clang-tidy
     need program:shellcheck shellcheck
+    need program:patch patch
     need program:gcovr gcovr
 }
 

@@ -7,6 +7,7 @@
 #include "support/planted.h"
 
 #include <check.h>
+#include <leat/cuda.h>
 #include <leat/ext/reader.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #define STEPS 24
 #define FILES 3
+#define ROW 256 /* of images that grow: more than slots are rounded up to */
 
 static leat_data_layer_options options;
 static leat_transform_options transform;
@@ -162,6 +164,82 @@ START_TEST(encoded_images_go_on_as_on_the_cpu)
 }
 END_TEST
 
+/* Each image is a row higher than the one before it. */
+static int next_higher(void *pass, leat_sample *sample)
+{
+    static unsigned char pixels[STEPS * ROW];
+    static const int32_t label = 1;
+    (void)pass;
+    if (number == STEPS)
+        return LEAT_END;
+    memset(pixels, ++number, sizeof(pixels));
+    sample->nfields = 2;
+    sample->field[0] = (leat_field){.dtype = LEAT_UINT8,
+                                    .ndim = 3,
+                                    .shape = {1, number, ROW},
+                                    .data = pixels,
+                                    .bytes = (size_t)number * ROW};
+    sample->field[1] =
+        (leat_field){.dtype = LEAT_INT32, .data = &label, .bytes = 4};
+    return LEAT_OK;
+}
+
+typedef struct sum_arguments {
+    const float *data;
+    int64_t count;
+    double *out;
+} sum_arguments;
+
+static void sum(void *argument)
+{
+    const sum_arguments *self = argument;
+    const float *data = cuda_double_bytes(self->data);
+    for (int64_t i = 0; i < self->count; i++)
+        *self->out += (double)data[i];
+}
+
+/* The memory that a slot outgrows goes when nobody reads it any more. */
+START_TEST(slots_grow_behind_the_streams_that_read_them)
+{
+    static const leat_field_spec fields[] = {
+        {"data", LEAT_UINT8, 3, {1, -1, ROW}}, {"label", LEAT_INT32, 0, {0}}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = fields,
+                                      .nfields = 2,
+                                      .open = open_images,
+                                      .next = next_higher,
+                                      .reset = reset_images};
+    leat_pipeline *pipeline;
+    double sums[STEPS] = {0};
+    transform.scale = 1;
+    options.batch_size = 1;
+    options.device = "cuda:0";
+    options.transform_on = (leat_transform_on)_i;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, NULL),
+                     LEAT_OK);
+    feed_layer feed = feed_open(pipeline, &options);
+    cudaStream_t on = cuda_double_stream();
+    for (int i = 0; i < STEPS; i++) {
+        ck_assert_int_eq(leat_cuda_forward(feed.layer, feed.top, 2, on),
+                         LEAT_OK);
+        sum_arguments arguments = {leat_blob_gpu_data(feed.top[0]),
+                                   leat_blob_count(feed.top[0]), &sums[i]};
+        ck_assert_int_eq(
+            cuda_double_launch(sum, &arguments, sizeof(arguments), 0, on),
+            cudaSuccess);
+    }
+    ck_assert_int_eq(cudaStreamSynchronize(on), cudaSuccess);
+    ck_assert_int_eq(cudaStreamDestroy(on), cudaSuccess);
+    for (int i = 0; i < STEPS; i++)
+        ck_assert_double_eq(sums[i], (i + 1.0) * (i + 1.0) * ROW);
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_gt(stats.grown_slots, STEPS / 2);
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(pixels_of_float32_are_refused_by_name)
 {
     static const float pixels[8];
@@ -200,6 +278,8 @@ int main(void)
     tcase_add_loop_test(tcase, bad_records_are_replaced_as_on_the_cpu, 0, 9);
     tcase_add_loop_test(tcase, slots_grow_as_on_the_cpu, 0, 3);
     tcase_add_loop_test(tcase, encoded_images_go_on_as_on_the_cpu, 0, 6);
+    tcase_add_loop_test(tcase, slots_grow_behind_the_streams_that_read_them, 0,
+                        2);
     tcase_add_test(tcase, pixels_of_float32_are_refused_by_name);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
