@@ -1,31 +1,25 @@
-/* bench.h: what `leat bench` measures, a file for each thing. */
+/* bench.h: what the kinds of `leat bench` share, of which each has a file. */
 #ifndef LEAT_TOOLS_BENCH_H
 #define LEAT_TOOLS_BENCH_H
 
-#include "tools/intake.h"
+#include "tools/option.h"
 
 #include <jansson.h>
 
-struct bench_options {
-    struct intake_options intake;
-    double seconds;
-    int64_t epochs;    /* of the layer, instead of seconds; 0: none */
-    double compute_ms; /* of one core, after each batch */
-    double sleep_ms;   /* after each batch */
-    int limit;
-    int row_copy;     /* the limit copies rows and does nothing else */
-    int touch;        /* the reader's records are read, not only found */
-    int64_t bytes[2]; /* h2d: sizes of copies, from and to */
-    int64_t streams;  /* h2d: at most */
-    int json;
-};
+enum { BENCH_MOST_WORKERS = 256 };
 
-/* Each prints what it measured and returns the tool's exit status. */
-int bench_layer(const struct bench_options *options);
-int bench_limit(const struct bench_options *options);
-int bench_reader(const struct bench_options *options);
-int bench_queue(const struct bench_options *options);
-int bench_h2d(const struct bench_options *options);
+/* The kinds, as commands. */
+int bench_layer(int argc, char **argv);
+int bench_limit(int argc, char **argv);
+int bench_reader(int argc, char **argv);
+int bench_queue(int argc, char **argv);
+int bench_h2d(int argc, char **argv);
+
+/* An entry in the tables of those that measure for a time. */
+#define BENCH_SECONDS(out)                                                     \
+    {                                                                          \
+        "seconds", "S", "how long to measure (3)", option_real, out, 0, 86400  \
+    }
 
 /* What many rounds of one case gave; sorts them. */
 struct bench_spread {
@@ -48,7 +42,7 @@ double bench_share(double part, double whole);
 void bench_add_machine(json_t *object);
 void bench_print_machine(void);
 
-/* Threads to measure with: those asked for, or one for each core. */
-int bench_workers(const struct bench_options *options);
+/* Threads to measure with: those asked for, or with 0 one for each core. */
+int bench_workers(int64_t asked);
 
 #endif

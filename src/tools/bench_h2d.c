@@ -15,6 +15,13 @@
 
 enum { MOST_SIZES = 9, MOST_WAYS = 10, SAMPLES = 11 };
 
+struct h2d_options {
+    const char *device;
+    int64_t bytes[2]; /* sizes of copies, from and to */
+    int64_t streams;  /* at most */
+    int json;
+};
+
 struct h2d_bench {
     leat_device *device;
     leat_device_description description;
@@ -28,7 +35,7 @@ struct h2d_bench {
 
 /* 4 KiB to 256 MiB by fours, and streams by twos, as far as is asked for. */
 static int choose_cases(struct h2d_bench *bench,
-                        const struct bench_options *options)
+                        const struct h2d_options *options)
 {
     for (size_t size = 4096; size <= (size_t)256 << 20; size *= 4)
         if ((int64_t)size >= options->bytes[0] &&
@@ -76,14 +83,12 @@ static int measure_cases(struct h2d_bench *bench, struct h2d *h2d, int silent)
     return status;
 }
 
-static int measure(struct h2d_bench *bench, const struct bench_options *options)
+static int measure(struct h2d_bench *bench, const struct h2d_options *options)
 {
     struct h2d *h2d = NULL;
     int status = choose_cases(bench, options);
     if (!status)
-        status = leat_device_find(&bench->device, options->intake.device
-                                                      ? options->intake.device
-                                                      : "cuda:0");
+        status = leat_device_find(&bench->device, options->device);
     if (!status)
         status = h2d_open(&h2d, bench->device, bench->size[bench->nsizes - 1],
                           bench->streams[bench->nstreams - 1]);
@@ -165,10 +170,37 @@ static int print_table(const struct h2d_bench *bench)
     return 0;
 }
 
-int bench_h2d(const struct bench_options *options)
+static int run(const struct h2d_options *options)
 {
     static struct h2d_bench bench;
     if (measure(&bench, options))
         return message_last_error();
     return options->json ? print_json(&bench) : print_table(&bench);
+}
+
+int bench_h2d(int argc, char **argv)
+{
+    struct h2d_options options = {
+        .device = "cuda:0", .bytes = {4096, INT64_C(1) << 28}, .streams = 4};
+    const struct option_spec specs[] = {
+        {"device", "NAME", "where to (cuda:0)", option_text, &options.device, 0,
+         0},
+        {"bytes", "A:B", "copies of A to B bytes (4096:268435456)",
+         option_range, options.bytes, 0, 0},
+        {"streams", "N", "by up to so many streams (4)", option_int,
+         &options.streams, 1, 16},
+        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        "bench h2d",
+        "[options]",
+        "Measures the bandwidth from host memory, pinned and pageable, to a\n"
+        "device, by one stream and by several.",
+        specs,
+        0,
+        0};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    return status == OPTION_GO ? run(&options) : status;
 }

@@ -1,6 +1,6 @@
 /*
- * bench_layer.c: `leat bench layer` and `leat bench limit`: how fast a data
- * layer delivers, and how fast one could at most.
+ * bench_layer.c: `leat bench layer`: how fast a data layer delivers, and with
+ * --limit how fast one could at most.
  *
  * The layer is measured in slices. With --limit they alternate with slices of
  * the limit, so that both see the same machine. The limit's clock starts when
@@ -8,15 +8,15 @@
  * taken.
  */
 #include "tools/allocation.h"
-#include "tools/bandwidth.h"
 #include "tools/bench.h"
+#include "tools/bench_limit.h"
 #include "tools/caller.h"
 #include "tools/h2d.h"
 #include "tools/interrupt.h"
 #include "tools/latency.h"
-#include "tools/limit.h"
 #include "tools/message.h"
 #include "tools/output.h"
+#include "tools/processor.h"
 #include "tools/progress.h"
 
 #include <leat/ext/reader.h>
@@ -25,8 +25,18 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static const double slice_seconds = 0.25;
 static const double warm_up_seconds = 0.02;
+
+struct layer_options {
+    struct intake_options intake;
+    double seconds;
+    int64_t epochs;    /* instead of seconds; 0: none */
+    double compute_ms; /* of one core, after each batch */
+    double sleep_ms;   /* after each batch */
+    int limit;
+    int row_copy; /* the limit copies rows and does nothing else */
+    int json;
+};
 
 /* What the slices of a layer add up to. */
 struct bench_result {
@@ -39,24 +49,14 @@ struct bench_result {
     int64_t payload; /* bytes read */
     int64_t allocations;
     double cpu;        /* seconds, what the caller computed left out */
-    double limit_cpu;  /* seconds */
     double in_forward; /* seconds */
     leat_stats stats;  /* stages: of the slices; the rest: at the end */
     struct latency waits;
-    struct limit_result limit;
-    struct bandwidth bandwidth;
+    struct bench_limit limit;
     int64_t peak_rss;
     leat_device *device; /* NULL: the batches stay with the CPU */
     double h2d;          /* bytes a second that pinned copies reach */
 };
-
-static double cpu_seconds(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
 
 static int64_t peak_rss(void)
 {
@@ -94,7 +94,7 @@ static void add_stages(leat_stats *sum, const leat_stats *before,
 }
 
 /* What the caller does with a batch. Returns the seconds it computed. */
-static double consume(const struct bench_options *options)
+static double consume(const struct layer_options *options)
 {
     caller_compute(options->compute_ms);
     caller_sleep(options->sleep_ms);
@@ -102,7 +102,7 @@ static double consume(const struct bench_options *options)
 }
 
 static void count_batch(const leat_batch *batch,
-                        const struct bench_options *options,
+                        const struct layer_options *options,
                         struct bench_result *result)
 {
     if (!result->batches)
@@ -114,14 +114,14 @@ static void count_batch(const leat_batch *batch,
 }
 
 /* Takes batches for the time of a slice, or to the end of the last epoch. */
-static int run_slice(struct intake *intake, const struct bench_options *options,
+static int run_slice(struct intake *intake, const struct layer_options *options,
                      struct bench_result *result)
 {
     leat_stats before, after;
     int status = read_stats(intake, &before);
     int64_t allocations = allocation_count();
-    double cpu = cpu_seconds(), start = progress_clock(), now = start;
-    while (!status && now - start < slice_seconds && !result->ended) {
+    double cpu = processor_seconds(), start = progress_clock(), now = start;
+    while (!status && now - start < BENCH_SLICE && !result->ended) {
         status = intake_forward(intake);
         double ready = progress_clock();
         latency_add(&result->waits, ready - now);
@@ -137,7 +137,7 @@ static int run_slice(struct intake *intake, const struct bench_options *options,
     if (intake->device)
         now = progress_clock();
     result->allocations += allocation_count() - allocations;
-    result->cpu += cpu_seconds() - cpu;
+    result->cpu += processor_seconds() - cpu;
     result->seconds += now - start;
     if (!status)
         status = read_stats(intake, &after);
@@ -153,14 +153,14 @@ static int run_slice(struct intake *intake, const struct bench_options *options,
 static void settle(void)
 {
     for (int quiet = 0, tries = 0; quiet < 2 && tries < 500; tries++) {
-        double cpu = cpu_seconds();
+        double cpu = processor_seconds();
         caller_sleep(10);
-        quiet = cpu_seconds() - cpu < 0.0005 ? quiet + 1 : 0;
+        quiet = processor_seconds() - cpu < 0.0005 ? quiet + 1 : 0;
     }
 }
 
 /* Takes what was made while nobody asked, and goes on until all threads run. */
-static int warm_up(struct intake *intake, const struct bench_options *options)
+static int warm_up(struct intake *intake, const struct layer_options *options)
 {
     int prefetch = leat_data_layer_get_options(intake->layer)->prefetch;
     int batches = prefetch < 4 ? 5 : prefetch + 1;
@@ -175,27 +175,19 @@ static int warm_up(struct intake *intake, const struct bench_options *options)
     return status;
 }
 
-/* A slice of the limit, while the layer rests. */
-static int run_limit(struct limit *limit, struct bench_result *result)
-{
-    settle();
-    double cpu = cpu_seconds();
-    int status = limit_run(limit, slice_seconds, &result->limit);
-    result->limit_cpu += cpu_seconds() - cpu;
-    return status;
-}
-
-static int run_slices(struct intake *intake, struct limit *limit,
-                      const struct bench_options *options,
+static int run_slices(struct intake *intake,
+                      const struct layer_options *options,
                       struct bench_result *result)
 {
     struct progress progress;
     progress_start(&progress, "batches", -1, options->json);
     int status = LEAT_OK;
     do {
-        if (limit)
-            status = run_limit(limit, result);
-        if (!status && (limit || !result->batches))
+        if (options->limit) {
+            settle();
+            status = bench_limit_slice(&result->limit);
+        }
+        if (!status && (options->limit || !result->batches))
             status = warm_up(intake, options);
         if (!status)
             status = run_slice(intake, options, result);
@@ -204,15 +196,6 @@ static int run_slices(struct intake *intake, struct limit *limit,
                                          : result->seconds < options->seconds));
     progress_finish(&progress);
     return status;
-}
-
-/* Opens a limit and gives it a slice for caches and clocks. */
-static int open_limit(struct limit **out, const struct intake *intake,
-                      const struct bench_options *options)
-{
-    struct limit_result ignored = {0};
-    int status = limit_open(out, intake->layer, options->row_copy);
-    return status ? status : limit_run(*out, slice_seconds, &ignored);
 }
 
 /* What copies to the device reach while the layer rests. */
@@ -231,10 +214,9 @@ static int measure_h2d(const struct intake *intake, struct bench_result *result)
     return status;
 }
 
-static int measure_layer(const struct bench_options *options,
+static int measure_layer(const struct layer_options *options,
                          struct bench_result *result, struct intake *intake)
 {
-    struct limit *limit = NULL;
     double start = progress_clock();
     int status = intake_create(intake, &options->intake);
     if (!status)
@@ -244,14 +226,14 @@ static int measure_layer(const struct bench_options *options,
     result->first_batch = progress_clock() - start;
     if (!status && options->limit) {
         settle();
-        status = open_limit(&limit, intake, options);
+        status = bench_limit_open(&result->limit, intake, options->row_copy);
     }
     if (!status)
-        status = run_slices(intake, limit, options, result);
+        status = run_slices(intake, options, result);
     result->peak_rss = peak_rss();
-    limit_close(limit);
+    bench_limit_close(&result->limit);
     if (!status && options->limit)
-        status = bandwidth_measure(&result->bandwidth);
+        status = bandwidth_measure(&result->limit.bandwidth);
     if (!status && intake->device)
         status = measure_h2d(intake, result);
     return status;
@@ -272,7 +254,7 @@ static int64_t bus_bytes(const struct bench_result *result)
 }
 
 /* How much the copies hide; below 0 where the caller did nothing meanwhile. */
-static double overlap(const struct bench_options *options,
+static double overlap(const struct layer_options *options,
                       const struct bench_result *result)
 {
     double consumed = 1e-3 * (options->compute_ms + options->sleep_ms) *
@@ -281,7 +263,7 @@ static double overlap(const struct bench_options *options,
     return consumed > 0 ? bench_overlap(copied, consumed, result->seconds) : -1;
 }
 
-static void add_json_device(json_t *object, const struct bench_options *options,
+static void add_json_device(json_t *object, const struct layer_options *options,
                             const struct bench_result *result)
 {
     double bus = rate(bus_bytes(result), result->seconds);
@@ -296,7 +278,7 @@ static void add_json_device(json_t *object, const struct bench_options *options,
                         hidden < 0 ? json_null() : json_real(hidden));
 }
 
-static void print_device(const struct bench_options *options,
+static void print_device(const struct layer_options *options,
                          const struct bench_result *result)
 {
     double bus = rate(bus_bytes(result), result->seconds);
@@ -308,23 +290,6 @@ static void print_device(const struct bench_options *options,
            100 * bench_share(bus, result->h2d));
     if (hidden >= 0)
         printf("overlap           %12.1f %%\n", 100 * hidden);
-}
-
-static void add_json_limit(json_t *object, const struct bench_result *result)
-{
-    double limit = rate(result->limit.images, result->limit.seconds);
-    json_object_set_new(object, "limit_images_per_s", json_real(limit));
-    json_object_set_new(
-        object, "limit_payload_bytes_per_s",
-        json_real(rate(result->limit.bytes, result->limit.seconds)));
-    json_object_set_new(
-        object, "limit_cpu_us_per_image",
-        json_real(1e6 * bench_share(result->limit_cpu,
-                                    (double)result->limit.images)));
-    json_object_set_new(object, "store_bytes_per_s",
-                        json_real(result->bandwidth.store));
-    json_object_set_new(object, "memcpy_bytes_per_s",
-                        json_real(result->bandwidth.memcpy));
 }
 
 static json_t *json_stages(const leat_stats *stats)
@@ -344,7 +309,7 @@ static json_t *json_stages(const leat_stats *stats)
     return stages;
 }
 
-static int print_layer_json(const struct bench_options *options,
+static int print_layer_json(const struct layer_options *options,
                             const struct bench_result *result)
 {
     char verdict[LEAT_VERDICT_MAX] = "";
@@ -360,11 +325,10 @@ static int print_layer_json(const struct bench_options *options,
         latency_percentile(&result->waits, .99), "max",
         latency_longest(&result->waits));
     if (options->limit) {
-        add_json_limit(object, result);
-        json_object_set_new(
-            object, "limit_share",
-            json_real(bench_share(
-                images, rate(result->limit.images, result->limit.seconds))));
+        double limit = bench_limit_rate(&result->limit);
+        bench_limit_add_json(&result->limit, object);
+        json_object_set_new(object, "limit_share",
+                            json_real(bench_share(images, limit)));
     }
     if (result->device)
         add_json_device(object, options, result);
@@ -393,19 +357,7 @@ static int print_layer_json(const struct bench_options *options,
     return output_json(object);
 }
 
-static void print_limit(const struct bench_result *result)
-{
-    printf("limit             %12.0f images/s\n",
-           rate(result->limit.images, result->limit.seconds));
-    printf("limit, cpu        %12.3f us an image\n",
-           1e6 * bench_share(result->limit_cpu, (double)result->limit.images));
-    printf("limit, payload    %12.2f GB/s\n",
-           1e-9 * rate(result->limit.bytes, result->limit.seconds));
-    printf("store bandwidth   %12.2f GB/s\n", 1e-9 * result->bandwidth.store);
-    printf("memcpy bandwidth  %12.2f GB/s\n", 1e-9 * result->bandwidth.memcpy);
-}
-
-static int print_layer(const struct bench_options *options,
+static int print_layer(const struct layer_options *options,
                        const struct bench_result *result)
 {
     double images = rate(result->samples, result->seconds);
@@ -420,10 +372,9 @@ static int print_layer(const struct bench_options *options,
            latency_percentile(&result->waits, .99));
     printf("wait max          %12.1f us\n", latency_longest(&result->waits));
     if (options->limit) {
-        print_limit(result);
+        bench_limit_print(&result->limit);
         printf("share of limit    %12.1f %%\n",
-               100 * bench_share(images, rate(result->limit.images,
-                                              result->limit.seconds)));
+               100 * bench_share(images, bench_limit_rate(&result->limit)));
     }
     if (result->device)
         print_device(options, result);
@@ -453,7 +404,7 @@ static int print_layer(const struct bench_options *options,
     return 0;
 }
 
-int bench_layer(const struct bench_options *options)
+static int run(const struct layer_options *options)
 {
     static struct bench_result result;
     struct intake intake = {0};
@@ -465,43 +416,39 @@ int bench_layer(const struct bench_options *options)
     return exit_status;
 }
 
-/* The limit alone: the layer is created for what it says, not set up. */
-static int measure_limit(const struct bench_options *options,
-                         struct bench_result *result)
+int bench_layer(int argc, char **argv)
 {
-    struct intake intake = {0};
-    struct limit *limit = NULL;
-    int status = intake_create(&intake, &options->intake);
-    if (!status)
-        status = open_limit(&limit, &intake, options);
-    while (!status) {
-        double cpu = cpu_seconds();
-        status = limit_run(limit, slice_seconds, &result->limit);
-        result->limit_cpu += cpu_seconds() - cpu;
-        if (!status)
-            status = interrupt_check();
-        if (result->limit.seconds >= options->seconds)
-            break;
-    }
-    limit_close(limit);
-    intake_destroy(&intake);
-    if (!status)
-        status = bandwidth_measure(&result->bandwidth);
-    return status;
-}
-
-int bench_limit(const struct bench_options *options)
-{
-    static struct bench_result result;
-    if (measure_limit(options, &result))
-        return message_last_error();
-    if (!options->json) {
-        print_limit(&result);
-        return 0;
-    }
-    json_t *object = json_pack("{s:f, s:I}", "seconds", result.limit.seconds,
-                               "images", (json_int_t)result.limit.images);
-    add_json_limit(object, &result);
-    bench_add_machine(object);
-    return output_json(object);
+    struct layer_options options = {.intake = INTAKE_OPTIONS_INIT,
+                                    .seconds = 3};
+    const struct option_spec specs[] = {
+        INTAKE_OPTIONS(&options.intake),
+        BENCH_SECONDS(&options.seconds),
+        {"epochs", "N", "measure so many epochs instead", option_int,
+         &options.epochs, 1, INT32_MAX},
+        {"compute-ms", "M", "compute so long after each batch", option_real,
+         &options.compute_ms, 0, 3600000},
+        {"sleep-ms", "M", "sleep so long after each batch", option_real,
+         &options.sleep_ms, 0, 3600000},
+        {"limit", NULL, "measure the limit too, in alternation", NULL,
+         &options.limit, 0, 0},
+        {"row-copy", NULL, "the limit: a bare copy of rows of uint8 images",
+         NULL, &options.row_copy, 0, 0},
+        {"device", "NAME", "where to, such as cuda:0", option_text,
+         &options.intake.device, 0, 0},
+        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        "bench layer",
+        "(--net FILE --phase P | --reader TEXT --batch N) [options]",
+        "Measures how fast a data layer delivers, how long its caller waits, "
+        "and why.",
+        specs,
+        0,
+        0};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status == OPTION_GO)
+        status = intake_check(&options.intake, usage.command);
+    return status == OPTION_GO ? run(&options) : status;
 }

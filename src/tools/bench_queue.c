@@ -12,6 +12,7 @@
  *     time into it.
  */
 #include "tools/bench.h"
+#include "tools/intake.h"
 #include "tools/interrupt.h"
 #include "tools/latency.h"
 #include "tools/message.h"
@@ -27,6 +28,12 @@ enum { ROUNDS = 9, MOST_CASES = 32, RECORDS = 4096, CLOCK_STRIDE = 32 };
 
 /* The caller has long been asleep when this time is over. */
 static const double pause_seconds = 100e-6;
+
+struct queue_options {
+    int64_t workers;
+    double seconds;
+    int json;
+};
 
 struct handoff_case {
     int workers;
@@ -182,9 +189,9 @@ static void choose_cases(struct queue_bench *bench, int most)
 }
 
 static int measure(struct queue_bench *bench,
-                   const struct bench_options *options)
+                   const struct queue_options *options)
 {
-    choose_cases(bench, bench_workers(options));
+    choose_cases(bench, bench_workers(options->workers));
     double seconds = options->seconds / (2 * bench->ncases);
     struct progress progress;
     progress_start(&progress, "cases", bench->ncases, options->json);
@@ -251,11 +258,35 @@ static int print_table(const struct queue_bench *bench)
     return 0;
 }
 
-int bench_queue(const struct bench_options *options)
+static int run(const struct queue_options *options)
 {
     static struct queue_bench bench;
     int status = measure(&bench, options);
     if (status)
         return message_last_error();
     return options->json ? print_json(&bench) : print_table(&bench);
+}
+
+int bench_queue(int argc, char **argv)
+{
+    struct queue_options options = {.seconds = 3};
+    const struct option_spec specs[] = {
+        {"workers", "N", "at most (one for each core)", option_int,
+         &options.workers, 0, BENCH_MOST_WORKERS},
+        BENCH_SECONDS(&options.seconds),
+        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        "bench queue",
+        "[options]",
+        "Measures what it costs to hand a batch over, for one worker, two, "
+        "four\n"
+        "and so on up to --workers, on records of its own.",
+        specs,
+        0,
+        0};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    return status == OPTION_GO ? run(&options) : status;
 }

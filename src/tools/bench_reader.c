@@ -22,6 +22,14 @@
 
 enum { MOST_BATCH = 64, ROUNDS = 9, MOST_CASES = 8, CLOCK_STRIDE = 512 };
 
+struct reader_options {
+    const char *reader;
+    int64_t workers;
+    double seconds;
+    int touch; /* records are read, not only found */
+    int json;
+};
+
 enum order { NEXT, IN_ORDER, SHUFFLED };
 static const char *const order_names[] = {"next", "read_at in order",
                                           "read_at shuffled"};
@@ -202,10 +210,10 @@ static int open_shared(struct reader_bench *bench)
 }
 
 static int open_bench(struct reader_bench *bench,
-                      const struct bench_options *options)
+                      const struct reader_options *options)
 {
     bench->touch = options->touch;
-    bench->threads = bench_workers(options);
+    bench->threads = bench_workers(options->workers);
     bench->reading = calloc((size_t)bench->threads, sizeof(bench->reading[0]));
     if (!bench->reading)
         return leat_error(LEAT_ENOMEM, "out of memory");
@@ -217,7 +225,7 @@ static int open_bench(struct reader_bench *bench,
             self->sample[k] = &self->box[k];
         }
     }
-    int status = leat_pipeline_parse(&bench->pipeline, options->intake.reader);
+    int status = leat_pipeline_parse(&bench->pipeline, options->reader);
     for (int i = 0; !status && i < bench->threads; i++)
         status = leat_pipeline_open(bench->pipeline, &bench->reading[i].reader);
     if (!status)
@@ -241,7 +249,7 @@ static void close_bench(struct reader_bench *bench)
 
 /* The first round of each case is for caches and an index, and counts not. */
 static int measure(struct reader_bench *bench,
-                   const struct bench_options *options)
+                   const struct reader_options *options)
 {
     int status = open_bench(bench, options);
     if (status)
@@ -303,7 +311,7 @@ static int print_table(const struct reader_bench *bench)
     return 0;
 }
 
-int bench_reader(const struct bench_options *options)
+static int run(const struct reader_options *options)
 {
     struct reader_bench bench = {0};
     int status = measure(&bench, options);
@@ -312,4 +320,35 @@ int bench_reader(const struct bench_options *options)
                                       : print_table(&bench);
     close_bench(&bench);
     return exit_status;
+}
+
+int bench_reader(int argc, char **argv)
+{
+    struct reader_options options = {.seconds = 3};
+    const struct option_spec specs[] = {
+        {"reader", "TEXT", "a pipeline, such as lmdb:mnist_test_lmdb",
+         option_text, &options.reader, 0, 0},
+        {"workers", "N", "threads (one for each core)", option_int,
+         &options.workers, 0, BENCH_MOST_WORKERS},
+        BENCH_SECONDS(&options.seconds),
+        {"touch", NULL, "read what the records hold, too", NULL, &options.touch,
+         0, 0},
+        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        "bench reader",
+        "--reader TEXT [options]",
+        "Measures how many records a second a pipeline gives, in order and\n"
+        "shuffled, by one thread and by --workers.",
+        specs,
+        0,
+        0};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    if (!options.reader)
+        return message_misuse(usage.command, "bench reader: give --reader");
+    return run(&options);
 }

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Cores that the cgroup's quota lends, rounded up; INT_MAX without one. */
 static int quota_count(void)
@@ -39,4 +40,12 @@ const char *processor_name(void)
     if (file)
         fclose(file);
     return name;
+}
+
+double processor_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }

@@ -8,4 +8,7 @@ int processor_count(int most);
 /* What the first one is called, such as "AMD EPYC"; static. */
 const char *processor_name(void);
 
+/* Seconds of processor time that this process took so far, on all cores. */
+double processor_seconds(void);
+
 #endif

@@ -82,7 +82,7 @@ check 'no case of more workers' test "$(grep -oE '"workers"' json | wc -l)" -eq 
 check 'a rate' holds "$(value median) > 100"
 "$leat" bench queue --workers 1 --seconds 0.1 >text || failed=1
 check 'a table of bench queue' test "$(grep -cE '^ +1 \|' text)" -eq 3
-refuses 2 'neither' queue --reader lmdb:raw
+refuses 2 "unknown.*'--reader'.*leat bench queue --help" queue --reader lmdb:raw
 
 # layer: a caller that computes is no part of what the feed costs.
 "$leat" bench layer --reader lmdb:raw --batch 4 --compute-ms 20 --seconds 0.3 \
@@ -116,7 +116,32 @@ refuses 1 'cuda:4096' h2d --device cuda:4096
 refuses 1 'computes in host memory' h2d --device cpu
 refuses 1 'no size to measure' h2d --bytes 1:4095
 refuses 2 '--bytes' h2d --bytes 4096
-refuses 2 'neither --net nor --reader' h2d --reader lmdb:raw --batch 1
-refuses 2 'no --device' reader --reader lmdb:raw --device cuda:0
+refuses 2 "unknown.*'--reader'" h2d --reader lmdb:raw
+refuses 2 "unknown.*'--device'" reader --reader lmdb:raw --device cuda:0
+refuses 2 "unknown.*'--batch'" reader --reader lmdb:raw --batch 1
+refuses 2 "unknown.*'--epochs'" limit --reader lmdb:raw --batch 1 --epochs 1
+
+# Each kind tells its own options and no others.
+tells() {
+    local kind=$1 found
+    shift
+    "$leat" bench "$kind" --help >help || failed=1
+    check "the usage of bench $kind" grep -q "^Usage: leat bench $kind " help
+    found=$(sed -n 's/^  --\([a-z0-9-]*\).*/\1/p' help)
+    check "the options of bench $kind: $found" test "$(sort <<<"$found")" = \
+        "$(printf '%s\n' "$@" help json | sort)"
+}
+layer=(net phase layer stage level reader batch crop mirror scale mean-file
+    mean-value color gray top-type layout transform-on rng seed workers prefetch
+    rank world-size on-error max-errors bad-record-file seconds row-copy)
+tells layer "${layer[@]}" epochs compute-ms sleep-ms limit device
+tells limit "${layer[@]}"
+tells reader reader workers seconds touch
+tells queue workers seconds
+tells h2d device bytes streams
+"$leat" bench --help >help || failed=1
+for kind in layer limit reader queue h2d; do
+    check "leat bench --help names $kind" grep -q "^  $kind  " help
+done
 
 exit "$failed"

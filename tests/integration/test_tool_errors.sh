@@ -81,7 +81,9 @@ expect 2 '.' synth digits
 expect 2 '.' info
 expect 2 '.' dump
 expect 2 'CPU or DEVICE' dump --reader lmdb:db --batch 1 --transform-on GPU --out out
-expect 2 'missing: leat bench layer.limit [^?]*--help' bench
+expect 2 'of which kind.*leat bench --help' bench
+expect 2 'either --net or --reader.*leat bench layer --help' bench layer
+expect 2 'of which kind' import
 expect 2 'phase' dump --net net.prototxt --phase SIDEWAYS --batches 1 --out out
 expect 2 'batches' dump --net net.prototxt --phase TEST --batches -1 --out out
 expect 2 '.' mean only_one_argument

@@ -1,0 +1,26 @@
+/* kind.h: commands with kinds, each with its own options: `leat import KIND`.
+ */
+#ifndef LEAT_TOOLS_KIND_H
+#define LEAT_TOOLS_KIND_H
+
+struct kind {
+    const char *name; /* NULL ends the list */
+    int (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+/* Such a command as --help shows it. */
+struct kinds {
+    const char *command;   /* "import" */
+    const char *arguments; /* "KIND [options] ... OUT" */
+    const char *about;
+    const struct kind *kind;
+};
+
+/*
+ * Runs the kind that argv[1] names, as argv[0] of its own, with interrupts
+ * caught. Returns the tool's exit status, having said what is wrong.
+ */
+int kind_run(const struct kinds *kinds, int argc, char **argv);
+
+#endif
