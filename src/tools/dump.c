@@ -1,5 +1,6 @@
 /* dump.c: `leat dump`, what forward delivers, as .npy files. */
 #include "tools/command.h"
+#include "tools/directory.h"
 #include "tools/intake.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct dump_options {
@@ -27,16 +27,18 @@ struct dump_options {
 struct dump {
     struct intake intake;
     struct npy_writer *file[LEAT_MAX_FIELDS];
-    int made_directory; /* it was not there before */
-    int directory;      /* holds the lock on it; -1 before */
+    int made_directory; /* and what of its path was there before */
+    size_t kept;
+    int directory; /* holds the lock on it; -1 before */
 };
 
 /* Two dumps at once into one directory would write the same files. */
 static int open_directory(struct dump *dump, const char *directory)
 {
-    dump->made_directory = !mkdir(directory, 0777);
-    if (!dump->made_directory && errno != EEXIST)
-        return leat_error(LEAT_EIO, "%s: %s", directory, strerror(errno));
+    int status = directory_make(directory, &dump->kept);
+    if (status)
+        return status;
+    dump->made_directory = 1;
     dump->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dump->directory < 0)
         return leat_error(LEAT_EIO, "%s: %s", directory, strerror(errno));
@@ -152,7 +154,7 @@ static int dump_batches(const struct dump_options *options)
     for (int i = 0; i < LEAT_MAX_FIELDS; i++)
         npy_writer_close(dump.file[i]);
     if (status && dump.made_directory)
-        rmdir(options->out);
+        directory_unmake(options->out, dump.kept);
     if (dump.directory >= 0)
         close(dump.directory);
     intake_destroy(&dump.intake);

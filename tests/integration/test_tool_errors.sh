@@ -209,6 +209,21 @@ mkdir -p blocked/label.npy
 net "$good"
 expect 1 'label.npy' dump --net net.prototxt --phase TRAIN --out blocked
 
+# Nor is a directory left that was made for them; what was there stays.
+: >file
+mkdir -p kept
+expect 1 'file: Not a directory' dump --net net.prototxt --phase TRAIN \
+    --out file/out
+expect 1 '/proc/nowhere: ' dump --net net.prototxt --phase TRAIN \
+    --out /proc/nowhere/out
+printf '%s' "layer { name: \"data\" type: \"Data\" top: \"a/b\" top: \"a_b\"
+    data_param { $good } }" >net.prototxt
+for out in new new/ new/er/est new//er/est// "$work/new/er" kept kept/ \
+    kept/new/er; do
+    expect 1 'one file' dump --net net.prototxt --phase TRAIN --out "$out"
+done
+net "$good"
+
 # Two dumps at once would write the same files.
 mkdir busy
 exec 9<busy

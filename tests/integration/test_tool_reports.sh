@@ -60,6 +60,13 @@ check 'the labels' test "$(hex -j256 out/label.npy)" = \
 check 'the first pixels' test "$(hex -j256 -N8 out/data.npy)" = 0000c2420000c442
 check 'only these files' test "$(echo out/*)" = 'out/data.npy out/label.npy'
 
+# Directories are made as deep as asked for.
+for out in deep/er/est deep/er/ "$PWD//deep/other"; do
+    "$leat" dump --reader lmdb:three --batch 2 --phase TEST --batches 2 \
+        --out "$out" >text || failed=1
+    check "a dump into $out" cmp -s out/data.npy "$out/data.npy"
+done
+
 # Shapes that change give a file for each batch; bad records end a dump.
 if command -v mdb_load >/dev/null; then
     records() {
