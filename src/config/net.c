@@ -1,9 +1,13 @@
-#include <leat/config.h>
-
+#include "config/net.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "config/net_param.h"
+#include "data/mean.h"
+#include "readers/pipeline.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* Larger than any net; weights in text are not what leat is for. */
 #define NET_BYTES_MAX ((size_t)16 << 20)
@@ -13,17 +17,56 @@ struct leat_net {
     leat_pipeline *pipeline;
 };
 
+static int place_error(const leat_net *net, leat__prototxt_place at, int status)
+{
+    return leat__error_context(status, "%s:%d:%d", net->param.file.name,
+                               at.line, at.column);
+}
+
+/* So that whoever opens it is told where its source was named. */
+static int set_origin(const leat_net *net)
+{
+    char origin[LEAT__ERROR_MAX];
+    snprintf(origin, sizeof(origin), "%s:%d:%d", net->param.file.name,
+             net->param.source_at.line, net->param.source_at.column);
+    int status = leat__pipeline_set_origin(net->pipeline, origin);
+    if (status)
+        leat_pipeline_unref(net->pipeline);
+    return status;
+}
+
 static int make_pipeline(leat_net *net)
 {
     const leat__net_param *param = &net->param;
     int status = param->reader
                      ? leat_pipeline_parse(&net->pipeline, param->reader)
                      : leat_pipeline_lmdb(&net->pipeline, param->source, NULL);
-    if (status < 0)
-        return leat__error_context(status, "%s:%d:%d", param->file.name,
-                                   param->source_at.line,
-                                   param->source_at.column);
-    return status;
+    return status ? place_error(net, param->source_at, status)
+                  : set_origin(net);
+}
+
+/* Loading it again leaves the same line. */
+static int is_of_mean(const leat_net *net, const char *line)
+{
+    leat__mean mean;
+    char again[LEAT__ERROR_MAX];
+    if (net->param.mean_at.line == 0)
+        return 0;
+    if (leat__mean_load(&mean, net->param.transform.mean_file) == LEAT_OK) {
+        leat__mean_finish(&mean);
+        return 0;
+    }
+    leat__error_save(again);
+    return strcmp(line, again) == 0;
+}
+
+int leat__net_blame(const leat_net *net, int status)
+{
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    if (is_of_mean(net, line))
+        return place_error(net, net->param.mean_at, status);
+    return leat_error(status, "%s: %s", net->param.file.name, line);
 }
 
 int leat_net_parse(leat_net **out, const char *name, const char *text,

@@ -1,6 +1,4 @@
-#include <leat/config.h>
-
-#include "base/error.h"
+#include "config/net.h"
 
 int leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
                                     leat_phase phase,
@@ -13,7 +11,7 @@ int leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
     status = leat_data_layer_create(out, leat_net_pipeline(net),
                                     leat_net_options(net));
     if (status < 0)
-        status = leat__error_context(status, "%s", prototxt);
+        status = leat__net_blame(net, status);
     leat_net_close(net);
     return status;
 }

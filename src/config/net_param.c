@@ -216,8 +216,10 @@ static int read_mean(const reading *in)
     transform->mean_file = NULL;
     transform->mean_value = NULL;
     transform->mean_values = 0;
-    return file ? read_path(in, file, &transform->mean_file)
-                : read_mean_values(in, values);
+    if (!file)
+        return read_mean_values(in, values);
+    in->out->mean_at = file->value_at;
+    return read_path(in, file, &transform->mean_file);
 }
 
 static int read_force(const reading *in)

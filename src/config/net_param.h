@@ -22,6 +22,7 @@ typedef struct leat__net_param {
     const char *source;             /* an LMDB; NULL when there is a reader */
     const char *reader;             /* a pipeline's text, or NULL */
     leat__prototxt_place source_at; /* of whichever there is */
+    leat__prototxt_place mean_at;   /* of mean_file; line 0: not in the file */
 } leat__net_param;
 
 /*

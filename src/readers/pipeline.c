@@ -23,6 +23,7 @@ struct leat_pipeline {
     int depth;                /* of the longest chain that ends here */
     char *text;
     const char *own; /* where in it this reader's own begins */
+    char *origin;    /* where it is written; NULL: unknown */
     atomic_int owners;
 };
 
@@ -136,7 +137,19 @@ void leat_pipeline_unref(leat_pipeline *pipeline)
     leat__args_finish(&pipeline->args);
     leat__free(pipeline->upstream);
     leat__free(pipeline->text);
+    leat__free(pipeline->origin);
     leat__free(pipeline);
+}
+
+int leat__pipeline_set_origin(leat_pipeline *pipeline, const char *origin)
+{
+    size_t size = strlen(origin) + 1;
+    char *copy = leat__alloc(size);
+    if (!copy)
+        return LEAT_ENOMEM;
+    leat__free(pipeline->origin);
+    pipeline->origin = memcpy(copy, origin, size);
+    return LEAT_OK;
 }
 
 const char *leat_pipeline_text(const leat_pipeline *pipeline)
@@ -169,6 +182,8 @@ int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
     if (status) {
         while (n > 0)
             leat_reader_close(upstream[--n]);
+        if (pipeline->origin && status < 0)
+            return leat__error_context(status, "%s", pipeline->origin);
         return status;
     }
     /* The count is atomic; all else of a pipeline never changes. */

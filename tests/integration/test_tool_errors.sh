@@ -65,9 +65,11 @@ bad_text() {
     expect 1 "$text" dump --net net.prototxt --phase TRAIN --batches 1 --out out
 }
 
+# The place of the source in the net file comes first.
 bad_database() {
     expect 1 "$1" info "$2"
-    bad_net "$1" "source: \"$2\" batch_size: 4 backend: LMDB"
+    bad_net "^leat: net.prototxt:8:24: .*$1" \
+        "source: \"$2\" batch_size: 4 backend: LMDB"
 }
 
 expect 2 'command'
@@ -140,7 +142,8 @@ bad_net 'record 0, key 00000000: crop' "$good" 'crop_size: 29'
 bad_net 'mean_value' "$good" 'mean_value: 1 mean_value: 2'
 bad_net 'mean_value' 'source: "colour" batch_size: 4 backend: LMDB' \
     'mean_value: 1 mean_value: 2'
-bad_net 'absent.mean' "$good" 'mean_file: "absent.mean"'
+bad_net 'net.prototxt:7:32: absent.mean: No such' "$good" \
+    'mean_file: "absent.mean"'
 "$tool" mean good good.mean >log 2>&1 || {
     cat log
     failed=1

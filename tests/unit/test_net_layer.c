@@ -79,10 +79,65 @@ START_TEST(errors_of_the_layer_name_the_net_file)
     ck_assert_int_eq(
         leat_data_layer_create_from_net(&layer, net_path, LEAT_TEST, NULL),
         LEAT_EIO);
+    snprintf(line, sizeof(line),
+             "%s:1:116: no/such/mean: No such file or directory", net_path);
+    ck_assert_str_eq(leat_last_error(), line);
+    ck_assert_ptr_null(layer);
+}
+END_TEST
+
+START_TEST(a_mean_file_of_the_caller_has_no_place_in_the_file)
+{
+    char line[256];
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    transform.mean_file = "no/such/mean";
+    options.transform = &transform;
+    write_net("layer { type: 'Data' top: 'x' data_param { source: 'db'"
+              " backend: LMDB batch_size: 3 } }");
+    ck_assert_int_eq(
+        leat_data_layer_create_from_net(&layer, net_path, LEAT_TEST, &options),
+        LEAT_EIO);
     snprintf(line, sizeof(line), "%s: no/such/mean: No such file or directory",
              net_path);
     ck_assert_str_eq(leat_last_error(), line);
-    ck_assert_ptr_null(layer);
+}
+END_TEST
+
+/* Opened long after the net was read, and by whoever has the pipeline. */
+static void expect_source(const char *param, const char *place)
+{
+    char text[512], line[256];
+    leat_reader *reader = NULL;
+    leat_blob *top;
+    snprintf(text, sizeof(text), "layer { type: 'Data' top: 'x'\n%s }", param);
+    write_net(text);
+    ck_assert_int_eq(
+        leat_data_layer_create_from_net(&layer, net_path, LEAT_TEST, NULL),
+        LEAT_OK);
+    snprintf(line, sizeof(line),
+             "%s:%s: no/such/db: expected an LMDB, a directory with data.mdb: "
+             "No such file or directory",
+             net_path, place);
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(), line);
+    ck_assert_int_eq(
+        leat_pipeline_open(leat_data_layer_pipeline(layer), &reader), LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(), line);
+    leat_blob_destroy(top);
+    leat_data_layer_destroy(layer);
+    layer = NULL;
+}
+
+START_TEST(a_source_that_is_not_there_has_its_place_in_the_file)
+{
+    expect_source("data_param { source: 'no/such/db' backend: LMDB"
+                  " batch_size: 3 }",
+                  "2:22");
+    expect_source("data_param { batch_size: 3 }\n"
+                  "leat_param { reader: 'lmdb:no/such/db' }",
+                  "3:22");
 }
 END_TEST
 
@@ -144,6 +199,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_layer_has_the_tops_and_options_of_its_net);
     tcase_add_test(tcase, errors_of_the_layer_name_the_net_file);
+    tcase_add_test(tcase, a_mean_file_of_the_caller_has_no_place_in_the_file);
+    tcase_add_test(tcase, a_source_that_is_not_there_has_its_place_in_the_file);
     tcase_add_loop_test(tcase, a_net_begins_with_what_caffe_delivered, 0, 4);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
