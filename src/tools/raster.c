@@ -85,18 +85,26 @@ int raster_write(struct raster *raster, int x, int y, const char *text,
     return (length <= most ? length : most) * FONT_ADVANCE * scale;
 }
 
+static int write_error(const char *path)
+{
+    return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno ? errno : EIO));
+}
+
+/* libpng says that it cannot write, and not why: the stream's reason does. */
 static int write_png(const struct raster *raster, FILE *stream,
                      const char *path)
 {
     png_image image;
     memset(&image, 0, sizeof(image));
+    errno = 0;
     image.version = PNG_IMAGE_VERSION;
     image.width = (png_uint_32)raster->width;
     image.height = (png_uint_32)raster->height;
     image.format = PNG_FORMAT_RGB;
     if (png_image_write_to_stdio(&image, stream, 0, raster->pixels, 0, NULL))
         return LEAT_OK;
-    return leat_error(LEAT_EIO, "%s: %s", path, image.message);
+    return ferror(stream) ? write_error(path)
+                          : leat_error(LEAT_EIO, "%s: %s", path, image.message);
 }
 
 int raster_save(const struct raster *raster, const char *path)
@@ -107,14 +115,14 @@ int raster_save(const struct raster *raster, const char *path)
     FILE *stream = fopen(part, "wbe");
     int status = LEAT_OK;
     if (!stream) {
-        status = leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
+        status = write_error(path);
         goto done;
     }
     status = write_png(raster, stream, path);
     if (fclose(stream) && !status)
-        status = leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
+        status = write_error(path);
     if (!status && rename(part, path))
-        status = leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
+        status = write_error(path);
     if (status)
         unlink(part);
 done:

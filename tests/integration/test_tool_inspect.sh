@@ -216,8 +216,24 @@ cp first.png sheet.png
     "$leat" show good --out sheet.png >out 2>err
 )
 check 'no room for the sheet' test $? -eq 1
+check 'the reason' grep -qx 'leat: sheet.png: File too large' err
 check 'the old one stays' cmp -s sheet.png first.png
 check 'and no part of a new one' test ! -e sheet.png.leat-part
+# The same on a disk that is full, where a file system may be mounted.
+mkdir disk
+for how in -m -rm; do
+    unshare $how mount -t tmpfs none disk 2>/dev/null || continue
+    # shellcheck disable=SC2016  # the inner shell expands it
+    unshare $how sh -c 'mount -t tmpfs -o size=16k none disk || exit 3
+        "$0" show good --out disk/sheet.png; status=$?
+        [ -z "$(ls disk)" ] || exit 4
+        exit $status' "$leat" >out 2>err
+    check 'a full disk' test $? -eq 1
+    check 'what is full' grep -qx 'leat: disk/sheet.png: No space left on device' err
+    full=1
+    break
+done
+[ -n "${full-}" ] || echo "skipped: a full disk, for nothing can be mounted here"
 check 'no sheet after an error' test -z "$(ls other* 2>/dev/null)"
 
 # The pixels of a sheet: it is made a record, and dumped.
