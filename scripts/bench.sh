@@ -3,7 +3,7 @@
 # benchmarks/RESULTS.md. Needs a quiet machine, and minutes.
 #   bench.sh [--runs N] [--seconds S] [SECTION...]
 # workloads: layer and limit of each in one run; consumer: with a caller that
-# computes 20 ms a batch; memory: over 20 epochs; parts: readers and the hand-over;
+# computes 20 ms a batch; core: layer and plain loop on one core; memory: over 20 epochs; parts: readers and the hand-over;
 # cold: databases on storage that must be waited for.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --runs) runs=$2 && shift ;;
     --seconds) seconds=$2 && shift ;;
-    workloads | consumer | memory | parts | cold) sections+=("$1") ;;
+    workloads | consumer | core | memory | parts | cold) sections+=("$1") ;;
     *)
         echo "bench.sh: $1 is no option or section; see the head of the script" >&2
         exit 2
@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ "${#sections[@]}" -gt 0 ] || sections=(workloads consumer memory parts cold)
+[ "${#sections[@]}" -gt 0 ] || sections=(workloads consumer core memory parts cold)
 
 scripts/build.sh
 command -v jq >/dev/null || scripts/deps.sh test
@@ -60,7 +60,7 @@ measure() {
     crops) set -- --reader "lmdb:$work/raw" --batch 64 --crop 227 --mirror \
         --top-type uint8 --row-copy "$@" ;;
     esac
-    $leat bench layer "$@" --json
+    ${pinned:+taskset -c 0} $leat bench layer "$@" --json
 }
 
 # row NAME FIELDS: a line of a table, from the objects on stdin.
@@ -132,6 +132,29 @@ section_consumer() {
 END
     for n in "${!names[@]}"; do
         several "$n" --seconds "$seconds" --compute-ms 20 | row "${names[n]}" "$fields"
+    done
+}
+
+section_core() {
+    local n pinned=1 fields='(map(.images_per_s) | median | round),
+        (map(.limit_images_per_s) | median | round),
+        (map(.limit_share * 100) | range),
+        (map(.cpu_us_per_image / .limit_cpu_us_per_image * 100) | range),
+        (map(.wait_us.p50) | median | places(1))'
+    cat <<END
+## One core
+
+Everything on one core (\`taskset -c 0\`): the layer beside a plain loop, which finds, transforms
+and drops the same records in one thread, in the same run, in alternation. Medians of $runs runs
+of $seconds s, ranges in brackets.
+
+$(machine)
+
+| case | images/s | plain loop | share, % | CPU, % | wait p50, us |
+| --- | --- | --- | --- | --- | --- |
+END
+    for n in "${!names[@]}"; do
+        several "$n" --seconds "$seconds" --limit | row "${names[n]}" "$fields"
     done
 }
 

@@ -64,6 +64,7 @@ typedef struct leat_stats {
                                    order; borrowed until restore or destroy */
     int nbad;                   /* of bad, how many there are */
     int64_t unwritten;          /* bad records that bad_record_file lacks */
+    int cores; /* that the process could use at create; 0: unknown */
 } leat_stats;
 
 /** The most bytes of a verdict, its NUL included. */

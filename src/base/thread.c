@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Some 3 us where a pause takes 40 cycles. */
 enum { SPINS = 200 };
@@ -108,6 +109,12 @@ void leat__thread_be_patient(void)
     const struct sched_param none = {0};
     /* Where it may not it works as well, only slower. */
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+}
+
+int64_t leat__thread_sleeps(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : -1;
 }
 
 static void pause_processor(void)

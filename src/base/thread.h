@@ -22,6 +22,9 @@ void leat__thread_join(leat__thread *thread); /* nothing if not running */
 /* Cores that this process may use: affinity and the cgroup's quota; >= 1. */
 int leat__thread_cores(void);
 
+/* How often the calling thread has slept so far. */
+int64_t leat__thread_sleeps(void);
+
 /*
  * From now on the calling thread, when it is woken, waits until a core is free
  * instead of taking it from who runs: often the caller whom it works for. On

@@ -94,6 +94,8 @@ int leat_data_layer_create(leat_data_layer **out, const leat_pipeline *pipeline,
     self->pipeline = (leat_pipeline *)(uintptr_t)pipeline;
     leat_pipeline_ref(self->pipeline);
     self->may_help = may_help(self);
+    self->cores = leat__thread_cores();
+    self->solo.is_possible = self->may_help && self->cores == 1;
     leat__ledger_init(&self->ledger, values);
     *out = self;
     return LEAT_OK;
@@ -202,7 +204,7 @@ static int count_workers(const leat_data_layer *self)
 {
     if (self->options.values.workers > 0)
         return self->options.values.workers;
-    int cores = leat__thread_cores();
+    int cores = self->cores;
     /* The caller is one more that works, when it would wait otherwise. */
     if (self->may_help && cores > 1)
         cores--;

@@ -174,6 +174,7 @@ static int deliver(leat_data_layer *self, leat__batch *batch,
     self->place = batch->after;
     self->batches++;
     self->samples += batch->n;
+    leat__solo_leave(&self->solo);
     return LEAT_OK;
 }
 
@@ -230,7 +231,11 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
                       int64_t deadline)
 {
     leat__prefetcher *prefetcher = self->prefetcher;
+    leat__prefetcher_rest(prefetcher, leat__solo_enter(&self->solo));
     int status = leat__prefetcher_next(prefetcher, out, 0, 0);
+    /* Who only looks does not work. */
+    if (status == LEAT_AGAIN && deadline == 0)
+        leat__prefetcher_rest(prefetcher, 0);
     if (status == LEAT_AGAIN && deadline != 0) {
         int64_t begin = leat__clock_now();
         leat__trace_begin(LEAT__SPAN_WAIT);

@@ -15,6 +15,7 @@
 #include "layer/layer_options.h"
 #include "layer/ledger.h"
 #include "layer/prefetcher.h"
+#include "layer/solo.h"
 
 struct leat_data_layer {
     leat__layer_options options;
@@ -23,7 +24,9 @@ struct leat_data_layer {
     leat_transformer *transformer;
     uint64_t seed;
     int step; /* ranks that divide the data */
+    int cores; /* that the process may use */
     int may_help;
+    leat__solo solo;
     int ntop; /* 0 before setup */
     char top_name[LEAT_MAX_FIELDS][64];
     leat_token identity; /* of the data set */

@@ -41,6 +41,7 @@ int leat_data_layer_stats(const leat_data_layer *self, leat_stats *stats)
     all.bad_records = self->ledger.count;
     all.bad = self->ledger.list;
     all.nbad = self->ledger.listed;
+    all.cores = self->cores;
     all.unwritten = self->ledger.unwritten;
     if (self->prefetcher)
         all.elapsed = (double)(leat__clock_now() - self->begun) * 1e-9;

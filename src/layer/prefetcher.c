@@ -26,6 +26,7 @@
 #include "base/memory.h"
 #include "layer/worker.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 struct leat__prefetcher {
@@ -39,6 +40,7 @@ struct leat__prefetcher {
     atomic_int cancelled;
     atomic_int was_full;    /* workers ran out of slots since the last growth */
     atomic_int circulating; /* slots in use; the caller's, read by anybody */
+    int rests;              /* workers are not woken; the caller's */
 
     char apart[LEAT__CACHE_LINE]; /* what is written often from the rest */
     pthread_mutex_t claim;
@@ -122,7 +124,8 @@ static void wake_late(leat__prefetcher *self)
 {
     int n = atomic_load(&self->circulating);
     int half = (n + 1) / 2;
-    leat__queue_wake_at(self->free, half < n - 2 ? half : n - 2);
+    int late = half < n - 2 ? half : n - 2;
+    leat__queue_wake_at(self->free, self->rests ? INT_MAX : late);
 }
 
 static void *worker_body(void *argument)
@@ -181,20 +184,37 @@ static void grow(leat__prefetcher *self)
     (void)leat__queue_push(self->free, &self->slots.batch[n]);
 }
 
+static void wake(leat__prefetcher *self)
+{
+    grow(self);
+    leat__queue_kick(self->free);
+}
+
+void leat__prefetcher_rest(leat__prefetcher *self, int rest)
+{
+    if (self->rests == rest)
+        return;
+    self->rests = rest;
+    wake_late(self);
+    if (!rest)
+        leat__queue_kick(self->free);
+}
+
 int leat__prefetcher_next(leat__prefetcher *self, leat__batch **out,
                           int64_t deadline, int help)
 {
     leat__worker *caller = &self->workers[self->options.workers];
     void *item;
     leat__run *run;
-    if (deadline != 0) {
-        grow(self);
-        leat__queue_kick(self->free);
-    }
+    int has_woken = deadline == 0;
     for (;;) {
         /* A deadline passes while there is still work to do. */
         if (deadline != LEAT__FOREVER && leat__clock_now() >= deadline)
             help = 0;
+        if (!has_woken && !(self->rests && help)) {
+            wake(self);
+            has_woken = 1;
+        }
         int64_t wait = help ? 0 : deadline;
         int status = leat__queue_pop(self->full, &item, wait);
         if (atomic_load(&self->cancelled))

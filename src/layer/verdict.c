@@ -46,6 +46,12 @@ static shares measure(const leat_stats *now, const leat_stats *before)
     double waited = now->waited - before->waited;
     double helped = now->helped_runs > before->helped_runs ? waited : 0;
     double capacity = span * work->threads + helped;
+    int threads = work->threads + (helped > span / 10);
+    /* More threads than cores have no more time than these. */
+    if (now->cores > 0 && capacity > span * now->cores)
+        capacity = span * now->cores;
+    if (now->cores > 0 && threads > now->cores)
+        threads = now->cores;
     return (shares){
         .storage = per_cent(reader->busy - old_reader->busy,
                             reader->threads ? span : capacity),
@@ -53,7 +59,7 @@ static shares measure(const leat_stats *now, const leat_stats *before)
         .starved =
             per_cent(work->blocked_empty - old_work->blocked_empty, capacity),
         .consumer = per_cent(waited, span),
-        .threads = work->threads + (helped > span / 10),
+        .threads = threads,
     };
 }
 

@@ -23,7 +23,7 @@
  * (the run after which nothing comes), BLOCKS (storage may give nothing until
  * it is cancelled), CANCELS (another thread cancels), TIMEOUTS (forwards with a
  * deadline that may pass), RELAY (on_error SKIP: a run may wait for the one
- * before it).
+ * before it), RESTS (at any forward workers may be let rest, or no longer).
  */
 #ifndef WORKERS
 #define WORKERS 2
@@ -71,6 +71,9 @@
 #define FULL_RUNS 3
 
 #define NONE 15
+
+/* More than there can be. */
+#define NEVER 15
 
 /* Who: workers from 0 on, then these. */
 #define CALLER WORKERS
@@ -486,21 +489,23 @@ inline cancel()
 /* leat__prefetcher_next, which forward calls twice: without waiting, then with. */
 inline next(deadline_, help_)
 {
-    if
-    :: deadline_ != NOW ->
-        grow();
-#ifndef MUTANT_NO_KICK
-        kick(FREE)
-#endif
-    :: else
-    fi;
+    has_woken = deadline_ == NOW;
     help = help_;
     do
-    :: atomic {
-           if
-           :: deadline_ == SOON -> help = 0
-           :: true
-           fi;
+    :: if
+       :: deadline_ == SOON -> help = 0
+       :: true
+       fi;
+       if
+       :: !has_woken && !(rests && help) ->
+           grow();
+#ifndef MUTANT_NO_KICK
+           kick(FREE);
+#endif
+           has_woken = 1
+       :: else
+       fi;
+       atomic {
            if
            :: help -> pop(FULL, batch, NOW, status)
            :: else -> pop(FULL, batch, deadline_, status)
@@ -522,11 +527,27 @@ inline next(deadline_, help_)
     od
 }
 
+/* leat__prefetcher_rest */
+inline rest(rest_)
+{
+    if
+    :: rests != rest_ ->
+        rests = rest_;
+        if
+        :: rests -> wake_at[FREE] = NEVER
+        :: else ->
+            wake_at[FREE] = WAKE_AT;
+            kick(FREE)
+        fi
+    :: else
+    fi
+}
+
 proctype caller(byte me)
 {
     byte r, slot, status, turns, done, n, result, batch, forwards, late;
     byte current = NONE;
-    bit timed_out, help;
+    bit timed_out, help, rests, has_woken;
     do
     :: forwards == BATCHES -> break
     /* Whoever has enough destroys the layer. */
@@ -543,6 +564,12 @@ proctype caller(byte me)
            :: else
            fi
        };
+#ifdef RESTS
+       if
+       :: true -> rest(0)
+       :: true -> rest(1)
+       fi;
+#endif
        atomic {
            pop(FULL, batch, NOW, status);
            if

@@ -1,6 +1,7 @@
 #include "support/feed.h"
 
 #include <check.h>
+#include <sched.h>
 #include <zlib.h>
 
 static unsigned char pixels[FEED_COUNT][FEED_PIXELS];
@@ -73,4 +74,21 @@ uint32_t feed_digest(feed_layer *feed)
         sum = crc32_z(sum, leat_blob_cpu_data(feed->top[i]),
                       leat_blob_bytes(feed->top[i]));
     return (uint32_t)sum;
+}
+
+void feed_use_one_core(int one)
+{
+    static cpu_set_t before;
+    cpu_set_t only;
+    int core = 0;
+    if (!one) {
+        ck_assert_int_eq(sched_setaffinity(0, sizeof(before), &before), 0);
+        return;
+    }
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(before), &before), 0);
+    while (!CPU_ISSET(core, &before))
+        core++;
+    CPU_ZERO(&only);
+    CPU_SET(core, &only);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(only), &only), 0);
 }

@@ -34,6 +34,10 @@ int feed_forward(feed_layer *feed);
 /* Label and first pixel of sample i of the batch just delivered. */
 float feed_label(feed_layer *feed, int i);
 
+/* Holds the calling thread, and those that it starts, on one core: 1. 0: as
+   before. */
+void feed_use_one_core(int one);
+
 /* A checksum of both tops' contents. */
 uint32_t feed_digest(feed_layer *feed);
 

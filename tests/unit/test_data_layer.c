@@ -4,6 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static leat_pipeline *pipeline;
 static leat_data_layer_options options;
@@ -180,6 +181,30 @@ START_TEST(try_forward_delivers_the_same_batches)
 }
 END_TEST
 
+/* Its workers rest while it works itself, but not when it only looks. */
+START_TEST(on_the_only_core_a_caller_who_looks_gets_batches)
+{
+    const struct timespec pause = {0, 1000000};
+    feed_use_one_core(1);
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_stats stats = {.size = sizeof(stats)};
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.cores, 1);
+    ck_assert_int_gt(stats.helped_runs, 0);
+    for (int got = 0; got < 20;) {
+        int status =
+            leat_data_layer_try_forward(feed.layer, feed.top, 2, LEAT_HOST, 0);
+        ck_assert(status == LEAT_OK || status == LEAT_AGAIN);
+        got += status == LEAT_OK;
+        nanosleep(&pause, NULL);
+    }
+    feed_close(&feed);
+    feed_use_one_core(0);
+}
+END_TEST
+
 START_TEST(two_layers_share_a_pipeline)
 {
     feed_layer one = feed_open(pipeline, &options);
@@ -322,6 +347,7 @@ int main(void)
     tcase_add_test(tcase, a_released_batch_is_gone_and_the_next_one_follows);
     tcase_add_test(tcase, the_tops_may_be_others_at_every_forward);
     tcase_add_test(tcase, try_forward_delivers_the_same_batches);
+    tcase_add_test(tcase, on_the_only_core_a_caller_who_looks_gets_batches);
     tcase_add_test(tcase, two_layers_share_a_pipeline);
     tcase_add_test(tcase, memory_is_announced_and_limited);
     tcase_add_test(tcase, an_automatic_prefetch_grows_to_its_limit_and_settles);

@@ -67,6 +67,14 @@ START_TEST(the_bytes_are_the_same_for_any_number_of_threads)
 }
 END_TEST
 
+START_TEST(so_they_are_on_the_only_core)
+{
+    feed_use_one_core(1);
+    check_all_ways();
+    feed_use_one_core(0);
+}
+END_TEST
+
 START_TEST(so_they_are_with_caffes_generator)
 {
     options.rng = LEAT_RNG_CAFFE;
@@ -213,6 +221,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, the_bytes_are_the_same_for_any_number_of_threads);
+    tcase_add_test(tcase, so_they_are_on_the_only_core);
     tcase_add_test(tcase, so_they_are_with_caffes_generator);
     tcase_add_test(tcase, so_they_are_for_a_rank_among_several);
     tcase_add_test(tcase, each_epoch_has_choices_of_its_own);

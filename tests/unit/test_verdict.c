@@ -54,6 +54,23 @@ START_TEST(a_consumer_that_never_waits_is_what_bounds)
 }
 END_TEST
 
+/* A worker that rests beside a caller who does all the work itself. */
+START_TEST(threads_have_no_more_time_than_their_cores)
+{
+    leat_stats now = ten_seconds("transform", 1);
+    now.cores = 1;
+    now.stage[1].busy = 8.4;
+    now.stage[0].busy = 1;
+    now.waited = 9.7;
+    now.helped_runs = 1000;
+    char line[LEAT_VERDICT_MAX];
+    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    ck_assert_str_eq(line, "bound by transform: transform by 1 thread busy 84 "
+                           "%, storage busy 10 %, input missing 0 %, consumer "
+                           "waits 97 %; more cores would help");
+}
+END_TEST
+
 START_TEST(nobody_busy_and_still_waiting_is_said_too)
 {
     leat_stats now = ten_seconds("transform", 4);
@@ -100,6 +117,7 @@ int main(void)
         tcase, workers_that_are_always_busy_bound_a_feed_that_is_waited_for);
     tcase_add_test(tcase, a_busy_reader_thread_means_storage);
     tcase_add_test(tcase, a_consumer_that_never_waits_is_what_bounds);
+    tcase_add_test(tcase, threads_have_no_more_time_than_their_cores);
     tcase_add_test(tcase, nobody_busy_and_still_waiting_is_said_too);
     tcase_add_test(tcase, the_caller_that_helps_is_a_thread_more);
     tcase_add_test(tcase, only_the_time_between_two_readings_counts);

@@ -1,0 +1,105 @@
+#include "layer/solo.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <time.h>
+
+enum { BATCHES = 50 };
+
+static void sleep_a_little(void)
+{
+    const struct timespec pause = {0, 1000000};
+    nanosleep(&pause, NULL);
+}
+
+static void compute(void)
+{
+    for (volatile int i = 0; i < 1000; i++)
+        continue;
+}
+
+/* How many of the forwards were told to work alone. */
+static int forwards(leat__solo *solo, void (*between)(void))
+{
+    int n = 0;
+    for (int i = 0; i < BATCHES; i++) {
+        n += leat__solo_enter(solo);
+        leat__solo_leave(solo);
+        between();
+    }
+    return n;
+}
+
+START_TEST(who_computes_works_alone_soon)
+{
+    leat__solo solo = {.is_possible = 1};
+    ck_assert_int_gt(forwards(&solo, compute), BATCHES / 2);
+    ck_assert(solo.is_on);
+}
+END_TEST
+
+START_TEST(who_sleeps_never_does)
+{
+    leat__solo solo = {.is_possible = 1};
+    ck_assert_int_eq(forwards(&solo, sleep_a_little), 0);
+}
+END_TEST
+
+START_TEST(a_caller_may_change_its_habit)
+{
+    leat__solo solo = {.is_possible = 1};
+    forwards(&solo, compute);
+    forwards(&solo, sleep_a_little);
+    ck_assert(!solo.is_on);
+    forwards(&solo, compute);
+    ck_assert(solo.is_on);
+}
+END_TEST
+
+START_TEST(with_more_cores_nobody_looks)
+{
+    leat__solo solo = {0};
+    ck_assert_int_eq(forwards(&solo, compute), 0);
+    ck_assert_int_eq(solo.is_looking, 0);
+}
+END_TEST
+
+static void *enter(void *argument)
+{
+    leat__solo_enter(argument);
+    return NULL;
+}
+
+/* Of a thread that was not seen to leave nothing is known. */
+START_TEST(another_thread_counts_as_one_that_slept)
+{
+    leat__solo solo = {.is_possible = 1};
+    pthread_t thread;
+    forwards(&solo, compute);
+    while (!solo.is_looking) {
+        leat__solo_enter(&solo);
+        leat__solo_leave(&solo);
+    }
+    ck_assert(solo.is_on);
+    ck_assert_int_eq(pthread_create(&thread, NULL, enter, &solo), 0);
+    pthread_join(thread, NULL);
+    ck_assert(!solo.is_on);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("solo");
+    TCase *tcase = tcase_create("solo");
+    tcase_add_test(tcase, who_computes_works_alone_soon);
+    tcase_add_test(tcase, who_sleeps_never_does);
+    tcase_add_test(tcase, a_caller_may_change_its_habit);
+    tcase_add_test(tcase, with_more_cores_nobody_looks);
+    tcase_add_test(tcase, another_thread_counts_as_one_that_slept);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failures = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failures > 0;
+}
