@@ -1,4 +1,5 @@
 #include "base/thread.h"
+#include "base/cgroup.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/trace.h"
@@ -61,29 +62,13 @@ void leat__thread_join(leat__thread *thread)
     thread->running = 0;
 }
 
-/* Cores that the cgroup's quota lends, rounded up; 0: no quota. */
-static int quota_cores(void)
-{
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-    if (!file)
-        return 0;
-    long long quota;
-    long long period;
-    int n = fscanf(file, "%lld %lld", &quota, &period);
-    fclose(file);
-    if (n != 2 || quota < 1 || period < 1)
-        return 0;
-    long long cores = (quota + period - 1) / period;
-    return cores > 4096 ? 4096 : (int)cores;
-}
-
 int leat__thread_cores(void)
 {
     cpu_set_t set;
     int cores = 1;
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         cores = CPU_COUNT(&set);
-    int quota = quota_cores();
+    int quota = leat__cgroup_cores("/proc/self/cgroup", "/sys/fs/cgroup");
     if (quota > 0 && quota < cores)
         cores = quota;
     return cores < 1 ? 1 : cores;
