@@ -23,7 +23,7 @@ struct leat_data_layer {
     leat_device *device;
     leat_transformer *transformer;
     uint64_t seed;
-    int step; /* ranks that divide the data */
+    int step;  /* ranks that divide the data */
     int cores; /* that the process may use */
     int may_help;
     leat__solo solo;

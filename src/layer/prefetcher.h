@@ -48,8 +48,8 @@ int leat__prefetcher_next(leat__prefetcher *prefetcher, leat__batch **out,
                           int64_t deadline, int help);
 
 /*
- * While workers rest, who finds nothing ready and helps wakes none of them; they
- * are woken where next has to wait. The caller's.
+ * While workers rest, who finds nothing ready and helps wakes none of them;
+ * they are woken where next has to wait. The caller's.
  */
 void leat__prefetcher_rest(leat__prefetcher *prefetcher, int rest);
 
