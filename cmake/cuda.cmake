@@ -61,16 +61,19 @@ set(LEAT_NVCC_OPTIONS -O3 --fmad=false -std=c++14
   -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
   -I${PROJECT_SOURCE_DIR}/cuda)
 list(APPEND LEAT_NVCC_FLAGS ${LEAT_NVCC_OPTIONS})
-set(LEAT_KERNELS ${PROJECT_BINARY_DIR}/cuda/transform_cuda.o)
+set(LEAT_KERNELS)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/cuda)
-add_custom_command(OUTPUT ${LEAT_KERNELS}
-  COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} ${LEAT_NVCC_FLAGS}
-    -c ${PROJECT_SOURCE_DIR}/cuda/transform_cuda.cu
-    -o ${LEAT_KERNELS}
-  DEPENDS ${PROJECT_SOURCE_DIR}/cuda/transform_cuda.cu
-    ${PROJECT_SOURCE_DIR}/cuda/transform_cuda.h
-    ${PROJECT_SOURCE_DIR}/src/device/transform_batch.h
-    ${PROJECT_SOURCE_DIR}/src/device/float16.h
-    ${PROJECT_SOURCE_DIR}/include/leat/ext/device.h
-  COMMENT "Building CUDA object cuda/transform_cuda.o" VERBATIM)
+foreach(stem transform_cuda occupy_cuda)
+  set(object ${PROJECT_BINARY_DIR}/cuda/${stem}.o)
+  add_custom_command(OUTPUT ${object}
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} ${LEAT_NVCC_FLAGS}
+      -c ${PROJECT_SOURCE_DIR}/cuda/${stem}.cu -o ${object}
+    DEPENDS ${PROJECT_SOURCE_DIR}/cuda/${stem}.cu
+      ${PROJECT_SOURCE_DIR}/cuda/${stem}.h
+      ${PROJECT_SOURCE_DIR}/src/device/transform_batch.h
+      ${PROJECT_SOURCE_DIR}/src/device/float16.h
+      ${PROJECT_SOURCE_DIR}/include/leat/ext/device.h
+    COMMENT "Building CUDA object cuda/${stem}.o" VERBATIM)
+  list(APPEND LEAT_KERNELS ${object})
+endforeach()
 add_custom_target(leat_kernels DEPENDS ${LEAT_KERNELS})

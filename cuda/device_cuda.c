@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "cuda_check.h"
 #include "device/device.h"
+#include "occupy_cuda.h"
 #include "transform_cuda.h"
 
 #include <ctype.h>
@@ -393,6 +394,15 @@ static int cuda_transform(leat_device *device,
     return leat__cuda_leave(&visit, error, "launching the transform");
 }
 
+static int cuda_occupy(leat_device *device, double seconds, leat_stream stream)
+{
+    leat__cuda_visit visit;
+    cudaError_t error = leat__cuda_enter(device, &visit);
+    if (error == cudaSuccess)
+        error = leat__cuda_occupy_launch(seconds, (cudaStream_t)stream);
+    return leat__cuda_leave(&visit, error, "launching a kernel");
+}
+
 static int cuda_event_elapsed(leat_device *device, leat_event from,
                               leat_event to, double *out)
 {
@@ -501,4 +511,5 @@ const leat_device_ops leat__cuda_device_ops = {
     .timer_create = cuda_timer_create,
     .event_elapsed = cuda_event_elapsed,
     .describe = cuda_describe,
+    .occupy = cuda_occupy,
 };

@@ -121,13 +121,17 @@ static inline void leat__transform_batch_init(leat__transform_batch *self,
     self->by_channels = leat__divisor_of(self->channels);
 }
 
+/* Elements of the top in 16 bytes. */
+static inline int leat__transform_lanes(leat_dtype top_type)
+{
+    return top_type == LEAT_FLOAT32 ? 4 : top_type == LEAT_UINT8 ? 16 : 8;
+}
+
 /* How many threads a batch takes. */
 static inline int64_t
 leat__transform_batch_threads(const leat__transform_batch *batch)
 {
-    int lanes = batch->job.top_type == LEAT_FLOAT32 ? 4
-                : batch->job.top_type == LEAT_UINT8 ? 16
-                                                    : 8;
+    int lanes = leat__transform_lanes(batch->job.top_type);
     return (batch->total + lanes - 1) / lanes;
 }
 

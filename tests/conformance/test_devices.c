@@ -242,6 +242,30 @@ START_TEST(a_timer_tells_how_long_a_copy_took)
 }
 END_TEST
 
+START_TEST(what_occupies_a_stream_takes_its_time)
+{
+    const double length = 0.01;
+    find(_i);
+    if (ops->unified || !ops->occupy)
+        return;
+    leat_stream busy = stream_new();
+    leat_event timer[2];
+    double seconds = 0;
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(ops->timer_create(device, &timer[i]), LEAT_OK);
+    ck_assert_int_eq(ops->event_record(device, timer[0], busy), LEAT_OK);
+    ck_assert_int_eq(ops->occupy(device, length, busy), LEAT_OK);
+    ck_assert_int_eq(ops->event_record(device, timer[1], busy), LEAT_OK);
+    ck_assert_int_eq(ops->stream_synchronize(device, busy), LEAT_OK);
+    ck_assert_int_eq(ops->event_elapsed(device, timer[0], timer[1], &seconds),
+                     LEAT_OK);
+    ck_assert_msg(seconds > 0.9 * length, "%g s", seconds);
+    for (int i = 0; i < 2; i++)
+        ops->event_destroy(device, timer[i]);
+    ops->stream_destroy(device, busy);
+}
+END_TEST
+
 /* On its way there and back, in host memory and the device's. */
 typedef struct area {
     unsigned char *host;
@@ -372,6 +396,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, a_stream_is_not_captured_unless_somebody_does, 0,
                         n);
     tcase_add_loop_test(tcase, a_timer_tells_how_long_a_copy_took, 0, n);
+    tcase_add_loop_test(tcase, what_occupies_a_stream_takes_its_time, 0, n);
     tcase_add_loop_test(tcase, a_transform_has_the_bits_of_the_cpu, 0, n);
     tcase_add_loop_test(tcase, a_device_that_describes_itself_has_versions, 0,
                         n);

@@ -21,6 +21,7 @@ double_device double_devices[CUDA_DOUBLE_DEVICES];
 atomic_int double_eager;
 atomic_int_fast64_t double_bus_latency;
 _Atomic double double_bus_bandwidth;
+_Atomic double double_memory_bandwidth;
 atomic_int_fast64_t double_streams, double_events, double_busy;
 atomic_int double_mutant;
 _Atomic(cudaStream_t) double_next;
@@ -561,6 +562,11 @@ void cuda_double_set_bus(double gb_per_s, double latency_us)
     atomic_store(&double_bus_latency, (int64_t)(latency_us * 1e3));
 }
 
+void cuda_double_set_memory_bus(double gb_per_s)
+{
+    atomic_store(&double_memory_bandwidth, gb_per_s);
+}
+
 void cuda_double_set_eager(int eager)
 {
     atomic_store(&double_eager, eager);
@@ -602,6 +608,7 @@ void cuda_double_reset(void)
     cuda_double_set_pinnable(SIZE_MAX);
     cuda_double_set_registers(1);
     cuda_double_set_bus(0, 0);
+    cuda_double_set_memory_bus(0);
     cuda_double_set_eager(0);
     cuda_double_set_mutant(CUDA_DOUBLE_FAITHFUL);
     cuda_double_fail_at(-1, cudaSuccess);

@@ -46,6 +46,11 @@ void cuda_double_set_memory(size_t bytes);
 void cuda_double_set_pinnable(size_t bytes);
 void cuda_double_set_registers(int registers); /* 0: no cudaHostRegister */
 void cuda_double_set_bus(double gb_per_s, double latency_us); /* 0: no cost */
+/*
+ * What a device does with its own memory, bytes read plus written: copies
+ * within it, and leat's kernels. 0: no cost.
+ */
+void cuda_double_set_memory_bus(double gb_per_s);
 void cuda_double_set_eager(int eager);
 
 /*

@@ -76,6 +76,7 @@ extern double_device double_devices[CUDA_DOUBLE_DEVICES];
 extern atomic_int double_eager;
 extern atomic_int_fast64_t double_bus_latency; /* nanoseconds */
 extern _Atomic double double_bus_bandwidth;    /* bytes a nanosecond; 0: free */
+extern _Atomic double double_memory_bandwidth; /* likewise */
 extern atomic_int_fast64_t double_streams, double_events, double_busy;
 extern atomic_int double_mutant;
 extern _Atomic(cudaStream_t) double_next;
@@ -100,6 +101,9 @@ double_device *double_owner(const void *address);
 
 /* Whether the copy or kernel about to run is the one that kills its device. */
 void double_maybe_lose(double_device *device);
+
+/* Modelled nanoseconds to move bytes within a device. */
+int64_t double_memory_time(size_t bytes);
 
 /* The stream of the handle; 0 and the like: the current device's own. */
 struct CUstream_st *double_stream_of(cudaStream_t handle);

@@ -75,6 +75,12 @@ static int64_t take_bus(double_device *device, int bus, int64_t begin,
     return end;
 }
 
+int64_t double_memory_time(size_t bytes)
+{
+    double bandwidth = atomic_load(&double_memory_bandwidth);
+    return bandwidth > 0 ? (int64_t)((double)bytes / bandwidth) : 0;
+}
+
 static void execute(struct CUstream_st *self, const double_operation *one)
 {
     double_device *device = self->device;
@@ -86,6 +92,8 @@ static void execute(struct CUstream_st *self, const double_operation *one)
     double_maybe_lose(device);
     if (one->bus)
         begin = take_bus(device, one->bus, begin, one->bytes);
+    else if (one->kind == DOUBLE_COPY)
+        begin += double_memory_time(2 * one->bytes);
     self->now = begin + one->cost;
     if (atomic_load(&device->lost))
         return;

@@ -1,6 +1,7 @@
 /* The kernels' launch functions in the double: a loop over the grid. */
 #include "cuda_double/cuda_double_state.h"
 #include "device/transform_batch.h"
+#include "occupy_cuda.h"
 #include "transform_cuda.h"
 
 /* Device addresses become those of the bytes, here on the stream's thread. */
@@ -22,6 +23,16 @@ static void transform(void *argument)
 cudaError_t leat__cuda_transform_launch(const leat_device_transform *job,
                                         cudaStream_t stream)
 {
+    leat__transform_batch batch;
+    leat__transform_batch_init(&batch, job);
+    size_t bytes =
+        (size_t)batch.total * (1 + 16 / leat__transform_lanes(job->top_type));
+    double us = (double)double_memory_time(bytes) * 1e-3;
     return cuda_double_launch(transform, (void *)(uintptr_t)job, sizeof(*job),
-                              0, stream);
+                              us, stream);
+}
+
+cudaError_t leat__cuda_occupy_launch(double seconds, cudaStream_t stream)
+{
+    return cuda_double_launch(NULL, NULL, 0, 1e6 * seconds, stream);
 }

@@ -10,6 +10,10 @@
  * an operation runs, and never together with another's. Streams are kept until
  * the process ends, because events may still name them.
  *
+ * Time is modelled, not measured: every stream has a clock that its copies and
+ * what occupies it move, and a thread of the host the latest time that it has
+ * waited for.
+ *
  * Counters are relaxed atomics: they order nothing either.
  */
 #include "support/late_device.h"
@@ -36,6 +40,8 @@ typedef struct operation {
     size_t bytes;
     stream *other;
     int64_t ticket;
+    int64_t cost;   /* nanoseconds */
+    int64_t issued; /* at which the host had come to it */
 } operation;
 
 struct stream {
@@ -43,11 +49,14 @@ struct stream {
     stream *next; /* protected by the device's lock */
     pthread_t thread;
     atomic_int capturing;
+    int64_t now; /* the thread's own: modelled nanoseconds */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     /* protected by lock */
     operation *first;
     operation **last;
+    int64_t *stamps; /* when each operation ended */
+    int64_t room;
     int64_t enqueued;
     int64_t done;
     int64_t wanted;
@@ -58,6 +67,7 @@ struct stream {
 };
 
 typedef struct event {
+    int times;
     pthread_mutex_t lock;
     stream *on; /* protected by lock; NULL: never recorded */
     int64_t ticket;
@@ -84,6 +94,7 @@ static late_device late[DEVICES];
 static atomic_int_fast64_t fault = -1;
 static atomic_int_fast64_t breakage = -1;
 static atomic_int has_failed;
+static _Thread_local int64_t host_time;
 
 static void add(atomic_int_fast64_t *counter, int64_t n)
 {
@@ -122,8 +133,13 @@ static int may_run(const stream *self)
     return self->ending || (self->done < self->wanted && !held);
 }
 
-/* Sleeps until operation `ticket` is done, and all before it. */
-static int wait_for(stream *self, int64_t ticket, int is_host)
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Sleeps until operation `ticket` is done, and all before it: at `stamp`. */
+static int wait_for(stream *self, int64_t ticket, int is_host, int64_t *stamp)
 {
     pthread_mutex_lock(&self->lock);
     if (self->wanted < ticket)
@@ -134,15 +150,26 @@ static int wait_for(stream *self, int64_t ticket, int is_host)
         pthread_cond_wait(&self->changed, &self->lock);
     self->waiters -= is_host;
     int broken = self->broken;
+    *stamp = ticket > 0 ? self->stamps[ticket - 1] : 0;
     pthread_mutex_unlock(&self->lock);
+    if (is_host)
+        host_time = later(host_time, *stamp);
     return broken ? leat_error(LEAT_EDEVICE, "an earlier copy failed") : 0;
 }
 
 /* 1 if it broke the stream. */
-static int execute(const operation *one)
+static int execute(stream *self, const operation *one)
 {
-    if (one->other)
-        return wait_for(one->other, one->ticket, 0) != LEAT_OK;
+    int64_t begin = later(self->now, one->issued);
+    if (one->other) {
+        int64_t stamp;
+        int status = wait_for(one->other, one->ticket, 0, &stamp);
+        self->now = later(begin, stamp);
+        return status != LEAT_OK;
+    }
+    self->now = begin + one->cost;
+    if (!one->to)
+        return 0;
     if (is_turn(&breakage))
         return 1;
     memcpy(one->to, one->from, one->bytes);
@@ -164,11 +191,11 @@ static void *run(void *argument)
             self->last = &self->first;
         int broken = self->broken;
         pthread_mutex_unlock(&self->lock);
-        broken = broken || execute(one);
+        broken = broken || execute(self, one);
         free(one);
         pthread_mutex_lock(&self->lock);
         self->broken = broken;
-        self->done++;
+        self->stamps[self->done++] = self->now;
         pthread_cond_broadcast(&self->changed);
     }
     pthread_mutex_unlock(&self->lock);
@@ -204,7 +231,15 @@ static int enqueue(stream *self, operation what)
         return leat_error(LEAT_ENOMEM, "no memory for an operation");
     *one = what;
     one->next = NULL;
+    one->issued = host_time;
     pthread_mutex_lock(&self->lock);
+    if (self->enqueued == self->room) {
+        self->room = self->room ? 2 * self->room : 64;
+        self->stamps =
+            realloc(self->stamps, (size_t)self->room * sizeof(*self->stamps));
+        if (!self->stamps)
+            abort();
+    }
     *self->last = one;
     self->last = &one->next;
     self->enqueued++;
@@ -259,7 +294,8 @@ static int late_stream_synchronize(leat_device *device, leat_stream handle)
     if (status)
         return status;
     stream *self = stream_of(device, handle);
-    return wait_for(self, enqueued(self), 1);
+    int64_t stamp;
+    return wait_for(self, enqueued(self), 1, &stamp);
 }
 
 static int late_stream_is_capturing(leat_device *device, leat_stream handle)
@@ -267,7 +303,7 @@ static int late_stream_is_capturing(leat_device *device, leat_stream handle)
     return atomic_load(&stream_of(device, handle)->capturing);
 }
 
-static int late_event_create(leat_device *device, leat_event *out)
+static int create_event(leat_device *device, int times, leat_event *out)
 {
     int status = fails("event_create");
     if (status)
@@ -275,10 +311,21 @@ static int late_event_create(leat_device *device, leat_event *out)
     event *created = calloc(1, sizeof(*created));
     if (!created)
         return leat_error(LEAT_ENOMEM, "no memory for an event");
+    created->times = times;
     pthread_mutex_init(&created->lock, NULL);
     add(&((late_device *)device)->live_events, 1);
     *out = (leat_event)created;
     return LEAT_OK;
+}
+
+static int late_event_create(leat_device *device, leat_event *out)
+{
+    return create_event(device, 0, out);
+}
+
+static int late_timer_create(leat_device *device, leat_event *out)
+{
+    return create_event(device, 1, out);
 }
 
 static void late_event_destroy(leat_device *device, leat_event handle)
@@ -338,9 +385,35 @@ static int late_event_synchronize(leat_device *device, leat_event handle)
     int status = fails("event_synchronize");
     if (status)
         return status;
-    int64_t ticket;
+    int64_t ticket, stamp;
     stream *on = latest(handle, &ticket);
-    return on ? wait_for(on, ticket, 1) : LEAT_OK;
+    return on ? wait_for(on, ticket, 1, &stamp) : LEAT_OK;
+}
+
+static int late_event_elapsed(leat_device *device, leat_event from,
+                              leat_event to, double *out)
+{
+    (void)device;
+    int status = fails("event_elapsed");
+    if (status)
+        return status;
+    int64_t ticket[2], stamp[2];
+    stream *on[2] = {latest(from, &ticket[0]), latest(to, &ticket[1])};
+    if (!on[0] || !on[1] || !((event *)from)->times || !((event *)to)->times)
+        return leat_error(LEAT_EDEVICE, "an event has no time");
+    for (int i = 0; i < 2 && status == LEAT_OK; i++)
+        status = wait_for(on[i], ticket[i], 1, &stamp[i]);
+    if (status == LEAT_OK)
+        *out = 1e-9 * (double)(stamp[1] - stamp[0]);
+    return status;
+}
+
+static int late_occupy(leat_device *device, double seconds, leat_stream handle)
+{
+    int status = fails("occupy");
+    return status ? status
+                  : enqueue(stream_of(device, handle),
+                            (operation){.cost = (int64_t)(1e9 * seconds)});
 }
 
 static size_t whole_pages(size_t bytes)
@@ -446,7 +519,8 @@ static int late_copy(leat_device *device, void *to, const void *from,
                           "an address is not of the device, or not pinned");
     operation what = {.to = is_to_host ? to : (char *)to + WINDOW,
                       .from = is_from_host ? from : (const char *)from + WINDOW,
-                      .bytes = bytes};
+                      .bytes = bytes,
+                      .cost = (int64_t)bytes};
     return enqueue(stream_of(device, handle), what);
 }
 
@@ -494,6 +568,9 @@ static const leat_device_ops late_ops = {
     .event_record = late_event_record,
     .stream_wait = late_stream_wait,
     .event_synchronize = late_event_synchronize,
+    .timer_create = late_timer_create,
+    .event_elapsed = late_event_elapsed,
+    .occupy = late_occupy,
 };
 
 static void register_once(void)

@@ -12,6 +12,9 @@
  * and a slot that is refilled too early shows. The host side of a copy must be
  * of host_alloc. Freed memory faults, and addresses are never used again.
  *
+ * Its time is modelled: a copy takes a nanosecond for each byte, an operation
+ * that occupies the stream what it says, all else nothing.
+ *
  * No lock is shared by two streams, so the thread sanitizer sees what is not
  * ordered by streams and events.
  */

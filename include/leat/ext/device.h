@@ -152,6 +152,12 @@ struct leat_device_ops {
                          double *out);
     /** Says what the device is. May be NULL. */
     int (*describe)(leat_device *device, leat_device_description *out);
+
+    /**
+     * Enqueues work that takes so long and touches no memory, for those who
+     * measure what goes on beside it. May be NULL.
+     */
+    int (*occupy)(leat_device *device, double seconds, leat_stream stream);
 };
 
 /**
