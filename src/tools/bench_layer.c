@@ -16,6 +16,7 @@
 #include "tools/latency.h"
 #include "tools/message.h"
 #include "tools/output.h"
+#include "tools/overlap.h"
 #include "tools/processor.h"
 #include "tools/progress.h"
 
@@ -33,6 +34,8 @@ struct layer_options {
     int64_t epochs;    /* instead of seconds; 0: none */
     double compute_ms; /* of one core, after each batch */
     double sleep_ms;   /* after each batch */
+    int overlap;       /* of copies and kernels */
+    double kernel_ms;  /* how long these are; 0: as a delivery */
     int limit;
     int row_copy; /* the limit copies rows and does nothing else */
     int json;
@@ -56,6 +59,7 @@ struct bench_result {
     int64_t peak_rss;
     leat_device *device; /* NULL: the batches stay with the CPU */
     double h2d;          /* bytes a second that pinned copies reach */
+    struct overlap overlap;
 };
 
 static int64_t peak_rss(void)
@@ -234,6 +238,9 @@ static int measure_layer(const struct layer_options *options,
     bench_limit_close(&result->limit);
     if (!status && options->limit)
         status = bandwidth_measure(&result->limit.bandwidth);
+    if (!status && options->overlap)
+        status = overlap_measure(&result->overlap, intake,
+                                 1e-3 * options->kernel_ms);
     if (!status && intake->device)
         status = measure_h2d(intake, result);
     return status;
@@ -253,43 +260,42 @@ static int64_t bus_bytes(const struct bench_result *result)
     return 0;
 }
 
-/* How much the copies hide; below 0 where the caller did nothing meanwhile. */
-static double overlap(const struct layer_options *options,
-                      const struct bench_result *result)
-{
-    double consumed = 1e-3 * (options->compute_ms + options->sleep_ms) *
-                      (double)result->batches;
-    double copied = bench_share((double)bus_bytes(result), result->h2d);
-    return consumed > 0 ? bench_overlap(copied, consumed, result->seconds) : -1;
-}
-
-static void add_json_device(json_t *object, const struct layer_options *options,
-                            const struct bench_result *result)
+static void add_json_device(json_t *object, const struct bench_result *result)
 {
     double bus = rate(bus_bytes(result), result->seconds);
-    double hidden = overlap(options, result);
+    const struct overlap *overlap = &result->overlap;
     json_object_set_new(object, "device",
                         json_string(leat_device_name(result->device)));
     json_object_set_new(object, "bus_bytes_per_s", json_real(bus));
     json_object_set_new(object, "h2d_bytes_per_s", json_real(result->h2d));
     json_object_set_new(object, "h2d_share",
                         json_real(bench_share(bus, result->h2d)));
-    json_object_set_new(object, "overlap",
-                        hidden < 0 ? json_null() : json_real(hidden));
+    if (!overlap->batches) {
+        json_object_set_new(object, "overlap", json_null());
+        return;
+    }
+    json_object_set_new(object, "overlap", json_real(overlap->share));
+    json_object_set_new(
+        object, "overlap_ms",
+        json_pack("{s:f, s:f, s:f, s:i}", "copies", 1e3 * overlap->copies,
+                  "kernels", 1e3 * overlap->kernels, "together",
+                  1e3 * overlap->together, "batches", overlap->batches));
 }
 
-static void print_device(const struct layer_options *options,
-                         const struct bench_result *result)
+static void print_device(const struct bench_result *result)
 {
     double bus = rate(bus_bytes(result), result->seconds);
-    double hidden = overlap(options, result);
+    const struct overlap *overlap = &result->overlap;
     printf("over the bus      %12.2f GB/s to %s\n", 1e-9 * bus,
            leat_device_name(result->device));
     printf("h2d, pinned       %12.2f GB/s\n", 1e-9 * result->h2d);
     printf("share of h2d      %12.1f %%\n",
            100 * bench_share(bus, result->h2d));
-    if (hidden >= 0)
-        printf("overlap           %12.1f %%\n", 100 * hidden);
+    if (overlap->batches)
+        printf("overlap           %12.1f %%, copies %.4f ms a batch, kernels "
+               "%.4f ms, together %.4f ms\n",
+               100 * overlap->share, 1e3 * overlap->copies,
+               1e3 * overlap->kernels, 1e3 * overlap->together);
 }
 
 static json_t *json_stages(const leat_stats *stats)
@@ -331,7 +337,7 @@ static int print_layer_json(const struct layer_options *options,
                             json_real(bench_share(images, limit)));
     }
     if (result->device)
-        add_json_device(object, options, result);
+        add_json_device(object, result);
     json_object_set_new(object, "stages", json_stages(&result->stats));
     json_object_set_new(object, "bound_by", json_string(verdict));
     json_object_set_new(object, "steady_allocations",
@@ -377,7 +383,7 @@ static int print_layer(const struct layer_options *options,
                100 * bench_share(images, bench_limit_rate(&result->limit)));
     }
     if (result->device)
-        print_device(options, result);
+        print_device(result);
     printf("allocations       %12lld\n", (long long)result->allocations);
     printf("memory            %s pinned, %s device, %s host, %s mapped\n",
            output_bytes(result->stats.memory.pinned),
@@ -429,6 +435,10 @@ int bench_layer(int argc, char **argv)
          &options.compute_ms, 0, 3600000},
         {"sleep-ms", "M", "sleep so long after each batch", option_real,
          &options.sleep_ms, 0, 3600000},
+        {"overlap", NULL, "measure what the caller's kernels hide", NULL,
+         &options.overlap, 0, 0},
+        {"kernel-ms", "M", "kernels for that (as long as a delivery)",
+         option_real, &options.kernel_ms, 0, 1000},
         {"limit", NULL, "measure the limit too, in alternation", NULL,
          &options.limit, 0, 0},
         {"row-copy", NULL, "the limit: a bare copy of rows of uint8 images",
@@ -450,5 +460,7 @@ int bench_layer(int argc, char **argv)
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status == OPTION_GO)
         status = intake_check(&options.intake, usage.command);
+    if (status == OPTION_GO && options.overlap && !options.intake.device)
+        status = message_misuse(usage.command, "--overlap needs a --device");
     return status == OPTION_GO ? run(&options) : status;
 }

@@ -20,6 +20,7 @@ typedef struct memory_range {
 double_device double_devices[CUDA_DOUBLE_DEVICES];
 atomic_int double_eager;
 atomic_int_fast64_t double_bus_latency;
+atomic_int double_one_engine;
 _Atomic double double_bus_bandwidth;
 _Atomic double double_memory_bandwidth;
 atomic_int_fast64_t double_streams, double_events, double_busy;
@@ -567,6 +568,11 @@ void cuda_double_set_memory_bus(double gb_per_s)
     atomic_store(&double_memory_bandwidth, gb_per_s);
 }
 
+void cuda_double_set_one_engine(int one_engine)
+{
+    atomic_store(&double_one_engine, one_engine);
+}
+
 void cuda_double_set_eager(int eager)
 {
     atomic_store(&double_eager, eager);
@@ -609,6 +615,7 @@ void cuda_double_reset(void)
     cuda_double_set_registers(1);
     cuda_double_set_bus(0, 0);
     cuda_double_set_memory_bus(0);
+    cuda_double_set_one_engine(0);
     cuda_double_set_eager(0);
     cuda_double_set_mutant(CUDA_DOUBLE_FAITHFUL);
     cuda_double_fail_at(-1, cudaSuccess);

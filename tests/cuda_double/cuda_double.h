@@ -51,6 +51,8 @@ void cuda_double_set_bus(double gb_per_s, double latency_us); /* 0: no cost */
  * within it, and leat's kernels. 0: no cost.
  */
 void cuda_double_set_memory_bus(double gb_per_s);
+/* 1: a device computes or is copied to, never both at a time. */
+void cuda_double_set_one_engine(int one_engine);
 void cuda_double_set_eager(int eager);
 
 /*

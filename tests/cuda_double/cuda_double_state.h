@@ -74,6 +74,7 @@ struct double_device {
 
 extern double_device double_devices[CUDA_DOUBLE_DEVICES];
 extern atomic_int double_eager;
+extern atomic_int double_one_engine;
 extern atomic_int_fast64_t double_bus_latency; /* nanoseconds */
 extern _Atomic double double_bus_bandwidth;    /* bytes a nanosecond; 0: free */
 extern _Atomic double double_memory_bandwidth; /* likewise */

@@ -57,13 +57,17 @@ static int64_t wait_for(struct CUstream_st *self, int64_t ticket)
     return stamp;
 }
 
-/* Takes the bus from `begin` on, or when it is free; until when. */
-static int64_t take_bus(double_device *device, int bus, int64_t begin,
-                        size_t bytes)
+static int64_t bus_time(size_t bytes)
 {
     double bandwidth = atomic_load(&double_bus_bandwidth);
     int64_t cost = bandwidth > 0 ? (int64_t)((double)bytes / bandwidth) : 0;
-    cost += atomic_load(&double_bus_latency);
+    return cost + atomic_load(&double_bus_latency);
+}
+
+/* Takes the bus from `begin` on, or when it is free; until when. */
+static int64_t take_bus(double_device *device, int bus, int64_t begin,
+                        int64_t cost)
+{
     int_fast64_t free =
         atomic_load_explicit(&device->bus_free[bus], memory_order_relaxed);
     int64_t end;
@@ -91,7 +95,9 @@ static void execute(struct CUstream_st *self, const double_operation *one)
     }
     double_maybe_lose(device);
     if (one->bus)
-        begin = take_bus(device, one->bus, begin, one->bytes);
+        begin = take_bus(device, one->bus, begin, bus_time(one->bytes));
+    else if (one->kind == DOUBLE_KERNEL && atomic_load(&double_one_engine))
+        begin = take_bus(device, 1, begin, one->cost) - one->cost;
     else if (one->kind == DOUBLE_COPY)
         begin += double_memory_time(2 * one->bytes);
     self->now = begin + one->cost;

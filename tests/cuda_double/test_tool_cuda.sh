@@ -78,8 +78,8 @@ tells 'no size to measure' "$leat" bench h2d --bytes 5000:6000
 "$leat" synth noise --count 64 --shape 3,32,32 lmdb >/dev/null || failed=1
 layer=("$leat" bench layer --reader lmdb:lmdb --batch 16 --seconds 0.3)
 LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 --transform-on DEVICE \
-    --sleep-ms 1 --json >json || failed=1
-for key in device bus_bytes_per_s h2d_bytes_per_s h2d_share overlap; do
+    --overlap --json >json || failed=1
+for key in device bus_bytes_per_s h2d_bytes_per_s h2d_share overlap overlap_ms; do
     check "the layer's object lacks $key" grep -q "\"$key\": " json
 done
 check 'the bus of the layer' grep -qE '"h2d_bytes_per_s": 2\.?498' json
@@ -92,11 +92,35 @@ check 'the bytes of a batch' awk -v rate="$(number bus_bytes_per_s)" \
         bytes = rate * seconds / batches
         exit !(bytes >= 49152 && bytes < 55000)
     }'
+# In the model's time: a batch of some 50 KiB takes 2 us and its bytes at 25 GB/s.
+check 'the copies of the overlap' awk -v ms="$(number copies)" \
+    -v rate="$(number bus_bytes_per_s)" -v seconds="$(number seconds)" \
+    -v batches="$(number batches)" 'BEGIN {
+        model = 1e3 * (2e-6 + rate * seconds / batches / 25e9)
+        exit !(ms > .95 * model && ms < 1.05 * model)
+    }'
+check 'kernels as long as copies' \
+    awk -v a="$(number copies)" -v b="$(number kernels)" \
+    'BEGIN { exit !(b > .99 * a && b < 1.01 * a) }'
+check "$(number overlap) of the copies are hidden" \
+    awk -v share="$(number overlap)" 'BEGIN { exit !(share >= .95) }'
+LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 --overlap --kernel-ms 0.5 \
+    --json >json || failed=1
+check 'kernels of half a millisecond' awk -v ms="$(number kernels)" \
+    -v both="$(number together)" 'BEGIN {
+        exit !(ms > .4999 && ms < .5001 && both >= ms && both < 1.05 * ms)
+    }'
+LEAT_DOUBLE_BUS=25,2 LEAT_DOUBLE_ONE_ENGINE=1 "${layer[@]}" --device cuda:0 \
+    --overlap --json >json || failed=1
+check "$(number overlap) is hidden where all goes on by turns" \
+    awk -v share="$(number overlap)" 'BEGIN { exit !(share < .1) }'
+tells_misuse=$("$leat" bench layer --reader lmdb:lmdb --batch 1 --overlap 2>&1)
+check 'an overlap of what' grep -q 'needs a --device' <<<"$tells_misuse"
 LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 >table || failed=1
 check 'the share' grep -q '^share of h2d .* %$' table
-check 'no overlap where nothing is computed' test -z "$(grep '^overlap' table)"
-LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 --sleep-ms 1 >table || failed=1
-check 'the overlap' grep -q '^overlap .* %$' table
+check 'no overlap that was not asked for' test -z "$(grep '^overlap' table)"
+LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 --overlap >table || failed=1
+check 'the overlap' grep -q '^overlap .* %, copies .* together' table
 "${layer[@]}" --device cpu --json >json || failed=1
 check 'the CPU has no bus' test -z "$(grep bus_bytes json)"
 tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${layer[@]}" \
