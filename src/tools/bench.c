@@ -65,6 +65,7 @@ int command_bench(int argc, char **argv)
         {"reader", bench_reader, "how fast a pipeline gives its samples"},
         {"queue", bench_queue, "what it costs to hand a batch over"},
         {"h2d", bench_h2d, "the bandwidth from host memory to a GPU"},
+        {"kernel", bench_kernel, "the bandwidth of a GPU's transform"},
         {NULL, NULL, NULL},
     };
     const struct kinds kinds = {

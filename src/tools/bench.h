@@ -14,6 +14,7 @@ int bench_limit(int argc, char **argv);
 int bench_reader(int argc, char **argv);
 int bench_queue(int argc, char **argv);
 int bench_h2d(int argc, char **argv);
+int bench_kernel(int argc, char **argv);
 
 /* An entry in the tables of those that measure for a time. */
 #define BENCH_SECONDS(out)                                                     \

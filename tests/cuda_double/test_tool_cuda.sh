@@ -143,6 +143,19 @@ tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${dump[@]}" \
     --device cuda:0 --out none
 check 'no folder without a device' test ! -e none
 
+# The kernel's bytes and the copy's, at the model's rate.
+LEAT_DOUBLE_MEMORY_BUS=400 "$leat" bench kernel --batch 1 --json >json || failed=1
+check 'the kernels' test "$(grep -o '"copy_share": ' json | wc -l)" -eq 15
+for key in copy_gb_per_s gb_per_s; do
+    check "$key of $(number $key)" awk -v rate="$(number $key)" \
+        'BEGIN { exit !(rate > 399 && rate < 401) }'
+done
+LEAT_DOUBLE_MEMORY_BUS=400 "$leat" bench kernel --batch 1 >table || failed=1
+check 'a row of kernels' \
+    grep -qE '^float16, NHWC to NCHW .*GB/s, 100.0 % of copy$' table
+tells 'no transform' "$leat" bench kernel --device cpu
+tells 'out of memory' env LEAT_DOUBLE_MEMORY=1000000 "$leat" bench kernel --batch 9
+
 # Each call that fails ends in one line, or did not matter.
 n=0
 told=0
