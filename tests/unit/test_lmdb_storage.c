@@ -2,6 +2,8 @@
 
 #include <leat/status.h>
 
+#include <sys/uio.h>
+
 static storage_fixture file;
 
 static void set_up(void)
@@ -76,14 +78,33 @@ START_TEST(pages_in_part_in_a_dropped_span_stay)
 }
 END_TEST
 
+/* Whether a read that must not wait fails on a page out of memory. A quick disk
+   may have read it by then. */
+static int disk_is_slow(void)
+{
+    char byte;
+    struct iovec to = {&byte, 1};
+    off_t middle = (off_t)(120 * file.storage.page);
+    return preadv2(file.fd, &to, 1, middle, RWF_NOWAIT) != 1;
+}
+
 /* Another's file: the kernel does not tell, but can be tried. */
 START_TEST(where_the_kernel_does_not_tell_pages_are_tried)
 {
-    if (!storage_fixture_cool(&file))
-        return;
-    file.storage.can_see = 0;
-    ck_assert(leat__lmdb_storage_may_block(&file.storage));
-    ck_assert_uint_eq(absent(pages(20, 4)), 2);
+    int slow = 0, found = 0;
+    ck_assert_int_eq(posix_fadvise(file.fd, 0, 0, POSIX_FADV_RANDOM), 0);
+    for (int tries = 0; tries < 100 && !found; tries++) {
+        file.storage.can_see = 1;
+        if (!storage_fixture_cool(&file))
+            return;
+        file.storage.can_see = 0;
+        slow += disk_is_slow();
+        found = absent(pages(20, 200)) == 2 &&
+                leat__lmdb_storage_may_block(&file.storage);
+    }
+    if (!found)
+        printf("skipped: the disk is too quick to see what is in memory\n");
+    ck_assert(found || slow < 50);
     storage_fixture_warm(&file);
     size_t after = absent(pages(20, 4));
     ck_assert(after == 0 || after == 2);
