@@ -1,5 +1,6 @@
 #include "tools/delivery.h"
 
+#include "tools/database.h"
 #include "tools/dump_reader.h"
 
 #include <leat/ext/reader.h>
@@ -17,7 +18,6 @@ struct delivery {
     struct delivery_record record;
 
     /* Of a database. */
-    leat_pipeline *pipeline;
     leat_reader *reader;
     leat_sample sample;
     leat_image_decoder *decoder;
@@ -119,9 +119,7 @@ int delivery_open_database(struct delivery **out, const char *path)
         return LEAT_ENOMEM;
     int status = leat_image_decoder_create(&delivery->decoder);
     if (!status)
-        status = leat_pipeline_lmdb(&delivery->pipeline, path, NULL);
-    if (!status)
-        status = leat_pipeline_open(delivery->pipeline, &delivery->reader);
+        status = database_open(&delivery->reader, path);
     if (!status)
         status = leat_reader_count(delivery->reader, &delivery->count);
     if (status)
@@ -280,7 +278,6 @@ void delivery_close(struct delivery *delivery)
         return;
     leat_sample_finish(&delivery->sample);
     leat_reader_close(delivery->reader);
-    leat_pipeline_unref(delivery->pipeline);
     leat_image_decoder_destroy(delivery->decoder);
     dump_reader_close(&delivery->dump);
     intake_destroy(&delivery->intake);

@@ -1,5 +1,6 @@
 /* info.c: `leat info`, what is in a database. */
 #include "tools/command.h"
+#include "tools/database.h"
 #include "tools/inspection.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
@@ -188,12 +189,9 @@ static int survey_database(struct survey *survey, const char *path, int all,
                            int quiet)
 {
     int64_t records = 0;
-    leat_pipeline *pipeline = NULL;
     leat_reader *reader = NULL;
     leat_transformer *transformer = NULL;
-    int status = leat_pipeline_lmdb(&pipeline, path, NULL);
-    if (!status)
-        status = leat_pipeline_open(pipeline, &reader);
+    int status = database_open(&reader, path);
     if (!status)
         status = leat_transformer_create(&transformer, NULL, LEAT_TEST,
                                          LEAT_FLOAT32, LEAT_NCHW);
@@ -205,7 +203,6 @@ static int survey_database(struct survey *survey, const char *path, int all,
         status = count_records(survey, reader, transformer, quiet);
     leat_transformer_destroy(transformer);
     leat_reader_close(reader);
-    leat_pipeline_unref(pipeline);
     return status;
 }
 

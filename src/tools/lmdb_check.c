@@ -1,6 +1,6 @@
 #include "tools/lmdb_check.h"
 
-#include <leat/pipeline.h>
+#include "tools/database.h"
 
 /* To read the last record, the index is made, by a walk over all pages. */
 static int walk(leat_reader *reader, int64_t records)
@@ -19,13 +19,8 @@ static int walk(leat_reader *reader, int64_t records)
 
 int lmdb_check(leat_reader **out, const char *path, int64_t *records)
 {
-    leat_pipeline *pipeline;
-    int status = leat_pipeline_lmdb(&pipeline, path, NULL);
-    if (status)
-        return status;
     leat_reader *reader;
-    status = leat_pipeline_open(pipeline, &reader);
-    leat_pipeline_unref(pipeline);
+    int status = database_open(&reader, path);
     if (status)
         return status;
     int64_t count;

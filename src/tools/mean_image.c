@@ -3,6 +3,7 @@
  * order of the keys, divided by the count.
  */
 #include "tools/command.h"
+#include "tools/database.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/option.h"
@@ -88,12 +89,9 @@ static int add_records(struct mean_image *mean, leat_reader *reader,
 
 static int compute(struct mean_image *mean, const char *path, int quiet)
 {
-    leat_pipeline *pipeline = NULL;
     leat_reader *reader = NULL;
     leat_transformer *transformer = NULL;
-    int status = leat_pipeline_lmdb(&pipeline, path, NULL);
-    if (!status)
-        status = leat_pipeline_open(pipeline, &reader);
+    int status = database_open(&reader, path);
     if (!status)
         status = leat_transformer_create(&transformer, NULL, LEAT_TEST,
                                          LEAT_FLOAT32, LEAT_NCHW);
@@ -101,7 +99,6 @@ static int compute(struct mean_image *mean, const char *path, int quiet)
         status = add_records(mean, reader, transformer, quiet);
     leat_transformer_destroy(transformer);
     leat_reader_close(reader);
-    leat_pipeline_unref(pipeline);
     if (status != LEAT_END)
         return status;
     if (!mean->records)

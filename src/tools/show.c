@@ -1,6 +1,7 @@
 /* show.c: `leat show`, a contact sheet of records. */
 #include "tools/command.h"
 #include "tools/contact_sheet.h"
+#include "tools/database.h"
 #include "tools/inspection.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
@@ -177,13 +178,10 @@ static const char *reason_of(const char *line)
 /* The chosen records by a reader, which finds them soon. */
 static int show_by_reader(struct show *self)
 {
-    leat_pipeline *pipeline = NULL;
     leat_reader *reader = NULL;
     leat_sample sample;
     leat_sample_init(&sample);
-    int status = leat_pipeline_lmdb(&pipeline, self->path, NULL);
-    if (!status)
-        status = leat_pipeline_open(pipeline, &reader);
+    int status = database_open(&reader, self->path);
     for (int64_t i = 0; !status && i < self->all->n; i++) {
         struct caption_text text;
         struct caption caption;
@@ -208,7 +206,6 @@ static int show_by_reader(struct show *self)
     }
     leat_sample_finish(&sample);
     leat_reader_close(reader);
-    leat_pipeline_unref(pipeline);
     return status;
 }
 

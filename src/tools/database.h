@@ -1,0 +1,10 @@
+/* database.h: opens an LMDB by its path alone. */
+#ifndef LEAT_TOOLS_DATABASE_H
+#define LEAT_TOOLS_DATABASE_H
+
+#include <leat/reader.h>
+
+/* Owned by the caller: leat_reader_close. Errors: those of LMDBs. */
+int database_open(leat_reader **out, const char *path);
+
+#endif
