@@ -36,7 +36,7 @@ static int expected(const leat__prototxt *file, const field *value,
                                 leat__prototxt_show(shown, value));
 }
 
-/* The digits of an integer token: decimal, 0x hexadecimal or 0 octal. */
+/* An integer token, decimal, 0x hexadecimal or 0 octal; -1: above `max`. */
 static int parse_integer(const char *text, uint64_t max, uint64_t *out)
 {
     unsigned base = 10;
@@ -54,8 +54,10 @@ static int parse_integer(const char *text, uint64_t max, uint64_t *out)
             __builtin_add_overflow(value, digit, &value))
             return -1;
     }
+    if (value > max)
+        return -1;
     *out = value;
-    return value > max ? -1 : 0;
+    return 0;
 }
 
 static int read_unsigned(const leat__prototxt *file, const field *value,
@@ -90,11 +92,7 @@ static int read_signed(const leat__prototxt *file, const field *value,
 int leat__prototxt_uint64(const leat__prototxt *file, const field *value,
                           uint64_t *out)
 {
-    uint64_t read = 0;
-    int status = read_unsigned(file, value, UINT64_MAX, &read);
-    if (!status)
-        *out = read;
-    return status;
+    return read_unsigned(file, value, UINT64_MAX, out);
 }
 
 int leat__prototxt_uint32(const leat__prototxt *file, const field *value,
@@ -110,11 +108,7 @@ int leat__prototxt_uint32(const leat__prototxt *file, const field *value,
 int leat__prototxt_int64(const leat__prototxt *file, const field *value,
                          int64_t *out)
 {
-    int64_t read = 0;
-    int status = read_signed(file, value, INT64_MAX, &read);
-    if (!status)
-        *out = read;
-    return status;
+    return read_signed(file, value, INT64_MAX, out);
 }
 
 int leat__prototxt_int32(const leat__prototxt *file, const field *value,
