@@ -60,17 +60,28 @@ static void check_record(const struct factory_record *record, int64_t number)
         ck_assert_int_eq(bytes[i], (int)(number & 255));
 }
 
-START_TEST(records_and_errors_come_in_order)
+/* Records from `first` to `end`, in runs of one. */
+static struct factory_order numbers(int64_t first, int64_t end)
 {
-    const struct factory_order order = {.first = 11,
-                                        .end = 1011,
-                                        .run = 1,
-                                        .bytes = FACTORY_BYTES,
-                                        .open = open_bench,
-                                        .close = close_bench,
-                                        .make = make};
+    return (struct factory_order){.first = first,
+                                  .end = end,
+                                  .run = 1,
+                                  .bytes = FACTORY_BYTES,
+                                  .open = open_bench,
+                                  .close = close_bench,
+                                  .make = make};
+}
+
+static struct factory *open_factory(struct factory_order order)
+{
     struct factory *factory;
     ck_assert_int_eq(factory_open(&factory, &order), LEAT_OK);
+    return factory;
+}
+
+START_TEST(records_and_errors_come_in_order)
+{
+    struct factory *factory = open_factory(numbers(11, 1011));
     for (int64_t number = 11; number < 1011; number++) {
         struct factory_record record;
         int status = factory_take(factory, &record);
@@ -94,18 +105,12 @@ END_TEST
 
 START_TEST(an_error_ends_its_run)
 {
-    const struct factory_order order = {.first = 0,
-                                        .end = 20,
-                                        .run = 5,
-                                        .bytes = FACTORY_BYTES,
-                                        .open = open_bench,
-                                        .close = close_bench,
-                                        .make = make};
+    struct factory_order order = numbers(0, 20);
+    order.run = 5;
     /* Runs 0 to 4, 5 to 9, 10 to 14, 15 to 19; 6 and 13 are bad. */
     static const int expected[] = {0,  1,  2,  3,  4,  5,  -1, 10,
                                    11, 12, -1, 15, 16, 17, 18, 19};
-    struct factory *factory;
-    ck_assert_int_eq(factory_open(&factory, &order), LEAT_OK);
+    struct factory *factory = open_factory(order);
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         struct factory_record record;
         int status = factory_take(factory, &record);
@@ -121,16 +126,8 @@ END_TEST
 
 START_TEST(nothing_to_make_ends_at_once)
 {
-    const struct factory_order order = {.first = 5,
-                                        .end = 5,
-                                        .run = 1,
-                                        .bytes = FACTORY_BYTES,
-                                        .open = open_bench,
-                                        .close = close_bench,
-                                        .make = make};
-    struct factory *factory;
+    struct factory *factory = open_factory(numbers(5, 5));
     struct factory_record record;
-    ck_assert_int_eq(factory_open(&factory, &order), LEAT_OK);
     ck_assert_int_eq(factory_take(factory, &record), LEAT_END);
     factory_close(factory);
 }
@@ -138,16 +135,10 @@ END_TEST
 
 START_TEST(a_bench_that_cannot_be_opened_is_an_error)
 {
-    const struct factory_order order = {.first = 0,
-                                        .end = 3,
-                                        .run = 1,
-                                        .bytes = FACTORY_BYTES,
-                                        .open = refuse_bench,
-                                        .close = close_bench,
-                                        .make = make};
-    struct factory *factory;
+    struct factory_order order = numbers(0, 3);
+    order.open = refuse_bench;
+    struct factory *factory = open_factory(order);
     struct factory_record record;
-    ck_assert_int_eq(factory_open(&factory, &order), LEAT_OK);
     ck_assert_int_eq(factory_take(factory, &record), LEAT_ENOMEM);
     ck_assert_str_eq(leat_last_error(), "no bench");
     factory_close(factory);
@@ -174,17 +165,13 @@ static int make_large(void *argument, int64_t number,
 
 START_TEST(what_waits_is_bounded)
 {
-    const struct factory_order order = {.end = 2000,
-                                        .run = 1,
-                                        .bytes = 1,
-                                        .open = open_bench,
-                                        .close = close_bench,
-                                        .make = make_large};
-    struct factory *factory;
-    struct factory_record record;
+    struct factory_order order = numbers(0, 2000);
+    order.bytes = 1;
+    order.make = make_large;
     atomic_store(&waiting, 0);
     atomic_store(&most_waiting, 0);
-    ck_assert_int_eq(factory_open(&factory, &order), LEAT_OK);
+    struct factory *factory = open_factory(order);
+    struct factory_record record;
     while (!factory_take(factory, &record)) {
         ck_assert_uint_eq(record.size, sizeof(((struct bench *)0)->record));
         atomic_fetch_sub(&waiting, 1);
@@ -198,17 +185,9 @@ END_TEST
 
 START_TEST(it_may_be_closed_at_any_moment)
 {
-    const struct factory_order order = {.first = 0,
-                                        .end = 100000,
-                                        .run = 1,
-                                        .bytes = FACTORY_BYTES,
-                                        .open = open_bench,
-                                        .close = close_bench,
-                                        .make = make};
     for (int taken = 0; taken < 40; taken++) {
-        struct factory *factory;
+        struct factory *factory = open_factory(numbers(0, 100000));
         struct factory_record record;
-        ck_assert_int_eq(factory_open(&factory, &order), LEAT_OK);
         for (int i = 0; i < taken; i++)
             factory_take(factory, &record);
         factory_close(factory);
