@@ -22,13 +22,9 @@ static leat_transform_options transform;
 
 static void set_up(void)
 {
-    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
-    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
-    options = defaults;
-    transform = none;
+    feed_options(&options, &transform);
     transform.mirror = 1;
     transform.scale = 0.25f;
-    options.transform = &transform;
     options.random_seed = 5;
     options.prefetch = 2;
     cuda_double_reset();

@@ -34,6 +34,16 @@ leat_pipeline *feed_pipeline(void)
     return pipeline;
 }
 
+void feed_options(leat_data_layer_options *options,
+                  leat_transform_options *transform)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
+    *options = defaults;
+    *transform = none;
+    options->transform = transform;
+}
+
 feed_layer feed_open(const leat_pipeline *pipeline,
                      const leat_data_layer_options *options)
 {

@@ -18,6 +18,10 @@ leat_pipeline *feed_pipeline(void);
 /* The pixel at (c, h, w) of image i. */
 int feed_pixel(int i, int c, int h, int w);
 
+/* Defaults of both, of which the first have the second. */
+void feed_options(leat_data_layer_options *options,
+                  leat_transform_options *transform);
+
 /* A layer with its two tops, set up; aborts the test on failure. */
 typedef struct feed_layer {
     leat_data_layer *layer;

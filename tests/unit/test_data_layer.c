@@ -12,12 +12,8 @@ static leat_transform_options transform;
 
 static void set_up(void)
 {
-    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
-    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
-    options = defaults;
-    transform = none;
+    feed_options(&options, &transform);
     options.batch_size = 4;
-    options.transform = &transform;
     options.random_seed = 7;
     pipeline = feed_pipeline();
 }

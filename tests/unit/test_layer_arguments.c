@@ -12,13 +12,9 @@ static leat_transform_options transform;
 
 static void set_up(void)
 {
-    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
-    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
-    options = defaults;
-    transform = none;
+    feed_options(&options, &transform);
     options.batch_size = 5;
     options.random_seed = 1;
-    options.transform = &transform;
     pipeline = feed_pipeline();
 }
 

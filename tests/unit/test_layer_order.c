@@ -14,14 +14,10 @@ static leat_transform_options transform;
 
 static void set_up(void)
 {
-    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
-    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
-    options = defaults;
-    transform = none;
+    feed_options(&options, &transform);
     transform.crop_size = 3;
     transform.mirror = 1;
     options.batch_size = 5;
-    options.transform = &transform;
     options.random_seed = 1701;
     pipeline = feed_pipeline();
 }
