@@ -37,6 +37,32 @@ leat_reader *images_open(const char *path)
     return reader;
 }
 
+leat_reader *images_begin(char directory[FIXTURE_PATH], fixture_maker *make,
+                          int n)
+{
+    return images_open(images_write(directory, make, n));
+}
+
+void images_end(leat_reader *reader, const char *directory)
+{
+    leat_reader_close(reader);
+    fixture_remove(directory);
+}
+
+void images_boxes_init(leat_sample box[], leat_sample *out[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        leat_sample_init(&box[i]);
+        out[i] = &box[i];
+    }
+}
+
+void images_boxes_finish(leat_sample box[], int n)
+{
+    for (int i = 0; i < n; i++)
+        leat_sample_finish(&box[i]);
+}
+
 int images_status(const char *path)
 {
     leat_pipeline *pipeline;

@@ -19,6 +19,15 @@ const char *images_in(const char *directory, const char *name);
 /* A reader of the database at `path`; aborts the test where there is none. */
 leat_reader *images_open(const char *path);
 
+/* A reader of a new database in a new directory, and both gone again. */
+leat_reader *images_begin(char directory[FIXTURE_PATH], fixture_maker *make,
+                          int n);
+void images_end(leat_reader *reader, const char *directory);
+
+/* Makes `n` boxes, and pointers to them as readers take them. */
+void images_boxes_init(leat_sample box[], leat_sample *out[], int n);
+void images_boxes_finish(leat_sample box[], int n);
+
 /* What opening it comes to. */
 int images_status(const char *path);
 

@@ -17,8 +17,7 @@ static void make_some_bad(int number, fixture_record *out)
 START_TEST(records_come_in_order_and_the_end_comes_twice)
 {
     char directory[FIXTURE_PATH];
-    images_write(directory, images_record, 1000);
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_begin(directory, images_record, 1000);
     leat_sample sample;
     int64_t count;
     leat_sample_init(&sample);
@@ -33,8 +32,7 @@ START_TEST(records_come_in_order_and_the_end_comes_twice)
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     ck_assert_str_eq(sample.from.source, directory);
     leat_sample_finish(&sample);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -42,12 +40,8 @@ START_TEST(batches_of_every_size_give_the_same)
 {
     char directory[FIXTURE_PATH];
     leat_sample sample[100], *out[100];
-    images_write(directory, images_record, 100);
-    leat_reader *reader = images_open(directory);
-    for (int i = 0; i < 100; i++) {
-        leat_sample_init(&sample[i]);
-        out[i] = &sample[i];
-    }
+    leat_reader *reader = images_begin(directory, images_record, 100);
+    images_boxes_init(sample, out, 100);
     for (int n = 1; n <= 100; n++) {
         int64_t at = 0;
         int got, status;
@@ -62,10 +56,8 @@ START_TEST(batches_of_every_size_give_the_same)
         ck_assert_int_eq(at, 100);
         ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
     }
-    for (int i = 0; i < 100; i++)
-        leat_sample_finish(&sample[i]);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_boxes_finish(sample, 100);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -74,8 +66,7 @@ START_TEST(the_first_record_tells_the_fields)
     char directory[FIXTURE_PATH];
     const leat_field_spec *spec;
     int n;
-    images_write(directory, images_record, 3);
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_begin(directory, images_record, 3);
     ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_OK);
     ck_assert_int_eq(n, 2);
     ck_assert_str_eq(spec[0].name, "data");
@@ -86,8 +77,7 @@ START_TEST(the_first_record_tells_the_fields)
     ck_assert_int_eq(spec[1].dtype, LEAT_INT32);
     ck_assert_int_eq(spec[1].ndim, 0);
     ck_assert_int_eq(images_count(reader), 3);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -109,19 +99,15 @@ START_TEST(the_first_good_record_tells_the_fields)
     char directory[FIXTURE_PATH];
     const leat_field_spec *spec;
     int n;
-    images_write(directory, make_bad_at_first, 10);
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_begin(directory, make_bad_at_first, 10);
     ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_OK);
     ck_assert_int_eq(spec[0].dtype, LEAT_UINT8);
-    leat_reader_close(reader);
-    fixture_remove(directory);
-    images_write(directory, make_bad, 10);
-    reader = images_open(directory);
+    images_end(reader, directory);
+    reader = images_begin(directory, make_bad, 10);
     ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_EDATA);
     ck_assert_msg(strstr(leat_last_error(), "record 0,"), "%s",
                   leat_last_error());
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -130,16 +116,14 @@ START_TEST(an_empty_database_has_fields_and_ends_at_once)
     char directory[FIXTURE_PATH];
     const leat_field_spec *spec;
     int n;
-    images_write(directory, images_record, 0);
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_begin(directory, images_record, 0);
     ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_OK);
     ck_assert_int_eq(spec[0].dtype, LEAT_BYTES);
     ck_assert_int_eq(spec[0].ndim, -1);
     ck_assert_int_eq(images_count(reader), 0);
     ck_assert_int_eq(leat_reader_seek(reader, 0), LEAT_OK);
     ck_assert_int_eq(leat_reader_seek(reader, 1), LEAT_EINVAL);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -147,12 +131,8 @@ START_TEST(a_bad_record_is_named_and_stepped_over)
 {
     char directory[FIXTURE_PATH];
     leat_sample sample[8], *out[8];
-    images_write(directory, make_some_bad, 40);
-    leat_reader *reader = images_open(directory);
-    for (int i = 0; i < 8; i++) {
-        leat_sample_init(&sample[i]);
-        out[i] = &sample[i];
-    }
+    leat_reader *reader = images_begin(directory, make_some_bad, 40);
+    images_boxes_init(sample, out, 8);
     int64_t good = 0, bad = 0;
     int got, status;
     while ((status = leat_reader_next_batch(reader, out, 8, &got)) !=
@@ -175,10 +155,8 @@ START_TEST(a_bad_record_is_named_and_stepped_over)
     }
     ck_assert_int_eq(bad, 4);
     ck_assert_int_eq(good, 36);
-    for (int i = 0; i < 8; i++)
-        leat_sample_finish(&sample[i]);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_boxes_finish(sample, 8);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -188,8 +166,7 @@ START_TEST(located_records_are_those_of_the_walk)
     char directory[FIXTURE_PATH];
     leat_locator locator[50];
     leat_sample sample, *out = &sample;
-    images_write(directory, make_some_bad, 40);
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_begin(directory, make_some_bad, 40);
     leat_sample_init(&sample);
     int got, n = 0, status;
     /* Three by next first, so that some are taken ahead of locate. */
@@ -223,8 +200,7 @@ START_TEST(located_records_are_those_of_the_walk)
     ck_assert_int_eq(leat_reader_read_located(reader, locator, &out, 1, &got),
                      LEAT_ECANCELLED);
     leat_sample_finish(&sample);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -232,12 +208,8 @@ START_TEST(read_at_gives_the_good_prefix_and_then_the_error)
 {
     char directory[FIXTURE_PATH];
     leat_sample sample[4], *out[4];
-    images_write(directory, make_some_bad, 40);
-    leat_reader *reader = images_open(directory);
-    for (int i = 0; i < 4; i++) {
-        leat_sample_init(&sample[i]);
-        out[i] = &sample[i];
-    }
+    leat_reader *reader = images_begin(directory, make_some_bad, 40);
+    images_boxes_init(sample, out, 4);
     const int64_t index[4] = {39, 0, 13, 5};
     int got;
     ck_assert_int_eq(leat_reader_read_at(reader, index, out, 4, &got), LEAT_OK);
@@ -251,10 +223,8 @@ START_TEST(read_at_gives_the_good_prefix_and_then_the_error)
     const int64_t beyond = 40;
     ck_assert_int_eq(leat_reader_read_at(reader, &beyond, out, 1, &got),
                      LEAT_EINVAL);
-    for (int i = 0; i < 4; i++)
-        leat_sample_finish(&sample[i]);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_boxes_finish(sample, 4);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -262,8 +232,7 @@ START_TEST(seek_goes_to_every_record_and_to_the_end)
 {
     char directory[FIXTURE_PATH];
     leat_sample sample;
-    images_write(directory, images_record, 200);
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_begin(directory, images_record, 200);
     leat_sample_init(&sample);
     for (int64_t i = 0; i < 200; i++) {
         int64_t to = i * 77 % 200;
@@ -281,8 +250,7 @@ START_TEST(seek_goes_to_every_record_and_to_the_end)
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
     ck_assert_int_eq(leat_reader_seek(reader, 201), LEAT_EINVAL);
     leat_sample_finish(&sample);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -290,16 +258,14 @@ START_TEST(a_failed_seek_changes_nothing)
 {
     char directory[FIXTURE_PATH];
     leat_sample sample;
-    images_write(directory, images_record, 50);
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_begin(directory, images_record, 50);
     leat_sample_init(&sample);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     ck_assert_int_eq(leat_reader_seek(reader, 51), LEAT_EINVAL);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     images_assert(&sample, 1);
     leat_sample_finish(&sample);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -315,10 +281,7 @@ static void *read_at_random(void *argument)
     leat_sample sample[16], *out[16];
     int64_t index[16];
     leat__mt19937_seed(&random, self->seed);
-    for (int i = 0; i < 16; i++) {
-        leat_sample_init(&sample[i]);
-        out[i] = &sample[i];
-    }
+    images_boxes_init(sample, out, 16);
     for (int round = 0; round < 200; round++) {
         int got;
         for (int i = 0; i < 16; i++)
@@ -329,16 +292,14 @@ static void *read_at_random(void *argument)
         for (int i = 0; i < 16; i++)
             images_assert(out[i], index[i]);
     }
-    for (int i = 0; i < 16; i++)
-        leat_sample_finish(&sample[i]);
+    images_boxes_finish(sample, 16);
     return NULL;
 }
 
 START_TEST(threads_read_at_random_beside_next)
 {
     char directory[FIXTURE_PATH];
-    images_write(directory, images_record, 500);
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_begin(directory, images_record, 500);
     leat__thread thread[4] = {{0}};
     random_reads reads[4];
     for (uint32_t i = 0; i < 4; i++) {
@@ -350,8 +311,7 @@ START_TEST(threads_read_at_random_beside_next)
     ck_assert_int_eq(images_count(reader), 500);
     for (int i = 0; i < 4; i++)
         leat__thread_join(&thread[i]);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -382,8 +342,7 @@ START_TEST(a_damaged_page_is_a_sticky_error_behind_what_is_good)
         ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
     }
     leat_sample_finish(&sample);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -393,16 +352,14 @@ START_TEST(a_cancelled_reader_gives_nothing_any_more)
     leat_sample sample, *out = &sample;
     const int64_t index = 0;
     int got;
-    images_write(directory, images_record, 10);
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_begin(directory, images_record, 10);
     leat_sample_init(&sample);
     leat_reader_cancel(reader);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_ECANCELLED);
     ck_assert_int_eq(leat_reader_read_at(reader, &index, &out, 1, &got),
                      LEAT_ECANCELLED);
     leat_sample_finish(&sample);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 
@@ -410,8 +367,7 @@ START_TEST(a_token_fits_its_own_data_set_alone)
 {
     char directory[FIXTURE_PATH], other[FIXTURE_PATH];
     leat_token token;
-    images_write(directory, images_record, 10);
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_begin(directory, images_record, 10);
     leat_token_init(&token);
     ck_assert_int_eq(leat_reader_save(reader, &token), LEAT_OK);
     ck_assert_int_eq(leat_reader_restore(reader, &token), LEAT_OK);
@@ -475,8 +431,7 @@ END_TEST
 START_TEST(reading_again_takes_no_memory)
 {
     char directory[FIXTURE_PATH];
-    images_write(directory, images_record, 100);
-    leat_reader *reader = images_open(directory);
+    leat_reader *reader = images_begin(directory, images_record, 100);
     leat_sample sample;
     leat_sample_init(&sample);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
@@ -485,8 +440,7 @@ START_TEST(reading_again_takes_no_memory)
         ;
     ck_assert_int_eq(leat__alloc_count(), before);
     leat_sample_finish(&sample);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 

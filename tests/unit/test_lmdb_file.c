@@ -34,8 +34,7 @@ START_TEST(a_map_size_of_terabytes_costs_nothing)
                      0);
     leat_reader *reader = images_open(directory);
     ck_assert_int_eq(images_count(reader), 100);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 

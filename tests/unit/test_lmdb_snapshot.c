@@ -64,8 +64,7 @@ static void append_elsewhere(const char *directory, int from, int to)
 START_TEST(a_reader_keeps_its_snapshot_while_a_writer_appends)
 {
     char directory[FIXTURE_PATH];
-    images_write(directory, images_record, 100);
-    leat_reader *old = images_open(directory);
+    leat_reader *old = images_begin(directory, images_record, 100);
     leat_sample sample;
     leat_sample_init(&sample);
     ck_assert_int_eq(leat_reader_next(old, &sample), LEAT_OK);
@@ -113,8 +112,7 @@ START_TEST(readers_open_while_a_writer_commits)
     ck_assert_int_eq(result, 0);
     leat_reader *reader = images_open(directory);
     ck_assert_int_eq(images_count(reader), 2000);
-    leat_reader_close(reader);
-    fixture_remove(directory);
+    images_end(reader, directory);
 }
 END_TEST
 
