@@ -47,7 +47,7 @@ static __device__ inline uint16_t leat__device_float16(float value)
 
 template <leat_dtype type>
 static __global__ void __launch_bounds__(BLOCK)
-    transform(const __grid_constant__ leat__transform_batch batch)
+    transform(const leat__transform_batch batch)
 {
     int64_t thread = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
     leat__transform_batch_work_as(&batch, thread, type);
