@@ -25,6 +25,7 @@ struct leat__queue {
     int waiting_full;
     int closed;
     int wake_at; /* items from which on a push wakes; at least 1 */
+    int64_t stirs;
     void *ring[];
 };
 
@@ -172,6 +173,39 @@ int leat__queue_wait(leat__queue *queue, int64_t deadline)
     int status = wait_locked(queue, deadline);
     /* The wake-up was meant for one taker: hand it on to those who wait. */
     if (status == LEAT_OK && queue->waiting_empty > 0)
+        pthread_cond_signal(&queue->not_empty);
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
+int64_t leat__queue_stirs(leat__queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    int64_t stirs = queue->stirs;
+    pthread_mutex_unlock(&queue->lock);
+    return stirs;
+}
+
+void leat__queue_stir(leat__queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->stirs++;
+    if (queue->waiting_empty > 0)
+        pthread_cond_broadcast(&queue->not_empty);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+int leat__queue_wait_stirred(leat__queue *queue, int64_t stirs)
+{
+    pthread_mutex_lock(&queue->lock);
+    while (queue->size == 0 && !queue->closed && queue->stirs == stirs) {
+        queue->waiting_empty++;
+        pthread_cond_wait(&queue->not_empty, &queue->lock);
+        queue->waiting_empty--;
+    }
+    int status = queue->size > 0 || !queue->closed ? LEAT_OK : LEAT_ECANCELLED;
+    /* The wake-up was meant for one taker: hand it on to those who wait. */
+    if (queue->size > 0 && queue->waiting_empty > 0)
         pthread_cond_signal(&queue->not_empty);
     pthread_mutex_unlock(&queue->lock);
     return status;

@@ -48,6 +48,15 @@ void leat__queue_kick(leat__queue *queue);
 /* Waits as pop does, and takes nothing. */
 int leat__queue_wait(leat__queue *queue, int64_t deadline);
 
+/*
+ * For who waits for an item although what he wants it for may pass: a stir ends
+ * every wait_stirred that began with an older count of stirs, items or not.
+ * Whoever waits so looks at what he wants between taking the count and waiting.
+ */
+int64_t leat__queue_stirs(leat__queue *queue);
+void leat__queue_stir(leat__queue *queue);
+int leat__queue_wait_stirred(leat__queue *queue, int64_t stirs);
+
 /* Pushes fail from now on, pops once the queue is empty. Everybody wakes. */
 void leat__queue_close(leat__queue *queue);
 

@@ -319,6 +319,60 @@ START_TEST(a_lazy_queue_wakes_at_its_number_or_when_kicked)
 }
 END_TEST
 
+/* A thread that waits for an item or a stir, and what woke it. */
+typedef struct stirred {
+    leat__queue *queue;
+    int64_t stirs;
+    int status;
+} stirred;
+
+static void *wait_stirred(void *argument)
+{
+    stirred *self = argument;
+    self->status = leat__queue_wait_stirred(self->queue, self->stirs);
+    return NULL;
+}
+
+START_TEST(a_stir_ends_the_waits_that_began_before_it)
+{
+    stirred waiting[3];
+    leat__thread threads[3];
+    for (int i = 0; i < 200; i++) {
+        leat__queue *queue = queue_new(1);
+        for (int k = 0; k < 3; k++)
+            waiting[k] =
+                (stirred){.queue = queue, .stirs = leat__queue_stirs(queue)};
+        run_all(threads, 3, wait_stirred, waiting, sizeof(waiting[0]));
+        leat__queue_stir(queue);
+        join_all(threads, 3);
+        for (int k = 0; k < 3; k++)
+            ck_assert_int_eq(waiting[k].status, LEAT_OK);
+        leat__queue_destroy(queue);
+    }
+}
+END_TEST
+
+START_TEST(a_later_wait_is_ended_by_an_item_or_close)
+{
+    stirred waiting;
+    leat__thread thread;
+    int item;
+    for (int i = 0; i < 200; i++) {
+        leat__queue *queue = queue_new(1);
+        leat__queue_stir(queue);
+        waiting = (stirred){.queue = queue, .stirs = leat__queue_stirs(queue)};
+        run_all(&thread, 1, wait_stirred, &waiting, sizeof(waiting));
+        if (i % 2)
+            leat__queue_close(queue);
+        else
+            ck_assert_int_eq(leat__queue_push(queue, &item), LEAT_OK);
+        join_all(&thread, 1);
+        ck_assert_int_eq(waiting.status, i % 2 ? LEAT_ECANCELLED : LEAT_OK);
+        leat__queue_destroy(queue);
+    }
+}
+END_TEST
+
 static int is_same(const void *item, const void *who)
 {
     return item == who;
@@ -361,6 +415,8 @@ int main(void)
     tcase_add_test(tcase, an_empty_queue_says_again_at_the_deadline);
     tcase_add_test(tcase, waiting_takes_nothing);
     tcase_add_test(tcase, a_lazy_queue_wakes_at_its_number_or_when_kicked);
+    tcase_add_test(tcase, a_stir_ends_the_waits_that_began_before_it);
+    tcase_add_test(tcase, a_later_wait_is_ended_by_an_item_or_close);
     tcase_add_test(tcase, a_pick_takes_what_is_preferred_or_else_the_newest);
     tcase_add_test(tcase, a_closed_queue_refuses_and_drains);
     tcase_add_test(tcase, a_reopened_queue_is_empty_and_takes_again);
