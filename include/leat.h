@@ -6,6 +6,7 @@
 #include <leat/blob.h>
 #include <leat/config.h>
 #include <leat/data_layer.h>
+#include <leat/data_layer_group.h>
 #include <leat/datum.h>
 #include <leat/device.h>
 #include <leat/dtype.h>

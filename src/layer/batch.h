@@ -51,7 +51,8 @@ typedef struct leat__batch {
     leat__slab *top_slab; /* of the top that a device computes; or NULL */
     size_t top_offset;
     size_t top_capacity;
-    int size; /* samples there is room for */
+    int size;                /* samples there is room for */
+    struct leat__lane *lane; /* where it goes round; set once */
     leat_event ready;
     leat_event consumed[LEAT__STREAMS_MAX];
     int events;    /* of consumed, how many exist */

@@ -9,6 +9,9 @@
 
 int leat__data_layer_stick(leat_data_layer *self, int status, const char *line)
 {
+    leat__prefetcher *prefetcher = self->group->prefetcher;
+    if (prefetcher)
+        leat__prefetcher_end(prefetcher, status, line);
     self->sticky = status;
     memcpy(self->sticky_line, line, sizeof(self->sticky_line));
     return leat_error(status, "%s", line);
@@ -24,12 +27,13 @@ static int is_capturing(const leat_data_layer *self, leat_stream stream)
 static int check_forward(const leat_data_layer *self, leat_blob *const top[],
                          int ntop, leat_stream stream)
 {
-    const char *name = self->options.name;
-    if (self->ntop == 0)
+    const char *name = self->name;
+    int want = self->group->ntop;
+    if (want == 0)
         return leat_error(LEAT_ESTATE, "%s: forward before setup", name);
-    if (!top || ntop != self->ntop)
+    if (!top || ntop != want)
         return leat_error(LEAT_EINVAL, "%s: set up with %d tops, got %d", name,
-                          self->ntop, top ? ntop : 0);
+                          want, top ? ntop : 0);
     for (int i = 0; i < ntop; i++) {
         if (!top[i] || leat_blob_device(top[i]) != self->device)
             return leat_error(LEAT_EINVAL, "%s: top %d is not on %s", name, i,
@@ -49,14 +53,14 @@ int leat_data_layer_release(leat_data_layer *self, const leat_stream *streams,
 {
     if (n < 0 || n > LEAT__STREAMS_MAX || (n > 0 && !streams))
         return leat_error(LEAT_EINVAL, "%s: 0 to %d streams, got %d",
-                          self->options.name, LEAT__STREAMS_MAX, n);
+                          self->name, LEAT__STREAMS_MAX, n);
     leat__batch *batch = self->current;
     if (!batch)
         return LEAT_OK;
     self->current = NULL;
     if (n == 0)
-        return leat__prefetcher_give(self->prefetcher, batch, &self->stream, 1);
-    return leat__prefetcher_give(self->prefetcher, batch, streams, n);
+        return leat__prefetcher_give(batch, &self->stream, 1);
+    return leat__prefetcher_give(batch, streams, n);
 }
 
 /* What is enqueued on `stream` from now on sees the batch on the device. */
@@ -133,12 +137,19 @@ static int copy(const leat_data_layer *self, leat__batch *batch, int i,
     }
     int host = stream == LEAT_HOST;
     if (host)
-        stream = leat__prefetcher_stream(self->prefetcher);
+        stream = leat__prefetcher_stream(self->group->prefetcher, self->number);
     status = device->ops->copy(device, to, device_top(batch, i), bytes,
                                LEAT_COPY_ON_DEVICE, stream);
     if (status == LEAT_OK && host)
         status = device->ops->stream_synchronize(device, stream);
     return status;
+}
+
+/* The number of the batch that the threads made first. */
+static int64_t first_number(const leat_data_layer_group *group)
+{
+    return group->place.position /
+           (group->options.values.batch_size * group->step);
 }
 
 /* What could not be handed out stays where save says: restore gives it again.
@@ -150,21 +161,20 @@ static int deliver(leat_data_layer *self, leat__batch *batch,
     int status = await(self, batch, stream);
     if (begin > 0)
         leat__waiting_for_copy(self, begin, leat__clock_now());
-    int lends = self->options.values.top_mode == LEAT_TOP_LEND;
+    int lends = self->values.top_mode == LEAT_TOP_LEND;
     for (int i = 0; i < ntop && status == LEAT_OK; i++)
         status = lends ? lend(self, batch, i, top[i])
                        : copy(self, batch, i, top[i], stream);
     if (status) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
-        (void)leat__prefetcher_give(self->prefetcher, batch, &stream, 1);
+        (void)leat__prefetcher_give(batch, &stream, 1);
         return leat__data_layer_stick(self, status, line);
     }
     self->current = batch;
     self->stream = stream;
     self->view = (leat_batch){
-        .number = self->place.position /
-                  (self->options.values.batch_size * self->step),
+        .number = first_number(self->group) + batch->number,
         .epoch = batch->n > 0 ? batch->from[0].epoch : 0,
         .n = batch->n,
         .valid = batch->n,
@@ -172,6 +182,7 @@ static int deliver(leat_data_layer *self, leat__batch *batch,
         .bad = batch->bad.n,
     };
     self->place = batch->after;
+    self->taken++;
     self->batches++;
     self->samples += batch->n;
     leat__solo_leave(&self->solo);
@@ -187,8 +198,9 @@ static int refuse(leat_data_layer *self, leat__batch *batch)
     if (status == LEAT_EDATA) {
         leat__ledger_note(&self->ledger, &batch->culprit);
         self->place = batch->after;
+        self->taken++;
     }
-    (void)leat__prefetcher_give(self->prefetcher, batch, NULL, 0);
+    (void)leat__prefetcher_give(batch, NULL, 0);
     return status == LEAT_EDATA ? leat_error(status, "%s", line)
                                 : leat__data_layer_stick(self, status, line);
 }
@@ -206,7 +218,7 @@ static int count_bad(leat_data_layer *self, leat__batch *batch)
         return LEAT_OK;
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
-    (void)leat__prefetcher_give(self->prefetcher, batch, NULL, 0);
+    (void)leat__prefetcher_give(batch, NULL, 0);
     return leat__data_layer_stick(self, status, line);
 }
 
@@ -214,28 +226,31 @@ static int count_bad(leat_data_layer *self, leat__batch *batch)
 static int wait_for_batch(leat_data_layer *self, leat__batch **out,
                           int64_t begin, int64_t deadline)
 {
-    leat__prefetcher *prefetcher = self->prefetcher;
+    leat__prefetcher *prefetcher = self->group->prefetcher;
+    int may_help = self->group->may_help;
     int64_t pause = begin + LEAT__WAITING_PATIENCE;
     while (leat__waiting_is_heard() && pause < deadline) {
-        int status =
-            leat__prefetcher_next(prefetcher, out, pause, self->may_help);
+        int status = leat__prefetcher_next(prefetcher, self->number, out, pause,
+                                           may_help);
         if (status != LEAT_AGAIN)
             return status;
         leat__waiting_on(self, begin, pause);
         pause += LEAT__WAITING_PATIENCE;
     }
-    return leat__prefetcher_next(prefetcher, out, deadline, self->may_help);
+    return leat__prefetcher_next(prefetcher, self->number, out, deadline,
+                                 may_help);
 }
 
 static int next_batch(leat_data_layer *self, leat__batch **out,
                       int64_t deadline)
 {
-    leat__prefetcher *prefetcher = self->prefetcher;
-    leat__prefetcher_rest(prefetcher, leat__solo_enter(&self->solo));
-    int status = leat__prefetcher_next(prefetcher, out, 0, 0);
+    leat__prefetcher *prefetcher = self->group->prefetcher;
+    int number = self->number;
+    leat__prefetcher_rest(prefetcher, number, leat__solo_enter(&self->solo));
+    int status = leat__prefetcher_next(prefetcher, number, out, 0, 0);
     /* Who only looks does not work. */
     if (status == LEAT_AGAIN && deadline == 0)
-        leat__prefetcher_rest(prefetcher, 0);
+        leat__prefetcher_rest(prefetcher, number, 0);
     if (status == LEAT_AGAIN && deadline != 0) {
         int64_t begin = leat__clock_now();
         leat__trace_begin(LEAT__SPAN_WAIT);
@@ -247,8 +262,10 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
             leat__waiting_over(self, end);
     }
     if (status == LEAT_ECANCELLED)
-        return leat_error(status, "%s: the layer was cancelled",
-                          self->options.name);
+        return leat_error(status, "%s: the layer was cancelled", self->name);
+    /* Another member's batch has ended the sequence. */
+    if (status != LEAT_OK && status != LEAT_AGAIN)
+        return leat__data_layer_stick(self, status, leat_last_error());
     return status;
 }
 

@@ -36,26 +36,29 @@ static void split(uint64_t value, uint32_t *low, uint32_t *high)
     *high = (uint32_t)(value >> 32);
 }
 
-int leat_data_layer_save(leat_data_layer *self, leat_token *token)
+int leat_data_layer_group_save(leat_data_layer_group *self, leat_token *token)
 {
+    leat__place place;
     if (self->ntop == 0)
         return leat_error(LEAT_ESTATE, "%s: save before setup",
                           self->options.name);
+    int status = leat__group_place(self, &place);
+    if (status)
+        return status;
     resume_point point = {
         .version = TOKEN_VERSION,
         .rng = (uint8_t)self->options.values.rng,
         .world_size = (uint16_t)self->step,
     };
-    split((uint64_t)self->place.position, &point.position_low,
-          &point.position_high);
-    split((uint64_t)self->place.epoch, &point.epoch_low, &point.epoch_high);
-    split((uint64_t)self->place.index, &point.index_low, &point.index_high);
+    split((uint64_t)place.position, &point.position_low, &point.position_high);
+    split((uint64_t)place.epoch, &point.epoch_low, &point.epoch_high);
+    split((uint64_t)place.index, &point.index_low, &point.index_high);
     split(self->seed, &point.seed_low, &point.seed_high);
     split(leat__pipeline_hash(self->pipeline), &point.pipeline_low,
           &point.pipeline_high);
     leat_token saved;
     leat_token_init(&saved);
-    int status = leat_token_put(&saved, &point, sizeof(point));
+    status = leat_token_put(&saved, &point, sizeof(point));
     if (status == LEAT_OK)
         status =
             leat_token_put(&saved, self->identity.bytes, self->identity.size);
@@ -68,7 +71,8 @@ int leat_data_layer_save(leat_data_layer *self, leat_token *token)
     return LEAT_OK;
 }
 
-static int check_point(const leat_data_layer *self, const resume_point *point)
+static int check_point(const leat_data_layer_group *self,
+                       const resume_point *point)
 {
     const leat_data_layer_options *values = &self->options.values;
     if (point->version != TOKEN_VERSION)
@@ -105,7 +109,8 @@ static int check_place(const leat__place *place)
 }
 
 /* The rest of the token is the data set's; it must be this one's. */
-static int check_identity(const leat_data_layer *self, const leat_token *token)
+static int check_identity(const leat_data_layer_group *self,
+                          const leat_token *token)
 {
     size_t size = token->size - token->cursor;
     if (size == self->identity.size &&
@@ -117,26 +122,30 @@ static int check_identity(const leat_data_layer *self, const leat_token *token)
                       leat_pipeline_text(self->pipeline));
 }
 
-static int start_again(leat_data_layer *self, leat_token *token)
+static int start_again(leat_data_layer_group *self, leat_token *token)
 {
-    leat__data_layer_stop(self);
+    leat__group_stop(self);
     pthread_mutex_lock(&self->lock);
     self->cancelled = 0;
     pthread_mutex_unlock(&self->lock);
-    self->sticky = LEAT_OK;
+    for (int i = 0; i < self->n; i++)
+        self->member[i].sticky = LEAT_OK;
     leat__batch_shape shape;
     leat_token *identity = self->identity.size > 0 ? token : NULL;
-    int status = leat__data_layer_start(self, self->ntop, identity, &shape);
+    int status = leat__group_start(self, self->ntop, identity, &shape);
     if (status) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
-        leat__data_layer_stop(self);
-        return leat__data_layer_stick(self, status, line);
+        leat__group_stop(self);
+        for (int i = 0; i < self->n; i++)
+            (void)leat__data_layer_stick(&self->member[i], status, line);
+        return status;
     }
     return LEAT_OK;
 }
 
-int leat_data_layer_restore(leat_data_layer *self, leat_token *token)
+int leat_data_layer_group_restore(leat_data_layer_group *self,
+                                  leat_token *token)
 {
     if (self->ntop == 0)
         return leat_error(LEAT_ESTATE, "%s: restore before setup",
@@ -163,4 +172,16 @@ int leat_data_layer_restore(leat_data_layer *self, leat_token *token)
     self->place = place;
     self->seed = join(point.seed_low, point.seed_high);
     return start_again(self, token);
+}
+
+int leat_data_layer_save(leat_data_layer *self, leat_token *token)
+{
+    int status = leat__data_layer_check_alone(self, "save");
+    return status ? status : leat_data_layer_group_save(self->group, token);
+}
+
+int leat_data_layer_restore(leat_data_layer *self, leat_token *token)
+{
+    int status = leat__data_layer_check_alone(self, "restore");
+    return status ? status : leat_data_layer_group_restore(self->group, token);
 }

@@ -1,10 +1,16 @@
 /*
- * layer_state.h: what a data layer is made of.
+ * layer_state.h: what data layers are made of: a group, and its members.
  *
- * DESIGN. The layer is its caller's: everything in it belongs to the thread
- * that calls, but for the pointers to reader and prefetcher, which cancel uses
- * from other threads: those are set and cleared under `lock`. Concurrency lives
- * in the prefetcher; the layer lends batches to blobs and takes them back.
+ * DESIGN. A group has the reader, the workers and the place in the sequence; a
+ * member, which is a data layer, has what its caller is at. A layer by itself
+ * is the one member of a group that nobody else knows of.
+ *
+ * A member belongs to the thread that calls it, and writes nothing of the
+ * group's: all that may change there while members are called is the pointers
+ * to reader and prefetcher, which cancel uses from other threads; those are set
+ * and cleared under `lock`. What concerns the whole group, setup, save, restore
+ * and destroy, comes when no member is called. Concurrency lives in the
+ * prefetcher; members lend batches to blobs and take them back.
  *
  * Restore is a new start: everything that runs is stopped and made anew at
  * another place, so that a cancelled or failed reader is no special case.
@@ -17,30 +23,22 @@
 #include "layer/prefetcher.h"
 #include "layer/solo.h"
 
+#include <leat/data_layer_group.h>
+
+/* A member; all its caller's. */
 struct leat_data_layer {
-    leat__layer_options options;
-    leat_pipeline *pipeline; /* shared */
+    leat_data_layer_group *group;
+    int number; /* in the group; its lane */
     leat_device *device;
-    leat_transformer *transformer;
-    uint64_t seed;
-    int step;  /* ranks that divide the data */
-    int cores; /* that the process may use */
-    int may_help;
-    leat__solo solo;
-    int ntop; /* 0 before setup */
-    char top_name[LEAT_MAX_FIELDS][64];
-    leat_token identity; /* of the data set */
+    char *name;                     /* the layer's, or "data[1]" in a group */
+    leat_data_layer_options values; /* the group's, but for name and device */
 
-    pthread_mutex_t lock;
-    /* changed under lock, read freely by the caller */
-    leat__data_reader *reader;
-    leat__prefetcher *prefetcher;
-    int cancelled; /* protected by lock */
-
-    leat__place place;    /* where the next forward goes on */
     leat__batch *current; /* what the caller holds, or NULL */
     leat_stream stream;   /* that it was delivered on */
     leat_batch view;
+    leat__place place; /* behind the last batch that forward consumed */
+    int64_t taken;     /* batches that it consumed since the start */
+    leat__solo solo;
     leat__ledger ledger;
     leat__waiting waiting;
     int sticky; /* the status that every forward returns */
@@ -48,21 +46,72 @@ struct leat_data_layer {
     int64_t batches;
     int64_t samples;
     int64_t waited; /* nanoseconds */
-    int64_t begun;  /* leat__clock_now at setup or restore */
+};
+
+struct leat_data_layer_group {
+    leat__layer_options options;
+    leat_pipeline *pipeline; /* shared */
+    leat_transformer *transformer;
+    int step;  /* ranks that divide the data */
+    int cores; /* that the process may use */
+    int may_help;
+    int is_alone; /* a layer by itself: it has the group, not the group it */
+    int n;
+    leat_data_layer *member; /* n of them */
+    leat_device **device;    /* theirs */
+
+    /* changed by setup and restore */
+    uint64_t seed;
+    int ntop; /* 0 before setup */
+    char top_name[LEAT_MAX_FIELDS][64];
+    leat_token identity; /* of the data set */
+    leat__place place;   /* where the threads started */
+    int64_t begun;       /* leat__clock_now then */
+
+    pthread_mutex_t lock;
+    /* changed under lock, read freely by the callers */
+    leat__data_reader *reader;
+    leat__prefetcher *prefetcher;
+    int cancelled; /* protected by lock */
 };
 
 /*
- * From the first sample at `place` to running threads; `shape` is that of the
- * first batch. On failure leat__data_layer_stop undoes it.
+ * Makes a group of `n` members on the devices of these names. Errors:
+ * LEAT_EINVAL, LEAT_EDEVICE, LEAT_EIO, LEAT_EFORMAT, LEAT_ENOMEM.
  */
-int leat__data_layer_start(leat_data_layer *layer, int ntop,
-                           leat_token *identity, leat__batch_shape *shape);
+int leat__group_create(leat_data_layer_group **out,
+                       const leat_pipeline *pipeline,
+                       const leat_data_layer_options *options,
+                       const char *const devices[], int n, int is_alone);
+
+/* Whether forward may work, by options and pipeline. */
+int leat__group_may_help(const leat_data_layer_group *group);
+
+/*
+ * From the first sample at `place` to running threads; `shape` is that of the
+ * first batch. On failure leat__group_stop undoes it.
+ */
+int leat__group_start(leat_data_layer_group *group, int ntop,
+                      leat_token *identity, leat__batch_shape *shape);
 
 /* Stops everything that runs. Lent slabs live on. */
-void leat__data_layer_stop(leat_data_layer *layer);
+void leat__group_stop(leat_data_layer_group *group);
 
-/* leat_error, with the status kept for every later forward. */
+/*
+ * Where the group goes on. LEAT_ESTATE: what its members have taken is not the
+ * beginning of the sequence.
+ */
+int leat__group_place(const leat_data_layer_group *group, leat__place *out);
+
+/*
+ * leat_error, with the status kept for every later forward; the other members
+ * get it too, behind what is made for them.
+ */
 int leat__data_layer_stick(leat_data_layer *layer, int status,
                            const char *line);
+
+/* LEAT_ESTATE for a member, where only the group can. */
+int leat__data_layer_check_alone(const leat_data_layer *layer,
+                                 const char *function);
 
 #endif

@@ -26,8 +26,9 @@ int leat_data_layer_stats(const leat_data_layer *self, leat_stats *stats)
     leat_stats all = {0};
     if (!stats || stats->size == 0)
         return leat_error(LEAT_EINVAL, "stats->size is not set");
-    if (self->prefetcher)
-        leat__prefetcher_stats(self->prefetcher, &all);
+    const leat_data_layer_group *group = self->group;
+    if (group->prefetcher)
+        leat__prefetcher_stats(group->prefetcher, self->number, &all);
     if (all.nstages < LEAT_MAX_STAGES)
         all.stage[all.nstages++] = (leat_stage_stats){
             .name = "forward",
@@ -41,10 +42,10 @@ int leat_data_layer_stats(const leat_data_layer *self, leat_stats *stats)
     all.bad_records = self->ledger.count;
     all.bad = self->ledger.list;
     all.nbad = self->ledger.listed;
-    all.cores = self->cores;
+    all.cores = group->cores;
     all.unwritten = self->ledger.unwritten;
-    if (self->prefetcher)
-        all.elapsed = (double)(leat__clock_now() - self->begun) * 1e-9;
+    if (group->prefetcher)
+        all.elapsed = (double)(leat__clock_now() - group->begun) * 1e-9;
     all.size = stats->size < sizeof(all) ? stats->size : sizeof(all);
     memcpy(stats, &all, all.size);
     return LEAT_OK;

@@ -1,15 +1,21 @@
 /*
- * DESIGN. Batches go round: the free queue holds empty slots, workers claim
- * runs of the batch that is open, transform them into its slot, and whoever
- * puts the last sample in place publishes the batch and its finished successors
- * in sequence: upload, then the full queue, from which the caller pops.
+ * DESIGN. Batches go round in lanes, one for each device: a lane's free queue
+ * holds its empty slots, workers claim runs of the batch that is open,
+ * transform them into its slot, and whoever puts the last sample in place
+ * publishes the batch and its finished successors in sequence: upload, then its
+ * lane's full queue, from which the lane's caller pops. Batch k is lane k mod
+ * lanes'.
  *
- * Anybody may work: the worker threads, and the caller in next while nothing is
+ * Anybody may work: the worker threads, and a caller in next while nothing is
  * ready. A worker that finds no free slot, or no run, sleeps on the queue where
- * that will appear; back-pressure is nothing but the empty free queue.
+ * that will appear; back-pressure is nothing but an empty free queue. Batches
+ * are opened in sequence, so with several lanes one whose batches nobody takes
+ * brings all to rest. A caller may take the slot that a worker was woken for,
+ * and the sequence go on in the next lane: opening a batch stirs those who wait
+ * for that slot, so who waits does so where the sequence stands.
  *
  * Locks: `claim` guards which batch is open and serialises the data reader;
- * the publisher's guards the sequence and the copy stream; each batch has one
+ * the publisher's guards the sequence and the copy streams; each batch has one
  * for its shape and failure. Order: claim before a batch's, the publisher's
  * before a batch's, never claim and the publisher's together; queues' own
  * locks, and the relay's, are innermost. Nobody sleeps under a lock but for
@@ -18,29 +24,23 @@
  *
  * Stopping: cancel closes the queues and cancels the reader, whereupon every
  * wait returns; destroy joins the workers, then frees. Work under way is
- * finished: it is a run at most.
+ * finished: it is a run at most. Behind a failure that ends the sequence the
+ * publisher closes the full queues, so that the other lanes' callers wake too.
  */
 #include "layer/prefetcher.h"
 #include "base/clock.h"
 #include "base/counter.h"
-#include "base/memory.h"
 #include "layer/worker.h"
 
-#include <limits.h>
 #include <stdio.h>
 
 struct leat__prefetcher {
     leat__prefetcher_options options;
-    leat__queue *free;
-    leat__queue *full;
-    leat__slots slots;
-    leat__uploader uploader;
-    leat__worker *workers; /* the last one is the caller's */
+    leat__lane *lanes;
+    leat__worker *workers; /* the last ones are the lanes' callers' */
     leat__relay *relay;    /* NULL where nothing stands in */
     atomic_int cancelled;
-    atomic_int was_full;    /* workers ran out of slots since the last growth */
-    atomic_int circulating; /* slots in use; the caller's, read by anybody */
-    int rests;              /* workers are not woken; the caller's */
+    atomic_int out_of_slots; /* the lane that had none for the next batch; -1 */
 
     char apart[LEAT__CACHE_LINE]; /* what is written often from the rest */
     pthread_mutex_t claim;
@@ -55,36 +55,42 @@ struct leat__prefetcher {
 
 typedef enum claim_result { CLAIMED, NO_SLOT, NO_RUN, STOPPED } claim_result;
 
-static int was_filled_by(const void *slot, const void *who)
-{
-    return ((const leat__batch *)slot)->filler == who;
-}
+/* What a claim that found no slot is to wait for. */
+typedef struct shortage {
+    leat__lane *lane;
+    int64_t stirs;
+} shortage;
 
-/*
- * The slot whose memory is likeliest in the cache; with a device's own memory
- * the one that was given back first, as the upload waits for its consumers.
- */
-static int take_slot(leat__prefetcher *self, const leat__worker *who,
-                     void **slot)
+/* The next batch, in its lane's slot. */
+static int open_batch(leat__prefetcher *self, const leat__worker *who,
+                      shortage *out)
 {
-    if (self->options.device->ops->unified)
-        return leat__queue_pick(self->free, slot, was_filled_by, who);
-    return leat__queue_pop(self->free, slot, 0);
+    int i = (int)(self->next_number % self->options.lanes);
+    leat__lane *lane = &self->lanes[i];
+    out->lane = lane;
+    if (!lane->is_alone)
+        out->stirs = leat__queue_stirs(lane->free);
+    int status = leat__lane_take(lane, who, &self->open);
+    atomic_store_explicit(&self->out_of_slots, status == LEAT_AGAIN ? i : -1,
+                          memory_order_relaxed);
+    if (status)
+        return status;
+    leat__batch_begin(self->open, self->next_number++);
+    if (!lane->is_alone)
+        leat__queue_stir(lane->free);
+    return LEAT_OK;
 }
 
 static claim_result claim_locked(leat__prefetcher *self,
-                                 const leat__worker *who, leat__run **out)
+                                 const leat__worker *who, leat__run **out,
+                                 shortage *missing)
 {
     if (self->stopped)
         return STOPPED;
     if (!self->open) {
-        void *slot;
-        int status = take_slot(self, who, &slot);
+        int status = open_batch(self, who, missing);
         if (status)
             return status == LEAT_AGAIN ? NO_SLOT : STOPPED;
-        self->open = slot;
-        self->open->filler = who;
-        leat__batch_begin(self->open, self->next_number++);
     }
     leat__run *run;
     int status = leat__data_reader_take(self->options.reader, who, &run);
@@ -107,25 +113,22 @@ static claim_result claim_locked(leat__prefetcher *self,
 }
 
 static claim_result claim(leat__prefetcher *self, const leat__worker *who,
-                          leat__run **out)
+                          leat__run **out, shortage *missing)
 {
     leat__mutex_lock_soon(&self->claim);
-    claim_result result = claim_locked(self, who, out);
+    claim_result result = claim_locked(self, who, out, missing);
     pthread_mutex_unlock(&self->claim);
     return result;
 }
 
-/*
- * Waking a worker costs more than handing a batch over. While a batch is ready
- * besides the caller's, and half of the slots are in use, an empty one wakes
- * nobody; who finds nothing ready wakes them all the same.
- */
-static void wake_late(leat__prefetcher *self)
+/* Waits until the slot is there, or the sequence has gone on without. */
+static int wait_for_slot(const shortage *missing)
 {
-    int n = atomic_load(&self->circulating);
-    int half = (n + 1) / 2;
-    int late = half < n - 2 ? half : n - 2;
-    leat__queue_wake_at(self->free, self->rests ? INT_MAX : late);
+    leat__lane *lane = missing->lane;
+    atomic_store(&lane->was_full, 1);
+    return lane->is_alone
+               ? leat__queue_wait(lane->free, LEAT__FOREVER)
+               : leat__queue_wait_stirred(lane->free, missing->stirs);
 }
 
 static void *worker_body(void *argument)
@@ -133,18 +136,18 @@ static void *worker_body(void *argument)
     leat__worker *self = argument;
     leat__prefetcher *prefetcher = self->prefetcher;
     leat__run *run;
+    shortage missing;
     int running = 1;
     leat__thread_be_patient();
     while (running && !atomic_load(&prefetcher->cancelled)) {
         int64_t begin;
-        switch (claim(prefetcher, self, &run)) {
+        switch (claim(prefetcher, self, &run, &missing)) {
         case CLAIMED:
             leat__worker_work(self, run);
             break;
         case NO_SLOT:
             begin = leat__clock_now();
-            atomic_store(&prefetcher->was_full, 1);
-            running = !leat__queue_wait(prefetcher->free, LEAT__FOREVER);
+            running = !wait_for_slot(&missing);
             leat__counter_add(&self->blocked_full, leat__clock_now() - begin);
             break;
         case NO_RUN:
@@ -160,89 +163,66 @@ static void *worker_body(void *argument)
     return NULL;
 }
 
-/* The slots that are in use from the start. */
-static void circulate(leat__prefetcher *self)
+/* Why a closed queue gives nothing, in the error line too. */
+static int tell_end(leat__prefetcher *self)
 {
-    int n = self->options.circulating;
-    for (int i = 0; i < n; i++)
-        (void)leat__queue_push(self->free, &self->slots.batch[i]);
-    atomic_store(&self->circulating, n);
-    wake_late(self);
+    int status = LEAT_OK;
+    if (!atomic_load(&self->cancelled))
+        status = leat__publisher_ended(&self->publisher);
+    return status ? status : LEAT_ECANCELLED;
 }
 
-/*
- * Empty now and full before: the stages run by turns, and a deeper queue lets
- * each go on while the other pauses. Called by the caller alone.
- */
-static void grow(leat__prefetcher *self)
+int leat__prefetcher_next(leat__prefetcher *self, int lane_number,
+                          leat__batch **out, int64_t deadline, int help)
 {
-    int n = atomic_load(&self->circulating);
-    if (n == self->options.slots || !atomic_exchange(&self->was_full, 0))
-        return;
-    atomic_store(&self->circulating, n + 1);
-    wake_late(self);
-    (void)leat__queue_push(self->free, &self->slots.batch[n]);
-}
-
-static void wake(leat__prefetcher *self)
-{
-    grow(self);
-    leat__queue_kick(self->free);
-}
-
-void leat__prefetcher_rest(leat__prefetcher *self, int rest)
-{
-    if (self->rests == rest)
-        return;
-    self->rests = rest;
-    wake_late(self);
-    if (!rest)
-        leat__queue_kick(self->free);
-}
-
-int leat__prefetcher_next(leat__prefetcher *self, leat__batch **out,
-                          int64_t deadline, int help)
-{
-    leat__worker *caller = &self->workers[self->options.workers];
+    leat__lane *lane = &self->lanes[lane_number];
+    leat__worker *caller = &self->workers[self->options.workers + lane_number];
     void *item;
     leat__run *run;
+    shortage missing;
     int has_woken = deadline == 0;
     for (;;) {
         /* A deadline passes while there is still work to do. */
         if (deadline != LEAT__FOREVER && leat__clock_now() >= deadline)
             help = 0;
-        if (!has_woken && !(self->rests && help)) {
-            wake(self);
+        if (!has_woken && !(lane->rests && help)) {
+            leat__lane_grow(lane);
+            leat__queue_kick(lane->free);
             has_woken = 1;
         }
         int64_t wait = help ? 0 : deadline;
-        int status = leat__queue_pop(self->full, &item, wait);
+        int status = leat__queue_pop(lane->full, &item, wait);
         if (atomic_load(&self->cancelled))
             status = LEAT_ECANCELLED;
         if (status == LEAT_OK) {
             *out = item;
             return LEAT_OK;
         }
-        if (status != LEAT_AGAIN || wait == deadline)
+        if (status == LEAT_ECANCELLED)
+            return tell_end(self);
+        if (wait == deadline)
             return status;
-        if (claim(self, caller, &run) == CLAIMED)
+        if (claim(self, caller, &run, &missing) == CLAIMED)
             leat__worker_work(caller, run);
         else
             help = 0;
     }
 }
 
-int leat__prefetcher_mark(leat__prefetcher *self, leat__batch *batch,
-                          const leat_stream *streams, int n)
+void leat__prefetcher_rest(leat__prefetcher *self, int lane, int rest)
 {
-    return leat__uploader_mark(&self->uploader, batch, streams, n);
+    leat__lane_rest(&self->lanes[lane], rest);
 }
 
-int leat__prefetcher_give(leat__prefetcher *self, leat__batch *batch,
-                          const leat_stream *streams, int n)
+int leat__prefetcher_mark(leat__batch *batch, const leat_stream *streams, int n)
 {
-    int status = leat__prefetcher_mark(self, batch, streams, n);
-    (void)leat__queue_push(self->free, batch);
+    return leat__uploader_mark(&batch->lane->uploader, batch, streams, n);
+}
+
+int leat__prefetcher_give(leat__batch *batch, const leat_stream *streams, int n)
+{
+    int status = leat__prefetcher_mark(batch, streams, n);
+    (void)leat__queue_push(batch->lane->free, batch);
     return status;
 }
 
@@ -250,20 +230,24 @@ void leat__prefetcher_cancel(leat__prefetcher *self)
 {
     atomic_store(&self->cancelled, 1);
     leat__data_reader_cancel(self->options.reader);
-    leat__queue_close(self->free);
-    leat__queue_close(self->full);
+    for (int i = 0; self->lanes && i < self->options.lanes; i++)
+        leat__lane_close(&self->lanes[i]);
 }
 
-leat_stream leat__prefetcher_stream(const leat__prefetcher *self)
+void leat__prefetcher_end(leat__prefetcher *self, int status, const char *line)
 {
-    return self->uploader.stream;
+    leat__publisher_end(&self->publisher, status, line);
+}
+
+leat_stream leat__prefetcher_stream(const leat__prefetcher *self, int lane)
+{
+    return self->lanes[lane].uploader.stream;
 }
 
 static int create_worker(leat__prefetcher *self, leat__worker *one)
 {
     one->prefetcher = self;
     one->options = &self->options;
-    one->slots = &self->slots;
     one->publisher = &self->publisher;
     one->relay = self->relay;
     return leat__worker_init(one);
@@ -271,7 +255,7 @@ static int create_worker(leat__prefetcher *self, leat__worker *one)
 
 static int create_workers(leat__prefetcher *self)
 {
-    int n = self->options.workers + 1;
+    int n = self->options.workers + self->options.lanes;
     self->workers = leat__alloc_zero((size_t)n, sizeof(*self->workers));
     if (!self->workers)
         return LEAT_ENOMEM;
@@ -288,13 +272,14 @@ static int create_workers(leat__prefetcher *self)
 static int start_threads(leat__prefetcher *self)
 {
     const leat__prefetcher_options *options = &self->options;
-    /* A run in the hands of each worker and of the caller, and as many samples
-       waiting as there are slots to put them in. */
+    /* A run in the hands of each worker and caller and one more, and as many
+       samples waiting as there are slots to put them in. */
     int runs_in_batch = (options->assembly.batch_size + options->run_size - 1) /
                         options->run_size;
-    int runs = options->workers + 2;
-    if (runs < runs_in_batch * (options->slots - 1))
-        runs = runs_in_batch * (options->slots - 1);
+    int runs = options->workers + options->lanes + 1;
+    int batches = options->lanes * (options->slots - 1);
+    if (runs < runs_in_batch * batches)
+        runs = runs_in_batch * batches;
     int status =
         leat__data_reader_start(options->reader, options->run_size, runs);
     for (int i = 0; i < options->workers && status == LEAT_OK; i++) {
@@ -306,26 +291,28 @@ static int start_threads(leat__prefetcher *self)
     return status;
 }
 
-static int set_up(leat__prefetcher *self)
+static int create_lanes(leat__prefetcher *self)
 {
     const leat__prefetcher_options *options = &self->options;
-    int status = leat__queue_create(&self->free, options->slots);
-    if (status == LEAT_OK)
-        status = leat__queue_create(&self->full, options->slots);
-    if (status == LEAT_OK)
-        status = leat__publisher_init(&self->publisher, self->full,
-                                      &self->uploader, options->slots);
-    if (status == LEAT_OK)
-        status = leat__slots_init(&self->slots, options);
-    if (status == LEAT_OK)
-        status = leat__uploader_init(&self->uploader, options->device,
-                                     options->transformer, &options->shape);
-    if (status == LEAT_OK)
-        status = create_workers(self);
+    self->lanes =
+        leat__alloc_zero((size_t)options->lanes, sizeof(*self->lanes));
+    if (!self->lanes)
+        return LEAT_ENOMEM;
+    int status = LEAT_OK;
+    for (int i = 0; i < options->lanes && status == LEAT_OK; i++)
+        status = leat__lane_init(&self->lanes[i], options->device[i], options);
     if (status)
         return status;
-    circulate(self);
-    return start_threads(self);
+    return leat__publisher_init(&self->publisher, self->lanes, options->lanes,
+                                options->lanes * options->slots);
+}
+
+static int set_up(leat__prefetcher *self)
+{
+    int status = create_lanes(self);
+    if (status == LEAT_OK)
+        status = create_workers(self);
+    return status ? status : start_threads(self);
 }
 
 int leat__prefetcher_create(leat__prefetcher **out,
@@ -335,6 +322,7 @@ int leat__prefetcher_create(leat__prefetcher **out,
     if (!self)
         return LEAT_ENOMEM;
     self->options = *options;
+    atomic_init(&self->out_of_slots, -1);
     int status = leat__mutex_init(&self->claim);
     if (status) {
         leat__free(self);
@@ -355,26 +343,19 @@ void leat__prefetcher_destroy(leat__prefetcher *self)
 {
     if (!self)
         return;
-    atomic_store(&self->cancelled, 1);
-    leat__data_reader_cancel(self->options.reader);
-    if (self->free)
-        leat__queue_close(self->free);
-    if (self->full)
-        leat__queue_close(self->full);
-    int n = self->workers ? self->options.workers + 1 : 0;
+    leat__prefetcher_cancel(self);
+    int n = self->workers ? self->options.workers + self->options.lanes : 0;
     for (int i = 0; i < n; i++)
         leat__thread_join(&self->workers[i].thread);
-    leat__uploader_wait(&self->uploader, self->slots.batch, self->slots.n);
     for (int i = 0; i < n; i++)
         leat__worker_finish(&self->workers[i]);
     leat__relay_destroy(self->relay);
-    leat__slots_finish(&self->slots);
+    for (int i = 0; self->lanes && i < self->options.lanes; i++)
+        leat__lane_finish(&self->lanes[i]);
     leat__publisher_finish(&self->publisher);
-    leat__uploader_finish(&self->uploader);
-    leat__queue_destroy(self->free);
-    leat__queue_destroy(self->full);
     pthread_mutex_destroy(&self->claim);
     leat__free(self->workers);
+    leat__free(self->lanes);
     leat__free(self);
 }
 
@@ -383,6 +364,8 @@ leat__whereabouts leat__prefetcher_whereabouts(const leat__prefetcher *self)
     leat__whereabouts now = {
         .workers = self->options.workers,
         .reading = leat__data_reader_is_filling(self->options.reader),
+        .out_of_slots =
+            atomic_load_explicit(&self->out_of_slots, memory_order_relaxed),
     };
     for (int i = 0; i < now.workers; i++) {
         int at =
@@ -390,20 +373,24 @@ leat__whereabouts leat__prefetcher_whereabouts(const leat__prefetcher *self)
         now.working += at == LEAT__AT_WORK;
         now.reading += at == LEAT__AT_READING;
         now.copying += at == LEAT__AT_COPY;
+        if (at != LEAT__AT_REST)
+            now.out_of_slots = -1;
     }
     return now;
 }
 
-void leat__prefetcher_stats(const leat__prefetcher *self, leat_stats *stats)
+void leat__prefetcher_stats(const leat__prefetcher *self, int lane,
+                            leat_stats *stats)
 {
     leat_stage_stats *reader = &stats->stage[0];
     leat_stage_stats *transform = &stats->stage[1];
+    int workers = self->options.workers;
     leat__data_reader_stats(self->options.reader, reader);
     *transform = (leat_stage_stats){
         .name = self->options.decodes ? "decode" : "transform",
-        .threads = self->options.workers,
+        .threads = workers,
     };
-    for (int i = 0; i <= self->options.workers; i++) {
+    for (int i = 0; i < workers + self->options.lanes; i++) {
         const leat__worker *one = &self->workers[i];
         transform->items += atomic_load(&one->items);
         transform->bytes += atomic_load(&one->bytes);
@@ -413,24 +400,6 @@ void leat__prefetcher_stats(const leat__prefetcher *self, leat_stats *stats)
         stats->image_warnings += atomic_load(&one->warnings);
     }
     stats->nstages = 2;
-    stats->helped_runs =
-        atomic_load(&self->workers[self->options.workers].runs);
-    stats->slots = atomic_load(&self->circulating);
-    stats->grown_slots = atomic_load(&self->slots.grown);
-    int64_t bytes =
-        self->slots.slab_bytes + atomic_load(&self->slots.grown_bytes);
-    if (self->options.device->ops->unified) {
-        stats->memory.host += bytes;
-        return;
-    }
-    if (self->slots.is_pageable)
-        stats->memory.pageable += bytes;
-    else
-        stats->memory.pinned += bytes;
-    stats->memory.device += bytes + self->slots.top_bytes +
-                            (int64_t)self->uploader.kernel.bytes +
-                            atomic_load(&self->slots.grown_tops);
-    stats->stage[2] = (leat_stage_stats){.name = "copy"};
-    stats->stage[2].bytes = atomic_load(&self->uploader.bytes);
-    stats->nstages = 3;
+    stats->helped_runs = atomic_load(&self->workers[workers + lane].runs);
+    leat__lane_stats(&self->lanes[lane], stats);
 }

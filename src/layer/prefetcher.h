@@ -8,9 +8,12 @@
 typedef struct leat__prefetcher_options {
     leat__data_reader *reader;     /* borrowed; not yet started */
     leat_transformer *transformer; /* borrowed */
-    leat_device *device;
-    const leat_allocator *slabs; /* borrowed; NULL: the device's */
-    const leat_allocator *boxes; /* borrowed; NULL: malloc */
+    leat_device *const *device;    /* of each lane; borrowed */
+    int lanes;                     /* batch k goes to lane k mod lanes */
+    /* Of batches, borrowed; NULL: the device's. */
+    const leat_allocator *host_slabs;   /* where it computes in host memory */
+    const leat_allocator *pinned_slabs; /* else */
+    const leat_allocator *boxes;        /* borrowed; NULL: malloc */
     leat__assembly assembly;
     leat__batch_shape shape; /* the first record's */
     leat_on_error on_error;
@@ -18,7 +21,7 @@ typedef struct leat__prefetcher_options {
     int at_start;    /* no record comes before the first one */
     int decodes;     /* samples are encoded images: names the stage */
     int must_pin;    /* no batch in pageable memory */
-    int slots;       /* prefetch, and the one that the caller holds */
+    int slots;       /* of a lane: prefetch, and the one its caller holds */
     int circulating; /* slots in use from the start; the rest as needed */
     int workers;
     int run_size; /* samples in a run */
@@ -39,45 +42,56 @@ int leat__prefetcher_create(leat__prefetcher **out,
 void leat__prefetcher_destroy(leat__prefetcher *prefetcher);
 
 /*
- * The next batch, in sequence, until `deadline` (as leat__queue_pop's); first
- * tried with deadline 0, for whoever comes with another found nothing ready.
- * With `help` the caller works while none is ready. LEAT_AGAIN,
- * LEAT_ECANCELLED. One caller at a time.
+ * The lane's next batch, in sequence, until `deadline` (as leat__queue_pop's);
+ * first tried with deadline 0, for whoever comes with another found nothing
+ * ready. With `help` the caller works while none is ready. LEAT_AGAIN;
+ * LEAT_ECANCELLED without an error line; behind a batch of another lane that
+ * failed for good, its status and line. One caller at a time a lane.
  */
-int leat__prefetcher_next(leat__prefetcher *prefetcher, leat__batch **out,
-                          int64_t deadline, int help);
+int leat__prefetcher_next(leat__prefetcher *prefetcher, int lane,
+                          leat__batch **out, int64_t deadline, int help);
 
 /*
  * While workers rest, who finds nothing ready and helps wakes none of them;
  * they are woken where next has to wait. The caller's.
  */
-void leat__prefetcher_rest(leat__prefetcher *prefetcher, int rest);
+void leat__prefetcher_rest(leat__prefetcher *prefetcher, int lane, int rest);
 
 /*
  * Gives a delivered batch back; it is refilled once the `n` streams have passed
  * this point. Errors: LEAT_EDEVICE; it is given back all the same.
  */
-int leat__prefetcher_give(leat__prefetcher *prefetcher, leat__batch *batch,
-                          const leat_stream *streams, int n);
+int leat__prefetcher_give(leat__batch *batch, const leat_stream *streams,
+                          int n);
 
 /*
  * Notes that the streams read a delivered batch that is not given back: destroy
  * waits for them, and its contents stay. Errors: LEAT_EDEVICE.
  */
-int leat__prefetcher_mark(leat__prefetcher *prefetcher, leat__batch *batch,
-                          const leat_stream *streams, int n);
+int leat__prefetcher_mark(leat__batch *batch, const leat_stream *streams,
+                          int n);
+
+/*
+ * Ends the sequence: a lane whose batches nobody takes any more would hold up
+ * the others. Theirs that are made are still to be had, then `status`. Any
+ * thread.
+ */
+void leat__prefetcher_end(leat__prefetcher *prefetcher, int status,
+                          const char *line);
 
 /* Wakes everybody; next gives LEAT_ECANCELLED from now on. Any thread. */
 void leat__prefetcher_cancel(leat__prefetcher *prefetcher);
 
-/* The layer's stream, on which batches are uploaded. */
-leat_stream leat__prefetcher_stream(const leat__prefetcher *prefetcher);
+/* The lane's stream, on which its batches are uploaded. */
+leat_stream leat__prefetcher_stream(const leat__prefetcher *prefetcher,
+                                    int lane);
 
-/* Where its threads are just now, the caller left out. */
+/* Where its threads are just now, the callers left out. */
 leat__whereabouts
 leat__prefetcher_whereabouts(const leat__prefetcher *prefetcher);
 
-void leat__prefetcher_stats(const leat__prefetcher *prefetcher,
+/* Reader and workers are all lanes', the rest is the lane's. */
+void leat__prefetcher_stats(const leat__prefetcher *prefetcher, int lane,
                             leat_stats *stats);
 
 #endif

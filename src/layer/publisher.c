@@ -1,12 +1,13 @@
 #include "layer/publisher.h"
-#include "base/memory.h"
 #include "base/thread.h"
 
-int leat__publisher_init(leat__publisher *self, leat__queue *full,
-                         leat__uploader *uploader, int slots)
+#include <string.h>
+
+int leat__publisher_init(leat__publisher *self, leat__lane *lanes, int nlanes,
+                         int slots)
 {
-    self->full = full;
-    self->uploader = uploader;
+    self->lanes = lanes;
+    self->nlanes = nlanes;
     self->slots = slots;
     self->finished = leat__alloc_zero((size_t)slots, sizeof(leat__batch *));
     if (!self->finished)
@@ -34,6 +35,42 @@ static void fail_batch(leat__batch *batch, int status)
     leat__batch_fail(batch, 0, status, NULL, line);
 }
 
+/* What is in the queues can still be taken. */
+static void close_lanes(leat__publisher *self)
+{
+    for (int i = 0; i < self->nlanes; i++)
+        leat__queue_close(self->lanes[i].full);
+}
+
+static void note_end(leat__publisher *self, int status, const char *line)
+{
+    self->ended = status;
+    memcpy(self->line, line, sizeof(self->line));
+}
+
+/* Nothing comes behind a batch that failed so. */
+static int ends_all(const leat__batch *batch)
+{
+    return batch->failed >= 0 && batch->status != LEAT_EDATA;
+}
+
+static void hand_on(leat__publisher *self, leat__batch *batch)
+{
+    leat__lane *lane = batch->lane;
+    if (batch->failed < 0) {
+        int status = leat__uploader_upload(&lane->uploader, batch);
+        if (status)
+            fail_batch(batch, status);
+    }
+    if (ends_all(batch))
+        note_end(self, batch->status, batch->culprit.line);
+    /* There is room for every slot: only a closed queue refuses. From now on
+       the batch is the caller's. */
+    (void)leat__queue_push(lane->full, batch);
+    if (self->ended)
+        close_lanes(self);
+}
+
 /* Hands on what is finished, in sequence. */
 static void publish(leat__publisher *self, leat__batch *done)
 {
@@ -41,16 +78,11 @@ static void publish(leat__publisher *self, leat__batch *done)
     pthread_mutex_lock(&self->lock);
     self->finished[done->number % slots] = done;
     leat__batch *batch;
-    while ((batch = self->finished[self->next % slots]) != NULL) {
+    while (!self->ended &&
+           (batch = self->finished[self->next % slots]) != NULL) {
         self->finished[self->next % slots] = NULL;
         self->next++;
-        if (batch->failed < 0) {
-            int status = leat__uploader_upload(self->uploader, batch);
-            if (status)
-                fail_batch(batch, status);
-        }
-        /* There is room for every slot: only a closed queue refuses. */
-        (void)leat__queue_push(self->full, batch);
+        hand_on(self, batch);
     }
     pthread_mutex_unlock(&self->lock);
 }
@@ -59,4 +91,24 @@ void leat__publisher_place(leat__publisher *self, leat__batch *batch, int n)
 {
     if (atomic_fetch_sub(&batch->outstanding, n) == n)
         publish(self, batch);
+}
+
+void leat__publisher_end(leat__publisher *self, int status, const char *line)
+{
+    pthread_mutex_lock(&self->lock);
+    if (!self->ended) {
+        note_end(self, status, line);
+        close_lanes(self);
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+int leat__publisher_ended(leat__publisher *self)
+{
+    pthread_mutex_lock(&self->lock);
+    int status = self->ended;
+    if (status)
+        (void)leat_error(status, "%s", self->line);
+    pthread_mutex_unlock(&self->lock);
+    return status;
 }

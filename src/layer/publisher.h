@@ -2,29 +2,41 @@
 #ifndef LEAT_LAYER_PUBLISHER_H
 #define LEAT_LAYER_PUBLISHER_H
 
-#include "base/queue.h"
-#include "layer/uploader.h"
+#include "layer/lane.h"
 
 typedef struct leat__publisher {
-    leat__queue *full;        /* borrowed; where they go */
-    leat__uploader *uploader; /* borrowed */
-    int slots;
+    leat__lane *lanes; /* borrowed */
+    int nlanes;
+    int slots; /* of all lanes */
     pthread_mutex_t lock;
-    /* protected by lock, as is the upload */
+    /* protected by lock, as are the uploads */
     leat__batch **finished; /* by number modulo slots */
     int64_t next;           /* the number that is published next */
+    int ended;              /* the status after which none is; 0: it goes on */
+    char line[LEAT__ERROR_MAX]; /* with it */
 } leat__publisher;
 
 /* Errors: LEAT_ENOMEM, LEAT_EIO; the struct is then as if zeroed. */
-int leat__publisher_init(leat__publisher *publisher, leat__queue *full,
-                         leat__uploader *uploader, int slots);
+int leat__publisher_init(leat__publisher *publisher, leat__lane *lanes,
+                         int nlanes, int slots);
 void leat__publisher_finish(leat__publisher *publisher); /* a zeroed one too */
 
 /*
  * `n` samples of the batch are in place. Behind the last one it is published,
- * with its finished successors; whose upload fails is a failed batch.
+ * with its finished successors; whose upload fails is a failed batch. Behind a
+ * failed one that is no LEAT_EDATA the sequence ends.
  */
 void leat__publisher_place(leat__publisher *publisher, leat__batch *batch,
                            int n);
+
+/*
+ * Ends the sequence, if it goes on: what is published is still there, and
+ * whoever waits for more wakes. Any thread.
+ */
+void leat__publisher_end(leat__publisher *publisher, int status,
+                         const char *line);
+
+/* The status that it ended with, and in leat_last_error its line; or 0. */
+int leat__publisher_ended(leat__publisher *publisher);
 
 #endif

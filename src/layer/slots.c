@@ -3,7 +3,8 @@
 #include "base/memory.h"
 
 /* What the device computes lies in its memory alone. */
-static int make_tops(leat__slots *self, const leat__prefetcher_options *options)
+static int make_tops(leat__slots *self, leat_device *device,
+                     const leat__prefetcher_options *options)
 {
     size_t each = options->shape.top_bytes;
     size_t bytes;
@@ -13,7 +14,7 @@ static int make_tops(leat__slots *self, const leat__prefetcher_options *options)
         return leat_error(LEAT_EINVAL, "%d tops of %zu bytes overflow",
                           options->slots, each);
     leat__slab *slab;
-    int status = leat__slab_create(&slab, options->device, bytes);
+    int status = leat__slab_create(&slab, device, bytes);
     if (status)
         return status;
     status = leat__slab_make_memory(slab);
@@ -25,7 +26,7 @@ static int make_tops(leat__slots *self, const leat__prefetcher_options *options)
 }
 
 /* One slab for all slots: few large allocations are what pinning wants. */
-static int make_batches(leat__slots *self,
+static int make_batches(leat__slots *self, leat_device *device,
                         const leat__prefetcher_options *options)
 {
     size_t slot = options->shape.bytes;
@@ -39,18 +40,18 @@ static int make_batches(leat__slots *self,
         return LEAT_ENOMEM;
     self->n = options->slots;
     leat__slab *slab;
-    int status = leat__slab_create(&slab, options->device, bytes);
+    int status = leat__slab_create(&slab, device, bytes);
     if (status)
         return status;
     slab->must_pin = options->must_pin;
-    leat__slab_use(slab, options->slabs);
+    leat__slab_use(slab, device->ops->unified ? options->host_slabs
+                                              : options->pinned_slabs);
     status = leat__slab_make_host(slab);
     if (status == LEAT_OK)
         status = leat__slab_make_memory(slab);
     self->is_pageable = slab->is_pageable;
     /* Pinned memory is there; slots in reserve cost nothing until used. */
-    if (status == LEAT_OK &&
-        (options->device->ops->unified || slab->is_pageable))
+    if (status == LEAT_OK && (device->ops->unified || slab->is_pageable))
         status = leat__touch(slab->host, slot * (size_t)options->circulating);
     for (int i = 0; i < options->slots && status == LEAT_OK; i++)
         status = leat__batch_init(&self->batch[i], slab, (size_t)i * slot, slot,
@@ -60,10 +61,11 @@ static int make_batches(leat__slots *self,
     return status;
 }
 
-int leat__slots_init(leat__slots *self, const leat__prefetcher_options *options)
+int leat__slots_init(leat__slots *self, leat_device *device,
+                     const leat__prefetcher_options *options)
 {
-    int status = make_batches(self, options);
-    return status ? status : make_tops(self, options);
+    int status = make_batches(self, device, options);
+    return status ? status : make_tops(self, device, options);
 }
 
 void leat__slots_finish(leat__slots *self)

@@ -1,4 +1,4 @@
-/* slots.h: all the batches of a layer, and the memory that they lie in. */
+/* slots.h: all the batches of a lane, and the memory that they lie in. */
 #ifndef LEAT_LAYER_SLOTS_H
 #define LEAT_LAYER_SLOTS_H
 
@@ -20,7 +20,7 @@ typedef struct leat__slots {
  * Makes as many as the options say, and touches the memory of those that are in
  * use from the start. Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE, LEAT_EINVAL.
  */
-int leat__slots_init(leat__slots *slots,
+int leat__slots_init(leat__slots *slots, leat_device *device,
                      const leat__prefetcher_options *options);
 /* Takes a zeroed one too, and one whose init failed. */
 void leat__slots_finish(leat__slots *slots);

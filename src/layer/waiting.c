@@ -4,8 +4,10 @@
 
 #include <stdio.h>
 
-leat__behind leat__waiting_judge(const leat__whereabouts *now)
+leat__behind leat__waiting_judge(const leat__whereabouts *now, int lane)
 {
+    if (now->out_of_slots >= 0 && now->out_of_slots != lane)
+        return LEAT__BEHIND_MEMBER;
     if (now->copying > 0 && now->working == 0)
         return LEAT__BEHIND_COPY;
     /* Workers without work, while others work and somebody reads, starve. */
@@ -35,12 +37,13 @@ static double seconds(int64_t nanoseconds)
 
 static void describe(leat_data_layer *layer, char *out, size_t size)
 {
-    leat__whereabouts now = leat__prefetcher_whereabouts(layer->prefetcher);
-    leat_reader *reader = leat__data_reader_reader(layer->reader);
-    switch (leat__waiting_judge(&now)) {
+    const leat_data_layer_group *group = layer->group;
+    leat__whereabouts now = leat__prefetcher_whereabouts(group->prefetcher);
+    leat_reader *reader = leat__data_reader_reader(group->reader);
+    switch (leat__waiting_judge(&now, layer->number)) {
     case LEAT__BEHIND_READER:
         snprintf(out, size, "the reader of %s is behind%s",
-                 leat_pipeline_text(layer->pipeline),
+                 leat_pipeline_text(group->pipeline),
                  leat_reader_may_block(reader)
                      ? ", whose storage is cold or may block"
                      : "");
@@ -51,6 +54,13 @@ static void describe(leat_data_layer *layer, char *out, size_t size)
         return;
     case LEAT__BEHIND_COPY:
         snprintf(out, size, "the copies to %s are behind", layer->device->name);
+        return;
+    case LEAT__BEHIND_MEMBER:
+        snprintf(out, size,
+                 "%s on %s is behind: all its batches are made, and "
+                 "it takes none",
+                 group->member[now.out_of_slots].name,
+                 group->device[now.out_of_slots]->name);
         return;
     case LEAT__BEHIND_NOBODY:
         snprintf(out, size, "its threads do not get to run");
@@ -64,8 +74,8 @@ void leat__waiting_on(leat_data_layer *layer, int64_t begin, int64_t now)
     if (!is_due(&layer->waiting, now))
         return;
     describe(layer, stage, sizeof(stage));
-    leat__log(LEAT_LOG_INFO, "%s: waiting for data for %.1f s: %s",
-              layer->options.name, seconds(now - begin), stage);
+    leat__log(LEAT_LOG_INFO, "%s: waiting for data for %.1f s: %s", layer->name,
+              seconds(now - begin), stage);
 }
 
 void leat__waiting_over(leat_data_layer *layer, int64_t now)
@@ -81,7 +91,7 @@ void leat__waiting_over(leat_data_layer *layer, int64_t now)
     if (leat_stats_verdict(&stats, &self->then, verdict) == LEAT_OK)
         leat__log(LEAT_LOG_INFO,
                   "%s: waited for data %.1f s of the last %.1f s: %s",
-                  layer->options.name, waited, span, verdict);
+                  layer->name, waited, span, verdict);
     self->then = stats;
 }
 
@@ -91,5 +101,5 @@ void leat__waiting_for_copy(leat_data_layer *layer, int64_t begin, int64_t now)
         return;
     leat__log(LEAT_LOG_INFO,
               "%s: waited for data %.1f s: the copies to %s are behind",
-              layer->options.name, seconds(now - begin), layer->device->name);
+              layer->name, seconds(now - begin), layer->device->name);
 }

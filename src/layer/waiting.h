@@ -11,9 +11,11 @@
 /* Where a layer's threads are at a moment. */
 typedef struct leat__whereabouts {
     int workers;
-    int working; /* of them, transforming or decoding */
-    int reading; /* threads, of any kind, in the reader */
-    int copying; /* workers that wait for a copy to leave their slot */
+    int working;      /* of them, transforming or decoding */
+    int reading;      /* threads, of any kind, in the reader */
+    int copying;      /* workers that wait for a copy to leave their slot */
+    int out_of_slots; /* while all workers rest: the lane that has none for the
+                         next batch; -1: none is known */
 } leat__whereabouts;
 
 /* The stage that keeps forward waiting. */
@@ -21,10 +23,12 @@ typedef enum leat__behind {
     LEAT__BEHIND_NOBODY, /* all have something to do, and none is at it */
     LEAT__BEHIND_READER,
     LEAT__BEHIND_WORKERS,
-    LEAT__BEHIND_COPY
+    LEAT__BEHIND_COPY,
+    LEAT__BEHIND_MEMBER /* of the group, which takes no batches */
 } leat__behind;
 
-leat__behind leat__waiting_judge(const leat__whereabouts *now);
+/* For the caller of that lane. */
+leat__behind leat__waiting_judge(const leat__whereabouts *now, int lane);
 
 /* What was said last; zeroed at the start. */
 typedef struct leat__waiting {

@@ -64,7 +64,7 @@ static int find_shape(leat__worker *self, leat__batch *batch,
 static void prepare_batch(leat__worker *self, leat__batch *batch,
                           leat__run *run)
 {
-    leat_device *device = self->options->device;
+    leat_device *device = batch->lane->device;
     leat__batch_shape shape;
     if (run->n == 0 || run->failed == 0) {
         leat__batch_set_shape(batch, NULL);
@@ -79,7 +79,7 @@ static void prepare_batch(leat__worker *self, leat__batch *batch,
     if (status == LEAT_OK)
         status = find_shape(self, batch, run, &shape);
     if (status == LEAT_OK)
-        status = leat__slots_reserve(self->slots, batch, &shape);
+        status = leat__slots_reserve(&batch->lane->slots, batch, &shape);
     if (status)
         fail_batch(batch, run, 0, status);
     leat__batch_set_shape(batch, status ? NULL : &shape);

@@ -11,6 +11,7 @@ static int source_open(void *user, void **pass)
     pthread_mutex_lock(&self->lock);
     self->next = 0;
     self->cancelled = 0;
+    self->opened++;
     pthread_mutex_unlock(&self->lock);
     *pass = self;
     return LEAT_OK;
@@ -64,6 +65,7 @@ static int source_next(void *pass, leat_sample *sample)
     source *self = pass;
     pthread_mutex_lock(&self->lock);
     int status = next_locked(self, sample);
+    self->given += status == LEAT_OK;
     pthread_mutex_unlock(&self->lock);
     return status;
 }

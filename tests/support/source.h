@@ -21,6 +21,8 @@ typedef struct source {
     int64_t next;
     int cancelled;
     int blocked; /* a next is waiting */
+    int opened;  /* passes, so far */
+    int given;   /* samples, of all passes */
 } source;
 
 #define SOURCE_INIT                                                            \

@@ -17,19 +17,22 @@ START_TEST(the_stage_is_told_from_where_the_threads_are)
         leat__whereabouts now;
         leat__behind behind;
     } cases[] = {
-        {{4, 0, 1, 0}, LEAT__BEHIND_READER},
-        {{4, 1, 1, 0}, LEAT__BEHIND_READER},
-        {{4, 0, 4, 0}, LEAT__BEHIND_READER},
-        {{4, 4, 0, 0}, LEAT__BEHIND_WORKERS},
-        {{4, 4, 1, 0}, LEAT__BEHIND_WORKERS},
-        {{4, 1, 0, 0}, LEAT__BEHIND_WORKERS},
-        {{4, 0, 0, 2}, LEAT__BEHIND_COPY},
-        {{4, 0, 1, 1}, LEAT__BEHIND_COPY},
-        {{4, 2, 0, 2}, LEAT__BEHIND_WORKERS},
-        {{4, 0, 0, 0}, LEAT__BEHIND_NOBODY},
+        {{4, 0, 1, 0, -1}, LEAT__BEHIND_READER},
+        {{4, 1, 1, 0, -1}, LEAT__BEHIND_READER},
+        {{4, 0, 4, 0, -1}, LEAT__BEHIND_READER},
+        {{4, 4, 0, 0, -1}, LEAT__BEHIND_WORKERS},
+        {{4, 4, 1, 0, -1}, LEAT__BEHIND_WORKERS},
+        {{4, 1, 0, 0, -1}, LEAT__BEHIND_WORKERS},
+        {{4, 0, 0, 2, -1}, LEAT__BEHIND_COPY},
+        {{4, 0, 1, 1, -1}, LEAT__BEHIND_COPY},
+        {{4, 2, 0, 2, -1}, LEAT__BEHIND_WORKERS},
+        {{4, 0, 0, 0, -1}, LEAT__BEHIND_NOBODY},
+        /* A lane of its own that has no slots left is not what it waits for. */
+        {{4, 0, 0, 0, 0}, LEAT__BEHIND_NOBODY},
+        {{4, 0, 1, 0, 1}, LEAT__BEHIND_MEMBER},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        ck_assert_msg(leat__waiting_judge(&cases[i].now) == cases[i].behind,
+        ck_assert_msg(leat__waiting_judge(&cases[i].now, 0) == cases[i].behind,
                       "case %zu", i);
 }
 END_TEST

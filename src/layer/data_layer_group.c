@@ -1,0 +1,330 @@
+/* Groups of data layers, and what all their members share. */
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/thread.h"
+#include "data/transformer.h"
+#include "layer/layer_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int set_seed(leat_data_layer_group *self)
+{
+    const leat_data_layer_options *options = &self->options.values;
+    if (options->random_seed >= 0) {
+        self->seed = (uint64_t)options->random_seed;
+        return LEAT_OK;
+    }
+    if (leat__transformer_draws(self->transformer) == 0)
+        return LEAT_OK;
+    if (self->step > 1)
+        return leat_error(LEAT_EINVAL,
+                          "%s: with %d ranks random crops and mirrors need a "
+                          "random_seed, the same for all",
+                          options->name, options->world_size);
+    int status = leat__random_seed(&self->seed);
+    /* Kept below 2^53, so that JSON and random_seed carry it whole. */
+    self->seed >>= 11;
+    if (status == LEAT_OK)
+        leat__log(LEAT_LOG_INFO, "%s: random_seed drawn: %llu", options->name,
+                  (unsigned long long)self->seed);
+    return status;
+}
+
+/* "data[1]", or the layer's own name where it is by itself. */
+static char *name_member(const leat_data_layer_group *group, int i)
+{
+    const char *name = group->options.name;
+    if (group->is_alone)
+        return leat__strdup(name);
+    size_t size = strlen(name) + sizeof("[99]");
+    char *out = leat__alloc(size);
+    if (out)
+        snprintf(out, size, "%s[%d]", name, i);
+    return out;
+}
+
+static int init_member(leat_data_layer_group *group, int i, const char *device)
+{
+    leat_data_layer *self = &group->member[i];
+    if (!device)
+        return leat_error(LEAT_EINVAL, "%s: device %d has no name",
+                          group->options.name, i);
+    int status = leat_device_find(&group->device[i], device);
+    if (status)
+        return status;
+    self->name = name_member(group, i);
+    if (!self->name)
+        return LEAT_ENOMEM;
+    self->group = group;
+    self->number = i;
+    self->device = group->device[i];
+    self->values = group->options.values;
+    self->values.name = self->name;
+    if (!group->is_alone)
+        self->values.device = self->device->name;
+    leat__ledger_init(&self->ledger, &self->values);
+    return LEAT_OK;
+}
+
+static int init_members(leat_data_layer_group *self,
+                        const char *const devices[], int n)
+{
+    self->member = leat__alloc_zero((size_t)n, sizeof(*self->member));
+    self->device = leat__alloc_zero((size_t)n, sizeof(leat_device *));
+    if (!self->member || !self->device)
+        return LEAT_ENOMEM;
+    int unified = 0;
+    for (; self->n < n; self->n++) {
+        int i = self->n;
+        int status = init_member(self, i, devices[i]);
+        if (status)
+            return status;
+        unified += self->device[i]->ops->unified;
+    }
+    if (self->options.values.transform_on == LEAT_TRANSFORM_ON_DEVICE &&
+        unified > 0 && unified < n)
+        return leat_error(LEAT_EINVAL,
+                          "%s: transform_on is DEVICE, but %d of the %d "
+                          "devices compute in host memory: expected all or "
+                          "none",
+                          self->options.name, unified, n);
+    return LEAT_OK;
+}
+
+static void free_members(leat_data_layer_group *self)
+{
+    for (int i = 0; i < self->n; i++) {
+        leat__ledger_finish(&self->member[i].ledger);
+        leat__free(self->member[i].name);
+    }
+    leat__free(self->member);
+    leat__free(self->device);
+}
+
+int leat__group_create(leat_data_layer_group **out,
+                       const leat_pipeline *pipeline,
+                       const leat_data_layer_options *options,
+                       const char *const devices[], int n, int is_alone)
+{
+    leat_data_layer_group *self = leat__alloc_zero(1, sizeof(*self));
+    if (!self)
+        return LEAT_ENOMEM;
+    self->is_alone = is_alone;
+    leat_token_init(&self->identity);
+    int status = leat__mutex_init(&self->lock);
+    if (status)
+        goto fail_self;
+    status = leat__layer_options_init(&self->options, options);
+    if (status)
+        goto fail_lock;
+    const leat_data_layer_options *values = &self->options.values;
+    self->step = leat__layer_options_step(values);
+    status = init_members(self, is_alone ? &values->device : devices, n);
+    if (status)
+        goto fail_members;
+    status = leat_transformer_create(&self->transformer, values->transform,
+                                     values->phase, values->top_type,
+                                     values->layout);
+    if (status)
+        goto fail_members;
+    status = set_seed(self);
+    if (status)
+        goto fail_transformer;
+    /* The count is atomic; all else of a pipeline never changes. */
+    self->pipeline = (leat_pipeline *)(uintptr_t)pipeline;
+    leat_pipeline_ref(self->pipeline);
+    self->may_help = leat__group_may_help(self);
+    self->cores = leat__thread_cores();
+    /* Beside other callers one does not know whom else workers work for. */
+    self->member[0].solo.is_possible =
+        self->may_help && self->cores == 1 && n == 1;
+    *out = self;
+    return LEAT_OK;
+
+fail_transformer:
+    leat_transformer_destroy(self->transformer);
+fail_members:
+    free_members(self);
+    leat__layer_options_finish(&self->options);
+fail_lock:
+    pthread_mutex_destroy(&self->lock);
+fail_self:
+    leat__free(self);
+    return status;
+}
+
+int leat_data_layer_group_create(leat_data_layer_group **out,
+                                 const leat_pipeline *pipeline,
+                                 const leat_data_layer_options *options,
+                                 const char *const devices[], int n)
+{
+    if (!pipeline || !options || !devices)
+        return leat_error(LEAT_EINVAL,
+                          "a group needs a pipeline, options and devices");
+    if (n < 1 || n > LEAT_GROUP_MAX)
+        return leat_error(LEAT_EINVAL, "a group has 1 to %d members, not %d",
+                          LEAT_GROUP_MAX, n);
+    return leat__group_create(out, pipeline, options, devices, n, 0);
+}
+
+int leat_data_layer_group_size(const leat_data_layer_group *self)
+{
+    return self->n;
+}
+
+leat_data_layer *leat_data_layer_group_member(const leat_data_layer_group *self,
+                                              int i)
+{
+    return i >= 0 && i < self->n ? &self->member[i] : NULL;
+}
+
+/* Top `k` of member `i`, in the list of all. */
+static int check_top(const leat_data_layer_group *self, leat_blob *const top[],
+                     int ntop, int i, int k)
+{
+    const leat_data_layer *member = &self->member[i];
+    leat_blob *one = top[i * ntop + k];
+    if (!one)
+        return leat_error(LEAT_EINVAL, "%s: top %d is NULL", member->name, k);
+    for (int j = 0; j < i * ntop + k; j++) {
+        if (top[j] != one)
+            continue;
+        if (j / ntop == i)
+            return leat_error(LEAT_EINVAL,
+                              "%s: tops %d and %d are the same blob",
+                              member->name, j % ntop, k);
+        return leat_error(LEAT_EINVAL, "%s: top %d is top %d of member %d too",
+                          member->name, k, j % ntop, j / ntop);
+    }
+    leat_device *device = leat_blob_device(one);
+    if (device != member->device)
+        return leat_error(LEAT_EINVAL, "%s: top %d is on %s, the layer on %s",
+                          member->name, k, device->name, member->device->name);
+    return LEAT_OK;
+}
+
+static int check_tops(const leat_data_layer_group *self, leat_blob *const top[],
+                      int ntop)
+{
+    const char *name = self->options.name;
+    if (!top || ntop < 1 || ntop > LEAT_MAX_FIELDS)
+        return leat_error(LEAT_EINVAL, "%s: expected 1 to %d tops, got %d",
+                          name, LEAT_MAX_FIELDS, ntop);
+    if (self->ntop > 0 && ntop != self->ntop)
+        return leat_error(LEAT_EINVAL, "%s: set up with %d tops, got %d", name,
+                          self->ntop, ntop);
+    for (int i = 0; i < self->n; i++) {
+        for (int k = 0; k < ntop; k++) {
+            int status = check_top(self, top, ntop, i, k);
+            if (status)
+                return status;
+        }
+    }
+    return LEAT_OK;
+}
+
+static int reshape_top(leat_blob *blob, const leat__top *top, int64_t n)
+{
+    int64_t shape[LEAT_MAX_DIMS];
+    if (top->ndim >= LEAT_MAX_DIMS)
+        return leat_error(LEAT_EINVAL, "a field has too many dimensions");
+    shape[0] = n;
+    memcpy(shape + 1, top->shape, (size_t)top->ndim * sizeof(shape[0]));
+    return leat_blob_reshape(blob, top->dtype, top->ndim + 1, shape);
+}
+
+static int set_up(leat_data_layer_group *self, leat_blob *const top[], int ntop)
+{
+    leat__batch_shape shape;
+    int status = LEAT_OK;
+    for (int i = 0; i < self->n && status == LEAT_OK; i++)
+        status = leat__ledger_open(&self->member[i].ledger);
+    if (status == LEAT_OK)
+        status = leat__group_start(self, ntop, NULL, &shape);
+    for (int i = 0; i < self->n * ntop && status == LEAT_OK; i++)
+        status = reshape_top(top[i], &shape.top[i % ntop],
+                             self->options.values.batch_size);
+    return status;
+}
+
+int leat_data_layer_group_setup(leat_data_layer_group *self,
+                                leat_blob *const top[], int ntop)
+{
+    int status = check_tops(self, top, ntop);
+    if (status)
+        return status;
+    if (self->ntop > 0)
+        return leat_error(LEAT_ESTATE, "%s: setup was called before",
+                          self->options.name);
+    status = set_up(self, top, ntop);
+    if (status) {
+        char line[LEAT__ERROR_MAX];
+        leat__error_save(line);
+        leat__group_stop(self);
+        return leat_error(status, "%s", line);
+    }
+    self->ntop = ntop;
+    return LEAT_OK;
+}
+
+/* Of the first `total` batches, how many are member `i`'s. */
+static int64_t share(const leat_data_layer_group *self, int64_t total, int i)
+{
+    return (total - i + self->n - 1) / self->n;
+}
+
+/* The member that has taken least, of those that come first among equals. */
+static const leat_data_layer *find_last(const leat_data_layer_group *self)
+{
+    const leat_data_layer *last = &self->member[0];
+    for (int i = 1; i < self->n; i++)
+        if (self->member[i].taken < last->taken)
+            last = &self->member[i];
+    return last;
+}
+
+int leat__group_place(const leat_data_layer_group *self, leat__place *out)
+{
+    int64_t total = 0;
+    for (int i = 0; i < self->n; i++)
+        total += self->member[i].taken;
+    for (int i = 0; i < self->n; i++) {
+        if (self->member[i].taken == share(self, total, i))
+            continue;
+        const leat_data_layer *last = find_last(self);
+        return leat_error(LEAT_ESTATE,
+                          "%s: save while members stand apart: %s is behind, "
+                          "with %lld batches of %lld",
+                          self->options.name, last->name,
+                          (long long)last->taken, (long long)total);
+    }
+    *out = total > 0 ? self->member[(total - 1) % self->n].place : self->place;
+    return LEAT_OK;
+}
+
+void leat_data_layer_group_cancel(leat_data_layer_group *self)
+{
+    pthread_mutex_lock(&self->lock);
+    self->cancelled = 1;
+    if (self->prefetcher)
+        leat__prefetcher_cancel(self->prefetcher);
+    else if (self->reader)
+        leat__data_reader_cancel(self->reader);
+    pthread_mutex_unlock(&self->lock);
+}
+
+void leat_data_layer_group_destroy(leat_data_layer_group *self)
+{
+    if (!self)
+        return;
+    leat__group_stop(self);
+    free_members(self);
+    leat_token_finish(&self->identity);
+    leat_pipeline_unref(self->pipeline);
+    leat_transformer_destroy(self->transformer);
+    leat__layer_options_finish(&self->options);
+    pthread_mutex_destroy(&self->lock);
+    leat__free(self);
+}

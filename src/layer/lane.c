@@ -1,0 +1,134 @@
+#include "layer/lane.h"
+#include "base/counter.h"
+
+#include <limits.h>
+
+/*
+ * Waking a worker costs more than handing a batch over. While a batch is ready
+ * besides the caller's, and half of the slots are in use, an empty one wakes
+ * nobody; who finds nothing ready wakes them all the same. Beside other lanes
+ * each slot wakes: their callers may wait for what comes behind it.
+ */
+static void wake_late(leat__lane *self)
+{
+    int n = atomic_load(&self->circulating);
+    int half = (n + 1) / 2;
+    int late = half < n - 2 ? half : n - 2;
+    if (self->is_alone)
+        leat__queue_wake_at(self->free, self->rests ? INT_MAX : late);
+}
+
+/* The slots that are in use from the start. */
+static void circulate(leat__lane *self, int n)
+{
+    for (int i = 0; i < n; i++)
+        (void)leat__queue_push(self->free, &self->slots.batch[i]);
+    atomic_store(&self->circulating, n);
+    wake_late(self);
+}
+
+int leat__lane_init(leat__lane *self, leat_device *device,
+                    const leat__prefetcher_options *options)
+{
+    self->device = device;
+    self->is_alone = options->lanes == 1;
+    int status = leat__queue_create(&self->free, options->slots);
+    if (status == LEAT_OK)
+        status = leat__queue_create(&self->full, options->slots);
+    if (status == LEAT_OK)
+        status = leat__slots_init(&self->slots, device, options);
+    if (status == LEAT_OK)
+        status = leat__uploader_init(&self->uploader, device,
+                                     options->transformer, &options->shape);
+    for (int i = 0; i < options->slots && status == LEAT_OK; i++)
+        self->slots.batch[i].lane = self;
+    if (status == LEAT_OK)
+        circulate(self, options->circulating);
+    return status;
+}
+
+void leat__lane_finish(leat__lane *self)
+{
+    if (!self->device)
+        return;
+    leat__uploader_wait(&self->uploader, self->slots.batch, self->slots.n);
+    leat__slots_finish(&self->slots);
+    leat__uploader_finish(&self->uploader);
+    leat__queue_destroy(self->free);
+    leat__queue_destroy(self->full);
+}
+
+static int was_filled_by(const void *slot, const void *who)
+{
+    return ((const leat__batch *)slot)->filler == who;
+}
+
+/*
+ * The slot whose memory is likeliest in the cache; with a device's own memory
+ * the one that was given back first, as the upload waits for its consumers.
+ */
+int leat__lane_take(leat__lane *self, const void *who, leat__batch **out)
+{
+    void *slot;
+    int status = self->device->ops->unified
+                     ? leat__queue_pick(self->free, &slot, was_filled_by, who)
+                     : leat__queue_pop(self->free, &slot, 0);
+    if (status == LEAT_OK) {
+        *out = slot;
+        (*out)->filler = who;
+    }
+    return status;
+}
+
+/*
+ * Empty now and full before: the stages run by turns, and a deeper queue lets
+ * each go on while the other pauses.
+ */
+void leat__lane_grow(leat__lane *self)
+{
+    int n = atomic_load(&self->circulating);
+    if (n == self->slots.n || !atomic_exchange(&self->was_full, 0))
+        return;
+    atomic_store(&self->circulating, n + 1);
+    wake_late(self);
+    (void)leat__queue_push(self->free, &self->slots.batch[n]);
+}
+
+void leat__lane_rest(leat__lane *self, int rest)
+{
+    if (self->rests == rest)
+        return;
+    self->rests = rest;
+    wake_late(self);
+    if (!rest)
+        leat__queue_kick(self->free);
+}
+
+void leat__lane_close(leat__lane *self)
+{
+    if (self->free)
+        leat__queue_close(self->free);
+    if (self->full)
+        leat__queue_close(self->full);
+}
+
+void leat__lane_stats(const leat__lane *self, leat_stats *stats)
+{
+    const leat__slots *slots = &self->slots;
+    stats->slots = atomic_load(&self->circulating);
+    stats->grown_slots = atomic_load(&slots->grown);
+    int64_t bytes = slots->slab_bytes + atomic_load(&slots->grown_bytes);
+    if (self->device->ops->unified) {
+        stats->memory.host += bytes;
+        return;
+    }
+    if (slots->is_pageable)
+        stats->memory.pageable += bytes;
+    else
+        stats->memory.pinned += bytes;
+    stats->memory.device += bytes + slots->top_bytes +
+                            (int64_t)self->uploader.kernel.bytes +
+                            atomic_load(&slots->grown_tops);
+    stats->stage[stats->nstages++] = (leat_stage_stats){
+        .name = "copy", .bytes = atomic_load(&self->uploader.bytes)};
+}

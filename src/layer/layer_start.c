@@ -1,0 +1,380 @@
+/* From a pipeline to running threads, and back. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "data/transformer.h"
+#include "layer/layer_state.h"
+#include "readers/pipeline.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A run of samples touches about this much memory: it costs tens of
+   microseconds, many times what handing it over does. */
+#define RUN_BYTES ((size_t)512 << 10)
+
+/* LEAT_PREFETCH_AUTO: from so many batches to so many, or so many bytes. */
+#define AUTO_SLOTS_MIN 3
+#define AUTO_SLOTS_MAX 64
+#define AUTO_BYTES_MAX ((size_t)256 << 20)
+
+static int may_block(const leat_data_layer_group *self)
+{
+    return leat__pipeline_may_block(self->pipeline);
+}
+
+static int is_threaded(const leat_data_layer_group *self)
+{
+    leat_reader_thread choice = self->options.values.reader_thread;
+    return choice == LEAT_READER_ON ||
+           (choice == LEAT_READER_AUTO && may_block(self));
+}
+
+/* Forward never runs what may block for ever, such as a user's callback. */
+int leat__group_may_help(const leat_data_layer_group *self)
+{
+    return self->options.values.help && (is_threaded(self) || !may_block(self));
+}
+
+/* Shows the new reader to cancel, which may have come before it. */
+static int adopt_reader(leat_data_layer_group *self, leat__data_reader *reader)
+{
+    pthread_mutex_lock(&self->lock);
+    self->reader = reader;
+    int cancelled = self->cancelled;
+    pthread_mutex_unlock(&self->lock);
+    return cancelled
+               ? leat_error(LEAT_ECANCELLED, "%s: the layer was cancelled",
+                            self->options.name)
+               : LEAT_OK;
+}
+
+static int adopt_prefetcher(leat_data_layer_group *self,
+                            leat__prefetcher *prefetcher)
+{
+    pthread_mutex_lock(&self->lock);
+    self->prefetcher = prefetcher;
+    if (self->cancelled)
+        leat__prefetcher_cancel(prefetcher);
+    pthread_mutex_unlock(&self->lock);
+    return LEAT_OK;
+}
+
+static int open_reader(leat_data_layer_group *self, leat_token *identity)
+{
+    const leat_data_layer_options *values = &self->options.values;
+    int draws = values->rng == LEAT_RNG_CAFFE
+                    ? leat__transformer_draws(self->transformer)
+                    : 0;
+    leat__data_reader_options options = {
+        .pipeline = self->pipeline,
+        .boxes = values->host_allocator,
+        .batch_size = (int)values->batch_size,
+        .rank = self->step > 1 ? values->rank : 0,
+        .step = self->step,
+        .threaded = is_threaded(self),
+        .probe = values->reader_thread == LEAT_READER_AUTO,
+        .collects = values->on_error != LEAT_ON_ERROR_FAIL,
+        .draws = draws,
+        .seed = (uint32_t)self->seed + (uint32_t)values->rank,
+    };
+    leat__data_reader *reader;
+    int status =
+        leat__data_reader_create(&reader, &options, &self->place, identity);
+    return status ? status : adopt_reader(self, reader);
+}
+
+static int count_workers(const leat_data_layer_group *self)
+{
+    if (self->options.values.workers > 0)
+        return self->options.values.workers;
+    int cores = self->cores;
+    /* The caller is one more that works, when it would wait otherwise. */
+    if (self->may_help && cores > 1)
+        cores--;
+    return cores;
+}
+
+static int size_run(const leat_data_layer_group *self,
+                    const leat_sample *sample, const leat__batch_shape *shape)
+{
+    const leat_field *field = &sample->field[0];
+    if (field->dtype == LEAT_BYTES)
+        return 1;
+    int batch_size = (int)self->options.values.batch_size;
+    size_t touched = field->bytes + shape->top[0].bytes + 1;
+    size_t n = RUN_BYTES / touched;
+    if (n < 1)
+        return 1;
+    return n < (size_t)batch_size ? (int)n : batch_size;
+}
+
+/* Whether a member's batches are on both sides of a bus. */
+static int has_memory(const leat_data_layer_group *self)
+{
+    int n = 0;
+    for (int i = 0; i < self->n; i++)
+        n += !self->device[i]->ops->unified;
+    return n > 0;
+}
+
+/*
+ * As many slots for each member as prefetch and max_memory allow, one of them
+ * the caller's; and how many of them go round from the start.
+ */
+static int count_slots(const leat_data_layer_group *self,
+                       const leat__batch_shape *shape, int *slots,
+                       int *circulating)
+{
+    const leat_data_layer_options *values = &self->options.values;
+    int is_auto = values->prefetch == LEAT_PREFETCH_AUTO;
+    size_t slot_bytes = shape->bytes;
+    size_t each = slot_bytes * (has_memory(self) ? 2 : 1) + shape->top_bytes;
+    size_t limit = values->max_memory / (size_t)self->n;
+    *slots = is_auto ? AUTO_SLOTS_MAX : values->prefetch + 1;
+    if (limit > 0 && each > limit / 2)
+        return leat_error(LEAT_ELIMIT,
+                          "%s: max_memory is %zu bytes, but the smallest "
+                          "prefetch takes two batches of %zu%s",
+                          values->name, values->max_memory, each,
+                          self->n > 1 ? " for each device" : "");
+    if (is_auto && limit == 0)
+        limit = each > AUTO_BYTES_MAX / AUTO_SLOTS_MIN ? each * AUTO_SLOTS_MIN
+                                                       : AUTO_BYTES_MAX;
+    if (limit > 0 && each > 0 && limit / each < (size_t)*slots) {
+        *slots = (int)(limit / each);
+        if (!is_auto)
+            leat__log(LEAT_LOG_INFO,
+                      "%s: prefetch %d shrinks to %d for max_memory",
+                      values->name, values->prefetch, *slots - 1);
+    }
+    *circulating = is_auto && *slots > AUTO_SLOTS_MIN ? AUTO_SLOTS_MIN : *slots;
+    for (int i = 0; i < self->n; i++)
+        leat__log(LEAT_LOG_INFO,
+                  "%s: %d batches of %zu bytes on %s, %d of them in use",
+                  self->member[i].name, *slots, slot_bytes,
+                  self->device[i]->name, *circulating);
+    return LEAT_OK;
+}
+
+/* What identifies the data set, for resume tokens; where readers can tell. */
+static int identify(leat_data_layer_group *self)
+{
+    if (self->identity.size > 0)
+        return LEAT_OK;
+    int status = leat_reader_save(leat__data_reader_reader(self->reader),
+                                  &self->identity);
+    return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
+}
+
+static int check_fields(leat_data_layer_group *self, int ntop)
+{
+    const leat_field_spec *fields;
+    int n;
+    leat_reader *reader = leat__data_reader_reader(self->reader);
+    int status = leat_reader_fields(reader, &fields, &n);
+    if (status)
+        return status;
+    if (ntop > n)
+        return leat_error(LEAT_EINVAL,
+                          "%s: %d tops, but the samples have %d fields",
+                          self->options.name, ntop, n);
+    for (int i = 0; i < ntop; i++)
+        snprintf(self->top_name[i], sizeof(self->top_name[i]), "%s",
+                 i < self->options.ntop ? self->options.top[i]
+                                        : fields[i].name);
+    return LEAT_OK;
+}
+
+/* With several ranks the record before is often another's: it must be had. */
+static int check_policy(const leat_data_layer_group *self)
+{
+    if (self->options.values.on_error != LEAT_ON_ERROR_SKIP ||
+        self->step == 1 || leat__data_reader_looks_back(self->reader))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s: on_error SKIP with %d ranks needs records that can "
+                      "be read in any order, and those of %s cannot; expected "
+                      "ZERO or FAIL",
+                      self->options.name, self->step,
+                      leat_pipeline_text(self->pipeline));
+}
+
+/*
+ * The shape that a record before the place tells (`way` -1), through the epoch
+ * before, or one from it on (1), through the next. LEAT_END: none does.
+ */
+static int look_around(leat_data_layer_group *self, int way,
+                       const leat__assembly *assembly, leat_sample *sample,
+                       leat__batch_shape *shape)
+{
+    int64_t count;
+    int status =
+        leat_reader_count(leat__data_reader_reader(self->reader), &count);
+    if (status)
+        return status;
+    int64_t epoch = self->place.position / count;
+    int64_t index = self->place.position % count - (way > 0);
+    for (int64_t n = 0; n < 2 * count; n++) {
+        status = leat__data_reader_read_beside(self->reader, way, &epoch,
+                                               &index, sample);
+        if (status == LEAT_OK)
+            status = leat__assembly_shape(assembly, self->transformer, sample,
+                                          shape);
+        if (status != LEAT_EDATA && status != LEAT_EINVAL)
+            return status;
+    }
+    return LEAT_END;
+}
+
+static int look_ahead(leat_data_layer_group *self,
+                      const leat__assembly *assembly, const leat_sample **out,
+                      leat__batch_shape *shape)
+{
+    int status = leat__data_reader_peek(self->reader, out);
+    return status
+               ? status
+               : leat__assembly_shape(assembly, self->transformer, *out, shape);
+}
+
+/* The same in order: what comes next, a few records far. */
+static int look_on(leat_data_layer_group *self, const leat__assembly *assembly,
+                   const leat_sample **out, leat__batch_shape *shape)
+{
+    for (int n = 1; n < LEAT__PEEKS_MAX; n++) {
+        int status = look_ahead(self, assembly, out, shape);
+        if (status != LEAT_EDATA && status != LEAT_EINVAL)
+            return status;
+    }
+    return LEAT_END;
+}
+
+/*
+ * The shape of the first record; where that is bad, and may be, of another that
+ * is near, which `*out` then is. `spare` holds one that is read out of turn.
+ */
+static int find_shape(leat_data_layer_group *self,
+                      const leat__assembly *assembly, leat_sample *spare,
+                      const leat_sample **out, leat__batch_shape *shape)
+{
+    int first = look_ahead(self, assembly, out, shape);
+    if (self->options.values.on_error == LEAT_ON_ERROR_FAIL ||
+        (first != LEAT_EDATA && first != LEAT_EINVAL))
+        return first;
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    int status = LEAT_END;
+    if (leat__data_reader_looks_back(self->reader)) {
+        *out = spare;
+        for (int way = -1; way <= 1 && status == LEAT_END; way += 2)
+            status = look_around(self, way, assembly, spare, shape);
+    } else {
+        status = look_on(self, assembly, out, shape);
+    }
+    return status == LEAT_END
+               ? leat_error(first, "%s; no record near it tells a shape", line)
+               : status;
+}
+
+/* A member's account of what it delivers. */
+static void begin(leat_data_layer *member)
+{
+    member->taken = 0;
+    member->waited = 0;
+    member->batches = 0;
+    member->samples = 0;
+    leat__ledger_clear(&member->ledger);
+    memset(&member->waiting, 0, sizeof(member->waiting));
+}
+
+static int start_prefetcher(leat_data_layer_group *self,
+                            const leat__assembly *assembly,
+                            const leat_sample *sample,
+                            const leat__batch_shape *shape)
+{
+    const leat_data_layer_options *values = &self->options.values;
+    leat__prefetcher_options options = {
+        .reader = self->reader,
+        .transformer = self->transformer,
+        .device = self->device,
+        .lanes = self->n,
+        .host_slabs = values->host_allocator,
+        .pinned_slabs = values->pinned_allocator,
+        .boxes = values->host_allocator,
+        .assembly = *assembly,
+        .shape = *shape,
+        .on_error = values->on_error,
+        .step = self->step,
+        .at_start = self->place.position == 0,
+        .must_pin = self->options.values.must_pin,
+        .decodes = sample->field[0].dtype == LEAT_BYTES,
+        .workers = count_workers(self),
+        .run_size = size_run(self, sample, shape),
+    };
+    int status = count_slots(self, shape, &options.slots, &options.circulating);
+    leat__prefetcher *prefetcher;
+    if (status == LEAT_OK)
+        status = leat__prefetcher_create(&prefetcher, &options);
+    if (status)
+        return status;
+    self->begun = leat__clock_now();
+    for (int i = 0; i < self->n; i++)
+        begin(&self->member[i]);
+    return adopt_prefetcher(self, prefetcher);
+}
+
+int leat__group_start(leat_data_layer_group *self, int ntop,
+                      leat_token *identity, leat__batch_shape *shape)
+{
+    const leat_data_layer_options *values = &self->options.values;
+    int status = open_reader(self, identity);
+    if (status == LEAT_OK)
+        status = check_policy(self);
+    if (status == LEAT_OK)
+        status = identify(self);
+    if (status == LEAT_OK)
+        status = check_fields(self, ntop);
+    if (status)
+        return status;
+    const leat__assembly assembly = {
+        .batch_size = (int)values->batch_size,
+        .ntop = ntop,
+        .layout = values->layout,
+        .top_type = values->top_type,
+        .label_type = values->label_type,
+        .rng = values->rng,
+        .seed = self->seed,
+        .crops = values->transform_on == LEAT_TRANSFORM_ON_DEVICE &&
+                 has_memory(self),
+    };
+    leat_sample spare;
+    leat_sample_init(&spare);
+    spare.allocator = values->host_allocator;
+    const leat_sample *sample;
+    status = find_shape(self, &assembly, &spare, &sample, shape);
+    if (status == LEAT_OK)
+        status = start_prefetcher(self, &assembly, sample, shape);
+    leat_sample_finish(&spare);
+    return status;
+}
+
+/* A failed device cannot be waited for: the stop goes on all the same. */
+static void let_go(leat_data_layer *member)
+{
+    if (member->current)
+        (void)leat__prefetcher_mark(member->current, &member->stream, 1);
+    member->current = NULL;
+}
+
+void leat__group_stop(leat_data_layer_group *self)
+{
+    pthread_mutex_lock(&self->lock);
+    leat__prefetcher *prefetcher = self->prefetcher;
+    leat__data_reader *reader = self->reader;
+    self->prefetcher = NULL;
+    self->reader = NULL;
+    pthread_mutex_unlock(&self->lock);
+    for (int i = 0; i < self->n; i++)
+        let_go(&self->member[i]);
+    leat__prefetcher_destroy(prefetcher);
+    leat__data_reader_destroy(reader);
+}
