@@ -446,6 +446,11 @@ static int cuda_describe(leat_device *device, leat_device_description *out)
     return status;
 }
 
+static int cuda_numa_node(leat_device *device)
+{
+    return own(device)->node;
+}
+
 /* Whether pages can be pinned where they lie; a driver may refuse all. */
 static cudaError_t try_registering(leat__cuda_device *self)
 {
@@ -512,4 +517,5 @@ const leat_device_ops leat__cuda_device_ops = {
     .event_elapsed = cuda_event_elapsed,
     .describe = cuda_describe,
     .occupy = cuda_occupy,
+    .numa_node = cuda_numa_node,
 };

@@ -2,10 +2,12 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <linux/mempolicy.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static atomic_int_fast64_t allocations;
@@ -86,6 +88,14 @@ void *leat__alloc_pages(size_t bytes)
     if (bytes >= HUGE_FROM)
         (void)madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
+}
+
+int leat__memory_node(const void *memory)
+{
+    int node = -1;
+    long code = syscall(SYS_get_mempolicy, &node, NULL, 0, memory,
+                        MPOL_F_NODE | MPOL_F_ADDR);
+    return code == 0 ? node : -1;
 }
 
 /* What older kernels have instead of MADV_POPULATE_WRITE. */

@@ -33,6 +33,12 @@ void leat__free_pages(void *memory, size_t bytes);
  */
 int leat__touch(void *memory, size_t bytes);
 
+/*
+ * The NUMA node of the page at `memory`; -1 where the system does not tell, or
+ * nothing lies there yet.
+ */
+int leat__memory_node(const void *memory);
+
 /* Frees what any of the others gave. Takes NULL. */
 void leat__free(void *memory);
 

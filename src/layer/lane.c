@@ -115,10 +115,13 @@ void leat__lane_close(leat__lane *self)
 void leat__lane_stats(const leat__lane *self, leat_stats *stats)
 {
     const leat__slots *slots = &self->slots;
+    const leat_device_ops *ops = self->device->ops;
+    stats->device_node = ops->numa_node ? ops->numa_node(self->device) : -1;
+    stats->host_node = slots->host_node;
     stats->slots = atomic_load(&self->circulating);
     stats->grown_slots = atomic_load(&slots->grown);
     int64_t bytes = slots->slab_bytes + atomic_load(&slots->grown_bytes);
-    if (self->device->ops->unified) {
+    if (ops->unified) {
         stats->memory.host += bytes;
         return;
     }

@@ -23,7 +23,7 @@ static int64_t mapped_bytes(void)
 
 int leat_data_layer_stats(const leat_data_layer *self, leat_stats *stats)
 {
-    leat_stats all = {0};
+    leat_stats all = {.device_node = -1, .host_node = -1};
     if (!stats || stats->size == 0)
         return leat_error(LEAT_EINVAL, "stats->size is not set");
     const leat_data_layer_group *group = self->group;

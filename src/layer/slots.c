@@ -53,6 +53,8 @@ static int make_batches(leat__slots *self, leat_device *device,
     /* Pinned memory is there; slots in reserve cost nothing until used. */
     if (status == LEAT_OK && (device->ops->unified || slab->is_pageable))
         status = leat__touch(slab->host, slot * (size_t)options->circulating);
+    if (status == LEAT_OK)
+        self->host_node = leat__memory_node(slab->host);
     for (int i = 0; i < options->slots && status == LEAT_OK; i++)
         status = leat__batch_init(&self->batch[i], slab, (size_t)i * slot, slot,
                                   options->assembly.batch_size);

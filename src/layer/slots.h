@@ -10,6 +10,7 @@ typedef struct leat__slots {
     int64_t slab_bytes;
     int64_t top_bytes; /* of tops that the device computes */
     int is_pageable;   /* the slab's host side is not pinned */
+    int host_node;     /* of NUMA, where it begins; -1: not known */
     /* written by whoever prepares a batch, read by anybody */
     atomic_int_fast64_t grown;
     atomic_int_fast64_t grown_bytes;

@@ -158,6 +158,11 @@ struct leat_device_ops {
      * measure what goes on beside it. May be NULL.
      */
     int (*occupy)(leat_device *device, double seconds, leat_stream stream);
+    /**
+     * The NUMA node that the device is next to, on which host_alloc puts its
+     * memory if it can; below 0: not known. May be NULL.
+     */
+    int (*numa_node)(leat_device *device);
 };
 
 /**

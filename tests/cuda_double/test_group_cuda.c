@@ -1,0 +1,336 @@
+/*
+ * A group over several devices of the double: what the kernels on each see, to
+ * which device and from which memory its batches come, and a device that is
+ * lost.
+ */
+#include "cuda_double.h"
+#include "support/feed.h"
+#include "support/troop.h"
+#include "support/watchdog.h"
+
+#include <check.h>
+#include <leat/cuda.h>
+#include <leat/ext/device.h>
+#include <linux/mempolicy.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define STEPS 24
+#define BATCH 4
+#define SECONDS 100
+
+static const char *const devices[] = {"cuda:0", "cuda:1", "cuda:2", "cuda:3"};
+
+static leat_pipeline *pipeline;
+static leat_data_layer_options options;
+static cudaStream_t stream[TROOP_MAX];
+
+/* A machine of several nodes, at least as far as leat is told. */
+
+static int has_nodes;
+/* Bytes that were asked for on each, and what pages are said to lie on. */
+static size_t placed[TROOP_MAX];
+static int policy_of[TROOP_MAX];
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+    static char text[TROOP_MAX][4] = {"3\n", "2\n", "1\n", "0\n"};
+    int device;
+    if (!has_nodes ||
+        sscanf(path, "/sys/bus/pci/devices/ffff:%d:00.0/numa_node", &device) !=
+            1)
+        return __real_fopen(path, mode);
+    return fmemopen(text[device % TROOP_MAX], 2, "r");
+}
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...)
+{
+    long a[6];
+    va_list list;
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_mbind) {
+        const unsigned long *mask = (const unsigned long *)a[3];
+        ck_assert_int_eq(a[2], MPOL_PREFERRED);
+        for (int node = 0; node < TROOP_MAX; node++)
+            if (mask[0] == 1ul << node) {
+                placed[node] += (size_t)a[1];
+                policy_of[node]++;
+            }
+        return 0;
+    }
+    if (number == SYS_get_mempolicy && has_nodes) {
+        *(int *)a[0] = 7;
+        return 0;
+    }
+    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static void set_up(void)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options = defaults;
+    options.batch_size = BATCH;
+    options.prefetch = 2;
+    cuda_double_reset();
+    cuda_double_set_devices(TROOP_MAX);
+    for (int i = 0; i < TROOP_MAX; i++) {
+        ck_assert_int_eq(cudaSetDevice(i), cudaSuccess);
+        stream[i] = cuda_double_stream();
+    }
+    ck_assert_int_eq(cudaSetDevice(0), cudaSuccess);
+    pipeline = feed_pipeline();
+    cuda_double_forget();
+    watchdog_start(SECONDS);
+}
+
+static void tear_down(void)
+{
+    leat_pipeline_unref(pipeline);
+    for (int i = 0; i < TROOP_MAX; i++)
+        (void)cudaStreamDestroy(stream[i]);
+    cuda_double_living living = cuda_double_count();
+    ck_assert_int_eq(living.streams, 0);
+    ck_assert_int_eq(living.events, 0);
+    ck_assert_int_eq(living.device_bytes, 0);
+    ck_assert_int_eq(living.pinned_bytes, 0);
+    ck_assert_int_eq(living.destroyed_busy, 0);
+    watchdog_stop();
+}
+
+/* What a kernel saw of a sample. */
+typedef struct sight {
+    float label;
+    float pixel;
+} sight;
+
+typedef struct look_arguments {
+    const float *data;
+    const float *label;
+    sight *out;
+} look_arguments;
+
+static void look(void *argument)
+{
+    const look_arguments *self = argument;
+    const float *data = cuda_double_bytes(self->data);
+    const float *label = cuda_double_bytes(self->label);
+    for (int i = 0; i < BATCH; i++) {
+        self->out[i].label = label[i];
+        self->out[i].pixel = data[i * FEED_PIXELS];
+    }
+}
+
+/* A step of each member, whose kernels run when their streams come to it. */
+static void step(troop *troop, int t, sight *seen)
+{
+    for (int i = 0; i < troop->n; i++) {
+        leat_blob **top = troop->top[i];
+        int status =
+            leat_cuda_forward(troop_member(troop, i), top, 2, stream[i]);
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        look_arguments arguments = {leat_blob_gpu_data(top[0]),
+                                    leat_blob_gpu_data(top[1]),
+                                    seen + (t * troop->n + i) * BATCH};
+        ck_assert_int_eq(cudaSetDevice(i), cudaSuccess);
+        ck_assert_int_eq(cuda_double_launch(look, &arguments, sizeof(arguments),
+                                            0, stream[i]),
+                         cudaSuccess);
+    }
+    ck_assert_int_eq(cudaSetDevice(0), cudaSuccess);
+}
+
+START_TEST(kernels_on_all_devices_together_see_every_batch_once)
+{
+    for (int n = 1; n <= TROOP_MAX; n++)
+        for (int way = 0; way < 8; way++) {
+            sight seen[STEPS * TROOP_MAX * BATCH] = {0};
+            options.prefetch = 1 + way % 2;
+            options.transform_on =
+                way / 2 % 2 ? LEAT_TRANSFORM_ON_DEVICE : LEAT_TRANSFORM_ON_CPU;
+            cuda_double_set_eager(way / 4);
+            troop troop = troop_open(pipeline, &options, devices, n);
+            for (int t = 0; t < STEPS; t++)
+                step(&troop, t, seen);
+            for (int i = 0; i < n; i++)
+                ck_assert_int_eq(cudaStreamSynchronize(stream[i]), cudaSuccess);
+            for (int p = 0; p < STEPS * n * BATCH; p++) {
+                int r = p % FEED_COUNT;
+                ck_assert_float_eq(seen[p].label, (float)(1000 + r));
+                ck_assert_float_eq(seen[p].pixel,
+                                   (float)feed_pixel(r, 0, 0, 0));
+            }
+            troop_close(&troop);
+        }
+}
+END_TEST
+
+/* Uploads of batches: the calls that copy more than their labels. */
+static int count_uploads(int device)
+{
+    int n;
+    int found = 0;
+    const cuda_double_call *calls = cuda_double_calls(&n);
+    for (int i = 0; i < n; i++)
+        found += !strcmp(calls[i].name, "cudaMemcpyAsync") &&
+                 calls[i].flags == cudaMemcpyHostToDevice &&
+                 calls[i].device == device;
+    return found;
+}
+
+START_TEST(each_device_gets_its_own_batches_and_no_others)
+{
+    sight seen[STEPS * TROOP_MAX * BATCH];
+    troop troop = troop_open(pipeline, &options, devices, 3);
+    for (int t = 0; t < STEPS; t++)
+        step(&troop, t, seen);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(cudaStreamSynchronize(stream[i]), cudaSuccess);
+    troop_close(&troop);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_ge(count_uploads(i), STEPS);
+        ck_assert_int_le(count_uploads(i), STEPS + options.prefetch + 1);
+    }
+    ck_assert_int_eq(count_uploads(3), 0);
+}
+END_TEST
+
+START_TEST(the_pinned_memory_of_each_is_on_its_devices_node)
+{
+    has_nodes = 1;
+    troop troop = troop_open(pipeline, &options, devices, 3);
+    leat_stats stats[3];
+    for (int i = 0; i < 3; i++) {
+        stats[i].size = sizeof(stats[i]);
+        ck_assert_int_eq(
+            leat_data_layer_stats(troop_member(&troop, i), &stats[i]), 0);
+        /* As sysfs says, and as the system says of the pages. */
+        ck_assert_int_eq(stats[i].device_node, 3 - i);
+        ck_assert_int_eq(stats[i].host_node, 7);
+        ck_assert_uint_ge(placed[3 - i], (size_t)stats[i].memory.pinned);
+        ck_assert_int_gt(policy_of[3 - i], 0);
+    }
+    ck_assert_int_eq(policy_of[0], 0);
+    troop_close(&troop);
+}
+END_TEST
+
+START_TEST(a_node_that_nobody_knows_is_no_error)
+{
+    troop troop = troop_open(pipeline, &options, devices, 2);
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(troop_member(&troop, 1), &stats), 0);
+    ck_assert_int_eq(stats.device_node, -1);
+    for (int node = 0; node < TROOP_MAX; node++)
+        ck_assert_int_eq(policy_of[node], 0);
+    troop_close(&troop);
+}
+END_TEST
+
+static int forward_on(troop *troop, int i)
+{
+    return leat_cuda_forward(troop_member(troop, i), troop->top[i], 2,
+                             stream[i]);
+}
+
+/* Copy or kernel number n kills one of the devices, as a fallen bus does. */
+START_TEST(a_device_that_is_lost_ends_it_for_all)
+{
+    for (int n = 0; n < 10; n++) {
+        troop troop = troop_open(pipeline, &options, devices, 2);
+        cuda_double_set_eager(1);
+        cuda_double_lose_at(n, cudaErrorECCUncorrectable);
+        int status = LEAT_OK;
+        for (int k = 0; k < 200 && status == LEAT_OK; k++) {
+            status = forward_on(&troop, k % 2);
+            /* Where nobody reads, streams run when they are waited for. */
+            for (int i = 0; i < 2 && status == LEAT_OK; i++)
+                (void)cudaStreamSynchronize(stream[i]);
+        }
+        ck_assert_int_eq(status, LEAT_EDEVICE);
+        for (int i = 0; i < 2; i++) {
+            int end = LEAT_OK;
+            for (int t = 0; t < 20 && end == LEAT_OK; t++)
+                end = forward_on(&troop, i);
+            ck_assert_int_eq(end, LEAT_EDEVICE);
+            ck_assert_ptr_nonnull(strstr(leat_last_error(), "cuda:"));
+        }
+        troop_close(&troop);
+        (void)cudaGetLastError();
+        for (int i = 0; i < TROOP_MAX; i++)
+            (void)cudaStreamDestroy(stream[i]);
+        cuda_double_reset();
+        cuda_double_set_devices(TROOP_MAX);
+        for (int i = 0; i < TROOP_MAX; i++) {
+            ck_assert_int_eq(cudaSetDevice(i), cudaSuccess);
+            stream[i] = cuda_double_stream();
+        }
+        ck_assert_int_eq(cudaSetDevice(0), cudaSuccess);
+    }
+}
+END_TEST
+
+/* Every call in turn, of all devices and of set up, forward and destroy. */
+START_TEST(a_call_that_fails_ends_in_one_error_for_all)
+{
+    int failures = 0;
+    options.prefetch = 1;
+    for (int64_t n = 0, done = 0; !done; n += 1 + n / 16) {
+        troop troop = {.n = 0};
+        ck_assert_int_eq(leat_data_layer_group_create(&troop.group, pipeline,
+                                                      &options, devices, 2),
+                         LEAT_OK);
+        troop_make_tops(&troop, devices, 2);
+        cuda_double_fail_at(n, cudaErrorUnknown);
+        int status = leat_data_layer_group_setup(troop.group, troop.top[0], 2);
+        int is_up = status == LEAT_OK;
+        for (int k = 0; k < 8 && status == LEAT_OK; k++)
+            status = forward_on(&troop, k % 2);
+        for (int i = 0; i < 2 && is_up && status; i++) {
+            int end = LEAT_OK;
+            for (int t = 0; t < 20 && end == LEAT_OK; t++)
+                end = forward_on(&troop, i);
+            ck_assert_int_eq(end, status);
+        }
+        done = cuda_double_failed() == NULL;
+        failures += status != LEAT_OK;
+        cuda_double_fail_at(-1, cudaSuccess);
+        ck_assert(status == LEAT_OK || status == LEAT_EDEVICE ||
+                  status == LEAT_ENOMEM);
+        for (int i = 0; i < 2; i++)
+            ck_assert_int_eq(cudaStreamSynchronize(stream[i]), cudaSuccess);
+        troop_close(&troop);
+    }
+    ck_assert_int_gt(failures, 10);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("group_cuda");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_set_timeout(tcase, 2 * SECONDS);
+    tcase_add_test(tcase, kernels_on_all_devices_together_see_every_batch_once);
+    tcase_add_test(tcase, each_device_gets_its_own_batches_and_no_others);
+    tcase_add_test(tcase, the_pinned_memory_of_each_is_on_its_devices_node);
+    tcase_add_test(tcase, a_node_that_nobody_knows_is_no_error);
+    tcase_add_test(tcase, a_device_that_is_lost_ends_it_for_all);
+    tcase_add_test(tcase, a_call_that_fails_ends_in_one_error_for_all);
+    Suite *suite = suite_create("group_cuda");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_FORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
