@@ -64,7 +64,7 @@ typedef struct leat_stats {
                                    order; borrowed until restore or destroy */
     int nbad;                   /* of bad, how many there are */
     int64_t unwritten;          /* bad records that bad_record_file lacks */
-    int cores; /* that the process could use at create; 0: unknown */
+    int cores;       /* that the process could use at create; 0: unknown */
     int device_node; /* the NUMA node that the device is next to; -1: not known,
                         or it has no memory of its own */
     int host_node;   /* that the batches' host memory begins on; -1: not known,
