@@ -66,13 +66,32 @@ LEAT_API int64_t leat_survey_count(const leat_survey *survey);
  *
  * Checked are: each page's number, kind and bounds; each record's node, key and
  * overflow pages; that no page is met twice; that keys ascend, and branches
- * lead to them; that there are as many records as the database says. One
- * damaged place is told once. Behind a page of records that is lost `record`
- * goes on as if there were none in it.
+ * lead to them; that there are as many records as the database says; behind the
+ * last record, that no page that is in use is listed as free, and none twice.
+ * One damaged place is told once. Behind a page of records that is lost
+ * `record` goes on as if there were none in it.
  * Thread safety: any threads, in parallel; each gets other records.
  */
 LEAT_API int leat_survey_next(leat_survey *survey, leat_survey_entry out[],
                               int n, int *got);
+
+/** What the pages of a database are there for. */
+typedef struct leat_page_use {
+    size_t size;    /* sizeof(leat_page_use), set by the caller */
+    int64_t all;    /* in the file, the two meta pages included */
+    int64_t used;   /* met: by records, branches and the list of free pages */
+    int64_t free;   /* listed as free, and in the file */
+    int64_t leaked; /* neither: room that is lost, but no damage, as writers
+                       that crash may leave it; -1: unknown behind damage */
+} leat_page_use;
+
+/**
+ * Tells it, once leat_survey_next gave LEAT_END.
+ * Errors: LEAT_ESTATE before that, behind a jump, and where the list of free
+ * pages cannot be found; LEAT_EINVAL without a size. Thread safety: any
+ * threads.
+ */
+LEAT_API int leat_survey_page_use(leat_survey *survey, leat_page_use *out);
 
 /**
  * Goes on with the records of the leaf at about `share` of the way, 0 the first

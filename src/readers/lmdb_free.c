@@ -12,18 +12,39 @@ static uint64_t load64(const unsigned char *at)
     return value;
 }
 
-int leat__lmdb_free_init(leat__lmdb_free *list, const leat__lmdb_map *map)
+int leat__lmdb_free_map(leat__lmdb_map *out, const char *name,
+                        const leat__lmdb_map *map)
 {
     leat__lmdb_meta meta = map->meta;
     meta.root = meta.free_root;
     meta.entries = meta.free_entries;
     meta.depth = meta.free_depth;
     meta.backward = 1; /* transactions are ordered as integers */
-    int status =
-        leat__lmdb_map_init(&list->map, map->name, map->base, map->size, &meta);
+    return leat__lmdb_map_init(out, name, map->base, map->size, &meta);
+}
+
+int leat__lmdb_free_init(leat__lmdb_free *list, const leat__lmdb_map *map)
+{
+    int status = leat__lmdb_free_map(&list->map, map->name, map);
     if (!status)
         leat__lmdb_walker_init(&list->walker, &list->map);
     return status;
+}
+
+int leat__lmdb_freed_read(leat__lmdb_freed *out, const char *name,
+                          const unsigned char *key, size_t key_size,
+                          const unsigned char *value, size_t value_size)
+{
+    uint64_t room = value_size / NUMBER;
+    uint64_t n = room ? load64(value) : 0;
+    /* Room that was taken for more than came to be is left as it is. */
+    if (key_size != NUMBER || !room || n > room - 1)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: damaged: a transaction's number of %zu bytes "
+                          "has %zu bytes for %llu pages",
+                          name, key_size, value_size, (unsigned long long)n);
+    *out = (leat__lmdb_freed){load64(key), value + NUMBER, (size_t)n};
+    return LEAT_OK;
 }
 
 int leat__lmdb_free_next(leat__lmdb_free *list, leat__lmdb_freed *out)
@@ -33,18 +54,8 @@ int leat__lmdb_free_next(leat__lmdb_free *list, leat__lmdb_freed *out)
     int status = leat__lmdb_walker_next(&list->walker, &entry, 1, &got);
     if (status)
         return status;
-    uint64_t room = entry.value_size / NUMBER;
-    uint64_t n = room ? load64(entry.value) : 0;
-    /* Room that was taken for more than came to be is left as it is. */
-    if (entry.key_size != NUMBER || !room || n > room - 1)
-        return leat_error(LEAT_EFORMAT,
-                          "%s: damaged: in the list of free pages a key of "
-                          "%zu bytes has %zu bytes for %llu pages",
-                          list->map.name, entry.key_size, entry.value_size,
-                          (unsigned long long)n);
-    *out =
-        (leat__lmdb_freed){load64(entry.key), entry.value + NUMBER, (size_t)n};
-    return LEAT_OK;
+    return leat__lmdb_freed_read(out, list->map.name, entry.key, entry.key_size,
+                                 entry.value, entry.value_size);
 }
 
 uint64_t leat__lmdb_freed_page(const leat__lmdb_freed *freed, size_t i)

@@ -23,6 +23,19 @@ typedef struct leat__lmdb_freed {
 } leat__lmdb_freed;
 
 /*
+ * The tree of free pages as a map, `name` for its errors; both are borrowed.
+ * LEAT_EFORMAT: it cannot be where the meta page says.
+ */
+int leat__lmdb_free_map(leat__lmdb_map *out, const char *name,
+                        const leat__lmdb_map *map);
+
+/* What lies under a key of that tree. LEAT_EFORMAT: nothing that makes sense.
+ */
+int leat__lmdb_freed_read(leat__lmdb_freed *out, const char *name,
+                          const unsigned char *key, size_t key_size,
+                          const unsigned char *value, size_t value_size);
+
+/*
  * Stands before the first transaction of `map`'s snapshot, whose bytes are
  * borrowed. LEAT_EFORMAT: the tree cannot be where the meta page says.
  */

@@ -162,6 +162,7 @@ int leat__lmdb_meta_parse(leat__lmdb_meta *out, const char *name, int number,
     out->free_entries = load64(free_db + 32);
     out->free_root = load64(free_db + 40);
     out->last_page = load64(bytes + 136);
+    out->last_promised = out->last_page;
     out->txnid = load64(bytes + 144);
     return LEAT_OK;
 }

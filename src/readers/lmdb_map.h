@@ -21,9 +21,10 @@
 
 /* What a meta page says of the file and of its main database. */
 typedef struct leat__lmdb_meta {
-    size_t page_size;   /* bytes, a power of two from 256 to 65536 */
-    uint64_t last_page; /* below 2^48 */
-    uint64_t txnid;     /* the transaction that wrote it */
+    size_t page_size;       /* bytes, a power of two from 256 to 65536 */
+    uint64_t last_page;     /* below 2^48; in the file */
+    uint64_t last_promised; /* what the meta page says; free behind last_page */
+    uint64_t txnid;         /* the transaction that wrote it */
     uint64_t root;
     uint64_t entries;
     uint64_t branch_pages; /* these three are not checked: for estimates */

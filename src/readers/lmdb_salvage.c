@@ -7,21 +7,36 @@
 
 #include <string.h>
 
-int leat__lmdb_salvage_init(leat__lmdb_salvage *out, const leat__lmdb_map *map,
-                            const leat__lmdb_storage *storage)
+void leat__lmdb_salvage_init_beside(leat__lmdb_salvage *out,
+                                    const leat__lmdb_map *map,
+                                    const leat__lmdb_storage *storage,
+                                    unsigned char *met)
 {
     memset(out, 0, sizeof(*out));
     out->map = map;
     out->storage = storage;
     out->is_cold = storage && leat__lmdb_storage_may_block(storage);
     out->levels = map->meta.depth - 1;
-    out->met = leat__alloc_zero((size_t)(map->meta.last_page / 8 + 1), 1);
-    return out->met ? LEAT_OK : LEAT_ENOMEM;
+    out->met = met;
+    out->borrows_met = 1;
+}
+
+int leat__lmdb_salvage_init(leat__lmdb_salvage *out, const leat__lmdb_map *map,
+                            const leat__lmdb_storage *storage)
+{
+    unsigned char *met =
+        leat__alloc_zero((size_t)(map->meta.last_page / 8 + 1), 1);
+    if (!met)
+        return LEAT_ENOMEM;
+    leat__lmdb_salvage_init_beside(out, map, storage, met);
+    out->borrows_met = 0;
+    return LEAT_OK;
 }
 
 void leat__lmdb_salvage_finish(leat__lmdb_salvage *salvage)
 {
-    leat__free(salvage->met);
+    if (!salvage->borrows_met)
+        leat__free(salvage->met);
     salvage->met = NULL;
 }
 

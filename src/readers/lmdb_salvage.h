@@ -32,8 +32,9 @@ typedef struct leat__lmdb_event {
 typedef struct leat__lmdb_salvage {
     const leat__lmdb_map *map;         /* borrowed, as the next */
     const leat__lmdb_storage *storage; /* NULL: all lies in memory */
-    unsigned char *met;                /* a bit for each page; owned */
-    int jumps;                         /* pages may be met again */
+    unsigned char *met; /* a bit for each page; owned, unless it is borrowed */
+    int borrows_met;
+    int jumps; /* pages may be met again */
 
     leat__lmdb_page leaf;
     uint32_t slot; /* of the next record in the leaf */
@@ -61,6 +62,12 @@ typedef struct leat__lmdb_salvage {
 /* Stands before the first record. LEAT_ENOMEM. */
 int leat__lmdb_salvage_init(leat__lmdb_salvage *out, const leat__lmdb_map *map,
                             const leat__lmdb_storage *storage);
+/* The same over another tree of the file: bits of pages met are another
+   salvage's, borrowed, so that no page may be in both. Cannot fail. */
+void leat__lmdb_salvage_init_beside(leat__lmdb_salvage *out,
+                                    const leat__lmdb_map *map,
+                                    const leat__lmdb_storage *storage,
+                                    unsigned char *met);
 void leat__lmdb_salvage_finish(leat__lmdb_salvage *salvage);
 
 /*

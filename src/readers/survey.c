@@ -6,11 +6,13 @@
  * are asked for when they enter the ring, half a ring before they are given;
  * they are waited for when they leave it, so that storage that fails is an
  * error, not a signal. Damage that the walk meets stands behind the ring: no
- * more is put in until both were given.
+ * more is put in until both were given. Behind the last record the list of free
+ * pages is walked, which gives damage alone.
  */
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "readers/lmdb_audit.h"
 #include "readers/lmdb_file.h"
 #include "readers/lmdb_mend.h"
 #include "readers/lmdb_snapshot.h"
@@ -38,6 +40,10 @@ struct leat_survey {
     leat__lmdb_salvage salvage;
     const leat__lmdb_event *damage; /* behind the ring; NULL: none */
     int is_over;                    /* nothing comes behind the ring */
+    int is_damaged;                 /* damage was met */
+    int is_walked;                  /* all records were */
+    leat__lmdb_audit audit;         /* then */
+    int has_audit;
     leat__lmdb_node ring[RING];
     int at, held;
     size_t held_bytes;
@@ -126,6 +132,7 @@ void leat_survey_close(leat_survey *survey)
     if (!survey)
         return;
     pthread_mutex_destroy(&survey->lock);
+    leat__lmdb_audit_finish(&survey->audit);
     leat__lmdb_salvage_finish(&survey->salvage);
     finish_source(survey);
     leat__free(survey);
@@ -147,6 +154,55 @@ static leat__lmdb_span value_span(const leat_survey *survey,
 {
     return (leat__lmdb_span){(size_t)(node->value - survey->map.base),
                              node->value_size};
+}
+
+static int give_damage_locked(leat_survey *survey,
+                              const leat__lmdb_event *event,
+                              leat_survey_entry *out)
+{
+    int is_record = event->lost == 1 && event->page != LEAT__LMDB_NO_PAGE;
+    survey->is_damaged = 1;
+    *out = (leat_survey_entry){.record = survey->record,
+                               .page = (int64_t)event->page,
+                               .lost = event->lost,
+                               .key = event->node.key,
+                               .key_size = event->node.key_size,
+                               .value_size = event->node.value_size};
+    if (is_record && survey->record >= 0)
+        survey->record++;
+    return leat_error(event->status, "%s", event->line);
+}
+
+/* Behind a jump some pages were not met, and others may be met again. */
+static int begin_audit_locked(leat_survey *survey)
+{
+    if (survey->is_walked || survey->salvage.jumps)
+        return LEAT_OK;
+    int status = leat__lmdb_audit_init(&survey->audit, &survey->map,
+                                       &survey->storage, survey->salvage.met);
+    if (status == LEAT_ENOMEM)
+        return status;
+    survey->is_walked = 1;
+    survey->has_audit = !status;
+    return status;
+}
+
+/* The next damage of the list of free pages. LEAT_ENOMEM: it is not known. */
+static int audit_locked(leat_survey *survey, leat_survey_entry *out)
+{
+    const leat__lmdb_event *event;
+    int status = begin_audit_locked(survey);
+    if (status == LEAT_EFORMAT) {
+        survey->is_damaged = 1;
+        *out = (leat_survey_entry){.record = survey->record, .page = -1};
+        return status;
+    }
+    if (status)
+        return status;
+    if (!survey->has_audit ||
+        leat__lmdb_audit_next(&survey->audit, &event) == LEAT_END)
+        return LEAT_END;
+    return give_damage_locked(survey, event, out);
 }
 
 /* Fills up the ring once half of it was given. */
@@ -211,22 +267,6 @@ static int await_locked(leat_survey *survey, int n, int *status)
     return n;
 }
 
-static int give_damage_locked(leat_survey *survey,
-                              const leat__lmdb_event *event,
-                              leat_survey_entry *out)
-{
-    int is_record = event->lost == 1 && event->page != LEAT__LMDB_NO_PAGE;
-    *out = (leat_survey_entry){.record = survey->record,
-                               .page = (int64_t)event->page,
-                               .lost = event->lost,
-                               .key = event->node.key,
-                               .key_size = event->node.key_size,
-                               .value_size = event->node.value_size};
-    if (is_record && survey->record >= 0)
-        survey->record++;
-    return leat_error(event->status, "%s", event->line);
-}
-
 static int next_locked(leat_survey *survey, leat_survey_entry out[], int n,
                        int *got)
 {
@@ -240,7 +280,7 @@ static int next_locked(leat_survey *survey, leat_survey_entry out[], int n,
         return give_damage_locked(survey, damage, out);
     }
     if (!survey->held)
-        return LEAT_END;
+        return audit_locked(survey, out);
     int status;
     n = n < survey->held ? n : survey->held;
     n = await_locked(
@@ -265,6 +305,34 @@ int leat_survey_next(leat_survey *survey, leat_survey_entry out[], int n,
     int status = next_locked(survey, out, n, got);
     pthread_mutex_unlock(&survey->lock);
     return status;
+}
+
+int leat_survey_page_use(leat_survey *survey, leat_page_use *out)
+{
+    const leat__lmdb_meta *meta = &survey->map.meta;
+    uint64_t used, listed;
+    size_t size = out->size;
+    if (size < sizeof(*out))
+        return leat_error(LEAT_EINVAL, "the numbers of pages have no size");
+    pthread_mutex_lock(&survey->lock);
+    int is_known = survey->is_walked && survey->has_audit;
+    int is_damaged = survey->is_damaged;
+    if (is_known)
+        leat__lmdb_audit_count(&survey->audit, &used, &listed);
+    pthread_mutex_unlock(&survey->lock);
+    if (!is_known)
+        return leat_error(LEAT_ESTATE,
+                          "%s: what its pages are used for is not known before "
+                          "all were walked over",
+                          survey->map.name);
+    *out = (leat_page_use){.size = size,
+                           .all = (int64_t)meta->last_page + 1,
+                           .used = (int64_t)used,
+                           .free = (int64_t)listed,
+                           .leaked = -1};
+    if (!is_damaged)
+        out->leaked = out->all - out->used - out->free;
+    return LEAT_OK;
 }
 
 void leat_survey_jump(leat_survey *survey, double share)

@@ -301,6 +301,8 @@ int inspection_run(struct inspection *out, const char *path, int quiet,
     status = team_run(processor_count(MOST_THREADS), inspect, &self);
     progress_finish(&self.progress);
     pthread_mutex_destroy(&self.lock);
+    out->pages.size = sizeof(out->pages);
+    out->has_pages = !status && !leat_survey_page_use(self.survey, &out->pages);
     leat_survey_close(self.survey);
     if (status)
         inspection_finish(out);

@@ -35,7 +35,9 @@ struct inspection {
     int64_t lost;   /* records of these, as far as is known */
     int64_t gap;    /* where the records of a single one should be */
     struct flaw *flaw;
-    size_t flaws;             /* in the order of the records */
+    size_t flaws;  /* in the order of the records */
+    int has_pages; /* 0: the list of free pages cannot be found */
+    leat_page_use pages;
     struct flaw_texts *texts; /* what they point to */
 };
 

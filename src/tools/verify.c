@@ -57,14 +57,26 @@ static int print_list(const struct inspection *found, const char *name,
     return putchar(']') == EOF;
 }
 
+static json_t *page_use_json(const struct inspection *found)
+{
+    const leat_page_use *pages = &found->pages;
+    if (!found->has_pages)
+        return json_null();
+    return json_pack(
+        "{s:I, s:I, s:I, s:o}", "all", (json_int_t)pages->all, "used",
+        (json_int_t)pages->used, "free", (json_int_t)pages->free, "leaked",
+        pages->leaked < 0 ? json_null()
+                          : json_integer((json_int_t)pages->leaked));
+}
+
 static int report_json(const struct inspection *found)
 {
     json_t *counts = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:f, s:b}", "records",
+        "{s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o}", "records",
         (json_int_t)found->expected, "good", (json_int_t)found->good, "bad",
         (json_int_t)found->bad, "lost", (json_int_t)found->lost, "warned",
         (json_int_t)found->warned, "good_share", good_share(found),
-        "exact_numbers", found->gaps < 2);
+        "exact_numbers", found->gaps < 2, "pages", page_use_json(found));
     size_t flags = JSON_REAL_PRECISION(9) | JSON_EMBED;
     int failed =
         !counts || putchar('{') == EOF || json_dumpf(counts, stdout, flags) ||
@@ -101,6 +113,10 @@ static int report_text(const struct inspection *found, const char *path)
     if (found->warned)
         printf("%lld images are good, but made their codec warn\n",
                (long long)found->warned);
+    if (found->has_pages && found->pages.leaked > 0)
+        printf("%lld of %lld pages are neither in use nor listed as free: no "
+               "damage, but lost room, which mdb_copy -c leaves out\n",
+               (long long)found->pages.leaked, (long long)found->pages.all);
     printf("%s: %lld of %lld records are good, %.6g %%", path,
            (long long)found->good, (long long)all_records(found),
            100 * good_share(found));

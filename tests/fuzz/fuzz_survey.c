@@ -1,7 +1,8 @@
 /*
  * fuzz_survey.c: any bytes as an LMDB file, mended as far as they allow, walked
- * behind all damage, and sampled.
+ * behind all damage, its free pages audited, and sampled.
  */
+#include "readers/lmdb_audit.h"
 #include "readers/lmdb_mend.h"
 
 #include <stdlib.h>
@@ -28,6 +29,23 @@ static void walk(leat__lmdb_salvage *salvage, int64_t most)
         abort();
 }
 
+/* Each number in the list is told of at most once. */
+static void audit(const leat__lmdb_salvage *salvage, int64_t most)
+{
+    static leat__lmdb_audit audit;
+    const leat__lmdb_event *event;
+    uint64_t used, listed;
+    if (leat__lmdb_audit_init(&audit, salvage->map, NULL, salvage->met))
+        return;
+    while (!leat__lmdb_audit_next(&audit, &event))
+        if (!event->status || most-- == 0)
+            abort();
+    leat__lmdb_audit_count(&audit, &used, &listed);
+    if (used + listed > salvage->map->meta.last_page + 1)
+        abort();
+    leat__lmdb_audit_finish(&audit);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static leat__lmdb_salvage salvage;
@@ -39,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (leat__lmdb_salvage_init(&salvage, &map, NULL))
         return 0;
     walk(&salvage, (int64_t)size + 100);
+    audit(&salvage, (int64_t)size + 100);
     for (int i = 0; i <= 4; i++) {
         leat__lmdb_salvage_jump(&salvage, i / 4.);
         walk(&salvage, 10);

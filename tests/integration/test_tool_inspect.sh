@@ -141,6 +141,39 @@ put count/data.mdb 4216 '\001'
 run 1 verify count
 has 'were expected, 1000 found'
 
+# Free pages, of which a database of several commits has some: none lost; then
+# one that is listed twice, and one that is listed nowhere.
+"$leat" synth digits --count 12000 --seed 3 written >/dev/null || exit 1
+number_at() { # of BYTES at OFFSET
+    od -An -t "u$1" -j "$2" -N "$1" written/data.mdb | tr -d ' '
+}
+meta=0
+[ "$(number_at 8 144)" -gt "$(number_at 8 $((4096 + 144)))" ] || meta=4096
+leaf=$(($(number_at 8 $((meta + 80))) * 4096))
+list=$((leaf + $(number_at 2 $((leaf + 16))) + 16))
+free=$(number_at 8 $list)
+check "a list of free pages: $free" test "$free" -ge 2
+run 0 verify --json written
+has '"pages": \{"all": [0-9]+, "used": [0-9]+, "free": [0-9]+, "leaked": 0\}'
+cp written/data.mdb whole.mdb
+dd if=whole.mdb of=written/data.mdb bs=1 skip=$((list + 8)) seek=$((list + 16)) \
+    count=8 conv=notrunc status=none
+twice=$(number_at 8 $((list + 8)))
+run 1 verify --json written
+has "\"page\": $twice, .*\"loses_records\": false, .*page $twice is listed as free twice"
+has '"good": 12000, .*"leaked": null'
+run 1 verify written
+has "page $twice is listed as free twice: .*mdb_copy -c"
+has ' 12000 of 12000 records are good, 100 %$'
+check 'it is told' grep -q 'first trouble: page .* listed as free twice' err
+cp whole.mdb written/data.mdb
+put written/data.mdb $list "$(printf '\\%03o' $((free - 1)))"
+run 0 verify --json written
+has '"leaked": 1}'
+run 0 verify written
+has '^1 of [0-9]+ pages are neither in use nor listed as free'
+check 'nothing on stderr' test ! -s err
+
 # What is no database.
 mkdir foreign bare
 head -c 20000 /dev/urandom >foreign/data.mdb
