@@ -85,9 +85,10 @@ static void prepare_batch(leat__worker *self, leat__batch *batch,
     leat__batch_set_shape(batch, status ? NULL : &shape);
 }
 
-/* The samples of a good run, into their places. */
+/* The samples of a run that are there, into their places. */
 static void place(leat__worker *self, leat__batch *batch, leat__run *run)
 {
+    int end = run->failed < 0 ? run->n : run->failed;
     int status;
     int failed = 0;
     leat__trace_begin(LEAT__SPAN_TRANSFORM);
@@ -97,8 +98,7 @@ static void place(leat__worker *self, leat__batch *batch, leat__run *run)
             status = leat__batch_note_bad(batch, run);
     } else {
         int i = 0;
-        status =
-            leat__assembler_place(&self->assembler, batch, run, &i, run->n);
+        status = leat__assembler_place(&self->assembler, batch, run, &i, end);
         failed = run->first + i;
     }
     leat__trace_end();
@@ -106,6 +106,15 @@ static void place(leat__worker *self, leat__batch *batch, leat__run *run)
         fail_batch(batch, run, failed, status);
     leat__counter_add(&self->bytes,
                       (int64_t)batch->shape.top[0].bytes * run->n);
+}
+
+/*
+ * Whether there is something to place: before a record that cannot be read,
+ * too, since one that cannot be transformed may be the batch's first bad one.
+ */
+static int has_samples(const leat__run *run)
+{
+    return run->failed < 0 || (run->failed > 0 && run->status == LEAT_EDATA);
 }
 
 void leat__worker_work(leat__worker *self, leat__run *run)
@@ -126,7 +135,7 @@ void leat__worker_work(leat__worker *self, leat__run *run)
     if (run->first == 0)
         prepare_batch(self, batch, run);
     int has_shape = leat__batch_wait_shape(batch);
-    if (has_shape && run->failed < 0)
+    if (has_shape && has_samples(run))
         place(self, batch, run);
     if (self->relay)
         leat__stand_in_end(&self->stand_in, batch, run, has_shape);

@@ -140,6 +140,7 @@ record *records_make(const records_options *options)
         record->height = height + (options->varies && i > 0 ? below(4) : 0);
         record->width = width + (options->varies && i > 0 ? below(4) : 0);
         record->is_bad = options->bad_in && once_in(options->bad_in);
+        record->is_unreadable = record->is_bad && (!is_png || once_in(3));
         record->label = once_in(5) ? (int32_t)dice() : below(1000);
         record->more[0] = (int32_t)dice();
         record->more[1] = below(256);
@@ -204,7 +205,7 @@ size_t record_encode(const record *record, unsigned char *to)
         n += put_bytes(to + n, 4, record->pixels, count);
     if (record->file)
         n += put_field(to + n, 7, 1);
-    else if (record->is_bad)
+    if (record->is_unreadable)
         return n - 1;
     return n + put_field(to + n, 5, (uint64_t)(int64_t)record->label);
 }

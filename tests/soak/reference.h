@@ -20,6 +20,7 @@ typedef struct record {
     int32_t label;
     int32_t more[2]; /* a further field, where the source has one */
     int is_bad;
+    int is_unreadable; /* then: its image is not even looked at */
 } record;
 
 /* Types of tops, of labels too. */

@@ -86,7 +86,7 @@ static int pass_next(void *user, leat_sample *sample)
     if (self->next == self->c->storage.count)
         return LEAT_END;
     const record *record = &self->c->stored[self->next++];
-    if (record->is_bad && !record->file)
+    if (record->is_unreadable)
         return leat_error(LEAT_EDATA, "a bad record, on purpose");
     sample->stable = self->c->is_stable;
     sample->nfields = 3;

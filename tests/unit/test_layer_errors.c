@@ -1,6 +1,7 @@
 /* Law 4: errors come in order, with their text, and nothing hangs. */
 #include "base/memory.h"
 #include "support/feed.h"
+#include "support/planted.h"
 #include "support/source.h"
 
 #include <check.h>
@@ -54,6 +55,29 @@ START_TEST(a_bad_record_costs_its_batch_alone)
 {
     source_now.bad = 8;
     in_all_modes(check_bad_record);
+}
+END_TEST
+
+/* In one batch: the first cannot be transformed, the second not be read. */
+START_TEST(the_first_bad_record_of_a_batch_is_the_one_that_is_told)
+{
+    planted plan = {.count = 12, .way = (planted_way)_i};
+    plan.kind[5] = PLANTED_SHORT;
+    plan.kind[6] = PLANTED_UNREADABLE;
+    options.batch_size = 4;
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_EDATA);
+    ck_assert_msg(strstr(leat_last_error(), "record 5") != NULL, "%s",
+                  leat_last_error());
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.bad_records, 1);
+    ck_assert_int_eq(stats.bad[0].from.record, 5);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
 }
 END_TEST
 
@@ -467,6 +491,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, NULL);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_bad_record_costs_its_batch_alone);
+    tcase_add_loop_test(tcase,
+                        the_first_bad_record_of_a_batch_is_the_one_that_is_told,
+                        0, PLANTED_WAYS);
     tcase_add_test(tcase,
                    a_storage_error_comes_after_the_good_batches_and_stays);
     tcase_add_test(tcase, restore_goes_on_once_the_storage_is_mended);
