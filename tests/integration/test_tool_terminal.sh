@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# What the tool shows people: bars on a terminal, messages that take their place,
+# and what Ctrl-C does, once and twice: test_tool_terminal.sh TOOL
+set -u
+leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+[ -x "$leat" ] || {
+    echo "skipped: the tool is not built"
+    exit 77
+}
+script --version >/dev/null 2>&1 || {
+    echo "skipped: there is no script (bsdutils), which makes a terminal"
+    exit 77
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+
+complain() {
+    echo "failed: $*"
+    head -c 300 shown | cat -v
+    echo
+    failed=1
+}
+
+# on_terminal ARGUMENT...: what a terminal shows goes to `shown`.
+on_terminal() {
+    local words
+    printf -v words ' %q' "$leat" "$@"
+    script -qec "$words" shown </dev/null >/dev/null 2>&1
+}
+
+shows() {
+    grep -qE -- "$1" shown || complain "'$1' is not shown"
+}
+
+clear=$'\r\033\\[K'
+
+# A bar is drawn ten times a second: more work until one was.
+count=2000
+while [ $count -lt 2000000 ]; do
+    rm -rf drawn
+    on_terminal synth noise --count $count --shape 3,32,32 drawn ||
+        complain "synth: status $?"
+    grep -q '\[#' shown && break
+    count=$((count * 4))
+done
+shows "\[#*\.*\] +[0-9]+ %  [0-9]+ [a-z]+/s  [0-9]+ s left"
+shows "${clear}drawn: $count records"
+rm -rf drawn2
+for command in "verify drawn" "import pipeline lmdb:drawn drawn2" \
+    "import pipeline lmdb:drawn drawn2 --append" "mean drawn mean.binaryproto" \
+    "bench layer --reader lmdb:drawn --batch 64 --seconds 1"; do
+    # The words of a command are several arguments.
+    # shellcheck disable=SC2086
+    on_terminal $command || complain "$command: status $?"
+    # Nothing of a bar is left behind the last time it was taken away.
+    sed "s/.*$clear//" shown | grep -qE '\[#*\.+\] +[0-9]+ %' &&
+        complain "$command: a bar is left"
+done
+
+# Numbers instead of bars with --json, and where stderr is no terminal.
+on_terminal verify --json drawn
+grep -qE "\[#|$clear" shown && complain "a bar beside --json"
+"$leat" verify drawn 2>shown >/dev/null
+[ -s shown ] && complain "a bar in a file"
+
+# A message takes the place of the bar.
+on_terminal verify nowhere && complain "nowhere is there"
+shows "${clear}leat: nowhere"
+on_terminal verify && complain "nothing was verified"
+shows "${clear}leat: .*leat verify --help"
+
+# Whether the process has a handler of its own for SIGINT.
+catches() {
+    local mask
+    mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+    [ -n "$mask" ] && [ $((16#${mask: -1} & 2)) -ne 0 ]
+}
+
+# An import that waits for its list: the first Ctrl-C is noted, for when it has
+# something to leave in order; the second ends it on the spot.
+mkfifo list
+exec 3<>list
+"$leat" import images - waiting <list >out 2>shown &
+pid=$!
+until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+kill -INT $pid
+while catches $pid; do sleep 0.01; done
+kill -0 $pid 2>/dev/null || complain "the first Ctrl-C ended it"
+kill -INT $pid
+wait $pid
+status=$?
+[ $status -eq 130 ] || complain "status $status behind the second Ctrl-C"
+[ -e waiting ] && complain "a database of nothing"
+
+# Once is enough where it is at work, and what is there is kept.
+"$leat" import pipeline lmdb:drawn stopped >out 2>shown &
+pid=$!
+until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+kill -INT $pid 2>/dev/null
+wait $pid
+status=$?
+case $status in
+0) [ -e stopped ] || complain "status 0, and no database" ;;
+130) grep -q 'leat: interrupted' shown || complain "it does not say why" ;;
+*) complain "status $status behind Ctrl-C" ;;
+esac
+[ $failed -eq 0 ] && echo "a bar at $count records"
+exit $failed
