@@ -9,6 +9,7 @@
  */
 #include "tools/allocation.h"
 #include "tools/bench.h"
+#include "tools/bench_group.h"
 #include "tools/bench_limit.h"
 #include "tools/caller.h"
 #include "tools/h2d.h"
@@ -422,6 +423,24 @@ static int run(const struct layer_options *options)
     return exit_status;
 }
 
+/* Several devices: what is measured for one device alone is refused. */
+static int run_group(const struct layer_options *options)
+{
+    if (options->limit || options->row_copy || options->overlap ||
+        options->epochs)
+        return message_misuse("bench layer",
+                              "with several devices there is no --limit, "
+                              "--row-copy, --overlap or --epochs");
+    const struct bench_group_options group = {
+        .intake = &options->intake,
+        .seconds = options->seconds,
+        .compute_ms = options->compute_ms,
+        .sleep_ms = options->sleep_ms,
+        .json = options->json,
+    };
+    return bench_group(&group);
+}
+
 int bench_layer(int argc, char **argv)
 {
     struct layer_options options = {.intake = INTAKE_OPTIONS_INIT,
@@ -443,8 +462,8 @@ int bench_layer(int argc, char **argv)
          &options.limit, 0, 0},
         {"row-copy", NULL, "the limit: a bare copy of rows of uint8 images",
          NULL, &options.row_copy, 0, 0},
-        {"device", "NAME", "where to, such as cuda:0", option_text,
-         &options.intake.device, 0, 0},
+        {"device", "NAME,...", "where to: cuda:0, or cuda:0,cuda:1",
+         option_text, &options.intake.device, 0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {
@@ -462,5 +481,8 @@ int bench_layer(int argc, char **argv)
         status = intake_check(&options.intake, usage.command);
     if (status == OPTION_GO && options.overlap && !options.intake.device)
         status = message_misuse(usage.command, "--overlap needs a --device");
-    return status == OPTION_GO ? run(&options) : status;
+    if (status != OPTION_GO)
+        return status;
+    return bench_group_is_list(options.intake.device) ? run_group(&options)
+                                                      : run(&options);
 }

@@ -126,6 +126,25 @@ check 'the CPU has no bus' test -z "$(grep bus_bytes json)"
 tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${layer[@]}" \
     --device cuda:0
 
+# Two devices that one reader feeds: the sum, and the half of it on each.
+"${layer[@]}" --device cuda:0,cuda:1 --json >json || failed=1
+for key in images_per_s devices bus_bytes_per_s device_node host_node bound_by; do
+    check "the group's object lacks $key" grep -q "\"$key\": " json
+done
+check 'both devices' grep -q '"device": "cuda:0".*"device": "cuda:1"' json
+# The sum comes first, then each.
+read -ra batches < <(grep -oE '"batches": [0-9]+' json | sed 's/.*: //' | tr '\n' ' ')
+check "each has half of the batches: ${batches[*]}" test "${batches[0]}" -gt 0 \
+    -a "${batches[0]}" -eq $((2 * batches[1])) \
+    -a "${batches[0]}" -eq $((2 * batches[2]))
+"${layer[@]}" --device cpu,cuda:1 >table || failed=1
+check 'the sum' grep -q '^images .* images/s on 2 devices$' table
+check 'each' test "$(grep -cE '^(cpu|cuda:1) .* images/s, .* GB/s over the bus' table)" -eq 2
+tells 'cuda:0 to cuda:1' "${layer[@]}" --device cuda:0,cuda:7
+tells 'ends with a comma' "${layer[@]}" --device cuda:0,
+"${layer[@]}" --device cuda:0,cuda:1 --limit >stdout 2>stderr
+check 'no limit for several' test $? -eq 2
+
 # What the device's memory holds is what the CPU delivers; whoever reads it before the
 # copy is there shows, so it is not the host's side that is written.
 dump=("$leat" dump --reader lmdb:lmdb --batch 16 --crop 24 --mirror --seed 3
