@@ -6,6 +6,7 @@
 #include "readers/lmdb_walker.h"
 #include "storage_fixture.h"
 #include "support/index_decorators.h"
+#include "support/suite.h"
 
 #include <leat.h>
 #include <leat/datum.h>
@@ -382,9 +383,5 @@ int main(void)
     tcase_add_test(tests, options_become_arguments_and_bad_ones_a_sentence);
     Suite *suite = suite_create("cold");
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

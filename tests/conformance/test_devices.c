@@ -5,6 +5,7 @@
  */
 #include "support/batch_job.h"
 #include "support/late_device.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -400,9 +401,5 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, a_transform_has_the_bits_of_the_cpu, 0, n);
     tcase_add_loop_test(tcase, a_device_that_describes_itself_has_versions, 0,
                         n);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,6 +1,7 @@
 /* What every reader must do whose samples can be read in any order. */
 #include "base/thread.h"
 #include "support/reader_cases.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdatomic.h>
@@ -318,9 +319,5 @@ int main(void)
                         0, READER_CASES);
     tcase_add_loop_test(tcase, advice_changes_nothing_wherever_it_points, 0,
                         READER_CASES);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

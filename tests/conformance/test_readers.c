@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "support/reader_cases.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -338,9 +339,5 @@ int main(void)
     tcase_add_loop_test(tcase, a_reader_survives_every_failing_allocation, 0,
                         READER_CASES);
     tcase_add_test(tcase, a_shuffled_mnist_has_every_digit_once);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 /* A blob on cuda:N: every transition of its head, and the copies it takes. */
 #include "cuda_double.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <leat/blob.h>
@@ -131,9 +132,5 @@ int main(void)
     tcase_add_test(tcase, a_push_goes_on_the_stream_and_does_not_wait);
     tcase_add_test(tcase,
                    every_call_that_fails_gives_no_pointer_and_leaves_the_head);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -5,6 +5,7 @@
 #include "cuda_double.h"
 #include "support/feed.h"
 #include "support/planted.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <leat/cuda.h>
@@ -277,9 +278,5 @@ int main(void)
     tcase_add_loop_test(tcase, slots_grow_behind_the_streams_that_read_them, 0,
                         2);
     tcase_add_test(tcase, pixels_of_float32_are_refused_by_name);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "cuda_double.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -400,9 +401,5 @@ int main(void)
                    timers_tell_the_time_on_the_bus_and_plain_events_do_not);
     tcase_add_test(tcase, a_description_has_all_of_the_device_or_nothing);
     tcase_add_test(tcase, device_memory_cannot_be_touched_by_the_host);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

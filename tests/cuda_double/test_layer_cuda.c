@@ -5,6 +5,7 @@
  */
 #include "cuda_double.h"
 #include "support/feed.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <leat/cuda.h>
@@ -813,9 +814,5 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, each_rule_of_the_protocol_is_needed, 0,
                         CUDA_DOUBLE_MUTANTS);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "lmdb_fixture.h"
 #include "support/feed.h"
+#include "support/suite.h"
 #include "support/watchdog.h"
 
 #include <leat.h>
@@ -275,9 +276,5 @@ int main(void)
     tcase_add_loop_test(tcase, any_bit_of_the_structure_may_be_flipped, 0, 2);
     tcase_add_test(tcase, any_page_may_be_random_or_another);
     tcase_add_test(tcase, any_byte_of_the_lock_file_may_be_wrong);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

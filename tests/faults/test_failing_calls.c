@@ -7,6 +7,7 @@
 #include "support/jobs.h"
 
 #include "base/memory.h"
+#include "support/suite.h"
 #include "support/watchdog.h"
 
 #include <leat.h>
@@ -236,9 +237,5 @@ int main(void)
                         reading_and_writing_go_on_when_interrupted_or_cut_short,
                         0, jobs_count);
     tcase_add_loop_test(tcase, any_allocation_may_fail, 0, jobs_count);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -5,6 +5,7 @@
  */
 #include "faults/faults.h"
 #include "lmdb_fixture.h"
+#include "support/suite.h"
 #include "support/watchdog.h"
 
 #include <leat.h>
@@ -129,9 +130,5 @@ int main(void)
                         COMMITS_MAX + 1);
     tcase_set_timeout(tcase, 2 * SECONDS);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failures > 0;
+    return suite_run(suite);
 }

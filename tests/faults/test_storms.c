@@ -8,6 +8,7 @@
 #include "support/feed.h"
 #include "support/jobs.h"
 #include "support/source.h"
+#include "support/suite.h"
 #include "support/watchdog.h"
 
 #include <check.h>
@@ -249,9 +250,5 @@ int main(void)
     tcase_add_test(tcase, consumers_open_use_and_destroy_their_layers_at_once);
     tcase_add_test(tcase,
                    waiting_consumers_are_cancelled_in_any_order_and_destroyed);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -2,6 +2,7 @@
 #include "support/feed.h"
 #include "support/images.h"
 #include "support/jobs.h"
+#include "support/suite.h"
 #include "support/watchdog.h"
 
 #include <leat.h>
@@ -433,9 +434,5 @@ int main(void)
     tcase_add_test(tcase, a_sparse_database_of_two_tebibytes_is_read);
     tcase_add_test(tcase, fifty_layers_read_one_database);
     tcase_add_test(tcase, layers_read_while_another_process_writes);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

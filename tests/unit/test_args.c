@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "readers/args.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -164,9 +165,5 @@ int main(void)
     tcase_add_test(tcase, integers_are_whole_and_in_their_range);
     tcase_add_test(tcase, a_type_says_which_arguments_it_takes);
     tcase_add_test(tcase, short_memory_is_reported);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

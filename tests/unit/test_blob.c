@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "data/blob.h"
 #include "support/late_device.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -261,9 +262,5 @@ int main(void)
     tcase_add_test(tcase, reshaping_a_lent_blob_leaves_the_lender_alone);
     tcase_add_test(tcase, a_blob_on_a_device_is_pushed_and_read_back);
     tcase_add_test(tcase, short_memory_leaves_the_blob_as_it_was);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,6 +1,7 @@
 /* What callbacks may do, and what becomes of what they may not. */
 #include "base/memory.h"
 #include "base/thread.h"
+#include "support/suite.h"
 
 #include <leat.h>
 #include <leat/ext/reader.h>
@@ -411,9 +412,5 @@ int main(void)
     tcase_add_test(tcase, a_pass_that_did_not_open_is_not_closed);
     tcase_add_test(tcase, cancel_wakes_a_callback_whatever_it_then_returns);
     tcase_add_test(tcase, callbacks_without_their_parts_are_refused);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

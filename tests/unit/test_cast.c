@@ -1,4 +1,5 @@
 #include "data/cast.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -160,9 +161,5 @@ int main(void)
     tcase_add_test(tcase, integers_are_clamped_and_not_wrapped);
     tcase_add_test(tcase, large_integers_are_rounded_once);
     tcase_add_test(tcase, none_are_no_work);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

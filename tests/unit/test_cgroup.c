@@ -1,4 +1,5 @@
 #include "base/cgroup.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -121,9 +122,5 @@ int main(void)
     tcase_add_test(tcase, version_1_is_read_too);
     tcase_add_test(tcase, lines_of_other_kinds_are_passed_by);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failures > 0;
+    return suite_run(suite);
 }

@@ -1,3 +1,4 @@
+#include "support/suite.h"
 #include "tools/cifar_batch.h"
 
 #include <check.h>
@@ -141,9 +142,5 @@ int main(void)
     tcase_add_test(tcase, an_empty_file_is_refused);
     tcase_add_test(tcase, a_missing_file_is_an_error);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

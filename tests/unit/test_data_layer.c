@@ -1,5 +1,6 @@
 /* What one layer delivers: shapes, values, types, modes, statistics. */
 #include "support/feed.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -350,9 +351,5 @@ int main(void)
     tcase_add_test(tcase, a_limit_below_two_batches_is_refused);
     tcase_add_test(tcase, nothing_is_allocated_in_the_steady_state);
     tcase_add_test(tcase, fields_of_numbers_become_tops_of_their_shape);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

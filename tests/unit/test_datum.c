@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "datum.pb-c.h"
+#include "support/suite.h"
 
 #include <leat/datum.h>
 
@@ -453,9 +454,5 @@ int main(void)
     tcase_add_test(tcase, a_datum_that_contradicts_itself_is_refused);
     tcase_add_test(tcase, floats_fewer_than_the_shape_are_refused);
     tcase_add_test(tcase, memory_that_is_short_is_reported);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

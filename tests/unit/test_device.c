@@ -1,6 +1,7 @@
 /* Finding and adding devices. */
 #include "base/error.h"
 #include "support/late_device.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -98,9 +99,5 @@ int main(void)
     tcase_add_test(tcase,
                    a_device_without_its_name_or_with_a_taken_one_is_refused);
     tcase_add_test(tcase, a_name_that_find_could_not_tell_apart_is_refused);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -61,9 +62,5 @@ int main(void)
     tcase_add_test(tcase, context_goes_before_the_inner_line);
     tcase_add_test(tcase, a_line_that_is_too_long_is_cut);
     tcase_add_test(tcase, a_key_is_printed_without_control_characters);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,3 +1,4 @@
+#include "support/suite.h"
 #include "tools/factory.h"
 #include "tools/processor.h"
 
@@ -208,10 +209,5 @@ int main(void)
     tcase_add_test(making, what_waits_is_bounded);
     tcase_add_test(making, it_may_be_closed_at_any_moment);
     suite_add_tcase(suite, making);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,6 +1,7 @@
 /* Rounding to two bytes, against what the bits of the types mean. */
 #include "base/random.h"
 #include "device/float16.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -112,9 +113,5 @@ int main(void)
     tcase_add_test(tcase, what_lies_between_goes_to_the_nearest);
     tcase_add_test(tcase, what_is_too_large_is_infinite_and_nan_is_nan);
     tcase_add_test(tcase, bfloat16_is_the_nearest_upper_half_of_a_float);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

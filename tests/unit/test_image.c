@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "data/image.h"
 #include "data/image_codec.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <lmdb.h>
@@ -511,9 +512,5 @@ int main(void)
     tcase_add_test(tcase,
                    a_jpeg_that_lacks_only_its_end_marker_gives_its_pixels);
     tcase_add_test(tcase, outputs_are_untouched_by_a_failure);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,4 +1,5 @@
 #include "data/image_arena.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdint.h>
@@ -94,9 +95,5 @@ int main(void)
     tcase_add_test(tcase, the_latest_piece_can_be_given_back);
     tcase_add_test(tcase, what_a_giant_took_is_not_kept);
     tcase_add_test(tcase, an_absurd_size_is_out_of_memory);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "data/image.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -310,9 +311,5 @@ int main(void)
                         0, KINDS);
     tcase_add_test(tcase, a_region_outside_of_the_image_is_all_of_it);
     tcase_add_test(tcase, an_opened_image_need_not_be_read);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

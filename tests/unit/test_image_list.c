@@ -1,3 +1,4 @@
+#include "support/suite.h"
 #include "tools/image_list.h"
 
 #include <check.h>
@@ -218,10 +219,5 @@ int main(void)
                    a_shuffled_list_is_a_permutation_that_its_seed_decides);
     tcase_add_test(lists, the_digest_tells_lists_apart);
     suite_add_tcase(suite, lists);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,3 +1,4 @@
+#include "support/suite.h"
 #include "tools/image_record.h"
 #include "tools/jpeg_writer.h"
 #include "tools/png_writer.h"
@@ -348,10 +349,5 @@ int main(void)
     tcase_add_test(records, an_image_that_cannot_be_encoded_is_unreadable);
     tcase_add_test(records, a_record_has_less_than_two_gibibytes);
     suite_add_tcase(suite, records);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,3 +1,4 @@
+#include "support/suite.h"
 #include "tools/inspection.h"
 
 #include <check.h>
@@ -120,9 +121,5 @@ int main(void)
 #ifndef IS_SANITIZED
     tcase_add_test(tcase, a_bad_record_takes_little_memory);
 #endif
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

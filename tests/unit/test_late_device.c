@@ -1,5 +1,6 @@
 /* The tests' own device does what the tests rely on. */
 #include "support/late_device.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -210,9 +211,5 @@ int main(void)
     tcase_add_test(tcase, copies_between_wrong_memories_are_refused);
     tcase_add_test(tcase, counts_come_back_to_nothing_alive);
     tcase_add_test(tcase, the_host_cannot_touch_a_late_address);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,3 +1,4 @@
+#include "support/suite.h"
 #include "tools/latency.h"
 
 #include <check.h>
@@ -67,9 +68,5 @@ int main(void)
     tcase_add_test(tcase, the_longest_time_is_exact);
     tcase_add_test(tcase, times_of_any_size_are_taken);
     tcase_add_test(tcase, without_times_there_is_nothing_to_say);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

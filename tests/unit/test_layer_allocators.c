@@ -3,6 +3,7 @@
 #include "support/feed.h"
 #include "support/late_device.h"
 #include "support/planted.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdatomic.h>
@@ -291,9 +292,5 @@ int main(void)
     tcase_add_test(
         tcase, a_device_of_its_own_memory_takes_pinned_memory_from_its_hook);
     tcase_add_test(tcase, hooks_that_lack_something_are_refused);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,6 +1,7 @@
 /* A layer that is called or told wrongly says so, and goes on as before. */
 #include "support/feed.h"
 #include "support/late_device.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -177,9 +178,5 @@ int main(void)
     tcase_add_test(tcase, wrong_tops_are_refused_and_the_batch_is_not_lost);
     tcase_add_test(tcase, setup_wants_blobs_and_takes_them_later_all_the_same);
     tcase_add_test(tcase, a_release_names_at_most_eight_streams);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -4,6 +4,7 @@
  */
 #include "support/feed.h"
 #include "support/late_device.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -296,9 +297,5 @@ int main(void)
     tcase_add_test(tcase, a_layer_is_destroyed_while_copies_are_under_way);
     tcase_add_test(tcase, every_call_that_fails_ends_in_one_clean_error);
     tcase_add_test(tcase, restore_waits_for_what_a_stream_still_copies);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

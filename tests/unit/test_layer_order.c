@@ -1,6 +1,7 @@
 /* Law 3: what stands at a position depends on nothing but the position. */
 #include "base/random.h"
 #include "support/feed.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -228,9 +229,5 @@ int main(void)
                    in_test_every_rank_takes_everything_unless_told_otherwise);
     tcase_add_test(tcase, ranks_that_choose_at_random_need_a_seed);
     tcase_add_test(tcase, a_global_batch_is_divided_between_the_ranks);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 /* A resumed layer goes on as if it had never stopped. */
 #include "support/feed.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -254,9 +255,5 @@ int main(void)
                    a_token_of_something_else_is_refused_and_changes_nothing);
     tcase_add_test(tcase, caffes_generator_is_bound_to_its_world_size);
     tcase_add_test(tcase, a_cancelled_layer_lives_again_after_restore);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

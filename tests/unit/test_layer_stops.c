@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "support/feed.h"
 #include "support/source.h"
+#include "support/suite.h"
 #include "support/watchdog.h"
 
 #include <check.h>
@@ -152,9 +153,5 @@ int main(void)
     tcase_add_test(tcase, layers_stop_at_any_moment);
     tcase_add_test(tcase, layers_are_cancelled_while_they_run);
     tcase_add_test(tcase, many_layers_live_on_one_pipeline);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

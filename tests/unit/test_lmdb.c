@@ -2,6 +2,7 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "support/images.h"
+#include "support/suite.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
@@ -536,9 +537,5 @@ int main(void)
     tcase_add_test(tcase, reading_again_takes_no_memory);
     tcase_add_test(tcase, mnist_has_its_labels);
     tcase_add_test(tcase, encoded_images_are_bytes);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 #include "readers/lmdb_ahead.h"
 #include "storage_fixture.h"
+#include "support/suite.h"
 
 #include <leat/status.h>
 
@@ -258,9 +259,5 @@ int main(void)
     tcase_add_test(tests, trees_of_one_leaf_and_of_none_have_nothing_to_scout);
     Suite *suite = suite_create("lmdb_ahead");
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 #include "readers/lmdb_behind.h"
 #include "storage_fixture.h"
+#include "support/suite.h"
 
 #include <leat/status.h>
 
@@ -134,9 +135,5 @@ int main(void)
     tcase_add_test(tests, a_file_that_is_kept_whole_is_not_swept);
     Suite *suite = suite_create("lmdb_behind");
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

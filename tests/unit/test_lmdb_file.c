@@ -1,4 +1,5 @@
 #include "support/images.h"
+#include "support/suite.h"
 
 START_TEST(a_sealed_directory_is_read_and_left_alone)
 {
@@ -151,9 +152,5 @@ int main(void)
     tcase_add_test(tcase, a_file_without_permission_is_refused);
     tcase_add_test(tcase, a_database_of_someone_else_is_read_without_a_lock);
     tcase_add_test(tcase, a_truncated_database_leaves_no_lock_behind);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "readers/lmdb_free.h"
+#include "support/suite.h"
 
 #include <leat.h>
 #include <leat/survey.h>
@@ -191,9 +192,5 @@ int main(void)
     tcase_add_test(tcase, the_list_is_that_of_liblmdb);
     tcase_add_test(tcase, a_damaged_list_does_no_harm);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failures > 0;
+    return suite_run(suite);
 }

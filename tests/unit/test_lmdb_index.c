@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "readers/lmdb_index.h"
 #include "support/page_image.h"
+#include "support/suite.h"
 #include "support/walk.h"
 
 #include <sys/mman.h>
@@ -62,9 +63,5 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, index_and_seek_touch_no_value_on_overflow_pages);
     tcase_add_test(tcase, an_index_survives_every_failing_allocation);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 #include "base/random.h"
 #include "support/page_image.h"
+#include "support/suite.h"
 #include "support/walk.h"
 
 #include <leat/status.h>
@@ -255,9 +256,5 @@ int main(void)
     tcase_add_test(tcase, page_sizes_that_do_not_exist_are_refused);
     tcase_add_test(tcase, a_tree_that_leads_back_to_itself_ends);
     tcase_add_test(tcase, more_records_than_pages_could_hold_take_no_memory);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

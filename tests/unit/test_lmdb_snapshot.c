@@ -1,5 +1,6 @@
 #include "base/thread.h"
 #include "support/images.h"
+#include "support/suite.h"
 
 #include <sys/wait.h>
 
@@ -201,9 +202,5 @@ int main(void)
     tcase_add_test(tcase, readers_open_while_a_writer_commits);
     tcase_add_test(tcase, readers_open_while_a_commit_waits_for_the_disk);
     tcase_add_test(tcase, a_full_table_of_readers_is_reported);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,4 +1,5 @@
 #include "storage_fixture.h"
+#include "support/suite.h"
 
 #include <leat/status.h>
 
@@ -175,9 +176,5 @@ int main(void)
     tcase_add_test(tests, averages_are_those_of_the_tree_and_bounded);
     Suite *suite = suite_create("lmdb_storage");
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 #include "readers/lmdb_index.h"
 #include "support/page_image.h"
+#include "support/suite.h"
 #include "support/walk.h"
 
 /* Keys so long that a branch holds few of them: a deep tree. */
@@ -312,9 +313,5 @@ int main(void)
     tcase_add_test(tcase, other_orders_of_keys_are_walked_too);
     tcase_add_test(tcase, pages_of_every_size_are_read);
     tcase_add_test(tcase, real_databases_are_walked_as_liblmdb_does);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

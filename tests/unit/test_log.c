@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "base/thread.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdatomic.h>
@@ -152,9 +153,5 @@ int main(void)
                    a_listener_that_left_hears_nothing_whatever_the_environment);
     tcase_add_test(tcase, a_line_that_is_too_long_is_cut);
     tcase_add_test(tcase, threads_talk_while_the_listener_changes);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

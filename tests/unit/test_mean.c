@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "data/mean.h"
 #include "net.pb-c.h"
+#include "support/suite.h"
 
 #include <leat/transform.h>
 
@@ -293,9 +294,5 @@ int main(void)
     tcase_add_test(tcase, a_mean_that_cannot_be_saved_leaves_nothing_behind);
     tcase_add_test(tcase, the_mean_of_imagenet_is_read);
     tcase_add_test(tcase, every_allocation_may_fail);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

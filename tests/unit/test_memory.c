@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -158,9 +159,5 @@ int main(void)
     tcase_add_test(tcase, allocations_are_counted);
     tcase_add_test(tcase, what_was_touched_is_there_and_as_it_was);
     tcase_add_test(tcase, what_cannot_be_touched_is_out_of_memory);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "support/suite.h"
 
 #include <leat.h>
 
@@ -170,9 +171,5 @@ int main(void)
     tcase_add_test(tcase, a_field_that_cannot_be_is_refused);
     tcase_add_test(tcase, making_one_survives_every_failing_allocation);
     tcase_add_test(tcase, reading_takes_no_memory);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "support/suite.h"
 
 #include <leat/config.h>
 
@@ -110,9 +111,5 @@ int main(void)
     tcase_add_test(tcase, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tcase, a_reader_is_a_pipelines_text);
     tcase_add_test(tcase, every_allocation_may_fail);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

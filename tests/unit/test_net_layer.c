@@ -1,3 +1,5 @@
+#include "support/suite.h"
+
 #include <leat/blob.h>
 #include <leat/config.h>
 
@@ -202,9 +204,5 @@ int main(void)
     tcase_add_test(tcase, a_mean_file_of_the_caller_has_no_place_in_the_file);
     tcase_add_test(tcase, a_source_that_is_not_there_has_its_place_in_the_file);
     tcase_add_loop_test(tcase, a_net_begins_with_what_caffe_delivered, 0, 4);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "config/net_param.h"
+#include "support/suite.h"
 
 #include <leat/log.h>
 
@@ -716,9 +717,5 @@ int main(void)
     tcase_add_loop_test(tcase, the_published_nets_are_read_in_both_phases, 0,
                         2 * (int)(sizeof(nets) / sizeof(*nets)));
     tcase_add_test(tcase, the_nets_that_caffe_itself_ran_are_read);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

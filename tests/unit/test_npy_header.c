@@ -1,3 +1,4 @@
+#include "support/suite.h"
 #include "tools/npy_header.h"
 
 #include <leat/status.h>
@@ -162,9 +163,5 @@ int main(void)
     tcase_add_test(tests, values_of_every_type_are_read);
     tcase_add_test(tests, what_cannot_be_read_is_refused);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

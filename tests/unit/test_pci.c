@@ -1,3 +1,4 @@
+#include "support/suite.h"
 #include "tools/pci.h"
 
 #include <check.h>
@@ -92,9 +93,5 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_device_is_as_the_system_says);
     tcase_add_test(tcase, what_the_system_does_not_say_is_unknown);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

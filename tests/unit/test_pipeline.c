@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include "readers/pipeline.h"
 #include "support/index_decorators.h"
+#include "support/suite.h"
 
 #include <leat/reader.h>
 
@@ -326,9 +327,5 @@ int main(void)
     tcase_add_test(tcase, the_wrong_number_of_upstreams_is_refused);
     tcase_add_test(tcase, whether_storage_may_block_is_known_along_the_chain);
     tcase_add_test(tcase, threads_share_a_pipeline);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -2,6 +2,7 @@
 #include "base/thread.h"
 #include "readers/pipeline.h"
 #include "support/index_decorators.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -226,9 +227,5 @@ int main(void)
     tcase_add_test(tcase, a_chain_without_end_is_refused);
     tcase_add_test(tcase, the_hash_is_of_what_is_done_and_not_of_where);
     tcase_add_test(tcase, an_lmdb_without_a_path_is_refused);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

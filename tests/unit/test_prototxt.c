@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "config/net_schema.h"
 #include "config/prototxt.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <float.h>
@@ -404,9 +405,5 @@ int main(void)
                    a_hundred_nested_messages_are_read_and_one_more_is_not);
     tcase_add_test(tcase, a_hundred_thousand_open_braces_are_one_error);
     tcase_add_test(tcase, every_allocation_may_fail);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,4 +1,5 @@
 #include "base/random.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -114,9 +115,5 @@ int main(void)
     tcase_add_test(tcase, a_choice_depends_on_all_of_its_arguments);
     tcase_add_test(tcase, a_word_is_mapped_below_its_bound);
     tcase_add_test(tcase, the_systems_seeds_differ);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

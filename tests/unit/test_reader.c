@@ -1,4 +1,6 @@
 /* The public face of readers: what it checks before the table is asked. */
+#include "support/suite.h"
+
 #include <leat/ext/reader.h>
 
 #include <check.h>
@@ -123,9 +125,5 @@ int main(void)
     tcase_add_test(tcase, a_table_of_an_older_header_ends_earlier);
     tcase_add_test(tcase, read_at_without_count_is_no_random_access);
     tcase_add_test(tcase, a_reader_is_not_asked_for_what_is_out_of_range);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,3 +1,4 @@
+#include "support/suite.h"
 #include "tools/record_key.h"
 
 #include <check.h>
@@ -80,9 +81,5 @@ int main(void)
     tcase_add_test(tcase, what_was_made_is_parsed);
     tcase_add_test(tcase, other_keys_are_refused);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

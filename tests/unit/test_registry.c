@@ -1,5 +1,6 @@
 #include "base/thread.h"
 #include "readers/registry.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -158,9 +159,5 @@ int main(void)
     tcase_add_test(tcase, a_type_without_its_parts_is_refused);
     tcase_add_test(tcase, the_registry_fills_up_with_an_error);
     tcase_add_test(tcase, threads_register_and_find_at_once);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,3 +1,4 @@
+#include "support/suite.h"
 #include "tools/resize.h"
 
 #include <check.h>
@@ -121,10 +122,5 @@ int main(void)
     tcase_add_test(resizing, an_image_of_the_same_size_stays_as_it_is);
     tcase_add_test(resizing, a_uniform_image_stays_uniform);
     suite_add_tcase(suite, resizing);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "data/sample.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -142,9 +143,5 @@ int main(void)
     tcase_add_test(tcase, a_finished_sample_can_be_used_again);
     tcase_add_test(tcase, a_sample_that_owns_its_views_needs_nothing_else);
     tcase_add_test(tcase, a_sample_that_cannot_own_its_views_stays_as_it_was);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,4 +1,5 @@
 #include "layer/solo.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -97,9 +98,5 @@ int main(void)
     tcase_add_test(tcase, with_more_cores_nobody_looks);
     tcase_add_test(tcase, another_thread_counts_as_one_that_slept);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failures > 0;
+    return suite_run(suite);
 }

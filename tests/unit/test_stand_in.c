@@ -4,6 +4,7 @@
 #include "support/feed.h"
 #include "support/index_decorators.h"
 #include "support/planted.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -529,9 +530,5 @@ int main(void)
                         PLANTED_WAYS);
     tcase_add_test(tcase,
                    storage_that_fails_while_a_record_is_looked_for_is_an_error);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "lmdb_fixture.h"
 #include "readers/lmdb_mend.h"
+#include "support/suite.h"
 
 #include <leat/survey.h>
 
@@ -538,9 +539,5 @@ int main(void)
     tcase_add_test(tests, flipped_bits_never_make_up_records);
     tcase_add_test(tests, opening_survives_every_failed_allocation);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "data/syncedmem.h"
 #include "support/late_device.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -248,9 +249,5 @@ int main(void)
     tcase_add_test(tcase, a_failing_device_leaves_the_head_where_it_was);
     tcase_add_test(tcase, short_memory_is_reported_and_can_be_tried_again);
     tcase_add_test(tcase, two_views_of_a_slab_have_heads_of_their_own);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

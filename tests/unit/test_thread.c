@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "base/thread.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <sched.h>
@@ -100,9 +101,5 @@ int main(void)
     tcase_add_test(tcase, a_thread_leaves_signals_to_the_caller);
     tcase_add_test(tcase, a_thread_that_cannot_start_is_not_running);
     tcase_add_test(tcase, the_cores_are_those_the_process_may_use);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "support/suite.h"
 
 #include <leat/token.h>
 
@@ -207,9 +208,5 @@ int main(void)
     tcase_add_test(tcase, junk_is_refused);
     tcase_add_test(tcase, a_text_of_many_megabytes_is_refused);
     tcase_add_test(tcase, short_memory_leaves_the_token_as_it_was);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/transform.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -586,9 +587,5 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     add_tests(tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -48,6 +48,7 @@ static inline uint16_t leat__device_float16(float value)
 
 #define LEAT__DEVICE_UNROLL
 #include "device/transform_batch.h"
+#include "support/suite.h"
 
 START_TEST(every_batch_has_the_bits_of_the_reference)
 {
@@ -144,9 +145,5 @@ int main(void)
     tcase_add_loop_test(tcase, every_batch_has_the_bits_of_the_reference, 0, 4);
     tcase_add_test(tcase, a_product_divides_as_a_division_does);
     tcase_add_test(tcase, elements_beyond_32_bits_are_found);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,6 +1,7 @@
 #include "base/random.h"
 #include "device/transform_reference.h"
 #include "device/transform_rows.h"
+#include "support/suite.h"
 
 #include <leat/log.h>
 
@@ -362,9 +363,5 @@ int main(void)
     tcase_add_test(tcase, very_wide_halves_are_as_the_reference_says);
     tcase_add_test(tcase, the_reference_crops_mirrors_and_rounds_as_caffe_does);
     tcase_add_test(tcase, the_environment_names_the_instruction_set);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

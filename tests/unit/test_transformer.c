@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include "data/transformer.h"
 #include "lmdb_fixture.h"
+#include "support/suite.h"
 
 #include <stddef.h>
 
@@ -317,9 +318,5 @@ int main(void)
     tcase_add_test(tcase, options_of_an_older_header_end_earlier);
     tcase_add_test(tcase, making_one_survives_every_failing_allocation);
     tcase_add_test(tcase, options_that_contradict_themselves_are_refused);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,3 +1,5 @@
+#include "support/suite.h"
+
 #include <leat/stats.h>
 
 #include <check.h>
@@ -121,9 +123,5 @@ int main(void)
     tcase_add_test(tcase, nobody_busy_and_still_waiting_is_said_too);
     tcase_add_test(tcase, the_caller_that_helps_is_a_thread_more);
     tcase_add_test(tcase, only_the_time_between_two_readings_counts);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,4 +1,5 @@
 #include "base/thread.h"
+#include "support/suite.h"
 #include "support/watchdog.h"
 
 #include <check.h>
@@ -72,9 +73,5 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_test_that_hangs_shows_all_threads_and_aborts);
     tcase_add_test(tcase, one_that_ends_in_time_is_left_alone);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }
