@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "support/reader_cases.h"
+#include "support/shared_data.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -285,7 +286,6 @@ START_TEST(a_shuffled_mnist_has_every_digit_once)
 {
     const int expected[] = {980, 1135, 1032, 1010, 982,
                             892, 958,  1028, 974,  1009};
-    const char *shared = getenv("LEAT_SHARED_DATA");
     char text[4096];
     int found[10] = {0};
     int got;
@@ -293,7 +293,7 @@ START_TEST(a_shuffled_mnist_has_every_digit_once)
     leat_pipeline_unref(pipeline);
     snprintf(text, sizeof(text),
              "lmdb:%s/lmdb/mnist_test_lmdb | test_shuffle:seed=7",
-             shared ? shared : LEAT_SHARED_DATA);
+             shared_folder());
     ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
     leat_reader *reader = NULL;
     if (leat_pipeline_open(pipeline, &reader) == LEAT_EIO) {

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "data/image.h"
 #include "data/image_codec.h"
+#include "support/shared_data.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -68,12 +69,6 @@ typedef struct file_bytes {
     size_t size;
 } file_bytes;
 
-static const char *shared_data(void)
-{
-    const char *path = getenv("LEAT_SHARED_DATA");
-    return path ? path : LEAT_SHARED_DATA;
-}
-
 /* Of exactly its size, so that a sanitizer sees a read behind the end. */
 static int read_file(const char *path, file_bytes *out)
 {
@@ -92,7 +87,8 @@ static int read_file(const char *path, file_bytes *out)
 static int read_record(const char *key_text, file_bytes *out)
 {
     char path[1024];
-    snprintf(path, sizeof(path), "%s/lmdb/imagenet5_jpeg_lmdb", shared_data());
+    snprintf(path, sizeof(path), "%s/lmdb/imagenet5_jpeg_lmdb",
+             shared_folder());
     MDB_env *env;
     ck_assert_int_eq(mdb_env_create(&env), 0);
     MDB_txn *transaction = NULL;
@@ -121,7 +117,7 @@ static int read_named(const char *name, file_bytes *out)
     if (!strncmp(name, "record:", 7))
         return read_record(name + 7, out);
     if (!strncmp(name, "shared:", 7))
-        snprintf(path, sizeof(path), "%s/%s", shared_data(), name + 7);
+        snprintf(path, sizeof(path), "%s/%s", shared_folder(), name + 7);
     else
         snprintf(path, sizeof(path), "%s/images/%s", LEAT_TEST_DATA, name);
     return read_file(path, out);
@@ -217,7 +213,7 @@ static void for_each_digest(void (*check)(leat_image_decoder *, const digest *,
     fclose(list);
     leat_image_decoder_destroy(decoder);
     if (is_shared && !checked)
-        printf("skipped: no shared data in %s\n", shared_data());
+        printf("skipped: no shared data in %s\n", shared_folder());
     else
         ck_assert_int_gt(checked, 50);
 }

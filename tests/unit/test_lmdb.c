@@ -2,6 +2,7 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "support/images.h"
+#include "support/shared_data.h"
 #include "support/suite.h"
 
 #include <leat/datum.h>
@@ -445,25 +446,13 @@ START_TEST(reading_again_takes_no_memory)
 }
 END_TEST
 
-static const char *shared_database(const char *name)
-{
-    static char path[1024];
-    const char *place = getenv("LEAT_SHARED_DATA");
-    snprintf(path, sizeof(path), "%s/lmdb/%s", place ? place : LEAT_SHARED_DATA,
-             name);
-    if (access(path, R_OK) == 0)
-        return path;
-    printf("skipped: no %s\n", path);
-    return NULL;
-}
-
 START_TEST(mnist_has_its_labels)
 {
     static const int expected[10] = {980, 1135, 1032, 1010, 982,
                                      892, 958,  1028, 974,  1009};
-    const char *path = shared_database("mnist_test_lmdb");
+    char path[SHARED_PATH];
     int labels[10] = {0};
-    if (!path)
+    if (!shared_path(path, "lmdb/mnist_test_lmdb"))
         return;
     leat_reader *reader = images_open(path);
     leat_sample sample;
@@ -491,10 +480,10 @@ END_TEST
 
 START_TEST(encoded_images_are_bytes)
 {
-    const char *path = shared_database("imagenet5_jpeg_lmdb");
+    char path[SHARED_PATH];
     const leat_field_spec *spec;
     int n;
-    if (!path)
+    if (!shared_path(path, "lmdb/imagenet5_jpeg_lmdb"))
         return;
     leat_reader *reader = images_open(path);
     leat_sample sample;

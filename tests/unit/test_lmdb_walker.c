@@ -1,5 +1,6 @@
 #include "readers/lmdb_index.h"
 #include "support/page_image.h"
+#include "support/shared_data.h"
 #include "support/suite.h"
 #include "support/walk.h"
 
@@ -285,18 +286,12 @@ END_TEST
 
 START_TEST(real_databases_are_walked_as_liblmdb_does)
 {
-    static const char *const names[] = {"mnist_test_lmdb",
-                                        "imagenet5_jpeg_lmdb"};
-    const char *place = getenv("LEAT_SHARED_DATA");
-    for (int i = 0; i < 2; i++) {
-        char path[1024];
-        snprintf(path, sizeof(path), "%s/lmdb/%s",
-                 place ? place : LEAT_SHARED_DATA, names[i]);
-        if (access(path, R_OK) == 0)
+    static const char *const names[] = {"lmdb/mnist_test_lmdb",
+                                        "lmdb/imagenet5_jpeg_lmdb"};
+    char path[SHARED_PATH];
+    for (int i = 0; i < 2; i++)
+        if (shared_path(path, names[i]))
             check_database(path);
-        else
-            printf("skipped: no %s\n", path);
-    }
 }
 END_TEST
 

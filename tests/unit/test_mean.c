@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "data/mean.h"
 #include "net.pb-c.h"
+#include "support/shared_data.h"
 #include "support/suite.h"
 
 #include <leat/transform.h>
@@ -224,14 +225,9 @@ END_TEST
 START_TEST(the_mean_of_imagenet_is_read)
 {
     leat__mean mean;
-    const char *folder = getenv("LEAT_SHARED_DATA");
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/mean/imagenet_mean_256.binaryproto",
-             folder ? folder : LEAT_SHARED_DATA);
-    if (access(path, R_OK)) {
-        printf("skipped: a real mean file, %s is absent\n", path);
+    char path[SHARED_PATH];
+    if (!shared_path(path, "mean/imagenet_mean_256.binaryproto"))
         return;
-    }
     ck_assert_int_eq(leat__mean_load(&mean, path), LEAT_OK);
     ck_assert_int_eq(mean.channels, 3);
     ck_assert_int_eq(mean.height, 256);

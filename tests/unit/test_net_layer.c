@@ -1,3 +1,4 @@
+#include "support/shared_data.h"
 #include "support/suite.h"
 
 #include <leat/blob.h>
@@ -35,19 +36,13 @@ static void write_net(const char *text)
     fclose(out);
 }
 
-static const char *data_folder(void)
-{
-    const char *folder = getenv("LEAT_SHARED_DATA");
-    return folder ? folder : LEAT_SHARED_DATA;
-}
-
 /* The net's text with {DATA} replaced by the folder of shared data. */
 static void write_case(const char *text)
 {
     const char *mark = strstr(text, "{DATA}");
     char whole[8192];
     snprintf(whole, sizeof(whole), "%.*s%s%s", (int)(mark - text), text,
-             data_folder(), mark + strlen("{DATA}"));
+             shared_folder(), mark + strlen("{DATA}"));
     write_net(whole);
 }
 
@@ -163,13 +158,11 @@ static void check_first(json_t *top, leat_blob *blob, json_int_t batches)
 /* The digests of all values are compared where the tool is tested. */
 START_TEST(a_net_begins_with_what_caffe_delivered)
 {
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/caffe/delivered.json", data_folder());
-    json_t *delivered = json_load_file(path, 0, NULL);
-    if (!delivered) {
-        printf("skipped: what Caffe delivered, %s is absent\n", path);
+    char path[SHARED_PATH];
+    if (!shared_path(path, "caffe/delivered.json"))
         return;
-    }
+    json_t *delivered = json_load_file(path, 0, NULL);
+    ck_assert_ptr_nonnull(delivered);
     json_t *run = json_array_get(json_object_get(delivered, "cases"), _i);
     json_t *tops = json_object_get(run, "tops");
     const char *phase = json_string_value(json_object_get(run, "phase"));

@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "config/net_param.h"
+#include "support/shared_data.h"
 #include "support/suite.h"
 
 #include <leat/log.h>
@@ -566,16 +567,6 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-static char *shared_path(char out[4096], const char *name)
-{
-    const char *folder = getenv("LEAT_SHARED_DATA");
-    snprintf(out, 4096, "%s/%s", folder ? folder : LEAT_SHARED_DATA, name);
-    if (!access(out, R_OK))
-        return out;
-    printf("skipped: %s is absent\n", out);
-    return NULL;
-}
-
 static char *read_whole(const char *path, size_t *size)
 {
     static char text[1 << 20];
@@ -629,7 +620,7 @@ static const published nets[] = {
 
 static void check_published(const published *expected, leat_phase phase)
 {
-    char name[128], path[4096];
+    char name[128], path[SHARED_PATH];
     size_t size;
     snprintf(name, sizeof(name), "prototxt/%s.prototxt", expected->file);
     if (!shared_path(path, name))
@@ -659,7 +650,7 @@ END_TEST
 
 START_TEST(the_nets_that_caffe_itself_ran_are_read)
 {
-    char path[4096];
+    char path[SHARED_PATH];
     size_t i;
     json_t *run;
     if (!shared_path(path, "caffe/delivered.json"))

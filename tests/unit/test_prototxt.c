@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "config/net_schema.h"
 #include "config/prototxt.h"
+#include "support/shared_data.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -125,13 +126,11 @@ static char *print_transform(void)
 
 static json_t *load_probes(void)
 {
-    const char *folder = getenv("LEAT_SHARED_DATA");
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/prototxt/lex_table.json",
-             folder ? folder : LEAT_SHARED_DATA);
+    char path[SHARED_PATH];
+    if (!shared_path(path, "prototxt/lex_table.json"))
+        return NULL;
     json_t *probes = json_load_file(path, 0, NULL);
-    if (!probes)
-        printf("skipped: protobuf's verdicts, %s is absent\n", path);
+    ck_assert_ptr_nonnull(probes);
     return probes;
 }
 
