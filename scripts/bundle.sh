@@ -67,6 +67,41 @@ LAUNCHER
     chmod 755 "$work/bin/${program##*/}"
 }
 
+# pack_word PATH: what a test's command names, as the bundle has it. Words that
+# are no paths stay as they are; bin/ and data/ are of the bundle.
+pack_word() {
+    local word=$1
+    if [[ $word != /* ]]; then
+        echo "$word"
+    elif [ "$(head -c 2 "$word")" = '#!' ]; then
+        cp "$word" "$work/bin/"
+        echo "bin/${word##*/}"
+    elif [ -x "$word" ]; then
+        [ -e "$work/bin/${word##*/}" ] || pack_program "$word"
+        echo "bin/${word##*/}"
+    else
+        mkdir -p "$work/data"
+        cp "$word" "$work/data/"
+        echo "data/${word##*/}"
+    fi
+}
+
+# pack_test WORD...: a test's command, in one line of the bundle's words.
+pack_test() {
+    local word line=()
+    for word in "$@"; do
+        [[ $word != /* ]] || [ -e "$word" ] || {
+            echo "bundle.sh: left out, as $word is not built: ${1##*/}" >&2
+            return
+        }
+    done
+    for word in "$@"; do
+        line+=("$(pack_word "$word")")
+    done
+    line[0]=${line[0]#bin/}
+    echo "${line[*]}" >>"$work/gpu_tests"
+}
+
 # The commands of the tests with the label gpu, one a line, programs first.
 gpu_tests() {
     ctest --test-dir "$build" -N -V -L '^gpu$' 2>/dev/null |
@@ -89,17 +124,12 @@ for program in "$build"/benchmarks/bench_*; do
     [ -f "$program" ] && [ -x "$program" ] && programs+=("$program")
 done
 : >"$work/gpu_tests"
-while read -r program arguments; do
-    if [ -x "$program" ]; then
-        programs+=("$program")
-        echo "${program##*/} $arguments" | sed 's/ *$//' >>"$work/gpu_tests"
-    else
-        echo "bundle.sh: left out, as it is not built: $program" >&2
-    fi
-done < <(gpu_tests)
 while read -r program; do
     pack_program "$program"
 done < <(printf '%s\n' "${programs[@]}" | sort -u)
+while read -ra words; do
+    pack_test "${words[@]}"
+done < <(gpu_tests)
 check
 
 [ ! -f "$here/scripts/gpu_check.sh" ] || cp "$here/scripts/gpu_check.sh" "$work/"

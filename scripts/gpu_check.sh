@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # What only a machine with an NVIDIA GPU can show: the GPU tests, these again under
-# compute-sanitizer, `bench h2d` and `bench layer`. Writes the figures to
-# benchmarks/results/<gpu>.json; exits with 77 where there is no GPU.
+# compute-sanitizer, `bench h2d`, `bench kernel`, and `bench layer` of four workloads
+# with uint8 upload and the transform on the GPU. Writes the figures, and which of
+# the thresholds they meet, to benchmarks/results/<gpu>.json.
 #   gpu_check.sh [BUNDLE [FOLDER]]
 # BUNDLE is a folder of scripts/bundle.sh; without one, build/ is packed first. In
-# a bundle the script takes that bundle, and FOLDER is results/ in it.
+# a bundle the script takes that bundle, and FOLDER is results/ in it. Ends with 77
+# where there is no GPU, and with 3 where all went well but a threshold is missed.
+# LEAT_GPU_CHECK=quick takes small databases and little time: a look, no figures.
 set -eu
 
 fail() {
@@ -14,7 +17,7 @@ fail() {
 
 case ${1-} in
 -h | --help)
-    sed -n '2,7s/^# \{0,1\}//p' "$0"
+    sed -n '2,11s/^# \{0,1\}//p' "$0"
     exit 0
     ;;
 -*) fail "$1 is no option; see gpu_check.sh --help" 2 ;;
@@ -49,13 +52,42 @@ export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-600}
 
 # run_tests [COMMAND...]: each GPU test, behind COMMAND; a skip is no pass here.
 run_tests() {
-    local line words
+    local line word words
     while read -r line; do
-        read -ra words <<<"$line"
+        words=()
+        for word in $line; do
+            case $word in
+            bin/* | data/*) word=$bundle/$word ;;
+            esac
+            words+=("$word")
+        done
         echo "test: $line" >&2
         "$@" "$bundle/bin/${words[0]}" "${words[@]:1}" >&2 </dev/null ||
             return 1
     done <"$bundle/gpu_tests"
+}
+
+# number KEY FILE [WORD]: the first number of that key, behind the key WORD.
+number() {
+    { if [ -n "${3-}" ]; then sed "s/.*\"$3\"//" "$2"; else cat "$2"; fi; } |
+        grep -oE "\"$1\": -?[0-9.]+(e[-+]?[0-9]+)?" | head -n 1 | sed 's/.*: //'
+}
+
+# judge WHAT VALUE at-least|under LIMIT UNIT: says, and notes, whether it is met.
+missed=0
+: >"$work/thresholds"
+judge() {
+    local verdict=met
+    awk -v value="$2" -v limit="$4" -v way="$3" 'BEGIN {
+        exit !(value != "" && (way == "under" ? value + 0 < limit : value + 0 >= limit))
+    }' || verdict=missed
+    [ $verdict = met ] || missed=$((missed + 1))
+    printf '%-6s  %-52s %s %s (%s %s)\n' "$verdict" "$1" "${2:-no figure}" "$5" \
+        "${3/-/ }" "$4"
+    [ ! -s "$work/thresholds" ] || printf ',\n  ' >>"$work/thresholds"
+    printf '{"what": "%s", "value": %s, "%s": %s, "unit": "%s", "met": %s}' \
+        "$1" "${2:-null}" "${3/-/_}" "$4" "$5" \
+        "$([ $verdict = met ] && echo true || echo false)" >>"$work/thresholds"
 }
 
 run_tests || fail "a GPU test failed or was skipped"
@@ -75,14 +107,70 @@ if command -v compute-sanitizer >/dev/null; then
 fi
 echo "compute-sanitizer: $memcheck"
 
-"$leat" bench h2d --json >"$work/h2d"
-"$leat" synth noise --count 4096 --shape 3,256,256 --seed 1 "$work/lmdb" \
-    >/dev/null
-layer=("$leat" bench layer --device cuda:0 --reader "lmdb:$work/lmdb"
-    --batch 256 --crop 227 --mirror --seconds 5 --json)
-"${layer[@]}" --top-type uint8 >"$work/uint8"
-"${layer[@]}" --transform-on DEVICE >"$work/device"
-"${layer[@]}" --transform-on DEVICE --sleep-ms 1 >"$work/overlap"
+seconds=5
+share=1
+sizes=4096:268435456
+images=256
+batches=(1024 1000 256)
+if [ "${LEAT_GPU_CHECK-}" = quick ]; then
+    seconds=0.1
+    share=32
+    sizes=4096:65536
+    images=1
+    batches=(16 16 1)
+fi
+echo "making the databases ..." >&2
+synth() {
+    "$leat" synth noise "$@" >/dev/null
+}
+synth --count $((60000 / share)) --shape 1,28,28 --seed 1 "$work/mnist"
+synth --count $((50000 / share)) --shape 3,32,32 --seed 2 "$work/cifar"
+synth --count $((8192 / share)) --shape 3,256,256 --seed 3 "$work/raw"
+synth --count $((8192 / share)) --shape 3,256,256 --jpeg 90 --seed 4 "$work/jpeg"
+"$leat" mean "$work/cifar" "$work/cifar.binaryproto" >/dev/null
+
+echo "measuring ..." >&2
+"$leat" bench h2d --bytes $sizes --json >"$work/h2d"
+"$leat" bench kernel --batch $images --json >"$work/kernel"
+
+# measure WORKLOAD ARGUMENT...: its layer, one JSON object.
+measure() {
+    local workload=$1
+    shift
+    case $workload in
+    mnist) set -- --batch "${batches[0]}" --scale 0.00390625 "$@" ;;
+    cifar) set -- --batch "${batches[1]}" \
+        --mean-file "$work/cifar.binaryproto" "$@" ;;
+    *) set -- --batch "${batches[2]}" --crop 227 --mirror \
+        --mean-value 104,117,123 "$@" ;;
+    esac
+    "$leat" bench layer --device cuda:0 --reader "lmdb:$work/$workload" \
+        --transform-on DEVICE --seconds $seconds --json "$@"
+}
+
+# Undisturbed, with the overlap behind it; and with a caller that leaves the layer
+# time, so that forward is what forward takes and not what is waited for.
+workloads=(mnist cifar raw jpeg)
+for workload in "${workloads[@]}"; do
+    measure "$workload" --overlap >"$work/layer_$workload"
+    measure "$workload" --sleep-ms 20 >"$work/forward_$workload"
+done
+
+for workload in "${workloads[@]}"; do
+    layer=$work/layer_$workload
+    if [ "$workload" = jpeg ]; then
+        echo "none    jpeg: share of h2d $(number h2d_share "$layer"): bound by decoding"
+    else
+        judge "$workload: share of h2d" "$(number h2d_share "$layer")" at-least 0.97 ''
+    fi
+    judge "$workload: forward, median" \
+        "$(number p50 "$work/forward_$workload" wait_us)" under 10 us
+    judge "$workload: overlap" "$(number overlap "$layer")" at-least 0.95 ''
+done
+while IFS='|' read -r type order value; do
+    judge "kernel: $type, $order, share of a copy" "$value" at-least 0.70 ''
+done < <(grep -oE '\{"type"[^}]*\}' "$work/kernel" | sed \
+    's/.*"type": "\([^"]*\)", "case": "\([^"]*\)".*"copy_share": \([-0-9.e+]*\).*/\1|\2|\3/')
 
 # quoted TEXT: as a string of JSON.
 quoted() {
@@ -97,11 +185,22 @@ name=$(tr -cs 'A-Za-z0-9\n' _ <<<"$gpu" | tr '[:upper:]' '[:lower:]')
         "$(quoted "$(sed -n 's/^commit: //p' "$bundle/BUNDLE")")"
     printf ' "gpu_tests": "passed",\n "compute_sanitizer": %s,\n' \
         "$(quoted "$memcheck")"
-    printf ' "h2d": %s,\n' "$(cat "$work/h2d")"
-    printf ' "layer_uint8": %s,\n' "$(cat "$work/uint8")"
-    printf ' "layer_device": %s,\n' "$(cat "$work/device")"
-    printf ' "layer_overlap": %s}\n' "$(cat "$work/overlap")"
+    printf ' "quick": %s,\n' \
+        "$([ "${LEAT_GPU_CHECK-}" = quick ] && echo true || echo false)"
+    printf ' "thresholds": [\n  %s],\n' "$(cat "$work/thresholds")"
+    for workload in "${workloads[@]}"; do
+        for what in layer forward; do
+            printf ' "%s_%s": %s,\n' "$what" "$workload" \
+                "$(cat "$work/${what}_$workload")"
+        done
+    done
+    printf ' "kernel": %s,\n' "$(cat "$work/kernel")"
+    printf ' "h2d": %s}\n' "$(cat "$work/h2d")"
 } >"$work/result"
 mkdir -p "$folder"
 cp "$work/result" "$folder/$name.json"
 echo "$folder/$name.json"
+[ $missed -eq 0 ] || {
+    echo "$missed thresholds are missed"
+    exit 3
+}

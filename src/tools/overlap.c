@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { FEWEST = 64, MOST = 4096 };
+enum { FEWEST = 64, MOST = 1024 };
 
 /* A run takes about so long. */
 static const double run_seconds = 0.5;

@@ -62,6 +62,18 @@ if grep -rqs 'LABELS "\?gpu' "$build/tests" --include=CTestTestfile.cmake; then
     env -i CK_DEFAULT_TIMEOUT=120 "$bundle/bin/test_devices" cpu >/dev/null ||
         fail "the packed test of devices fails on the CPU"
 fi
+if grep ' /' "$bundle/gpu_tests"; then
+    fail "the GPU tests above are of the machine that built them"
+fi
+if [ -x "$build/examples/train_cuda" ]; then
+    read -ra words < <(sed -n 's/^test_cuda_examples.sh //p' "$bundle/gpu_tests")
+    status=0
+    "$bundle/bin/test_cuda_examples.sh" "${words[@]/#/$bundle/}" \
+        >"$work/output" 2>&1 ||
+        status=$?
+    [ $status -eq 0 ] || [ $status -eq 77 ] ||
+        fail "the packed examples fail: $(cat "$work/output")"
+fi
 
 # What is missing shows, and what is no bundle is left alone.
 library=$(cd "$bundle/lib" && echo liblmdb*)
