@@ -295,7 +295,7 @@ int command_info(int argc, char **argv)
         "info",
         "[options] DB",
         "Says how many records a database has, their shapes, encodings and\n"
-        "labels. Of images it reads the headers. Of more than 200000 records "
+        "labels. Of images it reads the headers. Of more than 100000 records "
         "it\n"
         "reads 50000 from all over, and says so. Bad records are counted, "
         "the\n"

@@ -48,6 +48,14 @@ check 'the mean file' test "$(hex three.mean)" = \
 ! "$leat" mean none none.mean 2>stderr
 check 'the mean of nothing' grep -q '^leat: .*no records' stderr
 
+# Of more records than --help says it reads some.
+most=$("$leat" info --help | grep -oE 'more than [0-9]+' | grep -oE '[0-9]+')
+"$leat" synth noise --count "$most" --shape 1,1,1 most >/dev/null || failed=1
+"$leat" synth noise --count $((most + 1)) --shape 1,1,1 more >/dev/null || failed=1
+check "all of $most" grep -q '"sampled": 0' <("$leat" info --json most)
+check 'some of one more' grep -q '"sampled": [1-9]' <("$leat" info --json more)
+rm -r most more
+
 # dump: floats of a..r, then around the end.
 "$leat" dump --reader lmdb:three --batch 2 --phase TEST --batches 2 --out out \
     --json >json
