@@ -16,13 +16,19 @@ static leat_stats ten_seconds(const char *work, int threads)
     return stats;
 }
 
+static const char *verdict_of(const leat_stats *now)
+{
+    static char line[LEAT_VERDICT_MAX];
+    ck_assert_int_eq(leat_stats_verdict(now, NULL, line), LEAT_OK);
+    return line;
+}
+
 START_TEST(workers_that_are_always_busy_bound_a_feed_that_is_waited_for)
 {
     leat_stats now = ten_seconds("decode", 2);
     now.stage[1].busy = 19.6;
     now.waited = 6.1;
-    char line[LEAT_VERDICT_MAX];
-    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    const char *line = verdict_of(&now);
     ck_assert_str_eq(line,
                      "bound by decode: decode by 2 threads busy 98 %, storage "
                      "busy 0 %, input missing 0 %, consumer waits 61 %; more "
@@ -38,8 +44,7 @@ START_TEST(a_busy_reader_thread_means_storage)
     now.stage[1].busy = 2;
     now.stage[1].blocked_empty = 18;
     now.waited = 9;
-    char line[LEAT_VERDICT_MAX];
-    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    const char *line = verdict_of(&now);
     ck_assert_ptr_eq(strstr(line, "bound by storage"), line);
     ck_assert_ptr_nonnull(strstr(line, "input missing 90 %"));
 }
@@ -50,8 +55,7 @@ START_TEST(a_consumer_that_never_waits_is_what_bounds)
     leat_stats now = ten_seconds("transform", 1);
     now.stage[1].busy = 3;
     now.waited = 0.1;
-    char line[LEAT_VERDICT_MAX];
-    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    const char *line = verdict_of(&now);
     ck_assert_ptr_eq(strstr(line, "bound by the consumer"), line);
 }
 END_TEST
@@ -65,8 +69,7 @@ START_TEST(threads_have_no_more_time_than_their_cores)
     now.stage[0].busy = 1;
     now.waited = 9.7;
     now.helped_runs = 1000;
-    char line[LEAT_VERDICT_MAX];
-    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    const char *line = verdict_of(&now);
     ck_assert_str_eq(line, "bound by transform: transform by 1 thread busy 84 "
                            "%, storage busy 10 %, input missing 0 %, consumer "
                            "waits 97 %; more cores would help");
@@ -78,8 +81,7 @@ START_TEST(nobody_busy_and_still_waiting_is_said_too)
     leat_stats now = ten_seconds("transform", 4);
     now.stage[1].busy = 4;
     now.waited = 9;
-    char line[LEAT_VERDICT_MAX];
-    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    const char *line = verdict_of(&now);
     ck_assert_ptr_eq(strstr(line, "bound by no stage alone"), line);
 }
 END_TEST
@@ -90,8 +92,7 @@ START_TEST(the_caller_that_helps_is_a_thread_more)
     now.stage[1].busy = 19;
     now.waited = 10;
     now.helped_runs = 100;
-    char line[LEAT_VERDICT_MAX];
-    ck_assert_int_eq(leat_stats_verdict(&now, NULL, line), LEAT_OK);
+    const char *line = verdict_of(&now);
     ck_assert_ptr_nonnull(strstr(line, "by 2 threads busy 95 %"));
 }
 END_TEST
