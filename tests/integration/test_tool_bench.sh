@@ -134,13 +134,15 @@ tells() {
 layer=(net phase layer stage level reader batch crop mirror scale mean-file
     mean-value color gray top-type layout transform-on rng seed workers prefetch
     rank world-size on-error max-errors bad-record-file seconds row-copy)
-tells layer "${layer[@]}" epochs compute-ms sleep-ms limit device
+tells layer "${layer[@]}" epochs compute-ms sleep-ms overlap kernel-ms limit \
+    device
 tells limit "${layer[@]}"
 tells reader reader workers seconds touch
 tells queue workers seconds
 tells h2d device bytes streams
+tells kernel device batch
 "$leat" bench --help >help || failed=1
-for kind in layer limit reader queue h2d; do
+for kind in layer limit reader queue h2d kernel; do
     check "leat bench --help names $kind" grep -q "^  $kind  " help
 done
 
