@@ -88,6 +88,31 @@ expect 2 'either --net or --reader.*leat bench layer --help' bench layer
 expect 2 'of which kind' import
 expect 2 'phase' dump --net net.prototxt --phase SIDEWAYS --batches 1 --out out
 expect 2 'batches' dump --net net.prototxt --phase TEST --batches -1 --out out
+expect 2 '--net needs --phase' dump --net net.prototxt --out out
+expect 2 '--reader needs --batch' dump --reader lmdb:db --out out
+for option in '--crop 3' --mirror '--scale 2' '--mean-file x' '--mean-value 1' \
+    --color --gray; do
+    # The words of an option are several arguments.
+    # shellcheck disable=SC2086
+    expect 2 'the file says what the transform is' dump --net net.prototxt \
+        --phase TEST $option --out out
+done
+for option in '--phase SIDEWAYS' '--layout HWC' '--rng DICE' '--on-error NEVER' \
+    '--top-type kittens' '--mean-value 1,x' '--mean-value 1,inf' '--stage=' \
+    '--seed -1' '--scale fast' '--batches 1.5' '--rank -1' '--world-size 0'; do
+    # shellcheck disable=SC2086
+    expect 2 "^leat: ${option%%[ =]*}" dump \
+        --reader lmdb:db --batch 1 $option --out out
+done
+for kind in cifar10 images mnist pipeline; do
+    expect 2 "import $kind --help" import $kind
+done
+expect 2 'no kind .kittens' import kittens a b
+expect 2 'kittens' bench kittens
+expect 2 'exclude each other' import mnist a b c --append --force
+expect 2 'jpg or png' import images list out --encode-type bmp
+expect 2 'shuffle' import images list out --seed 3
+expect 2 'pixels' import images list out --resize 100000,100000
 expect 2 '.' mean only_one_argument
 
 "$tool" synth digits --count 40 --shape 1,28,28 --seed 1 good >log 2>&1 || {
@@ -253,6 +278,17 @@ for closed in '<&- 2>&-' '<&- >&- 2>&-' '>&-' '2>&-'; do
         failed=1
     fi
     rm -rf closed log
+done
+
+# Help and version are no errors.
+for words in --help help --version 'dump --help' 'import images --help' \
+    'bench layer --help'; do
+    # shellcheck disable=SC2086
+    if ! timeout 60 "$tool" $words >log 2>stderr || [ ! -s log ] || [ -s stderr ]
+    then
+        echo "leat $words: $(head -n 3 stderr)"
+        failed=1
+    fi
 done
 
 # And where nothing is wrong, nothing is said.

@@ -381,6 +381,42 @@ for header in '' '\0223NUMPY' '\0223NUMPY\0001\0000\0377\0377{' \
     check 'one line of it' test "$(wc -l <err)" -eq 1
 done
 run 1 compare planted dump --crop 20 --mirror --seed 9
+
+# compare images as they are decoded, and dumps of a file for each batch
+run 0 compare jpegs jpegs
+has '^40 records are the same$'
+run 0 compare good good --keys
+cp -r good renamed
+put renamed/data.mdb $(($(key_at renamed 999) + 7)) 'x'
+run 1 compare good renamed --keys --json
+has 'the keys are 00000999 and 0000099x'
+run 1 compare good renamed --keys
+has 'the keys are 00000999 and 0000099x'
+run 0 compare good renamed
+images=${LEAT_TEST_DATA-}/images
+if [ -f "$images/rgb.jpg" ]; then
+    printf '%s 1\n' rgb.jpg 40x3.jpg 1x9.jpg gray-8.png rgb-8.png >list
+    run 0 import images list sizes --root "$images/"
+    run 0 dump --reader lmdb:sizes --batch 1 --batches 5 --top-type uint8 --out parts
+    check 'a file a batch' test "$(echo parts/data.*.npy | wc -w)" -eq 5
+    run 0 compare sizes parts
+    has '^5 records are the same$'
+    put parts/data.0003.npy 300 '\377'
+    put parts/data.0003.npy 301 '\000'
+    run 1 compare parts sizes
+    has '^record 3: data'
+    rm parts/data.0002.npy
+    run 1 compare sizes parts
+fi
+mkdir lone
+printf '%b' '\0223NUMPY\0001\0000\0166\0000' >lone/data.npy
+printf "%-117s\\n" "{'descr': '|u1', 'fortran_order': False, 'shape': ()}" >>lone/data.npy
+printf 'x' >>lone/data.npy
+run 1 compare good lone
+check 'a lone number' grep -q 'lone number' err
+rm lone/data.npy
+run 1 compare good lone
+run 1 compare --reader lmdb:absent --batch 1 lone
 run 2 compare good
 run 2 compare --reader lmdb:good good good
 run 2 compare good dump --top-type kittens
@@ -400,6 +436,10 @@ run 1 cat lmdb:planted --count 10
 check 'bad ones have lines' test "$(grep -c '	bad	' out)" -eq 3
 run 1 cat lmdb:planted --json --count 10
 check 'and objects' test "$(grep -c '"bad": ".*' out)" -eq 3
+run 0 cat lmdb:good --values --count 1
+has 'data=uint8 1x28x28: [0-9]+( [0-9]+){783}	label=[0-9]$'
+run 0 cat lmdb:good --values --count 1 --json
+has '"values": \[([0-9]+, ){783}[0-9]+\]'
 for option in '' --json; do
     "$leat" cat $option lmdb:good >/dev/full 2>err
     check 'a full disk' test $? -eq 1

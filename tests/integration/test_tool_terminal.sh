@@ -106,5 +106,17 @@ case $status in
 130) grep -q 'leat: interrupted' shown || complain "it does not say why" ;;
 *) complain "status $status behind Ctrl-C" ;;
 esac
+if [ ! -e stopped ]; then
+    "$leat" import pipeline lmdb:drawn stopped >out 2>shown || complain "it cannot go on"
+fi
+"$leat" compare drawn stopped >shown 2>&1 || complain "other records"
+
+# What a run was killed in the middle of, when names cannot be exchanged.
+mv stopped stopped.leat-old
+"$leat" import pipeline lmdb:drawn stopped >out 2>shown && complain "it was not put back"
+grep -q 'exists already' shown || complain "it does not say what is there"
+cp -r stopped stopped.leat-old
+"$leat" import pipeline lmdb:drawn stopped --force >out 2>shown || complain "not replaced"
+[ "$(echo stopped*)" = stopped ] || complain "left behind: $(echo stopped*)"
 [ $failed -eq 0 ] && echo "a bar at $count records"
 exit $failed
