@@ -206,9 +206,8 @@ void configuration_choose_manner(configuration *c)
     options->must_pin = once_in(4);
     choose_batch_size(c);
     c->limits_memory = once_in(4);
-    options->max_memory =
-        c->limits_memory ? configuration_batch_bytes(c) * (size_t)between(2, 9)
-                         : 0;
+    size_t least = configuration_batch_bytes(c) * (size_t)c->members;
+    options->max_memory = c->limits_memory ? least * (size_t)between(2, 9) : 0;
 }
 
 void configuration_choose_ranks(configuration *c)
@@ -221,6 +220,15 @@ void configuration_choose_ranks(configuration *c)
     c->rules.step = divides ? options->world_size : 1;
     c->rules.rank = options->rank;
     choose_batch_size(c);
+}
+
+static void choose_devices(configuration *c)
+{
+    c->members = once_in(4) ? between(2, MEMBERS_MAX) : 1;
+    for (int i = 0; i < c->members; i++)
+        if (soak_ndevices > 1 && once_in(c->members > 1 ? 2 : 3))
+            c->device[i] = soak_devices[between(1, soak_ndevices - 1)];
+    c->options.device = c->device[0];
 }
 
 /* Types of tops, where the transform is done, and what goes with them. */
@@ -246,10 +254,11 @@ static void choose_types(configuration *c)
         rules->mean_values = 0;
         rules->scale = 1;
     }
-    if (soak_ndevices > 1 && once_in(3))
-        c->options.device = soak_devices[between(1, soak_ndevices - 1)];
-    /* "late" has no kernels. */
-    int has_kernel = !c->options.device || c->options.device[0] != 'l';
+    choose_devices(c);
+    /* "late" has no kernels, and a group is of one kind for them. */
+    int has_kernel = !c->device[0] || c->device[0][0] != 'l';
+    for (int i = 1; i < c->members; i++)
+        has_kernel &= !c->device[i] == !c->device[0];
     if (has_kernel && !is_float && top != LEAT_FLOAT64 && once_in(2))
         c->options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
 }
@@ -309,7 +318,7 @@ static void choose_layer(configuration *c)
     if (rules->step == 1 && once_in(4))
         c->options.random_seed = -1;
     c->ntop = c->source == FROM_LMDB ? between(1, 2) : between(1, 3);
-    c->from_net = c->source == FROM_LMDB && once_in(3);
+    c->from_net = c->source == FROM_LMDB && c->members == 1 && once_in(3);
     c->gives_names = c->from_net || once_in(3);
 }
 
@@ -365,15 +374,18 @@ void configuration_describe(const configuration *c)
             c->is_text, (long long)c->lmdb.read_ahead, c->lmdb.drop_behind,
             (long long)c->lmdb.keep_behind);
     fprintf(stderr,
-            "  net %d, tops %d, device %s, batch %lld (global %lld), prefetch "
+            "  net %d, tops %d, members %d, devices %s %s %s, batch %lld "
+            "(global %lld), prefetch "
             "%d, workers %d, reader_thread %d, help %d, top_mode %d, top %d, "
             "label %d, layout %d, transform_on %d, must_pin %d, max_memory "
             "%zu\n",
-            c->from_net, c->ntop, o->device ? o->device : "cpu",
-            (long long)o->batch_size, (long long)o->global_batch_size,
-            o->prefetch, o->workers, o->reader_thread, o->help, o->top_mode,
-            o->top_type, o->label_type, o->layout, o->transform_on, o->must_pin,
-            o->max_memory);
+            c->from_net, c->ntop, c->members,
+            c->device[0] ? c->device[0] : "cpu",
+            c->device[1] ? c->device[1] : "cpu",
+            c->device[2] ? c->device[2] : "cpu", (long long)o->batch_size,
+            (long long)o->global_batch_size, o->prefetch, o->workers,
+            o->reader_thread, o->help, o->top_mode, o->top_type, o->label_type,
+            o->layout, o->transform_on, o->must_pin, o->max_memory);
     fprintf(stderr,
             "  phase %d, rank %d of %d (step %d), rng %d, seed %lld, crop %d, "
             "mirror %d, scale %g, mean image %d, mean values %d, on_error %d, "

@@ -7,6 +7,8 @@
 
 #include <leat.h>
 
+#define MEMBERS_MAX 3
+
 typedef enum source_kind { FROM_LMDB, FROM_MEMORY, FROM_CALLBACK } source_kind;
 
 /* What stands between source and layer. */
@@ -32,7 +34,9 @@ typedef struct configuration {
 
     /* The layer. */
     int ntop;
-    int from_net; /* described by a net file */
+    int from_net;                    /* described by a net file */
+    int members;                     /* of a group; 1: a layer by itself */
+    const char *device[MEMBERS_MAX]; /* of each; NULL: "cpu" */
     int gives_names;
     leat_data_layer_options options;
     leat_transform_options transform;

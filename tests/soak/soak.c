@@ -40,6 +40,7 @@
     X(CHAINS, "behind decorators", c->chain != CHAIN_NONE)                     \
     X(ENCODED, "of encoded images", c->storage.storage == STORED_PNG)          \
     X(SHAPES, "of images of several sizes", c->storage.varies)                 \
+    X(GROUPS, "in groups", c->members > 1)                                     \
     X(DEVICES, "on a device", c->options.device != NULL)                       \
     X(KERNELS, "with transform_on DEVICE", c->options.transform_on)            \
     X(HALVES, "with tops of two bytes",                                        \

@@ -334,17 +334,33 @@ static int create_from_net(leat_data_layer **out, const configuration *c)
                                            c->options.phase, &options);
 }
 
+/* The options with names of tops, which are borrowed for good. */
+static leat_data_layer_options named_options(const configuration *c)
+{
+    static const char *const names[] = {"top0", "top1", "top2"};
+    static const char *tops[4];
+    leat_data_layer_options options = c->options;
+    for (int i = 0; i < 4; i++)
+        tops[i] = i < c->ntop ? names[i] : NULL;
+    if (c->gives_names)
+        options.tops = tops;
+    return options;
+}
+
 int sources_layer(leat_data_layer **out, const configuration *c,
                   const leat_pipeline *pipeline)
 {
-    static const char *const names[] = {"top0", "top1", "top2"};
-    const char *tops[4] = {NULL};
-    if (c->from_net)
-        return create_from_net(out, c);
-    leat_data_layer_options options = c->options;
-    for (int i = 0; i < c->ntop; i++)
-        tops[i] = names[i];
-    if (c->gives_names)
-        options.tops = tops;
-    return leat_data_layer_create(out, pipeline, &options);
+    leat_data_layer_options options = named_options(c);
+    return c->from_net ? create_from_net(out, c)
+                       : leat_data_layer_create(out, pipeline, &options);
+}
+
+int sources_group(leat_data_layer_group **out, const configuration *c,
+                  const leat_pipeline *pipeline, int n)
+{
+    leat_data_layer_options options = named_options(c);
+    const char *devices[MEMBERS_MAX];
+    for (int i = 0; i < n; i++)
+        devices[i] = c->device[i] ? c->device[i] : "cpu";
+    return leat_data_layer_group_create(out, pipeline, &options, devices, n);
 }

@@ -14,6 +14,10 @@ leat_pipeline *sources_open(configuration *c, void **keep);
 int sources_layer(leat_data_layer **out, const configuration *c,
                   const leat_pipeline *pipeline);
 
+/* A group of `n` members on the configuration's devices. */
+int sources_group(leat_data_layer_group **out, const configuration *c,
+                  const leat_pipeline *pipeline, int n);
+
 /* Reports what went wrong, with the configuration, and ends the process. */
 _Noreturn void soak_fail(const configuration *c, const char *what);
 void soak_check(const configuration *c, int status, const char *what);

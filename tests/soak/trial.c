@@ -1,7 +1,8 @@
 /*
- * One layer of the soak. Whoever takes its batches is the CPU or a stream of
- * the device: then the tops are copied to the host on that stream, the batch is
- * given back behind the copy, and only then is the stream waited for.
+ * One layer of the soak, or a group of them, whose members take batches in
+ * turn. Whoever takes them is the CPU or a stream of the device: then the tops
+ * are copied to the host on that stream, the batch is given back behind the
+ * copy, and only then is the stream waited for.
  */
 #include "trial.h"
 #include "dice.h"
@@ -28,74 +29,90 @@ typedef struct bad_line {
     const char *stand_in;
 } bad_line;
 
-typedef struct trial {
-    configuration *c;
-    leat_pipeline *pipeline;
+/* A layer with what takes its batches. */
+typedef struct member {
     leat_device *device;
     leat_data_layer *layer;
     leat_blob *tops[2][TOPS]; /* taken in turn, or not */
     leat_blob **top;          /* of the latest forward */
     leat_stream stream;       /* of the device's own, or LEAT_HOST */
     void **copy;              /* pinned, for what the stream reads */
+    int64_t bad;              /* records, since setup or restore */
+} member;
+
+typedef struct trial {
+    configuration *c;
+    leat_pipeline *pipeline;
+    member member[MEMBERS_MAX];
+    int members;                  /* that take batches now; 0: none */
+    leat_data_layer_group *group; /* of them; NULL: a layer by itself */
+    int64_t batches;              /* since setup or restore */
     pool host;
     pool pinned;
     leat_allocator host_hooks;
     leat_allocator pinned_hooks;
     int was_set_up;
     int64_t place;  /* of the next batch */
-    int64_t bad;    /* since setup or restore */
     bad_line *line; /* of the file, in order */
     int64_t nlines;
 } trial;
 
-static int is_unified(const trial *t)
+static int is_unified(const member *m)
 {
-    return t->device->ops->unified;
+    return m->device->ops->unified;
 }
 
 /* Once a process: test devices do not use an address again. */
-static void **take_copies(const trial *t)
+static void **take_copies(const trial *t, leat_device *wanted)
 {
     static leat_device *device[4];
     static void *copy[4][TOPS];
     int at = 0;
-    while (device[at] && device[at] != t->device)
+    while (device[at] && device[at] != wanted)
         at++;
     for (int i = 0; i < TOPS && !device[at]; i++)
-        soak_check(
-            t->c, t->device->ops->host_alloc(t->device, COPY_MAX, &copy[at][i]),
-            "pinned memory");
-    device[at] = t->device;
+        soak_check(t->c,
+                   wanted->ops->host_alloc(wanted, COPY_MAX, &copy[at][i]),
+                   "pinned memory");
+    device[at] = wanted;
     return copy[at];
 }
 
-static void open_device(trial *t)
+static void open_member(const trial *t, member *m, const char *name)
 {
-    const char *name = t->c->options.device;
-    soak_check(t->c, leat_device_find(&t->device, name ? name : "cpu"),
+    soak_check(t->c, leat_device_find(&m->device, name ? name : "cpu"),
                "device");
-    t->stream = LEAT_HOST;
-    if (is_unified(t))
+    for (int i = 0; i < 2 * TOPS; i++)
+        soak_check(t->c,
+                   leat_blob_create(&m->tops[i / TOPS][i % TOPS], m->device),
+                   "blob");
+    m->top = m->tops[0];
+    m->stream = LEAT_HOST;
+    if (is_unified(m))
         return;
-    t->copy = take_copies(t);
-    soak_check(t->c, t->device->ops->stream_create(t->device, &t->stream),
+    m->copy = take_copies(t, m->device);
+    soak_check(t->c, m->device->ops->stream_create(m->device, &m->stream),
                "stream");
 }
 
-static void close_device(const trial *t)
+static void close_member(member *m)
 {
-    if (!is_unified(t))
-        t->device->ops->stream_destroy(t->device, t->stream);
+    for (int i = 0; i < 2 * TOPS; i++)
+        leat_blob_destroy(m->tops[i / TOPS][i % TOPS]);
+    if (!is_unified(m))
+        m->device->ops->stream_destroy(m->device, m->stream);
 }
 
 static void open_pools(trial *t)
 {
-    t->pinned.device = is_unified(t) ? NULL : t->device;
+    const member *m = &t->member[0];
+    t->pinned.device = is_unified(m) ? NULL : m->device;
     t->host_hooks = pool_hooks(&t->host);
     t->pinned_hooks = pool_hooks(&t->pinned);
     if (once_in(3))
         t->c->options.host_allocator = &t->host_hooks;
-    if (once_in(3))
+    /* Another device may not reach what is one's own. */
+    if (once_in(3) && t->c->members == 1)
         t->c->options.pinned_allocator = &t->pinned_hooks;
 }
 
@@ -106,9 +123,10 @@ static void check_pools(const trial *t)
         soak_fail(t->c, "memory of the caller's was not given back");
     if (atomic_load(&t->host.is_wrong) || atomic_load(&t->pinned.is_wrong))
         soak_fail(t->c, "memory of the caller's came back as another's");
-    const pool *slabs = is_unified(t) ? &t->host : &t->pinned;
-    int is_asked = is_unified(t) ? options->host_allocator != NULL
-                                 : options->pinned_allocator != NULL;
+    int is_host = is_unified(&t->member[0]);
+    const pool *slabs = is_host ? &t->host : &t->pinned;
+    int is_asked = is_host ? options->host_allocator != NULL
+                           : options->pinned_allocator != NULL;
     if (is_asked && t->was_set_up && !atomic_load(&slabs->given))
         soak_fail(t->c, "the caller's memory was not asked for");
 }
@@ -118,17 +136,57 @@ static const record *record_at(const trial *t, int64_t position)
     return &t->c->rules.records[position % t->c->rules.count];
 }
 
-/* The layer that the configuration asks for, ready for its first forward. */
+static void close_layer(trial *t)
+{
+    if (t->group)
+        leat_data_layer_group_destroy(t->group);
+    else if (t->members)
+        leat_data_layer_destroy(t->member[0].layer);
+    t->group = NULL;
+    t->members = 0;
+}
+
+static void begin_counts(trial *t)
+{
+    t->batches = 0;
+    for (int i = 0; i < t->members; i++)
+        t->member[i].bad = 0;
+}
+
+static int open_single(trial *t)
+{
+    configuration *c = t->c;
+    member *m = &t->member[0];
+    t->members = 1;
+    soak_check(c, sources_layer(&m->layer, c, t->pipeline), "create");
+    if (c->gives_names && leat_data_layer_top_count(m->layer) != c->ntop)
+        soak_fail(c, "another number of tops");
+    return leat_data_layer_setup(m->layer, m->tops[0], c->ntop);
+}
+
+static int open_group(trial *t, int n)
+{
+    configuration *c = t->c;
+    leat_blob *top[MEMBERS_MAX * TOPS];
+    t->members = n;
+    soak_check(c, sources_group(&t->group, c, t->pipeline, n), "create");
+    for (int i = 0; i < n; i++) {
+        t->member[i].layer = leat_data_layer_group_member(t->group, i);
+        for (int k = 0; k < c->ntop; k++)
+            top[i * c->ntop + k] = t->member[i].tops[0][k];
+    }
+    return leat_data_layer_group_setup(t->group, top, c->ntop);
+}
+
+/* What the configuration asks for, ready for its first forward; or nothing. */
 static void open_layer(trial *t)
 {
     configuration *c = t->c;
-    t->bad = 0;
-    soak_check(c, sources_layer(&t->layer, c, t->pipeline), "create");
+    int n = c->members > 1 ? between(1, c->members) : 1;
+    int status = n > 1 ? open_group(t, n) : open_single(t);
     if (c->options.random_seed < 0)
-        c->rules.seed = leat_data_layer_seed(t->layer);
-    if (c->gives_names && leat_data_layer_top_count(t->layer) != c->ntop)
-        soak_fail(c, "another number of tops");
-    int status = leat_data_layer_setup(t->layer, t->tops[0], c->ntop);
+        c->rules.seed = leat_data_layer_seed(t->member[0].layer);
+    begin_counts(t);
     t->was_set_up |= status == LEAT_OK;
     if (status == LEAT_OK)
         return;
@@ -137,21 +195,20 @@ static void open_layer(trial *t)
     if (status != LEAT_EDATA || c->rules.policy != BAD_FAILS ||
         !record_at(t, first)->is_bad)
         soak_fail(c, "setup");
-    leat_data_layer_destroy(t->layer);
-    t->layer = NULL;
+    close_layer(t);
 }
 
-static int forward(trial *t, leat_stream stream)
+static int forward(const trial *t, member *m, leat_stream stream)
 {
     int n = t->c->ntop;
     if (once_in(4))
-        t->top = t->tops[below(2)];
+        m->top = m->tops[below(2)];
     if (below(3) > 0)
-        return leat_data_layer_forward(t->layer, t->top, n, stream);
+        return leat_data_layer_forward(m->layer, m->top, n, stream);
     int status;
     do {
         status =
-            leat_data_layer_try_forward(t->layer, t->top, n, stream, below(3));
+            leat_data_layer_try_forward(m->layer, m->top, n, stream, below(3));
     } while (status == LEAT_AGAIN);
     return status;
 }
@@ -166,32 +223,34 @@ static void nap(void)
  * What the stream sees: it is told to copy, and the batch is given back, before
  * anybody waits for it.
  */
-static void read_on_stream(trial *t, const void *data[TOPS])
+static void read_on_stream(const trial *t, const member *m,
+                           const void *data[TOPS])
 {
-    const leat_device_ops *ops = t->device->ops;
+    const leat_device_ops *ops = m->device->ops;
     for (int i = 0; i < t->c->ntop; i++) {
-        const void *from = leat_blob_gpu_data(t->top[i]);
+        const void *from = leat_blob_gpu_data(m->top[i]);
         if (!from)
             soak_fail(t->c, "no device side");
         soak_check(t->c,
-                   ops->copy(t->device, t->copy[i], from,
-                             leat_blob_bytes(t->top[i]), LEAT_COPY_TO_HOST,
-                             t->stream),
+                   ops->copy(m->device, m->copy[i], from,
+                             leat_blob_bytes(m->top[i]), LEAT_COPY_TO_HOST,
+                             m->stream),
                    "copy");
-        data[i] = t->copy[i];
+        data[i] = m->copy[i];
     }
     if (once_in(3))
-        soak_check(t->c, leat_data_layer_release(t->layer, &t->stream, 1),
+        soak_check(t->c, leat_data_layer_release(m->layer, &m->stream, 1),
                    "release");
     if (once_in(8))
         nap();
-    soak_check(t->c, ops->stream_synchronize(t->device, t->stream), "stream");
+    soak_check(t->c, ops->stream_synchronize(m->device, m->stream), "stream");
 }
 
-static void read_on_host(trial *t, const void *data[TOPS])
+static void read_on_host(const trial *t, const member *m,
+                         const void *data[TOPS])
 {
     for (int i = 0; i < t->c->ntop; i++) {
-        data[i] = leat_blob_cpu_data(t->top[i]);
+        data[i] = leat_blob_cpu_data(m->top[i]);
         if (!data[i])
             soak_fail(t->c, "no host side");
     }
@@ -207,14 +266,15 @@ static void differs(const trial *t, const char *what, int64_t position,
     soak_fail(t->c, line);
 }
 
-static void compare_sample(const trial *t, const draws *draws, int64_t i,
-                           int64_t position, const void *const data[TOPS])
+static void compare_sample(const trial *t, const member *m, const draws *draws,
+                           int64_t i, int64_t position,
+                           const void *const data[TOPS])
 {
     static double pixels[PIXELS_MAX];
     const configuration *c = t->c;
     const rules *rules = &c->rules;
     double label[3];
-    int64_t size = leat_blob_count(t->top[0]) / leat_blob_dim(t->top[0], 0);
+    int64_t size = leat_blob_count(m->top[0]) / leat_blob_dim(m->top[0], 0);
     reference_pixels(rules, draws, position, pixels);
     for (int64_t k = 0; k < size; k++) {
         double found = reference_load(data[0], rules->top, i * size + k);
@@ -249,7 +309,7 @@ static void check_provenance(const trial *t, const leat_provenance *from,
         soak_fail(t->c, "the provenance is wrong about what stands in");
 }
 
-static void check_shape(const trial *t, int64_t n)
+static void check_shape(const trial *t, const member *m, int64_t n)
 {
     const configuration *c = t->c;
     const record *first = &c->records[0];
@@ -262,36 +322,37 @@ static void check_shape(const trial *t, int64_t n)
     const int64_t *shape = c->is_flat         ? flat
                            : c->rules.is_nhwc ? packed
                                               : planar;
-    if (leat_blob_ndim(t->top[0]) != ndim ||
-        memcmp(leat_blob_shape(t->top[0]), shape,
+    if (leat_blob_ndim(m->top[0]) != ndim ||
+        memcmp(leat_blob_shape(m->top[0]), shape,
                (size_t)ndim * sizeof(*shape)) != 0)
         soak_fail(c, "the data have another shape");
-    if (c->ntop > 1 && leat_blob_count(t->top[1]) != n)
+    if (c->ntop > 1 && leat_blob_count(m->top[1]) != n)
         soak_fail(c, "another number of labels");
-    if (c->ntop > 2 && leat_blob_count(t->top[2]) != 2 * n)
+    if (c->ntop > 2 && leat_blob_count(m->top[2]) != 2 * n)
         soak_fail(c, "the further field has another shape");
 }
 
-/* Batches, and what they and the layer say of themselves. */
-static void check_stats(const trial *t)
+/* What the layer says of itself. */
+static void check_stats(const trial *t, const member *m)
 {
     leat_stats stats = {.size = sizeof(stats)};
-    soak_check(t->c, leat_data_layer_stats(t->layer, &stats), "stats");
-    if (stats.bad_records != t->bad)
+    soak_check(t->c, leat_data_layer_stats(m->layer, &stats), "stats");
+    if (stats.bad_records != m->bad)
         soak_fail(t->c, "another number of bad records");
     if (stats.unwritten)
         soak_fail(t->c, "bad records were not written");
     const leat_memory_stats *memory = &stats.memory;
     size_t taken = (size_t)(memory->pinned + memory->pageable + memory->device +
                             memory->host);
-    if (t->c->limits_memory && taken > t->c->options.max_memory)
+    if (t->c->limits_memory &&
+        taken > t->c->options.max_memory / (size_t)t->members)
         soak_fail(t->c, "more memory than max_memory");
     if (t->c->options.must_pin && memory->pageable)
         soak_fail(t->c, "memory that is not pinned");
 }
 
 /* Bad places among the next n, which the layer will tell of. */
-static int64_t expect_bad(trial *t, int64_t n)
+static int64_t expect_bad(trial *t, member *m, int64_t n)
 {
     const rules *rules = &t->c->rules;
     int64_t bad = 0;
@@ -313,81 +374,86 @@ static int64_t expect_bad(trial *t, int64_t n)
             rules->policy == BAD_FAILS ? "none"
             : has_record               ? "record"
                                        : "zeros"};
-        t->bad++;
+        m->bad++;
     }
     return bad;
 }
 
-static void compare_batch(trial *t, int64_t n, int64_t bad, leat_stream stream)
+static void compare_batch(const trial *t, const member *m, int64_t n,
+                          int64_t bad, leat_stream stream)
 {
     configuration *c = t->c;
     const rules *rules = &c->rules;
     const void *data[TOPS] = {NULL};
     leat_provenance from[BATCH_MAX];
-    const leat_batch *batch = leat_data_layer_batch(t->layer);
+    const leat_batch *batch = leat_data_layer_batch(m->layer);
     int64_t first = reference_position(rules, t->place, 0);
     if (!batch || batch->n != n || batch->valid != n || batch->bad != bad ||
         batch->epoch != first / rules->count)
         soak_fail(c, "a batch of another size, or with other bad places");
-    check_shape(t, n);
+    check_shape(t, m, n);
     for (int64_t i = 0; i < n; i++)
         from[i] = batch->from[i];
     if (stream == LEAT_HOST)
-        read_on_host(t, data);
+        read_on_host(t, m, data);
     else
-        read_on_stream(t, data);
+        read_on_stream(t, m, data);
     draws draws =
         reference_draws(rules, reference_position(rules, t->place, n - 1));
     for (int64_t i = 0; i < n; i++) {
         int64_t position = reference_position(rules, t->place, i);
-        compare_sample(t, &draws, i, position, data);
+        compare_sample(t, m, &draws, i, position, data);
         check_provenance(t, &from[i], position);
     }
     free(draws.word);
     if (stream == LEAT_HOST && once_in(4))
-        soak_check(c, leat_data_layer_release(t->layer, NULL, 0), "release");
+        soak_check(c, leat_data_layer_release(m->layer, NULL, 0), "release");
 }
 
 /* One batch; 0: no more come. */
-static int check_batch(trial *t)
+static int check_batch(trial *t, member *m)
 {
     configuration *c = t->c;
     const rules *rules = &c->rules;
     int64_t n = c->options.batch_size;
     if (c->single_pass && t->place + n > rules->count)
         n = t->place < rules->count ? rules->count - t->place : 0;
-    leat_stream stream = once_in(4) ? LEAT_HOST : t->stream;
-    int status = forward(t, stream);
+    leat_stream stream = once_in(4) ? LEAT_HOST : m->stream;
+    int status = forward(t, m, stream);
     if (n == 0) {
         if (status != LEAT_END)
             soak_fail(c, "the end was expected");
         return 0;
     }
-    int64_t bad = expect_bad(t, n);
+    int64_t bad = expect_bad(t, m, n);
     if (bad && rules->policy == BAD_FAILS) {
         if (status != LEAT_EDATA)
             soak_fail(c, "a bad record was expected");
         return 1;
     }
-    if (c->options.max_errors >= 0 && t->bad > c->options.max_errors) {
-        if (status != LEAT_ELIMIT || forward(t, stream) != LEAT_ELIMIT)
+    if (c->options.max_errors >= 0 && m->bad > c->options.max_errors) {
+        if (status != LEAT_ELIMIT || forward(t, m, stream) != LEAT_ELIMIT)
             soak_fail(c, "an end by max_errors was expected");
         return 0;
     }
     soak_check(c, status, "forward");
-    compare_batch(t, n, bad, stream);
+    compare_batch(t, m, n, bad, stream);
     return 1;
 }
 
-/* Goes on in another layer: other threads, batches, and ranks where it may. */
+/* Goes on in another layer or group: other threads, batches, and ranks where it
+   may. */
 static void resume(trial *t)
 {
     configuration *c = t->c;
     leat_token token;
     leat_token_init(&token);
-    soak_check(c, leat_data_layer_save(t->layer, &token), "save");
+    soak_check(c,
+               t->group ? leat_data_layer_group_save(t->group, &token)
+                        : leat_data_layer_save(t->member[0].layer, &token),
+               "save");
     if (below(2)) {
-        leat_data_layer_destroy(t->layer);
+        close_layer(t);
         configuration_choose_manner(c);
         if (!c->rules.is_caffe_rng && c->source != FROM_CALLBACK &&
             c->options.random_seed >= 0)
@@ -396,15 +462,17 @@ static void resume(trial *t)
         open_layer(t);
         c->rules.seed = seed;
     }
-    int status =
-        t->layer ? leat_data_layer_restore(t->layer, &token) : LEAT_EDATA;
-    t->bad = 0;
+    int status = LEAT_EDATA;
+    if (t->group)
+        status = leat_data_layer_group_restore(t->group, &token);
+    else if (t->members)
+        status = leat_data_layer_restore(t->member[0].layer, &token);
+    begin_counts(t);
     leat_token_finish(&token);
     int64_t first = reference_position(&c->rules, t->place, 0);
     if (status == LEAT_EDATA && c->rules.policy == BAD_FAILS &&
-        (!t->layer || record_at(t, first)->is_bad)) {
-        leat_data_layer_destroy(t->layer);
-        t->layer = NULL;
+        (!t->members || record_at(t, first)->is_bad)) {
+        close_layer(t);
         return;
     }
     soak_check(c, status, "restore");
@@ -448,10 +516,11 @@ static int64_t take_batches(trial *t)
 {
     configuration *c = t->c;
     int64_t samples = 0;
-    for (int64_t i = 0; t->layer && i < c->batches; i++) {
-        int goes_on = check_batch(t);
+    for (int64_t i = 0; t->members && i < c->batches; i++) {
+        member *m = &t->member[t->batches++ % t->members];
+        int goes_on = check_batch(t, m);
         if (once_in(4) || !goes_on)
-            check_stats(t);
+            check_stats(t, m);
         if (!goes_on)
             break;
         t->place += c->options.batch_size * c->rules.step;
@@ -466,25 +535,21 @@ int64_t trial_run(configuration *c)
 {
     trial t = {.c = c};
     void *keep;
-    open_device(&t);
+    for (int i = 0; i < c->members; i++)
+        open_member(&t, &t.member[i], c->device[i]);
     open_pools(&t);
     unlink(soak_path("bad"));
     t.pipeline = sources_open(c, &keep);
-    t.top = t.tops[0];
-    for (int i = 0; i < 2 * TOPS; i++)
-        soak_check(c, leat_blob_create(&t.tops[i / TOPS][i % TOPS], t.device),
-                   "blob");
     open_layer(&t);
     int64_t samples = take_batches(&t);
-    leat_data_layer_destroy(t.layer);
-    for (int i = 0; i < 2 * TOPS; i++)
-        leat_blob_destroy(t.tops[i / TOPS][i % TOPS]);
+    close_layer(&t);
+    for (int i = 0; i < c->members; i++)
+        close_member(&t.member[i]);
     leat_pipeline_unref(t.pipeline);
     free(keep);
     check_pools(&t);
     if (c->has_ledger && t.was_set_up)
         check_ledger(&t);
     free(t.line);
-    close_device(&t);
     return samples;
 }
