@@ -7,6 +7,7 @@
 #include "cuda_double.h"
 #include "support/feed.h"
 #include "support/planted.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <leat/cuda.h>
@@ -334,9 +335,5 @@ int main(void)
         tcase, a_layer_that_max_errors_ended_goes_on_after_restore, 0, RUNS);
     tcase_add_loop_test(
         tcase, a_bad_first_record_is_an_error_of_setup_under_fail_alone, 0, 6);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -2,6 +2,7 @@
    those that are both or neither. liblmdb is the oracle. */
 #include "lmdb_fixture.h"
 #include "readers/lmdb_free.h"
+#include "support/suite.h"
 
 #include <leat/survey.h>
 
@@ -339,9 +340,5 @@ int main(void)
     tcase_add_test(planted, an_older_struct_is_refused);
     suite_add_tcase(suite, whole);
     suite_add_tcase(suite, planted);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failures > 0;
+    return suite_run(suite);
 }
