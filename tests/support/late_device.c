@@ -234,11 +234,16 @@ static int enqueue(stream *self, operation what)
     one->issued = host_time;
     pthread_mutex_lock(&self->lock);
     if (self->enqueued == self->room) {
-        self->room = self->room ? 2 * self->room : 64;
-        self->stamps =
-            realloc(self->stamps, (size_t)self->room * sizeof(*self->stamps));
-        if (!self->stamps)
-            abort();
+        int64_t room = self->room ? 2 * self->room : 64;
+        void *grown =
+            realloc(self->stamps, (size_t)room * sizeof(*self->stamps));
+        if (!grown) {
+            pthread_mutex_unlock(&self->lock);
+            free(one);
+            return leat_error(LEAT_ENOMEM, "no memory for a time");
+        }
+        self->stamps = grown;
+        self->room = room;
     }
     *self->last = one;
     self->last = &one->next;
