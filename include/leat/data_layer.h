@@ -231,7 +231,9 @@ LEAT_API int leat_data_layer_try_forward(leat_data_layer *layer,
  * Gives the batch back before the next forward: its memory is refilled once all
  * `n` streams, at most 8, have passed this point. n 0: at once, or behind the
  * stream that forward was given. Without a batch it does nothing.
- * Errors: LEAT_EINVAL, LEAT_EDEVICE. Thread safety: one caller a layer.
+ * Errors: LEAT_EINVAL, LEAT_EDEVICE, LEAT_ESTATE while one of the streams is
+ * being captured: the batch is then still the caller's. Thread safety: one
+ * caller a layer.
  */
 LEAT_API int leat_data_layer_release(leat_data_layer *layer,
                                      const leat_stream *streams, int n);

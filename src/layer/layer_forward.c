@@ -24,6 +24,21 @@ static int is_capturing(const leat_data_layer *self, leat_stream stream)
            device->ops->stream_is_capturing(device, stream);
 }
 
+/* A mark in a capture would be the graph's, not the stream's. */
+static int check_release(const leat_data_layer *self,
+                         const leat_stream *streams, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (is_capturing(self, streams[i]))
+            return leat_error(LEAT_ESTATE,
+                              "%s: a stream that reads the batch is being "
+                              "captured into a graph; give the batch back "
+                              "outside the capture",
+                              self->name);
+    }
+    return LEAT_OK;
+}
+
 static int check_forward(const leat_data_layer *self, leat_blob *const top[],
                          int ntop, leat_stream stream)
 {
@@ -45,7 +60,9 @@ static int check_forward(const leat_data_layer *self, leat_blob *const top[],
                           "call forward outside the capture, with top_mode "
                           "COPY",
                           name);
-    return LEAT_OK;
+    return self->current && self->stream != stream
+               ? check_release(self, &self->stream, 1)
+               : LEAT_OK;
 }
 
 int leat_data_layer_release(leat_data_layer *self, const leat_stream *streams,
@@ -57,6 +74,9 @@ int leat_data_layer_release(leat_data_layer *self, const leat_stream *streams,
     leat__batch *batch = self->current;
     if (!batch)
         return LEAT_OK;
+    int status = check_release(self, streams, n);
+    if (status)
+        return status;
     self->current = NULL;
     if (n == 0)
         return leat__prefetcher_give(batch, &self->stream, 1);

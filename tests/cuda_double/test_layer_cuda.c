@@ -408,6 +408,85 @@ START_TEST(a_capturing_stream_is_refused_and_others_go_on)
 }
 END_TEST
 
+/* A record in a capture is the graph's: the copy stream could not wait for it.
+ */
+START_TEST(a_batch_is_not_given_back_on_a_capturing_stream)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_stream both[] = {leat_cuda_stream(stream[1]),
+                          leat_cuda_stream(stream[0])};
+    forward(&feed, stream[0]);
+    const leat_batch *batch = leat_data_layer_batch(feed.layer);
+    cuda_double_set_capturing(stream[0], 1);
+    cuda_double_forget();
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, both, 2), LEAT_ESTATE);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "captured"));
+    ck_assert_int_eq(leat_cuda_forward(feed.layer, feed.top, 2, stream[1]),
+                     LEAT_ESTATE);
+    ck_assert_ptr_eq(leat_data_layer_batch(feed.layer), batch);
+    int n;
+    const cuda_double_call *call = cuda_double_calls(&n);
+    for (int i = 0; i < n; i++)
+        ck_assert(!is_call(&call[i], "cudaEventRecord") ||
+                  (call[i].stream != stream[0] && call[i].stream != stream[1]));
+    cuda_double_set_capturing(stream[0], 0);
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, both, 2), LEAT_OK);
+    forward(&feed, stream[1]);
+    feed_close(&feed);
+}
+END_TEST
+
+/* Two on one device, one on another, each with a stream of its own. */
+START_TEST(every_layer_of_several_costs_what_one_does)
+{
+    static const char *const names[] = {"cuda:0", "cuda:0", "cuda:1"};
+    feed_layer feed[STREAMS];
+    cudaStream_t on[STREAMS];
+    for (int k = 0; k < STREAMS; k++) {
+        options.device = names[k];
+        options.transform_on = (leat_transform_on)_i;
+        ck_assert_int_eq(cudaSetDevice(k / 2), cudaSuccess);
+        on[k] = cuda_double_stream();
+        feed[k] = feed_open(pipeline, &options);
+    }
+    cuda_double_forget();
+    for (int i = 0; i < STEPS; i++) {
+        for (int k = 0; k < STREAMS; k++)
+            forward(&feed[k], on[k]);
+    }
+    for (int k = 0; k < STREAMS; k++) {
+        leat_data_layer_destroy(feed[k].layer);
+        feed[k].layer = NULL;
+    }
+    int n, waits[STREAMS] = {0}, records[STREAMS] = {0}, uploads[2] = {0};
+    const cuda_double_call *call = cuda_double_calls(&n);
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < STREAMS; k++) {
+            int is_own = call[i].stream == on[k];
+            waits[k] += is_own && is_call(&call[i], "cudaStreamWaitEvent");
+            records[k] += is_own && is_call(&call[i], "cudaEventRecord");
+        }
+        if (!is_call(&call[i], "cudaMemcpyAsync"))
+            continue;
+        ck_assert_uint_eq(call[i].flags, cudaMemcpyHostToDevice);
+        ck_assert_int_lt(call[i].device, 2);
+        uploads[call[i].device]++;
+    }
+    for (int k = 0; k < STREAMS; k++) {
+        ck_assert_int_eq(waits[k], STEPS);
+        ck_assert_int_eq(records[k], STEPS);
+        ck_assert_int_eq(cudaStreamDestroy(on[k]), cudaSuccess);
+        feed_close(&feed[k]);
+    }
+    /* Batches that were there before, or that nobody took. */
+    int spare = options.prefetch + 1;
+    ck_assert_int_ge(uploads[0], 2 * (STEPS - spare));
+    ck_assert_int_le(uploads[0], 2 * (STEPS + spare));
+    ck_assert_int_ge(uploads[1], STEPS - spare);
+    ck_assert_int_le(uploads[1], STEPS + spare);
+}
+END_TEST
+
 START_TEST(copied_tops_keep_their_addresses)
 {
     options.top_mode = LEAT_TOP_COPY;
@@ -532,8 +611,119 @@ START_TEST(every_call_that_fails_ends_in_one_clean_error)
 }
 END_TEST
 
+/* Everything that a layer has there, and each thing in turn is too much. */
+START_TEST(a_device_of_any_size_that_is_too_small_is_one_error)
+{
+    const float mean = 1;
+    int refused = 0;
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    transform.mean_value = &mean;
+    transform.mean_values = 1;
+    options.transform = &transform;
+    options.top_mode = _i % 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+    options.transform_on = (leat_transform_on)(_i / 2);
+    for (size_t bytes = 0;; bytes += 64) {
+        feed_layer feed = {0};
+        cuda_double_set_memory(bytes);
+        int status = live(&feed);
+        if (status) {
+            ck_assert_int_eq(status, LEAT_ENOMEM);
+            ck_assert_msg(strstr(leat_last_error(), "cuda:0: ") &&
+                              strstr(leat_last_error(), "bytes on the device"),
+                          "%s", leat_last_error());
+            refused++;
+        }
+        feed_close(&feed);
+        check_nothing_lives();
+        if (status == LEAT_OK)
+            break;
+        ck_assert_uint_lt(bytes, 1 << 20);
+    }
+    ck_assert_int_gt(refused, 20);
+}
+END_TEST
+
+/* Batches that are pinned in part would be pageable in part. */
+START_TEST(a_host_of_which_too_little_can_be_pinned_is_one_error)
+{
+    int refused = 0;
+    options.must_pin = 1;
+    for (size_t bytes = 0;; bytes += 256) {
+        feed_layer feed = {0};
+        cuda_double_set_pinnable(bytes);
+        int status = live(&feed);
+        if (status) {
+            ck_assert_int_eq(status, LEAT_ENOMEM);
+            ck_assert_msg(strstr(leat_last_error(), "pinning") != NULL, "%s",
+                          leat_last_error());
+            refused++;
+        }
+        feed_close(&feed);
+        check_nothing_lives();
+        if (status == LEAT_OK)
+            break;
+        ck_assert_uint_lt(bytes, 1 << 20);
+    }
+    ck_assert_int_gt(refused, 4);
+}
+END_TEST
+
+/* No layer comes of it, and the same call works once the device is there. */
+START_TEST(a_layer_on_a_device_that_is_not_there_is_refused_with_the_reason)
+{
+    static const struct {
+        const char *device;
+        int devices, driver;
+        int status;
+        const char *word;
+    } cases[] = {
+        {"tpu:0", 2, CUDART_VERSION, LEAT_EINVAL, "there are: "},
+        {"cuda:2", 2, CUDART_VERSION, LEAT_EINVAL, "cuda:0 to cuda:1"},
+        {"cuda:1", 0, CUDART_VERSION, LEAT_EDEVICE, "no NVIDIA GPU"},
+        {"cuda:1", 2, 12040, LEAT_EDEVICE, "for CUDA 12.4"},
+        {"cuda:1", 2, 0, LEAT_EDEVICE, "no NVIDIA driver"},
+    };
+    leat_data_layer *none = (leat_data_layer *)&options;
+    leat_data_layer *layer = none;
+    cuda_double_set_devices(cases[_i].devices);
+    cuda_double_set_driver(cases[_i].driver);
+    options.device = cases[_i].device;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     cases[_i].status);
+    ck_assert_msg(strstr(leat_last_error(), cases[_i].word) != NULL, "%s",
+                  leat_last_error());
+    ck_assert_ptr_eq(layer, none);
+    cuda_double_reset();
+    options.device = "cuda:1";
+    feed_layer feed = feed_open(pipeline, &options);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(a_release_names_up_to_eight_streams)
+{
+    leat_stream many[9];
+    sight seen[BATCH] = {0};
+    for (int i = 0; i < 9; i++)
+        many[i] = leat_cuda_stream(stream[i % STREAMS]);
+    feed_layer feed = feed_open(pipeline, &options);
+    forward(&feed, stream[0]);
+    consume(&feed, seen, 0, stream[0]);
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, many, 9), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(leat_data_layer_batch(feed.layer));
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, many, 8), LEAT_OK);
+    for (int i = 0; i < 2 * options.prefetch; i++)
+        forward(&feed, stream[0]);
+    ck_assert_int_eq(cudaStreamSynchronize(stream[0]), cudaSuccess);
+    ck_assert_int_eq(count_wrong(seen, BATCH), 0);
+    feed_close(&feed);
+}
+END_TEST
+
 START_TEST(a_device_lost_in_mid_run_is_an_error_and_hangs_nothing)
 {
+    options.transform_on = (leat_transform_on)(_i % 2);
+    options.top_mode = _i / 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
     for (int n = 0; n < 12; n++) {
         feed_layer feed = {0};
         cuda_double_set_eager(n % 2);
@@ -559,6 +749,7 @@ END_TEST
 
 START_TEST(a_layer_is_destroyed_while_copies_and_kernels_are_under_way)
 {
+    options.transform_on = (leat_transform_on)_i;
     for (int n = 1; n < 6; n++) {
         sight seen[6 * BATCH] = {0};
         feed_layer feed = feed_open(pipeline, &options);
@@ -787,6 +978,9 @@ int main(void)
     tcase_add_test(tcase, kernels_wait_where_a_device_does_one_thing_at_a_time);
     tcase_add_test(tcase, a_host_consumer_reads_what_was_never_copied_back);
     tcase_add_test(tcase, a_capturing_stream_is_refused_and_others_go_on);
+    tcase_add_test(tcase, a_batch_is_not_given_back_on_a_capturing_stream);
+    tcase_add_loop_test(tcase, every_layer_of_several_costs_what_one_does, 0,
+                        2);
     tcase_add_test(tcase, copied_tops_keep_their_addresses);
     tcase = tcase_create("transform");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
@@ -806,10 +1000,19 @@ int main(void)
     tcase_add_test(tcase, a_device_too_small_is_told_with_the_bytes_wanted);
     tcase_add_loop_test(tcase, every_call_that_fails_ends_in_one_clean_error, 0,
                         4);
+    tcase_add_loop_test(
+        tcase, a_device_of_any_size_that_is_too_small_is_one_error, 0, 4);
     tcase_add_test(tcase,
-                   a_device_lost_in_mid_run_is_an_error_and_hangs_nothing);
-    tcase_add_test(tcase,
-                   a_layer_is_destroyed_while_copies_and_kernels_are_under_way);
+                   a_host_of_which_too_little_can_be_pinned_is_one_error);
+    tcase_add_loop_test(
+        tcase, a_layer_on_a_device_that_is_not_there_is_refused_with_the_reason,
+        0, 5);
+    tcase_add_test(tcase, a_release_names_up_to_eight_streams);
+    tcase_add_loop_test(
+        tcase, a_device_lost_in_mid_run_is_an_error_and_hangs_nothing, 0, 4);
+    tcase_add_loop_test(
+        tcase, a_layer_is_destroyed_while_copies_and_kernels_are_under_way, 0,
+        2);
     tcase = tcase_create("mutants");
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, each_rule_of_the_protocol_is_needed, 0,
