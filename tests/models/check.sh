@@ -48,6 +48,9 @@ prefetcher  deadlock   MUTANT_CANCEL_LEAVES_RUNS HELP=0 WORKERS=1 THREADED
 prefetcher  deadlock   MUTANT_CANCEL_LEAVES_STORAGE HELP=0 WORKERS=1 THREADED BLOCKS CANCELS
 prefetcher  deadlock   MUTANT_CANCEL_LEAVES_SLOTS HELP=0 WORKERS=1
 prefetcher  deadlock   MUTANT_CANCEL_LEAVES_FORWARD HELP=0 WORKERS=1 THREADED BLOCKS CANCELS
+lanes       holds      HELP=0
+lanes       holds      HELP=1 STEPS=3 RUNS=1
+lanes       deadlock   MUTANT_OPEN_STIRS_NOBODY HELP=1 STEPS=3 RUNS=1
 device      holds      SLOTS=2
 device      holds      SLOTS=2 EARLY
 device      holds      SLOTS=3
