@@ -5,7 +5,9 @@
  * current device, capture mode and last error are its caller's, and stay. No
  * call but those that synchronise waits, and none waits for a whole device:
  * streams do not block on the default one, and what is cleared is cleared on a
- * stream of its own.
+ * stream of its own. Freeing is the exception: cudaFree and cudaFreeHost may
+ * wait for whatever runs, so a layer frees at destroy, and in between only when
+ * a batch outgrows its memory.
  */
 #include "base/error.h"
 #include "base/memory.h"
@@ -306,7 +308,11 @@ static int cuda_stream_synchronize(leat_device *device, leat_stream stream)
     return leat__cuda_leave(&visit, error, "waiting for a stream");
 }
 
-/* An error counts as no: the next call on the stream will tell it. */
+/*
+ * The default stream cannot be asked while one that it waits for is captured,
+ * and what is enqueued on it would spoil that. Other errors count as no: the
+ * next call on the stream will tell them.
+ */
 static int cuda_stream_is_capturing(leat_device *device, leat_stream stream)
 {
     enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -315,7 +321,8 @@ static int cuda_stream_is_capturing(leat_device *device, leat_stream stream)
     if (error == cudaSuccess)
         error = cudaStreamIsCapturing((cudaStream_t)stream, &capture);
     (void)leat__cuda_leave(&visit, error, "looking at a stream");
-    return error == cudaSuccess && capture != cudaStreamCaptureStatusNone;
+    return error == cudaErrorStreamCaptureImplicit ||
+           (error == cudaSuccess && capture != cudaStreamCaptureStatusNone);
 }
 
 static int create_event(leat_device *device, unsigned int flags,
@@ -463,7 +470,7 @@ static cudaError_t try_registering(leat__cuda_device *self)
     error = pin_pages(self, 1, &page);
     self->registers = error != cudaErrorNotSupported;
     if (error)
-        return error == cudaErrorNotSupported ? cudaSuccess : error;
+        return error;
     error = cudaHostUnregister(page);
     leat__free_pages(page, 1);
     return error;
@@ -484,8 +491,10 @@ static int cuda_open(int ordinal, leat_device **out)
     if (error == cudaSuccess)
         error = try_registering(self);
     /* What cannot be pinned today may be tomorrow: host_alloc will tell. */
-    if (error == cudaErrorMemoryAllocation)
+    if (error == cudaErrorMemoryAllocation || is_refusal(error)) {
+        (void)cudaGetLastError();
         error = cudaSuccess;
+    }
     status = leat__cuda_leave(&visit, error, "opening the device");
     if (status)
         leat__free(self);

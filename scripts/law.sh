@@ -5,7 +5,8 @@
 #     includes upwards; cuda stands on device alone
 #   - includes are written relative to src
 #   - tool, examples: public headers and their own only
-#   - no #if on CUDA but in the registry of devices, src/device/device.c
+#   - no #if on CUDA but in the registry of devices, src/device/device.c, and no
+#     header of CUDA's or NVTX's outside cuda
 #   - file names are unique, and a stem has one home
 #   - the library never prints, exits or aborts
 set -u
@@ -68,9 +69,12 @@ check_public() {
 }
 
 check_device_switch() {
-    search '^[[:space:]]*#[[:space:]]*(if|ifdef|ifndef|elif)\>.*(CUDA|CPU_ONLY)' \
+    search '^[[:space:]]*#[[:space:]]*(if|ifdef|ifndef|elif)\>.*(CUDA|CPU_ONLY|NVCC|NVTX)' \
         src include | grep -vE '_H$' | grep -v '^src/device/device\.c:' |
         sed -E 's/^([^:]+:[0-9]+):.*/\1: #if on CUDA outside src\/device\/device.c/'
+    search '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"](cuda|nvtx|nvToolsExt)' \
+        src include | grep -v '^src/[^:]*"cuda_' |
+        sed -E 's/^([^:]+:[0-9]+):.*/\1: a header of CUDA outside cuda/'
 }
 
 check_names() {
@@ -158,6 +162,11 @@ self_test() {
     plant src/data/blob.c '#ifdef LEAT_CUDA\n' '#if on CUDA'
     plant src/data/blob.c '# if !defined(CPU_ONLY)\n' '#if on CUDA'
     plant src/device/device.c '#ifdef LEAT_CUDA\n' ''
+    plant src/layer/batch.c '#if defined(__NVCC__)\n' '#if on CUDA'
+    plant src/layer/batch.c '#include <cuda_runtime_api.h>\n' 'a header of CUDA'
+    plant include/leat/cuda.h '#include <cuda_runtime.h>\n' 'a header of CUDA'
+    plant src/base/trace.h '# include <nvtx3/nvToolsExt.h>\n' 'a header of CUDA'
+    plant cuda/device_cuda.c '#include <cuda_runtime_api.h>\n' ''
     plant include/leat/cuda.h '#ifndef LEAT_CUDA_H\n' ''
     plant src/data/mean.c '' 'the stem lives in' src/tools/mean.c
     plant src/data/mean.c '' '' src/data/mean.h

@@ -208,7 +208,9 @@ leat_data_layer_get_options(const leat_data_layer *layer);
  * over; what it left over was a shorter batch.
  * Errors: LEAT_EDATA for a bad record; the whole batch that it is in is
  * consumed, and the next forward gives the next batch. LEAT_EINVAL, LEAT_ESTATE
- * for a wrong call, which changes nothing. All others are sticky until restore.
+ * for a wrong call, which changes nothing; so is one while `stream`, or that of
+ * the previous batch, is captured into a graph. All others are sticky until
+ * restore.
  * Blocks until a batch is ready; woken by leat_data_layer_cancel. Thread
  * safety: one caller a layer.
  */
@@ -228,12 +230,11 @@ LEAT_API int leat_data_layer_try_forward(leat_data_layer *layer,
                                          leat_stream stream, int timeout_ms);
 
 /**
- * Gives the batch back before the next forward: its memory is refilled once all
- * `n` streams, at most 8, have passed this point. n 0: at once, or behind the
- * stream that forward was given. Without a batch it does nothing.
- * Errors: LEAT_EINVAL, LEAT_EDEVICE, LEAT_ESTATE while one of the streams is
- * being captured: the batch is then still the caller's. Thread safety: one
- * caller a layer.
+ * Gives the batch back before the next forward: its memory is refilled once the
+ * stream that forward was given, and the `n` further ones, at most 8, have
+ * passed this point; for the host at once. Without a batch it does nothing.
+ * Errors: LEAT_EINVAL; LEAT_ESTATE while one of these streams is captured into a
+ * graph, and the batch stays; LEAT_EDEVICE. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_release(leat_data_layer *layer,
                                      const leat_stream *streams, int n);

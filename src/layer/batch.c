@@ -32,6 +32,11 @@ int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
         status = device->ops->event_create(device, &batch->ready);
         if (status)
             goto fail_cond;
+        /* One stream is common; further ones get theirs when they come. */
+        status = device->ops->event_create(device, &batch->consumed[0]);
+        if (status)
+            goto fail_ready;
+        batch->events = 1;
     }
     leat__slab_ref(slab);
     batch->slab = slab;
@@ -40,6 +45,8 @@ int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
     batch->size = size;
     return LEAT_OK;
 
+fail_ready:
+    device->ops->event_destroy(device, batch->ready);
 fail_cond:
     pthread_cond_destroy(&batch->shaped);
 fail_lock:

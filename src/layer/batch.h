@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Streams that one release can name. */
-#define LEAT__STREAMS_MAX 8
+/* Streams whose end a batch can wait for: forward's, and 8 of a release. */
+#define LEAT__STREAMS_MAX 9
 
 /* Tops begin at multiples of this: a device's widest access. */
 #define LEAT__TOP_ALIGNMENT 256

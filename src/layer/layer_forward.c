@@ -24,19 +24,19 @@ static int is_capturing(const leat_data_layer *self, leat_stream stream)
            device->ops->stream_is_capturing(device, stream);
 }
 
-/* A mark in a capture would be the graph's, not the stream's. */
+/* What is recorded on a stream that is captured would become the graph's. */
 static int check_release(const leat_data_layer *self,
                          const leat_stream *streams, int n)
 {
-    for (int i = 0; i < n; i++) {
-        if (is_capturing(self, streams[i]))
-            return leat_error(LEAT_ESTATE,
-                              "%s: a stream that reads the batch is being "
-                              "captured into a graph; give the batch back "
-                              "outside the capture",
-                              self->name);
-    }
-    return LEAT_OK;
+    int is_one = self->current && is_capturing(self, self->stream);
+    for (int i = 0; i < n && !is_one && self->current; i++)
+        is_one = is_capturing(self, streams[i]);
+    if (!is_one)
+        return LEAT_OK;
+    return leat_error(LEAT_ESTATE,
+                      "%s: a stream that uses the batch is being captured into "
+                      "a graph; give the batch back outside the capture",
+                      self->name);
 }
 
 static int check_forward(const leat_data_layer *self, leat_blob *const top[],
@@ -60,27 +60,34 @@ static int check_forward(const leat_data_layer *self, leat_blob *const top[],
                           "call forward outside the capture, with top_mode "
                           "COPY",
                           name);
-    return self->current && self->stream != stream
-               ? check_release(self, &self->stream, 1)
-               : LEAT_OK;
+    return self->stream != stream ? check_release(self, NULL, 0) : LEAT_OK;
+}
+
+/* Behind forward's own stream and the `n` further ones. */
+static int give_back(leat_data_layer *self, const leat_stream *further, int n)
+{
+    leat_stream streams[LEAT__STREAMS_MAX] = {self->stream};
+    int all = 1;
+    leat__batch *batch = self->current;
+    if (!batch)
+        return LEAT_OK;
+    self->current = NULL;
+    for (int i = 0; i < n; i++) {
+        if (further[i] != self->stream)
+            streams[all++] = further[i];
+    }
+    return leat__prefetcher_give(batch, streams, all);
 }
 
 int leat_data_layer_release(leat_data_layer *self, const leat_stream *streams,
                             int n)
 {
-    if (n < 0 || n > LEAT__STREAMS_MAX || (n > 0 && !streams))
+    int most = LEAT__STREAMS_MAX - 1;
+    if (n < 0 || n > most || (n > 0 && !streams))
         return leat_error(LEAT_EINVAL, "%s: 0 to %d streams, got %d",
-                          self->name, LEAT__STREAMS_MAX, n);
-    leat__batch *batch = self->current;
-    if (!batch)
-        return LEAT_OK;
+                          self->name, most, n);
     int status = check_release(self, streams, n);
-    if (status)
-        return status;
-    self->current = NULL;
-    if (n == 0)
-        return leat__prefetcher_give(batch, &self->stream, 1);
-    return leat__prefetcher_give(batch, streams, n);
+    return status ? status : give_back(self, streams, n);
 }
 
 /* What is enqueued on `stream` from now on sees the batch on the device. */
@@ -295,7 +302,7 @@ static int forward(leat_data_layer *self, leat_blob *const top[], int ntop,
     int status = check_forward(self, top, ntop, stream);
     if (status)
         return status;
-    status = leat_data_layer_release(self, NULL, 0);
+    status = give_back(self, NULL, 0);
     if (self->sticky)
         return leat_error(self->sticky, "%s", self->sticky_line);
     if (status)

@@ -357,10 +357,17 @@ int leat__group_start(leat_data_layer_group *self, int ntop,
     return status;
 }
 
-/* A failed device cannot be waited for: the stop goes on all the same. */
+/*
+ * A failed device cannot be waited for: the stop goes on all the same. So it
+ * does for a stream that is captured, on which nothing runs.
+ */
 static void let_go(leat_data_layer *member)
 {
-    if (member->current)
+    leat_device *device = member->device;
+    leat_stream stream = member->stream;
+    int captures = stream != LEAT_HOST && device->ops->stream_is_capturing &&
+                   device->ops->stream_is_capturing(device, stream);
+    if (member->current && !captures)
         (void)leat__prefetcher_mark(member->current, &member->stream, 1);
     member->current = NULL;
 }

@@ -37,6 +37,8 @@ static atomic_size_t memory_size = (size_t)1 << 30;
 static atomic_size_t pinnable = SIZE_MAX;
 static atomic_int registers = 1;
 static atomic_int captures;
+static atomic_int captured_calls;
+static atomic_int blocking_captures; /* for these the default stream waits */
 
 static memory_range allocated[DOUBLE_RANGES];
 static memory_range pinned[DOUBLE_RANGES];
@@ -96,6 +98,9 @@ cudaError_t double_enter(const char *name, const cuda_double_call *call,
     log_call(name, call);
     if (traits & DOUBLE_ALWAYS)
         return cudaSuccess;
+    if (call->stream && strcmp(name, "cudaStreamIsCapturing") != 0)
+        atomic_fetch_add(&captured_calls,
+                         atomic_load(&call->stream->capturing));
     if (is_turn(&fault)) {
         atomic_store(&failed, name);
         return (cudaError_t)atomic_load(&fault_error);
@@ -528,8 +533,20 @@ cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 void cuda_double_set_capturing(cudaStream_t stream, int capturing)
 {
     struct CUstream_st *self = double_stream_of(stream);
-    atomic_fetch_add(&captures,
-                     capturing - atomic_exchange(&self->capturing, capturing));
+    int change = capturing - atomic_exchange(&self->capturing, capturing);
+    atomic_fetch_add(&captures, change);
+    if (!(self->flags & cudaStreamNonBlocking))
+        atomic_fetch_add(&blocking_captures, change);
+}
+
+int cuda_double_captured(void)
+{
+    return atomic_load(&captured_calls);
+}
+
+int double_is_captured_implicitly(cudaStream_t stream)
+{
+    return !stream && atomic_load(&blocking_captures) > 0;
 }
 
 void cuda_double_set_devices(int n)

@@ -97,6 +97,8 @@ void cuda_double_set_next(cudaStream_t stream);
 
 /* Marks a stream as being captured, in global mode, or no more. */
 void cuda_double_set_capturing(cudaStream_t stream, int capturing);
+/* Calls that a capture of the test's streams has swallowed so far. */
+int cuda_double_captured(void);
 
 /* Holds a stream back, whoever waits for it, until it is let go. */
 void cuda_double_hold(cudaStream_t stream);

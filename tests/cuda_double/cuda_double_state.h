@@ -93,6 +93,9 @@ enum {
 cudaError_t double_enter(const char *name, const cuda_double_call *call,
                          int traits);
 /* Remembers the error for cudaGetLastError; returns it. */
+/* The default stream while one that it waits for is captured. */
+int double_is_captured_implicitly(cudaStream_t stream);
+
 cudaError_t double_leave(cudaError_t error);
 
 /* The device of the calling thread, ready for use; NULL: no such. */

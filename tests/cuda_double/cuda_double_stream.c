@@ -265,6 +265,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 {
     cudaError_t error =
         double_enter(__func__, &(cuda_double_call){.stream = stream}, 0);
+    if (!error && double_is_captured_implicitly(stream))
+        error = cudaErrorStreamCaptureImplicit;
     if (!error)
         *status = atomic_load(&double_stream_of(stream)->capturing)
                       ? cudaStreamCaptureStatusActive

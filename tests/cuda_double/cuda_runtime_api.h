@@ -38,6 +38,9 @@
       "operation not permitted when stream is capturing")                      \
     X(ErrorStreamCaptureInvalidated, 901,                                      \
       "operation failed due to a previous error during capture")               \
+    X(ErrorStreamCaptureImplicit, 906,                                         \
+      "operation would make the legacy stream depend on a capturing blocking " \
+      "stream")                                                                \
     X(ErrorUnknown, 999, "unknown error")
 
 enum cudaError {

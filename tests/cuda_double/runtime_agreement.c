@@ -26,6 +26,7 @@ IS(cudaErrorNotPermitted, 800);
 IS(cudaErrorNotSupported, 801);
 IS(cudaErrorStreamCaptureUnsupported, 900);
 IS(cudaErrorStreamCaptureInvalidated, 901);
+IS(cudaErrorStreamCaptureImplicit, 906);
 IS(cudaErrorUnknown, 999);
 IS(cudaMemcpyHostToHost, 0);
 IS(cudaMemcpyHostToDevice, 1);

@@ -10,6 +10,7 @@
 #include <leat/ext/device.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define BYTES ((size_t)10000)
@@ -299,6 +300,64 @@ START_TEST(a_capture_by_another_thread_is_not_disturbed)
 }
 END_TEST
 
+/* The default stream waits for streams that do not say otherwise. */
+START_TEST(the_default_stream_counts_as_captured_with_one_it_waits_for)
+{
+    open_device("cuda:0");
+    cudaStream_t captured;
+    ck_assert_int_eq(cudaStreamCreateWithFlags(&captured, 0), cudaSuccess);
+    ck_assert_int_eq(device->ops->stream_is_capturing(device, 0), 0);
+    cuda_double_set_capturing(captured, 1);
+    ck_assert_int_eq(device->ops->stream_is_capturing(device, 0), 1);
+    ck_assert_int_eq(cudaPeekAtLastError(), cudaSuccess);
+    cuda_double_set_capturing(captured, 0);
+    ck_assert_int_eq(cudaStreamDestroy(captured), cudaSuccess);
+}
+END_TEST
+
+enum { NOT_IT = 10, OPENED, REFUSED, NO_CALL };
+
+/* A device is opened once in a process, so each call fails in one of its own.
+ */
+static int open_with_failure(int fault, cudaError_t error)
+{
+    int result;
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        cuda_double_fail_at(fault, error);
+        int status = leat_device_find(&device, "cuda:0");
+        const char *failed = cuda_double_failed();
+        if (!failed)
+            _exit(NO_CALL);
+        if (strcmp(failed, "cudaHostRegister") != 0)
+            _exit(NOT_IT);
+        _exit(status == LEAT_OK && cudaPeekAtLastError() == cudaSuccess
+                  ? OPENED
+                  : REFUSED);
+    }
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert(WIFEXITED(result));
+    return WEXITSTATUS(result);
+}
+
+/* A host that may not pin is no reason to do without the device. */
+START_TEST(a_device_opens_where_pinning_is_refused)
+{
+    static const cudaError_t refusals[] = {
+        cudaErrorMemoryAllocation, cudaErrorNotSupported, cudaErrorNotPermitted,
+        cudaErrorOperatingSystem};
+    int opened = 0;
+    int found;
+    for (int fault = 0;
+         (found = open_with_failure(fault, refusals[_i])) != NO_CALL; fault++) {
+        ck_assert_int_ne(found, REFUSED);
+        opened += found == OPENED;
+    }
+    ck_assert_int_eq(opened, 1);
+}
+END_TEST
+
 START_TEST(timers_tell_the_time_on_the_bus_and_plain_events_do_not)
 {
     open_device("cuda:0");
@@ -397,6 +456,9 @@ int main(void)
     tcase_add_test(tcase, the_thread_keeps_its_current_device);
     tcase_add_test(tcase, streams_never_block_and_events_sleep_and_do_not_time);
     tcase_add_test(tcase, a_capture_by_another_thread_is_not_disturbed);
+    tcase_add_test(tcase,
+                   the_default_stream_counts_as_captured_with_one_it_waits_for);
+    tcase_add_loop_test(tcase, a_device_opens_where_pinning_is_refused, 0, 4);
     tcase_add_test(tcase,
                    timers_tell_the_time_on_the_bus_and_plain_events_do_not);
     tcase_add_test(tcase, a_description_has_all_of_the_device_or_nothing);
