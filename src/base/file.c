@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define FIRST_READ ((size_t)16 << 10)
@@ -84,12 +86,43 @@ fail:
     return status;
 }
 
+/*
+ * A pipe with a name waits for whoever opens its other end, which a signal need
+ * not end. Others, such as the shell's and stdin, have one.
+ */
+static int is_readable(int fd, const struct stat *about)
+{
+    struct statfs system;
+    if (S_ISFIFO(about->st_mode))
+        return fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
+    return S_ISREG(about->st_mode) || isatty(fd);
+}
+
+static int check_source(int fd, const char *path)
+{
+    struct stat about;
+    if (fstat(fd, &about) != 0)
+        return leat__error_system(errno, "%s", path);
+    if (S_ISDIR(about.st_mode))
+        return leat__error_system(EISDIR, "%s", path);
+    if (!is_readable(fd, &about))
+        return leat_error(LEAT_EIO, "%s: expected a regular file, found a %s",
+                          path,
+                          S_ISFIFO(about.st_mode) ? "named pipe" : "device");
+    /* It was only for open that there was to be no wait. */
+    if (!S_ISREG(about.st_mode) && fcntl(fd, F_SETFL, O_RDONLY) != 0)
+        return leat__error_system(errno, "%s", path);
+    return LEAT_OK;
+}
+
 int leat__file_read(char **out, size_t *size, const char *path, size_t limit)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return leat__error_system(errno, "%s", path);
-    int status = read_all(fd, path, limit, out, size);
+    int status = check_source(fd, path);
+    if (!status)
+        status = read_all(fd, path, limit, out, size);
     close(fd); /* Read-only: nothing is lost if it fails. */
     return status;
 }

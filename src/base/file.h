@@ -6,7 +6,8 @@
 
 /*
  * Reads a file of at most `limit` bytes. `*out` is owned by the caller
- * (leat__free) and has a NUL behind its `*size` bytes.
+ * (leat__free) and has a NUL behind its `*size` bytes. A pipe without a name,
+ * such as the shell's, is read too; other pipes and devices are refused.
  * Errors: LEAT_EIO; LEAT_EFORMAT for a longer file; LEAT_ENOMEM.
  */
 int leat__file_read(char **out, size_t *size, const char *path, size_t limit);

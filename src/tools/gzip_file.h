@@ -11,7 +11,8 @@ int gzip_file_open(struct gzip_file **out, const char *path);
 
 /*
  * Reads `size` bytes, or fewer at the end: *got. Errors: LEAT_EIO; LEAT_EFORMAT
- * for gzip data that are damaged or end early.
+ * for gzip data that are damaged or end early; LEAT_ECANCELLED for a signal
+ * while a pipe has nothing; LEAT_ENOMEM.
  */
 int gzip_file_read(struct gzip_file *file, void *out, size_t size, size_t *got);
 

@@ -1,13 +1,13 @@
 #include "tools/image_list.h"
 
+#include "tools/input.h"
 #include "tools/splitmix.h"
 
 #include <leat/ext/reader.h>
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LINE_MOST = 4096, LABEL_TEXT_MOST = 12, BLANK = -1 };
 
@@ -122,27 +122,44 @@ static int read_line(struct image_list *list, const char *path, char *text,
     return add_line(list, text, label);
 }
 
-static int read_lines(struct image_list *list, const char *path, FILE *file)
-{
+/* What of a line was read so far. */
+struct pending {
     char text[LINE_MOST + 1];
-    size_t length = 0;
-    for (int c; (c = getc_unlocked(file)) != EOF;) {
-        if (c == '\n') {
-            int status = read_line(list, path, text, length);
-            if (status)
-                return status;
-            length = 0;
-        } else if (length < LINE_MOST) {
-            text[length++] = (char)c;
+    size_t length;
+};
+
+static int take_bytes(struct image_list *list, const char *path,
+                      struct pending *line, const char *bytes, size_t size)
+{
+    int status = LEAT_OK;
+    for (size_t i = 0; i < size && !status; i++) {
+        if (bytes[i] == '\n') {
+            status = read_line(list, path, line->text, line->length);
+            line->length = 0;
+        } else if (line->length < LINE_MOST) {
+            line->text[line->length++] = bytes[i];
         } else {
-            return leat_error(LEAT_EFORMAT,
-                              "%s: line %lld: longer than %d bytes", path,
-                              (long long)list->lines + 1, LINE_MOST);
+            status =
+                leat_error(LEAT_EFORMAT, "%s: line %lld: longer than %d bytes",
+                           path, (long long)list->lines + 1, LINE_MOST);
         }
     }
-    if (ferror(file))
-        return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
-    int status = length ? read_line(list, path, text, length) : LEAT_OK;
+    return status;
+}
+
+static int read_lines(struct image_list *list, const char *path, int fd)
+{
+    char bytes[1 << 14];
+    struct pending line = {.length = 0};
+    size_t got;
+    int status;
+    do {
+        status = input_read(fd, path, bytes, sizeof(bytes), &got);
+        if (!status)
+            status = take_bytes(list, path, &line, bytes, got);
+    } while (!status && got);
+    if (!status && line.length)
+        status = read_line(list, path, line.text, line.length);
     if (!status && !list->images)
         return leat_error(LEAT_EFORMAT, "%s: lists no images", path);
     return status;
@@ -152,13 +169,14 @@ int image_list_open(struct image_list **out, const char *path)
 {
     int standard = !strcmp(path, "-");
     const char *name = standard ? "stdin" : path;
-    FILE *file = standard ? stdin : fopen(path, "re");
-    if (!file)
-        return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
+    int fd = STDIN_FILENO;
+    int status = standard ? LEAT_OK : input_open(&fd, path);
+    if (status)
+        return status;
     struct image_list *list = calloc(1, sizeof(*list));
-    int status = list ? read_lines(list, name, file) : memory_error();
+    status = list ? read_lines(list, name, fd) : memory_error();
     if (!standard)
-        fclose(file);
+        close(fd); /* Read-only: nothing is lost if it fails. */
     if (status) {
         image_list_close(list);
         return status;

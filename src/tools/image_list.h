@@ -17,7 +17,7 @@ struct image_list;
 /*
  * Reads the list at `path`, "-": stdin. Errors, with the line's number:
  * LEAT_EFORMAT for one that is no name and label, LEAT_EIO, LEAT_ENOMEM; for a
- * list without images, too.
+ * list without images, too. LEAT_ECANCELLED: a signal while it waited.
  */
 int image_list_open(struct image_list **out, const char *path);
 

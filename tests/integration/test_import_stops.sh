@@ -117,6 +117,41 @@ refuses 'unfinished import' "$leat" synth digits out
 [ "$(digest out)" = "$wanted" ] || fail "other records after --restart"
 rm -rf out
 
+# Whether the process has a handler of its own for SIGTERM.
+catches() {
+    local mask
+    mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+    [ -n "$mask" ] && [ $((16#${mask: -4} & 0x4000)) -ne 0 ]
+}
+
+# ends_at_once ARGUMENT...: the tool waits, and one signal is enough.
+ends_at_once() {
+    local pid status tries=0
+    "$leat" "$@" >stdout 2>stderr </dev/null &
+    pid=$!
+    until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    kill -TERM $pid
+    while kill -0 $pid 2>/dev/null && [ $((tries += 1)) -lt 3000 ]; do sleep 0.01; done
+    kill -KILL $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    status=$?
+    [ $status -eq 143 ] || fail "status $status after TERM of: $*"
+    [ "$(cat stderr)" = 'leat: interrupted (Terminated)' ] || fail "$*: $(cat stderr)"
+    [ -e out ] && fail "a target after TERM of: $*"
+}
+printf '\000\000\010\003\000\000\000\002\000\000\000\001\000\000\000\003abcdef' >images
+printf '\000\000\010\001\000\000\000\002\000\001' >labels
+ends_at_once import mnist pipe labels out
+ends_at_once import mnist images pipe out
+ends_at_once import cifar10 pipe out
+ends_at_once import images pipe out
+# Nor does a writer without anything to say keep it.
+exec 8<>pipe
+ends_at_once import mnist pipe labels out
+ends_at_once import cifar10 pipe out
+ends_at_once import images pipe out
+exec 8>&-
+
 # Files that changed meanwhile are other files, even if nobody can see it.
 # shellcheck disable=SC2317 # refuses calls it
 limited() {
@@ -165,8 +200,6 @@ else
 fi
 
 # Appended records are numbered on, in keys as they are; others are refused.
-printf '\000\000\010\003\000\000\000\002\000\000\000\001\000\000\000\003abcdef' >images
-printf '\000\000\010\001\000\000\000\002\000\001' >labels
 "$leat" import mnist images labels small >/dev/null
 ln -s small link
 "$leat" import mnist images labels link --append --json >json || fail "--append to a link"

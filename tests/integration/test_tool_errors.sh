@@ -232,6 +232,27 @@ fi
 truncate -s 8G huge.mean
 bad_net '8589934592' "$good" 'mean_file: "huge.mean"'
 
+# A pipe that has a name is no file, and not waited for; the shell's pipes have none.
+mkfifo pipe
+expect 1 'pipe: expected a regular file' dump --net pipe --phase TRAIN --batches 1 --out out
+expect 1 'pipe: expected a regular file' dump --reader lmdb:good --batch 4 --batches 1 \
+    --mean-file pipe --out out
+bad_net 'pipe: expected a regular file' "$good" 'mean_file: "pipe"'
+rm pipe
+net "$good"
+# shellcheck disable=SC2002 # a pipe is what is tested
+cat net.prototxt | "$tool" dump --net /dev/stdin --phase TRAIN --batches 1 --out piped \
+    >log 2>&1 || {
+    cat log
+    failed=1
+}
+rm -rf piped log
+cat /dev/zero | timeout 60 "$tool" dump --net /dev/stdin --phase TRAIN --batches 1 \
+    --out out 2>stderr && complain "a net without an end" dump
+grep -q '/dev/stdin: expected at most [0-9]* bytes, found more' stderr ||
+    complain "it does not say that it is too long" dump
+rm -f stderr
+
 # All files of a dump come, or none.
 mkdir -p blocked/label.npy
 net "$good"

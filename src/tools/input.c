@@ -1,0 +1,63 @@
+#include "tools/input.h"
+
+#include "tools/interrupt.h"
+
+#include <leat/ext/reader.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A signal between a look at its flag and the wait is seen after so long. */
+enum { LOOK_MS = 100 };
+
+static int system_error(const char *path)
+{
+    return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
+}
+
+int input_open(int *fd, const char *path)
+{
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (opened < 0)
+        return system_error(path);
+    *fd = opened;
+    return LEAT_OK;
+}
+
+/*
+ * Until there is something to read, or an end: a pipe that had no writer yet
+ * has none. Unlike open and read, poll is not begun anew behind a signal.
+ */
+static int wait_for(int fd, const char *path)
+{
+    struct pollfd wanted = {.fd = fd, .events = POLLIN};
+    for (;;) {
+        int status = interrupt_check();
+        if (status)
+            return status;
+        int n = poll(&wanted, 1, LOOK_MS);
+        if (n > 0)
+            return LEAT_OK;
+        if (n < 0 && errno != EINTR)
+            return system_error(path);
+    }
+}
+
+int input_read(int fd, const char *path, void *out, size_t size, size_t *got)
+{
+    for (;;) {
+        int status = wait_for(fd, path);
+        if (status)
+            return status;
+        ssize_t n = read(fd, out, size);
+        if (n >= 0) {
+            *got = (size_t)n;
+            return LEAT_OK;
+        }
+        if (errno != EINTR && errno != EAGAIN)
+            return system_error(path);
+    }
+}

@@ -1,0 +1,19 @@
+/* input.h: what is read once from its beginning, a file or a pipe. */
+#ifndef LEAT_TOOLS_INPUT_H
+#define LEAT_TOOLS_INPUT_H
+
+#include <leat/status.h>
+
+/*
+ * Opens `path`; whoever called closes `*fd`. Waits for nobody: a pipe's writer
+ * may come until the first read. Errors: LEAT_EIO.
+ */
+int input_open(int *fd, const char *path);
+
+/*
+ * Reads what there is, `size` bytes at most; `*got` is 0 at the end only.
+ * Waits for a pipe, until a signal comes: LEAT_ECANCELLED. Errors: LEAT_EIO.
+ */
+int input_read(int fd, const char *path, void *out, size_t size, size_t *got);
+
+#endif
