@@ -197,7 +197,7 @@ int main(void)
     Suite *suite = suite_create("waiting");
     TCase *tcase = tcase_create("waiting");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_set_timeout(tcase, 20);
+    tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, the_stage_is_told_from_where_the_threads_are);
     tcase_add_test(tcase, a_reader_that_never_comes_is_named);

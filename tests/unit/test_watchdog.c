@@ -66,6 +66,14 @@ START_TEST(one_that_ends_in_time_is_left_alone)
 }
 END_TEST
 
+START_TEST(a_test_has_more_time_than_check_gives_it)
+{
+    const char *seconds = getenv("CK_DEFAULT_TIMEOUT");
+    ck_assert_ptr_nonnull(seconds);
+    ck_assert_int_gt(atoi(seconds), 4);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("watchdog");
@@ -73,5 +81,6 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_test_that_hangs_shows_all_threads_and_aborts);
     tcase_add_test(tcase, one_that_ends_in_time_is_left_alone);
+    tcase_add_test(tcase, a_test_has_more_time_than_check_gives_it);
     return suite_run(suite);
 }
