@@ -282,6 +282,18 @@ static int train_net(convnet *net, feed *train, int64_t iterations,
     return DONE;
 }
 
+/* What bounds the feed, or does not, and by what evidence. */
+static int print_verdict(const feed *f)
+{
+    char verdict[LEAT_VERDICT_MAX];
+    leat_stats stats = {.size = sizeof(stats)};
+    if (leat_data_layer_stats(f->layer, &stats) ||
+        leat_stats_verdict(&stats, NULL, verdict))
+        return fail_leat();
+    printf("the feed: %s\n", verdict);
+    return DONE;
+}
+
 /* One pass over the test records; the last batch may count in part. */
 static int test_net(convnet *net, feed *test, double *accuracy)
 {
@@ -314,6 +326,8 @@ static int run(const settings *s, feed *train, feed *test, convnet **net)
            " iterations of %" PRId64 " images\n",
            train->records, test->records, iterations, train->shape[0]);
     int rc = train_net(*net, train, iterations, &elapsed);
+    if (rc == DONE)
+        rc = print_verdict(train);
     if (rc == DONE)
         rc = test_net(*net, test, &accuracy);
     if (rc)
