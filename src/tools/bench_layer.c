@@ -481,6 +481,8 @@ int bench_layer(int argc, char **argv)
         status = intake_check(&options.intake, usage.command);
     if (status == OPTION_GO && options.overlap && !options.intake.device)
         status = message_misuse(usage.command, "--overlap needs a --device");
+    if (status == OPTION_GO && options.row_copy && !options.limit)
+        status = message_misuse(usage.command, "--row-copy needs --limit");
     if (status != OPTION_GO)
         return status;
     return bench_group_is_list(options.intake.device) ? run_group(&options)

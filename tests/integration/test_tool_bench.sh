@@ -109,6 +109,11 @@ check 'a limit that copies' holds "$(value limit_images_per_s) > 100"
 refuses 1 'uint8 tops' limit --reader lmdb:raw --batch 4 --row-copy
 refuses 1 'raw uint8' limit --reader lmdb:jpegs --batch 4 --row-copy \
     --top-type uint8
+refuses 2 'row-copy needs --limit' layer --reader lmdb:raw --batch 4 \
+    --top-type uint8 --row-copy
+refuses 1 'uint8 tops' layer --reader lmdb:raw --batch 4 --limit --row-copy
+refuses 1 'raw uint8' layer --reader lmdb:jpegs --batch 4 --limit --row-copy \
+    --top-type uint8
 
 refuses 2 'kittens' kittens
 # h2d: without that GPU, whatever the build and the machine
