@@ -79,6 +79,17 @@ static int count_record(struct survey *survey, leat_transformer *transformer,
     return count_name(survey->labels, name);
 }
 
+/* Puts the record's number, unless below 0, and its key before the line. */
+static void name_record(int64_t number, const void *key, size_t key_size)
+{
+    char line[512], which[32] = "", text[KEY_TEXT];
+    snprintf(line, sizeof(line), "%s", leat_last_error());
+    if (number >= 0)
+        snprintf(which, sizeof(which), "record %lld, ", (long long)number);
+    leat_error(LEAT_EDATA, "%skey %s: %s", which,
+               inspection_key(text, key, key_size), line);
+}
+
 static void note_bad(struct survey *survey)
 {
     if (survey->bad < NAMED_BAD)
@@ -105,8 +116,12 @@ static int count_records(struct survey *survey, leat_reader *reader,
             if (!survey->records++)
                 memcpy(survey->first_key, survey->last_key, KEY_TEXT);
         }
-        if (!status)
+        if (!status) {
             status = count_record(survey, transformer, &sample);
+            if (status == LEAT_EDATA)
+                name_record(sample.from.record, sample.from.key,
+                            sample.from.key_size);
+        }
         if (status == LEAT_EDATA) {
             note_bad(survey);
             status = LEAT_OK;
@@ -129,10 +144,7 @@ static int sample_record(struct survey *survey, leat_transformer *transformer,
     survey->sampled++;
     if (status != LEAT_EDATA)
         return status;
-    char line[400], key[KEY_TEXT];
-    snprintf(line, sizeof(line), "%s", leat_last_error());
-    leat_error(status, "key %s: %s",
-               inspection_key(key, entry->key, entry->key_size), line);
+    name_record(-1, entry->key, entry->key_size);
     note_bad(survey);
     return LEAT_OK;
 }

@@ -4,6 +4,7 @@
  */
 #include "tools/command.h"
 #include "tools/database.h"
+#include "tools/inspection.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/option.h"
@@ -71,10 +72,13 @@ static int add_records(struct mean_image *mean, leat_reader *reader,
     while (!(status = leat_reader_next(reader, &sample))) {
         status = add(mean, transformer, &sample.field[0]);
         if (status) {
-            char line[1024];
+            char line[1024], key[KEY_TEXT];
             snprintf(line, sizeof(line), "%s", leat_last_error());
-            leat_error(status, "%s: record %lld: %s", sample.from.source,
-                       (long long)sample.from.record, line);
+            leat_error(
+                status, "%s: record %lld, key %s: %s", sample.from.source,
+                (long long)sample.from.record,
+                inspection_key(key, sample.from.key, sample.from.key_size),
+                line);
             break;
         }
         status = interrupt_check();

@@ -96,13 +96,21 @@ if command -v mdb_load >/dev/null; then
     "$leat" info --json mixed >json
     check 'two shapes' grep -q '"shapes": {"1x1x1": 2, "1x1x2": 1}' json
     ! "$leat" mean mixed mixed.mean 2>stderr
-    check 'a mean of two shapes' grep -q '^leat: mixed.*record 2' stderr
+    check 'a mean of two shapes' grep -q '^leat: mixed: record 2, key 2: ' stderr
 
     records 30 "${small}2803" 31 "$bad" 32 "${small}2803" | mdb_load broken
     "$leat" info broken >text 2>stderr
     check 'status of info with a bad record' test $? -eq 1
     check 'the bad record on stdout' grep -q 'bad records: 1' text
     check 'and in one line on stderr' test "$(wc -l <stderr)" -eq 1
+    check 'and by number and key' grep -q '^  broken: record 1, key 1: ' text
+    mkdir foreign
+    records 30 "${small}2803" 31 2204deadbeef28013801 | mdb_load foreign
+    ! "$leat" info foreign >text 2>stderr
+    check 'an image that is none, too' grep -q '^  record 1, key 1: ' text
+    check 'and on stderr' grep -q 'the first: record 1, key 1: ' stderr
+    ! "$leat" mean foreign foreign.mean 2>stderr
+    check 'the key in the line of mean' grep -q '^leat: foreign: record 1, key 1: ' stderr
     ! "$leat" dump --reader lmdb:broken --batch 1 --batches 3 --out left 2>stderr
     check 'the bad record named' grep -q '^leat: broken.*1' stderr
     check 'nothing left of a dump' test ! -e left
