@@ -49,12 +49,14 @@ static int read_option(const struct usage *usage,
     }
     if (!option->read(option, optarg))
         return OPTION_GO;
-    char range[64] = "";
-    if (option->least != option->most)
-        snprintf(range, sizeof(range), " from %lld to %lld",
-                 (long long)option->least, (long long)option->most);
-    return message_misuse(usage->command, "--%s: expected %s%s, found '%s'",
-                          option->name, option->value, range, optarg);
+    if (option->least == option->most)
+        return message_misuse(usage->command,
+                              "--%s: expected %s, found '%s': %s", option->name,
+                              option->value, optarg, option->help);
+    return message_misuse(usage->command,
+                          "--%s: expected %s from %lld to %lld, found '%s'",
+                          option->name, option->value, (long long)option->least,
+                          (long long)option->most, optarg);
 }
 
 static int check_arguments(const struct usage *usage, int n, char **arguments)

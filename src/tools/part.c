@@ -165,6 +165,17 @@ static int find_note(const char *directory, int *out)
     return status;
 }
 
+/* An empty directory gives way to a database, but is none to append to. */
+static int look_at_base(const char *target, int *is_database)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/data.mdb", target) < 0)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", target);
+    int status = find(path, is_database);
+    free(path);
+    return status;
+}
+
 static int check_target(const struct part *part)
 {
     struct stat status;
@@ -181,6 +192,8 @@ static int check_target(const struct part *part)
                           part->target);
     int is_database = 0;
     int result = look_inside(part->target, &is_database);
+    if (!result && is_database && part->mode == PART_APPEND)
+        result = look_at_base(part->target, &is_database);
     if (!result && !is_database)
         result =
             leat_error(LEAT_EINVAL,

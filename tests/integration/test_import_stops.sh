@@ -184,6 +184,10 @@ refuses 'exists already' "$leat" import cifar10 1.bin file
 refuses 'no database directory' "$leat" import cifar10 1.bin file --force
 refuses 'no database directory' "$leat" import cifar10 1.bin file --append
 [ "$(cat file)" = text ] || fail "a file was touched"
+mkdir vacant
+refuses 'vacant: exists and is no database directory; it is not appended to' \
+    "$leat" import cifar10 1.bin vacant --append
+[ -z "$(ls -A vacant)" ] || fail "an empty directory was filled"
 mkdir mine && echo text >mine/text
 refuses 'no database directory' "$leat" import cifar10 1.bin mine --force
 mkdir theirs.leat-part && echo text >theirs.leat-part/text

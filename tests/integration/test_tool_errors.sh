@@ -78,6 +78,7 @@ expect 2 'nonesuch' synth digits --nonesuch 1 db
 expect 2 'count' synth digits --count
 expect 2 'count' synth digits --count many db
 expect 2 'shape' synth digits --shape 1,2 db
+expect 2 "--records: expected LIST, found 'x': .*such as 1,5,9-20" show db --out png --records x
 expect 2 'kittens' synth kittens db
 expect 2 '.' synth digits
 expect 2 '.' info
