@@ -22,7 +22,11 @@ typedef struct leat_stage_stats {
     double blocked_full;  /* seconds waiting for room to put it */
 } leat_stage_stats;
 
-/** Memory of batches, those that grew included, and of files, in bytes. */
+/**
+ * Memory of batches, those that grew included, and of files, in bytes. Batches
+ * that were not in circulation yet count in what is reserved, although pageable
+ * memory of theirs takes no room before they are.
+ */
 typedef struct leat_memory_stats {
     int64_t pinned;   /* host memory that the device reaches by DMA */
     int64_t pageable; /* the same where it could not be pinned: copies from it
@@ -48,7 +52,7 @@ typedef struct leat_stats {
     size_t size; /* sizeof(leat_stats), set by the caller */
     int nstages; /* of stage, how many are filled */
     leat_stage_stats stage[LEAT_MAX_STAGES]; /* in the order of the flow */
-    leat_memory_stats memory;                /* taken */
+    leat_memory_stats memory;                /* reserved */
     int64_t batches;                         /* delivered since setup */
     int64_t samples;                         /* delivered since setup */
     int64_t bad_records;    /* in the batches that forward consumed; where a bad
@@ -69,6 +73,9 @@ typedef struct leat_stats {
                         or it has no memory of its own */
     int host_node;   /* that the batches' host memory begins on; -1: not known,
                         or not in use yet */
+    leat_memory_stats peak; /* of memory, what batches in circulation took at
+                               their most, since setup or restore; mapped: as in
+                               memory */
 } leat_stats;
 
 /** The most bytes of a verdict, its NUL included. */

@@ -112,6 +112,24 @@ void leat__lane_close(leat__lane *self)
         leat__queue_close(self->full);
 }
 
+/* What `slots` of the lane's batches take, and those that grew. */
+static leat_memory_stats measure(const leat__lane *self, int64_t slots)
+{
+    const leat__slots *all = &self->slots;
+    int64_t n = all->n > 0 ? all->n : 1;
+    int64_t bytes =
+        all->slab_bytes / n * slots + atomic_load(&all->grown_bytes);
+    if (self->device->ops->unified)
+        return (leat_memory_stats){.host = bytes};
+    return (leat_memory_stats){
+        .pinned = all->is_pageable ? 0 : bytes,
+        .pageable = all->is_pageable ? bytes : 0,
+        .device = bytes + all->top_bytes / n * slots +
+                  (int64_t)self->uploader.kernel.bytes +
+                  atomic_load(&all->grown_tops),
+    };
+}
+
 void leat__lane_stats(const leat__lane *self, leat_stats *stats)
 {
     const leat__slots *slots = &self->slots;
@@ -120,18 +138,10 @@ void leat__lane_stats(const leat__lane *self, leat_stats *stats)
     stats->host_node = slots->host_node;
     stats->slots = atomic_load(&self->circulating);
     stats->grown_slots = atomic_load(&slots->grown);
-    int64_t bytes = slots->slab_bytes + atomic_load(&slots->grown_bytes);
-    if (ops->unified) {
-        stats->memory.host += bytes;
-        return;
-    }
-    if (slots->is_pageable)
-        stats->memory.pageable += bytes;
-    else
-        stats->memory.pinned += bytes;
-    stats->memory.device += bytes + slots->top_bytes +
-                            (int64_t)self->uploader.kernel.bytes +
-                            atomic_load(&slots->grown_tops);
-    stats->stage[stats->nstages++] = (leat_stage_stats){
-        .name = "copy", .bytes = atomic_load(&self->uploader.bytes)};
+    stats->memory = measure(self, slots->n);
+    /* What went into circulation stays there. */
+    stats->peak = measure(self, stats->slots);
+    if (!ops->unified)
+        stats->stage[stats->nstages++] = (leat_stage_stats){
+            .name = "copy", .bytes = atomic_load(&self->uploader.bytes)};
 }

@@ -286,6 +286,25 @@ static void begin(leat_data_layer *member)
     memset(&member->waiting, 0, sizeof(member->waiting));
 }
 
+static void tell_memory(const leat_data_layer *member)
+{
+    leat_stats stats = {.size = sizeof(stats)};
+    if (!leat__log_wants(LEAT_LOG_INFO) ||
+        leat_data_layer_stats(member, &stats))
+        return;
+    const leat_memory_stats *all = &stats.memory;
+    const leat_memory_stats *used = &stats.peak;
+    leat__log(LEAT_LOG_INFO,
+              "%s: memory reserved for batches, and of it in use, in bytes: "
+              "pinned %lld, %lld; pageable %lld, %lld; device %lld, %lld; host "
+              "%lld, %lld; files mapped %lld",
+              member->name, (long long)all->pinned, (long long)used->pinned,
+              (long long)all->pageable, (long long)used->pageable,
+              (long long)all->device, (long long)used->device,
+              (long long)all->host, (long long)used->host,
+              (long long)all->mapped);
+}
+
 static int start_prefetcher(leat_data_layer_group *self,
                             const leat__assembly *assembly,
                             const leat_sample *sample,
@@ -319,7 +338,10 @@ static int start_prefetcher(leat_data_layer_group *self,
     self->begun = leat__clock_now();
     for (int i = 0; i < self->n; i++)
         begin(&self->member[i]);
-    return adopt_prefetcher(self, prefetcher);
+    status = adopt_prefetcher(self, prefetcher);
+    for (int i = 0; i < self->n; i++)
+        tell_memory(&self->member[i]);
+    return status;
 }
 
 int leat__group_start(leat_data_layer_group *self, int ntop,

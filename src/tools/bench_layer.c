@@ -316,13 +316,21 @@ static json_t *json_stages(const leat_stats *stats)
     return stages;
 }
 
+static json_t *json_memory(const leat_memory_stats *memory)
+{
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I}", "pinned", (json_int_t)memory->pinned,
+        "pageable", (json_int_t)memory->pageable, "device",
+        (json_int_t)memory->device, "host", (json_int_t)memory->host, "mapped",
+        (json_int_t)memory->mapped);
+}
+
 static int print_layer_json(const struct layer_options *options,
                             const struct bench_result *result)
 {
     char verdict[LEAT_VERDICT_MAX] = "";
     (void)leat_stats_verdict(&result->stats, NULL, verdict);
     double images = rate(result->samples, result->seconds);
-    const leat_memory_stats *memory = &result->stats.memory;
     json_t *object = json_pack(
         "{s:f, s:f, s:f, s:I, s:f, s:{s:f, s:f, s:f}}", "first_batch_ms",
         1e3 * result->first_batch, "images_per_s", images,
@@ -345,13 +353,9 @@ static int print_layer_json(const struct layer_options *options,
                         allocation_count() < 0
                             ? json_null()
                             : json_integer((json_int_t)result->allocations));
-    json_object_set_new(object, "memory",
-                        json_pack("{s:I, s:I, s:I, s:I, s:I}", "pinned",
-                                  (json_int_t)memory->pinned, "pageable",
-                                  (json_int_t)memory->pageable, "device",
-                                  (json_int_t)memory->device, "host",
-                                  (json_int_t)memory->host, "mapped",
-                                  (json_int_t)memory->mapped));
+    json_object_set_new(object, "memory", json_memory(&result->stats.memory));
+    json_object_set_new(object, "memory_peak",
+                        json_memory(&result->stats.peak));
     json_object_set_new(object, "cpu_seconds", json_real(result->cpu));
     json_object_set_new(
         object, "cpu_us_per_image",
@@ -362,6 +366,13 @@ static int print_layer_json(const struct layer_options *options,
                         json_integer((json_int_t)result->stats.bad_records));
     bench_add_machine(object);
     return output_json(object);
+}
+
+static void print_memory(const char *title, const leat_memory_stats *memory)
+{
+    printf("%-17s %s pinned, %s device, %s host, %s mapped\n", title,
+           output_bytes(memory->pinned), output_bytes(memory->device),
+           output_bytes(memory->host), output_bytes(memory->mapped));
 }
 
 static int print_layer(const struct layer_options *options,
@@ -386,11 +397,8 @@ static int print_layer(const struct layer_options *options,
     if (result->device)
         print_device(result);
     printf("allocations       %12lld\n", (long long)result->allocations);
-    printf("memory            %s pinned, %s device, %s host, %s mapped\n",
-           output_bytes(result->stats.memory.pinned),
-           output_bytes(result->stats.memory.device),
-           output_bytes(result->stats.memory.host),
-           output_bytes(result->stats.memory.mapped));
+    print_memory("memory", &result->stats.memory);
+    print_memory("memory in use", &result->stats.peak);
     printf("cpu               %12.3f us an image, %.2f s in %.2f s\n",
            1e6 * bench_share(result->cpu, (double)result->samples), result->cpu,
            result->seconds);

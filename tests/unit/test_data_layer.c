@@ -224,6 +224,7 @@ START_TEST(memory_is_announced_and_limited)
     /* Five slots of 4 x 60 floats and 4 labels, each top padded to 256. */
     ck_assert_int_eq(stats.memory.host, 5 * (1024 + 256));
     ck_assert_int_eq(stats.memory.device, 0);
+    ck_assert_int_eq(stats.peak.host, 5 * (1024 + 256));
     feed_close(&feed);
     options.max_memory = 3 * 1280;
     feed = feed_open(pipeline, &options);
@@ -259,6 +260,8 @@ START_TEST(an_automatic_prefetch_grows_to_its_limit_and_settles)
     leat_stats stats = {.size = sizeof(stats)};
     ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.slots, 3);
+    ck_assert_int_eq(stats.memory.host, 7 * 1280);
+    ck_assert_int_eq(stats.peak.host, 3 * 1280);
     for (int i = 0; i < 100000 && stats.slots < 7; i++)
         fill_and_drain(&feed, &stats);
     ck_assert_int_eq(stats.slots, 7);
@@ -266,6 +269,7 @@ START_TEST(an_automatic_prefetch_grows_to_its_limit_and_settles)
         fill_and_drain(&feed, &stats);
     ck_assert_int_eq(stats.slots, 7);
     ck_assert_int_eq(stats.memory.host, 7 * 1280);
+    ck_assert_int_eq(stats.peak.host, 7 * 1280);
     ck_assert_float_eq(
         feed_label(&feed, 0),
         (float)(1000 +
