@@ -54,6 +54,7 @@ static atomic_int nthreads;
 static _Thread_local int thread_number = -1;
 static cuda_double_call calls[CALLS];
 static atomic_int ncalls;
+static atomic_int forgotten; /* of them, the first so many */
 
 /* Whether this is the one that `counter` counts down to. */
 static int is_turn(atomic_int_fast64_t *counter)
@@ -645,7 +646,8 @@ void cuda_double_reset(void)
     atomic_store(&double_busy, 0);
     double_host_time = 0;
     last_error = cudaSuccess;
-    cuda_double_forget();
+    atomic_store(&ncalls, 0);
+    atomic_store(&forgotten, 0);
 }
 
 const cuda_double_call *cuda_double_calls(int *n)
@@ -653,13 +655,14 @@ const cuda_double_call *cuda_double_calls(int *n)
     int made = atomic_load(&ncalls);
     if (made > CALLS)
         abort();
-    *n = made;
-    return calls;
+    *n = made - atomic_load(&forgotten);
+    return calls + made - *n;
 }
 
 void cuda_double_forget(void)
 {
-    atomic_store(&ncalls, 0);
+    /* Others may be writing theirs: no place is used again. */
+    atomic_store(&forgotten, atomic_load(&ncalls));
 }
 
 cuda_double_living cuda_double_count(void)
