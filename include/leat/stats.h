@@ -15,9 +15,9 @@ extern "C" {
 typedef struct leat_stage_stats {
     const char *name;     /* static */
     int threads;          /* 0: runs on the threads of other stages */
-    int64_t items;        /* samples; batches for the hand-off */
+    int64_t items;        /* samples; of stage "copy", batches */
     int64_t bytes;        /* payload read, or bytes written */
-    double busy;          /* seconds */
+    double busy;          /* seconds; of copies, while one is waited for */
     double blocked_empty; /* seconds waiting for something to work on */
     double blocked_full;  /* seconds waiting for room to put it */
 } leat_stage_stats;
@@ -62,7 +62,8 @@ typedef struct leat_stats {
     int64_t helped_runs;    /* runs that forward did itself */
     int64_t slots;          /* batches in circulation, the caller's included */
     double waited;  /* seconds in which forward had no batch ready, those
-                       it helped in included */
+                       it helped in included, and those in which a forward
+                       for LEAT_HOST waited for the copy */
     double elapsed; /* seconds since setup or restore */
     const leat_bad_record *bad; /* the first LEAT_BAD_RECORDS_MAX of them, in
                                    order; borrowed until restore or destroy */
@@ -85,6 +86,9 @@ typedef struct leat_stats {
  * Says in one line what bounds the feed, and by what evidence, such as
  * "bound by decode: decode by 2 threads busy 98 %, storage busy 0 %, input
  * missing 0 %, consumer waits 61 %; more cores would help".
+ *
+ * Where batches are copied to a device it says how busy the copies are, too;
+ * they, or the streams that give batches back late, may be what bounds.
  *
  * Speaks of the time from `before` (NULL: setup) to `now`, both from
  * leat_data_layer_stats of one layer. `out` has LEAT_VERDICT_MAX bytes.

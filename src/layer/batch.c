@@ -13,6 +13,28 @@
 
 #include <string.h>
 
+static int create_events(leat_device *device, leat__batch *batch)
+{
+    int status = device->ops->event_create(device, &batch->room);
+    if (status)
+        return status;
+    status = device->ops->event_create(device, &batch->ready);
+    if (status)
+        goto fail_room;
+    /* One stream is common; further ones get theirs when they come. */
+    status = device->ops->event_create(device, &batch->consumed[0]);
+    if (status)
+        goto fail_ready;
+    batch->events = 1;
+    return LEAT_OK;
+
+fail_ready:
+    device->ops->event_destroy(device, batch->ready);
+fail_room:
+    device->ops->event_destroy(device, batch->room);
+    return status;
+}
+
 int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
                      size_t capacity, int size)
 {
@@ -29,14 +51,9 @@ int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
         goto fail_lock;
     leat_device *device = slab->device;
     if (!device->ops->unified) {
-        status = device->ops->event_create(device, &batch->ready);
+        status = create_events(device, batch);
         if (status)
             goto fail_cond;
-        /* One stream is common; further ones get theirs when they come. */
-        status = device->ops->event_create(device, &batch->consumed[0]);
-        if (status)
-            goto fail_ready;
-        batch->events = 1;
     }
     leat__slab_ref(slab);
     batch->slab = slab;
@@ -45,8 +62,6 @@ int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
     batch->size = size;
     return LEAT_OK;
 
-fail_ready:
-    device->ops->event_destroy(device, batch->ready);
 fail_cond:
     pthread_cond_destroy(&batch->shaped);
 fail_lock:
@@ -68,6 +83,7 @@ void leat__batch_finish(leat__batch *batch)
         return;
     leat_device *device = batch->slab->device;
     if (!device->ops->unified) {
+        device->ops->event_destroy(device, batch->room);
         device->ops->event_destroy(device, batch->ready);
         for (int i = 0; i < batch->events; i++)
             device->ops->event_destroy(device, batch->consumed[i]);

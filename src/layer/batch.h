@@ -51,12 +51,15 @@ typedef struct leat__batch {
     leat__slab *top_slab; /* of the top that a device computes; or NULL */
     size_t top_offset;
     size_t top_capacity;
-    int size;                /* samples there is room for */
+    int64_t held_up; /* nanoseconds, that its shape was by the last upload */
+    int size;        /* samples there is room for */
     struct leat__lane *lane; /* where it goes round; set once */
+    leat_event room;         /* its last contents are read, the upload begins */
     leat_event ready;
     leat_event consumed[LEAT__STREAMS_MAX];
     int events;    /* of consumed, how many exist */
     int nconsumed; /* and how many the next upload waits for */
+    int has_room;  /* the last upload recorded `room` */
     leat_provenance *from;
     char *keys; /* size x LEAT__KEY_MAX */
 

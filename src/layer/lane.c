@@ -141,7 +141,12 @@ void leat__lane_stats(const leat__lane *self, leat_stats *stats)
     stats->memory = measure(self, slots->n);
     /* What went into circulation stays there. */
     stats->peak = measure(self, stats->slots);
-    if (!ops->unified)
-        stats->stage[stats->nstages++] = (leat_stage_stats){
-            .name = "copy", .bytes = atomic_load(&self->uploader.bytes)};
+    if (ops->unified)
+        return;
+    stats->stage[stats->nstages++] = (leat_stage_stats){
+        .name = "copy",
+        .items = atomic_load(&self->uploader.batches),
+        .bytes = atomic_load(&self->uploader.bytes),
+        .busy = leat__counter_seconds(&self->uploader.busy),
+    };
 }

@@ -3,6 +3,7 @@
 #include "base/queue.h"
 #include "base/trace.h"
 #include "data/blob.h"
+#include "layer/lane.h"
 #include "layer/layer_state.h"
 
 #include <string.h>
@@ -98,7 +99,7 @@ static int await(const leat_data_layer *self, leat__batch *batch,
     if (device->ops->unified)
         return LEAT_OK;
     return stream == LEAT_HOST
-               ? device->ops->event_synchronize(device, batch->ready)
+               ? leat__uploader_await(&batch->lane->uploader, batch)
                : device->ops->stream_wait(device, stream, batch->ready);
 }
 
@@ -168,7 +169,7 @@ static int copy(const leat_data_layer *self, leat__batch *batch, int i,
     status = device->ops->copy(device, to, device_top(batch, i), bytes,
                                LEAT_COPY_ON_DEVICE, stream);
     if (status == LEAT_OK && host)
-        status = device->ops->stream_synchronize(device, stream);
+        status = leat__uploader_synchronize(&batch->lane->uploader);
     return status;
 }
 
@@ -179,19 +180,38 @@ static int64_t first_number(const leat_data_layer_group *group)
            (group->options.values.batch_size * group->step);
 }
 
-/* What could not be handed out stays where save says: restore gives it again.
+/*
+ * The batch in the tops. What a consumer on the host waits for copies there, it
+ * waits for data.
  */
-static int deliver(leat_data_layer *self, leat__batch *batch,
-                   leat_blob *const top[], int ntop, leat_stream stream)
+static int hand_out(leat_data_layer *self, leat__batch *batch,
+                    leat_blob *const top[], int ntop, leat_stream stream)
 {
-    int64_t begin = leat__waiting_is_heard() ? leat__clock_now() : 0;
+    int waits = stream == LEAT_HOST && !self->device->ops->unified;
+    int is_heard = leat__waiting_is_heard();
+    int64_t begin = waits || is_heard ? leat__clock_now() : 0;
     int status = await(self, batch, stream);
-    if (begin > 0)
+    if (is_heard)
         leat__waiting_for_copy(self, begin, leat__clock_now());
     int lends = self->values.top_mode == LEAT_TOP_LEND;
     for (int i = 0; i < ntop && status == LEAT_OK; i++)
         status = lends ? lend(self, batch, i, top[i])
                        : copy(self, batch, i, top[i], stream);
+    if (waits) {
+        int64_t end = leat__clock_now();
+        self->waited += end - begin;
+        if (is_heard && status == LEAT_OK)
+            leat__waiting_over(self, end);
+    }
+    return status;
+}
+
+/* What could not be handed out stays where save says: restore gives it again.
+ */
+static int deliver(leat_data_layer *self, leat__batch *batch,
+                   leat_blob *const top[], int ntop, leat_stream stream)
+{
+    int status = hand_out(self, batch, top, ntop, stream);
     if (status) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);

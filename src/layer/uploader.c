@@ -1,5 +1,7 @@
 #include "layer/uploader.h"
+#include "base/clock.h"
 #include "base/counter.h"
+#include "base/thread.h"
 #include "base/trace.h"
 
 int leat__uploader_init(leat__uploader *self, leat_device *device,
@@ -7,8 +9,9 @@ int leat__uploader_init(leat__uploader *self, leat_device *device,
                         const leat__batch_shape *shape)
 {
     self->device = device;
-    int status = LEAT_OK;
-    if (!device->ops->unified) {
+    int status = leat__mutex_init(&self->lock);
+    self->has_lock = status == LEAT_OK;
+    if (status == LEAT_OK && !device->ops->unified) {
         status = device->ops->stream_create(device, &self->stream);
         self->has_stream = status == LEAT_OK;
     }
@@ -24,6 +27,8 @@ void leat__uploader_finish(leat__uploader *self)
     leat__kernel_finish(&self->kernel);
     if (self->has_stream)
         self->device->ops->stream_destroy(self->device, self->stream);
+    if (self->has_lock)
+        pthread_mutex_destroy(&self->lock);
 }
 
 static int enqueue_copy(leat__uploader *self, leat__batch *batch)
@@ -55,6 +60,11 @@ int leat__uploader_upload(leat__uploader *self, leat__batch *batch)
     for (int i = 0; i < batch->nconsumed && status == LEAT_OK; i++)
         status =
             device->ops->stream_wait(device, self->stream, batch->consumed[i]);
+    batch->has_room = 0;
+    if (status == LEAT_OK && batch->nconsumed > 0) {
+        status = device->ops->event_record(device, batch->room, self->stream);
+        batch->has_room = status == LEAT_OK;
+    }
     if (status == LEAT_OK) {
         batch->nconsumed = 0;
         status = enqueue_copy(self, batch);
@@ -63,7 +73,46 @@ int leat__uploader_upload(leat__uploader *self, leat__batch *batch)
         status = enqueue_kernel(self, batch);
     if (status == LEAT_OK)
         status = device->ops->event_record(device, batch->ready, self->stream);
+    leat__counter_add(&self->batches, 1);
     leat__counter_add(&self->bytes, (int64_t)batch->shape.bytes);
+    return status;
+}
+
+/*
+ * A thread begins (1) or ends (-1) to wait. Threads relieve each other, so that
+ * there may be somebody all the time: what is over counts at once.
+ */
+static void note_waiter(leat__uploader *self, int change)
+{
+    pthread_mutex_lock(&self->lock);
+    int64_t now = leat__clock_now();
+    if (self->waiters > 0)
+        leat__counter_add(&self->busy, now - self->since);
+    self->since = now;
+    self->waiters += change;
+    pthread_mutex_unlock(&self->lock);
+}
+
+int leat__uploader_await(leat__uploader *self, const leat__batch *batch)
+{
+    leat_device *device = self->device;
+    int status = LEAT_OK;
+    if (batch->has_room)
+        status = device->ops->event_synchronize(device, batch->room);
+    if (status)
+        return status;
+    note_waiter(self, 1);
+    status = device->ops->event_synchronize(device, batch->ready);
+    note_waiter(self, -1);
+    return status;
+}
+
+int leat__uploader_synchronize(leat__uploader *self)
+{
+    note_waiter(self, 1);
+    int status =
+        self->device->ops->stream_synchronize(self->device, self->stream);
+    note_waiter(self, -1);
     return status;
 }
 

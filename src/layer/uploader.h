@@ -5,13 +5,27 @@
 #include "data/transformer.h"
 #include "layer/kernel.h"
 
-/* On a device that computes in host memory there is nothing to hand over. */
+/*
+ * On a device that computes in host memory there is nothing to hand over.
+ *
+ * Nobody is told how long a copy takes, but whoever has to wait for one notes
+ * it: `busy` is the time in which anybody did. Consumers that still read a slot
+ * hold its copy up, which is not the copy's time; that is what `room` is for.
+ */
 typedef struct leat__uploader {
     leat_device *device;
     leat_stream stream; /* the layer's own */
     int has_stream;
-    leat__kernel kernel;       /* where the device transforms */
-    atomic_int_fast64_t bytes; /* uploaded; read by anybody */
+    leat__kernel kernel; /* where the device transforms */
+    /* read by anybody */
+    atomic_int_fast64_t batches; /* uploaded */
+    atomic_int_fast64_t bytes;
+    atomic_int_fast64_t busy; /* nanoseconds */
+    int has_lock;
+    pthread_mutex_t lock;
+    /* protected by lock */
+    int waiters;   /* threads that wait for copies */
+    int64_t since; /* the time up to which they are counted */
 } leat__uploader;
 
 /*
@@ -37,6 +51,15 @@ int leat__uploader_upload(leat__uploader *uploader, leat__batch *batch);
  */
 int leat__uploader_mark(leat__uploader *uploader, leat__batch *batch,
                         const leat_stream *streams, int n);
+
+/*
+ * Waits until the batch's last upload is over. Any thread. Errors:
+ * LEAT_EDEVICE.
+ */
+int leat__uploader_await(leat__uploader *uploader, const leat__batch *batch);
+
+/* Waits for all that was enqueued on its stream. Errors: LEAT_EDEVICE. */
+int leat__uploader_synchronize(leat__uploader *uploader);
 
 /* Waits until nobody touches the memory of these `n` batches any more. */
 void leat__uploader_wait(leat__uploader *uploader, const leat__batch *batches,

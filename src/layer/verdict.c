@@ -12,6 +12,8 @@ typedef struct shares {
     double work;     /* decoding and transforming */
     double starved;  /* workers without input */
     double consumer; /* forward waiting */
+    double copies;   /* somebody waiting for one; below 0: there are none */
+    double full;     /* workers without a slot to fill */
     int threads;     /* that work, the helping caller counted as it helped */
 } shares;
 
@@ -52,6 +54,8 @@ static shares measure(const leat_stats *now, const leat_stats *before)
         capacity = span * now->cores;
     if (now->cores > 0 && threads > now->cores)
         threads = now->cores;
+    const leat_stage_stats *copy = find(now, "copy");
+    double copying = copy->busy - find(before, "copy")->busy;
     return (shares){
         .storage = per_cent(reader->busy - old_reader->busy,
                             reader->threads ? span : capacity),
@@ -59,6 +63,8 @@ static shares measure(const leat_stats *now, const leat_stats *before)
         .starved =
             per_cent(work->blocked_empty - old_work->blocked_empty, capacity),
         .consumer = per_cent(waited, span),
+        .copies = copy->name ? per_cent(copying, span) : -1,
+        .full = per_cent(work->blocked_full - old_work->blocked_full, capacity),
         .threads = threads,
     };
 }
@@ -79,17 +85,28 @@ int leat_stats_verdict(const leat_stats *now, const leat_stats *before,
     if (found.consumer < 10) {
         bound = "the consumer";
         advice = "the feed keeps up";
+    } else if (found.copies >= 50 && found.copies > found.storage &&
+               found.copies > found.work) {
+        bound = "copy";
+        advice = "fewer bytes would help: uint8 and transform_on DEVICE";
     } else if (found.storage >= 50 && found.storage > found.work) {
         bound = "storage";
         advice = "faster storage would help";
     } else if (found.work >= 50) {
         bound = work;
         advice = "more cores would help";
+    } else if (found.copies >= 0 && found.full >= 50) {
+        bound = "the consumer";
+        advice = "its streams give batches back late";
     }
+    char copies[32] = "";
+    if (found.copies >= 0)
+        snprintf(copies, sizeof(copies), "copies busy %.0f %%, ", found.copies);
     snprintf(out, LEAT_VERDICT_MAX,
              "bound by %s: %s by %d thread%s busy %.0f %%, storage busy %.0f "
-             "%%, input missing %.0f %%, consumer waits %.0f %%; %s",
+             "%%, %sinput missing %.0f %%, consumer waits %.0f %%; %s",
              bound, work, found.threads, found.threads == 1 ? "" : "s",
-             found.work, found.storage, found.starved, found.consumer, advice);
+             found.work, found.storage, copies, found.starved, found.consumer,
+             advice);
     return LEAT_OK;
 }

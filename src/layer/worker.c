@@ -58,24 +58,33 @@ static int find_shape(leat__worker *self, leat__batch *batch,
 }
 
 /*
- * The first sample decides the shape. The slot's host side may still be on its
- * way to the device: that upload is waited for here, where nobody holds a lock.
+ * The slot's host side may still be on its way to the device: that upload is
+ * waited for here, where nobody holds a lock.
  */
+static int await_upload(leat__worker *self, leat__batch *batch)
+{
+    int64_t begin = leat__clock_now();
+    go(self, LEAT__AT_COPY);
+    int status = leat__uploader_await(&batch->lane->uploader, batch);
+    go(self, LEAT__AT_WORK);
+    batch->held_up = leat__clock_now() - begin;
+    return status;
+}
+
+/* The first sample decides the shape. */
 static void prepare_batch(leat__worker *self, leat__batch *batch,
                           leat__run *run)
 {
     leat_device *device = batch->lane->device;
     leat__batch_shape shape;
+    batch->held_up = 0;
     if (run->n == 0 || run->failed == 0) {
         leat__batch_set_shape(batch, NULL);
         return;
     }
     int status = LEAT_OK;
-    if (!device->ops->unified) {
-        go(self, LEAT__AT_COPY);
-        status = device->ops->event_synchronize(device, batch->ready);
-        go(self, LEAT__AT_WORK);
-    }
+    if (!device->ops->unified)
+        status = await_upload(self, batch);
     if (status == LEAT_OK)
         status = find_shape(self, batch, run, &shape);
     if (status == LEAT_OK)
@@ -83,6 +92,28 @@ static void prepare_batch(leat__worker *self, leat__batch *batch,
     if (status)
         fail_batch(batch, run, 0, status);
     leat__batch_set_shape(batch, status ? NULL : &shape);
+}
+
+/*
+ * Whether there is a shape, from the first run or by waiting for that. What the
+ * slot's last upload took of the time is in `held_up`.
+ */
+static int await_shape(leat__worker *self, leat__batch *batch, leat__run *run,
+                       int64_t *held_up)
+{
+    int is_first = run->first == 0;
+    int may_wait = !is_first && !batch->lane->device->ops->unified;
+    int64_t begin = may_wait ? leat__clock_now() : 0;
+    if (is_first)
+        prepare_batch(self, batch, run);
+    int has_shape = leat__batch_wait_shape(batch);
+    *held_up = batch->held_up;
+    if (may_wait && *held_up > 0) {
+        int64_t waited = leat__clock_now() - begin;
+        if (waited < *held_up)
+            *held_up = waited;
+    }
+    return has_shape;
 }
 
 /* The samples of a run that are there, into their places. */
@@ -121,6 +152,7 @@ void leat__worker_work(leat__worker *self, leat__run *run)
 {
     leat__batch *batch = run->batch;
     int n = run->n;
+    int64_t held_up;
     int64_t begin = leat__clock_now();
     go(self, LEAT__AT_READING);
     leat__data_reader_read(self->options->reader, run);
@@ -132,9 +164,7 @@ void leat__worker_work(leat__worker *self, leat__run *run)
                          run->line);
     if (self->relay)
         leat__stand_in_begin(&self->stand_in);
-    if (run->first == 0)
-        prepare_batch(self, batch, run);
-    int has_shape = leat__batch_wait_shape(batch);
+    int has_shape = await_shape(self, batch, run, &held_up);
     if (has_shape && has_samples(run))
         place(self, batch, run);
     if (self->relay)
@@ -149,5 +179,7 @@ void leat__worker_work(leat__worker *self, leat__run *run)
     leat__data_reader_give(self->options->reader, run);
     leat__publisher_place(self->publisher, batch, n);
     go(self, LEAT__AT_REST);
-    leat__counter_add(&self->busy, leat__clock_now() - begin);
+    leat__counter_add(&self->busy, leat__clock_now() - begin - held_up);
+    if (held_up > 0)
+        leat__counter_add(&self->blocked_full, held_up);
 }

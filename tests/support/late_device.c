@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define DEVICES 2
 #define WINDOW ((size_t)8 << 30) /* addresses, of which few are backed */
@@ -42,6 +43,7 @@ typedef struct operation {
     int64_t ticket;
     int64_t cost;   /* nanoseconds */
     int64_t issued; /* at which the host had come to it */
+    int64_t time;   /* that it really takes, nanoseconds */
 } operation;
 
 struct stream {
@@ -80,6 +82,7 @@ typedef struct late_device {
     atomic_size_t window_used;
     atomic_size_t pinned_used;
     atomic_int held;
+    atomic_int_fast64_t copy_time;
     stream by_default;
     pthread_mutex_t lock;
     stream *streams; /* protected by lock; the latest first */
@@ -157,6 +160,14 @@ static int wait_for(stream *self, int64_t ticket, int is_host, int64_t *stamp)
     return broken ? leat_error(LEAT_EDEVICE, "an earlier copy failed") : 0;
 }
 
+static void take_time(int64_t nanoseconds)
+{
+    struct timespec rest = {(time_t)(nanoseconds / 1000000000),
+                            (long)(nanoseconds % 1000000000)};
+    while (nanoseconds > 0 && nanosleep(&rest, &rest))
+        continue;
+}
+
 /* 1 if it broke the stream. */
 static int execute(stream *self, const operation *one)
 {
@@ -168,6 +179,7 @@ static int execute(stream *self, const operation *one)
         return status != LEAT_OK;
     }
     self->now = begin + one->cost;
+    take_time(one->time);
     if (!one->to)
         return 0;
     if (is_turn(&breakage))
@@ -416,9 +428,12 @@ static int late_event_elapsed(leat_device *device, leat_event from,
 static int late_occupy(leat_device *device, double seconds, leat_stream handle)
 {
     int status = fails("occupy");
-    return status ? status
-                  : enqueue(stream_of(device, handle),
-                            (operation){.cost = (int64_t)(1e9 * seconds)});
+    if (status)
+        return status;
+    operation what = {.cost = (int64_t)(1e9 * seconds)};
+    if (get(&((late_device *)device)->copy_time) > 0)
+        what.time = what.cost;
+    return enqueue(stream_of(device, handle), what);
 }
 
 static size_t whole_pages(size_t bytes)
@@ -526,6 +541,8 @@ static int late_copy(leat_device *device, void *to, const void *from,
                       .from = is_from_host ? from : (const char *)from + WINDOW,
                       .bytes = bytes,
                       .cost = (int64_t)bytes};
+    if (kind != LEAT_COPY_ON_DEVICE)
+        what.time = get(&self->copy_time);
     return enqueue(stream_of(device, handle), what);
 }
 
@@ -644,6 +661,11 @@ void late_device_let_go_all(leat_device *device)
     for (stream *one = self->streams; one; one = one->next)
         set_held(one, 0);
     pthread_mutex_unlock(&self->lock);
+}
+
+void late_device_take_time(leat_device *device, int64_t copy)
+{
+    atomic_store(&((late_device *)device)->copy_time, copy);
 }
 
 leat_stream late_device_stream(leat_device *device, int i)

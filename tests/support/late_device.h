@@ -63,6 +63,12 @@ void late_device_set_capturing(leat_device *device, leat_stream stream,
                                int capturing);
 
 /*
+ * From now on what is enqueued takes time: copies over the bus so many
+ * nanoseconds, what occupies a stream what it says. 0: not any more.
+ */
+void late_device_take_time(leat_device *device, int64_t copy);
+
+/*
  * Call number `n` from now on, of all that can fail and on all devices, counted
  * from 0, fails with LEAT_EDEVICE; only that one. Below 0: none.
  */

@@ -125,6 +125,15 @@ START_TEST(an_early_release_waits_for_all_streams_it_names)
 }
 END_TEST
 
+static const leat_stage_stats *copy_stage(const leat_stats *stats)
+{
+    for (int i = 0; i < stats->nstages; i++)
+        if (strcmp(stats->stage[i].name, "copy") == 0)
+            return &stats->stage[i];
+    ck_abort_msg("no stage copies");
+    return NULL;
+}
+
 START_TEST(one_upload_a_batch_and_one_wait_and_record_a_forward)
 {
     feed_layer feed = feed_open(pipeline, &options);
@@ -143,8 +152,15 @@ START_TEST(one_upload_a_batch_and_one_wait_and_record_a_forward)
     int64_t made = counts.copies[LEAT_COPY_TO_DEVICE];
     ck_assert_int_ge(made, STEPS);
     ck_assert_int_le(made, STEPS + options.prefetch + 1);
-    /* `ready` for each upload, `consumed` for each batch given back. */
-    ck_assert_int_eq(counts.records, made + STEPS);
+    /* `ready` for each upload, `consumed` for each batch given back, and `room`
+       for each upload behind one of these. */
+    int64_t slots = options.prefetch + 1;
+    ck_assert_int_eq(counts.records, made + STEPS + made - slots);
+    const leat_stage_stats *copies = copy_stage(&stats);
+    ck_assert_int_ge(copies->items, STEPS);
+    ck_assert_int_le(copies->items, made);
+    ck_assert_int_eq(copies->bytes * made,
+                     copies->items * counts.bytes[LEAT_COPY_TO_DEVICE]);
     ck_assert_int_gt(stats.memory.pinned, 0);
     ck_assert_int_eq(stats.memory.pinned, stats.memory.device);
     feed_close(&feed);
@@ -180,6 +196,73 @@ START_TEST(forward_never_waits_for_the_device)
     for (int p = 0; p < 4 * options.prefetch; p++)
         ck_assert_float_eq(kept[p], (float)(1000 + p));
     feed_close(&feed);
+}
+END_TEST
+
+#define BIG 32768 /* bytes of an image: each is a run by itself */
+
+static leat_pipeline *big_images(void)
+{
+    static unsigned char pixels[4][BIG];
+    static int32_t labels[4];
+    const leat_memory_field fields[] = {
+        {"data", LEAT_UINT8, 3, {1, 128, 256}, pixels},
+        {"label", LEAT_INT32, 0, {0}, labels},
+    };
+    leat_pipeline *images;
+    ck_assert_int_eq(leat_pipeline_memory(&images, fields, 2, 4), LEAT_OK);
+    return images;
+}
+
+/* What bounds a consumer whose every batch its stream computes for so long. */
+static void judge(leat_stream on, double seconds,
+                  char verdict[LEAT_VERDICT_MAX])
+{
+    leat_pipeline *images = big_images();
+    leat_stats before = {.size = sizeof(before)};
+    leat_stats after = {.size = sizeof(after)};
+    options.workers = 3;
+    feed_layer feed = feed_open(images, &options);
+    for (int i = 0; i < STEPS; i++) {
+        /* Until the slots have gone round there is room for all. */
+        if (i == 8)
+            leat_data_layer_stats(feed.layer, &before);
+        ck_assert_int_eq(leat_data_layer_forward(feed.layer, feed.top, 2, on),
+                         LEAT_OK);
+        if (seconds > 0)
+            ck_assert_int_eq(device->ops->occupy(device, seconds, on), LEAT_OK);
+    }
+    leat_data_layer_stats(feed.layer, &after);
+    ck_assert_int_eq(leat_stats_verdict(&after, &before, verdict), LEAT_OK);
+    feed_close(&feed);
+    leat_pipeline_unref(images);
+    late_device_take_time(device, 0);
+}
+
+/* Streams and the host, blobs that borrow and blobs that own, with and without
+   help. */
+START_TEST(slow_copies_are_what_bounds)
+{
+    char verdict[LEAT_VERDICT_MAX];
+    options.top_mode = _i & 1 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+    options.help = (_i & 2) != 0;
+    late_device_take_time(device, 20000000);
+    judge(_i & 4 ? LEAT_HOST : stream[0], 0, verdict);
+    ck_assert_msg(strstr(verdict, "bound by copy: ") == verdict &&
+                      strstr(verdict, "; fewer bytes would help"),
+                  "%s", verdict);
+}
+END_TEST
+
+START_TEST(a_slow_stream_of_the_consumer_is_not_taken_for_copies)
+{
+    char verdict[LEAT_VERDICT_MAX];
+    options.help = _i;
+    late_device_take_time(device, 1);
+    judge(stream[0], 0.02, verdict);
+    ck_assert_msg(strstr(verdict, "bound by the consumer: ") == verdict &&
+                      strstr(verdict, "; its streams give batches back late"),
+                  "%s", verdict);
 }
 END_TEST
 
@@ -292,6 +375,9 @@ int main(void)
     tcase_add_test(tcase, one_upload_a_batch_and_one_wait_and_record_a_forward);
     tcase_add_test(tcase, a_host_consumer_reads_without_a_copy_back);
     tcase_add_test(tcase, forward_never_waits_for_the_device);
+    tcase_add_loop_test(tcase, slow_copies_are_what_bounds, 0, 8);
+    tcase_add_loop_test(
+        tcase, a_slow_stream_of_the_consumer_is_not_taken_for_copies, 0, 2);
     tcase_add_test(tcase, a_capturing_stream_is_refused);
     tcase_add_test(tcase, a_top_on_another_device_is_refused);
     tcase_add_test(tcase, a_layer_is_destroyed_while_copies_are_under_way);

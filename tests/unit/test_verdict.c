@@ -97,6 +97,81 @@ START_TEST(the_caller_that_helps_is_a_thread_more)
 }
 END_TEST
 
+/* With a stage `copy`, wherever it stands. */
+static leat_stats over_a_bus(void)
+{
+    leat_stats stats = ten_seconds("transform", 2);
+    stats.stage[3] = stats.stage[2];
+    stats.stage[2] = (leat_stage_stats){.name = "copy"};
+    stats.nstages = 4;
+    return stats;
+}
+
+START_TEST(copies_that_are_waited_for_bound_a_feed)
+{
+    leat_stats now = over_a_bus();
+    now.stage[1].busy = 0.4;
+    now.stage[1].blocked_full = 19;
+    now.stage[2].busy = 9.7;
+    now.waited = 9.6;
+    const char *line = verdict_of(&now);
+    ck_assert_str_eq(line,
+                     "bound by copy: transform by 2 threads busy 2 %, storage "
+                     "busy 0 %, copies busy 97 %, input missing 0 %, consumer "
+                     "waits 96 %; fewer bytes would help: uint8 and "
+                     "transform_on DEVICE");
+}
+END_TEST
+
+START_TEST(copies_bound_nothing_where_others_are_busier)
+{
+    leat_stats now = over_a_bus();
+    now.stage[1].busy = 19.6;
+    now.stage[2].busy = 6;
+    now.waited = 5;
+    const char *line = verdict_of(&now);
+    ck_assert_ptr_eq(strstr(line, "bound by transform: "), line);
+    now.stage[0].threads = 1;
+    now.stage[0].busy = 9.9;
+    line = verdict_of(&now);
+    ck_assert_ptr_eq(strstr(line, "bound by storage: "), line);
+    now.waited = 0.1;
+    line = verdict_of(&now);
+    ck_assert_ptr_eq(strstr(line, "bound by the consumer: "), line);
+    ck_assert_ptr_nonnull(strstr(line, "copies busy 60 %"));
+}
+END_TEST
+
+/* Who enqueues ahead waits in forward for what its streams give back. */
+START_TEST(workers_without_room_mean_the_consumers_streams)
+{
+    leat_stats now = over_a_bus();
+    now.stage[1].blocked_full = 19;
+    now.waited = 9;
+    const char *line = verdict_of(&now);
+    ck_assert_ptr_eq(strstr(line, "bound by the consumer: "), line);
+    ck_assert_ptr_nonnull(strstr(line, "; its streams give batches back late"));
+}
+END_TEST
+
+START_TEST(the_longest_verdict_has_room)
+{
+    leat_stats now = over_a_bus();
+    now.stage[0].threads = 1;
+    now.stage[1].threads = 2000000000;
+    now.stage[2].busy = 10;
+    now.stage[1].busy = now.stage[1].blocked_empty = 2e10 * 0.996;
+    now.stage[0].busy = 9.96;
+    now.waited = 10;
+    const char *line = verdict_of(&now);
+    ck_assert_str_eq(line,
+                     "bound by copy: transform by 2000000000 threads busy 100 "
+                     "%, storage busy 100 %, copies busy 100 %, input missing "
+                     "100 %, consumer waits 100 %; fewer bytes would help: "
+                     "uint8 and transform_on DEVICE");
+}
+END_TEST
+
 START_TEST(only_the_time_between_two_readings_counts)
 {
     leat_stats before = ten_seconds("transform", 1);
@@ -123,6 +198,10 @@ int main(void)
     tcase_add_test(tcase, threads_have_no_more_time_than_their_cores);
     tcase_add_test(tcase, nobody_busy_and_still_waiting_is_said_too);
     tcase_add_test(tcase, the_caller_that_helps_is_a_thread_more);
+    tcase_add_test(tcase, copies_that_are_waited_for_bound_a_feed);
+    tcase_add_test(tcase, copies_bound_nothing_where_others_are_busier);
+    tcase_add_test(tcase, workers_without_room_mean_the_consumers_streams);
+    tcase_add_test(tcase, the_longest_verdict_has_room);
     tcase_add_test(tcase, only_the_time_between_two_readings_counts);
     return suite_run(suite);
 }
