@@ -59,7 +59,8 @@ struct bench_result {
     struct bench_limit limit;
     int64_t peak_rss;
     leat_device *device; /* NULL: the batches stay with the CPU */
-    double h2d;          /* bytes a second that pinned copies reach */
+    double h2d;       /* bytes a second that pinned copies reach; 0: unknown */
+    char no_h2d[256]; /* why */
     struct overlap overlap;
 };
 
@@ -203,7 +204,10 @@ static int run_slices(struct intake *intake,
     return status;
 }
 
-/* What copies to the device reach while the layer rests. */
+/*
+ * What copies to the device reach while the layer rests. A layer can do without
+ * the pinned memory that they need.
+ */
 static int measure_h2d(const struct intake *intake, struct bench_result *result)
 {
     struct h2d_case what = {
@@ -215,8 +219,11 @@ static int measure_h2d(const struct intake *intake, struct bench_result *result)
         status = h2d_measure(h2d, &what);
     h2d_close(h2d);
     result->device = intake->device;
-    result->h2d = 1e9 * what.gb_per_s;
-    return status;
+    result->h2d = status ? 0 : 1e9 * what.gb_per_s;
+    if (status != LEAT_ENOMEM)
+        return status;
+    snprintf(result->no_h2d, sizeof(result->no_h2d), "%s", leat_last_error());
+    return LEAT_OK;
 }
 
 static int measure_layer(const struct layer_options *options,
@@ -268,9 +275,12 @@ static void add_json_device(json_t *object, const struct bench_result *result)
     json_object_set_new(object, "device",
                         json_string(leat_device_name(result->device)));
     json_object_set_new(object, "bus_bytes_per_s", json_real(bus));
-    json_object_set_new(object, "h2d_bytes_per_s", json_real(result->h2d));
+    int is_known = result->h2d > 0;
+    json_object_set_new(object, "h2d_bytes_per_s",
+                        is_known ? json_real(result->h2d) : json_null());
     json_object_set_new(object, "h2d_share",
-                        json_real(bench_share(bus, result->h2d)));
+                        is_known ? json_real(bench_share(bus, result->h2d))
+                                 : json_null());
     if (!overlap->batches) {
         json_object_set_new(object, "overlap", json_null());
         return;
@@ -289,9 +299,12 @@ static void print_device(const struct bench_result *result)
     const struct overlap *overlap = &result->overlap;
     printf("over the bus      %12.2f GB/s to %s\n", 1e-9 * bus,
            leat_device_name(result->device));
-    printf("h2d, pinned       %12.2f GB/s\n", 1e-9 * result->h2d);
-    printf("share of h2d      %12.1f %%\n",
-           100 * bench_share(bus, result->h2d));
+    if (result->h2d > 0)
+        printf("h2d, pinned       %12.2f GB/s\n"
+               "share of h2d      %12.1f %%\n",
+               1e-9 * result->h2d, 100 * bench_share(bus, result->h2d));
+    else
+        printf("h2d, pinned            unknown: %s\n", result->no_h2d);
     if (overlap->batches)
         printf("overlap           %12.1f %%, copies %.4f ms a batch, kernels "
                "%.4f ms, together %.4f ms\n",

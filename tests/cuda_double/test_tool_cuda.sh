@@ -126,6 +126,17 @@ check 'the CPU has no bus' test -z "$(grep bus_bytes json)"
 tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${layer[@]}" \
     --device cuda:0
 
+# Where nothing can be pinned there is no ceiling to tell the share of.
+LEAT_DOUBLE_PINNABLE=0 "${layer[@]}" --device cuda:0 --json >json 2>stderr || failed=1
+for key in h2d_bytes_per_s h2d_share; do
+    check "$key is unknown" grep -q "\"$key\": null" json
+done
+check 'the bytes are known' grep -qE '"bus_bytes_per_s": [1-9]' json
+check 'they are pageable' grep -qE '"pinned": 0, "pageable": [1-9]' json
+LEAT_DOUBLE_PINNABLE=0 "${layer[@]}" --device cuda:0 >table 2>stderr || failed=1
+check 'why' grep -q '^h2d, pinned *unknown: .*pinning 67108864 bytes' table
+check 'no share' test -z "$(grep '^share of h2d' table)"
+
 # Two devices that one reader feeds: the sum, and the half of it on each.
 "${layer[@]}" --device cuda:0,cuda:1 --json >json || failed=1
 for key in images_per_s devices bus_bytes_per_s device_node host_node bound_by; do
