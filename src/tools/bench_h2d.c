@@ -55,11 +55,9 @@ static int choose_cases(struct h2d_bench *bench,
 static int describe(struct h2d_bench *bench)
 {
     leat_device *device = bench->device;
-    int status = LEAT_OK;
-    if (device->ops->describe)
-        status = device->ops->describe(device, &bench->description);
-    pci_read(&bench->pci, "", bench->description.bus_id);
-    return status;
+    if (!device->ops->describe)
+        return LEAT_OK;
+    return device->ops->describe(device, &bench->description);
 }
 
 static int measure_cases(struct h2d_bench *bench, struct h2d *h2d, int silent)
@@ -96,6 +94,9 @@ static int measure(struct h2d_bench *bench, const struct h2d_options *options)
         status = describe(bench);
     if (!status)
         status = measure_cases(bench, h2d, options->json);
+    /* Only now: the link of a device that rests may be at a lower speed. */
+    if (!status)
+        pci_read(&bench->pci, "", bench->description.bus_id);
     h2d_close(h2d);
     return status;
 }
