@@ -117,14 +117,19 @@ static leat_memory_stats measure(const leat__lane *self, int64_t slots)
 {
     const leat__slots *all = &self->slots;
     int64_t n = all->n > 0 ? all->n : 1;
-    int64_t bytes =
-        all->slab_bytes / n * slots + atomic_load(&all->grown_bytes);
+    int64_t first = all->slab_bytes / n * slots;
+    int64_t pageable = atomic_load(&all->grown_pageable);
+    int64_t bytes = atomic_load(&all->grown_bytes);
+    if (all->is_pageable)
+        pageable += first;
+    else
+        bytes += first;
     if (self->device->ops->unified)
         return (leat_memory_stats){.host = bytes};
     return (leat_memory_stats){
-        .pinned = all->is_pageable ? 0 : bytes,
-        .pageable = all->is_pageable ? bytes : 0,
-        .device = bytes + all->top_bytes / n * slots +
+        .pinned = bytes,
+        .pageable = pageable,
+        .device = bytes + pageable + all->top_bytes / n * slots +
                   (int64_t)self->uploader.kernel.bytes +
                   atomic_load(&all->grown_tops),
     };

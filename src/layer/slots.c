@@ -85,7 +85,9 @@ int leat__slots_reserve(leat__slots *self, leat__batch *batch,
     int status = leat__batch_reserve(batch, shape);
     if (batch->capacity > capacity) {
         leat__counter_add(&self->grown, 1);
-        leat__counter_add(&self->grown_bytes, (int64_t)batch->capacity);
+        leat__counter_add(batch->slab->is_pageable ? &self->grown_pageable
+                                                   : &self->grown_bytes,
+                          (int64_t)batch->capacity);
     }
     if (batch->top_capacity > top_capacity)
         leat__counter_add(&self->grown_tops, (int64_t)batch->top_capacity);

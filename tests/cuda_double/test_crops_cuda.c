@@ -16,6 +16,7 @@
 
 #define STEPS 24
 #define FILES 3
+#define PINNABLE 8192 /* bytes: the first slots, and little more */
 #define ROW 256 /* of images that grow: more than slots are rounded up to */
 
 static leat_data_layer_options options;
@@ -195,7 +196,10 @@ static void sum(void *argument)
         *self->out += (double)data[i];
 }
 
-/* The memory that a slot outgrows goes when nobody reads it any more. */
+/*
+ * The memory that a slot outgrows goes when nobody reads it any more. With _i
+ * of 2 and 3 what slots grow into cannot be pinned.
+ */
 START_TEST(slots_grow_behind_the_streams_that_read_them)
 {
     static const leat_field_spec fields[] = {
@@ -211,10 +215,15 @@ START_TEST(slots_grow_behind_the_streams_that_read_them)
     transform.scale = 1;
     options.batch_size = 1;
     options.device = "cuda:0";
-    options.transform_on = (leat_transform_on)_i;
+    options.transform_on = (leat_transform_on)(_i % 2);
+    if (_i >= 2)
+        cuda_double_set_pinnable(PINNABLE);
     ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, NULL),
                      LEAT_OK);
     feed_layer feed = feed_open(pipeline, &options);
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_gt(stats.memory.pinned, 0);
     cudaStream_t on = cuda_double_stream();
     for (int i = 0; i < STEPS; i++) {
         ck_assert_int_eq(leat_cuda_forward(feed.layer, feed.top, 2, on),
@@ -229,9 +238,12 @@ START_TEST(slots_grow_behind_the_streams_that_read_them)
     ck_assert_int_eq(cudaStreamDestroy(on), cudaSuccess);
     for (int i = 0; i < STEPS; i++)
         ck_assert_double_eq(sums[i], (i + 1.0) * (i + 1.0) * ROW);
-    leat_stats stats = {.size = sizeof(stats)};
     ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
     ck_assert_int_gt(stats.grown_slots, STEPS / 2);
+    ck_assert_int_eq(stats.memory.pageable > 0, _i >= 2);
+    ck_assert_int_eq(stats.memory.pinned + stats.memory.pageable <
+                         stats.memory.device,
+                     _i % 2);
     feed_close(&feed);
     leat_pipeline_unref(pipeline);
 }
@@ -276,7 +288,7 @@ int main(void)
     tcase_add_loop_test(tcase, slots_grow_as_on_the_cpu, 0, 3);
     tcase_add_loop_test(tcase, encoded_images_go_on_as_on_the_cpu, 0, 6);
     tcase_add_loop_test(tcase, slots_grow_behind_the_streams_that_read_them, 0,
-                        2);
+                        4);
     tcase_add_test(tcase, pixels_of_float32_are_refused_by_name);
     return suite_run(suite);
 }
