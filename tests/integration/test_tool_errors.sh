@@ -248,7 +248,7 @@ cat net.prototxt | "$tool" dump --net /dev/stdin --phase TRAIN --batches 1 --out
     failed=1
 }
 rm -rf piped log
-cat /dev/zero | timeout 60 "$tool" dump --net /dev/stdin --phase TRAIN --batches 1 \
+dd if=/dev/zero status=none | timeout 60 "$tool" dump --net /dev/stdin --phase TRAIN --batches 1 \
     --out out 2>stderr && complain "a net without an end" dump
 grep -q '/dev/stdin: expected at most [0-9]* bytes, found more' stderr ||
     complain "it does not say that it is too long" dump
