@@ -43,20 +43,17 @@ static int typed_fields(leat_reader *reader, const leat_field_spec **out,
     return LEAT_OK;
 }
 
+/* Only in its own type: others may not hold the value. */
 static void put_number(void *to, leat_dtype type, double value)
 {
-    unsigned char byte = (unsigned char)value;
-    int32_t narrow = (int32_t)value;
-    int64_t wide = (int64_t)value;
-    float real = (float)value;
     if (type == LEAT_UINT8)
-        memcpy(to, &byte, sizeof(byte));
+        *(unsigned char *)to = (unsigned char)value;
     else if (type == LEAT_INT32)
-        memcpy(to, &narrow, sizeof(narrow));
+        memcpy(to, &(int32_t){(int32_t)value}, sizeof(int32_t));
     else if (type == LEAT_INT64)
-        memcpy(to, &wide, sizeof(wide));
+        memcpy(to, &(int64_t){(int64_t)value}, sizeof(int64_t));
     else if (type == LEAT_FLOAT32)
-        memcpy(to, &real, sizeof(real));
+        memcpy(to, &(float){(float)value}, sizeof(float));
     else
         memcpy(to, &value, sizeof(value));
 }
