@@ -3,6 +3,7 @@
 #include <leat/ext/reader.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -68,15 +69,17 @@ int directory_make(const char *path, size_t *kept)
     return status;
 }
 
+/* On the stack: memory may be what failed. Longer paths cannot have been made.
+ */
 void directory_unmake(const char *path, size_t kept)
 {
-    char *part = strdup(path);
-    if (!part)
+    char part[PATH_MAX];
+    size_t to = strlen(path);
+    if (to >= sizeof(part))
         return;
-    size_t to = strlen(part);
+    memcpy(part, path, to + 1);
     while (to > kept && !rmdir(part)) {
         to = last_name(part, to);
         part[to] = 0;
     }
-    free(part);
 }
