@@ -83,11 +83,11 @@ check_gcc() {
         compile gcc && run_tests gcc --label-exclude packaging
 }
 
-# Without optimisation asserts live, and with -O1 the sanitizers are bearable.
 # Tests of scripts and compilers, in which nothing of ours is sanitized. Under TSan
 # killed imports are left out too: they say nothing about threads.
 scripts_alone='^test_gpu_check$|^test_kernel_code$'
 
+# Without optimisation asserts live, and with -O1 the sanitizers are bearable.
 check_asan() {
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
     export UBSAN_OPTIONS=print_stacktrace=1
