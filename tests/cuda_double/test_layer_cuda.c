@@ -3,7 +3,7 @@
  * see, the calls that are made for them, and that every rule of the protocol is
  * needed.
  */
-#include "cuda_double.h"
+#include "sight.h"
 #include "support/feed.h"
 #include "support/suite.h"
 
@@ -57,52 +57,6 @@ static void tear_down(void)
     ck_assert_int_eq(cudaPeekAtLastError(), cudaSuccess);
 }
 
-/* What a kernel saw of a sample. */
-typedef struct sight {
-    float label;
-    float pixel;
-} sight;
-
-typedef struct look_arguments {
-    const float *data;
-    const float *label;
-    sight *out;
-} look_arguments;
-
-static void look(void *argument)
-{
-    const look_arguments *self = argument;
-    const float *data = cuda_double_bytes(self->data);
-    const float *label = cuda_double_bytes(self->label);
-    for (int i = 0; i < BATCH; i++) {
-        self->out[i].label = label[i];
-        self->out[i].pixel = data[i * FEED_PIXELS];
-    }
-}
-
-/* The caller's kernel: it runs when its stream comes to it. */
-static void consume(feed_layer *feed, sight *out, double us, cudaStream_t on)
-{
-    look_arguments arguments = {leat_blob_gpu_data(feed->top[0]),
-                                leat_blob_gpu_data(feed->top[1]), out};
-    ck_assert_ptr_nonnull(arguments.data);
-    ck_assert_ptr_nonnull(arguments.label);
-    ck_assert_int_eq(
-        cuda_double_launch(look, &arguments, sizeof(arguments), us, on),
-        cudaSuccess);
-}
-
-static int count_wrong(const sight *seen, int samples)
-{
-    int wrong = 0;
-    for (int p = 0; p < samples; p++) {
-        int i = p % FEED_COUNT;
-        wrong += seen[p].label != (float)(1000 + i) ||
-                 seen[p].pixel != (float)feed_pixel(i, 0, 0, 0);
-    }
-    return wrong;
-}
-
 static void forward(feed_layer *feed, cudaStream_t on)
 {
     cuda_double_set_next(on);
@@ -117,12 +71,12 @@ static int run_on(int streams)
     feed_layer feed = feed_open(pipeline, &options);
     for (int i = 0; i < STEPS; i++) {
         forward(&feed, stream[i % streams]);
-        consume(&feed, seen + i * BATCH, 0, stream[i % streams]);
+        sight_launch(feed.top, BATCH, seen + i * BATCH, 0, stream[i % streams]);
     }
     for (int i = 0; i < streams; i++)
         ck_assert_int_eq(cudaStreamSynchronize(stream[i]), cudaSuccess);
     feed_close(&feed);
-    return count_wrong(seen, STEPS * BATCH);
+    return sight_count_wrong(seen, STEPS * BATCH);
 }
 
 /*
@@ -164,13 +118,13 @@ START_TEST(an_early_release_names_all_streams_that_read)
         forward(&feed, stream[0]);
         ck_assert_int_eq(cudaEventRecord(event, stream[0]), cudaSuccess);
         ck_assert_int_eq(cudaStreamWaitEvent(stream[1], event, 0), cudaSuccess);
-        consume(&feed, seen + i * BATCH, 0, stream[1]);
+        sight_launch(feed.top, BATCH, seen + i * BATCH, 0, stream[1]);
         ck_assert_int_eq(leat_data_layer_release(feed.layer, both, 2), LEAT_OK);
         ck_assert_ptr_null(leat_data_layer_batch(feed.layer));
     }
     ck_assert_int_eq(cudaStreamSynchronize(stream[1]), cudaSuccess);
     ck_assert_int_eq(cudaEventDestroy(event), cudaSuccess);
-    ck_assert_int_eq(count_wrong(seen, STEPS * BATCH), 0);
+    ck_assert_int_eq(sight_count_wrong(seen, STEPS * BATCH), 0);
     feed_close(&feed);
 }
 END_TEST
@@ -182,12 +136,12 @@ START_TEST(an_early_release_waits_for_forwards_stream_unnamed)
     const leat_stream further = leat_cuda_stream(stream[1]);
     for (int i = 0; i < STEPS; i++) {
         forward(&feed, stream[0]);
-        consume(&feed, seen + i * BATCH, 0, stream[0]);
+        sight_launch(feed.top, BATCH, seen + i * BATCH, 0, stream[0]);
         ck_assert_int_eq(leat_data_layer_release(feed.layer, &further, 1),
                          LEAT_OK);
     }
     ck_assert_int_eq(cudaStreamSynchronize(stream[0]), cudaSuccess);
-    ck_assert_int_eq(count_wrong(seen, STEPS * BATCH), 0);
+    ck_assert_int_eq(sight_count_wrong(seen, STEPS * BATCH), 0);
     feed_close(&feed);
 }
 END_TEST
@@ -210,13 +164,13 @@ START_TEST(layers_on_one_device_and_on_several_do_not_meet)
     for (int i = 0; i < STEPS; i++) {
         for (int k = 0; k < STREAMS; k++) {
             forward(&feed[k], on[k]);
-            consume(&feed[k], seen[k] + i * BATCH, 0, on[k]);
+            sight_launch(feed[k].top, BATCH, seen[k] + i * BATCH, 0, on[k]);
         }
     }
     for (int k = 0; k < STREAMS; k++) {
         ck_assert_int_eq(cudaStreamSynchronize(on[k]), cudaSuccess);
         ck_assert_int_eq(cudaStreamDestroy(on[k]), cudaSuccess);
-        ck_assert_int_eq(count_wrong(seen[k], STEPS * BATCH), 0);
+        ck_assert_int_eq(sight_count_wrong(seen[k], STEPS * BATCH), 0);
         feed_close(&feed[k]);
     }
     int current;
@@ -275,7 +229,7 @@ START_TEST(a_batch_is_uploaded_once_and_nothing_comes_back)
         cudaStream_t on = stream[i % STREAMS];
         sight seen[BATCH];
         forward(&feed, on);
-        consume(&feed, seen, 0, on);
+        sight_launch(feed.top, BATCH, seen, 0, on);
         ck_assert_int_eq(cudaStreamSynchronize(on), cudaSuccess);
     }
     leat_stats stats = {.size = sizeof(stats)};
@@ -348,14 +302,14 @@ START_TEST(copies_and_kernels_overlap)
     double begin = cuda_double_time(stream[0]);
     for (int i = 0; i < STEPS; i++) {
         forward(&feed, stream[0]);
-        consume(&feed, seen + i * BATCH, us, stream[0]);
+        sight_launch(feed.top, BATCH, seen + i * BATCH, us, stream[0]);
     }
     double took = cuda_double_time(stream[0]) - begin;
     /* The first copy cannot be hidden, nor the last kernel. */
     double ideal = STEPS * longer + (us < copy_us ? us : copy_us);
     ck_assert_double_ge(took, ideal - 1);
     ck_assert_msg(ideal / took >= 0.95, "%g us of %g", took, ideal);
-    ck_assert_int_eq(count_wrong(seen, STEPS * BATCH), 0);
+    ck_assert_int_eq(sight_count_wrong(seen, STEPS * BATCH), 0);
     feed_close(&feed);
     int n, waits = 0, records = 0, launches = 0;
     const cuda_double_call *call = cuda_double_calls(&n);
@@ -383,7 +337,7 @@ START_TEST(kernels_wait_where_a_device_does_one_thing_at_a_time)
     double begin = cuda_double_time(stream[0]);
     for (int i = 0; i < STEPS; i++) {
         forward(&feed, stream[0]);
-        consume(&feed, seen + i * BATCH, 100, stream[0]);
+        sight_launch(feed.top, BATCH, seen + i * BATCH, 100, stream[0]);
     }
     double took = cuda_double_time(stream[0]) - begin;
     ck_assert_msg(took >= 1.9 * STEPS * 100, "%g us", took);
@@ -726,14 +680,14 @@ START_TEST(a_release_names_up_to_eight_streams)
         many[i] = leat_cuda_stream(stream[i % STREAMS]);
     feed_layer feed = feed_open(pipeline, &options);
     forward(&feed, stream[0]);
-    consume(&feed, seen, 0, stream[0]);
+    sight_launch(feed.top, BATCH, seen, 0, stream[0]);
     ck_assert_int_eq(leat_data_layer_release(feed.layer, many, 9), LEAT_EINVAL);
     ck_assert_ptr_nonnull(leat_data_layer_batch(feed.layer));
     ck_assert_int_eq(leat_data_layer_release(feed.layer, many, 8), LEAT_OK);
     for (int i = 0; i < 2 * options.prefetch; i++)
         forward(&feed, stream[0]);
     ck_assert_int_eq(cudaStreamSynchronize(stream[0]), cudaSuccess);
-    ck_assert_int_eq(count_wrong(seen, BATCH), 0);
+    ck_assert_int_eq(sight_count_wrong(seen, BATCH), 0);
     feed_close(&feed);
 }
 END_TEST
@@ -773,11 +727,12 @@ START_TEST(a_layer_is_destroyed_while_copies_and_kernels_are_under_way)
         feed_layer feed = feed_open(pipeline, &options);
         for (int i = 0; i < n; i++) {
             forward(&feed, stream[i % STREAMS]);
-            consume(&feed, seen + i * BATCH, 0, stream[i % STREAMS]);
+            sight_launch(feed.top, BATCH, seen + i * BATCH, 0,
+                         stream[i % STREAMS]);
         }
         /* The kernels run although their memory goes right after. */
         feed_close(&feed);
-        ck_assert_int_eq(count_wrong(seen, n * BATCH), 0);
+        ck_assert_int_eq(sight_count_wrong(seen, n * BATCH), 0);
     }
 }
 END_TEST
@@ -796,9 +751,9 @@ static int judge(void)
     sight seen[BATCH] = {0};
     feed_layer feed = feed_open(pipeline, &options);
     forward(&feed, stream[0]);
-    consume(&feed, seen, 0, stream[0]);
+    sight_launch(feed.top, BATCH, seen, 0, stream[0]);
     feed_close(&feed);
-    return wrong + count_wrong(seen, BATCH);
+    return wrong + sight_count_wrong(seen, BATCH);
 }
 
 /*
