@@ -91,6 +91,27 @@ static int cut(meta_pages *pages, int number, leat__lmdb_map *out)
     return status;
 }
 
+/* Of a file that was cut off: its meta page is sound for the whole of it. */
+static int is_cut_off(const meta_pages *pages, const leat__lmdb_meta *meta)
+{
+    size_t whole = (size_t)(meta->last_page + 1) * meta->page_size;
+    return whole > pages->size && pages->size >= 2 * meta->page_size &&
+           !leat__lmdb_meta_check(meta, pages->name, whole);
+}
+
+/* Two empty trees, where not even the root of the records' one is there. */
+static int cut_all(const meta_pages *pages, const leat__lmdb_meta *wanted,
+                   leat__lmdb_map *out)
+{
+    leat__lmdb_meta meta = *wanted;
+    meta.last_page = pages->size / meta.page_size - 1;
+    meta.root = meta.free_root = LEAT__LMDB_NO_PAGE;
+    meta.depth = meta.free_depth = 0;
+    meta.entries = meta.free_entries = 0;
+    return leat__lmdb_map_init(out, pages->name, pages->base, pages->size,
+                               &meta);
+}
+
 int leat__lmdb_mend(leat__lmdb_map *out, const char *name, const void *base,
                     size_t size, leat__lmdb_event event[], int *n)
 {
@@ -113,8 +134,18 @@ int leat__lmdb_mend(leat__lmdb_map *out, const char *name, const void *base,
     }
     int first = !pages.is_read[0] ||
                 (pages.is_read[1] && pages.meta[0].txnid < pages.meta[1].txnid);
+    leat__lmdb_event *cuts = &event[*n];
+    const leat__lmdb_meta *wanted = &pages.meta[first];
     status = cut(&pages, first, out);
     if (status && pages.is_read[!first])
         status = cut(&pages, !first, out);
+    if (!is_cut_off(&pages, wanted))
+        return status;
+    if (status)
+        status = cut_all(&pages, wanted, out);
+    if (!status && wanted->entries > out->meta.entries) {
+        cuts->page = LEAT__LMDB_NO_PAGE;
+        cuts->lost = (int64_t)(wanted->entries - out->meta.entries);
+    }
     return status;
 }

@@ -140,7 +140,10 @@ void leat_survey_close(leat_survey *survey)
 
 int64_t leat_survey_count(const leat_survey *survey)
 {
-    return (int64_t)survey->map.meta.entries;
+    int64_t records = (int64_t)survey->map.meta.entries;
+    for (int i = 0; i < survey->mended_n; i++)
+        records += survey->mended[i].lost;
+    return records;
 }
 
 static leat__lmdb_node *ring_node(leat_survey *survey, int i)

@@ -371,11 +371,31 @@ START_TEST(a_file_cut_short_is_read_as_far_as_it_goes)
         ck_assert_int_eq(told.count, 2000);
         ck_assert_int_lt(told.records, 2000);
     }
-    /* Without its root the tree before it may be there still. */
-    fixture_store(path, file, root * PAGE);
-    if (survey_path(directory))
-        ck_assert_msg(strstr(leat_last_error(), path) != NULL, "%s",
-                      leat_last_error());
+    remove_database();
+}
+END_TEST
+
+START_TEST(a_file_without_its_root_has_lost_all_its_records)
+{
+    write_database(2000);
+    survey_bytes(file, root_of() * PAGE);
+    check_one(UINT64_MAX, 2000, "truncated");
+    check_good_but(0, 0, 0);
+
+    /* With a tree before it that has lost its root, too. */
+    fixture_store(path, file, file_size);
+    MDB_env *env = fixture_env(directory, 0);
+    fixture_put(env, make_record, 2000, 3000, 0);
+    mdb_env_close(env);
+    free(file);
+    file = fixture_load(path, &file_size);
+    survey_bytes(file, (size_t)PAGE * 2);
+    ck_assert_int_eq(told.count, 3000);
+    ck_assert_int_eq(told.records, 0);
+    ck_assert_int_eq(told.damages, 2);
+    ck_assert_int_eq(told.damage[0].lost + told.damage[1].lost, 3000);
+    ck_assert_msg(strstr(told.line[0], "truncated") != NULL, "%s",
+                  told.line[0]);
     remove_database();
 }
 END_TEST
@@ -532,6 +552,7 @@ int main(void)
     tcase_add_test(tests, a_damaged_branch_loses_what_is_below_it);
     tcase_add_test(tests, records_that_the_meta_page_does_not_know_are_given);
     tcase_add_test(tests, a_file_cut_short_is_read_as_far_as_it_goes);
+    tcase_add_test(tests, a_file_without_its_root_has_lost_all_its_records);
     tcase_add_test(tests, either_meta_page_will_do);
     tcase_add_test(tests, a_jump_goes_where_it_should);
     tcase_add_test(tests, what_is_no_database_is_refused);
