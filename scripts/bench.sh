@@ -2,9 +2,10 @@
 # Measures the workloads on databases of its own, and writes its sections of
 # benchmarks/RESULTS.md. Needs a quiet machine, and minutes.
 #   bench.sh [--runs N] [--seconds S] [SECTION...]
-# workloads: layer and limit of each in one run; consumer: with a caller that
-# computes 20 ms a batch; core: layer and plain loop on one core; memory: over 20 epochs; parts: readers and the hand-over;
-# cold: databases on storage that must be waited for.
+# workloads: layer and limit of each in one run; bare: the limits beside the
+# figures that were aimed at; consumer: with a caller that computes 20 ms a
+# batch; core: layer and plain loop on one core; memory: over 20 epochs; parts:
+# readers and the hand-over; cold: databases on storage that must be waited for.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,7 +16,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --runs) runs=$2 && shift ;;
     --seconds) seconds=$2 && shift ;;
-    workloads | consumer | core | memory | parts | cold) sections+=("$1") ;;
+    workloads | bare | consumer | core | memory | parts | cold) sections+=("$1") ;;
     *)
         echo "bench.sh: $1 is no option or section; see the head of the script" >&2
         exit 2
@@ -23,7 +24,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ "${#sections[@]}" -gt 0 ] || sections=(workloads consumer core memory parts cold)
+[ "${#sections[@]}" -gt 0 ] || sections=(workloads bare consumer core memory parts cold)
 
 scripts/build.sh
 command -v jq >/dev/null || scripts/deps.sh test
@@ -31,37 +32,9 @@ leat=build/leat
 work=$(mktemp -d "${TMPDIR:-/tmp}/leat-bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-echo "making the databases ..." >&2
-$leat synth noise --count 60000 --shape 1,28,28 --seed 1 "$work/mnist" >&2
-$leat synth noise --count 50000 --shape 3,32,32 --seed 2 "$work/cifar" >&2
-$leat mean "$work/cifar" "$work/cifar.binaryproto" >&2
-$leat synth noise --count 2000 --shape 3,256,256 --seed 3 "$work/raw" >&2
-$leat synth noise --count 4000 --shape 3,256,256 --jpeg 90 --seed 4 "$work/jpeg" >&2
-
-names=(
-    "MNIST-like 1x28x28, batch 64, scale"
-    "CIFAR-like 3x32x32, batch 100, mean_file"
-    "raw 3x256x256 to 227, crop, mirror, mean_value, batch 64"
-    "JPEG 256x256 to 227, crop, mirror, batch 64"
-)
-crops="raw 3x256x256 to 227 as uint8, crop, mirror, batch 64"
-
-# measure N ARGUMENT...: the layer of workload N, one JSON object.
-measure() {
-    local n=$1
-    shift
-    case $n in
-    0) set -- --reader "lmdb:$work/mnist" --batch 64 --scale 0.00390625 "$@" ;;
-    1) set -- --reader "lmdb:$work/cifar" --batch 100 \
-        --mean-file "$work/cifar.binaryproto" "$@" ;;
-    2) set -- --reader "lmdb:$work/raw" --batch 64 --crop 227 --mirror \
-        --mean-value 104,117,123 "$@" ;;
-    3) set -- --reader "lmdb:$work/jpeg" --batch 64 --crop 227 --mirror "$@" ;;
-    crops) set -- --reader "lmdb:$work/raw" --batch 64 --crop 227 --mirror \
-        --top-type uint8 --row-copy "$@" ;;
-    esac
-    ${pinned:+taskset -c 0} $leat bench layer "$@" --json
-}
+# shellcheck source=scripts/workloads.sh
+. scripts/workloads.sh
+make_databases
 
 # row NAME FIELDS: a line of a table, from the objects on stdin.
 row() {
@@ -75,7 +48,7 @@ row() {
 # several ARGUMENT...: measure, once for each run.
 several() {
     for _ in $(seq "$runs"); do
-        measure "$@"
+        measure "$leat" "$@"
     done
 }
 
@@ -112,7 +85,61 @@ END
     for n in "${!names[@]}"; do
         several "$n" --seconds "$seconds" --limit | row "${names[n]}" "$fields"
     done
-    several crops --seconds "$seconds" --limit | row "$crops" "$fields"
+    several crops --seconds "$seconds" --limit --row-copy | row "$crops" "$fields"
+}
+
+# limits AIM LEAT-ARGUMENT...: two cells for each number of threads in AIM,
+# which are pairs such as "1:4700000", of bench limit.
+limits() {
+    local aims=$1 aim
+    shift
+    for aim in $aims; do
+        for _ in $(seq "$runs"); do
+            $leat bench limit "$@" --workers "${aim%%:*}" --seconds "$seconds" --json
+        done | jq -rs --argjson aim "${aim#*:}" '
+            map(.limit_images_per_s) | sort | .[length / 2 | floor]
+            | " \(round) | \(. / $aim * 100 | round) |"'
+    done | tr -d '\n'
+}
+
+# Decoding alone, as bench_image does it, in images of a second and core.
+decoding() {
+    build/benchmarks/bench_image --json jpeg256 | jq -r --arg way "jpeg256_$1" '
+        .results[] | select(.case == $way and .unit == "us/image")
+        | 1e6 / .median | " \(round) | \(. / 5450 * 100 | round) | | |"'
+}
+
+section_bare() {
+    cmake -S . -B build -DLEAT_BUILD_BENCHMARKS=ON >"$work/log"
+    cmake --build build --target bench_image bench_transform >"$work/log"
+    cat <<END
+## The bare transform
+
+\`leat bench limit\`, without a layer, on one thread and on two, and decoding by
+\`bench_image\`, on one; medians of $runs runs. "Of aim" is the share of what a
+prototype without queues had reached on 2 cores of an AMD EPYC with AVX-512: 4.7 and
+10.5 million MNIST-like images a second, 2.2 and 4.2 million CIFAR-like ones without a
+mean, 30,000 and 43,000 raw crops, 105,000 of them as uint8 on one core, 5,450 JPEGs by
+bare libjpeg-turbo on one. Kernels here: $(build/benchmarks/bench_transform --seconds 0.1 mnist |
+        sed -n 's/.*kernels //p').
+
+$(machine)
+
+| case | one thread, images/s | of aim, % | two threads, images/s | of aim, % |
+| --- | --- | --- | --- | --- |
+END
+    echo "| MNIST-like 1x28x28 to float32 |$(limits "1:4.7e6 2:10.5e6" \
+        --reader "lmdb:$work/mnist" --batch 64 --scale 0.00390625)"
+    echo "| CIFAR-like 3x32x32 to float32 |$(limits "1:2.2e6 2:4.2e6" \
+        --reader "lmdb:$work/cifar" --batch 100)"
+    echo "| raw 3x256x256 to 227, crop, mirror, mean_value, float32 |$(limits \
+        "1:30000 2:43000" --reader "lmdb:$work/raw" --batch 64 --crop 227 \
+        --mirror --mean-value 104,117,123)"
+    echo "| the same as uint8 crops |$(limits 1:105000 --reader "lmdb:$work/raw" \
+        --batch 64 --crop 227 --mirror --top-type uint8) | |"
+    echo "| JPEG 256x256, bare libjpeg-turbo |$(decoding bare)"
+    echo "| JPEG 256x256 decoded by leat |$(decoding whole)"
+    echo "| JPEG 256x256 to 227, decoded and transformed |$(decoding transform)"
 }
 
 section_consumer() {
@@ -170,8 +197,8 @@ included; allocations in the 20.
 | --- | --- | --- | --- | --- | --- |
 END
     for n in "${!names[@]}"; do
-        few=$(measure "$n" --epochs 2 | jq '.peak_rss / 1e6 * 10 | round / 10')
-        measure "$n" --epochs 20 | row "${names[n]}" "$few,"'
+        few=$(measure "$leat" "$n" --epochs 2 | jq '.peak_rss / 1e6 * 10 | round / 10')
+        measure "$leat" "$n" --epochs 20 | row "${names[n]}" "$few,"'
             (map(.peak_rss / 1e6) | first | places(1)),
             (map(.memory.mapped / 1e6) | first | places(1)),
             (map(.batches) | first), (map(.steady_allocations) | first)'

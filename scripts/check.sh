@@ -70,7 +70,7 @@ check_shell() {
         find . -name '*.sh' -not -path './build*' -not -path './.git/*'
         echo .ci/run
     } | sort)
-    shellcheck "${scripts[@]}"
+    shellcheck -x "${scripts[@]}"
 }
 
 check_law() {

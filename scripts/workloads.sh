@@ -1,0 +1,37 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# The workloads of which this project tells figures: sourced by what measures.
+# `work` is a folder of the caller's, `leat` the tool.
+
+names=(
+    "MNIST-like 1x28x28, batch 64, scale"
+    "CIFAR-like 3x32x32, batch 100, mean_file"
+    "raw 3x256x256 to 227, crop, mirror, mean_value, batch 64"
+    "JPEG 256x256 to 227, crop, mirror, batch 64"
+)
+crops="raw 3x256x256 to 227 as uint8, crop, mirror, batch 64"
+
+make_databases() {
+    echo "making the databases ..." >&2
+    $leat synth noise --count 60000 --shape 1,28,28 --seed 1 "$work/mnist" >&2
+    $leat synth noise --count 50000 --shape 3,32,32 --seed 2 "$work/cifar" >&2
+    $leat mean "$work/cifar" "$work/cifar.binaryproto" >&2
+    $leat synth noise --count 2000 --shape 3,256,256 --seed 3 "$work/raw" >&2
+    $leat synth noise --count 4000 --shape 3,256,256 --jpeg 90 --seed 4 "$work/jpeg" >&2
+}
+
+# measure LEAT N ARGUMENT...: the layer of workload N, one JSON object.
+measure() {
+    local tool=$1 n=$2
+    shift 2
+    case $n in
+    0) set -- --reader "lmdb:$work/mnist" --batch 64 --scale 0.00390625 "$@" ;;
+    1) set -- --reader "lmdb:$work/cifar" --batch 100 \
+        --mean-file "$work/cifar.binaryproto" "$@" ;;
+    2) set -- --reader "lmdb:$work/raw" --batch 64 --crop 227 --mirror \
+        --mean-value 104,117,123 "$@" ;;
+    3) set -- --reader "lmdb:$work/jpeg" --batch 64 --crop 227 --mirror "$@" ;;
+    crops) set -- --reader "lmdb:$work/raw" --batch 64 --crop 227 --mirror \
+        --top-type uint8 "$@" ;;
+    esac
+    ${pinned:+taskset -c 0} "$tool" bench layer "$@" --json
+}
