@@ -11,6 +11,7 @@
 #include <leat/device.h>
 #include <leat/dtype.h>
 #include <leat/image.h>
+#include <leat/launcher.h>
 #include <leat/log.h>
 #include <leat/pipeline.h>
 #include <leat/reader.h>

@@ -80,6 +80,10 @@ int intake_check(const struct intake_options *options, const char *command)
         return message_misuse(
             command, "%s: with --net, the file says what the transform is",
             command);
+    if (options->launcher && (options->rank || options->world_size != 1))
+        return message_misuse(
+            command, "%s: --launcher tells what --rank and --world-size do",
+            command);
     if (find_word(phases, options->phase) < 0)
         return message_misuse(command,
                               "--phase: expected TRAIN or TEST, "
@@ -111,8 +115,8 @@ int intake_check(const struct intake_options *options, const char *command)
     return OPTION_GO;
 }
 
-static void fill_options(leat_data_layer_options *out,
-                         const struct intake_options *options)
+static int fill_options(leat_data_layer_options *out,
+                        const struct intake_options *options)
 {
     out->phase = (leat_phase)find_word(phases, options->phase);
     out->layer = options->layer;
@@ -136,6 +140,8 @@ static void fill_options(leat_data_layer_options *out,
     out->max_errors = options->max_errors;
     out->bad_record_file = options->bad_record_file;
     out->device = options->device;
+    return options->launcher ? leat_launcher_ranks(&out->rank, &out->world_size)
+                             : LEAT_OK;
 }
 
 static void fill_transform(leat_transform_options *out,
@@ -167,8 +173,9 @@ static int open_stream(struct intake *intake, const char *name)
 int intake_create(struct intake *intake, const struct intake_options *options)
 {
     leat_data_layer_options layer_options = LEAT_DATA_LAYER_OPTIONS_INIT;
-    fill_options(&layer_options, options);
-    int status = options->device ? open_stream(intake, options->device) : 0;
+    int status = fill_options(&layer_options, options);
+    if (!status && options->device)
+        status = open_stream(intake, options->device);
     if (status)
         return status;
     if (options->net)

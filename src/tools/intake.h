@@ -34,6 +34,7 @@ struct intake_options {
     int64_t prefetch;
     int64_t rank;
     int64_t world_size;
+    int launcher; /* both from the launcher's environment */
     const char *on_error;
     int64_t max_errors;
     const char *bad_record_file;
@@ -183,9 +184,16 @@ option_reader intake_read_means;
          &(o)->bad_record_file,                                                 \
          0,                                                                     \
          0},                                                                    \
+        {"world-size",                                                          \
+         "W",                                                                   \
+         "how many ranks there are",                                            \
+         option_int,                                                            \
+         &(o)->world_size,                                                      \
+         1,                                                                     \
+         INT32_MAX},                                                            \
     {                                                                           \
-        "world-size", "W", "how many ranks there are", option_int,              \
-            &(o)->world_size, 1, INT32_MAX                                      \
+        "launcher", NULL, "both as torchrun, mpirun or srun have set them",     \
+            NULL, &(o)->launcher, 0, 0                                          \
     }
 
 /* A layer with its tops. */

@@ -105,6 +105,8 @@ for option in '--phase SIDEWAYS' '--layout HWC' '--rng DICE' '--on-error NEVER' 
     expect 2 "^leat: ${option%%[ =]*}" dump \
         --reader lmdb:db --batch 1 $option --out out
 done
+expect 2 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \
+    --launcher --rank 1 --world-size 2 --out out
 for kind in cifar10 images mnist pipeline; do
     expect 2 "import $kind --help" import $kind
 done
