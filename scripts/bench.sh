@@ -26,7 +26,7 @@ while [ $# -gt 0 ]; do
 done
 [ "${#sections[@]}" -gt 0 ] || sections=(workloads bare consumer core memory parts cold)
 
-scripts/build.sh
+scripts/build.sh -- -DLEAT_BUILD_BENCHMARKS=ON
 command -v jq >/dev/null || scripts/deps.sh test
 leat=build/leat
 work=$(mktemp -d "${TMPDIR:-/tmp}/leat-bench.XXXXXX")
@@ -52,9 +52,14 @@ several() {
     done
 }
 
+# The row kernels that a layer takes here.
+kernels() {
+    build/benchmarks/bench_transform --seconds 0.1 mnist | sed -n 's/.*kernels //p'
+}
+
 machine() {
     cat <<END
-- machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, $(date -u +%Y-%m-%d)
+- machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, kernels $(kernels), $(date -u +%Y-%m-%d)
 - compiler: $(cc --version | head -n 1), Release
 - commit: $(git rev-parse --short HEAD)$(git diff --quiet || echo ", changed")
 END
@@ -110,8 +115,6 @@ decoding() {
 }
 
 section_bare() {
-    cmake -S . -B build -DLEAT_BUILD_BENCHMARKS=ON >"$work/log"
-    cmake --build build --target bench_image bench_transform >"$work/log"
     cat <<END
 ## The bare transform
 
@@ -120,8 +123,7 @@ section_bare() {
 prototype without queues had reached on 2 cores of an AMD EPYC with AVX-512: 4.7 and
 10.5 million MNIST-like images a second, 2.2 and 4.2 million CIFAR-like ones without a
 mean, 30,000 and 43,000 raw crops, 105,000 of them as uint8 on one core, 5,450 JPEGs by
-bare libjpeg-turbo on one. Kernels here: $(build/benchmarks/bench_transform --seconds 0.1 mnist |
-        sed -n 's/.*kernels //p').
+bare libjpeg-turbo on one.
 
 $(machine)
 
@@ -229,7 +231,7 @@ cold() {
 section_cold() {
     local n databases=(mnist cifar raw jpeg)
     scripts/deps.sh bench >&2
-    cmake -S . -B build -DLEAT_BUILD_BENCHMARKS=ON >"$work/log"
+    cmake -S . -B build >"$work/log" # finds what was installed
     cmake --build build --target bench_cold >"$work/log"
     cat <<END
 ## Cold data
