@@ -431,6 +431,7 @@ static int cuda_describe(leat_device *device, leat_device_description *out)
     int ordinal = own(device)->ordinal;
     int major = 0;
     int minor = 0;
+    int l2 = 0;
     leat_device_description what = {.bus_id = ""};
     leat__cuda_visit visit;
     cudaError_t error = leat__cuda_enter(device, &visit);
@@ -446,7 +447,10 @@ static int cuda_describe(leat_device *device, leat_device_description *out)
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(
             &minor, cudaDevAttrComputeCapabilityMinor, ordinal);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, ordinal);
     what.capability = 10 * major + minor;
+    what.l2_bytes = l2;
     int status = leat__cuda_leave(&visit, error, "asking what it is");
     if (status == LEAT_OK)
         *out = what;

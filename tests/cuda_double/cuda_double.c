@@ -34,6 +34,7 @@ static _Thread_local enum cudaStreamCaptureMode capture_mode;
 static atomic_int ndevices = 2;
 static atomic_int driver = CUDART_VERSION;
 static atomic_size_t memory_size = (size_t)1 << 30;
+static atomic_size_t l2_size;
 static atomic_size_t pinnable = SIZE_MAX;
 static atomic_int registers = 1;
 static atomic_int captures;
@@ -502,15 +503,25 @@ cudaError_t cudaSetDevice(int device)
             : (cudaError_t)atomic_load(&double_devices[device].lost));
 }
 
+static int attribute_of_device(enum cudaDeviceAttr attribute)
+{
+    switch (attribute) {
+    case cudaDevAttrHostRegisterSupported:
+        return atomic_load(&registers);
+    case cudaDevAttrL2CacheSize:
+        return (int)atomic_load(&l2_size);
+    default:
+        return 9;
+    }
+}
+
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
                                    int device)
 {
     (void)device;
     cudaError_t error = double_enter(__func__, &(cuda_double_call){0}, 0);
     if (!error)
-        *value = attribute == cudaDevAttrHostRegisterSupported
-                     ? atomic_load(&registers)
-                     : 9;
+        *value = attribute_of_device(attribute);
     return double_leave(error);
 }
 
@@ -563,6 +574,11 @@ void cuda_double_set_driver(int version)
 void cuda_double_set_memory(size_t bytes)
 {
     atomic_store(&memory_size, bytes);
+}
+
+void cuda_double_set_l2(size_t bytes)
+{
+    atomic_store(&l2_size, bytes);
 }
 
 void cuda_double_set_pinnable(size_t bytes)
@@ -629,6 +645,7 @@ void cuda_double_reset(void)
     cuda_double_set_devices(2);
     cuda_double_set_driver(CUDART_VERSION);
     cuda_double_set_memory((size_t)1 << 30);
+    cuda_double_set_l2(0);
     cuda_double_set_pinnable(SIZE_MAX);
     cuda_double_set_registers(1);
     cuda_double_set_bus(0, 0);

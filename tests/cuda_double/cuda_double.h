@@ -33,8 +33,8 @@
 
 /*
  * Every device as new, all settings at their defaults: 2 devices, a driver of
- * the runtime's own version, 1 GiB each, a bus that costs nothing. Streams,
- * events and memory must have been let go.
+ * the runtime's own version, 1 GiB each, no cache, a bus that costs nothing.
+ * Streams, events and memory must have been let go.
  */
 void cuda_double_reset(void);
 
@@ -42,6 +42,7 @@ void cuda_double_reset(void);
 void cuda_double_set_devices(int n);
 void cuda_double_set_driver(int version); /* 12040: CUDA 12.4; 0: none */
 void cuda_double_set_memory(size_t bytes);
+void cuda_double_set_l2(size_t bytes); /* what a device says; it has none */
 /* Host memory that can be pinned; 0: none. */
 void cuda_double_set_pinnable(size_t bytes);
 void cuda_double_set_registers(int registers); /* 0: no cudaHostRegister */

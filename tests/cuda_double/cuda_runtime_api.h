@@ -71,6 +71,7 @@ enum cudaStreamCaptureMode {
 };
 
 enum cudaDeviceAttr {
+    cudaDevAttrL2CacheSize = 38,
     cudaDevAttrComputeCapabilityMajor = 75,
     cudaDevAttrComputeCapabilityMinor = 76,
     cudaDevAttrHostRegisterSupported = 99

@@ -39,6 +39,7 @@ IS(cudaStreamCaptureStatusInvalidated, 2);
 IS(cudaStreamCaptureModeGlobal, 0);
 IS(cudaStreamCaptureModeThreadLocal, 1);
 IS(cudaStreamCaptureModeRelaxed, 2);
+IS(cudaDevAttrL2CacheSize, 38);
 IS(cudaDevAttrComputeCapabilityMajor, 75);
 IS(cudaDevAttrComputeCapabilityMinor, 76);
 IS(cudaDevAttrHostRegisterSupported, 99);

@@ -403,6 +403,7 @@ START_TEST(a_description_has_all_of_the_device_or_nothing)
     const leat_device_description untouched = {.capability = -1};
     leat_device_description what = untouched;
     int n = 0;
+    cuda_double_set_l2(50 << 20);
     for (;; n++) {
         cuda_double_fail_at(n, cudaErrorUnknown);
         int status = device->ops->describe(device, &what);
@@ -415,6 +416,7 @@ START_TEST(a_description_has_all_of_the_device_or_nothing)
     ck_assert_str_eq(what.bus_id, "ffff:01:00.0");
     ck_assert_int_eq(what.driver_version, CUDART_VERSION);
     ck_assert_int_eq(what.capability, 99);
+    ck_assert_int_eq(what.l2_bytes, 50 << 20);
 }
 END_TEST
 

@@ -183,6 +183,11 @@ done
 LEAT_DOUBLE_MEMORY_BUS=400 "$leat" bench kernel --batch 1 >table || failed=1
 check 'a row of kernels' \
     grep -qE '^float16, NHWC to NCHW .*GB/s, 100.0 % of copy$' table
+# More pixels than the cache could hold, if it tells: four times 70000 bytes are 2
+# images of 154587.
+LEAT_DOUBLE_L2=70000 "$leat" bench kernel --json >json || failed=1
+check 'images for the cache' \
+    grep -q '"images": 2, "pixel_bytes": 309174, "l2_bytes": 70000' json
 tells 'no transform' "$leat" bench kernel --device cpu
 tells 'out of memory' env LEAT_DOUBLE_MEMORY=1000000 "$leat" bench kernel --batch 9
 

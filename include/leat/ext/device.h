@@ -33,7 +33,8 @@ typedef struct leat_device_description {
     char bus_id[32];    /* on PCI, as in sysfs: "0000:65:00.0"; "": unknown */
     int driver_version; /* the driver's CUDA: 12040 is 12.4; 0: none such */
     int runtime_version;
-    int capability; /* of the processor: 90 is 9.0; 0: none such */
+    int capability;   /* of the processor: 90 is 9.0; 0: none such */
+    int64_t l2_bytes; /* of the cache in front of its memory; 0: unknown */
 } leat_device_description;
 
 /** What was chosen for one image; lies behind the crops in a batch's slot. */
