@@ -12,7 +12,7 @@
 #include "tools/bench_group.h"
 #include "tools/bench_limit.h"
 #include "tools/caller.h"
-#include "tools/h2d.h"
+#include "tools/ceiling.h"
 #include "tools/interrupt.h"
 #include "tools/latency.h"
 #include "tools/message.h"
@@ -59,8 +59,7 @@ struct bench_result {
     struct bench_limit limit;
     int64_t peak_rss;
     leat_device *device; /* NULL: the batches stay with the CPU */
-    double h2d;       /* bytes a second that pinned copies reach; 0: unknown */
-    char no_h2d[256]; /* why */
+    struct ceiling ceiling;
     struct overlap overlap;
 };
 
@@ -204,26 +203,24 @@ static int run_slices(struct intake *intake,
     return status;
 }
 
-/*
- * What copies to the device reach while the layer rests. A layer can do without
- * the pinned memory that they need.
- */
-static int measure_h2d(const struct intake *intake, struct bench_result *result)
+/* Of what went over the bus. */
+static leat_stage_stats copies(const struct bench_result *result)
 {
-    struct h2d_case what = {
-        .pinned = 1, .bytes = (size_t)64 << 20, .streams = 1, .samples = 11};
-    struct h2d *h2d = NULL;
-    settle();
-    int status = h2d_open(&h2d, intake->device, what.bytes, what.streams);
-    if (!status)
-        status = h2d_measure(h2d, &what);
-    h2d_close(h2d);
+    for (int i = 0; i < result->stats.nstages; i++)
+        if (strcmp(result->stats.stage[i].name, "copy") == 0)
+            return result->stats.stage[i];
+    return (leat_stage_stats){0};
+}
+
+/* What such copies reach while the layer rests. */
+static int measure_ceiling(const struct intake *intake,
+                           struct bench_result *result)
+{
+    leat_stage_stats copy = copies(result);
+    size_t bytes = copy.items > 0 ? (size_t)(copy.bytes / copy.items) : 0;
     result->device = intake->device;
-    result->h2d = status ? 0 : 1e9 * what.gb_per_s;
-    if (status != LEAT_ENOMEM)
-        return status;
-    snprintf(result->no_h2d, sizeof(result->no_h2d), "%s", leat_last_error());
-    return LEAT_OK;
+    settle();
+    return ceiling_measure(&result->ceiling, intake->device, bytes);
 }
 
 static int measure_layer(const struct layer_options *options,
@@ -250,7 +247,7 @@ static int measure_layer(const struct layer_options *options,
         status = overlap_measure(&result->overlap, intake,
                                  1e-3 * options->kernel_ms);
     if (!status && intake->device)
-        status = measure_h2d(intake, result);
+        status = measure_ceiling(intake, result);
     return status;
 }
 
@@ -259,28 +256,44 @@ static double rate(int64_t n, double seconds)
     return bench_share((double)n, seconds);
 }
 
-/* Bytes that went over the bus. */
-static int64_t bus_bytes(const struct bench_result *result)
+static double bus_rate(const struct bench_result *result)
 {
-    for (int i = 0; i < result->stats.nstages; i++)
-        if (strcmp(result->stats.stage[i].name, "copy") == 0)
-            return result->stats.stage[i].bytes;
-    return 0;
+    return rate(copies(result).bytes, result->seconds);
+}
+
+static json_t *json_rate(double value, int is_known)
+{
+    return is_known ? json_real(value) : json_null();
+}
+
+static void add_json_ceiling(json_t *object, const struct bench_result *result)
+{
+    const struct ceiling *ceiling = &result->ceiling;
+    double bus = bus_rate(result);
+    int is_known = ceiling->rate > 0;
+    json_object_set_new(object, "h2d_bytes_per_s",
+                        json_rate(ceiling->rate, is_known));
+    json_object_set_new(object, "h2d_share",
+                        json_rate(bench_share(bus, ceiling->rate), is_known));
+    json_t *how =
+        json_pack("{s:I, s:i}", "copy_bytes", (json_int_t)ceiling->bytes,
+                  "samples", ceiling->samples);
+    json_object_set_new(how, "p10", json_rate(ceiling->p10, is_known));
+    json_object_set_new(how, "p90", json_rate(ceiling->p90, is_known));
+    json_object_set_new(how, "best_bytes_per_s",
+                        json_rate(ceiling->best, is_known));
+    json_object_set_new(how, "best_share",
+                        json_rate(bench_share(bus, ceiling->best), is_known));
+    json_object_set_new(object, "h2d_copies", how);
 }
 
 static void add_json_device(json_t *object, const struct bench_result *result)
 {
-    double bus = rate(bus_bytes(result), result->seconds);
     const struct overlap *overlap = &result->overlap;
     json_object_set_new(object, "device",
                         json_string(leat_device_name(result->device)));
-    json_object_set_new(object, "bus_bytes_per_s", json_real(bus));
-    int is_known = result->h2d > 0;
-    json_object_set_new(object, "h2d_bytes_per_s",
-                        is_known ? json_real(result->h2d) : json_null());
-    json_object_set_new(object, "h2d_share",
-                        is_known ? json_real(bench_share(bus, result->h2d))
-                                 : json_null());
+    json_object_set_new(object, "bus_bytes_per_s", json_real(bus_rate(result)));
+    add_json_ceiling(object, result);
     if (!overlap->batches) {
         json_object_set_new(object, "overlap", json_null());
         return;
@@ -293,18 +306,26 @@ static void add_json_device(json_t *object, const struct bench_result *result)
                   1e3 * overlap->together, "batches", overlap->batches));
 }
 
+static void print_ceiling(const struct bench_result *result)
+{
+    const struct ceiling *ceiling = &result->ceiling;
+    double bus = bus_rate(result);
+    if (!(ceiling->rate > 0)) {
+        printf("h2d, pinned            unknown: %s\n", ceiling->why);
+        return;
+    }
+    printf("h2d, pinned       %12.2f GB/s by copies of %s, at best %.2f\n"
+           "share of h2d      %12.1f %%\n",
+           1e-9 * ceiling->rate, output_bytes((int64_t)ceiling->bytes),
+           1e-9 * ceiling->best, 100 * bench_share(bus, ceiling->rate));
+}
+
 static void print_device(const struct bench_result *result)
 {
-    double bus = rate(bus_bytes(result), result->seconds);
     const struct overlap *overlap = &result->overlap;
-    printf("over the bus      %12.2f GB/s to %s\n", 1e-9 * bus,
+    printf("over the bus      %12.2f GB/s to %s\n", 1e-9 * bus_rate(result),
            leat_device_name(result->device));
-    if (result->h2d > 0)
-        printf("h2d, pinned       %12.2f GB/s\n"
-               "share of h2d      %12.1f %%\n",
-               1e-9 * result->h2d, 100 * bench_share(bus, result->h2d));
-    else
-        printf("h2d, pinned            unknown: %s\n", result->no_h2d);
+    print_ceiling(result);
     if (overlap->batches)
         printf("overlap           %12.1f %%, copies %.4f ms a batch, kernels "
                "%.4f ms, together %.4f ms\n",

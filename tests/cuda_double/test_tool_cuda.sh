@@ -79,19 +79,29 @@ tells 'no size to measure' "$leat" bench h2d --bytes 5000:6000
 layer=("$leat" bench layer --reader lmdb:lmdb --batch 16 --seconds 0.3)
 LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 --transform-on DEVICE \
     --overlap --json >json || failed=1
-for key in device bus_bytes_per_s h2d_bytes_per_s h2d_share overlap overlap_ms; do
+for key in device bus_bytes_per_s h2d_bytes_per_s h2d_share h2d_copies copy_bytes \
+    samples p10 p90 best_bytes_per_s best_share overlap overlap_ms; do
     check "the layer's object lacks $key" grep -q "\"$key\": " json
 done
-check 'the bus of the layer' grep -qE '"h2d_bytes_per_s": 2\.?498' json
+# Large copies are what reaches most.
+check 'the bus' grep -qE '"best_bytes_per_s": 2\.?498' json
 number() {
     grep -oE "\"$1\": [0-9.e+]+" json | head -n 1 | sed 's/.*: //'
 }
+# Copies of that size pay 2 us each.
+check "the bus of the layer: $(number h2d_bytes_per_s)" \
+    awk -v rate="$(number h2d_bytes_per_s)" -v bytes="$(number copy_bytes)" 'BEGIN {
+        model = 1e9 * bytes / (2000 + bytes / 25)
+        exit !(rate > .999 * model && rate < 1.001 * model)
+    }'
 # 16 crops of 3072 bytes, labels and choices: little more than that.
 check 'the bytes of a batch' awk -v rate="$(number bus_bytes_per_s)" \
     -v seconds="$(number seconds)" -v batches="$(number batches)" 'BEGIN {
         bytes = rate * seconds / batches
         exit !(bytes >= 49152 && bytes < 55000)
     }'
+check "a copy of $(number copy_bytes) bytes" test "$(number copy_bytes)" -ge 49152 -a \
+    "$(number copy_bytes)" -lt 55000
 # In the model's time: a batch of some 50 KiB takes 2 us and its bytes at 25 GB/s.
 check 'the copies of the overlap' awk -v ms="$(number copies)" \
     -v rate="$(number bus_bytes_per_s)" -v seconds="$(number seconds)" \
@@ -128,7 +138,7 @@ tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${layer[@]}" \
 
 # Where nothing can be pinned there is no ceiling to tell the share of.
 LEAT_DOUBLE_PINNABLE=0 "${layer[@]}" --device cuda:0 --json >json 2>stderr || failed=1
-for key in h2d_bytes_per_s h2d_share; do
+for key in h2d_bytes_per_s h2d_share best_bytes_per_s best_share; do
     check "$key is unknown" grep -q "\"$key\": null" json
 done
 check 'the bytes are known' grep -qE '"bus_bytes_per_s": [1-9]' json
