@@ -122,7 +122,7 @@ option_reader intake_read_means;
          0},                                                                    \
         {"top-type",                                                            \
          "TYPE",                                                                \
-         "float32, float64 or uint8",                                           \
+         "float32, float64, float16, bfloat16 or uint8",                        \
          option_text,                                                           \
          &(o)->top_type,                                                        \
          0,                                                                     \
