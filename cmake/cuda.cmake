@@ -4,6 +4,7 @@
 option(LEAT_CUDA_STATIC "Link CUDA's runtime statically" ON)
 set(LEAT_HAS_CUDA FALSE)
 set(LEAT_HAS_NVTX FALSE)
+set(LEAT_CUDA_RUNTIME "" CACHE INTERNAL "Version of the CUDA runtime that is built with")
 if(LEAT_CUDA MATCHES "^(OFF|NO|FALSE|0)$")
   return()
 endif()
@@ -27,6 +28,8 @@ endif()
 if(NOT LEAT_HAS_CUDA)
   return()
 endif()
+set(LEAT_CUDA_RUNTIME ${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}
+  CACHE INTERNAL "Version of the CUDA runtime that is built with")
 
 # Ranges for profilers. NVTX is headers alone, which come with the toolkit.
 option(LEAT_NVTX "Tell profilers what threads are at, by NVTX" ON)

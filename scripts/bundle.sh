@@ -136,11 +136,24 @@ check
 cp "$here/LICENSE" "$work/"
 libc=$(objdump -T "$work"/programs/* "$work"/lib/* 2>/dev/null |
     grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+# What CUDA's runtime, of MAJOR.MINOR, asks of the machine: its minor versions run on
+# the drivers that came with the first of them.
+cuda_needs() {
+    case $1 in
+    '') echo "none; this build is for the CPU alone" ;;
+    11.*) echo "runtime $1, driver 450 or newer" ;;
+    12.*) echo "runtime $1, driver 525 or newer" ;;
+    13.*) echo "runtime $1, driver 580 or newer" ;;
+    *) echo "runtime $1, a driver for CUDA ${1%%.*}.0 or newer" ;;
+    esac
+}
+cuda=$(sed -n 's/^LEAT_CUDA_RUNTIME:[A-Z]*=//p' "$build/CMakeCache.txt")
 {
     echo "leat: $("$build/leat" --version)"
     echo "commit: $(git -C "$here" describe --always --dirty 2>/dev/null ||
         echo unknown)"
     echo "machine: $(uname -m), glibc ${libc#GLIBC_} or newer"
+    echo "cuda: $(cuda_needs "$cuda")"
 } >"$work/BUNDLE"
 chmod 755 "$work"
 rm -rf "$folder"

@@ -27,6 +27,14 @@ rm -rf "$work"
 mkdir -p "$work"
 "$source/scripts/bundle.sh" "$build" "$work/first" >"$work/log"
 grep -q '^machine: .*glibc [0-9]' "$work/log" || fail "no libc is named"
+# Of CUDA: what it was built with, and what that needs; or that it was not.
+if grep -q '^LEAT_CUDA_RUNTIME:[A-Z]*=.' "$build/CMakeCache.txt"; then
+    version=$(sed -n 's/^LEAT_CUDA_RUNTIME:[A-Z]*=//p' "$build/CMakeCache.txt")
+    grep -qE "^cuda: runtime ${version//./\\.}, .*[0-9] or newer$" \
+        "$work/first/BUNDLE" || fail "CUDA's runtime and driver are not named"
+else
+    grep -q '^cuda: none' "$work/first/BUNDLE" || fail "CUDA's absence is not told"
+fi
 mkdir -p "$work/a place"
 mv "$work/first" "$work/a place/moved"
 bundle=$(readlink -f "$work/a place/moved")
