@@ -41,12 +41,13 @@ unrandomised() {
 
 # configure NAME ARGUMENT...
 configure() {
-    local name=$1 launcher=()
+    local name=$1 launcher=() cuda
     shift
     command -v ccache >/dev/null &&
         launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+    mapfile -t cuda < <(scripts/cuda.sh)
     cmake -S . -B "$out/$name" -G Ninja -DLEAT_WERROR=ON \
-        -DLEAT_CUDA_ARCHITECTURES=80 "${launcher[@]}" "$@"
+        -DLEAT_CUDA_ARCHITECTURES=80 "${cuda[@]}" "${launcher[@]}" "$@"
 }
 
 compile() {

@@ -111,8 +111,16 @@ refuses() {
 }
 
 check_options() {
+    local asked
     refuses "CUDA Toolkit (nvcc, cudart) was not found" -DLEAT_CUDA=ON \
         -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
+    # An nvcc whose toolkit is not taken: the scripts of CI do not go on without.
+    mkdir -p "$work/nvcc"
+    printf '#!/bin/sh\nexit 1\n' >"$work/nvcc/nvcc"
+    chmod +x "$work/nvcc/nvcc"
+    asked=$(PATH=$work/nvcc:$PATH "$source/scripts/cuda.sh")
+    refuses "CUDA Toolkit (nvcc, cudart) was not found" \
+        "${asked:--DLEAT_CUDA=AUTO}" -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
     refuses "must be AUTO, ON or OFF" -DLEAT_CUDA=PERHAPS
     PKG_CONFIG_LIBDIR=/nonexistent refuses \
         "apt-get install libjpeg-dev liblmdb-dev libprotobuf-c-dev" \
