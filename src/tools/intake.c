@@ -4,6 +4,7 @@
 
 #include <leat/ext/device.h>
 #include <leat/ext/reader.h>
+#include <leat/launcher.h>
 
 #include <math.h>
 #include <stdlib.h>
