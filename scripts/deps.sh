@@ -2,7 +2,7 @@
 # Installs the Debian or Ubuntu packages that are missing: deps.sh PROFILE...
 #   build  the library and the tool        test   what the tests need, too
 #   check  compilers and linters as well   demo   the example net
-#   bench  what measuring cold data needs
+#   bench  what measuring cold data and plotting need
 # Asks the machine for each program and library itself, not for a package, so
 # whatever brings them will do. Where nothing is missing, nothing is run.
 set -eu
@@ -17,6 +17,10 @@ need() {
 }
 probe_program() { command -v "$1" >/dev/null; }
 probe_module() { command -v pkg-config >/dev/null && pkg-config --exists "$1"; }
+# Debian's packages are for Debian's own python3, which need not be the first.
+probe_python() {
+    python3 -c "import $1" 2>/dev/null || /usr/bin/python3 -c "import $1" 2>/dev/null
+}
 probe_clang_runtime() {
     command -v clang >/dev/null || return 1
     local found
@@ -58,6 +62,7 @@ profile_test() {
 profile_bench() {
     profile_test
     need module:fuse3 libfuse3-dev
+    need python:matplotlib python3-matplotlib
 }
 
 profile_check() {
@@ -70,6 +75,7 @@ profile_check() {
     need program:shellcheck shellcheck
     need program:patch patch
     need program:gcovr gcovr
+    need python:matplotlib python3-matplotlib
 }
 
 probe_missing() {

@@ -4,7 +4,9 @@
 set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 plot=$(cd "$(dirname "$0")/../.." && pwd)/scripts/plot_bench.py
-python3 -c 'import matplotlib' 2>/dev/null || {
+python=python3
+"$python" -c 'import matplotlib' 2>/dev/null || python=/usr/bin/python3
+"$python" -c 'import matplotlib' 2>/dev/null || {
     echo "skipped: python3 has no matplotlib"
     exit 77
 }
@@ -19,7 +21,7 @@ check() {
     failed=1
 }
 
-python3 "$plot" --tool "$leat" --out out --runs 1 --seconds 0.02 --records 70 \
+"$python" "$plot" --tool "$leat" --out out --runs 1 --seconds 0.02 --records 70 \
     --workers 1,2 --batch 4 --side 16,24 >list 2>log || {
     cat log
     exit 1
@@ -32,9 +34,9 @@ check 'four pictures are named' test "$(wc -l <list)" -eq 4
 for key in workers batch side stages; do
     check "sweep.json has $key" grep -q "\"$key\": \[\[" out/sweep.json
 done
-python3 "$plot" --out again --from out/sweep.json >list || failed=1
+"$python" "$plot" --out again --from out/sweep.json >list || failed=1
 check 'the same picture again' cmp -s out/rate.png again/rate.png
 
-! python3 "$plot" --out none --tool "$work/absent" 2>stderr
+! "$python" "$plot" --out none --tool "$work/absent" 2>stderr
 check 'a tool that is not there' grep -q absent stderr
 exit "$failed"
