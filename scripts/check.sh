@@ -84,9 +84,10 @@ check_gcc() {
         compile gcc && run_tests gcc --label-exclude packaging
 }
 
-# Tests of scripts and compilers, in which nothing of ours is sanitized. Under TSan
-# killed imports are left out too: they say nothing about threads.
-scripts_alone='^test_gpu_check$|^test_kernel_code$'
+# Tests of scripts and compilers, in which nothing of ours is sanitized that others
+# do not run. Under TSan killed imports are left out too: they say nothing about
+# threads.
+scripts_alone='^test_gpu_check$|^test_kernel_code$|^test_plot_bench$'
 
 # Without optimisation asserts live, and with -O1 the sanitizers are bearable.
 check_asan() {
