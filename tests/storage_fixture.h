@@ -67,17 +67,23 @@ storage_fixture_whole(const storage_fixture *fixture)
     return (leat__lmdb_span){0, fixture->map.size};
 }
 
-/* Nothing of the file is in memory, unless another map holds it there. 0, and
-   says so, where that is not so, as the file system has no other place. */
-static inline int storage_fixture_cool(storage_fixture *fixture)
+/* Puts all of it out of memory, but what another map holds there. */
+static inline void storage_fixture_drop(storage_fixture *fixture)
 {
-    static int is_said;
-    leat__lmdb_span whole = storage_fixture_whole(fixture);
     ck_assert_int_eq(fsync(fixture->fd), 0);
     ck_assert_int_eq(madvise((void *)(uintptr_t)fixture->map.base,
                              fixture->map.size, MADV_DONTNEED),
                      0);
     ck_assert_int_eq(posix_fadvise(fixture->fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+}
+
+/* So that nothing is in memory. 0, and says so, where that is not so, as the
+   file system has no other place. */
+static inline int storage_fixture_cool(storage_fixture *fixture)
+{
+    static int is_said;
+    leat__lmdb_span whole = storage_fixture_whole(fixture);
+    storage_fixture_drop(fixture);
     size_t absent = leat__lmdb_storage_absent(&fixture->storage, whole);
     if (absent * fixture->storage.page >= fixture->map.size)
         return 1;

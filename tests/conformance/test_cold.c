@@ -288,6 +288,11 @@ START_TEST(storage_that_fails_is_a_sticky_error)
     }
     leat_sample_init(&sample);
     leat_reader *reader = open_reader("");
+    /* To open it is to touch it, whereupon the kernel may fetch all of it, now
+       or a little later: only once it has done so is it put out of memory. */
+    storage_fixture_warm(&file);
+    storage_fixture_drop(&file);
+    ck_assert_int_eq(leat__lmdb_storage_may_block(&file.storage), 1);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     /* The value of the last record, all but the first of its pages. */
     leat__lmdb_node last = {0};
