@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int raster_init(struct raster *out, int width, int height, raster_color color)
@@ -107,13 +108,27 @@ static int write_png(const struct raster *raster, FILE *stream,
                           : leat_error(LEAT_EIO, "%s: %s", path, image.message);
 }
 
+/* What stands there gives way only if it is a file: never a device or a pipe.
+ */
+static int check_target(const char *path)
+{
+    struct stat found;
+    if (lstat(path, &found))
+        return errno == ENOENT ? LEAT_OK : write_error(path);
+    if (S_ISREG(found.st_mode))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL, "%s: is there and is no regular file", path);
+}
+
 int raster_save(const struct raster *raster, const char *path)
 {
     char *part = NULL;
+    int status = check_target(path);
+    if (status)
+        return status;
     if (asprintf(&part, "%s.leat-part", path) < 0)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
     FILE *stream = fopen(part, "wbe");
-    int status = LEAT_OK;
     if (!stream) {
         status = write_error(path);
         goto done;

@@ -35,8 +35,8 @@ int raster_write(struct raster *raster, int x, int y, const char *text,
 int raster_letters(int room, int scale);
 
 /*
- * Saves it as PNG. The file appears whole or not at all. Errors: LEAT_EIO,
- * LEAT_ENOMEM.
+ * Saves it as PNG. The file appears whole or not at all. What is there and no
+ * regular file stays. Errors: LEAT_EINVAL for that, LEAT_EIO, LEAT_ENOMEM.
  */
 int raster_save(const struct raster *raster, const char *path);
 

@@ -239,6 +239,15 @@ run 1 show good --records 1000 --out other.png
 check 'which record is not there' grep -q 'record 1000 is wanted' err
 run 1 show good --out nowhere/sheet.png
 run 1 show good --count 60000 --out other.png --side 500
+mkfifo pipe
+ln -s first.png link
+for kind in pipe link; do
+    run 1 show good --out $kind
+    check "why not on a $kind" \
+        grep -qx "leat: $kind: is there and is no regular file" err
+done
+check 'a pipe and a link are left alone' test -p pipe -a -L link
+rm pipe link
 run 2 show good
 run 2 show good --records 3- --out other.png
 run 2 show good --records 9-5 --out other.png
