@@ -26,6 +26,8 @@ __attribute__((weak)) void __tsan_init(void);
 /* More calls of one kind than any job makes. */
 #define CALLS_MAX 20000
 
+/* A run takes milliseconds, the thousands of a test on a loaded machine more
+   than this. */
 enum { SECONDS = 60 };
 
 static int count_entries(const char *path)
@@ -108,6 +110,7 @@ static int fail_in_turn(const job *one, fault_call call, int error, int stays)
         snprintf(what, sizeof(what), "%s, %s number %d is %d%s", one->name,
                  fault_name(call), n, error, stays ? " and stays" : "");
         ck_assert_msg(n < CALLS_MAX, "%s: no end", what);
+        watchdog_renew();
         fault_arm(call, n, error, stays);
         int status = one->run();
         int struck = fault_disarm();
@@ -212,6 +215,7 @@ START_TEST(any_allocation_may_fail)
     for (int n = 0, done = 0; !done; n++) {
         snprintf(what, sizeof(what), "%s, allocation %d", one->name, n);
         ck_assert_msg(n < CALLS_MAX, "%s: no end", what);
+        watchdog_renew();
         leat__alloc_fail_at(n);
         int status = one->run();
         done = leat__alloc_fail_at(-1) >= 0;
@@ -229,6 +233,7 @@ int main(void)
 {
     Suite *suite = suite_create("failing_calls");
     TCase *tcase = tcase_create("failing_calls");
+    tcase_set_timeout(tcase, 280);
     tcase_add_checked_fixture(tcase, begin, end);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, the_calls_of_leat_and_of_its_libraries_pass_by);

@@ -1,7 +1,7 @@
 /*
- * DESIGN. A thread waits for stop or the deadline. At the deadline it sends
- * each thread a signal in turn, whose handler prints that thread's stack and
- * stays there for good, so that nothing moves any more.
+ * DESIGN. A thread waits for stop or the deadline, which may be put off. Then
+ * it sends each thread a signal in turn, whose handler prints that thread's
+ * stack and stays there for good, so that nothing moves any more.
  *
  * leat's threads block all signals, and pthread_sigmask leaves two out that
  * glibc keeps for itself: nothing can block these. The handler is put on one of
@@ -43,7 +43,8 @@ struct kernel_action {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
-static int is_stopped; /* protected by lock */
+static int is_stopped;           /* protected by lock, as the next */
+static struct timespec deadline; /* of CLOCK_MONOTONIC */
 static pthread_t thread;
 static int is_running;      /* of those who call start and stop */
 static int limit;           /* seconds */
@@ -159,16 +160,24 @@ static void show_all(void)
     abort();
 }
 
+static int is_past(const struct timespec *time)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec > time->tv_sec ||
+           (now.tv_sec == time->tv_sec && now.tv_nsec >= time->tv_nsec);
+}
+
+/* Nobody needs to be told of a deadline that is put off: it is looked at when
+   the one before has passed. */
 static void *watch(void *argument)
 {
-    struct timespec end;
     (void)argument;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += limit;
     pthread_mutex_lock(&lock);
-    int code = 0;
-    while (!is_stopped && !code)
-        code = pthread_cond_timedwait(&changed, &lock, &end);
+    while (!is_stopped && !is_past(&deadline)) {
+        struct timespec end = deadline;
+        pthread_cond_timedwait(&changed, &lock, &end);
+    }
     int is_late = !is_stopped;
     pthread_mutex_unlock(&lock);
     if (is_late)
@@ -176,11 +185,20 @@ static void *watch(void *argument)
     return NULL;
 }
 
+void watchdog_renew(void)
+{
+    pthread_mutex_lock(&lock);
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += limit;
+    pthread_mutex_unlock(&lock);
+}
+
 void watchdog_start(int seconds)
 {
     pthread_condattr_t attributes;
     limit = seconds;
     is_stopped = 0;
+    watchdog_renew();
     /* The first call loads a library, for which it is too late in a signal. */
     frames = backtrace(frame, 1);
     if (pthread_condattr_init(&attributes) ||

@@ -10,4 +10,7 @@
 void watchdog_start(int seconds);
 void watchdog_stop(void);
 
+/* Its seconds begin anew: called between the parts of long work. */
+void watchdog_renew(void);
+
 #endif

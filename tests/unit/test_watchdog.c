@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t taken = PTHREAD_MUTEX_INITIALIZER;
@@ -23,6 +24,7 @@ static void hang(void)
     leat__thread thread = {0};
     pthread_mutex_lock(&taken);
     watchdog_start(1);
+    watchdog_renew();
     if (!leat__thread_start(&thread, "leat-stuck", wait_for_ever, NULL))
         leat__thread_join(&thread);
     _exit(0);
@@ -66,6 +68,26 @@ START_TEST(one_that_ends_in_time_is_left_alone)
 }
 END_TEST
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+START_TEST(one_that_goes_on_has_its_time_for_each_part)
+{
+    const struct timespec moment = {0, 1000000};
+    double begin = seconds_now();
+    watchdog_start(3);
+    while (seconds_now() < begin + 3.2) {
+        nanosleep(&moment, NULL);
+        watchdog_renew();
+    }
+    watchdog_stop();
+}
+END_TEST
+
 START_TEST(a_test_has_more_time_than_check_gives_it)
 {
     const char *seconds = getenv("CK_DEFAULT_TIMEOUT");
@@ -81,6 +103,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_test_that_hangs_shows_all_threads_and_aborts);
     tcase_add_test(tcase, one_that_ends_in_time_is_left_alone);
+    tcase_add_test(tcase, one_that_goes_on_has_its_time_for_each_part);
     tcase_add_test(tcase, a_test_has_more_time_than_check_gives_it);
     return suite_run(suite);
 }
