@@ -48,8 +48,9 @@ static int try_open(const leat__lmdb_file *file, unsigned flags, MDB_env **out)
      * damaged one, then costs nothing. */
     code = mdb_env_set_mapsize(env, 1);
     if (!code)
-        code = mdb_env_open(env, file->in_directory ? file->path : file->data,
-                            flags, 0664);
+        code =
+            mdb_env_open(env, file->in_directory ? file->directory : file->data,
+                         flags, 0664);
     if (code)
         mdb_env_close(env);
     else

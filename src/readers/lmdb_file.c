@@ -36,28 +36,39 @@ static char *directory_of(const char *path)
     return directory;
 }
 
-static int name_files(leat__lmdb_file *file, const char *path)
+static int is_named_data(const char *path)
 {
-    int inside = file->in_directory;
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash ? slash + 1 : path, "data.mdb") == 0;
+}
+
+/*
+ * Whoever comes by the path of a directory's data file must lock where those
+ * who write in the directory do: readers whom they do not see are overwritten.
+ */
+static int name_files(leat__lmdb_file *file, const char *path, int is_directory)
+{
+    file->in_directory = is_directory || is_named_data(path);
     file->path = leat__strdup(path);
-    file->data = inside ? joined(path, "/data.mdb") : leat__strdup(path);
-    file->lock = joined(path, inside ? "/lock.mdb" : "-lock");
-    file->directory = inside ? leat__strdup(path) : directory_of(path);
-    if (!file->path || !file->data || !file->lock || !file->directory)
+    file->directory = is_directory ? leat__strdup(path) : directory_of(path);
+    if (!file->path || !file->directory)
         return LEAT_ENOMEM;
-    return LEAT_OK;
+    file->data = is_directory ? joined(path, "/data.mdb") : leat__strdup(path);
+    file->lock = file->in_directory ? joined(file->directory, "/lock.mdb")
+                                    : joined(path, "-lock");
+    return file->data && file->lock ? LEAT_OK : LEAT_ENOMEM;
 }
 
 /* Says what a directory without data.mdb may be instead. */
 static int no_data_file(const leat__lmdb_file *file)
 {
-    char *current = joined(file->path, "/CURRENT");
+    char *current = joined(file->directory, "/CURRENT");
     if (!current)
         return LEAT_ENOMEM;
     int is_leveldb = access(current, F_OK) == 0;
     leat__free(current);
     return leat_error(
-        LEAT_EIO, "%s: no data.mdb in this directory%s", file->path,
+        LEAT_EIO, "%s: no data.mdb in this directory%s", file->directory,
         is_leveldb ? ": it is a LevelDB, not an LMDB" : ", expected an LMDB");
 }
 
@@ -166,8 +177,7 @@ int leat__lmdb_file_find(leat__lmdb_file *out, const char *path)
     if (stat(path, &found) != 0)
         return leat__error_system(
             errno, "%s: expected an LMDB, a directory with data.mdb", path);
-    file.in_directory = S_ISDIR(found.st_mode);
-    int status = name_files(&file, path);
+    int status = name_files(&file, path, S_ISDIR(found.st_mode));
     if (!status)
         status = open_data(&file);
     if (status)

@@ -11,7 +11,7 @@ typedef struct leat__lmdb_file {
     char *data; /* the data file */
     char *lock;
     char *directory;  /* that they are in */
-    int in_directory; /* whether `path` is that directory */
+    int in_directory; /* `path` is it, or its data.mdb: locked as it is */
     int fd;           /* of the data file */
     dev_t device;
     ino_t inode;

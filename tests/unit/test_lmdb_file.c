@@ -19,6 +19,36 @@ START_TEST(a_sealed_directory_is_read_and_left_alone)
 }
 END_TEST
 
+/* A writer sees only who locks where it does. */
+START_TEST(a_data_file_is_locked_where_its_directory_is)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 10);
+    ck_assert_int_eq(unlink(images_in(directory, "lock.mdb")), 0);
+    leat_reader *reader = images_open(images_in(directory, "data.mdb"));
+    ck_assert_int_eq(images_count(reader), 10);
+    ck_assert_int_eq(access(images_in(directory, "lock.mdb"), F_OK), 0);
+    ck_assert_int_ne(access(images_in(directory, "data.mdb-lock"), F_OK), 0);
+    images_end(reader, directory);
+}
+END_TEST
+
+START_TEST(a_file_of_another_name_has_a_lock_of_its_own)
+{
+    char directory[FIXTURE_PATH];
+    char data[2 * FIXTURE_PATH];
+    images_write(directory, images_record, 10);
+    snprintf(data, sizeof(data), "%s", images_in(directory, "data.mdb"));
+    ck_assert_int_eq(rename(data, images_in(directory, "images.mdb")), 0);
+    ck_assert_int_eq(unlink(images_in(directory, "lock.mdb")), 0);
+    leat_reader *reader = images_open(images_in(directory, "images.mdb"));
+    ck_assert_int_eq(images_count(reader), 10);
+    ck_assert_int_ne(access(images_in(directory, "lock.mdb"), F_OK), 0);
+    ck_assert_int_eq(access(images_in(directory, "images.mdb-lock"), F_OK), 0);
+    images_end(reader, directory);
+}
+END_TEST
+
 START_TEST(a_map_size_of_terabytes_costs_nothing)
 {
     char directory[FIXTURE_PATH];
@@ -147,6 +177,8 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_sealed_directory_is_read_and_left_alone);
+    tcase_add_test(tcase, a_data_file_is_locked_where_its_directory_is);
+    tcase_add_test(tcase, a_file_of_another_name_has_a_lock_of_its_own);
     tcase_add_test(tcase, a_map_size_of_terabytes_costs_nothing);
     tcase_add_test(tcase, what_is_no_database_is_refused_with_a_sentence);
     tcase_add_test(tcase, a_file_without_permission_is_refused);
