@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # leat import on a file system that is full, and killed there, and with more room:
 # test_import_full.sh TOOL. Mounts a tmpfs, in a name space of its own.
+# LEAT_KILL_ROUNDS: how often 20 runs are killed there.
 set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 if [ -z "${LEAT_TEST_UNSHARED-}" ]; then
@@ -77,7 +78,8 @@ cmp full/out/data.mdb before || fail "--force changed what was there"
 rm -rf full/out*
 
 # Killed while it fills, at any moment.
-for i in $(seq 20); do
+kills=$((20 * ${LEAT_KILL_ROUNDS:-1}))
+for i in $(seq $kills); do
     room 60000
     timeout --foreground -s KILL "0.$(printf %03d $((RANDOM % 300 + 1)))" \
         "$leat" import cifar10 1.bin 2.bin full/out >stdout 2>stderr
@@ -88,6 +90,7 @@ for i in $(seq 20); do
     [ "$(digest full/out)" = "$wanted" ] || fail "other records after kills"
     rm -rf full/out*
 done 2>/dev/null
+echo "$kills kills on a full $(stat -f -c %T full)"
 
 # Not even room to begin: nothing is left.
 dd if=/dev/zero of=full/ballast bs=4096 2>/dev/null

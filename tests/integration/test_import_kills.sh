@@ -2,7 +2,7 @@
 # leat import, killed at every call that changes a file system, and with each of
 # these calls failing: the target is what it was or complete, and the same command
 # completes it to the very same records: test_import_kills.sh TOOL
-# LEAT_TRAP_STEP: only every so many calls; 1 in the long runs.
+# LEAT_TRAP_STEP: only every so many calls. TMPDIR: where, if not in memory.
 set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 trap=${LEAT_SYSCALL_TRAP-}
@@ -20,6 +20,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 failed=0
+total=0
 mode='' plain='' how=''
 
 complain() {
@@ -103,6 +104,7 @@ go_through() {
         check_stopped $status
         is_done || import $plain || complain "the same command failed"
         check_end
+        total=$((total + 1))
         call=$((call + step))
     done
     check_end
@@ -155,6 +157,7 @@ for flag in '' --force --append; do
         status=$?
         [ $status -eq 137 ] || break
         [ $call -gt 400 ] && complain "no end" && break
+        total=$((total + 1))
         if [ -e out/leat-import ]; then
             complete=$((complete + 1))
         elif [ -z "$flag" ] && [ -e out ]; then
@@ -176,4 +179,5 @@ for flag in '' --force --append; do
     [ $complete -gt 0 ] || complain "never killed with the target in place"
     echo "$mode kill: $call calls, $complete of them with the target in place"
 done
+echo "$total kills and failing calls on $(stat -f -c %T .) in $TMPDIR"
 exit $failed

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # leat import stopped at random moments, by signals and by full disks, and gone on
 # with: the very same records in the end, and never a target that is not complete:
-# test_import_stops.sh TOOL. LEAT_KILL_ROUNDS: how often it is killed to the end.
+# test_import_stops.sh TOOL. LEAT_KILL_ROUNDS: how often it is killed to the end;
+# TMPDIR: where, if not in memory.
 set -u
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
-rounds=${LEAT_KILL_ROUNDS-1}
+rounds=${LEAT_KILL_ROUNDS:-1}
 for program in mdb_dump timeout; do
     command -v $program >/dev/null || {
         echo "skipped: needs $program"
@@ -19,6 +20,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 failed=0
+kills=0
+ends=0
 
 fail() {
     echo "failed: $*"
@@ -62,6 +65,7 @@ kill_to_the_end() {
             "$leat" import cifar10 "$@" >stdout 2>stderr
         status=$?
         [ $status -eq 0 ] && break
+        kills=$((kills + 1))
         # Whoever was killed after the report has done it all.
         grep -q ' records' stdout && break
         [ $status -eq 124 ] || [ $status -eq 137 ] || fail "status $status: $(cat stderr)"
@@ -74,6 +78,7 @@ kill_to_the_end() {
     [ "$(digest out)" = "$wanted" ] || fail "other records after $tries runs"
     [ "$(echo out*)" = out ] || fail "left behind: $(echo out*)"
     rm -rf out*
+    ends=$((ends + 1))
 }
 
 before=
@@ -88,6 +93,8 @@ for _ in $(seq "$rounds"); do
     kill_to_the_end KILL 1.bin 2.bin out --force 2>/dev/null
     before=
 done
+echo "$kills kills and signals, $ends imports with the very same records, on" \
+    "$(stat -f -c %T .) in $TMPDIR"
 
 # A signal says what is kept; and until it is finished nobody else gets there.
 mkfifo pipe
