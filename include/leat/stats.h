@@ -17,7 +17,8 @@ typedef struct leat_stage_stats {
     int threads;          /* 0: runs on the threads of other stages */
     int64_t items;        /* samples; of stage "copy", batches */
     int64_t bytes;        /* payload read, or bytes written */
-    double busy;          /* seconds; of copies, while one is waited for */
+    double busy;          /* seconds; of copies, while one is waited for,
+                             or its call lasts */
     double blocked_empty; /* seconds waiting for something to work on */
     double blocked_full;  /* seconds waiting for room to put it */
 } leat_stage_stats;

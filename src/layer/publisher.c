@@ -1,4 +1,5 @@
 #include "layer/publisher.h"
+#include "base/clock.h"
 #include "base/thread.h"
 
 #include <string.h>
@@ -87,10 +88,15 @@ static void publish(leat__publisher *self, leat__batch *done)
     pthread_mutex_unlock(&self->lock);
 }
 
-void leat__publisher_place(leat__publisher *self, leat__batch *batch, int n)
+int64_t leat__publisher_place(leat__publisher *self, leat__batch *batch, int n)
 {
-    if (atomic_fetch_sub(&batch->outstanding, n) == n)
-        publish(self, batch);
+    /* From the last sample on the batch may be another's. */
+    int may_copy = !batch->lane->device->ops->unified;
+    if (atomic_fetch_sub(&batch->outstanding, n) != n)
+        return 0;
+    int64_t begin = may_copy ? leat__clock_now() : 0;
+    publish(self, batch);
+    return may_copy ? leat__clock_now() - begin : 0;
 }
 
 void leat__publisher_end(leat__publisher *self, int status, const char *line)

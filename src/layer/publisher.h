@@ -24,10 +24,12 @@ void leat__publisher_finish(leat__publisher *publisher); /* a zeroed one too */
 /*
  * `n` samples of the batch are in place. Behind the last one it is published,
  * with its finished successors; whose upload fails is a failed batch. Behind a
- * failed one that is no LEAT_EDATA the sequence ends.
+ * failed one that is no LEAT_EDATA the sequence ends. Returns the nanoseconds
+ * that uploads have held the caller up, its own and those that it waited for; 0
+ * where there are none.
  */
-void leat__publisher_place(leat__publisher *publisher, leat__batch *batch,
-                           int n);
+int64_t leat__publisher_place(leat__publisher *publisher, leat__batch *batch,
+                              int n);
 
 /*
  * Ends the sequence, if it goes on: what is published is still there, and

@@ -31,14 +31,46 @@ void leat__uploader_finish(leat__uploader *self)
         pthread_mutex_destroy(&self->lock);
 }
 
+/*
+ * A thread begins (1) or ends (-1) to wait for a copy, or to be in the call
+ * that makes one. Threads relieve each other, so that there may be somebody all
+ * the time: what is over counts at once.
+ */
+static void note_waiter(leat__uploader *self, int change)
+{
+    pthread_mutex_lock(&self->lock);
+    int64_t now = leat__clock_now();
+    if (self->waiters > 0)
+        leat__counter_add(&self->busy, now - self->since);
+    self->since = now;
+    self->waiters += change;
+    pthread_mutex_unlock(&self->lock);
+}
+
+/*
+ * What begins behind the consumers' end would keep the thread for that long,
+ * too, where the copy is one that the call makes.
+ */
+static int await_room(leat__uploader *self, const leat__batch *batch)
+{
+    if (!batch->slab->is_pageable || !batch->has_room)
+        return LEAT_OK;
+    return self->device->ops->event_synchronize(self->device, batch->room);
+}
+
 static int enqueue_copy(leat__uploader *self, leat__batch *batch)
 {
     leat_device *device = self->device;
+    int status = await_room(self, batch);
+    if (status)
+        return status;
     leat__trace_begin(LEAT__SPAN_UPLOAD);
-    int status = device->ops->copy(
+    note_waiter(self, 1);
+    status = device->ops->copy(
         device, (char *)batch->slab->memory + batch->offset,
         (char *)batch->slab->host + batch->offset, batch->shape.bytes,
         LEAT_COPY_TO_DEVICE, self->stream);
+    note_waiter(self, -1);
     leat__trace_end();
     return status;
 }
@@ -76,21 +108,6 @@ int leat__uploader_upload(leat__uploader *self, leat__batch *batch)
     leat__counter_add(&self->batches, 1);
     leat__counter_add(&self->bytes, (int64_t)batch->shape.bytes);
     return status;
-}
-
-/*
- * A thread begins (1) or ends (-1) to wait. Threads relieve each other, so that
- * there may be somebody all the time: what is over counts at once.
- */
-static void note_waiter(leat__uploader *self, int change)
-{
-    pthread_mutex_lock(&self->lock);
-    int64_t now = leat__clock_now();
-    if (self->waiters > 0)
-        leat__counter_add(&self->busy, now - self->since);
-    self->since = now;
-    self->waiters += change;
-    pthread_mutex_unlock(&self->lock);
 }
 
 int leat__uploader_await(leat__uploader *self, const leat__batch *batch)

@@ -9,8 +9,9 @@
  * On a device that computes in host memory there is nothing to hand over.
  *
  * Nobody is told how long a copy takes, but whoever has to wait for one notes
- * it: `busy` is the time in which anybody did. Consumers that still read a slot
- * hold its copy up, which is not the copy's time; that is what `room` is for.
+ * it, be it in the call that makes it, as is usual from pageable memory: `busy`
+ * is the time in which anybody did. Consumers that still read a slot hold its
+ * copy up, which is not the copy's time; that is what `room` is for.
  */
 typedef struct leat__uploader {
     leat_device *device;
@@ -24,7 +25,7 @@ typedef struct leat__uploader {
     int has_lock;
     pthread_mutex_t lock;
     /* protected by lock */
-    int waiters;   /* threads that wait for copies */
+    int waiters;   /* threads that wait for copies, or make one */
     int64_t since; /* the time up to which they are counted */
 } leat__uploader;
 

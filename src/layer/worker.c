@@ -177,7 +177,10 @@ void leat__worker_work(leat__worker *self, leat__run *run)
     atomic_store(&self->warnings,
                  leat__transformer_warnings(self->assembler.transformer));
     leat__data_reader_give(self->options->reader, run);
-    leat__publisher_place(self->publisher, batch, n);
+    /* A copy from pageable memory may be over only when the call is. */
+    if (!batch->lane->device->ops->unified)
+        go(self, LEAT__AT_COPY);
+    held_up += leat__publisher_place(self->publisher, batch, n);
     go(self, LEAT__AT_REST);
     leat__counter_add(&self->busy, leat__clock_now() - begin - held_up);
     if (held_up > 0)

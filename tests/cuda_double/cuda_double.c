@@ -28,6 +28,7 @@ atomic_int double_mutant;
 _Atomic(cudaStream_t) double_next;
 _Thread_local int double_current;
 _Thread_local int64_t double_host_time;
+atomic_int_fast64_t double_latest;
 static _Thread_local cudaError_t last_error;
 static _Thread_local enum cudaStreamCaptureMode capture_mode;
 
@@ -37,6 +38,7 @@ static atomic_size_t memory_size = (size_t)1 << 30;
 static atomic_size_t l2_size;
 static atomic_size_t pinnable = SIZE_MAX;
 static atomic_int registers = 1;
+static atomic_int blocking;
 static atomic_int captures;
 static atomic_int captured_calls;
 static atomic_int blocking_captures; /* for these the default stream waits */
@@ -393,7 +395,8 @@ static cudaError_t copy(void *to, const void *from, size_t bytes,
         what.from = what.staged;
     }
     cudaError_t error = double_enqueue(stream, what);
-    if (!error && to_host && !is_within(pinned, to, bytes))
+    if (!error && ((what.staged && atomic_load(&blocking)) ||
+                   (to_host && !is_within(pinned, to, bytes))))
         error = double_drain(stream);
     return error;
 }
@@ -612,6 +615,11 @@ void cuda_double_set_eager(int eager)
     atomic_store(&double_eager, eager);
 }
 
+void cuda_double_set_blocking(int value)
+{
+    atomic_store(&blocking, value);
+}
+
 void cuda_double_set_mutant(cuda_double_mutant mutant)
 {
     atomic_store(&double_mutant, (int)mutant);
@@ -652,6 +660,7 @@ void cuda_double_reset(void)
     cuda_double_set_memory_bus(0);
     cuda_double_set_one_engine(0);
     cuda_double_set_eager(0);
+    cuda_double_set_blocking(0);
     cuda_double_set_mutant(CUDA_DOUBLE_FAITHFUL);
     cuda_double_fail_at(-1, cudaSuccess);
     cuda_double_lose_at(-1, cudaSuccess);
@@ -662,6 +671,7 @@ void cuda_double_reset(void)
     }
     atomic_store(&double_busy, 0);
     double_host_time = 0;
+    atomic_store(&double_latest, 0);
     last_error = cudaSuccess;
     atomic_store(&ncalls, 0);
     atomic_store(&forgotten, 0);

@@ -55,6 +55,8 @@ void cuda_double_set_memory_bus(double gb_per_s);
 /* 1: a device computes or is copied to, never both at a time. */
 void cuda_double_set_one_engine(int one_engine);
 void cuda_double_set_eager(int eager);
+/* 1: a copy from pageable memory is over when its call returns. */
+void cuda_double_set_blocking(int blocking);
 
 /*
  * Call number `n` from now on, of those that can fail, counted from 0, fails
@@ -149,6 +151,10 @@ cudaError_t cuda_double_launch(void (*body)(void *), void *argument,
 
 /* Where the bytes of a device address are. */
 void *cuda_double_bytes(const void *address);
+
+/* The latest modelled time in nanoseconds that anybody on the host waited for.
+ */
+int64_t cuda_double_now(void);
 
 /* The modelled time in microseconds at which the stream has run so far. */
 double cuda_double_time(cudaStream_t stream);

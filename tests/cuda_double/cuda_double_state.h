@@ -83,6 +83,7 @@ extern atomic_int double_mutant;
 extern _Atomic(cudaStream_t) double_next;
 extern _Thread_local int double_current;
 extern _Thread_local int64_t double_host_time;
+extern atomic_int_fast64_t double_latest; /* of the hosts' times */
 
 enum {
     DOUBLE_ALWAYS = 1, /* works without a device, and cannot fail */

@@ -190,6 +190,13 @@ static int64_t enqueued(struct CUstream_st *stream)
 static cudaError_t host_wait(struct CUstream_st *stream, int64_t ticket)
 {
     double_host_time = later(double_host_time, wait_for(stream, ticket));
+    int_fast64_t latest =
+        atomic_load_explicit(&double_latest, memory_order_relaxed);
+    while (latest < double_host_time &&
+           !atomic_compare_exchange_weak_explicit(
+               &double_latest, &latest, double_host_time, memory_order_relaxed,
+               memory_order_relaxed))
+        continue;
     return (cudaError_t)atomic_load(&stream->device->lost);
 }
 
@@ -425,6 +432,11 @@ void cuda_double_hold(cudaStream_t stream)
 void cuda_double_let_go(cudaStream_t stream)
 {
     set_held(double_stream_of(stream), 0);
+}
+
+int64_t cuda_double_now(void)
+{
+    return atomic_load_explicit(&double_latest, memory_order_relaxed);
 }
 
 double cuda_double_time(cudaStream_t stream)

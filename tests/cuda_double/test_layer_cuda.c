@@ -475,10 +475,12 @@ START_TEST(copied_tops_keep_their_addresses)
 }
 END_TEST
 
+/* With calls that copy at once, too. */
 START_TEST(what_cannot_be_pinned_is_pageable_and_told)
 {
     cuda_double_set_pinnable(0);
-    cuda_double_set_registers(_i);
+    cuda_double_set_registers(_i % 2);
+    cuda_double_set_blocking(_i / 2);
     for (int streams = 1; streams <= STREAMS; streams++)
         ck_assert_int_eq(run_on(streams), 0);
     feed_layer feed = feed_open(pipeline, &options);
@@ -554,7 +556,11 @@ START_TEST(every_call_that_fails_ends_in_one_clean_error)
     transform.mean_values = 1;
     options.transform = &transform;
     options.top_mode = _i % 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
-    options.transform_on = (leat_transform_on)(_i / 2);
+    options.transform_on = (leat_transform_on)(_i / 2 % 2);
+    if (_i / 4) {
+        cuda_double_set_pinnable(0);
+        cuda_double_set_blocking(1);
+    }
     for (int n = 0;; n++) {
         feed_layer feed = {0};
         cuda_double_fail_at(n, cudaErrorUnknown);
@@ -968,12 +974,12 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, what_cannot_be_pinned_is_pageable_and_told, 0,
-                        2);
+                        4);
     tcase_add_test(tcase,
                    an_unpinnable_host_is_an_error_where_pinned_is_demanded);
     tcase_add_test(tcase, a_device_too_small_is_told_with_the_bytes_wanted);
     tcase_add_loop_test(tcase, every_call_that_fails_ends_in_one_clean_error, 0,
-                        4);
+                        8);
     tcase_add_loop_test(
         tcase, a_device_of_any_size_that_is_too_small_is_one_error, 0, 4);
     tcase_add_test(tcase,
