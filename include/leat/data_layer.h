@@ -85,7 +85,7 @@ typedef struct leat_data_layer_options {
                  for ever on its thread */
     size_t max_memory; /* bytes that batches may take, on host and device;
                           prefetch shrinks to fit; 0: no limit */
-    /* Which data layer of a net file; only leat_data_layer_create_from_net. */
+    /* Which data layer of a net file, for what takes one out of it. */
     const char *layer;         /* by name; NULL: the only one */
     const char *const *stages; /* the net state's, NULL-terminated; or NULL */
     int level;                 /* the net state's; 0: the file's */

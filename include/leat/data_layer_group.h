@@ -50,15 +50,26 @@ typedef struct leat_data_layer_group leat_data_layer_group;
  *
  * Of the options `device` is not looked at, `batch_size` and `prefetch` are of
  * each member, `max_memory` of all together, in equal shares, and `name` gets
- * the member's number in log and errors: "data[1]". For a net file's layer give
- * leat_data_layer_pipeline and leat_data_layer_get_options of the one that
- * leat_data_layer_create_from_net makes.
+ * the member's number in log and errors: "data[1]".
  * Errors: those of leat_data_layer_create; LEAT_EINVAL for `n` out of range, or
  * transform_on DEVICE where only some devices compute in host memory.
  * Thread safety: any thread.
  */
 LEAT_API int leat_data_layer_group_create(
     leat_data_layer_group **out, const leat_pipeline *pipeline,
+    const leat_data_layer_options *options, const char *const devices[], int n);
+
+/**
+ * Makes the group that a Caffe net file describes for `phase`, as
+ * leat_data_layer_create_from_net makes a layer: what the file says wins,
+ * `options` (may be NULL) give what it leaves open and choose among several
+ * data layers. batch_size and prefetch of the file are of each member;
+ * `devices` and `n` are as for leat_data_layer_group_create. Owned by the
+ * caller. Errors: those of both; LEAT_EINVAL names file, line and column where
+ * the file is at fault, else the file. Thread safety: any thread.
+ */
+LEAT_API int leat_data_layer_group_create_from_net(
+    leat_data_layer_group **out, const char *prototxt, leat_phase phase,
     const leat_data_layer_options *options, const char *const devices[], int n);
 
 /** The number of members. Thread safety: any thread. */

@@ -399,6 +399,33 @@ static int net_layer(void)
     return status;
 }
 
+static int net_group(void)
+{
+    static const char *const devices[] = {"cpu", "cpu"};
+    leat_data_layer_group *group = UNTOUCHED;
+    leat_blob *top[4] = {NULL};
+    int status = leat_data_layer_group_create_from_net(
+        &group, in("net"), LEAT_TRAIN, NULL, devices, 2);
+    if (status) {
+        EXPECT(group == UNTOUCHED);
+        return status;
+    }
+    for (int i = 0; i < 4 && !status; i++)
+        status = leat_blob_create(&top[i], NULL);
+    if (!status)
+        status = leat_data_layer_group_setup(group, top, 2);
+    for (int i = 0; i < 2 && !status; i++) {
+        leat_data_layer *member = leat_data_layer_group_member(group, i);
+        status = leat_data_layer_forward(member, top + 2 * i, 2, LEAT_HOST);
+        if (!status)
+            EXPECT(leat_data_layer_batch(member)->number == i);
+    }
+    leat_data_layer_group_destroy(group);
+    for (int i = 0; i < 4; i++)
+        leat_blob_destroy(top[i]);
+    return status;
+}
+
 static int net_file(void)
 {
     leat_net *net = UNTOUCHED;
@@ -484,6 +511,7 @@ const job jobs[] = {
     {"layer on a device", device_layer},
     {"layer over callbacks", callback_layer},
     {"layer of a net file", net_layer},
+    {"group of a net file", net_group},
     {"net file", net_file},
     {"mean file", mean_file},
     {"blobs", blobs},

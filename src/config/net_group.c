@@ -1,0 +1,19 @@
+#include "config/net.h"
+
+#include <leat/data_layer_group.h>
+
+int leat_data_layer_group_create_from_net(
+    leat_data_layer_group **out, const char *prototxt, leat_phase phase,
+    const leat_data_layer_options *options, const char *const devices[], int n)
+{
+    leat_net *net;
+    int status = leat_net_open(&net, prototxt, phase, options);
+    if (status)
+        return status;
+    status = leat_data_layer_group_create(out, leat_net_pipeline(net),
+                                          leat_net_options(net), devices, n);
+    if (status < 0)
+        status = leat__net_blame(net, status);
+    leat_net_close(net);
+    return status;
+}
