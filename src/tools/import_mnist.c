@@ -34,6 +34,14 @@ static int read_pair(struct mnist *mnist, const unsigned char **image,
     return status;
 }
 
+/* Bytes of such a record with any label, of which some take one more. */
+static size_t most_bytes(const leat_datum *datum)
+{
+    leat_datum longest = *datum;
+    longest.label = UINT8_MAX;
+    return leat_datum_size(&longest);
+}
+
 /* Reads both files to their ends, so that damage behind the range shows. */
 static int next_record(struct record_source *source, struct record *out)
 {
@@ -53,7 +61,7 @@ static int next_record(struct record_source *source, struct record *out)
     datum.data = image;
     datum.data_size = (size_t)datum.height * (size_t)datum.width;
     if (!mnist->record)
-        mnist->record = malloc(leat_datum_size(&datum));
+        mnist->record = malloc(most_bytes(&datum));
     if (!mnist->record)
         return leat_error(LEAT_ENOMEM, "out of memory for a record");
     out->number = mnist->next - 1 - mnist->range[0];

@@ -39,6 +39,14 @@ cmp plain/data.mdb zipped/data.mdb || fail "gzipped files give other records"
 "$leat" import mnist images labels.gz one --range 1:2 --json >json
 grep -q '"records": 1,' json || fail "--range: $(cat json)"
 
+# A label from 128 on makes its record a byte longer than the first one is, which
+# with 14 pixels fills what malloc gave.
+printf '\000\000\010\003\000\000\000\002\000\000\000\002\000\000\000\007%s' \
+    abcdefghijklmnopqrstuvwxyzAB >images14
+printf '\000\000\010\001\000\000\000\002\003\310' >labels200
+"$leat" import mnist images14 labels200 wide >/dev/null || fail "a label of 200"
+"$leat" info --json wide | grep -q '"labels": {"3": 1, "200": 1}' || fail "labels: $("$leat" info wide)"
+
 refuses 2 'no kind' "$leat" import cifar5 images made
 refuses 2 'arguments are missing' "$leat" import mnist images made
 refuses 2 'expected A:B' "$leat" import mnist images labels made --range 2:1
