@@ -89,6 +89,16 @@ static void warn(const reading *in, const field *value, const char *what)
               value->at.line, value->at.column, value->name, what);
 }
 
+/* Copies the caller's hooks, which may be those of an older leat; NULL: none. */
+static void keep_allocator(leat_allocator *out, const leat_allocator **given)
+{
+    if (!*given)
+        return;
+    size_t size = (*given)->size;
+    memcpy(out, *given, size < sizeof(*out) ? size : sizeof(*out));
+    *given = out;
+}
+
 /*
  * The caller's options without what only chooses the layer. They may be those
  * of an older leat: what they do not reach keeps its default.
@@ -105,8 +115,12 @@ static int start_options(leat__net_param *out,
     options.stages = NULL;
     options.tops = NULL;
     out->options = options;
+    keep_allocator(&out->host_allocator, &out->options.host_allocator);
+    keep_allocator(&out->pinned_allocator, &out->options.pinned_allocator);
     int status = keep(out, &out->options.name);
-    return status ? status : keep(out, &out->options.device);
+    if (!status)
+        status = keep(out, &out->options.device);
+    return status ? status : keep(out, &out->options.bad_record_file);
 }
 
 static int start_transform(leat__net_param *out)

@@ -17,6 +17,8 @@ typedef struct leat__net_param {
     leat__prototxt file;
     leat_data_layer_options options;
     leat_transform_options transform;
+    leat_allocator host_allocator; /* of `choice`; not used where it has none */
+    leat_allocator pinned_allocator;
     int ntops;
     const char *tops[LEAT__NET_PARAM_TOPS + 1]; /* NULL-terminated */
     const char *source;             /* an LMDB; NULL when there is a reader */

@@ -48,6 +48,53 @@ START_TEST(a_net_file_gives_options_tops_and_pipeline)
 }
 END_TEST
 
+static void *allocate(void *user, size_t bytes, size_t alignment)
+{
+    (void)user, (void)bytes, (void)alignment;
+    return NULL;
+}
+
+static void release(void *user, void *memory, size_t bytes, size_t alignment)
+{
+    (void)user, (void)memory, (void)bytes, (void)alignment;
+}
+
+START_TEST(nothing_of_the_choice_is_kept)
+{
+    char name[] = "wheat", device[] = "cpu", list[] = "bad.txt";
+    char mean[] = "mean.binaryproto";
+    leat_allocator host = {sizeof(host), allocate, release, name};
+    leat_allocator pinned = {sizeof(pinned), allocate, release, list};
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
+    transform.mean_file = mean;
+    choice.name = name;
+    choice.device = device;
+    choice.bad_record_file = list;
+    choice.transform = &transform;
+    choice.host_allocator = &host;
+    choice.pinned_allocator = &pinned;
+    leat_net *net;
+    ck_assert_int_eq(leat_net_open(&net, path, LEAT_TEST, &choice), LEAT_OK);
+    memset(name, 'x', 5);
+    memset(device, 'x', 3);
+    memset(list, 'x', 7);
+    memset(mean, 'x', 5);
+    memset(&transform, 0, sizeof(transform));
+    memset(&host, 0, sizeof(host));
+    memset(&pinned, 0, sizeof(pinned));
+    const leat_data_layer_options *options = leat_net_options(net);
+    ck_assert_str_eq(options->name, "digits");
+    ck_assert_str_eq(options->device, "cpu");
+    ck_assert_str_eq(options->bad_record_file, "bad.txt");
+    ck_assert_str_eq(options->transform->mean_file, "mean.binaryproto");
+    ck_assert_ptr_eq(options->host_allocator->user, name);
+    ck_assert_ptr_eq(options->pinned_allocator->user, list);
+    ck_assert(options->pinned_allocator->alloc == allocate);
+    leat_net_close(net);
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_read_is_named)
 {
     leat_net *net = NULL;
@@ -109,6 +156,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_net_file_gives_options_tops_and_pipeline);
+    tcase_add_test(tcase, nothing_of_the_choice_is_kept);
     tcase_add_test(tcase, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tcase, a_reader_is_a_pipelines_text);
     tcase_add_test(tcase, every_allocation_may_fail);
