@@ -378,10 +378,21 @@ int leat__lmdb_salvage_next(leat__lmdb_salvage *salvage,
     return LEAT_OK;
 }
 
+/* What is in the way of a jump is an event, and the walk goes on behind it. */
+static void tell_in_the_way(leat__lmdb_salvage *salvage, int status,
+                            uint64_t page)
+{
+    leat__lmdb_event *event = held(salvage, salvage->held++);
+    event->node = (leat__lmdb_node){0};
+    event->low = NULL;
+    tell(salvage, event, status, page, -1);
+}
+
 void leat__lmdb_salvage_jump(leat__lmdb_salvage *salvage, double share)
 {
     const leat__lmdb_map *map = salvage->map;
     uint64_t number = map->meta.root;
+    int status;
     salvage->jumps = 1;
     salvage->held = salvage->is_given = salvage->is_over = 0;
     salvage->slot = salvage->leaf.count = 0;
@@ -390,15 +401,21 @@ void leat__lmdb_salvage_jump(leat__lmdb_salvage *salvage, double share)
     salvage->is_inside = salvage->levels > 0;
     for (int level = 0; level < salvage->levels; level++) {
         leat__lmdb_page *page = &salvage->branch[level].page;
-        if (open_page(salvage, number, LEAT__LMDB_BRANCH, page))
+        status = open_page(salvage, number, LEAT__LMDB_BRANCH, page);
+        if (status) {
+            tell_in_the_way(salvage, status, number);
             return;
+        }
         double at = share * page->count;
         uint32_t slot = at < page->count ? (uint32_t)at : page->count - 1;
         share = at - slot;
         salvage->branch[level].slot = slot;
         salvage->branches = level + 1;
-        if (leat__lmdb_map_child(map, page, slot, &number))
+        status = leat__lmdb_map_child(map, page, slot, &number);
+        if (status) {
+            tell_in_the_way(salvage, status, page->number);
             return;
+        }
     }
     /* The next leaf is then this one. */
     if (salvage->levels > 0)

@@ -330,6 +330,16 @@ run 0 info large --all --json
 has '"shapes": \{"1x2x2": 100100\}.*"sampled": 0\}'
 run 0 info good --json
 has '"sampled": 0\}'
+# Damage of the root alone is told, too.
+meta=0
+number_in() { # of BYTES at OFFSET
+    od -An -t "u$1" -j "$2" -N "$1" large/data.mdb | tr -d ' '
+}
+[ "$(number_in 8 144)" -gt "$(number_in 8 $((4096 + 144)))" ] || meta=4096
+root=$(number_in 8 $((meta + 128)))
+put large/data.mdb $((root * 4096 + 10)) '\167'
+run 1 info large
+check 'the root is named' grep -q "page $root is damaged" err
 
 # compare
 run 0 compare good good

@@ -453,6 +453,33 @@ START_TEST(a_jump_goes_where_it_should)
 }
 END_TEST
 
+START_TEST(a_jump_tells_what_is_in_its_way)
+{
+    leat_survey *survey;
+    leat_survey_entry entry;
+    leat__lmdb_map map;
+    int got;
+    write_database(3000);
+    ck_assert_int_eq(leat__lmdb_map_latest(&map, "file", file, file_size),
+                     LEAT_OK);
+    ck_assert_int_gt(map.meta.depth, 1);
+    file[map.meta.root * PAGE + 10] ^= 0x28;
+    fixture_store(path, file, file_size);
+    ck_assert_int_eq(leat_survey_open(&survey, directory), LEAT_OK);
+    for (int i = 0; i <= 2; i++) {
+        leat_survey_jump(survey, i / 2.);
+        ck_assert_int_eq(leat_survey_next(survey, &entry, 1, &got),
+                         LEAT_EFORMAT);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "expected a branch"));
+        ck_assert_int_eq(entry.page, (int64_t)map.meta.root);
+        ck_assert_int_eq(entry.lost, -1);
+        ck_assert_int_eq(leat_survey_next(survey, &entry, 1, &got), LEAT_END);
+    }
+    leat_survey_close(survey);
+    remove_database();
+}
+END_TEST
+
 START_TEST(what_is_no_database_is_refused)
 {
     leat_survey *survey = NULL;
@@ -555,6 +582,7 @@ int main(void)
     tcase_add_test(tests, a_file_without_its_root_has_lost_all_its_records);
     tcase_add_test(tests, either_meta_page_will_do);
     tcase_add_test(tests, a_jump_goes_where_it_should);
+    tcase_add_test(tests, a_jump_tells_what_is_in_its_way);
     tcase_add_test(tests, what_is_no_database_is_refused);
     tcase_add_test(tests, an_unsupported_database_is_no_damage);
     tcase_add_test(tests, flipped_bits_never_make_up_records);
