@@ -117,7 +117,10 @@ static int add_file(struct dump_reader *reader, const char *directory,
     if (!file->header.ndim)
         return leat_error(LEAT_EFORMAT, "%s: a lone number has no rows",
                           file->path);
-    array->rows += file->header.dim[0];
+    /* Rows of no elements may be as many as a header says. */
+    if (__builtin_add_overflow(array->rows, file->header.dim[0], &array->rows))
+        return leat_error(LEAT_EFORMAT, "%s: more rows than can be counted",
+                          file->path);
     return LEAT_OK;
 }
 

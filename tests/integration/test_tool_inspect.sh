@@ -433,7 +433,14 @@ printf "%-117s\\n" "{'descr': '|u1', 'fortran_order': False, 'shape': ()}" >>lon
 printf 'x' >>lone/data.npy
 run 1 compare good lone
 check 'a lone number' grep -q 'lone number' err
-rm lone/data.npy
+for number in 0 1; do
+    printf '%b' '\0223NUMPY\0001\0000\0166\0000' >lone/data.000$number.npy
+    printf "%-117s\\n" "{'descr': '|u1', 'fortran_order': False, 'shape': (9000000000000000000, 0)}" \
+        >>lone/data.000$number.npy
+done
+run 1 compare good lone
+check 'rows without end' grep -q 'data.0001.npy: more rows than can be counted' err
+rm lone/data.*
 run 1 compare good lone
 run 1 compare --reader lmdb:absent --batch 1 lone
 run 2 compare good
