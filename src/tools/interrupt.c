@@ -14,14 +14,16 @@ static void note_signal(int signal_number)
 
 void interrupt_catch(void)
 {
-    struct sigaction action;
+    struct sigaction action, before;
     memset(&action, 0, sizeof(action));
     action.sa_handler = note_signal;
     action.sa_flags = (int)SA_RESETHAND | SA_RESTART;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    /* Whom nohup started is to outlive its terminal. */
+    if (sigaction(SIGHUP, NULL, &before) || before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
     /* A file size limit then is an error of write, as a full disk is. */
     signal(SIGXFSZ, SIG_IGN);
 }

@@ -1,10 +1,14 @@
-/* interrupt.h: SIGINT and SIGTERM as a flag, so that commands can tidy up. */
+/* interrupt.h: SIGINT, SIGTERM and SIGHUP as a flag, so that commands can tidy
+ * up. */
 #ifndef LEAT_TOOLS_INTERRUPT_H
 #define LEAT_TOOLS_INTERRUPT_H
 
 #include <leat/status.h>
 
-/* From now on the first of these signals sets the flag, a second one kills. */
+/*
+ * From now on each of these signals sets the flag once and kills the next time;
+ * SIGHUP stays ignored where it is, as behind nohup.
+ */
 void interrupt_catch(void);
 
 /* LEAT_OK, or LEAT_ECANCELLED with its line once a signal came. */

@@ -159,6 +159,22 @@ ends_at_once import cifar10 pipe out
 ends_at_once import images pipe out
 exec 8>&-
 
+# Whom nohup started goes on when the terminal hangs up.
+cp labels pipe.tail
+(
+    trap '' HUP
+    exec "$leat" import mnist images pipe out >stdout 2>stderr
+) &
+pid=$!
+exec 8>pipe
+until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+kill -HUP $pid
+cat pipe.tail >&8
+exec 8>&-
+wait $pid || fail "status $? after an ignored HUP: $(cat stderr)"
+grep -q '^out: 2 records' stdout || fail "an ignored HUP: $(cat stdout)"
+rm -rf out pipe.tail
+
 # Files that changed meanwhile are other files, even if nobody can see it.
 # shellcheck disable=SC2317 # refuses calls it
 limited() {
