@@ -12,6 +12,9 @@
 /* Options of one command, --help included. */
 enum { MOST_OPTIONS = 48 };
 
+/* What getopt_long says of an option that is known. */
+enum { KNOWN = 1 };
+
 static const struct option_spec help_option = {
     "help", NULL, "print this and exit", NULL, NULL, 0, 0};
 
@@ -59,6 +62,20 @@ static int read_option(const struct usage *usage,
                           (long long)option->most, optarg);
 }
 
+/* `word` is what getopt_long stopped at; of letters behind one dash it goes on
+   to the next word only with the last. */
+static int refuse_option(const struct usage *usage, const char *word)
+{
+    char letter[] = {'-', (char)optopt, 0};
+    int takes_none = optopt == KNOWN || (optopt == 'h' && word[1] == '-');
+    if (takes_none)
+        return message_misuse(usage->command, "%.*s takes no value",
+                              (int)strcspn(word, "="), word);
+    return message_misuse(usage->command,
+                          "%s: unknown or ambiguous option '%s'",
+                          usage->command, optopt ? letter : word);
+}
+
 static int check_arguments(const struct usage *usage, int n, char **arguments)
 {
     if (n < usage->least_arguments)
@@ -80,7 +97,8 @@ int option_parse(const struct usage *usage, int argc, char **argv,
     for (const struct option_spec *o = usage->options; o->name; o++)
         if (count < MOST_OPTIONS - 1)
             known[count++] = (struct option){
-                o->name, o->read ? required_argument : no_argument, NULL, 0};
+                o->name, o->read ? required_argument : no_argument, NULL,
+                KNOWN};
     known[count] = (struct option){"help", no_argument, NULL, 'h'};
 
     opterr = 0;
@@ -96,9 +114,7 @@ int option_parse(const struct usage *usage, int argc, char **argv,
             return message_misuse(usage->command, "%s needs a value",
                                   argv[optind - 1]);
         if (found == '?' || index < 0)
-            return message_misuse(usage->command,
-                                  "%s: unknown or ambiguous option '%s'",
-                                  usage->command, argv[optind - 1]);
+            return refuse_option(usage, argv[optind - 1]);
         int status = read_option(usage, &usage->options[index]);
         if (status != OPTION_GO)
             return status;

@@ -75,6 +75,11 @@ bad_database() {
 expect 2 'command'
 expect 2 'frobnicate' frobnicate
 expect 2 'nonesuch' synth digits --nonesuch 1 db
+expect 2 "unknown or ambiguous option '-x'" info -xyz good
+expect 2 "unknown or ambiguous option '-x'" info -x good
+expect 2 "unknown or ambiguous option '--jason=1'" info --jason=1 good
+expect 2 '^leat: --json takes no value' info --json=1 good
+expect 2 '^leat: --help takes no value' info --help=1
 expect 2 'count' synth digits --count
 expect 2 'count' synth digits --count many db
 expect 2 'shape' synth digits --shape 1,2 db
