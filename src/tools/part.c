@@ -637,6 +637,19 @@ static int lacks_flags(int code)
     return code == EINVAL || code == ENOSYS || code == ENOTSUP;
 }
 
+/* The target was not there a moment ago. */
+static int came_meanwhile(const struct part *part)
+{
+    int status = check_target(part);
+    return status ? status
+                  : leat_error(LEAT_EINVAL,
+                               "%s: somebody else has made it meanwhile; it "
+                               "was not %s",
+                               part->target,
+                               part->mode == PART_APPEND ? "appended to"
+                                                         : "replaced");
+}
+
 static int move_to_target(struct part *part)
 {
     int replaces = 0;
@@ -649,7 +662,7 @@ static int move_to_target(struct part *part)
     if (!renameat2(AT_FDCWD, part->path, AT_FDCWD, part->target, flags))
         return LEAT_OK;
     if (errno == EEXIST)
-        return check_target(part);
+        return came_meanwhile(part);
     if (!lacks_flags(errno))
         return system_error(part->target);
     if (replaces)

@@ -1,0 +1,90 @@
+/*
+ * Somebody makes the target of a database at the very moment when it is to be
+ * published: neither what is there nor what was made is lost without a word.
+ */
+#include "faults/faults.h"
+#include "support/suite.h"
+#include "tools/part.h"
+
+#include <leat/status.h>
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char directory[] = "/tmp/leat_publishing_XXXXXX";
+static char path[64];
+
+static void set_up(void)
+{
+    memcpy(directory + sizeof(directory) - 7, "XXXXXX", 6);
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/db", directory);
+}
+
+static void tear_down(void)
+{
+    char command[96];
+    fault_disarm();
+    snprintf(command, sizeof(command), "rm -rf %s", directory);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void write_data(const char *at, const char *text)
+{
+    char file[128];
+    snprintf(file, sizeof(file), "%s/data.mdb", at);
+    FILE *out = fopen(file, "w");
+    ck_assert_ptr_nonnull(out);
+    fputs(text, out);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+static void check_data(const char *at, const char *text)
+{
+    char file[128], found[16] = "";
+    snprintf(file, sizeof(file), "%s/data.mdb", at);
+    FILE *in = fopen(file, "r");
+    ck_assert_msg(in != NULL, "%s is gone", file);
+    ck_assert_ptr_nonnull(fgets(found, sizeof(found), in));
+    ck_assert_int_eq(fclose(in), 0);
+    ck_assert_str_eq(found, text);
+}
+
+static void overtake(void)
+{
+    fault_disarm();
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+    write_data(path, "theirs");
+}
+
+START_TEST(who_comes_between_keeps_what_he_made)
+{
+    static const enum part_mode modes[] = {PART_REFUSE, PART_REPLACE,
+                                           PART_APPEND};
+    const struct part_order order = {.path = path, .mode = modes[_i]};
+    struct part *part;
+    ck_assert_int_eq(part_open(&part, &order), LEAT_OK);
+    write_data(part_path(part), "ours");
+    fault_act(overtake);
+    fault_arm(FAULT_NAME, 0, FAULT_ACT, 0);
+    int status = part_publish(part);
+    check_data(path, "theirs");
+    ck_assert_int_eq(status, LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
+    check_data(part_path(part), "ours");
+    part_close(part, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("publishing");
+    TCase *tcase = tcase_create("publishing");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, who_comes_between_keeps_what_he_made, 0, 3);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
