@@ -212,13 +212,13 @@ static int lock_directory(const struct part *part, const char *path, int *out)
     if (fd < 0)
         return system_error(path);
     /* Somebody else may hold it, or have renamed or removed it meanwhile. */
-    struct stat opened, there;
+    struct stat opened, there = {0};
     int status = LEAT_OK;
     if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         status = busy_error(part);
     else if (fstat(fd, &opened) || (stat(path, &there) && errno != ENOENT))
         status = system_error(path);
-    else if (access(path, F_OK) || opened.st_ino != there.st_ino)
+    else if (opened.st_ino != there.st_ino)
         status = busy_error(part);
     if (status)
         close(fd);
@@ -314,7 +314,10 @@ static int write_note(const struct part *part, const char *text)
         return system_error(part->path);
     int failed = write_bytes(fd, text) || fsync(fd);
     int code = errno;
-    failed |= close(fd);
+    if (close(fd) && !failed) {
+        failed = 1;
+        code = errno;
+    }
     if (!failed && renameat(part->fd, NEW_NOTE, part->fd, NOTE)) {
         failed = 1;
         code = errno;
