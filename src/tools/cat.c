@@ -53,10 +53,25 @@ static size_t element_count(const leat_field *field)
     return count;
 }
 
+/* Of bfloat16 the bits are told. */
+static int is_whole(const leat_field *field)
+{
+    return field->dtype < LEAT_FLOAT16 || field->dtype == LEAT_BFLOAT16;
+}
+
+static void print_element(const leat_field *field, size_t i)
+{
+    long double value = element(field, i);
+    if (is_whole(field))
+        printf("%lld", (long long)value);
+    else
+        printf("%.9Lg", value);
+}
+
 static json_t *element_json(const leat_field *field, size_t i)
 {
     long double value = element(field, i);
-    if (field->dtype < LEAT_FLOAT16 || field->dtype == LEAT_BFLOAT16)
+    if (is_whole(field))
         return json_integer((json_int_t)value);
     return isfinite(value) ? json_real((double)value) : json_null();
 }
@@ -108,7 +123,7 @@ static void print_field(struct cat *self, int i)
     char image[64];
     printf("\t%s=", field_name(self, i));
     if (!field->ndim) {
-        printf("%.9Lg", element(field, 0));
+        print_element(field, 0);
         return;
     }
     printf("%s", leat_dtype_name(field->dtype));
@@ -119,8 +134,10 @@ static void print_field(struct cat *self, int i)
     if (!self->options->values)
         return;
     size_t n = element_count(field);
-    for (size_t k = 0; k < n; k++)
-        printf("%s%.9Lg", k ? " " : ": ", element(field, k));
+    for (size_t k = 0; k < n; k++) {
+        printf("%s", k ? " " : ": ");
+        print_element(field, k);
+    }
 }
 
 /* Prints the object as a line and frees it. */

@@ -303,6 +303,8 @@ static void print_number(const json_t *value)
 {
     if (json_is_string(value))
         printf("%s", json_string_value(value));
+    else if (json_is_integer(value))
+        printf("%lld", (long long)json_integer_value(value));
     else
         printf("%.9g", json_number_value(value));
 }

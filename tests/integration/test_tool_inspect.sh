@@ -294,6 +294,14 @@ if command -v mdb_load >/dev/null; then
     records 30 0803100118012203102030280b \
         31 0801100118032805320c000000000000003f0000803f | mdb_load tiny
     run 0 show tiny --out sheet.png --side 24 --columns 2
+    # Labels of ten digits, of which none is rounded away.
+    mkdir most less
+    records 30 08011001180122010528ffffffff07 | mdb_load most
+    records 30 08011001180122010528feffffff07 | mdb_load less
+    run 0 cat lmdb:most
+    has '	label=2147483647$'
+    run 1 compare most less
+    has 'label: 2147483647 in A, 2147483646 in B$'
     data=$(hex sheet.png) bytes=$(stat -c %s sheet.png)
     mkdir sheet
     low=$(printf '%02x' $((bytes % 128 + 128))) high=$(printf '%02x' $((bytes / 128)))
