@@ -15,6 +15,7 @@
 #include <leat/reader.h>
 #include <leat/transform.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -132,10 +133,12 @@ static int report(const struct mean_image *mean, const char *out, int json)
         printf("%s: mean of %lld records of %dx%dx%d\n", out,
                (long long)mean->records, shape[0], shape[1], shape[2]);
     for (int c = 0; c < shape[0]; c++) {
-        if (json)
-            json_array_append_new(values, json_real(channel_mean(mean, c)));
-        else
-            printf("mean_value: %.6g\n", (double)channel_mean(mean, c));
+        double value = (double)channel_mean(mean, c);
+        if (!json)
+            printf("mean_value: %.6g\n", value);
+        else /* JSON has no infinities. */
+            json_array_append_new(values, isfinite(value) ? json_real(value)
+                                                          : json_null());
     }
     if (!json)
         return 0;

@@ -302,6 +302,11 @@ if command -v mdb_load >/dev/null; then
     has '	label=2147483647$'
     run 1 compare most less
     has 'label: 2147483647 in A, 2147483646 in B$'
+    # A channel's mean that is no number keeps its place in JSON.
+    mkdir endless
+    records 30 080210011801350000807f350000803f2801 | mdb_load endless
+    run 0 mean endless endless.mean --json
+    has '"mean_value": \[null, 1.0\]'
     data=$(hex sheet.png) bytes=$(stat -c %s sheet.png)
     mkdir sheet
     low=$(printf '%02x' $((bytes % 128 + 128))) high=$(printf '%02x' $((bytes / 128)))
