@@ -5,6 +5,7 @@
 #include "tools/message.h"
 #include "tools/npy_header.h"
 #include "tools/option.h"
+#include "tools/output.h"
 
 #include <leat/ext/reader.h>
 #include <leat/image.h>
@@ -186,9 +187,9 @@ static int print_bad(struct cat *self)
         snprintf(self->first_bad, sizeof(self->first_bad), "%s",
                  leat_last_error());
     if (self->options->json)
-        return print_object(json_pack("{s:I, s:s}", "record",
+        return print_object(json_pack("{s:I, s:o}", "record",
                                       (json_int_t)record, "bad",
-                                      leat_last_error()));
+                                      output_text(leat_last_error())));
     printf("%lld\tbad\t%s\n", record, leat_last_error());
     return LEAT_OK;
 }

@@ -59,7 +59,10 @@ static int is_full(const struct comparison *self)
 
 static json_t *what(const char *field, const char *reason)
 {
-    return json_pack("{s:s*, s:s}", "field", field, "reason", reason);
+    json_t *text = output_text(reason);
+    return field ? json_pack("{s:o, s:o}", "field", output_text(field),
+                             "reason", text)
+                 : json_pack("{s:o}", "reason", text);
 }
 
 static void write_shape(char *out, size_t size,
@@ -149,8 +152,9 @@ static int compare_values(struct comparison *self,
         self->greatest = fmax(self->greatest, by);
         if (self->values == before + 1 && !is_full(self))
             note(self, record,
-                 json_pack("{s:s, s:o, s:o, s:o}", "field", a->name, "at",
-                           place_of(a, i), "a", number(x), "b", number(y)));
+                 json_pack("{s:o, s:o, s:o, s:o}", "field",
+                           output_text(a->name), "at", place_of(a, i), "a",
+                           number(x), "b", number(y)));
     }
     return self->values > before;
 }

@@ -105,7 +105,7 @@ static int report_json(struct dump *dump, int64_t batches)
     for (int i = 0; i < dump->intake.ntop; i++)
         for (int64_t f = 0; f < npy_writer_files(dump->file[i]); f++)
             json_array_append_new(
-                files, json_string(npy_writer_path(dump->file[i], f)));
+                files, output_text(npy_writer_path(dump->file[i], f)));
     return output_json(json_pack(
         "{s:I, s:o, s:o, s:I}", "batches", (json_int_t)batches, "files", files,
         "seed",

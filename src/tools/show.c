@@ -413,10 +413,10 @@ static int report(const struct show *self)
     const struct raster *raster = &self->sheet.raster;
     if (self->options->json)
         return output_json(json_pack(
-            "{s:s, s:I, s:I, s:I, s:i, s:i}", "out", self->options->out,
-            "records", (json_int_t)self->total, "shown",
-            (json_int_t)self->shown, "bad", (json_int_t)self->bad, "width",
-            raster->width, "height", raster->height));
+            "{s:o, s:I, s:I, s:I, s:i, s:i}", "out",
+            output_text(self->options->out), "records", (json_int_t)self->total,
+            "shown", (json_int_t)self->shown, "bad", (json_int_t)self->bad,
+            "width", raster->width, "height", raster->height));
     printf("%s: %lld of %lld records, %d x %d pixels\n", self->options->out,
            (long long)self->shown, (long long)self->total, raster->width,
            raster->height);

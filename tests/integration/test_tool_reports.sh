@@ -68,6 +68,15 @@ check 'the labels' test "$(hex -j256 out/label.npy)" = \
 check 'the first pixels' test "$(hex -j256 -N8 out/data.npy)" = 0000c2420000c442
 check 'only these files' test "$(echo out/*)" = 'out/data.npy out/label.npy'
 
+# Names that are no UTF-8, or hold quotes, leave JSON whole: a byte that JSON cannot
+# hold is a question mark.
+odd=$(printf 'odd\377"')
+"$leat" dump --reader lmdb:three --batch 1 --out "$odd" --json >json
+check 'odd files of a dump' grep -qF \
+    '"files": ["odd?\"/data.npy", "odd?\"/label.npy"]' json
+"$leat" show three --out "$odd.png" --json >json
+check 'an odd sheet' grep -qF '{"out": "odd?\".png", "records": 3,' json
+
 # Directories are made as deep as asked for.
 for out in deep/er/est deep/er/ "$PWD//deep/other"; do
     "$leat" dump --reader lmdb:three --batch 2 --phase TEST --batches 2 \
@@ -104,6 +113,16 @@ if command -v mdb_load >/dev/null; then
     check 'the bad record on stdout' grep -q 'bad records: 1' text
     check 'and in one line on stderr' test "$(wc -l <stderr)" -eq 1
     check 'and by number and key' grep -q '^  broken: record 1, key 1: ' text
+    cp -r broken "$odd.db"
+    ! "$leat" cat "lmdb:$odd.db" --json >json 2>stderr
+    check 'a bad record of an odd database' grep -qF \
+        '{"record": 1, "bad": "odd?\".db: record 1, key 1: ' json
+    check 'and the one behind it' grep -q '^{"record": 2, "key": "2", ' json
+    ! "$leat" compare "$odd.db" "$odd.db" --json >json
+    check 'in a comparison' grep -qF '"reason": "bad in A: odd?\".db: record 1' json
+    ! "$leat" compare "$odd.db" "$odd.db" >text
+    check 'and on paper' grep -qF 'record 1, key 1: bad in A: odd?".db: record 1' text
+    check 'without numbers that nobody has' test "$(grep -c ' in A, ' text)" -eq 0
     mkdir foreign
     records 30 "${small}2803" 31 2204deadbeef28013801 | mdb_load foreign
     ! "$leat" info foreign >text 2>stderr
