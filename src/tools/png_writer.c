@@ -32,6 +32,22 @@ static void ignore_warning(png_structp png, png_const_charp text)
     (void)text;
 }
 
+/* libpng says of memory that is short what it says of a bad image. */
+static png_voidp allocate(png_structp png, png_alloc_size_t size)
+{
+    struct png_making *making = png_get_mem_ptr(png);
+    void *memory = malloc(size);
+    if (!memory)
+        making->short_of_memory = 1;
+    return memory;
+}
+
+static void release(png_structp png, png_voidp memory)
+{
+    (void)png;
+    free(memory);
+}
+
 static void append(png_structp png, png_bytep bytes, size_t size)
 {
     struct png_making *making = png_get_io_ptr(png);
@@ -107,8 +123,9 @@ int png_writer_encode(const struct canvas *canvas, unsigned char **out,
     struct png_making making = {0};
     making.row = malloc((size_t)canvas->width * (size_t)canvas->channels);
     png_structp png =
-        making.row ? png_create_write_struct(PNG_LIBPNG_VER_STRING, &making,
-                                             leave, ignore_warning)
+        making.row ? png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &making,
+                                               leave, ignore_warning, &making,
+                                               allocate, release)
                    : NULL;
     png_infop info = png ? png_create_info_struct(png) : NULL;
     int status = info ? try_image(png, info, canvas, &making)

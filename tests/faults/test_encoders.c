@@ -2,6 +2,7 @@
 #include "faults/faults.h"
 #include "support/suite.h"
 #include "tools/jpeg_writer.h"
+#include "tools/png_writer.h"
 
 #include <leat/status.h>
 
@@ -30,6 +31,11 @@ static void tear_down(void)
 static int encode_jpeg(unsigned char **out, size_t *size)
 {
     return jpeg_writer_encode(&canvas, 95, out, size);
+}
+
+static int encode_png(unsigned char **out, size_t *size)
+{
+    return png_writer_encode(&canvas, out, size);
 }
 
 /* How many allocations failed; libjpeg makes do with less of some. */
@@ -62,12 +68,19 @@ START_TEST(a_jpeg_may_want_for_memory)
 }
 END_TEST
 
+START_TEST(a_png_may_want_for_memory)
+{
+    (void)fail_each(encode_png);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("encoders");
     TCase *tcase = tcase_create("encoders");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_jpeg_may_want_for_memory);
+    tcase_add_test(tcase, a_png_may_want_for_memory);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
