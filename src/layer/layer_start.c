@@ -381,15 +381,18 @@ int leat__group_start(leat_data_layer_group *self, int ntop,
 
 /*
  * A failed device cannot be waited for: the stop goes on all the same. So it
- * does for a stream that is captured, on which nothing runs.
+ * does for a stream that is captured, on which nothing runs. Without a batch
+ * the stream may be gone, and nothing is asked of it.
  */
 static void let_go(leat_data_layer *member)
 {
+    if (!member->current)
+        return;
     leat_device *device = member->device;
     leat_stream stream = member->stream;
     int captures = stream != LEAT_HOST && device->ops->stream_is_capturing &&
                    device->ops->stream_is_capturing(device, stream);
-    if (member->current && !captures)
+    if (!captures)
         (void)leat__prefetcher_mark(member->current, &member->stream, 1);
     member->current = NULL;
 }

@@ -51,7 +51,8 @@ struct stream {
     stream *next; /* protected by the device's lock */
     pthread_t thread;
     atomic_int capturing;
-    int64_t now; /* the thread's own: modelled nanoseconds */
+    atomic_int destroyed; /* kept, but no longer to be named */
+    int64_t now;          /* the thread's own: modelled nanoseconds */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     /* protected by lock */
@@ -89,7 +90,7 @@ typedef struct late_device {
     int nstreams;    /* protected by lock; the default stream left out */
     atomic_int_fast64_t copies[3], bytes[3], records, stream_waits, event_syncs,
         stream_syncs, allocs, host_allocs, live_streams, live_events,
-        live_bytes, live_host_bytes, destroyed_busy;
+        live_bytes, live_host_bytes, destroyed_busy, used_destroyed;
 } late_device;
 
 static late_device late[DEVICES];
@@ -233,7 +234,9 @@ static int start(stream *self, late_device *device)
 static stream *stream_of(leat_device *device, leat_stream handle)
 {
     late_device *self = (late_device *)device;
-    return handle ? (stream *)handle : &self->by_default;
+    stream *named = handle ? (stream *)handle : &self->by_default;
+    add(&self->used_destroyed, atomic_load(&named->destroyed));
+    return named;
 }
 
 static int enqueue(stream *self, operation what)
@@ -301,6 +304,7 @@ static void late_stream_destroy(leat_device *device, leat_stream handle)
     pthread_cond_broadcast(&ended->changed);
     pthread_mutex_unlock(&ended->lock);
     pthread_join(ended->thread, NULL);
+    atomic_store(&ended->destroyed, 1);
     add(&self->live_streams, -1);
 }
 
@@ -622,6 +626,7 @@ late_device_counts late_device_count(leat_device *device)
         .live_bytes = get(&self->live_bytes),
         .live_host_bytes = get(&self->live_host_bytes),
         .destroyed_busy = get(&self->destroyed_busy),
+        .used_destroyed = get(&self->used_destroyed),
     };
     for (int kind = 0; kind < 3; kind++) {
         out.copies[kind] = get(&self->copies[kind]);

@@ -37,6 +37,7 @@ typedef struct late_device_counts {
     int64_t live_bytes;      /* of the device's memory */
     int64_t live_host_bytes; /* pinned */
     int64_t destroyed_busy;  /* streams destroyed with work left */
+    int64_t used_destroyed;  /* calls that name a stream that is gone */
 } late_device_counts;
 
 late_device_counts late_device_count(leat_device *device);

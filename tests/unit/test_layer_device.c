@@ -312,6 +312,21 @@ START_TEST(a_layer_is_destroyed_while_copies_are_under_way)
 }
 END_TEST
 
+START_TEST(a_stream_may_go_once_its_batch_is_given_back)
+{
+    leat_stream own;
+    ck_assert_int_eq(device->ops->stream_create(device, &own), LEAT_OK);
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_forward(feed.layer, feed.top, 2, own),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, NULL, 0), LEAT_OK);
+    device->ops->stream_destroy(device, own);
+    int64_t before = late_device_count(device).used_destroyed;
+    feed_close(&feed);
+    ck_assert_int_eq(late_device_count(device).used_destroyed, before);
+}
+END_TEST
+
 /* Setup and some forwards, with call number n of the device failing. */
 static int run_with_fault(int n)
 {
@@ -381,6 +396,7 @@ int main(void)
     tcase_add_test(tcase, a_capturing_stream_is_refused);
     tcase_add_test(tcase, a_top_on_another_device_is_refused);
     tcase_add_test(tcase, a_layer_is_destroyed_while_copies_are_under_way);
+    tcase_add_test(tcase, a_stream_may_go_once_its_batch_is_given_back);
     tcase_add_test(tcase, every_call_that_fails_ends_in_one_clean_error);
     tcase_add_test(tcase, restore_waits_for_what_a_stream_still_copies);
     return suite_run(suite);
