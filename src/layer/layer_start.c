@@ -336,8 +336,6 @@ static int start_prefetcher(leat_data_layer_group *self,
     if (status)
         return status;
     self->begun = leat__clock_now();
-    for (int i = 0; i < self->n; i++)
-        begin(&self->member[i]);
     status = adopt_prefetcher(self, prefetcher);
     for (int i = 0; i < self->n; i++)
         tell_memory(&self->member[i]);
@@ -348,6 +346,9 @@ int leat__group_start(leat_data_layer_group *self, int ntop,
                       leat_token *identity, leat__batch_shape *shape)
 {
     const leat_data_layer_options *values = &self->options.values;
+    /* Also where it fails: what was noted was of another start. */
+    for (int i = 0; i < self->n; i++)
+        begin(&self->member[i]);
     int status = open_reader(self, identity);
     if (status == LEAT_OK)
         status = check_policy(self);

@@ -153,6 +153,43 @@ START_TEST(a_single_pass_ends_with_what_is_left)
 }
 END_TEST
 
+/* What came before is another start's: its place, and its bad records. */
+static void check_resumed_end(leat_pipeline *pipeline)
+{
+    leat_token end;
+    leat_token again;
+    leat_token_init(&end);
+    leat_token_init(&again);
+    leat_stats stats = {.size = sizeof(stats)};
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &end), LEAT_OK);
+    feed_close(&feed);
+    feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.nbad, 1);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &end), LEAT_END);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.nbad, 0);
+    ck_assert_int_eq(stats.batches, 0);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &again), LEAT_OK);
+    ck_assert_str_eq(leat_token_text(&again), leat_token_text(&end));
+    leat_token_finish(&again);
+    leat_token_finish(&end);
+    feed_close(&feed);
+}
+
+START_TEST(a_layer_resumed_at_the_end_stands_there)
+{
+    source_now.single_pass = 1;
+    source_now.bad = 1;
+    options.on_error = LEAT_ON_ERROR_ZERO;
+    in_all_modes(check_resumed_end);
+}
+END_TEST
+
 static void check_exact_pass(leat_pipeline *pipeline)
 {
     feed_layer feed = feed_open(pipeline, &options);
@@ -498,6 +535,7 @@ int main(void)
                    a_storage_error_comes_after_the_good_batches_and_stays);
     tcase_add_test(tcase, restore_goes_on_once_the_storage_is_mended);
     tcase_add_test(tcase, a_single_pass_ends_with_what_is_left);
+    tcase_add_test(tcase, a_layer_resumed_at_the_end_stands_there);
     tcase_add_test(tcase,
                    a_single_pass_of_whole_batches_ends_without_an_empty_one);
     tcase_add_test(tcase, another_shape_inside_a_batch_is_an_error);
