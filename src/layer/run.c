@@ -102,11 +102,12 @@ void leat__run_read(leat__run *run, leat_reader *reader, int locates,
     leat__trace_end();
     int64_t bytes = 0;
     int bad = 0;
-    for (int i = 0; i < run->n && run->failed < 0; i++) {
+    for (int i = 0; i < run->n; i++) {
+        /* Those before a failure too: one may yet turn out to be bad. */
         leat__run_place(run, i);
         if (bad < run->bad.n && run->bad.item[bad].place == i)
             bad++;
-        else
+        else if (run->failed < 0)
             bytes += leat__run_payload(run, i);
     }
     leat__counter_add(&run->bytes, bytes);

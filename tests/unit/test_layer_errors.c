@@ -75,6 +75,7 @@ START_TEST(the_first_bad_record_of_a_batch_is_the_one_that_is_told)
     ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.bad_records, 1);
     ck_assert_int_eq(stats.bad[0].from.record, 5);
+    ck_assert_int_eq(stats.bad[0].from.position, 5);
     ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
     feed_close(&feed);
     leat_pipeline_unref(pipeline);
