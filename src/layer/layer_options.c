@@ -228,10 +228,11 @@ int leat__layer_options_init(leat__layer_options *out,
     if (status == LEAT_OK)
         status = copy_transform(out);
     if (status == LEAT_OK)
-        status = copy_text(&out->name, options->name ? options->name : "data");
-    if (status == LEAT_OK)
         status =
-            copy_text(&out->device, options->device ? options->device : "cpu");
+            copy_text(&out->name, out->values.name ? out->values.name : "data");
+    if (status == LEAT_OK)
+        status = copy_text(&out->device,
+                           out->values.device ? out->values.device : "cpu");
     if (status == LEAT_OK)
         status = copy_text(&out->bad_record_file, out->values.bad_record_file);
     if (status == LEAT_OK)

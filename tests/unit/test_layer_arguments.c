@@ -4,6 +4,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,19 @@ START_TEST(a_choice_that_does_not_exist_is_refused)
     options.layout = LEAT_NCHW;
     options.rng = (leat_rng)7;
     assert_no_layer("rng is 7");
+}
+END_TEST
+
+/* What a caller's shorter struct does not have is not looked at. */
+START_TEST(options_end_where_the_caller_says)
+{
+    leat_data_layer *layer;
+    options.size = offsetof(leat_data_layer_options, device);
+    options.device = "nowhere";
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_str_eq(leat_data_layer_get_options(layer)->device, "cpu");
+    leat_data_layer_destroy(layer);
 }
 END_TEST
 
@@ -170,6 +184,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_choice_that_does_not_exist_is_refused);
+    tcase_add_test(tcase, options_end_where_the_caller_says);
     tcase_add_test(tcase, a_transform_that_promises_values_must_bring_them);
     tcase_add_test(tcase, more_tops_than_a_sample_has_fields_are_refused);
     tcase_add_test(tcase, before_setup_there_is_nothing_to_save_or_restore);
