@@ -83,6 +83,19 @@ static int open_reader(leat_data_layer_group *self, leat_token *identity)
     return status ? status : adopt_reader(self, reader);
 }
 
+/*
+ * Where access is random, whoever takes a run reads it, even beside a thread:
+ * forward takes none that may block for ever.
+ */
+static void settle_help(leat_data_layer_group *self)
+{
+    const leat_reader *reader = leat__data_reader_reader(self->reader);
+    if (!may_block(self) || !leat_reader_is_random_access(reader))
+        return;
+    self->may_help = 0;
+    self->member[0].solo.is_possible = 0;
+}
+
 static int count_workers(const leat_data_layer_group *self)
 {
     if (self->options.values.workers > 0)
@@ -350,6 +363,8 @@ int leat__group_start(leat_data_layer_group *self, int ntop,
     for (int i = 0; i < self->n; i++)
         begin(&self->member[i]);
     int status = open_reader(self, identity);
+    if (status == LEAT_OK)
+        settle_help(self);
     if (status == LEAT_OK)
         status = check_policy(self);
     if (status == LEAT_OK)

@@ -52,15 +52,15 @@ struct leat_data_layer_group {
     leat__layer_options options;
     leat_pipeline *pipeline; /* shared */
     leat_transformer *transformer;
-    int step;  /* ranks that divide the data */
-    int cores; /* that the process may use */
-    int may_help;
+    int step;     /* ranks that divide the data */
+    int cores;    /* that the process may use */
     int is_alone; /* a layer by itself: it has the group, not the group it */
     int n;
     leat_data_layer *member; /* n of them */
     leat_device **device;    /* theirs */
 
     /* changed by setup and restore */
+    int may_help; /* forward works where it would wait */
     uint64_t seed;
     int ntop; /* 0 before setup */
     char top_name[LEAT_MAX_FIELDS][64];

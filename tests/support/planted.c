@@ -141,11 +141,19 @@ static int planted_count(leat_reader *reader, int64_t *out)
     return LEAT_OK;
 }
 
+static _Thread_local int reads_here;
+
+int planted_reads_here(void)
+{
+    return reads_here;
+}
+
 static int planted_read_at(leat_reader *reader, const int64_t index[],
                            leat_sample *const out[], int n, int *got)
 {
     const planted_reader *self = (const planted_reader *)reader;
     int status = check_running(self);
+    reads_here += n;
     for (*got = 0; *got < n && status == LEAT_OK; *got += status == LEAT_OK)
         status = fill(self, index[*got], out[*got]);
     return *got > 0 ? LEAT_OK : status;
@@ -229,12 +237,21 @@ static const leat_reader_type planted_type = {
     .open = planted_open,
 };
 
+static const leat_reader_type blocking_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "planted",
+    .open = planted_open,
+    .may_block = 1,
+};
+
 leat_pipeline *planted_pipeline(const planted *planted)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_pixels);
+    const leat_reader_type *type =
+        planted->may_block ? &blocking_type : &planted_type;
     leat_pipeline *pipeline;
-    ck_assert_int_eq(leat_pipeline_create(&pipeline, &planted_type, NULL,
+    ck_assert_int_eq(leat_pipeline_create(&pipeline, type, NULL,
                                           (void *)(uintptr_t)planted, NULL,
                                           NULL, 0),
                      LEAT_OK);

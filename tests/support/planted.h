@@ -38,10 +38,14 @@ typedef struct planted {
     planted_way way;
     int tail;        /* bytes behind each image, which make runs short */
     int single_pass; /* in order: no reset */
+    int may_block;   /* as its type says */
 } planted;
 
 /* `planted` is borrowed as long as the pipeline and its readers. */
 leat_pipeline *planted_pipeline(const planted *planted);
+
+/* Records that read_at has read on the calling thread. */
+int planted_reads_here(void);
 
 /* Record `record` as the reader gives it, in views; not an unreadable one. */
 void planted_fill(const planted *planted, int record, leat_sample *sample);

@@ -328,6 +328,26 @@ static void *setup_then_forward(void *argument)
     return status == LEAT_ECANCELLED ? argument : NULL;
 }
 
+/* Nor what workers read where access is random, thread or no thread. */
+START_TEST(a_forward_does_not_read_what_may_block_for_ever)
+{
+    planted plan = {.count = 20, .tail = 1 << 19, .may_block = 1};
+    options.batch_size = 4;
+    options.world_size = 2;
+    options.workers = 1;
+    options.prefetch = 1;
+    options.reader_thread = (leat_reader_thread)_i;
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    feed_layer feed = feed_open(pipeline, &options);
+    int before = planted_reads_here();
+    for (int i = 0; i < 100; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(planted_reads_here(), before);
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(cancel_wakes_a_setup_that_waits)
 {
     source_now.blocks = 0;
@@ -544,6 +564,8 @@ int main(void)
     tcase_add_test(tcase, a_bad_first_record_is_an_error_of_setup);
     tcase_add_test(tcase, no_samples_at_all_is_an_error_of_setup);
     tcase_add_test(tcase, cancel_wakes_a_forward_that_waits);
+    tcase_add_loop_test(tcase, a_forward_does_not_read_what_may_block_for_ever,
+                        0, 3);
     tcase_add_test(tcase, cancel_wakes_a_setup_that_waits);
     tcase_add_test(tcase, a_layer_whose_reader_blocks_can_be_destroyed);
     tcase_add_test(tcase, a_layer_can_be_destroyed_in_any_state);
