@@ -77,19 +77,37 @@ void leat__slots_finish(leat__slots *self)
     leat__free(self->batch);
 }
 
+/* A slot that never grew lies in the slab of all, and has nothing of its own.
+ */
+static int64_t own_bytes(const leat__slab *slab, size_t capacity)
+{
+    return slab && slab->bytes == capacity ? (int64_t)capacity : 0;
+}
+
+static atomic_int_fast64_t *account_of(leat__slots *self,
+                                       const leat__batch *batch)
+{
+    return batch->slab->is_pageable ? &self->grown_pageable
+                                    : &self->grown_bytes;
+}
+
 int leat__slots_reserve(leat__slots *self, leat__batch *batch,
                         const leat__batch_shape *shape)
 {
     size_t capacity = batch->capacity;
     size_t top_capacity = batch->top_capacity;
+    /* What grows again lets go of what it had grown to. */
+    atomic_int_fast64_t *account = account_of(self, batch);
+    int64_t own = own_bytes(batch->slab, capacity);
+    int64_t own_top = own_bytes(batch->top_slab, top_capacity);
     int status = leat__batch_reserve(batch, shape);
     if (batch->capacity > capacity) {
         leat__counter_add(&self->grown, 1);
-        leat__counter_add(batch->slab->is_pageable ? &self->grown_pageable
-                                                   : &self->grown_bytes,
-                          (int64_t)batch->capacity);
+        leat__counter_add(account, -own);
+        leat__counter_add(account_of(self, batch), (int64_t)batch->capacity);
     }
     if (batch->top_capacity > top_capacity)
-        leat__counter_add(&self->grown_tops, (int64_t)batch->top_capacity);
+        leat__counter_add(&self->grown_tops,
+                          (int64_t)batch->top_capacity - own_top);
     return status;
 }

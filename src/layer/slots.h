@@ -13,9 +13,10 @@ typedef struct leat__slots {
     int host_node;     /* of NUMA, where it begins; -1: not known */
     /* written by whoever prepares a batch, read by anybody */
     atomic_int_fast64_t grown;
-    atomic_int_fast64_t grown_bytes;    /* pageable ones left out */
-    atomic_int_fast64_t grown_pageable; /* bytes */
-    atomic_int_fast64_t grown_tops;     /* bytes */
+    /* bytes that the slots which grew have outside the slab of all */
+    atomic_int_fast64_t grown_bytes; /* pageable ones left out */
+    atomic_int_fast64_t grown_pageable;
+    atomic_int_fast64_t grown_tops;
 } leat__slots;
 
 /*

@@ -12,6 +12,7 @@
  */
 #include "layer/stand_in.h"
 #include "base/memory.h"
+#include "layer/lane.h"
 
 #include <string.h>
 
@@ -115,7 +116,7 @@ static int try_shape(leat__stand_in *self, leat__batch *batch,
     leat__batch_shape shape;
     int status = leat__assembler_shape(self->assembler, sample, &shape);
     if (status == LEAT_OK)
-        status = leat__batch_reserve(batch, &shape);
+        status = leat__slots_reserve(&batch->lane->slots, batch, &shape);
     if (status)
         return status;
     batch->shape = shape;

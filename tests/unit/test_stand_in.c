@@ -441,6 +441,28 @@ START_TEST(a_bad_first_record_is_no_error_of_setup_where_one_tells_the_shape)
 }
 END_TEST
 
+/* The shape is another rank's record's, tried in the slot: that grows it. */
+START_TEST(a_slot_that_grows_for_another_ranks_shape_is_counted)
+{
+    for (int i = 0; i < plan.count; i++)
+        plan.kind[i] = PLANTED_SMALL;
+    plan.kind[8] = PLANTED_GOOD;
+    plan.kind[9] = PLANTED_UNREADABLE;
+    options.world_size = 2;
+    options.rank = 1;
+    options.prefetch = 1;
+    feed_layer feed;
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_blob_dim(feed.top[0], 2), PLANTED_HEIGHT);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.grown_slots, 1);
+    feed_close(&feed);
+}
+END_TEST
+
 START_TEST(a_single_pass_of_bad_records_ends)
 {
     plan.way = PLANTED_IN_ORDER;
@@ -524,6 +546,7 @@ int main(void)
     tcase_add_test(
         tcase,
         a_bad_first_record_is_no_error_of_setup_where_one_tells_the_shape);
+    tcase_add_test(tcase, a_slot_that_grows_for_another_ranks_shape_is_counted);
     tcase_add_test(tcase, a_single_pass_of_bad_records_ends);
     tcase_add_loop_test(tcase,
                         a_failed_allocation_is_an_error_and_leaks_nothing, 0,
