@@ -6,6 +6,9 @@
 
 #define TOKEN_VERSION 1
 
+/* Further no layer comes, and sums of positions still fit. */
+#define POSITION_MAX ((int64_t)1 << 60)
+
 /* 44 bytes, which with the checksum make 64 letters; then the data set's. */
 typedef struct resume_point {
     uint8_t version;
@@ -102,8 +105,9 @@ static int check_point(const leat_data_layer_group *self,
 
 static int check_place(const leat__place *place)
 {
-    if (place->position < 0 || place->epoch < 0 || place->index < 0 ||
-        place->index > place->position)
+    if (place->position < 0 || place->position > POSITION_MAX ||
+        place->epoch < 0 || place->epoch > place->position ||
+        place->index < 0 || place->index > place->position)
         return leat_error(LEAT_EINVAL, "the resume token names no place");
     return LEAT_OK;
 }

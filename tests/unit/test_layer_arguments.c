@@ -104,10 +104,19 @@ START_TEST(a_token_that_is_none_or_of_another_generator_is_refused)
     ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
     assert_refused(leat_data_layer_restore(feed.layer, NULL), LEAT_EINVAL,
                    "no resume token");
-    /* A place behind its own position. */
+    /* A place behind its own position, an epoch that is, a position where none
+       can be counted. */
     leat_token wrong;
     leat_token_init(&wrong);
     ck_assert_int_eq(leat_token_put(&wrong, token.bytes, token.size), LEAT_OK);
+    wrong.bytes[12] = 9;
+    assert_refused(leat_data_layer_restore(feed.layer, &wrong), LEAT_EINVAL,
+                   "no place");
+    wrong.bytes[12] = 0;
+    wrong.bytes[11] = 0x7f;
+    assert_refused(leat_data_layer_restore(feed.layer, &wrong), LEAT_EINVAL,
+                   "no place");
+    wrong.bytes[11] = 0;
     wrong.bytes[20] = 9;
     assert_refused(leat_data_layer_restore(feed.layer, &wrong), LEAT_EINVAL,
                    "no place");
