@@ -87,11 +87,11 @@ const char *leat_data_layer_top_name(const leat_data_layer *self, int i)
 {
     static const char *const usual[] = {"data", "label"};
     const leat_data_layer_group *group = self->group;
-    if (i < 0 || i >= LEAT_MAX_FIELDS)
+    if (i < 0 || i >= LEAT_MAX_FIELDS || (group->ntop > 0 && i >= group->ntop))
         return NULL;
     if (i < group->options.ntop)
         return group->options.top[i];
     if (group->ntop > 0)
-        return i < group->ntop ? group->top_name[i] : NULL;
+        return group->top_name[i];
     return i < 2 ? usual[i] : NULL;
 }

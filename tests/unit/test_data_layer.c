@@ -88,12 +88,16 @@ END_TEST
 
 START_TEST(one_top_leaves_the_labels_out)
 {
+    static const char *const names[] = {"pixels", "classes", NULL};
     leat_data_layer *layer;
     leat_blob *top;
+    options.tops = names;
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
     ck_assert_int_eq(leat_data_layer_top_count(layer), 2);
     ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_OK);
+    ck_assert_str_eq(leat_data_layer_top_name(layer, 0), "pixels");
+    ck_assert_ptr_null(leat_data_layer_top_name(layer, 1));
     ck_assert_int_eq(leat_data_layer_forward(layer, &top, 1, LEAT_HOST), 0);
     ck_assert_int_eq(leat_blob_count(top), 4 * FEED_PIXELS);
     leat_data_layer_destroy(layer);
