@@ -35,6 +35,20 @@ static int too_few_fields(const leat_sample *sample, int ntop)
                       sample->nfields, ntop);
 }
 
+/* What is no image is one row of all that there is: a crop cuts that. */
+static int check_row(const leat_field *field, const int image[3])
+{
+    int64_t count = 1;
+    for (int k = 0; k < field->ndim; k++)
+        count *= field->shape[k];
+    if (count == image[2])
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "crop_size is for images, of 3 dimensions; these samples "
+                      "have %d",
+                      field->ndim);
+}
+
 /* An image's axes stand in the order of the layout, other fields' as they are.
  */
 static int shape_data(const leat__assembly *assembly,
@@ -55,7 +69,7 @@ static int shape_data(const leat__assembly *assembly,
     if (field->dtype != LEAT_BYTES && field->ndim != 3) {
         top->ndim = field->ndim;
         memcpy(top->shape, field->shape, sizeof(top->shape));
-        return LEAT_OK;
+        return check_row(field, out->image);
     }
     const int *image = out->image;
     int planar = assembly->layout == LEAT_NCHW;

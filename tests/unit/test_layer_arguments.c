@@ -72,6 +72,27 @@ START_TEST(a_transform_that_promises_values_must_bring_them)
 }
 END_TEST
 
+/* A row is as high as a crop of 1. */
+START_TEST(what_is_no_image_is_not_cropped)
+{
+    static const unsigned char rows[3][7];
+    const leat_memory_field field = {"data", LEAT_UINT8, 1, {7}, rows};
+    leat_pipeline *numbers;
+    leat_data_layer *layer;
+    leat_blob *top;
+    ck_assert_int_eq(leat_pipeline_memory(&numbers, &field, 1, 3), LEAT_OK);
+    transform.crop_size = 1;
+    ck_assert_int_eq(leat_data_layer_create(&layer, numbers, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    assert_refused(leat_data_layer_setup(layer, &top, 1), LEAT_EINVAL,
+                   "crop_size");
+    leat_blob_destroy(top);
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(numbers);
+}
+END_TEST
+
 START_TEST(more_tops_than_a_sample_has_fields_are_refused)
 {
     static const char *const names[] = {"a", "b", "c", "d", "e",
@@ -195,6 +216,7 @@ int main(void)
     tcase_add_test(tcase, a_choice_that_does_not_exist_is_refused);
     tcase_add_test(tcase, options_end_where_the_caller_says);
     tcase_add_test(tcase, a_transform_that_promises_values_must_bring_them);
+    tcase_add_test(tcase, what_is_no_image_is_not_cropped);
     tcase_add_test(tcase, more_tops_than_a_sample_has_fields_are_refused);
     tcase_add_test(tcase, before_setup_there_is_nothing_to_save_or_restore);
     tcase_add_test(tcase,
