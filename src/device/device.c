@@ -8,9 +8,8 @@
 
 #define TYPES_MAX 16
 #define DEVICES_MAX 64
-#define NAME_MAX_SIZE                                                          \
-    20 /* the ordinal behind it fits into leat_device.name                     \
-        */
+/* The ordinal behind it fits into leat_device.name. */
+#define NAME_MAX_SIZE 20
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -50,10 +49,28 @@ static int add_locked(const leat_device_ops *ops)
     return LEAT_OK;
 }
 
+/* What leat calls without asking whether it is there. */
+static int is_complete(const leat_device_ops *ops)
+{
+    int host = ops->open && ops->host_alloc && ops->host_free;
+    int memory = ops->alloc && ops->free && ops->copy;
+    int streams = ops->stream_create && ops->stream_destroy &&
+                  ops->stream_synchronize && ops->stream_wait;
+    int events = ops->event_create && ops->event_destroy && ops->event_record &&
+                 ops->event_synchronize &&
+                 !ops->timer_create == !ops->event_elapsed;
+    return host && (ops->unified || (memory && streams && events));
+}
+
 int leat_device_register(const leat_device_ops *ops)
 {
-    if (!ops || ops->size < sizeof(*ops) || !ops->name || !ops->open)
-        return leat_error(LEAT_EINVAL, "a device lacks its size, name or open");
+    if (!ops || ops->size < sizeof(*ops) || !ops->name)
+        return leat_error(LEAT_EINVAL, "a device lacks its size or name");
+    if (!is_complete(ops))
+        return leat_error(LEAT_EINVAL,
+                          "the device \"%s\" lacks an operation that is not "
+                          "optional",
+                          ops->name);
     size_t size = strlen(ops->name);
     if (size == 0 || size > NAME_MAX_SIZE || strchr(ops->name, ':'))
         return leat_error(LEAT_EINVAL,

@@ -74,6 +74,27 @@ START_TEST(a_device_without_its_name_or_with_a_taken_one_is_refused)
 }
 END_TEST
 
+/* One that computes in host memory needs few; none does without them. */
+START_TEST(a_table_that_lacks_an_operation_is_refused)
+{
+    static leat_device_ops mine[4];
+    for (int i = 0; i < 4; i++) {
+        mine[i] = *ops;
+        mine[i].name = "incomplete";
+    }
+    mine[0].event_synchronize = NULL;
+    mine[1].copy = NULL;
+    mine[2].event_elapsed = NULL;
+    mine[3].unified = 1;
+    mine[3].host_alloc = NULL;
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(leat_device_register(&mine[i]), LEAT_EINVAL);
+        ck_assert_ptr_nonnull(
+            strstr(leat_last_error(), "\"incomplete\" lacks"));
+    }
+}
+END_TEST
+
 START_TEST(a_name_that_find_could_not_tell_apart_is_refused)
 {
     static leat_device_ops mine;
@@ -98,6 +119,7 @@ int main(void)
     tcase_add_test(tcase, an_ordinal_is_a_number);
     tcase_add_test(tcase,
                    a_device_without_its_name_or_with_a_taken_one_is_refused);
+    tcase_add_test(tcase, a_table_that_lacks_an_operation_is_refused);
     tcase_add_test(tcase, a_name_that_find_could_not_tell_apart_is_refused);
     return suite_run(suite);
 }
