@@ -131,7 +131,8 @@ typedef struct leat_batch {
  * Makes a layer that reads from `pipeline` (shared) as `options` say (copied).
  * Owned by the caller: leat_data_layer_destroy. Starts nothing.
  * Errors: LEAT_EINVAL for options that contradict themselves or a device that
- * is not there; LEAT_EIO, LEAT_EFORMAT for the mean file; LEAT_ENOMEM.
+ * is not there; LEAT_EDEVICE for one that cannot be had; LEAT_EIO, LEAT_EFORMAT
+ * for the mean file; LEAT_ENOMEM.
  * Thread safety: any thread.
  */
 LEAT_API int leat_data_layer_create(leat_data_layer **out,
@@ -164,7 +165,8 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * again. The tops are borrowed during the call. Blocks until the first sample
  * is read; woken by leat_data_layer_cancel.
  * Errors: LEAT_EINVAL (tops, crop, mean), LEAT_EDATA or LEAT_EFORMAT (the first
- * record), LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT, LEAT_EDEVICE, LEAT_ECANCELLED,
+ * record), LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT, LEAT_EDEVICE, LEAT_EUNSUPPORTED
+ * (transform_on DEVICE on one that has no transform), LEAT_ECANCELLED,
  * LEAT_ESTATE when it was set up before. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_setup(leat_data_layer *layer,

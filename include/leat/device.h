@@ -24,7 +24,7 @@ typedef uintptr_t leat_stream;
  * Finds a device by name: "cpu", or one of a registered type, "type:ordinal".
  * The device is shared and lives as long as the process.
  * Errors: LEAT_EINVAL for an unknown name, saying which there are and what is
- * missing; LEAT_EDEVICE. Thread safety: any thread.
+ * missing; LEAT_EDEVICE; LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_device_find(leat_device **out, const char *name);
 

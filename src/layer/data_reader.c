@@ -40,9 +40,8 @@ struct leat__data_reader {
     int cancelled; /* protected by lock, as is making and closing the queues */
     leat__thread thread;
 
-    /* the filling thread's */
-    leat__filler filler;
-    int taken_peeks; /* of those peeked, how many were taken */
+    leat__filler filler; /* the filling thread's */
+    int taken_peeks;     /* of those peeked; of who calls take */
 
     atomic_int_fast64_t blocked_full; /* read by anybody */
 };

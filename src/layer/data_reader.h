@@ -5,6 +5,7 @@
 #include "layer/run.h"
 
 #include <leat/data_layer.h>
+
 typedef struct leat__data_reader_options {
     const leat_pipeline *pipeline; /* borrowed */
     const leat_allocator *boxes;   /* of samples, borrowed; NULL: malloc */
@@ -53,14 +54,17 @@ int leat__data_reader_start(leat__data_reader *reader, int run_size, int runs);
 /*
  * Takes the next run, in order: without a thread, makes it, which may block as
  * the storage does, in boxes that `who` had before if there are any.
- * LEAT_AGAIN: the thread has none ready. One caller at a time. After the run
- * with an error that is not LEAT_EDATA, or LEAT_END, nothing comes any more:
- * LEAT_ECANCELLED.
+ * LEAT_AGAIN: the thread has none ready, or there are no boxes. One caller at a
+ * time. After the run with an error that is not LEAT_EDATA, or LEAT_END,
+ * nothing comes any more: LEAT_ECANCELLED.
  */
 int leat__data_reader_take(leat__data_reader *reader, const void *who,
                            leat__run **out);
 
-/* Waits until the thread has a run. Woken by cancel. */
+/*
+ * Waits until there may be something to take: a run of the thread's, or without
+ * a thread boxes that were given back. Woken by cancel.
+ */
 int leat__data_reader_wait(leat__data_reader *reader);
 
 /* Reads a run's samples if that is still to be done. Any thread. */

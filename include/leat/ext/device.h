@@ -72,8 +72,8 @@ typedef struct leat_device_transform {
 } leat_device_transform;
 
 /**
- * What a device can do. All operations may be called from any thread; those on
- * one stream come from one thread at a time. They return LEAT_OK or an error
+ * What a device can do. All operations may be called from any thread, and by
+ * several at a time, on one stream too. They return LEAT_OK or an error
  * (LEAT_ENOMEM, LEAT_EDEVICE) with its line set by leat_error.
  */
 struct leat_device_ops {
@@ -135,7 +135,9 @@ struct leat_device_ops {
     /** Waits on the host; at once if the event was never recorded. */
     int (*event_synchronize)(leat_device *device, leat_event event);
 
-    /** Enqueues a transform. May be NULL: the CPU does it. */
+    /**
+     * Enqueues a transform. May be NULL: leat refuses transform_on DEVICE then.
+     */
     int (*transform)(leat_device *device, const leat_device_transform *what,
                      leat_stream stream);
 
@@ -169,7 +171,8 @@ struct leat_device_ops {
 /**
  * Adds a type of device; `ops` is borrowed for ever.
  * Errors: LEAT_EINVAL when the name is taken, malformed (1 to 20 letters, no
- * colon) or the table too short, or when there are 16 types already.
+ * colon) or the table too short, when an operation is not there that may not be
+ * NULL, or when there are 16 types already.
  * Thread safety: any thread.
  */
 LEAT_API int leat_device_register(const leat_device_ops *ops);
