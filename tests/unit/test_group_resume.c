@@ -1,0 +1,137 @@
+/* A group goes on where another, or a layer, stopped. */
+#include "support/feed.h"
+#include "support/group_stage.h"
+#include "support/suite.h"
+#include "support/troop.h"
+
+#include <check.h>
+
+static void save_after(const leat_pipeline *pipeline, int n, int batches,
+                       leat_token *token)
+{
+    troop troop = troop_open(pipeline, &group_options, group_mixed, n);
+    for (int k = 0; k < batches; k++)
+        ck_assert_int_eq(troop_forward(&troop, k % n), LEAT_OK);
+    leat_token_init(token);
+    ck_assert_int_eq(leat_data_layer_group_save(troop.group, token), LEAT_OK);
+    troop_close(&troop);
+}
+
+static void check_resumed(const leat_pipeline *pipeline, int n, int begin,
+                          const uint32_t digest[], leat_token *token)
+{
+    troop troop = troop_open(pipeline, &group_options, group_on_late, n);
+    ck_assert_int_eq(troop_forward(&troop, 0), LEAT_OK);
+    int status = leat_data_layer_group_restore(troop.group, token);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    for (int k = begin; k < GROUP_BATCHES; k++) {
+        int i = (k - begin) % n;
+        ck_assert_int_eq(troop_forward(&troop, i), LEAT_OK);
+        ck_assert_uint_eq(troop_digest(&troop, i), digest[k]);
+        ck_assert_int_eq(leat_data_layer_batch(troop_member(&troop, i))->number,
+                         k);
+    }
+    troop_close(&troop);
+}
+
+static void check_resumed_alone(const leat_pipeline *pipeline, int begin,
+                                const uint32_t digest[], leat_token *token)
+{
+    feed_layer feed = feed_open(pipeline, &group_options);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, token), LEAT_OK);
+    for (int k = begin; k < GROUP_BATCHES; k++) {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        ck_assert_uint_eq(feed_digest(&feed), digest[k]);
+    }
+    feed_close(&feed);
+}
+
+static void check_all_resumes(const leat_pipeline *pipeline)
+{
+    uint32_t digest[GROUP_BATCHES];
+    group_record(pipeline, digest, GROUP_BATCHES);
+    for (int n = 1; n <= 3; n++)
+        for (int begin = 0; begin < 8; begin++) {
+            leat_token token;
+            save_after(pipeline, n, begin, &token);
+            for (int other = 1; other <= 3; other++)
+                check_resumed(pipeline, other, begin, digest, &token);
+            check_resumed_alone(pipeline, begin, digest, &token);
+            leat_token_finish(&token);
+        }
+}
+
+START_TEST(another_number_of_devices_goes_on_where_a_group_stopped)
+{
+    leat_pipeline *pipeline = feed_pipeline();
+    group_transform_at_random();
+    group_options.rng = _i ? LEAT_RNG_CAFFE : LEAT_RNG_LEAT;
+    group_options.world_size = _i < 2 ? 1 : 2;
+    check_all_resumes(pipeline);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(so_it_does_over_a_chain_of_random_access)
+{
+    leat_pipeline *pipeline = group_shuffled_pipeline();
+    group_transform_at_random();
+    check_all_resumes(pipeline);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(a_group_goes_on_where_a_layer_stopped)
+{
+    leat_pipeline *pipeline = feed_pipeline();
+    uint32_t digest[GROUP_BATCHES];
+    leat_token token;
+    leat_token_init(&token);
+    group_record(pipeline, digest, GROUP_BATCHES);
+    feed_layer feed = feed_open(pipeline, &group_options);
+    for (int k = 0; k < 5; k++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    feed_close(&feed);
+    check_resumed(pipeline, 2, 5, digest, &token);
+    leat_token_finish(&token);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(members_that_stand_apart_cannot_be_saved)
+{
+    leat_pipeline *pipeline = feed_pipeline();
+    troop troop = troop_open(pipeline, &group_options, group_on_cpu, 3);
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(troop_forward(&troop, 0), LEAT_OK);
+    ck_assert_int_eq(troop_forward(&troop, 2), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_group_save(troop.group, &token),
+                     LEAT_ESTATE);
+    ck_assert_str_eq(leat_last_error(),
+                     "data: save while members stand apart: data[1] is "
+                     "behind, with 0 batches of 2");
+    ck_assert_uint_eq(token.size, 0);
+    ck_assert_int_eq(troop_forward(&troop, 1), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_group_save(troop.group, &token), LEAT_OK);
+    leat_token_finish(&token);
+    troop_close(&troop);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("group_resume");
+    tcase_add_checked_fixture(tcase, group_set_up, group_tear_down);
+    tcase_set_timeout(tcase, 2 * GROUP_SECONDS);
+    tcase_add_loop_test(
+        tcase, another_number_of_devices_goes_on_where_a_group_stopped, 0, 3);
+    tcase_add_test(tcase, so_it_does_over_a_chain_of_random_access);
+    tcase_add_test(tcase, a_group_goes_on_where_a_layer_stopped);
+    tcase_add_test(tcase, members_that_stand_apart_cannot_be_saved);
+    Suite *suite = suite_create("group_resume");
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
