@@ -1,0 +1,310 @@
+/* A layer on cuda:0 where memory, calls or the device itself fail. */
+#include "layer_stage.h"
+#include "sight.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <leat/cuda.h>
+#include <stdio.h>
+#include <string.h>
+
+START_TEST(what_cannot_be_pinned_is_pageable_and_told)
+{
+    cuda_double_set_pinnable(0);
+    cuda_double_set_registers(_i % 2);
+    cuda_double_set_blocking(_i / 2);
+    for (int streams = 1; streams <= STAGE_STREAMS; streams++)
+        ck_assert_int_eq(stage_run_on(streams), 0);
+    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.memory.pinned, 0);
+    ck_assert_int_gt(stats.memory.pageable, 0);
+    ck_assert_int_eq(stats.memory.pageable, stats.memory.device);
+    feed_close(&feed);
+}
+END_TEST
+
+/* Setup fails; the line has the word. */
+static void check_setup_fails(int status, const char *word)
+{
+    leat_data_layer *layer;
+    leat_blob *top[2];
+    leat_device *device;
+    ck_assert_int_eq(leat_device_find(&device, stage_options.device), LEAT_OK);
+    ck_assert_int_eq(
+        leat_data_layer_create(&layer, stage_pipeline, &stage_options), 0);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_blob_create(&top[i], device), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), status);
+    ck_assert_msg(strstr(leat_last_error(), word) != NULL, "%s",
+                  leat_last_error());
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top[0]);
+    leat_blob_destroy(top[1]);
+}
+
+START_TEST(an_unpinnable_host_is_an_error_where_pinned_is_demanded)
+{
+    cuda_double_set_pinnable(0);
+    stage_options.must_pin = 1;
+    check_setup_fails(LEAT_ENOMEM, "pinning");
+}
+END_TEST
+
+START_TEST(a_device_too_small_is_told_with_the_bytes_wanted)
+{
+    cuda_double_set_memory(2048);
+    check_setup_fails(LEAT_ENOMEM, "bytes on the device: out of memory");
+}
+END_TEST
+
+/* One life of a layer; its first error. */
+static int live(feed_layer *feed)
+{
+    leat_device *device;
+    int status = leat_device_find(&device, stage_options.device);
+    if (status == LEAT_OK)
+        status = leat_data_layer_create(&feed->layer, stage_pipeline,
+                                        &stage_options);
+    for (int i = 0; i < 2 && status == LEAT_OK; i++)
+        status = leat_blob_create(&feed->top[i], device);
+    if (status == LEAT_OK)
+        status = leat_data_layer_setup(feed->layer, feed->top, 2);
+    int streams = stage_options.top_mode == LEAT_TOP_COPY ? 1 : STAGE_STREAMS;
+    for (int i = 0; i < 8 && status == LEAT_OK; i++) {
+        cudaStream_t on = stage_stream[i % streams];
+        status = leat_cuda_forward(feed->layer, feed->top, 2, on);
+        if (status == LEAT_OK && i % 2)
+            status = leat_cuda_release(feed->layer, on);
+    }
+    return status;
+}
+
+START_TEST(every_call_that_fails_ends_in_one_clean_error)
+{
+    int told = 0;
+    const float mean = 1;
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    transform.mean_value = &mean;
+    transform.mean_values = 1;
+    stage_options.transform = &transform;
+    stage_options.top_mode = _i % 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+    stage_options.transform_on = (leat_transform_on)(_i / 2 % 2);
+    if (_i / 4) {
+        cuda_double_set_pinnable(0);
+        cuda_double_set_blocking(1);
+    }
+    for (int n = 0;; n++) {
+        feed_layer feed = {0};
+        cuda_double_fail_at(n, cudaErrorUnknown);
+        int status = live(&feed);
+        const char *failed = cuda_double_failed();
+        char line[512];
+        snprintf(line, sizeof(line), "%s", leat_last_error());
+        cuda_double_fail_at(-1, cudaSuccess);
+        if (status) {
+            ck_assert_int_eq(status, LEAT_EDEVICE);
+            ck_assert_ptr_nonnull(failed);
+            ck_assert_msg(strstr(line, "cuda:0: ") &&
+                              strstr(line, "cudaErrorUnknown"),
+                          "%s", line);
+            told++;
+        }
+        feed_close(&feed);
+        stage_check_nothing_lives();
+        ck_assert_int_eq(cudaGetLastError(), cudaSuccess);
+        if (!failed && n > 30)
+            break;
+        ck_assert_int_lt(n, 1000);
+    }
+    ck_assert_int_gt(told, 30);
+    cuda_double_reset();
+}
+END_TEST
+
+/* Everything that a layer has there, and each thing in turn is too much. */
+START_TEST(a_device_of_any_size_that_is_too_small_is_one_error)
+{
+    const float mean = 1;
+    int refused = 0;
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    transform.mean_value = &mean;
+    transform.mean_values = 1;
+    stage_options.transform = &transform;
+    stage_options.top_mode = _i % 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+    stage_options.transform_on = (leat_transform_on)(_i / 2);
+    for (size_t bytes = 0;; bytes += 64) {
+        feed_layer feed = {0};
+        cuda_double_set_memory(bytes);
+        int status = live(&feed);
+        if (status) {
+            ck_assert_int_eq(status, LEAT_ENOMEM);
+            ck_assert_msg(strstr(leat_last_error(), "cuda:0: ") &&
+                              strstr(leat_last_error(), "bytes on the device"),
+                          "%s", leat_last_error());
+            refused++;
+        }
+        feed_close(&feed);
+        stage_check_nothing_lives();
+        if (status == LEAT_OK)
+            break;
+        ck_assert_uint_lt(bytes, 1 << 20);
+    }
+    ck_assert_int_gt(refused, 20);
+}
+END_TEST
+
+/* Batches that are pinned in part would be pageable in part. */
+START_TEST(a_host_of_which_too_little_can_be_pinned_is_one_error)
+{
+    int refused = 0;
+    stage_options.must_pin = 1;
+    for (size_t bytes = 0;; bytes += 256) {
+        feed_layer feed = {0};
+        cuda_double_set_pinnable(bytes);
+        int status = live(&feed);
+        if (status) {
+            ck_assert_int_eq(status, LEAT_ENOMEM);
+            ck_assert_msg(strstr(leat_last_error(), "pinning") != NULL, "%s",
+                          leat_last_error());
+            refused++;
+        }
+        feed_close(&feed);
+        stage_check_nothing_lives();
+        if (status == LEAT_OK)
+            break;
+        ck_assert_uint_lt(bytes, 1 << 20);
+    }
+    ck_assert_int_gt(refused, 4);
+}
+END_TEST
+
+/* No layer comes of it, and the same call works once the device is there. */
+START_TEST(a_layer_on_a_device_that_is_not_there_is_refused_with_the_reason)
+{
+    static const struct {
+        const char *device;
+        int devices, driver;
+        int status;
+        const char *word;
+    } cases[] = {
+        {"tpu:0", 2, CUDART_VERSION, LEAT_EINVAL, "there are: "},
+        {"cuda:2", 2, CUDART_VERSION, LEAT_EINVAL, "cuda:0 to cuda:1"},
+        {"cuda:1", 0, CUDART_VERSION, LEAT_EDEVICE, "no NVIDIA GPU"},
+        {"cuda:1", 2, 12040, LEAT_EDEVICE, "for CUDA 12.4"},
+        {"cuda:1", 2, 0, LEAT_EDEVICE, "no NVIDIA driver"},
+    };
+    leat_data_layer *none = (leat_data_layer *)&stage_options;
+    leat_data_layer *layer = none;
+    cuda_double_set_devices(cases[_i].devices);
+    cuda_double_set_driver(cases[_i].driver);
+    stage_options.device = cases[_i].device;
+    ck_assert_int_eq(
+        leat_data_layer_create(&layer, stage_pipeline, &stage_options),
+        cases[_i].status);
+    ck_assert_msg(strstr(leat_last_error(), cases[_i].word) != NULL, "%s",
+                  leat_last_error());
+    ck_assert_ptr_eq(layer, none);
+    cuda_double_reset();
+    stage_options.device = "cuda:1";
+    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(a_release_names_up_to_eight_streams)
+{
+    leat_stream many[9];
+    sight seen[STAGE_BATCH] = {0};
+    for (int i = 0; i < 9; i++)
+        many[i] = leat_cuda_stream(stage_stream[i % STAGE_STREAMS]);
+    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    stage_forward(&feed, stage_stream[0]);
+    sight_launch(feed.top, STAGE_BATCH, seen, 0, stage_stream[0]);
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, many, 9), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(leat_data_layer_batch(feed.layer));
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, many, 8), LEAT_OK);
+    for (int i = 0; i < 2 * stage_options.prefetch; i++)
+        stage_forward(&feed, stage_stream[0]);
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    ck_assert_int_eq(sight_count_wrong(seen, STAGE_BATCH), 0);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(a_device_lost_in_mid_run_is_an_error_and_hangs_nothing)
+{
+    stage_options.transform_on = (leat_transform_on)(_i % 2);
+    stage_options.top_mode = _i / 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+    for (int n = 0; n < 12; n++) {
+        feed_layer feed = {0};
+        cuda_double_set_eager(n % 2);
+        cuda_double_lose_at(n, cudaErrorECCUncorrectable);
+        int status = live(&feed);
+        for (int i = 0; i < 2 * STAGE_STEPS && status == LEAT_OK; i++) {
+            status =
+                leat_cuda_forward(feed.layer, feed.top, 2, stage_stream[0]);
+            if (status == LEAT_OK && cudaStreamSynchronize(stage_stream[0]))
+                (void)cudaGetLastError();
+        }
+        ck_assert_int_eq(status, LEAT_EDEVICE);
+        ck_assert_msg(strstr(leat_last_error(), "ECC") != NULL, "%s",
+                      leat_last_error());
+        if (feed.layer)
+            ck_assert_int_eq(
+                leat_cuda_forward(feed.layer, feed.top, 2, stage_stream[0]) < 0,
+                1);
+        feed_close(&feed);
+        stage_check_nothing_lives();
+        cuda_double_reset();
+    }
+}
+END_TEST
+
+START_TEST(a_layer_is_destroyed_while_copies_and_kernels_are_under_way)
+{
+    stage_options.transform_on = (leat_transform_on)_i;
+    for (int n = 1; n < 6; n++) {
+        sight seen[6 * STAGE_BATCH] = {0};
+        feed_layer feed = feed_open(stage_pipeline, &stage_options);
+        for (int i = 0; i < n; i++) {
+            stage_forward(&feed, stage_stream[i % STAGE_STREAMS]);
+            sight_launch(feed.top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
+                         stage_stream[i % STAGE_STREAMS]);
+        }
+        /* The kernels run although their memory goes right after. */
+        feed_close(&feed);
+        ck_assert_int_eq(sight_count_wrong(seen, n * STAGE_BATCH), 0);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_cuda_faults");
+    TCase *tcase = tcase_create("layer_cuda_faults");
+    tcase_add_checked_fixture(tcase, stage_set_up, stage_tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, what_cannot_be_pinned_is_pageable_and_told, 0,
+                        4);
+    tcase_add_test(tcase,
+                   an_unpinnable_host_is_an_error_where_pinned_is_demanded);
+    tcase_add_test(tcase, a_device_too_small_is_told_with_the_bytes_wanted);
+    tcase_add_loop_test(tcase, every_call_that_fails_ends_in_one_clean_error, 0,
+                        8);
+    tcase_add_loop_test(
+        tcase, a_device_of_any_size_that_is_too_small_is_one_error, 0, 4);
+    tcase_add_test(tcase,
+                   a_host_of_which_too_little_can_be_pinned_is_one_error);
+    tcase_add_loop_test(
+        tcase, a_layer_on_a_device_that_is_not_there_is_refused_with_the_reason,
+        0, 5);
+    tcase_add_test(tcase, a_release_names_up_to_eight_streams);
+    tcase_add_loop_test(
+        tcase, a_device_lost_in_mid_run_is_an_error_and_hangs_nothing, 0, 4);
+    tcase_add_loop_test(
+        tcase, a_layer_is_destroyed_while_copies_and_kernels_are_under_way, 0,
+        2);
+    return suite_run(suite);
+}

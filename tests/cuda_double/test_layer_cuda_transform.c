@@ -1,0 +1,181 @@
+/* Transforms on cuda:0 by the double: the CPU's bytes, and what they cost. */
+#include "layer_stage.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <leat/cuda.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char mean_file[] = "/tmp/leat_mean_XXXXXX";
+
+/* The transform of trial `i`; mean values or, of the uncropped image, a file.
+ */
+static void choose_transform(int i, leat_transform_options *transform)
+{
+    static const float values[] = {3.25f, 100.1f};
+    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
+    *transform = none;
+    transform->crop_size = i % 3 ? 3 : 0;
+    transform->mirror = i / 2 % 2;
+    stage_options.layout = i / 4 % 2 ? LEAT_NHWC : LEAT_NCHW;
+    stage_options.rng = i % 5 ? LEAT_RNG_LEAT : LEAT_RNG_CAFFE;
+    if (stage_options.top_type == LEAT_UINT8)
+        return;
+    transform->scale = 0.017f;
+    if (i % 4 == 1)
+        transform->mean_file = mean_file;
+    transform->mean_value = values;
+    transform->mean_values = i % 4 == 2 ? 1 : i % 4 == 3 ? 2 : 0;
+}
+
+typedef struct bytes_arguments {
+    const void *from;
+    void *to;
+    size_t n;
+} bytes_arguments;
+
+static void take_bytes(void *argument)
+{
+    const bytes_arguments *self = argument;
+    memcpy(self->to, cuda_double_bytes(self->from), self->n);
+}
+
+/* What a kernel finds in both tops, batch by batch. */
+static size_t collect(const char *device, leat_transform_on on, char *out)
+{
+    stage_options.device = device;
+    stage_options.transform_on = on;
+    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    size_t used = 0;
+    for (int i = 0; i < STAGE_STEPS; i++) {
+        int is_host = strcmp(device, "cpu") == 0;
+        if (is_host)
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        else
+            stage_forward(&feed, stage_stream[0]);
+        for (int k = 0; k < 2; k++) {
+            size_t n = leat_blob_bytes(feed.top[k]);
+            if (is_host) {
+                memcpy(out + used, leat_blob_cpu_data(feed.top[k]), n);
+            } else {
+                bytes_arguments arguments = {leat_blob_gpu_data(feed.top[k]),
+                                             out + used, n};
+                ck_assert_int_eq(cuda_double_launch(take_bytes, &arguments,
+                                                    sizeof(arguments), 0,
+                                                    stage_stream[0]),
+                                 cudaSuccess);
+            }
+            used += n;
+        }
+    }
+    ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
+    feed_close(&feed);
+    return used;
+}
+
+START_TEST(a_device_transform_gives_the_bytes_of_the_cpu)
+{
+    static const leat_dtype types[] = {LEAT_FLOAT32, LEAT_FLOAT16,
+                                       LEAT_BFLOAT16, LEAT_UINT8};
+    static char
+        expected[STAGE_STEPS * STAGE_BATCH * (FEED_PIXELS + 1) * sizeof(float)];
+    static char found[sizeof(expected)];
+    float mean[FEED_PIXELS];
+    leat_transform_options transform;
+    int file = mkstemp(mean_file);
+    ck_assert_int_ge(file, 0);
+    close(file);
+    for (int i = 0; i < FEED_PIXELS; i++)
+        mean[i] = (float)i * 1.37f;
+    ck_assert_int_eq(
+        leat_mean_save(mean_file, FEED_CHANNELS, FEED_HEIGHT, FEED_WIDTH, mean),
+        LEAT_OK);
+    stage_options.random_seed = 11;
+    stage_options.transform = &transform;
+    stage_options.top_type = types[_i];
+    for (int i = 0; i < 16; i++) {
+        choose_transform(i, &transform);
+        stage_options.top_mode = i / 8 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
+        memset(found, 0, sizeof(found));
+        size_t n = collect("cpu", LEAT_TRANSFORM_ON_CPU, expected);
+        ck_assert_uint_eq(collect("cuda:0", LEAT_TRANSFORM_ON_DEVICE, found),
+                          n);
+        ck_assert_msg(memcmp(found, expected, n) == 0, "trial %d", i);
+        ck_assert_uint_eq(collect("cuda:0", LEAT_TRANSFORM_ON_CPU, found), n);
+        ck_assert_int_eq(memcmp(found, expected, n), 0);
+    }
+    ck_assert_int_eq(unlink(mean_file), 0);
+}
+END_TEST
+
+START_TEST(a_device_transform_uploads_bytes_and_computes_once)
+{
+    stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    for (int i = 0; i < STAGE_STEPS; i++)
+        stage_forward(&feed, stage_stream[0]);
+    ck_assert_int_eq(leat_blob_head(feed.top[0]), LEAT_HEAD_AT_GPU);
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_gt(stats.memory.device, 2 * stats.memory.pinned);
+    feed_close(&feed);
+    int n;
+    const cuda_double_call *call = cuda_double_calls(&n);
+    int uploads = 0, launches = 0;
+    for (int i = 0; i < n; i++) {
+        if (stage_is_call(&call[i], "cudaMemcpyAsync")) {
+            /* Crops, labels, choices. */
+            ck_assert_uint_eq(call[i].bytes, 256 + 256 + 256);
+            uploads++;
+        }
+        launches += stage_is_call(&call[i], "cuda_double_launch");
+    }
+    ck_assert_int_ge(uploads, STAGE_STEPS);
+    ck_assert_int_eq(launches, uploads);
+}
+END_TEST
+
+START_TEST(the_cpu_can_read_what_the_device_computed)
+{
+    stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        const float *data = leat_blob_cpu_data(feed.top[0]);
+        ck_assert_ptr_nonnull(data);
+        for (int k = 0; k < STAGE_BATCH; k++)
+            ck_assert_float_eq(
+                data[k * FEED_PIXELS + 7],
+                (float)feed_pixel((i * STAGE_BATCH + k) % FEED_COUNT, 0, 1, 1));
+    }
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(doubles_are_not_made_on_a_device)
+{
+    leat_data_layer *layer;
+    stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    stage_options.top_type = LEAT_FLOAT64;
+    ck_assert_int_eq(
+        leat_data_layer_create(&layer, stage_pipeline, &stage_options),
+        LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "float64"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_cuda_transform");
+    TCase *tcase = tcase_create("layer_cuda_transform");
+    tcase_add_checked_fixture(tcase, stage_set_up, stage_tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, a_device_transform_gives_the_bytes_of_the_cpu, 0,
+                        4);
+    tcase_add_test(tcase, a_device_transform_uploads_bytes_and_computes_once);
+    tcase_add_test(tcase, the_cpu_can_read_what_the_device_computed);
+    tcase_add_test(tcase, doubles_are_not_made_on_a_device);
+    return suite_run(suite);
+}
