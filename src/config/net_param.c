@@ -89,7 +89,7 @@ static void warn(const reading *in, const field *value, const char *what)
               value->at.line, value->at.column, value->name, what);
 }
 
-/* Copies the caller's hooks, which may be those of an older leat; NULL: none. */
+/* Copies the caller's hooks, which may be an older leat's; NULL: none. */
 static void keep_allocator(leat_allocator *out, const leat_allocator **given)
 {
     if (!*given)
