@@ -58,8 +58,21 @@ static void destroy_runs(leat__data_reader *self)
     leat__free(self->peeked);
 }
 
+/* What samples need of boxes, as far as those that were peeked at tell. */
+static size_t measure_boxes(const leat__data_reader *self)
+{
+    size_t most = 0;
+    for (int i = 0; i < self->npeeked; i++) {
+        const leat_sample *sample = self->peeked[i]->sample[0];
+        most = sample->box_size > most ? sample->box_size : most;
+    }
+    return most;
+}
+
+/* A run may be wanted first long after the others: its boxes are made now. */
 static int create_runs(leat__data_reader *self, int run_size, int n)
 {
+    size_t box_bytes = measure_boxes(self);
     self->run_size = run_size;
     self->runs = leat__alloc_zero((size_t)n, sizeof(*self->runs));
     if (!self->runs)
@@ -74,6 +87,9 @@ static int create_runs(leat__data_reader *self, int run_size, int n)
                                   self->options.draws, self->options.boxes);
         if (status == LEAT_OK)
             leat__queue_push(self->free, self->runs[self->nruns++]);
+        if (status == LEAT_OK)
+            status = leat__run_reserve(self->runs[self->nruns - 1], run_size,
+                                       box_bytes);
     }
     return status;
 }

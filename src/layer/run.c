@@ -51,6 +51,14 @@ fail:
     return LEAT_ENOMEM;
 }
 
+int leat__run_reserve(leat__run *run, int capacity, size_t bytes)
+{
+    int status = LEAT_OK;
+    for (int i = 0; status == LEAT_OK && i < capacity; i++)
+        status = leat_sample_reserve(run->sample[i], bytes);
+    return status;
+}
+
 void leat__run_fail(leat__run *run, int i, int status, int collects)
 {
     leat__run_place(run, i);

@@ -51,6 +51,9 @@ int leat__run_create(leat__run **out, int capacity, int draws,
                      const leat_allocator *boxes);
 void leat__run_destroy(leat__run *run, int capacity); /* takes NULL */
 
+/* Makes all boxes of the run so large, for what its samples will have. */
+int leat__run_reserve(leat__run *run, int capacity, size_t bytes);
+
 /*
  * Notes the first failure of the run, at sample `i`, or where those are
  * collected a bad record (LEAT_EDATA); the line is the thread's.

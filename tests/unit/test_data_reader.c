@@ -1,0 +1,77 @@
+#include "base/memory.h"
+#include "layer/data_reader.h"
+#include "support/source.h"
+#include "support/suite.h"
+
+#include <check.h>
+
+#define RUNS 6
+#define RUN_SIZE 4
+
+static leat__data_reader *open_reader(source *source, leat_pipeline **pipeline)
+{
+    leat__data_reader *reader;
+    const leat_sample *sample;
+    const leat__place start = {0};
+    source->count = 100;
+    *pipeline = source_pipeline(source);
+    leat__data_reader_options options = {
+        .pipeline = *pipeline, .batch_size = RUN_SIZE, .step = 1};
+    ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_peek(reader, &sample), LEAT_OK);
+    ck_assert_ptr_nonnull(sample->box);
+    return reader;
+}
+
+/* Which of them are used is up to who is fast; none may be missing boxes. */
+START_TEST(the_boxes_of_all_runs_are_made_at_start)
+{
+    source source = SOURCE_INIT;
+    leat_pipeline *pipeline;
+    leat__data_reader *reader = open_reader(&source, &pipeline);
+    leat__run *run[RUNS + 1];
+    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, RUNS), LEAT_OK);
+    int64_t before = leat__alloc_count();
+    for (int i = 0; i <= RUNS; i++) {
+        ck_assert_int_eq(leat__data_reader_take(reader, NULL, &run[i]),
+                         LEAT_OK);
+        leat__data_reader_read(reader, run[i]);
+        ck_assert_int_eq(run[i]->status, LEAT_OK);
+        ck_assert_int_eq(run[i]->n, i ? RUN_SIZE - (i == 1) : 1);
+    }
+    ck_assert_int_eq(leat__alloc_count() - before, 0);
+    for (int i = 0; i <= RUNS; i++)
+        leat__data_reader_give(reader, run[i]);
+    leat__data_reader_destroy(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(a_start_survives_every_failed_allocation)
+{
+    int status = LEAT_ENOMEM;
+    for (int n = 0; status == LEAT_ENOMEM; n++) {
+        source source = SOURCE_INIT;
+        leat_pipeline *pipeline;
+        leat__data_reader *reader = open_reader(&source, &pipeline);
+        leat__alloc_fail_at(n);
+        status = leat__data_reader_start(reader, RUN_SIZE, RUNS);
+        leat__alloc_fail_at(-1);
+        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
+        ck_assert(status == LEAT_ENOMEM || n > RUNS * RUN_SIZE);
+        leat__data_reader_destroy(reader);
+        leat_pipeline_unref(pipeline);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("data_reader");
+    TCase *tests = tcase_create("data_reader");
+    tcase_add_test(tests, the_boxes_of_all_runs_are_made_at_start);
+    tcase_add_test(tests, a_start_survives_every_failed_allocation);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
