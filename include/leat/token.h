@@ -13,8 +13,9 @@ extern "C" {
  * its text: that is checksummed, the bytes here are not. The same on every rank
  * at the same step.
  *
- * Its memory is its own: init, use, finish. At most 64 bytes of text, and 32
- * more for each reader in the chain.
+ * Its memory is its own: init, use, finish. At most 64 bytes, and what the
+ * readers of the chain save, which should be 32 for each; its text has 4
+ * letters for 3 of them.
  */
 typedef struct leat_token {
     unsigned char *bytes; /* owned by the token */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 static _Thread_local char line[LEAT__ERROR_MAX];
+static _Thread_local unsigned lines; /* so far */
 
 const char *leat_last_error(void)
 {
@@ -50,6 +51,12 @@ static void set_line(const char *format, va_list list)
     char next[LEAT__ERROR_MAX];
     vsnprintf(next, sizeof(next), format, list);
     memcpy(line, next, sizeof(line));
+    lines++;
+}
+
+unsigned leat__error_lines(void)
+{
+    return lines;
 }
 
 int leat_error(int status, const char *format, ...)

@@ -32,6 +32,9 @@ int leat__error_memory(size_t bytes);
 #define leat__error_memory(bytes) ((void)leat__error_memory(bytes), LEAT_ENOMEM)
 #endif
 
+/* How many lines the thread has had: whether a call has left one. */
+unsigned leat__error_lines(void);
+
 /* Copies the thread's line to `out`, of LEAT__ERROR_MAX bytes. */
 void leat__error_save(char *out);
 

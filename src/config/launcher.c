@@ -6,23 +6,33 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct launcher {
     const char *rank;
     const char *world_size;
-    const char *sign; /* what only its own processes have */
 } launcher;
 
 /*
  * Innermost first: mpirun starts its processes by srun, and torchrun runs under
- * either. A batch script has SLURM_PROCID too, but is no step's process.
+ * either.
  */
 static const launcher launchers[] = {
-    {"RANK", "WORLD_SIZE", "RANK"},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-    {"PMI_RANK", "PMI_SIZE", "PMI_RANK"},
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS"},
+    {"RANK", "WORLD_SIZE"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"PMI_RANK", "PMI_SIZE"},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 };
+
+/* A batch script of Slurm has a SLURM_PROCID of 0, but is no step's process. */
+static int has_started(const launcher *self)
+{
+    const char *rank = getenv(self->rank);
+    if (getenv(self->world_size))
+        return 1;
+    return rank &&
+           (strcmp(self->rank, "SLURM_PROCID") != 0 || strcmp(rank, "0") != 0);
+}
 
 static int read_variable(const char *name, const char *other, long least,
                          long most, int *out)
@@ -64,7 +74,7 @@ int leat_launcher_ranks(int *rank, int *world_size)
     if (!rank || !world_size)
         return leat_error(LEAT_EINVAL, "leat_launcher_ranks: NULL");
     for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
-        if (getenv(launchers[i].sign))
+        if (has_started(&launchers[i]))
             return read_pair(&launchers[i], rank, world_size);
     *rank = 0;
     *world_size = 1;

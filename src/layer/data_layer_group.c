@@ -296,7 +296,7 @@ int leat__group_place(const leat_data_layer_group *self, leat__place *out)
         const leat_data_layer *last = find_last(self);
         return leat_error(LEAT_ESTATE,
                           "%s: save while members stand apart: %s is behind, "
-                          "with %lld batches of %lld",
+                          "with %lld of the %lld batches taken",
                           self->options.name, last->name,
                           (long long)last->taken, (long long)total);
     }

@@ -143,6 +143,7 @@ static int count_slots(const leat_data_layer_group *self,
     size_t slot_bytes = shape->bytes;
     size_t each = slot_bytes * (has_memory(self) ? 2 : 1) + shape->top_bytes;
     size_t limit = values->max_memory / (size_t)self->n;
+    limit += values->max_memory > 0 && limit == 0; /* 0 is no limit */
     *slots = is_auto ? AUTO_SLOTS_MAX : values->prefetch + 1;
     if (limit > 0 && each > limit / 2)
         return leat_error(LEAT_ELIMIT,

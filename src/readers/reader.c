@@ -16,10 +16,30 @@ static int unsupported(const leat_reader *reader, const char *what)
                       reader->ops->name, what);
 }
 
+/*
+ * What a table's own function returned that was asked for `n` samples, after
+ * `lines` of errors: a failure without a line would be told by an older one.
+ */
+static int check_given(const leat_reader *reader, unsigned lines, int status,
+                       int n, int got)
+{
+    if (status == LEAT_OK && (got < 1 || got > n))
+        return leat_error(LEAT_ESTATE,
+                          "the reader \"%s\" says that it gave %d samples, "
+                          "expected 1 to %d",
+                          reader->ops->name, got, n);
+    if (status < 0 && leat__error_lines() == lines)
+        return leat_error(status, "the reader \"%s\": %s", reader->ops->name,
+                          leat_status_text(status));
+    return status;
+}
+
 int leat_reader_next(leat_reader *reader, leat_sample *sample)
 {
-    int got;
-    return reader->ops->next(reader, &sample, 1, &got);
+    int got = 0;
+    unsigned lines = leat__error_lines();
+    int status = reader->ops->next(reader, &sample, 1, &got);
+    return check_given(reader, lines, status, 1, got);
 }
 
 int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
@@ -28,7 +48,9 @@ int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
     *got = 0;
     if (n < 1)
         return leat_error(LEAT_EINVAL, "expected 1 sample or more, got %d", n);
-    return reader->ops->next(reader, out, n, got);
+    unsigned lines = leat__error_lines();
+    int status = reader->ops->next(reader, out, n, got);
+    return check_given(reader, lines, status, n, *got);
 }
 
 int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
@@ -83,7 +105,11 @@ int leat_reader_read_at(leat_reader *reader, const int64_t index[],
                               "sample %lld is out of range: there are %lld",
                               (long long)index[i], (long long)count);
     }
-    return n < 1 ? LEAT_OK : reader->ops->read_at(reader, index, out, n, got);
+    if (n < 1)
+        return LEAT_OK;
+    unsigned lines = leat__error_lines();
+    status = reader->ops->read_at(reader, index, out, n, got);
+    return check_given(reader, lines, status, n, *got);
 }
 
 void leat_reader_advise(leat_reader *reader, const int64_t index[], int n)

@@ -81,7 +81,7 @@ int intake_check(const struct intake_options *options, const char *command)
         return message_misuse(
             command, "%s: with --net, the file says what the transform is",
             command);
-    if (options->launcher && (options->rank || options->world_size != 1))
+    if (options->launcher && (options->rank >= 0 || options->world_size))
         return message_misuse(
             command, "%s: --launcher tells what --rank and --world-size do",
             command);
@@ -135,8 +135,10 @@ static int fill_options(leat_data_layer_options *out,
     if (options->prefetch >= 0)
         out->prefetch =
             options->prefetch ? (int)options->prefetch : LEAT_PREFETCH_AUTO;
-    out->rank = (int)options->rank;
-    out->world_size = (int)options->world_size;
+    if (options->rank >= 0)
+        out->rank = (int)options->rank;
+    if (options->world_size)
+        out->world_size = (int)options->world_size;
     out->on_error = (leat_on_error)find_word(policies, options->on_error);
     out->max_errors = options->max_errors;
     out->bad_record_file = options->bad_record_file;

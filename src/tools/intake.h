@@ -32,9 +32,9 @@ struct intake_options {
     int64_t seed;
     int64_t workers;
     int64_t prefetch;
-    int64_t rank;
-    int64_t world_size;
-    int launcher; /* both from the launcher's environment */
+    int64_t rank;       /* -1: not given */
+    int64_t world_size; /* 0: not given */
+    int launcher;       /* both from the launcher's environment */
     const char *on_error;
     int64_t max_errors;
     const char *bad_record_file;
@@ -43,8 +43,7 @@ struct intake_options {
 
 #define INTAKE_OPTIONS_INIT                                                    \
     {                                                                          \
-        .scale = 1, .seed = -1, .prefetch = -1, .world_size = 1,               \
-        .max_errors = -1                                                       \
+        .scale = 1, .seed = -1, .prefetch = -1, .rank = -1, .max_errors = -1   \
     }
 
 /* Readers of values: phases append, means replace. */
@@ -163,6 +162,20 @@ option_reader intake_read_means;
          4096},                                                                 \
         {"rank", "R",      "of several ranks, from 0", option_int, &(o)->rank,  \
          0,      INT32_MAX},                                                    \
+        {"world-size",                                                          \
+         "W",                                                                   \
+         "how many ranks there are",                                            \
+         option_int,                                                            \
+         &(o)->world_size,                                                      \
+         1,                                                                     \
+         INT32_MAX},                                                            \
+        {"launcher",                                                            \
+         NULL,                                                                  \
+         "rank and world size from torchrun, mpirun, srun",                     \
+         NULL,                                                                  \
+         &(o)->launcher,                                                        \
+         0,                                                                     \
+         0},                                                                    \
         {"on-error",                                                            \
          "FAIL|ZERO|SKIP",                                                      \
          "what becomes of a bad record (FAIL)",                                 \
@@ -177,23 +190,9 @@ option_reader intake_read_means;
          &(o)->max_errors,                                                      \
          0,                                                                     \
          INT64_MAX},                                                            \
-        {"bad-record-file",                                                     \
-         "FILE",                                                                \
-         "append a line for each bad record",                                   \
-         option_text,                                                           \
-         &(o)->bad_record_file,                                                 \
-         0,                                                                     \
-         0},                                                                    \
-        {"world-size",                                                          \
-         "W",                                                                   \
-         "how many ranks there are",                                            \
-         option_int,                                                            \
-         &(o)->world_size,                                                      \
-         1,                                                                     \
-         INT32_MAX},                                                            \
     {                                                                           \
-        "launcher", NULL, "both as torchrun, mpirun or srun have set them",     \
-            NULL, &(o)->launcher, 0, 0                                          \
+        "bad-record-file", "FILE", "append a line for each bad record",         \
+            option_text, &(o)->bad_record_file, 0, 0                            \
     }
 
 /* A layer with its tops. */

@@ -168,7 +168,9 @@ int command_mean(int argc, char **argv)
         return status;
     interrupt_catch();
     struct mean_image mean = {0};
-    status = compute(&mean, arguments[0], json);
+    status = database_spare(arguments[0], arguments[1]);
+    if (!status)
+        status = compute(&mean, arguments[0], json);
     if (!status)
         status = leat_mean_save(arguments[1], mean.shape[0], mean.shape[1],
                                 mean.shape[2], mean.sum);

@@ -480,10 +480,13 @@ int command_show(int argc, char **argv)
     if (status == OPTION_GO && !options.out)
         status = message_misuse("show", "show: --out is missing");
     if (status == OPTION_GO && options.worst && options.records.n)
-        status = message_misuse("show", "show: give --records or --worst");
+        status = message_misuse(
+            "show", "show: --records and --worst exclude each other");
     if (status == OPTION_GO) {
         interrupt_catch();
-        status = show_records(&options, arguments[0]);
+        status = database_spare(arguments[0], options.out)
+                     ? message_last_error()
+                     : show_records(&options, arguments[0]);
     }
     free(options.records.record);
     return status;

@@ -112,6 +112,8 @@ for option in '--phase SIDEWAYS' '--layout HWC' '--rng DICE' '--on-error NEVER' 
 done
 expect 2 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \
     --launcher --rank 1 --world-size 2 --out out
+expect 2 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \
+    --launcher --rank 0 --out out
 for kind in cifar10 images mnist pipeline; do
     expect 2 "import $kind --help" import $kind
 done
@@ -172,6 +174,14 @@ bad_net 'batch_size' 'source: "good" batch_size: 0 backend: LMDB'
 bad_net 'batch' 'source: "good" batch_size: 4294967295 backend: LMDB'
 bad_net 'prefetch' "$good prefetch: 0"
 bad_net 'record 0, key 00000000: crop' "$good" 'crop_size: 29'
+cksum good/data.mdb >before
+expect 1 'the database that is read' mean good good/data.mdb
+ln -s good/lock.mdb lock
+expect 1 'the database that is read' mean good lock
+expect 1 'the database that is read' show good --out good/data.mdb
+rm lock
+cksum good/data.mdb | cmp - before || failed=1
+rm before
 bad_net 'mean_value' "$good" 'mean_value: 1 mean_value: 2'
 bad_net 'mean_value' 'source: "colour" batch_size: 4 backend: LMDB' \
     'mean_value: 1 mean_value: 2'

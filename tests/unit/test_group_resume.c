@@ -111,7 +111,7 @@ START_TEST(members_that_stand_apart_cannot_be_saved)
                      LEAT_ESTATE);
     ck_assert_str_eq(leat_last_error(),
                      "data: save while members stand apart: data[1] is "
-                     "behind, with 0 batches of 2");
+                     "behind, with 0 of the 2 batches taken");
     ck_assert_uint_eq(token.size, 0);
     ck_assert_int_eq(troop_forward(&troop, 1), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_group_save(troop.group, &token), LEAT_OK);

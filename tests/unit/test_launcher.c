@@ -74,17 +74,12 @@ END_TEST
 
 START_TEST(half_of_a_pair_is_refused)
 {
-    put("RANK", "0");
-    check_refusal("not WORLD_SIZE");
-    forget_launcher();
-    put("OMPI_COMM_WORLD_RANK", "0");
-    check_refusal("not OMPI_COMM_WORLD_SIZE");
-    forget_launcher();
-    put("PMI_RANK", "0");
-    check_refusal("not PMI_SIZE");
-    forget_launcher();
-    put("SLURM_STEP_NUM_TASKS", "2");
-    check_refusal("not SLURM_PROCID");
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        put(known[i], "1");
+        check_refusal(known[i]);
+        check_refusal("not ");
+        forget_launcher();
+    }
 }
 END_TEST
 

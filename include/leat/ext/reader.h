@@ -88,7 +88,8 @@ struct leat_reader_ops {
     int (*seek)(leat_reader *reader, int64_t index);
 
     /**
-     * Puts into the token what identifies the data set and, where seek cannot
+     * Puts into the token what identifies the data set, the reader's own
+     * arguments included where it has no upstream, and, where seek cannot
      * restore it, the reader's own state; upstream readers first.
      */
     int (*save)(leat_reader *reader, leat_token *token);
