@@ -93,14 +93,15 @@ END
     several crops --seconds "$seconds" --limit --row-copy | row "$crops" "$fields"
 }
 
-# limits AIM LEAT-ARGUMENT...: two cells for each number of threads in AIM,
-# which are pairs such as "1:4700000", of bench limit.
+# limits AIM LEAT-ARGUMENT...: two cells for each number of cores in AIM, which
+# are pairs such as "1:4700000", of bench limit. It takes all the cores there are.
 limits() {
     local aims=$1 aim
     shift
     for aim in $aims; do
         for _ in $(seq "$runs"); do
-            $leat bench limit "$@" --workers "${aim%%:*}" --seconds "$seconds" --json
+            taskset -c "0-$((${aim%%:*} - 1))" $leat bench limit "$@" \
+                --seconds "$seconds" --json
         done | jq -rs --argjson aim "${aim#*:}" '
             map(.limit_images_per_s) | sort | .[length / 2 | floor]
             | " \(round) | \(. / $aim * 100 | round) |"'
@@ -118,7 +119,7 @@ section_bare() {
     cat <<END
 ## The bare transform
 
-\`leat bench limit\`, without a layer, on one thread and on two, and decoding by
+\`leat bench limit\`, without a layer, on one core and on two, and decoding by
 \`bench_image\`, on one; medians of $runs runs. "Of aim" is the share of what a
 prototype without queues had reached on 2 cores of an AMD EPYC with AVX-512: 4.7 and
 10.5 million MNIST-like images a second, 2.2 and 4.2 million CIFAR-like ones without a
@@ -127,7 +128,7 @@ bare libjpeg-turbo on one.
 
 $(machine)
 
-| case | one thread, images/s | of aim, % | two threads, images/s | of aim, % |
+| case | one core, images/s | of aim, % | two cores, images/s | of aim, % |
 | --- | --- | --- | --- | --- |
 END
     echo "| MNIST-like 1x28x28 to float32 |$(limits "1:4.7e6 2:10.5e6" \

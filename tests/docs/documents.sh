@@ -39,11 +39,11 @@ take_quotes() {
         inside { print >file }' "$1"
 }
 
-# The table of a file that begins as another one does: 9 letters tell it.
+# The first table of a file that begins as another one does: 9 letters tell it.
 find_table() {
     awk 'NR == FNR { if (NR == 1) first = substr($0, 1, 9); next }
         substr($0, 1, 9) == first { inside = 1 }
-        /^$/ { inside = 0 }
+        inside && /^$/ { exit }
         inside' "$2" "$1"
 }
 
@@ -158,7 +158,7 @@ plant() {
 
 self_test() {
     failed=0
-    printf 'one\ntwo\nthree\n\n| a |\n| b |\n\nfour\n' >"$work/file"
+    printf 'one\ntwo\nthree\n\n| a |\n| b |\n\nfour\n\n| a |\n| c |\n' >"$work/file"
     plant '' "<!-- from $work/file -->" '```c' 'two' 'three' '```'
     plant 'reads otherwise' "<!-- from $work/file -->" '```c' 'one' 'three' '```'
     plant 'reads otherwise' "<!-- all of $work/file -->" '' '```c' 'one' '```'
