@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,13 +87,18 @@ int leat__args_check(const leat_args *args, const leat_reader_type *type)
                               "equals sign in a path is written \\=",
                               type->name, args->key[i]);
     }
-    if (args->n < type->least_args || args->n > type->most_args)
-        return leat_error(LEAT_EINVAL,
-                          "the reader \"%s\" takes %d to %d arguments, found "
-                          "%d; a comma inside an argument is written \\,",
-                          type->name, type->least_args, type->most_args,
-                          args->n);
-    return LEAT_OK;
+    if (args->n >= type->least_args && args->n <= type->most_args)
+        return LEAT_OK;
+    char takes[48];
+    int used = snprintf(takes, sizeof(takes), "%d", type->least_args);
+    if (type->most_args > type->least_args)
+        snprintf(takes + used, sizeof(takes) - (size_t)used, " to %d",
+                 type->most_args);
+    return leat_error(
+        LEAT_EINVAL,
+        "the reader \"%s\" takes %s argument%s, found %d; a comma "
+        "inside an argument is written \\,",
+        type->name, takes, type->most_args == 1 ? "" : "s", args->n);
 }
 
 char *leat__args_escape(const char *text)

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TYPES_MAX 256
 #define NAME_MAX_SIZE 63
@@ -32,6 +33,12 @@ static int is_name(const char *name)
             return 0;
     }
     return name[0] != 0 && strlen(name) <= NAME_MAX_SIZE;
+}
+
+/* Whether a path was meant: it cannot be a name, or it is there. */
+static int is_path(const char *name)
+{
+    return name[0] != 0 && (!is_name(name) || access(name, F_OK) == 0);
 }
 
 static int add_locked(const leat_reader_type *type)
@@ -75,8 +82,9 @@ int leat__registry_find(const leat_reader_type **out, const char *name)
     pthread_mutex_unlock(&lock);
     if (!type)
         return leat_error(LEAT_EINVAL,
-                          "there is no reader \"%s\"; there are: %s", name,
-                          names);
+                          "there is no reader \"%s\"; there are: %s%s%s", name,
+                          names, is_path(name) ? "; a database is lmdb:" : "",
+                          is_path(name) ? name : "");
     *out = type;
     return LEAT_OK;
 }

@@ -150,7 +150,10 @@ START_TEST(a_wrong_text_is_refused_with_its_place)
     refuse(":a", "expected the name");
     refuse("lmbd:a", "there is no reader \"lmbd\"");
     refuse("lmdb:a | nothing", "character 10: there is no reader \"nothing\"");
-    refuse("lmdb", "takes 1 to 1 arguments, found 0");
+    refuse("lmbd:a", "there are: lmdb");
+    refuse("/nowhere/db", "; a database is lmdb:/nowhere/db");
+    refuse("../db | lmdb:b", "; a database is lmdb:../db");
+    refuse("lmdb", "takes 1 argument, found 0");
     refuse("lmdb:a,b", "found 2");
     refuse("lmdb:a=b", "has no argument \"a\"");
     refuse("lmdb:a | test_shuffle:sead=7", "no argument \"sead\"");
