@@ -63,13 +63,19 @@ void leat__ledger_clear(leat__ledger *self)
     self->listed = 0;
 }
 
-/* Tabs and line ends would break the line; the rest stays as it is. */
-static size_t put_text(char *out, const char *text, size_t size)
+/*
+ * Tabs and line ends would break the line; the rest stays as it is. So does a
+ * sentence's backslash; of a name it is written out, to be read back.
+ */
+static size_t put_text(char *out, const char *text, size_t size,
+                       int is_sentence)
 {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) {
         unsigned char byte = (unsigned char)text[i];
-        int plain = byte >= 0x20 && byte != 0x7f && byte != '\\';
+        int plain = byte >= 0x20 && byte != 0x7f;
+        if (byte == '\\')
+            plain = is_sentence;
         used += (size_t)sprintf(out + used, plain ? "%c" : "\\x%02x", byte);
     }
     out[used++] = '\t';
@@ -80,14 +86,15 @@ static size_t format_line(char line[LINE_MAX_BYTES], const leat__bad *bad)
 {
     leat_provenance from = leat__bad_from(bad);
     const char *source = from.source ? from.source : "";
-    size_t used = put_text(line, source, strnlen(source, 4096));
+    size_t used = put_text(line, source, strnlen(source, 4096), 0);
     used += (size_t)sprintf(line + used, "%lld\t", (long long)from.record);
     used += put_text(line + used, from.key ? from.key : "",
-                     from.key ? from.key_size : 0);
+                     from.key ? from.key_size : 0, 0);
     used +=
         (size_t)sprintf(line + used, "%lld\t%lld\t%s\t", (long long)from.epoch,
                         (long long)from.position, stand_in_name[from.stand_in]);
-    used += put_text(line + used, bad->line, strlen(bad->line));
+    /* The key in it has such letters already. */
+    used += put_text(line + used, bad->line, strlen(bad->line), 1);
     line[used - 1] = '\n';
     return used;
 }

@@ -219,13 +219,14 @@ START_TEST(nothing_in_a_line_breaks_it)
 {
     leat__ledger *ledger = make_ledger();
     ck_assert_int_eq(leat__ledger_open(ledger), LEAT_OK);
-    leat__bad bad = make_bad(3, "a\tb", "k\n\x01\\\xc3\xa4", "one\ttwo");
+    leat__bad bad =
+        make_bad(3, "a\tb", "k\n\x01\\\xc3\xa4", "one\ttwo, key k\\x0a");
     leat__ledger_note(ledger, &bad);
     leat__ledger_finish(ledger);
     char text[4096];
     read_file(text, sizeof(text));
     ck_assert_str_eq(text, "a\\x09b\t3\tk\\x0a\\x01\\x5c\xc3\xa4\t0\t0\tnone\t"
-                           "one\\x09two\n");
+                           "one\\x09two, key k\\x0a\n");
     free(ledger);
 }
 END_TEST
