@@ -107,8 +107,8 @@ option_reader intake_read_means;
          0,                                                                     \
          0},                                                                    \
         {"mean-value",                                                          \
-         "M,...",                                                               \
-         "with --reader: one for all or each channel",                          \
+         "MEAN,...",                                                            \
+         "with --reader: one number, or one for each channel",                  \
          intake_read_means,                                                     \
          (o),                                                                   \
          0,                                                                     \

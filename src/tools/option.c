@@ -43,6 +43,37 @@ static void print_help(const struct usage *usage)
     print_option(&help_option, (int)width);
 }
 
+/* What a value is, in words; NULL where --help says it. */
+static const char *value_kind(const struct option_spec *option)
+{
+    static const struct {
+        option_reader *read;
+        const char *words;
+    } kinds[] = {{option_int, "a whole number"},
+                 {option_real, "a number"},
+                 {option_float, "a number"},
+                 {option_shape, "three whole numbers C,H,W"},
+                 {option_size, "two whole numbers H,W"}};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (kinds[i].read == option->read)
+            return kinds[i].words;
+    return NULL;
+}
+
+/* The values that a number may have, as a user would say it. */
+static void write_range(char *out, size_t size,
+                        const struct option_spec *option)
+{
+    long long least = option->least, most = option->most;
+    if (least != most && most == INT64_MAX)
+        snprintf(out, size, " from %lld on", least);
+    else if (least != most)
+        snprintf(out, size, " from %lld to %lld", least, most);
+    else
+        snprintf(out, size, "%s",
+                 option->read == option_int ? " of 64 bits" : "");
+}
+
 static int read_option(const struct usage *usage,
                        const struct option_spec *option)
 {
@@ -52,14 +83,15 @@ static int read_option(const struct usage *usage,
     }
     if (!option->read(option, optarg))
         return OPTION_GO;
-    if (option->least == option->most)
+    const char *kind = value_kind(option);
+    if (!kind)
         return message_misuse(usage->command,
                               "--%s: expected %s, found '%s': %s", option->name,
                               option->value, optarg, option->help);
-    return message_misuse(usage->command,
-                          "--%s: expected %s from %lld to %lld, found '%s'",
-                          option->name, option->value, (long long)option->least,
-                          (long long)option->most, optarg);
+    char range[64];
+    write_range(range, sizeof(range), option);
+    return message_misuse(usage->command, "--%s: expected %s%s, found '%s'",
+                          option->name, kind, range, optarg);
 }
 
 /* `word` is what getopt_long stopped at; of letters behind one dash it goes on

@@ -86,6 +86,16 @@ expect 2 'shape' synth digits --shape 1,2 db
 expect 2 "--records: expected LIST, found 'x': .*such as 1,5,9-20" show db --out png --records x
 expect 2 'kittens' synth kittens db
 expect 2 '.' synth digits
+expect 2 '^leat: --seed: expected a whole number of 64 bits, found .x. \(' synth digits --seed x db
+expect 2 '^leat: --count: expected a whole number from 0 to 100000000, found .1e3.' \
+    synth digits --count 1e3 db
+expect 2 '^leat: --seed: expected a whole number from 0 on, found .-1. ' dump --seed -1
+expect 2 '^leat: --scale: expected a number, found .x. ' dump --scale x
+expect 2 '^leat: --shape: expected three whole numbers C,H,W from 1 to 8192, found .1,2. ' \
+    synth digits --shape 1,2 db
+expect 2 '^leat: --resize: expected two whole numbers H,W from 1 to ' \
+    import images --resize 3 list db
+expect 2 '^leat: --mean-value: expected MEAN,..., found .q.: .*one number' dump --mean-value q
 expect 2 '.' info
 expect 2 '.' dump
 expect 2 'CPU or DEVICE' dump --reader lmdb:db --batch 1 --transform-on GPU --out out
