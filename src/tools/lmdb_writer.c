@@ -26,6 +26,7 @@ struct lmdb_writer {
     int64_t records; /* put and committed */
     int64_t pending; /* put since the last commit */
     int64_t bytes;   /* of the published file */
+    size_t page;     /* bytes of one: the system's, or those found */
     size_t map_size; /* of the environment */
     size_t used;     /* bytes of it, at most */
     size_t dirty;    /* bytes put since the last commit */
@@ -66,6 +67,7 @@ static void measure(struct lmdb_writer *writer)
     MDB_stat stat;
     mdb_env_info(writer->env, &info);
     mdb_env_stat(writer->env, &stat);
+    writer->page = stat.ms_psize;
     writer->map_size = info.me_mapsize;
     writer->used = (info.me_last_pgno + 1) * stat.ms_psize;
     writer->records = (int64_t)stat.ms_entries;
@@ -239,14 +241,22 @@ static int check_sizes(const struct lmdb_writer *writer, const void *key,
     return LEAT_OK;
 }
 
+/*
+ * What a record takes of the file, at most. One on pages of its own wastes part
+ * of the last of them; of the page that holds any other up to half is waste.
+ */
+static size_t room_for(const struct lmdb_writer *writer, size_t key_size,
+                       size_t size)
+{
+    size_t node = key_size + size + 16;
+    return node < writer->page / 2 - 64 ? 2 * node : size + 2 * writer->page;
+}
+
 int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
                     size_t key_size, const void *value, size_t size)
 {
     int status = check_sizes(writer, key, key_size, size);
-    /* A value on pages of its own wastes part of one; any other half a page. */
-    size_t bytes = 2 * (size + key_size + 16);
-    if (size > 2000)
-        bytes = size + (size_t)2 * 4096;
+    size_t bytes = room_for(writer, key_size, size);
     if (!status)
         status = make_room(writer, bytes);
     if (status)

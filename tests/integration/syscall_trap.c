@@ -4,8 +4,10 @@
  *
  * SYSCALL_TRAP is kill:N (instead of the call), tear:N (a write is done in half
  * before), or fail:N:ERRNO (the call fails, as do all later writes if ERRNO is
- * ENOSPC). SYSCALL_TRAP_PLAIN: renameat2 knows no flags.
+ * ENOSPC). SYSCALL_TRAP_PLAIN: renameat2 knows no flags. SYSCALL_TRAP_PAGE: the
+ * bytes of a page that the system claims to have.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -59,6 +61,17 @@ static void die(void)
 static int changes(int flags)
 {
     return flags & (O_CREAT | O_TRUNC);
+}
+
+long sysconf(int name)
+{
+    static long (*next)(int);
+    const char *page = getenv("SYSCALL_TRAP_PAGE");
+    if (name == _SC_PAGESIZE && page)
+        return strtol(page, NULL, 10);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "sysconf");
+    return next(name);
 }
 
 int openat(int directory, const char *path, int flags, ...)
