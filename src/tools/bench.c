@@ -3,6 +3,7 @@
 
 #include "tools/command.h"
 #include "tools/kind.h"
+#include "tools/output.h"
 #include "tools/processor.h"
 
 #include <leat/status.h>
@@ -45,8 +46,9 @@ void bench_add_machine(json_t *object)
 
 void bench_print_machine(void)
 {
-    printf("%s, %d cores, leat %s\n", processor_name(),
-           processor_count(1 << 16), leat_version());
+    printf("%s, %s, leat %s\n", processor_name(),
+           output_count(processor_count(1 << 16), "core", "cores"),
+           leat_version());
 }
 
 int bench_workers(int64_t asked)

@@ -276,8 +276,8 @@ static int print_json(const struct kernel_bench *self)
 static int print_table(const struct kernel_bench *self)
 {
     bench_print_machine();
-    printf("%lld images of %d x %d x %d on %s, bytes read plus written\n",
-           (long long)self->images, CHANNELS, SIDE, SIDE,
+    printf("%s of %d x %d x %d on %s, bytes read plus written\n",
+           output_count(self->images, "image", "images"), CHANNELS, SIDE, SIDE,
            leat_device_name(self->device));
     printf("%-36s | %10s | %10s | %10s | unit\n", "case", "median", "p10",
            "p90");

@@ -345,16 +345,18 @@ static int report_text(const struct comparison *self)
         print_difference(json_array_get(self->list, i));
     for (int side = 0; side < 2; side++)
         if (self->extra[side])
-            printf("only %s has the last %lld records\n", self->name[side],
-                   (long long)self->extra[side]);
+            printf("only %s has the last %s\n", self->name[side],
+                   output_count(self->extra[side], "record", "records"));
     if (self->different)
-        printf("%lld of %lld records differ", (long long)self->different,
-               (long long)self->compared);
+        printf("%lld of %s %s", (long long)self->different,
+               output_count(self->compared, "record", "records"),
+               self->different == 1 ? "differs" : "differ");
     else
-        printf("%lld records are the same", (long long)self->compared);
+        printf("%s the same",
+               output_count(self->compared, "record is", "records are"));
     if (self->values)
-        printf(", in %lld values by up to %.6g", (long long)self->values,
-               self->greatest);
+        printf(", in %s by up to %.6g",
+               output_count(self->values, "value", "values"), self->greatest);
     printf("\n");
     return 0;
 }

@@ -121,8 +121,8 @@ static int report(struct dump *dump, int64_t batches)
             printf("%s and %lld more, one for each batch\n",
                    npy_writer_path(dump->file[i], 0), (long long)(files - 1));
         else
-            printf("%s: %lld batches\n", npy_writer_path(dump->file[i], 0),
-                   (long long)batches);
+            printf("%s: %s\n", npy_writer_path(dump->file[i], 0),
+                   output_count(batches, "batch", "batches"));
     }
     int64_t bad = intake_bad_records(&dump->intake);
     if (bad > 0)

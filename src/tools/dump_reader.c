@@ -1,5 +1,7 @@
 #include "tools/dump_reader.h"
 
+#include "tools/output.h"
+
 #include <leat/ext/reader.h>
 
 #include <dirent.h>
@@ -129,8 +131,9 @@ static int check_rows(struct dump_reader *reader, const char *directory)
     for (int i = 1; i < reader->arrays; i++)
         if (reader->array[i].rows != reader->array[0].rows)
             return leat_error(
-                LEAT_EFORMAT, "%s: %s has %lld rows, %s has %lld", directory,
-                reader->array[0].name, (long long)reader->array[0].rows,
+                LEAT_EFORMAT, "%s: %s has %s, %s has %lld", directory,
+                reader->array[0].name,
+                output_count(reader->array[0].rows, "row", "rows"),
                 reader->array[i].name, (long long)reader->array[i].rows);
     if (!reader->arrays)
         return leat_error(LEAT_EIO, "%s: has no .npy files", directory);

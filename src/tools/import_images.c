@@ -145,6 +145,9 @@ static int finish(const struct image_import *import)
 {
     if (import->first || import->unreadable < import->images)
         return LEAT_END;
+    if (import->images == 1)
+        return leat_error(LEAT_EDATA, "%s: its only image cannot be read: %s",
+                          list_name(import), import->first_bad);
     return leat_error(
         LEAT_EDATA, "%s: none of its %lld images can be read; the first: %s",
         list_name(import), (long long)import->images, import->first_bad);
@@ -216,10 +219,10 @@ static int report(struct record_source *source, int64_t records, json_t *object)
     if (missing > import->unreadable)
         snprintf(before, sizeof(before), ", %lld of them found before",
                  (long long)(missing - import->unreadable));
-    return message_error("%s: %lld of its %lld images cannot be read and are "
-                         "left out%s",
+    return message_error("%s: %lld of its %s cannot be read and %s left out%s",
                          list_name(import), (long long)missing,
-                         (long long)images, before);
+                         output_count(images, "image", "images"),
+                         missing == 1 ? "is" : "are", before);
 }
 
 struct image_options {

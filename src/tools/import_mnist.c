@@ -3,6 +3,7 @@
 #include "tools/import.h"
 #include "tools/importer.h"
 #include "tools/message.h"
+#include "tools/output.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
@@ -86,15 +87,15 @@ static int check_counts(struct mnist *mnist, char *const path[])
     int64_t images = idx_count(mnist->images);
     int64_t labels = idx_count(mnist->labels);
     if (images != labels)
-        return leat_error(LEAT_EFORMAT, "%s: %lld images, but %s: %lld labels",
-                          path[0], (long long)images, path[1],
-                          (long long)labels);
+        return leat_error(LEAT_EFORMAT, "%s: %s, but %s: %s", path[0],
+                          output_count(images, "image", "images"), path[1],
+                          output_count(labels, "label", "labels"));
     int64_t *range = mnist->range;
     if (range[1] == INT64_MAX)
         range[1] = images;
     if (range[1] > images || (range[0] && range[0] >= images))
-        return leat_error(LEAT_EINVAL, "--range: %s has only %lld images",
-                          path[0], (long long)images);
+        return leat_error(LEAT_EINVAL, "--range: %s has only %s", path[0],
+                          output_count(images, "image", "images"));
     mnist->source.count = range[1] - range[0];
     return LEAT_OK;
 }

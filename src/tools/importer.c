@@ -196,8 +196,8 @@ static int say_failure(struct import_run *run, int status)
     int64_t kept = may_go_on && run->writer ? lmdb_writer_keep(run->writer) : 0;
     if (!kept || status == LEAT_ESTATE)
         return message_error("%s", line);
-    return message_error("%s; %lld records are kept, the same command goes on",
-                         line, (long long)kept);
+    return message_error("%s; %s kept, the same command goes on", line,
+                         output_count(kept, "record is", "records are"));
 }
 
 /* Records of the source in the database; below 0: not known, where an older
@@ -219,8 +219,8 @@ static void print_result(const struct import_run *run, const char *path)
     if (run->added != records)
         snprintf(detail, sizeof(detail), " (%lld of them by this run)",
                  (long long)run->added);
-    printf("%s: %lld records%s, %s\n", path, (long long)records, detail,
-           output_bytes(lmdb_writer_bytes(run->writer)));
+    printf("%s: %s%s, %s\n", path, output_count(records, "record", "records"),
+           detail, output_bytes(lmdb_writer_bytes(run->writer)));
 }
 
 static int report(const struct import_run *run, const char *path,

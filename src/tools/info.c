@@ -278,7 +278,8 @@ static void print_counts(const char *title, const json_t *counts)
 static int print_text(const struct survey *survey, const char *path,
                       int64_t bytes)
 {
-    printf("%s: %lld records, %s\n", path, (long long)survey->records,
+    printf("%s: %s, %s\n", path,
+           output_count(survey->records, "record", "records"),
            output_bytes(bytes));
     if (survey->records)
         printf("keys: %s to %s\n", survey->first_key, survey->last_key);
@@ -334,10 +335,10 @@ int command_info(int argc, char **argv)
             print_text(&survey, arguments[0], size_on_disk(arguments[0]));
     if (!exit_status && survey.bad)
         exit_status = message_error(
-            "%lld of %lld records are bad; the first: %s",
-            (long long)survey.bad,
-            (long long)(survey.sampled ? survey.sampled : survey.records),
-            survey.bad_line[0]);
+            "%lld of %s %s bad; the first: %s", (long long)survey.bad,
+            output_count(survey.sampled ? survey.sampled : survey.records,
+                         "record", "records"),
+            survey.bad == 1 ? "is" : "are", survey.bad_line[0]);
     json_decref(survey.shapes);
     json_decref(survey.encodings);
     json_decref(survey.labels);

@@ -130,8 +130,9 @@ static int report(const struct mean_image *mean, const char *out, int json)
     const int *shape = mean->shape;
     json_t *values = json ? json_array() : NULL;
     if (!json)
-        printf("%s: mean of %lld records of %dx%dx%d\n", out,
-               (long long)mean->records, shape[0], shape[1], shape[2]);
+        printf("%s: mean of %s of %dx%dx%d\n", out,
+               output_count(mean->records, "record", "records"), shape[0],
+               shape[1], shape[2]);
     for (int c = 0; c < shape[0]; c++) {
         double value = (double)channel_mean(mean, c);
         if (!json)

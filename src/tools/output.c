@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+enum { TEXT_BYTES = 64 };
+
 int output_json(json_t *object)
 {
     int failed = !object || json_dumpf(object, stdout, JSON_REAL_PRECISION(9));
@@ -27,17 +29,32 @@ json_t *output_text(const char *text)
     return json_string(ascii);
 }
 
+/* One of a few buffers by turns: a line may hold several. */
+static char *next_text(void)
+{
+    static char texts[4][TEXT_BYTES];
+    static int turn;
+    turn = (turn + 1) % 4;
+    return texts[turn];
+}
+
 const char *output_bytes(int64_t bytes)
 {
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
-    static char texts[4][32];
-    static int turn;
     double value = (double)bytes;
     int unit = 0;
     for (; value >= 1000 && unit < 4; unit++)
         value /= 1000;
-    turn = (turn + 1) % 4;
-    snprintf(texts[turn], sizeof(texts[turn]), unit ? "%.1f %s" : "%.0f %s",
-             value, units[unit]);
-    return texts[turn];
+    if (!unit)
+        return output_count(bytes, "byte", "bytes");
+    char *text = next_text();
+    snprintf(text, TEXT_BYTES, "%.1f %s", value, units[unit]);
+    return text;
+}
+
+const char *output_count(int64_t n, const char *one, const char *many)
+{
+    char *text = next_text();
+    snprintf(text, TEXT_BYTES, "%lld %s", (long long)n, n == 1 ? one : many);
+    return text;
 }

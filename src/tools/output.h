@@ -18,4 +18,7 @@ json_t *output_text(const char *text);
 /* Bytes in words, such as "12.3 MB", in one of a few buffers by turns. */
 const char *output_bytes(int64_t bytes);
 
+/* A number and its noun, such as "1 record" or "2 records"; likewise. */
+const char *output_count(int64_t n, const char *one, const char *many);
+
 #endif

@@ -377,8 +377,9 @@ static void write_title(struct show *self)
     const char *what = self->options->worst       ? "the worst"
                        : self->options->records.n ? "chosen"
                                                   : "the first";
-    int at = snprintf(text, sizeof(text), "%s %lld of %lld records", what,
-                      (long long)self->shown, (long long)self->total);
+    int at = snprintf(text, sizeof(text), "%s %lld of %s", what,
+                      (long long)self->shown,
+                      output_count(self->total, "record", "records"));
     if (self->bad)
         snprintf(text + at, sizeof(text) - (size_t)at, ", %lld of them bad",
                  (long long)self->bad);
@@ -417,8 +418,9 @@ static int report(const struct show *self)
             output_text(self->options->out), "records", (json_int_t)self->total,
             "shown", (json_int_t)self->shown, "bad", (json_int_t)self->bad,
             "width", raster->width, "height", raster->height));
-    printf("%s: %lld of %lld records, %d x %d pixels\n", self->options->out,
-           (long long)self->shown, (long long)self->total, raster->width,
+    printf("%s: %lld of %s, %d x %d pixels\n", self->options->out,
+           (long long)self->shown,
+           output_count(self->total, "record", "records"), raster->width,
            raster->height);
     return 0;
 }

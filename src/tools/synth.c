@@ -142,7 +142,8 @@ static int report(const struct synth_options *options, const char *path,
         return output_json(json_pack("{s:I, s:I, s:f}", "records",
                                      (json_int_t)options->count, "bytes",
                                      (json_int_t)bytes, "seconds", seconds));
-    printf("%s: %lld records, %s\n", path, (long long)options->count,
+    printf("%s: %s, %s\n", path,
+           output_count(options->count, "record", "records"),
            output_bytes(bytes));
     return 0;
 }

@@ -111,15 +111,17 @@ static int report_text(const struct inspection *found, const char *path)
     if (found->gaps > 1)
         printf("records are numbered without those of lost pages\n");
     if (found->warned)
-        printf("%lld images are good, but made their codec warn\n",
-               (long long)found->warned);
+        printf("%s good, but made their codec warn\n",
+               output_count(found->warned, "image is", "images are"));
     if (found->has_pages && found->pages.leaked > 0)
-        printf("%lld of %lld pages are neither in use nor listed as free: no "
+        printf("%lld of %s %s neither in use nor listed as free: no "
                "damage, but lost room, which mdb_copy -c leaves out\n",
-               (long long)found->pages.leaked, (long long)found->pages.all);
-    printf("%s: %lld of %lld records are good, %.6g %%", path,
-           (long long)found->good, (long long)all_records(found),
-           100 * good_share(found));
+               (long long)found->pages.leaked,
+               output_count(found->pages.all, "page", "pages"),
+               found->pages.leaked == 1 ? "is" : "are");
+    printf("%s: %lld of %s %s good, %.6g %%", path, (long long)found->good,
+           output_count(all_records(found), "record", "records"),
+           found->good == 1 ? "is" : "are", 100 * good_share(found));
     if (found->bad)
         printf("; %lld bad", (long long)found->bad);
     if (found->lost)
@@ -154,11 +156,13 @@ int command_verify(int argc, char **argv)
     if (inspection_run(&found, arguments[0], json, NULL, NULL))
         return message_last_error();
     status = json ? report_json(&found) : report_text(&found, arguments[0]);
+    int64_t all = all_records(&found), bad = all - found.good;
     if (!status && found.flaws)
         status = message_error(
-            "%s: %lld of %lld records are bad or lost; the first trouble: %s",
-            arguments[0], (long long)all_records(&found) - found.good,
-            (long long)all_records(&found), found.flaw[0].reason);
+            "%s: %lld of %s %s bad or lost; the first trouble: %s",
+            arguments[0], (long long)bad,
+            output_count(all, "record", "records"), bad == 1 ? "is" : "are",
+            found.flaw[0].reason);
     inspection_finish(&found);
     return status;
 }

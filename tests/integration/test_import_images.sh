@@ -161,7 +161,7 @@ says "long: none of its $((lines * 20)) images can be read; the first: set/"
 [ -e made ] && fail 'a database of nothing'
 echo 'nothing.jpg 1' >nothing
 timeout 100 "$leat" import images - made <nothing >stdout 2>stderr
-says 'stdin: none of its 1 images'
+says 'stdin: its only image cannot be read: nothing.jpg: '
 
 # A list on stdin; names with blanks; a path without a root.
 printf 'a b.png 5\n' | "$leat" import images - made --root set >stdout ||

@@ -171,7 +171,7 @@ put written/data.mdb $list "$(printf '\\%03o' $((free - 1)))"
 run 0 verify --json written
 has '"leaked": 1}'
 run 0 verify written
-has '^1 of [0-9]+ pages are neither in use nor listed as free'
+has '^1 of [0-9]+ pages is neither in use nor listed as free'
 check 'nothing on stderr' test ! -s err
 
 # What is no database.
