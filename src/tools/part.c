@@ -181,28 +181,23 @@ static int check_target(const struct part *part)
     struct stat status;
     if (lstat(part->target, &status))
         return errno == ENOENT ? LEAT_OK : system_error(part->target);
-    if (part->mode == PART_REFUSE && !part->note)
-        return leat_error(LEAT_EINVAL,
-                          "%s: exists already; --force would replace it",
-                          part->target);
-    if (part->mode == PART_REFUSE)
-        return leat_error(LEAT_EINVAL,
-                          "%s: exists already; --force would replace it, "
-                          "--append add to it",
-                          part->target);
-    int is_database = 0;
-    int result = look_inside(part->target, &is_database);
-    if (!result && is_database && part->mode == PART_APPEND)
-        result = look_at_base(part->target, &is_database);
-    if (!result && !is_database)
-        result =
-            leat_error(LEAT_EINVAL,
-                       "%s: exists and is no database directory; it is "
-                       "not %s",
-                       part->target,
-                       part->mode == PART_APPEND ? "appended to"
-                                                 : "replaced, remove it first");
-    return result;
+    int gives_way = 0, has_base = 0;
+    int result = look_inside(part->target, &gives_way);
+    if (!result && gives_way)
+        result = look_at_base(part->target, &has_base);
+    if (result)
+        return result;
+    if (part->mode == PART_REFUSE && gives_way)
+        return leat_error(
+            LEAT_EINVAL, "%s: exists already; --force would replace it%s",
+            part->target, part->note && has_base ? ", --append add to it" : "");
+    if (part->mode == PART_APPEND ? has_base : gives_way)
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s: exists and is no database directory; %s",
+                      part->target,
+                      part->mode == PART_APPEND ? "it is not appended to"
+                                                : "remove it first");
 }
 
 /* Takes the lock on the directory that `path` is, by the name it has now. */

@@ -203,11 +203,13 @@ rm -rf out.leat-part
 # What is there is left alone, whatever it is.
 refuses 'exists already; --force .*--append' "$leat" import cifar10 1.bin whole
 echo text >file
-refuses 'exists already' "$leat" import cifar10 1.bin file
+refuses 'file: exists and is no database directory; remove it first' \
+    "$leat" import cifar10 1.bin file
 refuses 'no database directory' "$leat" import cifar10 1.bin file --force
 refuses 'no database directory' "$leat" import cifar10 1.bin file --append
 [ "$(cat file)" = text ] || fail "a file was touched"
 mkdir vacant
+refuses 'vacant: exists already; --force would replace it$' "$leat" import cifar10 1.bin vacant
 refuses 'vacant: exists and is no database directory; it is not appended to' \
     "$leat" import cifar10 1.bin vacant --append
 [ -z "$(ls -A vacant)" ] || fail "an empty directory was filled"

@@ -71,8 +71,29 @@ else
     echo "left out: large pages (needs LEAT_SYSCALL_TRAP)"
 fi
 
-mkdir other
+# What stands in the way is called what it is.
+mkdir other vacant
 echo mine >other/file
+ln -s nowhere dangling
+says() {
+    grep -qF -- "leat: $1" stderr || fail "'$1' is missing: $(cat stderr)"
+}
+refuses 1 "$leat" synth digits --count 5 first
+says 'first: exists already; --force would replace it'
+refuses 1 "$leat" synth digits --count 5 vacant
+says 'vacant: exists already; --force would replace it'
+for there in other json dangling; do
+    for force in '' --force; do
+        # shellcheck disable=SC2086
+        refuses 1 "$leat" synth digits --count 5 $force $there
+        says "$there: exists and is no database directory; remove it first"
+    done
+done
+"$leat" synth digits --count 1 --force vacant >stdout
+grep -q '^vacant: 1 record, ' stdout || fail "not '1 record': $(cat stdout)"
+"$leat" import pipeline lmdb:first vacant 2>stderr || true
+says 'vacant: exists already; --force would replace it, --append add to it'
+rm -r vacant dangling
 refuses 1 "$leat" synth digits --count 5 --force other
 refuses 1 "$leat" synth digits --count 5 --force stdout
 "$leat" synth digits --count 100 --seed 8 --force first >/dev/null
