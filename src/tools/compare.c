@@ -22,6 +22,7 @@ struct compare_options {
     int keys;
     int64_t listed; /* differences that are named */
     int json;
+    int has_intake; /* something is said of a layer */
 };
 
 struct comparison {
@@ -392,13 +393,30 @@ static int open_layer_of(struct delivery **out, const char *path,
     return status;
 }
 
+/* What an option asks for happens, or it is refused. */
+static int check_sides(const struct comparison *self, const int is_dump[2])
+{
+    int dumps = is_dump[0] + is_dump[1];
+    int has_layer = !self->name[0] || dumps == 1;
+    if (!has_layer && self->options->has_intake)
+        return leat_error(LEAT_EINVAL,
+                          "both sides are %s, and no layer is between them: "
+                          "--crop, --batch and the like are for a dump and a "
+                          "database",
+                          dumps ? "dumps" : "databases");
+    if (self->options->keys && (dumps || has_layer))
+        return leat_error(LEAT_EINVAL,
+                          "--keys is for two databases: a dump has no keys");
+    return LEAT_OK;
+}
+
 static int open_sides(struct comparison *self)
 {
     const struct intake_options *intake = &self->options->intake;
     int is_dump[2];
-    int status = LEAT_OK;
     for (int i = 0; i < 2; i++)
         is_dump[i] = self->name[i] && dump_reader_is_dump(self->name[i]);
+    int status = check_sides(self, is_dump);
     for (int i = 0; i < 2 && !status; i++) {
         if (!self->name[i]) {
             status = delivery_open_layer(&self->side[i], intake);
@@ -441,7 +459,7 @@ static int compare(const struct compare_options *options, const char *a,
 
 int command_compare(int argc, char **argv)
 {
-    struct compare_options options = {INTAKE_OPTIONS_INIT, 0, 0, 10, 0};
+    struct compare_options options = {INTAKE_OPTIONS_INIT, 0, 0, 10, 0, 0};
     const struct option_spec specs[] = {
         {"tolerance", "X", "values may differ by so much (0)", option_real,
          &options.tolerance, 0, INT32_MAX},
@@ -476,6 +494,7 @@ int command_compare(int argc, char **argv)
     if ((intake->net || intake->reader) && n == 2)
         return message_misuse("compare",
                               "compare: with --net or --reader give B alone");
+    options.has_intake = intake_is_given(intake);
     struct intake_options checked = *intake;
     if (!checked.net && !checked.reader)
         checked.reader = arguments[0];

@@ -67,6 +67,18 @@ static int has_transform(const struct intake_options *options)
            options->gray;
 }
 
+int intake_is_given(const struct intake_options *options)
+{
+    return has_transform(options) || options->net || options->reader ||
+           options->phase || options->layer || options->stages[0] ||
+           options->level || options->batch || options->top_type ||
+           options->layout || options->transform_on || options->rng ||
+           options->seed >= 0 || options->workers || options->prefetch >= 0 ||
+           options->rank >= 0 || options->world_size || options->launcher ||
+           options->on_error || options->max_errors >= 0 ||
+           options->bad_record_file || options->device;
+}
+
 int intake_check(const struct intake_options *options, const char *command)
 {
     leat_dtype dtype;
@@ -81,6 +93,10 @@ int intake_check(const struct intake_options *options, const char *command)
         return message_misuse(
             command, "%s: with --net, the file says what the transform is",
             command);
+    if (options->reader &&
+        (options->layer || options->stages[0] || options->level))
+        return message_misuse(
+            command, "%s: --layer, --stage and --level are for --net", command);
     if (options->launcher && (options->rank >= 0 || options->world_size))
         return message_misuse(
             command, "%s: --launcher tells what --rank and --world-size do",
@@ -173,6 +189,29 @@ static int open_stream(struct intake *intake, const char *name)
     return status;
 }
 
+/* A net file that leaves the size open takes it; what it says wins. */
+static int check_batch(const struct intake *intake,
+                       const struct intake_options *options)
+{
+    const leat_data_layer_options *in_force =
+        leat_data_layer_get_options(intake->layer);
+    if (!options->batch || in_force->batch_size == options->batch)
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "--batch %lld: %s says the size of a batch itself; leave "
+                      "--batch out",
+                      (long long)options->batch, options->net);
+}
+
+static int create_from_net(struct intake *intake,
+                           const struct intake_options *options,
+                           const leat_data_layer_options *layer_options)
+{
+    int status = leat_data_layer_create_from_net(
+        &intake->layer, options->net, layer_options->phase, layer_options);
+    return status ? status : check_batch(intake, options);
+}
+
 int intake_create(struct intake *intake, const struct intake_options *options)
 {
     leat_data_layer_options layer_options = LEAT_DATA_LAYER_OPTIONS_INIT;
@@ -182,8 +221,7 @@ int intake_create(struct intake *intake, const struct intake_options *options)
     if (status)
         return status;
     if (options->net)
-        return leat_data_layer_create_from_net(
-            &intake->layer, options->net, layer_options.phase, &layer_options);
+        return create_from_net(intake, options, &layer_options);
 
     leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
     fill_transform(&transform, options);

@@ -211,6 +211,9 @@ struct intake {
  */
 int intake_check(const struct intake_options *options, const char *command);
 
+/* Whether the command line says anything of a layer. */
+int intake_is_given(const struct intake_options *options);
+
 /* Creates the layer; nothing is opened yet. Errors: those of the layer. */
 int intake_create(struct intake *intake, const struct intake_options *options);
 

@@ -459,6 +459,17 @@ run 1 compare --reader lmdb:absent --batch 1 lone
 run 2 compare good
 run 2 compare --reader lmdb:good good good
 run 2 compare good dump --top-type kittens
+run 2 compare good dump --layer data
+check 'what --layer is for' grep -q -- '--layer, --stage and --level are for --net' err
+for option in '--crop 20' '--batch 3' '--seed 9' --mirror '--workers 1' '--phase TEST'; do
+    # shellcheck disable=SC2086
+    run 1 compare good good $option
+    check "no layer for $option" grep -q 'both sides are databases' err
+done
+run 1 compare dump dump --seed 9
+check 'no layer between dumps' grep -q 'both sides are dumps' err
+run 1 compare good dump --seed 9 --keys
+check 'no keys of a dump' grep -q -- '--keys is for two databases' err
 run 2 compare
 
 # cat
