@@ -1,6 +1,7 @@
 /* dump.c: `leat dump`, what forward delivers, as .npy files. */
 #include "tools/command.h"
 #include "tools/directory.h"
+#include "tools/dump_files.h"
 #include "tools/intake.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
@@ -21,6 +22,7 @@ struct dump_options {
     struct intake_options intake;
     int64_t batches;
     const char *out;
+    int force;
     int json;
 };
 
@@ -33,7 +35,7 @@ struct dump {
 };
 
 /* Two dumps at once into one directory would write the same files. */
-static int open_directory(struct dump *dump, const char *directory)
+static int open_directory(struct dump *dump, const char *directory, int force)
 {
     int status = directory_make(directory, &dump->kept);
     if (status)
@@ -47,7 +49,7 @@ static int open_directory(struct dump *dump, const char *directory)
         return leat_error(LEAT_EINVAL, "%s: another leat is writing into it",
                           directory);
     }
-    return LEAT_OK;
+    return dump_files_check(dump->directory, directory, force);
 }
 
 static int open_files(struct dump *dump, const char *directory)
@@ -86,12 +88,17 @@ static int write_batches(struct dump *dump, int64_t batches, int quiet)
     return status;
 }
 
-/* All files or none: a failure of one takes back those before it. */
-static int publish(struct dump *dump)
+/*
+ * All files or none: a failure of one takes back those before it. An earlier
+ * dump goes first, so that two are never taken for one.
+ */
+static int publish(struct dump *dump, const char *directory)
 {
     int status = LEAT_OK;
     for (int i = 0; !status && i < dump->intake.ntop; i++)
         status = npy_writer_finish(dump->file[i]);
+    if (!status)
+        status = dump_files_clear(dump->directory, directory);
     for (int i = 0; !status && i < dump->intake.ntop; i++)
         status = npy_writer_publish(dump->file[i]);
     for (int i = 0; status && i < dump->intake.ntop; i++)
@@ -124,6 +131,9 @@ static int report(struct dump *dump, int64_t batches)
             printf("%s: %s\n", npy_writer_path(dump->file[i], 0),
                    output_count(batches, "batch", "batches"));
     }
+    uint64_t seed = leat_data_layer_seed(dump->intake.layer);
+    if (seed)
+        printf("seed: %llu\n", (unsigned long long)seed);
     int64_t bad = intake_bad_records(&dump->intake);
     if (bad > 0)
         printf("bad records: %lld\n", (long long)bad);
@@ -137,13 +147,13 @@ static int dump_batches(const struct dump_options *options)
     if (!status)
         status = intake_setup(&dump.intake);
     if (!status)
-        status = open_directory(&dump, options->out);
+        status = open_directory(&dump, options->out, options->force);
     if (!status)
         status = open_files(&dump, options->out);
     if (!status)
         status = write_batches(&dump, options->batches, options->json);
     if (!status)
-        status = publish(&dump);
+        status = publish(&dump, options->out);
     int exit_status = 0;
     if (status)
         exit_status = message_last_error();
@@ -163,7 +173,7 @@ static int dump_batches(const struct dump_options *options)
 
 int command_dump(int argc, char **argv)
 {
-    struct dump_options options = {INTAKE_OPTIONS_INIT, 1, NULL, 0};
+    struct dump_options options = {INTAKE_OPTIONS_INIT, 1, NULL, 0, 0};
     const struct option_spec specs[] = {
         INTAKE_OPTIONS(&options.intake),
         {"batches", "K", "how many batches (1)", option_int, &options.batches,
@@ -172,6 +182,8 @@ int command_dump(int argc, char **argv)
          &options.out, 0, 0},
         {"device", "NAME", "by way of that device, such as cuda:0, and back",
          option_text, &options.intake.device, 0, 0},
+        {"force", NULL, "replace an earlier dump in DIR", NULL, &options.force,
+         0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {

@@ -3,14 +3,20 @@
 #include <leat/ext/reader.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A multiple of 64, as the format asks, with room for any shape. */
-enum { HEADER_BYTES = 256 };
+enum { HEADER_BYTES = 256, START_BYTES = 10 };
+
+/* Magic, version 1.0, and the length of what follows. */
+static const unsigned char header_start[START_BYTES] = {
+    0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, HEADER_BYTES - START_BYTES, 0};
 
 struct npy_shape {
     leat_dtype dtype;
@@ -70,10 +76,8 @@ static int write_header(FILE *stream, const struct npy_shape *shape,
 {
     char header[HEADER_BYTES + 1];
     memset(header, ' ', sizeof(header));
-    memcpy(header, "\x93NUMPY\1\0", 8);
-    header[8] = (char)((HEADER_BYTES - 10) & 0xff);
-    header[9] = (char)((HEADER_BYTES - 10) >> 8);
-    int at = 10;
+    memcpy(header, header_start, START_BYTES);
+    int at = START_BYTES;
     at += sprintf(header + at,
                   "{'descr': '%s', 'fortran_order': False, "
                   "'shape': (",
@@ -243,6 +247,21 @@ void npy_writer_withdraw(struct npy_writer *writer)
 {
     for (int64_t i = 0; i < writer->published; i++)
         unlink(npy_writer_path(writer, i));
+}
+
+int npy_writer_wrote(int directory, const char *name)
+{
+    struct stat found;
+    unsigned char start[START_BYTES];
+    int fd =
+        openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    int wrote = !fstat(fd, &found) && S_ISREG(found.st_mode) &&
+                read(fd, start, START_BYTES) == START_BYTES &&
+                !memcmp(start, header_start, START_BYTES);
+    close(fd);
+    return wrote;
 }
 
 void npy_writer_close(struct npy_writer *writer)

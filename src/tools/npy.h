@@ -38,6 +38,12 @@ int64_t npy_writer_files(const struct npy_writer *writer);
 /* Path of file `i`; borrowed until the next call. */
 const char *npy_writer_path(struct npy_writer *writer, int64_t i);
 
+/*
+ * Whether the file of that name is a regular one that a writer made, by its
+ * header, which is longer than others make it.
+ */
+int npy_writer_wrote(int directory, const char *name);
+
 /* Frees the writer; what was not published vanishes. Takes NULL. */
 void npy_writer_close(struct npy_writer *writer);
 

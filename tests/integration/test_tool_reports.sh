@@ -66,7 +66,73 @@ check "the images' header" grep -aqF "'shape': (4, 1, 2, 3), }" out/data.npy
 check 'the labels' test "$(hex -j256 out/label.npy)" = \
     000000000000803f0000104100000000
 check 'the first pixels' test "$(hex -j256 -N8 out/data.npy)" = 0000c2420000c442
+"$leat" dump --reader lmdb:three --batch 1 --out one >out.text || failed=1
+check 'one batch is one' grep -qx 'one/data.npy: 1 batch' out.text
 check 'only these files' test "$(echo out/*)" = 'out/data.npy out/label.npy'
+
+# A drawn seed is told, and gives the same again; without choices there is none.
+check 'no seed without choices' test "$(grep -c seed out.text)" -eq 0
+"$leat" dump --reader lmdb:jpegs --batch 4 --batches 3 --crop 24 --mirror \
+    --out drawn >text || failed=1
+seed=$(sed -n 's/^seed: //p' text)
+check "a seed on its own line, not '$seed'" test "$seed" -gt 0
+"$leat" dump --reader lmdb:jpegs --batch 4 --batches 3 --crop 24 --mirror \
+    --seed "$seed" --out again >/dev/null || failed=1
+check 'the same dump by its seed' diff -r drawn again
+
+# A dump goes where nothing is, or with --force into the place of an earlier one.
+refuses() {
+    local text=$1
+    shift
+    "$leat" dump --reader lmdb:three --batch 1 "$@" >text 2>stderr
+    check "status of a dump that says '$text'" test $? -eq 1
+    check "'$text', not $(cat stderr)" grep -qF -- "$text" stderr
+}
+mkdir -p full other/sub numpy
+"$leat" dump --reader lmdb:three --batch 1 --batches 3 --top-type uint8 --out full >/dev/null
+cp full/label.npy full/data.0000.npy
+cp full/label.npy full/gone.npy
+echo unfinished >full/data.npy.leat-part
+echo mine >full/notes
+cp -r full before
+rm before/data.npy.leat-part
+refuses 'full: holds ' --out full
+check 'only what was unfinished is gone' diff -r before full
+refuses 'no reader "nonesuch"' --reader nonesuch:x --out full --force
+check 'a dump that failed left the earlier one' diff -r before full
+"$leat" dump --reader lmdb:three --batch 1 --out full --force >/dev/null || failed=1
+check 'another dump in its place' test "$(echo full/*)" = 'full/data.npy full/label.npy full/notes'
+check 'which compares' "$leat" compare three full >/dev/null
+refuses 'other: holds sub; --force would put the dump beside it' --out other
+"$leat" dump --reader lmdb:three --batch 1 --out other --force >/dev/null || failed=1
+check 'beside it' test "$(echo other/*)" = 'other/data.npy other/label.npy other/sub'
+printf '\223NUMPY\1\0\166\0' >numpy/data.npy
+for force in '' --force; do
+    # shellcheck disable=SC2086
+    refuses 'numpy: holds data.npy, which leat dump did not write; remove it first' \
+        $force --out numpy
+    # shellcheck disable=SC2086
+    refuses 'three: is a database' $force --out three
+done
+check "somebody's file is as it was" test "$(wc -c <numpy/data.npy)" -eq 10
+
+# The size of a batch is the net file's, where it has one.
+cat >net.prototxt <<'TEXT'
+layer {
+  name: "data" type: "Data" top: "data" top: "label"
+  data_param { source: "three" batch_size: 2 backend: LMDB }
+}
+TEXT
+net() {
+    "$leat" dump --net net.prototxt --phase TEST --out netted --force "$@" >text 2>stderr
+}
+check 'the same --batch' net --batch 2
+check 'a batch of two' grep -aq "'shape': (2, 1, 2, 3)" netted/data.npy
+! net --batch 3 || failed=1
+check 'another --batch' grep -qF -- '--batch 3: net.prototxt says the size of a batch' stderr
+sed -i 's/batch_size: 2//' net.prototxt
+check 'a --batch that the file leaves open' net --batch 3
+check 'a batch of three' grep -aq "'shape': (3, 1, 2, 3)" netted/data.npy
 
 # Names that are no UTF-8, or hold quotes, leave JSON whole: a byte that JSON cannot
 # hold is a question mark.
@@ -78,7 +144,7 @@ check 'odd files of a dump' grep -qF \
 check 'an odd sheet' grep -qF '{"out": "odd?\".png", "records": 3,' json
 
 # Directories are made as deep as asked for.
-for out in deep/er/est deep/er/ "$PWD//deep/other"; do
+for out in deep/er/ deep/er/est "$PWD//deep/other"; do
     "$leat" dump --reader lmdb:three --batch 2 --phase TEST --batches 2 \
         --out "$out" >text || failed=1
     check "a dump into $out" cmp -s out/data.npy "$out/data.npy"
