@@ -246,6 +246,7 @@ static int measure(struct group *self, const struct bench_group_options *what)
         status = create(self, what->intake);
     if (!status)
         status = set_up(self);
+    interrupt_catch();
     if (!status)
         status = step(self, NULL);
     self->first_step = progress_clock() - start;

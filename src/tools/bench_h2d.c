@@ -4,6 +4,7 @@
  */
 #include "tools/bench.h"
 #include "tools/h2d.h"
+#include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/output.h"
 #include "tools/pci.h"
@@ -173,6 +174,7 @@ static int print_table(const struct h2d_bench *bench)
 
 static int run(const struct h2d_options *options)
 {
+    interrupt_catch();
     static struct h2d_bench bench;
     if (measure(&bench, options))
         return message_last_error();

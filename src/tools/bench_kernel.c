@@ -299,6 +299,7 @@ static int print_table(const struct kernel_bench *self)
 
 static int run(struct kernel_bench *bench, const char *name, int json)
 {
+    interrupt_catch();
     int status = leat_device_find(&bench->device, name);
     if (!status)
         status = check_device(bench->device);

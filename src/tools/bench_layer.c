@@ -230,6 +230,7 @@ static int measure_layer(const struct layer_options *options,
     int status = intake_create(intake, &options->intake);
     if (!status)
         status = intake_setup(intake);
+    interrupt_catch();
     if (!status)
         status = intake_forward(intake);
     result->first_batch = progress_clock() - start;

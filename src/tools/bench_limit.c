@@ -84,6 +84,7 @@ static int measure(const struct limit_options *options,
     int status = intake_create(&intake, &options->intake);
     if (!status)
         status = bench_limit_open(limit, &intake, options->row_copy);
+    interrupt_catch();
     while (!status) {
         status = bench_limit_slice(limit);
         if (!status)

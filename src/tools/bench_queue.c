@@ -260,6 +260,7 @@ static int print_table(const struct queue_bench *bench)
 
 static int run(const struct queue_options *options)
 {
+    interrupt_catch();
     static struct queue_bench bench;
     int status = measure(&bench, options);
     if (status)

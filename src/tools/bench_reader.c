@@ -313,6 +313,7 @@ static int print_table(const struct reader_bench *bench)
 
 static int run(const struct reader_options *options)
 {
+    interrupt_catch();
     struct reader_bench bench = {0};
     int status = measure(&bench, options);
     int exit_status = status          ? message_last_error()

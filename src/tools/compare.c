@@ -442,6 +442,7 @@ static int compare(const struct compare_options *options, const char *a,
     struct comparison self = {
         .options = options, .name = {a, b}, .list = json_array()};
     int status = open_sides(&self);
+    interrupt_catch();
     if (!status)
         status = compare_sides(&self);
     int exit_status = 0;
@@ -503,7 +504,6 @@ int command_compare(int argc, char **argv)
     status = intake_check(&checked, "compare");
     if (status != OPTION_GO)
         return status;
-    interrupt_catch();
     return n == 2 ? compare(&options, arguments[0], arguments[1])
                   : compare(&options, NULL, arguments[0]);
 }

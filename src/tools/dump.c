@@ -146,6 +146,8 @@ static int dump_batches(const struct dump_options *options)
     int status = intake_create(&dump.intake, &options->intake);
     if (!status)
         status = intake_setup(&dump.intake);
+    /* Nothing is to be tidied up before, and a file may be a silent pipe. */
+    interrupt_catch();
     if (!status)
         status = open_directory(&dump, options->out, options->force);
     if (!status)
@@ -206,6 +208,5 @@ int command_dump(int argc, char **argv)
         return status;
     if (!options.out)
         return message_misuse("dump", "dump: --out is missing");
-    interrupt_catch();
     return dump_batches(&options);
 }

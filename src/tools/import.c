@@ -2,6 +2,7 @@
 #include "tools/import.h"
 
 #include "tools/command.h"
+#include "tools/interrupt.h"
 #include "tools/kind.h"
 
 #include <stddef.h>
@@ -21,5 +22,6 @@ int command_import(int argc, char **argv)
         "stopped is\n"
         "gone on with by the same command.",
         kind};
+    interrupt_catch();
     return kind_run(&kinds, argc, argv);
 }

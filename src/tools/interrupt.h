@@ -7,7 +7,9 @@
 
 /*
  * From now on each of these signals sets the flag once and kills the next time;
- * SIGHUP stays ignored where it is, as behind nohup.
+ * SIGHUP stays ignored where it is, as behind nohup. To be called when there is
+ * something to tidy up: a layer's setup may wait for a pipe, and only a signal
+ * that kills ends that.
  */
 void interrupt_catch(void);
 

@@ -1,6 +1,5 @@
 #include "tools/kind.h"
 
-#include "tools/interrupt.h"
 #include "tools/message.h"
 
 #include <stdio.h>
@@ -26,7 +25,6 @@ int kind_run(const struct kinds *kinds, int argc, char **argv)
     for (const struct kind *kind = kinds->kind; kind->name; kind++) {
         if (strcmp(argv[1], kind->name) != 0)
             continue;
-        interrupt_catch();
         return kind->run(argc - 1, argv + 1);
     }
     return message_misuse(kinds->command, "%s: there is no kind '%s'",

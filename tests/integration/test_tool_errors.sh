@@ -322,12 +322,38 @@ for closed in '<&- 2>&-' '<&- >&- 2>&-' '>&-' '2>&-'; do
     rm -f good/lock.mdb
     eval "LEAT_LOG_LEVEL=debug timeout 60 \"$tool\" dump --net net.prototxt \
         --phase TRAIN --out closed $closed" >log 2>&1
-    if grep -qa 'leat:\|batches' good/lock.mdb closed/*.npy; then
+    if grep -qa 'leat:\|batch' good/lock.mdb closed/*.npy; then
         echo "streams closed by $closed: a line is in a database or a dump"
         failed=1
     fi
     rm -rf closed log
 done
+
+# What waits for a net file that comes through a pipe ends by one signal.
+waits_for_net() {
+    local pid pipe tries=0 status
+    exec 8<> <(:)
+    pipe=$(readlink /proc/$$/fd/8)
+    "$tool" "$@" --net /dev/fd/8 --phase TEST >log 2>stderr </dev/null &
+    pid=$!
+    # Once by our descriptor, and once by its own: it reads.
+    until [ "$(readlink /proc/$pid/fd/* 2>/dev/null | grep -cxF "$pipe")" -eq 2 ] ||
+        ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    kill -TERM $pid
+    while kill -0 $pid 2>/dev/null && [ $((tries += 1)) -lt 1000 ]; do sleep 0.01; done
+    kill -KILL $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    status=$?
+    exec 8>&-
+    [ "$status" -eq 143 ] && return
+    echo "leat $* waits for a pipe: status $status after a signal: $(cat stderr)"
+    failed=1
+}
+waits_for_net dump --out piped
+waits_for_net bench layer
+waits_for_net bench limit
+waits_for_net compare good
+[ ! -e piped ] || failed=1
 
 # Help and version are no errors.
 for words in --help help --version 'dump --help' 'import images --help' \
