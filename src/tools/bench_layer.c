@@ -236,7 +236,8 @@ static int measure_layer(const struct layer_options *options,
     result->first_batch = progress_clock() - start;
     if (!status && options->limit) {
         settle();
-        status = bench_limit_open(&result->limit, intake, options->row_copy);
+        status = bench_limit_open(&result->limit, intake, options->row_copy,
+                                  bench_workers(0));
     }
     if (!status)
         status = run_slices(intake, options, result);

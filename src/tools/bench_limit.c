@@ -17,10 +17,10 @@ struct limit_options {
 };
 
 int bench_limit_open(struct bench_limit *self, const struct intake *intake,
-                     int copies)
+                     int copies, int threads)
 {
     struct limit_result ignored = {0};
-    int status = limit_open(&self->limit, intake->layer, copies);
+    int status = limit_open(&self->limit, intake->layer, copies, threads);
     return status ? status : limit_run(self->limit, BENCH_SLICE, &ignored);
 }
 
@@ -83,7 +83,8 @@ static int measure(const struct limit_options *options,
     struct intake intake = {0};
     int status = intake_create(&intake, &options->intake);
     if (!status)
-        status = bench_limit_open(limit, &intake, options->row_copy);
+        status = bench_limit_open(limit, &intake, options->row_copy,
+                                  bench_workers(options->intake.workers));
     interrupt_catch();
     while (!status) {
         status = bench_limit_slice(limit);
@@ -104,10 +105,16 @@ static int run(const struct limit_options *options)
         return message_last_error();
     if (!options->json) {
         bench_limit_print(&limit);
+        if (limit.result.bad > 0)
+            printf("bad records       %12lld, left out\n",
+                   (long long)limit.result.bad);
         return 0;
     }
-    json_t *object = json_pack("{s:f, s:I}", "seconds", limit.result.seconds,
-                               "images", (json_int_t)limit.result.images);
+    json_t *object =
+        json_pack("{s:f, s:I, s:i, s:I}", "seconds", limit.result.seconds,
+                  "images", (json_int_t)limit.result.images, "threads",
+                  bench_workers(options->intake.workers), "bad_records",
+                  (json_int_t)limit.result.bad);
     bench_limit_add_json(&limit, object);
     bench_add_machine(object);
     return output_json(object);
@@ -127,8 +134,10 @@ int bench_limit(int argc, char **argv)
     const struct usage usage = {
         "bench limit",
         "(--net FILE --phase P | --reader TEXT --batch N) [options]",
-        "Measures what all cores together can do at most on the same records,\n"
-        "reading and transforming them without any queue.",
+        "Measures what all cores together, or --workers of them, can do at "
+        "most "
+        "on\n"
+        "the same records, reading and transforming them without any queue.",
         specs,
         0,
         0};
@@ -137,5 +146,12 @@ int bench_limit(int argc, char **argv)
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status == OPTION_GO)
         status = intake_check(&options.intake, usage.command);
+    const struct intake_options *intake = &options.intake;
+    if (status == OPTION_GO &&
+        (intake->max_errors >= 0 || intake->bad_record_file))
+        status = message_misuse(usage.command,
+                                "%s: --max-errors and --bad-record-file are "
+                                "for a layer: leat bench layer",
+                                usage.command);
     return status == OPTION_GO ? run(&options) : status;
 }

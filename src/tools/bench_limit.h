@@ -21,10 +21,11 @@ struct bench_limit {
 
 /*
  * Opens it, gives it a slice for caches and clocks, and counts from here;
- * `copies`: of rows. Errors: those of limit_open.
+ * `copies`: of rows. `threads`: as bench_workers says. Errors: those of
+ * limit_open.
  */
 int bench_limit_open(struct bench_limit *limit, const struct intake *intake,
-                     int copies);
+                     int copies, int threads);
 
 int bench_limit_slice(struct bench_limit *limit);
 

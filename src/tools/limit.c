@@ -1,6 +1,6 @@
 #include "tools/limit.h"
 
-#include "tools/processor.h"
+#include "tools/inspection.h"
 #include "tools/progress.h"
 #include "tools/splitmix.h"
 #include "tools/team.h"
@@ -9,10 +9,11 @@
 #include <leat/reader.h>
 #include <leat/transform.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 256, RUN = 32 };
+enum { RUN = 32 };
 
 /* One thread's own; a cache line between two. */
 struct walker {
@@ -20,6 +21,9 @@ struct walker {
     leat_transformer *transformer;
     int locates;
     leat_sample sample[RUN];
+    leat_locator locator[RUN]; /* located, of which those from `at` on */
+    int at;                    /* are not yet read */
+    int located;
     int64_t first; /* its share of the records, up to end */
     int64_t end;   /* below 0: all there are, to the end of the reader */
     int64_t next;
@@ -38,6 +42,7 @@ struct limit {
     int threads;
     size_t element; /* bytes of one in the top */
     int copies;     /* rows, instead of the transform */
+    int tolerates;  /* bad records: they count for nothing */
     double seconds; /* of the run under way */
     double start;
     struct walker walker[];
@@ -71,6 +76,7 @@ static int take_ring(struct walker *walker, size_t element, int64_t images)
 static int rewind_walker(struct walker *walker)
 {
     walker->next = walker->first;
+    walker->at = walker->located = 0;
     if (walker->end < 0)
         return leat_reader_reset(walker->reader);
     return leat_reader_seek(walker->reader, walker->first);
@@ -151,16 +157,35 @@ static void fetch(const leat_sample *sample)
         __builtin_prefetch(data + i);
 }
 
+/* Says where the sample stands that the line of the last error is about. */
+static int name_record(const leat_sample *sample, int status)
+{
+    const leat_provenance *from = &sample->from;
+    char key[KEY_TEXT] = "", line[400];
+    snprintf(line, sizeof(line), "%s", leat_last_error());
+    if (from->key)
+        inspection_key(key, from->key, from->key_size);
+    return leat_error(status, "%s: record %lld%s%s: %s",
+                      from->source ? from->source : "reader",
+                      (long long)from->record, from->key ? ", key " : "", key,
+                      line);
+}
+
 static int transform_run(struct walker *walker, const struct limit *limit,
                          int n)
 {
+    int bad = 0;
     for (int i = 0; i < n; i++) {
         const leat_sample *sample = &walker->sample[i];
         if (i + 1 < n)
             fetch(sample + 1);
         int status = transform(walker, limit, sample);
+        if (status == LEAT_EDATA && limit->tolerates) {
+            bad++;
+            continue;
+        }
         if (status)
-            return status;
+            return name_record(sample, status);
         int32_t label = 0;
         if (sample->nfields > 1)
             memcpy(&label, sample->field[1].data, sizeof(label));
@@ -168,7 +193,8 @@ static int transform_run(struct walker *walker, const struct limit *limit,
         walker->slot = (walker->slot + 1) % walker->slots;
         walker->result.bytes += (int64_t)sample->field[0].bytes;
     }
-    walker->result.images += n;
+    walker->result.images += n - bad;
+    walker->result.bad += bad;
     return LEAT_OK;
 }
 
@@ -176,16 +202,25 @@ static int transform_run(struct walker *walker, const struct limit *limit,
 static int read_run(struct walker *walker, int want, int *got)
 {
     leat_sample *box[RUN];
-    leat_locator locator[RUN];
     for (int i = 0; i < RUN; i++)
         box[i] = &walker->sample[i];
     if (!walker->locates)
         return leat_reader_next_batch(walker->reader, box, want, got);
-    int located;
-    int status = leat_reader_locate(walker->reader, locator, want, &located);
-    return status ? status
-                  : leat_reader_read_located(walker->reader, locator, box,
-                                             located, got);
+    int status = LEAT_OK;
+    if (walker->at == walker->located) {
+        walker->at = 0;
+        status = leat_reader_locate(walker->reader, walker->locator, want,
+                                    &walker->located);
+        if (status)
+            walker->located = 0;
+    }
+    if (!status)
+        status = leat_reader_read_located(walker->reader,
+                                          walker->locator + walker->at, box,
+                                          walker->located - walker->at, got);
+    /* A bad record is behind what was read before it. */
+    walker->at += status == LEAT_EDATA ? 1 : status ? 0 : *got;
+    return status;
 }
 
 /* Reads and transforms the next run of its share. */
@@ -199,9 +234,9 @@ static int walk(struct walker *walker, const struct limit *limit)
         status = read_run(walker, want, &got);
     if (status == LEAT_END)
         return rewind_walker(walker);
-    if (status == LEAT_EDATA) {
-        /* A bad record counts for nothing. */
+    if (status == LEAT_EDATA && limit->tolerates) {
         walker->next++;
+        walker->result.bad++;
         return LEAT_OK;
     }
     walker->next += got;
@@ -235,6 +270,7 @@ int limit_run(struct limit *limit, double seconds, struct limit_result *result)
         const struct limit_result *one = &limit->walker[i].result;
         result->images += one->images;
         result->bytes += one->bytes;
+        result->bad += one->bad;
         if (one->seconds > longest)
             longest = one->seconds;
     }
@@ -242,16 +278,31 @@ int limit_run(struct limit *limit, double seconds, struct limit_result *result)
     return LEAT_OK;
 }
 
-/* The first record gives the shape; then back to the share's beginning. */
+/* The next record's shape. */
+static int read_shape(struct walker *walker)
+{
+    leat_sample *sample = &walker->sample[0];
+    int status = leat_reader_next(walker->reader, sample);
+    if (status)
+        return status;
+    status = leat_transformer_shape(walker->transformer, &sample->field[0],
+                                    walker->shape);
+    return status ? name_record(sample, status) : LEAT_OK;
+}
+
+/* The first good record gives the shape; then back to the share's beginning. */
 static int start_walker(struct walker *walker, const struct limit *limit,
                         int64_t images)
 {
-    int status = leat_reader_next(walker->reader, &walker->sample[0]);
+    int bad = 0;
+    int status = read_shape(walker);
+    while (status == LEAT_EDATA && limit->tolerates) {
+        bad = 1;
+        status = read_shape(walker);
+    }
     if (status == LEAT_END)
-        return leat_error(LEAT_EDATA, "there are no records");
-    if (!status)
-        status = leat_transformer_shape(
-            walker->transformer, &walker->sample[0].field[0], walker->shape);
+        return leat_error(LEAT_EDATA, "there are no %srecords",
+                          bad ? "good " : "");
     if (!status)
         status = take_ring(walker, limit->element, images);
     return status ? status : rewind_walker(walker);
@@ -292,9 +343,9 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
                         (slots + limit->threads - 1) / limit->threads);
 }
 
-int limit_open(struct limit **out, const leat_data_layer *layer, int copies)
+int limit_open(struct limit **out, const leat_data_layer *layer, int copies,
+               int threads)
 {
-    int threads = processor_count(MOST_THREADS);
     struct limit *limit =
         calloc(1, sizeof(*limit) + (size_t)threads * sizeof(struct walker));
     if (!limit)
@@ -303,6 +354,7 @@ int limit_open(struct limit **out, const leat_data_layer *layer, int copies)
     limit->threads = threads;
     limit->element = leat_dtype_size(options->top_type);
     limit->copies = copies;
+    limit->tolerates = options->on_error != LEAT_ON_ERROR_FAIL;
     int status = LEAT_OK;
     if (copies &&
         (options->top_type != LEAT_UINT8 || options->layout != LEAT_NCHW))

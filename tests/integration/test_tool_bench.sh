@@ -151,4 +151,52 @@ for kind in layer limit reader queue h2d kernel; do
     check "leat bench --help names $kind" grep -q "^  $kind  " help
 done
 
+# The limit takes the threads that it is given, and bad records as the layer does.
+for workers in 1 2; do
+    "$leat" bench limit --reader lmdb:raw --batch 4 --workers $workers --seconds 0.1 \
+        --json >json || failed=1
+    check "a limit of $workers" test "$(value threads)" = $workers
+done
+refuses 2 'max-errors and --bad-record-file are for a layer' limit --reader lmdb:raw \
+    --batch 4 --max-errors 3
+if command -v mdb_load >/dev/null; then
+    # bad_database NAME RECORD: 40 good ones, this one among them.
+    bad_database() {
+        mkdir "$1"
+        {
+            printf 'VERSION=3\nformat=bytevalue\ntype=btree\nmapsize=1048576\n'
+            printf 'HEADER=END\n'
+            for number in $(seq 10 50); do
+                printf ' %s\n' "3${number%?}3${number#?}"
+                if [ "$number" -eq 33 ]; then
+                    printf ' %s\n' "$2"
+                else
+                    printf ' %s\n' 0801100118012201052803
+                fi
+            done
+            printf 'DATA=END\n'
+        } | mdb_load "$1"
+    }
+    bad_database short 08011001180a220105
+    bad_database foreign 2204deadbeef28013801
+    for bad in short foreign; do
+        for kind in layer limit; do
+            refuses 1 "^leat: $bad: record 23, key 33: " $kind \
+                --reader lmdb:$bad --batch 4 --seconds 0.1
+        done
+        for policy in ZERO SKIP; do
+            "$leat" bench limit --reader lmdb:$bad --batch 4 --on-error $policy \
+                --seconds 0.1 --json >json || failed=1
+            check "$policy goes on" holds "$(value images) > 0 && $(value bad_records) > 0"
+            check "$policy leaves out one of 41" holds \
+                "$(value bad_records) < $(value images) / 10"
+        done
+        "$leat" bench limit --reader lmdb:$bad --batch 4 --on-error SKIP --seconds 0.1 \
+            >text || failed=1
+        check 'those left out are told' grep -qE '^bad records +[0-9]+, left out' text
+    done
+else
+    echo 'left out: bad records (needs mdb_load)'
+fi
+
 exit "$failed"
