@@ -270,10 +270,12 @@ static int64_t bus_bytes(const struct seat *seat)
     return 0;
 }
 
-static int64_t payload(const struct group *self)
+/* What is read is not yet delivered: so much a record, as read so far. */
+static double payload(const struct group *self)
 {
-    const struct seat *any = &self->seat[0];
-    return any->after.stage[0].bytes - any->before.stage[0].bytes;
+    const leat_stage_stats *read = &self->seat[0].after.stage[0];
+    return (double)self->samples *
+           bench_share((double)read->bytes, (double)read->items);
 }
 
 static double rate(int64_t n, double seconds)
@@ -327,7 +329,7 @@ static int report_json(const struct group *self)
         json_pack("{s:f, s:f, s:f, s:I, s:f, s:{s:f, s:f, s:f}, s:o}",
                   "first_batch_ms", 1e3 * self->first_step, "images_per_s",
                   rate(self->samples, self->seconds), "payload_bytes_per_s",
-                  rate(payload(self), self->seconds), "batches",
+                  bench_share(payload(self), self->seconds), "batches",
                   (json_int_t)self->batches, "seconds", self->seconds,
                   "wait_us", "p50", latency_percentile(&self->waits, .5), "p99",
                   latency_percentile(&self->waits, .99), "max",
@@ -349,7 +351,7 @@ static int report(const struct group *self)
     printf("images            %12.0f images/s on %d devices\n",
            rate(self->samples, self->seconds), self->n);
     printf("payload           %12.2f GB/s\n",
-           1e-9 * rate(payload(self), self->seconds));
+           1e-9 * bench_share(payload(self), self->seconds));
     printf("wait p50          %12.1f us\n",
            latency_percentile(&self->waits, .5));
     printf("wait p99          %12.1f us\n",

@@ -151,6 +151,30 @@ for kind in layer limit reader queue h2d kernel; do
     check "leat bench --help names $kind" grep -q "^  $kind  " help
 done
 
+# What is told of the layer is told of the same images, and by whom.
+"$leat" bench layer --reader lmdb:raw --batch 4 --epochs 1 --json >json || failed=1
+check 'the payload is that of the images' holds \
+    "$(value payload_bytes_per_s) >= 3072 * $(value images_per_s) * 0.9999 &&
+     $(value payload_bytes_per_s) <= 3100 * $(value images_per_s)"
+"$leat" bench layer --reader lmdb:jpegs --batch 10 --workers 1 --seconds 0.2 --limit \
+    >text || failed=1
+check 'who transforms' grep -q "^stage decode      1 thread, the caller's help included, " text
+check 'who reads' grep -q "^stage reader      on the workers, the caller's help included, " text
+check 'who forwards' grep -q '^stage forward     the caller, busy' text
+# shellcheck disable=SC2016
+check 'a share above 100 is told why, another is not' awk '/^share of limit/ {
+    found = 1; if (($4 > 100) != /by turns, and vary/) bad = 1
+} END { exit bad || !found }' text
+cat >net.prototxt <<'TEXT'
+layer {
+  name: "data" type: "Data" top: "data" top: "label"
+  data_param { source: "jpegs" batch_size: 10 backend: LMDB }
+  leat_param { workers: 1 help: false }
+}
+TEXT
+"$leat" bench layer --net net.prototxt --phase TRAIN --seconds 0.1 >text || failed=1
+check 'no help, none told' grep -q '^stage decode      1 thread, busy' text
+
 # The limit takes the threads that it is given, and bad records as the layer does.
 for workers in 1 2; do
     "$leat" bench limit --reader lmdb:raw --batch 4 --workers $workers --seconds 0.1 \
