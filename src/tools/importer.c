@@ -25,6 +25,7 @@ struct import_run {
     int64_t base;    /* records that were appended to */
     int64_t resumed; /* records of the source that a run before wrote */
     int64_t added;   /* records that this run wrote */
+    int complete;    /* all are written; only the target is to be made */
 };
 
 int importer_check(const struct importer_options *options, const char *command)
@@ -181,19 +182,42 @@ static int make_database(struct import_run *run)
         status = resume(run);
     if (!status)
         status = write_records(run);
+    run->complete = !status;
     if (!status)
         status = lmdb_writer_publish(run->writer, run->resumed + run->added);
     return status;
 }
 
+/*
+ * Somebody else was at the target. What was made is of use once that is out of
+ * the way, unless it continues what the target held before.
+ */
+static int say_taken(const struct import_run *run, const char *line,
+                     int64_t kept)
+{
+    const struct part *part = lmdb_writer_part(run->writer);
+    if (run->options->append)
+        return message_error("%s; what was made is thrown away, the same "
+                             "command begins anew",
+                             line);
+    return message_error("%s; %s kept in %s: move %s away, and the same "
+                         "command goes on",
+                         line, output_count(kept, "record is", "records are"),
+                         part_path(part), part_target(part));
+}
+
 /* What a run that failed leaves is of use where only the run was at fault. */
 static int say_failure(struct import_run *run, int status)
 {
+    int is_taken = status == LEAT_EINVAL && run->complete;
     int may_go_on = status == LEAT_EIO || status == LEAT_ENOMEM ||
-                    status == LEAT_ECANCELLED || status == LEAT_ESTATE;
+                    status == LEAT_ECANCELLED || status == LEAT_ESTATE ||
+                    (is_taken && !run->options->append);
     char line[512];
     snprintf(line, sizeof(line), "%s", leat_last_error());
     int64_t kept = may_go_on && run->writer ? lmdb_writer_keep(run->writer) : 0;
+    if (is_taken)
+        return say_taken(run, line, kept);
     if (!kept || status == LEAT_ESTATE)
         return message_error("%s", line);
     return message_error("%s; %s kept, the same command goes on", line,

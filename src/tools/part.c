@@ -635,17 +635,22 @@ static int lacks_flags(int code)
     return code == EINVAL || code == ENOSYS || code == ENOTSUP;
 }
 
-/* The target was not there a moment ago. */
+/* The target was not there when this began. */
 static int came_meanwhile(const struct part *part)
 {
-    int status = check_target(part);
-    return status ? status
-                  : leat_error(LEAT_EINVAL,
-                               "%s: somebody else has made it meanwhile; it "
-                               "was not %s",
-                               part->target,
-                               part->mode == PART_APPEND ? "appended to"
-                                                         : "replaced");
+    return leat_error(
+        LEAT_EINVAL, "%s: somebody else has made it meanwhile; it was not %s",
+        part->target, part->mode == PART_APPEND ? "appended to" : "replaced");
+}
+
+/* What came while this was made is told so: --force is too late an advice. */
+static int check_target_again(const struct part *part)
+{
+    int came = 0;
+    if (part->mode != PART_REFUSE)
+        return check_target(part);
+    int status = find(part->target, &came);
+    return !status && came ? came_meanwhile(part) : status;
 }
 
 static int move_to_target(struct part *part)
@@ -697,7 +702,7 @@ int part_publish(struct part *part)
         return system_error(part->path);
     int status = sync_directory(part->fd, part->path);
     if (!status)
-        status = check_target(part);
+        status = check_target_again(part);
     if (!status)
         status = check_base(part);
     if (!status)

@@ -124,9 +124,42 @@ refuses 'unfinished import' "$leat" synth digits out
 [ "$(digest out)" = "$wanted" ] || fail "other records after --restart"
 rm -rf out
 
-# Whether the process has a handler of its own for SIGTERM.
+# Who makes the target meanwhile keeps it, and what was made is kept, too. An import
+# that was the faster one is begun anew.
+overtake() {
+    local pid tries=0
+    while [ $((tries += 1)) -lt 20 ]; do
+        rm -rf out
+        "$leat" import cifar10 1.bin 2.bin out "$@" >stdout 2>stderr &
+        pid=$!
+        until [ -e out.leat-part ] || ! kill -0 $pid 2>/dev/null; do :; done
+        kill -STOP $pid 2>/dev/null
+        mkdir out 2>/dev/null && echo theirs >out/data.mdb
+        kill -CONT $pid 2>/dev/null
+        wait $pid 2>/dev/null || return
+    done
+}
+overtake
+grep -qx 'leat: out: somebody else has made it meanwhile; it was not replaced; 20000 records are kept in out.leat-part: move out away, and the same command goes on' \
+    stderr || fail "the line of one overtaken: $(cat stderr)"
+[ "$(cat out/data.mdb)" = theirs ] || fail "what came meanwhile is gone"
+refuses 'exists already' "$leat" import cifar10 1.bin 2.bin out
+[ -e out.leat-part ] || fail "what was made is gone"
+rm -r out
+"$leat" import cifar10 1.bin 2.bin out --json >json || fail "one overtaken does not go on"
+grep -q '"records": 20000, "added": 0, ' json || fail "overtaken: $(cat json)"
+[ "$(digest out)" = "$wanted" ] || fail "other records of one overtaken"
+overtake --append
+grep -qx 'leat: out: .* meanwhile; nothing was appended; what was made is thrown away, the same command begins anew' \
+    stderr || fail "the line of one overtaken with --append: $(cat stderr)"
+[ -e out.leat-part ] && fail "what is of no use is kept"
+rm -r out
+
+# Whether the process is the tool, the shell's no more, and has a handler of its own
+# for SIGTERM.
 catches() {
     local mask
+    [ "/proc/$1/exe" -ef "$leat" ] || return
     mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
     [ -n "$mask" ] && [ $((16#${mask: -4} & 0x4000)) -ne 0 ]
 }

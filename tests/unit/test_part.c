@@ -268,6 +268,7 @@ START_TEST(a_target_that_came_or_changed_meanwhile_is_not_replaced)
     fill(part, "mine");
     make_database(path, "another's");
     ck_assert_int_eq(part_publish(part), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "meanwhile"));
     part_close(part, 0);
     ck_assert(has_text(beside("/data.mdb"), "another's"));
 
