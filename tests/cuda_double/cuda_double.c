@@ -45,6 +45,7 @@ static atomic_int blocking_captures; /* for these the default stream waits */
 
 static memory_range allocated[DOUBLE_RANGES];
 static memory_range pinned[DOUBLE_RANGES];
+static atomic_int nranges; /* of both, the first so many were ever in use */
 static atomic_size_t pinned_bytes;
 
 static atomic_int_fast64_t fault = -1;
@@ -203,6 +204,20 @@ void double_maybe_lose(double_device *device)
         atomic_store(&device->lost, atomic_load(&loss_error));
 }
 
+static void use_ranges(int n)
+{
+    int before = atomic_load_explicit(&nranges, memory_order_relaxed);
+    while (before < n && !atomic_compare_exchange_weak_explicit(
+                             &nranges, &before, n, memory_order_relaxed,
+                             memory_order_relaxed))
+        continue;
+}
+
+static int ranges_used(void)
+{
+    return atomic_load_explicit(&nranges, memory_order_relaxed);
+}
+
 static void note(memory_range *ranges, const void *base, size_t bytes)
 {
     for (int i = 0; i < DOUBLE_RANGES; i++) {
@@ -212,6 +227,7 @@ static void note(memory_range *ranges, const void *base, size_t bytes)
                 memory_order_relaxed))
             continue;
         atomic_store_explicit(&ranges[i].bytes, bytes, memory_order_relaxed);
+        use_ranges(i + 1);
         return;
     }
     abort();
@@ -220,7 +236,8 @@ static void note(memory_range *ranges, const void *base, size_t bytes)
 /* Forgets the piece that begins there; its size, or SIZE_MAX. */
 static size_t strike(memory_range *ranges, const void *base)
 {
-    for (int i = 0; base && i < DOUBLE_RANGES; i++) {
+    int n = base ? ranges_used() : 0;
+    for (int i = 0; i < n; i++) {
         if (atomic_load_explicit(&ranges[i].base, memory_order_relaxed) !=
             (uintptr_t)base)
             continue;
@@ -234,7 +251,8 @@ static size_t strike(memory_range *ranges, const void *base)
 
 static int is_within(memory_range *ranges, const void *place, size_t bytes)
 {
-    for (int i = 0; i < DOUBLE_RANGES; i++) {
+    int n = ranges_used();
+    for (int i = 0; i < n; i++) {
         uintptr_t base =
             atomic_load_explicit(&ranges[i].base, memory_order_relaxed);
         size_t size =

@@ -39,12 +39,12 @@ tells() {
     check "$* prints nothing" test ! -s stdout
 }
 
-h2d=("$leat" bench h2d --bytes 4096:1048576)
+h2d=("$leat" bench h2d --bytes 4096:65536)
 LEAT_DOUBLE_BUS=25,2 "${h2d[@]}" --streams 2 --json >json || failed=1
 check 'one line' test "$(wc -l <json)" -eq 1
-check 'all cases' test "$(grep -o gb_per_s json | wc -l)" -eq 20
+check 'all cases' test "$(grep -o gb_per_s json | wc -l)" -eq 12
 for kind in pinned pageable; do
-    for bytes in 4096 16384 65536 262144 1048576; do
+    for bytes in 4096 16384 65536; do
         for streams in 1 2; do
             check "$kind, $bytes bytes, $streams streams: $(rate $kind $bytes $streams)" \
                 is_bus $kind $bytes $streams
@@ -56,21 +56,22 @@ for key in samples device name model bus_id driver driver_cuda runtime_cuda \
     check "the object lacks $key" grep -q "\"$key\": " json
 done
 # Another bus, another figure.
-LEAT_DOUBLE_BUS=12.5,0 "${h2d[@]}" --streams 1 --json >json || failed=1
+LEAT_DOUBLE_BUS=12.5,0 "$leat" bench h2d --bytes 1048576:1048577 --streams 1 \
+    --json >json || failed=1
 check "12.5 GB/s: $(rate pinned 1048576 1)" \
     grep -q '"bytes": 1048576, "streams": 1, "gb_per_s": 12.[45]' json
 
 LEAT_DOUBLE_BUS=25,2 "${h2d[@]}" --device cuda:1 >table || failed=1
 check 'the title' grep -qx 'memcpy CE CPU -> GPU bandwidth (GB/s)' table
 check 'the columns' grep -q 'bytes | *pinned x1 | .*pageable x4' table
-check 'a row' grep -qE '^ *1048576( \| +2[0-9.]+){6}$' table
+check 'a row' grep -qE '^ *65536( \| +14\.18 \| +9\.90 \| +6\.17){2}$' table
 check 'the device' grep -q '^cuda:1: .* at ffff:01:00.0' table
 
 # What came back otherwise than it was sent is no measurement.
 tells 'came back changed' env LEAT_DOUBLE_MUTANT=7 "${h2d[@]}"
 tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${h2d[@]}"
 tells 'cuda:0 to cuda:1' "${h2d[@]}" --device cuda:7
-tells 'pinning 1048576 bytes' env LEAT_DOUBLE_PINNABLE=5000 "${h2d[@]}"
+tells 'pinning 65536 bytes' env LEAT_DOUBLE_PINNABLE=5000 "${h2d[@]}"
 tells 'computes in host memory' "${h2d[@]}" --device cpu
 tells 'no size to measure' "$leat" bench h2d --bytes 5000:6000
 
@@ -114,14 +115,15 @@ check 'kernels as long as copies' \
     'BEGIN { exit !(b > .99 * a && b < 1.01 * a) }'
 check "$(number overlap) of the copies are hidden" \
     awk -v share="$(number overlap)" 'BEGIN { exit !(share >= .95) }'
-LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 --overlap --kernel-ms 0.5 \
-    --json >json || failed=1
+# These have no memory for the large copies, which would take longest.
+unpinned=(env "LEAT_DOUBLE_BUS=25,2" LEAT_DOUBLE_PINNABLE=4000000 "${layer[@]}"
+    --device cuda:0 --overlap)
+"${unpinned[@]}" --kernel-ms 0.5 --json >json || failed=1
 check 'kernels of half a millisecond' awk -v ms="$(number kernels)" \
     -v both="$(number together)" 'BEGIN {
         exit !(ms > .4999 && ms < .5001 && both >= ms && both < 1.05 * ms)
     }'
-LEAT_DOUBLE_BUS=25,2 LEAT_DOUBLE_ONE_ENGINE=1 "${layer[@]}" --device cuda:0 \
-    --overlap --json >json || failed=1
+LEAT_DOUBLE_ONE_ENGINE=1 "${unpinned[@]}" --json >json || failed=1
 check "$(number overlap) is hidden where all goes on by turns" \
     awk -v share="$(number overlap)" 'BEGIN { exit !(share < .1) }'
 tells_misuse=$("$leat" bench layer --reader lmdb:lmdb --batch 1 --overlap 2>&1)
@@ -129,7 +131,7 @@ check 'an overlap of what' grep -q 'needs a --device' <<<"$tells_misuse"
 LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 >table || failed=1
 check 'the share' grep -q '^share of h2d .* %$' table
 check 'no overlap that was not asked for' test -z "$(grep '^overlap' table)"
-LEAT_DOUBLE_BUS=25,2 "${layer[@]}" --device cuda:0 --overlap >table || failed=1
+"${unpinned[@]}" >table || failed=1
 check 'the overlap' grep -q '^overlap .* %, copies .* together' table
 "${layer[@]}" --device cpu --json >json || failed=1
 check 'the CPU has no bus' test -z "$(grep bus_bytes json)"
@@ -182,24 +184,6 @@ check 'dump reads the device' test -n "$(diff -rq from_cpu early)"
 tells 'no NVIDIA GPU is visible' env LEAT_DOUBLE_DEVICES=0 "${dump[@]}" \
     --device cuda:0 --out none
 check 'no folder without a device' test ! -e none
-
-# The kernel's bytes and the copy's, at the model's rate.
-LEAT_DOUBLE_MEMORY_BUS=400 "$leat" bench kernel --batch 1 --json >json || failed=1
-check 'the kernels' test "$(grep -o '"copy_share": ' json | wc -l)" -eq 15
-for key in copy_gb_per_s gb_per_s; do
-    check "$key of $(number $key)" awk -v rate="$(number $key)" \
-        'BEGIN { exit !(rate > 399 && rate < 401) }'
-done
-LEAT_DOUBLE_MEMORY_BUS=400 "$leat" bench kernel --batch 1 >table || failed=1
-check 'a row of kernels' \
-    grep -qE '^float16, NHWC to NCHW .*GB/s, 100.0 % of copy$' table
-# More pixels than the cache could hold, if it tells: four times 70000 bytes are 2
-# images of 154587.
-LEAT_DOUBLE_L2=70000 "$leat" bench kernel --json >json || failed=1
-check 'images for the cache' \
-    grep -q '"images": 2, "pixel_bytes": 309174, "l2_bytes": 70000' json
-tells 'no transform' "$leat" bench kernel --device cpu
-tells 'out of memory' env LEAT_DOUBLE_MEMORY=1000000 "$leat" bench kernel --batch 9
 
 # Each call that fails ends in one line, or did not matter.
 n=0

@@ -69,7 +69,7 @@ static holdings count_holdings(void)
 /* A thread that was joined may be listed for a moment yet. */
 static void await_threads(int expected)
 {
-    const struct timespec moment = {0, 1000000};
+    const struct timespec moment = {0, 20000};
     while (count_entries("/proc/self/task") > expected)
         nanosleep(&moment, NULL);
 }

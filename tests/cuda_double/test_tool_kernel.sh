@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# leat bench kernel on a GPU whose memory is modelled: test_tool_kernel.sh TOOL
+set -u
+leat=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+
+check() {
+    "${@:2}" && return
+    echo "failed: $1"
+    failed=1
+}
+
+tells() {
+    local text=$1
+    shift
+    "$@" >stdout 2>stderr
+    check "the status of $*" test $? -eq 1
+    check "$* says '$text'" grep -q -- "$text" stderr
+    check "$* says it in one line" test "$(wc -l <stderr)" -eq 1
+    check "$* prints nothing" test ! -s stdout
+}
+
+# The kernel's bytes and the copy's, at the model's rate.
+# More pixels than the cache could hold, if it tells: four times 70000 bytes are 2
+# images of 154587.
+LEAT_DOUBLE_MEMORY_BUS=400 LEAT_DOUBLE_L2=70000 "$leat" bench kernel --json >json ||
+    failed=1
+check 'images for the cache' \
+    grep -q '"images": 2, "pixel_bytes": 309174, "l2_bytes": 70000' json
+check 'the kernels' test "$(grep -o '"copy_share": ' json | wc -l)" -eq 15
+for key in copy_gb_per_s gb_per_s; do
+    rate=$(grep -oE "\"$key\": [0-9.e+]+" json | head -n 1 | sed 's/.*: //')
+    check "$key of $rate" awk -v rate="$rate" \
+        'BEGIN { exit !(rate > 399 && rate < 401) }'
+done
+LEAT_DOUBLE_MEMORY_BUS=400 "$leat" bench kernel --batch 1 >table || failed=1
+check 'a row of kernels' \
+    grep -qE '^float16, NHWC to NCHW .*GB/s, 100.0 % of copy$' table
+tells 'no transform' "$leat" bench kernel --device cpu
+tells 'out of memory' env LEAT_DOUBLE_MEMORY=1000000 "$leat" bench kernel --batch 9
+exit $failed
