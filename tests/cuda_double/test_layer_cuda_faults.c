@@ -123,60 +123,48 @@ START_TEST(every_call_that_fails_ends_in_one_clean_error)
 }
 END_TEST
 
+/* Sets ever more memory, until the layer has enough; how often it had not. */
+static int count_refusals(void (*set)(size_t), size_t step, const char *words)
+{
+    for (int refused = 0;; refused++) {
+        feed_layer feed = {0};
+        ck_assert_uint_lt((size_t)refused * step, 1 << 20);
+        set((size_t)refused * step);
+        int status = live(&feed);
+        if (status) {
+            ck_assert_int_eq(status, LEAT_ENOMEM);
+            ck_assert_msg(strstr(leat_last_error(), "cuda:0: ") != NULL &&
+                              strstr(leat_last_error(), words) != NULL,
+                          "%s", leat_last_error());
+        }
+        feed_close(&feed);
+        stage_check_nothing_lives();
+        if (status == LEAT_OK)
+            return refused;
+    }
+}
+
 /* Everything that a layer has there, and each thing in turn is too much. */
 START_TEST(a_device_of_any_size_that_is_too_small_is_one_error)
 {
     const float mean = 1;
-    int refused = 0;
     leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
     transform.mean_value = &mean;
     transform.mean_values = 1;
     stage_options.transform = &transform;
     stage_options.top_mode = _i % 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
     stage_options.transform_on = (leat_transform_on)(_i / 2);
-    for (size_t bytes = 0;; bytes += 64) {
-        feed_layer feed = {0};
-        cuda_double_set_memory(bytes);
-        int status = live(&feed);
-        if (status) {
-            ck_assert_int_eq(status, LEAT_ENOMEM);
-            ck_assert_msg(strstr(leat_last_error(), "cuda:0: ") &&
-                              strstr(leat_last_error(), "bytes on the device"),
-                          "%s", leat_last_error());
-            refused++;
-        }
-        feed_close(&feed);
-        stage_check_nothing_lives();
-        if (status == LEAT_OK)
-            break;
-        ck_assert_uint_lt(bytes, 1 << 20);
-    }
-    ck_assert_int_gt(refused, 20);
+    ck_assert_int_gt(
+        count_refusals(cuda_double_set_memory, 64, "bytes on the device"), 20);
 }
 END_TEST
 
 /* Batches that are pinned in part would be pageable in part. */
 START_TEST(a_host_of_which_too_little_can_be_pinned_is_one_error)
 {
-    int refused = 0;
     stage_options.must_pin = 1;
-    for (size_t bytes = 0;; bytes += 256) {
-        feed_layer feed = {0};
-        cuda_double_set_pinnable(bytes);
-        int status = live(&feed);
-        if (status) {
-            ck_assert_int_eq(status, LEAT_ENOMEM);
-            ck_assert_msg(strstr(leat_last_error(), "pinning") != NULL, "%s",
-                          leat_last_error());
-            refused++;
-        }
-        feed_close(&feed);
-        stage_check_nothing_lives();
-        if (status == LEAT_OK)
-            break;
-        ck_assert_uint_lt(bytes, 1 << 20);
-    }
-    ck_assert_int_gt(refused, 4);
+    ck_assert_int_gt(count_refusals(cuda_double_set_pinnable, 256, "pinning"),
+                     4);
 }
 END_TEST
 
