@@ -85,9 +85,14 @@ check_gcc() {
 }
 
 # Tests of scripts and compilers, in which nothing of ours is sanitized that others
-# do not run. Under TSan killed imports are left out too: they say nothing about
-# threads.
+# do not run.
 scripts_alone='^test_gpu_check$|^test_kernel_code$|^test_plot_bench$'
+
+# What takes long under TSan and says nothing about threads: imports that are killed,
+# what starts no thread, and kernels that the double runs one after the other.
+threadless='^test_import_(kills|stops|full)$|^test_lmdb_(map|walker)$'
+threadless+='|^test_(image_jpeg|transform_batch|transform_rows|cifar_batch|float16)$'
+threadless+='|^test_tool_kernel$'
 
 # Without optimisation asserts live, and with -O1 the sanitizers are bearable.
 check_asan() {
@@ -105,7 +110,7 @@ check_tsan() {
     configure tsan -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug \
         -DCMAKE_C_FLAGS_DEBUG=-O1 -DLEAT_SANITIZE=thread &&
         compile tsan &&
-        run_tests tsan --exclude-regex "$scripts_alone|^test_import_kills\$"
+        run_tests tsan --exclude-regex "$scripts_alone|$threadless"
 }
 
 check_fuzz() {

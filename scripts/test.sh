@@ -2,7 +2,7 @@
 # Installs what is missing, builds everything and runs all tests. Where there is an
 # nvcc the build has CUDA or fails.
 #   test.sh [-- CMAKE_ARGUMENT...]
-set -eu
+set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
 if [ $# -gt 0 ] && [ "$1" != -- ]; then
@@ -15,4 +15,22 @@ scripts/deps.sh test
 mapfile -t cuda < <(scripts/cuda.sh)
 scripts/build.sh -- -DLEAT_BUILD_TESTS=ON -DLEAT_BUILD_EXAMPLES=ON \
     -DLEAT_BUILD_BENCHMARKS=ON "${cuda[@]}" "$@"
-ctest --test-dir build --output-on-failure --parallel "$(nproc)"
+
+# What was skipped, and why, goes before the summary, with which the output ends.
+reasons() {
+    awk '/^[0-9]+\/[0-9]+ Test: / { name = $3 }
+        /^skipped: / { printf "%-26s %s\n", name, $0 }' "$log"
+}
+log=build/Testing/Temporary/LastTest.log
+ctest --test-dir build --output-on-failure --parallel "$(nproc)" | {
+    summary=
+    while IFS= read -r line; do
+        if [ -n "$summary" ] || [[ $line =~ ^[0-9]+%\ tests\ passed ]]; then
+            summary+=$line$'\n'
+        else
+            printf '%s\n' "$line"
+        fi
+    done
+    reasons
+    printf '\n%s' "$summary"
+}
