@@ -176,7 +176,9 @@ int leat__lmdb_file_find(leat__lmdb_file *out, const char *path)
     struct stat found;
     if (stat(path, &found) != 0)
         return leat__error_system(
-            errno, "%s: expected an LMDB, a directory with data.mdb", path);
+            errno, "%s: expected an LMDB%s, a directory with data.mdb", path,
+            strncmp(path, "lmdb:", 5) == 0 ? " by its path, without lmdb:"
+                                           : "");
     int status = name_files(&file, path, S_ISDIR(found.st_mode));
     if (!status)
         status = open_data(&file);
