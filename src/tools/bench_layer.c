@@ -559,6 +559,8 @@ int bench_layer(int argc, char **argv)
         status = intake_check(&options.intake, usage.command);
     if (status == OPTION_GO && options.overlap && !options.intake.device)
         status = message_misuse(usage.command, "--overlap needs a --device");
+    if (status == OPTION_GO && options.kernel_ms > 0 && !options.overlap)
+        status = message_misuse(usage.command, "--kernel-ms needs --overlap");
     if (status == OPTION_GO && options.row_copy && !options.limit)
         status = message_misuse(usage.command, "--row-copy needs --limit");
     if (status != OPTION_GO)

@@ -398,6 +398,9 @@ static int check_sides(const struct comparison *self, const int is_dump[2])
 {
     int dumps = is_dump[0] + is_dump[1];
     int has_layer = !self->name[0] || dumps == 1;
+    if (!self->name[0] && !dumps)
+        return leat_error(LEAT_EINVAL, "%s: expected a directory of .npy files",
+                          self->name[1]);
     if (!has_layer && self->options->has_intake)
         return leat_error(LEAT_EINVAL,
                           "both sides are %s, and no layer is between them: "
@@ -425,12 +428,8 @@ static int open_sides(struct comparison *self)
             status = delivery_open_dump(&self->side[i], self->name[i]);
         } else if (is_dump[!i]) {
             status = open_layer_of(&self->side[i], self->name[i], intake);
-        } else if (self->name[!i]) {
-            status = delivery_open_database(&self->side[i], self->name[i]);
         } else {
-            status = leat_error(LEAT_EINVAL,
-                                "%s: expected a directory of .npy files",
-                                self->name[i]);
+            status = delivery_open_database(&self->side[i], self->name[i]);
         }
     }
     return status;

@@ -167,6 +167,8 @@ int command_mean(int argc, char **argv)
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status != OPTION_GO)
         return status;
+    if (!arguments[1][0])
+        return message_misuse("mean", "mean: the file to write has no name");
     interrupt_catch();
     struct mean_image mean = {0};
     status = database_spare(arguments[0], arguments[1]);

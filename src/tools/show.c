@@ -447,7 +447,7 @@ static int show_records(const struct show_options *options, const char *path)
 
 int command_show(int argc, char **argv)
 {
-    struct show_options options = {.count = 60, .side = 112};
+    struct show_options options = {.side = 112};
     const struct option_spec specs[] = {
         {"out", "FILE", "where the PNG goes", option_text, &options.out, 0, 0},
         {"count", "N", "how many records, of the first or worst (60)",
@@ -484,6 +484,11 @@ int command_show(int argc, char **argv)
     if (status == OPTION_GO && options.worst && options.records.n)
         status = message_misuse(
             "show", "show: --records and --worst exclude each other");
+    if (status == OPTION_GO && options.count && options.records.n)
+        status = message_misuse(
+            "show", "show: --records and --count exclude each other");
+    if (!options.count)
+        options.count = 60;
     if (status == OPTION_GO) {
         interrupt_catch();
         status = database_spare(arguments[0], options.out)

@@ -151,6 +151,10 @@ for kind in layer limit reader queue h2d kernel; do
     check "leat bench --help names $kind" grep -q "^  $kind  " help
 done
 
+refuses 1 'overlap is for a device with memory of its own' layer --reader lmdb:raw \
+    --batch 4 --seconds 0.01 --overlap --device cpu
+refuses 2 '--kernel-ms needs --overlap' layer --reader lmdb:raw --batch 4 --kernel-ms 1
+
 # What is told of the layer is told of the same images, and by whom.
 "$leat" bench layer --reader lmdb:raw --batch 4 --epochs 1 --json >json || failed=1
 check 'the payload is that of the images' holds \

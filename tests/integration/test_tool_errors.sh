@@ -352,7 +352,8 @@ waits_for_net() {
 waits_for_net dump --out piped
 waits_for_net bench layer
 waits_for_net bench limit
-waits_for_net compare good
+"$tool" dump --reader lmdb:good --batch 1 --out dumped >/dev/null || failed=1
+waits_for_net compare dumped
 [ ! -e piped ] || failed=1
 
 # Help and version are no errors.

@@ -459,6 +459,18 @@ run 1 compare --reader lmdb:absent --batch 1 lone
 run 2 compare good
 run 2 compare --reader lmdb:good good good
 run 2 compare good dump --top-type kittens
+run 1 compare --reader lmdb:good --batch 2 good
+check 'a layer is held against a dump' grep -q 'good: expected a directory of .npy files' err
+for command in 'info' 'verify' 'compare good' 'show --out png'; do
+    # shellcheck disable=SC2086
+    run 1 $command lmdb:good
+    check "$command takes a path" grep -q \
+        'lmdb:good: expected an LMDB by its path, without lmdb:, a directory' err
+done
+run 2 show good --out png --records 1 --count 3
+check 'which records' grep -q -- '--records and --count exclude each other' err
+run 2 mean good ''
+check 'a mean without a name' grep -q 'the file to write has no name' err
 run 2 compare good dump --layer data
 check 'what --layer is for' grep -q -- '--layer, --stage and --level are for --net' err
 for option in '--crop 20' '--batch 3' '--seed 9' --mirror '--workers 1' '--phase TEST'; do
