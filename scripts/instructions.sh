@@ -7,8 +7,7 @@
 # matter what else the machine does. Where there is no valgrind, or compiler,
 # libraries or kernels are not those of the file, it is skipped (77).
 # With --if-asked it does so only where LEAT_CHECK_INSTRUCTIONS is set, as .ci/run
-# does: in the tests of a change that is worth its instructions they do not fail
-# before --update.
+# does: a change that is worth its instructions comes with an --update.
 set -eu
 cd "$(dirname "$0")/.."
 update=0
