@@ -29,7 +29,7 @@ struct run {
 static int check_device(leat_device *device)
 {
     if (!device)
-        return leat_error(LEAT_EINVAL, 
+        return leat_error(LEAT_EINVAL,
                           "--overlap is for a device with memory of its own, "
                           "such as cuda:0");
     const leat_device_ops *ops = device->ops;
