@@ -43,6 +43,7 @@ LEAT_API const char *leat_token_text(leat_token *token);
 
 /**
  * Reads a token from its text, in place of what the initialised token held.
+ * White space behind it, such as the end of a file's line, is passed over.
  * Errors: LEAT_EINVAL for text that no token has (length, letters, checksum);
  * LEAT_ENOMEM. Thread safety: one caller a token.
  */

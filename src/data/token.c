@@ -142,18 +142,26 @@ static int check(leat_token *token)
     return LEAT_OK;
 }
 
+/* A file that holds a token ends with what an editor or a shell put there. */
+static size_t without_line_end(const char *text, size_t letters)
+{
+    while (letters > 0 && memchr(" \t\r\n", text[letters - 1], 4))
+        letters--;
+    return letters;
+}
+
 int leat_token_parse(leat_token *token, const char *text)
 {
     leat_token parsed;
     leat_token_init(&parsed);
     if (!text)
         return leat_error(LEAT_EINVAL, "no resume token: there is no text");
-    size_t letters = strnlen(text, TEXT_MAX + 1);
-    if (letters > TEXT_MAX)
+    size_t size = strnlen(text, TEXT_MAX + 1);
+    if (size > TEXT_MAX)
         return leat_error(LEAT_EINVAL, "no resume token: it is too long");
-    int status = reserve(&parsed, letters + 1);
+    int status = reserve(&parsed, size + 1);
     if (status == LEAT_OK)
-        status = decode(&parsed, text, letters);
+        status = decode(&parsed, text, without_line_end(text, size));
     if (status == LEAT_OK)
         status = check(&parsed);
     if (status) {

@@ -4,6 +4,7 @@
 #include <leat/token.h>
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,47 @@ START_TEST(every_size_comes_back_from_its_text)
         leat_token_finish(&back);
         leat_token_finish(&token);
     }
+}
+END_TEST
+
+/* A text that no token has leaves the token as it was. */
+static void refuse(const char *text)
+{
+    leat_token token = token_of(3);
+    ck_assert_msg(leat_token_parse(&token, text) == LEAT_EINVAL,
+                  "accepted: \"%s\"", text);
+    ck_assert_uint_eq(token.size, 3);
+    leat_token_finish(&token);
+}
+
+static void check_line(const leat_token *token, const char *text,
+                       const char *end, int expected)
+{
+    char line[160];
+    snprintf(line, sizeof(line), "%s%s", text, end);
+    leat_token back = token_of(3);
+    ck_assert_msg(leat_token_parse(&back, line) == expected, "\"%s\"", line);
+    ck_assert_uint_eq(back.size, expected ? 3 : token->size);
+    leat_token_finish(&back);
+}
+
+START_TEST(a_token_may_come_as_a_line_of_a_file)
+{
+    for (size_t size = 44; size < 47; size++) {
+        leat_token token = token_of(size);
+        const char *text = leat_token_text(&token);
+        check_line(&token, text, "\n", LEAT_OK);
+        check_line(&token, text, "\r\n", LEAT_OK);
+        check_line(&token, text, " \t\n", LEAT_OK);
+        check_line(&token, text, "\nA", LEAT_EINVAL);
+        check_line(&token, text, "\n#", LEAT_EINVAL);
+        check_line(&token, text, "\v", LEAT_EINVAL);
+        check_line(&token, "\n", text, LEAT_EINVAL);
+        check_line(&token, " ", text, LEAT_EINVAL);
+        leat_token_finish(&token);
+    }
+    refuse("\n");
+    refuse(" \r\n");
 }
 END_TEST
 
@@ -93,16 +135,6 @@ START_TEST(a_token_that_is_too_short_gives_nothing)
     leat_token_finish(&token);
 }
 END_TEST
-
-/* A text that no token has leaves the token as it was. */
-static void refuse(const char *text)
-{
-    leat_token token = token_of(3);
-    ck_assert_msg(leat_token_parse(&token, text) == LEAT_EINVAL,
-                  "accepted: \"%s\"", text);
-    ck_assert_uint_eq(token.size, 3);
-    leat_token_finish(&token);
-}
 
 START_TEST(damage_to_any_letter_is_noticed)
 {
@@ -199,6 +231,7 @@ int main(void)
     TCase *tcase = tcase_create("token");
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, every_size_comes_back_from_its_text);
+    tcase_add_test(tcase, a_token_may_come_as_a_line_of_a_file);
     tcase_add_test(tcase, a_token_of_44_bytes_has_64_letters);
     tcase_add_test(tcase, the_text_follows_what_is_put);
     tcase_add_test(tcase, nothing_can_be_put_and_taken);
