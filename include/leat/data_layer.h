@@ -77,7 +77,7 @@ typedef struct leat_data_layer_options {
                                leat_data_layer_seed says. Several ranks that
                                choose at random need one, also to resume */
     int rank;       /* takes positions p = rank mod world_size in TRAIN */
-    int world_size; /* ranks, at least 1 */
+    int world_size; /* ranks, 1 to 65535 */
     int shard_test; /* 1: TEST is divided between the ranks as TRAIN is */
     int workers;    /* threads, up to 1024; 0: as many as the machine lends */
     leat_reader_thread reader_thread; /* who reads */

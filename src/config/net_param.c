@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "config/net_choice.h"
 #include "config/net_schema.h"
+#include "layer/layer_options.h"
 
 #include <limits.h>
 #include <string.h>
@@ -508,7 +509,7 @@ static int read_own(const reading *in)
     if (!status && (value = find(in->own, "rank")))
         status = read_int(in, value, 0, INT_MAX, &options->rank);
     if (!status && (value = find(in->own, "world_size")))
-        status = read_int(in, value, 1, INT_MAX, &options->world_size);
+        status = read_int(in, value, 1, LEAT__WORLD_MAX, &options->world_size);
     if (!status && (value = find(in->own, "shard_test")))
         status = leat__prototxt_bool(in->file, value, &options->shard_test);
     if (!status && (value = find(in->own, "help")))

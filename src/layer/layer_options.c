@@ -102,6 +102,11 @@ static int set_batch_size(leat_data_layer_options *values)
                           "rank is %d of world_size %d: expected a rank from 0 "
                           "and below world_size",
                           values->rank, values->world_size);
+    if (values->world_size > LEAT__WORLD_MAX)
+        return leat_error(LEAT_EINVAL,
+                          "world_size is %d: expected at most %d, which is "
+                          "what a resume token has room for",
+                          values->world_size, LEAT__WORLD_MAX);
     int64_t world = values->world_size;
     if (values->global_batch_size != 0) {
         if (values->global_batch_size < 0 ||

@@ -4,6 +4,9 @@
 
 #include <leat/data_layer.h>
 
+/* Ranks; a resume token has 16 bits for their number. */
+#define LEAT__WORLD_MAX UINT16_MAX
+
 typedef struct leat__layer_options {
     leat_data_layer_options values; /* its pointers point into this struct */
     leat_transform_options transform;

@@ -52,6 +52,32 @@ START_TEST(a_choice_that_does_not_exist_is_refused)
 }
 END_TEST
 
+/* The resume token has no room for them: it would name another number. */
+START_TEST(more_ranks_than_a_token_can_name_are_refused)
+{
+    options.world_size = 65536;
+    assert_no_layer("world_size is 65536: expected at most 65535");
+    options.world_size = 65536 + 1;
+    assert_no_layer("world_size is 65537");
+    options.world_size = 65535;
+    options.rank = 65534;
+    options.rng = LEAT_RNG_CAFFE;
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+    feed_close(&feed);
+    options.world_size = 65534;
+    options.rank = 65533;
+    feed = feed_open(pipeline, &options);
+    assert_refused(leat_data_layer_restore(feed.layer, &token), LEAT_EINVAL,
+                   "saved with 65535, here 65534");
+    feed_close(&feed);
+    leat_token_finish(&token);
+}
+END_TEST
+
 /* What a caller's shorter struct does not have is not looked at. */
 START_TEST(options_end_where_the_caller_says)
 {
@@ -214,6 +240,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_choice_that_does_not_exist_is_refused);
+    tcase_add_test(tcase, more_ranks_than_a_token_can_name_are_refused);
     tcase_add_test(tcase, options_end_where_the_caller_says);
     tcase_add_test(tcase, a_transform_that_promises_values_must_bring_them);
     tcase_add_test(tcase, what_is_no_image_is_not_cropped);

@@ -464,8 +464,11 @@ START_TEST(leats_enums_are_read_in_any_case_and_quoted)
             "net:3:14: expected data_param.source or leat_param.reader, found "
             "both");
     refused(HEAD LMDB "leat_param { world_size: 0 } }",
-            "net:3:26: world_size: expected an integer from 1 to 2147483647, "
+            "net:3:26: world_size: expected an integer from 1 to 65535, "
             "found 0");
+    refused(HEAD LMDB "leat_param { world_size: 65536 } }",
+            "net:3:26: world_size: expected an integer from 1 to 65535, "
+            "found 65536");
     refused(HEAD LMDB "leat_param { on_error: RETRY } }",
             "net:3:24: on_error: expected one of FAIL, ZERO, SKIP, found "
             "RETRY");
