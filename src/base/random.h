@@ -36,4 +36,7 @@ typedef struct leat__mt19937 {
 void leat__mt19937_seed(leat__mt19937 *generator, uint32_t seed);
 uint32_t leat__mt19937_next(leat__mt19937 *generator);
 
+/* As if `n` words, up to 2^63, were drawn; in tens of milliseconds at most. */
+void leat__mt19937_skip(leat__mt19937 *generator, uint64_t n);
+
 #endif

@@ -47,8 +47,8 @@ static void seed_generator(leat__filler *self, int64_t samples_before)
     leat__mt19937_next(&self->generator);
     uint32_t seed = leat__mt19937_next(&self->generator);
     leat__mt19937_seed(&self->generator, seed);
-    for (int64_t i = 0; i < samples_before * self->options->draws; i++)
-        leat__mt19937_next(&self->generator);
+    leat__mt19937_skip(&self->generator, (uint64_t)samples_before *
+                                             (uint64_t)self->options->draws);
 }
 
 void leat__filler_go_to(leat__filler *self, const leat__place *start)

@@ -81,6 +81,26 @@ START_TEST(so_it_does_with_caffes_generator)
 }
 END_TEST
 
+/* Its words are not drawn up to there, which would take centuries. */
+START_TEST(caffes_generator_resumes_wherever_it_is)
+{
+    const uint64_t position = (uint64_t)1 << 59;
+    const uint32_t place[] = {(uint32_t)position, (uint32_t)(position >> 32)};
+    options.rng = LEAT_RNG_CAFFE;
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    memcpy(token.bytes + 4, place, sizeof(place));
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_float_eq(feed_label(&feed, 0),
+                       (float)(1000 + position % FEED_COUNT));
+    feed_close(&feed);
+    leat_token_finish(&token);
+}
+END_TEST
+
 START_TEST(so_does_a_rank_among_several)
 {
     options.world_size = 3;
@@ -248,6 +268,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_layer_resumes_at_every_batch);
     tcase_add_test(tcase, so_it_does_with_caffes_generator);
+    tcase_add_test(tcase, caffes_generator_resumes_wherever_it_is);
     tcase_add_test(tcase, so_does_a_rank_among_several);
     tcase_add_test(tcase, another_number_of_ranks_and_batch_size_loses_nothing);
     tcase_add_test(tcase, the_token_fits_its_bounds_and_carries_the_drawn_seed);

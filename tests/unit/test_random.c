@@ -24,6 +24,49 @@ static uint32_t first_of_thread(uint32_t seed)
     return leat__mt19937_next(&generator);
 }
 
+static void check_same(leat__mt19937 a, leat__mt19937 b)
+{
+    for (int i = 0; i < 2000; i++)
+        ck_assert_uint_eq(leat__mt19937_next(&a), leat__mt19937_next(&b));
+}
+
+/* Beyond a million they are not drawn any more. */
+START_TEST(skipping_words_is_drawing_them)
+{
+    static const uint64_t n[] = {
+        0,       1,       623,         624,           1000,   1 << 20,
+        1048577, 1048799, 1048576 + 9, 1 << 20 | 624, 3000001};
+    leat__mt19937 drawn, skipped;
+    for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
+        for (int before = 0; before < 1300; before += 311) {
+            leat__mt19937_seed(&drawn, 5489 + (uint32_t)i);
+            for (int k = 0; k < before; k++)
+                leat__mt19937_next(&drawn);
+            skipped = drawn;
+            for (uint64_t k = 0; k < n[i]; k++)
+                leat__mt19937_next(&drawn);
+            leat__mt19937_skip(&skipped, n[i]);
+            check_same(drawn, skipped);
+        }
+    }
+}
+END_TEST
+
+START_TEST(two_long_skips_are_their_sum)
+{
+    const uint64_t far = ((uint64_t)1 << 62) + 12345;
+    leat__mt19937 once, twice;
+    leat__mt19937_seed(&once, 7);
+    twice = once;
+    leat__mt19937_skip(&once, far);
+    leat__mt19937_skip(&twice, far / 3);
+    leat__mt19937_skip(&twice, far - far / 3);
+    check_same(once, twice);
+    leat__mt19937_skip(&twice, 1);
+    ck_assert_uint_ne(leat__mt19937_next(&once), leat__mt19937_next(&twice));
+}
+END_TEST
+
 START_TEST(a_thread_of_caffes_is_seeded_by_its_parents_next_draw)
 {
     ck_assert_uint_eq(first_of_thread(9658361), 4244559767u);
@@ -108,6 +151,8 @@ int main(void)
     TCase *tcase = tcase_create("random");
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, the_mersenne_twister_gives_its_published_numbers);
+    tcase_add_test(tcase, skipping_words_is_drawing_them);
+    tcase_add_test(tcase, two_long_skips_are_their_sum);
     tcase_add_test(tcase,
                    a_thread_of_caffes_is_seeded_by_its_parents_next_draw);
     tcase_add_loop_test(tcase, philox_gives_its_published_words, 0,
