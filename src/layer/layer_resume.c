@@ -85,7 +85,9 @@ static int check_point(const leat_data_layer_group *self,
     if (join(point->pipeline_low, point->pipeline_high) !=
         leat__pipeline_hash(self->pipeline))
         return leat_error(LEAT_EINVAL,
-                          "the resume token is another pipeline's than %s",
+                          "the resume token is another pipeline's than %s: "
+                          "other readers, or another argument of a decorator, "
+                          "such as its seed",
                           leat_pipeline_text(self->pipeline));
     if (point->rng != (uint8_t)values->rng)
         return leat_error(

@@ -1,5 +1,6 @@
 /* A resumed layer goes on as if it had never stopped. */
 #include "support/feed.h"
+#include "support/index_decorators.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -228,6 +229,44 @@ START_TEST(a_token_of_something_else_is_refused_and_changes_nothing)
 }
 END_TEST
 
+static leat_pipeline *shuffled(const char *arguments)
+{
+    leat_pipeline *made;
+    ck_assert_int_eq(leat_pipeline_create(&made, index_decorators_shuffle(),
+                                          arguments, NULL, NULL, &pipeline, 1),
+                     LEAT_OK);
+    return made;
+}
+
+/* With another seed other records would come, and nobody would notice. */
+START_TEST(another_seed_of_a_decorator_is_refused)
+{
+    leat_pipeline *saved = shuffled("seed=3");
+    leat_pipeline *same = shuffled("seed=3");
+    leat_pipeline *other = shuffled("seed=4");
+    leat_token token;
+    leat_token_init(&token);
+    feed_layer feed = feed_open(saved, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    feed_close(&feed);
+    refuse(&token, other);
+    refuse(&token, pipeline);
+    feed = feed_open(other, &options);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "another pipeline's"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "seed=4"));
+    feed_close(&feed);
+    feed = feed_open(same, &options);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+    feed_close(&feed);
+    leat_token_finish(&token);
+    leat_pipeline_unref(saved);
+    leat_pipeline_unref(same);
+    leat_pipeline_unref(other);
+}
+END_TEST
+
 START_TEST(caffes_generator_is_bound_to_its_world_size)
 {
     options.rng = LEAT_RNG_CAFFE;
@@ -274,6 +313,7 @@ int main(void)
     tcase_add_test(tcase, the_token_fits_its_bounds_and_carries_the_drawn_seed);
     tcase_add_test(tcase,
                    a_token_of_something_else_is_refused_and_changes_nothing);
+    tcase_add_test(tcase, another_seed_of_a_decorator_is_refused);
     tcase_add_test(tcase, caffes_generator_is_bound_to_its_world_size);
     tcase_add_test(tcase, a_cancelled_layer_lives_again_after_restore);
     return suite_run(suite);
