@@ -1,13 +1,17 @@
 /* The registry of devices: the one place that knows which there are. */
 #include "device/device.h"
 #include "base/error.h"
+#include "base/table.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #define TYPES_MAX 16
 #define DEVICES_MAX 64
+#define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
+#define OPERATION(member) LEAT__TABLE_ENTRY(leat_device_ops, member)
 /* The ordinal behind it fits into leat_device.name. */
 #define NAME_MAX_SIZE 20
 
@@ -50,27 +54,60 @@ static int add_locked(const leat_device_ops *ops)
 }
 
 /* What leat calls without asking whether it is there. */
-static int is_complete(const leat_device_ops *ops)
+static const leat__table_entry host_entries[] = {
+    OPERATION(open), OPERATION(host_alloc), OPERATION(host_free)};
+
+/* The same of a device with memory of its own. */
+static const leat__table_entry own_entries[] = {OPERATION(alloc),
+                                                OPERATION(free),
+                                                OPERATION(copy),
+                                                OPERATION(stream_create),
+                                                OPERATION(stream_destroy),
+                                                OPERATION(stream_synchronize),
+                                                OPERATION(event_create),
+                                                OPERATION(event_destroy),
+                                                OPERATION(event_record),
+                                                OPERATION(stream_wait),
+                                                OPERATION(event_synchronize)};
+
+/* The name of an entry that must not be NULL and is; NULL: there is none. */
+static const char *missing_entry(const leat_device_ops *ops)
 {
-    int host = ops->open && ops->host_alloc && ops->host_free;
-    int memory = ops->alloc && ops->free && ops->copy;
-    int streams = ops->stream_create && ops->stream_destroy &&
-                  ops->stream_synchronize && ops->stream_wait;
-    int events = ops->event_create && ops->event_destroy && ops->event_record &&
-                 ops->event_synchronize &&
-                 !ops->timer_create == !ops->event_elapsed;
-    return host && (ops->unified || (memory && streams && events));
+    size_t size = ops->size;
+    const char *name =
+        leat__table_lacks(ops, size, host_entries, LENGTH(host_entries));
+    if (name || ops->unified)
+        return name;
+    if (!ops->timer_create != !ops->event_elapsed)
+        return ops->timer_create ? "event_elapsed" : "timer_create";
+    return leat__table_lacks(ops, size, own_entries, LENGTH(own_entries));
+}
+
+static int check_table(const leat_device_ops *ops)
+{
+    if (!ops)
+        return leat_error(LEAT_EINVAL, "there is no device's table, but NULL");
+    if (ops->size < sizeof(*ops))
+        return leat_error(LEAT_EINVAL,
+                          "a device says in \"size\" that its table has %zu "
+                          "bytes, expected %zu",
+                          ops->size, sizeof(*ops));
+    if (!ops->name)
+        return leat_error(LEAT_EINVAL, "a device lacks \"name\"");
+    const char *missing = missing_entry(ops);
+    if (missing)
+        return leat_error(LEAT_EINVAL,
+                          "the device \"%s\" lacks \"%s\", which is not "
+                          "optional",
+                          ops->name, missing);
+    return LEAT_OK;
 }
 
 int leat_device_register(const leat_device_ops *ops)
 {
-    if (!ops || ops->size < sizeof(*ops) || !ops->name)
-        return leat_error(LEAT_EINVAL, "a device lacks its size or name");
-    if (!is_complete(ops))
-        return leat_error(LEAT_EINVAL,
-                          "the device \"%s\" lacks an operation that is not "
-                          "optional",
-                          ops->name);
+    int status = check_table(ops);
+    if (status)
+        return status;
     size_t size = strlen(ops->name);
     if (size == 0 || size > NAME_MAX_SIZE || strchr(ops->name, ':'))
         return leat_error(LEAT_EINVAL,
@@ -78,7 +115,7 @@ int leat_device_register(const leat_device_ops *ops)
                           "colon, make one",
                           ops->name, NAME_MAX_SIZE);
     pthread_mutex_lock(&lock);
-    int status = add_locked(ops);
+    status = add_locked(ops);
     pthread_mutex_unlock(&lock);
     return status;
 }

@@ -1,31 +1,13 @@
 #include "readers/pipeline.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "readers/args.h"
+#include "readers/reader_table.h"
 
-#include <leat/reader.h>
-
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-#define UPSTREAM_MAX 64
-
 /* Readers behind each other: they are opened and freed recursively. */
 #define DEPTH_MAX 64
-
-struct leat_pipeline {
-    const leat_reader_type *type;
-    leat_args args;
-    void (*release)(void *object);
-    int nupstream;
-    leat_pipeline **upstream; /* shared */
-    int depth;                /* of the longest chain that ends here */
-    char *text;
-    const char *own; /* where in it this reader's own begins */
-    char *origin;    /* where it is written; NULL: unknown */
-    atomic_int owners;
-};
 
 /* `upstream | name:arguments`; several upstreams stand in parentheses. */
 static int make_text(leat_pipeline *pipeline, const char *arguments)
@@ -54,7 +36,7 @@ static int make_text(leat_pipeline *pipeline, const char *arguments)
 static int check_upstream(const leat_reader_type *type, int n)
 {
     if (n >= type->least_upstream && n <= type->most_upstream &&
-        n <= UPSTREAM_MAX)
+        n <= LEAT__UPSTREAM_MAX)
         return LEAT_OK;
     if (type->most_upstream == 0)
         return leat_error(LEAT_EINVAL,
@@ -102,16 +84,18 @@ int leat_pipeline_create(leat_pipeline **out, const leat_reader_type *type,
                          void (*release)(void *object),
                          leat_pipeline *const upstream[], int n)
 {
-    leat_pipeline *pipeline = leat__alloc_zero(1, sizeof(*pipeline));
+    int status = leat__reader_type_check(type);
+    leat_pipeline *pipeline =
+        status ? NULL : leat__alloc_zero(1, sizeof(*pipeline));
     if (!pipeline) {
         if (release)
             release(object);
-        return LEAT_ENOMEM;
+        return status ? status : LEAT_ENOMEM;
     }
     atomic_init(&pipeline->owners, 1);
     pipeline->type = type;
     pipeline->release = release;
-    int status = fill(pipeline, text ? text : "", upstream, n);
+    status = fill(pipeline, text ? text : "", upstream, n);
     pipeline->args.object = object;
     if (status) {
         leat_pipeline_unref(pipeline);
@@ -155,42 +139,6 @@ int leat__pipeline_set_origin(leat_pipeline *pipeline, const char *origin)
 const char *leat_pipeline_text(const leat_pipeline *pipeline)
 {
     return pipeline->text;
-}
-
-/* What is broken so cannot be closed either: nothing is. */
-static int is_whole(const leat_reader *reader)
-{
-    return reader && reader->ops && reader->ops->close;
-}
-
-int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
-{
-    leat_reader *upstream[UPSTREAM_MAX] = {NULL};
-    leat_reader *reader = NULL;
-    int n = 0;
-    int status = LEAT_OK;
-    while (n < pipeline->nupstream && status == LEAT_OK) {
-        status = leat_pipeline_open(pipeline->upstream[n], &upstream[n]);
-        n += status == LEAT_OK;
-    }
-    if (status == LEAT_OK)
-        status = pipeline->type->open(&pipeline->args, upstream, n, &reader);
-    if (status == LEAT_OK && !is_whole(reader))
-        return leat_error(LEAT_EINVAL,
-                          "the reader \"%s\" opened without its operations",
-                          pipeline->type->name);
-    if (status) {
-        while (n > 0)
-            leat_reader_close(upstream[--n]);
-        if (pipeline->origin && status < 0)
-            return leat__error_context(status, "%s", pipeline->origin);
-        return status;
-    }
-    /* The count is atomic; all else of a pipeline never changes. */
-    reader->pipeline = (leat_pipeline *)(uintptr_t)pipeline;
-    leat_pipeline_ref(reader->pipeline);
-    *out = reader;
-    return LEAT_OK;
 }
 
 int leat__pipeline_may_block(const leat_pipeline *pipeline)

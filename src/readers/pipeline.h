@@ -1,8 +1,29 @@
-/* pipeline.h: what the layer asks of a pipeline beyond its public face. */
+/* pipeline.h: a pipeline's inside, and what the layer asks of it. */
 #ifndef LEAT_READERS_PIPELINE_H
 #define LEAT_READERS_PIPELINE_H
 
+#include "readers/args.h"
+
 #include <leat/ext/reader.h>
+
+#include <stdatomic.h>
+
+/* Readers that one reads. */
+#define LEAT__UPSTREAM_MAX 64
+
+/* Immutable but for the count of its owners. */
+struct leat_pipeline {
+    const leat_reader_type *type;
+    leat_args args;
+    void (*release)(void *object);
+    int nupstream;
+    leat_pipeline **upstream; /* shared */
+    int depth;                /* of the longest chain that ends here */
+    char *text;
+    const char *own; /* where in it this reader's own begins */
+    char *origin;    /* where it is written; NULL: unknown */
+    atomic_int owners;
+};
 
 /* Whether any reader of the pipeline may block on storage. */
 int leat__pipeline_may_block(const leat_pipeline *pipeline);

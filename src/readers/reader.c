@@ -16,22 +16,73 @@ static int unsupported(const leat_reader *reader, const char *what)
                       reader->ops->name, what);
 }
 
+/* Counts of fields out of bounds would be followed out of the sample. */
+static int has_bad_sample(leat_sample *const out[], int n)
+{
+    unsigned bad = 0;
+    for (int i = 0; i < n; i++)
+        bad |= (unsigned)out[i]->nfields - 1 >= LEAT_MAX_FIELDS;
+    return (int)bad;
+}
+
+static int bad_sample(const leat_reader *reader, leat_sample *const out[])
+{
+    int i = 0;
+    while ((unsigned)out[i]->nfields - 1 < LEAT_MAX_FIELDS)
+        i++;
+    return leat_error(LEAT_ESTATE,
+                      "the reader \"%s\" gave a sample of %d fields "
+                      "(nfields), expected 1 to %d",
+                      reader->ops->name, out[i]->nfields, LEAT_MAX_FIELDS);
+}
+
 /*
- * What a table's own function returned that was asked for `n` samples, after
- * `lines` of errors: a failure without a line would be told by an older one.
+ * What a table's own function returned that was asked for `n` samples or
+ * places, after `lines` of errors: a failure without a line would be told by an
+ * older one.
  */
 static int check_given(const leat_reader *reader, unsigned lines, int status,
-                       int n, int got)
+                       int n, int *got)
 {
-    if (status == LEAT_OK && (got < 1 || got > n))
+    int given = *got;
+    if (status != LEAT_OK)
+        *got = 0;
+    if (status == LEAT_OK && given >= 1 && given <= n)
+        return LEAT_OK;
+    if (status == LEAT_OK) {
+        *got = 0;
         return leat_error(LEAT_ESTATE,
                           "the reader \"%s\" says that it gave %d samples, "
                           "expected 1 to %d",
-                          reader->ops->name, got, n);
+                          reader->ops->name, given, n);
+    }
+    if (status > 0 && status != LEAT_END)
+        return leat_error(LEAT_ESTATE,
+                          "the reader \"%s\" returned %d, expected LEAT_OK, "
+                          "LEAT_END or an error",
+                          reader->ops->name, status);
+    if (given != 0)
+        return leat_error(LEAT_ESTATE,
+                          "the reader \"%s\" says that it gave %d samples "
+                          "together with %s; the good ones come first, with "
+                          "LEAT_OK",
+                          reader->ops->name, given,
+                          status == LEAT_END ? "LEAT_END" : "an error");
     if (status < 0 && leat__error_lines() == lines)
         return leat_error(status, "the reader \"%s\": %s", reader->ops->name,
                           leat_status_text(status));
     return status;
+}
+
+/* The same of samples, which are looked at too. */
+static int check_samples(const leat_reader *reader, unsigned lines, int status,
+                         leat_sample *const out[], int n, int *got)
+{
+    status = check_given(reader, lines, status, n, got);
+    if (status || !has_bad_sample(out, *got))
+        return status;
+    *got = 0;
+    return bad_sample(reader, out);
 }
 
 int leat_reader_next(leat_reader *reader, leat_sample *sample)
@@ -39,7 +90,7 @@ int leat_reader_next(leat_reader *reader, leat_sample *sample)
     int got = 0;
     unsigned lines = leat__error_lines();
     int status = reader->ops->next(reader, &sample, 1, &got);
-    return check_given(reader, lines, status, 1, got);
+    return check_samples(reader, lines, status, &sample, 1, &got);
 }
 
 int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
@@ -50,7 +101,7 @@ int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
         return leat_error(LEAT_EINVAL, "expected 1 sample or more, got %d", n);
     unsigned lines = leat__error_lines();
     int status = reader->ops->next(reader, out, n, got);
-    return check_given(reader, lines, status, n, *got);
+    return check_samples(reader, lines, status, out, n, got);
 }
 
 int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
@@ -109,7 +160,7 @@ int leat_reader_read_at(leat_reader *reader, const int64_t index[],
         return LEAT_OK;
     unsigned lines = leat__error_lines();
     status = reader->ops->read_at(reader, index, out, n, got);
-    return check_given(reader, lines, status, n, *got);
+    return check_samples(reader, lines, status, out, n, got);
 }
 
 void leat_reader_advise(leat_reader *reader, const int64_t index[], int n)
@@ -163,7 +214,11 @@ int leat_reader_locate(leat_reader *reader, leat_locator out[], int n, int *got)
     *got = 0;
     if (!leat_reader_can_locate(reader))
         return unsupported(reader, "locate samples before it reads them");
-    return reader->ops->locate(reader, out, n, got);
+    if (n < 1)
+        return leat_error(LEAT_EINVAL, "expected 1 place or more, got %d", n);
+    unsigned lines = leat__error_lines();
+    int status = reader->ops->locate(reader, out, n, got);
+    return check_given(reader, lines, status, n, got);
 }
 
 int leat_reader_read_located(leat_reader *reader, const leat_locator locator[],
@@ -172,5 +227,9 @@ int leat_reader_read_located(leat_reader *reader, const leat_locator locator[],
     *got = 0;
     if (!leat_reader_can_locate(reader))
         return unsupported(reader, "read samples that it located");
-    return reader->ops->read_located(reader, locator, out, n, got);
+    if (n < 1)
+        return LEAT_OK;
+    unsigned lines = leat__error_lines();
+    int status = reader->ops->read_located(reader, locator, out, n, got);
+    return check_samples(reader, lines, status, out, n, got);
 }

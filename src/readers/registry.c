@@ -1,6 +1,7 @@
 #include "readers/registry.h"
 #include "base/error.h"
 #include "readers/lmdb.h"
+#include "readers/reader_table.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -55,16 +56,16 @@ static int add_locked(const leat_reader_type *type)
 
 int leat_reader_register(const leat_reader_type *type)
 {
-    if (!type || type->size < sizeof(*type) || !type->name || !type->open)
-        return leat_error(LEAT_EINVAL,
-                          "a reader type lacks its size, name or open");
+    int status = leat__reader_type_check(type);
+    if (status)
+        return status;
     if (!is_name(type->name))
         return leat_error(LEAT_EINVAL,
                           "\"%s\" is no name for a reader: 1 to %d letters, "
                           "digits and _ make one",
                           type->name, NAME_MAX_SIZE);
     pthread_mutex_lock(&lock);
-    int status = add_locked(type);
+    status = add_locked(type);
     pthread_mutex_unlock(&lock);
     return status;
 }

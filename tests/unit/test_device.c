@@ -4,6 +4,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,24 +75,62 @@ START_TEST(a_device_without_its_name_or_with_a_taken_one_is_refused)
 }
 END_TEST
 
-/* One that computes in host memory needs few; none does without them. */
-START_TEST(a_table_that_lacks_an_operation_is_refused)
+static void lacks(leat_device_ops mine, const char *entry)
 {
-    static leat_device_ops mine[4];
-    for (int i = 0; i < 4; i++) {
-        mine[i] = *ops;
-        mine[i].name = "incomplete";
+    static leat_device_ops refused;
+    char line[96];
+    refused = mine;
+    refused.name = "incomplete";
+    snprintf(line, sizeof(line),
+             "the device \"incomplete\" lacks \"%s\", which is not optional",
+             entry);
+    ck_assert_int_eq(leat_device_register(&refused), LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(), line);
+}
+
+#define LACKS(entry)                                                           \
+    do {                                                                       \
+        mine = *ops;                                                           \
+        mine.unified = unified;                                                \
+        mine.entry = NULL;                                                     \
+        lacks(mine, #entry);                                                   \
+    } while (0)
+
+/* One that computes in host memory needs few; none does without them. */
+START_TEST(a_table_that_lacks_an_operation_is_refused_by_its_name)
+{
+    leat_device_ops mine;
+    for (int unified = 0; unified < 2; unified++) {
+        LACKS(open);
+        LACKS(host_alloc);
+        LACKS(host_free);
     }
-    mine[0].event_synchronize = NULL;
-    mine[1].copy = NULL;
-    mine[2].event_elapsed = NULL;
-    mine[3].unified = 1;
-    mine[3].host_alloc = NULL;
-    for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq(leat_device_register(&mine[i]), LEAT_EINVAL);
-        ck_assert_ptr_nonnull(
-            strstr(leat_last_error(), "\"incomplete\" lacks"));
-    }
+    int unified = 0;
+    LACKS(alloc);
+    LACKS(free);
+    LACKS(copy);
+    LACKS(stream_create);
+    LACKS(stream_destroy);
+    LACKS(stream_synchronize);
+    LACKS(event_create);
+    LACKS(event_destroy);
+    LACKS(event_record);
+    LACKS(stream_wait);
+    LACKS(event_synchronize);
+    LACKS(event_elapsed);
+    LACKS(timer_create);
+}
+END_TEST
+
+START_TEST(a_table_without_its_size_is_refused)
+{
+    static leat_device_ops mine;
+    mine = *ops;
+    mine.name = "sizeless";
+    mine.size = 0;
+    ck_assert_int_eq(leat_device_register(&mine), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "\"size\""));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "has 0 bytes"));
 }
 END_TEST
 
@@ -119,7 +158,9 @@ int main(void)
     tcase_add_test(tcase, an_ordinal_is_a_number);
     tcase_add_test(tcase,
                    a_device_without_its_name_or_with_a_taken_one_is_refused);
-    tcase_add_test(tcase, a_table_that_lacks_an_operation_is_refused);
+    tcase_add_test(tcase,
+                   a_table_that_lacks_an_operation_is_refused_by_its_name);
+    tcase_add_test(tcase, a_table_without_its_size_is_refused);
     tcase_add_test(tcase, a_name_that_find_could_not_tell_apart_is_refused);
     return suite_run(suite);
 }

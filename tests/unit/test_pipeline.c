@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "readers/pipeline.h"
+#include "support/idle_reader.h"
 #include "support/index_decorators.h"
 #include "support/suite.h"
 
@@ -24,8 +25,8 @@ static void counted_close(leat_reader *reader)
     free(reader);
 }
 
-static const leat_reader_ops counted_ops = {
-    .size = sizeof(leat_reader_ops), .name = "counted", .close = counted_close};
+static const leat_reader_ops counted_ops = {IDLE_READER_OPS, .name = "counted",
+                                            .close = counted_close};
 
 static int counted_open(const leat_args *args, leat_reader *const upstream[],
                         int n, leat_reader **out)
@@ -67,8 +68,8 @@ static void pair_close(leat_reader *reader)
     free(reader);
 }
 
-static const leat_reader_ops pair_ops = {
-    .size = sizeof(leat_reader_ops), .name = "pair", .close = pair_close};
+static const leat_reader_ops pair_ops = {IDLE_READER_OPS, .name = "pair",
+                                         .close = pair_close};
 
 static int pair_open(const leat_args *args, leat_reader *const upstream[],
                      int n, leat_reader **out)

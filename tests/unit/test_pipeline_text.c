@@ -1,6 +1,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "readers/pipeline.h"
+#include "support/idle_reader.h"
 #include "support/index_decorators.h"
 #include "support/suite.h"
 
@@ -33,8 +34,8 @@ static void teller_close(leat_reader *reader)
     free(reader);
 }
 
-static const leat_reader_ops teller_ops = {
-    .size = sizeof(leat_reader_ops), .name = "teller", .close = teller_close};
+static const leat_reader_ops teller_ops = {IDLE_READER_OPS, .name = "teller",
+                                           .close = teller_close};
 
 static int teller_open(const leat_args *args, leat_reader *const upstream[],
                        int n, leat_reader **out)

@@ -18,6 +18,8 @@ typedef struct stub {
     int read;
     int status;  /* of the reading functions */
     int surplus; /* samples that they say to have given, beside all */
+    int gives;   /* samples together with an error */
+    int nfields; /* of each sample */
 } stub;
 
 static stub self;
@@ -33,11 +35,27 @@ static int stub_read_at(leat_reader *reader, const int64_t index[],
                         leat_sample *const out[], int n, int *got)
 {
     (void)index;
-    (void)out;
     stub *found = (stub *)reader;
     found->read++;
-    *got = n + found->surplus;
+    for (int i = 0; i < n; i++)
+        out[i]->nfields = found->nfields;
+    *got = found->status && !found->gives ? 0 : n + found->surplus;
     return found->status;
+}
+
+static int stub_locate(leat_reader *reader, leat_locator out[], int n, int *got)
+{
+    stub *found = (stub *)reader;
+    memset(out, 0, (size_t)n * sizeof(*out));
+    *got = found->status && !found->gives ? 0 : n + found->surplus;
+    return found->status;
+}
+
+static int stub_read_located(leat_reader *reader, const leat_locator locator[],
+                             leat_sample *const out[], int n, int *got)
+{
+    (void)locator;
+    return stub_read_at(reader, NULL, out, n, got);
 }
 
 static int stub_next(leat_reader *reader, leat_sample *const out[], int n,
@@ -69,6 +87,9 @@ static void set_up(void)
     self.ops.next = stub_next;
     self.ops.read_at = stub_read_at;
     self.ops.seek = stub_seek;
+    self.ops.locate = stub_locate;
+    self.ops.read_located = stub_read_located;
+    self.nfields = 1;
     self.ops.advise = stub_advise;
 }
 
@@ -126,23 +147,35 @@ START_TEST(a_reader_is_not_asked_for_what_is_out_of_range)
 }
 END_TEST
 
-/* The status of each way to read two samples, or one. */
+#define WAYS 5
+
+/* The status of each way to read two samples, or one; or to locate them. */
 static int read_by(int way)
 {
+    leat_locator locator[2] = {{0}};
     const int64_t index[] = {0, 1};
     leat_sample sample;
     leat_sample *const out[] = {&sample, &sample};
     int got;
     if (way == 0)
         return leat_reader_next(&self.reader, &sample);
-    if (way == 1)
-        return leat_reader_next_batch(&self.reader, out, 2, &got);
-    return leat_reader_read_at(&self.reader, index, out, 2, &got);
+    if (way == 1) {
+        int status = leat_reader_next_batch(&self.reader, out, 2, &got);
+        ck_assert_int_eq(got, status ? 0 : 2);
+        return status;
+    }
+    int status =
+        way == 2 ? leat_reader_read_at(&self.reader, index, out, 2, &got)
+        : way == 3
+            ? leat_reader_read_located(&self.reader, locator, out, 2, &got)
+            : leat_reader_locate(&self.reader, locator, 2, &got);
+    ck_assert_int_eq(got, status ? 0 : 2);
+    return status;
 }
 
 START_TEST(a_failure_without_a_line_gets_one)
 {
-    for (int way = 0; way < 3; way++) {
+    for (int way = 0; way < WAYS; way++) {
         (void)leat_error(LEAT_EIO, "an older line");
         self.status = LEAT_EDATA;
         ck_assert_int_eq(read_by(way), LEAT_EDATA);
@@ -158,7 +191,7 @@ END_TEST
 
 START_TEST(a_reader_that_miscounts_is_told)
 {
-    for (int way = 0; way < 3; way++) {
+    for (int way = 0; way < WAYS; way++) {
         self.surplus = 0;
         ck_assert_int_eq(read_by(way), LEAT_OK);
         self.surplus = 1;
@@ -166,6 +199,46 @@ START_TEST(a_reader_that_miscounts_is_told)
         self.surplus = -2;
         ck_assert_int_eq(read_by(way), LEAT_ESTATE);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "expected 1 to"));
+    }
+}
+END_TEST
+
+START_TEST(samples_come_with_no_error)
+{
+    self.gives = 1;
+    for (int way = 0; way < WAYS; way++) {
+        self.status = LEAT_EDATA;
+        ck_assert_int_eq(read_by(way), LEAT_ESTATE);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "with an error"));
+        self.status = LEAT_END;
+        ck_assert_int_eq(read_by(way), LEAT_ESTATE);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "with LEAT_END"));
+    }
+}
+END_TEST
+
+START_TEST(a_status_that_reading_has_not_is_told)
+{
+    self.status = LEAT_AGAIN;
+    for (int way = 0; way < WAYS; way++) {
+        ck_assert_int_eq(read_by(way), LEAT_ESTATE);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "returned 2"));
+    }
+}
+END_TEST
+
+/* All that use a sample go by its number of fields. */
+START_TEST(a_number_of_fields_that_no_sample_has_is_told)
+{
+    static const int wrong[] = {0, -1, LEAT_MAX_FIELDS + 1};
+    for (int way = 0; way < WAYS - 1; way++) {
+        for (int i = 0; i < 3; i++) {
+            self.nfields = wrong[i];
+            ck_assert_int_eq(read_by(way), LEAT_ESTATE);
+            ck_assert_ptr_nonnull(strstr(leat_last_error(), "nfields"));
+        }
+        self.nfields = LEAT_MAX_FIELDS;
+        ck_assert_int_eq(read_by(way), LEAT_OK);
     }
 }
 END_TEST
@@ -178,6 +251,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, a_failure_without_a_line_gets_one);
     tcase_add_test(tcase, a_reader_that_miscounts_is_told);
+    tcase_add_test(tcase, samples_come_with_no_error);
+    tcase_add_test(tcase, a_status_that_reading_has_not_is_told);
+    tcase_add_test(tcase, a_number_of_fields_that_no_sample_has_is_told);
     tcase_add_test(tcase, a_table_of_an_older_header_ends_earlier);
     tcase_add_test(tcase, read_at_without_count_is_no_random_access);
     tcase_add_test(tcase, a_reader_is_not_asked_for_what_is_out_of_range);

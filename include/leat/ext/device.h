@@ -72,9 +72,11 @@ typedef struct leat_device_transform {
 } leat_device_transform;
 
 /**
- * What a device can do. All operations may be called from any thread, and by
- * several at a time, on one stream too. They return LEAT_OK or an error
- * (LEAT_ENOMEM, LEAT_EDEVICE) with its line set by leat_error.
+ * What a device can do. Obligatory are size, name, open, host_alloc and
+ * host_free, and where `unified` is 0 all but those that say "May be NULL";
+ * leat_device_register looks for them. All operations may be called from any
+ * thread, and by several at a time, on one stream too. They return LEAT_OK or
+ * an error (LEAT_ENOMEM, LEAT_EDEVICE) with its line set by leat_error.
  */
 struct leat_device_ops {
     size_t size;      /* sizeof(leat_device_ops) */
@@ -171,8 +173,8 @@ struct leat_device_ops {
 /**
  * Adds a type of device; `ops` is borrowed for ever.
  * Errors: LEAT_EINVAL when the name is taken, malformed (1 to 20 letters, no
- * colon) or the table too short, when an operation is not there that may not be
- * NULL, or when there are 16 types already.
+ * colon) or the table too short, when an obligatory entry is NULL, which is
+ * named, or when there are 16 types already.
  * Thread safety: any thread.
  */
 LEAT_API int leat_device_register(const leat_device_ops *ops);

@@ -30,25 +30,53 @@ struct leat_reader {
 };
 
 /**
- * What a reader can do. Operations from `count` on may be NULL.
+ * What a reader can do.
  *
- * One caller at a time calls next, reset, seek, save, restore and close.
- * `cancel`, `count` and `read_at` come from any thread at any time before
- * close. Samples are boxes of the caller's: what does not fit in a view goes
- * into their own memory, by leat_sample_reserve.
+ * Obligatory are size, name, fields, next, reset, cancel and close. All others
+ * may be NULL, but that read_at needs count, advise needs read_at, and save and
+ * restore, locate and read_located come in pairs. What a table lacks is looked
+ * for when its reader is opened: LEAT_EINVAL names the entry, and the reader is
+ * closed again, if it has `close`.
+ *
+ * Threads. One caller at a time, of whatever thread, calls fields, next,
+ * locate, reset, seek, save, restore and close; what these alone touch needs no
+ * lock. cancel, count, read_at, read_located, may_block and advise come from
+ * any threads, several at once and beside those, between open's return and
+ * close. close comes when all other calls have returned, and none follows. A
+ * layer calls from its reader's thread, from workers, and from whoever calls
+ * setup, forward, restore or destroy; leat's threads block all signals.
+ *
+ * Samples are boxes of the caller's, and hold what the last reader left there.
+ * For each that is given with LEAT_OK, next, read_at and read_located set
+ *  - nfields, as many as `fields` says, and field[0] to field[nfields - 1], in
+ *    its order: dtype, ndim, shape[0] to shape[ndim - 1], data and bytes, which
+ *    are enough for type and shape; data may be NULL only for 0 bytes;
+ *  - stable: 1 if all that data and from.key point to lives until close, such
+ *    as a map; else 0: each then lies in the sample's own box, by
+ *    leat_sample_reserve, or in memory that lives until close all the same;
+ *  - from.source, which lives until close, from.record, from.key (NULL where
+ *    there is none) and from.key_size.
+ * With an error out[0]->from is set likewise, as far as it is known: it names
+ * the record. The rest of `from`, box, box_size and allocator are the caller's:
+ * the reader leaves them as they are.
+ *
+ * leat refuses, as LEAT_ESTATE, a `*got` that the status does not allow,
+ * positive statuses but LEAT_END, and nfields outside 1 to LEAT_MAX_FIELDS; an
+ * error without a line of leat_error gets one. The rest it takes on trust.
  */
 struct leat_reader_ops {
     size_t size; /* sizeof(leat_reader_ops) of the header compiled against */
     const char *name; /* for errors */
 
     /**
-     * The fields that each sample will have; `*out` is borrowed from the
-     * reader. May read ahead to find out.
+     * The fields that each sample will have, 1 to LEAT_MAX_FIELDS; `*out` is
+     * borrowed from the reader until close. May read ahead to find out.
      */
     int (*fields)(leat_reader *reader, const leat_field_spec **out, int *n);
 
     /**
-     * Fills up to `n` samples, in order, and says in `*got` how many.
+     * Fills up to `n` samples, at least 1, in order, and says in `*got` how
+     * many; it is 0 when next is called.
      *
      * LEAT_OK with *got from 1 to n; fewer than n means only that. LEAT_END
      * with *got 0 at the end, again and again until reset. An error, with *got
@@ -58,44 +86,72 @@ struct leat_reader_ops {
      * cancel was called.
      *
      * The same box may stand in several places of out, where the caller drops
-     * those samples. from.epoch and from.position are the caller's to set.
+     * those samples.
      */
     int (*next)(leat_reader *reader, leat_sample *const out[], int n, int *got);
 
-    /** Goes back to the first sample: the next epoch. Clears sticky errors. */
+    /**
+     * Goes back to the first sample: the next epoch. Clears sticky errors, but
+     * does not undo cancel. LEAT_EUNSUPPORTED where there is a single pass: the
+     * layer takes that for the end of all data.
+     */
     int (*reset)(leat_reader *reader);
 
-    /** Wakes a next or read_at that waits, now and from now on. */
+    /**
+     * Makes next, read_at, locate and read_located return LEAT_ECANCELLED soon,
+     * those that wait now and all from now on, until close (at its end next may
+     * go on to say LEAT_END): nothing undoes it, and a layer that goes on opens
+     * a reader anew. May come again, before the
+     * first next, and while any other call runs; it does not wait for them. A
+     * decorator cancels its upstream readers.
+     */
     void (*cancel)(leat_reader *reader);
 
-    /** Frees the reader and closes the upstream readers that it was given. */
+    /**
+     * Frees the reader and closes the upstream readers that it was given.
+     * Views of stable samples end with it.
+     */
     void (*close)(leat_reader *reader);
 
-    /** The number of samples in an epoch, bad ones counted. */
+    /**
+     * The number of samples in an epoch, bad ones counted: the same from each
+     * call. LEAT_EUNSUPPORTED when it cannot be known without reading, not for
+     * a reader with read_at.
+     */
     int (*count)(leat_reader *reader, int64_t *out);
 
     /**
      * Fills out[i] with the sample at index[i], indices in [0, count), of the
      * epoch that the caller put into out[i]->from.epoch: a shuffle that differs
      * in each epoch goes by it, others need not.
-     * Same contract as next, but stateless: after an error at out[0] the caller
-     * goes on with index + 1. Implies count. Any threads, in parallel.
+     * Same contract as next, but stateless: no LEAT_END, no error is sticky,
+     * and after an error at out[0] the caller goes on with index + 1. leat
+     * checks indices against count. Any threads, in parallel, and beside next,
+     * whose place it does not move.
      */
     int (*read_at)(leat_reader *reader, const int64_t index[],
                    leat_sample *const out[], int n, int *got);
 
-    /** The next next gives the sample at `index`; count is the end. */
+    /**
+     * The next next gives the sample at `index`, in [0, count]; count is the
+     * end. LEAT_EINVAL for others. Clears sticky errors. Without it the layer
+     * resumes by reading and dropping.
+     */
     int (*seek)(leat_reader *reader, int64_t index);
 
     /**
-     * Puts into the token what identifies the data set, the reader's own
-     * arguments included where it has no upstream, and, where seek cannot
-     * restore it, the reader's own state; upstream readers first.
+     * Puts into the token what identifies the data set, those of the reader's
+     * own arguments included that change samples, where it has no upstream; and
+     * what a decorator was given by leat_args_object. Arguments of a decorator,
+     * a seed among them, are in the token's hash of the pipeline already.
+     * Upstream readers first. The same bytes from each call: a layer calls it
+     * at setup, and takes a token whose bytes differ for another data set's.
      */
     int (*save)(leat_reader *reader, leat_token *token);
 
     /**
-     * Takes back what save put. LEAT_EINVAL for another data set.
+     * Takes back what save put, and goes to the first sample. LEAT_EINVAL for
+     * another data set. A layer calls it on a reader just opened.
      */
     int (*restore)(leat_reader *reader, leat_token *token);
 
@@ -122,7 +178,7 @@ struct leat_reader_ops {
      * read_at has them. Both or neither.
      */
     int (*locate)(leat_reader *reader, leat_locator out[], int n, int *got);
-    /** The other half of `locate`. */
+    /** The other half of `locate`; samples are filled as by next. */
     int (*read_located)(leat_reader *reader, const leat_locator locator[],
                         leat_sample *const out[], int n, int *got);
 };
@@ -179,7 +235,10 @@ LEAT_API int leat_args_int(const leat_args *args, const char *key,
  */
 LEAT_API const void *leat_args_object(const leat_args *args);
 
-/** An entry of the registry: how to open a reader of this name. */
+/**
+ * An entry of the registry: how to open a reader of this name. size, name and
+ * open are obligatory; zeros elsewhere mean none.
+ */
 typedef struct leat_reader_type {
     size_t size;             /* sizeof(leat_reader_type) */
     const char *name;        /* letters, digits and _ */
@@ -194,8 +253,9 @@ typedef struct leat_reader_type {
      */
     int may_block;
     /**
-     * Opens a reader. On success it owns the upstream readers; on failure the
-     * caller still does. The arguments live as long as the reader. Any threads.
+     * Opens a reader and sets its `ops`. On success it owns the upstream
+     * readers; on failure the caller still does. The arguments live as long as
+     * the reader. Any threads.
      */
     int (*open)(const leat_args *args, leat_reader *const upstream[], int n,
                 leat_reader **out);
@@ -203,8 +263,9 @@ typedef struct leat_reader_type {
 
 /**
  * Adds a type to the registry; `type` is borrowed for ever.
- * Errors: LEAT_EINVAL when the name is taken or malformed, or when there are
- * 256 types already. Thread safety: any thread.
+ * Errors: LEAT_EINVAL when the name is taken or malformed (1 to 63 letters,
+ * digits and _ make one), when size, name or open is not there, or when there
+ * are 256 types already. Thread safety: any thread.
  */
 LEAT_API int leat_reader_register(const leat_reader_type *type);
 
@@ -216,8 +277,9 @@ LEAT_API int leat_reader_register(const leat_reader_type *type);
  * handed to open by leat_args_object; `release`, if not NULL, is called with it
  * when the pipeline goes, also when this call fails. `type` is borrowed until
  * then. Owned by the caller: leat_pipeline_unref.
- * Errors: LEAT_EINVAL for arguments or upstreams that the type does not take;
- * LEAT_ENOMEM. Thread safety: any thread.
+ * Errors: LEAT_EINVAL for arguments or upstreams that the type does not take,
+ * and for a type without size, name or open; LEAT_ENOMEM. Thread safety: any
+ * thread.
  */
 LEAT_API int leat_pipeline_create(leat_pipeline **out,
                                   const leat_reader_type *type,

@@ -1,0 +1,24 @@
+#include "base/table.h"
+
+#include <string.h>
+
+typedef void function(void);
+
+int leat__table_has(const void *table, size_t size,
+                    const leat__table_entry *entry)
+{
+    function *found;
+    if (entry->offset > size || sizeof(found) > size - entry->offset)
+        return 0;
+    memcpy(&found, (const char *)table + entry->offset, sizeof(found));
+    return found != NULL;
+}
+
+const char *leat__table_lacks(const void *table, size_t size,
+                              const leat__table_entry entries[], int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!leat__table_has(table, size, &entries[i]))
+            return entries[i].name;
+    return NULL;
+}
