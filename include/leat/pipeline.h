@@ -53,7 +53,8 @@ typedef struct leat_lmdb_options {
  * Caffe's LMDB: Datums of the unnamed database, in key order.
  *
  * `path` is a directory with data.mdb, or the file itself; relative to the
- * working directory at open. `options` may be NULL. Nothing is opened yet.
+ * working directory at open. `options` may be NULL. Nothing is opened yet. The
+ * lock file is that of the file itself, also where a link leads to it.
  *
  * A reader sees the database as it was when it was opened, whatever a writer
  * does; where there is no lock file and none can be made, nobody may write.

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -43,20 +44,48 @@ static int is_named_data(const char *path)
 }
 
 /*
+ * The file that `path` links to, where it is a link itself, and one that leads
+ * somewhere; else the path. Of the caller to free; NULL when memory is short.
+ */
+static char *followed(const char *path)
+{
+    struct stat found;
+    if (lstat(path, &found) != 0 || !S_ISLNK(found.st_mode))
+        return leat__strdup(path);
+    char *real = realpath(path, NULL);
+    char *copy = leat__strdup(real ? real : path);
+    free(real);
+    return copy;
+}
+
+/*
  * Whoever comes by the path of a directory's data file must lock where those
  * who write in the directory do: readers whom they do not see are overwritten.
+ * So must who comes by a link to it, be it in a directory of its own. A data
+ * file that is stored under another name is locked where it is linked from as
+ * data.mdb, as nobody would look beside the other.
  */
 static int name_files(leat__lmdb_file *file, const char *path, int is_directory)
 {
-    file->in_directory = is_directory || is_named_data(path);
+    char *link = is_directory ? joined(path, "/data.mdb") : leat__strdup(path);
+    char *real = link ? followed(link) : NULL;
     file->path = leat__strdup(path);
-    file->directory = is_directory ? leat__strdup(path) : directory_of(path);
-    if (!file->path || !file->directory)
+    if (!real || is_named_data(real) || !is_named_data(link)) {
+        leat__free(link);
+        link = real;
+    } else {
+        leat__free(real);
+    }
+    file->data = link;
+    if (!file->data || !file->path)
         return LEAT_ENOMEM;
-    file->data = is_directory ? joined(path, "/data.mdb") : leat__strdup(path);
+    file->in_directory = is_named_data(file->data);
+    file->directory = directory_of(file->data);
+    if (!file->directory)
+        return LEAT_ENOMEM;
     file->lock = file->in_directory ? joined(file->directory, "/lock.mdb")
-                                    : joined(path, "-lock");
-    return file->data && file->lock ? LEAT_OK : LEAT_ENOMEM;
+                                    : joined(file->data, "-lock");
+    return file->lock ? LEAT_OK : LEAT_ENOMEM;
 }
 
 /* Says what a directory without data.mdb may be instead. */

@@ -49,6 +49,94 @@ START_TEST(a_file_of_another_name_has_a_lock_of_its_own)
 }
 END_TEST
 
+static void expect_error(const char *path, int status, const char *says)
+{
+    ck_assert_int_eq(images_status(path), status);
+    ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s: %s", path,
+                  leat_last_error());
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
+}
+
+typedef struct linked {
+    char directory[FIXTURE_PATH]; /* the database's */
+    char other[FIXTURE_PATH];     /* where links are */
+    char link[2 * FIXTURE_PATH];
+} linked;
+
+/* A database whose file is `name`, and a link to it; no locks yet. */
+static linked link_to(const char *name, const char *link)
+{
+    linked made;
+    char data[2 * FIXTURE_PATH];
+    images_write(made.directory, images_record, 10);
+    fixture_directory(made.other);
+    ck_assert_int_eq(unlink(images_in(made.directory, "lock.mdb")), 0);
+    snprintf(data, sizeof(data), "%s/data.mdb", made.directory);
+    ck_assert_int_eq(rename(data, images_in(made.directory, name)), 0);
+    snprintf(made.link, sizeof(made.link), "%s/%s", made.other, link);
+    ck_assert_int_eq(symlink(images_in(made.directory, name), made.link), 0);
+    return made;
+}
+
+static int is_there(const char *directory, const char *name)
+{
+    return access(images_in(directory, name), F_OK) == 0;
+}
+
+/* Wherever one comes from, there is one lock, beside the file. */
+START_TEST(a_link_to_a_data_file_is_locked_beside_the_file)
+{
+    static const char *const links[] = {"images.mdb", "data.mdb", "data.mdb"};
+    for (int i = 0; i < 3; i++) {
+        linked at = link_to("data.mdb", links[i]);
+        leat_reader *reader = images_open(i == 2 ? at.other : at.link);
+        ck_assert_int_eq(images_count(reader), 10);
+        ck_assert_int_eq(is_there(at.directory, "lock.mdb"), 1);
+        ck_assert_int_eq(is_there(at.directory, "data.mdb-lock"), 0);
+        ck_assert_int_eq(is_there(at.other, "lock.mdb"), 0);
+        ck_assert_int_eq(is_there(at.other, "images.mdb-lock"), 0);
+        images_end(reader, at.directory);
+        fixture_remove(at.other);
+    }
+}
+END_TEST
+
+START_TEST(a_link_to_a_file_of_another_name_is_locked_beside_the_file)
+{
+    linked at = link_to("images.mdb", "pictures.mdb");
+    leat_reader *reader = images_open(at.link);
+    ck_assert_int_eq(images_count(reader), 10);
+    ck_assert_int_eq(is_there(at.directory, "images.mdb-lock"), 1);
+    ck_assert_int_eq(is_there(at.other, "pictures.mdb-lock"), 0);
+    images_end(reader, at.directory);
+    fixture_remove(at.other);
+}
+END_TEST
+
+/* As stores of files by their contents have them: nobody goes by that name. */
+START_TEST(a_directory_whose_data_file_is_stored_elsewhere_keeps_its_lock)
+{
+    for (int i = 0; i < 2; i++) {
+        linked at = link_to("5f2c", "data.mdb");
+        leat_reader *reader = images_open(i ? at.other : at.link);
+        ck_assert_int_eq(images_count(reader), 10);
+        ck_assert_int_eq(is_there(at.other, "lock.mdb"), 1);
+        ck_assert_int_eq(is_there(at.directory, "5f2c-lock"), 0);
+        images_end(reader, at.directory);
+        fixture_remove(at.other);
+    }
+}
+END_TEST
+
+START_TEST(a_link_that_leads_nowhere_is_no_database)
+{
+    linked at = link_to("data.mdb", "data.mdb");
+    fixture_remove(at.directory);
+    expect_error(at.other, LEAT_EIO, "no data.mdb in this directory");
+    fixture_remove(at.other);
+}
+END_TEST
+
 START_TEST(a_map_size_of_terabytes_costs_nothing)
 {
     char directory[FIXTURE_PATH];
@@ -68,14 +156,6 @@ START_TEST(a_map_size_of_terabytes_costs_nothing)
     images_end(reader, directory);
 }
 END_TEST
-
-static void expect_error(const char *path, int status, const char *says)
-{
-    ck_assert_int_eq(images_status(path), status);
-    ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s: %s", path,
-                  leat_last_error());
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
-}
 
 START_TEST(what_is_no_database_is_refused_with_a_sentence)
 {
@@ -179,6 +259,12 @@ int main(void)
     tcase_add_test(tcase, a_sealed_directory_is_read_and_left_alone);
     tcase_add_test(tcase, a_data_file_is_locked_where_its_directory_is);
     tcase_add_test(tcase, a_file_of_another_name_has_a_lock_of_its_own);
+    tcase_add_test(tcase, a_link_to_a_data_file_is_locked_beside_the_file);
+    tcase_add_test(tcase,
+                   a_link_to_a_file_of_another_name_is_locked_beside_the_file);
+    tcase_add_test(
+        tcase, a_directory_whose_data_file_is_stored_elsewhere_keeps_its_lock);
+    tcase_add_test(tcase, a_link_that_leads_nowhere_is_no_database);
     tcase_add_test(tcase, a_map_size_of_terabytes_costs_nothing);
     tcase_add_test(tcase, what_is_no_database_is_refused_with_a_sentence);
     tcase_add_test(tcase, a_file_without_permission_is_refused);
