@@ -8,6 +8,14 @@
 extern "C" {
 #endif
 
+/**
+ * The most pixels that an image may have, 11585 x 11585 or any other shape; its
+ * sides go up to 2^20. A file of kilobytes can claim many more. It is refused
+ * for it, as LEAT_EDATA, before memory is taken: the pixels are some 400 MB
+ * then, and a progressive JPEG takes twice as much beside them.
+ */
+#define LEAT_IMAGE_PIXELS_MAX ((uint64_t)1 << 27)
+
 /** What an image is decoded to. */
 typedef enum leat_color {
     LEAT_COLOR_NATIVE =
@@ -42,7 +50,8 @@ LEAT_API void leat_image_decoder_destroy(leat_image_decoder *decoder);
 /**
  * The shape that decoding will give, from the header of the `size` bytes of an
  * image alone; pixels is NULL.
- * Errors: LEAT_EDATA, naming what the bytes are or lack; LEAT_ENOMEM.
+ * Errors: LEAT_EDATA, naming what the bytes are or lack, or an image of more
+ * than LEAT_IMAGE_PIXELS_MAX pixels; LEAT_ENOMEM.
  * Thread safety: one caller a decoder.
  */
 LEAT_API int leat_image_peek(leat_image_decoder *decoder, const void *bytes,
@@ -51,7 +60,8 @@ LEAT_API int leat_image_peek(leat_image_decoder *decoder, const void *bytes,
 /**
  * Decodes the image in `size` bytes. One that ends early is LEAT_EDATA; lesser
  * warnings of the codec give its pixels and are counted.
- * Errors: LEAT_EDATA, naming what is wrong; LEAT_ENOMEM.
+ * Errors: LEAT_EDATA, naming what is wrong, also for one of more than
+ * LEAT_IMAGE_PIXELS_MAX pixels; LEAT_ENOMEM.
  * Thread safety: one caller a decoder.
  */
 LEAT_API int leat_image_decode(leat_image_decoder *decoder, const void *bytes,

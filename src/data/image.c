@@ -5,13 +5,6 @@
 
 #include <string.h>
 
-#define SIDE_MAX ((uint64_t)1 << 20)
-#define PIXELS_MAX ((uint64_t)1 << 30)
-/*
- * libjpeg-turbo writes around the cache where rows are aligned for its vectors.
- * That makes decoding 3 % slower, and the pixels are about to be read.
- */
-#define OFF_ALIGNMENT 16
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 /* What a file may begin with, and whether it is one of ours. */
@@ -80,45 +73,6 @@ void leat_image_decoder_destroy(leat_image_decoder *decoder)
 int64_t leat_image_warnings(const leat_image_decoder *decoder)
 {
     return decoder->warnings;
-}
-
-int leat__image_check_size(uint64_t width, uint64_t height)
-{
-    if (width > SIDE_MAX || height > SIDE_MAX)
-        return leat_error(LEAT_EDATA,
-                          "image of %llu x %llu pixels; sides go up to %llu",
-                          (unsigned long long)width, (unsigned long long)height,
-                          (unsigned long long)SIDE_MAX);
-    if (width * height > PIXELS_MAX)
-        return leat_error(LEAT_EDATA,
-                          "image of %llu x %llu pixels; it may have %llu",
-                          (unsigned long long)width, (unsigned long long)height,
-                          (unsigned long long)PIXELS_MAX);
-    return LEAT_OK;
-}
-
-int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
-                               const leat__image_frame *frame)
-{
-    size_t row, bytes;
-    if (leat__multiply((size_t)frame->width, (size_t)frame->channels, &row) ||
-        leat__multiply(row, (size_t)frame->height, &bytes))
-        return leat__error_memory(SIZE_MAX);
-    if (bytes <= buffer->capacity)
-        return LEAT_OK;
-    leat__pixel_buffer_finish(buffer);
-    buffer->block = leat__alloc_aligned(bytes + OFF_ALIGNMENT);
-    if (!buffer->block)
-        return LEAT_ENOMEM;
-    buffer->bytes = buffer->block + OFF_ALIGNMENT;
-    buffer->capacity = bytes;
-    return LEAT_OK;
-}
-
-void leat__pixel_buffer_finish(leat__pixel_buffer *buffer)
-{
-    leat__free(buffer->block);
-    memset(buffer, 0, sizeof(*buffer));
 }
 
 static int has_magic(const leat__image_source *source,

@@ -3,15 +3,7 @@
 #ifndef LEAT_DATA_IMAGE_H
 #define LEAT_DATA_IMAGE_H
 
-#include <leat/image.h>
-
-/* A part of an image, in its rows and columns. */
-typedef struct leat__image_region {
-    int row; /* the first */
-    int column;
-    int rows;
-    int columns;
-} leat__image_region;
+#include "data/image_frame.h"
 
 /*
  * As leat_image_peek, and leat__image_read can follow: `bytes` are borrowed

@@ -5,6 +5,7 @@
 #include "support/shared_data.h"
 #include "support/suite.h"
 
+#include <arpa/inet.h>
 #include <check.h>
 #include <lmdb.h>
 #include <stdio.h>
@@ -391,11 +392,12 @@ START_TEST(what_is_neither_jpeg_nor_png_is_named)
 }
 END_TEST
 
-START_TEST(sizes_are_limited_as_in_opencv)
+START_TEST(sizes_are_limited)
 {
-    ck_assert_int_eq(leat__image_check_size(1 << 20, 1 << 10), LEAT_OK);
-    ck_assert_int_eq(leat__image_check_size(1 << 20, (1 << 10) + 1),
-                     LEAT_EDATA);
+    ck_assert_int_eq(leat__image_check_size(1 << 20, 1 << 7), LEAT_OK);
+    ck_assert_int_eq(leat__image_check_size(11585, 11585), LEAT_OK);
+    ck_assert_int_eq(leat__image_check_size(1 << 20, (1 << 7) + 1), LEAT_EDATA);
+    ck_assert_int_eq(leat__image_check_size(11586, 11586), LEAT_EDATA);
     ck_assert_int_eq(leat__image_check_size((1 << 20) + 1, 1), LEAT_EDATA);
     ck_assert_int_eq(leat__image_check_size(1, (1 << 20) + 1), LEAT_EDATA);
 }
@@ -420,12 +422,36 @@ START_TEST(a_small_file_cannot_claim_a_huge_image)
         file_bytes file;
         ck_assert(read_named(claims[i].name, &file));
         unsigned char *size = jpeg_size(&file, claims[i].start_of_frame);
-        memcpy(size, "\x70\x00\x70\x00", 4);
+        memcpy(size, "\x20\x00\x20\x00", 4);
         check_error(file.bytes, file.size, "ends early");
         memcpy(size, "\xff\x00\xff\x00", 4);
         check_error(file.bytes, file.size, "65280 x 65280");
         free(file.bytes);
     }
+}
+END_TEST
+
+/* Neither has as many bits as pixels: only the limit keeps memory. */
+START_TEST(what_could_claim_a_huge_image_is_limited)
+{
+    file_bytes file;
+    ck_assert(read_named("arithmetic-420.jpg", &file));
+    memcpy(jpeg_size(&file, 0xc9), "\x70\x00\x70\x00", 4);
+    check_error(file.bytes, file.size, "28672 x 28672 pixels; at most");
+    free(file.bytes);
+    ck_assert(read_named("gray-1.png", &file));
+    unsigned char *header = file.bytes + 12;
+    memcpy(header + 4, "\0\0\x70\0\0\0\x70\0", 8);
+    uint32_t sum = htonl((uint32_t)crc32(0, header, 17));
+    memcpy(header + 17, &sum, sizeof(sum));
+    /* As many bytes as deflate needs for so many pixels at the least. */
+    size_t size = (size_t)28672 * 28672 / 8 / 1000;
+    unsigned char *bytes = calloc(1, size);
+    ck_assert_ptr_nonnull(bytes);
+    memcpy(bytes, file.bytes, file.size);
+    check_error(bytes, size, "28672 x 28672 pixels; at most");
+    free(bytes);
+    free(file.bytes);
 }
 END_TEST
 
@@ -502,8 +528,9 @@ int main(void)
     tcase_add_loop_test(tcase, every_failed_allocation_is_reported_and_survived,
                         0, KINDS);
     tcase_add_test(tcase, what_is_neither_jpeg_nor_png_is_named);
-    tcase_add_test(tcase, sizes_are_limited_as_in_opencv);
+    tcase_add_test(tcase, sizes_are_limited);
     tcase_add_test(tcase, a_small_file_cannot_claim_a_huge_image);
+    tcase_add_test(tcase, what_could_claim_a_huge_image_is_limited);
     tcase_add_test(tcase, images_with_warnings_are_counted_once);
     tcase_add_test(tcase,
                    a_jpeg_that_lacks_only_its_end_marker_gives_its_pixels);

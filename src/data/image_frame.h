@@ -1,0 +1,47 @@
+/* image_frame.h: what an image is before and while it is decoded. */
+#ifndef LEAT_DATA_IMAGE_FRAME_H
+#define LEAT_DATA_IMAGE_FRAME_H
+
+#include <leat/image.h>
+
+/* A part of an image, in its rows and columns. */
+typedef struct leat__image_region {
+    int row; /* the first */
+    int column;
+    int rows;
+    int columns;
+} leat__image_region;
+
+/* An encoded image and how it is wanted. */
+typedef struct leat__image_source {
+    const unsigned char *bytes; /* borrowed */
+    size_t size;
+    leat_color color;
+} leat__image_source;
+
+/* What a codec found: the image as it is stored, before it is turned upright.
+ */
+typedef struct leat__image_frame {
+    int channels;
+    int height;
+    int width;
+    int orientation; /* as EXIF counts, 1 to 8; 1 natively */
+    int has_warned;
+} leat__image_frame;
+
+/* Pixels that grow with the largest image; all zero is a valid, empty one. */
+typedef struct leat__pixel_buffer {
+    unsigned char *block;
+    unsigned char *bytes; /* in the block */
+    size_t capacity;
+} leat__pixel_buffer;
+
+/* Room for the frame's pixels; LEAT_ENOMEM. Old contents are lost. */
+int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
+                               const leat__image_frame *frame);
+void leat__pixel_buffer_finish(leat__pixel_buffer *buffer);
+
+/* LEAT_EDATA for sides over 2^20, as in OpenCV, and for too many pixels. */
+int leat__image_check_size(uint64_t width, uint64_t height);
+
+#endif
