@@ -38,6 +38,8 @@ static int grow(char **bytes, size_t *capacity, size_t used, size_t limit)
     if (used + 1 < *capacity)
         return LEAT_OK;
     size_t wanted = *capacity < limit / 2 ? *capacity * 2 : limit + 2;
+    if (wanted <= *capacity)
+        return LEAT_OK;
     char *moved = leat__realloc(*bytes, wanted);
     if (!moved)
         return LEAT_ENOMEM;
@@ -46,43 +48,67 @@ static int grow(char **bytes, size_t *capacity, size_t used, size_t limit)
     return LEAT_OK;
 }
 
-static int read_all(int fd, const char *path, size_t limit, char **out,
-                    size_t *size)
+/* What is read, and how far it may go. */
+typedef struct reading {
+    int fd;
+    const char *path;
+    size_t most;             /* by the caller */
+    leat__file_bound *bound; /* or NULL */
+    char *bytes;
+    size_t capacity;
+    size_t used;
+} reading;
+
+/* Room for more bytes, as many as what was read leaves to be expected. */
+static int make_room(reading *self)
 {
-    size_t capacity, used = 0;
-    int status = first_capacity(fd, path, limit, &capacity);
+    size_t limit = self->most;
+    if (self->used + 1 < self->capacity)
+        return LEAT_OK;
+    int status = self->bound
+                     ? self->bound(self->path, self->bytes, self->used, &limit)
+                     : LEAT_OK;
     if (status)
         return status;
-    char *bytes = leat__alloc(capacity);
-    if (!bytes)
-        return LEAT_ENOMEM;
+    if (self->used > limit)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: expected at most %zu bytes, found more",
+                          self->path, limit);
+    return grow(&self->bytes, &self->capacity, self->used, limit);
+}
+
+static int read_all(reading *self)
+{
     for (;;) {
-        status = grow(&bytes, &capacity, used, limit);
+        int status = make_room(self);
         if (status)
-            goto fail;
-        ssize_t n = read(fd, bytes + used, capacity - used - 1);
+            return status;
+        ssize_t n = read(self->fd, self->bytes + self->used,
+                         self->capacity - self->used - 1);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0) {
-            status = leat__error_system(errno, "%s", path);
-            goto fail;
-        }
+        if (n < 0)
+            return leat__error_system(errno, "%s", self->path);
         if (n == 0)
             break;
-        used += (size_t)n;
-        if (used > limit) {
-            status = leat_error(LEAT_EFORMAT,
-                                "%s: expected at most %zu bytes, found more",
-                                path, limit);
-            goto fail;
-        }
+        self->used += (size_t)n;
     }
-    bytes[used] = 0;
-    *out = bytes;
-    *size = used;
+    self->bytes[self->used] = 0;
     return LEAT_OK;
-fail:
-    leat__free(bytes);
+}
+
+static int read_whole(reading *self)
+{
+    int status =
+        first_capacity(self->fd, self->path, self->most, &self->capacity);
+    if (status)
+        return status;
+    self->bytes = leat__alloc(self->capacity);
+    if (!self->bytes)
+        return LEAT_ENOMEM;
+    status = read_all(self);
+    if (status)
+        leat__free(self->bytes);
     return status;
 }
 
@@ -115,16 +141,27 @@ static int check_source(int fd, const char *path)
     return LEAT_OK;
 }
 
-int leat__file_read(char **out, size_t *size, const char *path, size_t limit)
+int leat__file_read_bounded(char **out, size_t *size, const char *path,
+                            size_t limit, leat__file_bound *bound)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return leat__error_system(errno, "%s", path);
+    reading whole = {.fd = fd, .path = path, .most = limit, .bound = bound};
     int status = check_source(fd, path);
     if (!status)
-        status = read_all(fd, path, limit, out, size);
+        status = read_whole(&whole);
     close(fd); /* Read-only: nothing is lost if it fails. */
-    return status;
+    if (status)
+        return status;
+    *out = whole.bytes;
+    *size = whole.used;
+    return LEAT_OK;
+}
+
+int leat__file_read(char **out, size_t *size, const char *path, size_t limit)
+{
+    return leat__file_read_bounded(out, size, path, limit, NULL);
 }
 
 static int write_all(int fd, const void *bytes, size_t size)

@@ -13,6 +13,18 @@
 int leat__file_read(char **out, size_t *size, const char *path, size_t limit);
 
 /*
+ * Asked where more comes than was expected, about the `size` bytes so far:
+ * lowers `*limit` to what a file that begins so may have at most, or says by an
+ * error that none does.
+ */
+typedef int leat__file_bound(const char *path, const char *bytes, size_t size,
+                             size_t *limit);
+
+/* The same; `bound` keeps what does not tell its size from filling memory. */
+int leat__file_read_bounded(char **out, size_t *size, const char *path,
+                            size_t limit, leat__file_bound *bound);
+
+/*
  * Writes a file that appears whole or not at all: the bytes go to a temporary
  * file beside it, which is synced and then renamed. Nothing is left behind on
  * failure, and a file that was there stays as it was.

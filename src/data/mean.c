@@ -11,6 +11,11 @@
 /* protobuf's own limit for a message, which Caffe keeps to as well. */
 #define MEAN_BYTES_MAX ((size_t)INT_MAX)
 
+/* Bytes of a BlobProto that are no values: of its shape. */
+#define MEAN_REST_MAX ((size_t)64 << 10)
+/* Bytes of a value: in data, diff, double_data and double_diff, with tags. */
+#define MEAN_VALUE_MAX (5 + 5 + 9 + 9)
+
 /* protobuf-c gives NULL for bad bytes and for short memory alike. */
 typedef struct memory {
     int is_short;
@@ -122,11 +127,91 @@ int leat__mean_parse(leat__mean *out, const char *name, const void *bytes,
     return status;
 }
 
+/* A varint at *at, which moves on; 0 where the bytes end within it. */
+static int take_varint(const char *bytes, size_t size, size_t *at,
+                       uint64_t *out)
+{
+    *out = 0;
+    for (int shift = 0; shift < 64 && *at < size; shift += 7) {
+        unsigned char byte = (unsigned char)bytes[(*at)++];
+        *out |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return 1;
+    }
+    return 0;
+}
+
+/* The beginning of a BlobProto, as far as it tells how long it gets. */
+typedef struct beginning {
+    uint64_t dim[4];  /* of the old form: num, channels, height, width */
+    uint64_t rest;    /* bytes of all fields but the values */
+    uint64_t claimed; /* bytes up to the end of the last field */
+} beginning;
+
+/* Takes a field; 0 where the bytes end within it, below 0 for none. */
+static int take_field(beginning *self, const char *bytes, size_t size,
+                      size_t *at)
+{
+    static const uint64_t fixed[8] = {[1] = 8, [5] = 4};
+    size_t first = *at;
+    uint64_t tag, length = 0;
+    if (!take_varint(bytes, size, at, &tag))
+        return 0;
+    uint64_t number = tag >> 3;
+    int type = (int)(tag & 7);
+    if (number == 0 || (type != 0 && type != 2 && !fixed[type]))
+        return -1;
+    if ((type == 0 || type == 2) && !take_varint(bytes, size, at, &length))
+        return 0;
+    if (type == 0 && number <= 4)
+        self->dim[number - 1] = length;
+    length = type == 0 ? 0 : type == 2 ? length : fixed[type];
+    if (length > MEAN_BYTES_MAX)
+        return -1;
+    /* data, diff, double_data and double_diff */
+    if (number != 5 && number != 6 && number != 8 && number != 9)
+        self->rest += *at - first + length;
+    self->claimed = *at + length;
+    *at += length < size - *at ? length : size - *at;
+    return *at == self->claimed;
+}
+
+/*
+ * A pipe does not tell how long it gets, and may be of something else: what is
+ * no BlobProto is not read on, nor is one beyond what its own shape needs, or
+ * what its values claim where the shape comes behind them.
+ */
+static int bound_mean(const char *path, const char *bytes, size_t size,
+                      size_t *limit)
+{
+    beginning found = {.rest = 0};
+    size_t at = 0, most = 1;
+    int going = 1;
+    while (going > 0 && at < size)
+        going = take_field(&found, bytes, size, &at);
+    if (going < 0 || found.rest > MEAN_REST_MAX)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: expected a mean image (BlobProto), found "
+                          "something else in the first %zu bytes",
+                          path, size);
+    for (int i = 0; i < 4; i++)
+        if (leat__multiply(most, found.dim[i], &most))
+            most = SIZE_MAX;
+    if (most == 0)
+        most = found.claimed;
+    else if (leat__multiply(most, MEAN_VALUE_MAX, &most))
+        most = SIZE_MAX;
+    if (most < *limit - MEAN_REST_MAX)
+        *limit = most + MEAN_REST_MAX;
+    return LEAT_OK;
+}
+
 int leat__mean_load(leat__mean *out, const char *path)
 {
     char *bytes;
     size_t size;
-    int status = leat__file_read(&bytes, &size, path, MEAN_BYTES_MAX);
+    int status = leat__file_read_bounded(&bytes, &size, path, MEAN_BYTES_MAX,
+                                         bound_mean);
     if (status)
         return status;
     status = leat__mean_parse(out, path, bytes, size);

@@ -13,7 +13,8 @@ typedef struct leat__mean {
 
 /*
  * Reads a mean file: a BlobProto with legacy num/channels/height/width or a
- * new-style shape of 4 axes; double_data wins over data.
+ * new-style shape of 4 axes; double_data wins over data. Of a pipe, no more is
+ * read than the beginning of a BlobProto leaves to be expected.
  * Errors: LEAT_EIO, LEAT_EFORMAT naming the file and what is wrong,
  * LEAT_ENOMEM.
  */

@@ -8,6 +8,8 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +186,102 @@ static int count_files(const char *folder)
     return n;
 }
 
+/* What `leat__mean_load` makes of a pipe that `bytes` come through, again and
+   again where `size` is below `total`; *taken of them were read. */
+typedef struct stream {
+    const uint8_t *bytes;
+    size_t size;
+    size_t total;
+    size_t taken;
+    int fd;
+} stream;
+
+static void *pour(void *argument)
+{
+    stream *self = argument;
+    while (self->taken < self->total) {
+        size_t at = self->taken % self->size;
+        ssize_t n = write(self->fd, self->bytes + at, self->size - at);
+        if (n < 0)
+            break;
+        self->taken += (size_t)n;
+    }
+    close(self->fd);
+    return NULL;
+}
+
+static int load_stream(leat__mean *mean, stream *self)
+{
+    int ends[2];
+    char path[64];
+    pthread_t thread;
+    signal(SIGPIPE, SIG_IGN);
+    ck_assert_int_eq(pipe(ends), 0);
+    self->fd = ends[1];
+    snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
+    ck_assert_int_eq(pthread_create(&thread, NULL, pour, self), 0);
+    int status = leat__mean_load(mean, path);
+    close(ends[0]);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    return status;
+}
+
+#define ENDLESS ((size_t)1 << 40)
+
+START_TEST(an_endless_pipe_is_not_read_to_its_limit)
+{
+    static const uint8_t zeros[4096];
+    static const uint8_t yes[] = {'y', '\n'};
+    leat__mean mean;
+    stream from[] = {{zeros, sizeof(zeros), ENDLESS, 0, -1},
+                     {yes, sizeof(yes), ENDLESS, 0, -1}};
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(load_stream(&mean, &from[i]), LEAT_EFORMAT);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "something else"));
+        ck_assert_uint_lt(from[i].taken, 1 << 20);
+    }
+    /* A mean of 2 x 3 x 4, and then no end of fields. */
+    size_t size = caffe__blob_proto__pack(&blob, packed);
+    stream again = {packed, size, ENDLESS, 0, -1};
+    ck_assert_int_eq(load_stream(&mean, &again), LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "expected at most"));
+    ck_assert_uint_lt(again.taken, 1 << 20);
+}
+END_TEST
+
+/* Both forms, larger than what is read at first. */
+START_TEST(a_mean_comes_through_a_pipe)
+{
+    enum { N = 3 * 256 * 256 };
+    static float many[N];
+    static uint8_t bytes[N * 5];
+    int64_t dim[4] = {1, 3, 256, 256};
+    Caffe__BlobShape shape = CAFFE__BLOB_SHAPE__INIT;
+    shape.n_dim = 4;
+    shape.dim = dim;
+    for (int form = 0; form < 2; form++) {
+        leat__mean mean;
+        blob.n_data = N;
+        blob.data = many;
+        many[N - 1] = 7;
+        blob.channels = 3;
+        blob.height = blob.width = 256;
+        if (form == 1) {
+            blob.has_num = blob.has_channels = 0;
+            blob.has_height = blob.has_width = 0;
+            blob.shape = &shape;
+        }
+        size_t size = caffe__blob_proto__pack(&blob, bytes);
+        stream from = {bytes, size, size, 0, -1};
+        ck_assert_msg(load_stream(&mean, &from) == LEAT_OK, "%s",
+                      leat_last_error());
+        ck_assert_int_eq(mean.height, 256);
+        ck_assert_double_eq(mean.values[N - 1], 7);
+        leat__mean_finish(&mean);
+    }
+}
+END_TEST
+
 START_TEST(a_saved_mean_is_read_back)
 {
     leat__mean mean;
@@ -286,6 +384,8 @@ int main(void)
     tcase_add_test(tcase, values_may_be_packed_or_not);
     tcase_add_test(tcase, a_mean_whose_shape_and_values_differ_is_refused);
     tcase_add_test(tcase, other_files_are_refused_in_one_line);
+    tcase_add_test(tcase, an_endless_pipe_is_not_read_to_its_limit);
+    tcase_add_test(tcase, a_mean_comes_through_a_pipe);
     tcase_add_test(tcase, a_saved_mean_is_read_back);
     tcase_add_test(tcase, a_mean_that_cannot_be_saved_leaves_nothing_behind);
     tcase_add_test(tcase, the_mean_of_imagenet_is_read);
