@@ -33,7 +33,9 @@ typedef struct leat_lmdb_options {
     /**
      * 1: pages that were read in order are unmapped and dropped from memory
      * again, `keep_behind` bytes later. Epochs then read storage anew; other
-     * processes' use of the file is not disturbed.
+     * processes' use of the file is not disturbed. Pages of records that are
+     * read by their numbers stay, as for a decorator that maps positions and
+     * for one rank of several: a line in the log says so, once.
      */
     int drop_behind;
     /**

@@ -11,6 +11,7 @@
  */
 #include "readers/lmdb.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "readers/lmdb_behind.h"
 #include "readers/lmdb_snapshot.h"
@@ -44,6 +45,7 @@ typedef struct lmdb_reader {
     atomic_int cancelled;
     atomic_int advised; /* somebody tells beforehand what read_at will read */
     atomic_int quiet;   /* records to read before the next look */
+    atomic_int told;    /* that drops has no effect on them */
 
     /* Of the one caller at a time. */
     leat_field_spec spec[2];
@@ -213,6 +215,16 @@ static int check_indices(const lmdb_reader *self, const int64_t index[], int n)
     return i;
 }
 
+/* There is no "behind" where records are read in any order. */
+__attribute__((noinline)) static void tell_of_drops(lmdb_reader *self)
+{
+    if (!atomic_exchange_explicit(&self->told, 1, memory_order_relaxed))
+        leat__log(LEAT_LOG_WARNING,
+                  "%s: drop_behind has no effect on records that are not read "
+                  "in order, one after the other: their pages stay in memory",
+                  self->path);
+}
+
 static int lmdb_read_at(leat_reader *reader, const int64_t index[],
                         leat_sample *const out[], int n, int *got)
 {
@@ -226,6 +238,8 @@ static int lmdb_read_at(leat_reader *reader, const int64_t index[],
             leat__lmdb_snapshot_index(self->snapshot, self->window, &places);
     if (status)
         return status;
+    if (self->drops)
+        tell_of_drops(self);
     int good = check_indices(self, index, n);
     if (good > 1 && self->window &&
         !atomic_load_explicit(&self->advised, memory_order_relaxed))

@@ -230,6 +230,55 @@ START_TEST(read_at_gives_the_good_prefix_and_then_the_error)
 }
 END_TEST
 
+static int notes;
+
+static void count_note(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    (void)level;
+    notes += strstr(line, "drop_behind has no effect") != NULL;
+}
+
+/* The notes of reading so, by a reader that is to drop pages or not. */
+static int notes_of(const char *directory, int drops, int in_order)
+{
+    const int64_t index[] = {3, 1};
+    leat_lmdb_options options = LEAT_LMDB_OPTIONS_INIT;
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample box[2];
+    leat_sample *out[2];
+    int got;
+    options.drop_behind = drops;
+    ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, directory, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    leat_pipeline_unref(pipeline);
+    images_boxes_init(box, out, 2);
+    notes = 0;
+    leat_log_set(count_note, NULL, LEAT_LOG_WARNING);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(in_order
+                             ? leat_reader_next_batch(reader, out, 2, &got)
+                             : leat_reader_read_at(reader, index, out, 2, &got),
+                         LEAT_OK);
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+    images_boxes_finish(box, 2);
+    leat_reader_close(reader);
+    return notes;
+}
+
+START_TEST(dropping_behind_what_has_no_order_is_told_once)
+{
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 10);
+    ck_assert_int_eq(notes_of(directory, 1, 0), 1);
+    ck_assert_int_eq(notes_of(directory, 1, 1), 0);
+    ck_assert_int_eq(notes_of(directory, 0, 0), 0);
+    fixture_remove(directory);
+}
+END_TEST
+
 START_TEST(seek_goes_to_every_record_and_to_the_end)
 {
     char directory[FIXTURE_PATH];
@@ -516,6 +565,7 @@ int main(void)
     tcase_add_test(tcase, a_bad_record_is_named_and_stepped_over);
     tcase_add_test(tcase, located_records_are_those_of_the_walk);
     tcase_add_test(tcase, read_at_gives_the_good_prefix_and_then_the_error);
+    tcase_add_test(tcase, dropping_behind_what_has_no_order_is_told_once);
     tcase_add_test(tcase, seek_goes_to_every_record_and_to_the_end);
     tcase_add_test(tcase, a_failed_seek_changes_nothing);
     tcase_add_test(tcase, threads_read_at_random_beside_next);
