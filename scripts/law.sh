@@ -4,6 +4,7 @@
 #   - base <- device <- data <- readers <- decorators <- layer <- config; nothing
 #     includes upwards; cuda stands on device alone
 #   - includes are written relative to src
+#   - no stem of src (x.c, x.h) includes another one round; in layer, no header
 #   - tool, examples: public headers and their own only
 #   - no #if on CUDA but in the registry of devices, src/device/device.c, and no
 #     header of CUDA's or NVTX's outside cuda
@@ -59,6 +60,21 @@ check_layers() {
         }'
 }
 
+# tsort names the members of each loop, a line each, behind a line of its own.
+check_circles() {
+    quoted_includes src | awk '
+        {
+            if ($1 ~ /^src\/layer\// && $1 !~ /\.h$/) next
+            sub(/^src\//, "", $1)
+            sub(/\.[^.\/]*$/, "", $1)
+            sub(/\.[^.\/]*$/, "", $3)
+            if ($1 != $3) print $1, $3
+        }' | LC_ALL=C tsort 2>&1 >/dev/null | awk '
+        / loop:?$/ { if (loop) print loop; loop = "src: includes go round:"; next }
+        { loop = loop " " $NF }
+        END { if (loop) print loop }'
+}
+
 check_public() {
     quoted_includes include | awk '
         { print $1 ":" $2 ": a public header includes \"" $3 "\", not <leat/...>" }'
@@ -110,6 +126,7 @@ check_silence() {
 
 check_all() {
     check_layers
+    check_circles
     check_public
     check_device_switch
     check_names
@@ -125,14 +142,16 @@ law() {
     return 1
 }
 
-# plant FILE TEXT EXPECTED: a tree with just this file in it must be found guilty
-# of EXPECTED, or innocent where EXPECTED is empty.
+# plant FILE TEXT EXPECTED [OTHER [TEXT]]: a tree with just this file in it, and
+# another, must be found guilty of EXPECTED, or innocent where EXPECTED is empty.
 plant() {
     local root found
     root=$(mktemp -d)
     mkdir -p "$root/$(dirname "$1")"
     printf '%b' "$2" >"$root/$1"
-    [ -z "${4-}" ] || { mkdir -p "$root/$(dirname "$4")" && : >"$root/$4"; }
+    [ -z "${4-}" ] || {
+        mkdir -p "$root/$(dirname "$4")" && printf '%b' "${5-}" >"$root/$4"
+    }
     found=$(law "$root")
     rm -rf "$root"
     if [ -z "$3" ]; then
@@ -156,6 +175,17 @@ self_test() {
     plant cuda/device_cuda.c '#include "device/job.h"\n' ''
     plant src/tools/dump.c '#include "data/blob.h"\n' 'which is not public'
     plant src/tools/dump.c '#include <leat.h>\n#include "tools/npy.h"\n' ''
+    plant src/data/blob.h '#include "data/mean.h"\n' \
+        'includes go round: data/blob data/mean' \
+        src/data/mean.h '#include "data/blob.h"\n'
+    plant src/data/blob.c '#include "data/mean.h"\n' 'includes go round' \
+        src/data/mean.c '#include "data/blob.h"\n'
+    plant src/data/blob.c '#include "data/blob.h"\n#include "data/mean.h"\n' '' \
+        src/data/mean.c '#include "data/mean.h"\n#include "base/log.h"\n'
+    plant src/layer/slots.h '#include "layer/lane.h"\n' 'includes go round' \
+        src/layer/lane.h '#include "layer/slots.h"\n'
+    plant src/layer/slots.c '#include "layer/lane.h"\n' '' \
+        src/layer/lane.h '#include "layer/slots.h"\n'
     plant include/leat/blob.h '#include "data/blob.h"\n' 'a public header includes'
     plant examples/net.c '#include "data/blob.h"\n' 'examples include public headers'
     plant examples/net.c '#include "gemm.h"\n' '' examples/gemm.h

@@ -111,8 +111,8 @@ static int lex_exponent(leat__lexer *lexer)
         take(lexer, '+');
     if (take_class(lexer, is_digit))
         return LEAT_OK;
-    return leat__prototxt_error(lexer->file, lexer->at,
-                                "expected digits after the \"e\" of a number");
+    return leat__prototxt_place_error(
+        lexer->name, lexer->at, "expected digits after the \"e\" of a number");
 }
 
 static int lex_decimal(leat__lexer *lexer)
@@ -138,13 +138,13 @@ static int lex_number(leat__lexer *lexer, char first)
         first == '.' ? LEAT__LEXEME_FLOAT : LEAT__LEXEME_INTEGER;
     if (first == '0' && (take(lexer, 'x') || take(lexer, 'X'))) {
         if (!take_class(lexer, is_hex))
-            return leat__prototxt_error(lexer->file, lexer->at,
-                                        "expected hex digits after \"0x\"");
+            return leat__prototxt_place_error(
+                lexer->name, lexer->at, "expected hex digits after \"0x\"");
     } else if (first == '0' && is_digit(peek(lexer))) {
         take_class(lexer, is_octal);
         if (is_digit(peek(lexer)))
-            return leat__prototxt_error(
-                lexer->file, lexer->at,
+            return leat__prototxt_place_error(
+                lexer->name, lexer->at,
                 "expected octal digits after a leading 0, found %c",
                 peek(lexer));
     } else {
@@ -153,13 +153,13 @@ static int lex_number(leat__lexer *lexer, char first)
     if (status)
         return status;
     if (is_letter(peek(lexer)))
-        return leat__prototxt_error(
-            lexer->file, lexer->at,
+        return leat__prototxt_place_error(
+            lexer->name, lexer->at,
             "expected a space between a number and a name, found %c",
             peek(lexer));
     if (peek(lexer) == '.')
-        return leat__prototxt_error(lexer->file, lexer->at,
-                                    "expected the end of a number, found .");
+        return leat__prototxt_place_error(
+            lexer->name, lexer->at, "expected the end of a number, found .");
     return LEAT_OK;
 }
 
@@ -181,24 +181,24 @@ static int lex_escape(leat__lexer *lexer)
         return LEAT_OK;
     }
     if (take(lexer, 'x'))
-        return take_hex(lexer, 1)
-                   ? LEAT_OK
-                   : leat__prototxt_error(lexer->file, lexer->at,
-                                          "expected hex digits after \"\\x\"");
+        return take_hex(lexer, 1) ? LEAT_OK
+                                  : leat__prototxt_place_error(
+                                        lexer->name, lexer->at,
+                                        "expected hex digits after \"\\x\"");
     if (take(lexer, 'u'))
         return take_hex(lexer, 4)
                    ? LEAT_OK
-                   : leat__prototxt_error(
-                         lexer->file, lexer->at,
+                   : leat__prototxt_place_error(
+                         lexer->name, lexer->at,
                          "expected four hex digits after \"\\u\"");
     if (take(lexer, 'U'))
-        return take_long_escape(lexer)
-                   ? LEAT_OK
-                   : leat__prototxt_error(lexer->file, lexer->at,
-                                          "expected eight hex digits up to "
-                                          "10ffff after \"\\U\"");
-    return leat__prototxt_error(
-        lexer->file, lexer->at,
+        return take_long_escape(lexer) ? LEAT_OK
+                                       : leat__prototxt_place_error(
+                                             lexer->name, lexer->at,
+                                             "expected eight hex digits up to "
+                                             "10ffff after \"\\U\"");
+    return leat__prototxt_place_error(
+        lexer->name, lexer->at,
         "expected an escape such as \\n, \\x41 or \\101 after a backslash");
 }
 
@@ -208,12 +208,12 @@ static int lex_string(leat__lexer *lexer, char quote)
     while (!take(lexer, quote)) {
         char c = peek(lexer);
         if (c == '\n')
-            return leat__prototxt_error(
-                lexer->file, lexer->at,
+            return leat__prototxt_place_error(
+                lexer->name, lexer->at,
                 "expected %c before the end of the line", quote);
         if (!c)
-            return leat__prototxt_error(
-                lexer->file, lexer->at, "expected %c, found %s", quote,
+            return leat__prototxt_place_error(
+                lexer->name, lexer->at, "expected %c, found %s", quote,
                 lexer->next < lexer->end ? "a NUL byte"
                                          : "the end of the file");
         step(lexer);
@@ -234,8 +234,8 @@ static int lex_dot(leat__lexer *lexer, const char *behind_identifier)
         return LEAT_OK;
     }
     if (behind_identifier == lexer->current.text)
-        return leat__prototxt_error(
-            lexer->file, lexer->current.at,
+        return leat__prototxt_place_error(
+            lexer->name, lexer->current.at,
             "expected a space between a name and a number");
     return lex_number(lexer, '.');
 }
@@ -245,19 +245,19 @@ static int refuse_byte(leat__lexer *lexer)
     unsigned char byte = (unsigned char)*lexer->next;
     if (lexer->end - lexer->next >= 3 &&
         !memcmp(lexer->next, "\xef\xbb\xbf", 3))
-        return leat__prototxt_error(
-            lexer->file, lexer->at,
+        return leat__prototxt_place_error(
+            lexer->name, lexer->at,
             "expected a field, found a byte order mark: save the file as UTF-8 "
             "without it");
-    return leat__prototxt_error(
-        lexer->file, lexer->at,
+    return leat__prototxt_place_error(
+        lexer->name, lexer->at,
         "expected ASCII text outside of strings, found the byte 0x%02x", byte);
 }
 
-void leat__lexer_init(leat__lexer *lexer, const leat__prototxt *file,
-                      const char *text, size_t size)
+void leat__lexer_init(leat__lexer *lexer, const char *name, const char *text,
+                      size_t size)
 {
-    *lexer = (leat__lexer){.file = file,
+    *lexer = (leat__lexer){.name = name,
                            .next = text,
                            .end = text + size,
                            .at = {1, 1},

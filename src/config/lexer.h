@@ -2,7 +2,7 @@
 #ifndef LEAT_CONFIG_LEXER_H
 #define LEAT_CONFIG_LEXER_H
 
-#include "config/prototxt.h"
+#include "config/prototxt_place.h"
 
 typedef enum leat__lexeme_kind {
     LEAT__LEXEME_END,
@@ -22,15 +22,15 @@ typedef struct leat__lexeme {
 
 /* Reads forward over borrowed text; `current` is the lexeme looked at. */
 typedef struct leat__lexer {
-    const leat__prototxt *file; /* for errors */
+    const char *name; /* of the file, for errors; borrowed */
     const char *next;
     const char *end;
     leat__prototxt_place at; /* of `next` */
     leat__lexeme current;
 } leat__lexer;
 
-void leat__lexer_init(leat__lexer *lexer, const leat__prototxt *file,
-                      const char *text, size_t size);
+void leat__lexer_init(leat__lexer *lexer, const char *name, const char *text,
+                      size_t size);
 
 /* Goes to the next lexeme. Errors: LEAT_EINVAL naming the place. */
 int leat__lexer_advance(leat__lexer *lexer);

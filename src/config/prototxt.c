@@ -53,8 +53,7 @@ int leat__prototxt_error(const leat__prototxt *file, leat__prototxt_place at,
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
-    return leat_error(LEAT_EINVAL, "%s:%d:%d: %s", file->name, at.line,
-                      at.column, text);
+    return leat__prototxt_place_error(file->name, at, "%s", text);
 }
 
 /* `expected X, found Y` at the current lexeme. */
@@ -293,7 +292,7 @@ int leat__prototxt_parse(leat__prototxt *out, const char *name,
     file.root.text = "";
     file.root.at = file.root.value_at = (leat__prototxt_place){1, 1};
     struct parser parser = {.file = &file};
-    leat__lexer_init(&parser.lexer, &file, text, size);
+    leat__lexer_init(&parser.lexer, file.name, text, size);
     int status = leat__lexer_advance(&parser.lexer);
     if (!status)
         status = parse_fields(&parser, &file.root, 0);

@@ -2,7 +2,7 @@
 #ifndef LEAT_CONFIG_PROTOTXT_H
 #define LEAT_CONFIG_PROTOTXT_H
 
-#include <leat/status.h>
+#include "config/prototxt_place.h"
 
 /* Messages within messages that are still read; protobuf's own limit. */
 #define LEAT__PROTOTXT_DEPTH 100
@@ -15,12 +15,6 @@ typedef enum leat__prototxt_kind {
     LEAT__PROTOTXT_MESSAGE,
     LEAT__PROTOTXT_NOTHING /* the empty list, [] */
 } leat__prototxt_kind;
-
-/* A place in the file, counted from 1; a tab ends at a multiple of 8. */
-typedef struct leat__prototxt_place {
-    int line;
-    int column;
-} leat__prototxt_place;
 
 /*
  * A field and one value of it: a list gives a field for each of its elements.

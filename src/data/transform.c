@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/mean.h"
-#include "device/transform_rows.h"
+#include "device/transform_top.h"
 
 struct leat__transform {
     const leat__row_kernels *kernels;
@@ -297,7 +297,7 @@ int leat__transform_apply(const leat__transform *transform,
     job.channels = shape[0];
     job.height = shape[1];
     job.width = shape[2];
-    leat__transform_rows(transform->kernels, &job, image, top);
+    leat__transform_top(transform->kernels, &job, image, top);
     return LEAT_OK;
 }
 
@@ -325,7 +325,7 @@ int leat__transform_crop(const leat__transform *transform,
                                      .scale = 1};
     leat__transform_image whole = *image;
     whole.mirror = 0;
-    leat__transform_rows(transform->kernels, &job, &whole, crop);
+    leat__transform_top(transform->kernels, &job, &whole, crop);
     *choice = (leat_device_choice){.h_off = image->h_off,
                                    .w_off = image->w_off,
                                    .mirror = image->mirror != 0};

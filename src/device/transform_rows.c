@@ -299,10 +299,6 @@ void leat__transform_rows(const leat__row_kernels *kernels,
                           const leat__transform_job *job,
                           const leat__transform_image *image, void *top)
 {
-    if (job->top_type == LEAT_FLOAT16 || job->top_type == LEAT_BFLOAT16) {
-        leat__transform_half(kernels, job, image, top);
-        return;
-    }
     int source_type = row_type(image->type);
     int top_type = row_type(job->top_type);
     row_plan plan = {

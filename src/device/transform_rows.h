@@ -64,15 +64,11 @@ const leat__row_kernels *leat__row_kernels_choose(void);
 const leat__row_kernels *leat__row_kernels_find(const char *name);
 
 /*
- * Writes the image into `top`, which is aligned to its element. The crop lies
+ * Writes the image into `top`, which is aligned to its element, and neither
+ * FLOAT16 nor BFLOAT16: leat__transform_top knows those too. The crop lies
  * inside the image and the channels agree: the caller has checked. Any thread.
  */
 void leat__transform_rows(const leat__row_kernels *kernels,
-                          const leat__transform_job *job,
-                          const leat__transform_image *image, void *top);
-
-/* Of leat__transform_rows: for FLOAT16 and BFLOAT16 tops. */
-void leat__transform_half(const leat__row_kernels *kernels,
                           const leat__transform_job *job,
                           const leat__transform_image *image, void *top);
 

@@ -1,6 +1,6 @@
 #include "base/random.h"
 #include "device/transform_reference.h"
-#include "device/transform_rows.h"
+#include "device/transform_top.h"
 #include "support/suite.h"
 
 #include <leat/log.h>
@@ -176,7 +176,7 @@ static void compare(trial *t, const char *set, int mean)
         return;
     size_t bytes = t->top_shift + t->top_bytes + GUARD;
     memset(t->found, GUARD_BYTE, bytes);
-    leat__transform_rows(kernels, &t->job, &t->image, t->found + t->top_shift);
+    leat__transform_top(kernels, &t->job, &t->image, t->found + t->top_shift);
     ck_assert_msg(
         memcmp(t->expected, t->found, bytes) == 0,
         "%s: %s (layout %d) %d x %d x %d at %d, %d to %s (layout %d) "

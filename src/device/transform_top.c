@@ -2,9 +2,9 @@
  * Tops of two bytes an element: the row kernels make floats of a band of rows
  * at a time, which stay in the cache until they are narrowed.
  */
+#include "device/transform_top.h"
 #include "device/float16.h"
 #include "device/transform_reference.h"
-#include "device/transform_rows.h"
 
 /* Floats in a band. */
 #define BAND 8192
@@ -20,9 +20,9 @@ static void narrow(leat_dtype type, const float *from, size_t n, uint16_t *to)
     }
 }
 
-void leat__transform_half(const leat__row_kernels *kernels,
-                          const leat__transform_job *job,
-                          const leat__transform_image *image, void *top)
+static void transform_half(const leat__row_kernels *kernels,
+                           const leat__transform_job *job,
+                           const leat__transform_image *image, void *top)
 {
     float floats[BAND];
     uint16_t *halves = top;
@@ -53,4 +53,14 @@ void leat__transform_half(const leat__row_kernels *kernels,
             narrow(job->top_type, floats + c * n, n,
                    halves + (c * height + row) * width);
     }
+}
+
+void leat__transform_top(const leat__row_kernels *kernels,
+                         const leat__transform_job *job,
+                         const leat__transform_image *image, void *top)
+{
+    if (job->top_type == LEAT_FLOAT16 || job->top_type == LEAT_BFLOAT16)
+        transform_half(kernels, job, image, top);
+    else
+        leat__transform_rows(kernels, job, image, top);
 }
