@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/image.h"
-#include "tools/jpeg_writer.h"
+#include "tools/image/jpeg_writer.h"
 
 #include <leat/ext/reader.h>
 #include <leat/transform.h>

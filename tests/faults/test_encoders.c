@@ -1,8 +1,8 @@
 /* Images are encoded while memory runs out, at each allocation in turn. */
 #include "faults/faults.h"
 #include "support/suite.h"
-#include "tools/jpeg_writer.h"
-#include "tools/png_writer.h"
+#include "tools/image/jpeg_writer.h"
+#include "tools/image/png_writer.h"
 
 #include <leat/status.h>
 

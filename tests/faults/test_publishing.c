@@ -4,7 +4,7 @@
  */
 #include "faults/faults.h"
 #include "support/suite.h"
-#include "tools/part.h"
+#include "tools/database/part.h"
 
 #include <leat/status.h>
 

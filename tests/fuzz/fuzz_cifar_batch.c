@@ -1,5 +1,5 @@
 /* fuzz_cifar_batch.c: any bytes as a batch of CIFAR-10, gzipped or not. */
-#include "tools/cifar_batch.h"
+#include "tools/import/cifar_batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* fuzz_idx.c: any bytes as an IDX file, gzipped or not. */
-#include "tools/idx.h"
+#include "tools/import/idx.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* fuzz_image_list.c: any bytes as a list of images. */
-#include "tools/image_list.h"
+#include "tools/import/image_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* fuzz_npy_header.c: any bytes as a .npy file. */
-#include "tools/npy_header.h"
+#include "tools/delivery/npy_header.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

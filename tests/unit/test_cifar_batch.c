@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/cifar_batch.h"
+#include "tools/import/cifar_batch.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/factory.h"
+#include "tools/database/factory.h"
 #include "tools/processor.h"
 
 #include <leat/ext/reader.h>

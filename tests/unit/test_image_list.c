@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/image_list.h"
+#include "tools/import/image_list.h"
 
 #include <check.h>
 #include <stdio.h>

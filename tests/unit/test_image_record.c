@@ -1,7 +1,7 @@
 #include "support/suite.h"
-#include "tools/image_record.h"
-#include "tools/jpeg_writer.h"
-#include "tools/png_writer.h"
+#include "tools/image/jpeg_writer.h"
+#include "tools/image/png_writer.h"
+#include "tools/import/image_record.h"
 
 #include <leat/datum.h>
 #include <leat/image.h>

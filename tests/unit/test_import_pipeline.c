@@ -1,7 +1,7 @@
 /* `leat import pipeline` of whatever a reader may give: types of pixels and
    labels, readers that can only go forward, and what no Datum can hold. */
 #include "support/suite.h"
-#include "tools/import.h"
+#include "tools/import/import.h"
 
 #include <leat.h>
 #include <leat/ext/reader.h>

@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/inspection.h"
+#include "tools/database/inspection.h"
 
 #include <check.h>
 #include <lmdb.h>

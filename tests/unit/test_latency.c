@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/latency.h"
+#include "tools/bench/latency.h"
 
 #include <check.h>
 #include <stdlib.h>

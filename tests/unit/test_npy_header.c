@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/npy_header.h"
+#include "tools/delivery/npy_header.h"
 
 #include <leat/status.h>
 

@@ -1,7 +1,7 @@
 /* The directory in which a database is written: what a run leaves that ends
    anywhere, and what the next one makes of it. */
 #include "support/suite.h"
-#include "tools/part.h"
+#include "tools/database/part.h"
 
 #include <leat/status.h>
 

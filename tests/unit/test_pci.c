@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/pci.h"
+#include "tools/bench/pci.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/recipe.h"
+#include "tools/import/recipe.h"
 
 #include <check.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/record_key.h"
+#include "tools/import/record_key.h"
 
 #include <check.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/resize.h"
+#include "tools/image/resize.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,0 +1,77 @@
+/* bench.c: `leat bench`, and what all its kinds share. */
+#include "tools/bench/bench.h"
+
+#include "tools/command.h"
+#include "tools/kind.h"
+#include "tools/output.h"
+#include "tools/processor.h"
+
+#include <leat/status.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct bench_spread bench_spread_of(double rounds[], int n)
+{
+    qsort(rounds, (size_t)n, sizeof(rounds[0]), ascending);
+    return (struct bench_spread){rounds[n / 2], rounds[n / 10],
+                                 rounds[n - 1 - n / 10]};
+}
+
+double bench_overlap(double one, double other, double together)
+{
+    double shorter = one < other ? one : other;
+    double share = bench_share(one + other - together, shorter);
+    return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
+double bench_share(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+void bench_add_machine(json_t *object)
+{
+    json_object_set_new(object, "cpu", json_string(processor_name()));
+    json_object_set_new(object, "cores",
+                        json_integer(processor_count(1 << 16)));
+    json_object_set_new(object, "version", json_string(leat_version()));
+}
+
+void bench_print_machine(void)
+{
+    printf("%s, %s, leat %s\n", processor_name(),
+           output_count(processor_count(1 << 16), "core", "cores"),
+           leat_version());
+}
+
+int bench_workers(int64_t asked)
+{
+    if (!asked)
+        return processor_count(BENCH_MOST_WORKERS);
+    return asked < BENCH_MOST_WORKERS ? (int)asked : BENCH_MOST_WORKERS;
+}
+
+int command_bench(int argc, char **argv)
+{
+    static const struct kind kind[] = {
+        {"layer", bench_layer,
+         "how fast a data layer delivers, who waits and why"},
+        {"limit", bench_limit, "what all cores together can do at most"},
+        {"reader", bench_reader, "how fast a pipeline gives its samples"},
+        {"queue", bench_queue, "what it costs to hand a batch over"},
+        {"h2d", bench_h2d, "the bandwidth from host memory to a GPU"},
+        {"kernel", bench_kernel, "the bandwidth of a GPU's transform"},
+        {NULL, NULL, NULL},
+    };
+    const struct kinds kinds = {
+        "bench", "KIND [options]",
+        "Measures what a data layer does, and what the machine allows.", kind};
+    return kind_run(&kinds, argc, argv);
+}

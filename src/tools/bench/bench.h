@@ -1,0 +1,49 @@
+/* bench.h: what the kinds of `leat bench` share, of which each has a file. */
+#ifndef LEAT_TOOLS_BENCH_BENCH_H
+#define LEAT_TOOLS_BENCH_BENCH_H
+
+#include "tools/option.h"
+
+#include <jansson.h>
+
+enum { BENCH_MOST_WORKERS = 256 };
+
+/* The kinds, as commands. */
+int bench_layer(int argc, char **argv);
+int bench_limit(int argc, char **argv);
+int bench_reader(int argc, char **argv);
+int bench_queue(int argc, char **argv);
+int bench_h2d(int argc, char **argv);
+int bench_kernel(int argc, char **argv);
+
+/* An entry in the tables of those that measure for a time. */
+#define BENCH_SECONDS(out)                                                     \
+    {                                                                          \
+        "seconds", "S", "how long to measure (3)", option_real, out, 0, 86400  \
+    }
+
+/* What many rounds of one case gave; sorts them. */
+struct bench_spread {
+    double median;
+    double p10;
+    double p90;
+};
+struct bench_spread bench_spread_of(double rounds[], int n);
+
+/*
+ * How much of the shorter of two things was hidden behind the other, when both
+ * together took `together` seconds: 1 all of it, 0 nothing.
+ */
+double bench_overlap(double one, double other, double together);
+
+/* 0 where there is no whole. */
+double bench_share(double part, double whole);
+
+/* Adds the processor, its cores and leat's version; prints them. */
+void bench_add_machine(json_t *object);
+void bench_print_machine(void);
+
+/* Threads to measure with: those asked for, or with 0 one for each core. */
+int bench_workers(int64_t asked);
+
+#endif

@@ -1,0 +1,22 @@
+/* bench_group.h: `leat bench layer` on several devices that one reader feeds.
+ */
+#ifndef LEAT_TOOLS_BENCH_BENCH_GROUP_H
+#define LEAT_TOOLS_BENCH_BENCH_GROUP_H
+
+#include "tools/delivery/intake.h"
+
+struct bench_group_options {
+    const struct intake_options *intake; /* its device: "cuda:0,cuda:1" */
+    double seconds;
+    double compute_ms; /* of one core, after each step */
+    double sleep_ms;   /* after each step */
+    int json;
+};
+
+/* Whether that names more devices than one. */
+int bench_group_is_list(const char *device);
+
+/* Measures and reports. The tool's exit status. */
+int bench_group(const struct bench_group_options *options);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * bench_h2d.c: `leat bench h2d`: what copies to a device reach over its bus, of
+ * pinned and of pageable memory, by one stream and by several.
+ */
+#include "tools/bench/bench.h"
+#include "tools/bench/h2d.h"
+#include "tools/bench/pci.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/output.h"
+#include "tools/progress.h"
+
+#include <leat/ext/reader.h>
+
+#include <stdio.h>
+
+enum { MOST_SIZES = 9, MOST_WAYS = 10, SAMPLES = 11 };
+
+struct h2d_options {
+    const char *device;
+    int64_t bytes[2]; /* sizes of copies, from and to */
+    int64_t streams;  /* at most */
+    int json;
+};
+
+struct h2d_bench {
+    leat_device *device;
+    leat_device_description description;
+    struct pci_device pci;
+    int nsizes;
+    size_t size[MOST_SIZES];
+    int nstreams;
+    int streams[MOST_WAYS / 2];
+    struct h2d_case cases[MOST_SIZES][MOST_WAYS]; /* pinned, then pageable */
+};
+
+/* 4 KiB to 256 MiB by fours, and streams by twos, as far as is asked for. */
+static int choose_cases(struct h2d_bench *bench,
+                        const struct h2d_options *options)
+{
+    for (size_t size = 4096; size <= (size_t)256 << 20; size *= 4)
+        if ((int64_t)size >= options->bytes[0] &&
+            (int64_t)size <= options->bytes[1])
+            bench->size[bench->nsizes++] = size;
+    for (int n = 1; n <= (int)options->streams; n *= 2)
+        bench->streams[bench->nstreams++] = n;
+    if (!bench->nsizes)
+        return leat_error(LEAT_EINVAL,
+                          "no size to measure lies in --bytes %lld:%lld; they "
+                          "are 4096, 16384 and so on to 268435456",
+                          (long long)options->bytes[0],
+                          (long long)options->bytes[1]);
+    return LEAT_OK;
+}
+
+static int describe(struct h2d_bench *bench)
+{
+    leat_device *device = bench->device;
+    if (!device->ops->describe)
+        return LEAT_OK;
+    return device->ops->describe(device, &bench->description);
+}
+
+static int measure_cases(struct h2d_bench *bench, struct h2d *h2d, int silent)
+{
+    struct progress progress;
+    int ways = 2 * bench->nstreams, status = LEAT_OK;
+    progress_start(&progress, "cases", (int64_t)bench->nsizes * ways, silent);
+    for (int i = 0; !status && i < bench->nsizes * ways; i++) {
+        int way = i % ways;
+        struct h2d_case *what = &bench->cases[i / ways][way];
+        *what = (struct h2d_case){
+            .pinned = way < bench->nstreams,
+            .bytes = bench->size[i / ways],
+            .streams = bench->streams[way % bench->nstreams],
+            .samples = SAMPLES,
+        };
+        status = h2d_measure(h2d, what);
+        progress_update(&progress, i + 1);
+    }
+    progress_finish(&progress);
+    return status;
+}
+
+static int measure(struct h2d_bench *bench, const struct h2d_options *options)
+{
+    struct h2d *h2d = NULL;
+    int status = choose_cases(bench, options);
+    if (!status)
+        status = leat_device_find(&bench->device, options->device);
+    if (!status)
+        status = h2d_open(&h2d, bench->device, bench->size[bench->nsizes - 1],
+                          bench->streams[bench->nstreams - 1]);
+    if (!status)
+        status = describe(bench);
+    if (!status)
+        status = measure_cases(bench, h2d, options->json);
+    /* Only now: the link of a device that rests may be at a lower speed. */
+    if (!status)
+        pci_read(&bench->pci, "", bench->description.bus_id);
+    h2d_close(h2d);
+    return status;
+}
+
+static json_t *json_device(const struct h2d_bench *bench)
+{
+    const struct pci_device *pci = &bench->pci;
+    const leat_device_description *what = &bench->description;
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:{s:s, s:i, s:s, s:i}}", "name",
+        leat_device_name(bench->device), "model", pci->model, "bus_id",
+        what->bus_id, "driver", pci->driver, "driver_cuda",
+        what->driver_version, "runtime_cuda", what->runtime_version,
+        "capability", what->capability, "link", "speed", pci->link_speed,
+        "width", pci->link_width, "most_speed", pci->most_speed, "most_width",
+        pci->most_width);
+}
+
+static int print_json(const struct h2d_bench *bench)
+{
+    json_t *results = json_array();
+    for (int size = 0; size < bench->nsizes; size++)
+        for (int way = 0; way < 2 * bench->nstreams; way++) {
+            const struct h2d_case *one = &bench->cases[size][way];
+            json_array_append_new(
+                results, json_pack("{s:s, s:I, s:i, s:f, s:f, s:f}", "kind",
+                                   one->pinned ? "pinned" : "pageable", "bytes",
+                                   (json_int_t)one->bytes, "streams",
+                                   one->streams, "gb_per_s", one->gb_per_s,
+                                   "p10", one->p10, "p90", one->p90));
+        }
+    json_t *object = json_pack("{s:o, s:i, s:o}", "results", results, "samples",
+                               SAMPLES, "device", json_device(bench));
+    bench_add_machine(object);
+    return output_json(object);
+}
+
+static void print_device(const struct h2d_bench *bench)
+{
+    const struct pci_device *pci = &bench->pci;
+    const leat_device_description *what = &bench->description;
+    printf("%s: %s at %s, driver %s (CUDA %d.%d), runtime %d.%d\n",
+           leat_device_name(bench->device), pci->model,
+           what->bus_id[0] ? what->bus_id : "an unknown place", pci->driver,
+           what->driver_version / 1000, what->driver_version % 1000 / 10,
+           what->runtime_version / 1000, what->runtime_version % 1000 / 10);
+    printf("link: %s, %d lanes, of %s, %d lanes\n\n", pci->link_speed,
+           pci->link_width, pci->most_speed, pci->most_width);
+}
+
+static int print_table(const struct h2d_bench *bench)
+{
+    bench_print_machine();
+    print_device(bench);
+    printf("memcpy CE CPU -> GPU bandwidth (GB/s)\n%10s", "bytes");
+    for (int way = 0; way < 2 * bench->nstreams; way++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%s x%d",
+                 way < bench->nstreams ? "pinned" : "pageable",
+                 bench->streams[way % bench->nstreams]);
+        printf(" | %12s", name);
+    }
+    printf("\n");
+    for (int size = 0; size < bench->nsizes; size++) {
+        printf("%10zu", bench->size[size]);
+        for (int way = 0; way < 2 * bench->nstreams; way++)
+            printf(" | %12.2f", bench->cases[size][way].gb_per_s);
+        printf("\n");
+    }
+    printf("\nmedians of %d samples by the device's clock, data verified\n",
+           SAMPLES);
+    return 0;
+}
+
+static int run(const struct h2d_options *options)
+{
+    interrupt_catch();
+    static struct h2d_bench bench;
+    if (measure(&bench, options))
+        return message_last_error();
+    return options->json ? print_json(&bench) : print_table(&bench);
+}
+
+int bench_h2d(int argc, char **argv)
+{
+    struct h2d_options options = {
+        .device = "cuda:0", .bytes = {4096, INT64_C(1) << 28}, .streams = 4};
+    const struct option_spec specs[] = {
+        {"device", "NAME", "where to (cuda:0)", option_text, &options.device, 0,
+         0},
+        {"bytes", "A:B", "copies of A to B bytes (4096:268435456)",
+         option_range, options.bytes, 0, 0},
+        {"streams", "N", "by up to so many streams (4)", option_int,
+         &options.streams, 1, 16},
+        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        "bench h2d",
+        "[options]",
+        "Measures the bandwidth from host memory, pinned and pageable, to a\n"
+        "device, by one stream and by several.",
+        specs,
+        0,
+        0};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    return status == OPTION_GO ? run(&options) : status;
+}

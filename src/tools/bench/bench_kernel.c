@@ -1,0 +1,339 @@
+/*
+ * bench_kernel.c: `leat bench kernel`: what the device's transform makes of its
+ * memory, bytes of pixels read plus bytes of tops written, beside a copy within
+ * that memory. Which bits it writes is the tests' business.
+ *
+ * Pixels that the device's cache still has from the launch before are read
+ * faster than its memory gives them, so there are a few times as many as it
+ * holds.
+ */
+#include "tools/bench/bench.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/output.h"
+
+#include <leat/ext/device.h>
+#include <leat/ext/reader.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    CHANNELS = 3,
+    SIDE = 227,  /* of the crops */
+    WHOLE = 256, /* of the mean image */
+    SAMPLES = 11,
+    WARM_UPS = 2,
+    LAUNCHES = 4,   /* in a sample */
+    CACHES = 4,     /* that the pixels fill */
+    UNKNOWN = 1024, /* images where nothing is told of a cache */
+    MOST = 65536
+};
+
+static const leat_dtype types[] = {LEAT_FLOAT32, LEAT_FLOAT16, LEAT_BFLOAT16,
+                                   LEAT_UINT8};
+/* Half of the images are mirrored, and floats have a mean for each channel. */
+static const struct way {
+    const char *name;
+    leat_layout pixels;
+    leat_layout top;
+    int has_file; /* the mean is an image */
+} ways[] = {
+    {"NCHW", LEAT_NCHW, LEAT_NCHW, 0},
+    {"NCHW, mean file", LEAT_NCHW, LEAT_NCHW, 1},
+    {"NHWC", LEAT_NHWC, LEAT_NHWC, 0},
+    {"NHWC to NCHW", LEAT_NHWC, LEAT_NCHW, 0},
+};
+enum {
+    TYPES = sizeof(types) / sizeof(types[0]),
+    WAYS = sizeof(ways) / sizeof(ways[0])
+};
+
+/* Bytes have no mean. */
+static int is_case(int type, int way)
+{
+    return types[type] != LEAT_UINT8 || !ways[way].has_file;
+}
+
+struct kernel_bench {
+    leat_device *device;
+    leat_stream stream;
+    int has_stream;
+    leat_event timer[2];
+    int ntimers;
+    int64_t images;   /* 0: as many as it takes */
+    int64_t l2_bytes; /* 0: unknown */
+    size_t pixel_bytes, choice_bytes, mean_bytes, top_bytes;
+    void *pixels, *choices, *mean, *top; /* the device's */
+    struct bench_spread copy;            /* GB/s, read plus written */
+    struct bench_spread rate[TYPES][WAYS];
+};
+
+static int check_device(const leat_device *device)
+{
+    const leat_device_ops *ops = device->ops;
+    if (ops->unified || !ops->transform || !ops->timer_create ||
+        !ops->event_elapsed)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "%s has no transform and timers of its own",
+                          leat_device_name(device));
+    return LEAT_OK;
+}
+
+/* How many images there are, and what they take. */
+static int size_up(struct kernel_bench *self)
+{
+    leat_device *device = self->device;
+    leat_device_description what = {.l2_bytes = 0};
+    int64_t image = CHANNELS * SIDE * SIDE;
+    int status =
+        device->ops->describe ? device->ops->describe(device, &what) : LEAT_OK;
+    self->l2_bytes = what.l2_bytes;
+    if (!self->images)
+        self->images = what.l2_bytes > 0
+                           ? (CACHES * what.l2_bytes + image - 1) / image
+                           : UNKNOWN;
+    if (self->images > MOST)
+        self->images = MOST;
+    self->pixel_bytes = (size_t)(self->images * image);
+    self->choice_bytes = (size_t)self->images * sizeof(leat_device_choice);
+    self->mean_bytes = sizeof(float) * CHANNELS * WHOLE * WHOLE;
+    self->top_bytes = self->pixel_bytes * sizeof(float);
+    return status;
+}
+
+static int take(struct kernel_bench *self)
+{
+    leat_device *device = self->device;
+    const leat_device_ops *ops = device->ops;
+    int status = ops->stream_create(device, &self->stream);
+    self->has_stream = !status;
+    for (; !status && self->ntimers < 2; self->ntimers += !status)
+        status = ops->timer_create(device, &self->timer[self->ntimers]);
+    if (!status)
+        status = ops->alloc(device, self->pixel_bytes, &self->pixels);
+    if (!status)
+        status = ops->alloc(device, self->choice_bytes, &self->choices);
+    if (!status)
+        status = ops->alloc(device, self->mean_bytes, &self->mean);
+    if (!status)
+        status = ops->alloc(device, self->top_bytes, &self->top);
+    return status;
+}
+
+static void let_go(struct kernel_bench *self)
+{
+    leat_device *device = self->device;
+    const leat_device_ops *ops = device->ops;
+    if (self->has_stream) {
+        (void)ops->stream_synchronize(device, self->stream);
+        ops->stream_destroy(device, self->stream);
+    }
+    while (self->ntimers > 0)
+        ops->event_destroy(device, self->timer[--self->ntimers]);
+    if (self->top)
+        ops->free(device, self->top, self->top_bytes);
+    if (self->mean)
+        ops->free(device, self->mean, self->mean_bytes);
+    if (self->choices)
+        ops->free(device, self->choices, self->choice_bytes);
+    if (self->pixels)
+        ops->free(device, self->pixels, self->pixel_bytes);
+}
+
+/* Crops from the middle, every other one mirrored; means stay 0. */
+static int send_choices(struct kernel_bench *self)
+{
+    leat_device *device = self->device;
+    void *host;
+    int status = device->ops->host_alloc(device, self->choice_bytes, &host);
+    if (status)
+        return status;
+    leat_device_choice *choices = host;
+    for (int64_t i = 0; i < self->images; i++)
+        choices[i] = (leat_device_choice){.h_off = (WHOLE - SIDE) / 2,
+                                          .w_off = (WHOLE - SIDE) / 2,
+                                          .mirror = (uint32_t)(i % 2)};
+    status = device->ops->copy(device, self->choices, host, self->choice_bytes,
+                               LEAT_COPY_TO_DEVICE, self->stream);
+    int waited = device->ops->stream_synchronize(device, self->stream);
+    device->ops->host_free(device, host, self->choice_bytes);
+    return status ? status : waited;
+}
+
+/* Launches it a few times; with NULL, copies the lower half of the top up. */
+static int launch(const struct kernel_bench *self,
+                  const leat_device_transform *what)
+{
+    leat_device *device = self->device;
+    size_t half = self->top_bytes / 2;
+    int status = LEAT_OK;
+    for (int i = 0; i < LAUNCHES && !status; i++)
+        status = what ? device->ops->transform(device, what, self->stream)
+                      : device->ops->copy(device, (char *)self->top + half,
+                                          self->top, half, LEAT_COPY_ON_DEVICE,
+                                          self->stream);
+    return status;
+}
+
+static int measure_case(const struct kernel_bench *self,
+                        const leat_device_transform *what, size_t bytes,
+                        struct bench_spread *out)
+{
+    leat_device *device = self->device;
+    const leat_device_ops *ops = device->ops;
+    double rates[SAMPLES] = {0};
+    int status = LEAT_OK;
+    for (int i = -WARM_UPS; i < SAMPLES && !status; i++) {
+        double seconds = 0;
+        status = ops->event_record(device, self->timer[0], self->stream);
+        if (!status)
+            status = launch(self, what);
+        if (!status)
+            status = ops->event_record(device, self->timer[1], self->stream);
+        if (!status)
+            status = ops->event_synchronize(device, self->timer[1]);
+        if (!status)
+            status = ops->event_elapsed(device, self->timer[0], self->timer[1],
+                                        &seconds);
+        if (!status)
+            status = interrupt_check();
+        rates[i < 0 ? 0 : i] =
+            1e-9 * bench_share((double)bytes * LAUNCHES, seconds);
+    }
+    *out = bench_spread_of(rates, SAMPLES);
+    return status;
+}
+
+static leat_device_transform describe(const struct kernel_bench *self,
+                                      leat_dtype type, const struct way *way)
+{
+    int has_mean = type != LEAT_UINT8;
+    return (leat_device_transform){
+        .pixels = self->pixels,
+        .choices = self->choices,
+        .top = self->top,
+        .mean = has_mean && way->has_file ? self->mean : NULL,
+        .mean_value = has_mean && !way->has_file ? self->mean : NULL,
+        .mean_values = CHANNELS,
+        .mean_height = WHOLE,
+        .mean_width = WHOLE,
+        .scale = has_mean ? 0.0078125f : 1,
+        .top_type = type,
+        .pixel_layout = way->pixels,
+        .layout = way->top,
+        .images = self->images,
+        .channels = CHANNELS,
+        .height = SIDE,
+        .width = SIDE};
+}
+
+static int measure(struct kernel_bench *self)
+{
+    int status = size_up(self);
+    if (!status)
+        status = take(self);
+    if (!status)
+        status = send_choices(self);
+    if (!status)
+        status = measure_case(self, NULL, self->top_bytes / 2 * 2, &self->copy);
+    for (int i = 0; i < TYPES * WAYS && !status; i++) {
+        if (!is_case(i / WAYS, i % WAYS))
+            continue;
+        leat_dtype type = types[i / WAYS];
+        leat_device_transform what = describe(self, type, &ways[i % WAYS]);
+        status = measure_case(self, &what,
+                              self->pixel_bytes * (1 + leat_dtype_size(type)),
+                              &self->rate[i / WAYS][i % WAYS]);
+    }
+    return status;
+}
+
+static int print_json(const struct kernel_bench *self)
+{
+    json_t *results = json_array();
+    for (int i = 0; i < TYPES * WAYS; i++) {
+        const struct bench_spread *rate = &self->rate[i / WAYS][i % WAYS];
+        if (!is_case(i / WAYS, i % WAYS))
+            continue;
+        json_array_append_new(
+            results, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f}", "type",
+                               leat_dtype_name(types[i / WAYS]), "case",
+                               ways[i % WAYS].name, "gb_per_s", rate->median,
+                               "p10", rate->p10, "p90", rate->p90, "copy_share",
+                               bench_share(rate->median, self->copy.median)));
+    }
+    json_t *object = json_pack(
+        "{s:s, s:f, s:I, s:I, s:I, s:i, s:o}", "device",
+        leat_device_name(self->device), "copy_gb_per_s", self->copy.median,
+        "images", (json_int_t)self->images, "pixel_bytes",
+        (json_int_t)self->pixel_bytes, "l2_bytes", (json_int_t)self->l2_bytes,
+        "samples", SAMPLES, "results", results);
+    bench_add_machine(object);
+    return output_json(object);
+}
+
+static int print_table(const struct kernel_bench *self)
+{
+    bench_print_machine();
+    printf("%s of %d x %d x %d on %s, bytes read plus written\n",
+           output_count(self->images, "image", "images"), CHANNELS, SIDE, SIDE,
+           leat_device_name(self->device));
+    printf("%-36s | %10s | %10s | %10s | unit\n", "case", "median", "p10",
+           "p90");
+    printf("%-36s | %10.2f | %10.2f | %10.2f | GB/s\n", "copy",
+           self->copy.median, self->copy.p10, self->copy.p90);
+    for (int i = 0; i < TYPES * WAYS; i++) {
+        const struct bench_spread *rate = &self->rate[i / WAYS][i % WAYS];
+        char name[64];
+        if (!is_case(i / WAYS, i % WAYS))
+            continue;
+        snprintf(name, sizeof(name), "%s, %s", leat_dtype_name(types[i / WAYS]),
+                 ways[i % WAYS].name);
+        printf("%-36s | %10.2f | %10.2f | %10.2f | GB/s, %.1f %% of copy\n",
+               name, rate->median, rate->p10, rate->p90,
+               100 * bench_share(rate->median, self->copy.median));
+    }
+    return 0;
+}
+
+static int run(struct kernel_bench *bench, const char *name, int json)
+{
+    interrupt_catch();
+    int status = leat_device_find(&bench->device, name);
+    if (!status)
+        status = check_device(bench->device);
+    if (status)
+        return message_last_error();
+    status = measure(bench);
+    int exit_status = status ? message_last_error()
+                      : json ? print_json(bench)
+                             : print_table(bench);
+    let_go(bench);
+    return exit_status;
+}
+
+int bench_kernel(int argc, char **argv)
+{
+    static struct kernel_bench bench;
+    const char *device = "cuda:0";
+    int json = 0;
+    const struct option_spec specs[] = {
+        {"device", "NAME", "whose (cuda:0)", option_text, &device, 0, 0},
+        {"batch", "N", "images at once; 0: as the cache asks for", option_int,
+         &bench.images, 0, MOST},
+        {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
+        {0}};
+    const struct usage usage = {"bench kernel",
+                                "[options]",
+                                "Measures what the device's transform reads "
+                                "and writes, by type of the\n"
+                                "top, beside a copy within the device.",
+                                specs,
+                                0,
+                                0};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    return status == OPTION_GO ? run(&bench, device, json) : status;
+}

@@ -1,0 +1,570 @@
+/*
+ * bench_layer.c: `leat bench layer`: how fast a data layer delivers, and with
+ * --limit how fast one could at most.
+ *
+ * The layer is measured in slices. With --limit they alternate with slices of
+ * the limit, so that both see the same machine. The limit's clock starts when
+ * the layer has filled its slots and rests; the layer's when these batches are
+ * taken.
+ */
+#include "tools/bench/allocation.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/bench_group.h"
+#include "tools/bench/bench_limit.h"
+#include "tools/bench/caller.h"
+#include "tools/bench/ceiling.h"
+#include "tools/bench/latency.h"
+#include "tools/bench/overlap.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/output.h"
+#include "tools/processor.h"
+#include "tools/progress.h"
+
+#include <leat/ext/reader.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static const double warm_up_seconds = 0.02;
+
+struct layer_options {
+    struct intake_options intake;
+    double seconds;
+    int64_t epochs;    /* instead of seconds; 0: none */
+    double compute_ms; /* of one core, after each batch */
+    double sleep_ms;   /* after each batch */
+    int overlap;       /* of copies and kernels */
+    double kernel_ms;  /* how long these are; 0: as a delivery */
+    int limit;
+    int row_copy; /* the limit copies rows and does nothing else */
+    int json;
+};
+
+/* What the slices of a layer add up to. */
+struct bench_result {
+    double first_batch;  /* seconds from create to the first batch */
+    int64_t first_epoch; /* of the first batch measured */
+    int ended;           /* all epochs are over */
+    double seconds;
+    int64_t batches;
+    int64_t samples;
+    double payload; /* bytes of the records in these samples */
+    int64_t allocations;
+    double cpu;        /* seconds, what the caller computed left out */
+    double in_forward; /* seconds */
+    leat_stats stats;  /* stages: of the slices; the rest: at the end */
+    struct latency waits;
+    struct bench_limit limit;
+    int64_t peak_rss;
+    leat_device *device; /* NULL: the batches stay with the CPU */
+    struct ceiling ceiling;
+    struct overlap overlap;
+};
+
+static int64_t peak_rss(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)usage.ru_maxrss * 1024;
+}
+
+static int read_stats(const struct intake *intake, leat_stats *stats)
+{
+    memset(stats, 0, sizeof(*stats));
+    stats->size = sizeof(*stats);
+    return leat_data_layer_stats(intake->layer, stats);
+}
+
+/* Adds what the stages did between two readings. */
+static void add_stages(leat_stats *sum, const leat_stats *before,
+                       const leat_stats *after)
+{
+    const leat_stats so_far = *sum;
+    *sum = *after;
+    sum->waited += so_far.waited - before->waited;
+    sum->elapsed += so_far.elapsed - before->elapsed;
+    sum->helped_runs += so_far.helped_runs - before->helped_runs;
+    for (int i = 0; i < after->nstages; i++) {
+        const leat_stage_stats *from = &before->stage[i];
+        const leat_stage_stats *old = &so_far.stage[i];
+        leat_stage_stats *to = &sum->stage[i];
+        to->items += old->items - from->items;
+        to->bytes += old->bytes - from->bytes;
+        to->busy += old->busy - from->busy;
+        to->blocked_empty += old->blocked_empty - from->blocked_empty;
+        to->blocked_full += old->blocked_full - from->blocked_full;
+    }
+}
+
+/* What the caller does with a batch. Returns the seconds it computed. */
+static double consume(const struct layer_options *options)
+{
+    caller_compute(options->compute_ms);
+    caller_sleep(options->sleep_ms);
+    return 1e-3 * options->compute_ms;
+}
+
+static void count_batch(const leat_batch *batch,
+                        const struct layer_options *options,
+                        struct bench_result *result)
+{
+    if (!result->batches)
+        result->first_epoch = batch->epoch;
+    result->batches++;
+    result->samples += batch->n;
+    result->ended = options->epochs &&
+                    batch->epoch - result->first_epoch >= options->epochs;
+}
+
+/* Takes batches for the time of a slice, or to the end of the last epoch. */
+static int run_slice(struct intake *intake, const struct layer_options *options,
+                     struct bench_result *result)
+{
+    leat_stats before, after;
+    int status = read_stats(intake, &before);
+    int64_t allocations = allocation_count();
+    double cpu = processor_seconds(), start = progress_clock(), now = start;
+    while (!status && now - start < BENCH_SLICE && !result->ended) {
+        status = intake_forward(intake);
+        double ready = progress_clock();
+        latency_add(&result->waits, ready - now);
+        result->in_forward += ready - now;
+        const leat_batch *batch = leat_data_layer_batch(intake->layer);
+        if (batch)
+            count_batch(batch, options, result);
+        result->cpu -= consume(options);
+        now = progress_clock();
+    }
+    if (!status)
+        status = intake_wait(intake);
+    if (intake->device)
+        now = progress_clock();
+    result->allocations += allocation_count() - allocations;
+    result->cpu += processor_seconds() - cpu;
+    result->seconds += now - start;
+    if (!status)
+        status = read_stats(intake, &after);
+    if (status)
+        return status;
+    add_stages(&result->stats, &before, &after);
+    /* What is read is not yet delivered: so much a record, as read so far. */
+    result->payload =
+        (double)result->samples *
+        bench_share((double)after.stage[0].bytes, (double)after.stage[0].items);
+    return interrupt_check();
+}
+
+/* Waits until the layer's threads have nothing to do: twice no processor time.
+ */
+static void settle(void)
+{
+    for (int quiet = 0, tries = 0; quiet < 2 && tries < 500; tries++) {
+        double cpu = processor_seconds();
+        caller_sleep(10);
+        quiet = processor_seconds() - cpu < 0.0005 ? quiet + 1 : 0;
+    }
+}
+
+/* Takes what was made while nobody asked, and goes on until all threads run. */
+static int warm_up(struct intake *intake, const struct layer_options *options)
+{
+    int prefetch = leat_data_layer_get_options(intake->layer)->prefetch;
+    int batches = prefetch < 4 ? 5 : prefetch + 1;
+    double start = progress_clock();
+    int status = LEAT_OK;
+    for (int i = 0;
+         !status && (i < batches || progress_clock() - start < warm_up_seconds);
+         i++) {
+        status = intake_forward(intake);
+        consume(options);
+    }
+    return status;
+}
+
+static int run_slices(struct intake *intake,
+                      const struct layer_options *options,
+                      struct bench_result *result)
+{
+    struct progress progress;
+    progress_start(&progress, "batches", -1, options->json);
+    int status = LEAT_OK;
+    do {
+        if (options->limit) {
+            settle();
+            status = bench_limit_slice(&result->limit);
+        }
+        if (!status && (options->limit || !result->batches))
+            status = warm_up(intake, options);
+        if (!status)
+            status = run_slice(intake, options, result);
+        progress_update(&progress, result->batches);
+    } while (!status && (options->epochs ? !result->ended
+                                         : result->seconds < options->seconds));
+    progress_finish(&progress);
+    return status;
+}
+
+/* Of what went over the bus. */
+static leat_stage_stats copies(const struct bench_result *result)
+{
+    for (int i = 0; i < result->stats.nstages; i++)
+        if (strcmp(result->stats.stage[i].name, "copy") == 0)
+            return result->stats.stage[i];
+    return (leat_stage_stats){0};
+}
+
+/* What such copies reach while the layer rests. */
+static int measure_ceiling(const struct intake *intake,
+                           struct bench_result *result)
+{
+    leat_stage_stats copy = copies(result);
+    size_t bytes = copy.items > 0 ? (size_t)(copy.bytes / copy.items) : 0;
+    result->device = intake->device;
+    settle();
+    return ceiling_measure(&result->ceiling, intake->device, bytes);
+}
+
+static int measure_layer(const struct layer_options *options,
+                         struct bench_result *result, struct intake *intake)
+{
+    double start = progress_clock();
+    int status = intake_create(intake, &options->intake);
+    if (!status)
+        status = intake_setup(intake);
+    interrupt_catch();
+    if (!status)
+        status = intake_forward(intake);
+    result->first_batch = progress_clock() - start;
+    if (!status && options->limit) {
+        settle();
+        status = bench_limit_open(&result->limit, intake, options->row_copy,
+                                  bench_workers(0));
+    }
+    if (!status)
+        status = run_slices(intake, options, result);
+    result->peak_rss = peak_rss();
+    bench_limit_close(&result->limit);
+    if (!status && options->limit)
+        status = bandwidth_measure(&result->limit.bandwidth);
+    if (!status && options->overlap)
+        status = overlap_measure(&result->overlap, intake,
+                                 1e-3 * options->kernel_ms);
+    if (!status && intake->device)
+        status = measure_ceiling(intake, result);
+    return status;
+}
+
+static double rate(int64_t n, double seconds)
+{
+    return bench_share((double)n, seconds);
+}
+
+static double bus_rate(const struct bench_result *result)
+{
+    return rate(copies(result).bytes, result->seconds);
+}
+
+static json_t *json_rate(double value, int is_known)
+{
+    return is_known ? json_real(value) : json_null();
+}
+
+static void add_json_ceiling(json_t *object, const struct bench_result *result)
+{
+    const struct ceiling *ceiling = &result->ceiling;
+    double bus = bus_rate(result);
+    int is_known = ceiling->rate > 0;
+    json_object_set_new(object, "h2d_bytes_per_s",
+                        json_rate(ceiling->rate, is_known));
+    json_object_set_new(object, "h2d_share",
+                        json_rate(bench_share(bus, ceiling->rate), is_known));
+    json_t *how =
+        json_pack("{s:I, s:i}", "copy_bytes", (json_int_t)ceiling->bytes,
+                  "samples", ceiling->samples);
+    json_object_set_new(how, "p10", json_rate(ceiling->p10, is_known));
+    json_object_set_new(how, "p90", json_rate(ceiling->p90, is_known));
+    json_object_set_new(how, "best_bytes_per_s",
+                        json_rate(ceiling->best, is_known));
+    json_object_set_new(how, "best_share",
+                        json_rate(bench_share(bus, ceiling->best), is_known));
+    json_object_set_new(object, "h2d_copies", how);
+}
+
+static void add_json_device(json_t *object, const struct bench_result *result)
+{
+    const struct overlap *overlap = &result->overlap;
+    json_object_set_new(object, "device",
+                        json_string(leat_device_name(result->device)));
+    json_object_set_new(object, "bus_bytes_per_s", json_real(bus_rate(result)));
+    add_json_ceiling(object, result);
+    if (!overlap->batches) {
+        json_object_set_new(object, "overlap", json_null());
+        return;
+    }
+    json_object_set_new(object, "overlap", json_real(overlap->share));
+    json_object_set_new(
+        object, "overlap_ms",
+        json_pack("{s:f, s:f, s:f, s:i}", "copies", 1e3 * overlap->copies,
+                  "kernels", 1e3 * overlap->kernels, "together",
+                  1e3 * overlap->together, "batches", overlap->batches));
+}
+
+static void print_ceiling(const struct bench_result *result)
+{
+    const struct ceiling *ceiling = &result->ceiling;
+    double bus = bus_rate(result);
+    if (!(ceiling->rate > 0)) {
+        printf("h2d, pinned            unknown: %s\n", ceiling->why);
+        return;
+    }
+    printf("h2d, pinned       %12.2f GB/s by copies of %s, at best %.2f\n"
+           "share of h2d      %12.1f %%\n",
+           1e-9 * ceiling->rate, output_bytes((int64_t)ceiling->bytes),
+           1e-9 * ceiling->best, 100 * bench_share(bus, ceiling->rate));
+}
+
+static void print_device(const struct bench_result *result)
+{
+    const struct overlap *overlap = &result->overlap;
+    printf("over the bus      %12.2f GB/s to %s\n", 1e-9 * bus_rate(result),
+           leat_device_name(result->device));
+    print_ceiling(result);
+    if (overlap->batches)
+        printf("overlap           %12.1f %%, copies %.4f ms a batch, kernels "
+               "%.4f ms, together %.4f ms\n",
+               100 * overlap->share, 1e3 * overlap->copies,
+               1e3 * overlap->kernels, 1e3 * overlap->together);
+}
+
+static json_t *json_stages(const leat_stats *stats)
+{
+    json_t *stages = json_array();
+    for (int i = 0; i < stats->nstages; i++) {
+        const leat_stage_stats *stage = &stats->stage[i];
+        json_array_append_new(stages,
+                              json_pack("{s:s, s:i, s:f, s:f, s:f, s:I, s:I}",
+                                        "name", stage->name, "threads",
+                                        stage->threads, "busy", stage->busy,
+                                        "blocked_empty", stage->blocked_empty,
+                                        "blocked_full", stage->blocked_full,
+                                        "items", (json_int_t)stage->items,
+                                        "bytes", (json_int_t)stage->bytes));
+    }
+    return stages;
+}
+
+static json_t *json_memory(const leat_memory_stats *memory)
+{
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I}", "pinned", (json_int_t)memory->pinned,
+        "pageable", (json_int_t)memory->pageable, "device",
+        (json_int_t)memory->device, "host", (json_int_t)memory->host, "mapped",
+        (json_int_t)memory->mapped);
+}
+
+static int print_layer_json(const struct layer_options *options,
+                            const struct bench_result *result)
+{
+    char verdict[LEAT_VERDICT_MAX] = "";
+    (void)leat_stats_verdict(&result->stats, NULL, verdict);
+    double images = rate(result->samples, result->seconds);
+    json_t *object = json_pack(
+        "{s:f, s:f, s:f, s:I, s:f, s:{s:f, s:f, s:f}}", "first_batch_ms",
+        1e3 * result->first_batch, "images_per_s", images,
+        "payload_bytes_per_s", bench_share(result->payload, result->seconds),
+        "batches", (json_int_t)result->batches, "seconds", result->seconds,
+        "wait_us", "p50", latency_percentile(&result->waits, .5), "p99",
+        latency_percentile(&result->waits, .99), "max",
+        latency_longest(&result->waits));
+    if (options->limit) {
+        double limit = bench_limit_rate(&result->limit);
+        bench_limit_add_json(&result->limit, object);
+        json_object_set_new(object, "limit_share",
+                            json_real(bench_share(images, limit)));
+    }
+    if (result->device)
+        add_json_device(object, result);
+    json_object_set_new(object, "stages", json_stages(&result->stats));
+    json_object_set_new(object, "helped_runs",
+                        json_integer((json_int_t)result->stats.helped_runs));
+    json_object_set_new(object, "bound_by", json_string(verdict));
+    json_object_set_new(object, "steady_allocations",
+                        allocation_count() < 0
+                            ? json_null()
+                            : json_integer((json_int_t)result->allocations));
+    json_object_set_new(object, "memory", json_memory(&result->stats.memory));
+    json_object_set_new(object, "memory_peak",
+                        json_memory(&result->stats.peak));
+    json_object_set_new(object, "cpu_seconds", json_real(result->cpu));
+    json_object_set_new(
+        object, "cpu_us_per_image",
+        json_real(1e6 * bench_share(result->cpu, (double)result->samples)));
+    json_object_set_new(object, "peak_rss",
+                        json_integer((json_int_t)result->peak_rss));
+    json_object_set_new(object, "bad_records",
+                        json_integer((json_int_t)result->stats.bad_records));
+    bench_add_machine(object);
+    return output_json(object);
+}
+
+static void print_memory(const char *title, const leat_memory_stats *memory)
+{
+    printf("%-17s %s pinned, %s device, %s host, %s mapped\n", title,
+           output_bytes(memory->pinned), output_bytes(memory->device),
+           output_bytes(memory->host), output_bytes(memory->mapped));
+}
+
+/* A limit is no ceiling: it is another measurement. */
+static void print_share(double share)
+{
+    printf("share of limit    %12.1f %%%s\n", 100 * share,
+           share > 1 ? ", above 100: both were measured, by turns, and vary"
+                     : "");
+}
+
+/* A forward that finds no batch ready does runs itself, as a worker does. */
+static int is_helped(const leat_stats *stats, const leat_stage_stats *stage)
+{
+    int is_reading = !strcmp(stage->name, "reader") && !stage->threads;
+    return stats->helped_runs > 0 &&
+           (is_reading || !strcmp(stage->name, "transform") ||
+            !strcmp(stage->name, "decode"));
+}
+
+static void print_stages(const leat_stats *stats)
+{
+    for (int i = 0; i < stats->nstages; i++) {
+        const leat_stage_stats *stage = &stats->stage[i];
+        const char *threads = "no thread of its own";
+        if (stage->threads > 0)
+            threads = output_count(stage->threads, "thread", "threads");
+        else if (!strcmp(stage->name, "reader"))
+            threads = "on the workers";
+        else if (!strcmp(stage->name, "forward"))
+            threads = "the caller";
+        printf("stage %-10s  %s%s, busy %.2f s, waiting for input %.2f s, for "
+               "room %.2f s\n",
+               stage->name, threads,
+               is_helped(stats, stage) ? ", the caller's help included" : "",
+               stage->busy, stage->blocked_empty, stage->blocked_full);
+    }
+}
+
+static int print_layer(const struct layer_options *options,
+                       const struct bench_result *result)
+{
+    double images = rate(result->samples, result->seconds);
+    bench_print_machine();
+    printf("first batch       %12.2f ms\n", 1e3 * result->first_batch);
+    printf("images            %12.0f images/s\n", images);
+    printf("payload           %12.2f GB/s\n",
+           1e-9 * bench_share(result->payload, result->seconds));
+    printf("wait p50          %12.1f us\n",
+           latency_percentile(&result->waits, .5));
+    printf("wait p99          %12.1f us\n",
+           latency_percentile(&result->waits, .99));
+    printf("wait max          %12.1f us\n", latency_longest(&result->waits));
+    if (options->limit) {
+        bench_limit_print(&result->limit);
+        print_share(bench_share(images, bench_limit_rate(&result->limit)));
+    }
+    if (result->device)
+        print_device(result);
+    printf("allocations       %12lld\n", (long long)result->allocations);
+    print_memory("memory", &result->stats.memory);
+    print_memory("memory in use", &result->stats.peak);
+    printf("cpu               %12.3f us an image, %.2f s in %.2f s\n",
+           1e6 * bench_share(result->cpu, (double)result->samples), result->cpu,
+           result->seconds);
+    printf("peak resident     %12s\n", output_bytes(result->peak_rss));
+    print_stages(&result->stats);
+    if (result->stats.bad_records > 0)
+        printf("bad records       %12lld\n",
+               (long long)result->stats.bad_records);
+    char verdict[LEAT_VERDICT_MAX];
+    if (leat_stats_verdict(&result->stats, NULL, verdict) == LEAT_OK)
+        printf("%s\n", verdict);
+    return 0;
+}
+
+static int run(const struct layer_options *options)
+{
+    static struct bench_result result;
+    struct intake intake = {0};
+    int status = measure_layer(options, &result, &intake);
+    int exit_status = status          ? message_last_error()
+                      : options->json ? print_layer_json(options, &result)
+                                      : print_layer(options, &result);
+    intake_destroy(&intake);
+    return exit_status;
+}
+
+/* Several devices: what is measured for one device alone is refused. */
+static int run_group(const struct layer_options *options)
+{
+    if (options->limit || options->row_copy || options->overlap ||
+        options->epochs)
+        return message_misuse("bench layer",
+                              "with several devices there is no --limit, "
+                              "--row-copy, --overlap or --epochs");
+    const struct bench_group_options group = {
+        .intake = &options->intake,
+        .seconds = options->seconds,
+        .compute_ms = options->compute_ms,
+        .sleep_ms = options->sleep_ms,
+        .json = options->json,
+    };
+    return bench_group(&group);
+}
+
+int bench_layer(int argc, char **argv)
+{
+    struct layer_options options = {.intake = INTAKE_OPTIONS_INIT,
+                                    .seconds = 3};
+    const struct option_spec specs[] = {
+        INTAKE_OPTIONS(&options.intake),
+        BENCH_SECONDS(&options.seconds),
+        {"epochs", "N", "measure so many epochs instead", option_int,
+         &options.epochs, 1, INT32_MAX},
+        {"compute-ms", "M", "compute so long after each batch", option_real,
+         &options.compute_ms, 0, 3600000},
+        {"sleep-ms", "M", "sleep so long after each batch", option_real,
+         &options.sleep_ms, 0, 3600000},
+        {"overlap", NULL, "measure what the caller's kernels hide", NULL,
+         &options.overlap, 0, 0},
+        {"kernel-ms", "M", "kernels for that (as long as a delivery)",
+         option_real, &options.kernel_ms, 0, 1000},
+        {"limit", NULL, "measure the limit too, in alternation", NULL,
+         &options.limit, 0, 0},
+        {"row-copy", NULL, "the limit: a bare copy of rows of uint8 images",
+         NULL, &options.row_copy, 0, 0},
+        {"device", "NAME,...", "where to: cuda:0, or cuda:0,cuda:1",
+         option_text, &options.intake.device, 0, 0},
+        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        "bench layer",
+        "(--net FILE --phase P | --reader TEXT --batch N) [options]",
+        "Measures how fast a data layer delivers, how long its caller waits, "
+        "and why.",
+        specs,
+        0,
+        0};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status == OPTION_GO)
+        status = intake_check(&options.intake, usage.command);
+    if (status == OPTION_GO && options.overlap && !options.intake.device)
+        status = message_misuse(usage.command, "--overlap needs a --device");
+    if (status == OPTION_GO && options.kernel_ms > 0 && !options.overlap)
+        status = message_misuse(usage.command, "--kernel-ms needs --overlap");
+    if (status == OPTION_GO && options.row_copy && !options.limit)
+        status = message_misuse(usage.command, "--row-copy needs --limit");
+    if (status != OPTION_GO)
+        return status;
+    return bench_group_is_list(options.intake.device) ? run_group(&options)
+                                                      : run(&options);
+}

@@ -1,0 +1,355 @@
+/*
+ * bench_reader.c: `leat bench reader`: how fast a pipeline gives its samples.
+ *
+ * The cases take turns, round by round, so that all see the same machine. What
+ * is read is found, not looked at, unless --touch asks for it: a reader over a
+ * map gives views, and their pages are fetched by whoever looks.
+ */
+#include "tools/bench/bench.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/output.h"
+#include "tools/progress.h"
+#include "tools/splitmix.h"
+#include "tools/team.h"
+
+#include <leat/ext/reader.h>
+#include <leat/reader.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BATCH = 64, ROUNDS = 9, MOST_CASES = 8, CLOCK_STRIDE = 512 };
+
+struct reader_options {
+    const char *reader;
+    int64_t workers;
+    double seconds;
+    int touch; /* records are read, not only found */
+    int json;
+};
+
+enum order { NEXT, IN_ORDER, SHUFFLED };
+static const char *const order_names[] = {"next", "read_at in order",
+                                          "read_at shuffled"};
+
+struct reading_case {
+    enum order order;
+    int batch; /* samples in a call */
+    int threads;
+    struct bench_spread records; /* a second */
+    double bytes;                /* a record */
+    double rounds[ROUNDS];
+};
+
+/* One thread's own. */
+struct reading {
+    leat_reader *reader; /* for next */
+    leat_sample box[MOST_BATCH];
+    leat_sample *sample[MOST_BATCH];
+    struct splitmix random;
+    int64_t place; /* of read_at in order */
+    int ended;     /* the call before gave LEAT_END */
+    int64_t records;
+    int64_t bytes;
+    double rate; /* records a second, of the round */
+    unsigned sum;
+    char apart[64];
+};
+
+struct reader_bench {
+    leat_pipeline *pipeline;
+    leat_reader *shared; /* for read_at; NULL: there is none */
+    int64_t count;       /* below 0: unknown */
+    int touch;
+    int threads;
+    int ncases;
+    struct reading_case cases[MOST_CASES];
+    const struct reading_case *now;
+    double seconds; /* of a round */
+    struct reading *reading;
+};
+
+static void touch(struct reading *self, const leat_field *field)
+{
+    const unsigned char *bytes = field->data;
+    for (size_t i = 0; i < field->bytes; i += 64)
+        self->sum += bytes[i];
+}
+
+static void count_samples(struct reading *self, int touches, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const leat_sample *sample = self->sample[i];
+        for (int k = 0; k < sample->nfields; k++) {
+            self->bytes += (int64_t)sample->field[k].bytes;
+            if (touches)
+                touch(self, &sample->field[k]);
+        }
+    }
+    self->records += n;
+}
+
+/* An epoch's end leads to the next one's beginning. */
+static int read_next(struct reading *self, int n, int *got)
+{
+    int status = leat_reader_next_batch(self->reader, self->sample, n, got);
+    if (status != LEAT_END) {
+        self->ended = 0;
+        return status;
+    }
+    if (self->ended)
+        return leat_error(LEAT_EDATA, "there are no records");
+    self->ended = 1;
+    *got = 0;
+    return leat_reader_reset(self->reader);
+}
+
+static int read_at(struct reading *self, const struct reader_bench *bench,
+                   int n, int *got)
+{
+    int64_t index[MOST_BATCH];
+    for (int i = 0; i < n; i++) {
+        if (bench->now->order == SHUFFLED) {
+            uint64_t word = splitmix_next(&self->random);
+            index[i] = (int64_t)(word % (uint64_t)bench->count);
+        } else {
+            index[i] = self->place++ % bench->count;
+        }
+    }
+    return leat_reader_read_at(bench->shared, index, self->sample, n, got);
+}
+
+static int read_once(struct reading *self, const struct reader_bench *bench)
+{
+    int n = bench->now->batch, got = 0;
+    int status = bench->now->order == NEXT ? read_next(self, n, &got)
+                                           : read_at(self, bench, n, &got);
+    /* A bad record is left out. */
+    if (status == LEAT_EDATA && !(bench->now->order == NEXT && self->ended))
+        return LEAT_OK;
+    if (!status)
+        count_samples(self, bench->touch, got);
+    return status;
+}
+
+static int read_for_a_while(int i, void *context)
+{
+    struct reader_bench *bench = context;
+    struct reading *self = &bench->reading[i];
+    self->records = self->bytes = 0;
+    int calls = CLOCK_STRIDE / bench->now->batch;
+    double start = progress_clock(), now;
+    do {
+        for (int call = 0; call < calls; call++) {
+            int status = read_once(self, bench);
+            if (status)
+                return status;
+        }
+        now = progress_clock();
+    } while (now - start < bench->seconds);
+    self->rate = (double)self->records / (now - start);
+    return LEAT_OK;
+}
+
+static int run_round(struct reader_bench *bench, struct reading_case *what,
+                     int round)
+{
+    bench->now = what;
+    int status = team_run(what->threads, read_for_a_while, bench);
+    if (status)
+        return status;
+    int64_t records = 0, bytes = 0;
+    what->rounds[round] = 0;
+    for (int i = 0; i < what->threads; i++) {
+        what->rounds[round] += bench->reading[i].rate;
+        records += bench->reading[i].records;
+        bytes += bench->reading[i].bytes;
+    }
+    what->bytes = bench_share((double)bytes, (double)records);
+    return interrupt_check();
+}
+
+static void add_case(struct reader_bench *bench, enum order order, int batch,
+                     int threads)
+{
+    struct reading_case *what = &bench->cases[bench->ncases++];
+    what->order = order;
+    what->batch = batch;
+    what->threads = threads;
+}
+
+static void choose_cases(struct reader_bench *bench)
+{
+    int several = bench->threads > 1;
+    add_case(bench, NEXT, 1, 1);
+    add_case(bench, NEXT, MOST_BATCH, 1);
+    if (several)
+        add_case(bench, NEXT, MOST_BATCH, bench->threads);
+    if (!bench->shared)
+        return;
+    add_case(bench, IN_ORDER, MOST_BATCH, 1);
+    add_case(bench, SHUFFLED, MOST_BATCH, 1);
+    if (several) {
+        add_case(bench, IN_ORDER, MOST_BATCH, bench->threads);
+        add_case(bench, SHUFFLED, MOST_BATCH, bench->threads);
+    }
+}
+
+static int open_shared(struct reader_bench *bench)
+{
+    bench->count = -1;
+    int64_t count;
+    if (leat_reader_count(bench->reading[0].reader, &count))
+        return LEAT_OK;
+    bench->count = count;
+    if (!count || !leat_reader_is_random_access(bench->reading[0].reader))
+        return LEAT_OK;
+    return leat_pipeline_open(bench->pipeline, &bench->shared);
+}
+
+static int open_bench(struct reader_bench *bench,
+                      const struct reader_options *options)
+{
+    bench->touch = options->touch;
+    bench->threads = bench_workers(options->workers);
+    bench->reading = calloc((size_t)bench->threads, sizeof(bench->reading[0]));
+    if (!bench->reading)
+        return leat_error(LEAT_ENOMEM, "out of memory");
+    for (int i = 0; i < bench->threads; i++) {
+        struct reading *self = &bench->reading[i];
+        self->random = splitmix_start(1, (uint64_t)i);
+        for (int k = 0; k < MOST_BATCH; k++) {
+            leat_sample_init(&self->box[k]);
+            self->sample[k] = &self->box[k];
+        }
+    }
+    int status = leat_pipeline_parse(&bench->pipeline, options->reader);
+    for (int i = 0; !status && i < bench->threads; i++)
+        status = leat_pipeline_open(bench->pipeline, &bench->reading[i].reader);
+    if (!status)
+        status = open_shared(bench);
+    if (!status)
+        choose_cases(bench);
+    return status;
+}
+
+static void close_bench(struct reader_bench *bench)
+{
+    for (int i = 0; bench->reading && i < bench->threads; i++) {
+        leat_reader_close(bench->reading[i].reader);
+        for (int k = 0; k < MOST_BATCH; k++)
+            leat_sample_finish(&bench->reading[i].box[k]);
+    }
+    leat_reader_close(bench->shared);
+    leat_pipeline_unref(bench->pipeline);
+    free(bench->reading);
+}
+
+/* The first round of each case is for caches and an index, and counts not. */
+static int measure(struct reader_bench *bench,
+                   const struct reader_options *options)
+{
+    int status = open_bench(bench, options);
+    if (status)
+        return status;
+    bench->seconds = options->seconds / (bench->ncases * (ROUNDS + 1));
+    struct progress progress;
+    progress_start(&progress, "rounds", ROUNDS + 1, options->json);
+    for (int round = -1; !status && round < ROUNDS; round++) {
+        for (int i = 0; !status && i < bench->ncases; i++)
+            status = run_round(bench, &bench->cases[i], round < 0 ? 0 : round);
+        progress_update(&progress, round + 2);
+    }
+    progress_finish(&progress);
+    for (int i = 0; i < bench->ncases; i++)
+        bench->cases[i].records =
+            bench_spread_of(bench->cases[i].rounds, ROUNDS);
+    return status;
+}
+
+static int print_json(const struct reader_bench *bench)
+{
+    json_t *results = json_array();
+    for (int i = 0; i < bench->ncases; i++) {
+        const struct reading_case *what = &bench->cases[i];
+        const struct bench_spread *records = &what->records;
+        json_array_append_new(
+            results,
+            json_pack("{s:s, s:i, s:i, s:{s:f, s:f, s:f}, s:f, s:f}", "case",
+                      order_names[what->order], "batch", what->batch, "threads",
+                      what->threads, "records_per_s", "median", records->median,
+                      "p10", records->p10, "p90", records->p90, "bytes_per_s",
+                      records->median * what->bytes, "ns_per_record",
+                      1e9 * bench_share(what->threads, records->median)));
+    }
+    json_t *object =
+        json_pack("{s:o, s:b, s:b}", "results", results, "random_access",
+                  bench->shared != NULL, "touched", bench->touch);
+    json_object_set_new(object, "records",
+                        bench->count < 0 ? json_null()
+                                         : json_integer(bench->count));
+    bench_add_machine(object);
+    return output_json(object);
+}
+
+static int print_table(const struct reader_bench *bench)
+{
+    bench_print_machine();
+    printf("%-17s | %5s | %7s | %10s | %10s | %10s | %9s | %8s\n", "case",
+           "batch", "threads", "records/s", "p10", "p90", "ns/record", "GB/s");
+    for (int i = 0; i < bench->ncases; i++) {
+        const struct reading_case *what = &bench->cases[i];
+        const struct bench_spread *records = &what->records;
+        printf("%-17s | %5d | %7d | %10.0f | %10.0f | %10.0f | %9.1f | %8.2f\n",
+               order_names[what->order], what->batch, what->threads,
+               records->median, records->p10, records->p90,
+               1e9 * bench_share(what->threads, records->median),
+               1e-9 * records->median * what->bytes);
+    }
+    return 0;
+}
+
+static int run(const struct reader_options *options)
+{
+    interrupt_catch();
+    struct reader_bench bench = {0};
+    int status = measure(&bench, options);
+    int exit_status = status          ? message_last_error()
+                      : options->json ? print_json(&bench)
+                                      : print_table(&bench);
+    close_bench(&bench);
+    return exit_status;
+}
+
+int bench_reader(int argc, char **argv)
+{
+    struct reader_options options = {.seconds = 3};
+    const struct option_spec specs[] = {
+        {"reader", "TEXT", "a pipeline, such as lmdb:mnist_test_lmdb",
+         option_text, &options.reader, 0, 0},
+        {"workers", "N", "threads (one for each core)", option_int,
+         &options.workers, 0, BENCH_MOST_WORKERS},
+        BENCH_SECONDS(&options.seconds),
+        {"touch", NULL, "read what the records hold, too", NULL, &options.touch,
+         0, 0},
+        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        "bench reader",
+        "--reader TEXT [options]",
+        "Measures how many records a second a pipeline gives, in order and\n"
+        "shuffled, by one thread and by --workers.",
+        specs,
+        0,
+        0};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    if (!options.reader)
+        return message_misuse(usage.command, "bench reader: give --reader");
+    return run(&options);
+}

@@ -1,0 +1,38 @@
+/* h2d.h: how fast copies go from host memory to a device. */
+#ifndef LEAT_TOOLS_BENCH_H2D_H
+#define LEAT_TOOLS_BENCH_H2D_H
+
+#include <leat/ext/device.h>
+
+enum { H2D_MOST_STREAMS = 16, H2D_MOST_SAMPLES = 101 };
+
+struct h2d;
+
+/* Copies of one size, back to back. */
+struct h2d_case {
+    int pinned;
+    size_t bytes; /* of one copy, shared out to the streams */
+    int streams;
+    int samples;
+    double gb_per_s; /* the median; GB are 10^9 bytes */
+    double p10;
+    double p90;
+};
+
+/*
+ * Takes memory for copies of up to `bytes` through up to `streams` streams.
+ * Errors: LEAT_EUNSUPPORTED for a device that computes in host memory or does
+ * not time its events; the device's own.
+ */
+int h2d_open(struct h2d **out, leat_device *device, size_t bytes, int streams);
+
+/*
+ * Measures `what`, which says all but the figures. The device's events time
+ * each sample; what has arrived is compared outside of that time. Errors:
+ * LEAT_EDEVICE where it is not what was sent; the device's own.
+ */
+int h2d_measure(struct h2d *h2d, struct h2d_case *what);
+
+void h2d_close(struct h2d *h2d);
+
+#endif

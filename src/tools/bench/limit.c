@@ -1,0 +1,392 @@
+#include "tools/bench/limit.h"
+
+#include "tools/database/inspection.h"
+#include "tools/progress.h"
+#include "tools/splitmix.h"
+#include "tools/team.h"
+
+#include <leat/ext/reader.h>
+#include <leat/reader.h>
+#include <leat/transform.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUN = 32 };
+
+/* One thread's own; a cache line between two. */
+struct walker {
+    leat_reader *reader;
+    leat_transformer *transformer;
+    int locates;
+    leat_sample sample[RUN];
+    leat_locator locator[RUN]; /* located, of which those from `at` on */
+    int at;                    /* are not yet read */
+    int located;
+    int64_t first; /* its share of the records, up to end */
+    int64_t end;   /* below 0: all there are, to the end of the reader */
+    int64_t next;
+    int shape[3];
+    size_t bytes;        /* of a transformed image */
+    unsigned char *ring; /* room for `slots` images */
+    int64_t slots;
+    int64_t slot;
+    float *labels; /* one for each slot */
+    struct splitmix random;
+    struct limit_result result;
+    char apart[64];
+};
+
+struct limit {
+    int threads;
+    size_t element; /* bytes of one in the top */
+    int copies;     /* rows, instead of the transform */
+    int tolerates;  /* bad records: they count for nothing */
+    double seconds; /* of the run under way */
+    double start;
+    struct walker walker[];
+};
+
+/* Gives the walker room for its part of the slots, all of it touched. */
+static int take_ring(struct walker *walker, size_t element, int64_t images)
+{
+    size_t bytes = element;
+    for (int i = 0; i < 3; i++)
+        bytes *= (size_t)walker->shape[i];
+    unsigned char *ring =
+        aligned_alloc(64, ((size_t)images * bytes + 63) / 64 * 64);
+    float *labels = malloc((size_t)images * sizeof(float));
+    if (!ring || !labels) {
+        free(ring);
+        free(labels);
+        return leat_error(LEAT_ENOMEM, "out of memory for the limit's ring");
+    }
+    memset(ring, 0, (size_t)images * bytes);
+    free(walker->ring);
+    free(walker->labels);
+    walker->ring = ring;
+    walker->labels = labels;
+    walker->bytes = bytes;
+    walker->slots = images;
+    walker->slot = 0;
+    return LEAT_OK;
+}
+
+static int rewind_walker(struct walker *walker)
+{
+    walker->next = walker->first;
+    walker->at = walker->located = 0;
+    if (walker->end < 0)
+        return leat_reader_reset(walker->reader);
+    return leat_reader_seek(walker->reader, walker->first);
+}
+
+/* A database may hold images of several shapes. */
+static int take_shape(struct walker *walker, const struct limit *limit,
+                      const leat_field *field)
+{
+    int shape[3];
+    int status = leat_transformer_shape(walker->transformer, field, shape);
+    if (status || !memcmp(shape, walker->shape, sizeof(shape)))
+        return status ? status : LEAT_EDATA;
+    memcpy(walker->shape, shape, sizeof(shape));
+    return take_ring(walker, limit->element, walker->slots);
+}
+
+/* Copies the rows of a crop at a random place. */
+static int copy_rows(struct walker *walker, const leat_field *data)
+{
+    if (data->dtype != LEAT_UINT8 || data->ndim != 3)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "a bare copy of rows is for raw uint8 images");
+    int channels = walker->shape[0];
+    int height = walker->shape[1], width = walker->shape[2];
+    if (data->shape[0] != channels || data->shape[1] < height ||
+        data->shape[2] < width)
+        return LEAT_EDATA;
+    size_t stride = (size_t)data->shape[2];
+    size_t plane = (size_t)data->shape[1] * stride;
+    int down =
+        splitmix_below(&walker->random, (int)data->shape[1] - height + 1);
+    int right =
+        splitmix_below(&walker->random, (int)data->shape[2] - width + 1);
+    const unsigned char *corner = data->data;
+    corner += (size_t)down * stride + (size_t)right;
+    unsigned char *to = walker->ring + (size_t)walker->slot * walker->bytes;
+    for (int c = 0; c < channels; c++)
+        for (int row = 0; row < height; row++, to += width)
+            memcpy(to, corner + (size_t)c * plane + (size_t)row * stride,
+                   (size_t)width);
+    return LEAT_OK;
+}
+
+static int transform_image(struct walker *walker, const leat_field *data)
+{
+    uint64_t random[2] = {splitmix_next(&walker->random),
+                          splitmix_next(&walker->random)};
+    uint32_t words[4];
+    memcpy(words, random, sizeof(words));
+    return leat_transformer_apply(
+        walker->transformer, data, LEAT_RNG_LEAT, words, walker->shape,
+        walker->ring + (size_t)walker->slot * walker->bytes);
+}
+
+static int transform(struct walker *walker, const struct limit *limit,
+                     const leat_sample *sample)
+{
+    const leat_field *data = &sample->field[0];
+    for (int again = 0;; again = 1) {
+        int status = limit->copies ? copy_rows(walker, data)
+                                   : transform_image(walker, data);
+        if (status != LEAT_EDATA || again)
+            return status;
+        status = take_shape(walker, limit, data);
+        if (status)
+            return status;
+    }
+}
+
+/* As the layer does: the beginning of the next sample, ahead of its turn. */
+static void fetch(const leat_sample *sample)
+{
+    const leat_field *field = &sample->field[0];
+    const char *data = field->data;
+    size_t bytes = field->bytes < 1024 ? field->bytes : 1024;
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(data + i);
+}
+
+/* Says where the sample stands that the line of the last error is about. */
+static int name_record(const leat_sample *sample, int status)
+{
+    const leat_provenance *from = &sample->from;
+    char key[KEY_TEXT] = "", line[400];
+    snprintf(line, sizeof(line), "%s", leat_last_error());
+    if (from->key)
+        inspection_key(key, from->key, from->key_size);
+    return leat_error(status, "%s: record %lld%s%s: %s",
+                      from->source ? from->source : "reader",
+                      (long long)from->record, from->key ? ", key " : "", key,
+                      line);
+}
+
+static int transform_run(struct walker *walker, const struct limit *limit,
+                         int n)
+{
+    int bad = 0;
+    for (int i = 0; i < n; i++) {
+        const leat_sample *sample = &walker->sample[i];
+        if (i + 1 < n)
+            fetch(sample + 1);
+        int status = transform(walker, limit, sample);
+        if (status == LEAT_EDATA && limit->tolerates) {
+            bad++;
+            continue;
+        }
+        if (status)
+            return name_record(sample, status);
+        int32_t label = 0;
+        if (sample->nfields > 1)
+            memcpy(&label, sample->field[1].data, sizeof(label));
+        walker->labels[walker->slot] = (float)label;
+        walker->slot = (walker->slot + 1) % walker->slots;
+        walker->result.bytes += (int64_t)sample->field[0].bytes;
+    }
+    walker->result.images += n - bad;
+    walker->result.bad += bad;
+    return LEAT_OK;
+}
+
+/* As a worker reads: where a warm map only needs to be located in, by that. */
+static int read_run(struct walker *walker, int want, int *got)
+{
+    leat_sample *box[RUN];
+    for (int i = 0; i < RUN; i++)
+        box[i] = &walker->sample[i];
+    if (!walker->locates)
+        return leat_reader_next_batch(walker->reader, box, want, got);
+    int status = LEAT_OK;
+    if (walker->at == walker->located) {
+        walker->at = 0;
+        status = leat_reader_locate(walker->reader, walker->locator, want,
+                                    &walker->located);
+        if (status)
+            walker->located = 0;
+    }
+    if (!status)
+        status = leat_reader_read_located(walker->reader,
+                                          walker->locator + walker->at, box,
+                                          walker->located - walker->at, got);
+    /* A bad record is behind what was read before it. */
+    walker->at += status == LEAT_EDATA ? 1 : status ? 0 : *got;
+    return status;
+}
+
+/* Reads and transforms the next run of its share. */
+static int walk(struct walker *walker, const struct limit *limit)
+{
+    int want = RUN, got = 0;
+    if (walker->end >= 0 && walker->end - walker->next < RUN)
+        want = (int)(walker->end - walker->next);
+    int status = LEAT_END;
+    if (want)
+        status = read_run(walker, want, &got);
+    if (status == LEAT_END)
+        return rewind_walker(walker);
+    if (status == LEAT_EDATA && limit->tolerates) {
+        walker->next++;
+        walker->result.bad++;
+        return LEAT_OK;
+    }
+    walker->next += got;
+    return status ? status : transform_run(walker, limit, got);
+}
+
+static int walk_for_a_while(int i, void *context)
+{
+    struct limit *limit = context;
+    struct walker *walker = &limit->walker[i];
+    while (progress_clock() - limit->start < limit->seconds) {
+        int status = walk(walker, limit);
+        if (status)
+            return status;
+    }
+    walker->result.seconds = progress_clock() - limit->start;
+    return LEAT_OK;
+}
+
+int limit_run(struct limit *limit, double seconds, struct limit_result *result)
+{
+    limit->seconds = seconds;
+    limit->start = progress_clock();
+    for (int i = 0; i < limit->threads; i++)
+        limit->walker[i].result = (struct limit_result){0};
+    int status = team_run(limit->threads, walk_for_a_while, limit);
+    if (status)
+        return status;
+    double longest = 0;
+    for (int i = 0; i < limit->threads; i++) {
+        const struct limit_result *one = &limit->walker[i].result;
+        result->images += one->images;
+        result->bytes += one->bytes;
+        result->bad += one->bad;
+        if (one->seconds > longest)
+            longest = one->seconds;
+    }
+    result->seconds += longest;
+    return LEAT_OK;
+}
+
+/* The next record's shape. */
+static int read_shape(struct walker *walker)
+{
+    leat_sample *sample = &walker->sample[0];
+    int status = leat_reader_next(walker->reader, sample);
+    if (status)
+        return status;
+    status = leat_transformer_shape(walker->transformer, &sample->field[0],
+                                    walker->shape);
+    return status ? name_record(sample, status) : LEAT_OK;
+}
+
+/* The first good record gives the shape; then back to the share's beginning. */
+static int start_walker(struct walker *walker, const struct limit *limit,
+                        int64_t images)
+{
+    int bad = 0;
+    int status = read_shape(walker);
+    while (status == LEAT_EDATA && limit->tolerates) {
+        bad = 1;
+        status = read_shape(walker);
+    }
+    if (status == LEAT_END)
+        return leat_error(LEAT_EDATA, "there are no %srecords",
+                          bad ? "good " : "");
+    if (!status)
+        status = take_ring(walker, limit->element, images);
+    return status ? status : rewind_walker(walker);
+}
+
+static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
+{
+    const leat_data_layer_options *options = leat_data_layer_get_options(layer);
+    struct walker *walker = &limit->walker[i];
+    walker->random = splitmix_start(1, (uint64_t)i);
+    int status =
+        leat_pipeline_open(leat_data_layer_pipeline(layer), &walker->reader);
+    if (!status && !i)
+        status = leat_transformer_create(&walker->transformer,
+                                         options->transform, options->phase,
+                                         options->top_type, options->layout);
+    else if (!status)
+        status = leat_transformer_clone(&walker->transformer,
+                                        limit->walker[0].transformer);
+    if (status)
+        return status;
+
+    walker->locates = leat_reader_can_locate(walker->reader) &&
+                      !leat_reader_may_block(walker->reader);
+    int64_t count;
+    walker->end = -1;
+    if (!leat_reader_count(walker->reader, &count) && count >= limit->threads &&
+        leat_reader_is_random_access(walker->reader)) {
+        walker->first = count * i / limit->threads;
+        walker->end = count * (i + 1) / limit->threads;
+    }
+    int64_t batch = options->batch_size;
+    if (!batch)
+        batch = options->global_batch_size / options->world_size;
+    /* A layer that chooses for itself gets the room of the usual depth. */
+    int64_t slots = (options->prefetch > 0 ? options->prefetch + 1 : 5) * batch;
+    return start_walker(walker, limit,
+                        (slots + limit->threads - 1) / limit->threads);
+}
+
+int limit_open(struct limit **out, const leat_data_layer *layer, int copies,
+               int threads)
+{
+    struct limit *limit =
+        calloc(1, sizeof(*limit) + (size_t)threads * sizeof(struct walker));
+    if (!limit)
+        return leat_error(LEAT_ENOMEM, "out of memory");
+    const leat_data_layer_options *options = leat_data_layer_get_options(layer);
+    limit->threads = threads;
+    limit->element = leat_dtype_size(options->top_type);
+    limit->copies = copies;
+    limit->tolerates = options->on_error != LEAT_ON_ERROR_FAIL;
+    int status = LEAT_OK;
+    if (copies &&
+        (options->top_type != LEAT_UINT8 || options->layout != LEAT_NCHW))
+        status = leat_error(LEAT_EUNSUPPORTED,
+                            "a bare copy of rows is for uint8 tops in NCHW");
+    for (int i = 0; !status && i < threads; i++)
+        status = open_walker(limit, i, layer);
+    if (status) {
+        limit_close(limit);
+        return status;
+    }
+    *out = limit;
+    return LEAT_OK;
+}
+
+int limit_threads(const struct limit *limit)
+{
+    return limit->threads;
+}
+
+void limit_close(struct limit *limit)
+{
+    if (!limit)
+        return;
+    for (int i = limit->threads - 1; i >= 0; i--) {
+        struct walker *walker = &limit->walker[i];
+        leat_transformer_destroy(walker->transformer);
+        leat_reader_close(walker->reader);
+        for (int s = 0; s < RUN; s++)
+            leat_sample_finish(&walker->sample[s]);
+        free(walker->ring);
+        free(walker->labels);
+    }
+    free(limit);
+}

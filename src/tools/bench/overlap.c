@@ -1,0 +1,137 @@
+/*
+ * DESIGN. Three runs on the caller's stream, each between two events: forwards
+ * alone, kernels alone, and by turns. The first batches of a run are left out,
+ * as the layer has made them while nobody asked. No run waits on the host but
+ * for its end, so what the device does next is always there.
+ */
+#include "tools/bench/overlap.h"
+
+#include "tools/bench/bench.h"
+#include "tools/interrupt.h"
+
+#include <leat/ext/device.h>
+#include <leat/ext/reader.h>
+
+#include <string.h>
+
+enum { FEWEST = 64, MOST = 1024 };
+
+/* A run takes about so long. */
+static const double run_seconds = 0.5;
+
+struct run {
+    struct intake *intake;
+    leat_event timer[2];
+    int forwards;   /* or only kernels */
+    double kernels; /* seconds each; 0: none */
+};
+
+static int check_device(leat_device *device)
+{
+    if (!device)
+        return leat_error(LEAT_EINVAL,
+                          "--overlap is for a device with memory of its own, "
+                          "such as cuda:0");
+    const leat_device_ops *ops = device->ops;
+    if (!ops->occupy || !ops->timer_create || !ops->event_elapsed)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "%s has no kernels and timers to measure with",
+                          leat_device_name(device));
+    return LEAT_OK;
+}
+
+static int take_batches(const struct run *self, int n)
+{
+    struct intake *intake = self->intake;
+    leat_device *device = intake->device;
+    int status = LEAT_OK;
+    for (int i = 0; i < n && !status; i++) {
+        if (self->forwards)
+            status = intake_forward(intake);
+        if (!status && self->kernels > 0)
+            status = device->ops->occupy(device, self->kernels, intake->stream);
+        if (!status)
+            status = interrupt_check();
+    }
+    return status;
+}
+
+/* Batches that may be there before the run begins, and one more. */
+static int stock(const struct intake *intake)
+{
+    leat_stats stats;
+    memset(&stats, 0, sizeof(stats));
+    stats.size = sizeof(stats);
+    (void)leat_data_layer_stats(intake->layer, &stats);
+    return (int)stats.slots + 1;
+}
+
+/* The device's seconds for each of `n` batches. */
+static int time_run(const struct run *self, int n, double *out)
+{
+    struct intake *intake = self->intake;
+    leat_device *device = intake->device;
+    const leat_device_ops *ops = device->ops;
+    double seconds = 0;
+    int status = take_batches(self, stock(intake));
+    if (!status)
+        status = ops->event_record(device, self->timer[0], intake->stream);
+    if (!status)
+        status = take_batches(self, n);
+    if (!status)
+        status = ops->event_record(device, self->timer[1], intake->stream);
+    if (!status)
+        status = ops->event_synchronize(device, self->timer[1]);
+    if (!status)
+        status = ops->event_elapsed(device, self->timer[0], self->timer[1],
+                                    &seconds);
+    *out = seconds / n;
+    return status;
+}
+
+static int batches_for(double seconds)
+{
+    double n = seconds > 0 ? run_seconds / seconds : MOST;
+    return n < FEWEST ? FEWEST : n > MOST ? MOST : (int)n;
+}
+
+static int measure(struct overlap *out, struct run *self, double seconds)
+{
+    self->forwards = 1;
+    int status = time_run(self, FEWEST, &out->copies);
+    int n = batches_for(out->copies + seconds);
+    if (!status)
+        status = time_run(self, n, &out->copies);
+    self->forwards = 0;
+    self->kernels = seconds > 0 ? seconds : out->copies;
+    if (!status)
+        status = time_run(self, n, &out->kernels);
+    self->forwards = 1;
+    if (!status)
+        status = time_run(self, n, &out->together);
+    out->batches = n;
+    out->share = bench_overlap(out->copies, out->kernels, out->together);
+    return status;
+}
+
+int overlap_measure(struct overlap *out, struct intake *intake, double seconds)
+{
+    struct run run = {.intake = intake};
+    struct overlap result = {0};
+    leat_device *device = intake->device;
+    int status = check_device(device);
+    if (status)
+        return status;
+    status = device->ops->timer_create(device, &run.timer[0]);
+    if (status)
+        return status;
+    status = device->ops->timer_create(device, &run.timer[1]);
+    if (!status) {
+        status = measure(&result, &run, seconds);
+        device->ops->event_destroy(device, run.timer[1]);
+    }
+    device->ops->event_destroy(device, run.timer[0]);
+    if (!status)
+        *out = result;
+    return status;
+}

@@ -1,0 +1,23 @@
+/* overlap.h: how much of a layer's deliveries a caller's kernels hide. */
+#ifndef LEAT_TOOLS_BENCH_OVERLAP_H
+#define LEAT_TOOLS_BENCH_OVERLAP_H
+
+#include "tools/delivery/intake.h"
+
+/* Seconds of the device for each batch, by its own clock. */
+struct overlap {
+    int batches; /* that each figure is the mean of; 0: not measured */
+    double copies;
+    double kernels;
+    double together;
+    double share; /* of the shorter of the two that was hidden: 0 to 1 */
+};
+
+/*
+ * Measures it on the intake's stream, kernels `seconds` long, or, with 0, as
+ * long as the delivery of a batch takes. LEAT_EUNSUPPORTED where the device has
+ * no such kernel or no timers.
+ */
+int overlap_measure(struct overlap *out, struct intake *intake, double seconds);
+
+#endif

@@ -1,0 +1,38 @@
+#include "tools/database/database.h"
+
+#include <leat/ext/reader.h>
+#include <leat/pipeline.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+int database_open(leat_reader **out, const char *path)
+{
+    leat_pipeline *pipeline;
+    int status = leat_pipeline_lmdb(&pipeline, path, NULL);
+    if (status)
+        return status;
+    status = leat_pipeline_open(pipeline, out);
+    leat_pipeline_unref(pipeline);
+    return status;
+}
+
+int database_spare(const char *path, const char *output)
+{
+    static const char *const files[] = {"", "/data.mdb", "/lock.mdb"};
+    struct stat wanted, found;
+    if (stat(output, &wanted))
+        return LEAT_OK;
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char file[PATH_MAX];
+        if (snprintf(file, sizeof(file), "%s%s", path, files[i]) <
+                (int)sizeof(file) &&
+            !stat(file, &found) && found.st_dev == wanted.st_dev &&
+            found.st_ino == wanted.st_ino)
+            return leat_error(LEAT_EINVAL,
+                              "%s: is a file of the database that is read",
+                              output);
+    }
+    return LEAT_OK;
+}

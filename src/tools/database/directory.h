@@ -1,0 +1,17 @@
+/* directory.h: directories made for what goes into them. */
+#ifndef LEAT_TOOLS_DATABASE_DIRECTORY_H
+#define LEAT_TOOLS_DATABASE_DIRECTORY_H
+
+#include <stddef.h>
+
+/*
+ * Makes the directory and those above it, as far as they are not there; *kept
+ * is how many letters of the path name what was. Errors: LEAT_EIO, LEAT_ENOMEM;
+ * then none is made.
+ */
+int directory_make(const char *path, size_t *kept);
+
+/* Takes back, from below, those that were made and are empty. */
+void directory_unmake(const char *path, size_t kept);
+
+#endif

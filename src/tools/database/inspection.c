@@ -1,0 +1,323 @@
+/*
+ * DESIGN
+ *
+ * Each thread takes runs of records from one survey, which locks itself. What
+ * they find goes into one list under one lock, and is put in the order of the
+ * records at the end. There may be millions of bad records, most of them for
+ * few reasons: texts lie close behind each other, and reasons met lately are
+ * not written again.
+ */
+#include "tools/database/inspection.h"
+
+#include "tools/interrupt.h"
+#include "tools/processor.h"
+#include "tools/progress.h"
+#include "tools/team.h"
+
+#include <leat/datum.h>
+#include <leat/ext/reader.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Records taken at once; reasons looked at for being the same. */
+enum { RUN = 16, MOST_THREADS = 256, REASONS = 32 };
+
+/* A piece of memory full of texts. */
+struct flaw_texts {
+    struct flaw_texts *next;
+    size_t used;
+    char text[(64 << 10) - 32];
+};
+
+struct inspector {
+    leat_survey *survey;
+    const char *path;
+    int (*visit)(void *context, const struct inspected *record);
+    void *context;
+    atomic_llong done;
+    atomic_int stopping;
+    struct progress progress; /* of thread 0 */
+
+    pthread_mutex_t lock; /* protects the rest */
+    struct inspection *found;
+    size_t capacity; /* of its flaws */
+    const char *reason[REASONS];
+    int next_reason; /* to be replaced */
+};
+
+/* What a thread has of its own. */
+struct looker {
+    struct inspector *inspector;
+    leat_sample sample;
+    leat_image_decoder *decoder;
+    int64_t good;
+    int64_t warned;
+};
+
+const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size)
+{
+    const unsigned char *bytes = key;
+    int at = 0;
+    for (size_t i = 0; i < size && at < KEY_TEXT - 5; i++) {
+        int is_plain = bytes[i] >= ' ' && bytes[i] <= '~' && bytes[i] != '\\';
+        at += sprintf(out + at, is_plain ? "%c" : "\\x%02x", bytes[i]);
+    }
+    out[at] = 0;
+    return out;
+}
+
+/* The line without the name of the database, which all of them are of. */
+static const char *without_path(const char *line, const char *path)
+{
+    size_t length = strlen(path);
+    if (strncmp(line, path, length) != 0)
+        return line;
+    const char *rest = line + length;
+    if (!strncmp(rest, "/data.mdb", 9))
+        rest += 9;
+    return strncmp(rest, ": ", 2) ? line : rest + 2;
+}
+
+/* Whether there was room for it. */
+static int append_locked(struct inspector *self, const struct flaw *flaw)
+{
+    struct inspection *found = self->found;
+    if (found->flaws == self->capacity) {
+        size_t capacity = self->capacity ? 2 * self->capacity : 16;
+        struct flaw *grown = realloc(found->flaw, capacity * sizeof(*grown));
+        if (!grown)
+            return 0;
+        found->flaw = grown;
+        self->capacity = capacity;
+    }
+    found->flaw[found->flaws++] = *flaw;
+    return 1;
+}
+
+/* The text where it stays; NULL: no memory. */
+static const char *keep_text_locked(struct inspector *self, const char *text)
+{
+    struct flaw_texts *texts = self->found->texts;
+    size_t size = strlen(text) + 1;
+    if (size > sizeof(texts->text))
+        size = sizeof(texts->text);
+    if (!texts || size > sizeof(texts->text) - texts->used) {
+        texts = malloc(sizeof(*texts));
+        if (!texts)
+            return NULL;
+        texts->used = 0;
+        texts->next = self->found->texts;
+        self->found->texts = texts;
+    }
+    char *kept = texts->text + texts->used;
+    memcpy(kept, text, size - 1);
+    kept[size - 1] = 0;
+    texts->used += size;
+    return kept;
+}
+
+static const char *keep_reason_locked(struct inspector *self, const char *text)
+{
+    for (int i = 0; i < REASONS; i++)
+        if (self->reason[i] && !strcmp(self->reason[i], text))
+            return self->reason[i];
+    const char *kept = keep_text_locked(self, text);
+    self->reason[self->next_reason] = kept;
+    self->next_reason = (self->next_reason + 1) % REASONS;
+    return kept;
+}
+
+/* Notes the thread's error line; `lost` records are bad by it. */
+static int note(struct inspector *self, const leat_survey_entry *entry,
+                int64_t lost)
+{
+    char key[KEY_TEXT];
+    struct flaw flaw = {
+        .record = entry->record, .page = entry->page, .lost = lost};
+    if (entry->key)
+        inspection_key(key, entry->key, entry->key_size);
+    pthread_mutex_lock(&self->lock);
+    flaw.reason =
+        keep_reason_locked(self, without_path(leat_last_error(), self->path));
+    if (entry->key)
+        flaw.key = keep_text_locked(self, key);
+    int has_room =
+        flaw.reason && (flaw.key || !entry->key) && append_locked(self, &flaw);
+    pthread_mutex_unlock(&self->lock);
+    return has_room ? LEAT_OK
+                    : leat_error(LEAT_ENOMEM, "out of memory for bad records");
+}
+
+/* LEAT_EDATA: the record is bad. */
+static int look_at(struct looker *looker, const leat_survey_entry *entry)
+{
+    leat_sample *sample = &looker->sample;
+    const struct inspector *self = looker->inspector;
+    struct inspected record = {.entry = entry, .sample = sample};
+    leat_image image;
+    int status = leat_datum_fields(sample, entry->value, entry->value_size);
+    if (status)
+        return status;
+    if (sample->field[0].dtype == LEAT_BYTES) {
+        int64_t before = leat_image_warnings(looker->decoder);
+        status = leat_image_decode(looker->decoder, sample->field[0].data,
+                                   sample->field[0].bytes, LEAT_COLOR_NATIVE,
+                                   &image);
+        if (status)
+            return status;
+        record.image = &image;
+        record.has_warned = leat_image_warnings(looker->decoder) != before;
+    }
+    looker->good++;
+    looker->warned += record.has_warned;
+    return self->visit ? self->visit(self->context, &record) : LEAT_OK;
+}
+
+static int look_at_run(struct looker *looker, const leat_survey_entry entry[],
+                       int n)
+{
+    for (int i = 0; i < n; i++) {
+        int status = look_at(looker, &entry[i]);
+        if (status == LEAT_EDATA)
+            status = note(looker->inspector, &entry[i], 1);
+        if (status)
+            return status;
+    }
+    return LEAT_OK;
+}
+
+/* Takes runs until there are none. */
+static int look_at_all(struct looker *looker, int thread)
+{
+    struct inspector *self = looker->inspector;
+    leat_survey_entry entry[RUN];
+    int got, status;
+    while (!atomic_load(&self->stopping)) {
+        status = leat_survey_next(self->survey, entry, RUN, &got);
+        if (status == LEAT_END)
+            break;
+        if (status == LEAT_EFORMAT || status == LEAT_EIO)
+            status = note(self, entry, entry[0].lost);
+        else if (!status)
+            status = look_at_run(looker, entry, got);
+        if (!status)
+            status = interrupt_check();
+        if (status)
+            return status;
+        int64_t done = atomic_fetch_add(&self->done, got) + got;
+        if (thread == 0)
+            progress_update(&self->progress, done);
+    }
+    return LEAT_OK;
+}
+
+static int inspect(int thread, void *context)
+{
+    struct inspector *self = context;
+    struct looker looker = {.inspector = self};
+    leat_sample_init(&looker.sample);
+    int status = leat_image_decoder_create(&looker.decoder);
+    if (!status)
+        status = look_at_all(&looker, thread);
+    /* The others need not go on. */
+    if (status)
+        atomic_store(&self->stopping, 1);
+    pthread_mutex_lock(&self->lock);
+    self->found->good += looker.good;
+    self->found->warned += looker.warned;
+    pthread_mutex_unlock(&self->lock);
+    leat_image_decoder_destroy(looker.decoder);
+    leat_sample_finish(&looker.sample);
+    return status;
+}
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+int flaw_is_record(const struct flaw *flaw)
+{
+    return flaw->lost == 1 && flaw->page >= 0;
+}
+
+/* Pages stand before the record that comes behind them. */
+static int compare_flaws(const void *first, const void *second)
+{
+    const struct flaw *a = first, *b = second;
+    int order = compare_numbers(a->record, b->record);
+    if (!order)
+        order = compare_numbers(flaw_is_record(a), flaw_is_record(b));
+    if (!order)
+        order = compare_numbers(a->page, b->page);
+    return order ? order : strcmp(a->reason, b->reason);
+}
+
+/* Counts, and numbers what is behind a lost page where only one is. */
+static void sum_up(struct inspection *found)
+{
+    if (found->flaws)
+        qsort(found->flaw, found->flaws, sizeof(*found->flaw), compare_flaws);
+    for (size_t i = 0; i < found->flaws; i++) {
+        found->bad += flaw_is_record(&found->flaw[i]);
+        found->gaps += found->flaw[i].lost < 0;
+    }
+    int64_t met = found->good + found->bad;
+    if (found->expected > met)
+        found->lost = found->expected - met;
+    if (found->gaps != 1)
+        return;
+    size_t i = 0;
+    while (found->flaw[i].lost >= 0)
+        i++;
+    found->gap = found->flaw[i].record;
+    for (i++; i < found->flaws; i++)
+        found->flaw[i].record += found->lost;
+}
+
+int64_t inspection_number(const struct inspection *inspection, int64_t record)
+{
+    int is_behind = inspection->gaps == 1 && record >= inspection->gap;
+    return is_behind ? record + inspection->lost : record;
+}
+
+int inspection_run(struct inspection *out, const char *path, int quiet,
+                   int (*visit)(void *context, const struct inspected *record),
+                   void *context)
+{
+    struct inspector self = {
+        .path = path, .visit = visit, .context = context, .found = out};
+    memset(out, 0, sizeof(*out));
+    int status = leat_survey_open(&self.survey, path);
+    if (status)
+        return status;
+    out->expected = leat_survey_count(self.survey);
+    pthread_mutex_init(&self.lock, NULL);
+    progress_start(&self.progress, "records", out->expected, quiet);
+    status = team_run(processor_count(MOST_THREADS), inspect, &self);
+    progress_finish(&self.progress);
+    pthread_mutex_destroy(&self.lock);
+    out->pages.size = sizeof(out->pages);
+    out->has_pages = !status && !leat_survey_page_use(self.survey, &out->pages);
+    leat_survey_close(self.survey);
+    if (status)
+        inspection_finish(out);
+    else
+        sum_up(out);
+    return status;
+}
+
+void inspection_finish(struct inspection *inspection)
+{
+    while (inspection->texts) {
+        struct flaw_texts *texts = inspection->texts;
+        inspection->texts = texts->next;
+        free(texts);
+    }
+    free(inspection->flaw);
+    memset(inspection, 0, sizeof(*inspection));
+}

@@ -1,0 +1,63 @@
+/* inspection.h: every record of a database looked at, by all cores. */
+#ifndef LEAT_TOOLS_DATABASE_INSPECTION_H
+#define LEAT_TOOLS_DATABASE_INSPECTION_H
+
+#include <leat/image.h>
+#include <leat/sample.h>
+#include <leat/survey.h>
+
+/* A bad record, or a damaged page. */
+struct flaw {
+    int64_t record;  /* bad, or the one that would come where a page is lost */
+    int64_t page;    /* -1: none in particular */
+    int64_t lost;    /* records: 1 a bad one; -1 unknown; 0 none */
+    const char *key; /* as text; NULL: none */
+    const char *reason;
+};
+
+/* Whether it is one record that is bad. */
+int flaw_is_record(const struct flaw *flaw);
+
+/* A good record. */
+struct inspected {
+    const leat_survey_entry *entry;
+    const leat_sample *sample; /* its fields */
+    const leat_image *image;   /* decoded, of an encoded one; else NULL */
+    int has_warned;            /* the codec */
+};
+
+struct inspection {
+    int64_t expected; /* records that the database says it has */
+    int64_t good;
+    int64_t warned; /* of these, by their codecs */
+    int64_t bad;    /* records met that are */
+    int64_t gaps;   /* damaged pages whose records are lost */
+    int64_t lost;   /* records of these, as far as is known */
+    int64_t gap;    /* where the records of a single one should be */
+    struct flaw *flaw;
+    size_t flaws;  /* in the order of the records */
+    int has_pages; /* 0: the list of free pages cannot be found */
+    leat_page_use pages;
+    struct flaw_texts *texts; /* what they point to */
+};
+
+/*
+ * Reads every page and record of the database, decodes every image. `visit`,
+ * unless NULL, gets the good ones on any thread in any order. What is found is
+ * the same for any number of threads. Errors: those of leat_survey_open,
+ * LEAT_ENOMEM, LEAT_ECANCELLED, those of `visit`; *out is then zero.
+ */
+int inspection_run(struct inspection *out, const char *path, int quiet,
+                   int (*visit)(void *context, const struct inspected *record),
+                   void *context);
+
+/* The number in the whole database of a record that a survey numbered. */
+int64_t inspection_number(const struct inspection *inspection, int64_t record);
+
+void inspection_finish(struct inspection *inspection);
+
+/* A key as text; what cannot be printed as \xNN. Returns `out`. */
+enum { KEY_TEXT = 300 };
+const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size);
+
+#endif

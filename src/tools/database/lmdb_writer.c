@@ -1,0 +1,337 @@
+#include "tools/database/lmdb_writer.h"
+
+#include "tools/database/lmdb_check.h"
+
+#include <leat/ext/reader.h>
+
+#include <errno.h>
+#include <lmdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    COMMIT_BYTES = 8 << 20,    /* what a transaction keeps in memory */
+    FIRST_MAP_SIZE = 16 << 20, /* doubled when it is nearly full */
+    SPARE_BYTES = 1 << 20,     /* for branch pages and the free list */
+    MOST_KEY_BYTES = 511       /* of liblmdb as it is built */
+};
+
+struct lmdb_writer {
+    struct part *part;
+    int durable;     /* commits wait for the disk */
+    int keep;        /* the part outlives the writer */
+    int64_t records; /* put and committed */
+    int64_t pending; /* put since the last commit */
+    int64_t bytes;   /* of the published file */
+    size_t page;     /* bytes of one: the system's, or those found */
+    size_t map_size; /* of the environment */
+    size_t used;     /* bytes of it, at most */
+    size_t dirty;    /* bytes put since the last commit */
+    MDB_env *env;
+    MDB_txn *txn; /* NULL between two */
+    MDB_dbi dbi;
+};
+
+static const char *target(const struct lmdb_writer *writer)
+{
+    return part_target(writer->part);
+}
+
+static int database_error(const struct lmdb_writer *writer, int code)
+{
+    if (code == ENOMEM)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", target(writer));
+    /* liblmdb says EIO when only a part could be written. */
+    if (code == EIO && part_free_bytes(writer->part) < SPARE_BYTES)
+        code = ENOSPC;
+    return leat_error(LEAT_EIO, "%s: cannot write it: %s%s", target(writer),
+                      mdb_strerror(code),
+                      code == EIO ? ", or a file size limit" : "");
+}
+
+static int begin(struct lmdb_writer *writer)
+{
+    int code = mdb_txn_begin(writer->env, NULL, 0, &writer->txn);
+    if (!code)
+        code = mdb_dbi_open(writer->txn, NULL, 0, &writer->dbi);
+    return code ? database_error(writer, code) : LEAT_OK;
+}
+
+/* Takes over the sizes of what is committed. */
+static void measure(struct lmdb_writer *writer)
+{
+    MDB_envinfo info;
+    MDB_stat stat;
+    mdb_env_info(writer->env, &info);
+    mdb_env_stat(writer->env, &stat);
+    writer->page = stat.ms_psize;
+    writer->map_size = info.me_mapsize;
+    writer->used = (info.me_last_pgno + 1) * stat.ms_psize;
+    writer->records = (int64_t)stat.ms_entries;
+    writer->pending = 0;
+    writer->dirty = 0;
+}
+
+static int commit(struct lmdb_writer *writer)
+{
+    if (!writer->txn)
+        return LEAT_OK;
+    int code = mdb_txn_commit(writer->txn);
+    writer->txn = NULL;
+    if (code)
+        return database_error(writer, code);
+    measure(writer);
+    return LEAT_OK;
+}
+
+/*
+ * No lock file: the part's lock keeps others away. Without a recipe no sync
+ * before the end: a power cut then loses a directory that nobody has seen.
+ */
+static int open_environment(struct lmdb_writer *writer)
+{
+    unsigned flags = MDB_NOLOCK | (writer->durable ? 0 : MDB_NOSYNC);
+    int code = mdb_env_create(&writer->env);
+    if (!code)
+        code = mdb_env_set_mapsize(writer->env, FIRST_MAP_SIZE);
+    if (!code)
+        code = mdb_env_open(writer->env, part_path(writer->part), flags, 0666);
+    if (code)
+        return database_error(writer, code);
+    measure(writer);
+    return begin(writer);
+}
+
+/*
+ * What a run before left is checked as if a stranger had written it; less than
+ * the two pages that LMDB begins with is nothing.
+ */
+static int check_found(struct lmdb_writer *writer)
+{
+    const char *path = part_path(writer->part);
+    char *file = NULL;
+    if (asprintf(&file, "%s/data.mdb", path) < 0)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
+    struct stat state;
+    int empty = stat(file, &state) || state.st_size < 2 * sysconf(_SC_PAGESIZE);
+    free(file);
+    if (empty)
+        return part_clear(writer->part);
+    leat_reader *reader;
+    int64_t records;
+    int status = lmdb_check(&reader, path, &records);
+    if (status == LEAT_EFORMAT || status == LEAT_EUNSUPPORTED) {
+        char line[400];
+        snprintf(line, sizeof(line), "%s", leat_last_error());
+        return leat_error(status, "%s; --restart begins anew", line);
+    }
+    if (!status)
+        leat_reader_close(reader);
+    return status;
+}
+
+/* The whole database, which the run before had no time to report. */
+static int measure_target(struct lmdb_writer *writer)
+{
+    leat_reader *reader;
+    int status = lmdb_check(&reader, target(writer), &writer->records);
+    if (!status)
+        leat_reader_close(reader);
+    return status;
+}
+
+int lmdb_writer_open(struct lmdb_writer **out, const struct part_order *order)
+{
+    struct lmdb_writer *writer = calloc(1, sizeof(*writer));
+    if (!writer)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", order->path);
+    writer->durable = order->recipe != NULL;
+    int status = part_open(&writer->part, order);
+    if (status) {
+        free(writer);
+        return status;
+    }
+    if (part_state(writer->part) == PART_COMPLETE) {
+        status = measure_target(writer);
+    } else {
+        if (part_state(writer->part) == PART_STOPPED) {
+            writer->keep = 1;
+            status = check_found(writer);
+        }
+        if (!status)
+            status = open_environment(writer);
+    }
+    if (status) {
+        lmdb_writer_close(writer);
+        return status;
+    }
+    writer->keep = 0;
+    *out = writer;
+    return LEAT_OK;
+}
+
+const struct part *lmdb_writer_part(const struct lmdb_writer *writer)
+{
+    return writer->part;
+}
+
+int64_t lmdb_writer_records(const struct lmdb_writer *writer)
+{
+    return writer->records + writer->pending;
+}
+
+int lmdb_writer_last(struct lmdb_writer *writer, const void **key,
+                     size_t *key_size, const void **value, size_t *size)
+{
+    MDB_cursor *cursor;
+    MDB_val k, v;
+    int code = mdb_cursor_open(writer->txn, writer->dbi, &cursor);
+    if (!code) {
+        code = mdb_cursor_get(cursor, &k, &v, MDB_LAST);
+        mdb_cursor_close(cursor);
+    }
+    if (code == MDB_NOTFOUND)
+        return LEAT_END;
+    if (code)
+        return database_error(writer, code);
+    *key = k.mv_data;
+    *key_size = k.mv_size;
+    *value = v.mv_data;
+    *size = v.mv_size;
+    return LEAT_OK;
+}
+
+/*
+ * The map cannot grow in a transaction, so it grows before one could fill it:
+ * `used` is a bound, put right at each commit.
+ */
+static int make_room(struct lmdb_writer *writer, size_t bytes)
+{
+    int grow = writer->used + bytes + SPARE_BYTES > writer->map_size;
+    if (!grow && writer->dirty < COMMIT_BYTES)
+        return LEAT_OK;
+    int status = commit(writer);
+    if (status)
+        return status;
+    while (writer->used + bytes + SPARE_BYTES > writer->map_size) {
+        int code = mdb_env_set_mapsize(writer->env, 2 * writer->map_size);
+        if (code)
+            return database_error(writer, code);
+        writer->map_size *= 2;
+    }
+    return begin(writer);
+}
+
+static int check_sizes(const struct lmdb_writer *writer, const void *key,
+                       size_t key_size, size_t size)
+{
+    if (!key_size || key_size > MOST_KEY_BYTES)
+        return leat_error(LEAT_EINVAL,
+                          "%s: a key of %zu bytes; LMDB takes 1 to %d: "
+                          "'%.64s...'",
+                          target(writer), key_size, MOST_KEY_BYTES,
+                          (const char *)key);
+    if (size > INT32_MAX)
+        return leat_error(LEAT_EINVAL,
+                          "%s: a record of %zu bytes, which is too large",
+                          target(writer), size);
+    return LEAT_OK;
+}
+
+/*
+ * What a record takes of the file, at most. One on pages of its own wastes part
+ * of the last of them; of the page that holds any other up to half is waste.
+ */
+static size_t room_for(const struct lmdb_writer *writer, size_t key_size,
+                       size_t size)
+{
+    size_t node = key_size + size + 16;
+    return node < writer->page / 2 - 64 ? 2 * node : size + 2 * writer->page;
+}
+
+int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
+                    size_t key_size, const void *value, size_t size)
+{
+    int status = check_sizes(writer, key, key_size, size);
+    size_t bytes = room_for(writer, key_size, size);
+    if (!status)
+        status = make_room(writer, bytes);
+    if (status)
+        return status;
+
+    MDB_val k = {key_size, (void *)key};
+    MDB_val v = {size, (void *)value};
+    int code = mdb_put(writer->txn, writer->dbi, &k, &v, MDB_APPEND);
+    if (code == MDB_KEYEXIST)
+        return leat_error(LEAT_EINVAL,
+                          "%s: key %.*s is not above the one before",
+                          target(writer), (int)key_size, (const char *)key);
+    if (code)
+        return database_error(writer, code);
+    writer->used += bytes;
+    writer->dirty += bytes;
+    writer->pending++;
+    return LEAT_OK;
+}
+
+static int64_t file_size(const struct lmdb_writer *writer)
+{
+    char *file = NULL;
+    struct stat state;
+    if (asprintf(&file, "%s/data.mdb", target(writer)) < 0)
+        return 0;
+    int64_t size = stat(file, &state) ? 0 : (int64_t)state.st_size;
+    free(file);
+    return size;
+}
+
+int lmdb_writer_publish(struct lmdb_writer *writer, int64_t remembered)
+{
+    int status = LEAT_OK;
+    if (part_state(writer->part) != PART_COMPLETE) {
+        status = commit(writer);
+        int code = status ? 0 : mdb_env_sync(writer->env, 1);
+        if (code)
+            status = database_error(writer, code);
+        if (status)
+            return status;
+        mdb_env_close(writer->env);
+        writer->env = NULL;
+        status = part_remember(writer->part, remembered);
+        if (!status)
+            status = part_publish(writer->part);
+    }
+    if (!status)
+        writer->bytes = file_size(writer);
+    return status;
+}
+
+int64_t lmdb_writer_bytes(const struct lmdb_writer *writer)
+{
+    return writer->bytes;
+}
+
+int64_t lmdb_writer_keep(struct lmdb_writer *writer)
+{
+    if (!writer->durable)
+        return 0;
+    if (writer->txn && commit(writer))
+        writer->pending = 0;
+    writer->keep = writer->records > 0;
+    return writer->records;
+}
+
+void lmdb_writer_close(struct lmdb_writer *writer)
+{
+    if (!writer)
+        return;
+    if (writer->txn)
+        mdb_txn_abort(writer->txn);
+    if (writer->env)
+        mdb_env_close(writer->env);
+    part_close(writer->part, writer->keep && writer->durable);
+    free(writer);
+}

@@ -1,0 +1,277 @@
+#include "tools/delivery/npy.h"
+
+#include <leat/ext/reader.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A multiple of 64, as the format asks, with room for any shape. */
+enum { HEADER_BYTES = 256, START_BYTES = 10 };
+
+/* Magic, version 1.0, and the length of what follows. */
+static const unsigned char header_start[START_BYTES] = {
+    0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, HEADER_BYTES - START_BYTES, 0};
+
+struct npy_shape {
+    leat_dtype dtype;
+    int ndim;
+    int64_t dim[LEAT_MAX_DIMS];
+};
+
+struct npy_writer {
+    char *stem;             /* directory and name */
+    FILE *stream;           /* NAME.npy, while all shapes are alike */
+    int64_t batches;        /* written */
+    int apart;              /* a file for each batch */
+    int64_t published;      /* of the files */
+    struct npy_shape shape; /* of the first batch */
+    size_t bytes;           /* of one such batch */
+    char path[PATH_MAX];
+};
+
+static const char *descriptor(leat_dtype dtype)
+{
+    static const char *const names[] = {
+        [LEAT_BYTES] = "|u1",   [LEAT_UINT8] = "|u1",
+        [LEAT_INT32] = "<i4",   [LEAT_INT64] = "<i8",
+        [LEAT_FLOAT16] = "<f2", [LEAT_BFLOAT16] = "<u2", /* its bits */
+        [LEAT_FLOAT32] = "<f4", [LEAT_FLOAT64] = "<f8"};
+    return names[dtype];
+}
+
+static int write_error(const char *path)
+{
+    return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno ? errno : EIO));
+}
+
+const char *npy_writer_path(struct npy_writer *writer, int64_t i)
+{
+    if (writer->apart)
+        snprintf(writer->path, sizeof(writer->path), "%s.%04lld.npy",
+                 writer->stem, (long long)i);
+    else
+        snprintf(writer->path, sizeof(writer->path), "%s.npy", writer->stem);
+    return writer->path;
+}
+
+/* The name of file `i` until it is published. */
+static const char *part_path(struct npy_writer *writer, int64_t i)
+{
+    npy_writer_path(writer, i);
+    size_t length = strlen(writer->path);
+    snprintf(writer->path + length, sizeof(writer->path) - length, "%s",
+             ".leat-part");
+    return writer->path;
+}
+
+/* Header of `batches` batches of that shape, one behind the other. */
+static int write_header(FILE *stream, const struct npy_shape *shape,
+                        int64_t batches)
+{
+    char header[HEADER_BYTES + 1];
+    memset(header, ' ', sizeof(header));
+    memcpy(header, header_start, START_BYTES);
+    int at = START_BYTES;
+    at += sprintf(header + at,
+                  "{'descr': '%s', 'fortran_order': False, "
+                  "'shape': (",
+                  descriptor(shape->dtype));
+    for (int i = 0; i < shape->ndim; i++)
+        at += sprintf(header + at, "%s%lld", i ? ", " : "",
+                      (long long)(i ? shape->dim[i] : shape->dim[0] * batches));
+    at += sprintf(header + at, "%s), }", shape->ndim == 1 ? "," : "");
+    header[at] = ' ';
+    header[HEADER_BYTES - 1] = '\n';
+    return fwrite(header, 1, HEADER_BYTES, stream) == HEADER_BYTES ? 0 : -1;
+}
+
+static int write_file(struct npy_writer *writer, int64_t i,
+                      const struct npy_shape *shape, const void *data,
+                      size_t bytes)
+{
+    const char *path = part_path(writer, i);
+    errno = 0;
+    FILE *stream = fopen(path, "wbe");
+    if (!stream)
+        return write_error(path);
+    int failed = write_header(stream, shape, 1) ||
+                 fwrite(data, 1, bytes, stream) != bytes;
+    if (fclose(stream) || failed)
+        return write_error(path);
+    return LEAT_OK;
+}
+
+/* Takes the batches so far, all of one shape, out of their common file. */
+static int split(struct npy_writer *writer)
+{
+    void *batch = malloc(writer->bytes + 1);
+    if (!batch)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", writer->stem);
+    int status = LEAT_OK;
+    if (fseek(writer->stream, HEADER_BYTES, SEEK_SET))
+        status = write_error(writer->stem);
+    char *common = strdup(part_path(writer, 0));
+    writer->apart = 1;
+    for (int64_t i = 0; !status && i < writer->batches; i++) {
+        if (fread(batch, 1, writer->bytes, writer->stream) != writer->bytes)
+            status = write_error(writer->stem);
+        else
+            status =
+                write_file(writer, i, &writer->shape, batch, writer->bytes);
+    }
+    fclose(writer->stream);
+    writer->stream = NULL;
+    if (common)
+        unlink(common);
+    free(common);
+    free(batch);
+    return status;
+}
+
+static struct npy_shape shape_of(const leat_blob *blob)
+{
+    struct npy_shape shape;
+    memset(&shape, 0, sizeof(shape));
+    shape.dtype = leat_blob_dtype(blob);
+    shape.ndim = leat_blob_ndim(blob);
+    for (int i = 0; i < shape.ndim; i++)
+        shape.dim[i] = leat_blob_dim(blob, i);
+    return shape;
+}
+
+int npy_writer_open(struct npy_writer **out, const char *directory,
+                    const char *name)
+{
+    size_t size = strlen(directory) + strlen(name) + 2;
+    if (size > PATH_MAX - 64)
+        return leat_error(LEAT_EINVAL, "%s/%s: the name is too long", directory,
+                          name);
+    struct npy_writer *writer = calloc(1, sizeof(*writer));
+    if (writer)
+        writer->stem = malloc(size);
+    if (!writer || !writer->stem) {
+        free(writer);
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", name);
+    }
+    int base = sprintf(writer->stem, "%s/", directory);
+    memcpy(writer->stem + base, name, strlen(name) + 1);
+    for (char *c = writer->stem + base; *c; c++)
+        if (*c == '/')
+            *c = '_';
+    *out = writer;
+    return LEAT_OK;
+}
+
+int npy_writer_clash(const struct npy_writer *a, const struct npy_writer *b)
+{
+    return !strcmp(a->stem, b->stem);
+}
+
+static int begin(struct npy_writer *writer, const struct npy_shape *shape,
+                 size_t bytes)
+{
+    const char *path = part_path(writer, 0);
+    writer->shape = *shape;
+    writer->bytes = bytes;
+    errno = 0;
+    writer->stream = fopen(path, "w+be");
+    if (writer->stream && !write_header(writer->stream, shape, 1))
+        return LEAT_OK;
+    int status = write_error(path);
+    unlink(path);
+    return status;
+}
+
+int npy_writer_put(struct npy_writer *writer, leat_blob *batch)
+{
+    struct npy_shape shape = shape_of(batch);
+    size_t bytes = leat_blob_bytes(batch);
+    const void *data = leat_blob_cpu_data(batch);
+    if (!data && bytes)
+        return LEAT_ENOMEM;
+
+    int status = LEAT_OK;
+    if (!writer->batches)
+        status = begin(writer, &shape, bytes);
+    else if (!writer->apart &&
+             memcmp(&shape, &writer->shape, sizeof(shape)) != 0)
+        status = split(writer);
+    if (status)
+        return status;
+    int64_t i = writer->batches++;
+    if (writer->apart)
+        return write_file(writer, i, &shape, data, bytes);
+    errno = 0;
+    if (fwrite(data, 1, bytes, writer->stream) != bytes)
+        return write_error(part_path(writer, 0));
+    return LEAT_OK;
+}
+
+int64_t npy_writer_files(const struct npy_writer *writer)
+{
+    return writer->apart ? writer->batches : writer->batches > 0;
+}
+
+int npy_writer_finish(struct npy_writer *writer)
+{
+    if (!writer->stream)
+        return LEAT_OK;
+    /* The first axis is known only now. */
+    errno = 0;
+    int failed = fseek(writer->stream, 0, SEEK_SET) ||
+                 write_header(writer->stream, &writer->shape, writer->batches);
+    failed |= fclose(writer->stream);
+    writer->stream = NULL;
+    return failed ? write_error(part_path(writer, 0)) : LEAT_OK;
+}
+
+int npy_writer_publish(struct npy_writer *writer)
+{
+    int64_t files = npy_writer_files(writer);
+    for (; writer->published < files; writer->published++) {
+        char part[PATH_MAX];
+        memcpy(part, part_path(writer, writer->published), sizeof(part));
+        if (rename(part, npy_writer_path(writer, writer->published)))
+            return write_error(writer->path);
+    }
+    return LEAT_OK;
+}
+
+void npy_writer_withdraw(struct npy_writer *writer)
+{
+    for (int64_t i = 0; i < writer->published; i++)
+        unlink(npy_writer_path(writer, i));
+}
+
+int npy_writer_wrote(int directory, const char *name)
+{
+    struct stat found;
+    unsigned char start[START_BYTES];
+    int fd =
+        openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    int wrote = !fstat(fd, &found) && S_ISREG(found.st_mode) &&
+                read(fd, start, START_BYTES) == START_BYTES &&
+                !memcmp(start, header_start, START_BYTES);
+    close(fd);
+    return wrote;
+}
+
+void npy_writer_close(struct npy_writer *writer)
+{
+    if (!writer)
+        return;
+    if (writer->stream)
+        fclose(writer->stream);
+    for (int64_t i = writer->published; i < npy_writer_files(writer); i++)
+        unlink(part_path(writer, i));
+    free(writer->stem);
+    free(writer);
+}

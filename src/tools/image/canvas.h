@@ -1,0 +1,29 @@
+/* canvas.h: what a synthetic image is drawn on. */
+#ifndef LEAT_TOOLS_IMAGE_CANVAS_H
+#define LEAT_TOOLS_IMAGE_CANVAS_H
+
+#include <leat/status.h>
+
+struct canvas {
+    int channels;
+    int height;
+    int width;
+    unsigned char *pixels; /* channels x height x width */
+    float *ink;            /* height x width: how much ink covers a pixel */
+};
+
+/* Errors: LEAT_ENOMEM. */
+int canvas_init(struct canvas *canvas, const int shape[3]);
+void canvas_finish(struct canvas *canvas);
+
+/* The bytes of all its pixels. */
+size_t canvas_bytes(const struct canvas *canvas);
+
+/*
+ * Draws record `index` of `seed`, which is always the same image, and returns
+ * its label. A digit is its own label; noise has one of ten that mean nothing.
+ */
+int canvas_draw_digit(struct canvas *canvas, uint64_t seed, int64_t index);
+int canvas_draw_noise(struct canvas *canvas, uint64_t seed, int64_t index);
+
+#endif

@@ -1,0 +1,43 @@
+/* image_list.h: which images there are, as Caffe's convert_imageset reads it.
+ *
+ * A line is "NAME LABEL"; the last space splits it, so that a name may hold
+ * spaces. Carriage returns, spaces and tabs at the end of a line are none of
+ * it. A blank line is no image, but counts as a line.
+ */
+#ifndef LEAT_TOOLS_IMPORT_IMAGE_LIST_H
+#define LEAT_TOOLS_IMPORT_IMAGE_LIST_H
+
+#include <leat/status.h>
+
+/* A name is the end of a key, behind eight digits and "_"; keys have 511. */
+enum { IMAGE_NAME_MOST = 502 };
+
+struct image_list;
+
+/*
+ * Reads the list at `path`, "-": stdin. Errors, with the line's number:
+ * LEAT_EFORMAT for one that is no name and label, LEAT_EIO, LEAT_ENOMEM; for a
+ * list without images, too. LEAT_ECANCELLED: a signal while it waited.
+ */
+int image_list_open(struct image_list **out, const char *path);
+
+/* Puts the lines into another order, always the same one for a seed. */
+void image_list_shuffle(struct image_list *list, uint64_t seed);
+
+int64_t image_list_lines(const struct image_list *list);
+int64_t image_list_images(const struct image_list *list); /* not blank */
+
+/*
+ * The name and the label of the image in line `i`, counted from 0; borrowed.
+ * NULL for a blank line.
+ */
+const char *image_list_name(const struct image_list *list, int64_t i);
+int32_t image_list_label(const struct image_list *list, int64_t i);
+
+/* Depends on every name, every label and their order. */
+uint64_t image_list_digest(const struct image_list *list);
+
+/* Takes NULL. */
+void image_list_close(struct image_list *list);
+
+#endif

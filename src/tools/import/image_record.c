@@ -1,0 +1,346 @@
+#include "tools/import/image_record.h"
+
+#include "tools/image/jpeg_writer.h"
+#include "tools/image/png_writer.h"
+#include "tools/image/resize.h"
+
+#include <leat/datum.h>
+#include <leat/ext/reader.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    JPEG_QUALITY = 95,     /* as of OpenCV's imencode */
+    RECORD_MOST = INT_MAX, /* what protobuf's parsers take */
+    WIRE_MOST = 64         /* of a Datum without its data */
+};
+
+/* A block that grows with what it has to hold. */
+struct room {
+    unsigned char *bytes;
+    size_t size;
+};
+
+struct image_record_maker {
+    const struct image_record_options *options;
+    leat_image_decoder *decoder;
+    struct resizer resizer;
+    struct room path;
+    struct room file;
+    struct room pixels;
+    struct room record;
+    size_t file_size; /* bytes of the file that was read */
+};
+
+/* Room for `size` bytes, in which nothing is yet; NULL: LEAT_ENOMEM. */
+static unsigned char *reserve(struct room *room, size_t size)
+{
+    if (size <= room->size)
+        return room->bytes;
+    free(room->bytes);
+    room->bytes = malloc(size);
+    room->size = room->bytes ? size : 0;
+    if (!room->bytes)
+        leat_error(LEAT_ENOMEM, "out of memory for an image of %zu bytes",
+                   size);
+    return room->bytes;
+}
+
+int image_record_maker_create(struct image_record_maker **out,
+                              const struct image_record_options *options)
+{
+    struct image_record_maker *maker = calloc(1, sizeof(*maker));
+    if (!maker)
+        return leat_error(LEAT_ENOMEM, "out of memory for images");
+    maker->options = options;
+    int status = leat_image_decoder_create(&maker->decoder);
+    if (status) {
+        image_record_maker_destroy(maker);
+        return status;
+    }
+    *out = maker;
+    return LEAT_OK;
+}
+
+void image_record_maker_destroy(struct image_record_maker *maker)
+{
+    if (!maker)
+        return;
+    leat_image_decoder_destroy(maker->decoder);
+    resizer_finish(&maker->resizer);
+    free(maker->path.bytes);
+    free(maker->file.bytes);
+    free(maker->pixels.bytes);
+    free(maker->record.bytes);
+    free(maker);
+}
+
+/* The root, a slash where it lacks one, the name. */
+static int join_path(struct image_record_maker *maker, const char *name)
+{
+    const char *root = maker->options->root ? maker->options->root : "";
+    size_t length = strlen(root);
+    const char *slash = length && root[length - 1] != '/' ? "/" : "";
+    size_t size = length + strlen(name) + 2;
+    unsigned char *path = reserve(&maker->path, size);
+    if (!path)
+        return LEAT_ENOMEM;
+    snprintf((char *)path, size, "%s%s%s", root, slash, name);
+    return LEAT_OK;
+}
+
+/* Whether an error is about the file that was named, for good. */
+static int blames_file(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EACCES:
+    case EPERM:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EILSEQ:
+    case EINVAL:
+    case ENXIO:
+    case ENODEV:
+    case EFBIG:
+    case EOVERFLOW:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/*
+ * An image that cannot be read, or a machine that cannot read any now: where
+ * storage fails or is gone, or handles run out, no image is to be left out.
+ */
+static int system_error(const char *path)
+{
+    return leat_error(blames_file(errno) ? LEAT_EDATA : LEAT_EIO, "%s: %s",
+                      path, strerror(errno));
+}
+
+static int read_bytes(struct image_record_maker *maker, const char *path,
+                      int fd)
+{
+    struct stat about;
+    if (fstat(fd, &about))
+        return system_error(path);
+    if (!S_ISREG(about.st_mode))
+        return leat_error(LEAT_EDATA, "%s: is %s, no regular file", path,
+                          S_ISDIR(about.st_mode) ? "a directory"
+                                                 : "a pipe or a device");
+    if (about.st_size > RECORD_MOST - WIRE_MOST)
+        return leat_error(LEAT_EDATA,
+                          "%s: %lld bytes, more than a record can hold", path,
+                          (long long)about.st_size);
+    size_t size = (size_t)about.st_size;
+    unsigned char *bytes = reserve(&maker->file, size + 1);
+    if (!bytes)
+        return LEAT_ENOMEM;
+    size_t got = 0;
+    for (ssize_t n = 1; got < size && n; got += n > 0 ? (size_t)n : 0) {
+        n = read(fd, bytes + got, size - got);
+        if (n < 0 && errno != EINTR)
+            return system_error(path);
+    }
+    maker->file_size = got;
+    return LEAT_OK;
+}
+
+/* A pipe without a writer must not keep us waiting. */
+static int read_file(struct image_record_maker *maker)
+{
+    const char *path = (const char *)maker->path.bytes;
+    int fd;
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0)
+        return system_error(path);
+    int status = read_bytes(maker, path, fd);
+    close(fd);
+    return status;
+}
+
+/*
+ * Puts the path before the line of what failed. An image that cannot be
+ * encoded, such as a JPEG with a side over 65500, is as bad as one that cannot
+ * be decoded.
+ */
+static int name_file(const struct image_record_maker *maker, int status)
+{
+    char line[512];
+    snprintf(line, sizeof(line), "%s", leat_last_error());
+    return leat_error(status == LEAT_EINVAL ? LEAT_EDATA : status, "%s: %s",
+                      (const char *)maker->path.bytes, line);
+}
+
+static void take_planes(const leat_image *image, unsigned char *out)
+{
+    size_t pixels = (size_t)image->height * (size_t)image->width;
+    size_t step = (size_t)image->channels;
+    for (size_t c = 0; c < step; c++)
+        for (size_t i = 0; i < pixels; i++)
+            *out++ = image->pixels[i * step + c];
+}
+
+/* The pixels as planes, resized if they are to be: `canvas` borrows them. */
+static int take_pixels(struct image_record_maker *maker,
+                       const leat_image *image, struct canvas *canvas)
+{
+    const int *size = maker->options->size;
+    int resized = size[0] > 0;
+    *canvas =
+        (struct canvas){image->channels, resized ? size[0] : image->height,
+                        resized ? size[1] : image->width, NULL, NULL};
+    size_t bytes = canvas_bytes(canvas);
+    if (bytes > RECORD_MOST - WIRE_MOST)
+        return leat_error(LEAT_EDATA,
+                          "%d x %d pixels are more than a record can hold",
+                          canvas->width, canvas->height);
+    canvas->pixels = reserve(&maker->pixels, bytes);
+    if (!canvas->pixels)
+        return LEAT_ENOMEM;
+    if (resized)
+        return resizer_apply(&maker->resizer, image, size, canvas->pixels);
+    take_planes(image, canvas->pixels);
+    return LEAT_OK;
+}
+
+static enum image_encoding encoding_of_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    if (dot && (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg") ||
+                !strcasecmp(dot, ".jpe")))
+        return IMAGE_JPEG;
+    return dot && !strcasecmp(dot, ".png") ? IMAGE_PNG : IMAGE_BY_NAME;
+}
+
+/* What to encode an image as; its bytes tell where its name does not. */
+static enum image_encoding
+choose_encoding(const struct image_record_maker *maker, const char *name)
+{
+    enum image_encoding encoding = maker->options->encoding;
+    if (encoding == IMAGE_BY_NAME)
+        encoding = encoding_of_name(name);
+    if (encoding != IMAGE_BY_NAME)
+        return encoding;
+    return maker->file.bytes[0] == 0xff ? IMAGE_JPEG : IMAGE_PNG;
+}
+
+/*
+ * Whether the file's own bytes are what is asked for. A gray image is that
+ * when a reader who decodes it as it is finds one channel.
+ */
+static int keeps_bytes(const struct image_record_maker *maker, const char *name)
+{
+    const struct image_record_options *options = maker->options;
+    if (options->size[0] > 0)
+        return 0;
+    if (options->encoding != IMAGE_BY_NAME &&
+        options->encoding != encoding_of_name(name))
+        return 0;
+    leat_image native;
+    return !options->gray ||
+           (!leat_image_peek(maker->decoder, maker->file.bytes,
+                             maker->file_size, LEAT_COLOR_NATIVE, &native) &&
+            native.channels == 1);
+}
+
+/* Caffe says of raw pixels, in so many words, that they are not encoded. */
+static const unsigned char not_encoded[] = {7 << 3, 0};
+
+static int write_record(struct image_record_maker *maker,
+                        const leat_datum *datum, struct image_record *out)
+{
+    unsigned char *bytes =
+        reserve(&maker->record, leat_datum_size(datum) + sizeof(not_encoded));
+    if (!bytes)
+        return LEAT_ENOMEM;
+    out->bytes = bytes;
+    out->size = leat_datum_write(datum, bytes);
+    if (!datum->encoded) {
+        memcpy(bytes + out->size, not_encoded, sizeof(not_encoded));
+        out->size += sizeof(not_encoded);
+    }
+    return LEAT_OK;
+}
+
+static int write_encoded(struct image_record_maker *maker,
+                         const struct canvas *canvas,
+                         enum image_encoding encoding, leat_datum *datum,
+                         struct image_record *out)
+{
+    unsigned char *bytes;
+    int status = encoding == IMAGE_JPEG
+                     ? jpeg_writer_encode(canvas, JPEG_QUALITY, &bytes,
+                                          &datum->data_size)
+                     : png_writer_encode(canvas, &bytes, &datum->data_size);
+    if (status)
+        return status;
+    datum->encoded = 1;
+    datum->data = bytes;
+    status = write_record(maker, datum, out);
+    free(bytes);
+    return status;
+}
+
+static int make_record(struct image_record_maker *maker, const char *name,
+                       leat_datum *datum, struct image_record *out)
+{
+    const struct image_record_options *options = maker->options;
+    leat_image image;
+    int status = leat_image_decode(
+        maker->decoder, maker->file.bytes, maker->file_size,
+        options->gray ? LEAT_COLOR_GRAY : LEAT_COLOR_BGR, &image);
+    if (status)
+        return status;
+    out->shape[0] = image.channels;
+    out->shape[1] = image.height;
+    out->shape[2] = image.width;
+    if (options->encoding != IMAGE_RAW && keeps_bytes(maker, name)) {
+        datum->encoded = 1;
+        datum->data = maker->file.bytes;
+        datum->data_size = maker->file_size;
+        return write_record(maker, datum, out);
+    }
+    struct canvas canvas;
+    status = take_pixels(maker, &image, &canvas);
+    if (status)
+        return status;
+    out->shape[1] = canvas.height;
+    out->shape[2] = canvas.width;
+    if (options->encoding != IMAGE_RAW)
+        return write_encoded(maker, &canvas, choose_encoding(maker, name),
+                             datum, out);
+    datum->channels = canvas.channels;
+    datum->height = canvas.height;
+    datum->width = canvas.width;
+    datum->data = canvas.pixels;
+    datum->data_size = canvas_bytes(&canvas);
+    return write_record(maker, datum, out);
+}
+
+int image_record_make(struct image_record_maker *maker, const char *name,
+                      int32_t label, struct image_record *out)
+{
+    int status = join_path(maker, name);
+    if (!status)
+        status = read_file(maker);
+    if (status)
+        return status;
+    leat_datum datum = {.label = label};
+    status = make_record(maker, name, &datum, out);
+    return status ? name_file(maker, status) : LEAT_OK;
+}

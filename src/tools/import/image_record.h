@@ -1,0 +1,49 @@
+/* image_record.h: image files as Caffe's convert_imageset stores them. */
+#ifndef LEAT_TOOLS_IMPORT_IMAGE_RECORD_H
+#define LEAT_TOOLS_IMPORT_IMAGE_RECORD_H
+
+#include <leat/status.h>
+
+/* What an encoded image is encoded as. */
+enum image_encoding {
+    IMAGE_RAW = 0, /* it is not: planes of pixels */
+    IMAGE_BY_NAME, /* as its file's name ends */
+    IMAGE_JPEG,
+    IMAGE_PNG
+};
+
+/* How images are wanted. */
+struct image_record_options {
+    const char *root; /* in front of names; NULL: nothing */
+    int size[2];      /* height and width; 0: as they are */
+    int gray;
+    enum image_encoding encoding;
+};
+
+/* A record; borrowed until the maker's next. */
+struct image_record {
+    const unsigned char *bytes; /* a Datum in wire format */
+    size_t size;
+    int shape[3]; /* channels, height and width of what it decodes to */
+};
+
+struct image_record_maker;
+
+/* For one thread; `options` are borrowed until it is destroyed. */
+int image_record_maker_create(struct image_record_maker **out,
+                              const struct image_record_options *options);
+
+/*
+ * Reads the file `name` and makes the record of its image. A file keeps its
+ * bytes where it is to be encoded as it is already: neither resized nor made
+ * gray, and of the encoding that its name tells.
+ * Errors: LEAT_EDATA for an image that cannot be read, with the file's path and
+ * the reason; what ends an import has another status: LEAT_ENOMEM, LEAT_EIO.
+ */
+int image_record_make(struct image_record_maker *maker, const char *name,
+                      int32_t label, struct image_record *out);
+
+/* Takes NULL. */
+void image_record_maker_destroy(struct image_record_maker *maker);
+
+#endif

@@ -1,0 +1,118 @@
+/* import_cifar10.c: `leat import cifar10`, as Caffe's convert_cifar_data. */
+#include "tools/import/cifar_batch.h"
+#include "tools/import/import.h"
+#include "tools/import/importer.h"
+#include "tools/message.h"
+
+#include <leat/datum.h>
+#include <leat/ext/reader.h>
+
+#include <stdlib.h>
+
+enum { KEY_DIGITS = 5, MOST_BATCHES = 10 };
+
+struct cifar10 {
+    struct record_source source; /* first */
+    char *const *path;           /* of the batches */
+    int batches;
+    int opened; /* batches so far */
+    struct cifar_batch *batch;
+    int64_t next; /* record to be read, over all batches */
+    unsigned char record[CIFAR_BATCH_IMAGE + 64];
+};
+
+/* The next image, of this batch or of the one behind it. */
+static int read_image(struct cifar10 *cifar10, const unsigned char **image,
+                      int *label)
+{
+    int status = LEAT_END;
+    if (cifar10->batch)
+        status = cifar_batch_next(cifar10->batch, image, label);
+    while (status == LEAT_END && cifar10->opened < cifar10->batches) {
+        cifar_batch_close(cifar10->batch);
+        cifar10->batch = NULL;
+        status =
+            cifar_batch_open(&cifar10->batch, cifar10->path[cifar10->opened++]);
+        if (!status)
+            status = cifar_batch_next(cifar10->batch, image, label);
+    }
+    if (!status)
+        cifar10->next++;
+    return status;
+}
+
+static int next_record(struct record_source *source, struct record *out)
+{
+    struct cifar10 *cifar10 = (struct cifar10 *)source;
+    leat_datum datum = {0};
+    int label;
+    int status = read_image(cifar10, &datum.data, &label);
+    if (status)
+        return status;
+    datum.channels = CIFAR_BATCH_CHANNELS;
+    datum.height = datum.width = CIFAR_BATCH_SIDE;
+    datum.label = label;
+    datum.data_size = CIFAR_BATCH_IMAGE;
+    out->number = cifar10->next - 1;
+    out->name = NULL;
+    out->value = cifar10->record;
+    out->size = leat_datum_write(&datum, cifar10->record);
+    return LEAT_OK;
+}
+
+static int seek_record(struct record_source *source, int64_t number)
+{
+    struct cifar10 *cifar10 = (struct cifar10 *)source;
+    const unsigned char *image;
+    int label;
+    int status = LEAT_OK;
+    while (!status && cifar10->next < number)
+        status = read_image(cifar10, &image, &label);
+    return status < 0 ? status : LEAT_OK;
+}
+
+static int describe(const struct cifar10 *cifar10, struct recipe *recipe)
+{
+    int status = recipe_add(recipe, "cifar10");
+    for (int i = 0; i < cifar10->batches && !status; i++)
+        status = recipe_add_file(recipe, cifar10->path[i]);
+    return status;
+}
+
+int import_cifar10(int argc, char **argv)
+{
+    struct importer_options options = {0};
+    const struct option_spec specs[] = {IMPORTER_OPTIONS(&options), {0}};
+    const struct usage usage = {
+        "import cifar10",
+        "[options] FILE... OUT",
+        "Makes the LMDB that Caffe's convert_cifar_data makes of CIFAR-10's\n"
+        "binary version: data_batch_1.bin and so on, one behind the other, or\n"
+        "test_batch.bin. They may be gzipped.",
+        specs,
+        2,
+        MOST_BATCHES + 1};
+    char **path;
+    int n;
+    int status = option_parse(&usage, argc, argv, &path, &n);
+    if (status == OPTION_GO)
+        status = importer_check(&options, usage.command);
+    if (status != OPTION_GO)
+        return status;
+
+    struct cifar10 cifar10 = {.source = {.unit = "images",
+                                         .digits = KEY_DIGITS,
+                                         .next = next_record,
+                                         .seek = seek_record},
+                              .path = path,
+                              .batches = n - 1};
+    cifar10.source.count = (int64_t)cifar10.batches * CIFAR_BATCH_RECORDS;
+    struct recipe recipe = {0};
+    status =
+        describe(&cifar10, &recipe)
+            ? message_last_error()
+            : importer_run(&options, &cifar10.source, &recipe, path[n - 1]);
+    recipe_finish(&recipe);
+    cifar_batch_close(cifar10.batch);
+    return status;
+}

@@ -1,0 +1,269 @@
+/* import_pipeline.c: `leat import pipeline`, whatever readers give. */
+#include "tools/import/import.h"
+#include "tools/import/importer.h"
+#include "tools/message.h"
+
+#include <leat/datum.h>
+#include <leat/ext/reader.h>
+#include <leat/pipeline.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_DIGITS = 8 };
+
+struct pipeline_source {
+    struct record_source source; /* first */
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    int data;  /* number of the field */
+    int label; /* of the field; -1: there is none */
+    leat_sample sample;
+    int64_t next; /* record to be read */
+    unsigned char *record;
+    size_t capacity;
+};
+
+static int bad_field(const struct pipeline_source *self, const char *what,
+                     const leat_field *field)
+{
+    return leat_error(LEAT_EUNSUPPORTED,
+                      "%s: record %lld: its %s has type %s and %d dimensions, "
+                      "which a Datum cannot hold",
+                      leat_pipeline_text(self->pipeline), (long long)self->next,
+                      what, leat_dtype_name(field->dtype), field->ndim);
+}
+
+/* Images have up to three dimensions; a Datum's are int32. */
+static int take_shape(const struct pipeline_source *self,
+                      const leat_field *field, leat_datum *datum)
+{
+    int32_t *out[] = {&datum->channels, &datum->height, &datum->width};
+    if (field->ndim < 1 || field->ndim > 3)
+        return bad_field(self, "data", field);
+    datum->channels = datum->height = datum->width = 1;
+    /* A plane has one channel, a vector a channel for each element. */
+    int first = field->ndim == 2 ? 1 : 0;
+    for (int i = 0; i < field->ndim; i++) {
+        if (field->shape[i] < 1 || field->shape[i] > INT32_MAX)
+            return bad_field(self, "data", field);
+        *out[first + i] = (int32_t)field->shape[i];
+    }
+    return LEAT_OK;
+}
+
+static int take_data(const struct pipeline_source *self,
+                     const leat_field *field, leat_datum *datum)
+{
+    if (field->dtype == LEAT_BYTES) {
+        datum->encoded = 1;
+        datum->data = field->data;
+        datum->data_size = field->bytes;
+        return LEAT_OK;
+    }
+    int status = take_shape(self, field, datum);
+    if (status)
+        return status;
+    size_t count = (size_t)datum->channels;
+    if (__builtin_mul_overflow(count, (size_t)datum->height, &count) ||
+        __builtin_mul_overflow(count, (size_t)datum->width, &count) ||
+        count > field->bytes / leat_dtype_size(field->dtype))
+        return bad_field(self, "data", field);
+    if (field->dtype == LEAT_UINT8) {
+        datum->data = field->data;
+        datum->data_size = count;
+    } else if (field->dtype == LEAT_FLOAT32) {
+        datum->float_data = field->data;
+        datum->float_count = count;
+    } else {
+        return bad_field(self, "data", field);
+    }
+    return LEAT_OK;
+}
+
+static int take_label(const struct pipeline_source *self,
+                      const leat_field *field, leat_datum *datum)
+{
+    double value = NAN;
+    int64_t wide;
+    float real;
+    int is_scalar =
+        field->ndim == 0 || (field->ndim == 1 && field->shape[0] == 1);
+    if (!is_scalar || field->bytes < leat_dtype_size(field->dtype))
+        return bad_field(self, "label", field);
+    switch (field->dtype) {
+    case LEAT_UINT8:
+        value = *(const unsigned char *)field->data;
+        break;
+    case LEAT_INT32:
+        memcpy(&datum->label, field->data, sizeof(datum->label));
+        return LEAT_OK;
+    case LEAT_INT64:
+        memcpy(&wide, field->data, sizeof(wide));
+        value = (double)wide;
+        break;
+    case LEAT_FLOAT32:
+        memcpy(&real, field->data, sizeof(real));
+        value = real;
+        break;
+    case LEAT_FLOAT64:
+        memcpy(&value, field->data, sizeof(value));
+        break;
+    default:
+        break;
+    }
+    /* Also where the value is no number. */
+    if (!(value >= INT32_MIN && value <= INT32_MAX) || value != trunc(value))
+        return bad_field(self, "label", field);
+    datum->label = (int32_t)value;
+    return LEAT_OK;
+}
+
+static int make_record(struct pipeline_source *self, struct record *out)
+{
+    const leat_sample *sample = &self->sample;
+    leat_datum datum = {0};
+    if (self->data >= sample->nfields || self->label >= sample->nfields)
+        return leat_error(LEAT_EDATA, "%s: record %lld lacks a field",
+                          leat_pipeline_text(self->pipeline),
+                          (long long)self->next);
+    int status = take_data(self, &sample->field[self->data], &datum);
+    if (!status && self->label >= 0)
+        status = take_label(self, &sample->field[self->label], &datum);
+    if (status)
+        return status;
+    size_t size = leat_datum_size(&datum);
+    if (size > self->capacity) {
+        unsigned char *record = realloc(self->record, size);
+        if (!record)
+            return leat_error(LEAT_ENOMEM, "out of memory for a record");
+        self->record = record;
+        self->capacity = size;
+    }
+    out->number = self->next++;
+    out->name = NULL;
+    out->value = self->record;
+    out->size = leat_datum_write(&datum, self->record);
+    return LEAT_OK;
+}
+
+static int next_record(struct record_source *source, struct record *out)
+{
+    struct pipeline_source *self = (struct pipeline_source *)source;
+    int status = leat_reader_next(self->reader, &self->sample);
+    return status ? status : make_record(self, out);
+}
+
+/* Reads up to there where the reader cannot seek. */
+static int seek_record(struct record_source *source, int64_t number)
+{
+    struct pipeline_source *self = (struct pipeline_source *)source;
+    int status = leat_reader_seek(self->reader, number);
+    if (status == LEAT_OK) {
+        self->next = number;
+        return LEAT_OK;
+    }
+    if (status != LEAT_EUNSUPPORTED)
+        return status;
+    for (status = LEAT_OK; !status && self->next < number; self->next++)
+        status = leat_reader_next(self->reader, &self->sample);
+    return status < 0 ? status : LEAT_OK;
+}
+
+/* `data` and `label` by their names; otherwise the first field is the data. */
+static int find_fields(struct pipeline_source *self)
+{
+    const leat_field_spec *fields;
+    int n;
+    int status = leat_reader_fields(self->reader, &fields, &n);
+    if (status == LEAT_END)
+        return LEAT_OK;
+    if (status)
+        return status;
+    for (int i = 0; i < n; i++) {
+        if (!strcmp(fields[i].name, "data"))
+            self->data = i;
+        if (!strcmp(fields[i].name, "label"))
+            self->label = i;
+    }
+    if (self->data == self->label)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "%s: has labels, but no field 'data'",
+                          leat_pipeline_text(self->pipeline));
+    return LEAT_OK;
+}
+
+/* The text, and what the readers say of the data set. */
+static int describe(struct pipeline_source *self, struct recipe *recipe)
+{
+    int status =
+        recipe_add(recipe, "pipeline %s", leat_pipeline_text(self->pipeline));
+    leat_token token;
+    leat_token_init(&token);
+    if (!status)
+        status = leat_reader_save(self->reader, &token);
+    if (!status) {
+        const char *text = leat_token_text(&token);
+        status = text ? recipe_add(recipe, "%s", text) : LEAT_ENOMEM;
+    } else if (status == LEAT_EUNSUPPORTED) {
+        status = LEAT_OK;
+    }
+    leat_token_finish(&token);
+    return status;
+}
+
+static int open_pipeline(struct pipeline_source *self, const char *text,
+                         struct recipe *recipe)
+{
+    int status = leat_pipeline_parse(&self->pipeline, text);
+    if (!status)
+        status = leat_pipeline_open(self->pipeline, &self->reader);
+    if (!status)
+        status = find_fields(self);
+    if (!status)
+        status = describe(self, recipe);
+    if (!status && leat_reader_count(self->reader, &self->source.count))
+        self->source.count = -1;
+    return status;
+}
+
+int import_pipeline(int argc, char **argv)
+{
+    struct importer_options options = {0};
+    const struct option_spec specs[] = {IMPORTER_OPTIONS(&options), {0}};
+    const struct usage usage = {
+        "import pipeline",
+        "[options] TEXT OUT",
+        "Makes an LMDB of what the readers of a pipeline give in one pass, "
+        "such\n"
+        "as lmdb:PATH, with keys 00000000, 00000001, ...: data of uint8, of\n"
+        "float32 or encoded, and labels that are whole numbers.",
+        specs,
+        2,
+        2};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status == OPTION_GO)
+        status = importer_check(&options, usage.command);
+    if (status != OPTION_GO)
+        return status;
+
+    struct pipeline_source self = {.source = {.unit = "records",
+                                              .digits = KEY_DIGITS,
+                                              .next = next_record,
+                                              .seek = seek_record},
+                                   .label = -1};
+    leat_sample_init(&self.sample);
+    struct recipe recipe = {0};
+    status = open_pipeline(&self, arguments[0], &recipe)
+                 ? message_last_error()
+                 : importer_run(&options, &self.source, &recipe, arguments[1]);
+    recipe_finish(&recipe);
+    leat_sample_finish(&self.sample);
+    leat_reader_close(self.reader);
+    leat_pipeline_unref(self.pipeline);
+    free(self.record);
+    return status;
+}

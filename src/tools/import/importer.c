@@ -1,0 +1,295 @@
+#include "tools/import/importer.h"
+
+#include "tools/database/lmdb_copy.h"
+#include "tools/database/lmdb_writer.h"
+#include "tools/import/record_key.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/output.h"
+#include "tools/progress.h"
+
+#include <leat/ext/reader.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a run did so far. */
+struct import_run {
+    const struct importer_options *options;
+    struct record_source *source;
+    struct lmdb_writer *writer;
+    struct progress progress;
+    struct record_key key;
+    int digits;      /* of keys */
+    int64_t first;   /* number in a key of the source's number 0 */
+    int64_t base;    /* records that were appended to */
+    int64_t resumed; /* records of the source that a run before wrote */
+    int64_t added;   /* records that this run wrote */
+    int complete;    /* all are written; only the target is to be made */
+};
+
+int importer_check(const struct importer_options *options, const char *command)
+{
+    if (options->append && options->force)
+        return message_misuse(
+            command, "%s: --append and --force exclude each other", command);
+    return OPTION_GO;
+}
+
+/* The keys go on behind the last one of the database, in its own way. */
+static int continue_numbers(struct import_run *run,
+                            const struct lmdb_copy *copy)
+{
+    const char *key;
+    size_t size;
+    lmdb_copy_last_key(copy, &key, &size);
+    if (!size)
+        return LEAT_OK;
+    int status = record_key_parse(key, size, &run->digits, &run->first);
+    if (status) {
+        char line[256];
+        snprintf(line, sizeof(line), "%s", leat_last_error());
+        return leat_error(status, "%s: cannot be appended to: its last %s",
+                          part_target(lmdb_writer_part(run->writer)), line);
+    }
+    run->first++;
+    return LEAT_OK;
+}
+
+static int copy_records(struct import_run *run, struct lmdb_copy *copy)
+{
+    int64_t done = lmdb_writer_records(run->writer);
+    if (done >= run->base)
+        return LEAT_OK;
+    progress_start(&run->progress, "records copied", run->base,
+                   run->options->json);
+    progress_skip(&run->progress, done);
+    int status = LEAT_OK;
+    while (!status) {
+        status = lmdb_copy_step(copy, run->writer);
+        if (!status)
+            status = interrupt_check();
+        if (!status)
+            progress_update(&run->progress, ++done);
+    }
+    progress_finish(&run->progress);
+    if (status == LEAT_END && done != run->base)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: %lld records could be copied, expected %lld",
+                          part_target(lmdb_writer_part(run->writer)),
+                          (long long)done, (long long)run->base);
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+/* What is to be appended to comes first. */
+static int take_base(struct import_run *run)
+{
+    const struct part *part = lmdb_writer_part(run->writer);
+    if (!part_has_base(part))
+        return LEAT_OK;
+    struct lmdb_copy *copy;
+    int status = lmdb_copy_open(&copy, part_target(part));
+    if (status)
+        return status;
+    run->base = lmdb_copy_records(copy);
+    status = continue_numbers(run, copy);
+    if (!status)
+        status = copy_records(run, copy);
+    lmdb_copy_close(copy);
+    return status;
+}
+
+static int next_record(struct import_run *run, struct record *record)
+{
+    int status = run->source->next(run->source, record);
+    if (!status)
+        status = record_key_make(&run->key, run->digits,
+                                 run->first + record->number, record->name);
+    return status;
+}
+
+/* A source that gives another record there than before is another source. */
+static int compare_last(struct import_run *run, const struct record *record)
+{
+    const void *key, *value;
+    size_t key_size, size;
+    int status = lmdb_writer_last(run->writer, &key, &key_size, &value, &size);
+    if (status)
+        return status;
+    if (run->key.size == key_size && !memcmp(run->key.text, key, key_size) &&
+        record->size == size && !memcmp(record->value, value, size))
+        return LEAT_OK;
+    return leat_error(LEAT_ESTATE,
+                      "%s: record %.*s is another one than the input has now; "
+                      "--restart begins anew",
+                      part_path(lmdb_writer_part(run->writer)), (int)key_size,
+                      (const char *)key);
+}
+
+/* Makes the last record again that a run before wrote. */
+static int resume(struct import_run *run)
+{
+    run->resumed = lmdb_writer_records(run->writer) - run->base;
+    if (!run->resumed)
+        return LEAT_OK;
+    const void *key, *value;
+    size_t key_size, size;
+    int digits;
+    int64_t number;
+    int status = lmdb_writer_last(run->writer, &key, &key_size, &value, &size);
+    if (!status)
+        status = record_key_parse(key, key_size, &digits, &number);
+    if (!status)
+        status = run->source->seek(run->source, number - run->first);
+    struct record record = {.value = ""};
+    if (!status)
+        status = next_record(run, &record);
+    if (status < 0)
+        return status;
+    progress_skip(&run->progress, record.number + 1);
+    if (status == LEAT_END)
+        run->key.size = 0;
+    return compare_last(run, &record);
+}
+
+static int write_records(struct import_run *run)
+{
+    for (;;) {
+        struct record record;
+        int status = next_record(run, &record);
+        if (status == LEAT_END)
+            return LEAT_OK;
+        if (!status)
+            status = lmdb_writer_put(run->writer, run->key.text, run->key.size,
+                                     record.value, record.size);
+        if (!status)
+            status = interrupt_check();
+        if (status)
+            return status;
+        run->added++;
+        progress_update(&run->progress, record.number + 1);
+    }
+}
+
+static int make_database(struct import_run *run)
+{
+    if (part_state(lmdb_writer_part(run->writer)) == PART_COMPLETE)
+        return lmdb_writer_publish(run->writer, 0);
+    int status = take_base(run);
+    progress_start(&run->progress, run->source->unit, run->source->count,
+                   run->options->json);
+    if (!status)
+        status = resume(run);
+    if (!status)
+        status = write_records(run);
+    run->complete = !status;
+    if (!status)
+        status = lmdb_writer_publish(run->writer, run->resumed + run->added);
+    return status;
+}
+
+/*
+ * Somebody else was at the target. What was made is of use once that is out of
+ * the way, unless it continues what the target held before.
+ */
+static int say_taken(const struct import_run *run, const char *line,
+                     int64_t kept)
+{
+    const struct part *part = lmdb_writer_part(run->writer);
+    if (run->options->append)
+        return message_error("%s; what was made is thrown away, the same "
+                             "command begins anew",
+                             line);
+    return message_error("%s; %s kept in %s: move %s away, and the same "
+                         "command goes on",
+                         line, output_count(kept, "record is", "records are"),
+                         part_path(part), part_target(part));
+}
+
+/* What a run that failed leaves is of use where only the run was at fault. */
+static int say_failure(struct import_run *run, int status)
+{
+    int is_taken = status == LEAT_EINVAL && run->complete;
+    int may_go_on = status == LEAT_EIO || status == LEAT_ENOMEM ||
+                    status == LEAT_ECANCELLED || status == LEAT_ESTATE ||
+                    (is_taken && !run->options->append);
+    char line[512];
+    snprintf(line, sizeof(line), "%s", leat_last_error());
+    int64_t kept = may_go_on && run->writer ? lmdb_writer_keep(run->writer) : 0;
+    if (is_taken)
+        return say_taken(run, line, kept);
+    if (!kept || status == LEAT_ESTATE)
+        return message_error("%s", line);
+    return message_error("%s; %s kept, the same command goes on", line,
+                         output_count(kept, "record is", "records are"));
+}
+
+/* Records of the source in the database; below 0: not known, where an older
+   leat was killed, which remembered nothing. */
+static int64_t source_records(const struct import_run *run)
+{
+    const struct part *part = lmdb_writer_part(run->writer);
+    if (part_state(part) != PART_COMPLETE)
+        return run->resumed + run->added;
+    if (part_remembered(part) >= 0)
+        return part_remembered(part);
+    return run->options->append ? -1 : lmdb_writer_records(run->writer);
+}
+
+static void print_result(const struct import_run *run, const char *path)
+{
+    int64_t records = lmdb_writer_records(run->writer);
+    char detail[128] = "";
+    if (run->added != records)
+        snprintf(detail, sizeof(detail), " (%lld of them by this run)",
+                 (long long)run->added);
+    printf("%s: %s%s, %s\n", path, output_count(records, "record", "records"),
+           detail, output_bytes(lmdb_writer_bytes(run->writer)));
+}
+
+static int report(const struct import_run *run, const char *path,
+                  double seconds)
+{
+    struct record_source *source = run->source;
+    json_t *object = NULL;
+    if (run->options->json)
+        object = json_pack("{s:I, s:I, s:I, s:f}", "records",
+                           (json_int_t)lmdb_writer_records(run->writer),
+                           "added", (json_int_t)run->added, "bytes",
+                           (json_int_t)lmdb_writer_bytes(run->writer),
+                           "seconds", seconds);
+    else
+        print_result(run, path);
+    int status = 0;
+    if (source->report)
+        status = source->report(source, source_records(run), object);
+    int failed = run->options->json ? output_json(object) : 0;
+    return failed ? failed : status;
+}
+
+int importer_run(const struct importer_options *options,
+                 struct record_source *source, const struct recipe *recipe,
+                 const char *path)
+{
+    struct import_run run = {
+        .options = options, .source = source, .digits = source->digits};
+    struct part_order order = {.path = path,
+                               .mode = options->append  ? PART_APPEND
+                                       : options->force ? PART_REPLACE
+                                                        : PART_REFUSE,
+                               .restart = options->restart,
+                               .recipe = recipe->text};
+    double started = progress_clock();
+    int status = lmdb_writer_open(&run.writer, &order);
+    if (!status)
+        status = make_database(&run);
+    progress_finish(&run.progress);
+    double seconds = progress_clock() - started;
+    int exit_status =
+        status ? say_failure(&run, status) : report(&run, path, seconds);
+    /* Whoever is killed before this gets the report from the next run. */
+    fflush(stdout);
+    lmdb_writer_close(run.writer);
+    record_key_finish(&run.key);
+    return exit_status;
+}

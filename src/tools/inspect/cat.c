@@ -1,0 +1,297 @@
+/* cat.c: `leat cat`, the samples of a pipeline as text. */
+#include "tools/command.h"
+#include "tools/database/inspection.h"
+#include "tools/delivery/npy_header.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/option.h"
+#include "tools/output.h"
+
+#include <leat/ext/reader.h>
+#include <leat/image.h>
+#include <leat/reader.h>
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct cat_options {
+    int64_t skip;
+    int64_t count; /* below 0: all */
+    int values;
+    int json;
+};
+
+struct cat {
+    const struct cat_options *options;
+    leat_reader *reader;
+    leat_image_decoder *decoder;
+    leat_sample sample;
+    const leat_field_spec *spec;
+    int nspec;
+    int64_t bad;
+    char first_bad[512];
+};
+
+/* An element as a number; of bytes and uint8 alike. */
+static long double element(const leat_field *field, size_t i)
+{
+    static const char kinds[] = {
+        [LEAT_BYTES] = 'u',   [LEAT_UINT8] = 'u',   [LEAT_INT32] = 'i',
+        [LEAT_INT64] = 'i',   [LEAT_FLOAT16] = 'f', [LEAT_BFLOAT16] = 'u',
+        [LEAT_FLOAT32] = 'f', [LEAT_FLOAT64] = 'f'};
+    struct npy_header type = {.kind = kinds[field->dtype],
+                              .bytes = (int)leat_dtype_size(field->dtype)};
+    return npy_header_value(&type, field->data, i);
+}
+
+static size_t element_count(const leat_field *field)
+{
+    size_t count = 1;
+    for (int i = 0; i < field->ndim; i++)
+        count *= (size_t)field->shape[i];
+    return count;
+}
+
+/* Of bfloat16 the bits are told. */
+static int is_whole(const leat_field *field)
+{
+    return field->dtype < LEAT_FLOAT16 || field->dtype == LEAT_BFLOAT16;
+}
+
+static void print_element(const leat_field *field, size_t i)
+{
+    long double value = element(field, i);
+    if (is_whole(field))
+        printf("%lld", (long long)value);
+    else
+        printf("%.9Lg", value);
+}
+
+static json_t *element_json(const leat_field *field, size_t i)
+{
+    long double value = element(field, i);
+    if (is_whole(field))
+        return json_integer((json_int_t)value);
+    return isfinite(value) ? json_real((double)value) : json_null();
+}
+
+/* What an encoded image is, from its header; NULL: none that can be read. */
+static const char *describe_image(struct cat *self, const leat_field *field,
+                                  char *out, size_t size)
+{
+    leat_image image;
+    if (field->dtype != LEAT_BYTES || !field->bytes ||
+        leat_image_peek(self->decoder, field->data, field->bytes,
+                        LEAT_COLOR_NATIVE, &image))
+        return NULL;
+    int is_jpeg = ((const unsigned char *)field->data)[0] == 0xff;
+    snprintf(out, size, "%s %dx%dx%d", is_jpeg ? "jpeg" : "png", image.channels,
+             image.height, image.width);
+    return out;
+}
+
+static const char *field_name(const struct cat *self, int i)
+{
+    return i < self->nspec && self->spec[i].name ? self->spec[i].name : "?";
+}
+
+static json_t *field_json(struct cat *self, const leat_field *field)
+{
+    char image[64];
+    if (!field->ndim)
+        return element_json(field, 0);
+    json_t *shape = json_array();
+    for (int i = 0; i < field->ndim; i++)
+        json_array_append_new(shape, json_integer(field->shape[i]));
+    json_t *out = json_pack(
+        "{s:s, s:o, s:s*}", "dtype", leat_dtype_name(field->dtype), "shape",
+        shape, "image", describe_image(self, field, image, sizeof(image)));
+    if (!self->options->values)
+        return out;
+    json_t *values = json_array();
+    size_t n = element_count(field);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(values, element_json(field, i));
+    json_object_set_new(out, "values", values);
+    return out;
+}
+
+static void print_field(struct cat *self, int i)
+{
+    const leat_field *field = &self->sample.field[i];
+    char image[64];
+    printf("\t%s=", field_name(self, i));
+    if (!field->ndim) {
+        print_element(field, 0);
+        return;
+    }
+    printf("%s", leat_dtype_name(field->dtype));
+    for (int k = 0; k < field->ndim; k++)
+        printf("%c%lld", k ? 'x' : ' ', (long long)field->shape[k]);
+    if (describe_image(self, field, image, sizeof(image)))
+        printf(" %s", image);
+    if (!self->options->values)
+        return;
+    size_t n = element_count(field);
+    for (size_t k = 0; k < n; k++) {
+        printf("%s", k ? " " : ": ");
+        print_element(field, k);
+    }
+}
+
+/* Prints the object as a line and frees it. */
+static int print_object(json_t *object)
+{
+    char *text = json_dumps(object, JSON_REAL_PRECISION(9));
+    json_decref(object);
+    if (!text)
+        return leat_error(LEAT_ENOMEM, "out of memory for a line of JSON");
+    puts(text);
+    free(text);
+    return LEAT_OK;
+}
+
+static int print_sample_json(struct cat *self, const char *key)
+{
+    const leat_sample *sample = &self->sample;
+    json_t *out = json_pack("{s:I, s:s*}", "record",
+                            (json_int_t)sample->from.record, "key", key);
+    for (int i = 0; i < sample->nfields; i++)
+        json_object_set_new(out, field_name(self, i),
+                            field_json(self, &sample->field[i]));
+    return print_object(out);
+}
+
+static int print_sample(struct cat *self)
+{
+    const leat_provenance *from = &self->sample.from;
+    char text[KEY_TEXT];
+    const char *key =
+        from->key ? inspection_key(text, from->key, from->key_size) : NULL;
+    if (self->options->json)
+        return print_sample_json(self, key);
+    printf("%lld\t%s", (long long)from->record, key ? key : "-");
+    for (int i = 0; i < self->sample.nfields; i++)
+        print_field(self, i);
+    printf("\n");
+    return LEAT_OK;
+}
+
+/* A bad record has its line, too. */
+static int print_bad(struct cat *self)
+{
+    long long record = (long long)self->sample.from.record;
+    if (!self->bad++)
+        snprintf(self->first_bad, sizeof(self->first_bad), "%s",
+                 leat_last_error());
+    if (self->options->json)
+        return print_object(json_pack("{s:I, s:o}", "record",
+                                      (json_int_t)record, "bad",
+                                      output_text(leat_last_error())));
+    printf("%lld\tbad\t%s\n", record, leat_last_error());
+    return LEAT_OK;
+}
+
+/* By a seek, or by reading where there is none. */
+static int skip(struct cat *self)
+{
+    int64_t count = -1, skipped = self->options->skip;
+    if (!skipped)
+        return LEAT_OK;
+    if (!leat_reader_count(self->reader, &count) && skipped > count)
+        skipped = count;
+    int status = leat_reader_seek(self->reader, skipped);
+    if (status != LEAT_EUNSUPPORTED)
+        return status;
+    for (status = LEAT_OK; !status && skipped > 0; skipped--) {
+        status = leat_reader_next(self->reader, &self->sample);
+        if (status == LEAT_EDATA)
+            status = LEAT_OK;
+        if (!status)
+            status = interrupt_check();
+    }
+    return status;
+}
+
+static int print_samples(struct cat *self)
+{
+    int64_t left = self->options->count;
+    int status = skip(self);
+    if (!status)
+        status = leat_reader_fields(self->reader, &self->spec, &self->nspec);
+    /* Of a bad first record the fields are not known, and are not needed. */
+    if (status == LEAT_EDATA)
+        status = LEAT_OK;
+    for (; !status && left != 0; left--) {
+        status = leat_reader_next(self->reader, &self->sample);
+        if (!status)
+            status = print_sample(self);
+        else if (status == LEAT_EDATA)
+            status = print_bad(self);
+        if (!status && ferror(stdout))
+            status = leat_error(LEAT_EIO, "stdout: cannot write");
+        if (!status)
+            status = interrupt_check();
+    }
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+static int cat_pipeline(const struct cat_options *options, const char *text)
+{
+    struct cat self = {.options = options};
+    leat_pipeline *pipeline = NULL;
+    leat_sample_init(&self.sample);
+    int status = leat_image_decoder_create(&self.decoder);
+    if (!status)
+        status = leat_pipeline_parse(&pipeline, text);
+    if (!status)
+        status = leat_pipeline_open(pipeline, &self.reader);
+    if (!status)
+        status = print_samples(&self);
+    int exit_status = status ? message_last_error() : 0;
+    if (!status && self.bad)
+        exit_status = message_error(
+            "%s bad; the first: %s",
+            output_count(self.bad, "record is", "records are"), self.first_bad);
+    leat_sample_finish(&self.sample);
+    leat_reader_close(self.reader);
+    leat_pipeline_unref(pipeline);
+    leat_image_decoder_destroy(self.decoder);
+    return exit_status;
+}
+
+int command_cat(int argc, char **argv)
+{
+    struct cat_options options = {.count = -1};
+    const struct option_spec specs[] = {
+        {"skip", "N", "begin with sample N (0)", option_int, &options.skip, 0,
+         INT64_MAX},
+        {"count", "N", "stop after N samples", option_int, &options.count, 0,
+         INT64_MAX},
+        {"values", NULL, "print all elements, too", NULL, &options.values, 0,
+         0},
+        {"json", NULL, "print one JSON object a line", NULL, &options.json, 0,
+         0},
+        {0}};
+    const struct usage usage = {
+        "cat",
+        "[options] PIPELINE",
+        "Prints the samples of a pipeline, such as lmdb:mnist_test_lmdb, a "
+        "line\n"
+        "each: record, key, and each field with its type and shape, or its\n"
+        "value if it is a single number. Bad records have a line, too, and "
+        "make\n"
+        "it end with status 1.",
+        specs,
+        1,
+        1};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    interrupt_catch();
+    return cat_pipeline(&options, arguments[0]);
+}

@@ -1,0 +1,185 @@
+/*
+ * mean_image.c: `leat mean`, Caffe's compute_image_mean: float sums in the
+ * order of the keys, divided by the count.
+ */
+#include "tools/command.h"
+#include "tools/database/database.h"
+#include "tools/database/inspection.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/option.h"
+#include "tools/output.h"
+#include "tools/progress.h"
+
+#include <leat/ext/reader.h>
+#include <leat/reader.h>
+#include <leat/transform.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct mean_image {
+    int shape[3];
+    size_t pixels; /* channels x height x width */
+    int64_t records;
+    float *sum;   /* at the end the mean */
+    float *image; /* room for one */
+};
+
+static int begin(struct mean_image *mean, leat_transformer *transformer,
+                 const leat_field *field)
+{
+    int status = leat_transformer_shape(transformer, field, mean->shape);
+    if (status)
+        return status;
+    mean->pixels = (size_t)mean->shape[0] * (size_t)mean->shape[1] *
+                   (size_t)mean->shape[2];
+    mean->sum = calloc(mean->pixels, sizeof(float));
+    mean->image = calloc(mean->pixels, sizeof(float));
+    if (!mean->sum || !mean->image)
+        return leat_error(LEAT_ENOMEM, "out of memory for a mean of %zu pixels",
+                          mean->pixels);
+    return LEAT_OK;
+}
+
+static int add(struct mean_image *mean, leat_transformer *transformer,
+               const leat_field *field)
+{
+    static const uint32_t words[4] = {0};
+    int status = mean->sum ? LEAT_OK : begin(mean, transformer, field);
+    if (!status)
+        status = leat_transformer_apply(transformer, field, LEAT_RNG_LEAT,
+                                        words, mean->shape, mean->image);
+    if (status)
+        return status;
+    for (size_t i = 0; i < mean->pixels; i++)
+        mean->sum[i] += mean->image[i];
+    mean->records++;
+    return LEAT_OK;
+}
+
+/* Adds all records; an error of one names it. */
+static int add_records(struct mean_image *mean, leat_reader *reader,
+                       leat_transformer *transformer, int quiet)
+{
+    int64_t total = -1;
+    leat_reader_count(reader, &total);
+    struct progress progress;
+    progress_start(&progress, "records", total, quiet);
+    leat_sample sample;
+    leat_sample_init(&sample);
+    int status;
+    while (!(status = leat_reader_next(reader, &sample))) {
+        status = add(mean, transformer, &sample.field[0]);
+        if (status) {
+            char line[1024], key[KEY_TEXT];
+            snprintf(line, sizeof(line), "%s", leat_last_error());
+            leat_error(
+                status, "%s: record %lld, key %s: %s", sample.from.source,
+                (long long)sample.from.record,
+                inspection_key(key, sample.from.key, sample.from.key_size),
+                line);
+            break;
+        }
+        status = interrupt_check();
+        if (status)
+            break;
+        progress_update(&progress, mean->records);
+    }
+    leat_sample_finish(&sample);
+    progress_finish(&progress);
+    return status;
+}
+
+static int compute(struct mean_image *mean, const char *path, int quiet)
+{
+    leat_reader *reader = NULL;
+    leat_transformer *transformer = NULL;
+    int status = database_open(&reader, path);
+    if (!status)
+        status = leat_transformer_create(&transformer, NULL, LEAT_TEST,
+                                         LEAT_FLOAT32, LEAT_NCHW);
+    if (!status)
+        status = add_records(mean, reader, transformer, quiet);
+    leat_transformer_destroy(transformer);
+    leat_reader_close(reader);
+    if (status != LEAT_END)
+        return status;
+    if (!mean->records)
+        return leat_error(LEAT_EDATA, "%s: has no records to take a mean of",
+                          path);
+    for (size_t i = 0; i < mean->pixels; i++)
+        mean->sum[i] /= (float)mean->records;
+    return LEAT_OK;
+}
+
+/* As Caffe adds them up. */
+static float channel_mean(const struct mean_image *mean, int channel)
+{
+    size_t plane = (size_t)mean->shape[1] * (size_t)mean->shape[2];
+    const float *values = mean->sum + (size_t)channel * plane;
+    float sum = 0;
+    for (size_t i = 0; i < plane; i++)
+        sum += values[i];
+    return sum / (float)plane;
+}
+
+static int report(const struct mean_image *mean, const char *out, int json)
+{
+    const int *shape = mean->shape;
+    json_t *values = json ? json_array() : NULL;
+    if (!json)
+        printf("%s: mean of %s of %dx%dx%d\n", out,
+               output_count(mean->records, "record", "records"), shape[0],
+               shape[1], shape[2]);
+    for (int c = 0; c < shape[0]; c++) {
+        double value = (double)channel_mean(mean, c);
+        if (!json)
+            printf("mean_value: %.6g\n", value);
+        else /* JSON has no infinities. */
+            json_array_append_new(values, isfinite(value) ? json_real(value)
+                                                          : json_null());
+    }
+    if (!json)
+        return 0;
+    return output_json(json_pack("{s:I, s:[i, i, i], s:o}", "records",
+                                 (json_int_t)mean->records, "shape", shape[0],
+                                 shape[1], shape[2], "mean_value", values));
+}
+
+int command_mean(int argc, char **argv)
+{
+    int json = 0;
+    const struct option_spec specs[] = {
+        {"json", NULL, "print one JSON object", NULL, &json, 0, 0}, {0}};
+    const struct usage usage = {
+        "mean",
+        "[options] DB OUT.binaryproto",
+        "Computes the mean image of a database as Caffe's compute_image_mean\n"
+        "does, writes it as a mean file and prints each channel's mean. All\n"
+        "images must have one shape.",
+        specs,
+        2,
+        2};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    if (!arguments[1][0])
+        return message_misuse("mean", "mean: the file to write has no name");
+    interrupt_catch();
+    struct mean_image mean = {0};
+    status = database_spare(arguments[0], arguments[1]);
+    if (!status)
+        status = compute(&mean, arguments[0], json);
+    if (!status)
+        status = leat_mean_save(arguments[1], mean.shape[0], mean.shape[1],
+                                mean.shape[2], mean.sum);
+    int exit_status =
+        status ? message_last_error() : report(&mean, arguments[1], json);
+    free(mean.sum);
+    free(mean.image);
+    return exit_status;
+}

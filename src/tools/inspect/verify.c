@@ -1,0 +1,168 @@
+/* verify.c: `leat verify`, whether all of a database can be read. */
+#include "tools/command.h"
+#include "tools/database/inspection.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/option.h"
+#include "tools/output.h"
+
+#include <stdio.h>
+
+/* The share of records that are good; all of none are. */
+static int64_t all_records(const struct inspection *found)
+{
+    return found->good + found->bad + found->lost;
+}
+
+static double good_share(const struct inspection *found)
+{
+    int64_t all = all_records(found);
+    return all ? (double)found->good / (double)all : 1;
+}
+
+static json_t *flaw_json(const struct flaw *flaw)
+{
+    json_t *page =
+        flaw->page < 0 ? json_null() : json_integer((json_int_t)flaw->page);
+    if (flaw_is_record(flaw))
+        return json_pack("{s:I, s:s?, s:o, s:o}", "record",
+                         (json_int_t)flaw->record, "key", flaw->key, "page",
+                         page, "reason", output_text(flaw->reason));
+    return json_pack("{s:o, s:I, s:b, s:o}", "page", page, "before_record",
+                     (json_int_t)flaw->record, "loses_records", flaw->lost != 0,
+                     "reason", output_text(flaw->reason));
+}
+
+/*
+ * Prints those of records, or those of pages, as a list, one by one: there may
+ * be millions, of which a tree of JSON takes some 500 bytes each.
+ */
+static int print_list(const struct inspection *found, const char *name,
+                      int of_records)
+{
+    const char *before = "";
+    printf(", \"%s\": [", name);
+    for (size_t i = 0; i < found->flaws; i++) {
+        const struct flaw *flaw = &found->flaw[i];
+        if (flaw_is_record(flaw) != of_records)
+            continue;
+        json_t *object = flaw_json(flaw);
+        int failed = !object || fputs(before, stdout) < 0 ||
+                     json_dumpf(object, stdout, JSON_REAL_PRECISION(9));
+        json_decref(object);
+        if (failed)
+            return -1;
+        before = ", ";
+    }
+    return putchar(']') == EOF;
+}
+
+static json_t *page_use_json(const struct inspection *found)
+{
+    const leat_page_use *pages = &found->pages;
+    if (!found->has_pages)
+        return json_null();
+    return json_pack(
+        "{s:I, s:I, s:I, s:o}", "all", (json_int_t)pages->all, "used",
+        (json_int_t)pages->used, "free", (json_int_t)pages->free, "leaked",
+        pages->leaked < 0 ? json_null()
+                          : json_integer((json_int_t)pages->leaked));
+}
+
+static int report_json(const struct inspection *found)
+{
+    json_t *counts = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o}", "records",
+        (json_int_t)found->expected, "good", (json_int_t)found->good, "bad",
+        (json_int_t)found->bad, "lost", (json_int_t)found->lost, "warned",
+        (json_int_t)found->warned, "good_share", good_share(found),
+        "exact_numbers", found->gaps < 2, "pages", page_use_json(found));
+    size_t flags = JSON_REAL_PRECISION(9) | JSON_EMBED;
+    int failed =
+        !counts || putchar('{') == EOF || json_dumpf(counts, stdout, flags) ||
+        print_list(found, "bad_records", 1) || print_list(found, "damage", 0);
+    json_decref(counts);
+    if (failed)
+        return message_error("stdout: cannot write the JSON object");
+    printf("}\n");
+    return 0;
+}
+
+static void print_flaw(const struct inspection *found, const struct flaw *flaw)
+{
+    if (flaw_is_record(flaw))
+        printf("record %lld%s%s: %s\n", (long long)flaw->record,
+               flaw->key ? ", key " : "", flaw->key ? flaw->key : "",
+               flaw->reason);
+    else if (flaw->lost < 0 && found->gaps == 1 && found->lost)
+        printf("records %lld to %lld are lost: %s\n", (long long)flaw->record,
+               (long long)(flaw->record + found->lost - 1), flaw->reason);
+    else if (flaw->lost < 0)
+        printf("before record %lld records are lost: %s\n",
+               (long long)flaw->record, flaw->reason);
+    else
+        printf("%s\n", flaw->reason);
+}
+
+static int report_text(const struct inspection *found, const char *path)
+{
+    for (size_t i = 0; i < found->flaws; i++)
+        print_flaw(found, &found->flaw[i]);
+    if (found->gaps > 1)
+        printf("records are numbered without those of lost pages\n");
+    if (found->warned)
+        printf("%s good, but made their codec warn\n",
+               output_count(found->warned, "image is", "images are"));
+    if (found->has_pages && found->pages.leaked > 0)
+        printf("%lld of %s %s neither in use nor listed as free: no "
+               "damage, but lost room, which mdb_copy -c leaves out\n",
+               (long long)found->pages.leaked,
+               output_count(found->pages.all, "page", "pages"),
+               found->pages.leaked == 1 ? "is" : "are");
+    printf("%s: %lld of %s %s good, %.6g %%", path, (long long)found->good,
+           output_count(all_records(found), "record", "records"),
+           found->good == 1 ? "is" : "are", 100 * good_share(found));
+    if (found->bad)
+        printf("; %lld bad", (long long)found->bad);
+    if (found->lost)
+        printf("; %lld lost", (long long)found->lost);
+    printf("\n");
+    return 0;
+}
+
+int command_verify(int argc, char **argv)
+{
+    int json = 0;
+    const struct option_spec specs[] = {
+        {"json", NULL, "print one JSON object", NULL, &json, 0, 0}, {0}};
+    const struct usage usage = {
+        "verify",
+        "[options] DB",
+        "Reads every page and record of a database and decodes every image, "
+        "on\n"
+        "all cores. Lists all that is bad by number, key and reason, and says\n"
+        "what share is good. Goes on behind damage as far as that is safe, in\n"
+        "files that were cut short, too. Status 1 if anything is bad.",
+        specs,
+        1,
+        1};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    interrupt_catch();
+    struct inspection found;
+    if (inspection_run(&found, arguments[0], json, NULL, NULL))
+        return message_last_error();
+    status = json ? report_json(&found) : report_text(&found, arguments[0]);
+    int64_t all = all_records(&found), bad = all - found.good;
+    if (!status && found.flaws)
+        status = message_error(
+            "%s: %lld of %s %s bad or lost; the first trouble: %s",
+            arguments[0], (long long)bad,
+            output_count(all, "record", "records"), bad == 1 ? "is" : "are",
+            found.flaw[0].reason);
+    inspection_finish(&found);
+    return status;
+}

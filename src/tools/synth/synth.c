@@ -1,0 +1,233 @@
+/* synth.c: `leat synth`, databases made of nothing. */
+#include "tools/command.h"
+#include "tools/database/factory.h"
+#include "tools/database/lmdb_writer.h"
+#include "tools/image/canvas.h"
+#include "tools/image/jpeg_writer.h"
+#include "tools/interrupt.h"
+#include "tools/message.h"
+#include "tools/option.h"
+#include "tools/output.h"
+#include "tools/progress.h"
+
+#include <leat/datum.h>
+#include <leat/ext/reader.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Keys of eight digits ascend up to here. */
+static const int64_t most_records = 100000000;
+
+enum { MOST_SIDE = 8192, MOST_BYTES = 256 << 20 };
+
+struct synth_options {
+    int64_t count;
+    int shape[3];
+    int64_t quality;
+    int64_t seed;
+    int force;
+    int json;
+};
+
+/* What is drawn; draw gives the label. */
+struct drawing {
+    int (*draw)(struct canvas *canvas, uint64_t seed, int64_t index);
+    const struct synth_options *options;
+};
+
+/* A thread's own. */
+struct drawing_bench {
+    const struct drawing *drawing;
+    struct canvas canvas;
+    unsigned char *record; /* room for `capacity` bytes */
+    size_t capacity;
+};
+
+static int open_bench(void **out, const void *context)
+{
+    struct drawing_bench *bench = calloc(1, sizeof(*bench));
+    if (!bench)
+        return leat_error(LEAT_ENOMEM, "out of memory for images");
+    bench->drawing = context;
+    int status = canvas_init(&bench->canvas, bench->drawing->options->shape);
+    if (status) {
+        free(bench);
+        return status;
+    }
+    *out = bench;
+    return LEAT_OK;
+}
+
+static void close_bench(void *argument)
+{
+    struct drawing_bench *bench = argument;
+    if (!bench)
+        return;
+    canvas_finish(&bench->canvas);
+    free(bench->record);
+    free(bench);
+}
+
+static int write_datum(struct drawing_bench *bench, const leat_datum *datum,
+                       struct factory_record *out)
+{
+    size_t size = leat_datum_size(datum);
+    if (size > bench->capacity) {
+        unsigned char *record = realloc(bench->record, size);
+        if (!record)
+            return leat_error(LEAT_ENOMEM, "out of memory for a record");
+        bench->record = record;
+        bench->capacity = size;
+    }
+    out->bytes = bench->record;
+    out->size = leat_datum_write(datum, bench->record);
+    return LEAT_OK;
+}
+
+static int make_record(void *argument, int64_t number,
+                       struct factory_record *out)
+{
+    struct drawing_bench *bench = argument;
+    const struct synth_options *options = bench->drawing->options;
+    struct canvas *canvas = &bench->canvas;
+    leat_datum datum = {0};
+    datum.label = bench->drawing->draw(canvas, (uint64_t)options->seed, number);
+    if (!options->quality) {
+        datum.channels = canvas->channels;
+        datum.height = canvas->height;
+        datum.width = canvas->width;
+        datum.data = canvas->pixels;
+        datum.data_size = canvas_bytes(canvas);
+        return write_datum(bench, &datum, out);
+    }
+    unsigned char *image;
+    int status = jpeg_writer_encode(canvas, (int)options->quality, &image,
+                                    &datum.data_size);
+    if (status)
+        return status;
+    datum.encoded = 1;
+    datum.data = image;
+    status = write_datum(bench, &datum, out);
+    free(image);
+    return status;
+}
+
+static int write_records(struct lmdb_writer *writer, struct factory *factory,
+                         struct progress *progress)
+{
+    struct factory_record record;
+    for (int64_t i = 0;; i++) {
+        int status = factory_take(factory, &record);
+        if (status == LEAT_END)
+            return LEAT_OK;
+        char key[24];
+        snprintf(key, sizeof(key), "%08lld", (long long)i);
+        if (!status)
+            status = lmdb_writer_put(writer, key, strlen(key), record.bytes,
+                                     record.size);
+        if (!status)
+            status = interrupt_check();
+        if (status)
+            return status;
+        progress_update(progress, i + 1);
+    }
+}
+
+static int report(const struct synth_options *options, const char *path,
+                  int64_t bytes, double seconds)
+{
+    if (options->json)
+        return output_json(json_pack("{s:I, s:I, s:f}", "records",
+                                     (json_int_t)options->count, "bytes",
+                                     (json_int_t)bytes, "seconds", seconds));
+    printf("%s: %s, %s\n", path,
+           output_count(options->count, "record", "records"),
+           output_bytes(bytes));
+    return 0;
+}
+
+static int make_database(const struct synth_options *options,
+                         const struct drawing *drawing, const char *path)
+{
+    const struct factory_order order = {.end = options->count,
+                                        .run = FACTORY_RUN_MOST,
+                                        .bytes = FACTORY_BYTES,
+                                        .context = drawing,
+                                        .open = open_bench,
+                                        .close = close_bench,
+                                        .make = make_record};
+    struct lmdb_writer *writer = NULL;
+    struct factory *factory = NULL;
+    struct progress progress;
+    progress_start(&progress, "records", options->count, options->json);
+    struct part_order target = {
+        .path = path, .mode = options->force ? PART_REPLACE : PART_REFUSE};
+    int status = lmdb_writer_open(&writer, &target);
+    if (!status)
+        status = factory_open(&factory, &order);
+    if (!status)
+        status = write_records(writer, factory, &progress);
+    if (!status)
+        status = lmdb_writer_publish(writer, 0);
+    int64_t bytes = status ? 0 : lmdb_writer_bytes(writer);
+    factory_close(factory);
+    lmdb_writer_close(writer);
+    double seconds = progress_finish(&progress);
+    if (status)
+        return message_last_error();
+    return report(options, path, bytes, seconds);
+}
+
+int command_synth(int argc, char **argv)
+{
+    struct synth_options options = {1000, {1, 28, 28}, 0, 1, 0, 0};
+    const struct option_spec specs[] = {
+        {"count", "N", "records to make (1000)", option_int, &options.count, 0,
+         most_records},
+        {"shape", "C,H,W", "shape of an image (1,28,28)", option_shape,
+         options.shape, 1, MOST_SIDE},
+        {"jpeg", "Q", "encode images as JPEGs of this quality", option_int,
+         &options.quality, 1, 100},
+        {"seed", "S", "the same seed gives the same records (1)", option_int,
+         &options.seed, 0, 0},
+        {"force", NULL, "replace a database that is there", NULL,
+         &options.force, 0, 0},
+        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        "synth",
+        "digits|noise [options] OUT",
+        "Makes an LMDB of Caffe's Datums with keys 00000000, 00000001, ...\n"
+        "digits: drawn digits, each its own label, which a net can learn.\n"
+        "noise: images for measuring, which cost what photographs cost.",
+        specs,
+        2,
+        2};
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+
+    struct drawing drawing = {NULL, &options};
+    if (!strcmp(arguments[0], "digits"))
+        drawing.draw = canvas_draw_digit;
+    else if (!strcmp(arguments[0], "noise"))
+        drawing.draw = canvas_draw_noise;
+    else
+        return message_misuse("synth", "synth makes digits or noise, not '%s'",
+                              arguments[0]);
+    const int *shape = options.shape;
+    if ((int64_t)shape[0] * shape[1] > MOST_BYTES / shape[2])
+        return message_misuse("synth", "--shape: an image of more than %s",
+                              output_bytes(MOST_BYTES));
+    if (options.quality && shape[0] != 1 && shape[0] != 3)
+        return message_misuse("synth",
+                              "--jpeg: an image has 1 or 3 channels, "
+                              "not %d",
+                              shape[0]);
+    interrupt_catch();
+    return make_database(&options, &drawing, arguments[1]);
+}
