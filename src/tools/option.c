@@ -26,10 +26,22 @@ static void print_option(const struct option_spec *option, int width)
     printf("  %-*s  %s\n", width, left, option->help);
 }
 
+/* One of a command's options, its own before those that it shares; or NULL. */
+static const struct option_spec *option_at(const struct usage *usage, int i)
+{
+    const struct option_spec *const tables[] = {usage->options, usage->shared};
+    for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
+        for (const struct option_spec *o = tables[t]; o && o->name; o++)
+            if (i-- == 0)
+                return o;
+    return NULL;
+}
+
 static void print_help(const struct usage *usage)
 {
+    const struct option_spec *o;
     size_t width = strlen("--help");
-    for (const struct option_spec *o = usage->options; o->name; o++) {
+    for (int i = 0; (o = option_at(usage, i)) != NULL; i++) {
         size_t length = 2 + strlen(o->name);
         if (o->value)
             length += 1 + strlen(o->value);
@@ -38,7 +50,7 @@ static void print_help(const struct usage *usage)
     }
     printf("Usage: leat %s %s\n\n%s\n\nOptions:\n", usage->command,
            usage->arguments, usage->about);
-    for (const struct option_spec *o = usage->options; o->name; o++)
+    for (int i = 0; (o = option_at(usage, i)) != NULL; i++)
         print_option(o, (int)width);
     print_option(&help_option, (int)width);
 }
@@ -125,12 +137,11 @@ int option_parse(const struct usage *usage, int argc, char **argv,
                  char ***arguments, int *n)
 {
     struct option known[MOST_OPTIONS + 1] = {{0}};
+    const struct option_spec *o;
     int count = 0;
-    for (const struct option_spec *o = usage->options; o->name; o++)
-        if (count < MOST_OPTIONS - 1)
-            known[count++] = (struct option){
-                o->name, o->read ? required_argument : no_argument, NULL,
-                KNOWN};
+    for (; count < MOST_OPTIONS - 1 && (o = option_at(usage, count)); count++)
+        known[count] = (struct option){
+            o->name, o->read ? required_argument : no_argument, NULL, KNOWN};
     known[count] = (struct option){"help", no_argument, NULL, 'h'};
 
     opterr = 0;
@@ -147,7 +158,7 @@ int option_parse(const struct usage *usage, int argc, char **argv,
                                   argv[optind - 1]);
         if (found == '?' || index < 0)
             return refuse_option(usage, argv[optind - 1]);
-        int status = read_option(usage, &usage->options[index]);
+        int status = read_option(usage, option_at(usage, index));
         if (status != OPTION_GO)
             return status;
     }

@@ -27,9 +27,10 @@ struct usage {
     const char *command;   /* "synth" */
     const char *arguments; /* "digits|noise [options] OUT" */
     const char *about;
-    const struct option_spec *options;
+    const struct option_spec *options; /* its own; NULL: none */
     int least_arguments;
     int most_arguments;
+    const struct option_spec *shared; /* with other commands; NULL: none */
 };
 
 /* What option_parse says the command should do. */

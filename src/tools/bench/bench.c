@@ -11,6 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+struct option_spec bench_seconds(double *seconds)
+{
+    return (struct option_spec){"seconds",   "S",     "how long to measure (3)",
+                                option_real, seconds, 0,
+                                86400};
+}
+
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -17,10 +17,7 @@ int bench_h2d(int argc, char **argv);
 int bench_kernel(int argc, char **argv);
 
 /* An entry in the tables of those that measure for a time. */
-#define BENCH_SECONDS(out)                                                     \
-    {                                                                          \
-        "seconds", "S", "how long to measure (3)", option_real, out, 0, 86400  \
-    }
+struct option_spec bench_seconds(double *seconds);
 
 /* What many rounds of one case gave; sorts them. */
 struct bench_spread {

@@ -195,13 +195,12 @@ int bench_h2d(int argc, char **argv)
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {
-        "bench h2d",
-        "[options]",
-        "Measures the bandwidth from host memory, pinned and pageable, to a\n"
-        "device, by one stream and by several.",
-        specs,
-        0,
-        0};
+        .command = "bench h2d",
+        .arguments = "[options]",
+        .about = "Measures the bandwidth from host memory, pinned and\n"
+                 "pageable, to a device, by one stream and by several.",
+        .options = specs,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);

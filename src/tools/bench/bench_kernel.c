@@ -324,14 +324,13 @@ int bench_kernel(int argc, char **argv)
          &bench.images, 0, MOST},
         {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
         {0}};
-    const struct usage usage = {"bench kernel",
-                                "[options]",
-                                "Measures what the device's transform reads "
-                                "and writes, by type of the\n"
-                                "top, beside a copy within the device.",
-                                specs,
-                                0,
-                                0};
+    const struct usage usage = {
+        .command = "bench kernel",
+        .arguments = "[options]",
+        .about = "Measures what the device's transform reads and writes, by\n"
+                 "type of the top, beside a copy within the device.",
+        .options = specs,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);

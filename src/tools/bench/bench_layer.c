@@ -523,9 +523,10 @@ int bench_layer(int argc, char **argv)
 {
     struct layer_options options = {.intake = INTAKE_OPTIONS_INIT,
                                     .seconds = 3};
+    struct option_spec layer[INTAKE_OPTIONS];
+    intake_options_list(layer, &options.intake);
     const struct option_spec specs[] = {
-        INTAKE_OPTIONS(&options.intake),
-        BENCH_SECONDS(&options.seconds),
+        bench_seconds(&options.seconds),
         {"epochs", "N", "measure so many epochs instead", option_int,
          &options.epochs, 1, INT32_MAX},
         {"compute-ms", "M", "compute so long after each batch", option_real,
@@ -545,18 +546,19 @@ int bench_layer(int argc, char **argv)
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {
-        "bench layer",
-        "(--net FILE --phase P | --reader TEXT --batch N) [options]",
-        "Measures how fast a data layer delivers, how long its caller waits, "
-        "and why.",
-        specs,
-        0,
-        0};
+        .command = "bench layer",
+        .arguments =
+            "(--net FILE --phase P | --reader TEXT --batch N) [options]",
+        .about = "Measures how fast a data layer delivers, how long its\n"
+                 "caller waits, and why.",
+        .options = specs,
+        .shared = layer,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status == OPTION_GO)
-        status = intake_check(&options.intake, usage.command);
+        status = intake_options_check(&options.intake, usage.command);
     if (status == OPTION_GO && options.overlap && !options.intake.device)
         status = message_misuse(usage.command, "--overlap needs a --device");
     if (status == OPTION_GO && options.kernel_ms > 0 && !options.overlap)

@@ -124,28 +124,29 @@ int bench_limit(int argc, char **argv)
 {
     struct limit_options options = {.intake = INTAKE_OPTIONS_INIT,
                                     .seconds = 3};
+    struct option_spec layer[INTAKE_OPTIONS];
+    intake_options_list(layer, &options.intake);
     const struct option_spec specs[] = {
-        INTAKE_OPTIONS(&options.intake),
-        BENCH_SECONDS(&options.seconds),
+        bench_seconds(&options.seconds),
         {"row-copy", NULL, "a bare copy of rows of uint8 images", NULL,
          &options.row_copy, 0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {
-        "bench limit",
-        "(--net FILE --phase P | --reader TEXT --batch N) [options]",
-        "Measures what all cores together, or --workers of them, can do at "
-        "most "
-        "on\n"
-        "the same records, reading and transforming them without any queue.",
-        specs,
-        0,
-        0};
+        .command = "bench limit",
+        .arguments =
+            "(--net FILE --phase P | --reader TEXT --batch N) [options]",
+        .about = "Measures what all cores together, or --workers of them,\n"
+                 "can do at most on the same records, reading and\n"
+                 "transforming them without any queue.",
+        .options = specs,
+        .shared = layer,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status == OPTION_GO)
-        status = intake_check(&options.intake, usage.command);
+        status = intake_options_check(&options.intake, usage.command);
     const struct intake_options *intake = &options.intake;
     if (status == OPTION_GO &&
         (intake->max_errors >= 0 || intake->bad_record_file))

@@ -274,18 +274,17 @@ int bench_queue(int argc, char **argv)
     const struct option_spec specs[] = {
         {"workers", "N", "at most (one for each core)", option_int,
          &options.workers, 0, BENCH_MOST_WORKERS},
-        BENCH_SECONDS(&options.seconds),
+        bench_seconds(&options.seconds),
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {
-        "bench queue",
-        "[options]",
-        "Measures what it costs to hand a batch over, for one worker, two, "
-        "four\n"
-        "and so on up to --workers, on records of its own.",
-        specs,
-        0,
-        0};
+        .command = "bench queue",
+        .arguments = "[options]",
+        .about = "Measures what it costs to hand a batch over, for one\n"
+                 "worker, two, four and so on up to --workers, on records of\n"
+                 "its own.",
+        .options = specs,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);

@@ -331,19 +331,18 @@ int bench_reader(int argc, char **argv)
          option_text, &options.reader, 0, 0},
         {"workers", "N", "threads (one for each core)", option_int,
          &options.workers, 0, BENCH_MOST_WORKERS},
-        BENCH_SECONDS(&options.seconds),
+        bench_seconds(&options.seconds),
         {"touch", NULL, "read what the records hold, too", NULL, &options.touch,
          0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {
-        "bench reader",
-        "--reader TEXT [options]",
-        "Measures how many records a second a pipeline gives, in order and\n"
-        "shuffled, by one thread and by --workers.",
-        specs,
-        0,
-        0};
+        .command = "bench reader",
+        .arguments = "--reader TEXT [options]",
+        .about = "Measures how many records a second a pipeline gives, in\n"
+                 "order and shuffled, by one thread and by --workers.",
+        .options = specs,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);

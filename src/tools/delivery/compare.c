@@ -460,6 +460,8 @@ static int compare(const struct compare_options *options, const char *a,
 int command_compare(int argc, char **argv)
 {
     struct compare_options options = {INTAKE_OPTIONS_INIT, 0, 0, 10, 0, 0};
+    struct option_spec layer[INTAKE_OPTIONS];
+    intake_options_list(layer, &options.intake);
     const struct option_spec specs[] = {
         {"tolerance", "X", "values may differ by so much (0)", option_real,
          &options.tolerance, 0, INT32_MAX},
@@ -468,20 +470,21 @@ int command_compare(int argc, char **argv)
         {"differences", "N", "how many to name (10)", option_int,
          &options.listed, 0, INT32_MAX},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
-        INTAKE_OPTIONS(&options.intake),
         {0}};
     const struct usage usage = {
-        "compare",
-        "[options] A B",
-        "Says whether two databases deliver the same, record by record: "
-        "labels\n"
-        "and pixels, images decoded. Either may be a directory of the .npy\n"
-        "files of leat dump; the other one is then what a data layer makes of\n"
-        "it with the options that dump had. With --net or --reader that layer\n"
-        "is A. Status 0: the same; 1: not, or an error.",
-        specs,
-        1,
-        2};
+        .command = "compare",
+        .arguments = "[options] A B",
+        .about = "Says whether two databases deliver the same, record by\n"
+                 "record: labels and pixels, images decoded. Either may be a\n"
+                 "directory of the .npy files of leat dump; the other one is\n"
+                 "then what a data layer makes of it with the options that\n"
+                 "dump had. With --net or --reader that layer is A. Status\n"
+                 "0: the same; 1: not, or an error.",
+        .options = specs,
+        .least_arguments = 1,
+        .most_arguments = 2,
+        .shared = layer,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
@@ -494,13 +497,13 @@ int command_compare(int argc, char **argv)
     if ((intake->net || intake->reader) && n == 2)
         return message_misuse("compare",
                               "compare: with --net or --reader give B alone");
-    options.has_intake = intake_is_given(intake);
+    options.has_intake = intake_options_are_given(intake);
     struct intake_options checked = *intake;
     if (!checked.net && !checked.reader)
         checked.reader = arguments[0];
     if (!checked.net && !checked.batch)
         checked.batch = intake->batch = 1;
-    status = intake_check(&checked, "compare");
+    status = intake_options_check(&checked, "compare");
     if (status != OPTION_GO)
         return status;
     return n == 2 ? compare(&options, arguments[0], arguments[1])

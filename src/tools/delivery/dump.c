@@ -176,8 +176,9 @@ static int dump_batches(const struct dump_options *options)
 int command_dump(int argc, char **argv)
 {
     struct dump_options options = {INTAKE_OPTIONS_INIT, 1, NULL, 0, 0};
+    struct option_spec layer[INTAKE_OPTIONS];
+    intake_options_list(layer, &options.intake);
     const struct option_spec specs[] = {
-        INTAKE_OPTIONS(&options.intake),
         {"batches", "K", "how many batches (1)", option_int, &options.batches,
          1, INT32_MAX},
         {"out", "DIR", "where the files go; made if need be", option_text,
@@ -189,21 +190,21 @@ int command_dump(int argc, char **argv)
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {
-        "dump",
-        "(--net FILE --phase P | --reader TEXT --batch N) --batches K --out "
-        "DIR",
-        "Writes what a data layer delivers, a file NAME.npy for each top, "
-        "with\n"
-        "K batches along its first axis; NAME.0000.npy and so on, a file for\n"
-        "each batch, where their shapes differ.",
-        specs,
-        0,
-        0};
+        .command = "dump",
+        .arguments = "(--net FILE --phase P | --reader TEXT --batch N) "
+                     "--batches K --out DIR",
+        .about = "Writes what a data layer delivers, a file NAME.npy for\n"
+                 "each top, with K batches along its first axis;\n"
+                 "NAME.0000.npy and so on, a file for each batch, where\n"
+                 "their shapes differ.",
+        .options = specs,
+        .shared = layer,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status == OPTION_GO)
-        status = intake_check(&options.intake, "dump");
+        status = intake_options_check(&options.intake, "dump");
     if (status != OPTION_GO)
         return status;
     if (!options.out)

@@ -82,16 +82,18 @@ static int describe(const struct cifar10 *cifar10, struct recipe *recipe)
 int import_cifar10(int argc, char **argv)
 {
     struct importer_options options = {0};
-    const struct option_spec specs[] = {IMPORTER_OPTIONS(&options), {0}};
+    struct option_spec shared[IMPORTER_OPTIONS];
+    importer_list_options(shared, &options);
     const struct usage usage = {
-        "import cifar10",
-        "[options] FILE... OUT",
-        "Makes the LMDB that Caffe's convert_cifar_data makes of CIFAR-10's\n"
-        "binary version: data_batch_1.bin and so on, one behind the other, or\n"
-        "test_batch.bin. They may be gzipped.",
-        specs,
-        2,
-        MOST_BATCHES + 1};
+        .command = "import cifar10",
+        .arguments = "[options] FILE... OUT",
+        .about = "Makes the LMDB that Caffe's convert_cifar_data makes of\n"
+                 "CIFAR-10's binary version: data_batch_1.bin and so on, one\n"
+                 "behind the other, or test_batch.bin. They may be gzipped.",
+        .least_arguments = 2,
+        .most_arguments = MOST_BATCHES + 1,
+        .shared = shared,
+    };
     char **path;
     int n;
     int status = option_parse(&usage, argc, argv, &path, &n);

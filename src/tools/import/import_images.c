@@ -320,6 +320,8 @@ static int run_import(const struct image_options *options,
 int import_images(int argc, char **argv)
 {
     struct image_options options = {.seed = -1};
+    struct option_spec shared[IMPORTER_OPTIONS];
+    importer_list_options(shared, &options.importer);
     const struct option_spec specs[] = {
         {"root", "DIR", "where the names in LIST begin", option_text,
          &options.root, 0, 0},
@@ -336,17 +338,18 @@ int import_images(int argc, char **argv)
          &options.seed, 0, INT64_MAX},
         {"check-size", NULL, "all images must have the first one's shape", NULL,
          &options.check_size, 0, 0},
-        IMPORTER_OPTIONS(&options.importer),
         {0}};
     const struct usage usage = {
-        "import images",
-        "[options] LIST OUT",
-        "Makes the LMDB that Caffe's convert_imageset makes of JPEG and PNG\n"
-        "files. Each line of LIST is a file's name, a space and a label; -\n"
-        "reads it from stdin.",
-        specs,
-        2,
-        2};
+        .command = "import images",
+        .arguments = "[options] LIST OUT",
+        .about = "Makes the LMDB that Caffe's convert_imageset makes of JPEG\n"
+                 "and PNG files. Each line of LIST is a file's name, a space\n"
+                 "and a label; - reads it from stdin.",
+        .options = specs,
+        .least_arguments = 2,
+        .most_arguments = 2,
+        .shared = shared,
+    };
     char **path;
     int n;
     enum image_encoding encoding;

@@ -127,19 +127,22 @@ int import_mnist(int argc, char **argv)
         {0, INT64_MAX},
         0,
         NULL};
+    struct option_spec shared[IMPORTER_OPTIONS];
+    importer_list_options(shared, &options);
     const struct option_spec specs[] = {
         {"range", "A:B", "only images A to B-1; keys begin at 0 all the same",
          option_range, mnist.range, 0, 0},
-        IMPORTER_OPTIONS(&options),
         {0}};
     const struct usage usage = {
-        "import mnist",
-        "[options] IMAGES LABELS OUT",
-        "Makes the LMDB that Caffe's convert_mnist_data makes of MNIST's IDX\n"
-        "files, which may be gzipped.",
-        specs,
-        3,
-        3};
+        .command = "import mnist",
+        .arguments = "[options] IMAGES LABELS OUT",
+        .about = "Makes the LMDB that Caffe's convert_mnist_data makes of\n"
+                 "MNIST's IDX files, which may be gzipped.",
+        .options = specs,
+        .least_arguments = 3,
+        .most_arguments = 3,
+        .shared = shared,
+    };
     char **path;
     int n;
     int status = option_parse(&usage, argc, argv, &path, &n);

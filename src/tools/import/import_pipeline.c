@@ -231,17 +231,19 @@ static int open_pipeline(struct pipeline_source *self, const char *text,
 int import_pipeline(int argc, char **argv)
 {
     struct importer_options options = {0};
-    const struct option_spec specs[] = {IMPORTER_OPTIONS(&options), {0}};
+    struct option_spec shared[IMPORTER_OPTIONS];
+    importer_list_options(shared, &options);
     const struct usage usage = {
-        "import pipeline",
-        "[options] TEXT OUT",
-        "Makes an LMDB of what the readers of a pipeline give in one pass, "
-        "such\n"
-        "as lmdb:PATH, with keys 00000000, 00000001, ...: data of uint8, of\n"
-        "float32 or encoded, and labels that are whole numbers.",
-        specs,
-        2,
-        2};
+        .command = "import pipeline",
+        .arguments = "[options] TEXT OUT",
+        .about = "Makes an LMDB of what the readers of a pipeline give in\n"
+                 "one pass, such as lmdb:PATH, with keys 00000000, 00000001,\n"
+                 "...: data of uint8, of float32 or encoded, and labels that\n"
+                 "are whole numbers.",
+        .least_arguments = 2,
+        .most_arguments = 2,
+        .shared = shared,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);

@@ -28,6 +28,21 @@ struct import_run {
     int complete;    /* all are written; only the target is to be made */
 };
 
+void importer_list_options(struct option_spec out[IMPORTER_OPTIONS],
+                           struct importer_options *options)
+{
+    const struct option_spec table[IMPORTER_OPTIONS] = {
+        {"append", NULL, "go on behind the records of a database that is there",
+         NULL, &options->append, 0, 0},
+        {"force", NULL, "replace a database that is there", NULL,
+         &options->force, 0, 0},
+        {"restart", NULL, "begin anew where an unfinished import stands", NULL,
+         &options->restart, 0, 0},
+        {"json", NULL, "print one JSON object", NULL, &options->json, 0, 0},
+    };
+    memcpy(out, table, sizeof(table));
+}
+
 int importer_check(const struct importer_options *options, const char *command)
 {
     if (options->append && options->force)

@@ -17,27 +17,12 @@ struct importer_options {
     int json;
 };
 
-/* The options that every import has, for its table. */
-#define IMPORTER_OPTIONS(o)                                                    \
-    {"append",                                                                 \
-     NULL,                                                                     \
-     "go on behind the records of a database that is there",                   \
-     NULL,                                                                     \
-     &(o)->append,                                                             \
-     0,                                                                        \
-     0},                                                                       \
-        {"force", NULL, "replace a database that is there", NULL, &(o)->force, \
-         0,       0},                                                          \
-        {"restart",                                                            \
-         NULL,                                                                 \
-         "begin anew where an unfinished import stands",                       \
-         NULL,                                                                 \
-         &(o)->restart,                                                        \
-         0,                                                                    \
-         0},                                                                   \
-    {                                                                          \
-        "json", NULL, "print one JSON object", NULL, &(o)->json, 0, 0          \
-    }
+/* Entries of their table, its end included. */
+enum { IMPORTER_OPTIONS = 5 };
+
+/* Fills the table that an import shares with the others: usage.shared. */
+void importer_list_options(struct option_spec out[IMPORTER_OPTIONS],
+                           struct importer_options *options);
 
 /* OPTION_GO, or EXIT_MISUSED after a message. `command`: "import mnist". */
 int importer_check(const struct importer_options *options, const char *command);

@@ -276,17 +276,17 @@ int command_cat(int argc, char **argv)
          0},
         {0}};
     const struct usage usage = {
-        "cat",
-        "[options] PIPELINE",
-        "Prints the samples of a pipeline, such as lmdb:mnist_test_lmdb, a "
-        "line\n"
-        "each: record, key, and each field with its type and shape, or its\n"
-        "value if it is a single number. Bad records have a line, too, and "
-        "make\n"
-        "it end with status 1.",
-        specs,
-        1,
-        1};
+        .command = "cat",
+        .arguments = "[options] PIPELINE",
+        .about = "Prints the samples of a pipeline, such as\n"
+                 "lmdb:mnist_test_lmdb, a line each: record, key, and each\n"
+                 "field with its type and shape, or its value if it is a\n"
+                 "single number. Bad records have a line, too, and make it\n"
+                 "end with status 1.",
+        .options = specs,
+        .least_arguments = 1,
+        .most_arguments = 1,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);

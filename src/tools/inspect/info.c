@@ -305,17 +305,17 @@ int command_info(int argc, char **argv)
         {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
         {0}};
     const struct usage usage = {
-        "info",
-        "[options] DB",
-        "Says how many records a database has, their shapes, encodings and\n"
-        "labels. Of images it reads the headers. Of more than 100000 records "
-        "it\n"
-        "reads 50000 from all over, and says so. Bad records are counted, "
-        "the\n"
-        "first ones named, and make it end with status 1.",
-        specs,
-        1,
-        1};
+        .command = "info",
+        .arguments = "[options] DB",
+        .about = "Says how many records a database has, their shapes,\n"
+                 "encodings and labels. Of images it reads the headers. Of\n"
+                 "more than 100000 records it reads 50000 from all over, and\n"
+                 "says so. Bad records are counted, the first ones named,\n"
+                 "and make it end with status 1.",
+        .options = specs,
+        .least_arguments = 1,
+        .most_arguments = 1,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);

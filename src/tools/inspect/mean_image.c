@@ -154,14 +154,16 @@ int command_mean(int argc, char **argv)
     const struct option_spec specs[] = {
         {"json", NULL, "print one JSON object", NULL, &json, 0, 0}, {0}};
     const struct usage usage = {
-        "mean",
-        "[options] DB OUT.binaryproto",
-        "Computes the mean image of a database as Caffe's compute_image_mean\n"
-        "does, writes it as a mean file and prints each channel's mean. All\n"
-        "images must have one shape.",
-        specs,
-        2,
-        2};
+        .command = "mean",
+        .arguments = "[options] DB OUT.binaryproto",
+        .about = "Computes the mean image of a database as Caffe's\n"
+                 "compute_image_mean does, writes it as a mean file and\n"
+                 "prints each channel's mean. All images must have one\n"
+                 "shape.",
+        .options = specs,
+        .least_arguments = 2,
+        .most_arguments = 2,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);

@@ -464,18 +464,18 @@ int command_show(int argc, char **argv)
          0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
-    const struct usage usage = {"show",
-                                "[options] DB --out FILE",
-                                "Draws a contact sheet of records: the "
-                                "picture, its label, number, key,\n"
-                                "shape and encoding. Raw pictures of 3 "
-                                "channels are B, G, R, as Caffe's\n"
-                                "are; of other numbers each channel is drawn "
-                                "by itself. Floats go from\n"
-                                "their least, black, to their greatest, white.",
-                                specs,
-                                1,
-                                1};
+    const struct usage usage = {
+        .command = "show",
+        .arguments = "[options] DB --out FILE",
+        .about = "Draws a contact sheet of records: the picture, its label,\n"
+                 "number, key, shape and encoding. Raw pictures of 3\n"
+                 "channels are B, G, R, as Caffe's are; of other numbers\n"
+                 "each channel is drawn by itself. Floats go from their\n"
+                 "least, black, to their greatest, white.",
+        .options = specs,
+        .least_arguments = 1,
+        .most_arguments = 1,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);

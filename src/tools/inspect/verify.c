@@ -136,16 +136,17 @@ int command_verify(int argc, char **argv)
     const struct option_spec specs[] = {
         {"json", NULL, "print one JSON object", NULL, &json, 0, 0}, {0}};
     const struct usage usage = {
-        "verify",
-        "[options] DB",
-        "Reads every page and record of a database and decodes every image, "
-        "on\n"
-        "all cores. Lists all that is bad by number, key and reason, and says\n"
-        "what share is good. Goes on behind damage as far as that is safe, in\n"
-        "files that were cut short, too. Status 1 if anything is bad.",
-        specs,
-        1,
-        1};
+        .command = "verify",
+        .arguments = "[options] DB",
+        .about = "Reads every page and record of a database and decodes\n"
+                 "every image, on all cores. Lists all that is bad by\n"
+                 "number, key and reason, and says what share is good. Goes\n"
+                 "on behind damage as far as that is safe, in files that\n"
+                 "were cut short, too. Status 1 if anything is bad.",
+        .options = specs,
+        .least_arguments = 1,
+        .most_arguments = 1,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);

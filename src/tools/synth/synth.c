@@ -197,14 +197,18 @@ int command_synth(int argc, char **argv)
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {
-        "synth",
-        "digits|noise [options] OUT",
-        "Makes an LMDB of Caffe's Datums with keys 00000000, 00000001, ...\n"
-        "digits: drawn digits, each its own label, which a net can learn.\n"
-        "noise: images for measuring, which cost what photographs cost.",
-        specs,
-        2,
-        2};
+        .command = "synth",
+        .arguments = "digits|noise [options] OUT",
+        .about = "Makes an LMDB of Caffe's Datums with keys 00000000,\n"
+                 "00000001, ...\n"
+                 "digits: drawn digits, each its own label, which a net can\n"
+                 "learn.\n"
+                 "noise: images for measuring, which cost what photographs\n"
+                 "cost.",
+        .options = specs,
+        .least_arguments = 2,
+        .most_arguments = 2,
+    };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
