@@ -5,7 +5,8 @@
 #     includes upwards; cuda stands on device alone
 #   - includes are written relative to src
 #   - no stem of src (x.c, x.h) includes another one round; in layer, no header
-#   - tool, examples: public headers and their own only
+#   - tool, examples: public headers and their own only; within src/tools what all
+#     use <- image, database <- delivery <- bench, import, inspect, synth
 #   - no #if on CUDA but in the registry of devices, src/device/device.c, and no
 #     header of CUDA's or NVTX's outside cuda
 #   - file names are unique, and a stem has one home
@@ -75,6 +76,27 @@ check_circles() {
         END { if (loop) print loop }'
 }
 
+# By the folders of both sides; no folder is what all use.
+check_tools() {
+    quoted_includes src/tools | awk '
+        function folder(path, part) {
+            return split(path, part, "/") > 2 ? part[2] : "tools"
+        }
+        BEGIN {
+            rank["tools"] = 0
+            rank["image"] = rank["database"] = 1
+            rank["delivery"] = 2
+            rank["bench"] = rank["import"] = rank["inspect"] = rank["synth"] = 3
+        }
+        {
+            from = folder(substr($1, 5))
+            to = folder($3)
+            if (from == to) next
+            if (!(from in rank) || !(to in rank) || rank[to] >= rank[from])
+                print $1 ":" $2 ": in the tool, " from " does not stand on " to
+        }'
+}
+
 check_public() {
     quoted_includes include | awk '
         { print $1 ":" $2 ": a public header includes \"" $3 "\", not <leat/...>" }'
@@ -127,6 +149,7 @@ check_silence() {
 check_all() {
     check_layers
     check_circles
+    check_tools
     check_public
     check_device_switch
     check_names
@@ -175,6 +198,11 @@ self_test() {
     plant cuda/device_cuda.c '#include "device/job.h"\n' ''
     plant src/tools/dump.c '#include "data/blob.h"\n' 'which is not public'
     plant src/tools/dump.c '#include <leat.h>\n#include "tools/npy.h"\n' ''
+    plant src/tools/delivery/dump.c '#include "tools/database/part.h"\n' ''
+    plant src/tools/delivery/dump.c '#include "tools/bench/h2d.h"\n' \
+        'delivery does not stand on bench'
+    plant src/tools/option.c '#include "tools/image/font.h"\n' \
+        'tools does not stand on image'
     plant src/data/blob.h '#include "data/mean.h"\n' \
         'includes go round: data/blob data/mean' \
         src/data/mean.h '#include "data/blob.h"\n'
