@@ -2,22 +2,8 @@
 #ifndef LEAT_LAYER_DATA_READER_H
 #define LEAT_LAYER_DATA_READER_H
 
+#include "layer/data_reader_options.h"
 #include "layer/run.h"
-
-#include <leat/data_layer.h>
-
-typedef struct leat__data_reader_options {
-    const leat_pipeline *pipeline; /* borrowed */
-    const leat_allocator *boxes;   /* of samples, borrowed; NULL: malloc */
-    int batch_size;
-    int rank; /* takes positions p = rank mod step */
-    int step;
-    int threaded;  /* a producer thread fills runs ahead */
-    int probe;     /* also where the reader that was opened may block */
-    int collects;  /* LEAT_EDATA goes into the run's list and fails nothing */
-    int draws;     /* words of Caffe's generator a sample; 0: none */
-    uint32_t seed; /* of that generator's parent */
-} leat__data_reader_options;
 
 typedef struct leat__data_reader leat__data_reader;
 

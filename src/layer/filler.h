@@ -3,7 +3,8 @@
 #define LEAT_LAYER_FILLER_H
 
 #include "base/random.h"
-#include "layer/data_reader.h"
+#include "layer/data_reader_options.h"
+#include "layer/run.h"
 
 /*
  * Everything belongs to one thread at a time, the data reader's own or whoever

@@ -5,6 +5,7 @@
 #include "data/blob.h"
 #include "layer/lane.h"
 #include "layer/layer_state.h"
+#include "layer/waiting.h"
 
 #include <string.h>
 

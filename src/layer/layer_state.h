@@ -25,6 +25,12 @@
 
 #include <leat/data_layer_group.h>
 
+/* What was said of waiting last; zeroed at the start. */
+typedef struct leat__waiting {
+    int64_t told;    /* leat__clock_now; 0: never */
+    leat_stats then; /* at that time */
+} leat__waiting;
+
 /* A member; all its caller's. */
 struct leat_data_layer {
     leat_data_layer_group *group;

@@ -2,7 +2,7 @@
 #ifndef LEAT_LAYER_SLOTS_H
 #define LEAT_LAYER_SLOTS_H
 
-#include "layer/prefetcher.h"
+#include "layer/prefetcher_options.h"
 
 typedef struct leat__slots {
     leat__batch *batch; /* n of them; NULL: none */

@@ -4,18 +4,6 @@
 
 #include <stdio.h>
 
-leat__behind leat__waiting_judge(const leat__whereabouts *now, int lane)
-{
-    if (now->out_of_slots >= 0 && now->out_of_slots != lane)
-        return LEAT__BEHIND_MEMBER;
-    if (now->copying > 0 && now->working == 0)
-        return LEAT__BEHIND_COPY;
-    /* Workers without work, while others work and somebody reads, starve. */
-    if (now->reading > 0 && now->working < now->workers)
-        return LEAT__BEHIND_READER;
-    return now->working > 0 ? LEAT__BEHIND_WORKERS : LEAT__BEHIND_NOBODY;
-}
-
 int leat__waiting_is_heard(void)
 {
     return leat__log_wants(LEAT_LOG_INFO);
@@ -40,7 +28,7 @@ static void describe(leat_data_layer *layer, char *out, size_t size)
     const leat_data_layer_group *group = layer->group;
     leat__whereabouts now = leat__prefetcher_whereabouts(group->prefetcher);
     leat_reader *reader = leat__data_reader_reader(group->reader);
-    switch (leat__waiting_judge(&now, layer->number)) {
+    switch (leat__whereabouts_judge(&now, layer->number)) {
     case LEAT__BEHIND_READER:
         snprintf(out, size, "the reader of %s is behind%s",
                  leat_pipeline_text(group->pipeline),

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "layer/publisher.h"
+#include "layer/stand_in.h"
 
 /* What a worker is at. */
 typedef enum leat__worker_at {
@@ -16,7 +17,7 @@ typedef enum leat__worker_at {
 
 /* A worker thread's, or the caller's for helping. */
 typedef struct leat__worker {
-    leat__prefetcher *prefetcher;
+    struct leat__prefetcher *prefetcher;
     const leat__prefetcher_options *options; /* borrowed, like the next two */
     leat__publisher *publisher;
     leat__relay *relay; /* NULL where nothing stands in */

@@ -1,5 +1,6 @@
 /* A forward that waits says so, once in a while, and for whom. */
 #include "layer/waiting.h"
+#include "layer/whereabouts.h"
 #include "support/feed.h"
 #include "support/late_device.h"
 #include "support/source.h"
@@ -32,7 +33,8 @@ START_TEST(the_stage_is_told_from_where_the_threads_are)
         {{4, 0, 1, 0, 1}, LEAT__BEHIND_MEMBER},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        ck_assert_msg(leat__waiting_judge(&cases[i].now, 0) == cases[i].behind,
+        ck_assert_msg(leat__whereabouts_judge(&cases[i].now, 0) ==
+                          cases[i].behind,
                       "case %zu", i);
 }
 END_TEST

@@ -1,0 +1,21 @@
+/* data_reader_options.h: what a data reader, and the filler of its runs, are
+ * told. */
+#ifndef LEAT_LAYER_DATA_READER_OPTIONS_H
+#define LEAT_LAYER_DATA_READER_OPTIONS_H
+
+#include <leat/data_layer.h>
+
+typedef struct leat__data_reader_options {
+    const leat_pipeline *pipeline; /* borrowed */
+    const leat_allocator *boxes;   /* of samples, borrowed; NULL: malloc */
+    int batch_size;
+    int rank; /* takes positions p = rank mod step */
+    int step;
+    int threaded;  /* a producer thread fills runs ahead */
+    int probe;     /* also where the reader that was opened may block */
+    int collects;  /* LEAT_EDATA goes into the run's list and fails nothing */
+    int draws;     /* words of Caffe's generator a sample; 0: none */
+    uint32_t seed; /* of that generator's parent */
+} leat__data_reader_options;
+
+#endif
