@@ -88,7 +88,7 @@ refuses() {
     check "status of a dump that says '$text'" test $? -eq 1
     check "'$text', not $(cat stderr)" grep -qF -- "$text" stderr
 }
-mkdir -p full other/sub numpy
+mkdir -p full other/sub numpy records
 "$leat" dump --reader lmdb:three --batch 1 --batches 3 --top-type uint8 --out full >/dev/null
 cp full/label.npy full/data.0000.npy
 cp full/label.npy full/gone.npy
@@ -107,14 +107,22 @@ refuses 'other: holds sub; --force would put the dump beside it' --out other
 "$leat" dump --reader lmdb:three --batch 1 --out other --force >/dev/null || failed=1
 check 'beside it' test "$(echo other/*)" = 'other/data.npy other/label.npy other/sub'
 printf '\223NUMPY\1\0\166\0' >numpy/data.npy
+# NumPy's header for records of nine fields is as long as a dump's.
+fields=$(printf "('field_%d', '<f4'), " 0 1 2 3 4 5 6 7 8)
+printf "\\223NUMPY\\1\\0\\366\\0%-245s\\n%036d" \
+    "{'descr': [${fields%, }], 'fortran_order': False, 'shape': (1,), }" 0 >records/table.npy
 for force in '' --force; do
     # shellcheck disable=SC2086
     refuses 'numpy: holds data.npy, which leat dump did not write; remove it first' \
         $force --out numpy
     # shellcheck disable=SC2086
+    refuses 'records: holds table.npy, which leat dump did not write; remove it first' \
+        $force --out records
+    # shellcheck disable=SC2086
     refuses 'three: is a database' $force --out three
 done
 check "somebody's file is as it was" test "$(wc -c <numpy/data.npy)" -eq 10
+check 'and the records' test "$(wc -c <records/table.npy)" -eq 292
 
 # The size of a batch is the net file's, where it has one.
 cat >net.prototxt <<'TEXT'

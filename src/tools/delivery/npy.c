@@ -18,6 +18,9 @@ enum { HEADER_BYTES = 256, START_BYTES = 10 };
 static const unsigned char header_start[START_BYTES] = {
     0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, HEADER_BYTES - START_BYTES, 0};
 
+/* What comes next; others have so long a header for records, [(...), ...]. */
+static const char header_type[] = "{'descr': '";
+
 struct npy_shape {
     leat_dtype dtype;
     int ndim;
@@ -78,10 +81,8 @@ static int write_header(FILE *stream, const struct npy_shape *shape,
     memset(header, ' ', sizeof(header));
     memcpy(header, header_start, START_BYTES);
     int at = START_BYTES;
-    at += sprintf(header + at,
-                  "{'descr': '%s', 'fortran_order': False, "
-                  "'shape': (",
-                  descriptor(shape->dtype));
+    at += sprintf(header + at, "%s%s', 'fortran_order': False, 'shape': (",
+                  header_type, descriptor(shape->dtype));
     for (int i = 0; i < shape->ndim; i++)
         at += sprintf(header + at, "%s%lld", i ? ", " : "",
                       (long long)(i ? shape->dim[i] : shape->dim[0] * batches));
@@ -252,14 +253,16 @@ void npy_writer_withdraw(struct npy_writer *writer)
 int npy_writer_wrote(int directory, const char *name)
 {
     struct stat found;
-    unsigned char start[START_BYTES];
+    char start[START_BYTES + sizeof(header_type) - 1];
     int fd =
         openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return 0;
-    int wrote = !fstat(fd, &found) && S_ISREG(found.st_mode) &&
-                read(fd, start, START_BYTES) == START_BYTES &&
-                !memcmp(start, header_start, START_BYTES);
+    int wrote =
+        !fstat(fd, &found) && S_ISREG(found.st_mode) &&
+        read(fd, start, sizeof(start)) == (ssize_t)sizeof(start) &&
+        !memcmp(start, header_start, START_BYTES) &&
+        !memcmp(start + START_BYTES, header_type, sizeof(header_type) - 1);
     close(fd);
     return wrote;
 }

@@ -40,7 +40,7 @@ const char *npy_writer_path(struct npy_writer *writer, int64_t i);
 
 /*
  * Whether the file of that name is a regular one that a writer made, by its
- * header, which is longer than others make it.
+ * header, which others make as long only for arrays of records.
  */
 int npy_writer_wrote(int directory, const char *name);
 
