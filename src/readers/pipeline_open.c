@@ -37,6 +37,18 @@ static int check_opened(const leat_pipeline *pipeline, leat_reader *reader)
     return status;
 }
 
+/* A failure without a line would be told by an older one. */
+static int call_open(const leat_pipeline *pipeline,
+                     leat_reader *const upstream[], int n, leat_reader **out)
+{
+    unsigned lines = leat__error_lines();
+    int status = pipeline->type->open(&pipeline->args, upstream, n, out);
+    if (status < 0 && leat__error_lines() == lines)
+        return leat_error(status, "the reader \"%s\" does not open: %s",
+                          pipeline->type->name, leat_status_text(status));
+    return status;
+}
+
 static int open_reader(const leat_pipeline *pipeline, leat_reader **out)
 {
     leat_reader *upstream[LEAT__UPSTREAM_MAX] = {NULL};
@@ -44,7 +56,7 @@ static int open_reader(const leat_pipeline *pipeline, leat_reader **out)
     int n;
     int status = open_upstream(pipeline, upstream, &n);
     if (status == LEAT_OK)
-        status = pipeline->type->open(&pipeline->args, upstream, n, &reader);
+        status = call_open(pipeline, upstream, n, &reader);
     if (status) {
         while (n > 0)
             leat_reader_close(upstream[--n]);

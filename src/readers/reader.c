@@ -16,6 +16,18 @@ static int unsupported(const leat_reader *reader, const char *what)
                       reader->ops->name, what);
 }
 
+/*
+ * What a table's own function returned, after `lines` of errors: a failure
+ * without a line would be told by an older one.
+ */
+static int with_line(const leat_reader *reader, unsigned lines, int status)
+{
+    if (status < 0 && leat__error_lines() == lines)
+        return leat_error(status, "the reader \"%s\": %s", reader->ops->name,
+                          leat_status_text(status));
+    return status;
+}
+
 /* Counts of fields out of bounds would be followed out of the sample. */
 static int has_bad_sample(leat_sample *const out[], int n)
 {
@@ -36,11 +48,7 @@ static int bad_sample(const leat_reader *reader, leat_sample *const out[])
                       reader->ops->name, out[i]->nfields, LEAT_MAX_FIELDS);
 }
 
-/*
- * What a table's own function returned that was asked for `n` samples or
- * places, after `lines` of errors: a failure without a line would be told by an
- * older one.
- */
+/* The same of one that was asked for `n` samples or places. */
 static int check_given(const leat_reader *reader, unsigned lines, int status,
                        int n, int *got)
 {
@@ -68,13 +76,10 @@ static int check_given(const leat_reader *reader, unsigned lines, int status,
                           "LEAT_OK",
                           reader->ops->name, given,
                           status == LEAT_END ? "LEAT_END" : "an error");
-    if (status < 0 && leat__error_lines() == lines)
-        return leat_error(status, "the reader \"%s\": %s", reader->ops->name,
-                          leat_status_text(status));
-    return status;
+    return with_line(reader, lines, status);
 }
 
-/* The same of samples, which are looked at too. */
+/* And of samples, which are looked at too. */
 static int check_samples(const leat_reader *reader, unsigned lines, int status,
                          leat_sample *const out[], int n, int *got)
 {
@@ -106,12 +111,14 @@ int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
 
 int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 {
-    return reader->ops->fields(reader, out, n);
+    unsigned lines = leat__error_lines();
+    return with_line(reader, lines, reader->ops->fields(reader, out, n));
 }
 
 int leat_reader_reset(leat_reader *reader)
 {
-    return reader->ops->reset(reader);
+    unsigned lines = leat__error_lines();
+    return with_line(reader, lines, reader->ops->reset(reader));
 }
 
 void leat_reader_cancel(leat_reader *reader)
@@ -132,7 +139,8 @@ int leat_reader_count(leat_reader *reader, int64_t *out)
 {
     if (!HAS(reader, count))
         return unsupported(reader, "count its samples beforehand");
-    return reader->ops->count(reader, out);
+    unsigned lines = leat__error_lines();
+    return with_line(reader, lines, reader->ops->count(reader, out));
 }
 
 int leat_reader_is_random_access(const leat_reader *reader)
@@ -147,9 +155,10 @@ int leat_reader_read_at(leat_reader *reader, const int64_t index[],
     if (!leat_reader_is_random_access(reader))
         return unsupported(reader, "read samples in any order");
     int64_t count;
+    unsigned lines = leat__error_lines();
     int status = reader->ops->count(reader, &count);
     if (status)
-        return status;
+        return with_line(reader, lines, status);
     for (int i = 0; i < n; i++) {
         if (index[i] < 0 || index[i] >= count)
             return leat_error(LEAT_EINVAL,
@@ -158,7 +167,6 @@ int leat_reader_read_at(leat_reader *reader, const int64_t index[],
     }
     if (n < 1)
         return LEAT_OK;
-    unsigned lines = leat__error_lines();
     status = reader->ops->read_at(reader, index, out, n, got);
     return check_samples(reader, lines, status, out, n, got);
 }
@@ -187,21 +195,24 @@ int leat_reader_seek(leat_reader *reader, int64_t index)
 {
     if (!HAS(reader, seek))
         return unsupported(reader, "seek");
-    return reader->ops->seek(reader, index);
+    unsigned lines = leat__error_lines();
+    return with_line(reader, lines, reader->ops->seek(reader, index));
 }
 
 int leat_reader_save(leat_reader *reader, leat_token *token)
 {
     if (!HAS(reader, save))
         return unsupported(reader, "save its state");
-    return reader->ops->save(reader, token);
+    unsigned lines = leat__error_lines();
+    return with_line(reader, lines, reader->ops->save(reader, token));
 }
 
 int leat_reader_restore(leat_reader *reader, leat_token *token)
 {
     if (!HAS(reader, restore))
         return unsupported(reader, "restore its state");
-    return reader->ops->restore(reader, token);
+    unsigned lines = leat__error_lines();
+    return with_line(reader, lines, reader->ops->restore(reader, token));
 }
 
 int leat_reader_can_locate(const leat_reader *reader)

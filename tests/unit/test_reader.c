@@ -20,15 +20,15 @@ typedef struct stub {
     int surplus; /* samples that they say to have given, beside all */
     int gives;   /* samples together with an error */
     int nfields; /* of each sample */
+    int fails;   /* status of all others */
 } stub;
 
 static stub self;
 
 static int stub_count(leat_reader *reader, int64_t *out)
 {
-    (void)reader;
     *out = COUNT;
-    return LEAT_OK;
+    return ((stub *)reader)->fails;
 }
 
 static int stub_read_at(leat_reader *reader, const int64_t index[],
@@ -72,9 +72,26 @@ static void stub_advise(leat_reader *reader, const int64_t index[], int n)
 
 static int stub_seek(leat_reader *reader, int64_t index)
 {
-    (void)reader;
     (void)index;
-    return LEAT_OK;
+    return ((stub *)reader)->fails;
+}
+
+static int stub_fields(leat_reader *reader, const leat_field_spec **out, int *n)
+{
+    (void)out;
+    (void)n;
+    return ((stub *)reader)->fails;
+}
+
+static int stub_reset(leat_reader *reader)
+{
+    return ((stub *)reader)->fails;
+}
+
+static int stub_keep(leat_reader *reader, leat_token *token)
+{
+    (void)token;
+    return ((stub *)reader)->fails;
 }
 
 static void set_up(void)
@@ -87,6 +104,10 @@ static void set_up(void)
     self.ops.next = stub_next;
     self.ops.read_at = stub_read_at;
     self.ops.seek = stub_seek;
+    self.ops.fields = stub_fields;
+    self.ops.reset = stub_reset;
+    self.ops.save = stub_keep;
+    self.ops.restore = stub_keep;
     self.ops.locate = stub_locate;
     self.ops.read_located = stub_read_located;
     self.nfields = 1;
@@ -189,6 +210,45 @@ START_TEST(a_failure_without_a_line_gets_one)
 }
 END_TEST
 
+static int ask(int what)
+{
+    const int64_t index = 0;
+    const leat_field_spec *fields;
+    leat_sample sample;
+    leat_sample *const out = &sample;
+    int64_t count;
+    int n;
+    switch (what) {
+    case 0:
+        return leat_reader_fields(&self.reader, &fields, &n);
+    case 1:
+        return leat_reader_reset(&self.reader);
+    case 2:
+        return leat_reader_count(&self.reader, &count);
+    case 3:
+        return leat_reader_seek(&self.reader, 0);
+    case 4:
+        return leat_reader_save(&self.reader, NULL);
+    case 5:
+        return leat_reader_restore(&self.reader, NULL);
+    default:
+        return leat_reader_read_at(&self.reader, &index, &out, 1, &n);
+    }
+}
+
+START_TEST(so_does_one_of_any_other_operation)
+{
+    self.fails = LEAT_EIO;
+    for (int what = 0; what <= 6; what++) {
+        (void)leat_error(LEAT_EDATA, "an older line");
+        ck_assert_int_eq(ask(what), LEAT_EIO);
+        ck_assert_str_eq(
+            leat_last_error(),
+            "the reader \"stub\": the operating system reported an error");
+    }
+}
+END_TEST
+
 START_TEST(a_reader_that_miscounts_is_told)
 {
     for (int way = 0; way < WAYS; way++) {
@@ -250,6 +310,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, a_failure_without_a_line_gets_one);
+    tcase_add_test(tcase, so_does_one_of_any_other_operation);
     tcase_add_test(tcase, a_reader_that_miscounts_is_told);
     tcase_add_test(tcase, samples_come_with_no_error);
     tcase_add_test(tcase, a_status_that_reading_has_not_is_told);

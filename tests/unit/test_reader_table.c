@@ -13,6 +13,7 @@ static leat_reader_ops ops;
 static leat_reader_type type;
 static leat_reader opened;
 static int closed;
+static int open_fails; /* with that status, and no line */
 
 static void note_close(leat_reader *reader)
 {
@@ -28,7 +29,7 @@ static int open_it(const leat_args *args, leat_reader *const upstream[], int n,
     (void)n;
     opened.ops = &ops;
     *out = &opened;
-    return LEAT_OK;
+    return open_fails;
 }
 
 static int read_nothing(leat_reader *reader, const int64_t index[],
@@ -48,6 +49,7 @@ static int keep(leat_reader *reader, leat_token *token)
 static void set_up(void)
 {
     closed = 0;
+    open_fails = LEAT_OK;
     ops =
         (leat_reader_ops){IDLE_READER_OPS, .name = "mine", .close = note_close};
     type = (leat_reader_type){
@@ -141,6 +143,18 @@ START_TEST(a_table_without_its_size_is_refused)
 }
 END_TEST
 
+START_TEST(a_reader_that_does_not_open_is_named)
+{
+    (void)leat_error(LEAT_EDATA, "an older line");
+    open_fails = LEAT_EIO;
+    ck_assert_int_eq(open_once(), LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(),
+                     "the reader \"mine\" does not open: the operating system "
+                     "reported an error");
+    ck_assert_int_eq(closed, 0);
+}
+END_TEST
+
 static int released;
 
 static void release(void *object)
@@ -187,6 +201,7 @@ int main(void)
     tcase_add_test(tcase, operations_that_need_each_other_come_together);
     tcase_add_test(tcase, a_refused_reader_is_closed_where_it_can_be);
     tcase_add_test(tcase, a_table_without_its_size_is_refused);
+    tcase_add_test(tcase, a_reader_that_does_not_open_is_named);
     tcase_add_test(tcase, a_type_is_looked_at_registered_or_not);
     return suite_run(suite);
 }
