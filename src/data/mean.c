@@ -178,8 +178,9 @@ static int take_field(beginning *self, const char *bytes, size_t size,
 
 /*
  * A pipe does not tell how long it gets, and may be of something else: what is
- * no BlobProto is not read on, nor is one beyond what its own shape needs, or
- * what its values claim where the shape comes behind them.
+ * no BlobProto is not read on, nor is one beyond what its own shape needs, or,
+ * where that comes behind the values, what these claim. Values that are not
+ * packed claim no more than themselves: as many again may follow.
  */
 static int bound_mean(const char *path, const char *bytes, size_t size,
                       size_t *limit)
@@ -198,7 +199,7 @@ static int bound_mean(const char *path, const char *bytes, size_t size,
         if (leat__multiply(most, found.dim[i], &most))
             most = SIZE_MAX;
     if (most == 0)
-        most = found.claimed;
+        most = found.claimed + size;
     else if (leat__multiply(most, MEAN_VALUE_MAX, &most))
         most = SIZE_MAX;
     if (most < *limit - MEAN_REST_MAX)

@@ -282,6 +282,30 @@ START_TEST(a_mean_comes_through_a_pipe)
 }
 END_TEST
 
+/* Each time that memory grows, what came is looked at from its beginning. */
+START_TEST(values_that_are_not_packed_are_looked_at_a_few_times)
+{
+    enum { N = 1 << 20, SHAPE = 10 };
+    static const uint8_t head[SHAPE] = {0x3a, 8,    0x0a, 6,    1,
+                                        1,    0x80, 0x80, 0x40, 1};
+    uint8_t *bytes = malloc(SHAPE + 5 * N);
+    leat__mean mean;
+    ck_assert_ptr_nonnull(bytes);
+    memcpy(bytes, head, SHAPE);
+    for (int i = 0; i < N; i++)
+        memcpy(bytes + SHAPE + 5 * i, "\x2d\0\0\x80\x3f", 5);
+    stream from = {bytes, SHAPE + 5 * N, SHAPE + 5 * N, 0, -1};
+    leat__alloc_fail_at(48);
+    int status = load_stream(&mean, &from);
+    leat__alloc_fail_at(-1);
+    free(bytes);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    ck_assert_int_eq(mean.height, N);
+    ck_assert_double_eq(mean.values[N - 1], 1);
+    leat__mean_finish(&mean);
+}
+END_TEST
+
 START_TEST(a_saved_mean_is_read_back)
 {
     leat__mean mean;
@@ -386,6 +410,7 @@ int main(void)
     tcase_add_test(tcase, other_files_are_refused_in_one_line);
     tcase_add_test(tcase, an_endless_pipe_is_not_read_to_its_limit);
     tcase_add_test(tcase, a_mean_comes_through_a_pipe);
+    tcase_add_test(tcase, values_that_are_not_packed_are_looked_at_a_few_times);
     tcase_add_test(tcase, a_saved_mean_is_read_back);
     tcase_add_test(tcase, a_mean_that_cannot_be_saved_leaves_nothing_behind);
     tcase_add_test(tcase, the_mean_of_imagenet_is_read);
