@@ -238,7 +238,7 @@ static int lmdb_read_at(leat_reader *reader, const int64_t index[],
             leat__lmdb_snapshot_index(self->snapshot, self->window, &places);
     if (status)
         return status;
-    if (self->drops)
+    if (self->drops && !atomic_load_explicit(&self->told, memory_order_relaxed))
         tell_of_drops(self);
     int good = check_indices(self, index, n);
     if (good > 1 && self->window &&
