@@ -31,11 +31,12 @@ static int lmdb_error(int code, const char *path, const char *what)
     return leat_error(LEAT_EIO, "%s: %s: %s", path, what, mdb_strerror(code));
 }
 
-/* Whether locking failed for want of a right or a means to lock. */
+/* Whether locking failed for want of a right, a means or the room to lock. */
 static int is_unlockable(int code)
 {
     return code == EACCES || code == EPERM || code == EROFS || code == ENOLCK ||
-           code == ENOSYS || code == EOPNOTSUPP;
+           code == ENOSYS || code == EOPNOTSUPP || code == ENOSPC ||
+           code == EDQUOT;
 }
 
 static int try_open(const leat__lmdb_file *file, unsigned flags, MDB_env **out)
@@ -65,7 +66,9 @@ static int open_env(const leat__lmdb_file *file, MDB_env **out)
         flags |= MDB_NOSUBDIR;
     if (leat__lmdb_file_is_sealed(file))
         flags |= MDB_NOLOCK;
-    int code = try_open(file, flags, out);
+    int code = flags & MDB_NOLOCK ? 0 : leat__lmdb_file_reserve_lock(file);
+    if (!code)
+        code = try_open(file, flags, out);
     if (is_unlockable(code) && !(flags & MDB_NOLOCK)) {
         leat__log(LEAT_LOG_WARNING,
                   "%s: cannot be locked (%s); it must not be written to while "

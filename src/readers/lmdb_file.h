@@ -42,4 +42,12 @@ int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
  */
 int leat__lmdb_file_is_sealed(const leat__lmdb_file *file);
 
+/*
+ * Makes the lock file if need be, with all its blocks: liblmdb would leave a
+ * hole and store there through a map, which a full file system answers by a
+ * signal. 0, or ENOSPC or EDQUOT; all else liblmdb will tell. Not while this
+ * process has the environment open: its locks would be gone.
+ */
+int leat__lmdb_file_reserve_lock(const leat__lmdb_file *file);
+
 #endif

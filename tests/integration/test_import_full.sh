@@ -97,4 +97,21 @@ dd if=/dev/zero of=full/ballast bs=4096 2>/dev/null
 "$leat" import cifar10 1.bin full/out >stdout 2>stderr && fail "no room, no error"
 [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line: $(cat stderr)"
 [ "$(echo full/*)" = full/ballast ] || fail "left behind: $(echo full/*)"
+
+# What is left of an import is read, to be gone on with, where no lock file can
+# be made; so is a database.
+rm full/ballast
+"$leat" synth digits --count 100 full/db >/dev/null || fail "cannot synth"
+[ -e full/db/lock.mdb ] && fail "synth leaves a lock file"
+dd if=/dev/zero of=full/ballast bs=4096 2>/dev/null
+LEAT_LOG_LEVEL=warning "$leat" info full/db >stdout 2>stderr ||
+    fail "info: status $? on a full file system"
+grep -q "100 records" stdout || fail "info: $(cat stdout)"
+grep -q 'cannot be locked (No space left on device)' stderr ||
+    fail "info: no warning: $(cat stderr)"
+rm -rf full/*
+room 20000
+fills full/out
+fills full/out
+rm -rf full/out*
 exit $failed
