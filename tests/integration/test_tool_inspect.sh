@@ -128,6 +128,14 @@ truncate -s $((size / 2 / 4096 * 4096 + 100)) cut/data.mdb
 run 1 verify cut
 has '^truncated: it has'
 has ' [0-9]+ of 1000 records are good'
+has '^records [0-9]+ to 999 are lost: '
+check 'told once' test "$(grep -cE '^(records .* are lost|before)' out)" -eq 1
+has '^with them: damaged: page '
+run 0 show cut --records 999,0 --out cut.png --json
+has '"shown": 2, "bad": 0, "lost": 1'
+run 0 show cut --records 999 --out cut.png
+has '^cut.png: 1 of 1000 records, 1 of them lost, '
+rm cut.png
 truncate -s 5000 cut/data.mdb
 run 1 verify cut
 check 'a line on stderr' test "$(wc -l <err)" -eq 1
@@ -225,7 +233,26 @@ has '"shown": 3, "bad": 2'
 run 0 show planted --worst --count 12 --out sheet.png --json
 has '"shown": 12, "bad": 7'
 run 0 show page --out sheet.png --count 1000 --side 24 --json
-has '"bad": 7'
+has '"bad": 7, "lost": [0-9]+, "exact_numbers": false'
+# Behind lost pages the numbers are those of verify, and what is lost is told.
+cp -r good lossy
+lost=$(($(key_at lossy 300) / 4096))
+put lossy/data.mdb $((lost * 4096 + 2)) '\007'
+run 1 verify --json lossy
+lost=$(grep -oE '"lost": [0-9]+' out | grep -oE '[0-9]+')
+"$leat" cat --skip 700 --count 2 lmdb:good >text
+records=$(cut -f 1 text | paste -sd ,)
+run 0 show lossy --records 300,"$records" --out one.png --json
+has '"shown": 3, "bad": 0, "lost": 1, "exact_numbers": true'
+run 0 show lossy --records "$records" --out one.png
+has "^$lost records are lost of the database; see leat verify"
+# The same two pictures as of the sound one, but for the path above them.
+mkdir in_lossy in_good
+mv lossy in_lossy/same
+cp -r good in_good/same
+(cd in_lossy && "$leat" show same --records "$records" --out ../one.png) >/dev/null
+(cd in_good && "$leat" show same --records "$records" --out ../two.png) >/dev/null
+check 'the records of these numbers' cmp -s one.png two.png
 run 0 show jpegs --out sheet.png --side 64 --json
 has '"shown": 40'
 run 0 show none --out sheet.png --json

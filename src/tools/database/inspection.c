@@ -257,26 +257,30 @@ static int compare_flaws(const void *first, const void *second)
     return order ? order : strcmp(a->reason, b->reason);
 }
 
-/* Counts, and numbers what is behind a lost page where only one is. */
+/*
+ * Counts, and numbers what is behind lost pages where all of them lie in one
+ * place, as those that a file is short of do.
+ */
 static void sum_up(struct inspection *found)
 {
     if (found->flaws)
         qsort(found->flaw, found->flaws, sizeof(*found->flaw), compare_flaws);
     for (size_t i = 0; i < found->flaws; i++) {
-        found->bad += flaw_is_record(&found->flaw[i]);
-        found->gaps += found->flaw[i].lost < 0;
+        const struct flaw *flaw = &found->flaw[i];
+        found->bad += flaw_is_record(flaw);
+        if (flaw->lost < 0 && (!found->gaps || flaw->record != found->gap)) {
+            found->gap = flaw->record;
+            found->gaps++;
+        }
     }
     int64_t met = found->good + found->bad;
     if (found->expected > met)
         found->lost = found->expected - met;
     if (found->gaps != 1)
         return;
-    size_t i = 0;
-    while (found->flaw[i].lost >= 0)
-        i++;
-    found->gap = found->flaw[i].record;
-    for (i++; i < found->flaws; i++)
-        found->flaw[i].record += found->lost;
+    for (size_t i = 0; i < found->flaws; i++)
+        if (found->flaw[i].lost >= 0 && found->flaw[i].record >= found->gap)
+            found->flaw[i].record += found->lost;
 }
 
 int64_t inspection_number(const struct inspection *inspection, int64_t record)

@@ -31,9 +31,9 @@ struct inspection {
     int64_t good;
     int64_t warned; /* of these, by their codecs */
     int64_t bad;    /* records met that are */
-    int64_t gaps;   /* damaged pages whose records are lost */
+    int64_t gaps;   /* places where the records of damaged pages are lost */
     int64_t lost;   /* records of these, as far as is known */
-    int64_t gap;    /* where the records of a single one should be */
+    int64_t gap;    /* where, if there is one such place */
     struct flaw *flaw;
     size_t flaws;  /* in the order of the records */
     int has_pages; /* 0: the list of free pages cannot be found */

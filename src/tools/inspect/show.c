@@ -43,12 +43,14 @@ struct show {
     const char *path;
     struct contact_sheet sheet;
     leat_image_decoder *decoder;
-    struct inspection found;  /* with --worst */
+    struct inspection found;  /* with --worst, or behind damage */
+    int has_found;            /* whether that was done */
     const struct choice *all; /* what is shown behind what was found */
     int64_t first;            /* the place of these on the sheet */
     int64_t shown;
     int64_t total; /* records of the database */
     int64_t bad;   /* of those shown */
+    int64_t lost;  /* likewise */
 };
 
 static int choose(struct choice *choice, int64_t record)
@@ -209,18 +211,54 @@ static int show_by_reader(struct show *self)
     return status;
 }
 
-/* Shows the record wherever it was chosen. */
-static int show_entry(struct show *self, const leat_survey_entry *entry,
-                      leat_sample *sample, const char *damage)
+static int look_at_all(struct show *self,
+                       int (*visit)(void *context,
+                                    const struct inspected *record),
+                       void *context)
+{
+    self->has_found = 1;
+    return inspection_run(&self->found, self->path, self->options->json, visit,
+                          context);
+}
+
+/* Why records are lost, as far as one reason is known. */
+static const char *loss_reason(const struct show *self)
+{
+    for (size_t i = 0; i < self->found.flaws; i++)
+        if (self->found.flaw[i].lost < 0)
+            return self->found.flaw[i].reason;
+    return self->found.flaws ? self->found.flaw[0].reason : "it is not there";
+}
+
+/* Records that were chosen and not met. */
+static void show_lost(struct show *self, const char *is_met)
 {
     for (int64_t i = 0; i < self->all->n; i++) {
         struct caption_text text;
         struct caption caption;
-        if (self->all->record[i] != entry->record)
+        if (is_met[i])
             continue;
-        name_record(&text, &caption,
-                    inspection_number(&self->found, entry->record), entry->key,
-                    entry->key_size);
+        name_record(&text, &caption, self->all->record[i], NULL, 0);
+        caption.label = "lost";
+        contact_sheet_refuse(&self->sheet, self->first + i, loss_reason(self),
+                             &caption);
+        self->lost++;
+        self->shown++;
+    }
+}
+
+/* Shows the record wherever it was chosen, and notes where. */
+static int show_entry(struct show *self, const leat_survey_entry *entry,
+                      leat_sample *sample, const char *damage, char *is_met)
+{
+    int64_t record = inspection_number(&self->found, entry->record);
+    for (int64_t i = 0; i < self->all->n; i++) {
+        struct caption_text text;
+        struct caption caption;
+        if (self->all->record[i] != record)
+            continue;
+        is_met[i] = 1;
+        name_record(&text, &caption, record, entry->key, entry->key_size);
         int status = LEAT_EDATA;
         if (!damage) {
             status = leat_datum_fields(sample, entry->value, entry->value_size);
@@ -237,16 +275,13 @@ static int show_entry(struct show *self, const leat_survey_entry *entry,
     return LEAT_OK;
 }
 
-/* The chosen records of a damaged database, by a walk behind its damage. */
-static int show_by_survey(struct show *self)
+/* Walks up to the last record that was chosen. */
+static int show_met(struct show *self, leat_survey *survey, char *is_met)
 {
-    leat_survey *survey;
     leat_survey_entry entry;
     leat_sample sample;
     int64_t most = -1;
-    int got, status = leat_survey_open(&survey, self->path);
-    if (status)
-        return status;
+    int got, status = LEAT_OK;
     for (int64_t i = 0; i < self->all->n; i++)
         if (self->all->record[i] > most)
             most = self->all->record[i];
@@ -254,17 +289,39 @@ static int show_by_survey(struct show *self)
     for (entry.record = -1; !status && entry.record < most;) {
         status = leat_survey_next(survey, &entry, 1, &got);
         if (!status)
-            status = show_entry(self, &entry, &sample, NULL);
+            status = show_entry(self, &entry, &sample, NULL, is_met);
         else if (status == LEAT_EFORMAT || status == LEAT_EIO)
             status = entry.lost == 1 && entry.page >= 0
-                         ? show_entry(self, &entry, &sample, leat_last_error())
+                         ? show_entry(self, &entry, &sample, leat_last_error(),
+                                      is_met)
                          : LEAT_OK;
         if (!status)
             status = interrupt_check();
     }
     leat_sample_finish(&sample);
-    leat_survey_close(survey);
     return status == LEAT_END ? LEAT_OK : status;
+}
+
+/*
+ * The chosen records of a damaged database, by a walk behind its damage; by the
+ * numbers of leat verify, which are known when all of it was looked at.
+ */
+static int show_by_survey(struct show *self)
+{
+    leat_survey *survey = NULL;
+    char *is_met = calloc((size_t)self->all->n + 1, 1);
+    if (!is_met)
+        return leat_error(LEAT_ENOMEM, "out of memory");
+    int status = self->has_found ? LEAT_OK : look_at_all(self, NULL, NULL);
+    if (!status)
+        status = leat_survey_open(&survey, self->path);
+    if (!status)
+        status = show_met(self, survey, is_met);
+    if (!status)
+        show_lost(self, is_met);
+    leat_survey_close(survey);
+    free(is_met);
+    return status;
 }
 
 /* The records that have least to show, the worst first. */
@@ -316,12 +373,12 @@ static int find_worst(struct show *self, struct choice *choice)
     if (!ranking.worst)
         return leat_error(LEAT_ENOMEM, "out of memory");
     pthread_mutex_init(&ranking.lock, NULL);
-    int status = inspection_run(&self->found, self->path, self->options->json,
-                                rank, &ranking);
+    int status = look_at_all(self, rank, &ranking);
     pthread_mutex_destroy(&ranking.lock);
     int64_t room = self->options->count - (int64_t)self->found.flaws;
     for (int64_t i = 0; !status && i < ranking.n && i < room; i++)
-        status = choose(choice, ranking.worst[i].record);
+        status = choose(
+            choice, inspection_number(&self->found, ranking.worst[i].record));
     free(ranking.worst);
     return status;
 }
@@ -371,18 +428,29 @@ static int count_records(struct show *self)
     return LEAT_OK;
 }
 
+/* ", 2 of them bad, 5 lost"; returns `out`. */
+static const char *troubles(const struct show *self, char *out, size_t size)
+{
+    char bad[64] = "", lost[64] = "";
+    if (self->bad)
+        snprintf(bad, sizeof(bad), ", %lld of them bad", (long long)self->bad);
+    if (self->lost)
+        snprintf(lost, sizeof(lost), ", %lld%s lost", (long long)self->lost,
+                 self->bad ? "" : " of them");
+    snprintf(out, size, "%s%s", bad, lost);
+    return out;
+}
+
 static void write_title(struct show *self)
 {
-    char text[256];
+    char text[256], trouble[128];
     const char *what = self->options->worst       ? "the worst"
                        : self->options->records.n ? "chosen"
                                                   : "the first";
-    int at = snprintf(text, sizeof(text), "%s %lld of %s", what,
-                      (long long)self->shown,
-                      output_count(self->total, "record", "records"));
-    if (self->bad)
-        snprintf(text + at, sizeof(text) - (size_t)at, ", %lld of them bad",
-                 (long long)self->bad);
+    snprintf(text, sizeof(text), "%s %lld of %s%s", what,
+             (long long)self->shown,
+             output_count(self->total, "record", "records"),
+             troubles(self, trouble, sizeof(trouble)));
     contact_sheet_title(&self->sheet, self->path, text);
 }
 
@@ -412,16 +480,26 @@ static int show_chosen(struct show *self, const struct choice *choice)
 static int report(const struct show *self)
 {
     const struct raster *raster = &self->sheet.raster;
+    char trouble[128];
     if (self->options->json)
         return output_json(json_pack(
-            "{s:o, s:I, s:I, s:I, s:i, s:i}", "out",
+            "{s:o, s:I, s:I, s:I, s:I, s:b, s:i, s:i}", "out",
             output_text(self->options->out), "records", (json_int_t)self->total,
             "shown", (json_int_t)self->shown, "bad", (json_int_t)self->bad,
-            "width", raster->width, "height", raster->height));
-    printf("%s: %lld of %s, %d x %d pixels\n", self->options->out,
+            "lost", (json_int_t)self->lost, "exact_numbers",
+            self->found.gaps < 2, "width", raster->width, "height",
+            raster->height));
+    printf("%s: %lld of %s%s, %d x %d pixels\n", self->options->out,
            (long long)self->shown,
-           output_count(self->total, "record", "records"), raster->width,
+           output_count(self->total, "record", "records"),
+           troubles(self, trouble, sizeof(trouble)), raster->width,
            raster->height);
+    if (self->found.lost)
+        printf("%s of the database; see leat verify\n",
+               output_count(self->found.lost, "record is lost",
+                            "records are lost"));
+    if (self->found.gaps > 1)
+        printf("records are numbered without those of lost pages\n");
     return 0;
 }
 

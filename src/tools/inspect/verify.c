@@ -88,17 +88,22 @@ static int report_json(const struct inspection *found)
     return 0;
 }
 
-static void print_flaw(const struct inspection *found, const struct flaw *flaw)
+/* What is lost in one place is told once, and what of pages behind it. */
+static void print_flaw(const struct inspection *found, size_t i)
 {
+    const struct flaw *flaw = &found->flaw[i], *before = flaw - (i > 0);
     if (flaw_is_record(flaw))
         printf("record %lld%s%s: %s\n", (long long)flaw->record,
                flaw->key ? ", key " : "", flaw->key ? flaw->key : "",
                flaw->reason);
+    else if (flaw->lost < 0 && i > 0 && before->lost < 0 &&
+             before->record == flaw->record)
+        printf("with them: %s\n", flaw->reason);
     else if (flaw->lost < 0 && found->gaps == 1 && found->lost)
         printf("records %lld to %lld are lost: %s\n", (long long)flaw->record,
                (long long)(flaw->record + found->lost - 1), flaw->reason);
     else if (flaw->lost < 0)
-        printf("before record %lld records are lost: %s\n",
+        printf("records are lost before record %lld: %s\n",
                (long long)flaw->record, flaw->reason);
     else
         printf("%s\n", flaw->reason);
@@ -107,7 +112,7 @@ static void print_flaw(const struct inspection *found, const struct flaw *flaw)
 static int report_text(const struct inspection *found, const char *path)
 {
     for (size_t i = 0; i < found->flaws; i++)
-        print_flaw(found, &found->flaw[i]);
+        print_flaw(found, i);
     if (found->gaps > 1)
         printf("records are numbered without those of lost pages\n");
     if (found->warned)
