@@ -10,6 +10,9 @@ static void print_line(char *text)
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127)
             *c = '?';
+    /* Where both streams go to one file, what was printed before comes first.
+       What cannot be written shows at the end. */
+    fflush(stdout);
     /* A terminal's line may hold a bar, which is drawn anew. */
     fprintf(stderr, "%sleat: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
             text);

@@ -136,6 +136,10 @@ has '"shown": 2, "bad": 0, "lost": 1'
 run 0 show cut --records 999 --out cut.png
 has '^cut.png: 1 of 1000 records, 1 of them lost, '
 rm cut.png
+# What was printed stands before the line of the error where both go to one.
+"$leat" verify cut >both 2>&1
+check 'the error comes last' test "$(grep -n '^leat: ' both | cut -d : -f 1)" \
+    -eq "$(wc -l <both)"
 truncate -s 5000 cut/data.mdb
 run 1 verify cut
 check 'a line on stderr' test "$(wc -l <err)" -eq 1
