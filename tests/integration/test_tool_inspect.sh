@@ -279,6 +279,42 @@ for kind in pipe link; do
 done
 check 'a pipe and a link are left alone' test -p pipe -a -L link
 rm pipe link
+# What stands at the target: a file of a database stays, with --force too;
+# another one gives way with it, and one of the command's own kind at once.
+"$leat" mean good own.mean >/dev/null || failed=1
+run 0 show good --count 1 --out own.png
+"$leat" synth digits --count 5 spared >/dev/null
+echo >spared/lock.mdb
+cp spared/data.mdb alone
+head -c 100 /dev/urandom >notes
+cp notes text
+: >blank
+for command in 'show good --count 1 --out' 'mean good'; do
+    for target in spared/data.mdb spared/lock.mdb alone good/data.mdb; do
+        cp $target before
+        # shellcheck disable=SC2086
+        run 1 $command $target --force
+        check "$command: a database's $target" grep -q 'file of .* database' err
+        check "$target stays" cmp -s $target before
+    done
+    for target in text own.mean own.png; do
+        case "$command $target" in
+        show*png | mean*mean) status=0 ;;
+        *) status=1 ;;
+        esac
+        # shellcheck disable=SC2086
+        run $status $command $target
+        [ $status -eq 0 ] || check "$command: --force is named" \
+            grep -q "^leat: $target: exists already.*--force" err
+    done
+    check 'the text stays' cmp -s text notes
+    # shellcheck disable=SC2086
+    run 0 $command text --force
+    # shellcheck disable=SC2086
+    run 0 $command blank
+    cp notes text
+    : >blank
+done
 run 2 show good
 run 2 show good --records 3- --out other.png
 run 2 show good --records 9-5 --out other.png

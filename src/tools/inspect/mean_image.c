@@ -5,6 +5,7 @@
 #include "tools/command.h"
 #include "tools/database/database.h"
 #include "tools/database/inspection.h"
+#include "tools/database/target.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/option.h"
@@ -148,11 +149,25 @@ static int report(const struct mean_image *mean, const char *out, int json)
                                  shape[1], shape[2], "mean_value", values));
 }
 
+static int is_mean_file(const char *path)
+{
+    leat_transform_options options = LEAT_TRANSFORM_OPTIONS_INIT;
+    leat_transformer *transformer = NULL;
+    options.mean_file = path;
+    int status = leat_transformer_create(&transformer, &options, LEAT_TEST,
+                                         LEAT_FLOAT32, LEAT_NCHW);
+    leat_transformer_destroy(transformer);
+    return !status;
+}
+
 int command_mean(int argc, char **argv)
 {
-    int json = 0;
+    int json = 0, force = 0;
     const struct option_spec specs[] = {
-        {"json", NULL, "print one JSON object", NULL, &json, 0, 0}, {0}};
+        {"force", NULL, "replace a file that is no mean file", NULL, &force, 0,
+         0},
+        {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
+        {0}};
     const struct usage usage = {
         .command = "mean",
         .arguments = "[options] DB OUT.binaryproto",
@@ -173,7 +188,7 @@ int command_mean(int argc, char **argv)
         return message_misuse("mean", "mean: the file to write has no name");
     interrupt_catch();
     struct mean_image mean = {0};
-    status = database_spare(arguments[0], arguments[1]);
+    status = target_check(arguments[1], arguments[0], force, is_mean_file);
     if (!status)
         status = compute(&mean, arguments[0], json);
     if (!status)

@@ -2,6 +2,7 @@
 #include "tools/command.h"
 #include "tools/database/database.h"
 #include "tools/database/inspection.h"
+#include "tools/database/target.h"
 #include "tools/inspect/contact_sheet.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
@@ -35,6 +36,7 @@ struct show_options {
     int64_t side;
     int64_t columns;
     int rgb;
+    int force;
     int json;
 };
 
@@ -523,6 +525,14 @@ static int show_records(const struct show_options *options, const char *path)
     return exit_status;
 }
 
+static int is_png(const char *path)
+{
+    static const char signature[] = "\x89PNG\r\n\x1a\n";
+    char head[sizeof(signature) - 1];
+    return target_begin(path, head, sizeof(head)) == sizeof(head) &&
+           !memcmp(head, signature, sizeof(head));
+}
+
 int command_show(int argc, char **argv)
 {
     struct show_options options = {.side = 112};
@@ -539,6 +549,8 @@ int command_show(int argc, char **argv)
         {"columns", "N", "pictures in a row; 0: as looks good", option_int,
          &options.columns, 0, 1000},
         {"rgb", NULL, "raw records are R, G, B, as CIFAR's", NULL, &options.rgb,
+         0, 0},
+        {"force", NULL, "replace a file that is no PNG", NULL, &options.force,
          0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
@@ -569,7 +581,7 @@ int command_show(int argc, char **argv)
         options.count = 60;
     if (status == OPTION_GO) {
         interrupt_catch();
-        status = database_spare(arguments[0], options.out)
+        status = target_check(options.out, arguments[0], options.force, is_png)
                      ? message_last_error()
                      : show_records(&options, arguments[0]);
     }
