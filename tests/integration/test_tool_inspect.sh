@@ -457,6 +457,11 @@ has '^150 records are the same$'
 run 0 compare --reader lmdb:good --batch 7 --crop 20 --mirror --seed 9 dump
 run 0 compare dump good --crop 20 --mirror --seed 9
 run 1 compare good dump --crop 20 --mirror --seed 8
+check 'a seed that was given' test -z "$(grep -- --seed out)"
+run 1 compare good dump --crop 20 --mirror
+has '^the layer of good chose at random with seed [0-9]+; give --seed '
+run 1 compare good dump
+check 'nothing at random' test -z "$(grep -- --seed out)"
 run 1 compare good dump --seed 9
 has 'the shapes are 1x28x28 and 1x20x20'
 run 0 compare dump dump

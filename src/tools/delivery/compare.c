@@ -339,6 +339,18 @@ static void print_difference(const json_t *one)
     printf(" in B\n");
 }
 
+/* A layer that drew its seed meets a dump's by chance alone. */
+static void print_seed(const struct comparison *self)
+{
+    for (int side = 0; side < 2; side++) {
+        uint64_t seed = delivery_seed(self->side[side]);
+        if (seed && self->options->intake.seed < 0)
+            printf("the layer of %s chose at random with seed %llu; give "
+                   "--seed with the one that leat dump told\n",
+                   self->name[side], (unsigned long long)seed);
+    }
+}
+
 static int report_text(const struct comparison *self)
 {
     size_t listed = json_array_size(self->list);
@@ -359,6 +371,8 @@ static int report_text(const struct comparison *self)
         printf(", in %s by up to %.6g",
                output_count(self->values, "value", "values"), self->greatest);
     printf("\n");
+    if (self->different)
+        print_seed(self);
     return 0;
 }
 

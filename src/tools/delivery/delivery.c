@@ -261,6 +261,12 @@ int64_t delivery_count(const struct delivery *delivery)
     return delivery->count;
 }
 
+uint64_t delivery_seed(const struct delivery *delivery)
+{
+    const leat_data_layer *layer = delivery->intake.layer;
+    return layer ? leat_data_layer_seed(layer) : 0;
+}
+
 int delivery_next(struct delivery *delivery, const struct delivery_record **out)
 {
     delivery->record.bad[0] = 0;

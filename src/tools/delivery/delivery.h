@@ -42,6 +42,9 @@ int delivery_open_layer(struct delivery **out,
 /* How many records there are; -1: no end. */
 int64_t delivery_count(const struct delivery *delivery);
 
+/* The seed by which its layer chooses; 0: no layer, or nothing at random. */
+uint64_t delivery_seed(const struct delivery *delivery);
+
 /*
  * The next record, bad ones included; LEAT_END behind the last one. Other
  * errors are not about a record. *out is borrowed until the next call.
