@@ -24,9 +24,6 @@ struct walker {
     leat_locator locator[RUN]; /* located, of which those from `at` on */
     int at;                    /* are not yet read */
     int located;
-    int64_t first; /* its share of the records, up to end */
-    int64_t end;   /* below 0: all there are, to the end of the reader */
-    int64_t next;
     int shape[3];
     size_t bytes;        /* of a transformed image */
     unsigned char *ring; /* room for `slots` images */
@@ -71,15 +68,6 @@ static int take_ring(struct walker *walker, size_t element, int64_t images)
     walker->slots = images;
     walker->slot = 0;
     return LEAT_OK;
-}
-
-static int rewind_walker(struct walker *walker)
-{
-    walker->next = walker->first;
-    walker->at = walker->located = 0;
-    if (walker->end < 0)
-        return leat_reader_reset(walker->reader);
-    return leat_reader_seek(walker->reader, walker->first);
 }
 
 /* A database may hold images of several shapes. */
@@ -198,48 +186,62 @@ static int transform_run(struct walker *walker, const struct limit *limit,
     return LEAT_OK;
 }
 
+/* Behind the last record comes the first, in the same run, as in a layer. */
+static int locate_run(struct walker *walker)
+{
+    int is_rewound = 0;
+    walker->at = walker->located = 0;
+    while (walker->located < RUN) {
+        int got;
+        int status = leat_reader_locate(walker->reader,
+                                        walker->locator + walker->located,
+                                        RUN - walker->located, &got);
+        walker->located += got;
+        if (got)
+            is_rewound = 0;
+        if (status == LEAT_END && !is_rewound) {
+            is_rewound = 1;
+            status = leat_reader_reset(walker->reader);
+        }
+        if (status)
+            return status;
+    }
+    return LEAT_OK;
+}
+
 /* As a worker reads: where a warm map only needs to be located in, by that. */
-static int read_run(struct walker *walker, int want, int *got)
+static int read_run(struct walker *walker, int *got)
 {
     leat_sample *box[RUN];
+    *got = 0;
     for (int i = 0; i < RUN; i++)
         box[i] = &walker->sample[i];
     if (!walker->locates)
-        return leat_reader_next_batch(walker->reader, box, want, got);
-    int status = LEAT_OK;
-    if (walker->at == walker->located) {
-        walker->at = 0;
-        status = leat_reader_locate(walker->reader, walker->locator, want,
-                                    &walker->located);
-        if (status)
-            walker->located = 0;
+        return leat_reader_next_batch(walker->reader, box, RUN, got);
+    int status = walker->at == walker->located ? locate_run(walker) : LEAT_OK;
+    if (status) {
+        walker->at = walker->located = 0;
+        return status;
     }
-    if (!status)
-        status = leat_reader_read_located(walker->reader,
-                                          walker->locator + walker->at, box,
-                                          walker->located - walker->at, got);
+    status =
+        leat_reader_read_located(walker->reader, walker->locator + walker->at,
+                                 box, walker->located - walker->at, got);
     /* A bad record is behind what was read before it. */
     walker->at += status == LEAT_EDATA ? 1 : status ? 0 : *got;
     return status;
 }
 
-/* Reads and transforms the next run of its share. */
+/* Reads and transforms the next run. */
 static int walk(struct walker *walker, const struct limit *limit)
 {
-    int want = RUN, got = 0;
-    if (walker->end >= 0 && walker->end - walker->next < RUN)
-        want = (int)(walker->end - walker->next);
-    int status = LEAT_END;
-    if (want)
-        status = read_run(walker, want, &got);
+    int got;
+    int status = read_run(walker, &got);
     if (status == LEAT_END)
-        return rewind_walker(walker);
+        return leat_reader_reset(walker->reader);
     if (status == LEAT_EDATA && limit->tolerates) {
-        walker->next++;
         walker->result.bad++;
         return LEAT_OK;
     }
-    walker->next += got;
     return status ? status : transform_run(walker, limit, got);
 }
 
@@ -290,7 +292,17 @@ static int read_shape(struct walker *walker)
     return status ? name_record(sample, status) : LEAT_OK;
 }
 
-/* The first good record gives the shape; then back to the share's beginning. */
+/* Thread i begins so far into the records that all are apart. */
+static int go_to_start(struct walker *walker, int i, int threads)
+{
+    int64_t count;
+    if (leat_reader_is_random_access(walker->reader) &&
+        !leat_reader_count(walker->reader, &count) && count >= threads)
+        return leat_reader_seek(walker->reader, count * i / threads);
+    return leat_reader_reset(walker->reader);
+}
+
+/* The first good record gives the shape; then to where the thread begins. */
 static int start_walker(struct walker *walker, const struct limit *limit,
                         int64_t images)
 {
@@ -305,7 +317,8 @@ static int start_walker(struct walker *walker, const struct limit *limit,
                           bad ? "good " : "");
     if (!status)
         status = take_ring(walker, limit->element, images);
-    return status ? status : rewind_walker(walker);
+    int i = (int)(walker - limit->walker);
+    return status ? status : go_to_start(walker, i, limit->threads);
 }
 
 static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
@@ -327,13 +340,6 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
 
     walker->locates = leat_reader_can_locate(walker->reader) &&
                       !leat_reader_may_block(walker->reader);
-    int64_t count;
-    walker->end = -1;
-    if (!leat_reader_count(walker->reader, &count) && count >= limit->threads &&
-        leat_reader_is_random_access(walker->reader)) {
-        walker->first = count * i / limit->threads;
-        walker->end = count * (i + 1) / limit->threads;
-    }
     int64_t batch = options->batch_size;
     if (!batch)
         batch = options->global_batch_size / options->world_size;

@@ -1,11 +1,13 @@
 /*
  * limit.h: what the machine can do at most on a layer's records.
  *
- * Each of several threads, one for each core, walks its share of the records
- * with a reader of its own and transforms them into its part of a ring as large
- * as the layer's slots. There are no queues and no order. Where the layer does
- * no more than crop, a bare copy of rows is a limit that owes nothing to leat's
- * transform.
+ * Each of several threads, one for each core, walks round the records with a
+ * reader of its own, each from a place of its own, and transforms them into its
+ * part of a ring as large as the layer's slots. There are no queues and no
+ * order. From the last record to the first it goes as the layer does, by a
+ * reset: a seek may look at storage, for longer than few records take. Where
+ * the layer does no more than crop, a bare copy of rows is a limit that owes
+ * nothing to leat's transform.
  */
 #ifndef LEAT_TOOLS_BENCH_LIMIT_H
 #define LEAT_TOOLS_BENCH_LIMIT_H
