@@ -15,6 +15,7 @@ typedef struct shares {
     double copies;   /* somebody waiting for one; below 0: there are none */
     double full;     /* workers without a slot to fill */
     int threads;     /* that work, the helping caller counted as it helped */
+    int cores;       /* that these share; 0: each has its own, or unknown */
 } shares;
 
 static const leat_stage_stats *find(const leat_stats *stats, const char *name)
@@ -52,8 +53,6 @@ static shares measure(const leat_stats *now, const leat_stats *before)
     /* More threads than cores have no more time than these. */
     if (now->cores > 0 && capacity > span * now->cores)
         capacity = span * now->cores;
-    if (now->cores > 0 && threads > now->cores)
-        threads = now->cores;
     const leat_stage_stats *copy = find(now, "copy");
     double copying = copy->busy - find(before, "copy")->busy;
     return (shares){
@@ -66,6 +65,7 @@ static shares measure(const leat_stats *now, const leat_stats *before)
         .copies = copy->name ? per_cent(copying, span) : -1,
         .full = per_cent(work->blocked_full - old_work->blocked_full, capacity),
         .threads = threads,
+        .cores = now->cores < threads ? now->cores : 0,
     };
 }
 
@@ -99,13 +99,16 @@ int leat_stats_verdict(const leat_stats *now, const leat_stats *before,
         bound = "the consumer";
         advice = "its streams give batches back late";
     }
-    char copies[32] = "";
+    char copies[32] = "", cores[32] = "";
+    if (found.cores > 0)
+        snprintf(cores, sizeof(cores), " on %d core%s", found.cores,
+                 found.cores == 1 ? "" : "s");
     if (found.copies >= 0)
         snprintf(copies, sizeof(copies), "copies busy %.0f %%, ", found.copies);
     snprintf(out, LEAT_VERDICT_MAX,
-             "bound by %s: %s by %d thread%s busy %.0f %%, storage busy %.0f "
-             "%%, %sinput missing %.0f %%, consumer waits %.0f %%; %s",
-             bound, work, found.threads, found.threads == 1 ? "" : "s",
+             "bound by %s: %s by %d thread%s%s busy %.0f %%, storage busy "
+             "%.0f %%, %sinput missing %.0f %%, consumer waits %.0f %%; %s",
+             bound, work, found.threads, found.threads == 1 ? "" : "s", cores,
              found.work, found.storage, copies, found.starved, found.consumer,
              advice);
     return LEAT_OK;

@@ -162,9 +162,25 @@ check 'the payload is that of the images' holds \
      $(value payload_bytes_per_s) <= 3100 * $(value images_per_s)"
 "$leat" bench layer --reader lmdb:jpegs --batch 10 --workers 1 --seconds 0.2 --limit \
     >text || failed=1
-check 'who transforms' grep -q "^stage decode      1 thread, the caller's help included, " text
-check 'who reads' grep -q "^stage reader      on the workers, the caller's help included, " text
-check 'who forwards' grep -q '^stage forward     the caller, busy' text
+who="(1 thread, at times the caller's too|2 threads, the caller's among them)"
+check 'who transforms' grep -qE "^stage decode      $who: busy " text
+check 'who reads' grep -qE "^stage reader      the workers, $who: busy " text
+check 'who forwards' grep -qE '^stage forward     the caller: waited .* s for a batch$' text
+# shellcheck disable=SC2016
+check 'no stage takes longer than its threads had' awk '/^stage (reader|decode)/ {
+    found++
+    sub(/.*: busy /, "")
+    if ($1 + $6 + $10 > $4 * 1.02 + 0.05) bad = 1
+} END { exit bad || found != 2 }' text
+# shellcheck disable=SC2016
+check 'the verdict and the stage count the same threads' awk '
+    / by [0-9]+ threads? / { sub(/.* by /, ""); told = $1 }
+    /^stage decode/ { counted = $3 }
+    END { exit !told || told != counted }' text
+check 'one line where all that is reserved is in use' test \
+    "$(grep -cE '^memory  |^memory (reserved|in use)  ' text)" -eq \
+    "$(grep -q '^memory  ' text && echo 1 || echo 2)"
+check 'memory stands in its column' grep -qE '^memory[a-z ]{12} {4,}[0-9.]+ (bytes|[kMGT]B) pinned' text
 # shellcheck disable=SC2016
 check 'a share above 100 is told why, another is not' awk '/^share of limit/ {
     found = 1; if (($4 > 100) != /by turns, and vary/) bad = 1
@@ -177,7 +193,7 @@ layer {
 }
 TEXT
 "$leat" bench layer --net net.prototxt --phase TRAIN --seconds 0.1 >text || failed=1
-check 'no help, none told' grep -q '^stage decode      1 thread, busy' text
+check 'no help, none told' grep -q '^stage decode      1 thread: busy' text
 
 # The limit takes the threads that it is given, and bad records as the layer does.
 for workers in 1 2; do

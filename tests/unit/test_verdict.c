@@ -70,9 +70,10 @@ START_TEST(threads_have_no_more_time_than_their_cores)
     now.waited = 9.7;
     now.helped_runs = 1000;
     const char *line = verdict_of(&now);
-    ck_assert_str_eq(line, "bound by transform: transform by 1 thread busy 84 "
-                           "%, storage busy 10 %, input missing 0 %, consumer "
-                           "waits 97 %; more cores would help");
+    ck_assert_str_eq(
+        line, "bound by transform: transform by 2 threads on 1 "
+              "core busy 84 %, storage busy 10 %, input missing 0 %, consumer "
+              "waits 97 %; more cores would help");
 }
 END_TEST
 

@@ -411,9 +411,22 @@ static int print_layer_json(const struct layer_options *options,
 
 static void print_memory(const char *title, const leat_memory_stats *memory)
 {
-    printf("%-17s %s pinned, %s device, %s host, %s mapped\n", title,
+    printf("%-17s %12s pinned, %s device, %s host, %s mapped\n", title,
            output_bytes(memory->pinned), output_bytes(memory->device),
            output_bytes(memory->host), output_bytes(memory->mapped));
+}
+
+/* What is reserved and what of it was in use, where that differs. */
+static void print_memories(const leat_stats *stats)
+{
+    const leat_memory_stats *all = &stats->memory, *used = &stats->peak;
+    if (all->pinned == used->pinned && all->device == used->device &&
+        all->host == used->host && all->mapped == used->mapped) {
+        print_memory("memory", all);
+        return;
+    }
+    print_memory("memory reserved", all);
+    print_memory("memory in use", used);
 }
 
 /* A limit is no ceiling: it is another measurement. */
@@ -424,32 +437,56 @@ static void print_share(double share)
                      : "");
 }
 
-/* A forward that finds no batch ready does runs itself, as a worker does. */
-static int is_helped(const leat_stats *stats, const leat_stage_stats *stage)
+static int is_work(const leat_stage_stats *stage)
 {
-    int is_reading = !strcmp(stage->name, "reader") && !stage->threads;
-    return stats->helped_runs > 0 &&
-           (is_reading || !strcmp(stage->name, "transform") ||
-            !strcmp(stage->name, "decode"));
+    return !strcmp(stage->name, "transform") || !strcmp(stage->name, "decode");
 }
 
-static void print_stages(const leat_stats *stats)
+/*
+ * A forward that finds no batch ready does runs itself, as a worker does: it
+ * counts as a thread where the verdict counts it. `seconds` is what they had.
+ */
+static const char *workers(const leat_stats *stats, double *seconds)
 {
-    for (int i = 0; i < stats->nstages; i++) {
-        const leat_stage_stats *stage = &stats->stage[i];
-        const char *threads = "no thread of its own";
-        if (stage->threads > 0)
-            threads = output_count(stage->threads, "thread", "threads");
-        else if (!strcmp(stage->name, "reader"))
-            threads = "on the workers";
-        else if (!strcmp(stage->name, "forward"))
-            threads = "the caller";
-        printf("stage %-10s  %s%s, busy %.2f s, waiting for input %.2f s, for "
-               "room %.2f s\n",
-               stage->name, threads,
-               is_helped(stats, stage) ? ", the caller's help included" : "",
-               stage->busy, stage->blocked_empty, stage->blocked_full);
+    int own = 0;
+    for (int i = 0; i < stats->nstages; i++)
+        if (is_work(&stats->stage[i]))
+            own = stats->stage[i].threads;
+    *seconds = stats->elapsed * own;
+    if (!stats->helped_runs)
+        return output_count(own, "thread", "threads");
+    *seconds += stats->waited;
+    return stats->waited > stats->elapsed / 10
+               ? output_count(own + 1, "thread",
+                              "threads, the caller's among "
+                              "them")
+               : output_count(own, "thread, at times the caller's too",
+                              "threads, at times the caller's too");
+}
+
+static void print_stage(const leat_stats *stats, const leat_stage_stats *stage)
+{
+    int is_reading = !strcmp(stage->name, "reader") && !stage->threads;
+    double had = stats->elapsed;
+    const char *who = "no thread of its own";
+    printf("stage %-10s  ", stage->name);
+    if (!strcmp(stage->name, "forward")) {
+        printf("the caller: waited %.2f s of %.2f s for a batch\n",
+               stage->blocked_empty, had);
+        return;
     }
+    if (is_reading || is_work(stage)) {
+        who = workers(stats, &had);
+    } else if (stage->threads) {
+        who = output_count(stage->threads, "thread", "threads");
+        had *= stage->threads;
+    }
+    printf("%s%s: busy %.2f s of %.2f s", is_reading ? "the workers, " : "",
+           who, stage->busy, had);
+    if (!is_reading)
+        printf(", waited %.2f s for input, %.2f s for a free place",
+               stage->blocked_empty, stage->blocked_full);
+    printf("\n");
 }
 
 static int print_layer(const struct layer_options *options,
@@ -473,13 +510,13 @@ static int print_layer(const struct layer_options *options,
     if (result->device)
         print_device(result);
     printf("allocations       %12lld\n", (long long)result->allocations);
-    print_memory("memory", &result->stats.memory);
-    print_memory("memory in use", &result->stats.peak);
+    print_memories(&result->stats);
     printf("cpu               %12.3f us an image, %.2f s in %.2f s\n",
            1e6 * bench_share(result->cpu, (double)result->samples), result->cpu,
            result->seconds);
     printf("peak resident     %12s\n", output_bytes(result->peak_rss));
-    print_stages(&result->stats);
+    for (int i = 0; i < result->stats.nstages; i++)
+        print_stage(&result->stats, &result->stats.stage[i]);
     if (result->stats.bad_records > 0)
         printf("bad records       %12lld\n",
                (long long)result->stats.bad_records);
