@@ -17,8 +17,12 @@ while [ $# -gt 0 ]; do
     --runs) runs=$2 && shift ;;
     --seconds) seconds=$2 && shift ;;
     workloads | bare | consumer | core | memory | parts | cold) sections+=("$1") ;;
+    -h | --help)
+        sed -n '2,8s/^# //p' "$0"
+        exit 0
+        ;;
     *)
-        echo "bench.sh: $1 is no option or section; see the head of the script" >&2
+        echo "bench.sh: $1 is no option or section; see bench.sh --help" >&2
         exit 2
         ;;
     esac

@@ -32,6 +32,11 @@ if command -v ccache >/dev/null; then
     arguments+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
 fi
 mkdir -p build
+# Of another user's build the log that is there tells of another run.
+if ! : >build/configure.log; then
+    echo "build.sh: build/ cannot be written to by $(id -un); remove it first" >&2
+    exit 1
+fi
 cmake -S . -B build "${arguments[@]}" >build/configure.log 2>&1 || {
     cat build/configure.log >&2
     exit 1

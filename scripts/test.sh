@@ -5,10 +5,17 @@
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
-if [ $# -gt 0 ] && [ "$1" != -- ]; then
-    echo "usage: test.sh [-- CMAKE_ARGUMENT...]" >&2
+case ${1---} in
+--) ;;
+-h | --help)
+    sed -n '2,4s/^# //p' "$0"
+    exit 0
+    ;;
+*)
+    echo "test.sh: $1 is no option; see test.sh --help" >&2
     exit 2
-fi
+    ;;
+esac
 [ $# -eq 0 ] || shift
 
 scripts/deps.sh test
