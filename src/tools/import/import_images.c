@@ -28,15 +28,14 @@ struct image_import {
     struct image_record_options wanted;
     struct image_list *list;
     struct factory *factory;
-    const char *path;    /* of the list, "-" is stdin */
-    int64_t first;       /* line where this run begins */
-    int64_t next;        /* line to be taken */
-    int64_t images;      /* taken in this run, unreadable ones included */
-    int64_t unreadable;  /* of these */
-    json_t *bad;         /* what is said of them; NULL: not wanted */
-    int checks_size;     /* all images must have one shape */
-    int shape[3];        /* of the first; channels 0: not known yet */
-    char first_bad[512]; /* what is wrong with the first unreadable one */
+    const char *path;   /* of the list, "-" is stdin */
+    int64_t first;      /* line where this run begins */
+    int64_t next;       /* line to be taken */
+    int64_t images;     /* taken in this run, unreadable ones included */
+    int64_t unreadable; /* of these */
+    json_t *bad;        /* what is said of them; NULL: not wanted */
+    int checks_size;    /* all images must have one shape */
+    int shape[3];       /* of the first; channels 0: not known yet */
 };
 
 /* A thread makes its records of the list that all share. */
@@ -106,9 +105,7 @@ static int start(struct image_import *import)
 static void note_unreadable(struct image_import *import, int64_t line)
 {
     const char *error = leat_last_error();
-    if (!import->unreadable++)
-        snprintf(import->first_bad, sizeof(import->first_bad), "%s", error);
-    if (import->unreadable <= MOST_TOLD)
+    if (++import->unreadable <= MOST_TOLD)
         message_error("%s", error);
     if (import->bad)
         json_array_append_new(
@@ -140,17 +137,19 @@ static const char *list_name(const struct image_import *import)
     return strcmp(import->path, "-") != 0 ? import->path : "stdin";
 }
 
-/* At the end: a list of which nothing could be read is wrong itself. */
+/* At the end: a list of which nothing could be read is wrong itself. What is
+   wrong with each image has been told. */
 static int finish(const struct image_import *import)
 {
     if (import->first || import->unreadable < import->images)
         return LEAT_END;
     if (import->images == 1)
-        return leat_error(LEAT_EDATA, "%s: its only image cannot be read: %s",
-                          list_name(import), import->first_bad);
-    return leat_error(
-        LEAT_EDATA, "%s: none of its %lld images can be read; the first: %s",
-        list_name(import), (long long)import->images, import->first_bad);
+        return leat_error(LEAT_EDATA, "%s: its only image cannot be read",
+                          list_name(import));
+    return leat_error(LEAT_EDATA,
+                      "%s: none of its %lld images can be read; do their names "
+                      "begin in --root?",
+                      list_name(import), (long long)import->images);
 }
 
 static int next_record(struct record_source *source, struct record *out)
