@@ -262,8 +262,9 @@ static int check_place(const leat__transform *transform,
                           leat_dtype_name(image->type),
                           leat_dtype_name(transform->job.top_type));
     if (image->channels != shape[0])
-        return leat_error(LEAT_EDATA, "the image has %d channels, its batch %d",
-                          image->channels, shape[0]);
+        return leat_error(
+            LEAT_EDATA, "the image has %d channel%s, its batch %d",
+            image->channels, image->channels == 1 ? "" : "s", shape[0]);
     int crop = transform->crop_size;
     int height = crop ? crop : image->height;
     int width = crop ? crop : image->width;

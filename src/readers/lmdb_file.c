@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -202,15 +203,38 @@ static int check_contents(const leat__lmdb_file *file)
     return status;
 }
 
+/* What leat import or synth was stopped in lies beside what it would be. */
+static int has_part(const char *path)
+{
+    static const char end[] = ".leat-part";
+    char part[PATH_MAX];
+    size_t length = strlen(path);
+    if (length + sizeof(end) > sizeof(part))
+        return 0;
+    memcpy(part, path, length);
+    memcpy(part + length, end, sizeof(end));
+    return access(part, F_OK) == 0;
+}
+
+static int not_there(const char *path)
+{
+    int code = errno;
+    if (code == ENOENT && has_part(path))
+        return leat_error(LEAT_EIO,
+                          "%s: not there yet; %s.leat-part is unfinished: the "
+                          "command that began it goes on or begins anew",
+                          path, path);
+    return leat__error_system(
+        code, "%s: expected an LMDB%s, a directory with data.mdb", path,
+        strncmp(path, "lmdb:", 5) == 0 ? " by its path, without lmdb:" : "");
+}
+
 int leat__lmdb_file_find(leat__lmdb_file *out, const char *path)
 {
     leat__lmdb_file file = {.fd = -1};
     struct stat found;
     if (stat(path, &found) != 0)
-        return leat__error_system(
-            errno, "%s: expected an LMDB%s, a directory with data.mdb", path,
-            strncmp(path, "lmdb:", 5) == 0 ? " by its path, without lmdb:"
-                                           : "");
+        return not_there(path);
     int status = name_files(&file, path, S_ISDIR(found.st_mode));
     if (!status)
         status = open_data(&file);

@@ -91,9 +91,9 @@ int leat__lmdb_free_cut(leat__lmdb_meta *meta, const char *name,
     leat__lmdb_map map = {name, base, size, cut};
     if (count(&map, there, last, &missing) || missing != last - there + 1)
         return leat_error(LEAT_EFORMAT,
-                          "%s: truncated: it has %zu bytes, %llu pages, but "
-                          "its last page is %llu",
-                          name, size, (unsigned long long)there,
+                          "%s: truncated: it has %zu bytes, pages 0 to %llu, "
+                          "but its last page is %llu",
+                          name, size, (unsigned long long)there - 1,
                           (unsigned long long)last);
     *meta = cut;
     return LEAT_OK;

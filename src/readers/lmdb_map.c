@@ -173,9 +173,9 @@ int leat__lmdb_meta_check(const leat__lmdb_meta *meta, const char *name,
     uint64_t pages = size / meta->page_size;
     if (meta->last_page >= pages || meta->last_page < FIRST_PAGE - 1)
         return leat_error(LEAT_EFORMAT,
-                          "%s: truncated: it has %zu bytes, %llu pages, but "
-                          "its last page is %llu",
-                          name, size, (unsigned long long)pages,
+                          "%s: truncated: it has %zu bytes, pages 0 to %llu, "
+                          "but its last page is %llu",
+                          name, size, (unsigned long long)(pages - !!pages),
                           (unsigned long long)meta->last_page);
     uint64_t most = (meta->page_size - PAGE_HEADER) / LEAST_RECORD;
     if (meta->last_page >> 48 || meta->entries > (meta->last_page + 1) * most)

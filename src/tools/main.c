@@ -2,6 +2,7 @@
 #include "tools/command.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
+#include "tools/output.h"
 
 #include <leat/log.h>
 #include <leat/status.h>
@@ -86,7 +87,7 @@ int main(int argc, char **argv)
     int status = run(argc, argv);
     interrupt_obey();
     /* A full disk shows only when the buffer is written. */
-    if (fflush(stdout) && !status)
-        status = message_error("stdout: cannot write");
+    if (output_flush() && !status)
+        status = message_last_error();
     return status;
 }

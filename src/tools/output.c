@@ -2,9 +2,24 @@
 
 #include "tools/message.h"
 
+#include <leat/ext/reader.h>
+
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { TEXT_BYTES = 64 };
+
+int output_flush(void)
+{
+    int had_failed = ferror(stdout);
+    errno = 0;
+    if (!fflush(stdout) && !had_failed)
+        return LEAT_OK;
+    return errno ? leat_error(LEAT_EIO, "stdout: cannot write: %s",
+                              strerror(errno))
+                 : leat_error(LEAT_EIO, "stdout: cannot write");
+}
 
 int output_json(json_t *object)
 {

@@ -6,6 +6,9 @@
 
 #include <jansson.h>
 
+/* Whether all that was printed is written; else LEAT_EIO, with the reason. */
+int output_flush(void);
+
 /* Prints the object in one line and frees it. Returns the exit status. */
 int output_json(json_t *object);
 

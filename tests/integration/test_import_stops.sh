@@ -236,7 +236,7 @@ rm -rf out.leat-part
 # What is there is left alone, whatever it is.
 refuses 'exists already; --force .*--append' "$leat" import cifar10 1.bin whole
 echo text >file
-refuses 'file: exists and is no database directory; remove it first' \
+refuses 'file: exists and is no database directory; choose another name' \
     "$leat" import cifar10 1.bin file
 refuses 'no database directory' "$leat" import cifar10 1.bin file --force
 refuses 'no database directory' "$leat" import cifar10 1.bin file --append

@@ -86,7 +86,7 @@ for there in other json dangling; do
     for force in '' --force; do
         # shellcheck disable=SC2086
         refuses 1 "$leat" synth digits --count 5 $force $there
-        says "$there: exists and is no database directory; remove it first"
+        says "$there: exists and is no database directory; choose another name"
     done
 done
 "$leat" synth digits --count 1 --force vacant >stdout

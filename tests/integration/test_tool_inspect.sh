@@ -126,7 +126,7 @@ cp -r good cut
 size=$(stat -c %s good/data.mdb)
 truncate -s $((size / 2 / 4096 * 4096 + 100)) cut/data.mdb
 run 1 verify cut
-has '^truncated: it has'
+has '^truncated: it has [0-9]+ bytes, pages 0 to [0-9]+, but its last page is '
 has ' [0-9]+ of 1000 records are good'
 has '^records [0-9]+ to 999 are lost: '
 check 'told once' test "$(grep -cE '^(records .* are lost|before)' out)" -eq 1
@@ -259,6 +259,10 @@ cp -r good in_good/same
 check 'the records of these numbers' cmp -s one.png two.png
 run 0 show jpegs --out sheet.png --side 64 --json
 has '"shown": 40'
+run 0 show good --count 6 --columns 1000 --out wide.png --json
+wide=$(png_size wide.png | cut -d ' ' -f 1)
+check "no wider than six pictures: $wide" test "$wide" -lt 1000
+rm wide.png
 run 0 show none --out sheet.png --json
 has '"shown": 0'
 for shape in 2,9,7 4,3,3 7,1,1 1,1,1 1,1,5000 3,1,900; do
@@ -442,6 +446,15 @@ has "^record 321, key 00000321: data\[0, 1, 3\]: $was in A, 255 in B$"
 has '^record 654, key 00000654: label: [0-9] in A, 10 in B$'
 has '^2 of 1000 records differ, in 2 values by up to [0-9]+$'
 run 0 compare good other --tolerance 255
+run 1 compare none good
+check 'an empty side' test "$(cat out)" = 'none has no records, good has 1000'
+run 0 info none
+check 'no headings of nothing' test "$(grep -c ':$' out)" -eq 0
+if [ -w /dev/full ]; then
+    "$leat" info good >/dev/full 2>err
+    check 'why stdout cannot be written' \
+        grep -qx 'leat: stdout: cannot write: No space left on device' err
+fi
 "$leat" synth digits --count 900 --seed 3 fewer >/dev/null
 run 1 compare good fewer
 has '^only good has the last 100 records$'

@@ -60,6 +60,17 @@ static int system_error(const char *path)
     return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
 }
 
+/* The part is nobody's business where it is the target's place that is amiss.
+ */
+static int place_error(const struct part *part)
+{
+    const char *slash = strrchr(part->target, '/');
+    int length =
+        slash ? (int)(slash - part->target) + (slash == part->target) : 1;
+    return leat_error(LEAT_EIO, "%s: cannot be made in %.*s: %s", part->target,
+                      length, slash ? part->target : ".", strerror(errno));
+}
+
 static int busy_error(const struct part *part)
 {
     return leat_error(LEAT_EINVAL, "%s: another leat is writing it",
@@ -197,7 +208,7 @@ static int check_target(const struct part *part)
                       "%s: exists and is no database directory; %s",
                       part->target,
                       part->mode == PART_APPEND ? "it is not appended to"
-                                                : "remove it first");
+                                                : "choose another name");
 }
 
 /* Takes the lock on the directory that `path` is, by the name it has now. */
@@ -227,7 +238,7 @@ static int make_directory(struct part *part)
 {
     int made = !mkdir(part->path, 0777);
     if (!made && errno != EEXIST)
-        return system_error(part->path);
+        return place_error(part);
     int status = lock_directory(part, part->path, &part->fd);
     int is_database = 1;
     if (!status)

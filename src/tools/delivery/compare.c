@@ -357,9 +357,14 @@ static int report_text(const struct comparison *self)
     for (size_t i = 0; i < listed; i++)
         print_difference(json_array_get(self->list, i));
     for (int side = 0; side < 2; side++)
-        if (self->extra[side])
+        if (self->extra[side] && !self->compared)
+            printf("%s has no records, %s has %lld\n", self->name[!side],
+                   self->name[side], (long long)self->extra[side]);
+        else if (self->extra[side])
             printf("only %s has the last %s\n", self->name[side],
                    output_count(self->extra[side], "record", "records"));
+    if (!self->compared && !is_same(self))
+        return 0;
     if (self->different)
         printf("%lld of %s %s", (long long)self->different,
                output_count(self->compared, "record", "records"),

@@ -5,11 +5,12 @@
 
 #include <leat/ext/reader.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE_MOST = 4096, LABEL_TEXT_MOST = 12, BLANK = -1 };
+enum { LINE_MOST = 4096, SHOWN_MOST = 80, LABEL_TEXT_MOST = 12, BLANK = -1 };
 
 /* Keys of eight digits ascend up to here. */
 static const int64_t most_lines = 100000000;
@@ -78,6 +79,37 @@ static const char *split_line(char *text, size_t length, int32_t *label)
     return NULL;
 }
 
+/* Bytes of the letter that begins here, if it is UTF-8; else 1. */
+static size_t letter_bytes(const unsigned char *text)
+{
+    size_t size = *text >= 0xf0 ? 4 : *text >= 0xe0 ? 3 : 2;
+    if (*text < 0xc2 || *text > 0xf4)
+        return 1;
+    for (size_t i = 1; i < size; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 1;
+    return size;
+}
+
+/* The beginning of a line; what cannot be seen as \t or \xNN. */
+static const char *show_line(char *out, const char *text)
+{
+    const unsigned char *byte = (const unsigned char *)text;
+    char *to = out;
+    for (size_t n = 0; *byte && n < SHOWN_MOST; n++) {
+        size_t size = letter_bytes(byte);
+        if (*byte == '\t')
+            to += sprintf(to, "\\t");
+        else if (size == 1 && (*byte < ' ' || *byte >= 127))
+            to += sprintf(to, "\\x%02x", *byte);
+        else
+            to += sprintf(to, "%.*s", (int)size, (const char *)byte);
+        byte += size;
+    }
+    *to = 0;
+    return out;
+}
+
 static int add_line(struct image_list *list, const char *name, int32_t label)
 {
     struct image_line *line =
@@ -115,10 +147,12 @@ static int read_line(struct image_list *list, const char *path, char *text,
     if (!length)
         return add_line(list, NULL, 0);
     int32_t label;
+    char shown[4 * SHOWN_MOST + 1];
     const char *wrong = split_line(text, length, &label);
     if (wrong)
-        return leat_error(LEAT_EFORMAT, "%s: line %lld: %s; found '%.80s'",
-                          path, (long long)list->lines + 1, wrong, text);
+        return leat_error(LEAT_EFORMAT, "%s: line %lld: %s; found '%s'", path,
+                          (long long)list->lines + 1, wrong,
+                          show_line(shown, text));
     return add_line(list, text, label);
 }
 

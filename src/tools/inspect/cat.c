@@ -231,7 +231,7 @@ static int print_samples(struct cat *self)
         else if (status == LEAT_EDATA)
             status = print_bad(self);
         if (!status && ferror(stdout))
-            status = leat_error(LEAT_EIO, "stdout: cannot write");
+            status = output_flush();
         if (!status)
             status = interrupt_check();
     }

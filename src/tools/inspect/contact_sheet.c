@@ -39,6 +39,8 @@ int contact_sheet_init(struct contact_sheet *out, int64_t n, int side,
     out->cell_height = side + 3 * PADDING + CAPTION;
     if (n < 1)
         n = 1;
+    if (columns > n)
+        columns = (int)n;
     if (!columns)
         columns = good_columns(n, out->cell_width, out->cell_height);
     out->columns = columns;

@@ -264,6 +264,8 @@ static int print_json(const struct survey *survey, int64_t bytes)
 
 static void print_counts(const char *title, const json_t *counts)
 {
+    if (!json_object_size(counts))
+        return;
     json_t *ordered = sorted(counts);
     printf("%s:\n", title);
     const char *name;

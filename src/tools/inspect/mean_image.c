@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct mean_image {
     int shape[3];
@@ -44,11 +45,26 @@ static int begin(struct mean_image *mean, leat_transformer *transformer,
     return LEAT_OK;
 }
 
+static int check_shape(const struct mean_image *mean,
+                       leat_transformer *transformer, const leat_field *field)
+{
+    const int *all = mean->shape;
+    int one[3];
+    int status = leat_transformer_shape(transformer, field, one);
+    if (!status && memcmp(one, all, sizeof(one)) != 0)
+        return leat_error(LEAT_EDATA,
+                          "the image is %d x %d x %d, those before it %d x %d "
+                          "x %d; a mean is of images of one shape",
+                          one[0], one[1], one[2], all[0], all[1], all[2]);
+    return status;
+}
+
 static int add(struct mean_image *mean, leat_transformer *transformer,
                const leat_field *field)
 {
     static const uint32_t words[4] = {0};
-    int status = mean->sum ? LEAT_OK : begin(mean, transformer, field);
+    int status = mean->sum ? check_shape(mean, transformer, field)
+                           : begin(mean, transformer, field);
     if (!status)
         status = leat_transformer_apply(transformer, field, LEAT_RNG_LEAT,
                                         words, mean->shape, mean->image);
