@@ -12,8 +12,9 @@
 /* Options of one command, --help included. */
 enum { MOST_OPTIONS = 48 };
 
-/* What getopt_long says of an option that is known. */
-enum { KNOWN = 1 };
+/* What getopt_long says of the first option that is known, and counts on from:
+   beginnings of two that had one number would be taken for the first. */
+enum { KNOWN = 256 };
 
 static const struct option_spec help_option = {
     "help", NULL, "print this and exit", NULL, NULL, 0, 0};
@@ -106,18 +107,31 @@ static int read_option(const struct usage *usage,
                           option->name, kind, range, optarg);
 }
 
+/* Whether a word, --NAME or --NAME=VALUE, begins more than one option. */
+static int begins_several(const struct usage *usage, const char *word)
+{
+    const struct option_spec *o;
+    const char *name = word + strspn(word, "-");
+    size_t length = strcspn(name, "=");
+    int n = !strncmp(help_option.name, name, length);
+    for (int i = 0; (o = option_at(usage, i)) != NULL; i++)
+        n += !strncmp(o->name, name, length);
+    return n > 1;
+}
+
 /* `word` is what getopt_long stopped at; of letters behind one dash it goes on
    to the next word only with the last. */
 static int refuse_option(const struct usage *usage, const char *word)
 {
     char letter[] = {'-', (char)optopt, 0};
-    int takes_none = optopt == KNOWN || (optopt == 'h' && word[1] == '-');
+    int takes_none = optopt >= KNOWN || (optopt == 'h' && word[1] == '-');
     if (takes_none)
         return message_misuse(usage->command, "%.*s takes no value",
                               (int)strcspn(word, "="), word);
-    return message_misuse(usage->command,
-                          "%s: unknown or ambiguous option '%s'",
-                          usage->command, optopt ? letter : word);
+    return message_misuse(usage->command, "%s: %s option '%s'", usage->command,
+                          !optopt && begins_several(usage, word) ? "ambiguous"
+                                                                 : "unknown",
+                          optopt ? letter : word);
 }
 
 static int check_arguments(const struct usage *usage, int n, char **arguments)
@@ -140,8 +154,9 @@ int option_parse(const struct usage *usage, int argc, char **argv,
     const struct option_spec *o;
     int count = 0;
     for (; count < MOST_OPTIONS - 1 && (o = option_at(usage, count)); count++)
-        known[count] = (struct option){
-            o->name, o->read ? required_argument : no_argument, NULL, KNOWN};
+        known[count] =
+            (struct option){o->name, o->read ? required_argument : no_argument,
+                            NULL, KNOWN + count};
     known[count] = (struct option){"help", no_argument, NULL, 'h'};
 
     opterr = 0;

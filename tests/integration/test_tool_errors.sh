@@ -75,9 +75,19 @@ bad_database() {
 expect 2 'command'
 expect 2 'frobnicate' frobnicate
 expect 2 'nonesuch' synth digits --nonesuch 1 db
-expect 2 "unknown or ambiguous option '-x'" info -xyz good
-expect 2 "unknown or ambiguous option '-x'" info -x good
-expect 2 "unknown or ambiguous option '--jason=1'" info --jason=1 good
+expect 2 ": unknown option '-x'" info -xyz good
+expect 2 ": unknown option '-x'" info -x good
+expect 2 ": unknown option '--jason=1'" info --jason=1 good
+expect 2 ": ambiguous option '--co'" show --co 1 good
+expect 1 'cannot be made in nosuch/dir: No such file' synth digits nosuch/dir/new
+mkdir unfinished.leat-part
+expect 1 'unfinished: not there yet; unfinished.leat-part is unfinished' info unfinished
+rmdir unfinished.leat-part
+printf 'a.png\t1\n' >tabbed
+expect 1 "found 'a.png.t1'" import images tabbed new
+printf '\211PNG\r\n' >picture
+expect 1 "found '.x89PNG'" import images picture new
+rm tabbed picture
 expect 2 '^leat: --json takes no value' info --json=1 good
 expect 2 '^leat: --help takes no value' info --help=1
 expect 2 'count' synth digits --count
