@@ -125,14 +125,15 @@ refuses 'unfinished import' "$leat" synth digits out
 rm -rf out
 
 # Who makes the target meanwhile keeps it, and what was made is kept, too. An import
-# that was the faster one is begun anew.
+# that was the faster one is begun anew. Before its note is written it may still look
+# whether there is a target.
 overtake() {
     local pid tries=0
     while [ $((tries += 1)) -lt 20 ]; do
         rm -rf out
         "$leat" import cifar10 1.bin 2.bin out "$@" >stdout 2>stderr &
         pid=$!
-        until [ -e out.leat-part ] || ! kill -0 $pid 2>/dev/null; do :; done
+        until [ -e out.leat-part/leat-import ] || ! kill -0 $pid 2>/dev/null; do :; done
         kill -STOP $pid 2>/dev/null
         mkdir out 2>/dev/null && echo theirs >out/data.mdb
         kill -CONT $pid 2>/dev/null
