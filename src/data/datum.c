@@ -70,6 +70,35 @@ static int take_floats(leat_datum *datum, const leat__wire_field *field)
     return LEAT_OK;
 }
 
+/*
+ * Whether it is what Caffe's tools write, these fields in this order and
+ * nothing else: then it is taken, without a loop over whatever may come.
+ */
+static int parse_usual(leat_datum *out, leat__wire wire)
+{
+    uint32_t channels, height, width, size, label = 0, encoded = 0;
+    if (!leat__wire_take(&wire, CHANNELS << 3, &channels) ||
+        !leat__wire_take(&wire, HEIGHT << 3, &height) ||
+        !leat__wire_take(&wire, WIDTH << 3, &width) ||
+        !leat__wire_take(&wire, DATA << 3 | LEAT__WIRE_BYTES, &size) ||
+        size > (size_t)(wire.end - wire.at))
+        return 0;
+    const unsigned char *data = wire.at;
+    wire.at += size;
+    leat__wire_take(&wire, LABEL << 3, &label);
+    leat__wire_take(&wire, ENCODED << 3, &encoded);
+    if (wire.at != wire.end)
+        return 0;
+    *out = (leat_datum){.channels = (int32_t)channels,
+                        .height = (int32_t)height,
+                        .width = (int32_t)width,
+                        .label = (int32_t)label,
+                        .encoded = encoded != 0,
+                        .data = data,
+                        .data_size = size};
+    return 1;
+}
+
 int leat_datum_parse(leat_datum *out, const void *bytes, size_t size)
 {
     leat_datum datum = {0};
@@ -77,6 +106,8 @@ int leat_datum_parse(leat_datum *out, const void *bytes, size_t size)
     leat__wire_field field;
     int status;
     leat__wire_init(&wire, bytes, size);
+    if (parse_usual(out, wire))
+        return LEAT_OK;
     while ((status = leat__wire_next(&wire, &field)) == LEAT_OK) {
         if (field.type == LEAT__WIRE_VARINT) {
             take_varint(&datum, &field);

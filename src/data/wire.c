@@ -4,12 +4,6 @@
 /* How deep groups may stand in each other; protobuf's own limit. */
 #define GROUPS_MAX 100
 
-void leat__wire_init(leat__wire *wire, const void *bytes, size_t size)
-{
-    wire->start = wire->at = bytes;
-    wire->end = size ? wire->start + size : wire->start;
-}
-
 static int malformed(const leat__wire *wire, const char *what)
 {
     leat_error(LEAT_EDATA, "malformed protobuf at byte %td: %s",

@@ -28,7 +28,12 @@ typedef struct leat__wire_field {
     size_t size;
 } leat__wire_field;
 
-void leat__wire_init(leat__wire *wire, const void *bytes, size_t size);
+static inline void leat__wire_init(leat__wire *wire, const void *bytes,
+                                   size_t size)
+{
+    wire->start = wire->at = bytes;
+    wire->end = size ? wire->start + size : wire->start;
+}
 
 /*
  * Takes the next field; a group is skipped whole and given as one field.
@@ -50,6 +55,33 @@ static inline int leat__wire_next(leat__wire *wire, leat__wire_field *field)
         return LEAT_OK;
     }
     return leat__wire_next_any(wire, field);
+}
+
+/*
+ * Takes a field of that tag, of one byte, and its varint, of up to 3; whether
+ * it is the next one. What is longer or cut short is left to the others.
+ */
+static inline int leat__wire_take(leat__wire *wire, unsigned char tag,
+                                  uint32_t *value)
+{
+    const unsigned char *at = wire->at;
+    size_t left = (size_t)(wire->end - at);
+    if (left < 2 || at[0] != tag)
+        return 0;
+    if (at[1] < 0x80) {
+        *value = at[1];
+        wire->at = at + 2;
+        return 1;
+    }
+    if (left < 4)
+        return 0;
+    int is_short = at[2] < 0x80;
+    *value = (at[1] & 0x7fu) | (at[2] & 0x7fu) << 7 |
+             (is_short ? 0 : (uint32_t)at[3] << 14);
+    if (!is_short && at[3] >= 0x80)
+        return 0;
+    wire->at = at + (is_short ? 3 : 4);
+    return 1;
 }
 
 #endif

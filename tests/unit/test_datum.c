@@ -280,6 +280,55 @@ START_TEST(damaged_messages_are_read_as_protobuf_c_reads_them)
 }
 END_TEST
 
+/* A field in `n` bytes of varint, padded where the value needs fewer. */
+static unsigned char *put_field(unsigned char *at, int tag, uint32_t value,
+                                int n)
+{
+    *at++ = (unsigned char)tag;
+    for (; n > 1; n--, value >>= 7)
+        *at++ = (unsigned char)(value | 0x80);
+    *at++ = (unsigned char)(value & 0x7f);
+    return at;
+}
+
+/* As Caffe's tools write an image, lengths of varints in the digits of n. */
+static size_t usual_message(unsigned char *out, int n)
+{
+    unsigned char *at = out;
+    at = put_field(at, 0x08, 3, 1 + n % 4);
+    at = put_field(at, 0x10, 0x155, 2 + n / 4 % 3);
+    at = put_field(at, 0x18, 0x1fffff, 3 + n / 12 % 2);
+    at = put_field(at, 0x22, 5, 1 + n / 24 % 4);
+    memcpy(at, "\x08\x22\x28\x38\x01", 5);
+    at += 5;
+    if (n / 96 % 2)
+        at = put_field(at, 0x28, 0x7f, 1 + n / 192 % 4);
+    if (n / 768 % 2)
+        at = put_field(at, 0x38, 1, 1);
+    return (size_t)(at - out);
+}
+
+START_TEST(usual_messages_are_read_wherever_they_end_or_are_damaged)
+{
+    unsigned char wire[64];
+    for (int n = 0; n < 1536; n++) {
+        size_t size = usual_message(wire, n);
+        ck_assert_int_eq(compare_with_oracle(wire, size), 1);
+        leat_datum datum;
+        ck_assert_int_eq(leat_datum_parse(&datum, wire, size), LEAT_OK);
+        ck_assert_int_eq(datum.encoded, n / 768 % 2);
+        for (size_t i = 0; i < size; i++) {
+            int is_whole = compare_with_oracle(wire, i);
+            ck_assert_int_eq(leat_datum_parse(&datum, wire, i) == LEAT_OK,
+                             is_whole);
+            wire[i] ^= (unsigned char)(1U << n % 8);
+            compare_with_oracle(wire, size);
+            wire[i] ^= (unsigned char)(1U << n % 8);
+        }
+    }
+}
+END_TEST
+
 START_TEST(a_written_datum_is_what_protobuf_c_reads)
 {
     float values[3] = {1.5f, -0.0f, 3e38f};
@@ -447,6 +496,8 @@ int main(void)
     tcase_add_test(tcase, scattered_floats_are_gathered_in_order);
     tcase_add_test(tcase, random_messages_are_read_as_protobuf_c_reads_them);
     tcase_add_test(tcase, damaged_messages_are_read_as_protobuf_c_reads_them);
+    tcase_add_test(tcase,
+                   usual_messages_are_read_wherever_they_end_or_are_damaged);
     tcase_add_test(tcase, a_written_datum_is_what_protobuf_c_reads);
     tcase_add_test(tcase, a_raw_image_becomes_a_view_and_a_label);
     tcase_add_test(tcase, scattered_floats_lie_in_the_box);
