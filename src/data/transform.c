@@ -284,6 +284,17 @@ static int check_place(const leat__transform *transform,
     return LEAT_OK;
 }
 
+void leat__transform_run(const leat__transform *transform,
+                         const leat__transform_image *image, const int shape[3],
+                         void *top)
+{
+    leat__transform_job job = transform->job;
+    job.channels = shape[0];
+    job.height = shape[1];
+    job.width = shape[2];
+    leat__transform_top(transform->kernels, &job, image, top);
+}
+
 int leat__transform_apply(const leat__transform *transform,
                           const leat__transform_image *image,
                           const int shape[3], void *top)
@@ -292,14 +303,9 @@ int leat__transform_apply(const leat__transform *transform,
                              image->height, image->width);
     if (status == LEAT_OK)
         status = check_place(transform, image, shape);
-    if (status)
-        return status;
-    leat__transform_job job = transform->job;
-    job.channels = shape[0];
-    job.height = shape[1];
-    job.width = shape[2];
-    leat__transform_top(transform->kernels, &job, image, top);
-    return LEAT_OK;
+    if (status == LEAT_OK)
+        leat__transform_run(transform, image, shape, top);
+    return status;
 }
 
 int leat__transform_crop(const leat__transform *transform,

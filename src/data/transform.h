@@ -52,9 +52,18 @@ int leat__transform_apply(const leat__transform *transform,
                           const int shape[3], void *top);
 
 /*
- * The same as far as the CPU goes when a device does the rest: the uint8 crop
- * into `crop`, in `layout`, and what was chosen for it. The image is of uint8.
- * Errors as of leat__transform_apply. Thread safety: any thread.
+ * The same without a look at the image: an image of the same type and shape
+ * was applied before, and leat__transform_choose has made this one's choices.
+ */
+void leat__transform_run(const leat__transform *transform,
+                         const leat__transform_image *image, const int shape[3],
+                         void *top);
+
+/*
+ * As leat__transform_apply as far as the CPU goes when a device does the rest:
+ * the uint8 crop into `crop`, in `layout`, and what was chosen for it. The
+ * image is of uint8. Errors as of leat__transform_apply. Thread safety: any
+ * thread.
  */
 int leat__transform_crop(const leat__transform *transform,
                          const leat__transform_image *image, const int shape[3],

@@ -15,9 +15,19 @@ typedef struct shared_transform {
     atomic_int owners;
 } shared_transform;
 
+/* A raw image that was transformed, and the shape of its place in the top. */
+typedef struct known_image {
+    int is_set;
+    int64_t dim[3]; /* of its field */
+    size_t bytes;   /* that it needs */
+    int shape[3];
+    leat__transform_image image; /* pixels and choices are not kept */
+} known_image;
+
 struct leat_transformer {
     shared_transform *shared;
     leat_image_decoder *decoder; /* made for the first encoded image */
+    known_image known;           /* the last one: nearly all are like it */
 };
 
 static void unref(shared_transform *shared)
@@ -114,10 +124,11 @@ static int raw_shape(const leat_field *field, int shape[3])
     for (int i = 0; i < field->ndim; i++) {
         int to = field->ndim == 3 ? i : 2;
         int64_t dim = field->shape[i];
-        if (dim < 0 || (dim > 0 && whole[to] > INT_MAX / dim))
+        int is_int = dim >= 0 && dim <= INT_MAX;
+        whole[to] *= is_int ? dim : 0;
+        if (!is_int || whole[to] > INT_MAX)
             return leat_error(LEAT_EDATA, "dimension %d is %lld", i,
                               (long long)dim);
-        whole[to] *= dim;
     }
     for (int i = 0; i < 3; i++)
         shape[i] = (int)whole[i];
@@ -240,17 +251,52 @@ static int take_image(leat_transformer *transformer, const leat_field *field,
     return is_encoded ? read_encoded(transformer, shape, image) : LEAT_OK;
 }
 
+static int is_known(const known_image *known, const leat_field *field,
+                    const int shape[3])
+{
+    return known->is_set && field->ndim == 3 &&
+           field->dtype == known->image.type && field->bytes >= known->bytes &&
+           field->shape[0] == known->dim[0] &&
+           field->shape[1] == known->dim[1] &&
+           field->shape[2] == known->dim[2] && shape[0] == known->shape[0] &&
+           shape[1] == known->shape[1] && shape[2] == known->shape[2];
+}
+
+static void remember(known_image *known, const leat_field *field,
+                     const leat__transform_image *image, const int shape[3])
+{
+    if (field->dtype == LEAT_BYTES || field->ndim != 3)
+        return;
+    known->is_set = 1;
+    known->bytes = leat_dtype_size(field->dtype);
+    for (int i = 0; i < 3; i++) {
+        known->dim[i] = field->shape[i];
+        known->bytes *= (size_t)field->shape[i];
+        known->shape[i] = shape[i];
+    }
+    known->image = *image;
+}
+
 int leat_transformer_apply(leat_transformer *transformer,
                            const leat_field *field, leat_rng rng,
                            const uint32_t words[4], const int shape[3],
                            void *top)
 {
+    const leat__transform *transform = transformer->shared->transform;
     leat__transform_image image;
+    if (is_known(&transformer->known, field, shape)) {
+        image = transformer->known.image;
+        image.pixels = field->data;
+        leat__transform_choose(transform, rng, words, &image);
+        leat__transform_run(transform, &image, shape, top);
+        return LEAT_OK;
+    }
     int status = take_image(transformer, field, rng, words, shape, &image);
-    if (status)
-        return status;
-    return leat__transform_apply(transformer->shared->transform, &image, shape,
-                                 top);
+    if (status == LEAT_OK)
+        status = leat__transform_apply(transform, &image, shape, top);
+    if (status == LEAT_OK)
+        remember(&transformer->known, field, &image, shape);
+    return status;
 }
 
 int leat__transformer_crop(leat_transformer *transformer,

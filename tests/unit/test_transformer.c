@@ -89,6 +89,88 @@ START_TEST(crop_mean_and_scale_come_together)
 }
 END_TEST
 
+/* Applies a good image, and then one that is not like it. */
+static void refuse_behind_a_good_one(const leat_field *field,
+                                     const int shape[3])
+{
+    const leat_field good = raw_field();
+    const int place[3] = {2, 3, 4};
+    float top[128], before[128];
+    ck_assert_int_eq(apply(&good, place, top), LEAT_OK);
+    memset(top, 0x55, sizeof(top));
+    memcpy(before, top, sizeof(top));
+    ck_assert_int_eq(apply(field, shape, top), LEAT_EDATA);
+    ck_assert_mem_eq(top, before, sizeof(top));
+}
+
+START_TEST(what_follows_a_good_image_is_checked_as_well)
+{
+    create(LEAT_TEST, LEAT_FLOAT32);
+    const int place[3] = {2, 3, 4};
+    leat_field field = raw_field();
+    field.bytes--;
+    refuse_behind_a_good_one(&field, place);
+    field = raw_field();
+    field.dtype = LEAT_FLOAT32;
+    refuse_behind_a_good_one(&field, place);
+    field.dtype = LEAT_INT32;
+    refuse_behind_a_good_one(&field, place);
+    field.dtype = LEAT_BYTES;
+    refuse_behind_a_good_one(&field, place);
+    field = raw_field();
+    field.ndim = 2;
+    refuse_behind_a_good_one(&field, place);
+    for (int i = 0; i < 3; i++) {
+        for (int by = -1; by <= 1; by += 2) {
+            int other[3] = {2, 3, 4};
+            other[i] += by;
+            field = raw_field();
+            refuse_behind_a_good_one(&field, other);
+            field.shape[i] += by;
+            refuse_behind_a_good_one(&field, place);
+        }
+    }
+}
+END_TEST
+
+START_TEST(an_image_like_the_last_gets_what_the_first_gets)
+{
+    options.crop_size = 2;
+    options.mirror = 1;
+    create(LEAT_TRAIN, LEAT_FLOAT32);
+    leat_transformer *lasting = transformer;
+    const int place[3] = {2, 2, 2};
+    int kinds = 0;
+    for (uint32_t i = 0; i < 64; i++) {
+        const uint32_t random[4] = {i << 31, i << 27, i << 29, 0};
+        unsigned char moved[sizeof(pixels)];
+        float top[8], first[8];
+        leat_field field = raw_field();
+        for (int k = 0; k < 24; k++) {
+            pixels[k] = (unsigned char)(pixels[k] * 5 + 1);
+            moved[k] = (unsigned char)~pixels[k];
+        }
+        if (i % 2)
+            field.data = moved;
+        ck_assert_int_eq(leat_transformer_apply(lasting, &field, LEAT_RNG_LEAT,
+                                                random, place, top),
+                         LEAT_OK);
+        create(LEAT_TRAIN, LEAT_FLOAT32);
+        ck_assert_int_eq(leat_transformer_apply(transformer, &field,
+                                                LEAT_RNG_LEAT, random, place,
+                                                first),
+                         LEAT_OK);
+        leat_transformer_destroy(transformer);
+        ck_assert_mem_eq(top, first, sizeof(top));
+        kinds += first[0] != (float)*(const unsigned char *)field.data;
+    }
+    /* They were not all cropped alike. */
+    ck_assert_int_gt(kinds, 20);
+    ck_assert_int_lt(kinds, 64);
+    transformer = lasting;
+}
+END_TEST
+
 START_TEST(what_is_no_image_is_a_row)
 {
     create(LEAT_TEST, LEAT_FLOAT32);
@@ -309,6 +391,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, without_options_pixels_stay_as_they_are);
     tcase_add_test(tcase, crop_mean_and_scale_come_together);
+    tcase_add_test(tcase, what_follows_a_good_image_is_checked_as_well);
+    tcase_add_test(tcase, an_image_like_the_last_gets_what_the_first_gets);
     tcase_add_test(tcase, what_is_no_image_is_a_row);
     tcase_add_test(tcase, a_field_of_another_type_or_shape_is_bad_data);
     tcase_add_test(tcase, a_field_shorter_than_its_shape_is_bad_data);
