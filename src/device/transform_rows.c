@@ -33,6 +33,13 @@ static int row_type(leat_dtype dtype)
     return dtype == LEAT_FLOAT32 ? LEAT__ROW_FLOAT32 : LEAT__ROW_FLOAT64;
 }
 
+static size_t row_size(int type)
+{
+    return type == LEAT__ROW_UINT8     ? 1
+           : type == LEAT__ROW_FLOAT32 ? sizeof(float)
+                                       : sizeof(double);
+}
+
 static double mean_value(const leat__transform_job *job, size_t channel)
 {
     if (!job->mean_value)
@@ -68,11 +75,32 @@ static const unsigned char *plane_at(const row_plan *plan, size_t channel,
            (row * (size_t)image->width + column) * plan->source_size;
 }
 
-/*
- * Planes to planes. What is contiguous in source, mean and top alike is made
- * one row: small images are then one call.
- */
-static void convert_planes(const row_plan *plan, unsigned char *top)
+/* Whether source, mean and top alike are contiguous, and one value for all. */
+static int is_one_row(const row_plan *plan)
+{
+    const leat__transform_job *job = plan->job;
+    const leat__transform_image *image = plan->image;
+    return job->height == image->height && job->width == image->width &&
+           !image->mirror && (!job->mean_value || job->mean_values == 1);
+}
+
+static void convert_one_row(const row_plan *plan, unsigned char *top)
+{
+    const leat__transform_job *job = plan->job;
+    const leat__row_run run = {
+        .source = plan->image->pixels,
+        .mean = job->mean ? job->mean : &job->scale,
+        .top = top,
+        .rows = 1,
+        .width = plan->channels * (size_t)job->height * (size_t)job->width,
+        .mean_value = mean_value(job, 0),
+        .scale = job->scale,
+    };
+    plan->convert(&run);
+}
+
+/* Planes to planes; those that follow each other are made one. */
+static inline void convert_planes(const row_plan *plan, unsigned char *top)
 {
     const leat__transform_job *job = plan->job;
     const leat__transform_image *image = plan->image;
@@ -295,20 +323,20 @@ static void spread_pixels(const row_plan *plan, unsigned char *top)
     plan->kernels->spread[!!job->mean][!!image->mirror](run);
 }
 
-void leat__transform_rows(const leat__row_kernels *kernels,
-                          const leat__transform_job *job,
-                          const leat__transform_image *image, void *top)
+static inline row_plan make_plan(const leat__row_kernels *kernels,
+                                 const leat__transform_job *job,
+                                 const leat__transform_image *image)
 {
     int source_type = row_type(image->type);
     int top_type = row_type(job->top_type);
-    row_plan plan = {
+    return (row_plan){
         .kernels = kernels,
         .job = job,
         .image = image,
         .convert = kernels->convert[source_type][top_type][!!job->mean]
                                    [!!image->mirror],
         .source_size = source_type == LEAT__ROW_UINT8 ? 1 : sizeof(float),
-        .top_size = (size_t[]){1, sizeof(float), sizeof(double)}[top_type],
+        .top_size = row_size(top_type),
         .mean_size =
             top_type == LEAT__ROW_FLOAT64 ? sizeof(double) : sizeof(float),
         .channels = (size_t)job->channels,
@@ -317,10 +345,29 @@ void leat__transform_rows(const leat__row_kernels *kernels,
         .source_is_planar = image->layout == LEAT_NCHW || job->channels == 1,
         .top_is_planar = job->layout == LEAT_NCHW || job->channels == 1,
     };
-    if (plan.source_is_planar && plan.top_is_planar)
-        convert_planes(&plan, top);
-    else if (can_spread(&plan))
+}
+
+static void convert_interleaved(const leat__row_kernels *kernels,
+                                const leat__transform_job *job,
+                                const leat__transform_image *image, void *top)
+{
+    row_plan plan = make_plan(kernels, job, image);
+    if (can_spread(&plan))
         spread_pixels(&plan, top);
     else
         convert_tiles(&plan, top);
+}
+
+void leat__transform_rows(const leat__row_kernels *kernels,
+                          const leat__transform_job *job,
+                          const leat__transform_image *image, void *top)
+{
+    /* Nobody else sees this plan, so it need not be in memory. */
+    row_plan plan = make_plan(kernels, job, image);
+    if (!plan.source_is_planar || !plan.top_is_planar)
+        convert_interleaved(kernels, job, image, top);
+    else if (is_one_row(&plan))
+        convert_one_row(&plan, top);
+    else
+        convert_planes(&plan, top);
 }
