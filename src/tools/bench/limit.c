@@ -19,6 +19,7 @@ enum { RUN = 32 };
 struct walker {
     leat_reader *reader;
     leat_transformer *transformer;
+    int draws; /* mirrors or crops at random */
     int locates;
     leat_sample sample[RUN];
     leat_locator locator[RUN]; /* located, of which those from `at` on */
@@ -111,10 +112,12 @@ static int copy_rows(struct walker *walker, const leat_field *data)
 
 static int transform_image(struct walker *walker, const leat_field *data)
 {
-    uint64_t random[2] = {splitmix_next(&walker->random),
-                          splitmix_next(&walker->random)};
-    uint32_t words[4];
-    memcpy(words, random, sizeof(words));
+    uint32_t words[4] = {0};
+    if (walker->draws) {
+        uint64_t random[2] = {splitmix_next(&walker->random),
+                              splitmix_next(&walker->random)};
+        memcpy(words, random, sizeof(words));
+    }
     return leat_transformer_apply(
         walker->transformer, data, LEAT_RNG_LEAT, words, walker->shape,
         walker->ring + (size_t)walker->slot * walker->bytes);
@@ -178,7 +181,7 @@ static int transform_run(struct walker *walker, const struct limit *limit,
         if (sample->nfields > 1)
             memcpy(&label, sample->field[1].data, sizeof(label));
         walker->labels[walker->slot] = (float)label;
-        walker->slot = (walker->slot + 1) % walker->slots;
+        walker->slot = walker->slot + 1 < walker->slots ? walker->slot + 1 : 0;
         walker->result.bytes += (int64_t)sample->field[0].bytes;
     }
     walker->result.images += n - bad;
@@ -338,6 +341,8 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
     if (status)
         return status;
 
+    const leat_transform_options *chosen = options->transform;
+    walker->draws = chosen && (chosen->mirror || chosen->crop_size);
     walker->locates = leat_reader_can_locate(walker->reader) &&
                       !leat_reader_may_block(walker->reader);
     int64_t batch = options->batch_size;
