@@ -83,3 +83,13 @@ void directory_unmake(const char *path, size_t kept)
         part[to] = 0;
     }
 }
+
+int directory_next(DIR *directory, const char *path, const struct dirent **out)
+{
+    /* A failure and the end differ in errno alone. */
+    errno = 0;
+    *out = readdir(directory);
+    if (*out || !errno)
+        return LEAT_OK;
+    return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
+}

@@ -1,7 +1,8 @@
-/* directory.h: directories made for what goes into them. */
+/* directory.h: directories made for what goes into them, and read. */
 #ifndef LEAT_TOOLS_DATABASE_DIRECTORY_H
 #define LEAT_TOOLS_DATABASE_DIRECTORY_H
 
+#include <dirent.h>
 #include <stddef.h>
 
 /*
@@ -13,5 +14,11 @@ int directory_make(const char *path, size_t *kept);
 
 /* Takes back, from below, those that were made and are empty. */
 void directory_unmake(const char *path, size_t kept);
+
+/*
+ * The next entry of an open directory, borrowed until the next call; NULL: that
+ * was all. Errors: LEAT_EIO, naming `path`.
+ */
+int directory_next(DIR *directory, const char *path, const struct dirent **out);
 
 #endif

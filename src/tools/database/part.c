@@ -17,6 +17,8 @@
  */
 #include "tools/database/part.h"
 
+#include "tools/database/directory.h"
+
 #include <leat/ext/reader.h>
 
 #include <dirent.h>
@@ -101,11 +103,15 @@ static int look_inside(const char *path, int *is_database)
     DIR *directory = opendir(path);
     if (!directory)
         return system_error(path);
+    const struct dirent *entry;
+    int status = directory_next(directory, path, &entry);
     *is_database = 1;
-    for (struct dirent *entry; *is_database && (entry = readdir(directory));)
+    while (!status && entry && *is_database) {
         *is_database = is_database_file(entry->d_name);
+        status = directory_next(directory, path, &entry);
+    }
     closedir(directory);
-    return LEAT_OK;
+    return status;
 }
 
 /* The note goes last: as long as it is there, so is what it speaks of. */

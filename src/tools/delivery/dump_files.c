@@ -1,5 +1,6 @@
 #include "tools/delivery/dump_files.h"
 
+#include "tools/database/directory.h"
 #include "tools/delivery/npy.h"
 
 #include <leat/ext/reader.h>
@@ -68,9 +69,13 @@ static int look_at_all(int directory, const char *path,
     DIR *entries = open_entries(directory);
     if (!entries)
         return system_error(path);
-    int status = LEAT_OK;
-    for (const struct dirent *entry; !status && (entry = readdir(entries));)
+    const struct dirent *entry;
+    int status = directory_next(entries, path, &entry);
+    while (!status && entry) {
         status = look(directory, path, entry->d_name, contents);
+        if (!status)
+            status = directory_next(entries, path, &entry);
+    }
     closedir(entries);
     return status;
 }
@@ -109,11 +114,15 @@ int dump_files_clear(int directory, const char *path)
     DIR *entries = open_entries(directory);
     if (!entries)
         return system_error(path);
-    int status = LEAT_OK;
-    for (const struct dirent *entry; !status && (entry = readdir(entries));)
+    const struct dirent *entry;
+    int status = directory_next(entries, path, &entry);
+    while (!status && entry) {
         if (is_earlier(directory, entry->d_name) &&
             unlinkat(directory, entry->d_name, 0))
             status = system_error(path);
+        if (!status)
+            status = directory_next(entries, path, &entry);
+    }
     closedir(entries);
     return status;
 }

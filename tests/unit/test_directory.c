@@ -1,0 +1,97 @@
+#include "support/suite.h"
+#include "tools/database/directory.h"
+
+#include <leat/status.h>
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char place[64];
+
+static void make_place(void)
+{
+    snprintf(place, sizeof(place), "/tmp/leat_directory_XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(place));
+}
+
+static void remove_place(void)
+{
+    ck_assert_int_eq(rmdir(place), 0);
+}
+
+static int is_there(const char *path)
+{
+    struct stat found;
+    return !stat(path, &found);
+}
+
+START_TEST(what_was_made_and_nothing_else_is_taken_back)
+{
+    char path[128];
+    size_t kept;
+    snprintf(path, sizeof(path), "%s/a//b/c/", place);
+    ck_assert_int_eq(directory_make(path, &kept), LEAT_OK);
+    ck_assert(is_there(path));
+    directory_unmake(path, kept);
+    snprintf(path, sizeof(path), "%s/a", place);
+    ck_assert(!is_there(path));
+    ck_assert(is_there(place));
+    ck_assert_int_eq(directory_make(place, &kept), LEAT_OK);
+    directory_unmake(place, kept);
+    ck_assert(is_there(place));
+}
+END_TEST
+
+START_TEST(every_entry_comes_and_then_the_end)
+{
+    char path[128];
+    const struct dirent *entry;
+    int entries = 0, met = 0;
+    snprintf(path, sizeof(path), "%s/file", place);
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+    DIR *directory = opendir(place);
+    /* Nobody asks what it was before. */
+    errno = EIO;
+    while (!directory_next(directory, place, &entry) && entry) {
+        entries++;
+        met += !strcmp(entry->d_name, "file");
+    }
+    ck_assert_int_eq(directory_next(directory, place, &entry), LEAT_OK);
+    ck_assert_ptr_null(entry);
+    ck_assert_int_eq(entries, 3);
+    ck_assert_int_eq(met, 1);
+    closedir(directory);
+    unlink(path);
+}
+END_TEST
+
+START_TEST(a_directory_that_cannot_be_read_does_not_look_empty)
+{
+    const struct dirent *entry;
+    DIR *directory = opendir(place);
+    int file = open("/dev/null", O_RDONLY);
+    ck_assert_int_ge(dup2(file, dirfd(directory)), 0);
+    close(file);
+    ck_assert_int_eq(directory_next(directory, place, &entry), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), place));
+    closedir(directory);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("directory");
+    TCase *tests = tcase_create("directory");
+    tcase_add_checked_fixture(tests, make_place, remove_place);
+    tcase_add_test(tests, what_was_made_and_nothing_else_is_taken_back);
+    tcase_add_test(tests, every_entry_comes_and_then_the_end);
+    tcase_add_test(tests, a_directory_that_cannot_be_read_does_not_look_empty);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
