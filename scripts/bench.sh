@@ -114,6 +114,16 @@ limits() {
     done | tr -d '\n'
 }
 
+# beside CASE DATABASE NAME: a line for each number of cores, of bench_bare.
+beside() {
+    build/benchmarks/bench_bare --seconds "$((2 * runs))" --json "$1" "$work/$2" |
+        jq -r --arg name "$3" '
+            def percent: . * 100 | round;
+            .results[] | "| \($name) | \(.threads) | \(.bare.median | round) | "
+            + "\(.leat.median | round) | \(.ratio.median | percent) "
+            + "(\(.ratio.p10 | percent) to \(.ratio.p90 | percent)) |"'
+}
+
 # Decoding alone, as bench_image does it, in images of a second and core.
 decoding() {
     build/benchmarks/bench_image --json jpeg256 | jq -r --arg way "jpeg256_$1" '
@@ -149,6 +159,19 @@ END
     echo "| JPEG 256x256, bare libjpeg-turbo |$(decoding bare)"
     echo "| JPEG 256x256 decoded by leat |$(decoding whole)"
     echo "| JPEG 256x256 to 227, decoded and transformed |$(decoding transform)"
+    cat <<END
+
+The same beside a plain loop, by \`bench_bare\`: a cursor of liblmdb and a conversion written
+for that one job, nothing of leat in it (benchmarks/bare_loop.c), in alternation in one
+process; the median of 75 pairs, and their 10th and 90th percentile.
+
+| case | cores | plain loop, images/s | leat | share, % |
+| --- | --- | --- | --- | --- |
+END
+    beside mnist mnist "MNIST-like 1x28x28 to float32, scale"
+    beside cifar cifar "CIFAR-like 3x32x32 to float32"
+    beside raw raw "raw 3x256x256 to 227, crop, mirror, mean_value, float32"
+    beside crops raw "the same as uint8 crops"
 }
 
 section_consumer() {

@@ -1,0 +1,324 @@
+/*
+ * bench_bare: leat's reading and transforming beside a plain loop that was
+ * written for one job alone (bare_loop.h), both without queues.
+ *
+ *     bench_bare [--json] [--seconds S] CASE DATABASE
+ *
+ * CASE is one of mnist, cifar, raw and crops; DATABASE has its images, as
+ * scripts/workloads.sh makes them. On one core, then on all, the loop and what
+ * `leat bench limit` does take turns for 75 rounds, S / 150 seconds each (S is
+ * 3 if not given), after one that warms up. The ratio is that of a round; p10
+ * and p90 are taken over the rounds. Before that the loop's images are compared
+ * with what they should be.
+ */
+#include "bare_loop.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/limit.h"
+#include "tools/progress.h"
+#include "tools/team.h"
+
+#include <leat.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 75, RUN = 32, SLOTS = 5, CHECKED = 1000 };
+
+typedef struct bench_case {
+    const char *name;
+    bare_job job;
+    int channels;
+    int side;
+    int crop;
+    int batch;
+} bench_case;
+
+static const bench_case cases[] = {
+    {"mnist", BARE_SCALED, 1, 28, 0, 64},
+    {"cifar", BARE_FLOATS, 3, 32, 0, 100},
+    {"raw", BARE_CROP, 3, 256, 227, 64},
+    {"crops", BARE_CROP_BYTES, 3, 256, 227, 64},
+};
+enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+
+static const float mean_value[] = {104, 117, 123};
+
+/* One thread's loop, and what it did in a round. */
+typedef struct walker {
+    bare_loop *loop;
+    int64_t images;
+    double seconds;
+    char apart[64];
+} walker;
+
+typedef struct bench {
+    const bench_case *what;
+    int threads;
+    double slice; /* seconds */
+    leat_data_layer *layer;
+    struct limit *limit;
+    walker walker[BENCH_MOST_WORKERS];
+} bench;
+
+static int fail(void)
+{
+    fprintf(stderr, "bench_bare: %s\n", leat_last_error());
+    return 1;
+}
+
+/* The layer is made for what it says, not set up. */
+static int create_layer(bench *self, const char *database)
+{
+    const bench_case *what = self->what;
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    leat_pipeline *pipeline;
+    transform.scale = what->job == BARE_SCALED ? 0.00390625f : 1;
+    transform.crop_size = what->crop;
+    transform.mirror = what->crop > 0;
+    if (what->job == BARE_CROP) {
+        transform.mean_value = mean_value;
+        transform.mean_values = 3;
+    }
+    options.transform = &transform;
+    options.batch_size = what->batch;
+    options.prefetch = SLOTS - 1;
+    if (what->job == BARE_CROP_BYTES)
+        options.top_type = LEAT_UINT8;
+    if (leat_pipeline_lmdb(&pipeline, database, NULL))
+        return 1;
+    int status = leat_data_layer_create(&self->layer, pipeline, &options);
+    leat_pipeline_unref(pipeline);
+    return status != LEAT_OK;
+}
+
+static int open_loops(bench *self, const char *database)
+{
+    const bench_case *what = self->what;
+    int images = SLOTS * what->batch;
+    const bare_order order = {
+        .path = database,
+        .job = what->job,
+        .channels = what->channels,
+        .height = what->side,
+        .width = what->side,
+        .crop = what->crop,
+        .slots = (images + self->threads - 1) / self->threads,
+    };
+    for (int i = 0; i < self->threads; i++) {
+        self->walker[i].loop = bare_loop_open(&order, i, self->threads);
+        if (!self->walker[i].loop)
+            return 1;
+    }
+    return 0;
+}
+
+static void close_all(bench *self)
+{
+    for (int i = 0; i < self->threads; i++)
+        if (self->walker[i].loop)
+            bare_loop_close(self->walker[i].loop);
+    limit_close(self->limit);
+    leat_data_layer_destroy(self->layer);
+}
+
+/* What the job makes of a pixel, one at a time. */
+static int is_right(const bench_case *what, const bare_image *image, int c,
+                    int row, int column)
+{
+    int side = what->crop ? what->crop : what->side;
+    size_t to = ((size_t)c * (size_t)side + (size_t)row) * (size_t)side +
+                (size_t)column;
+    int x = image->is_mirrored ? side - 1 - column : column;
+    size_t from =
+        ((size_t)c * (size_t)what->side + (size_t)(image->row + row)) *
+            (size_t)what->side +
+        (size_t)(image->column + x);
+    unsigned char pixel = image->pixels[from];
+    if (what->job == BARE_CROP_BYTES)
+        return ((const unsigned char *)image->top)[to] == pixel;
+    float wanted = (float)pixel;
+    if (what->job == BARE_SCALED)
+        wanted *= 0.00390625f;
+    if (what->job == BARE_CROP)
+        wanted -= mean_value[c];
+    return ((const float *)image->top)[to] == wanted;
+}
+
+static int verify(const bench *self)
+{
+    const bench_case *what = self->what;
+    int side = what->crop ? what->crop : what->side;
+    for (int i = 0; i < CHECKED; i++) {
+        if (bare_loop_run(self->walker[0].loop, 1))
+            return 1;
+        bare_image image = bare_loop_last(self->walker[0].loop);
+        int is_good = 1;
+        for (int c = 0; c < what->channels; c++)
+            for (int row = 0; row < side; row++)
+                for (int column = 0; column < side; column++)
+                    is_good &= is_right(what, &image, c, row, column);
+        if (!is_good) {
+            fprintf(stderr, "bench_bare: %s: image %d is wrong\n", what->name,
+                    i);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int loop_for_a_while(int i, void *context)
+{
+    bench *self = context;
+    walker *walker = &self->walker[i];
+    double start = progress_clock(), now = start;
+    walker->images = 0;
+    while (now - start < self->slice) {
+        if (bare_loop_run(walker->loop, RUN))
+            return LEAT_EDATA;
+        walker->images += RUN;
+        now = progress_clock();
+    }
+    walker->seconds = now - start;
+    return LEAT_OK;
+}
+
+/* Images a second of the loops. */
+static int run_bare(bench *self, double *rate)
+{
+    int status = team_run(self->threads, loop_for_a_while, self);
+    double images = 0, longest = 0;
+    for (int i = 0; i < self->threads; i++) {
+        images += (double)self->walker[i].images;
+        if (self->walker[i].seconds > longest)
+            longest = self->walker[i].seconds;
+    }
+    *rate = bench_share(images, longest);
+    return status;
+}
+
+static int run_leat(bench *self, double *rate)
+{
+    struct limit_result result = {0};
+    int status = limit_run(self->limit, self->slice, &result);
+    *rate = bench_share((double)result.images, result.seconds);
+    return status;
+}
+
+static int measure(bench *self, double bare[ROUNDS], double leat[ROUNDS],
+                   double ratio[ROUNDS])
+{
+    double ignored;
+    int status = run_bare(self, &ignored);
+    if (!status)
+        status = run_leat(self, &ignored);
+    for (int i = 0; !status && i < ROUNDS; i++) {
+        int is_odd = i % 2;
+        status = is_odd ? run_leat(self, &leat[i]) : run_bare(self, &bare[i]);
+        if (!status)
+            status =
+                is_odd ? run_bare(self, &bare[i]) : run_leat(self, &leat[i]);
+        ratio[i] = bench_share(leat[i], bare[i]);
+    }
+    return status ? fail() : 0;
+}
+
+static json_t *spread_json(double rounds[ROUNDS])
+{
+    struct bench_spread spread = bench_spread_of(rounds, ROUNDS);
+    return json_pack("{s:f, s:f, s:f}", "median", spread.median, "p10",
+                     spread.p10, "p90", spread.p90);
+}
+
+static int run_threads(const bench_case *what, const char *database,
+                       int threads, double seconds, json_t *results)
+{
+    double bare[ROUNDS], leat[ROUNDS], ratio[ROUNDS];
+    bench self = {
+        .what = what, .threads = threads, .slice = seconds / (2 * ROUNDS)};
+    int failed = create_layer(&self, database) ||
+                 limit_open(&self.limit, self.layer, 0, threads);
+    if (failed)
+        fail();
+    if (!failed)
+        failed = open_loops(&self, database) || verify(&self) ||
+                 measure(&self, bare, leat, ratio);
+    if (!failed)
+        failed = json_array_append_new(
+            results,
+            json_pack("{s:s, s:i, s:o, s:o, s:o}", "case", what->name,
+                      "threads", threads, "bare", spread_json(bare), "leat",
+                      spread_json(leat), "ratio", spread_json(ratio)));
+    close_all(&self);
+    return failed;
+}
+
+static double number(const json_t *result, const char *what, const char *name)
+{
+    return json_real_value(
+        json_object_get(json_object_get(result, what), name));
+}
+
+static void print(const json_t *results)
+{
+    size_t i;
+    json_t *result;
+    bench_print_machine();
+    printf("threads | bare loop, images/s | leat, images/s | of the loop |  "
+           "p10 |  p90\n");
+    json_array_foreach(results, i, result)
+    {
+        printf("%7d | %19.0f | %14.0f | %11.2f | %4.2f | %4.2f\n",
+               (int)json_integer_value(json_object_get(result, "threads")),
+               number(result, "bare", "median"),
+               number(result, "leat", "median"),
+               number(result, "ratio", "median"),
+               number(result, "ratio", "p10"), number(result, "ratio", "p90"));
+    }
+}
+
+static int run(const bench_case *what, const char *database, double seconds,
+               int json)
+{
+    json_t *results = json_array();
+    int cores = bench_workers(0);
+    int failed =
+        !results || run_threads(what, database, 1, seconds, results) ||
+        (cores > 1 && run_threads(what, database, cores, seconds, results));
+    if (!failed && json) {
+        json_t *object =
+            json_pack("{s:s, s:s, s:O}", "commit", LEAT_COMMIT, "compiler",
+                      LEAT_COMPILER, "results", results);
+        bench_add_machine(object);
+        failed = json_dumpf(object, stdout, JSON_INDENT(2));
+        printf("\n");
+        json_decref(object);
+    } else if (!failed) {
+        print(results);
+    }
+    json_decref(results);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    int json = 0;
+    double seconds = 3;
+    const char *arguments[2];
+    int n = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            json = 1;
+        else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
+            seconds = atof(argv[++i]);
+        else if (n < 2)
+            arguments[n++] = argv[i];
+    }
+    for (int i = 0; n == 2 && i < CASES; i++)
+        if (strcmp(arguments[0], cases[i].name) == 0)
+            return run(&cases[i], arguments[1], seconds, json);
+    fprintf(stderr, "usage: bench_bare [--json] [--seconds S] CASE DATABASE\n"
+                    "CASE is one of mnist, cifar, raw and crops\n");
+    return 2;
+}
