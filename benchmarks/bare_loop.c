@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* The compiler makes each of these loops for several kinds of vectors. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__GNUC__) &&                                \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WIDE                                                                   \
     __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
 #else
