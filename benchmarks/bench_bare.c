@@ -219,7 +219,8 @@ static int measure(bench *self, double bare[ROUNDS], double leat[ROUNDS],
         if (!status)
             status =
                 is_odd ? run_bare(self, &bare[i]) : run_leat(self, &leat[i]);
-        ratio[i] = bench_share(leat[i], bare[i]);
+        if (!status)
+            ratio[i] = bench_share(leat[i], bare[i]);
     }
     return status ? fail() : 0;
 }

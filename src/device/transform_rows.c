@@ -87,15 +87,15 @@ static int is_one_row(const row_plan *plan)
 static void convert_one_row(const row_plan *plan, unsigned char *top)
 {
     const leat__transform_job *job = plan->job;
-    const leat__row_run run = {
+    leat__row_run run = {
         .source = plan->image->pixels,
         .mean = job->mean ? job->mean : &job->scale,
-        .top = top,
         .rows = 1,
         .width = plan->channels * (size_t)job->height * (size_t)job->width,
         .mean_value = mean_value(job, 0),
         .scale = job->scale,
     };
+    run.top = top;
     plan->convert(&run);
 }
 
