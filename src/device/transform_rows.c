@@ -347,11 +347,9 @@ static inline row_plan make_plan(const leat__row_kernels *kernels,
     };
 }
 
-static void convert_interleaved(const leat__row_kernels *kernels,
-                                const leat__transform_job *job,
-                                const leat__transform_image *image, void *top)
+/* A copy: the plan of planes, which nobody else sees, is not kept in memory. */
+static void convert_interleaved(row_plan plan, unsigned char *top)
 {
-    row_plan plan = make_plan(kernels, job, image);
     if (can_spread(&plan))
         spread_pixels(&plan, top);
     else
@@ -362,10 +360,9 @@ void leat__transform_rows(const leat__row_kernels *kernels,
                           const leat__transform_job *job,
                           const leat__transform_image *image, void *top)
 {
-    /* Nobody else sees this plan, so it need not be in memory. */
     row_plan plan = make_plan(kernels, job, image);
     if (!plan.source_is_planar || !plan.top_is_planar)
-        convert_interleaved(kernels, job, image, top);
+        convert_interleaved(plan, top);
     else if (is_one_row(&plan))
         convert_one_row(&plan, top);
     else
