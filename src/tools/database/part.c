@@ -108,7 +108,8 @@ static int look_inside(const char *path, int *is_database)
     *is_database = 1;
     while (!status && entry && *is_database) {
         *is_database = is_database_file(entry->d_name);
-        status = directory_next(directory, path, &entry);
+        if (*is_database)
+            status = directory_next(directory, path, &entry);
     }
     closedir(directory);
     return status;
