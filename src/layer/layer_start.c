@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A run of samples touches about this much memory: it costs tens of
-   microseconds, many times what handing it over does. */
-#define RUN_BYTES ((size_t)512 << 10)
+/* What a run of samples touches: enough that handing it over costs little, and
+   no more than half a millisecond, by which a caller may be late that works on
+   one. */
+#define RUN_BYTES_MIN ((size_t)512 << 10)
+#define RUN_BYTES_MAX ((size_t)4 << 20)
 
 /* LEAT_PREFETCH_AUTO: from so many batches to so many, or so many bytes. */
 #define AUTO_SLOTS_MIN 3
@@ -107,18 +109,27 @@ static int count_workers(const leat_data_layer_group *self)
     return cores;
 }
 
-static int size_run(const leat_data_layer_group *self,
-                    const leat_sample *sample, const leat__batch_shape *shape)
+/*
+ * Samples in a run: the whole batch where that is cheap. A slot that one thread
+ * fills alone stays in that core's cache; what two write in turn wanders, which
+ * costs more than the work where they share no cache. But while the caller has
+ * its slot, the others are to keep every worker busy.
+ */
+static int size_run(const leat_sample *sample,
+                    const leat__prefetcher_options *options)
 {
     const leat_field *field = &sample->field[0];
     if (field->dtype == LEAT_BYTES)
         return 1;
-    int batch_size = (int)self->options.values.batch_size;
-    size_t touched = field->bytes + shape->top[0].bytes + 1;
-    size_t n = RUN_BYTES / touched;
-    if (n < 1)
-        return 1;
-    return n < (size_t)batch_size ? (int)n : batch_size;
+    size_t batch_size = (size_t)options->assembly.batch_size;
+    size_t touched = field->bytes + options->shape.top[0].bytes + 1;
+    int spare = options->lanes * (options->circulating - 1);
+    size_t parts = (size_t)((options->workers + spare - 1) / spare);
+    size_t n = (batch_size + parts - 1) / parts;
+    size_t least = RUN_BYTES_MIN / touched, most = RUN_BYTES_MAX / touched;
+    n = n > most ? most : n < least ? least : n;
+    n = n < batch_size ? n : batch_size;
+    return n > 1 ? (int)n : 1;
 }
 
 /* Whether a member's batches are on both sides of a bus. */
@@ -341,9 +352,10 @@ static int start_prefetcher(leat_data_layer_group *self,
         .must_pin = self->options.values.must_pin,
         .decodes = sample->field[0].dtype == LEAT_BYTES,
         .workers = count_workers(self),
-        .run_size = size_run(self, sample, shape),
     };
     int status = count_slots(self, shape, &options.slots, &options.circulating);
+    if (status == LEAT_OK)
+        options.run_size = size_run(sample, &options);
     leat__prefetcher *prefetcher;
     if (status == LEAT_OK)
         status = leat__prefetcher_create(&prefetcher, &options);

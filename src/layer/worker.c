@@ -106,7 +106,10 @@ static int await_shape(leat__worker *self, leat__batch *batch, leat__run *run,
     int64_t begin = may_wait ? leat__clock_now() : 0;
     if (is_first)
         prepare_batch(self, batch, run);
+    else
+        go(self, LEAT__AT_REST);
     int has_shape = leat__batch_wait_shape(batch);
+    go(self, LEAT__AT_WORK);
     *held_up = batch->held_up;
     if (may_wait && *held_up > 0) {
         int64_t waited = leat__clock_now() - begin;

@@ -153,8 +153,16 @@ static void let_go(void)
     late_device_let_go_all(device);
 }
 
+/* The second worker, with the rest of the batch, waits for the first. */
 START_TEST(a_device_that_does_not_copy_is_named)
 {
+    enum { PIXELS = 3 << 18 };
+    static unsigned char rows[4][PIXELS];
+    static const int32_t labels[4];
+    const leat_memory_field fields[] = {
+        {"data", LEAT_UINT8, 1, {PIXELS}, rows},
+        {"label", LEAT_INT32, 0, {0}, labels},
+    };
     late_device_register();
     ck_assert_int_eq(leat_device_find(&device, "late:0"), LEAT_OK);
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
@@ -162,7 +170,9 @@ START_TEST(a_device_that_does_not_copy_is_named)
     options.device = "late:0";
     options.prefetch = 1;
     options.help = 0;
-    leat_pipeline *pipeline = feed_pipeline();
+    options.workers = 2;
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_memory(&pipeline, fields, 2, 4), LEAT_OK);
     leat_log_set(hear, NULL, LEAT_LOG_INFO);
     leat_stream stream;
     ck_assert_int_eq(device->ops->stream_create(device, &stream), LEAT_OK);
