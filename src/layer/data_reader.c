@@ -1,14 +1,15 @@
 /*
  * DESIGN. A data reader owns the open reader and the place in the sequence, a
- * filler. That fills runs: boxes for consecutive samples of one batch, which
- * travel from the free queue through whoever fills them to a worker and back.
+ * filler. That fills runs: boxes for consecutive samples of one batch.
  *
  * Four ways to fill, the same bytes each time. Threaded: a producer thread
- * fills runs ahead and pushes them into the full queue. Merged: take fills the
- * run on the caller's thread. Located: take only asks the reader where the
- * run's samples lie, which is quick, and the worker reads them itself, in
- * parallel with the others. Random access: take only notes which they are. With
- * a thread it is that which tells the reader ahead what each batch will read.
+ * fills runs ahead; they travel from the free queue through it and the full
+ * queue to a worker, and back. In the others there are no queues: each taker
+ * has a run of its own, which no other core's cache knows. Merged: take fills
+ * it on the caller's thread. Located: take only asks the reader where the run's
+ * samples lie, which is quick, and the worker reads them itself, in parallel
+ * with the others. Random access: take only notes which they are; this one may
+ * have the thread, too, which tells the reader ahead what each batch will read.
  *
  * The filler, and the place with it, belongs to the producer thread when there
  * is one, else to the caller of take; callers of take are serialised by the
@@ -32,12 +33,12 @@ struct leat__data_reader {
     leat__queue *free;
     leat__queue *full;
     int run_size;
-    leat__run **runs; /* all of them, for freeing */
+    leat__run **runs; /* all of them; without a thread, taker i has run i */
     int nruns;
     leat__run **peeked; /* of one sample each, before all others */
     int npeeked;
     pthread_mutex_t lock;
-    int cancelled; /* protected by lock, as is making and closing the queues */
+    atomic_int cancelled; /* set under lock, as queues are made and closed */
     leat__thread thread;
 
     leat__filler filler; /* the filling thread's */
@@ -73,24 +74,31 @@ static size_t measure_boxes(const leat__data_reader *self)
 static int create_runs(leat__data_reader *self, int run_size, int n)
 {
     size_t box_bytes = measure_boxes(self);
+    int status = LEAT_OK;
     self->run_size = run_size;
     self->runs = leat__alloc_zero((size_t)n, sizeof(*self->runs));
     if (!self->runs)
         return LEAT_ENOMEM;
-    pthread_mutex_lock(&self->lock);
-    int status = leat__queue_create(&self->free, n);
-    if (status == LEAT_OK)
-        status = leat__queue_create(&self->full, n);
-    pthread_mutex_unlock(&self->lock);
     while (status == LEAT_OK && self->nruns < n) {
         status = leat__run_create(&self->runs[self->nruns], run_size,
                                   self->options.draws, self->options.boxes);
         if (status == LEAT_OK)
-            leat__queue_push(self->free, self->runs[self->nruns++]);
-        if (status == LEAT_OK)
-            status = leat__run_reserve(self->runs[self->nruns - 1], run_size,
+            status = leat__run_reserve(self->runs[self->nruns++], run_size,
                                        box_bytes);
     }
+    return status;
+}
+
+/* With all runs in the free one. */
+static int create_queues(leat__data_reader *self)
+{
+    pthread_mutex_lock(&self->lock);
+    int status = leat__queue_create(&self->free, self->nruns);
+    if (status == LEAT_OK)
+        status = leat__queue_create(&self->full, self->nruns);
+    pthread_mutex_unlock(&self->lock);
+    for (int i = 0; i < self->nruns && status == LEAT_OK; i++)
+        leat__queue_push(self->free, self->runs[i]);
     return status;
 }
 
@@ -205,48 +213,51 @@ static void *produce(void *argument)
     return NULL;
 }
 
-int leat__data_reader_start(leat__data_reader *self, int run_size, int runs)
+int leat__data_reader_start(leat__data_reader *self, int run_size, int takers,
+                            int ahead)
 {
-    int status = create_runs(self, run_size, runs);
+    int threaded = self->options.threaded;
+    int status = create_runs(self, run_size, threaded ? ahead : takers);
+    if (status == LEAT_OK && threaded)
+        status = create_queues(self);
     pthread_mutex_lock(&self->lock);
-    if (self->cancelled && status == LEAT_OK)
+    if (atomic_load(&self->cancelled) && status == LEAT_OK)
         status = leat_error(LEAT_ECANCELLED, "the layer was cancelled");
     pthread_mutex_unlock(&self->lock);
-    if (status == LEAT_OK && self->options.threaded)
+    if (status == LEAT_OK && threaded)
         status =
             leat__thread_start(&self->thread, "leat-reader", produce, self);
     return status;
 }
 
-static int was_taken_by(const void *run, const void *who)
+/* What the thread has filled. */
+static int take_ready(leat__data_reader *self, leat__run **out)
 {
-    return ((const leat__run *)run)->taker == who;
+    void *item;
+    int status = leat__queue_pop(self->full, &item, 0);
+    if (status == LEAT_OK)
+        *out = item;
+    return status;
 }
 
-int leat__data_reader_take(leat__data_reader *self, const void *who,
-                           leat__run **out)
+int leat__data_reader_take(leat__data_reader *self, int taker, leat__run **out)
 {
     if (self->taken_peeks < self->npeeked) {
         *out = self->peeked[self->taken_peeks++];
         return LEAT_OK;
     }
-    void *item;
-    int status = self->options.threaded
-                     ? leat__queue_pop(self->full, &item, 0)
-                     : leat__queue_pick(self->free, &item, was_taken_by, who);
-    if (status)
-        return status;
-    *out = item;
-    (*out)->taker = who;
-    if (!self->options.threaded)
-        leat__filler_fill(&self->filler, *out, self->run_size);
+    if (self->options.threaded)
+        return take_ready(self, out);
+    if (atomic_load(&self->cancelled))
+        return LEAT_ECANCELLED;
+    *out = self->runs[taker];
+    leat__filler_fill(&self->filler, *out, self->run_size);
     return LEAT_OK;
 }
 
 int leat__data_reader_wait(leat__data_reader *self)
 {
-    return leat__queue_wait(self->options.threaded ? self->full : self->free,
-                            LEAT__FOREVER);
+    return leat__queue_wait(self->full, LEAT__FOREVER);
 }
 
 void leat__data_reader_read(leat__data_reader *self, leat__run *run)
@@ -259,7 +270,7 @@ void leat__data_reader_read(leat__data_reader *self, leat__run *run)
 void leat__data_reader_give(leat__data_reader *self, leat__run *run)
 {
     /* A queue has room for all its runs: only a closed one refuses. */
-    if (!run->is_peeked)
+    if (self->options.threaded && !run->is_peeked)
         (void)leat__queue_push(self->free, run);
 }
 
@@ -290,7 +301,7 @@ void leat__data_reader_cancel(leat__data_reader *self)
     if (self->reader)
         leat_reader_cancel(self->reader);
     pthread_mutex_lock(&self->lock);
-    self->cancelled = 1;
+    atomic_store(&self->cancelled, 1);
     if (self->free)
         leat__queue_close(self->free);
     if (self->full)

@@ -32,25 +32,24 @@ leat_reader *leat__data_reader_reader(leat__data_reader *reader);
 int leat__data_reader_peek(leat__data_reader *reader, const leat_sample **out);
 
 /*
- * Makes boxes for `runs` runs of at most `run_size` samples, and starts the
- * thread, if the options ask for one. Once, after peek.
+ * Makes boxes for runs of at most `run_size` samples, and starts the thread, if
+ * the options ask for one: for that `ahead` runs, else one for each of
+ * `takers`. Once, after peek.
  */
-int leat__data_reader_start(leat__data_reader *reader, int run_size, int runs);
+int leat__data_reader_start(leat__data_reader *reader, int run_size, int takers,
+                            int ahead);
 
 /*
  * Takes the next run, in order: without a thread, makes it, which may block as
- * the storage does, in boxes that `who` had before if there are any.
- * LEAT_AGAIN: the thread has none ready, or there are no boxes. One caller at a
- * time. After the run with an error that is not LEAT_EDATA, or LEAT_END,
- * nothing comes any more: LEAT_ECANCELLED.
+ * the storage does, in the boxes of taker number `taker`, who has given back
+ * what it took before. LEAT_AGAIN: the thread has none ready; LEAT_ECANCELLED.
+ * One caller at a time. After the run with an error that is not LEAT_EDATA, or
+ * LEAT_END, nothing comes any more.
  */
-int leat__data_reader_take(leat__data_reader *reader, const void *who,
+int leat__data_reader_take(leat__data_reader *reader, int taker,
                            leat__run **out);
 
-/*
- * Waits until there may be something to take: a run of the thread's, or without
- * a thread boxes that were given back. Woken by cancel.
- */
+/* Waits until the thread may have a run ready. Woken by cancel. */
 int leat__data_reader_wait(leat__data_reader *reader);
 
 /* Reads a run's samples if that is still to be done. Any thread. */

@@ -93,7 +93,8 @@ static claim_result claim_locked(leat__prefetcher *self,
             return status == LEAT_AGAIN ? NO_SLOT : STOPPED;
     }
     leat__run *run;
-    int status = leat__data_reader_take(self->options.reader, who, &run);
+    int status = leat__data_reader_take(self->options.reader,
+                                        (int)(who - self->workers), &run);
     if (status)
         return status == LEAT_AGAIN ? NO_RUN : STOPPED;
     leat__batch *batch = self->open;
@@ -272,16 +273,16 @@ static int create_workers(leat__prefetcher *self)
 static int start_threads(leat__prefetcher *self)
 {
     const leat__prefetcher_options *options = &self->options;
-    /* A run in the hands of each worker and caller and one more, and as many
-       samples waiting as there are slots to put them in. */
+    /* A thread that reads ahead fills as many samples as there are slots to put
+       them in; at least a run for everybody's hands, and one more. */
     int runs_in_batch = (options->assembly.batch_size + options->run_size - 1) /
                         options->run_size;
-    int runs = options->workers + options->lanes + 1;
-    int batches = options->lanes * (options->slots - 1);
-    if (runs < runs_in_batch * batches)
-        runs = runs_in_batch * batches;
-    int status =
-        leat__data_reader_start(options->reader, options->run_size, runs);
+    int takers = options->workers + options->lanes;
+    int ahead = runs_in_batch * options->lanes * (options->slots - 1);
+    if (ahead <= takers)
+        ahead = takers + 1;
+    int status = leat__data_reader_start(options->reader, options->run_size,
+                                         takers, ahead);
     for (int i = 0; i < options->workers && status == LEAT_OK; i++) {
         char name[16];
         snprintf(name, sizeof(name), "leat-worker-%d", i % 100);

@@ -34,7 +34,6 @@ typedef struct leat__run {
     uint32_t *draws;           /* of Caffe's generator, n x draws */
     int is_peeked;             /* made before the start, outside the queues */
     struct leat__batch *batch; /* whoever takes the run sets it */
-    const void *taker;         /* who had it last; its cache may know it yet */
     /* Of all that was read into it; written by who has it, read by anybody. */
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;  /* nanoseconds */

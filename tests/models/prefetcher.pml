@@ -17,8 +17,8 @@
  * work on its batch. What a slot is in is written down, and asserted, at every
  * step that touches it.
  *
- * Options: WORKERS, SLOTS, CIRCULATING (slots in use from the start), RUNS (boxes),
- * RUNS_IN_BATCH, BATCHES (forwards at most), WAKE_AT (of the free slots),
+ * Options: WORKERS, SLOTS, CIRCULATING (slots in use from the start), RUNS (boxes
+ * of the reader thread; without it each taker has one), RUNS_IN_BATCH, BATCHES (forwards at most), WAKE_AT (of the free slots),
  * HELP, THREADED (a reader thread), BAD_AT (the run with a bad record), ENDS_AT
  * (the run after which nothing comes), BLOCKS (storage may give nothing until
  * it is cancelled), CANCELS (another thread cancels), TIMEOUTS (forwards with a
@@ -36,6 +36,9 @@
 #endif
 #ifndef RUNS_IN_BATCH
 #define RUNS_IN_BATCH 2
+#endif
+#ifndef THREADED
+#define RUNS (WORKERS + 1)
 #endif
 #ifndef RUNS
 #define RUNS 2
@@ -170,19 +173,12 @@ inline take(box, status)
 #ifdef THREADED
     pop(FULL_RUNS, box, NOW, status)
 #else
-    pick(FREE_RUNS, box, status);
     if
-    :: status == OK -> fill(box)
-    :: else
+    :: reader_cancelled -> status = CANCELLED
+    :: else -> box = me; status = OK; fill(box)
     fi
 #endif
 }
-
-#ifdef THREADED
-#define RUNS_TO_AWAIT FULL_RUNS
-#else
-#define RUNS_TO_AWAIT FREE_RUNS
-#endif
 
 #define CLAIMED 0
 #define NO_SLOT 1
@@ -367,8 +363,10 @@ inline work(box)
         fi;
 #endif
         held[box] = 0;
+#ifdef THREADED
         push(FREE_RUNS, box, status);
         status = 0;
+#endif
         box = 0
     };
     /* finish_samples */
@@ -401,11 +399,13 @@ proctype worker(byte me)
                was_full = 1;
                wait(FREE, FOREVER, status)
            }
+#ifdef THREADED
         :: atomic {
                result == NO_RUN ->
                result = 0;
-               wait(RUNS_TO_AWAIT, FOREVER, status)
+               wait(FULL_RUNS, FOREVER, status)
            }
+#endif
         :: result == CLAIMED -> work(r)
         :: result == STOPPED -> break
         fi;
@@ -468,9 +468,11 @@ inline cancel_reader()
 #ifndef MUTANT_CANCEL_LEAVES_STORAGE
     reader_cancelled = 1;
 #endif
+#ifdef THREADED
 #ifndef MUTANT_CANCEL_LEAVES_RUNS
     close(FREE_RUNS);
     close(FULL_RUNS)
+#endif
 #endif
 }
 
@@ -655,10 +657,12 @@ init
             ring[FREE]!i;
             size[FREE]++
         }
+#ifdef THREADED
         for (i : 0 .. RUNS - 1) {
             ring[FREE_RUNS]!i;
             size[FREE_RUNS]++
         }
+#endif
         for (i : 0 .. WORKERS - 1) {
             run worker(i)
         }

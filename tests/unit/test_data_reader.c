@@ -31,10 +31,10 @@ START_TEST(the_boxes_of_all_runs_are_made_at_start)
     leat_pipeline *pipeline;
     leat__data_reader *reader = open_reader(&source, &pipeline);
     leat__run *run[RUNS + 1];
-    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, RUNS), LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, RUNS, 0), LEAT_OK);
     int64_t before = leat__alloc_count();
     for (int i = 0; i <= RUNS; i++) {
-        ck_assert_int_eq(leat__data_reader_take(reader, NULL, &run[i]),
+        ck_assert_int_eq(leat__data_reader_take(reader, i - 1, &run[i]),
                          LEAT_OK);
         leat__data_reader_read(reader, run[i]);
         ck_assert_int_eq(run[i]->status, LEAT_OK);
@@ -56,7 +56,7 @@ START_TEST(a_start_survives_every_failed_allocation)
         leat_pipeline *pipeline;
         leat__data_reader *reader = open_reader(&source, &pipeline);
         leat__alloc_fail_at(n);
-        status = leat__data_reader_start(reader, RUN_SIZE, RUNS);
+        status = leat__data_reader_start(reader, RUN_SIZE, RUNS, 0);
         leat__alloc_fail_at(-1);
         ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
         ck_assert(status == LEAT_ENOMEM || n > RUNS * RUN_SIZE);
