@@ -12,12 +12,11 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <string.h>
 
+/* Aligned: what each push and pop writes is one cache line, and the ring. */
 struct leat__queue {
-    int capacity;
     pthread_mutex_t lock;
-    pthread_cond_t not_empty;
-    pthread_cond_t not_full;
     /* protected by lock */
     int size;
     int head; /* where the next item is taken */
@@ -25,7 +24,11 @@ struct leat__queue {
     int waiting_full;
     int closed;
     int wake_at; /* items from which on a push wakes; at least 1 */
-    int64_t stirs;
+
+    int capacity;
+    int64_t stirs; /* protected by lock */
+    pthread_cond_t not_empty;
+    pthread_cond_t not_full;
     void *ring[];
 };
 
@@ -34,10 +37,11 @@ int leat__queue_create(leat__queue **out, int capacity)
     if (capacity < 1)
         return leat_error(LEAT_EINVAL, "a queue holds at least 1 item, not %d",
                           capacity);
-    leat__queue *queue = leat__alloc_zero(
-        1, sizeof(*queue) + (size_t)capacity * sizeof(queue->ring[0]));
+    size_t bytes = sizeof(leat__queue) + (size_t)capacity * sizeof(void *);
+    leat__queue *queue = leat__alloc_aligned(bytes);
     if (!queue)
         return LEAT_ENOMEM;
+    memset(queue, 0, bytes);
     queue->capacity = capacity;
     queue->wake_at = 1;
     int status = leat__mutex_init(&queue->lock);

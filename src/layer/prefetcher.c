@@ -33,6 +33,7 @@
 #include "layer/worker.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct leat__prefetcher {
     leat__prefetcher_options options;
@@ -40,17 +41,17 @@ struct leat__prefetcher {
     leat__worker *workers; /* the last ones are the lanes' callers' */
     leat__relay *relay;    /* NULL where nothing stands in */
     atomic_int cancelled;
-    atomic_int out_of_slots; /* the lane that had none for the next batch; -1 */
 
-    char apart[LEAT__CACHE_LINE]; /* what is written often from the rest */
-    pthread_mutex_t claim;
+    /* What is written often, a cache line, from the rest. */
+    _Alignas(LEAT__CACHE_LINE) pthread_mutex_t claim;
     /* protected by claim */
     leat__batch *open;
     int64_t next_number;
     int stopped; /* the data reader gives nothing any more */
+    atomic_int out_of_slots; /* the lane that had none for the next batch; -1;
+                                read by anybody */
 
-    char apart_too[LEAT__CACHE_LINE];
-    leat__publisher publisher;
+    _Alignas(LEAT__CACHE_LINE) leat__publisher publisher;
 };
 
 typedef enum claim_result { CLAIMED, NO_SLOT, NO_RUN, STOPPED } claim_result;
@@ -319,9 +320,10 @@ static int set_up(leat__prefetcher *self)
 int leat__prefetcher_create(leat__prefetcher **out,
                             const leat__prefetcher_options *options)
 {
-    leat__prefetcher *self = leat__alloc_zero(1, sizeof(*self));
+    leat__prefetcher *self = leat__alloc_aligned(sizeof(*self));
     if (!self)
         return LEAT_ENOMEM;
+    memset(self, 0, sizeof(*self));
     self->options = *options;
     atomic_init(&self->out_of_slots, -1);
     int status = leat__mutex_init(&self->claim);

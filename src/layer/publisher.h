@@ -5,15 +5,15 @@
 #include "layer/lane.h"
 
 typedef struct leat__publisher {
-    leat__lane *lanes; /* borrowed */
-    int nlanes;
-    int slots; /* of all lanes */
     pthread_mutex_t lock;
     /* protected by lock, as are the uploads */
     leat__batch **finished; /* by number modulo slots */
     int64_t next;           /* the number that is published next */
     int ended;              /* the status after which none is; 0: it goes on */
-    char line[LEAT__ERROR_MAX]; /* with it */
+    int slots;              /* of all lanes */
+    leat__lane *lanes;      /* borrowed */
+    int nlanes;
+    char line[LEAT__ERROR_MAX]; /* with `ended` */
 } leat__publisher;
 
 /* Errors: LEAT_ENOMEM, LEAT_EIO; the struct is then as if zeroed. */

@@ -50,6 +50,7 @@ typedef struct lmdb_reader {
     /* Of the one caller at a time. */
     leat_field_spec spec[2];
     int nspec; /* 0: not yet known */
+    char apart[LEAT__CACHE_LINE]; /* what a walk writes from what all read */
     leat__lmdb_walker walker;
     leat__lmdb_entry ahead[AHEAD]; /* taken from the walker */
     int at, end;                   /* those of them not yet given */
