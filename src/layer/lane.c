@@ -3,19 +3,20 @@
 
 #include <limits.h>
 
-/*
- * Waking a worker costs more than handing a batch over. While a batch is ready
- * besides the caller's, and half of the slots are in use, an empty one wakes
- * nobody; who finds nothing ready wakes them all the same. Beside other lanes
- * each slot wakes: their callers may wait for what comes behind it.
- */
-static void wake_late(leat__lane *self)
+/* Beside other lanes each slot wakes: their callers may wait for what comes
+   behind it. */
+int leat__lane_late(const leat__lane *self)
 {
     int n = atomic_load(&self->circulating);
     int half = (n + 1) / 2;
     int late = half < n - 2 ? half : n - 2;
-    if (self->is_alone)
-        leat__queue_wake_at(self->free, self->rests ? INT_MAX : late);
+    return self->is_alone && late > 1 ? late : 1;
+}
+
+static void wake_late(leat__lane *self)
+{
+    leat__queue_wake_at(self->free,
+                        self->rests ? INT_MAX : leat__lane_late(self));
 }
 
 /* The slots that are in use from the start. */

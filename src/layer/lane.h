@@ -36,6 +36,13 @@ void leat__lane_finish(leat__lane *lane);
  */
 int leat__lane_take(leat__lane *lane, const void *who, leat__batch **out);
 
+/*
+ * How many slots are empty when a worker is woken, since waking costs more than
+ * handing a batch over: half of them, while a batch is ready besides the
+ * caller's; who finds nothing ready wakes all the same. Any thread.
+ */
+int leat__lane_late(const leat__lane *lane);
+
 /* While it rests, an empty slot wakes no worker. The caller's. */
 void leat__lane_rest(leat__lane *lane, int rest);
 

@@ -352,6 +352,7 @@ static int start_prefetcher(leat_data_layer_group *self,
         .must_pin = self->options.values.must_pin,
         .decodes = sample->field[0].dtype == LEAT_BYTES,
         .workers = count_workers(self),
+        .may_nap = self->cores > 1,
     };
     int status = count_slots(self, shape, &options.slots, &options.circulating);
     if (status == LEAT_OK)

@@ -30,6 +30,7 @@
 #include "layer/prefetcher.h"
 #include "base/clock.h"
 #include "base/counter.h"
+#include "layer/nap.h"
 #include "layer/worker.h"
 
 #include <stdio.h>
@@ -60,6 +61,7 @@ typedef enum claim_result { CLAIMED, NO_SLOT, NO_RUN, STOPPED } claim_result;
 typedef struct shortage {
     leat__lane *lane;
     int64_t stirs;
+    int64_t number; /* of the batch that it would have opened */
 } shortage;
 
 /* The next batch, in its lane's slot. */
@@ -69,6 +71,7 @@ static int open_batch(leat__prefetcher *self, const leat__worker *who,
     int i = (int)(self->next_number % self->options.lanes);
     leat__lane *lane = &self->lanes[i];
     out->lane = lane;
+    out->number = self->next_number;
     if (!lane->is_alone)
         out->stirs = leat__queue_stirs(lane->free);
     int status = leat__lane_take(lane, who, &self->open);
@@ -123,14 +126,23 @@ static claim_result claim(leat__prefetcher *self, const leat__worker *who,
     return result;
 }
 
-/* Waits until the slot is there, or the sequence has gone on without. */
-static int wait_for_slot(const shortage *missing)
+/*
+ * Waits until the slot is there, or the sequence has gone on without, or a nap
+ * is over. Beside other lanes each slot wakes, so there is no need for one; on
+ * the caller's own core the caller says when.
+ */
+static int wait_for_slot(const leat__prefetcher *self, const shortage *missing,
+                         leat__nap *nap, int64_t now)
 {
     leat__lane *lane = missing->lane;
+    int64_t end = LEAT__FOREVER;
     atomic_store(&lane->was_full, 1);
-    return lane->is_alone
-               ? leat__queue_wait(lane->free, LEAT__FOREVER)
-               : leat__queue_wait_stirred(lane->free, missing->stirs);
+    if (!lane->is_alone)
+        return leat__queue_wait_stirred(lane->free, missing->stirs);
+    if (self->options.may_nap)
+        end = leat__nap_until(nap, now, missing->number, leat__lane_late(lane));
+    int status = leat__queue_wait(lane->free, end);
+    return status == LEAT_AGAIN ? LEAT_OK : status;
 }
 
 static void *worker_body(void *argument)
@@ -139,6 +151,7 @@ static void *worker_body(void *argument)
     leat__prefetcher *prefetcher = self->prefetcher;
     leat__run *run;
     shortage missing;
+    leat__nap nap = {0};
     int running = 1;
     leat__thread_be_patient();
     while (running && !atomic_load(&prefetcher->cancelled)) {
@@ -149,7 +162,7 @@ static void *worker_body(void *argument)
             break;
         case NO_SLOT:
             begin = leat__clock_now();
-            running = !wait_for_slot(&missing);
+            running = !wait_for_slot(prefetcher, &missing, &nap, begin);
             leat__counter_add(&self->blocked_full, leat__clock_now() - begin);
             break;
         case NO_RUN:
