@@ -59,6 +59,13 @@ unsigned leat__error_lines(void)
     return lines;
 }
 
+/* Behind a colon, as far as there is room. */
+static void append(const char *text)
+{
+    size_t used = strlen(line);
+    snprintf(line + used, sizeof(line) - used, ": %s", text);
+}
+
 int leat_error(int status, const char *format, ...)
 {
     va_list list;
@@ -76,8 +83,7 @@ int leat__error_context(int status, const char *format, ...)
     va_start(list, format);
     set_line(format, list);
     va_end(list);
-    size_t used = strlen(line);
-    snprintf(line + used, sizeof(line) - used, ": %s", inner);
+    append(inner);
     return status;
 }
 
@@ -88,9 +94,7 @@ int leat__error_system(int code, const char *format, ...)
     set_line(format, list);
     va_end(list);
     char text[128];
-    const char *reason = strerror_r(code, text, sizeof(text));
-    size_t used = strlen(line);
-    snprintf(line + used, sizeof(line) - used, ": %s", reason);
+    append(strerror_r(code, text, sizeof(text)));
     return code == ENOMEM ? LEAT_ENOMEM : LEAT_EIO;
 }
 

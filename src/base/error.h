@@ -12,14 +12,14 @@
  * `status`.
  */
 int leat__error_context(int status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+    __attribute__((cold, format(printf, 2, 3)));
 
 /* leat_error for a failed call of the system: appends the text of `code`. */
 int leat__error_system(int code, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+    __attribute__((cold, format(printf, 2, 3)));
 
 /* leat_error(LEAT_ENOMEM) that says how much was wanted. */
-int leat__error_memory(size_t bytes);
+int leat__error_memory(size_t bytes) __attribute__((cold));
 
 #if defined(__clang_analyzer__) && !defined(LEAT__ERROR_DEFINED_HERE)
 /* It sees one file at a time, and takes these for possibly returning LEAT_OK.
@@ -36,7 +36,7 @@ int leat__error_memory(size_t bytes);
 unsigned leat__error_lines(void);
 
 /* Copies the thread's line to `out`, of LEAT__ERROR_MAX bytes. */
-void leat__error_save(char *out);
+void leat__error_save(char *out) __attribute__((cold));
 
 /*
  * Writes `size` bytes of a key to `out` so that it can be printed: control

@@ -31,27 +31,28 @@ typedef struct leat__waiting {
     leat_stats then; /* at that time */
 } leat__waiting;
 
-/* A member; all its caller's. */
+/* A member; all its caller's. What each forward touches comes first. */
 struct leat_data_layer {
     leat_data_layer_group *group;
-    int number; /* in the group; its lane */
     leat_device *device;
-    char *name;                     /* the layer's, or "data[1]" in a group */
-    leat_data_layer_options values; /* the group's, but for name and device */
+    int number; /* in the group; its lane */
+    int sticky; /* the status that every forward returns */
 
     leat__batch *current; /* what the caller holds, or NULL */
     leat_stream stream;   /* that it was delivered on */
     leat_batch view;
     leat__place place; /* behind the last batch that forward consumed */
     int64_t taken;     /* batches that it consumed since the start */
-    leat__solo solo;
-    leat__ledger ledger;
-    leat__waiting waiting;
-    int sticky; /* the status that every forward returns */
-    char sticky_line[LEAT__ERROR_MAX];
     int64_t batches;
     int64_t samples;
     int64_t waited; /* nanoseconds */
+    leat__solo solo;
+
+    leat_data_layer_options values; /* the group's, but for name and device */
+    char *name;                     /* the layer's, or "data[1]" in a group */
+    leat__ledger ledger;
+    leat__waiting waiting;
+    char sticky_line[LEAT__ERROR_MAX];
 };
 
 struct leat_data_layer_group {

@@ -294,7 +294,7 @@ LEAT_API int leat_pipeline_create(leat_pipeline **out,
  */
 LEAT_API int leat_error(int status, const char *format, ...)
 #if defined(__GNUC__)
-    __attribute__((format(printf, 2, 3)))
+    __attribute__((cold, format(printf, 2, 3)))
 #endif
     ;
 
