@@ -23,7 +23,8 @@ int64_t leat__nap_until(leat__nap *self, int64_t now, int64_t number, int late)
     int is_vain = number == self->last;
     learn(self, now, number);
     self->last = number;
-    /* In the middle between two of the caller's visits. */
-    int64_t nap = self->pace * (late - 1) - self->pace / 2;
-    return nap < SHORTEST || is_vain ? LEAT__FOREVER : now + nap;
+    /* Behind its next visit, and before the one at which it would wake. */
+    int64_t nap = self->pace * late / 2;
+    int is_worth = late > 1 && nap >= SHORTEST;
+    return is_worth && !is_vain ? now + nap : LEAT__FOREVER;
 }

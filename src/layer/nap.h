@@ -15,10 +15,10 @@ typedef struct leat__nap {
 /*
  * When to look for a slot again. A caller that has emptied `late` of them has
  * to wake somebody, which takes it longer than all the rest of a forward; so
- * the worker looks by itself before that, when by the caller's pace all but one
- * of those are empty. `number` tells how many batches have been opened.
- * LEAT__FOREVER: the pace is not known, or too quick, or the last nap was in
- * vain; then it is woken.
+ * the worker looks by itself before that, when by the caller's pace half of
+ * those are empty. `number` tells how many batches have been opened.
+ * LEAT__FOREVER: each slot wakes, or the pace is not known, or too quick, or
+ * the last nap was in vain; then it is woken.
  */
 int64_t leat__nap_until(leat__nap *nap, int64_t now, int64_t number, int late);
 

@@ -13,7 +13,9 @@
  *   forward                        src/layer/layer_forward.c
  *   stop, canceller                src/layer/data_layer.c: leat__data_layer_stop
  *                                  and destroy, leat_data_layer_cancel
- * The queues are those of queue.inc. Samples are left out: a run is one step of
+ * The queues are those of queue.inc. A worker's nap (src/layer/nap.c) is left out:
+ * what holds for one that only others wake holds for one that also looks by itself.
+ * Samples are left out: a run is one step of
  * work on its batch. What a slot is in is written down, and asserted, at every
  * step that touches it.
  *
