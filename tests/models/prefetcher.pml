@@ -13,14 +13,14 @@
  *   forward                        src/layer/layer_forward.c
  *   stop, canceller                src/layer/data_layer.c: leat__data_layer_stop
  *                                  and destroy, leat_data_layer_cancel
- * The queues are those of queue.inc. A worker's nap (src/layer/nap.c) is left out:
- * what holds for one that only others wake holds for one that also looks by itself.
- * Samples are left out: a run is one step of
- * work on its batch. What a slot is in is written down, and asserted, at every
- * step that touches it.
+ * The queues are those of queue.inc. A worker's nap (src/layer/nap.c) is left
+ * out: what holds for one that only others wake holds for one that also looks by
+ * itself. Samples are left out: a run is one step of work on its batch. What a
+ * slot is in is written down, and asserted, at every step that touches it.
  *
  * Options: WORKERS, SLOTS, CIRCULATING (slots in use from the start), RUNS (boxes
- * of the reader thread; without it each taker has one), RUNS_IN_BATCH, BATCHES (forwards at most), WAKE_AT (of the free slots),
+ * of the reader thread; without it each taker has one), RUNS_IN_BATCH, BATCHES
+ * (forwards at most), WAKE_AT (of the free slots),
  * HELP, THREADED (a reader thread), BAD_AT (the run with a bad record), ENDS_AT
  * (the run after which nothing comes), BLOCKS (storage may give nothing until
  * it is cancelled), CANCELS (another thread cancels), TIMEOUTS (forwards with a
