@@ -62,6 +62,14 @@ void *leat__alloc_aligned(size_t bytes)
     return checked(memory, bytes);
 }
 
+void *leat__alloc_aligned_zero(size_t bytes)
+{
+    void *memory = leat__alloc_aligned(bytes);
+    if (memory)
+        memset(memory, 0, bytes);
+    return memory;
+}
+
 void *leat__realloc(void *memory, size_t bytes)
 {
     void *moved = is_faulty() ? NULL : realloc(memory, bytes ? bytes : 1);

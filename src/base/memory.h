@@ -17,6 +17,7 @@
 void *leat__alloc(size_t bytes);
 void *leat__alloc_zero(size_t n, size_t size); /* n x size, overflow-checked */
 void *leat__alloc_aligned(size_t bytes);       /* to LEAT__ALIGNMENT */
+void *leat__alloc_aligned_zero(size_t bytes);
 void *leat__realloc(void *memory, size_t bytes);
 char *leat__strdup(const char *text);
 

@@ -1,9 +1,10 @@
 /*
  * DESIGN. A ring of pointers under one lock, with a condition for each end.
- * Whoever changes the ring signals the other end while a thread waits there;
- * counting the waiters keeps the common case, nobody waiting, free of system
- * calls. A closed queue never blocks: it is checked under the lock before every
- * wait, and close wakes all waiters. No other lock is taken under this one.
+ * Whoever changes the ring signals the other end if a thread waits there, once
+ * the lock is free: who is woken would else sleep again, for that. Counting the
+ * waiters keeps the common case, nobody waiting, free of system calls. A closed
+ * queue never blocks: it is checked under the lock before every wait, and close
+ * wakes all waiters. No other lock is taken under this one.
  */
 #include "base/queue.h"
 #include "base/clock.h"
@@ -12,7 +13,6 @@
 #include "base/thread.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* Aligned: what each push and pop writes is one cache line, and the ring. */
 struct leat__queue {
@@ -38,10 +38,9 @@ int leat__queue_create(leat__queue **out, int capacity)
         return leat_error(LEAT_EINVAL, "a queue holds at least 1 item, not %d",
                           capacity);
     size_t bytes = sizeof(leat__queue) + (size_t)capacity * sizeof(void *);
-    leat__queue *queue = leat__alloc_aligned(bytes);
+    leat__queue *queue = leat__alloc_aligned_zero(bytes);
     if (!queue)
         return LEAT_ENOMEM;
-    memset(queue, 0, bytes);
     queue->capacity = capacity;
     queue->wake_at = 1;
     int status = leat__mutex_init(&queue->lock);
@@ -84,12 +83,14 @@ int leat__queue_push(leat__queue *queue, void *item)
         queue->waiting_full--;
     }
     int closed = queue->closed;
+    int wakes = 0;
     if (!closed) {
         queue->ring[(queue->head + queue->size++) % queue->capacity] = item;
-        if (queue->waiting_empty > 0 && queue->size >= queue->wake_at)
-            pthread_cond_signal(&queue->not_empty);
+        wakes = queue->waiting_empty > 0 && queue->size >= queue->wake_at;
     }
     pthread_mutex_unlock(&queue->lock);
+    if (wakes)
+        pthread_cond_signal(&queue->not_empty);
     return closed ? LEAT_ECANCELLED : LEAT_OK;
 }
 
@@ -116,14 +117,16 @@ int leat__queue_pop(leat__queue *queue, void **item, int64_t deadline)
 {
     pthread_mutex_lock(&queue->lock);
     int status = wait_locked(queue, deadline);
+    int wakes = 0;
     if (status == LEAT_OK) {
         *item = queue->ring[queue->head];
         queue->head = (queue->head + 1) % queue->capacity;
         queue->size--;
-        if (queue->waiting_full > 0)
-            pthread_cond_signal(&queue->not_full);
+        wakes = queue->waiting_full > 0;
     }
     pthread_mutex_unlock(&queue->lock);
+    if (wakes)
+        pthread_cond_signal(&queue->not_full);
     return status;
 }
 
@@ -139,6 +142,7 @@ int leat__queue_pick(leat__queue *queue, void **item,
 {
     pthread_mutex_lock(&queue->lock);
     int status = wait_locked(queue, 0);
+    int wakes = 0;
     if (status == LEAT_OK) {
         int newest = queue->size - 1;
         int i = newest;
@@ -149,10 +153,11 @@ int leat__queue_pick(leat__queue *queue, void **item,
         *item = *at(queue, i);
         *at(queue, i) = *at(queue, newest);
         queue->size--;
-        if (queue->waiting_full > 0)
-            pthread_cond_signal(&queue->not_full);
+        wakes = queue->waiting_full > 0;
     }
     pthread_mutex_unlock(&queue->lock);
+    if (wakes)
+        pthread_cond_signal(&queue->not_full);
     return status;
 }
 
@@ -166,19 +171,21 @@ void leat__queue_wake_at(leat__queue *queue, int n)
 void leat__queue_kick(leat__queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
-    if (queue->waiting_empty > 0 && queue->size > 0)
-        pthread_cond_broadcast(&queue->not_empty);
+    int wakes = queue->waiting_empty > 0 && queue->size > 0;
     pthread_mutex_unlock(&queue->lock);
+    if (wakes)
+        pthread_cond_broadcast(&queue->not_empty);
 }
 
 int leat__queue_wait(leat__queue *queue, int64_t deadline)
 {
     pthread_mutex_lock(&queue->lock);
     int status = wait_locked(queue, deadline);
-    /* The wake-up was meant for one taker: hand it on to those who wait. */
-    if (status == LEAT_OK && queue->waiting_empty > 0)
-        pthread_cond_signal(&queue->not_empty);
+    int wakes = status == LEAT_OK && queue->waiting_empty > 0;
     pthread_mutex_unlock(&queue->lock);
+    /* The wake-up was meant for one taker: hand it on to those who wait. */
+    if (wakes)
+        pthread_cond_signal(&queue->not_empty);
     return status;
 }
 
@@ -194,9 +201,10 @@ void leat__queue_stir(leat__queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
     queue->stirs++;
-    if (queue->waiting_empty > 0)
-        pthread_cond_broadcast(&queue->not_empty);
+    int wakes = queue->waiting_empty > 0;
     pthread_mutex_unlock(&queue->lock);
+    if (wakes)
+        pthread_cond_broadcast(&queue->not_empty);
 }
 
 int leat__queue_wait_stirred(leat__queue *queue, int64_t stirs)
@@ -208,10 +216,11 @@ int leat__queue_wait_stirred(leat__queue *queue, int64_t stirs)
         queue->waiting_empty--;
     }
     int status = queue->size > 0 || !queue->closed ? LEAT_OK : LEAT_ECANCELLED;
-    /* The wake-up was meant for one taker: hand it on to those who wait. */
-    if (queue->size > 0 && queue->waiting_empty > 0)
-        pthread_cond_signal(&queue->not_empty);
+    int wakes = queue->size > 0 && queue->waiting_empty > 0;
     pthread_mutex_unlock(&queue->lock);
+    /* The wake-up was meant for one taker: hand it on to those who wait. */
+    if (wakes)
+        pthread_cond_signal(&queue->not_empty);
     return status;
 }
 

@@ -180,10 +180,17 @@ int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape)
     return status;
 }
 
+/* Not written then: the caller's cache has it too. */
+static int has_shape(const leat__batch *batch, const leat__batch_shape *shape)
+{
+    return !shape->is_cropped && !batch->shape.is_cropped &&
+           leat__batch_shape_is_same(&batch->shape, shape);
+}
+
 void leat__batch_set_shape(leat__batch *batch, const leat__batch_shape *shape)
 {
     pthread_mutex_lock(&batch->lock);
-    if (shape)
+    if (shape && !has_shape(batch, shape))
         batch->shape = *shape;
     batch->state = shape ? LEAT__SHAPE_KNOWN : LEAT__SHAPE_FAILED;
     pthread_cond_broadcast(&batch->shaped);

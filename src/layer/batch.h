@@ -2,6 +2,7 @@
 #ifndef LEAT_LAYER_BATCH_H
 #define LEAT_LAYER_BATCH_H
 
+#include "base/memory.h"
 #include "data/syncedmem.h"
 #include "layer/data_reader.h"
 
@@ -44,6 +45,23 @@ typedef enum leat__shape_state {
 } leat__shape_state;
 
 typedef struct leat__batch {
+    /* What each batch changes, for who fills it and the caller: a cache line.
+       Set by whoever takes the batch's runs, under the claim lock: */
+    _Alignas(LEAT__CACHE_LINE) int64_t number; /* since the threads started */
+    leat__place after;
+    atomic_int outstanding; /* samples not yet in place */
+    int n;                  /* samples; settled before outstanding is 0 */
+    /* protected by lock */
+    int failed; /* first bad sample; -1: none */
+    int status;
+    leat__bad_list bad; /* the places where something stands in */
+
+    /* What it changes for those who fill it: another. */
+    pthread_mutex_t lock;
+    leat__shape_state state; /* protected by lock */
+    const void *filler;      /* who filled it last; under the claim lock */
+    int64_t held_up; /* nanoseconds, that its shape was by the last upload */
+
     /* the slot; changed only by whoever prepares the batch */
     leat__slab *slab; /* shared with lent blobs, and with other slots */
     size_t offset;
@@ -51,8 +69,7 @@ typedef struct leat__batch {
     leat__slab *top_slab; /* of the top that a device computes; or NULL */
     size_t top_offset;
     size_t top_capacity;
-    int64_t held_up; /* nanoseconds, that its shape was by the last upload */
-    int size;        /* samples there is room for */
+    int size;                /* samples there is room for */
     struct leat__lane *lane; /* where it goes round; set once */
     leat_event room;         /* its last contents are read, the upload begins */
     leat_event ready;
@@ -63,23 +80,10 @@ typedef struct leat__batch {
     leat_provenance *from;
     char *keys; /* size x LEAT__KEY_MAX */
 
-    /* set by whoever takes the batch's runs, under the claim lock */
-    const void *filler; /* who filled the slot last: it is in its cache */
-    int64_t number;     /* since the threads started */
-    leat__place after;
-
-    atomic_int outstanding; /* samples not yet in place */
-    int n;                  /* samples; settled before outstanding is 0 */
-
-    pthread_mutex_t lock;
     pthread_cond_t shaped;
     /* protected by lock */
-    leat__shape_state state;
     leat__batch_shape shape; /* read freely once known */
-    int failed;              /* first bad sample; -1: none */
-    int status;
-    leat__bad culprit;  /* that sample, with the error line */
-    leat__bad_list bad; /* the places where something stands in */
+    leat__bad culprit;       /* sample `failed`, with the error line */
 } leat__batch;
 
 /* A slot in `slab` (shared). Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE. */

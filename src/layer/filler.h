@@ -2,6 +2,7 @@
 #ifndef LEAT_LAYER_FILLER_H
 #define LEAT_LAYER_FILLER_H
 
+#include "base/memory.h"
 #include "base/random.h"
 #include "layer/data_reader_options.h"
 #include "layer/run.h"
@@ -17,22 +18,24 @@ typedef struct leat__filler {
     int locates;   /* finding samples is serial, reading them is not */
     int64_t count; /* samples in an epoch; with random access */
 
-    leat__place window; /* where the current batch begins */
-    int in_batch;       /* samples of it handed out */
-    int64_t cursor;     /* global position of the reader's next record */
-    int64_t epoch;      /* of that record */
+    /* What each run changes: two cache lines. */
+    _Alignas(LEAT__CACHE_LINE) leat__place window; /* where the batch begins */
+    int64_t cursor; /* global position of the reader's next record */
+    int64_t epoch;  /* of that record */
     int64_t index;
     int64_t skip; /* records between the cursor and our next sample */
+    int in_batch; /* samples of the current batch handed out */
     int stuck;    /* the status after which nothing comes; 0: running */
-    char stuck_line[LEAT__ERROR_MAX];
-    leat_sample dropped; /* box for other ranks' records */
-    leat__mt19937 generator;
 
     /* read by anybody */
     atomic_int_fast64_t items;
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;
     atomic_int is_filling;
+
+    leat_sample dropped; /* box for other ranks' records */
+    leat__mt19937 generator;
+    char stuck_line[LEAT__ERROR_MAX];
 } leat__filler;
 
 /*

@@ -34,7 +34,6 @@
 #include "layer/worker.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct leat__prefetcher {
     leat__prefetcher_options options;
@@ -48,7 +47,7 @@ struct leat__prefetcher {
     /* protected by claim */
     leat__batch *open;
     int64_t next_number;
-    int stopped; /* the data reader gives nothing any more */
+    int stopped;             /* the data reader gives nothing any more */
     atomic_int out_of_slots; /* the lane that had none for the next batch; -1;
                                 read by anybody */
 
@@ -333,10 +332,9 @@ static int set_up(leat__prefetcher *self)
 int leat__prefetcher_create(leat__prefetcher **out,
                             const leat__prefetcher_options *options)
 {
-    leat__prefetcher *self = leat__alloc_aligned(sizeof(*self));
+    leat__prefetcher *self = leat__alloc_aligned_zero(sizeof(*self));
     if (!self)
         return LEAT_ENOMEM;
-    memset(self, 0, sizeof(*self));
     self->options = *options;
     atomic_init(&self->out_of_slots, -1);
     int status = leat__mutex_init(&self->claim);

@@ -34,8 +34,8 @@ static int make_batches(leat__slots *self, leat_device *device,
     if (leat__multiply(slot, (size_t)options->slots, &bytes))
         return leat_error(LEAT_EINVAL, "%d batches of %zu bytes overflow",
                           options->slots, slot);
-    self->batch =
-        leat__alloc_zero((size_t)options->slots, sizeof(*self->batch));
+    size_t n = (size_t)options->slots;
+    self->batch = leat__alloc_aligned_zero(n * sizeof(*self->batch));
     if (!self->batch)
         return LEAT_ENOMEM;
     self->n = options->slots;

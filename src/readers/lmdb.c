@@ -50,8 +50,8 @@ typedef struct lmdb_reader {
     /* Of the one caller at a time. */
     leat_field_spec spec[2];
     int nspec; /* 0: not yet known */
-    char apart[LEAT__CACHE_LINE]; /* what a walk writes from what all read */
-    leat__lmdb_walker walker;
+    /* What a walk writes, apart from what all read. */
+    _Alignas(LEAT__CACHE_LINE) leat__lmdb_walker walker;
     leat__lmdb_entry ahead[AHEAD]; /* taken from the walker */
     int at, end;                   /* those of them not yet given */
     leat__lmdb_ahead scouts;
@@ -564,7 +564,7 @@ static int lmdb_open(const leat_args *args, leat_reader *const upstream[],
     (void)n;
     const char *path = leat_args_at(args, 0);
     size_t kept = 0;
-    lmdb_reader *self = leat__alloc_zero(1, sizeof(*self));
+    lmdb_reader *self = leat__alloc_aligned_zero(sizeof(*self));
     if (!self)
         return LEAT_ENOMEM;
     self->reader.ops = &lmdb_ops;

@@ -21,22 +21,24 @@ typedef struct leat__lmdb_entry {
 } leat__lmdb_entry;
 
 typedef struct leat__lmdb_walker {
-    const leat__lmdb_map *map;
+    /* What each step changes: as long as a cache line. */
     int64_t record; /* the number of the next one */
     int64_t leaves; /* met so far, or pages of the level */
     leat__lmdb_page leaf;
+    const unsigned char *last_key; /* that was met; NULL: none */
+    size_t last_key_size;
     uint32_t slot; /* of the next record in the leaf */
-    int levels;    /* of branches above what is walked over */
     int branches;  /* that are open */
+
+    const leat__lmdb_map *map;
+    int levels;    /* of branches above what is walked over */
     int is_inside; /* 0: before the first leaf */
     int fetches;   /* the next leaves into the cache: they are in memory */
+    int failure;   /* returned again until the walk begins anew */
     struct {
         leat__lmdb_page page;
         uint32_t slot; /* of the child that is open */
     } branch[LEAT__LMDB_DEPTH_MAX];
-    const unsigned char *last_key; /* that was met; NULL: none */
-    size_t last_key_size;
-    int failure; /* returned again until the walk begins anew */
     char failure_line[LEAT__ERROR_MAX];
 } leat__lmdb_walker;
 

@@ -159,7 +159,7 @@ inline work()
 proctype worker(byte me)
 {
     byte slot, box, status, turns, result, lane, seen;
-    bit timed_out;
+    bit timed_out, wakes;
     do
     :: claim(result);
         if
@@ -187,7 +187,7 @@ proctype worker(byte me)
 proctype reader(byte me)
 {
     byte box, status, turns;
-    bit timed_out;
+    bit timed_out, wakes;
     do
     :: atomic {
            pop(FREE_RUNS, box, FOREVER, status);
@@ -212,7 +212,7 @@ proctype caller(byte me; byte mine)
 {
     byte slot, box, status, turns, result, lane, seen, batch, step;
     byte current = NONE;
-    bit timed_out, help;
+    bit timed_out, wakes, help;
     do
     :: step == STEPS -> break
     :: step < STEPS ->

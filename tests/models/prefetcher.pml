@@ -390,7 +390,7 @@ inline work(box)
 proctype worker(byte me)
 {
     byte r, slot, status, turns, done, n, result;
-    bit timed_out;
+    bit timed_out, wakes;
     do
     :: cancelled -> break
     :: !cancelled ->
@@ -427,7 +427,7 @@ proctype worker(byte me)
 proctype reader(byte me)
 {
     byte r, status, turns;
-    bit timed_out, was_stuck;
+    bit timed_out, wakes, was_stuck;
     do
     :: atomic {
            !was_stuck ->
@@ -551,7 +551,7 @@ proctype caller(byte me)
 {
     byte r, slot, status, turns, done, n, result, batch, forwards, late;
     byte current = NONE;
-    bit timed_out, help, rests, has_woken;
+    bit timed_out, wakes, help, rests, has_woken;
     do
     :: forwards == BATCHES -> break
     /* Whoever has enough destroys the layer. */
@@ -630,7 +630,7 @@ proctype caller(byte me)
 proctype canceller(byte me)
 {
     byte status, turns;
-    bit timed_out;
+    bit timed_out, wakes;
     atomic {
         !layer_locked;
         layer_locked = 1

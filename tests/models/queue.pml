@@ -35,7 +35,7 @@ inline take(item)
 proctype pusher(byte me)
 {
     byte i, status, turns;
-    bit timed_out;
+    bit timed_out, wakes;
     do
     :: i < ITEMS ->
         push(Q, me * 8 + i, status);
@@ -52,7 +52,7 @@ proctype pusher(byte me)
 proctype popper(byte me)
 {
     byte item, status, turns;
-    bit timed_out;
+    bit timed_out, wakes;
     do
     :: pop(Q, item, FOREVER, status);
         if
@@ -70,7 +70,7 @@ proctype popper(byte me)
 proctype picker(byte me)
 {
     byte item, status, turns;
-    bit timed_out;
+    bit timed_out, wakes;
     do
     :: pick(Q, item, status);
         if
@@ -90,7 +90,7 @@ proctype picker(byte me)
 proctype looker(byte me)
 {
     byte status, turns;
-    bit timed_out;
+    bit timed_out, wakes;
     wait(Q, SOON, status);
     takers_done++
 }
@@ -98,6 +98,7 @@ proctype looker(byte me)
 /* The one with the stop; as a forward does, it kicks before it waits. */
 proctype stopper(byte me)
 {
+    bit wakes;
 #ifndef STOP_EARLY
     pushers_done == PUSHERS;
 #ifndef MUTANT_NO_KICK

@@ -31,7 +31,8 @@ START_TEST(the_boxes_of_all_runs_are_made_at_start)
     leat_pipeline *pipeline;
     leat__data_reader *reader = open_reader(&source, &pipeline);
     leat__run *run[RUNS + 1];
-    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, RUNS, 0), LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, RUNS, 0),
+                     LEAT_OK);
     int64_t before = leat__alloc_count();
     for (int i = 0; i <= RUNS; i++) {
         ck_assert_int_eq(leat__data_reader_take(reader, i - 1, &run[i]),
