@@ -41,8 +41,8 @@ struct leat__data_reader {
     atomic_int cancelled; /* set under lock, as queues are made and closed */
     leat__thread thread;
 
-    int taken_peeks;     /* of those peeked; of who calls take */
     leat__filler filler; /* the filling thread's */
+    int taken_peeks;     /* of those peeked; of who calls take */
 
     atomic_int_fast64_t blocked_full; /* read by anybody */
 };
@@ -106,7 +106,7 @@ int leat__data_reader_create(leat__data_reader **out,
                              const leat__data_reader_options *options,
                              const leat__place *start, leat_token *identity)
 {
-    leat__data_reader *self = leat__alloc_aligned_zero(sizeof(*self));
+    leat__data_reader *self = leat__alloc_zero(1, sizeof(*self));
     if (!self)
         return LEAT_ENOMEM;
     self->options = *options;

@@ -2,7 +2,6 @@
 #ifndef LEAT_LAYER_FILLER_H
 #define LEAT_LAYER_FILLER_H
 
-#include "base/memory.h"
 #include "base/random.h"
 #include "layer/data_reader_options.h"
 #include "layer/run.h"
@@ -18,10 +17,10 @@ typedef struct leat__filler {
     int locates;   /* finding samples is serial, reading them is not */
     int64_t count; /* samples in an epoch; with random access */
 
-    /* What each run changes: two cache lines. */
-    _Alignas(LEAT__CACHE_LINE) leat__place window; /* where the batch begins */
-    int64_t cursor; /* global position of the reader's next record */
-    int64_t epoch;  /* of that record */
+    /* What each run changes. */
+    leat__place window; /* where the current batch begins */
+    int64_t cursor;     /* global position of the reader's next record */
+    int64_t epoch;      /* of that record */
     int64_t index;
     int64_t skip; /* records between the cursor and our next sample */
     int in_batch; /* samples of the current batch handed out */
