@@ -35,15 +35,9 @@
 
 #include <stdio.h>
 
+/* Aligned: what is written often is a cache line each, apart from the rest. */
 struct leat__prefetcher {
-    leat__prefetcher_options options;
-    leat__lane *lanes;
-    leat__worker *workers; /* the last ones are the lanes' callers' */
-    leat__relay *relay;    /* NULL where nothing stands in */
-    atomic_int cancelled;
-
-    /* What is written often, a cache line, from the rest. */
-    _Alignas(LEAT__CACHE_LINE) pthread_mutex_t claim;
+    pthread_mutex_t claim;
     /* protected by claim */
     leat__batch *open;
     int64_t next_number;
@@ -51,7 +45,13 @@ struct leat__prefetcher {
     atomic_int out_of_slots; /* the lane that had none for the next batch; -1;
                                 read by anybody */
 
-    _Alignas(LEAT__CACHE_LINE) leat__publisher publisher;
+    leat__publisher publisher;
+
+    leat__prefetcher_options options;
+    leat__lane *lanes;
+    leat__worker *workers; /* the last ones are the lanes' callers' */
+    leat__relay *relay;    /* NULL where nothing stands in */
+    atomic_int cancelled;
 };
 
 typedef enum claim_result { CLAIMED, NO_SLOT, NO_RUN, STOPPED } claim_result;
