@@ -94,12 +94,27 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
     return LEAT_OK;
 }
 
+static int is_lent_so(const leat_blob *blob, leat_dtype dtype, int ndim,
+                      const int64_t shape[], const leat__slab *slab)
+{
+    int same = blob->lent && blob->mem.slab == slab && blob->dtype == dtype &&
+               blob->ndim == ndim;
+    for (int i = 0; same && i < ndim; i++)
+        same = blob->shape[i] == shape[i];
+    return same;
+}
+
 int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
                     const int64_t shape[], leat__slab *slab, size_t offset,
                     leat_head head)
 {
     int64_t count;
     size_t bytes;
+    if (is_lent_so(blob, dtype, ndim, shape, slab)) {
+        blob->mem.offset = offset;
+        blob->mem.head = head;
+        return LEAT_OK;
+    }
     int status = measure(dtype, ndim, shape, &count, &bytes);
     if (status)
         return status;

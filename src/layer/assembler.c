@@ -174,8 +174,8 @@ static int copy_field(const leat__top *top, const leat_field *field, int i,
     return LEAT_OK;
 }
 
-int leat__assembler_put(leat__assembler *assembler, leat__batch *batch,
-                        const leat__run *run, int i, const leat_sample *sample)
+static inline int put(leat__assembler *assembler, leat__batch *batch,
+                      const leat__run *run, int i, const leat_sample *sample)
 {
     const leat__batch_shape *shape = &batch->shape;
     leat_rng rng = assembler->assembly.rng;
@@ -204,6 +204,12 @@ int leat__assembler_put(leat__assembler *assembler, leat__batch *batch,
     return status;
 }
 
+int leat__assembler_put(leat__assembler *assembler, leat__batch *batch,
+                        const leat__run *run, int i, const leat_sample *sample)
+{
+    return put(assembler, batch, run, i, sample);
+}
+
 /*
  * Asks for the beginning of a sample's data. Records lie in pages in any order,
  * and the processor's own prefetching ends at each page.
@@ -224,7 +230,7 @@ int leat__assembler_place(leat__assembler *assembler, leat__batch *batch,
         const leat_sample *sample = run->sample[*i];
         if (*i + 1 < end)
             fetch(run->sample[*i + 1]);
-        int status = leat__assembler_put(assembler, batch, run, *i, sample);
+        int status = put(assembler, batch, run, *i, sample);
         if (status)
             return blame(&sample->from, status);
         leat__batch_note(batch, run->first + *i, sample);

@@ -229,11 +229,10 @@ int leat__batch_note_bad(leat__batch *batch, const leat__run *run)
     return status;
 }
 
-void leat__batch_note(leat__batch *batch, int i, const leat_sample *sample)
+void leat__batch_keep_key(leat__batch *batch, int i)
 {
     leat_provenance *from = &batch->from[i];
-    *from = sample->from;
-    if (sample->stable || !from->key)
+    if (!from->key)
         return;
     char *key = batch->keys + (size_t)i * LEAT__KEY_MAX;
     if (from->key_size > LEAT__KEY_MAX)

@@ -134,8 +134,17 @@ static inline leat_device_choice *leat__batch_choice(const leat__batch *batch,
     return (leat_device_choice *)(void *)first + i;
 }
 
-/* Copies where a sample came from; its key too where that does not last. */
-void leat__batch_note(leat__batch *batch, int i, const leat_sample *sample);
+/* Keeps the key of sample `i`, which does not last, as long as the batch. */
+void leat__batch_keep_key(leat__batch *batch, int i);
+
+/* Copies where a sample came from. */
+static inline void leat__batch_note(leat__batch *batch, int i,
+                                    const leat_sample *sample)
+{
+    batch->from[i] = sample->from;
+    if (!sample->stable)
+        leat__batch_keep_key(batch, i);
+}
 
 /* Whether batches of one shape and of the other look alike. */
 int leat__batch_shape_is_same(const leat__batch_shape *one,
