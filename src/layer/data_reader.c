@@ -157,6 +157,11 @@ leat_reader *leat__data_reader_reader(leat__data_reader *self)
     return self->reader;
 }
 
+int leat__data_reader_is_threaded(const leat__data_reader *self)
+{
+    return self->options.threaded;
+}
+
 static int add_peek(leat__data_reader *self, leat__run **out)
 {
     if (!self->peeked)

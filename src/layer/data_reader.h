@@ -21,6 +21,9 @@ void leat__data_reader_destroy(leat__data_reader *reader);
 /* The open reader, borrowed; for its fields and identity. */
 leat_reader *leat__data_reader_reader(leat__data_reader *reader);
 
+/* Whether a thread fills runs ahead. */
+int leat__data_reader_is_threaded(const leat__data_reader *reader);
+
 /* The most samples that can be peeked at. */
 #define LEAT__PEEKS_MAX 256
 

@@ -113,7 +113,9 @@ static int count_workers(const leat_data_layer_group *self)
  * Samples in a run: the whole batch where that is cheap. A slot that one thread
  * fills alone stays in that core's cache; what two write in turn wanders, which
  * costs more than the work where they share no cache. But while the caller has
- * its slot, the others are to keep every worker busy.
+ * its slot, the others are to keep every worker busy; and beside a reader
+ * thread workers follow close behind it, since storage that they touch too is
+ * read best in one sweep.
  */
 static int size_run(const leat_sample *sample,
                     const leat__prefetcher_options *options)
@@ -126,7 +128,9 @@ static int size_run(const leat_sample *sample,
     int spare = options->lanes * (options->circulating - 1);
     size_t parts = (size_t)((options->workers + spare - 1) / spare);
     size_t n = (batch_size + parts - 1) / parts;
-    size_t least = RUN_BYTES_MIN / touched, most = RUN_BYTES_MAX / touched;
+    int is_threaded = leat__data_reader_is_threaded(options->reader);
+    size_t least = RUN_BYTES_MIN / touched;
+    size_t most = is_threaded ? least : RUN_BYTES_MAX / touched;
     n = n > most ? most : n < least ? least : n;
     n = n < batch_size ? n : batch_size;
     return n > 1 ? (int)n : 1;
