@@ -284,15 +284,32 @@ static int check_place(const leat__transform *transform,
     return LEAT_OK;
 }
 
-void leat__transform_run(const leat__transform *transform,
-                         const leat__transform_image *image, const int shape[3],
-                         void *top)
+static leat__transform_job job_of(const leat__transform *transform,
+                                  const int shape[3])
 {
     leat__transform_job job = transform->job;
     job.channels = shape[0];
     job.height = shape[1];
     job.width = shape[2];
+    return job;
+}
+
+void leat__transform_run(const leat__transform *transform,
+                         const leat__transform_image *image, const int shape[3],
+                         void *top)
+{
+    leat__transform_job job = job_of(transform, shape);
     leat__transform_top(transform->kernels, &job, image, top);
+}
+
+leat__row_convert *leat__transform_row(const leat__transform *transform,
+                                       const leat__transform_image *image,
+                                       const int shape[3], leat__row_run *out)
+{
+    if (transform->mirror)
+        return NULL;
+    leat__transform_job job = job_of(transform, shape);
+    return leat__transform_top_row(transform->kernels, &job, image, out);
 }
 
 int leat__transform_apply(const leat__transform *transform,

@@ -2,7 +2,7 @@
 #ifndef LEAT_DATA_TRANSFORM_H
 #define LEAT_DATA_TRANSFORM_H
 
-#include "device/transform_job.h"
+#include "device/transform_rows.h"
 
 #include <leat/ext/device.h>
 
@@ -58,6 +58,16 @@ int leat__transform_apply(const leat__transform *transform,
 void leat__transform_run(const leat__transform *transform,
                          const leat__transform_image *image, const int shape[3],
                          void *top);
+
+/*
+ * Where nothing is left to choose, since it is neither mirrored nor smaller
+ * than the image, and the image is one row: what converts it and all others of
+ * its type and shape, once source and top are set; else NULL. Good as long as
+ * the transform lives.
+ */
+leat__row_convert *leat__transform_row(const leat__transform *transform,
+                                       const leat__transform_image *image,
+                                       const int shape[3], leat__row_run *out);
 
 /*
  * As leat__transform_apply as far as the CPU goes when a device does the rest:

@@ -22,6 +22,8 @@ typedef struct known_image {
     size_t bytes;   /* that it needs */
     int shape[3];
     leat__transform_image image; /* pixels and choices are not kept */
+    leat__row_convert *convert;  /* of the whole image as a row, or NULL; */
+    leat__row_run row;           /* its source and top are not kept either */
 } known_image;
 
 struct leat_transformer {
@@ -262,9 +264,10 @@ static int is_known(const known_image *known, const leat_field *field,
            shape[1] == known->shape[1] && shape[2] == known->shape[2];
 }
 
-static void remember(known_image *known, const leat_field *field,
+static void remember(leat_transformer *transformer, const leat_field *field,
                      const leat__transform_image *image, const int shape[3])
 {
+    known_image *known = &transformer->known;
     if (field->dtype == LEAT_BYTES || field->ndim != 3)
         return;
     known->is_set = 1;
@@ -275,6 +278,27 @@ static void remember(known_image *known, const leat_field *field,
         known->shape[i] = shape[i];
     }
     known->image = *image;
+    known->convert = leat__transform_row(transformer->shared->transform, image,
+                                         shape, &known->row);
+}
+
+/* The same again, for another image. */
+static void apply_known(leat_transformer *transformer, const leat_field *field,
+                        leat_rng rng, const uint32_t words[4],
+                        const int shape[3], void *top)
+{
+    const leat__transform *transform = transformer->shared->transform;
+    known_image *known = &transformer->known;
+    if (known->convert) {
+        known->row.source = field->data;
+        known->row.top = top;
+        known->convert(&known->row);
+        return;
+    }
+    leat__transform_image image = known->image;
+    image.pixels = field->data;
+    leat__transform_choose(transform, rng, words, &image);
+    leat__transform_run(transform, &image, shape, top);
 }
 
 int leat_transformer_apply(leat_transformer *transformer,
@@ -282,20 +306,17 @@ int leat_transformer_apply(leat_transformer *transformer,
                            const uint32_t words[4], const int shape[3],
                            void *top)
 {
-    const leat__transform *transform = transformer->shared->transform;
     leat__transform_image image;
     if (is_known(&transformer->known, field, shape)) {
-        image = transformer->known.image;
-        image.pixels = field->data;
-        leat__transform_choose(transform, rng, words, &image);
-        leat__transform_run(transform, &image, shape, top);
+        apply_known(transformer, field, rng, words, shape, top);
         return LEAT_OK;
     }
     int status = take_image(transformer, field, rng, words, shape, &image);
     if (status == LEAT_OK)
-        status = leat__transform_apply(transform, &image, shape, top);
+        status = leat__transform_apply(transformer->shared->transform, &image,
+                                       shape, top);
     if (status == LEAT_OK)
-        remember(&transformer->known, field, &image, shape);
+        remember(transformer, field, &image, shape);
     return status;
 }
 

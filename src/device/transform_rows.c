@@ -80,21 +80,28 @@ static int is_one_row(const row_plan *plan)
 {
     const leat__transform_job *job = plan->job;
     const leat__transform_image *image = plan->image;
-    return job->height == image->height && job->width == image->width &&
+    return plan->source_is_planar && plan->top_is_planar &&
+           job->height == image->height && job->width == image->width &&
            !image->mirror && (!job->mean_value || job->mean_values == 1);
 }
 
-static void convert_one_row(const row_plan *plan, unsigned char *top)
+/* Without a mean image its address is any, which lasts. */
+static leat__row_run one_row(const row_plan *plan)
 {
     const leat__transform_job *job = plan->job;
-    leat__row_run run = {
+    return (leat__row_run){
         .source = plan->image->pixels,
-        .mean = job->mean ? job->mean : &job->scale,
+        .mean = job->mean ? job->mean : plan->kernels,
         .rows = 1,
         .width = plan->channels * (size_t)job->height * (size_t)job->width,
         .mean_value = mean_value(job, 0),
         .scale = job->scale,
     };
+}
+
+static void convert_one_row(const row_plan *plan, unsigned char *top)
+{
+    leat__row_run run = one_row(plan);
     run.top = top;
     plan->convert(&run);
 }
@@ -361,10 +368,22 @@ void leat__transform_rows(const leat__row_kernels *kernels,
                           const leat__transform_image *image, void *top)
 {
     row_plan plan = make_plan(kernels, job, image);
-    if (!plan.source_is_planar || !plan.top_is_planar)
-        convert_interleaved(plan, top);
-    else if (is_one_row(&plan))
+    if (is_one_row(&plan))
         convert_one_row(&plan, top);
-    else
+    else if (plan.source_is_planar && plan.top_is_planar)
         convert_planes(&plan, top);
+    else
+        convert_interleaved(plan, top);
+}
+
+leat__row_convert *leat__transform_one_row(const leat__row_kernels *kernels,
+                                           const leat__transform_job *job,
+                                           const leat__transform_image *image,
+                                           leat__row_run *out)
+{
+    row_plan plan = make_plan(kernels, job, image);
+    if (!is_one_row(&plan))
+        return NULL;
+    *out = one_row(&plan);
+    return plan.convert;
 }

@@ -72,4 +72,14 @@ void leat__transform_rows(const leat__row_kernels *kernels,
                           const leat__transform_job *job,
                           const leat__transform_image *image, void *top);
 
+/*
+ * The same as one call for the whole image, where it is that: `*out` but for
+ * `top`, and its function; else NULL. Good for further images of that type and
+ * shape and those choices, as long as the job's mean is.
+ */
+leat__row_convert *leat__transform_one_row(const leat__row_kernels *kernels,
+                                           const leat__transform_job *job,
+                                           const leat__transform_image *image,
+                                           leat__row_run *out);
+
 #endif

@@ -55,12 +55,27 @@ static void transform_half(const leat__row_kernels *kernels,
     }
 }
 
+static int is_half(leat_dtype type)
+{
+    return type == LEAT_FLOAT16 || type == LEAT_BFLOAT16;
+}
+
 void leat__transform_top(const leat__row_kernels *kernels,
                          const leat__transform_job *job,
                          const leat__transform_image *image, void *top)
 {
-    if (job->top_type == LEAT_FLOAT16 || job->top_type == LEAT_BFLOAT16)
+    if (is_half(job->top_type))
         transform_half(kernels, job, image, top);
     else
         leat__transform_rows(kernels, job, image, top);
+}
+
+leat__row_convert *leat__transform_top_row(const leat__row_kernels *kernels,
+                                           const leat__transform_job *job,
+                                           const leat__transform_image *image,
+                                           leat__row_run *out)
+{
+    return is_half(job->top_type)
+               ? NULL
+               : leat__transform_one_row(kernels, job, image, out);
 }

@@ -12,4 +12,10 @@ void leat__transform_top(const leat__row_kernels *kernels,
                          const leat__transform_job *job,
                          const leat__transform_image *image, void *top);
 
+/* leat__transform_one_row for a top of any type. */
+leat__row_convert *leat__transform_top_row(const leat__row_kernels *kernels,
+                                           const leat__transform_job *job,
+                                           const leat__transform_image *image,
+                                           leat__row_run *out);
+
 #endif
