@@ -17,6 +17,7 @@ typedef struct leat__solo {
     int is_possible; /* one core, and the caller may work */
     int is_on;
     int until_look; /* batches */
+    int pause;      /* batches between two looks; 0: none was had */
     int is_looking;
     pthread_t caller; /* who was seen to leave, after how many sleeps */
     int64_t sleeps;
