@@ -5,11 +5,19 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Orders nothing else. */
+/* These order nothing else. */
 static inline void leat__counter_add(atomic_int_fast64_t *counter,
                                      int64_t value)
 {
     atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
+}
+
+/* Where nobody else adds meanwhile: a bus lock less. */
+static inline void leat__counter_add_alone(atomic_int_fast64_t *counter,
+                                           int64_t value)
+{
+    int64_t sum = atomic_load_explicit(counter, memory_order_relaxed) + value;
+    atomic_store_explicit(counter, sum, memory_order_relaxed);
 }
 
 /* A sum of nanoseconds, in seconds. */

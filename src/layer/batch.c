@@ -102,13 +102,12 @@ void leat__batch_begin(leat__batch *batch, int64_t number)
 {
     batch->number = number;
     batch->n = batch->size;
-    atomic_store(&batch->outstanding, batch->size);
-    pthread_mutex_lock(&batch->lock);
+    atomic_store_explicit(&batch->outstanding, batch->size,
+                          memory_order_relaxed);
     batch->state = LEAT__SHAPE_OPEN;
     batch->failed = -1;
     batch->status = LEAT_OK;
     batch->bad.n = 0;
-    pthread_mutex_unlock(&batch->lock);
 }
 
 void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,

@@ -92,7 +92,7 @@ int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
 /* Takes a zeroed batch too. */
 void leat__batch_finish(leat__batch *batch);
 
-/* Forgets the contents, for the next ones. */
+/* Forgets the contents, for the next ones. Nobody else may know the slot. */
 void leat__batch_begin(leat__batch *batch, int64_t number);
 
 /* Gives it memory for the top that a device computes, in `slab` (shared). */

@@ -207,7 +207,7 @@ static void *produce(void *argument)
         int64_t begin = leat__clock_now();
         if (leat__queue_pop(self->free, &item, LEAT__FOREVER))
             break;
-        leat__counter_add(&self->blocked_full, leat__clock_now() - begin);
+        leat__counter_add_alone(&self->blocked_full, leat__clock_now() - begin);
         leat__run *run = item;
         /* One run more than the one that got stuck: the layer's last batch. */
         stuck = self->filler.stuck;
@@ -236,7 +236,7 @@ int leat__data_reader_start(leat__data_reader *self, int run_size, int takers,
 }
 
 /* What the thread has filled. */
-static int take_ready(leat__data_reader *self, leat__run **out)
+static int take_filled(leat__data_reader *self, leat__run **out)
 {
     void *item;
     int status = leat__queue_pop(self->full, &item, 0);
@@ -245,13 +245,21 @@ static int take_ready(leat__data_reader *self, leat__run **out)
     return status;
 }
 
+static int take_ready(leat__data_reader *self, leat__run **out)
+{
+    int status = LEAT_OK;
+    if (self->taken_peeks < self->npeeked)
+        *out = self->peeked[self->taken_peeks++];
+    else
+        status = take_filled(self, out);
+    if (status == LEAT_OK)
+        (*out)->begun = leat__clock_now();
+    return status;
+}
+
 int leat__data_reader_take(leat__data_reader *self, int taker, leat__run **out)
 {
-    if (self->taken_peeks < self->npeeked) {
-        *out = self->peeked[self->taken_peeks++];
-        return LEAT_OK;
-    }
-    if (self->options.threaded)
+    if (self->taken_peeks < self->npeeked || self->options.threaded)
         return take_ready(self, out);
     if (atomic_load(&self->cancelled))
         return LEAT_ECANCELLED;

@@ -115,6 +115,26 @@ static int pass_record(leat__filler *self, leat__run *run)
     return i;
 }
 
+/* Records before ours. */
+static void pass_by(leat__filler *self, int n)
+{
+    self->index += n;
+    self->cursor += n;
+    self->skip -= n;
+}
+
+/* Records of which each is ours. */
+static void take_records(leat__filler *self, leat__run *run, int n)
+{
+    for (int k = 0; k < n; k++) {
+        run->index[run->n + k] = self->index + k;
+        run->epoch[run->n + k] = self->epoch;
+    }
+    run->n += n;
+    self->index += n;
+    self->cursor += n;
+}
+
 /* Boxes for the next records, in order: ours, and one to drop the rest in. */
 static int line_up(const leat__filler *self, leat__run *run, int want,
                    leat_sample *out[LOOKAHEAD])
@@ -172,7 +192,7 @@ static void fill_in_order(leat__filler *self, leat__run *run, int want)
             leat__run_place(run, i);
             bytes += leat__run_payload(run, i);
         }
-        leat__counter_add(&self->bytes, bytes);
+        leat__counter_add_alone(&self->bytes, bytes);
         if (status == LEAT_EDATA) {
             int i = pass_record(self, run);
             if (i >= 0)
@@ -189,13 +209,16 @@ static void fill_by_locating(leat__filler *self, leat__run *run, int want)
     run->unread = 1;
     while (run->n < want) {
         int n = want - run->n;
-        if (self->skip > 0 && self->skip < n)
+        int is_behind = self->skip > 0;
+        if (is_behind && self->skip < n)
             n = (int)self->skip;
         int got;
         int status =
             leat_reader_locate(self->reader, run->locator + run->n, n, &got);
-        for (int k = 0; k < got; k++)
-            pass_record(self, run);
+        if (is_behind)
+            pass_by(self, got);
+        else
+            take_records(self, run, got);
         if (status && !go_on(self, run, status))
             return;
     }
@@ -302,6 +325,11 @@ void leat__filler_fill(leat__filler *self, leat__run *run, int capacity)
         end_batch(self, run);
     else if (run->last)
         end_pass(self, run);
-    leat__counter_add(&self->items, run->n);
-    leat__counter_add(&self->busy, leat__clock_now() - begin);
+    leat__counter_add_alone(&self->items, run->n);
+    /* Whoever reads what is unread goes on at once. */
+    run->begun = begin;
+    if (run->unread && !self->options->threaded)
+        return;
+    run->begun = leat__clock_now();
+    leat__counter_add_alone(&self->busy, run->begun - begin);
 }

@@ -162,12 +162,14 @@ static void *worker_body(void *argument)
         case NO_SLOT:
             begin = leat__clock_now();
             running = !wait_for_slot(prefetcher, &missing, &nap, begin);
-            leat__counter_add(&self->blocked_full, leat__clock_now() - begin);
+            leat__counter_add_alone(&self->blocked_full,
+                                    leat__clock_now() - begin);
             break;
         case NO_RUN:
             begin = leat__clock_now();
             running = !leat__data_reader_wait(prefetcher->options.reader);
-            leat__counter_add(&self->blocked_empty, leat__clock_now() - begin);
+            leat__counter_add_alone(&self->blocked_empty,
+                                    leat__clock_now() - begin);
             break;
         case STOPPED:
             running = 0;

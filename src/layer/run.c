@@ -78,7 +78,8 @@ static void read_samples(leat__run *run, leat_reader *reader, int locates,
                          int collects)
 {
     int i = 0;
-    for (int k = 0; k < run->n; k++)
+    /* A reader in any order may go by the epoch. */
+    for (int k = 0; !locates && k < run->n; k++)
         run->sample[k]->from.epoch = run->epoch[k];
     while (i < run->n) {
         int got;
@@ -98,26 +99,29 @@ static void read_samples(leat__run *run, leat_reader *reader, int locates,
     }
 }
 
+/*
+ * The samples' places, those before a failure too: one may yet turn out to be
+ * bad. Returns the bytes of what was read.
+ */
+static int64_t settle(leat__run *run)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < run->n; i++) {
+        leat__run_place(run, i);
+        bytes += leat__run_payload(run, i);
+    }
+    for (int k = 0; k < run->bad.n; k++)
+        bytes -= leat__run_payload(run, run->bad.item[k].place);
+    return run->failed < 0 ? bytes : 0;
+}
+
 void leat__run_read(leat__run *run, leat_reader *reader, int locates,
                     int collects)
 {
-    if (!run->unread)
-        return;
-    int64_t begin = leat__clock_now();
     run->unread = 0;
     leat__trace_begin(LEAT__SPAN_READ);
     read_samples(run, reader, locates, collects);
     leat__trace_end();
-    int64_t bytes = 0;
-    int bad = 0;
-    for (int i = 0; i < run->n; i++) {
-        /* Those before a failure too: one may yet turn out to be bad. */
-        leat__run_place(run, i);
-        if (bad < run->bad.n && run->bad.item[bad].place == i)
-            bad++;
-        else if (run->failed < 0)
-            bytes += leat__run_payload(run, i);
-    }
-    leat__counter_add(&run->bytes, bytes);
-    leat__counter_add(&run->busy, leat__clock_now() - begin);
+    leat__counter_add_alone(&run->bytes, settle(run));
+    leat__counter_add_alone(&run->busy, leat__clock_now() - run->begun);
 }

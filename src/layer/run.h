@@ -27,6 +27,7 @@ typedef struct leat__run {
     char line[LEAT__ERROR_MAX];
     leat__bad_list bad; /* or, where those are collected, all that are bad */
     int unread;         /* sample[] is still to be read, by whoever takes it */
+    int64_t begun; /* the clock, when that began, or else the taker's work */
     leat_sample **sample;  /* n of them, each with a box of its own */
     int64_t *index;        /* position in the epoch */
     leat_locator *locator; /* where it lies, if the reader locates */

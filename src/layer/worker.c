@@ -71,16 +71,15 @@ static int await_upload(leat__worker *self, leat__batch *batch)
     return status;
 }
 
-/* The first sample decides the shape. */
-static void prepare_batch(leat__worker *self, leat__batch *batch,
-                          leat__run *run)
+/* The first sample decides the shape; 0: there is none. */
+static int prepare_batch(leat__worker *self, leat__batch *batch, leat__run *run)
 {
     leat_device *device = batch->lane->device;
     leat__batch_shape shape;
     batch->held_up = 0;
     if (run->n == 0 || run->failed == 0) {
         leat__batch_set_shape(batch, NULL);
-        return;
+        return 0;
     }
     int status = LEAT_OK;
     if (!device->ops->unified)
@@ -92,6 +91,7 @@ static void prepare_batch(leat__worker *self, leat__batch *batch,
     if (status)
         fail_batch(batch, run, 0, status);
     leat__batch_set_shape(batch, status ? NULL : &shape);
+    return status == LEAT_OK;
 }
 
 /*
@@ -101,17 +101,18 @@ static void prepare_batch(leat__worker *self, leat__batch *batch,
 static int await_shape(leat__worker *self, leat__batch *batch, leat__run *run,
                        int64_t *held_up)
 {
-    int is_first = run->first == 0;
-    int may_wait = !is_first && !batch->lane->device->ops->unified;
+    if (run->first == 0) {
+        int has_shape = prepare_batch(self, batch, run);
+        *held_up = batch->held_up;
+        return has_shape;
+    }
+    int may_wait = !batch->lane->device->ops->unified;
     int64_t begin = may_wait ? leat__clock_now() : 0;
-    if (is_first)
-        prepare_batch(self, batch, run);
-    else
-        go(self, LEAT__AT_REST);
+    go(self, LEAT__AT_REST);
     int has_shape = leat__batch_wait_shape(batch);
     go(self, LEAT__AT_WORK);
     *held_up = batch->held_up;
-    if (may_wait && *held_up > 0) {
+    if (*held_up > 0) {
         int64_t waited = leat__clock_now() - begin;
         if (waited < *held_up)
             *held_up = waited;
@@ -138,8 +139,8 @@ static void place(leat__worker *self, leat__batch *batch, leat__run *run)
     leat__trace_end();
     if (status)
         fail_batch(batch, run, failed, status);
-    leat__counter_add(&self->bytes,
-                      (int64_t)batch->shape.top[0].bytes * run->n);
+    leat__counter_add_alone(&self->bytes,
+                            (int64_t)batch->shape.top[0].bytes * run->n);
 }
 
 /*
@@ -155,8 +156,8 @@ void leat__worker_work(leat__worker *self, leat__run *run)
 {
     leat__batch *batch = run->batch;
     int n = run->n;
+    int64_t begin = run->begun;
     int64_t held_up;
-    int64_t begin = leat__clock_now();
     go(self, LEAT__AT_READING);
     leat__data_reader_read(self->options->reader, run);
     go(self, LEAT__AT_WORK);
@@ -175,17 +176,19 @@ void leat__worker_work(leat__worker *self, leat__run *run)
     /* Samples that a batch cut short will never have count as done. */
     if (run->last)
         n += batch->size - batch->n;
-    leat__counter_add(&self->items, run->n);
-    leat__counter_add(&self->runs, 1);
-    atomic_store(&self->warnings,
-                 leat__transformer_warnings(self->assembler.transformer));
+    leat__counter_add_alone(&self->items, run->n);
+    leat__counter_add_alone(&self->runs, 1);
+    atomic_store_explicit(
+        &self->warnings,
+        leat__transformer_warnings(self->assembler.transformer),
+        memory_order_relaxed);
     leat__data_reader_give(self->options->reader, run);
     /* A copy from pageable memory may be over only when the call is. */
     if (!batch->lane->device->ops->unified)
         go(self, LEAT__AT_COPY);
     held_up += leat__publisher_place(self->publisher, batch, n);
     go(self, LEAT__AT_REST);
-    leat__counter_add(&self->busy, leat__clock_now() - begin - held_up);
+    leat__counter_add_alone(&self->busy, leat__clock_now() - begin - held_up);
     if (held_up > 0)
-        leat__counter_add(&self->blocked_full, held_up);
+        leat__counter_add_alone(&self->blocked_full, held_up);
 }
