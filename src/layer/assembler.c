@@ -148,16 +148,10 @@ static inline int is_plain_label(const leat__top *top, const leat_field *field)
            field->bytes >= sizeof(int32_t);
 }
 
-static int copy_field(const leat__top *top, const leat_field *field, int i,
-                      void *to)
+/* Out of the loop over samples, which is short without. */
+__attribute__((noinline)) static int
+cast_field(const leat__top *top, const leat_field *field, int i, void *to)
 {
-    if (is_plain_label(top, field)) {
-        int32_t class;
-        memcpy(&class, field->data, sizeof(class));
-        float value = (float)class;
-        memcpy(to, &value, sizeof(value));
-        return LEAT_OK;
-    }
     if (!has_shape(field, top))
         return leat_error(LEAT_EDATA,
                           "field %d has another shape than in the batch's "
@@ -171,6 +165,18 @@ static int copy_field(const leat__top *top, const leat_field *field, int i,
                           field->bytes, leat_dtype_name(field->dtype), n,
                           leat_dtype_name(top->dtype));
     leat__cast(to, top->dtype, field->data, field->dtype, n);
+    return LEAT_OK;
+}
+
+static inline int copy_field(const leat__top *top, const leat_field *field,
+                             int i, void *to)
+{
+    if (!is_plain_label(top, field))
+        return cast_field(top, field, i, to);
+    int32_t class;
+    memcpy(&class, field->data, sizeof(class));
+    float value = (float)class;
+    memcpy(to, &value, sizeof(value));
     return LEAT_OK;
 }
 
@@ -211,8 +217,9 @@ int leat__assembler_put(leat__assembler *assembler, leat__batch *batch,
 }
 
 /*
- * Asks for the beginning of a sample's data. Records lie in pages in any order,
- * and the processor's own prefetching ends at each page.
+ * Asks for the beginning of a sample's data, two samples ahead: one is too late
+ * where they are small. Records lie in pages in any order, and the processor's
+ * own prefetching ends at each page.
  */
 static void fetch(const leat_sample *sample)
 {
@@ -226,14 +233,21 @@ static void fetch(const leat_sample *sample)
 int leat__assembler_place(leat__assembler *assembler, leat__batch *batch,
                           const leat__run *run, int *i, int end)
 {
-    for (; *i < end; ++*i) {
-        const leat_sample *sample = run->sample[*i];
-        if (*i + 1 < end)
-            fetch(run->sample[*i + 1]);
-        int status = put(assembler, batch, run, *i, sample);
-        if (status)
-            return blame(&sample->from, status);
-        leat__batch_note(batch, run->first + *i, sample);
+    int status = LEAT_OK;
+    int k = *i;
+    if (k + 1 < end)
+        fetch(run->sample[k + 1]);
+    for (; k < end; k++) {
+        const leat_sample *sample = run->sample[k];
+        if (k + 2 < end)
+            fetch(run->sample[k + 2]);
+        status = put(assembler, batch, run, k, sample);
+        if (status) {
+            status = blame(&sample->from, status);
+            break;
+        }
+        leat__batch_note(batch, run->first + k, sample);
     }
-    return LEAT_OK;
+    *i = k;
+    return status;
 }

@@ -138,7 +138,7 @@ static int transform(struct walker *walker, const struct limit *limit,
     }
 }
 
-/* As the layer does: the beginning of the next sample, ahead of its turn. */
+/* As the layer does: the beginning of a sample, ahead of its turn. */
 static void fetch(const leat_sample *sample)
 {
     const leat_field *field = &sample->field[0];
@@ -166,10 +166,12 @@ static int transform_run(struct walker *walker, const struct limit *limit,
                          int n)
 {
     int bad = 0;
+    if (n > 1)
+        fetch(&walker->sample[1]);
     for (int i = 0; i < n; i++) {
         const leat_sample *sample = &walker->sample[i];
-        if (i + 1 < n)
-            fetch(sample + 1);
+        if (i + 2 < n)
+            fetch(sample + 2);
         int status = transform(walker, limit, sample);
         if (status == LEAT_EDATA && limit->tolerates) {
             bad++;
