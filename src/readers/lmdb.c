@@ -18,6 +18,7 @@
 
 #include <leat/datum.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -54,6 +55,7 @@ typedef struct lmdb_reader {
     _Alignas(LEAT__CACHE_LINE) leat__lmdb_walker walker;
     leat__lmdb_entry ahead[AHEAD]; /* taken from the walker */
     int at, end;                   /* those of them not yet given */
+    pthread_t located_by;          /* the last caller of locate */
     leat__lmdb_ahead scouts;
     leat__lmdb_behind sweeper;
 } lmdb_reader;
@@ -284,6 +286,10 @@ static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
     leat__lmdb_ahead_follow(&self->scouts, &self->walker);
     /* Only a map that is in memory is located in. */
     self->walker.fetches = 1;
+    if (!pthread_equal(self->located_by, pthread_self())) {
+        self->located_by = pthread_self();
+        leat__lmdb_walker_fetch(&self->walker);
+    }
     status = leat__lmdb_walker_places(&self->walker, places,
                                       n < LOCATED ? n : LOCATED, got);
     for (int i = 0; i < *got; i++)

@@ -107,6 +107,35 @@ static inline int find_leaf(leat__lmdb_walker *walker, uint64_t *leaf)
     return LEAT_END;
 }
 
+/* The page so many leaves ahead, as far as its branch tells; 0: none. */
+static uint64_t leaf_ahead(const leat__lmdb_walker *walker, uint32_t ahead)
+{
+    if (!walker->branches)
+        return 0;
+    int level = walker->branches - 1;
+    const leat__lmdb_page *page = &walker->branch[level].page;
+    uint32_t slot = walker->branch[level].slot + ahead;
+    uint64_t number = 0;
+    if (slot >= page->count ||
+        leat__lmdb_map_child(walker->map, page, slot, &number))
+        return 0;
+    return number;
+}
+
+static void fetch_header(const leat__lmdb_walker *walker, uint32_t ahead)
+{
+    uint64_t number = leaf_ahead(walker, ahead);
+    if (number)
+        leat__lmdb_map_fetch_header(walker->map, number);
+}
+
+static void fetch_nodes(const leat__lmdb_walker *walker, uint32_t ahead)
+{
+    uint64_t number = leaf_ahead(walker, ahead);
+    if (number)
+        leat__lmdb_map_fetch_nodes(walker->map, number);
+}
+
 /*
  * Nodes lie anywhere in their pages, so each is a miss of the cache unless it
  * is asked for. Of the leaf after next the header is fetched, of the next one,
@@ -114,19 +143,16 @@ static inline int find_leaf(leat__lmdb_walker *walker, uint64_t *leaf)
  */
 static void fetch_leaves(const leat__lmdb_walker *walker)
 {
-    if (!walker->branches)
-        return;
-    const leat__lmdb_map *map = walker->map;
-    int level = walker->branches - 1;
-    const leat__lmdb_page *page = &walker->branch[level].page;
-    uint32_t slot = walker->branch[level].slot;
-    uint64_t number = 0;
-    if (slot + HEADERS_AHEAD < page->count &&
-        !leat__lmdb_map_child(map, page, slot + HEADERS_AHEAD, &number))
-        leat__lmdb_map_fetch_header(map, number);
-    if (slot + NODES_AHEAD < page->count &&
-        !leat__lmdb_map_child(map, page, slot + NODES_AHEAD, &number))
-        leat__lmdb_map_fetch_nodes(map, number);
+    fetch_header(walker, HEADERS_AHEAD);
+    fetch_nodes(walker, NODES_AHEAD);
+}
+
+void leat__lmdb_walker_fetch(const leat__lmdb_walker *walker)
+{
+    for (uint32_t i = 0; i <= HEADERS_AHEAD; i++)
+        fetch_header(walker, i);
+    for (uint32_t i = 0; i <= NODES_AHEAD; i++)
+        fetch_nodes(walker, i);
 }
 
 /* Kept out of the loops over records, which it slows down by its size. */

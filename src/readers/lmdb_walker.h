@@ -64,6 +64,13 @@ int leat__lmdb_walker_places(leat__lmdb_walker *walker, uint64_t out[], int n,
                              int *got);
 
 /*
+ * Fetches into the cache what the walk needs next, as it does itself as long as
+ * it stays in one thread: for who takes it over from another. The leaves are in
+ * memory.
+ */
+void leat__lmdb_walker_fetch(const leat__lmdb_walker *walker);
+
+/*
  * The next record's node; its value is not looked for. Otherwise the same.
  */
 int leat__lmdb_walker_node(leat__lmdb_walker *walker, leat__lmdb_node *out);
