@@ -1,15 +1,17 @@
 /*
  * bench_bare: leat's reading and transforming beside a plain loop that was
- * written for one job alone (bare_loop.h), both without queues.
+ * written for one job alone (bare_loop.h), both without queues; or a data layer
+ * beside that loop.
  *
- *     bench_bare [--json] [--seconds S] CASE DATABASE
+ *     bench_bare [--json] [--layer] [--seconds S] CASE DATABASE
  *
  * CASE is one of mnist, cifar, raw and crops; DATABASE has its images, as
  * scripts/workloads.sh makes them. On one core, then on all, the loop and what
  * `leat bench limit` does take turns for 75 rounds, S / 150 seconds each (S is
- * 3 if not given), after one that warms up. The ratio is that of a round; p10
- * and p90 are taken over the rounds. Before that the loop's images are compared
- * with what they should be.
+ * 3 if not given), after one that warms up. With --layer it is the loop and a
+ * layer's forward, on all cores that the process may use. The ratio is that of
+ * a round; p10 and p90 are taken over the rounds. Before that the loop's images
+ * are compared with what they should be.
  */
 #include "bare_loop.h"
 #include "tools/bench/bench.h"
@@ -57,6 +59,7 @@ typedef struct bench {
     int threads;
     double slice; /* seconds */
     leat_data_layer *layer;
+    leat_blob *top[2]; /* where the layer itself is measured; or NULL */
     struct limit *limit;
     walker walker[BENCH_MOST_WORKERS];
 } bench;
@@ -114,6 +117,14 @@ static int open_loops(bench *self, const char *database)
     return 0;
 }
 
+static int set_up_layer(bench *self)
+{
+    for (int i = 0; i < 2; i++)
+        if (leat_blob_create(&self->top[i], NULL))
+            return 1;
+    return leat_data_layer_setup(self->layer, self->top, 2) != LEAT_OK;
+}
+
 static void close_all(bench *self)
 {
     for (int i = 0; i < self->threads; i++)
@@ -121,6 +132,8 @@ static void close_all(bench *self)
             bare_loop_close(self->walker[i].loop);
     limit_close(self->limit);
     leat_data_layer_destroy(self->layer);
+    for (int i = 0; i < 2; i++)
+        leat_blob_destroy(self->top[i]);
 }
 
 /* What the job makes of a pixel, one at a time. */
@@ -198,8 +211,32 @@ static int run_bare(bench *self, double *rate)
     return status;
 }
 
+static int forward(const bench *self)
+{
+    return leat_data_layer_forward(self->layer, self->top, 2, LEAT_HOST);
+}
+
+/* What was made while the loop ran is taken first. */
+static int run_layer(const bench *self, double *rate)
+{
+    int64_t images = 0;
+    int status = LEAT_OK;
+    for (int i = 0; !status && i < SLOTS; i++)
+        status = forward(self);
+    double start = progress_clock(), now = start;
+    while (!status && now - start < self->slice) {
+        status = forward(self);
+        images += self->what->batch;
+        now = progress_clock();
+    }
+    *rate = bench_share((double)images, now - start);
+    return status;
+}
+
 static int run_leat(bench *self, double *rate)
 {
+    if (self->top[0])
+        return run_layer(self, rate);
     struct limit_result result = {0};
     int status = limit_run(self->limit, self->slice, &result);
     *rate = bench_share((double)result.images, result.seconds);
@@ -233,13 +270,16 @@ static json_t *spread_json(double rounds[ROUNDS])
 }
 
 static int run_threads(const bench_case *what, const char *database,
-                       int threads, double seconds, json_t *results)
+                       int threads, int with_layer, double seconds,
+                       json_t *results)
 {
     double bare[ROUNDS], leat[ROUNDS], ratio[ROUNDS];
     bench self = {
         .what = what, .threads = threads, .slice = seconds / (2 * ROUNDS)};
-    int failed = create_layer(&self, database) ||
-                 limit_open(&self.limit, self.layer, 0, threads);
+    int failed = create_layer(&self, database);
+    if (!failed)
+        failed = with_layer ? set_up_layer(&self)
+                            : limit_open(&self.limit, self.layer, 0, threads);
     if (failed)
         fail();
     if (!failed)
@@ -248,8 +288,9 @@ static int run_threads(const bench_case *what, const char *database,
     if (!failed)
         failed = json_array_append_new(
             results,
-            json_pack("{s:s, s:i, s:o, s:o, s:o}", "case", what->name,
-                      "threads", threads, "bare", spread_json(bare), "leat",
+            json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "case", what->name,
+                      "beside", with_layer ? "layer" : "limit", "threads",
+                      threads, "bare", spread_json(bare), "leat",
                       spread_json(leat), "ratio", spread_json(ratio)));
     close_all(&self);
     return failed;
@@ -279,14 +320,17 @@ static void print(const json_t *results)
     }
 }
 
-static int run(const bench_case *what, const char *database, double seconds,
-               int json)
+static int run(const bench_case *what, const char *database, int with_layer,
+               double seconds, int json)
 {
     json_t *results = json_array();
     int cores = bench_workers(0);
-    int failed =
-        !results || run_threads(what, database, 1, seconds, results) ||
-        (cores > 1 && run_threads(what, database, cores, seconds, results));
+    int failed = !results;
+    if (!failed && !with_layer && cores > 1)
+        failed = run_threads(what, database, 1, 0, seconds, results);
+    if (!failed)
+        failed =
+            run_threads(what, database, cores, with_layer, seconds, results);
     if (!failed && json) {
         json_t *object =
             json_pack("{s:s, s:s, s:O}", "commit", LEAT_COMMIT, "compiler",
@@ -304,13 +348,15 @@ static int run(const bench_case *what, const char *database, double seconds,
 
 int main(int argc, char **argv)
 {
-    int json = 0;
+    int json = 0, with_layer = 0;
     double seconds = 3;
     const char *arguments[2];
     int n = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             json = 1;
+        else if (strcmp(argv[i], "--layer") == 0)
+            with_layer = 1;
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
             seconds = atof(argv[++i]);
         else if (n < 2)
@@ -318,8 +364,9 @@ int main(int argc, char **argv)
     }
     for (int i = 0; n == 2 && i < CASES; i++)
         if (strcmp(arguments[0], cases[i].name) == 0)
-            return run(&cases[i], arguments[1], seconds, json);
-    fprintf(stderr, "usage: bench_bare [--json] [--seconds S] CASE DATABASE\n"
+            return run(&cases[i], arguments[1], with_layer, seconds, json);
+    fprintf(stderr, "usage: bench_bare [--json] [--layer] [--seconds S] CASE "
+                    "DATABASE\n"
                     "CASE is one of mnist, cifar, raw and crops\n");
     return 2;
 }
