@@ -117,6 +117,7 @@ limits() {
 # beside CASE DATABASE NAME OPTION...: a line for each number of cores, of
 # bench_bare.
 beside() {
+    warm "$2"
     ${pinned:+taskset -c 0} build/benchmarks/bench_bare "${@:4}" \
         --seconds "$((2 * runs))" --json "$1" "$work/$2" |
         jq -r --arg name "$3" '
