@@ -301,6 +301,7 @@ void leat__filler_fill(leat__filler *self, leat__run *run, int capacity)
     run->taken = NULL;
     run->handed = NULL;
     run->after = self->window;
+    run->begun = leat__clock_now();
     if (self->stuck) {
         run->last = 1;
         run->failed = 0;
@@ -308,7 +309,7 @@ void leat__filler_fill(leat__filler *self, leat__run *run, int capacity)
         memcpy(run->line, self->stuck_line, sizeof(run->line));
         return;
     }
-    int64_t begin = leat__clock_now();
+    int64_t begin = run->begun;
     atomic_store_explicit(&self->is_filling, 1, memory_order_relaxed);
     leat__trace_begin(LEAT__SPAN_READ);
     if (self->random_access)
@@ -327,7 +328,6 @@ void leat__filler_fill(leat__filler *self, leat__run *run, int capacity)
         end_pass(self, run);
     leat__counter_add_alone(&self->items, run->n);
     /* Whoever reads what is unread goes on at once. */
-    run->begun = begin;
     if (run->unread && !self->options->threaded)
         return;
     run->begun = leat__clock_now();

@@ -1,5 +1,7 @@
+#include "base/clock.h"
 #include "base/memory.h"
 #include "layer/data_reader.h"
+#include "support/planted.h"
 #include "support/source.h"
 #include "support/suite.h"
 
@@ -67,12 +69,39 @@ START_TEST(a_start_survives_every_failed_allocation)
 }
 END_TEST
 
+/* What a taker did is counted from there on, and a run may be its first. */
+START_TEST(behind_the_end_too_a_run_says_when_it_began)
+{
+    const planted planted = {
+        .count = 2, .way = PLANTED_IN_ORDER, .single_pass = 1};
+    leat_pipeline *pipeline = planted_pipeline(&planted);
+    const leat__data_reader_options options = {
+        .pipeline = pipeline, .batch_size = RUN_SIZE, .step = 1};
+    const leat__place start = {0};
+    leat__data_reader *reader;
+    leat__run *run;
+    ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, 2, 0), LEAT_OK);
+    int64_t before = leat__clock_now();
+    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run), LEAT_OK);
+    ck_assert(run->n == 2 && run->last);
+    ck_assert_int_ge(run->begun, before);
+    ck_assert_int_eq(leat__data_reader_take(reader, 1, &run), LEAT_OK);
+    ck_assert_int_eq(run->status, LEAT_END);
+    ck_assert_int_ge(run->begun, before);
+    leat__data_reader_destroy(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("data_reader");
     TCase *tests = tcase_create("data_reader");
     tcase_add_test(tests, the_boxes_of_all_runs_are_made_at_start);
     tcase_add_test(tests, a_start_survives_every_failed_allocation);
+    tcase_add_test(tests, behind_the_end_too_a_run_says_when_it_began);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
