@@ -101,18 +101,21 @@ static void read_samples(leat__run *run, leat_reader *reader, int locates,
 
 /*
  * The samples' places, those before a failure too: one may yet turn out to be
- * bad. Returns the bytes of what was read.
+ * bad. Returns the bytes of what was read; what a reader left in the boxes of
+ * other samples, their number of fields too, may be anything.
  */
 static int64_t settle(leat__run *run)
 {
     int64_t bytes = 0;
+    int bad = 0;
     for (int i = 0; i < run->n; i++) {
         leat__run_place(run, i);
-        bytes += leat__run_payload(run, i);
+        if (bad < run->bad.n && run->bad.item[bad].place == i)
+            bad++;
+        else if (run->failed < 0)
+            bytes += leat__run_payload(run, i);
     }
-    for (int k = 0; k < run->bad.n; k++)
-        bytes -= leat__run_payload(run, run->bad.item[k].place);
-    return run->failed < 0 ? bytes : 0;
+    return bytes;
 }
 
 void leat__run_read(leat__run *run, leat_reader *reader, int locates,

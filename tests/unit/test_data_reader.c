@@ -95,12 +95,43 @@ START_TEST(behind_the_end_too_a_run_says_when_it_began)
 }
 END_TEST
 
+/* The number of its fields may be anything, in the box that it left. */
+START_TEST(an_unreadable_record_is_not_counted)
+{
+    const planted planted = {.count = RUN_SIZE,
+                             .kind = {[1] = PLANTED_UNREADABLE},
+                             .way = PLANTED_LOCATED};
+    leat_pipeline *pipeline = planted_pipeline(&planted);
+    const leat__data_reader_options options = {.pipeline = pipeline,
+                                               .batch_size = RUN_SIZE,
+                                               .step = 1,
+                                               .collects = _i};
+    const leat__place start = {0};
+    leat__data_reader *reader;
+    leat__run *run;
+    leat_stage_stats stats;
+    int image = PLANTED_CHANNELS * PLANTED_HEIGHT * PLANTED_WIDTH;
+    ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, 1, 0), LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run), LEAT_OK);
+    leat__data_reader_read(reader, run);
+    leat__data_reader_stats(reader, &stats);
+    ck_assert_int_eq(run->bad.n, _i);
+    ck_assert_int_eq(run->failed, _i ? -1 : 1);
+    ck_assert_int_eq(stats.bytes, _i ? (RUN_SIZE - 1) * (image + 4) : 0);
+    leat__data_reader_destroy(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("data_reader");
     TCase *tests = tcase_create("data_reader");
     tcase_add_test(tests, the_boxes_of_all_runs_are_made_at_start);
     tcase_add_test(tests, a_start_survives_every_failed_allocation);
+    tcase_add_loop_test(tests, an_unreadable_record_is_not_counted, 0, 2);
     tcase_add_test(tests, behind_the_end_too_a_run_says_when_it_began);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
