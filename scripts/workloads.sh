@@ -30,20 +30,14 @@ measure() {
     local tool=$1 n=$2 database=raw
     shift 2
     case $n in
-    0) database=mnist ;;
-    1) database=cifar ;;
-    3) database=jpeg ;;
+    0) database=mnist && set -- --batch 64 --scale 0.00390625 "$@" ;;
+    1) database=cifar && set -- --batch 100 \
+        --mean-file "$work/cifar.binaryproto" "$@" ;;
+    2) set -- --batch 64 --crop 227 --mirror --mean-value 104,117,123 "$@" ;;
+    3) database=jpeg && set -- --batch 64 --crop 227 --mirror "$@" ;;
+    crops) set -- --batch 64 --crop 227 --mirror --top-type uint8 "$@" ;;
     esac
     warm "$database"
-    case $n in
-    0) set -- --reader "lmdb:$work/mnist" --batch 64 --scale 0.00390625 "$@" ;;
-    1) set -- --reader "lmdb:$work/cifar" --batch 100 \
-        --mean-file "$work/cifar.binaryproto" "$@" ;;
-    2) set -- --reader "lmdb:$work/raw" --batch 64 --crop 227 --mirror \
-        --mean-value 104,117,123 "$@" ;;
-    3) set -- --reader "lmdb:$work/jpeg" --batch 64 --crop 227 --mirror "$@" ;;
-    crops) set -- --reader "lmdb:$work/raw" --batch 64 --crop 227 --mirror \
-        --top-type uint8 "$@" ;;
-    esac
-    ${pinned:+taskset -c 0} "$tool" bench layer "$@" --json
+    ${pinned:+taskset -c 0} "$tool" bench layer --reader "lmdb:$work/$database" \
+        "$@" --json
 }
