@@ -68,6 +68,18 @@ START_TEST(a_caller_may_change_its_habit)
 }
 END_TEST
 
+/* Looks become rarer while they see the same, but not ever rarer. */
+START_TEST(a_habit_of_long_may_change_as_well)
+{
+    leat__solo solo = {.is_possible = 1};
+    for (int i = 0; i < 30; i++)
+        forwards(&solo, compute);
+    ck_assert(solo.is_on);
+    forwards(&solo, sleep_a_little);
+    ck_assert(!solo.is_on);
+}
+END_TEST
+
 START_TEST(with_more_cores_nobody_looks)
 {
     leat__solo solo = {0};
@@ -106,6 +118,7 @@ int main(void)
     tcase_add_test(tcase, who_computes_works_alone_soon);
     tcase_add_test(tcase, who_sleeps_never_does);
     tcase_add_test(tcase, a_caller_may_change_its_habit);
+    tcase_add_test(tcase, a_habit_of_long_may_change_as_well);
     tcase_add_test(tcase, with_more_cores_nobody_looks);
     tcase_add_test(tcase, another_thread_counts_as_one_that_slept);
     suite_add_tcase(suite, tcase);
