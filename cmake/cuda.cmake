@@ -61,6 +61,7 @@ else()
 endif()
 set(LEAT_NVCC_OPTIONS -O3 --fmad=false -std=c++14
   -Xcompiler=-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics
+  -Xcompiler=-fstack-protector-strong
   -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
   -I${PROJECT_SOURCE_DIR}/cuda)
 list(APPEND LEAT_NVCC_FLAGS ${LEAT_NVCC_OPTIONS})

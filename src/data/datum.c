@@ -99,15 +99,12 @@ static int parse_usual(leat_datum *out, leat__wire wire)
     return 1;
 }
 
-int leat_datum_parse(leat_datum *out, const void *bytes, size_t size)
+/* Any fields in any order. Apart, so that the usual case needs no stack. */
+__attribute__((noinline)) static int parse_any(leat_datum *out, leat__wire wire)
 {
     leat_datum datum = {0};
-    leat__wire wire;
     leat__wire_field field;
     int status;
-    leat__wire_init(&wire, bytes, size);
-    if (parse_usual(out, wire))
-        return LEAT_OK;
     while ((status = leat__wire_next(&wire, &field)) == LEAT_OK) {
         if (field.type == LEAT__WIRE_VARINT) {
             take_varint(&datum, &field);
@@ -123,6 +120,13 @@ int leat_datum_parse(leat_datum *out, const void *bytes, size_t size)
         return status;
     *out = datum;
     return LEAT_OK;
+}
+
+int leat_datum_parse(leat_datum *out, const void *bytes, size_t size)
+{
+    leat__wire wire;
+    leat__wire_init(&wire, bytes, size);
+    return parse_usual(out, wire) ? LEAT_OK : parse_any(out, wire);
 }
 
 int leat_datum_floats(float *out, size_t count, const void *bytes, size_t size)

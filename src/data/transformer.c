@@ -282,35 +282,26 @@ static void remember(leat_transformer *transformer, const leat_field *field,
                                          shape, &known->row);
 }
 
-/* The same again, for another image. */
-static void apply_known(leat_transformer *transformer, const leat_field *field,
-                        leat_rng rng, const uint32_t words[4],
-                        const int shape[3], void *top)
+/* The same again, for another image that is more than a row. */
+__attribute__((noinline)) static void apply_known(leat_transformer *transformer,
+                                                  const leat_field *field,
+                                                  leat_rng rng,
+                                                  const uint32_t words[4],
+                                                  const int shape[3], void *top)
 {
     const leat__transform *transform = transformer->shared->transform;
-    known_image *known = &transformer->known;
-    if (known->convert) {
-        known->row.source = field->data;
-        known->row.top = top;
-        known->convert(&known->row);
-        return;
-    }
-    leat__transform_image image = known->image;
+    leat__transform_image image = transformer->known.image;
     image.pixels = field->data;
     leat__transform_choose(transform, rng, words, &image);
     leat__transform_run(transform, &image, shape, top);
 }
 
-int leat_transformer_apply(leat_transformer *transformer,
-                           const leat_field *field, leat_rng rng,
-                           const uint32_t words[4], const int shape[3],
-                           void *top)
+/* An image unlike the one before. */
+__attribute__((noinline)) static int
+apply_new(leat_transformer *transformer, const leat_field *field, leat_rng rng,
+          const uint32_t words[4], const int shape[3], void *top)
 {
     leat__transform_image image;
-    if (is_known(&transformer->known, field, shape)) {
-        apply_known(transformer, field, rng, words, shape, top);
-        return LEAT_OK;
-    }
     int status = take_image(transformer, field, rng, words, shape, &image);
     if (status == LEAT_OK)
         status = leat__transform_apply(transformer->shared->transform, &image,
@@ -318,6 +309,24 @@ int leat_transformer_apply(leat_transformer *transformer,
     if (status == LEAT_OK)
         remember(transformer, field, &image, shape);
     return status;
+}
+
+int leat_transformer_apply(leat_transformer *transformer,
+                           const leat_field *field, leat_rng rng,
+                           const uint32_t words[4], const int shape[3],
+                           void *top)
+{
+    known_image *known = &transformer->known;
+    if (!is_known(known, field, shape))
+        return apply_new(transformer, field, rng, words, shape, top);
+    if (!known->convert) {
+        apply_known(transformer, field, rng, words, shape, top);
+        return LEAT_OK;
+    }
+    known->row.source = field->data;
+    known->row.top = top;
+    known->convert(&known->row);
+    return LEAT_OK;
 }
 
 int leat__transformer_crop(leat_transformer *transformer,

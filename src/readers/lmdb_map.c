@@ -433,10 +433,9 @@ int leat__lmdb_map_node(const leat__lmdb_map *map, const leat__lmdb_page *page,
     return leat__lmdb_map_node_at(map, page->number << 16 | offset, out);
 }
 
-int leat__lmdb_map_overflow(const leat__lmdb_map *map, leat__lmdb_node *node)
+__attribute__((noinline)) static int find_overflow(const leat__lmdb_map *map,
+                                                   leat__lmdb_node *node)
 {
-    if (node->value)
-        return LEAT_OK;
     uint64_t number = node->overflow;
     unsigned flags = 0;
     int status = check_number(map, number, &flags);
@@ -457,6 +456,11 @@ int leat__lmdb_map_overflow(const leat__lmdb_map *map, leat__lmdb_node *node)
                         (unsigned long long)map->meta.last_page);
     node->value = bytes + PAGE_HEADER;
     return LEAT_OK;
+}
+
+int leat__lmdb_map_overflow(const leat__lmdb_map *map, leat__lmdb_node *node)
+{
+    return node->value ? LEAT_OK : find_overflow(map, node);
 }
 
 static int ascends_backward(const unsigned char *a, size_t a_size,

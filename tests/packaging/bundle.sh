@@ -39,6 +39,8 @@ mkdir -p "$work/a place"
 mv "$work/first" "$work/a place/moved"
 bundle=$(readlink -f "$work/a place/moved")
 
+"$source/tests/packaging/hardening.sh" --paths "$bundle/programs" ||
+    fail "the programs of the bundle load libraries from elsewhere"
 loaded "$bundle/bin/leat" --version >"$work/loaded"
 [ "$(cat "$work/output")" = "$("$build/leat" --version)" ] ||
     fail "the packed tool does not say its version"

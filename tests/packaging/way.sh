@@ -94,6 +94,7 @@ check_symbols() {
 check_tool() {
     [ -x "$prefix/bin/leat" ] || fail "no tool was installed"
     "$prefix/bin/leat" --version
+    "$here/hardening.sh" --paths "$prefix"
 }
 
 # Wrong options are refused in configure, with a sentence.
