@@ -5,8 +5,8 @@
 # --minutes is CPU time, not wall time: a target that is starved or stopped runs
 # on until it has had its share. --idle takes only cycles that nobody else wants.
 # Every call adds to what DIR has of earlier ones (inputs found, log of rounds);
-# --table prints that and runs nothing. Exit status 1: something was found, and
-# lies in DIR/STEM/crashes.
+# --table prints that and runs nothing; tests/fuzz/RESULTS.md is its output. Exit
+# status 1: something was found, and lies in DIR/STEM/crashes.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
     --idle) launcher=(chrt -i 0 nice -n 19) ;;
     --table) table_only=1 ;;
     -*)
-        sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     *) stems+=("$1") ;;
@@ -71,7 +71,7 @@ discard_false_hangs() {
     done
 }
 
-# One turn of a target, noted as "CPU-seconds executions edges".
+# One turn of a target, noted as "CPU-seconds executions edges commit".
 run_round() {
     local stem=$1 dir=$out/$1 log cpu
     [ "$(sum "$stem" 1)" -ge $((minutes * 60)) ] && return
@@ -84,26 +84,38 @@ run_round() {
         -report_slow_units=100000 -rss_limit_mb=2048 -print_final_stats=1 \
         -reload=0 -verbosity=1 -artifact_prefix="$dir/crashes/" \
         "$dir/corpus" "tests/fuzz/corpus/$stem" >"$log" 2>&1 || true; } 2>&1)
-    awk -v cpu="$cpu" '
+    awk -v cpu="$cpu" -v commit="$commit" '
         { for (i = 1; i < NF; i++) if ($i == "cov:") cov = $(i + 1) }
         /^#[0-9]/ { seen = substr($1, 2) }
         /^stat::number_of_executed_units/ { seen = $2 }
-        END { split(cpu, c, " "); printf "%.1f %d %d\n", c[1] + c[2], seen, cov }
+        END { split(cpu, c, " "); printf "%.1f %d %d %s\n", c[1] + c[2], seen, cov, commit }
     ' "$log" >>"$dir/rounds"
     discard_false_hangs "$stem"
 }
 
+# The commits at which a target ran, in the order of its rounds.
+commits() {
+    awk '!seen[$4]++ { list = list (list ? ", " : "") $4 } END { print list }' \
+        "$out/$1/rounds"
+}
+
 print_table() {
     local stem
-    printf '%-16s | %11s | %12s | %6s | %7s\n' \
-        target 'CPU minutes' executions edges crashes
+    # shellcheck disable=SC2016 # a code span of Markdown
+    printf '# Fuzzing\n\nBy `scripts/fuzz.sh`, under ASan and UBSan.\n\n'
+    printf -- '- machine: %s, %d cores, which others used too\n' \
+        "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | sort -u)" "$(nproc)"
+    printf -- '- compiler: %s, -O1\n\n' "$(clang --version | head -n 1)"
+    printf '| target | CPU minutes | executions | edges covered | findings | at commit |\n'
+    printf '| --- | --- | --- | --- | --- | --- |\n'
     for stem in "$@"; do
         [ -e "$out/$stem/rounds" ] || continue
-        printf '%-16s | %11.1f | %12d | %6d | %7d\n' "$stem" \
+        # shellcheck disable=SC2016 # a code span of Markdown
+        printf '| `fuzz_%s` | %.1f | %.1f million | %d | %d | %s |\n' "$stem" \
             "$(awk '{ n += $1 } END { print n / 60 }' "$out/$stem/rounds")" \
-            "$(sum "$stem" 2)" \
+            "$(awk '{ n += $2 } END { print n / 1e6 }' "$out/$stem/rounds")" \
             "$(awk '$3 > m { m = $3 } END { print m }' "$out/$stem/rounds")" \
-            "$(count_crashes "$stem")"
+            "$(count_crashes "$stem")" "$(commits "$stem")"
     done
 }
 
@@ -120,6 +132,7 @@ all_stems() {
     done
 }
 
+commit=$(git describe --always --dirty --match '' 2>/dev/null || echo unknown)
 [ ${#stems[@]} -gt 0 ] || mapfile -t stems < <(all_stems)
 if [ "$table_only" -eq 0 ]; then
     build_targets
