@@ -36,7 +36,7 @@ fail_room:
 }
 
 int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
-                     size_t capacity, int size)
+                     size_t capacity, int size, int is_lazy)
 {
     memset(batch, 0, sizeof(*batch));
     batch->from = leat__alloc_zero((size_t)size, sizeof(*batch->from));
@@ -60,6 +60,7 @@ int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
     batch->offset = offset;
     batch->capacity = capacity;
     batch->size = size;
+    batch->is_lazy = is_lazy;
     return LEAT_OK;
 
 fail_cond:
@@ -108,6 +109,17 @@ void leat__batch_begin(leat__batch *batch, int64_t number)
     batch->failed = -1;
     batch->status = LEAT_OK;
     batch->bad.n = 0;
+    batch->populates = batch->is_lazy;
+    batch->is_lazy = 0;
+}
+
+int leat__batch_populate(const leat__batch *batch, const leat__run *run)
+{
+    int status = LEAT_OK;
+    for (int i = 0; i < batch->shape.ntop && status == LEAT_OK; i++)
+        status = leat__touch(leat__batch_at(batch, i, run->first),
+                             batch->shape.top[i].bytes * (size_t)run->n);
+    return status;
 }
 
 void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,

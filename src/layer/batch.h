@@ -51,6 +51,7 @@ typedef struct leat__batch {
     leat__place after;
     atomic_int outstanding; /* samples not yet in place */
     int n;                  /* samples; settled before outstanding is 0 */
+    int populates;          /* its samples are the first in the slot's memory */
     /* protected by lock */
     int failed; /* first bad sample; -1: none */
     int status;
@@ -69,6 +70,7 @@ typedef struct leat__batch {
     leat__slab *top_slab; /* of the top that a device computes; or NULL */
     size_t top_offset;
     size_t top_capacity;
+    int is_lazy;             /* nothing has populated the memory yet */
     int size;                /* samples there is room for */
     struct leat__lane *lane; /* where it goes round; set once */
     leat_event room;         /* its last contents are read, the upload begins */
@@ -86,9 +88,12 @@ typedef struct leat__batch {
     leat__bad culprit;       /* sample `failed`, with the error line */
 } leat__batch;
 
-/* A slot in `slab` (shared). Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE. */
+/*
+ * A slot in `slab` (shared), whose memory is `lazy` if nothing has populated it
+ * yet. Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE.
+ */
 int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
-                     size_t capacity, int size);
+                     size_t capacity, int size, int is_lazy);
 /* Takes a zeroed batch too. */
 void leat__batch_finish(leat__batch *batch);
 
@@ -101,6 +106,12 @@ void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,
 
 /* Makes room for the shape, in slabs of its own if need be. */
 int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape);
+
+/*
+ * Populates the memory of a chunk's samples, for the first batch in a lazy
+ * slot. Errors: LEAT_ENOMEM, where a plain access would be a signal.
+ */
+int leat__batch_populate(const leat__batch *batch, const leat__run *run);
 
 /* Tells the shape, or with NULL that there is none, to those who wait. */
 void leat__batch_set_shape(leat__batch *batch, const leat__batch_shape *shape);

@@ -8,7 +8,7 @@
 typedef struct leat__prefetcher leat__prefetcher;
 
 /*
- * Takes all memory, touches it and starts the threads.
+ * Takes all memory and starts the threads.
  * Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE.
  */
 int leat__prefetcher_create(leat__prefetcher **out,

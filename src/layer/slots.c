@@ -50,14 +50,16 @@ static int make_batches(leat__slots *self, leat_device *device,
     if (status == LEAT_OK)
         status = leat__slab_make_memory(slab);
     self->is_pageable = slab->is_pageable;
-    /* Pinned memory is there; slots in reserve cost nothing until used. */
-    if (status == LEAT_OK && (device->ops->unified || slab->is_pageable))
-        status = leat__touch(slab->host, slot * (size_t)options->circulating);
+    /* Pinned memory is there. Other memory is populated by the workers, each
+     * slot by its first batch; a page of it tells the node. */
+    int is_lazy = device->ops->unified || slab->is_pageable;
+    if (status == LEAT_OK && is_lazy && bytes > 0)
+        status = leat__touch(slab->host, 1);
     if (status == LEAT_OK)
         self->host_node = leat__memory_node(slab->host);
     for (int i = 0; i < options->slots && status == LEAT_OK; i++)
         status = leat__batch_init(&self->batch[i], slab, (size_t)i * slot, slot,
-                                  options->assembly.batch_size);
+                                  options->assembly.batch_size, is_lazy);
     leat__slab_unref(slab);
     self->slab_bytes = (int64_t)bytes;
     return status;

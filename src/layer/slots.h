@@ -20,8 +20,8 @@ typedef struct leat__slots {
 } leat__slots;
 
 /*
- * Makes as many as the options say, and touches the memory of those that are in
- * use from the start. Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE, LEAT_EINVAL.
+ * Makes as many as the options say. Errors: LEAT_ENOMEM, LEAT_EIO,
+ * LEAT_EDEVICE, LEAT_EINVAL.
  */
 int leat__slots_init(leat__slots *slots, leat_device *device,
                      const leat__prefetcher_options *options);

@@ -127,7 +127,10 @@ static void place(leat__worker *self, leat__batch *batch, leat__run *run)
     int status;
     int failed = 0;
     leat__trace_begin(LEAT__SPAN_TRANSFORM);
-    if (self->relay) {
+    status = batch->populates ? leat__batch_populate(batch, run) : LEAT_OK;
+    if (status) {
+        failed = run->first;
+    } else if (self->relay) {
         status = leat__stand_in_place(&self->stand_in, batch, run, &failed);
         if (status == LEAT_OK)
             status = leat__batch_note_bad(batch, run);

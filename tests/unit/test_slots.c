@@ -3,15 +3,18 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static leat__slots slots;
 
-static void set_up(void)
+static void make(size_t bytes, int batch_size)
 {
     static const leat__slots none;
     const leat__prefetcher_options options = {
-        .shape = {.bytes = 4096},
-        .assembly = {.batch_size = 1},
+        .shape = {.bytes = bytes},
+        .assembly = {.batch_size = batch_size},
         .slots = 2,
         .circulating = 2,
     };
@@ -19,6 +22,11 @@ static void set_up(void)
     slots = none;
     ck_assert_int_eq(leat_device_find(&device, "cpu"), LEAT_OK);
     ck_assert_int_eq(leat__slots_init(&slots, device, &options), LEAT_OK);
+}
+
+static void set_up(void)
+{
+    make(4096, 1);
 }
 
 static void tear_down(void)
@@ -49,6 +57,49 @@ START_TEST(what_grows_again_is_counted_once)
 }
 END_TEST
 
+/* Pages of a slot that have memory behind them. */
+static int resident(int slot)
+{
+    const leat__batch *batch = &slots.batch[slot];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t pages = batch->capacity / page;
+    unsigned char *is_resident = malloc(pages);
+    int n = 0;
+    ck_assert_ptr_nonnull(is_resident);
+    ck_assert_int_eq(mincore((char *)batch->slab->host + batch->offset,
+                             batch->capacity, is_resident),
+                     0);
+    for (size_t i = 0; i < pages; i++)
+        n += is_resident[i] & 1;
+    free(is_resident);
+    return n;
+}
+
+START_TEST(memory_is_populated_by_the_first_batch_in_it)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const leat__batch_shape shape = {
+        .ntop = 1,
+        .top = {{.bytes = 8 * page}},
+        .bytes = 64 * page,
+    };
+    const leat__run run = {.first = 2, .n = 3};
+    tear_down();
+    make(64 * page, 8);
+    ck_assert_int_le(resident(0), 1);
+    ck_assert_int_eq(resident(1), 0);
+    leat__batch *batch = &slots.batch[1];
+    leat__batch_begin(batch, 0);
+    ck_assert_int_eq(batch->populates, 1);
+    leat__batch_set_shape(batch, &shape);
+    ck_assert_int_eq(leat__batch_populate(batch, &run), LEAT_OK);
+    ck_assert_int_eq(resident(1), 24);
+    ck_assert_int_le(resident(0), 1);
+    leat__batch_begin(batch, 2);
+    ck_assert_int_eq(batch->populates, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("slots");
@@ -56,5 +107,6 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, what_grows_again_is_counted_once);
+    tcase_add_test(tcase, memory_is_populated_by_the_first_batch_in_it);
     return suite_run(suite);
 }
