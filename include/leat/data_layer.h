@@ -24,7 +24,7 @@ typedef struct leat_data_layer leat_data_layer;
 
 /** Who reads storage. The bytes delivered are the same. */
 typedef enum leat_reader_thread {
-    LEAT_READER_AUTO = 0, /* a thread where storage can block, else workers */
+    LEAT_READER_AUTO = 0, /* a thread while storage can block, else workers */
     LEAT_READER_ON = 1,   /* Caffe's shape: a producer thread */
     LEAT_READER_OFF = 2   /* always the workers */
 } leat_reader_thread;

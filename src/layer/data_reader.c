@@ -4,102 +4,149 @@
  *
  * Four ways to fill, the same bytes each time. Threaded: a producer thread
  * fills runs ahead; they travel from the free queue through it and the full
- * queue to a worker, and back. In the others there are no queues: each taker
- * has a run of its own, which no other core's cache knows. Merged: take fills
+ * queue to a worker, and back. In the others no queue is used: each taker has a
+ * run of its own, which no other core's cache knows. Merged: take fills
  * it on the caller's thread. Located: take only asks the reader where the run's
  * samples lie, which is quick, and the worker reads them itself, in parallel
  * with the others. Random access: take only notes which they are; this one may
  * have the thread, too, which tells the reader ahead what each batch will read.
  *
- * The filler, and the place with it, belongs to the producer thread when there
- * is one, else to the caller of take; callers of take are serialised by the
- * prefetcher's claim lock. The queues have their own locks, under which no
- * other is taken; `lock` only keeps cancel and start apart. Stopping: cancel
- * closes both queues and cancels the reader, so nobody stays blocked; destroy
- * joins the thread before it frees.
+ * The filler, and the place with it, belongs to the producer thread while
+ * `is_threaded`, else to the caller of take; callers of take are serialised by
+ * the prefetcher's claim lock. Where the reader can tell whether storage
+ * blocks, and the options leave the choice to it, the filler changes hands
+ * between two runs: its owner probes the storage every `probe_every`, and gives
+ * it away by storing `is_threaded`. The thread does so after its last push, so
+ * a taker that sees the store and then finds the full queue empty has had all
+ * that was filled; a stir of that queue ends the waits of those who looked
+ * before. A taker calls the thread back by `turn`.
+ *
+ * The queues have their own locks, under which no other is taken; `lock` guards
+ * `turn`, and keeps cancel and start apart. Stopping: cancel closes both
+ * queues, signals `turn` and cancels the reader, so nobody stays blocked;
+ * destroy joins the thread before it frees.
  */
 #include "layer/data_reader.h"
 #include "base/clock.h"
 #include "base/counter.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/queue.h"
 #include "base/thread.h"
 #include "layer/filler.h"
+#include "readers/pipeline.h"
+
+typedef struct run_list {
+    leat__run **run;
+    int n;
+} run_list;
 
 struct leat__data_reader {
     leat__data_reader_options options;
     leat_reader *reader;
+    int adapts;   /* whether the thread fills follows the storage */
     int64_t back; /* samples in an epoch, where they can be read again; or 0 */
     leat__queue *free;
     leat__queue *full;
-    int run_size;
-    leat__run **runs; /* all of them; without a thread, taker i has run i */
-    int nruns;
-    leat__run **peeked; /* of one sample each, before all others */
-    int npeeked;
+    run_list ahead;  /* those that go through the queues */
+    run_list own;    /* taker i has run i */
+    run_list peeked; /* of one sample each, before all others */
     pthread_mutex_t lock;
+    pthread_cond_t turn;  /* the thread fills from now on, or is cancelled */
     atomic_int cancelled; /* set under lock, as queues are made and closed */
     leat__thread thread;
 
-    leat__filler filler; /* the filling thread's */
-    int taken_peeks;     /* of those peeked; of who calls take */
+    atomic_int is_threaded; /* the thread owns what follows, else takers do */
+    leat__filler filler;
+    int64_t probe_at; /* the clock, for the owner's next probe */
+
+    /* Of takers. */
+    int taken_peeks; /* of those peeked */
+    int drained;     /* the full queue is empty and stays so */
 
     atomic_int_fast64_t blocked_full; /* read by anybody */
 };
 
-static void destroy_runs(leat__data_reader *self)
+static void destroy_runs(run_list *list)
 {
-    for (int i = 0; i < self->nruns; i++)
-        leat__run_destroy(self->runs[i], self->run_size);
-    leat__free(self->runs);
-    leat__queue_destroy(self->free);
-    leat__queue_destroy(self->full);
-    for (int i = 0; i < self->npeeked; i++)
-        leat__run_destroy(self->peeked[i], 1);
-    leat__free(self->peeked);
+    for (int i = 0; i < list->n; i++)
+        leat__run_destroy(list->run[i]);
+    leat__free(list->run);
 }
 
 /* What samples need of boxes, as far as those that were peeked at tell. */
 static size_t measure_boxes(const leat__data_reader *self)
 {
     size_t most = 0;
-    for (int i = 0; i < self->npeeked; i++) {
-        const leat_sample *sample = self->peeked[i]->sample[0];
+    for (int i = 0; i < self->peeked.n; i++) {
+        const leat_sample *sample = self->peeked.run[i]->sample[0];
         most = sample->box_size > most ? sample->box_size : most;
     }
     return most;
 }
 
 /* A run may be wanted first long after the others: its boxes are made now. */
-static int create_runs(leat__data_reader *self, int run_size, int n)
+static int create_runs(leat__data_reader *self, run_list *list, int run_size,
+                       int n)
 {
     size_t box_bytes = measure_boxes(self);
     int status = LEAT_OK;
-    self->run_size = run_size;
-    self->runs = leat__alloc_zero((size_t)n, sizeof(*self->runs));
-    if (!self->runs)
+    list->run = leat__alloc_zero((size_t)n, sizeof(leat__run *));
+    if (!list->run)
         return LEAT_ENOMEM;
-    while (status == LEAT_OK && self->nruns < n) {
-        status = leat__run_create(&self->runs[self->nruns], run_size,
+    while (status == LEAT_OK && list->n < n) {
+        status = leat__run_create(&list->run[list->n], run_size,
                                   self->options.draws, self->options.boxes);
         if (status == LEAT_OK)
-            status = leat__run_reserve(self->runs[self->nruns++], run_size,
-                                       box_bytes);
+            status = leat__run_reserve(list->run[list->n++], box_bytes);
     }
     return status;
 }
 
-/* With all runs in the free one. */
+/* With all runs of the thread's in the free one. */
 static int create_queues(leat__data_reader *self)
 {
+    int n = self->ahead.n;
     pthread_mutex_lock(&self->lock);
-    int status = leat__queue_create(&self->free, self->nruns);
+    int status = leat__queue_create(&self->free, n);
     if (status == LEAT_OK)
-        status = leat__queue_create(&self->full, self->nruns);
+        status = leat__queue_create(&self->full, n);
     pthread_mutex_unlock(&self->lock);
-    for (int i = 0; i < self->nruns && status == LEAT_OK; i++)
-        leat__queue_push(self->free, self->runs[i]);
+    for (int i = 0; i < n && status == LEAT_OK; i++) {
+        self->ahead.run[i]->is_queued = 1;
+        leat__queue_push(self->free, self->ahead.run[i]);
+    }
     return status;
+}
+
+static int create_locks(leat__data_reader *self)
+{
+    int status = leat__mutex_init(&self->lock);
+    if (status)
+        return status;
+    status = leat__cond_init(&self->turn);
+    if (status)
+        pthread_mutex_destroy(&self->lock);
+    return status;
+}
+
+static int has_thread(const leat__data_reader *self)
+{
+    return self->options.threaded || self->adapts;
+}
+
+/* Who fills first, and whether that may change. */
+static void settle_ways(leat__data_reader *self)
+{
+    self->adapts = self->options.probe && !self->options.threaded &&
+                   leat__reader_can_probe(self->reader);
+    int threaded = self->options.threaded ||
+                   (self->options.probe && leat_reader_may_block(self->reader));
+    if (!self->adapts)
+        self->options.threaded = threaded;
+    atomic_store(&self->is_threaded, threaded);
+    self->drained = !threaded;
+    self->probe_at = leat__clock_now() + self->options.probe_every;
 }
 
 int leat__data_reader_create(leat__data_reader **out,
@@ -110,7 +157,7 @@ int leat__data_reader_create(leat__data_reader **out,
     if (!self)
         return LEAT_ENOMEM;
     self->options = *options;
-    int status = leat__mutex_init(&self->lock);
+    int status = create_locks(self);
     if (status) {
         leat__free(self);
         return status;
@@ -118,8 +165,7 @@ int leat__data_reader_create(leat__data_reader **out,
     status = leat_pipeline_open(options->pipeline, &self->reader);
     if (status)
         goto fail;
-    if (options->probe && leat_reader_may_block(self->reader))
-        self->options.threaded = 1;
+    settle_ways(self);
     status = leat__filler_init(&self->filler, self->reader, &self->options);
     if (status == LEAT_OK && options->collects &&
         leat_reader_is_random_access(self->reader))
@@ -145,9 +191,14 @@ void leat__data_reader_destroy(leat__data_reader *self)
         return;
     leat__data_reader_cancel(self);
     leat__thread_join(&self->thread);
-    destroy_runs(self);
+    leat__queue_destroy(self->free);
+    leat__queue_destroy(self->full);
+    destroy_runs(&self->ahead);
+    destroy_runs(&self->own);
+    destroy_runs(&self->peeked);
     leat__filler_finish(&self->filler);
     leat_reader_close(self->reader);
+    pthread_cond_destroy(&self->turn);
     pthread_mutex_destroy(&self->lock);
     leat__free(self);
 }
@@ -157,27 +208,21 @@ leat_reader *leat__data_reader_reader(leat__data_reader *self)
     return self->reader;
 }
 
-int leat__data_reader_is_threaded(const leat__data_reader *self)
-{
-    return self->options.threaded;
-}
-
 static int add_peek(leat__data_reader *self, leat__run **out)
 {
-    if (!self->peeked)
-        self->peeked = leat__alloc_zero(LEAT__PEEKS_MAX, sizeof(leat__run *));
-    if (!self->peeked)
+    run_list *list = &self->peeked;
+    if (!list->run)
+        list->run = leat__alloc_zero(LEAT__PEEKS_MAX, sizeof(leat__run *));
+    if (!list->run)
         return LEAT_ENOMEM;
-    if (self->npeeked == LEAT__PEEKS_MAX)
+    if (list->n == LEAT__PEEKS_MAX)
         return leat_error(LEAT_EINVAL, "%d samples were looked at already",
                           LEAT__PEEKS_MAX);
     int status =
         leat__run_create(out, 1, self->options.draws, self->options.boxes);
-    if (status)
-        return status;
-    (*out)->is_peeked = 1;
-    self->peeked[self->npeeked++] = *out;
-    return LEAT_OK;
+    if (status == LEAT_OK)
+        list->run[list->n++] = *out;
+    return status;
 }
 
 int leat__data_reader_peek(leat__data_reader *self, const leat_sample **out)
@@ -186,7 +231,7 @@ int leat__data_reader_peek(leat__data_reader *self, const leat_sample **out)
     int status = add_peek(self, &run);
     if (status)
         return status;
-    leat__filler_fill(&self->filler, run, 1);
+    leat__filler_fill(&self->filler, run, atomic_load(&self->is_threaded));
     leat__data_reader_read(self, run);
     if (run->n == 0 || run->failed == 0)
         return leat_error(
@@ -198,12 +243,55 @@ int leat__data_reader_peek(leat__data_reader *self, const leat_sample **out)
     return LEAT_OK;
 }
 
+/* Whether the filler is the thread's; waits until it is. 0: cancelled. */
+static int await_turn(leat__data_reader *self)
+{
+    if (atomic_load_explicit(&self->is_threaded, memory_order_acquire))
+        return 1;
+    pthread_mutex_lock(&self->lock);
+    while (!atomic_load(&self->is_threaded) && !atomic_load(&self->cancelled))
+        pthread_cond_wait(&self->turn, &self->lock);
+    pthread_mutex_unlock(&self->lock);
+    return !atomic_load(&self->cancelled);
+}
+
+/* Whether the owner of the filler, at `now`, is to give it away. */
+static int is_other_turn(leat__data_reader *self, int64_t now)
+{
+    if (!self->adapts || now < self->probe_at || self->filler.stuck)
+        return 0;
+    self->probe_at = now + self->options.probe_every;
+    return leat_reader_may_block(self->reader) !=
+           atomic_load_explicit(&self->is_threaded, memory_order_relaxed);
+}
+
+/* From now on takers fill: nothing of the filler is the thread's any more. */
+static void hand_to_takers(leat__data_reader *self)
+{
+    leat__log(LEAT_LOG_INFO,
+              "%s is in memory: workers read it, and the thread rests",
+              leat_pipeline_text(self->options.pipeline));
+    atomic_store_explicit(&self->is_threaded, 0, memory_order_release);
+    leat__queue_stir(self->full);
+}
+
+static void hand_to_thread(leat__data_reader *self)
+{
+    leat__log(LEAT_LOG_INFO, "%s is no longer in memory: a thread reads ahead",
+              leat_pipeline_text(self->options.pipeline));
+    self->drained = 0;
+    pthread_mutex_lock(&self->lock);
+    atomic_store_explicit(&self->is_threaded, 1, memory_order_release);
+    pthread_cond_signal(&self->turn);
+    pthread_mutex_unlock(&self->lock);
+}
+
 static void *produce(void *argument)
 {
     leat__data_reader *self = argument;
     void *item;
     int stuck = 0;
-    while (!stuck) {
+    while (!stuck && await_turn(self)) {
         int64_t begin = leat__clock_now();
         if (leat__queue_pop(self->free, &item, LEAT__FOREVER))
             break;
@@ -211,25 +299,31 @@ static void *produce(void *argument)
         leat__run *run = item;
         /* One run more than the one that got stuck: the layer's last batch. */
         stuck = self->filler.stuck;
-        leat__filler_fill(&self->filler, run, self->run_size);
+        leat__filler_fill(&self->filler, run, 1);
+        int is_over = is_other_turn(self, begin);
         if (leat__queue_push(self->full, run))
             break;
+        if (is_over)
+            hand_to_takers(self);
     }
     return NULL;
 }
 
-int leat__data_reader_start(leat__data_reader *self, int run_size, int takers,
-                            int ahead)
+int leat__data_reader_start(leat__data_reader *self,
+                            const leat__data_reader_runs *runs)
 {
-    int threaded = self->options.threaded;
-    int status = create_runs(self, run_size, threaded ? ahead : takers);
-    if (status == LEAT_OK && threaded)
+    int status = LEAT_OK;
+    if (!self->options.threaded)
+        status = create_runs(self, &self->own, runs->size, runs->takers);
+    if (status == LEAT_OK && has_thread(self))
+        status = create_runs(self, &self->ahead, runs->ahead_size, runs->ahead);
+    if (status == LEAT_OK && has_thread(self))
         status = create_queues(self);
     pthread_mutex_lock(&self->lock);
     if (atomic_load(&self->cancelled) && status == LEAT_OK)
         status = leat_error(LEAT_ECANCELLED, "the layer was cancelled");
     pthread_mutex_unlock(&self->lock);
-    if (status == LEAT_OK && threaded)
+    if (status == LEAT_OK && has_thread(self))
         status =
             leat__thread_start(&self->thread, "leat-reader", produce, self);
     return status;
@@ -245,45 +339,55 @@ static int take_filled(leat__data_reader *self, leat__run **out)
     return status;
 }
 
-static int take_ready(leat__data_reader *self, leat__run **out)
+/* The taker fills its own, and looks whether the thread is to go on. */
+static int take_own(leat__data_reader *self, int taker, leat__run **out)
+{
+    if (atomic_load(&self->cancelled))
+        return LEAT_ECANCELLED;
+    leat__run *run = *out = self->own.run[taker];
+    leat__filler_fill(&self->filler, run, 0);
+    if (is_other_turn(self, run->begun))
+        hand_to_thread(self);
+    return LEAT_OK;
+}
+
+int leat__data_reader_take(leat__data_reader *self, int taker, leat__run **out,
+                           int64_t *ticket)
 {
     int status = LEAT_OK;
-    if (self->taken_peeks < self->npeeked)
-        *out = self->peeked[self->taken_peeks++];
-    else
+    if (self->taken_peeks < self->peeked.n) {
+        *out = self->peeked.run[self->taken_peeks++];
+    } else if (self->drained) {
+        return take_own(self, taker, out);
+    } else {
+        *ticket = leat__queue_stirs(self->full);
+        int is_threaded =
+            atomic_load_explicit(&self->is_threaded, memory_order_acquire);
         status = take_filled(self, out);
+        self->drained = status == LEAT_AGAIN && !is_threaded;
+        if (self->drained)
+            return take_own(self, taker, out);
+    }
     if (status == LEAT_OK)
         (*out)->begun = leat__clock_now();
     return status;
 }
 
-int leat__data_reader_take(leat__data_reader *self, int taker, leat__run **out)
+int leat__data_reader_wait(leat__data_reader *self, int64_t ticket)
 {
-    if (self->taken_peeks < self->npeeked || self->options.threaded)
-        return take_ready(self, out);
-    if (atomic_load(&self->cancelled))
-        return LEAT_ECANCELLED;
-    *out = self->runs[taker];
-    leat__filler_fill(&self->filler, *out, self->run_size);
-    return LEAT_OK;
-}
-
-int leat__data_reader_wait(leat__data_reader *self)
-{
-    return leat__queue_wait(self->full, LEAT__FOREVER);
+    return leat__queue_wait_stirred(self->full, ticket);
 }
 
 void leat__data_reader_read(leat__data_reader *self, leat__run *run)
 {
     if (run->unread)
-        leat__run_read(run, self->reader, self->filler.locates,
-                       self->options.collects);
+        leat__run_read(run, self->reader, self->options.collects);
 }
 
 void leat__data_reader_give(leat__data_reader *self, leat__run *run)
 {
     /* A queue has room for all its runs: only a closed one refuses. */
-    if (self->options.threaded && !run->is_peeked)
+    if (run->is_queued)
         (void)leat__queue_push(self->free, run);
 }
 
@@ -315,6 +419,7 @@ void leat__data_reader_cancel(leat__data_reader *self)
         leat_reader_cancel(self->reader);
     pthread_mutex_lock(&self->lock);
     atomic_store(&self->cancelled, 1);
+    pthread_cond_broadcast(&self->turn);
     if (self->free)
         leat__queue_close(self->free);
     if (self->full)
@@ -322,12 +427,11 @@ void leat__data_reader_cancel(leat__data_reader *self)
     pthread_mutex_unlock(&self->lock);
 }
 
-static void add_reading(leat__run *const run[], int n, int64_t *bytes,
-                        int64_t *busy)
+static void add_reading(const run_list *list, int64_t *bytes, int64_t *busy)
 {
-    for (int i = 0; i < n; i++) {
-        *bytes += atomic_load(&run[i]->bytes);
-        *busy += atomic_load(&run[i]->busy);
+    for (int i = 0; i < list->n; i++) {
+        *bytes += atomic_load(&list->run[i]->bytes);
+        *busy += atomic_load(&list->run[i]->busy);
     }
 }
 
@@ -341,11 +445,12 @@ void leat__data_reader_stats(const leat__data_reader *self,
 {
     int64_t bytes = atomic_load(&self->filler.bytes);
     int64_t busy = atomic_load(&self->filler.busy);
-    add_reading(self->runs, self->nruns, &bytes, &busy);
-    add_reading(self->peeked, self->npeeked, &bytes, &busy);
+    add_reading(&self->ahead, &bytes, &busy);
+    add_reading(&self->own, &bytes, &busy);
+    add_reading(&self->peeked, &bytes, &busy);
     *out = (leat_stage_stats){
         .name = "reader",
-        .threads = self->options.threaded,
+        .threads = atomic_load(&self->is_threaded),
         .items = atomic_load(&self->filler.items),
         .bytes = bytes,
         .busy = (double)busy * 1e-9,

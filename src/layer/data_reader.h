@@ -21,9 +21,6 @@ void leat__data_reader_destroy(leat__data_reader *reader);
 /* The open reader, borrowed; for its fields and identity. */
 leat_reader *leat__data_reader_reader(leat__data_reader *reader);
 
-/* Whether a thread fills runs ahead. */
-int leat__data_reader_is_threaded(const leat__data_reader *reader);
-
 /* The most samples that can be peeked at. */
 #define LEAT__PEEKS_MAX 256
 
@@ -34,26 +31,37 @@ int leat__data_reader_is_threaded(const leat__data_reader *reader);
  */
 int leat__data_reader_peek(leat__data_reader *reader, const leat_sample **out);
 
-/*
- * Makes boxes for runs of at most `run_size` samples, and starts the thread, if
- * the options ask for one: for that `ahead` runs, else one for each of
- * `takers`. Once, after peek.
- */
-int leat__data_reader_start(leat__data_reader *reader, int run_size, int takers,
-                            int ahead);
+/* The runs that are made at the start, and the most samples of one. */
+typedef struct leat__data_reader_runs {
+    int size;       /* of a run that a taker fills */
+    int takers;     /* one run each */
+    int ahead_size; /* of a run that the thread fills */
+    int ahead;      /* how many it has; at least 1 */
+} leat__data_reader_runs;
 
 /*
- * Takes the next run, in order: without a thread, makes it, which may block as
- * the storage does, in the boxes of taker number `taker`, who has given back
- * what it took before. LEAT_AGAIN: the thread has none ready; LEAT_ECANCELLED.
- * One caller at a time. After the run with an error that is not LEAT_EDATA, or
- * LEAT_END, nothing comes any more.
+ * Makes boxes for runs, and starts the thread where one fills them, or may have
+ * to when storage is not in memory any more. Once, after peek.
+ */
+int leat__data_reader_start(leat__data_reader *reader,
+                            const leat__data_reader_runs *runs);
+
+/*
+ * Takes the next run, in order. While no thread fills, makes it in the boxes of
+ * taker number `taker`, who has given back what it took before; that may block
+ * as the storage does. LEAT_AGAIN: the thread has none ready, and `*ticket` is
+ * for leat__data_reader_wait; LEAT_ECANCELLED. One caller at a time. After the
+ * run with an error that is not LEAT_EDATA, or LEAT_END, nothing comes any
+ * more.
  */
 int leat__data_reader_take(leat__data_reader *reader, int taker,
-                           leat__run **out);
+                           leat__run **out, int64_t *ticket);
 
-/* Waits until the thread may have a run ready. Woken by cancel. */
-int leat__data_reader_wait(leat__data_reader *reader);
+/*
+ * Waits until the thread may have a run ready, or takers fill since the ticket
+ * was drawn. Woken by cancel.
+ */
+int leat__data_reader_wait(leat__data_reader *reader, int64_t ticket);
 
 /* Reads a run's samples if that is still to be done. Any thread. */
 void leat__data_reader_read(leat__data_reader *reader, leat__run *run);

@@ -11,8 +11,9 @@ typedef struct leat__data_reader_options {
     int batch_size;
     int rank; /* takes positions p = rank mod step */
     int step;
-    int threaded;  /* a producer thread fills runs ahead */
-    int probe;     /* also where the reader that was opened may block */
+    int threaded;        /* a producer thread fills runs ahead */
+    int probe;           /* also while the reader that was opened may block */
+    int64_t probe_every; /* how often that is looked up, in nanoseconds */
     int collects;  /* LEAT_EDATA goes into the run's list and fails nothing */
     int draws;     /* words of Caffe's generator a sample; 0: none */
     uint32_t seed; /* of that generator's parent */

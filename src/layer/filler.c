@@ -26,8 +26,8 @@ int leat__filler_init(leat__filler *self, leat_reader *reader,
     leat_sample_init(&self->dropped);
     self->dropped.allocator = options->boxes;
     self->random_access = is_random_access(self);
-    self->locates = !self->random_access && !options->threaded &&
-                    options->step == 1 && leat_reader_can_locate(reader);
+    self->locates = !self->random_access && options->step == 1 &&
+                    leat_reader_can_locate(reader);
     if (!self->random_access)
         return LEAT_OK;
     return leat_reader_count(reader, &self->count);
@@ -206,7 +206,7 @@ static void fill_in_order(leat__filler *self, leat__run *run, int want)
 /* Only where the samples lie; those before ours are passed by. */
 static void fill_by_locating(leat__filler *self, leat__run *run, int want)
 {
-    run->unread = 1;
+    run->unread = run->is_located = 1;
     while (run->n < want) {
         int n = want - run->n;
         int is_behind = self->skip > 0;
@@ -239,18 +239,19 @@ static void advise(leat__filler *self)
     }
 }
 
-static void fill_by_index(leat__filler *self, leat__run *run, int want)
+static void fill_by_index(leat__filler *self, leat__run *run, int want,
+                          int ahead)
 {
     if (self->count == 0) {
         get_stuck(self, run, next_epoch(self));
         return;
     }
-    if (self->options->threaded && self->in_batch == 0)
+    if (ahead && self->in_batch == 0)
         advise(self);
     while (run->n < want) {
-        int64_t ahead = self->index + self->skip;
-        self->epoch += ahead / self->count;
-        self->index = ahead % self->count;
+        int64_t at = self->index + self->skip;
+        self->epoch += at / self->count;
+        self->index = at % self->count;
         self->cursor += self->skip;
         self->skip = 0;
         pass_record(self, run);
@@ -286,16 +287,16 @@ static void end_pass(leat__filler *self, leat__run *run)
     self->in_batch = 0;
 }
 
-void leat__filler_fill(leat__filler *self, leat__run *run, int capacity)
+void leat__filler_fill(leat__filler *self, leat__run *run, int ahead)
 {
     int room = self->options->batch_size - self->in_batch;
-    int want = room < capacity ? room : capacity;
+    int want = room < run->capacity ? room : run->capacity;
     run->first = self->in_batch;
     run->n = 0;
     run->last = 0;
     run->failed = -1;
     run->status = LEAT_OK;
-    run->unread = 0;
+    run->unread = run->is_located = 0;
     run->bad.n = 0;
     run->batch = NULL;
     run->taken = NULL;
@@ -313,8 +314,8 @@ void leat__filler_fill(leat__filler *self, leat__run *run, int capacity)
     atomic_store_explicit(&self->is_filling, 1, memory_order_relaxed);
     leat__trace_begin(LEAT__SPAN_READ);
     if (self->random_access)
-        fill_by_index(self, run, want);
-    else if (self->locates)
+        fill_by_index(self, run, want, ahead);
+    else if (self->locates && !ahead)
         fill_by_locating(self, run, want);
     else
         fill_in_order(self, run, want);
@@ -327,8 +328,8 @@ void leat__filler_fill(leat__filler *self, leat__run *run, int capacity)
     else if (run->last)
         end_pass(self, run);
     leat__counter_add_alone(&self->items, run->n);
-    /* Whoever reads what is unread goes on at once. */
-    if (run->unread && !self->options->threaded)
+    /* The worker that reads what is unread goes on at once. */
+    if (run->unread && !ahead)
         return;
     run->begun = leat__clock_now();
     leat__counter_add_alone(&self->busy, run->begun - begin);

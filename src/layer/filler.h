@@ -14,7 +14,8 @@ typedef struct leat__filler {
     const leat__data_reader_options *options; /* borrowed */
     leat_reader *reader;                      /* borrowed */
     int random_access;
-    int locates;   /* finding samples is serial, reading them is not */
+    int locates;   /* finding samples is serial, reading them is not; where
+                      no thread reads ahead */
     int64_t count; /* samples in an epoch; with random access */
 
     /* What each run changes. */
@@ -49,10 +50,11 @@ void leat__filler_finish(leat__filler *filler); /* a zeroed one too */
 void leat__filler_go_to(leat__filler *filler, const leat__place *start);
 
 /*
- * Fills a run, all of it new, with the next samples, or leaves it unread, for
- * whoever takes it to read. What fails is noted in it. May block as the storage
- * does.
+ * Fills a run, all of it new, with the next samples, or leaves it unread for
+ * its worker to read. A thread that reads `ahead` waits for storage itself,
+ * instead of the workers. Failures are noted in the run. May block as the
+ * storage does.
  */
-void leat__filler_fill(leat__filler *filler, leat__run *run, int capacity);
+void leat__filler_fill(leat__filler *filler, leat__run *run, int ahead);
 
 #endif

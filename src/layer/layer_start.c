@@ -14,6 +14,9 @@
 #define RUN_BYTES_MIN ((size_t)512 << 10)
 #define RUN_BYTES_MAX ((size_t)4 << 20)
 
+/* How often the storage is probed, which takes some 50 us. */
+#define PROBE_EVERY (100 * INT64_C(1000000))
+
 /* LEAT_PREFETCH_AUTO: from so many batches to so many, or so many bytes. */
 #define AUTO_SLOTS_MIN 3
 #define AUTO_SLOTS_MAX 64
@@ -75,6 +78,7 @@ static int open_reader(leat_data_layer_group *self, leat_token *identity)
         .step = self->step,
         .threaded = is_threaded(self),
         .probe = values->reader_thread == LEAT_READER_AUTO,
+        .probe_every = PROBE_EVERY,
         .collects = values->on_error != LEAT_ON_ERROR_FAIL,
         .draws = draws,
         .seed = (uint32_t)self->seed + (uint32_t)values->rank,
@@ -118,7 +122,7 @@ static int count_workers(const leat_data_layer_group *self)
  * read best in one sweep.
  */
 static int size_run(const leat_sample *sample,
-                    const leat__prefetcher_options *options)
+                    const leat__prefetcher_options *options, size_t bytes_max)
 {
     const leat_field *field = &sample->field[0];
     if (field->dtype == LEAT_BYTES)
@@ -128,9 +132,8 @@ static int size_run(const leat_sample *sample,
     int spare = options->lanes * (options->circulating - 1);
     size_t parts = (size_t)((options->workers + spare - 1) / spare);
     size_t n = (batch_size + parts - 1) / parts;
-    int is_threaded = leat__data_reader_is_threaded(options->reader);
     size_t least = RUN_BYTES_MIN / touched;
-    size_t most = is_threaded ? least : RUN_BYTES_MAX / touched;
+    size_t most = bytes_max / touched;
     n = n > most ? most : n < least ? least : n;
     n = n < batch_size ? n : batch_size;
     return n > 1 ? (int)n : 1;
@@ -359,8 +362,10 @@ static int start_prefetcher(leat_data_layer_group *self,
         .may_nap = self->cores > 1,
     };
     int status = count_slots(self, shape, &options.slots, &options.circulating);
-    if (status == LEAT_OK)
-        options.run_size = size_run(sample, &options);
+    if (status == LEAT_OK) {
+        options.run_size = size_run(sample, &options, RUN_BYTES_MAX);
+        options.ahead_size = size_run(sample, &options, RUN_BYTES_MIN);
+    }
     leat__prefetcher *prefetcher;
     if (status == LEAT_OK)
         status = leat__prefetcher_create(&prefetcher, &options);

@@ -56,11 +56,12 @@ struct leat__prefetcher {
 
 typedef enum claim_result { CLAIMED, NO_SLOT, NO_RUN, STOPPED } claim_result;
 
-/* What a claim that found no slot is to wait for. */
+/* What a claim that found no slot, or no run, is to wait for. */
 typedef struct shortage {
     leat__lane *lane;
     int64_t stirs;
     int64_t number; /* of the batch that it would have opened */
+    int64_t ticket; /* for the data reader, where it had no run */
 } shortage;
 
 /* The next batch, in its lane's slot. */
@@ -96,8 +97,9 @@ static claim_result claim_locked(leat__prefetcher *self,
             return status == LEAT_AGAIN ? NO_SLOT : STOPPED;
     }
     leat__run *run;
-    int status = leat__data_reader_take(self->options.reader,
-                                        (int)(who - self->workers), &run);
+    int status =
+        leat__data_reader_take(self->options.reader, (int)(who - self->workers),
+                               &run, &missing->ticket);
     if (status)
         return status == LEAT_AGAIN ? NO_RUN : STOPPED;
     leat__batch *batch = self->open;
@@ -167,7 +169,8 @@ static void *worker_body(void *argument)
             break;
         case NO_RUN:
             begin = leat__clock_now();
-            running = !leat__data_reader_wait(prefetcher->options.reader);
+            running = !leat__data_reader_wait(prefetcher->options.reader,
+                                              missing.ticket);
             leat__counter_add_alone(&self->blocked_empty,
                                     leat__clock_now() - begin);
             break;
@@ -290,14 +293,17 @@ static int start_threads(leat__prefetcher *self)
     const leat__prefetcher_options *options = &self->options;
     /* A thread that reads ahead fills as many samples as there are slots to put
        them in; at least a run for everybody's hands, and one more. */
-    int runs_in_batch = (options->assembly.batch_size + options->run_size - 1) /
-                        options->run_size;
+    int size = options->ahead_size;
+    int runs_in_batch = (options->assembly.batch_size + size - 1) / size;
     int takers = options->workers + options->lanes;
     int ahead = runs_in_batch * options->lanes * (options->slots - 1);
-    if (ahead <= takers)
-        ahead = takers + 1;
-    int status = leat__data_reader_start(options->reader, options->run_size,
-                                         takers, ahead);
+    const leat__data_reader_runs runs = {
+        .size = options->run_size,
+        .takers = takers,
+        .ahead_size = size,
+        .ahead = ahead > takers ? ahead : takers + 1,
+    };
+    int status = leat__data_reader_start(options->reader, &runs);
     for (int i = 0; i < options->workers && status == LEAT_OK; i++) {
         char name[16];
         snprintf(name, sizeof(name), "leat-worker-%d", i % 100);

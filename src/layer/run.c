@@ -4,11 +4,11 @@
 #include "base/memory.h"
 #include "base/trace.h"
 
-void leat__run_destroy(leat__run *run, int capacity)
+void leat__run_destroy(leat__run *run)
 {
     if (!run)
         return;
-    for (int i = 0; run->sample && i < capacity; i++) {
+    for (int i = 0; run->sample && i < run->capacity; i++) {
         leat_sample_finish(run->sample[i]);
         leat__free(run->sample[i]);
     }
@@ -28,6 +28,7 @@ int leat__run_create(leat__run **out, int capacity, int draws,
     leat__run *run = leat__alloc_zero(1, sizeof(*run));
     if (!run)
         return LEAT_ENOMEM;
+    run->capacity = capacity;
     run->sample = leat__alloc_zero(n, sizeof(*run->sample));
     run->index = leat__alloc_zero(n, sizeof(*run->index));
     run->locator = leat__alloc_zero(n, sizeof(*run->locator));
@@ -47,14 +48,14 @@ int leat__run_create(leat__run **out, int capacity, int draws,
     return LEAT_OK;
 
 fail:
-    leat__run_destroy(run, capacity);
+    leat__run_destroy(run);
     return LEAT_ENOMEM;
 }
 
-int leat__run_reserve(leat__run *run, int capacity, size_t bytes)
+int leat__run_reserve(leat__run *run, size_t bytes)
 {
     int status = LEAT_OK;
-    for (int i = 0; status == LEAT_OK && i < capacity; i++)
+    for (int i = 0; status == LEAT_OK && i < run->capacity; i++)
         status = leat_sample_reserve(run->sample[i], bytes);
     return status;
 }
@@ -74,17 +75,16 @@ void leat__run_fail(leat__run *run, int i, int status, int collects)
     leat__error_save(run->line);
 }
 
-static void read_samples(leat__run *run, leat_reader *reader, int locates,
-                         int collects)
+static void read_samples(leat__run *run, leat_reader *reader, int collects)
 {
     int i = 0;
     /* A reader in any order may go by the epoch. */
-    for (int k = 0; !locates && k < run->n; k++)
+    for (int k = 0; !run->is_located && k < run->n; k++)
         run->sample[k]->from.epoch = run->epoch[k];
     while (i < run->n) {
         int got;
         int status =
-            locates
+            run->is_located
                 ? leat_reader_read_located(reader, run->locator + i,
                                            run->sample + i, run->n - i, &got)
                 : leat_reader_read_at(reader, run->index + i, run->sample + i,
@@ -118,12 +118,11 @@ static int64_t settle(leat__run *run)
     return bytes;
 }
 
-void leat__run_read(leat__run *run, leat_reader *reader, int locates,
-                    int collects)
+void leat__run_read(leat__run *run, leat_reader *reader, int collects)
 {
     run->unread = 0;
     leat__trace_begin(LEAT__SPAN_READ);
-    read_samples(run, reader, locates, collects);
+    read_samples(run, reader, collects);
     leat__trace_end();
     leat__counter_add_alone(&run->bytes, settle(run));
     leat__counter_add_alone(&run->busy, leat__clock_now() - run->begun);

@@ -17,6 +17,7 @@ typedef struct leat__place {
 
 /* Belongs to one thread at a time: whoever fills it, then whoever takes it. */
 typedef struct leat__run {
+    int capacity;      /* samples there is room for */
     int first;         /* place of the first sample in its batch */
     int n;             /* samples */
     int last;          /* the batch ends with this run */
@@ -27,13 +28,14 @@ typedef struct leat__run {
     char line[LEAT__ERROR_MAX];
     leat__bad_list bad; /* or, where those are collected, all that are bad */
     int unread;         /* sample[] is still to be read, by whoever takes it */
+    int is_located;     /* by locator[] */
     int64_t begun; /* the clock, when that began, or else the taker's work */
     leat_sample **sample;  /* n of them, each with a box of its own */
     int64_t *index;        /* position in the epoch */
     leat_locator *locator; /* where it lies, if the reader locates */
     int64_t *epoch;
     uint32_t *draws;           /* of Caffe's generator, n x draws */
-    int is_peeked;             /* made before the start, outside the queues */
+    int is_queued;             /* goes through the thread's queues */
     struct leat__batch *batch; /* whoever takes the run sets it */
     /* Of all that was read into it; written by who has it, read by anybody. */
     atomic_int_fast64_t bytes;
@@ -49,10 +51,10 @@ typedef struct leat__run {
  */
 int leat__run_create(leat__run **out, int capacity, int draws,
                      const leat_allocator *boxes);
-void leat__run_destroy(leat__run *run, int capacity); /* takes NULL */
+void leat__run_destroy(leat__run *run); /* takes NULL */
 
 /* Makes all boxes of the run so large, for what its samples will have. */
-int leat__run_reserve(leat__run *run, int capacity, size_t bytes);
+int leat__run_reserve(leat__run *run, size_t bytes);
 
 /*
  * Notes the first failure of the run, at sample `i`, or where those are
@@ -64,8 +66,7 @@ void leat__run_fail(leat__run *run, int i, int status, int collects);
  * Reads the samples of an unread run, where they were located or by their
  * numbers; failures are noted in it.
  */
-void leat__run_read(leat__run *run, leat_reader *reader, int locates,
-                    int collects);
+void leat__run_read(leat__run *run, leat_reader *reader, int collects);
 
 /* Says which place a sample has. */
 static inline void leat__run_place(leat__run *run, int i)

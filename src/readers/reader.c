@@ -191,6 +191,11 @@ int leat_reader_may_block(leat_reader *reader)
     return leat__pipeline_may_block(reader->pipeline);
 }
 
+int leat__reader_can_probe(const leat_reader *reader)
+{
+    return HAS(reader, may_block);
+}
+
 int leat_reader_seek(leat_reader *reader, int64_t index)
 {
     if (!HAS(reader, seek))

@@ -179,9 +179,12 @@ START_TEST(records_within_leaves_are_the_same_in_every_way)
 }
 END_TEST
 
-/* Once round, and a bit; the reader's threads, counted in *threads. */
+/*
+ * Once round, and a bit; the reader's threads after setup go to *threads. With
+ * `settles` further rounds follow until it has none.
+ */
 static void check_layer(const char *options, const char *decorators,
-                        leat_reader_thread thread, int *threads)
+                        leat_reader_thread thread, int settles, int *threads)
 {
     char text[2 * FIXTURE_PATH];
     leat_pipeline *pipeline;
@@ -200,7 +203,11 @@ static void check_layer(const char *options, const char *decorators,
     ck_assert_int_eq(leat_blob_create(&top[0], NULL), LEAT_OK);
     ck_assert_int_eq(leat_blob_create(&top[1], NULL), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), LEAT_OK);
-    for (int i = 0; i < LARGE / 50 + 3; i++) {
+    ck_assert_int_eq(leat_data_layer_stats(layer, &stats), LEAT_OK);
+    *threads = stats.stage[0].threads;
+    for (int i = 0; i < LARGE / 50 + 3 || (settles && stats.stage[0].threads);
+         i++) {
+        ck_assert_int_eq(leat_data_layer_stats(layer, &stats), LEAT_OK);
         status = leat_data_layer_forward(layer, top, 2, LEAT_HOST);
         ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
         const leat_batch *batch = leat_data_layer_batch(layer);
@@ -216,8 +223,6 @@ static void check_layer(const char *options, const char *decorators,
                              (unsigned char)(record + 10799 * 7));
         }
     }
-    ck_assert_int_eq(leat_data_layer_stats(layer, &stats), LEAT_OK);
-    *threads = stats.stage[0].threads;
     leat_data_layer_destroy(layer);
     leat_blob_destroy(top[0]);
     leat_blob_destroy(top[1]);
@@ -232,11 +237,24 @@ START_TEST(layers_deliver_the_same_whoever_reads)
     for (int i = 0; i < WAYS; i += 2)
         for (int thread = 0; thread < 3; thread++) {
             (void)storage_fixture_cool(&file);
-            check_layer(arguments[i], "", (leat_reader_thread)thread, &threads);
+            check_layer(arguments[i], "", (leat_reader_thread)thread, 0,
+                        &threads);
             (void)storage_fixture_cool(&file);
             check_layer(arguments[i], "|test_shuffle:seed=5",
-                        (leat_reader_thread)thread, &threads);
+                        (leat_reader_thread)thread, 0, &threads);
         }
+    storage_fixture_close(&file);
+}
+END_TEST
+
+START_TEST(the_thread_rests_once_what_it_read_is_in_memory)
+{
+    int threads;
+    storage_fixture_open(&file, make_large, LARGE);
+    if (storage_fixture_cool(&file)) {
+        check_layer("", "", LEAT_READER_AUTO, 1, &threads);
+        ck_assert_int_eq(threads, 1);
+    }
     storage_fixture_close(&file);
 }
 END_TEST
@@ -246,15 +264,15 @@ START_TEST(a_reader_of_storage_has_a_thread_and_one_of_memory_has_none)
     int threads;
     storage_fixture_open(&file, make_large, LARGE);
     storage_fixture_warm(&file);
-    check_layer("", "", LEAT_READER_AUTO, &threads);
+    check_layer("", "", LEAT_READER_AUTO, 0, &threads);
     ck_assert_int_eq(threads, 0);
-    check_layer(",drop_behind=1", "", LEAT_READER_AUTO, &threads);
+    check_layer(",drop_behind=1", "", LEAT_READER_AUTO, 0, &threads);
     ck_assert_int_eq(threads, 1);
     if (storage_fixture_cool(&file)) {
-        check_layer("", "", LEAT_READER_AUTO, &threads);
+        check_layer("", "", LEAT_READER_AUTO, 0, &threads);
         ck_assert_int_eq(threads, 1);
         (void)storage_fixture_cool(&file);
-        check_layer("", "", LEAT_READER_OFF, &threads);
+        check_layer("", "", LEAT_READER_OFF, 0, &threads);
         ck_assert_int_eq(threads, 0);
     }
     storage_fixture_close(&file);
@@ -266,9 +284,9 @@ START_TEST(a_thread_tells_ahead_what_will_be_read_at_random)
     int threads;
     storage_fixture_open(&file, make_large, LARGE);
     index_decorators_register();
-    check_layer("", "|test_shuffle:seed=5", LEAT_READER_OFF, &threads);
+    check_layer("", "|test_shuffle:seed=5", LEAT_READER_OFF, 0, &threads);
     ck_assert_int_eq(index_decorators_advised(), 0);
-    check_layer("", "|test_shuffle:seed=5", LEAT_READER_ON, &threads);
+    check_layer("", "|test_shuffle:seed=5", LEAT_READER_ON, 0, &threads);
     ck_assert_int_ge(index_decorators_advised(), LARGE + 3 * 50);
     storage_fixture_close(&file);
 }
@@ -382,6 +400,7 @@ int main(void)
     tcase_add_test(tests, layers_deliver_the_same_whoever_reads);
     tcase_add_test(tests,
                    a_reader_of_storage_has_a_thread_and_one_of_memory_has_none);
+    tcase_add_test(tests, the_thread_rests_once_what_it_read_is_in_memory);
     tcase_add_test(tests, a_thread_tells_ahead_what_will_be_read_at_random);
     tcase_add_test(tests, storage_that_fails_is_a_sticky_error);
     tcase_add_test(tests, reading_from_storage_takes_no_memory);

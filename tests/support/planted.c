@@ -18,6 +18,7 @@ typedef struct planted_reader {
     const planted *planted;
     int64_t next;
     atomic_int cancelled;
+    atomic_int probes;
 } planted_reader;
 
 static void make_pixels(void)
@@ -216,11 +217,27 @@ static int planted_read_located(leat_reader *reader,
     .count = planted_count, .read_at = planted_read_at, .seek = planted_seek,  \
     .save = planted_save, .restore = planted_restore
 
+/* Storage that is cold at first, then warm, then cold again. */
+static int planted_may_block(leat_reader *reader)
+{
+    planted_reader *self = (planted_reader *)reader;
+    int probes = atomic_fetch_add(&self->probes, 1);
+    return probes / self->planted->flips % 2 == 0;
+}
+
+#define LOCATED .locate = planted_locate, .read_located = planted_read_located
+#define FLIPS .may_block = planted_may_block
+
 static const leat_reader_ops ways[PLANTED_WAYS] = {
     {IN_ORDER, RANDOM_ACCESS},
-    {IN_ORDER, RANDOM_ACCESS, .locate = planted_locate,
-     .read_located = planted_read_located},
+    {IN_ORDER, RANDOM_ACCESS, LOCATED},
     {IN_ORDER},
+};
+
+static const leat_reader_ops flipping_ways[PLANTED_WAYS] = {
+    {IN_ORDER, RANDOM_ACCESS, FLIPS},
+    {IN_ORDER, RANDOM_ACCESS, LOCATED, FLIPS},
+    {IN_ORDER, FLIPS},
 };
 
 static int planted_open(const leat_args *args, leat_reader *const upstream[],
@@ -232,7 +249,9 @@ static int planted_open(const leat_args *args, leat_reader *const upstream[],
     if (!self)
         return leat_error(LEAT_ENOMEM, "no memory for a planted reader");
     self->planted = leat_args_object(args);
-    self->reader.ops = &ways[self->planted->way];
+    self->reader.ops = self->planted->flips > 0
+                           ? &flipping_ways[self->planted->way]
+                           : &ways[self->planted->way];
     *out = &self->reader;
     return LEAT_OK;
 }

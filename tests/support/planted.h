@@ -39,6 +39,8 @@ typedef struct planted {
     int tail;        /* bytes behind each image, which make runs short */
     int single_pass; /* in order: no reset */
     int may_block;   /* as its type says */
+    int flips;       /* its readers say in turn that they block, and that they
+                        do not, so many times each; 0: they do not say */
 } planted;
 
 /* `planted` is borrowed as long as the pipeline and its readers. */

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "layer/data_reader.h"
 #include "support/planted.h"
 #include "support/source.h"
@@ -26,6 +27,16 @@ static leat__data_reader *open_reader(source *source, leat_pipeline **pipeline)
     return reader;
 }
 
+/* Runs for so many takers, and as many for a thread. */
+static int start_reader(leat__data_reader *reader, int takers)
+{
+    const leat__data_reader_runs runs = {.size = RUN_SIZE,
+                                         .takers = takers,
+                                         .ahead_size = RUN_SIZE - 1,
+                                         .ahead = takers + 1};
+    return leat__data_reader_start(reader, &runs);
+}
+
 /* Which of them are used is up to who is fast; none may be missing boxes. */
 START_TEST(the_boxes_of_all_runs_are_made_at_start)
 {
@@ -33,12 +44,12 @@ START_TEST(the_boxes_of_all_runs_are_made_at_start)
     leat_pipeline *pipeline;
     leat__data_reader *reader = open_reader(&source, &pipeline);
     leat__run *run[RUNS + 1];
-    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, RUNS, 0),
-                     LEAT_OK);
+    int64_t ticket;
+    ck_assert_int_eq(start_reader(reader, RUNS), LEAT_OK);
     int64_t before = leat__alloc_count();
     for (int i = 0; i <= RUNS; i++) {
-        ck_assert_int_eq(leat__data_reader_take(reader, i - 1, &run[i]),
-                         LEAT_OK);
+        ck_assert_int_eq(
+            leat__data_reader_take(reader, i - 1, &run[i], &ticket), LEAT_OK);
         leat__data_reader_read(reader, run[i]);
         ck_assert_int_eq(run[i]->status, LEAT_OK);
         ck_assert_int_eq(run[i]->n, i ? RUN_SIZE - (i == 1) : 1);
@@ -59,7 +70,7 @@ START_TEST(a_start_survives_every_failed_allocation)
         leat_pipeline *pipeline;
         leat__data_reader *reader = open_reader(&source, &pipeline);
         leat__alloc_fail_at(n);
-        status = leat__data_reader_start(reader, RUN_SIZE, RUNS, 0);
+        status = start_reader(reader, RUNS);
         leat__alloc_fail_at(-1);
         ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
         ck_assert(status == LEAT_ENOMEM || n > RUNS * RUN_SIZE);
@@ -80,14 +91,15 @@ START_TEST(behind_the_end_too_a_run_says_when_it_began)
     const leat__place start = {0};
     leat__data_reader *reader;
     leat__run *run;
+    int64_t ticket;
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
-    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, 2, 0), LEAT_OK);
+    ck_assert_int_eq(start_reader(reader, 2), LEAT_OK);
     int64_t before = leat__clock_now();
-    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run), LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket), LEAT_OK);
     ck_assert(run->n == 2 && run->last);
     ck_assert_int_ge(run->begun, before);
-    ck_assert_int_eq(leat__data_reader_take(reader, 1, &run), LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_take(reader, 1, &run, &ticket), LEAT_OK);
     ck_assert_int_eq(run->status, LEAT_END);
     ck_assert_int_ge(run->begun, before);
     leat__data_reader_destroy(reader);
@@ -109,12 +121,13 @@ START_TEST(an_unreadable_record_is_not_counted)
     const leat__place start = {0};
     leat__data_reader *reader;
     leat__run *run;
+    int64_t ticket;
     leat_stage_stats stats;
     int image = PLANTED_CHANNELS * PLANTED_HEIGHT * PLANTED_WIDTH;
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
-    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, 1, 0), LEAT_OK);
-    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run), LEAT_OK);
+    ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket), LEAT_OK);
     leat__data_reader_read(reader, run);
     leat__data_reader_stats(reader, &stats);
     ck_assert_int_eq(run->bad.n, _i);
@@ -125,11 +138,102 @@ START_TEST(an_unreadable_record_is_not_counted)
 }
 END_TEST
 
+/* Takers of runs, and what they have in common. */
+typedef struct crew {
+    leat__data_reader *reader;
+    pthread_mutex_t claim;
+    /* protected by claim */
+    int64_t next;   /* sample of the sequence */
+    int64_t wanted; /* samples in all */
+    int threaded;   /* runs by the thread, and by takers */
+    int own;
+} crew;
+
+#define EPOCH 37 /* samples in it */
+
+/* The next run, in order, is this one. */
+static void check_run(crew *self, const leat__run *run)
+{
+    for (int i = 0; i < run->n; i++, self->next++) {
+        ck_assert_int_eq(run->index[i], self->next % EPOCH);
+        ck_assert_int_eq(run->epoch[i], self->next / EPOCH);
+    }
+    self->threaded += run->is_queued;
+    self->own += !run->is_queued;
+}
+
+typedef struct taker {
+    crew *crew;
+    int number;
+    leat__thread thread;
+} taker;
+
+static void *take_runs(void *argument)
+{
+    const taker *self = argument;
+    crew *crew = self->crew;
+    int status = LEAT_OK;
+    while (status == LEAT_OK) {
+        leat__run *run = NULL;
+        int64_t ticket = 0;
+        pthread_mutex_lock(&crew->claim);
+        status = crew->next < crew->wanted
+                     ? leat__data_reader_take(crew->reader, self->number, &run,
+                                              &ticket)
+                     : LEAT_END;
+        if (status == LEAT_OK)
+            check_run(crew, run);
+        pthread_mutex_unlock(&crew->claim);
+        if (status == LEAT_OK) {
+            leat__data_reader_read(crew->reader, run);
+            for (int i = 0; i < run->n; i++)
+                ck_assert_int_eq(run->sample[i]->from.position, run->index[i]);
+            leat__data_reader_give(crew->reader, run);
+        } else if (status == LEAT_AGAIN) {
+            status = leat__data_reader_wait(crew->reader, ticket);
+        }
+    }
+    return NULL;
+}
+
+/* Takers and the thread change over at any run, in each way to read. */
+START_TEST(who_fills_follows_the_storage_and_the_samples_stay_in_order)
+{
+    const planted planted = {.count = EPOCH, .way = _i % 3, .flips = 1 + _i};
+    leat_pipeline *pipeline = planted_pipeline(&planted);
+    const leat__data_reader_options options = {
+        .pipeline = pipeline, .batch_size = RUN_SIZE, .step = 1, .probe = 1};
+    const leat__place place = {0};
+    crew crew = {.claim = PTHREAD_MUTEX_INITIALIZER, .wanted = 40000};
+    taker takers[3];
+    ck_assert_int_eq(
+        leat__data_reader_create(&crew.reader, &options, &place, NULL),
+        LEAT_OK);
+    ck_assert_int_eq(start_reader(crew.reader, 3), LEAT_OK);
+    for (int i = 0; i < 3; i++) {
+        takers[i] = (taker){.crew = &crew, .number = i};
+        ck_assert_int_eq(leat__thread_start(&takers[i].thread, "taker",
+                                            take_runs, &takers[i]),
+                         LEAT_OK);
+    }
+    for (int i = 0; i < 3; i++)
+        leat__thread_join(&takers[i].thread);
+    ck_assert_int_ge(crew.next, crew.wanted);
+    ck_assert_int_gt(crew.threaded, 100);
+    ck_assert_int_gt(crew.own, 100);
+    leat__data_reader_destroy(crew.reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("data_reader");
     TCase *tests = tcase_create("data_reader");
     tcase_add_test(tests, the_boxes_of_all_runs_are_made_at_start);
+    tcase_add_loop_test(
+        tests, who_fills_follows_the_storage_and_the_samples_stay_in_order, 0,
+        6);
     tcase_add_test(tests, a_start_survives_every_failed_allocation);
     tcase_add_loop_test(tests, an_unreadable_record_is_not_counted, 0, 2);
     tcase_add_test(tests, behind_the_end_too_a_run_says_when_it_began);
