@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/datum_foreign.h"
 #include "data/wire.h"
 
 #include <leat/datum.h>
@@ -245,8 +246,11 @@ int leat_datum_fields(leat_sample *sample, const void *bytes, size_t size)
     leat_datum datum;
     size_t count;
     int status = leat_datum_parse(&datum, bytes, size);
-    if (status || (status = check_payload(&datum, &count)) ||
-        (status = leat_sample_reserve(sample, LEAT__ALIGNMENT)))
+    if (status)
+        return leat__datum_foreign(NULL, bytes, size, status);
+    if ((status = check_payload(&datum, &count)))
+        return leat__datum_foreign(&datum, bytes, size, status);
+    if ((status = leat_sample_reserve(sample, LEAT__ALIGNMENT)))
         return status;
     if (datum.data_size)
         set_bytes(&sample->field[0], &datum);

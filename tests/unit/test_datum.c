@@ -450,6 +450,85 @@ START_TEST(a_datum_that_contradicts_itself_is_refused)
 }
 END_TEST
 
+/* What is left of a record of each kind, and the line it gets. */
+START_TEST(records_of_other_programs_are_named)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *line;
+    } cases[] = {
+        {WIRE("\x0a\x09\x22\x03\xff\xd8\xff\x28\x07\x38\x01\x10\x00\x1a\x04"
+              "\x08\x01\x12\x00"),
+         "expected a Datum, found SSD's AnnotatedDatum, an image with boxes: "
+         "write the Datum within each as the record"},
+        {WIRE("\x0a\x0b\x08\x01\x10\x01\x18\x01\x22\x01x\x28\x07"),
+         "expected a Datum, found SSD's AnnotatedDatum, an image with boxes: "
+         "write the Datum within each as the record"},
+        {WIRE("\x0a\x0e\x08\x03\x08\x02\x10\x03\x2a\x06"
+              "abcdef\x0a\x07\x08\x01\x10\x02\x22\x01\x07"),
+         "expected Caffe's Datum, found Caffe2's TensorProtos: write the image "
+         "and label of each as a Datum"},
+        {WIRE("\x0a\x07\x10\x04\x32\x03\xff\xd8\xff"),
+         "expected Caffe's Datum, found Caffe2's TensorProtos: write the image "
+         "and label of each as a Datum"},
+        {WIRE("\x22\x04\xff\xd8\xff\xe0\x28\x07"),
+         "Datum of 0 x 0 x 0: its data is a JPEG file, but encoded is not set: "
+         "write the records with encoded: true"},
+        {WIRE("\x08\x03\x10\x04\x18\x05\x22\x08\x89PNG\r\n\x1a\n"),
+         "Datum of 3 x 4 x 5: its data is a PNG file, but encoded is not set: "
+         "write the records with encoded: true"},
+        {WIRE("\xff\xd8\xff\xe0"),
+         "expected a Datum, found a JPEG file: make an LMDB of the images with "
+         "leat import images"},
+    };
+    leat_sample sample;
+    leat_sample_init(&sample);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        unsigned char *wire = exact(cases[i].bytes, cases[i].size);
+        ck_assert_int_eq(leat_datum_fields(&sample, wire, cases[i].size),
+                         LEAT_EDATA);
+        ck_assert_str_eq(leat_last_error(), cases[i].line);
+        free(wire);
+    }
+    leat_sample_finish(&sample);
+}
+END_TEST
+
+START_TEST(records_that_only_resemble_those_keep_their_line)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *line;
+    } cases[] = {
+        {WIRE(""), "Datum of 0 x 0 x 0: dimensions must be positive"},
+        {WIRE("\x0a\x00"), "Datum of 0 x 0 x 0: dimensions must be positive"},
+        {WIRE("\x0a\x02\x22\x05\x10\x00"),
+         "Datum of 0 x 0 x 0: dimensions must be positive"},
+        /* A tf.train.Example, and one image more than SSD's have. */
+        {WIRE("\x0a\x04\x0a\x02\x0a\x00"),
+         "Datum of 0 x 0 x 0: dimensions must be positive"},
+        {WIRE("\x0a\x05\x22\x01x\x28\x07\x22\x01x"),
+         "Datum of 0 x 0 x 0: dimensions must be positive"},
+        {WIRE("\x08\x01\x10\x02\x18\x03\x22\x03\xff\xd8z"),
+         "Datum of 1 x 2 x 3 needs 6 bytes, data has 3"},
+        {WIRE("\xff\xd8"), "malformed protobuf at byte 0: it ends within a "
+                           "varint"},
+    };
+    leat_sample sample;
+    leat_sample_init(&sample);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        unsigned char *wire = exact(cases[i].bytes, cases[i].size);
+        ck_assert_int_eq(leat_datum_fields(&sample, wire, cases[i].size),
+                         LEAT_EDATA);
+        ck_assert_str_eq(leat_last_error(), cases[i].line);
+        free(wire);
+    }
+    leat_sample_finish(&sample);
+}
+END_TEST
+
 START_TEST(floats_fewer_than_the_shape_are_refused)
 {
     leat_sample sample;
@@ -503,6 +582,8 @@ int main(void)
     tcase_add_test(tcase, scattered_floats_lie_in_the_box);
     tcase_add_test(tcase, a_sample_used_again_takes_no_memory);
     tcase_add_test(tcase, a_datum_that_contradicts_itself_is_refused);
+    tcase_add_test(tcase, records_of_other_programs_are_named);
+    tcase_add_test(tcase, records_that_only_resemble_those_keep_their_line);
     tcase_add_test(tcase, floats_fewer_than_the_shape_are_refused);
     tcase_add_test(tcase, memory_that_is_short_is_reported);
     return suite_run(suite);
