@@ -27,7 +27,6 @@ static int is_layer(const field *value)
     return !strcmp(value->name, "layer") || !strcmp(value->name, "layers");
 }
 
-/* The V0 form, `layers { layer { ... } }`, is older than LMDB. */
 static int check_net_field(const leat__prototxt *file, const field *value)
 {
     if (!strcmp(value->name, "leat_param"))
@@ -42,76 +41,119 @@ static int check_net_field(const leat__prototxt *file, const field *value)
     if (value->kind != LEAT__PROTOTXT_MESSAGE)
         return leat__prototxt_error(file, value->value_at, "%s: expected {",
                                     value->name);
-    if (!strcmp(value->name, "layers") && leat__prototxt_find(value, "layer"))
-        return leat__prototxt_error(
-            file, value->at,
-            "layers { layer { } } is Caffe's V0 form, which knows no LMDB: "
-            "upgrade the file with upgrade_net_proto_text");
     return LEAT_OK;
 }
 
-/*
- * Whether a type stands for the data layer. The newest form has a string and
- * V1 an enum: each in the other's place is an error that is worth naming.
- */
-static int match_type(const leat__prototxt *file, const field *type, int is_v1,
-                      int *out)
+/* As Caffe decides: one V0 layer makes all of the file's layers V0. */
+static leat__net_form find_form(const leat__prototxt *file)
 {
+    const field *layer = leat__prototxt_find(&file->root, "layers");
+    if (!layer)
+        return LEAT__NET_V2;
+    for (; layer; layer = leat__prototxt_find_next(layer))
+        if (layer->kind == LEAT__PROTOTXT_MESSAGE &&
+            leat__prototxt_find(layer, "layer"))
+            return LEAT__NET_V0;
+    return LEAT__NET_V1;
+}
+
+typedef struct search {
+    const leat__net_state *state;
+    const char *name;
+    leat__net_form form;
+    const field *found;
+    int matches;
+    int data_layers;
+    int layers;
+    char all[320];      /* every data layer */
+    char matching[320]; /* those that match */
+} search;
+
+/* The index of the phase asked for in pairs of TRAIN and TEST. */
+static int own_phase(const search *search)
+{
+    return search->state->phase == LEAT_TRAIN ? LEAT_TRAIN : LEAT_TEST;
+}
+
+static const char *const type_names[] = {
+    [LEAT__NET_V2] = "Data", [LEAT__NET_V1] = "DATA", [LEAT__NET_V0] = "data"};
+
+/*
+ * Whether a type stands for the data layer. V1's is an enum, the others' are
+ * strings: each in the other's place is an error that is worth naming.
+ */
+static int match_type(search *search, const field *type, int *out)
+{
+    static const char *const expected[] = {
+        [LEAT__NET_V2] = "type: expected \"Data\", as the type of layer { } is "
+                         "a string",
+        [LEAT__NET_V1] = "type: expected DATA, as the type of layers { } is an "
+                         "enum",
+        [LEAT__NET_V0] = "type: expected \"data\", as the type of layers { "
+                         "layer { } } is a string"};
+    const leat__prototxt *file = search->state->file;
+    int is_v1 = search->form == LEAT__NET_V1;
     int number = 0;
+    *out = 0;
     if (is_v1 && type->kind == LEAT__PROTOTXT_INTEGER) {
         *out = !leat__prototxt_int32(file, type, &number) && number == 5;
         return LEAT_OK;
     }
-    int has_form = type->kind ==
-                   (is_v1 ? LEAT__PROTOTXT_IDENTIFIER : LEAT__PROTOTXT_STRING);
-    if (has_form) {
-        *out = !strcmp(type->text, is_v1 ? "DATA" : "Data");
+    if (!type->text || strcasecmp(type->text, "data") != 0)
         return LEAT_OK;
-    }
-    if (type->text && !strcasecmp(type->text, "data"))
-        return leat__prototxt_error(
-            file, type->value_at,
-            is_v1 ? "type: expected DATA, as the type of layers { } is an enum"
-                  : "type: expected \"Data\", as the type of layer { } is a "
-                    "string");
-    *out = 0;
+    if (type->kind !=
+        (is_v1 ? LEAT__PROTOTXT_IDENTIFIER : LEAT__PROTOTXT_STRING))
+        return leat__prototxt_error(file, type->value_at, "%s",
+                                    expected[search->form]);
+    *out = !strcmp(type->text, type_names[search->form]);
     return LEAT_OK;
 }
 
-static int is_data_layer(const leat__prototxt *file, const field *layer,
-                         int *out)
+static int is_data_layer(search *search, const field *layer, int *out)
 {
-    int is_v1 = !strcmp(layer->name, "layers");
     const field *type = leat__prototxt_find(layer, "type");
     *out = 0;
     for (; type && !*out; type = leat__prototxt_find_next(type)) {
-        int status = match_type(file, type, is_v1, out);
+        int status = match_type(search, type, out);
         if (status)
             return status;
     }
     return LEAT_OK;
 }
 
-static const char *layer_name(const field *layer)
+/* The fields that describe a layer: of V0 those of the layer { } within. */
+static const field *described_in(const search *search, const field *layer)
 {
-    const field *name = leat__prototxt_find(layer, "name");
+    return search->form == LEAT__NET_V0 ? leat__prototxt_find(layer, "layer")
+                                        : layer;
+}
+
+static const char *layer_name(const search *search, const field *layer)
+{
+    const field *name =
+        leat__prototxt_find(described_in(search, layer), "name");
     return name ? name->text : "";
 }
 
+/* Rules of V0 layers do not count: Caffe's upgrade drops them. */
+static int is_included(const search *search, leat_phase phase,
+                       const field *layer, int *out)
+{
+    leat__net_state state = *search->state;
+    state.phase = phase;
+    *out = 1;
+    return search->form == LEAT__NET_V0
+               ? LEAT_OK
+               : leat__net_state_includes(&state, layer, out);
+}
+
 /* One more data layer for an error's list: `, "cifar" (line 3, TRAIN)`. */
-static void list_layer(char *list, size_t size, const leat__net_state *state,
-                       const field *layer)
+static void list_layer(char *list, size_t size, const search *search,
+                       const field *layer, const int in[2])
 {
     char shown[LEAT__KEY_TEXT_MAX];
-    const char *name = layer_name(layer);
-    int in[2] = {0, 0};
+    const char *name = layer_name(search, layer);
     size_t used = strlen(list);
-    for (int phase = 0; phase < 2; phase++) {
-        leat__net_state other = *state;
-        other.phase = (leat_phase)phase;
-        /* What cannot be told is told when the layer is chosen. */
-        (void)leat__net_state_includes(&other, layer, &in[phase]);
-    }
     const char *phases = in[0] && in[1] ? "TRAIN and TEST"
                          : in[0]        ? "TRAIN"
                          : in[1]        ? "TEST"
@@ -121,50 +163,57 @@ static void list_layer(char *list, size_t size, const leat__net_state *state,
              layer->at.line, phases);
 }
 
-typedef struct search {
-    const leat__net_state *state;
-    const char *name;
-    const field *found;
-    int matches;
-    int data_layers;
-    int layers;
-    char all[320];      /* every data layer */
-    char matching[320]; /* those that match */
-} search;
+/* A data layer that passed its schema. */
+static int visit_data_layer(search *search, const field *layer)
+{
+    int in[2];
+    for (int phase = 0; phase < 2; phase++) {
+        int status = is_included(search, (leat_phase)phase, layer, &in[phase]);
+        if (status)
+            return status;
+    }
+    search->data_layers++;
+    list_layer(search->all, sizeof(search->all), search, layer, in);
+    if (search->name && strcmp(search->name, layer_name(search, layer)) != 0)
+        return LEAT_OK;
+    if (!in[own_phase(search)])
+        return LEAT_OK;
+    search->matches++;
+    search->found = layer;
+    list_layer(search->matching, sizeof(search->matching), search, layer, in);
+    return LEAT_OK;
+}
 
 static int visit_layer(search *search, const field *layer)
 {
     const leat__prototxt *file = search->state->file;
+    const field *described = described_in(search, layer);
     int is_data;
-    int is_included;
     search->layers++;
-    int status = is_data_layer(file, layer, &is_data);
+    if (!described)
+        return leat__prototxt_error(
+            file, layer->at,
+            "expected layer { } in layers { }, as other layers of the file "
+            "have "
+            "one: all must be of Caffe's V0 form, or none");
+    if (described->kind != LEAT__PROTOTXT_MESSAGE)
+        return leat__prototxt_error(file, described->value_at,
+                                    "layer: expected {");
+    int status = is_data_layer(search, described, &is_data);
     if (status || !is_data)
         return status;
     status = leat__net_schema_check(file, layer,
-                                    strcmp(layer->name, "layers")
+                                    search->form == LEAT__NET_V2
                                         ? &leat__net_schema_layer
                                         : &leat__net_schema_v1_layer);
-    if (!status)
-        status = leat__net_state_includes(search->state, layer, &is_included);
-    if (status)
-        return status;
-    search->data_layers++;
-    list_layer(search->all, sizeof(search->all), search->state, layer);
-    if (!is_included ||
-        (search->name && strcmp(search->name, layer_name(layer)) != 0))
-        return LEAT_OK;
-    search->matches++;
-    search->found = layer;
-    list_layer(search->matching, sizeof(search->matching), search->state,
-               layer);
-    return LEAT_OK;
+    return status ? status : visit_data_layer(search, layer);
 }
 
 static int refuse(const search *search)
 {
+    static const char *const phases[] = {"TRAIN", "TEST"};
     const leat__prototxt *file = search->state->file;
-    const char *phase = search->state->phase == LEAT_TRAIN ? "TRAIN" : "TEST";
+    int own = own_phase(search);
     char named[96] = "";
     if (search->name)
         snprintf(named, sizeof(named), " named \"%s\"", search->name);
@@ -181,35 +230,39 @@ static int refuse(const search *search)
     if (!search->matches)
         return leat_error(LEAT_EINVAL,
                           "%s: no data layer%s for phase %s; there are: %s",
-                          file->name, named, phase, search->all);
+                          file->name, named, phases[own], search->all);
     return leat_error(LEAT_EINVAL,
                       "%s: %d data layers%s for phase %s: %s; choose one by "
                       "name, stage or level",
-                      file->name, search->matches, named, phase,
+                      file->name, search->matches, named, phases[own],
                       search->matching);
 }
 
-int leat__net_choice_find(const field **out, int *is_v1,
-                          const leat__net_state *state, const char *name)
+int leat__net_choice_find(leat__net_choice *out, const leat__net_state *state,
+                          const char *name)
 {
-    search search = {.state = state, .name = name};
     const leat__prototxt *file = state->file;
-    const field *v1 = leat__prototxt_find(&file->root, "layers");
-    if (v1 && leat__prototxt_find(&file->root, "layer"))
+    search search = {.state = state, .name = name, .form = find_form(file)};
+    const field *old = leat__prototxt_find(&file->root, "layers");
+    if (old && leat__prototxt_find(&file->root, "layer"))
         return leat__prototxt_error(
-            file, v1->at,
+            file, old->at,
             "expected either layer { } or layers { }, found both in one file");
+    int status = LEAT_OK;
     const field *value = file->root.first;
-    for (; value; value = value->next) {
-        int status = check_net_field(file, value);
+    for (; value && !status; value = value->next) {
+        status = check_net_field(file, value);
         if (!status && is_layer(value) && value->kind == LEAT__PROTOTXT_MESSAGE)
             status = visit_layer(&search, value);
-        if (status)
-            return status;
     }
+    if (status)
+        return status;
     if (search.matches != 1)
         return refuse(&search);
-    *out = search.found;
-    *is_v1 = !strcmp(search.found->name, "layers");
+    out->layer = search.found;
+    out->form = search.form;
+    out->v0 = search.form == LEAT__NET_V0
+                  ? leat__prototxt_find(search.found, "layer")
+                  : NULL;
     return LEAT_OK;
 }

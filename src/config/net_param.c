@@ -23,11 +23,12 @@ typedef leat__prototxt_field field;
 typedef struct reading {
     leat__net_param *out;
     const leat__prototxt *file;
-    const field *layer;
-    const field *data;      /* data_param */
+    const field *layer;     /* has the tops */
+    const field *described; /* has the name: the layer, or V0's within it */
+    const field *data;      /* data_param; V0: the same as described */
     const field *transform; /* transform_param */
     const field *own;       /* leat_param */
-    int is_v1;
+    leat__net_form form;
 } reading;
 
 static const field *find(const field *message, const char *name)
@@ -149,7 +150,7 @@ static int start_transform(leat__net_param *out)
 static int read_layer(const reading *in)
 {
     leat__net_param *out = in->out;
-    const field *value = find(in->layer, "name");
+    const field *value = find(in->described, "name");
     int status = value ? read_text(in, value, &out->options.name) : LEAT_OK;
     if (status)
         return status;
@@ -207,13 +208,25 @@ static int read_mean_values(const reading *in, const field *value)
     return LEAT_OK;
 }
 
+/* A field of data_param, three of which had other names in V0. */
+static const field *find_data(const reading *in, const char *name)
+{
+    static const char *const renamed[][2] = {{"batch_size", "batchsize"},
+                                             {"crop_size", "cropsize"},
+                                             {"mean_file", "meanfile"}};
+    for (size_t i = 0; i < sizeof(renamed) / sizeof(*renamed); i++)
+        if (in->form == LEAT__NET_V0 && !strcmp(name, renamed[i][0]))
+            name = renamed[i][1];
+    return find(in->data, name);
+}
+
 /*
- * A field of transform_param. V1 files carry four of them in data_param, where
+ * A field of transform_param. Old files carry four of them in data_param, where
  * they win: Caffe's upgrade of such files moves them over.
  */
 static const field *find_transform(const reading *in, const char *name)
 {
-    const field *old = in->is_v1 ? find(in->data, name) : NULL;
+    const field *old = in->form == LEAT__NET_V2 ? NULL : find_data(in, name);
     return old ? old : find(in->transform, name);
 }
 
@@ -277,29 +290,55 @@ static int read_transform(const reading *in)
     return status ? status : read_force(in);
 }
 
-/* What Caffe reads in data_param and then makes nothing of. */
-static void warn_of_idle(const reading *in)
+/* What Caffe reads in a new file's data_param and then makes nothing of. */
+static void warn_of_old_fields(const reading *in)
 {
     static const char *const old[] = {"scale", "mean_file", "crop_size",
                                       "mirror"};
-    static const char *const idle[] = {"rand_skip", "force_encoded_color"};
     for (size_t i = 0; i < sizeof(old) / sizeof(*old); i++) {
-        const field *value = in->is_v1 ? NULL : find(in->data, old[i]);
+        const field *value =
+            in->form == LEAT__NET_V2 ? find(in->data, old[i]) : NULL;
         if (value)
             warn(in, value,
                  "in data_param is ignored, as by Caffe: it belongs into "
                  "transform_param");
     }
-    for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++) {
-        const field *value = find(in->data, idle[i]);
-        if (value)
-            warn(in, value, "does nothing, as in Caffe");
+}
+
+/* Caffe's upgrade of a V0 file takes no more than these from layers { }. */
+static void warn_of_dropped_fields(const reading *in)
+{
+    static const char *const taken[] = {"layer", "bottom", "top", "leat_param"};
+    for (const field *value = in->layer->first; value; value = value->next) {
+        int is_taken = in->form != LEAT__NET_V0;
+        for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
+            is_taken |= !strcmp(value->name, taken[i]);
+        if (!is_taken)
+            warn(in, value, "beside layer { } is ignored, as by Caffe");
     }
 }
 
+static void warn_of_idle(const reading *in)
+{
+    warn_of_old_fields(in);
+    warn_of_dropped_fields(in);
+    leat__net_schema_warn(in->file, in->layer,
+                          in->form == LEAT__NET_V2
+                              ? &leat__net_schema_layer
+                              : &leat__net_schema_v1_layer);
+}
+
+/*
+ * V0 files have no word for the backend. LEVELDB was meant; what is there now
+ * may as well be an LMDB, and opening anything else says what it is.
+ */
 static int check_backend(const reading *in, const field *source)
 {
     int backend = 0;
+    if (in->form == LEAT__NET_V0) {
+        warn(in, source, "of a V0 file is a LevelDB to Caffe, an LMDB to leat");
+        return LEAT_OK;
+    }
     const field *value = find(in->data, "backend");
     int status = LEAT_OK;
     if (value)
@@ -331,7 +370,9 @@ static int read_source(const reading *in)
     if (!source)
         return leat__prototxt_error(
             in->file, in->data ? in->data->at : in->layer->at,
-            "expected a source in data_param, found none");
+            in->form == LEAT__NET_V0
+                ? "expected a source in layer, found none"
+                : "expected a source in data_param, found none");
     int status = check_backend(in, source);
     if (status)
         return status;
@@ -346,7 +387,7 @@ static int read_source(const reading *in)
 static int read_batch(const reading *in)
 {
     leat_data_layer_options *options = &in->out->options;
-    const field *mine = find(in->data, "batch_size");
+    const field *mine = find_data(in, "batch_size");
     const field *all = find(in->own, "global_batch_size");
     int batch = 0;
     int global = 0;
@@ -362,7 +403,9 @@ static int read_batch(const reading *in)
     if (!options->batch_size && !options->global_batch_size)
         return leat__prototxt_error(
             in->file, in->data ? in->data->at : in->layer->at,
-            "expected a batch_size in data_param, found none");
+            in->form == LEAT__NET_V0
+                ? "expected a batchsize in layer, found none"
+                : "expected a batch_size in data_param, found none");
     return LEAT_OK;
 }
 
@@ -543,6 +586,7 @@ static int read_net(leat__net_param *out, leat_phase phase,
                     const leat_data_layer_options *choice)
 {
     leat__net_state state;
+    leat__net_choice chosen;
     reading in = {.out = out, .file = &out->file};
     leat_data_layer_options asked = LEAT_DATA_LAYER_OPTIONS_INIT;
     if (choice)
@@ -553,14 +597,16 @@ static int read_net(leat__net_param *out, leat_phase phase,
         status = leat__net_state_read(&state, in.file, phase, asked.stages,
                                       asked.level);
     if (!status)
-        status =
-            leat__net_choice_find(&in.layer, &in.is_v1, &state, asked.layer);
+        status = leat__net_choice_find(&chosen, &state, asked.layer);
     if (status)
         return status;
     out->options.phase = phase;
     out->options.level = state.level;
-    in.data = find(in.layer, "data_param");
-    in.transform = find(in.layer, "transform_param");
+    in.form = chosen.form;
+    in.layer = chosen.layer;
+    in.described = chosen.v0 ? chosen.v0 : chosen.layer;
+    in.data = chosen.v0 ? chosen.v0 : find(in.layer, "data_param");
+    in.transform = chosen.v0 ? NULL : find(in.layer, "transform_param");
     in.own = find(in.layer, "leat_param");
     return read_all(&in);
 }

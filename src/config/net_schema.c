@@ -1,4 +1,5 @@
 #include "config/net_schema.h"
+#include "base/log.h"
 
 #include <string.h>
 
@@ -24,6 +25,7 @@ typedef struct schema_field {
     int is_repeated;
     const leat__prototxt_enum *values; /* of an enum */
     const leat__net_schema *message;
+    const char *idle; /* why the field has no effect; NULL: it has one */
 } schema_field;
 
 /* The list of fields ends with a NULL name. */
@@ -32,30 +34,20 @@ struct leat__net_schema {
     const schema_field *fields;
 };
 
-#define ONE(name, type)                                                        \
+#define FIELD(name, type, is_repeated, values, message, idle)                  \
     {                                                                          \
-        name, TYPE_##type, 0, NULL, NULL                                       \
+        name, TYPE_##type, is_repeated, values, message, idle                  \
     }
-#define MANY(name, type)                                                       \
-    {                                                                          \
-        name, TYPE_##type, 1, NULL, NULL                                       \
-    }
-#define ONE_ENUM(name, values)                                                 \
-    {                                                                          \
-        name, TYPE_ENUM, 0, values, NULL                                       \
-    }
-#define ONE_MESSAGE(name, schema)                                              \
-    {                                                                          \
-        name, TYPE_MESSAGE, 0, NULL, schema                                    \
-    }
-#define MANY_MESSAGES(name, schema)                                            \
-    {                                                                          \
-        name, TYPE_MESSAGE, 1, NULL, schema                                    \
-    }
-#define END                                                                    \
-    {                                                                          \
-        NULL, TYPE_STRING, 0, NULL, NULL                                       \
-    }
+#define ONE(name, type) FIELD(name, type, 0, NULL, NULL, NULL)
+#define MANY(name, type) FIELD(name, type, 1, NULL, NULL, NULL)
+#define ONE_ENUM(name, values) FIELD(name, ENUM, 0, values, NULL, NULL)
+#define MANY_ENUMS(name, values) FIELD(name, ENUM, 1, values, NULL, NULL)
+#define ONE_MESSAGE(name, schema) FIELD(name, MESSAGE, 0, NULL, schema, NULL)
+#define MANY_MESSAGES(name, schema) FIELD(name, MESSAGE, 1, NULL, schema, NULL)
+/* Caffe 1.0 knows the field and ignores it. */
+#define IDLE(name, type)                                                       \
+    FIELD(name, type, 0, NULL, NULL, "does nothing, as in Caffe")
+#define END FIELD(NULL, STRING, 0, NULL, NULL, NULL)
 
 const leat__prototxt_enum leat__net_schema_phase[] = {
     {"TRAIN", 0}, {"TEST", 1}, {NULL, 0}};
@@ -105,13 +97,13 @@ const leat__net_schema leat__net_schema_transform = {"transform_param",
 static const schema_field data_fields[] = {
     ONE("source", STRING),
     ONE("batch_size", UINT32),
-    ONE("rand_skip", UINT32),
+    IDLE("rand_skip", UINT32),
     ONE_ENUM("backend", leat__net_schema_backend),
     ONE("scale", FLOAT),
     ONE("mean_file", STRING),
     ONE("crop_size", UINT32),
     ONE("mirror", BOOL),
-    ONE("force_encoded_color", BOOL),
+    IDLE("force_encoded_color", BOOL),
     ONE("prefetch", UINT32),
     END,
 };
@@ -211,7 +203,55 @@ static const schema_field layer_fields[] = {
 };
 const leat__net_schema leat__net_schema_layer = {"layer", layer_fields};
 
+static const leat__prototxt_enum v0_pool[] = {
+    {"MAX", 0}, {"AVE", 1}, {"STOCHASTIC", 2}, {NULL, 0}};
+
+/* Every V0 layer has the parameters of all types. */
+static const schema_field v0_layer_fields[] = {
+    ONE("name", STRING),
+    ONE("type", STRING),
+    ONE("source", STRING),
+    ONE("scale", FLOAT),
+    ONE("meanfile", STRING),
+    ONE("batchsize", UINT32),
+    ONE("cropsize", UINT32),
+    ONE("mirror", BOOL),
+    IDLE("rand_skip", UINT32),
+    MANY_MESSAGES("blobs", NULL),
+    MANY("blobs_lr", FLOAT),
+    MANY("weight_decay", FLOAT),
+    ONE("num_output", UINT32),
+    ONE("biasterm", BOOL),
+    ONE_MESSAGE("weight_filler", NULL),
+    ONE_MESSAGE("bias_filler", NULL),
+    ONE("pad", UINT32),
+    ONE("kernelsize", UINT32),
+    ONE("group", UINT32),
+    ONE("stride", UINT32),
+    ONE_ENUM("pool", v0_pool),
+    ONE("dropout_ratio", FLOAT),
+    ONE("local_size", UINT32),
+    ONE("alpha", FLOAT),
+    ONE("beta", FLOAT),
+    ONE("k", FLOAT),
+    ONE("det_fg_threshold", FLOAT),
+    ONE("det_bg_threshold", FLOAT),
+    ONE("det_fg_fraction", FLOAT),
+    ONE("det_context_pad", UINT32),
+    ONE("det_crop_mode", STRING),
+    ONE("new_num", INT32),
+    ONE("new_channels", INT32),
+    ONE("new_height", INT32),
+    ONE("new_width", INT32),
+    ONE("shuffle_images", BOOL),
+    ONE("concat_dim", UINT32),
+    ONE_MESSAGE("hdf5_output_param", NULL),
+    END,
+};
+static const leat__net_schema v0_layer_schema = {"layer", v0_layer_fields};
+
 static const schema_field v1_layer_fields[] = {
+    ONE_MESSAGE("layer", &v0_layer_schema),
     MANY("bottom", STRING),
     MANY("top", STRING),
     ONE("name", STRING),
@@ -220,7 +260,7 @@ static const schema_field v1_layer_fields[] = {
     ONE_ENUM("type", v1_layer_type),
     MANY_MESSAGES("blobs", NULL),
     MANY("param", STRING),
-    {"blob_share_mode", TYPE_ENUM, 1, dim_check_mode, NULL},
+    MANY_ENUMS("blob_share_mode", dim_check_mode),
     MANY("blobs_lr", FLOAT),
     MANY("weight_decay", FLOAT),
     MANY("loss_weight", FLOAT),
@@ -354,4 +394,20 @@ int leat__net_schema_check(const leat__prototxt *file, const field *message,
             return status;
     }
     return LEAT_OK;
+}
+
+void leat__net_schema_warn(const leat__prototxt *file, const field *message,
+                           const leat__net_schema *schema)
+{
+    for (const field *value = message->first; value; value = value->next) {
+        const schema_field *known = find_known(schema, value->name);
+        if (!known || value->kind == LEAT__PROTOTXT_NOTHING)
+            continue;
+        if (known->idle)
+            leat__log(LEAT_LOG_WARNING, "%s:%d:%d: %s %s", file->name,
+                      value->at.line, value->at.column, value->name,
+                      known->idle);
+        else if (known->message)
+            leat__net_schema_warn(file, value, known->message);
+    }
 }

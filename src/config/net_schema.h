@@ -6,9 +6,10 @@
 
 typedef struct leat__net_schema leat__net_schema;
 
-extern const leat__net_schema leat__net_schema_layer;    /* layer { } */
-extern const leat__net_schema leat__net_schema_v1_layer; /* layers { } */
-extern const leat__net_schema leat__net_schema_state;    /* state { } */
+extern const leat__net_schema leat__net_schema_layer; /* layer { } */
+/* layers { }, and layers { layer { } } of V0 */
+extern const leat__net_schema leat__net_schema_v1_layer;
+extern const leat__net_schema leat__net_schema_state; /* state { } */
 extern const leat__net_schema leat__net_schema_transform;
 
 /* The enums, for leat__prototxt_enum_value. */
@@ -21,6 +22,14 @@ extern const leat__prototxt_enum leat__net_schema_backend[];
  * Errors: LEAT_EINVAL naming the place; LEAT_ENOMEM.
  */
 int leat__net_schema_check(const leat__prototxt *file,
+                           const leat__prototxt_field *message,
+                           const leat__net_schema *schema);
+
+/*
+ * Warns in the log of each field, at any level, that has no effect. The message
+ * passed the schema.
+ */
+void leat__net_schema_warn(const leat__prototxt *file,
                            const leat__prototxt_field *message,
                            const leat__net_schema *schema);
 

@@ -132,18 +132,105 @@ START_TEST(v1_layers_carry_their_transform_in_data_param)
 }
 END_TEST
 
-START_TEST(what_caffe_ignores_is_ignored_with_a_log_line)
+/* What the data layer of the text is read as, and what the log says of it. */
+static const leat_data_layer_options *heard(const char *text)
 {
     log_lines[0] = 0;
     unsetenv("LEAT_LOG_LEVEL");
     leat_log_set(hear, NULL, LEAT_LOG_WARNING);
-    const leat_data_layer_options *options = accepted(
+    const leat_data_layer_options *options = accepted(text, LEAT_TRAIN);
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+    return options;
+}
+
+#define V0_LAYER                                                               \
+    "layers { layer { name: 'data' type: 'data' source: 'db' batchsize: 256\n"
+#define V0_TOPS "} top: 'data' top: 'label' }"
+
+/* As in the cases that Caffe's own test of its upgrade has. */
+START_TEST(v0_files_are_read_as_caffe_upgrades_them)
+{
+    const leat_data_layer_options *options =
+        heard("name: 'CaffeNet' " V0_LAYER "meanfile: 'mean' cropsize: 227"
+              " mirror: true scale: 0.5 rand_skip: 7 " V0_TOPS
+              "layers { layer { name: 'pad1' type: 'padding' pad: 2 }"
+              " bottom: 'data' top: 'pad1' }"
+              "layers { layer { name: 'conv1' type: 'conv' num_output: 96"
+              " weight_filler { type: 'gaussian' std: 0.01 } blobs_lr: 1. }"
+              " bottom: 'pad1' top: 'conv1' }");
+    ck_assert_str_eq(options->name, "data");
+    ck_assert_str_eq(options->tops[0], "data");
+    ck_assert_str_eq(options->tops[1], "label");
+    ck_assert_int_eq(options->batch_size, 256);
+    ck_assert_int_eq(options->prefetch, 4);
+    ck_assert_int_eq(options->transform->crop_size, 227);
+    ck_assert_int_eq(options->transform->mirror, 1);
+    ck_assert(options->transform->scale == 0.5f);
+    ck_assert_str_eq(options->transform->mean_file, "mean");
+    ck_assert_str_eq(net.source, "db");
+    ck_assert_ptr_nonnull(
+        strstr(log_lines, "net:1:61: source of a V0 file is"));
+    ck_assert_ptr_nonnull(
+        strstr(log_lines, "net:2:56: rand_skip does nothing"));
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+START_TEST(what_stands_beside_a_v0_layer_is_dropped_with_a_log_line)
+{
+    const leat_data_layer_options *options =
+        heard(V0_LAYER "} top: 'd' name: 'other' include { phase: TEST }"
+                       " exclude { } transform_param { scale: 3 }"
+                       " data_param { batch_size: 1 }"
+                       " leat_param { workers: 3 } }");
+    ck_assert_str_eq(options->name, "data");
+    ck_assert_int_eq(options->batch_size, 256);
+    ck_assert(options->transform->scale == 1.0f);
+    ck_assert_int_eq(options->workers, 3);
+    ck_assert_ptr_nonnull(
+        strstr(log_lines, "net:2:12: name beside layer { } is ignored"));
+    ck_assert_ptr_nonnull(strstr(log_lines, "include beside"));
+    ck_assert_ptr_nonnull(strstr(log_lines, "exclude beside"));
+    ck_assert_ptr_nonnull(strstr(log_lines, "transform_param beside"));
+    ck_assert_ptr_nonnull(strstr(log_lines, "data_param beside"));
+    ck_assert_ptr_null(strstr(log_lines, "leat_param beside"));
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+START_TEST(wrong_v0_layers_are_refused_where_they_stand)
+{
+    refused(V0_LAYER V0_TOPS "\nlayers { type: DATA top: 'd' " LMDB "}",
+            "net:3:1: expected layer { } in layers { }, as other layers of the "
+            "file have one: all must be of Caffe's V0 form, or none");
+    refused("layers { layer: 1 }", "net:1:17: layer: expected {");
+    refused(
+        "layers { layer { type: data } }",
+        "net:1:24: type: expected \"data\", as the type of layers { layer { "
+        "} } is a string");
+    refused("layers { layer { type: 'data' batchsize: 1 } top: 'd' }",
+            "net:1:10: expected a source in layer, found none");
+    refused("layers { layer { type: 'data' source: 'x' } top: 'd' }",
+            "net:1:10: expected a batchsize in layer, found none");
+    refused(V0_LAYER "batch_size: 1 " V0_TOPS,
+            "net:2:1: layer has no field named \"batch_size\"");
+    refused(V0_LAYER "cropsize: -1 " V0_TOPS,
+            "net:2:11: cropsize: expected an integer from 0 to 4294967295, "
+            "found -1");
+    refused(V0_LAYER V0_TOPS V0_LAYER V0_TOPS,
+            "net: 2 data layers for phase TRAIN: \"data\" (line 1, TRAIN and "
+            "TEST), \"data\" (line 2, TRAIN and TEST); choose one by name, "
+            "stage or level");
+}
+END_TEST
+
+START_TEST(what_caffe_ignores_is_ignored_with_a_log_line)
+{
+    const leat_data_layer_options *options = heard(
         HEAD "data_param { source: 'db' backend: LMDB batch_size: 1 scale: 2"
              " mean_file: 'm' crop_size: 3 mirror: true rand_skip: 7"
              " force_encoded_color: true } loss_weight: 0 param { lr_mult: 1 }"
-             " propagate_down: false blobs { data: 1 } relu_param { } }",
-        LEAT_TRAIN);
-    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+             " propagate_down: false blobs { data: 1 } relu_param { } }");
     ck_assert(options->transform->scale == 1.0f);
     ck_assert_ptr_null(options->transform->mean_file);
     ck_assert_int_eq(options->transform->crop_size, 0);
@@ -288,9 +375,6 @@ START_TEST(wrong_layers_are_refused_where_they_stand)
     refused(HEAD LMDB "}\nlayers { }",
             "net:4:1: expected either layer { } or layers { }, found both in "
             "one file");
-    refused("layers { layer { name: 'data' type: 'data' } top: 'data' }",
-            "net:1:1: layers { layer { } } is Caffe's V0 form, which knows no "
-            "LMDB: upgrade the file with upgrade_net_proto_text");
     refused("layer { type: DATA }",
             "net:1:15: type: expected \"Data\", as the type of layer { } is a "
             "string");
@@ -691,6 +775,10 @@ int main(void)
     tcase_add_test(tcase, a_transform_is_read_whole);
     tcase_add_test(tcase, v1_layers_carry_their_transform_in_data_param);
     tcase_add_test(tcase, what_caffe_ignores_is_ignored_with_a_log_line);
+    tcase_add_test(tcase, v0_files_are_read_as_caffe_upgrades_them);
+    tcase_add_test(tcase,
+                   what_stands_beside_a_v0_layer_is_dropped_with_a_log_line);
+    tcase_add_test(tcase, wrong_v0_layers_are_refused_where_they_stand);
     tcase_add_test(tcase, include_and_exclude_rules_follow_caffes);
     tcase_add_test(tcase, a_phase_inside_the_layer_wins_but_chooses_nothing);
     tcase_add_test(tcase, stages_and_level_of_the_caller_choose);
