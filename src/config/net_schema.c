@@ -47,7 +47,14 @@ struct leat__net_schema {
 /* Caffe 1.0 knows the field and ignores it. */
 #define IDLE(name, type)                                                       \
     FIELD(name, type, 0, NULL, NULL, "does nothing, as in Caffe")
+/* Another Caffe's field that changes no byte, at least not with these values.
+ */
+#define FOREIGN(name, type) FIELD(name, type, 0, NULL, NULL, foreign)
+#define FOREIGN_ENUM(name, values) FIELD(name, ENUM, 0, values, NULL, foreign)
 #define END FIELD(NULL, STRING, 0, NULL, NULL, NULL)
+
+static const char foreign[] =
+    "is not Caffe 1.0's, changes no byte and is ignored";
 
 const leat__prototxt_enum leat__net_schema_phase[] = {
     {"TRAIN", 0}, {"TEST", 1}, {NULL, 0}};
@@ -55,6 +62,10 @@ const leat__prototxt_enum leat__net_schema_backend[] = {
     {"LEVELDB", 0}, {"LMDB", 1}, {NULL, 0}};
 static const leat__prototxt_enum dim_check_mode[] = {
     {"STRICT", 0}, {"PERMISSIVE", 1}, {NULL, 0}};
+/* NVIDIA's Caffe: another type would change what the tops hold. */
+static const leat__prototxt_enum forward_type[] = {{"FLOAT", 1}, {NULL, 0}};
+/* NVIDIA's and Intel's Caffes: another order of the records. */
+static const leat__prototxt_enum shuffle[] = {{"false", 0}, {NULL, 0}};
 /* Of all V1 layers only those whose type is DATA are checked. */
 static const leat__prototxt_enum v1_layer_type[] = {{"DATA", 5}, {NULL, 0}};
 
@@ -89,7 +100,8 @@ static const schema_field transform_fields[] = {
     ONE("scale", FLOAT),       ONE("mirror", BOOL),
     ONE("crop_size", UINT32),  ONE("mean_file", STRING),
     MANY("mean_value", FLOAT), ONE("force_color", BOOL),
-    ONE("force_gray", BOOL),   END,
+    ONE("force_gray", BOOL),   FOREIGN("use_gpu_transform", BOOL),
+    FOREIGN("display", BOOL),  END,
 };
 const leat__net_schema leat__net_schema_transform = {"transform_param",
                                                      transform_fields};
@@ -105,6 +117,10 @@ static const schema_field data_fields[] = {
     ONE("mirror", BOOL),
     IDLE("force_encoded_color", BOOL),
     ONE("prefetch", UINT32),
+    FOREIGN("threads", UINT32),
+    FOREIGN("parser_threads", UINT32),
+    FOREIGN("cache", BOOL),
+    FOREIGN_ENUM("shuffle", shuffle),
     END,
 };
 static const leat__net_schema data_schema = {"data_param", data_fields};
@@ -151,6 +167,13 @@ static const schema_field layer_fields[] = {
     ONE_MESSAGE("transform_param", &leat__net_schema_transform),
     ONE_MESSAGE("data_param", &data_schema),
     ONE_MESSAGE("leat_param", &leat_schema),
+    FOREIGN_ENUM("forward_type", forward_type),
+    FOREIGN("backward_type", WORD),
+    FOREIGN("forward_math", WORD),
+    FOREIGN("backward_math", WORD),
+    FOREIGN("cudnn_math_override", INT32),
+    FOREIGN("debug", BOOL),
+    FOREIGN("engine", STRING),
     /* Parameters of other layers, which a data layer may carry for nothing. */
     ONE_MESSAGE("loss_param", NULL),
     ONE_MESSAGE("accuracy_param", NULL),

@@ -231,9 +231,11 @@ static const char *list_names(char out[], size_t size,
 {
     size_t used = 0;
     out[0] = 0;
-    for (int i = 0; values[i].name && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s",
-                                 i ? ", " : "one of ", values[i].name);
+    for (int i = 0; values[i].name && used < size; i++) {
+        const char *before = i ? ", " : values[1].name ? "one of " : "";
+        used += (size_t)snprintf(out + used, size - used, "%s%s", before,
+                                 values[i].name);
+    }
     return out;
 }
 

@@ -224,6 +224,37 @@ START_TEST(wrong_v0_layers_are_refused_where_they_stand)
 }
 END_TEST
 
+START_TEST(fields_of_other_caffes_that_change_no_byte_are_ignored)
+{
+    heard(HEAD "data_param { source: 'db' backend: LMDB batch_size: 1"
+               " cache: true threads: 4 parser_threads: 2 shuffle: false }"
+               " transform_param { use_gpu_transform: true display: false }"
+               " forward_type: FLOAT backward_type: FLOAT16 debug: false"
+               " forward_math: FLOAT16 backward_math: FLOAT"
+               " cudnn_math_override: -1 engine: 'MKLDNN' }");
+    ck_assert_ptr_nonnull(strstr(log_lines, "net:2:55: cache is not Caffe 1.0's"
+                                            ", changes no byte and is"));
+    ck_assert_ptr_nonnull(strstr(log_lines, ": parser_threads is not"));
+    ck_assert_ptr_nonnull(strstr(log_lines, ": use_gpu_transform is not"));
+    ck_assert_ptr_nonnull(strstr(log_lines, ": forward_type is not"));
+    ck_assert_ptr_nonnull(strstr(log_lines, ": engine is not"));
+    leat__net_param_finish(&net);
+}
+END_TEST
+
+START_TEST(fields_of_other_caffes_that_change_bytes_are_refused)
+{
+    refused(HEAD "data_param {\nshuffle: true } }",
+            "net:3:10: shuffle: expected false, found true");
+    refused(HEAD LMDB "forward_type: FLOAT16 }",
+            "net:3:15: forward_type: expected FLOAT, found FLOAT16");
+    refused(HEAD LMDB "transform_param { random_seed: 1 } }",
+            "net:3:19: transform_param has no field named \"random_seed\"");
+    refused(HEAD LMDB "transform_param { resize_param { } } }",
+            "net:3:19: transform_param has no field named \"resize_param\"");
+}
+END_TEST
+
 START_TEST(what_caffe_ignores_is_ignored_with_a_log_line)
 {
     const leat_data_layer_options *options = heard(
@@ -779,6 +810,9 @@ int main(void)
     tcase_add_test(tcase,
                    what_stands_beside_a_v0_layer_is_dropped_with_a_log_line);
     tcase_add_test(tcase, wrong_v0_layers_are_refused_where_they_stand);
+    tcase_add_test(tcase,
+                   fields_of_other_caffes_that_change_no_byte_are_ignored);
+    tcase_add_test(tcase, fields_of_other_caffes_that_change_bytes_are_refused);
     tcase_add_test(tcase, include_and_exclude_rules_follow_caffes);
     tcase_add_test(tcase, a_phase_inside_the_layer_wins_but_chooses_nothing);
     tcase_add_test(tcase, stages_and_level_of_the_caller_choose);
