@@ -53,7 +53,7 @@ static int keep(leat__net_param *out, const char **text)
 static int read_text(const reading *in, const field *value, const char **out)
 {
     int status = leat__prototxt_string(in->file, value, out);
-    if (!status && strlen(*out) != value->text_size)
+    if (!status && memchr(value->text, 0, value->text_size))
         return leat__prototxt_error(in->file, value->value_at,
                                     "%s: expected no NUL byte, found one",
                                     value->name);
