@@ -1,6 +1,7 @@
 #include "config/net_choice.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "config/net_diagnosis.h"
 #include "config/net_schema.h"
 
 #include <stdio.h>
@@ -62,9 +63,11 @@ typedef struct search {
     const char *name;
     leat__net_form form;
     const field *found;
+    const field *misspelt; /* the first type that is "Data" but for its case */
     int matches;
     int data_layers;
     int layers;
+    int phases[2];      /* whether a layer of that name is in TRAIN, TEST */
     char all[320];      /* every data layer */
     char matching[320]; /* those that match */
 } search;
@@ -106,6 +109,8 @@ static int match_type(search *search, const field *type, int *out)
         return leat__prototxt_error(file, type->value_at, "%s",
                                     expected[search->form]);
     *out = !strcmp(type->text, type_names[search->form]);
+    if (!*out && !search->misspelt)
+        search->misspelt = type;
     return LEAT_OK;
 }
 
@@ -176,6 +181,8 @@ static int visit_data_layer(search *search, const field *layer)
     list_layer(search->all, sizeof(search->all), search, layer, in);
     if (search->name && strcmp(search->name, layer_name(search, layer)) != 0)
         return LEAT_OK;
+    search->phases[LEAT_TRAIN] |= in[LEAT_TRAIN];
+    search->phases[LEAT_TEST] |= in[LEAT_TEST];
     if (!in[own_phase(search)])
         return LEAT_OK;
     search->matches++;
@@ -209,11 +216,26 @@ static int visit_layer(search *search, const field *layer)
     return status ? status : visit_data_layer(search, layer);
 }
 
+/* What to say of a net whose data layers are all of other types. */
+static int refuse_types(const search *search)
+{
+    const leat__prototxt *file = search->state->file;
+    char shown[LEAT__PROTOTXT_SHOWN_MAX];
+    const char *quote = search->form == LEAT__NET_V1 ? "" : "\"";
+    if (search->misspelt)
+        return leat__prototxt_error(
+            file, search->misspelt->value_at, "type: expected %s%s%s, found %s",
+            quote, type_names[search->form], quote,
+            leat__prototxt_show(shown, search->misspelt));
+    return leat__net_diagnose_types(file, search->layers);
+}
+
 static int refuse(const search *search)
 {
     static const char *const phases[] = {"TRAIN", "TEST"};
     const leat__prototxt *file = search->state->file;
     int own = own_phase(search);
+    int has_other = search->phases[!own];
     char named[96] = "";
     if (search->name)
         snprintf(named, sizeof(named), " named \"%s\"", search->name);
@@ -222,15 +244,13 @@ static int refuse(const search *search)
                           "%s: expected a net with a data layer, found no "
                           "layer { } at all",
                           file->name);
-    if (!search->data_layers)
-        return leat_error(LEAT_EINVAL,
-                          "%s: expected a layer of type \"Data\", found none "
-                          "among %d layers",
-                          file->name, search->layers);
+    if (!search->data_layers || (!search->matches && search->misspelt))
+        return refuse_types(search);
     if (!search->matches)
-        return leat_error(LEAT_EINVAL,
-                          "%s: no data layer%s for phase %s; there are: %s",
-                          file->name, named, phases[own], search->all);
+        return leat_error(
+            LEAT_EINVAL, "%s: no data layer%s for phase %s%s%s; there are: %s",
+            file->name, named, phases[own], has_other ? ", only for " : "",
+            has_other ? phases[!own] : "", search->all);
     return leat_error(LEAT_EINVAL,
                       "%s: %d data layers%s for phase %s: %s; choose one by "
                       "name, stage or level",
@@ -248,7 +268,7 @@ int leat__net_choice_find(leat__net_choice *out, const leat__net_state *state,
         return leat__prototxt_error(
             file, old->at,
             "expected either layer { } or layers { }, found both in one file");
-    int status = LEAT_OK;
+    int status = leat__net_diagnose_solver(file);
     const field *value = file->root.first;
     for (; value && !status; value = value->next) {
         status = check_net_field(file, value);

@@ -208,6 +208,8 @@ START_TEST(wrong_v0_layers_are_refused_where_they_stand)
         "layers { layer { type: data } }",
         "net:1:24: type: expected \"data\", as the type of layers { layer { "
         "} } is a string");
+    refused("layers { layer { type: 'DATA' } }",
+            "net:1:24: type: expected \"data\", found \"DATA\"");
     refused("layers { layer { type: 'data' batchsize: 1 } top: 'd' }",
             "net:1:10: expected a source in layer, found none");
     refused("layers { layer { type: 'data' source: 'x' } top: 'd' }",
@@ -221,6 +223,19 @@ START_TEST(wrong_v0_layers_are_refused_where_they_stand)
             "net: 2 data layers for phase TRAIN: \"data\" (line 1, TRAIN and "
             "TEST), \"data\" (line 2, TRAIN and TEST); choose one by name, "
             "stage or level");
+}
+END_TEST
+
+START_TEST(a_data_type_in_another_case_gets_a_hint)
+{
+    refused("layer { type: 'data' top: 'd' } layer { type: 'DATA' }",
+            "net:1:15: type: expected \"Data\", found \"data\"");
+    refused("layers { type: Data top: 'd' }",
+            "net:1:16: type: expected DATA, found Data");
+    /* Caffe leaves out the layers of other phases before it looks. */
+    accepted("layer { type: 'data' include { phase: TEST } }" HEAD LMDB "}",
+             LEAT_TRAIN);
+    leat__net_param_finish(&net);
 }
 END_TEST
 
@@ -252,6 +267,66 @@ START_TEST(fields_of_other_caffes_that_change_bytes_are_refused)
             "net:3:19: transform_param has no field named \"random_seed\"");
     refused(HEAD LMDB "transform_param { resize_param { } } }",
             "net:3:19: transform_param has no field named \"resize_param\"");
+}
+END_TEST
+
+START_TEST(layers_that_data_comes_from_are_named)
+{
+    refused(
+        "layer { type: 'ImageData' name: 'photos' top: 'd' top: 'l'\n}\n"
+        "layer { type: 'HDF5Data' top: 'more' }"
+        "layer { type: 'ReLU' bottom: 'd' top: 'r' }"
+        "layer { type: 'Parameter' top: 'p' }",
+        "net: expected a layer of type \"Data\", found none among 4 layers, "
+        "but ImageData \"photos\" (line 1), HDF5Data \"\" (line 3): make an "
+        "LMDB of the images with leat import images, and a Data layer");
+    refused(
+        "layers { type: IMAGE_DATA name: 'photos' top: 'd' }",
+        "net: expected a layer of type \"Data\", found none among 1 layers, "
+        "but IMAGE_DATA \"photos\" (line 1): make an LMDB of the images "
+        "with leat import images, and a Data layer");
+    refused(
+        "layers { layer { type: 'window_data' name: 'w' } top: 'd' }",
+        "net: expected a layer of type \"Data\", found none among 1 layers, "
+        "but window_data \"w\" (line 1): leat has Data layers alone: make "
+        "an LMDB of Datum, and a Data layer");
+    refused(
+        "layer { type: 'Input' name: 'data' top: 'data' }",
+        "net: expected a layer of type \"Data\", found none among 1 layers, "
+        "but Input \"data\" (line 1): this is a net for deployment: give "
+        "the one that is trained");
+    refused(
+        "name: 'n'\ninput: 'data' layer { type: 'ReLU' bottom: 'data' }",
+        "net: expected a layer of type \"Data\", found none among 1 layers, "
+        "but input (line 2): this is a net for deployment: give the one "
+        "that is trained");
+}
+END_TEST
+
+START_TEST(a_solver_is_told_from_a_net)
+{
+    refused("base_lr: 0.01\nnet: 'models/train_val.prototxt' test_iter: 1",
+            "net:2:1: expected a net, found a solver: give the net that it "
+            "names, \"models/train_val.prototxt\" (net)");
+    refused("test_net: 'b' train_net: 'a' test_net: 'c'",
+            "net:1:15: expected a net, found a solver: give the net that it "
+            "names, \"a\" (train_net), \"b\" (test_net), \"c\" (test_net)");
+    refused("train_net_param { layer { } }",
+            "net:1:1: expected a net, found a solver: put what is in its "
+            "train_net_param { } into a file of its own and give that");
+    refused("snapshot_prefix: 'x'",
+            "net:1:1: expected a net, found a solver that names none");
+}
+END_TEST
+
+START_TEST(a_net_without_the_phase_says_which_it_has)
+{
+    refused(HEAD LMDB "include { phase: TEST } }",
+            "net: no data layer for phase TRAIN, only for TEST; there are: "
+            "\"data\" (line 1, TEST)");
+    refused(HEAD LMDB "include { stage: 'x' } }",
+            "net: no data layer for phase TRAIN; there are: \"data\" (line 1, "
+            "no phase at this level and stage)");
 }
 END_TEST
 
@@ -374,10 +449,11 @@ START_TEST(a_layer_is_chosen_by_name)
     ck_assert_int_eq(net.ntops, 1);
     leat__net_param_finish(&net);
     ck_assert_int_eq(parse(text, LEAT_TEST, &choice), LEAT_EINVAL);
-    ck_assert_str_eq(leat_last_error(),
-                     "net: no data layer named \"two\" for phase TEST; there "
-                     "are: \"data\" (line 1, TRAIN and TEST), \"two\" (line 4, "
-                     "TRAIN)");
+    ck_assert_str_eq(
+        leat_last_error(),
+        "net: no data layer named \"two\" for phase TEST, only for "
+        "TRAIN; there are: \"data\" (line 1, TRAIN and TEST), "
+        "\"two\" (line 4, TRAIN)");
     ck_assert_int_eq(parse(text, LEAT_TEST, NULL), LEAT_OK);
     leat__net_param_finish(&net);
 }
@@ -810,9 +886,13 @@ int main(void)
     tcase_add_test(tcase,
                    what_stands_beside_a_v0_layer_is_dropped_with_a_log_line);
     tcase_add_test(tcase, wrong_v0_layers_are_refused_where_they_stand);
+    tcase_add_test(tcase, a_data_type_in_another_case_gets_a_hint);
     tcase_add_test(tcase,
                    fields_of_other_caffes_that_change_no_byte_are_ignored);
     tcase_add_test(tcase, fields_of_other_caffes_that_change_bytes_are_refused);
+    tcase_add_test(tcase, layers_that_data_comes_from_are_named);
+    tcase_add_test(tcase, a_solver_is_told_from_a_net);
+    tcase_add_test(tcase, a_net_without_the_phase_says_which_it_has);
     tcase_add_test(tcase, include_and_exclude_rules_follow_caffes);
     tcase_add_test(tcase, a_phase_inside_the_layer_wins_but_chooses_nothing);
     tcase_add_test(tcase, stages_and_level_of_the_caller_choose);
