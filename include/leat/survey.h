@@ -95,9 +95,10 @@ LEAT_API int leat_survey_page_use(leat_survey *survey, leat_page_use *out);
 
 /**
  * Goes on with the records of the leaf at about `share` of the way, 0 the first
- * and 1 the last; for samples of a database that is too large to be read. From
- * then on pages may be met again, and records have no number. A damaged page on
- * the way is what leat_survey_next then tells of.
+ * and 1 the last; for samples of a database that is too large to be read. A
+ * share below 0 and NaN count as 0, one above 1 as 1. From then on pages may be
+ * met again, and records have no number. A damaged page on the way is what
+ * leat_survey_next then tells of.
  * Thread safety: one caller, and no other call at the same time.
  */
 LEAT_API void leat_survey_jump(leat_survey *survey, double share);

@@ -346,5 +346,6 @@ void leat_survey_jump(leat_survey *survey, double share)
     survey->held = 0;
     survey->held_bytes = 0;
     survey->record = -1;
-    leat__lmdb_salvage_jump(&survey->salvage, share);
+    /* NaN is not above 0 either. */
+    leat__lmdb_salvage_jump(&survey->salvage, share > 0 ? share : 0);
 }

@@ -453,6 +453,42 @@ START_TEST(a_jump_goes_where_it_should)
 }
 END_TEST
 
+/* The key of the record at which the survey goes on behind a jump. */
+static void jump_and_take(leat_survey *survey, double share, char key[9])
+{
+    leat_survey_entry entry;
+    int got;
+    leat_survey_jump(survey, share);
+    ck_assert_int_eq(leat_survey_next(survey, &entry, 1, &got), LEAT_OK);
+    ck_assert_uint_eq(entry.key_size, 8);
+    memcpy(key, entry.key, 8);
+    key[8] = 0;
+}
+
+START_TEST(a_jump_beyond_either_end_goes_to_that_end)
+{
+    static const double below[] = {-1e-9, -1, -1e9, -1e300, -INFINITY, NAN};
+    static const double above[] = {1.5, 1e9, 1e300, INFINITY};
+    char first[9], last[9], found[9];
+    leat_survey *survey;
+    write_database(3000);
+    ck_assert_int_eq(leat_survey_open(&survey, path), LEAT_OK);
+    jump_and_take(survey, 0, first);
+    jump_and_take(survey, 1, last);
+    ck_assert_str_eq(first, "00000000");
+    for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+        jump_and_take(survey, below[i], found);
+        ck_assert_str_eq(found, first);
+    }
+    for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
+        jump_and_take(survey, above[i], found);
+        ck_assert_str_eq(found, last);
+    }
+    leat_survey_close(survey);
+    remove_database();
+}
+END_TEST
+
 START_TEST(a_jump_tells_what_is_in_its_way)
 {
     leat_survey *survey;
@@ -582,6 +618,7 @@ int main(void)
     tcase_add_test(tests, a_file_without_its_root_has_lost_all_its_records);
     tcase_add_test(tests, either_meta_page_will_do);
     tcase_add_test(tests, a_jump_goes_where_it_should);
+    tcase_add_test(tests, a_jump_beyond_either_end_goes_to_that_end);
     tcase_add_test(tests, a_jump_tells_what_is_in_its_way);
     tcase_add_test(tests, what_is_no_database_is_refused);
     tcase_add_test(tests, an_unsupported_database_is_no_damage);
