@@ -1,11 +1,12 @@
 #include "base/file.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/random.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,11 @@
 #include <unistd.h>
 
 #define FIRST_READ ((size_t)16 << 10)
+
+/* What a temporary file's name has behind its target's, with 24 random bits;
+   drawn anew where there is such a file already. */
+#define MARK ".leat-%06" PRIx64
+enum { MARK_SIZE = sizeof(".leat-XXXXXX"), TRIES = 100 };
 
 /*
  * Room for one byte more than the file has tells its end without a resize. One
@@ -188,23 +194,47 @@ static int check_target(const char *path)
     return leat_error(LEAT_EINVAL, "%s: is there and is no regular file", path);
 }
 
+/*
+ * A new file beside `path`, whose name ends in room for MARK and NUL. O_EXCL:
+ * whatever has that name, a dangling link too, is not opened.
+ */
+static int create_beside(char *path, int *out)
+{
+    char *mark = path + strlen(path);
+    int fd = -1;
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t drawn;
+        int status = leat__random_seed(&drawn);
+        if (status)
+            return status;
+        snprintf(mark, MARK_SIZE, MARK, drawn & 0xffffff);
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                  0666);
+        if (fd >= 0 || errno != EEXIST)
+            break;
+    }
+    if (fd < 0) {
+        int code = errno;
+        *mark = 0;
+        return leat__error_system(code, "%s", path);
+    }
+    *out = fd;
+    return LEAT_OK;
+}
+
 int leat__file_write(const char *path, const void *bytes, size_t size)
 {
-    static atomic_uint counter;
-    int status = check_target(path);
+    int fd, status = check_target(path);
     if (status)
         return status;
-    size_t room = strlen(path) + 64;
-    char *beside = leat__alloc(room);
+    size_t length = strlen(path);
+    char *beside = leat__alloc(length + MARK_SIZE);
     if (!beside)
         return LEAT_ENOMEM;
-    snprintf(beside, room, "%s.%ld.%u.tmp", path, (long)getpid(),
-             atomic_fetch_add(&counter, 1));
-    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        status = leat__error_system(errno, "%s", path);
+    memcpy(beside, path, length + 1);
+    status = create_beside(beside, &fd);
+    if (status)
         goto end;
-    }
     if (write_all(fd, bytes, size))
         status = leat__error_system(errno, "%s", path);
     if (close(fd) && !status)

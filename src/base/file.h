@@ -26,8 +26,9 @@ int leat__file_read_bounded(char **out, size_t *size, const char *path,
 
 /*
  * Writes a file that appears whole or not at all: the bytes go to a temporary
- * file beside it, which is synced and then renamed. Nothing is left behind on
- * failure, and a file that was there stays as it was.
+ * file beside it, PATH.leat-XXXXXX, which is created exclusively under a random
+ * name, synced and then renamed. Nothing is left behind on failure, and a file
+ * that was there stays as it was.
  * Errors: LEAT_EIO, LEAT_ENOMEM.
  */
 int leat__file_write(const char *path, const void *bytes, size_t size);

@@ -92,10 +92,10 @@ mkdir -p full other/sub numpy records
 "$leat" dump --reader lmdb:three --batch 1 --batches 3 --top-type uint8 --out full >/dev/null
 cp full/label.npy full/data.0000.npy
 cp full/label.npy full/gone.npy
-echo unfinished >full/data.npy.leat-part
+echo unfinished >full/data.npy.leat-abc234
 echo mine >full/notes
 cp -r full before
-rm before/data.npy.leat-part
+rm before/data.npy.leat-abc234
 refuses 'full: holds ' --out full
 check 'only what was unfinished is gone' diff -r before full
 refuses 'no reader "nonesuch"' --reader nonesuch:x --out full --force

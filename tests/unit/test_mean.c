@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static uint8_t packed[4096];
@@ -344,6 +346,70 @@ START_TEST(a_mean_that_cannot_be_saved_leaves_nothing_behind)
 }
 END_TEST
 
+/* How many of the next draws give zeros. */
+static int rigged;
+
+ssize_t getrandom(void *out, size_t size, unsigned flags)
+{
+    if (rigged <= 0)
+        return syscall(SYS_getrandom, out, size, flags);
+    rigged--;
+    memset(out, 0, size);
+    return (ssize_t)size;
+}
+
+/* A link, a dangling one or a pipe at that name. */
+static void plant(int kind, const char *victim, const char *name)
+{
+    if (kind == 2)
+        ck_assert_int_eq(mkfifo(name, 0600), 0);
+    else
+        ck_assert_int_eq(symlink(kind ? "nowhere" : victim, name), 0);
+}
+
+START_TEST(nothing_that_has_the_name_of_the_temporary_file_is_opened)
+{
+    char folder[] = "/tmp/leat_mean_XXXXXX";
+    char path[64], drawn[96], victim[64], counted[128];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/mean", folder);
+    snprintf(drawn, sizeof(drawn), "%s.leat-000000", path);
+    snprintf(victim, sizeof(victim), "%s/victim", folder);
+    ck_assert_int_eq(leat_mean_save(victim, 1, 1, 24, values), LEAT_OK);
+    for (int kind = 0; kind < 3; kind++) {
+        plant(kind, victim, drawn);
+        /* Names that can be known beforehand are in nobody's way. */
+        for (int i = 0; i < 32; i++) {
+            snprintf(counted, sizeof(counted), "%s.%ld.%d.tmp", path,
+                     (long)getpid(), i);
+            plant(kind, victim, counted);
+        }
+        rigged = 2;
+        ck_assert_int_eq(leat_mean_save(path, 2, 3, 4, values), LEAT_OK);
+        ck_assert_int_eq(rigged, 0);
+        leat__mean mean;
+        ck_assert_int_eq(leat__mean_load(&mean, victim), LEAT_OK);
+        ck_assert_int_eq(mean.width, 24);
+        leat__mean_finish(&mean);
+        ck_assert_int_eq(count_files(folder), 35);
+        ck_assert_int_eq(unlink(drawn), 0);
+        for (int i = 0; i < 32; i++) {
+            snprintf(counted, sizeof(counted), "%s.%ld.%d.tmp", path,
+                     (long)getpid(), i);
+            ck_assert_int_eq(unlink(counted), 0);
+        }
+    }
+    rigged = 1000;
+    plant(0, victim, drawn);
+    ck_assert_int_eq(leat_mean_save(path, 2, 3, 4, values), LEAT_EIO);
+    rigged = 0;
+    ck_assert_int_eq(unlink(drawn), 0);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(unlink(victim), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
 START_TEST(the_mean_of_imagenet_is_read)
 {
     leat__mean mean;
@@ -412,6 +478,8 @@ int main(void)
     tcase_add_test(tcase, a_mean_comes_through_a_pipe);
     tcase_add_test(tcase, values_that_are_not_packed_are_looked_at_a_few_times);
     tcase_add_test(tcase, a_saved_mean_is_read_back);
+    tcase_add_test(tcase,
+                   nothing_that_has_the_name_of_the_temporary_file_is_opened);
     tcase_add_test(tcase, a_mean_that_cannot_be_saved_leaves_nothing_behind);
     tcase_add_test(tcase, the_mean_of_imagenet_is_read);
     tcase_add_test(tcase, every_allocation_may_fail);

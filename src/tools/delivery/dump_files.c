@@ -2,6 +2,7 @@
 
 #include "tools/database/directory.h"
 #include "tools/delivery/npy.h"
+#include "tools/staged_file.h"
 
 #include <leat/ext/reader.h>
 
@@ -34,6 +35,13 @@ static int ends_with(const char *name, const char *end)
     return length > of_end && !strcmp(name + length - of_end, end);
 }
 
+/* Of a dump that was killed: who looks holds the lock of the directory. */
+static int is_left_behind(const char *name)
+{
+    size_t length = staged_file_target(name);
+    return length > 4 && !strncmp(name + length - 4, ".npy", 4);
+}
+
 static int is_earlier(int directory, const char *name)
 {
     return ends_with(name, ".npy") && npy_writer_wrote(directory, name);
@@ -52,7 +60,7 @@ static int look(int directory, const char *path, const char *name,
 {
     if (!strcmp(name, ".") || !strcmp(name, ".."))
         return LEAT_OK;
-    if (ends_with(name, ".npy.leat-part"))
+    if (is_left_behind(name))
         return unlinkat(directory, name, 0) ? system_error(path) : LEAT_OK;
     char *list = contents->other;
     if (ends_with(name, ".npy"))

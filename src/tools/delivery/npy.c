@@ -1,5 +1,7 @@
 #include "tools/delivery/npy.h"
 
+#include "tools/staged_file.h"
+
 #include <leat/ext/reader.h>
 
 #include <errno.h>
@@ -28,10 +30,13 @@ struct npy_shape {
 };
 
 struct npy_writer {
-    char *stem;             /* directory and name */
-    FILE *stream;           /* NAME.npy, while all shapes are alike */
-    int64_t batches;        /* written */
-    int apart;              /* a file for each batch */
+    char *stem;               /* directory and name */
+    int64_t batches;          /* written */
+    int apart;                /* a file for each batch */
+    struct staged_file *file; /* NAME.npy, open until finish; or NAME.0000.npy
+                                 and so on */
+    int64_t files;            /* of file, those that were created */
+    int64_t capacity;
     int64_t published;      /* of the files */
     struct npy_shape shape; /* of the first batch */
     size_t bytes;           /* of one such batch */
@@ -63,14 +68,26 @@ const char *npy_writer_path(struct npy_writer *writer, int64_t i)
     return writer->path;
 }
 
-/* The name of file `i` until it is published. */
-static const char *part_path(struct npy_writer *writer, int64_t i)
+/* Creates the next file, which the writer then owns. */
+static int create_file(struct npy_writer *writer, struct staged_file **out)
 {
-    npy_writer_path(writer, i);
-    size_t length = strlen(writer->path);
-    snprintf(writer->path + length, sizeof(writer->path) - length, "%s",
-             ".leat-part");
-    return writer->path;
+    const char *path = npy_writer_path(writer, writer->files);
+    if (writer->files == writer->capacity) {
+        int64_t capacity = writer->capacity ? 2 * writer->capacity : 4;
+        struct staged_file *grown =
+            realloc(writer->file, (size_t)capacity * sizeof(*grown));
+        if (!grown)
+            return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
+        writer->file = grown;
+        writer->capacity = capacity;
+    }
+    struct staged_file *file = &writer->file[writer->files];
+    int status = staged_file_create(file, path);
+    if (status)
+        return status;
+    writer->files++;
+    *out = file;
+    return LEAT_OK;
 }
 
 /* Header of `batches` batches of that shape, one behind the other. */
@@ -92,45 +109,40 @@ static int write_header(FILE *stream, const struct npy_shape *shape,
     return fwrite(header, 1, HEADER_BYTES, stream) == HEADER_BYTES ? 0 : -1;
 }
 
-static int write_file(struct npy_writer *writer, int64_t i,
-                      const struct npy_shape *shape, const void *data,
-                      size_t bytes)
+/* A file of one batch. */
+static int write_file(struct npy_writer *writer, const struct npy_shape *shape,
+                      const void *data, size_t bytes)
 {
-    const char *path = part_path(writer, i);
+    struct staged_file *file;
+    int status = create_file(writer, &file);
+    if (status)
+        return status;
     errno = 0;
-    FILE *stream = fopen(path, "wbe");
-    if (!stream)
-        return write_error(path);
-    int failed = write_header(stream, shape, 1) ||
-                 fwrite(data, 1, bytes, stream) != bytes;
-    if (fclose(stream) || failed)
-        return write_error(path);
-    return LEAT_OK;
+    if (write_header(file->stream, shape, 1) ||
+        fwrite(data, 1, bytes, file->stream) != bytes)
+        return write_error(writer->path);
+    return staged_file_close(file, writer->path);
 }
 
 /* Takes the batches so far, all of one shape, out of their common file. */
 static int split(struct npy_writer *writer)
 {
-    void *batch = malloc(writer->bytes + 1);
-    if (!batch)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", writer->stem);
-    int status = LEAT_OK;
-    if (fseek(writer->stream, HEADER_BYTES, SEEK_SET))
-        status = write_error(writer->stem);
-    char *common = strdup(part_path(writer, 0));
+    struct staged_file common = writer->file[0];
+    writer->files = 0;
     writer->apart = 1;
+    void *batch = malloc(writer->bytes + 1);
+    int status = LEAT_OK;
+    if (!batch)
+        status = leat_error(LEAT_ENOMEM, "%s: out of memory", writer->stem);
+    else if (fseek(common.stream, HEADER_BYTES, SEEK_SET))
+        status = write_error(writer->stem);
     for (int64_t i = 0; !status && i < writer->batches; i++) {
-        if (fread(batch, 1, writer->bytes, writer->stream) != writer->bytes)
+        if (fread(batch, 1, writer->bytes, common.stream) != writer->bytes)
             status = write_error(writer->stem);
         else
-            status =
-                write_file(writer, i, &writer->shape, batch, writer->bytes);
+            status = write_file(writer, &writer->shape, batch, writer->bytes);
     }
-    fclose(writer->stream);
-    writer->stream = NULL;
-    if (common)
-        unlink(common);
-    free(common);
+    staged_file_discard(&common);
     free(batch);
     return status;
 }
@@ -177,15 +189,13 @@ int npy_writer_clash(const struct npy_writer *a, const struct npy_writer *b)
 static int begin(struct npy_writer *writer, const struct npy_shape *shape,
                  size_t bytes)
 {
-    const char *path = part_path(writer, 0);
+    struct staged_file *file;
     writer->shape = *shape;
     writer->bytes = bytes;
+    int status = create_file(writer, &file);
     errno = 0;
-    writer->stream = fopen(path, "w+be");
-    if (writer->stream && !write_header(writer->stream, shape, 1))
-        return LEAT_OK;
-    int status = write_error(path);
-    unlink(path);
+    if (!status && write_header(file->stream, shape, 1))
+        status = write_error(writer->path);
     return status;
 }
 
@@ -205,12 +215,12 @@ int npy_writer_put(struct npy_writer *writer, leat_blob *batch)
         status = split(writer);
     if (status)
         return status;
-    int64_t i = writer->batches++;
+    writer->batches++;
     if (writer->apart)
-        return write_file(writer, i, &shape, data, bytes);
+        return write_file(writer, &shape, data, bytes);
     errno = 0;
-    if (fwrite(data, 1, bytes, writer->stream) != bytes)
-        return write_error(part_path(writer, 0));
+    if (fwrite(data, 1, bytes, writer->file[0].stream) != bytes)
+        return write_error(npy_writer_path(writer, 0));
     return LEAT_OK;
 }
 
@@ -221,27 +231,28 @@ int64_t npy_writer_files(const struct npy_writer *writer)
 
 int npy_writer_finish(struct npy_writer *writer)
 {
-    if (!writer->stream)
+    if (writer->apart || !writer->files)
         return LEAT_OK;
+    struct staged_file *file = &writer->file[0];
+    const char *path = npy_writer_path(writer, 0);
     /* The first axis is known only now. */
     errno = 0;
-    int failed = fseek(writer->stream, 0, SEEK_SET) ||
-                 write_header(writer->stream, &writer->shape, writer->batches);
-    failed |= fclose(writer->stream);
-    writer->stream = NULL;
-    return failed ? write_error(part_path(writer, 0)) : LEAT_OK;
+    if (fseek(file->stream, 0, SEEK_SET) ||
+        write_header(file->stream, &writer->shape, writer->batches))
+        return write_error(path);
+    return staged_file_close(file, path);
 }
 
 int npy_writer_publish(struct npy_writer *writer)
 {
-    int64_t files = npy_writer_files(writer);
-    for (; writer->published < files; writer->published++) {
-        char part[PATH_MAX];
-        memcpy(part, part_path(writer, writer->published), sizeof(part));
-        if (rename(part, npy_writer_path(writer, writer->published)))
-            return write_error(writer->path);
+    int status = LEAT_OK;
+    while (!status && writer->published < writer->files) {
+        int64_t i = writer->published;
+        status =
+            staged_file_publish(&writer->file[i], npy_writer_path(writer, i));
+        writer->published += !status;
     }
-    return LEAT_OK;
+    return status;
 }
 
 void npy_writer_withdraw(struct npy_writer *writer)
@@ -271,10 +282,9 @@ void npy_writer_close(struct npy_writer *writer)
 {
     if (!writer)
         return;
-    if (writer->stream)
-        fclose(writer->stream);
-    for (int64_t i = writer->published; i < npy_writer_files(writer); i++)
-        unlink(part_path(writer, i));
+    for (int64_t i = 0; i < writer->files; i++)
+        staged_file_discard(&writer->file[i]);
+    free(writer->file);
     free(writer->stem);
     free(writer);
 }

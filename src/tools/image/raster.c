@@ -1,6 +1,7 @@
 #include "tools/image/raster.h"
 
 #include "tools/image/font.h"
+#include "tools/staged_file.h"
 
 #include <leat/ext/reader.h>
 
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 int raster_init(struct raster *out, int width, int height, raster_color color)
 {
@@ -122,25 +122,16 @@ static int check_target(const char *path)
 
 int raster_save(const struct raster *raster, const char *path)
 {
-    char *part = NULL;
+    struct staged_file file = {0};
     int status = check_target(path);
-    if (status)
-        return status;
-    if (asprintf(&part, "%s.leat-part", path) < 0)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
-    FILE *stream = fopen(part, "wbe");
-    if (!stream) {
-        status = write_error(path);
-        goto done;
-    }
-    status = write_png(raster, stream, path);
-    if (fclose(stream) && !status)
-        status = write_error(path);
-    if (!status && rename(part, path))
-        status = write_error(path);
-    if (status)
-        unlink(part);
-done:
-    free(part);
+    if (!status)
+        status = staged_file_create(&file, path);
+    if (!status)
+        status = write_png(raster, file.stream, path);
+    if (!status)
+        status = staged_file_close(&file, path);
+    if (!status)
+        status = staged_file_publish(&file, path);
+    staged_file_discard(&file);
     return status;
 }

@@ -1,0 +1,112 @@
+#include "tools/staged_file.h"
+
+#include <leat/ext/reader.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MARK ".leat-"
+
+/* The name is drawn anew where there is such a file already. */
+enum { LETTERS = 6, TRIES = 100 };
+
+static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
+
+static int system_error(const char *target, int code)
+{
+    return leat_error(LEAT_EIO, "%s: %s", target, strerror(code ? code : EIO));
+}
+
+/* Draws LETTERS letters of the alphabet and ends them with NUL. */
+static int draw_letters(char *out)
+{
+    unsigned char drawn[LETTERS];
+    if (getrandom(drawn, sizeof(drawn), 0) != (ssize_t)sizeof(drawn))
+        return -1;
+    for (int i = 0; i < LETTERS; i++)
+        out[i] = alphabet[drawn[i] % (sizeof(alphabet) - 1)];
+    out[LETTERS] = 0;
+    return 0;
+}
+
+/* O_EXCL: whatever has the name, a dangling link too, is not opened. */
+static int open_new(char *path, char *letters)
+{
+    int fd = -1;
+    for (int i = 0; i < TRIES; i++) {
+        if (draw_letters(letters))
+            return -1;
+        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                  0666);
+        if (fd >= 0 || errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
+int staged_file_create(struct staged_file *out, const char *target)
+{
+    size_t length = strlen(target) + strlen(MARK);
+    char *path = malloc(length + LETTERS + 1);
+    if (!path)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", target);
+    sprintf(path, "%s" MARK, target);
+    int fd = open_new(path, path + length);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "w+b");
+    if (stream) {
+        *out = (struct staged_file){path, stream};
+        return LEAT_OK;
+    }
+    int status = system_error(target, errno);
+    if (fd >= 0) {
+        unlink(path);
+        close(fd);
+    }
+    free(path);
+    return status;
+}
+
+int staged_file_close(struct staged_file *file, const char *target)
+{
+    int had_failed = ferror(file->stream);
+    errno = 0;
+    int failed = fclose(file->stream) || had_failed;
+    file->stream = NULL;
+    return failed ? system_error(target, errno) : LEAT_OK;
+}
+
+int staged_file_publish(struct staged_file *file, const char *target)
+{
+    if (rename(file->path, target))
+        return system_error(target, errno);
+    free(file->path);
+    file->path = NULL;
+    return LEAT_OK;
+}
+
+void staged_file_discard(struct staged_file *file)
+{
+    if (file->stream)
+        fclose(file->stream);
+    if (file->path)
+        unlink(file->path);
+    free(file->path);
+    *file = (struct staged_file){0};
+}
+
+size_t staged_file_target(const char *name)
+{
+    size_t length = strlen(name), behind = strlen(MARK) + LETTERS;
+    if (length <= behind)
+        return 0;
+    const char *mark = name + length - behind;
+    const char *letters = mark + strlen(MARK);
+    int is_staged = !strncmp(mark, MARK, strlen(MARK)) &&
+                    strspn(letters, alphabet) == LETTERS;
+    return is_staged ? length - behind : 0;
+}

@@ -1,0 +1,40 @@
+/*
+ * staged_file.h: a file that is written beside its target until it is complete.
+ *
+ * It is created by nobody else, under a random name of its own,
+ * TARGET.leat-XXXXXX: no link is followed, no pipe or device opened, and
+ * several processes may write the same target at once. Publishing renames it,
+ * in one step.
+ */
+#ifndef LEAT_TOOLS_STAGED_FILE_H
+#define LEAT_TOOLS_STAGED_FILE_H
+
+#include <leat/status.h>
+
+#include <stdio.h>
+
+/* A zeroed one is no file. */
+struct staged_file {
+    char *path;
+    FILE *stream; /* to be written and read; NULL: closed */
+};
+
+/* Creates it. Errors: LEAT_EIO, naming the target; LEAT_ENOMEM. */
+int staged_file_create(struct staged_file *out, const char *target);
+
+/* Closes the stream. Errors: LEAT_EIO where something was not written. */
+int staged_file_close(struct staged_file *file, const char *target);
+
+/* Gives a closed one the target's name. Errors: LEAT_EIO; it then stays. */
+int staged_file_publish(struct staged_file *file, const char *target);
+
+/* Removes what was not published. Takes a zeroed one. */
+void staged_file_discard(struct staged_file *file);
+
+/*
+ * Letters of the target's name, where `name` is one that a staged file may
+ * have; 0: it is none.
+ */
+size_t staged_file_target(const char *name);
+
+#endif

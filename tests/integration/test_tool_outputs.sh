@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+# What leat show, mean, dump and import write beside their output: nobody's link is
+# followed, no pipe opened, ten at once do not meet, and nothing is left behind:
+# test_tool_outputs.sh TOOL
+set -u
+leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export LC_ALL=C
+failed=0
+
+check() {
+    "${@:2}" && return
+    echo "failed: $1"
+    head -n 3 err 2>/dev/null
+    failed=1
+}
+
+# run STATUS ARGUMENT...: the tool's output goes to out and err.
+run() {
+    local status=$1 found
+    shift
+    timeout 20 "$leat" "$@" >out 2>err </dev/null
+    found=$?
+    check "leat $*: status $found, not $status" test "$found" -eq "$status"
+}
+
+# What a command has left beside its output.
+left() {
+    find . -name '*.leat-*' -o -name '*.tmp' | sort | tr '\n' ' '
+}
+
+"$leat" synth digits --count 60 --seed 3 db >/dev/null || exit 1
+printf 'precious' >victim
+precious() {
+    check "$1: what a link leads to is as it was" test "$(cat victim)" = precious
+}
+run 0 show db --out wanted.png
+run 0 mean db wanted.mean
+run 0 dump --reader lmdb:db --batch 20 --phase TEST --batches 3 --out wanted
+check 'nothing is left' test -z "$(left)"
+
+# A link and a pipe at the names that were predictable once are in nobody's way.
+for plant in 'ln -s ../victim' 'ln -s nowhere' mkfifo mkdir; do
+    rm -rf planted
+    mkdir planted
+    $plant planted/sheet.png.leat-part
+    run 0 show db --out planted/sheet.png
+    check "show beside '$plant'" cmp -s planted/sheet.png wanted.png
+    precious "show beside '$plant'"
+    check "show beside '$plant' leaves what is not its own" \
+        test "$(ls planted | wc -l)" -eq 2
+done
+# Into a directory with other files a dump goes with --force alone.
+for plant in 'ln -s ../victim' 'ln -s nowhere' mkfifo; do
+    rm -rf planted
+    mkdir planted
+    $plant planted/label.npy.leat-part
+    run 0 dump --reader lmdb:db --batch 20 --phase TEST --batches 3 --force \
+        --out planted
+    check "dump beside '$plant'" cmp -s planted/label.npy wanted/label.npy
+    precious "dump beside '$plant'"
+done
+
+# The output itself is a link or a pipe: it stays, and so does what it leads to.
+for plant in 'ln -s victim' mkfifo; do
+    rm -f target
+    $plant target
+    run 1 show db --out target --force
+    check "show onto '$plant'" grep -q 'no regular file' err
+    run 1 mean db target --force
+    check "mean onto '$plant'" grep -q 'no regular file' err
+    check "'$plant' stays" test ! -f target -o -L target
+    precious "onto '$plant'"
+done
+check 'nothing is left behind a refusal' test -z "$(find . -maxdepth 1 -name '*.leat-*')"
+
+# ten NAME COMMAND...: ten processes at once with one output; all but those that
+# name the other succeed.
+ten() {
+    local name=$1 i good=0
+    shift
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        {
+            timeout 60 "$leat" "$@" >"out.$i" 2>"err.$i" </dev/null
+            echo $? >"status.$i"
+        } &
+    done
+    wait
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        if [ "$(cat "status.$i")" -eq 0 ]; then
+            good=$((good + 1))
+        else
+            check "$name at once: $(cat "err.$i")" grep -qE \
+                'another leat is writing|: holds |exists already|made it meanwhile' "err.$i"
+        fi
+    done
+    check "$name: $good of ten at once" test "$good" -ge "${least-1}"
+}
+rm -rf planted
+for _ in 1 2 3; do
+    least=10 ten show show db --out many.png
+    check 'ten sheets at once are one whole' cmp -s many.png wanted.png
+    least=10 ten mean mean db many.mean
+    check 'ten means at once are one whole' cmp -s many.mean wanted.mean
+    ten dump dump --reader lmdb:db --batch 20 --phase TEST --batches 3 --out many
+    check 'ten dumps at once are one whole' diff -r many wanted
+    ten synth synth digits --count 60 --seed 3 made
+    run 0 compare --keys made db
+    check "nothing is left of ten at once: $(left)" test -z "$(left)"
+    rm -rf many* made
+done
+
+# Ctrl-C in the middle of a dump leaves nothing; what a kill leaves, the next dump
+# into that directory removes.
+interrupt() {
+    setsid "$leat" dump --reader lmdb:db --batch 60 --batches 2000000000 \
+        --out cut >out 2>err </dev/null &
+    local pid=$!
+    until [ -n "$(find cut -name 'data.npy.leat-*' 2>/dev/null)" ] ||
+        ! kill -0 $pid 2>/dev/null; do :; done
+    check 'a dump is under way' kill "-$1" $pid
+    wait $pid 2>/dev/null
+    check "status $? of a dump that got $1" test $? -ne 0
+}
+for signal in INT TERM HUP; do
+    interrupt $signal
+    check "$signal leaves nothing" test ! -e cut
+done
+interrupt KILL
+check 'a kill leaves its files' test -n "$(ls cut)"
+run 0 dump --reader lmdb:db --batch 20 --phase TEST --batches 3 --out cut
+check 'the next dump removes them' diff -r cut wanted
+
+# The directory of an import: a stranger's files in it are refused or removed,
+# and nothing is written through them.
+printf '\000\000\010\003\000\000\000\003\000\000\000\002\000\000\000\003%s' \
+    abcdefghijklmnopqr >images
+printf '\000\000\010\001\000\000\000\003\000\001\011' >labels
+run 0 import mnist images labels made
+cp -r made before
+for name in data.mdb lock.mdb leat-import leat-import.new; do
+    for plant in 'ln -s ../victim' 'ln -s nowhere' mkfifo; do
+        rm -rf fresh*
+        mkdir fresh.leat-part
+        $plant fresh.leat-part/$name
+        timeout 10 "$leat" import mnist images labels fresh >out 2>err
+        status=$?
+        check "import beside '$plant $name' ends" test $status -lt 2
+        check "or completes" test $status -eq 1 -o -e fresh/data.mdb
+        precious "import beside '$plant $name'"
+        check 'nothing is made through it' test ! -e fresh.leat-part/nowhere
+    done
+done
+# A linked directory, and links at the names where a target was put aside.
+mkdir theirs && cp made/data.mdb theirs
+rm -rf fresh*
+ln -s theirs fresh.leat-part
+run 1 import mnist images labels fresh
+check 'a link is no directory of an import' grep -q 'fresh.leat-part' err
+rm fresh.leat-part
+for target in 0 1; do
+    rm -rf fresh*
+    [ $target = 0 ] || cp -r made fresh
+    ln -s theirs fresh.leat-old
+    run 1 import mnist images labels fresh --force
+    check 'what a link leads to is not removed' cmp -s theirs/data.mdb before/data.mdb
+    check 'the link is named' grep -q 'fresh.leat-old' err
+    check 'it stays' test -L fresh.leat-old
+done
+
+[ $failed -eq 0 ] && echo 'all outputs as expected'
+exit $failed
