@@ -6,21 +6,43 @@
 #include <leat/status.h>
 
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/leat_part_XXXXXX";
 static char path[64];
 
+/* What somebody else does between the last look at the target and the rename;
+   and whether the file system knows the flags of renameat2. */
+static void (*meanwhile)(void);
+static int is_plain;
+
+int renameat2(int from, const char *old, int to, const char *target,
+              unsigned flags)
+{
+    if (meanwhile)
+        meanwhile();
+    meanwhile = NULL;
+    if (is_plain && flags) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from, old, to, target, flags);
+}
+
 static void set_up(void)
 {
     memcpy(directory + sizeof(directory) - 7, "XXXXXX", 6);
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(path, sizeof(path), "%s/db", directory);
+    meanwhile = NULL;
+    is_plain = 0;
 }
 
 static void tear_down(void)
@@ -284,6 +306,110 @@ START_TEST(a_target_that_came_or_changed_meanwhile_is_not_replaced)
 }
 END_TEST
 
+static void make_empty_directory(void)
+{
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+}
+
+static void make_their_database(void)
+{
+    make_database(path, "theirs");
+}
+
+static void make_their_file(void)
+{
+    write_file(path, "theirs");
+}
+
+/* The rename itself does not replace: nobody looks between it and this. */
+START_TEST(a_target_that_comes_at_the_last_moment_is_not_replaced)
+{
+    static void (*const comes[])(void) = {make_their_database, make_their_file,
+                                          make_empty_directory};
+    struct part_order order = order_of(PART_REFUSE);
+    for (int i = 0; i < 5; i++) {
+        struct part *part = open_part(&order);
+        fill(part, "mine");
+        is_plain = i >= 3;
+        meanwhile = comes[i % 3];
+        ck_assert_int_eq(part_publish(part), LEAT_EINVAL);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(),
+                                     "made it meanwhile; it was not replaced"));
+        ck_assert(meanwhile == NULL);
+        ck_assert(has_text(beside(".leat-part/data.mdb"), "mine"));
+        if (i % 3 == 0)
+            ck_assert(has_text(beside("/data.mdb"), "theirs"));
+        else if (i % 3 == 1)
+            ck_assert(has_text(path, "theirs"));
+        part_close(part, 0);
+        ck_assert(!is_there(beside(".leat-part")));
+        tear_down();
+        set_up();
+    }
+}
+END_TEST
+
+/* What is planted in the directory of a stopped run: nothing is written through
+   it, and no open waits for its other end. */
+START_TEST(links_and_pipes_in_the_directory_are_not_followed)
+{
+    static const char *const names[] = {"data.mdb", "lock.mdb", "leat-import",
+                                        "leat-import.new"};
+    struct part_order order = order_of(PART_REFUSE);
+    char name[160], victim[128];
+    for (int i = 0; i < 8; i++) {
+        die_at(PART_REFUSE, FILLED, "half");
+        snprintf(victim, sizeof(victim), "%s/victim", directory);
+        write_file(victim, "precious");
+        snprintf(name, sizeof(name), "%s.leat-part/%s", path, names[i / 2]);
+        unlink(name);
+        if (i % 2)
+            ck_assert_int_eq(mkfifo(name, 0600), 0);
+        else
+            ck_assert_int_eq(symlink(victim, name), 0);
+        refuses(&order, ".leat-part");
+        ck_assert(has_text(victim, "precious"));
+        /* Begun anew it is another file; a note nobody can read stays. */
+        order.restart = 1;
+        if (i / 2 == 2) {
+            refuses(&order, ".leat-part");
+        } else {
+            struct part *part = open_part(&order);
+            fill(part, "new");
+            ck_assert_int_eq(part_remember(part, 1), LEAT_OK);
+            ck_assert_int_eq(part_publish(part), LEAT_OK);
+            part_close(part, 0);
+            ck_assert(has_text(beside("/data.mdb"), "new"));
+        }
+        ck_assert(has_text(victim, "precious"));
+        order.restart = 0;
+        tear_down();
+        set_up();
+    }
+}
+END_TEST
+
+START_TEST(linked_directories_are_somebody_elses)
+{
+    struct part_order order = order_of(PART_REPLACE);
+    char theirs[128];
+    for (int i = 0; i < 3; i++) {
+        snprintf(theirs, sizeof(theirs), "%s/theirs", directory);
+        make_database(theirs, "precious");
+        if (i == 2)
+            make_database(path, "mine");
+        const char *link = beside(i ? ".leat-old" : ".leat-part");
+        ck_assert_int_eq(symlink("theirs", link), 0);
+        refuses(&order, link);
+        snprintf(theirs, sizeof(theirs), "%s/theirs/data.mdb", directory);
+        ck_assert(has_text(theirs, "precious"));
+        ck_assert(is_there(link));
+        tear_down();
+        set_up();
+    }
+}
+END_TEST
+
 START_TEST(a_link_stays_one_and_what_it_leads_to_is_replaced)
 {
     char real[64];
@@ -335,6 +461,10 @@ int main(void)
     tcase_add_test(tcase, what_is_in_the_way_is_left_alone);
     tcase_add_test(tcase,
                    a_target_that_came_or_changed_meanwhile_is_not_replaced);
+    tcase_add_test(tcase,
+                   a_target_that_comes_at_the_last_moment_is_not_replaced);
+    tcase_add_test(tcase, links_and_pipes_in_the_directory_are_not_followed);
+    tcase_add_test(tcase, linked_directories_are_somebody_elses);
     tcase_add_test(tcase, a_link_stays_one_and_what_it_leads_to_is_replaced);
     tcase_add_test(tcase, a_note_that_is_none_is_told);
     return suite_run(suite);

@@ -125,9 +125,15 @@ static int remove_files(int directory, const char *path, int files)
     return status;
 }
 
+/* Of a link the directory that it leads to is somebody else's. */
+static int open_directory(const char *path)
+{
+    return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 static int remove_database(const char *path)
 {
-    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int directory = open_directory(path);
     if (directory < 0)
         return errno == ENOENT ? LEAT_OK : system_error(path);
     int status = remove_files(directory, path, DATABASE_FILES);
@@ -221,7 +227,7 @@ static int check_target(const struct part *part)
 /* Takes the lock on the directory that `path` is, by the name it has now. */
 static int lock_directory(const struct part *part, const char *path, int *out)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open_directory(path);
     if (fd < 0)
         return system_error(path);
     /* Somebody else may hold it, or have renamed or removed it meanwhile. */
@@ -240,6 +246,13 @@ static int lock_directory(const struct part *part, const char *path, int *out)
     return status;
 }
 
+static int stranger_error(const char *path)
+{
+    return leat_error(LEAT_EINVAL,
+                      "%s: holds files that leat did not write; remove it",
+                      path);
+}
+
 /* Makes the directory, or takes over one that a killed run left. */
 static int make_directory(struct part *part)
 {
@@ -251,10 +264,7 @@ static int make_directory(struct part *part)
     if (!status)
         status = look_inside(part->path, &is_database);
     if (!is_database)
-        status = leat_error(LEAT_EINVAL,
-                            "%s: holds files that leat did not write; remove "
-                            "it",
-                            part->path);
+        status = stranger_error(part->path);
     if (status && made)
         rmdir(part->path);
     if (status && part->fd >= 0) {
@@ -283,7 +293,8 @@ static ssize_t read_bytes(int fd, char *out, size_t size)
 static int read_note(int directory, const char *path, char **out)
 {
     *out = NULL;
-    int fd = openat(directory, NOTE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd =
+        openat(directory, NOTE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT ? LEAT_OK : system_error(path);
     struct stat file;
@@ -317,12 +328,14 @@ static int write_bytes(int fd, const char *text)
     return 0;
 }
 
-/* On disk before the first record is. */
+/* On disk before the first record is. What a killed run left of it goes; the
+   lock is held, so nobody of leat's makes it anew. */
 static int write_note(const struct part *part, const char *text)
 {
-    int fd =
-        openat(part->fd, NEW_NOTE,
-               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (unlinkat(part->fd, NEW_NOTE, 0) && errno != ENOENT)
+        return system_error(part->path);
+    int fd = openat(part->fd, NEW_NOTE,
+                    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return system_error(part->path);
     int failed = write_bytes(fd, text) || fsync(fd);
@@ -389,11 +402,21 @@ static int tidy_target(struct part *part)
     return status;
 }
 
+/* Whether a replaced database was put aside; nothing else gives way. */
+static int find_old(const struct part *part, int *out)
+{
+    int is_database = 1;
+    int status = find(part->old, out);
+    if (!status && *out)
+        status = look_inside(part->old, &is_database);
+    return is_database ? status : stranger_error(part->old);
+}
+
 /* Ends what a run was killed in the middle of when it published. */
 static int recover(struct part *part)
 {
     int old, target, note = 0;
-    int status = find(part->old, &old);
+    int status = find_old(part, &old);
     if (!status)
         status = find(part->target, &target);
     if (!status && old && target)
@@ -436,6 +459,25 @@ static int is_own_note(const struct part *part, const char *found)
     return !*found || !strncmp(found, REMEMBERED, strlen(REMEMBERED));
 }
 
+/* liblmdb would follow a link, and wait for a pipe. */
+static int check_files(const struct part *part)
+{
+    struct stat found;
+    for (int i = 0; i < DATABASE_FILES; i++) {
+        const char *name = database_files[i];
+        if (fstatat(part->fd, name, &found, AT_SYMLINK_NOFOLLOW)) {
+            if (errno != ENOENT)
+                return system_error(part->path);
+        } else if (!S_ISREG(found.st_mode)) {
+            return leat_error(LEAT_EINVAL,
+                              "%s/%s: is no regular file; remove it, or "
+                              "--restart begins anew",
+                              part->path, name);
+        }
+    }
+    return LEAT_OK;
+}
+
 static int take_over(struct part *part)
 {
     char *found;
@@ -452,8 +494,10 @@ static int take_over(struct part *part)
     else if (found && !part->restart)
         status = other_note_error(part, found);
     free(found);
-    if (status || part->state == PART_STOPPED)
+    if (status)
         return status;
+    if (part->state == PART_STOPPED)
+        return check_files(part);
     part->owned = 1;
     status = remove_files(part->fd, part->path, DATABASE_FILES);
     if (!status && part->note)
@@ -647,18 +691,31 @@ static int replace_by_two(struct part *part)
     return LEAT_OK;
 }
 
-/* Whether the file system does not know renameat2's flags. */
-static int lacks_flags(int code)
-{
-    return code == EINVAL || code == ENOSYS || code == ENOTSUP;
-}
-
 /* The target was not there when this began. */
 static int came_meanwhile(const struct part *part)
 {
     return leat_error(
         LEAT_EINVAL, "%s: somebody else has made it meanwhile; it was not %s",
         part->target, part->mode == PART_APPEND ? "appended to" : "replaced");
+}
+
+/*
+ * Where a rename cannot be told not to replace. A directory replaces nothing
+ * but an empty one, of which nobody misses anything.
+ */
+static int move_to_new(const struct part *part)
+{
+    if (!rename(part->path, part->target))
+        return LEAT_OK;
+    if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
+        return came_meanwhile(part);
+    return system_error(part->target);
+}
+
+/* Whether the file system does not know renameat2's flags. */
+static int lacks_flags(int code)
+{
+    return code == EINVAL || code == ENOSYS || code == ENOTSUP;
 }
 
 /* What came while this was made is told so: --force is too late an advice. */
@@ -686,10 +743,7 @@ static int move_to_target(struct part *part)
         return came_meanwhile(part);
     if (!lacks_flags(errno))
         return system_error(part->target);
-    if (replaces)
-        return replace_by_two(part);
-    return rename(part->path, part->target) ? system_error(part->target)
-                                            : LEAT_OK;
+    return replaces ? replace_by_two(part) : move_to_new(part);
 }
 
 static int check_base(const struct part *part)
