@@ -17,6 +17,34 @@ struct leat__transform {
     void *mean_value; /* owned */
 };
 
+static int check_flag(const char *name, int value)
+{
+    if (value == 0 || value == 1)
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL, "%s is %d: expected 0 or 1", name, value);
+}
+
+static int check_flags(const leat_transform_options *options)
+{
+    int status = check_flag("mirror", options->mirror);
+    if (status == LEAT_OK)
+        status = check_flag("force_color", options->force_color);
+    if (status == LEAT_OK)
+        status = check_flag("force_gray", options->force_gray);
+    return status;
+}
+
+static int check_choices(leat_phase phase, leat_layout layout)
+{
+    if (phase != LEAT_TRAIN && phase != LEAT_TEST)
+        return leat_error(LEAT_EINVAL, "phase is %d: expected TRAIN or TEST",
+                          (int)phase);
+    if (layout != LEAT_NCHW && layout != LEAT_NHWC)
+        return leat_error(LEAT_EINVAL, "layout is %d: expected NCHW or NHWC",
+                          (int)layout);
+    return LEAT_OK;
+}
+
 static int check_options(const leat_transform_options *options)
 {
     if (options->crop_size < 0)
@@ -133,7 +161,11 @@ int leat__transform_create(leat__transform **out,
     leat_transform_options complete;
     int status = complete_options(&complete, options);
     if (status == LEAT_OK)
+        status = check_flags(&complete);
+    if (status == LEAT_OK)
         status = check_options(&complete);
+    if (status == LEAT_OK)
+        status = check_choices(phase, layout);
     if (status == LEAT_OK)
         status = check_top(&complete, top_type);
     if (status)
@@ -143,7 +175,7 @@ int leat__transform_create(leat__transform **out,
         return LEAT_ENOMEM;
     transform->kernels = leat__row_kernels_choose();
     transform->crop_size = complete.crop_size;
-    transform->mirror = complete.mirror != 0;
+    transform->mirror = complete.mirror;
     transform->phase = phase;
     transform->job.top_type = top_type;
     transform->job.layout = layout;

@@ -94,6 +94,10 @@ static int check_table(const leat_device_ops *ops)
                           ops->size, sizeof(*ops));
     if (!ops->name)
         return leat_error(LEAT_EINVAL, "a device lacks \"name\"");
+    if (ops->unified != 0 && ops->unified != 1)
+        return leat_error(LEAT_EINVAL,
+                          "the device \"%s\": unified is %d: expected 0 or 1",
+                          ops->name, ops->unified);
     const char *missing = missing_entry(ops);
     if (missing)
         return leat_error(LEAT_EINVAL,

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 static int copy_text(char **out, const char *text)
@@ -150,32 +151,32 @@ static int is_label_type(leat_dtype type)
            type == LEAT_INT64;
 }
 
+/* A type by its name, or by its number where it has none. */
+static int type_error(const char *field, leat_dtype type, const char *expected)
+{
+    char number[16];
+    snprintf(number, sizeof(number), "%d", (int)type);
+    return leat_error(LEAT_EINVAL, "%s is %s: expected %s", field,
+                      leat_dtype_size(type) ? leat_dtype_name(type) : number,
+                      expected);
+}
+
 static int set_types(leat_data_layer_options *values)
 {
     if (!is_top_type(values->top_type))
-        return leat_error(LEAT_EINVAL,
-                          "top_type is %s: expected float32, float64, float16, "
-                          "bfloat16 or uint8",
-                          leat_dtype_name(values->top_type));
+        return type_error("top_type", values->top_type,
+                          "float32, float64, float16, bfloat16 or uint8");
     if (values->label_type == LEAT_BYTES)
         values->label_type =
             values->top_type == LEAT_FLOAT64 ? LEAT_FLOAT64 : LEAT_FLOAT32;
     if (!is_label_type(values->label_type))
-        return leat_error(LEAT_EINVAL,
-                          "label_type is %s: expected float32, float64, uint8, "
-                          "int32 or int64",
-                          leat_dtype_name(values->label_type));
+        return type_error("label_type", values->label_type,
+                          "float32, float64, uint8, int32 or int64");
     return LEAT_OK;
 }
 
 static int check_errors(const leat_data_layer_options *values)
 {
-    if (values->on_error != LEAT_ON_ERROR_FAIL &&
-        values->on_error != LEAT_ON_ERROR_ZERO &&
-        values->on_error != LEAT_ON_ERROR_SKIP)
-        return leat_error(LEAT_EINVAL,
-                          "on_error is %d: expected FAIL, ZERO or SKIP",
-                          (int)values->on_error);
     if (values->max_errors < -1)
         return leat_error(LEAT_EINVAL,
                           "max_errors is %lld: expected 0 or more, or -1 for "
@@ -189,9 +190,38 @@ static int check_errors(const leat_data_layer_options *values)
     return LEAT_OK;
 }
 
+/* Fields that hold one of a few words, which are numbered from 0. */
+static int check_choices(const leat_data_layer_options *values)
+{
+    const struct {
+        const char *name;
+        int value;
+        int words;
+        const char *expected;
+    } fields[] = {
+        {"phase", (int)values->phase, 2, "TRAIN or TEST"},
+        {"layout", (int)values->layout, 2, "NCHW or NHWC"},
+        {"top_mode", (int)values->top_mode, 2, "LEND or COPY"},
+        {"rng", (int)values->rng, 2, "LEAT or CAFFE"},
+        {"shard_test", values->shard_test, 2, "0 or 1"},
+        {"reader_thread", (int)values->reader_thread, 3, "AUTO, ON or OFF"},
+        {"help", values->help, 2, "0 or 1"},
+        {"on_error", (int)values->on_error, 3, "FAIL, ZERO or SKIP"},
+        {"must_pin", values->must_pin, 2, "0 or 1"},
+        {"transform_on", (int)values->transform_on, 2, "CPU or DEVICE"}};
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (fields[i].value < 0 || fields[i].value >= fields[i].words)
+            return leat_error(LEAT_EINVAL, "%s is %d: expected %s",
+                              fields[i].name, fields[i].value,
+                              fields[i].expected);
+    return LEAT_OK;
+}
+
 static int check_values(leat_data_layer_options *values)
 {
-    int status = set_batch_size(values);
+    int status = check_choices(values);
+    if (status == LEAT_OK)
+        status = set_batch_size(values);
     if (status == LEAT_OK)
         status = set_types(values);
     if (status)
@@ -203,25 +233,11 @@ static int check_values(leat_data_layer_options *values)
     if (values->workers < 0 || values->workers > 1024)
         return leat_error(LEAT_EINVAL, "workers is %d: expected 0 to 1024",
                           values->workers);
-    if (values->phase != LEAT_TRAIN && values->phase != LEAT_TEST)
-        return leat_error(LEAT_EINVAL, "phase is %d: expected TRAIN or TEST",
-                          (int)values->phase);
-    if (values->layout != LEAT_NCHW && values->layout != LEAT_NHWC)
-        return leat_error(LEAT_EINVAL, "layout is %d: expected NCHW or NHWC",
-                          (int)values->layout);
-    if (values->transform_on != LEAT_TRANSFORM_ON_CPU &&
-        values->transform_on != LEAT_TRANSFORM_ON_DEVICE)
-        return leat_error(LEAT_EINVAL,
-                          "transform_on is %d: expected CPU or DEVICE",
-                          (int)values->transform_on);
     if (values->transform_on == LEAT_TRANSFORM_ON_DEVICE &&
         values->top_type == LEAT_FLOAT64)
         return leat_error(LEAT_EINVAL,
                           "transform_on is DEVICE, top_type float64: doubles "
                           "are made on the CPU");
-    if (values->rng != LEAT_RNG_LEAT && values->rng != LEAT_RNG_CAFFE)
-        return leat_error(LEAT_EINVAL, "rng is %d: expected LEAT or CAFFE",
-                          (int)values->rng);
     return check_errors(values);
 }
 

@@ -242,6 +242,11 @@ int leat_pipeline_callback(leat_pipeline **out, const leat_callbacks *callbacks,
     if (callbacks->nfields < 1 || callbacks->nfields > LEAT_MAX_FIELDS)
         return leat_error(LEAT_EINVAL, "expected 1 to %d fields, got %d",
                           LEAT_MAX_FIELDS, callbacks->nfields);
+    for (int i = 0; i < callbacks->nfields; i++)
+        if (!leat_dtype_size(callbacks->fields[i].dtype))
+            return leat_error(LEAT_EINVAL,
+                              "field %d: dtype is %d, which is no element type",
+                              i, (int)callbacks->fields[i].dtype);
     callback_feed *feed = leat__alloc_zero(1, sizeof(*feed));
     if (!feed)
         return LEAT_ENOMEM;

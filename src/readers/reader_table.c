@@ -31,6 +31,11 @@ int leat__reader_type_check(const leat_reader_type *type)
                           type->size, sizeof(*type));
     if (!type->name)
         return leat_error(LEAT_EINVAL, "a reader type lacks \"name\"");
+    if (type->may_block != 0 && type->may_block != 1)
+        return leat_error(LEAT_EINVAL,
+                          "the reader type \"%s\": may_block is %d: expected 0 "
+                          "or 1",
+                          type->name, type->may_block);
     if (!type->open)
         return leat_error(LEAT_EINVAL, "the reader type \"%s\" lacks \"open\"",
                           type->name);

@@ -3,8 +3,13 @@
 #include "support/late_device.h"
 #include "support/suite.h"
 
+#include <leat/ext/device.h>
+#include <leat/ext/reader.h>
+
 #include <check.h>
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,16 +44,90 @@ static void assert_no_layer(const char *word)
                    LEAT_EINVAL, word);
 }
 
+/* Every field that holds one of a few words: the first number behind them, and
+   others. The line names the field, the number and the words. */
 START_TEST(a_choice_that_does_not_exist_is_refused)
 {
-    options.phase = (leat_phase)7;
-    assert_no_layer("phase is 7");
-    options.phase = LEAT_TRAIN;
-    options.layout = (leat_layout)7;
-    assert_no_layer("layout is 7");
-    options.layout = LEAT_NCHW;
-    options.rng = (leat_rng)7;
-    assert_no_layer("rng is 7");
+    const struct {
+        const char *name;
+        void *field; /* an int, or an enum of its size */
+        int words;
+        const char *expected;
+    } fields[] = {
+        {"phase", &options.phase, 2, "TRAIN or TEST"},
+        {"layout", &options.layout, 2, "NCHW or NHWC"},
+        {"top_mode", &options.top_mode, 2, "LEND or COPY"},
+        {"rng", &options.rng, 2, "LEAT or CAFFE"},
+        {"shard_test", &options.shard_test, 2, "0 or 1"},
+        {"reader_thread", &options.reader_thread, 3, "AUTO, ON or OFF"},
+        {"help", &options.help, 2, "0 or 1"},
+        {"on_error", &options.on_error, 3, "FAIL, ZERO or SKIP"},
+        {"must_pin", &options.must_pin, 2, "0 or 1"},
+        {"transform_on", &options.transform_on, 2, "CPU or DEVICE"},
+        {"top_type", &options.top_type, 8,
+         "float32, float64, float16, bfloat16 or uint8"},
+        {"label_type", &options.label_type, 8,
+         "float32, float64, uint8, int32 or int64"},
+        {"mirror", &transform.mirror, 2, "0 or 1"},
+        {"force_color", &transform.force_color, 2, "0 or 1"},
+        {"force_gray", &transform.force_gray, 2, "0 or 1"}};
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        const int wrong[] = {fields[i].words, 77, -1, INT_MAX, INT_MIN};
+        for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++) {
+            char line[128];
+            int before;
+            memcpy(&before, fields[i].field, sizeof(before));
+            memcpy(fields[i].field, &wrong[k], sizeof(wrong[k]));
+            snprintf(line, sizeof(line), "%s is %d: expected %s",
+                     fields[i].name, wrong[k], fields[i].expected);
+            assert_no_layer(line);
+            memcpy(fields[i].field, &before, sizeof(before));
+        }
+    }
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    leat_data_layer_destroy(layer);
+}
+END_TEST
+
+START_TEST(a_transformer_of_a_phase_or_layout_that_is_none_is_refused)
+{
+    leat_transformer *none;
+    assert_refused(leat_transformer_create(&none, NULL, (leat_phase)2,
+                                           LEAT_FLOAT32, LEAT_NCHW),
+                   LEAT_EINVAL, "phase is 2: expected TRAIN or TEST");
+    assert_refused(leat_transformer_create(&none, NULL, LEAT_TEST, LEAT_FLOAT32,
+                                           (leat_layout)-1),
+                   LEAT_EINVAL, "layout is -1: expected NCHW or NHWC");
+}
+END_TEST
+
+static int next_of_none(void *pass, leat_sample *sample)
+{
+    (void)pass;
+    (void)sample;
+    return LEAT_END;
+}
+
+START_TEST(tables_with_a_flag_that_is_none_are_refused)
+{
+    leat_device_ops device = {
+        .size = sizeof(device), .name = "flagged", .unified = 2};
+    leat_reader_type type = {
+        .size = sizeof(type), .name = "flagged", .may_block = -1};
+    leat_field_spec field = {.name = "data", .dtype = (leat_dtype)8};
+    leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                .fields = &field,
+                                .nfields = 1,
+                                .next = next_of_none};
+    leat_pipeline *none;
+    assert_refused(leat_device_register(&device), LEAT_EINVAL,
+                   "unified is 2: expected 0 or 1");
+    assert_refused(leat_reader_register(&type), LEAT_EINVAL,
+                   "may_block is -1: expected 0 or 1");
+    assert_refused(leat_pipeline_callback(&none, &callbacks, NULL), LEAT_EINVAL,
+                   "dtype is 8");
 }
 END_TEST
 
@@ -240,6 +319,11 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_choice_that_does_not_exist_is_refused);
+    tcase_add_test(tcase,
+                   a_transformer_of_a_phase_or_layout_that_is_none_is_refused);
+    tcase_add_test(tcase,
+                   a_transformer_of_a_phase_or_layout_that_is_none_is_refused);
+    tcase_add_test(tcase, tables_with_a_flag_that_is_none_are_refused);
     tcase_add_test(tcase, more_ranks_than_a_token_can_name_are_refused);
     tcase_add_test(tcase, options_end_where_the_caller_says);
     tcase_add_test(tcase, a_transform_that_promises_values_must_bring_them);
