@@ -462,6 +462,25 @@ has '^only good has the last 100 records$'
 run 1 compare good another --differences 3
 check 'three differences' test "$(grep -c '^record' out)" -eq 3
 
+# Where there is no value there is nothing to be the same.
+npy() {
+    printf "\\223NUMPY\\1\\0\\166\\0%-117s\\n" \
+        "{'descr': '<f4', 'fortran_order': False, 'shape': ($1), }"
+}
+for shape in '0,' '0, 3' '5, 0'; do
+    mkdir -p hollow
+    npy "$shape" >hollow/data.npy
+    run 1 compare hollow hollow
+    check "nothing to compare in $shape: $(cat out err)" \
+        grep -qx 'leat: hollow and hollow hold no values: there is nothing to compare' err
+    check "no statement on $shape" test ! -s out
+    run 1 compare --json hollow hollow
+    has '"same": null, "compared": [05], "different": 0'
+done
+run 1 compare none none
+check 'nothing to compare' grep -q 'nothing to compare' err
+rm -r hollow
+
 # compare with dumps
 "$leat" dump --reader lmdb:good --batch 50 --batches 3 --crop 20 --mirror \
     --seed 9 --out dump >/dev/null

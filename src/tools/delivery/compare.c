@@ -30,6 +30,7 @@ struct comparison {
     struct delivery *side[2];
     const char *name[2]; /* of the sides */
     int64_t compared;    /* records that both have */
+    int64_t elements;    /* of their fields, that were compared */
     int64_t different;   /* of them */
     int64_t values;      /* that differ */
     double greatest;     /* difference of values */
@@ -142,6 +143,7 @@ static int compare_values(struct comparison *self,
                           const struct delivery_array *b)
 {
     int64_t before = self->values;
+    self->elements += (int64_t)a->count;
     if (is_same_bytes(a, b))
         return 0;
     for (size_t i = 0; i < a->count; i++) {
@@ -293,15 +295,22 @@ static int is_same(const struct comparison *self)
     return !self->different && !self->extra[0] && !self->extra[1];
 }
 
+/* What holds no value is the same as nothing. */
+static int has_nothing(const struct comparison *self)
+{
+    return is_same(self) && !self->elements;
+}
+
 static int report_json(const struct comparison *self)
 {
-    return output_json(
-        json_pack("{s:b, s:I, s:I, s:I, s:o, s:I, s:I, s:O}", "same",
-                  is_same(self), "compared", (json_int_t)self->compared,
-                  "different", (json_int_t)self->different, "values",
-                  (json_int_t)self->values, "greatest", number(self->greatest),
-                  "only_in_a", (json_int_t)self->extra[0], "only_in_b",
-                  (json_int_t)self->extra[1], "differences", self->list));
+    json_t *same =
+        has_nothing(self) ? json_null() : json_boolean(is_same(self));
+    return output_json(json_pack(
+        "{s:o, s:I, s:I, s:I, s:o, s:I, s:I, s:O}", "same", same, "compared",
+        (json_int_t)self->compared, "different", (json_int_t)self->different,
+        "values", (json_int_t)self->values, "greatest", number(self->greatest),
+        "only_in_a", (json_int_t)self->extra[0], "only_in_b",
+        (json_int_t)self->extra[1], "differences", self->list));
 }
 
 static void print_number(const json_t *value)
@@ -353,6 +362,8 @@ static void print_seed(const struct comparison *self)
 
 static int report_text(const struct comparison *self)
 {
+    if (has_nothing(self))
+        return 0;
     size_t listed = json_array_size(self->list);
     for (size_t i = 0; i < listed; i++)
         print_difference(json_array_get(self->list, i));
@@ -470,6 +481,10 @@ static int compare(const struct compare_options *options, const char *a,
         exit_status = options->json ? report_json(&self) : report_text(&self);
     if (!exit_status && !is_same(&self))
         exit_status = EXIT_FAILED;
+    if (!exit_status && has_nothing(&self))
+        exit_status = message_error("%s and %s hold no values: there is "
+                                    "nothing to compare",
+                                    self.name[0], self.name[1]);
     delivery_close(self.side[0]);
     delivery_close(self.side[1]);
     json_decref(self.list);
@@ -498,7 +513,7 @@ int command_compare(int argc, char **argv)
                  "directory of the .npy files of leat dump; the other one is\n"
                  "then what a data layer makes of it with the options that\n"
                  "dump had. With --net or --reader that layer is A. Status\n"
-                 "0: the same; 1: not, or an error.",
+                 "0: the same; 1: not, nothing to compare, or an error.",
         .options = specs,
         .least_arguments = 1,
         .most_arguments = 2,
