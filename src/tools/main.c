@@ -3,6 +3,7 @@
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 
 #include <leat/log.h>
 #include <leat/status.h>
@@ -65,7 +66,9 @@ static void print_log(void *user, leat_log_level level, const char *line)
 {
     (void)user;
     (void)level;
-    fprintf(stderr, "leat: %s\n", line);
+    char plain[4096];
+    plain_text_write(plain, sizeof(plain), line);
+    fprintf(stderr, "leat: %s\n", plain);
 }
 
 /*

@@ -1,26 +1,28 @@
 #include "tools/message.h"
+#include "tools/plain_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
+enum { TEXT_BYTES = 2048 };
+
 /* Paths and keys may hold anything; a line break would make two messages. */
-static void print_line(char *text)
+static void print_line(const char *text)
 {
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
+    char plain[4 * TEXT_BYTES];
+    plain_text_write(plain, sizeof(plain), text);
     /* Where both streams go to one file, what was printed before comes first.
        What cannot be written shows at the end. */
     fflush(stdout);
     /* A terminal's line may hold a bar, which is drawn anew. */
     fprintf(stderr, "%sleat: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
-            text);
+            plain);
 }
 
 int message_error(const char *format, ...)
 {
-    char text[2048];
+    char text[TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
@@ -36,7 +38,7 @@ int message_last_error(void)
 
 int message_misuse(const char *command, const char *format, ...)
 {
-    char text[2048];
+    char text[TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(text, sizeof(text), format, arguments);

@@ -1,11 +1,13 @@
 #include "tools/output.h"
 
 #include "tools/message.h"
+#include "tools/plain_text.h"
 
 #include <leat/ext/reader.h>
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TEXT_BYTES = 64 };
@@ -21,9 +23,31 @@ int output_flush(void)
                  : leat_error(LEAT_EIO, "stdout: cannot write");
 }
 
+/* JSON has controls of ASCII escaped; what else is not plain is in strings,
+   too, and of four digits. */
+static int write_plain(const char *text)
+{
+    int bytes, failed = 0;
+    for (; *text && !failed; text += bytes) {
+        int32_t code = plain_text_decode(text, &bytes);
+        failed = plain_text_is_plain(code)
+                     ? fwrite(text, 1, (size_t)bytes, stdout) != (size_t)bytes
+                     : printf("\\u%04X", (unsigned)code) < 0;
+    }
+    return failed ? -1 : 0;
+}
+
+int output_json_write(const json_t *object, size_t flags)
+{
+    char *text = json_dumps(object, JSON_REAL_PRECISION(9) | flags);
+    int failed = !text || write_plain(text);
+    free(text);
+    return failed ? -1 : 0;
+}
+
 int output_json(json_t *object)
 {
-    int failed = !object || json_dumpf(object, stdout, JSON_REAL_PRECISION(9));
+    int failed = !object || output_json_write(object, 0);
     json_decref(object);
     if (failed)
         return message_error("stdout: cannot write the JSON object");
@@ -36,12 +60,19 @@ json_t *output_text(const char *text)
     json_t *value = json_string(text);
     if (value)
         return value;
-    char ascii[1024];
-    size_t n = 0;
-    for (; text[n] && n < sizeof(ascii) - 1; n++)
-        ascii[n] = (unsigned char)text[n] < 128 ? text[n] : '?';
-    ascii[n] = 0;
-    return json_string(ascii);
+    char *valid = malloc(4 * strlen(text) + 1);
+    size_t used = 0;
+    for (int bytes; valid && *text; text += bytes)
+        if (plain_text_decode(text, &bytes) < 0) {
+            used += (size_t)sprintf(valid + used, "\\x%02x",
+                                    (unsigned)(unsigned char)*text);
+        } else {
+            memcpy(valid + used, text, (size_t)bytes);
+            used += (size_t)bytes;
+        }
+    value = valid ? json_stringn(valid, used) : NULL;
+    free(valid);
+    return value;
 }
 
 /* One of a few buffers by turns: a line may hold several. */

@@ -13,8 +13,15 @@ int output_flush(void);
 int output_json(json_t *object);
 
 /*
- * A text as JSON, which takes UTF-8 alone: of one that is not, each byte that
- * is not ASCII becomes '?'. NULL: no memory.
+ * Writes it to stdout, with further flags of Jansson's; below 0: it cannot be.
+ * Characters that are not plain (plain_text.h) are written as \uXXXX, which
+ * reads back as the same text.
+ */
+int output_json_write(const json_t *object, size_t flags);
+
+/*
+ * A text as JSON, which takes UTF-8 alone: each byte that is none becomes \xNN.
+ * NULL: no memory.
  */
 json_t *output_text(const char *text);
 

@@ -143,13 +143,13 @@ check 'a --batch that the file leaves open' net --batch 3
 check 'a batch of three' grep -aq "'shape': (3, 1, 2, 3)" netted/data.npy
 
 # Names that are no UTF-8, or hold quotes, leave JSON whole: a byte that JSON cannot
-# hold is a question mark.
+# hold is \xNN.
 odd=$(printf 'odd\377"')
 "$leat" dump --reader lmdb:three --batch 1 --out "$odd" --json >json
 check 'odd files of a dump' grep -qF \
-    '"files": ["odd?\"/data.npy", "odd?\"/label.npy"]' json
+    '"files": ["odd\\xff\"/data.npy", "odd\\xff\"/label.npy"]' json
 "$leat" show three --out "$odd.png" --json >json
-check 'an odd sheet' grep -qF '{"out": "odd?\".png", "records": 3,' json
+check 'an odd sheet' grep -qF '{"out": "odd\\xff\".png", "records": 3,' json
 
 # Directories are made as deep as asked for.
 for out in deep/er/ deep/er/est "$PWD//deep/other"; do
@@ -190,12 +190,12 @@ if command -v mdb_load >/dev/null; then
     cp -r broken "$odd.db"
     ! "$leat" cat "lmdb:$odd.db" --json >json 2>stderr
     check 'a bad record of an odd database' grep -qF \
-        '{"record": 1, "bad": "odd?\".db: record 1, key 1: ' json
+        '{"record": 1, "bad": "odd\\xff\".db: record 1, key 1: ' json
     check 'and the one behind it' grep -q '^{"record": 2, "key": "2", ' json
     ! "$leat" compare "$odd.db" "$odd.db" --json >json
-    check 'in a comparison' grep -qF '"reason": "bad in A: odd?\".db: record 1' json
+    check 'in a comparison' grep -qF '"reason": "bad in A: odd\\xff\".db: record 1' json
     ! "$leat" compare "$odd.db" "$odd.db" >text
-    check 'and on paper' grep -qF 'record 1, key 1: bad in A: odd?".db: record 1' text
+    check 'and on paper' grep -qF 'record 1, key 1: bad in A: odd\xff".db: record 1' text
     check 'without numbers that nobody has' test "$(grep -c ' in A, ' text)" -eq 0
     mkdir foreign
     records 30 "${small}2803" 31 2204deadbeef28013801 | mdb_load foreign

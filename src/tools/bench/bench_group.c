@@ -11,6 +11,7 @@
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 #include "tools/processor.h"
 #include "tools/progress.h"
 
@@ -334,7 +335,7 @@ static int report_json(const struct group *self)
                   "wait_us", "p50", latency_percentile(&self->waits, .5), "p99",
                   latency_percentile(&self->waits, .99), "max",
                   latency_longest(&self->waits), "devices", json_devices(self));
-    json_object_set_new(object, "bound_by", json_string(verdict));
+    json_object_set_new(object, "bound_by", output_text(verdict));
     json_object_set_new(object, "steady_allocations",
                         allocation_count() < 0
                             ? json_null()
@@ -373,7 +374,7 @@ static int report(const struct group *self)
     }
     char verdict[LEAT_VERDICT_MAX];
     judge(self, verdict);
-    printf("%s\n", verdict);
+    printf("%s\n", plain_text(verdict));
     return 0;
 }
 

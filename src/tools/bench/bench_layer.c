@@ -18,6 +18,7 @@
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 #include "tools/processor.h"
 #include "tools/progress.h"
 
@@ -316,7 +317,8 @@ static void print_ceiling(const struct bench_result *result)
     const struct ceiling *ceiling = &result->ceiling;
     double bus = bus_rate(result);
     if (!(ceiling->rate > 0)) {
-        printf("h2d, pinned            unknown: %s\n", ceiling->why);
+        printf("h2d, pinned            unknown: %s\n",
+               plain_text(ceiling->why));
         return;
     }
     printf("h2d, pinned       %12.2f GB/s by copies of %s, at best %.2f\n"
@@ -389,7 +391,7 @@ static int print_layer_json(const struct layer_options *options,
     json_object_set_new(object, "stages", json_stages(&result->stats));
     json_object_set_new(object, "helped_runs",
                         json_integer((json_int_t)result->stats.helped_runs));
-    json_object_set_new(object, "bound_by", json_string(verdict));
+    json_object_set_new(object, "bound_by", output_text(verdict));
     json_object_set_new(object, "steady_allocations",
                         allocation_count() < 0
                             ? json_null()
@@ -522,7 +524,7 @@ static int print_layer(const struct layer_options *options,
                (long long)result->stats.bad_records);
     char verdict[LEAT_VERDICT_MAX];
     if (leat_stats_verdict(&result->stats, NULL, verdict) == LEAT_OK)
-        printf("%s\n", verdict);
+        printf("%s\n", plain_text(verdict));
     return 0;
 }
 

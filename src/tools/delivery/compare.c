@@ -7,6 +7,7 @@
 #include "tools/message.h"
 #include "tools/option.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 #include "tools/progress.h"
 
 #include <leat/ext/reader.h>
@@ -331,7 +332,7 @@ static void print_difference(const json_t *one)
     const json_t *place = json_object_get(one, "at");
     printf("record %lld%s%s: %s",
            (long long)json_integer_value(json_object_get(one, "record")),
-           key ? ", key " : "", key ? key : "", field ? field : "");
+           key ? ", key " : "", key ? key : "", field ? plain_text(field) : "");
     for (size_t i = 0; i < json_array_size(place); i++)
         printf("%s%lld", i ? ", " : "[",
                (long long)json_integer_value(json_array_get(place, i)));
@@ -339,7 +340,7 @@ static void print_difference(const json_t *one)
         printf("]");
     printf("%s", field ? ": " : "");
     if (reason) {
-        printf("%s\n", reason);
+        printf("%s\n", plain_text(reason));
         return;
     }
     print_number(json_object_get(one, "a"));
@@ -356,7 +357,7 @@ static void print_seed(const struct comparison *self)
         if (seed && self->options->intake.seed < 0)
             printf("the layer of %s chose at random with seed %llu; give "
                    "--seed with the one that leat dump told\n",
-                   self->name[side], (unsigned long long)seed);
+                   plain_text(self->name[side]), (unsigned long long)seed);
     }
 }
 
@@ -369,10 +370,11 @@ static int report_text(const struct comparison *self)
         print_difference(json_array_get(self->list, i));
     for (int side = 0; side < 2; side++)
         if (self->extra[side] && !self->compared)
-            printf("%s has no records, %s has %lld\n", self->name[!side],
-                   self->name[side], (long long)self->extra[side]);
+            printf("%s has no records, %s has %lld\n",
+                   plain_text(self->name[!side]), plain_text(self->name[side]),
+                   (long long)self->extra[side]);
         else if (self->extra[side])
-            printf("only %s has the last %s\n", self->name[side],
+            printf("only %s has the last %s\n", plain_text(self->name[side]),
                    output_count(self->extra[side], "record", "records"));
     if (!self->compared && !is_same(self))
         return 0;

@@ -7,6 +7,7 @@
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 #include "tools/progress.h"
 
 #include <leat/ext/reader.h>
@@ -126,9 +127,10 @@ static int report(struct dump *dump, int64_t batches)
         int64_t files = npy_writer_files(dump->file[i]);
         if (files > 1)
             printf("%s and %lld more, one for each batch\n",
-                   npy_writer_path(dump->file[i], 0), (long long)(files - 1));
+                   plain_text(npy_writer_path(dump->file[i], 0)),
+                   (long long)(files - 1));
         else
-            printf("%s: %s\n", npy_writer_path(dump->file[i], 0),
+            printf("%s: %s\n", plain_text(npy_writer_path(dump->file[i], 0)),
                    output_count(batches, "batch", "batches"));
     }
     uint64_t seed = leat_data_layer_seed(dump->intake.layer);

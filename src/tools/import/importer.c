@@ -6,6 +6,7 @@
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 #include "tools/progress.h"
 
 #include <leat/ext/reader.h>
@@ -258,8 +259,9 @@ static void print_result(const struct import_run *run, const char *path)
     if (run->added != records)
         snprintf(detail, sizeof(detail), " (%lld of them by this run)",
                  (long long)run->added);
-    printf("%s: %s%s, %s\n", path, output_count(records, "record", "records"),
-           detail, output_bytes(lmdb_writer_bytes(run->writer)));
+    printf("%s: %s%s, %s\n", plain_text(path),
+           output_count(records, "record", "records"), detail,
+           output_bytes(lmdb_writer_bytes(run->writer)));
 }
 
 static int report(const struct import_run *run, const char *path,

@@ -6,6 +6,7 @@
 #include "tools/message.h"
 #include "tools/option.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 
 #include <leat/ext/reader.h>
 #include <leat/image.h>
@@ -122,7 +123,7 @@ static void print_field(struct cat *self, int i)
 {
     const leat_field *field = &self->sample.field[i];
     char image[64];
-    printf("\t%s=", field_name(self, i));
+    printf("\t%s=", plain_text(field_name(self, i)));
     if (!field->ndim) {
         print_element(field, 0);
         return;
@@ -144,12 +145,11 @@ static void print_field(struct cat *self, int i)
 /* Prints the object as a line and frees it. */
 static int print_object(json_t *object)
 {
-    char *text = json_dumps(object, JSON_REAL_PRECISION(9));
+    int failed = !object || output_json_write(object, 0);
     json_decref(object);
-    if (!text)
+    if (failed && !ferror(stdout))
         return leat_error(LEAT_ENOMEM, "out of memory for a line of JSON");
-    puts(text);
-    free(text);
+    putchar('\n');
     return LEAT_OK;
 }
 
@@ -190,7 +190,7 @@ static int print_bad(struct cat *self)
         return print_object(json_pack("{s:I, s:o}", "record",
                                       (json_int_t)record, "bad",
                                       output_text(leat_last_error())));
-    printf("%lld\tbad\t%s\n", record, leat_last_error());
+    printf("%lld\tbad\t%s\n", record, plain_text(leat_last_error()));
     return LEAT_OK;
 }
 

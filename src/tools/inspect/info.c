@@ -6,6 +6,7 @@
 #include "tools/message.h"
 #include "tools/option.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 #include "tools/progress.h"
 
 #include <leat/datum.h>
@@ -280,7 +281,7 @@ static void print_counts(const char *title, const json_t *counts)
 static int print_text(const struct survey *survey, const char *path,
                       int64_t bytes)
 {
-    printf("%s: %s, %s\n", path,
+    printf("%s: %s, %s\n", plain_text(path),
            output_count(survey->records, "record", "records"),
            output_bytes(bytes));
     if (survey->records)
@@ -294,7 +295,7 @@ static int print_text(const struct survey *survey, const char *path,
     if (survey->bad)
         printf("bad records: %lld\n", (long long)survey->bad);
     for (int i = 0; i < survey->bad && i < NAMED_BAD; i++)
-        printf("  %s\n", survey->bad_line[i]);
+        printf("  %s\n", plain_text(survey->bad_line[i]));
     return 0;
 }
 

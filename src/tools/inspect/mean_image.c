@@ -10,6 +10,7 @@
 #include "tools/message.h"
 #include "tools/option.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 #include "tools/progress.h"
 
 #include <leat/ext/reader.h>
@@ -147,7 +148,7 @@ static int report(const struct mean_image *mean, const char *out, int json)
     const int *shape = mean->shape;
     json_t *values = json ? json_array() : NULL;
     if (!json)
-        printf("%s: mean of %s of %dx%dx%d\n", out,
+        printf("%s: mean of %s of %dx%dx%d\n", plain_text(out),
                output_count(mean->records, "record", "records"), shape[0],
                shape[1], shape[2]);
     for (int c = 0; c < shape[0]; c++) {

@@ -8,6 +8,7 @@
 #include "tools/message.h"
 #include "tools/option.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
@@ -491,7 +492,7 @@ static int report(const struct show *self)
             "lost", (json_int_t)self->lost, "exact_numbers",
             self->found.gaps < 2, "width", raster->width, "height",
             raster->height));
-    printf("%s: %lld of %s%s, %d x %d pixels\n", self->options->out,
+    printf("%s: %lld of %s%s, %d x %d pixels\n", plain_text(self->options->out),
            (long long)self->shown,
            output_count(self->total, "record", "records"),
            troubles(self, trouble, sizeof(trouble)), raster->width,

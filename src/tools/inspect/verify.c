@@ -5,6 +5,7 @@
 #include "tools/message.h"
 #include "tools/option.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 
 #include <stdio.h>
 
@@ -48,7 +49,7 @@ static int print_list(const struct inspection *found, const char *name,
             continue;
         json_t *object = flaw_json(flaw);
         int failed = !object || fputs(before, stdout) < 0 ||
-                     json_dumpf(object, stdout, JSON_REAL_PRECISION(9));
+                     output_json_write(object, 0);
         json_decref(object);
         if (failed)
             return -1;
@@ -77,10 +78,10 @@ static int report_json(const struct inspection *found)
         (json_int_t)found->bad, "lost", (json_int_t)found->lost, "warned",
         (json_int_t)found->warned, "good_share", good_share(found),
         "exact_numbers", found->gaps < 2, "pages", page_use_json(found));
-    size_t flags = JSON_REAL_PRECISION(9) | JSON_EMBED;
-    int failed =
-        !counts || putchar('{') == EOF || json_dumpf(counts, stdout, flags) ||
-        print_list(found, "bad_records", 1) || print_list(found, "damage", 0);
+    int failed = !counts || putchar('{') == EOF ||
+                 output_json_write(counts, JSON_EMBED) ||
+                 print_list(found, "bad_records", 1) ||
+                 print_list(found, "damage", 0);
     json_decref(counts);
     if (failed)
         return message_error("stdout: cannot write the JSON object");
@@ -92,21 +93,21 @@ static int report_json(const struct inspection *found)
 static void print_flaw(const struct inspection *found, size_t i)
 {
     const struct flaw *flaw = &found->flaw[i], *before = flaw - (i > 0);
+    const char *reason = plain_text(flaw->reason);
     if (flaw_is_record(flaw))
         printf("record %lld%s%s: %s\n", (long long)flaw->record,
-               flaw->key ? ", key " : "", flaw->key ? flaw->key : "",
-               flaw->reason);
+               flaw->key ? ", key " : "", flaw->key ? flaw->key : "", reason);
     else if (flaw->lost < 0 && i > 0 && before->lost < 0 &&
              before->record == flaw->record)
-        printf("with them: %s\n", flaw->reason);
+        printf("with them: %s\n", reason);
     else if (flaw->lost < 0 && found->gaps == 1 && found->lost)
         printf("records %lld to %lld are lost: %s\n", (long long)flaw->record,
-               (long long)(flaw->record + found->lost - 1), flaw->reason);
+               (long long)(flaw->record + found->lost - 1), reason);
     else if (flaw->lost < 0)
         printf("records are lost before record %lld: %s\n",
-               (long long)flaw->record, flaw->reason);
+               (long long)flaw->record, reason);
     else
-        printf("%s\n", flaw->reason);
+        printf("%s\n", reason);
 }
 
 static int report_text(const struct inspection *found, const char *path)
@@ -124,7 +125,8 @@ static int report_text(const struct inspection *found, const char *path)
                (long long)found->pages.leaked,
                output_count(found->pages.all, "page", "pages"),
                found->pages.leaked == 1 ? "is" : "are");
-    printf("%s: %lld of %s %s good, %.6g %%", path, (long long)found->good,
+    printf("%s: %lld of %s %s good, %.6g %%", plain_text(path),
+           (long long)found->good,
            output_count(all_records(found), "record", "records"),
            found->good == 1 ? "is" : "are", 100 * good_share(found));
     if (found->bad)

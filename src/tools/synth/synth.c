@@ -8,6 +8,7 @@
 #include "tools/message.h"
 #include "tools/option.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 #include "tools/progress.h"
 
 #include <leat/datum.h>
@@ -142,7 +143,7 @@ static int report(const struct synth_options *options, const char *path,
         return output_json(json_pack("{s:I, s:I, s:f}", "records",
                                      (json_int_t)options->count, "bytes",
                                      (json_int_t)bytes, "seconds", seconds));
-    printf("%s: %s, %s\n", path,
+    printf("%s: %s, %s\n", plain_text(path),
            output_count(options->count, "record", "records"),
            output_bytes(bytes));
     return 0;

@@ -1,0 +1,34 @@
+/*
+ * plain_text.h: text of outside origin, such as paths and error lines, in a
+ * form that does nothing to a terminal and does not break a line.
+ *
+ * Control characters of ASCII (tabs and line breaks too) and of Unicode (C1),
+ * line and paragraph separators, and what changes the direction of text
+ * (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069) become \xNN,
+ * byte by byte, and so do bytes that are no UTF-8. All else stays as it is.
+ */
+#ifndef LEAT_TOOLS_PLAIN_TEXT_H
+#define LEAT_TOOLS_PLAIN_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The plain form, in one of a few buffers by turns, for an argument of printf;
+ * longer than a path or a line can be, it is cut. Main thread only.
+ */
+const char *plain_text(const char *text);
+
+/* Writes the plain form to `out`, at most `size` bytes with the NUL. */
+void plain_text_write(char *out, size_t size, const char *text);
+
+/*
+ * The code point that the text begins with, and how many bytes it takes; -1: no
+ * UTF-8. `text` is not empty.
+ */
+int32_t plain_text_decode(const char *text, int *bytes);
+
+/* Whether it is printed as it is. */
+int plain_text_is_plain(int32_t code);
+
+#endif
