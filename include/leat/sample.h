@@ -51,6 +51,9 @@ typedef struct leat_provenance {
     int64_t epoch;      /* pass over the data, from 0; set by a data layer */
     int64_t position;   /* place in that pass, from 0; set by a data layer */
     leat_stand_in stand_in; /* set by a data layer */
+    uint32_t key_cut; /* 0: the key is whole; else set by a data layer: bytes of
+                         it behind the first 64, which alone are kept of keys
+                         that do not last, and of bad records */
 } leat_provenance;
 
 /**

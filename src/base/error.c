@@ -119,7 +119,9 @@ const char *leat__key_text(char out[LEAT__KEY_TEXT_MAX], const void *key,
         used += (size_t)snprintf(out + used, LEAT__KEY_TEXT_MAX - used,
                                  plain ? "%c" : "\\x%02x", bytes[i]);
     }
-    snprintf(out + used, LEAT__KEY_TEXT_MAX - used, "%s",
-             size > 64 ? "..." : "");
+    out[used] = 0;
+    if (size > 64)
+        snprintf(out + used, LEAT__KEY_TEXT_MAX - used, "... (%zu bytes)",
+                 size);
     return out;
 }

@@ -40,9 +40,10 @@ void leat__error_save(char *out) __attribute__((cold));
 
 /*
  * Writes `size` bytes of a key to `out` so that it can be printed: control
- * characters and non-ASCII as \xNN, cut with "..." after 64.
+ * characters and non-ASCII as \xNN. Of more than 64 the first ones, "..." and
+ * how many there are: "... (300 bytes)".
  */
-#define LEAT__KEY_TEXT_MAX 264
+#define LEAT__KEY_TEXT_MAX 296
 const char *leat__key_text(char out[LEAT__KEY_TEXT_MAX], const void *key,
                            size_t size);
 

@@ -4,6 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+void leat__key_keep(char kept[LEAT__KEY_MAX], leat_provenance *from)
+{
+    if (from->key_size > LEAT__KEY_MAX) {
+        size_t cut = from->key_size - LEAT__KEY_MAX;
+        from->key_cut = cut < UINT32_MAX ? (uint32_t)cut : UINT32_MAX;
+        from->key_size = LEAT__KEY_MAX;
+    }
+    memcpy(kept, from->key, from->key_size);
+    from->key = kept;
+}
+
 void leat__bad_set(leat__bad *bad, int place, const leat_provenance *from,
                    const char *line)
 {
@@ -11,12 +22,8 @@ void leat__bad_set(leat__bad *bad, int place, const leat_provenance *from,
     bad->place = place;
     bad->from = from ? *from : nowhere;
     memcpy(bad->line, line, sizeof(bad->line));
-    if (!bad->from.key)
-        return;
-    if (bad->from.key_size > LEAT__KEY_MAX)
-        bad->from.key_size = LEAT__KEY_MAX;
-    memcpy(bad->key, bad->from.key, bad->from.key_size);
-    bad->from.key = bad->key;
+    if (bad->from.key)
+        leat__key_keep(bad->key, &bad->from);
 }
 
 leat_provenance leat__bad_from(const leat__bad *bad)

@@ -29,6 +29,9 @@ typedef struct leat__bad_list {
 void leat__bad_set(leat__bad *bad, int place, const leat_provenance *from,
                    const char *line);
 
+/* Copies the key, as far as it is kept, and has `from` point to the copy. */
+void leat__key_keep(char kept[LEAT__KEY_MAX], leat_provenance *from);
+
 /* Where the record came from, its key pointing into `bad`. */
 leat_provenance leat__bad_from(const leat__bad *bad);
 

@@ -243,13 +243,8 @@ int leat__batch_note_bad(leat__batch *batch, const leat__run *run)
 void leat__batch_keep_key(leat__batch *batch, int i)
 {
     leat_provenance *from = &batch->from[i];
-    if (!from->key)
-        return;
-    char *key = batch->keys + (size_t)i * LEAT__KEY_MAX;
-    if (from->key_size > LEAT__KEY_MAX)
-        from->key_size = LEAT__KEY_MAX;
-    memcpy(key, from->key, from->key_size);
-    from->key = key;
+    if (from->key)
+        leat__key_keep(batch->keys + (size_t)i * LEAT__KEY_MAX, from);
 }
 
 int leat__batch_shape_is_same(const leat__batch_shape *one,

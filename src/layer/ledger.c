@@ -90,6 +90,10 @@ static size_t format_line(char line[LINE_MAX_BYTES], const leat__bad *bad)
     used += (size_t)sprintf(line + used, "%lld\t", (long long)from.record);
     used += put_text(line + used, from.key ? from.key : "",
                      from.key ? from.key_size : 0, 0);
+    if (from.key && from.key_cut)
+        used += (size_t)sprintf(line + used - 1, "... (%zu bytes)\t",
+                                from.key_size + from.key_cut) -
+                1;
     used +=
         (size_t)sprintf(line + used, "%lld\t%lld\t%s\t", (long long)from.epoch,
                         (long long)from.position, stand_in_name[from.stand_in]);

@@ -2,6 +2,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +49,22 @@ START_TEST(a_key_is_printed_without_control_characters)
     char key[100];
     memset(key, 0, sizeof(key));
     leat__key_text(out, key, sizeof(key));
-    ck_assert_uint_eq(strlen(out), 64 * 4 + 3);
+    ck_assert_uint_eq(strlen(out), 64 * 4 + strlen("... (100 bytes)"));
+}
+END_TEST
+
+START_TEST(a_key_that_is_cut_says_how_long_it_is)
+{
+    char out[LEAT__KEY_TEXT_MAX], expected[LEAT__KEY_TEXT_MAX];
+    static char key[100000];
+    memset(key, 'k', sizeof(key));
+    snprintf(expected, sizeof(expected), "%.64s", key);
+    ck_assert_str_eq(leat__key_text(out, key, 64), expected);
+    snprintf(expected, sizeof(expected), "%.64s... (65 bytes)", key);
+    ck_assert_str_eq(leat__key_text(out, key, 65), expected);
+    memset(key, 0, sizeof(key));
+    leat__key_text(out, key, sizeof(key));
+    ck_assert_str_eq(out + 64 * 4, "... (100000 bytes)");
 }
 END_TEST
 
@@ -62,5 +78,6 @@ int main(void)
     tcase_add_test(tcase, context_goes_before_the_inner_line);
     tcase_add_test(tcase, a_line_that_is_too_long_is_cut);
     tcase_add_test(tcase, a_key_is_printed_without_control_characters);
+    tcase_add_test(tcase, a_key_that_is_cut_says_how_long_it_is);
     return suite_run(suite);
 }

@@ -111,6 +111,28 @@ START_TEST(a_bad_record_takes_little_memory)
 END_TEST
 #endif
 
+/* LMDB's keys are whole; others say how long they are. */
+START_TEST(a_key_is_whole_or_says_how_long_it_is)
+{
+    static char key[2000];
+    static char expected[KEY_TEXT];
+    char text[KEY_TEXT];
+    memset(key, 'k', sizeof(key));
+    snprintf(expected, sizeof(expected), "%.511s", key);
+    ck_assert_str_eq(inspection_key(text, key, 511, 0), expected);
+    snprintf(expected, sizeof(expected), "%.511s... (2000 bytes)", key);
+    ck_assert_str_eq(inspection_key(text, key, 2000, 0), expected);
+    snprintf(expected, sizeof(expected), "%.64s... (90 bytes)", key);
+    ck_assert_str_eq(inspection_key(text, key, 64, 26), expected);
+    ck_assert_str_eq(inspection_short_key(text, key, 90), expected);
+    snprintf(expected, sizeof(expected), "%.64s", key);
+    ck_assert_str_eq(inspection_short_key(text, key, 64), expected);
+    memset(key, 0, sizeof(key));
+    ck_assert_uint_eq(strlen(inspection_key(text, key, 2000, SIZE_MAX - 2000)),
+                      4 * 511 + strlen("... (18446744073709551615 bytes)"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("inspection");
@@ -120,6 +142,7 @@ int main(void)
     tcase_add_test(tcase, bad_records_are_listed_in_order_whoever_found_them);
 #ifndef IS_SANITIZED
     tcase_add_test(tcase, a_bad_record_takes_little_memory);
+    tcase_add_test(tcase, a_key_is_whole_or_says_how_long_it_is);
 #endif
     return suite_run(suite);
 }

@@ -231,6 +231,101 @@ START_TEST(nothing_in_a_line_breaks_it)
 }
 END_TEST
 
+/* A key of that many bytes, all the same letter. */
+static const char *long_key(size_t size)
+{
+    static char key[301];
+    memset(key, 'k', sizeof(key));
+    key[size] = 0;
+    return key;
+}
+
+START_TEST(a_key_that_is_cut_is_marked)
+{
+    static const size_t sizes[] = {63, 64, 65, 300};
+    leat__ledger *ledger = make_ledger();
+    ck_assert_int_eq(leat__ledger_open(ledger), LEAT_OK);
+    char text[4096], expected[4096] = "";
+    for (int i = 0; i < 4; i++) {
+        size_t size = sizes[i], kept = size < 64 ? size : 64;
+        leat__bad bad = make_bad(i, "a", long_key(size), "why");
+        /* What is cut is not cut again. */
+        leat_provenance once = leat__bad_from(&bad);
+        leat__bad_set(&bad, i, &once, "why");
+        leat__ledger_note(ledger, &bad);
+        const leat_provenance *from = &ledger->list[i].from;
+        ck_assert_uint_eq(from->key_size, kept);
+        ck_assert_uint_eq(from->key_cut, size - kept);
+        ck_assert_mem_eq(from->key, long_key(size), kept);
+        char mark[32] = "";
+        if (size > kept)
+            snprintf(mark, sizeof(mark), "... (%zu bytes)", size);
+        size_t used = strlen(expected);
+        snprintf(expected + used, sizeof(expected) - used,
+                 "a\t%d\t%s%s\t0\t0\tnone\twhy\n", i, long_key(kept), mark);
+    }
+    leat__ledger_finish(ledger);
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, expected);
+    free(ledger);
+}
+END_TEST
+
+/* A reader whose keys last until the next sample alone. */
+static int next_with_long_key(void *pass, leat_sample *sample)
+{
+    int *number = pass;
+    int status = leat_sample_reserve(sample, 1 + 300);
+    if (status)
+        return status;
+    char *box = sample->box;
+    size_t size = (*number)++ % 2 ? 64 : 300;
+    box[0] = 7;
+    memcpy(box + 1, long_key(size), size);
+    sample->nfields = 1;
+    sample->stable = 0;
+    sample->field[0] = (leat_field){LEAT_UINT8, 3, {1, 1, 1}, box, 1};
+    sample->from.key = box + 1;
+    sample->from.key_size = size;
+    return LEAT_OK;
+}
+
+START_TEST(a_batch_marks_the_keys_that_it_cut)
+{
+    static int number;
+    const leat_field_spec field = {"data", LEAT_UINT8, 3, {1, 1, 1}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &field,
+                                      .nfields = 1,
+                                      .next = next_with_long_key};
+    leat_pipeline *pipeline;
+    leat_data_layer *layer;
+    leat_blob *top;
+    number = 0;
+    options.on_error = LEAT_ON_ERROR_FAIL;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, &number),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_OK);
+    for (int batch = 0; batch < 5; batch++) {
+        ck_assert_int_eq(leat_data_layer_forward(layer, &top, 1, LEAT_HOST),
+                         LEAT_OK);
+        for (int i = 0; i < 4; i++) {
+            const leat_provenance *from =
+                &leat_data_layer_batch(layer)->from[i];
+            ck_assert_uint_eq(from->key_size, 64);
+            ck_assert_uint_eq(from->key_cut, i % 2 ? 0 : 300 - 64);
+            ck_assert_mem_eq(from->key, long_key(64), 64);
+        }
+    }
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 /* The system ends a file at its limit as a disk does that is full. */
 static void limit_files(rlim_t bytes)
 {
@@ -344,6 +439,8 @@ int main(void)
     tcase_add_test(tcase, batches_that_fail_are_listed_too);
     tcase_add_test(tcase, the_file_gets_a_line_each_behind_what_is_there);
     tcase_add_test(tcase, nothing_in_a_line_breaks_it);
+    tcase_add_test(tcase, a_key_that_is_cut_is_marked);
+    tcase_add_test(tcase, a_batch_marks_the_keys_that_it_cut);
     tcase_add_test(
         tcase, a_full_disk_is_counted_and_what_follows_stands_on_its_own_line);
     tcase_add_test(tcase, what_cannot_be_a_file_is_an_error_of_setup);

@@ -155,7 +155,7 @@ static int name_record(const leat_sample *sample, int status)
     char key[KEY_TEXT] = "", line[400];
     snprintf(line, sizeof(line), "%s", leat_last_error());
     if (from->key)
-        inspection_key(key, from->key, from->key_size);
+        inspection_short_key(key, from->key, from->key_size);
     return leat_error(status, "%s: record %lld%s%s: %s",
                       from->source ? from->source : "reader",
                       (long long)from->record, from->key ? ", key " : "", key,

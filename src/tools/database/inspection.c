@@ -58,16 +58,31 @@ struct looker {
     int64_t warned;
 };
 
-const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size)
+/* Its first `shown` bytes, of `all`. */
+static const char *write_key(char *out, const unsigned char *bytes,
+                             size_t shown, size_t all)
 {
-    const unsigned char *bytes = key;
     int at = 0;
-    for (size_t i = 0; i < size && at < KEY_TEXT - 5; i++) {
+    for (size_t i = 0; i < shown; i++) {
         int is_plain = bytes[i] >= ' ' && bytes[i] <= '~' && bytes[i] != '\\';
         at += sprintf(out + at, is_plain ? "%c" : "\\x%02x", bytes[i]);
     }
     out[at] = 0;
+    if (shown < all)
+        sprintf(out + at, "... (%zu bytes)", all);
     return out;
+}
+
+const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size,
+                           size_t cut)
+{
+    return write_key(out, key, size < KEY_MOST ? size : KEY_MOST, size + cut);
+}
+
+const char *inspection_short_key(char out[KEY_TEXT], const void *key,
+                                 size_t size)
+{
+    return write_key(out, key, size < 64 ? size : 64, size);
 }
 
 /* The line without the name of the database, which all of them are of. */
@@ -139,7 +154,7 @@ static int note(struct inspector *self, const leat_survey_entry *entry,
     struct flaw flaw = {
         .record = entry->record, .page = entry->page, .lost = lost};
     if (entry->key)
-        inspection_key(key, entry->key, entry->key_size);
+        inspection_key(key, entry->key, entry->key_size, 0);
     pthread_mutex_lock(&self->lock);
     flaw.reason =
         keep_reason_locked(self, without_path(leat_last_error(), self->path));

@@ -56,8 +56,18 @@ int64_t inspection_number(const struct inspection *inspection, int64_t record);
 
 void inspection_finish(struct inspection *inspection);
 
-/* A key as text; what cannot be printed as \xNN. Returns `out`. */
-enum { KEY_TEXT = 300 };
-const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size);
+/*
+ * A key as text; what cannot be printed as \xNN. Of more than KEY_MOST bytes
+ * the first ones, "..." and how many there are: "... (600 bytes)". `cut` are
+ * those that `key` lacks (leat_provenance). Returns `out`.
+ */
+enum { KEY_MOST = 511, KEY_TEXT = 4 * KEY_MOST + 48 };
+const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size,
+                           size_t cut);
+
+/* The same of a whole key for an error line, of which it leaves room for the
+   rest: of more than 64 bytes the first ones. */
+const char *inspection_short_key(char out[KEY_TEXT], const void *key,
+                                 size_t size);
 
 #endif

@@ -49,7 +49,8 @@ static void note(struct comparison *self, const struct delivery_record *record,
     if (record->key)
         json_object_set_new(
             one, "key",
-            json_string(inspection_key(key, record->key, record->key_size)));
+            json_string(inspection_key(key, record->key, record->key_size,
+                                       record->key_cut)));
     json_object_update(one, rest);
     json_decref(rest);
     json_array_append_new(self->list, one);
@@ -222,8 +223,8 @@ static int compare_keys(struct comparison *self,
     if (a->key_size == b->key_size && !memcmp(a->key, b->key, a->key_size))
         return 0;
     snprintf(reason, sizeof(reason), "the keys are %s and %s",
-             inspection_key(key[0], a->key, a->key_size),
-             inspection_key(key[1], b->key, b->key_size));
+             inspection_key(key[0], a->key, a->key_size, a->key_cut),
+             inspection_key(key[1], b->key, b->key_size, b->key_cut));
     if (!is_full(self))
         note(self, a, what(NULL, reason));
     return 1;

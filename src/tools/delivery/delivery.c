@@ -88,6 +88,7 @@ static int next_of_database(struct delivery *delivery)
     record->number = sample->from.record;
     record->key = sample->from.key;
     record->key_size = sample->from.key_size;
+    record->key_cut = sample->from.key_cut;
     int fields = status ? 0 : 2;
     record->arrays = fields;
     for (int i = 0; i < fields && !status; i++) {
@@ -211,6 +212,7 @@ static int next_of_layer(struct delivery *delivery)
     if (batch && row < batch->n) {
         record->key = batch->from[row].key;
         record->key_size = batch->from[row].key_size;
+        record->key_cut = batch->from[row].key_cut;
     }
     record->arrays = delivery->intake.ntop;
     for (int i = 0; i < record->arrays && !status; i++) {

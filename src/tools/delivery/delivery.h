@@ -22,7 +22,8 @@ struct delivery_record {
     int64_t number; /* of a database's record; else the row's */
     const void *key;
     size_t key_size;
-    char bad[512]; /* empty: it is good */
+    size_t key_cut; /* bytes that the key lacks */
+    char bad[512];  /* empty: it is good */
     int arrays;
     struct delivery_array array[LEAT_MAX_FIELDS];
 };

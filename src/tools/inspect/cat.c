@@ -168,8 +168,9 @@ static int print_sample(struct cat *self)
 {
     const leat_provenance *from = &self->sample.from;
     char text[KEY_TEXT];
-    const char *key =
-        from->key ? inspection_key(text, from->key, from->key_size) : NULL;
+    const char *key = from->key ? inspection_key(text, from->key,
+                                                 from->key_size, from->key_cut)
+                                : NULL;
     if (self->options->json)
         return print_sample_json(self, key);
     printf("%lld\t%s", (long long)from->record, key ? key : "-");

@@ -88,7 +88,7 @@ static void name_record(int64_t number, const void *key, size_t key_size)
     if (number >= 0)
         snprintf(which, sizeof(which), "record %lld, ", (long long)number);
     leat_error(LEAT_EDATA, "%skey %s: %s", which,
-               inspection_key(text, key, key_size), line);
+               inspection_short_key(text, key, key_size), line);
 }
 
 static void note_bad(struct survey *survey)
@@ -113,7 +113,7 @@ static int count_records(struct survey *survey, leat_reader *reader,
         status = leat_reader_next(reader, &sample);
         if (!status || status == LEAT_EDATA) {
             inspection_key(survey->last_key, sample.from.key,
-                           sample.from.key_size);
+                           sample.from.key_size, 0);
             if (!survey->records++)
                 memcpy(survey->first_key, survey->last_key, KEY_TEXT);
         }
@@ -168,10 +168,10 @@ static int find_keys(struct survey *survey, leat_survey *walk)
     leat_survey_jump(walk, 0);
     int status = leat_survey_next(walk, &entry, 1, &got);
     if (!status)
-        inspection_key(survey->first_key, entry.key, entry.key_size);
+        inspection_key(survey->first_key, entry.key, entry.key_size, 0);
     leat_survey_jump(walk, 1);
     while (!status && !(status = leat_survey_next(walk, &entry, 1, &got)))
-        inspection_key(survey->last_key, entry.key, entry.key_size);
+        inspection_key(survey->last_key, entry.key, entry.key_size, 0);
     return status == LEAT_END ? LEAT_OK : status;
 }
 

@@ -93,11 +93,11 @@ static int add_records(struct mean_image *mean, leat_reader *reader,
         if (status) {
             char line[1024], key[KEY_TEXT];
             snprintf(line, sizeof(line), "%s", leat_last_error());
-            leat_error(
-                status, "%s: record %lld, key %s: %s", sample.from.source,
-                (long long)sample.from.record,
-                inspection_key(key, sample.from.key, sample.from.key_size),
-                line);
+            leat_error(status, "%s: record %lld, key %s: %s",
+                       sample.from.source, (long long)sample.from.record,
+                       inspection_short_key(key, sample.from.key,
+                                            sample.from.key_size),
+                       line);
             break;
         }
         status = interrupt_check();

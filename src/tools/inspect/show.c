@@ -128,7 +128,7 @@ static void name_record(struct caption_text *text, struct caption *caption,
     *caption = (struct caption){NULL, text->number, NULL, NULL};
     snprintf(text->number, sizeof(text->number), "#%lld", (long long)record);
     if (key)
-        caption->key = inspection_key(text->key, key, key_size);
+        caption->key = inspection_key(text->key, key, key_size, 0);
 }
 
 static void show_bad(struct show *self, int64_t place, struct caption *caption,
