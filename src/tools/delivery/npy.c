@@ -68,8 +68,14 @@ const char *npy_writer_path(struct npy_writer *writer, int64_t i)
     return writer->path;
 }
 
-/* Creates the next file, which the writer then owns. */
-static int create_file(struct npy_writer *writer, struct staged_file **out)
+/* The file that was created last. */
+static struct staged_file *last_file(const struct npy_writer *writer)
+{
+    return &writer->file[writer->files - 1];
+}
+
+/* Creates the next file; the writer has its path. */
+static int create_file(struct npy_writer *writer)
 {
     const char *path = npy_writer_path(writer, writer->files);
     if (writer->files == writer->capacity) {
@@ -81,13 +87,9 @@ static int create_file(struct npy_writer *writer, struct staged_file **out)
         writer->file = grown;
         writer->capacity = capacity;
     }
-    struct staged_file *file = &writer->file[writer->files];
-    int status = staged_file_create(file, path);
-    if (status)
-        return status;
-    writer->files++;
-    *out = file;
-    return LEAT_OK;
+    int status = staged_file_create(&writer->file[writer->files], path);
+    writer->files += !status;
+    return status;
 }
 
 /* Header of `batches` batches of that shape, one behind the other. */
@@ -113,10 +115,10 @@ static int write_header(FILE *stream, const struct npy_shape *shape,
 static int write_file(struct npy_writer *writer, const struct npy_shape *shape,
                       const void *data, size_t bytes)
 {
-    struct staged_file *file;
-    int status = create_file(writer, &file);
+    int status = create_file(writer);
     if (status)
         return status;
+    struct staged_file *file = last_file(writer);
     errno = 0;
     if (write_header(file->stream, shape, 1) ||
         fwrite(data, 1, bytes, file->stream) != bytes)
@@ -189,12 +191,11 @@ int npy_writer_clash(const struct npy_writer *a, const struct npy_writer *b)
 static int begin(struct npy_writer *writer, const struct npy_shape *shape,
                  size_t bytes)
 {
-    struct staged_file *file;
     writer->shape = *shape;
     writer->bytes = bytes;
-    int status = create_file(writer, &file);
+    int status = create_file(writer);
     errno = 0;
-    if (!status && write_header(file->stream, shape, 1))
+    if (!status && write_header(last_file(writer)->stream, shape, 1))
         status = write_error(writer->path);
     return status;
 }
