@@ -251,8 +251,9 @@ START_TEST(a_key_that_is_cut_is_marked)
         leat__bad bad = make_bad(i, "a", long_key(size), "why");
         /* What is cut is not cut again. */
         leat_provenance once = leat__bad_from(&bad);
-        leat__bad_set(&bad, i, &once, "why");
-        leat__ledger_note(ledger, &bad);
+        leat__bad again;
+        leat__bad_set(&again, i, &once, bad.line);
+        leat__ledger_note(ledger, &again);
         const leat_provenance *from = &ledger->list[i].from;
         ck_assert_uint_eq(from->key_size, kept);
         ck_assert_uint_eq(from->key_cut, size - kept);
