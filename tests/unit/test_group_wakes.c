@@ -1,0 +1,130 @@
+/*
+ * A worker that sleeps for a slot which another member's caller takes is not to
+ * sleep on. The main thread's wake-ups are held back here, as a busy machine
+ * would: they reach the sleepers once the slot is gone. What then nobody makes
+ * is waited for in vain, and the watchdog ends the test.
+ */
+#include "support/feed.h"
+#include "support/group_stage.h"
+#include "support/suite.h"
+#include "support/troop.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+enum { MEMBERS = 3, HELD_MAX = 100 };
+
+/* These are put in front of libc's by the linker. */
+int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
+int __real_pthread_cond_signal(pthread_cond_t *condition);
+int __real_pthread_cond_broadcast(pthread_cond_t *condition);
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
+int __wrap_pthread_cond_signal(pthread_cond_t *condition);
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
+
+static atomic_int waits; /* begun, by any thread */
+static _Thread_local int holds_back;
+static pthread_cond_t *held[HELD_MAX]; /* the main thread's, as the next */
+static int nheld;
+
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+    atomic_fetch_add(&waits, 1);
+    return __real_pthread_cond_wait(condition, lock);
+}
+
+static void hold_back(pthread_cond_t *condition)
+{
+    ck_assert_int_lt(nheld, HELD_MAX);
+    held[nheld++] = condition;
+}
+
+int __wrap_pthread_cond_signal(pthread_cond_t *condition)
+{
+    if (!holds_back)
+        return __real_pthread_cond_signal(condition);
+    hold_back(condition);
+    return 0;
+}
+
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition)
+{
+    if (!holds_back)
+        return __real_pthread_cond_broadcast(condition);
+    hold_back(condition);
+    return 0;
+}
+
+static void let_go(void)
+{
+    holds_back = 0;
+    for (int i = 0; i < nheld; i++)
+        __real_pthread_cond_broadcast(held[i]);
+    nheld = 0;
+}
+
+/* Returns when so many threads have gone to sleep. */
+static void await_sleeps(int n)
+{
+    while (atomic_load(&waits) < n)
+        sched_yield();
+}
+
+static void expect_batch(troop *troop, int member, int number)
+{
+    ck_assert_int_eq(troop_forward(troop, member), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_batch(troop_member(troop, member))->number,
+                     number);
+}
+
+/* The third batch of member 2 is not there, nor a slot of member 0's to make
+   what comes before it. */
+static void *take_three(void *argument)
+{
+    for (int k = 0; k < 3; k++)
+        expect_batch(argument, 2, 2 + MEMBERS * k);
+    return NULL;
+}
+
+START_TEST(opening_a_batch_wakes_who_sleeps_for_its_slot)
+{
+    pthread_t thread;
+    leat_pipeline *pipeline = feed_pipeline();
+    group_options.workers = 1;
+    group_options.prefetch = 1;
+    group_options.reader_thread = LEAT_READER_OFF;
+    atomic_store(&waits, 0);
+    troop troop = troop_open(pipeline, &group_options, group_on_cpu, MEMBERS);
+    /* The worker makes six, and sleeps for a slot of member 0. */
+    await_sleeps(1);
+    ck_assert_int_eq(pthread_create(&thread, NULL, take_three, &troop), 0);
+    await_sleeps(2);
+    holds_back = 1;
+    expect_batch(&troop, 0, 0);
+    expect_batch(&troop, 1, 1);
+    expect_batch(&troop, 1, 4);
+    /* Gives the slot, which wakes the worker, but late. */
+    expect_batch(&troop, 0, 3);
+    /* Makes batch 6 in it, and then its own. */
+    expect_batch(&troop, 1, 7);
+    /* The slot is gone, and the sequence stands where the worker is not. */
+    let_go();
+    pthread_join(thread, NULL);
+    expect_batch(&troop, 0, 6);
+    troop_close(&troop);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("group_wakes");
+    TCase *tcase = tcase_create("group_wakes");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, group_set_up, group_tear_down);
+    tcase_set_timeout(tcase, 2 * GROUP_SECONDS);
+    tcase_add_test(tcase, opening_a_batch_wakes_who_sleeps_for_its_slot);
+    return suite_run(suite);
+}
