@@ -335,6 +335,32 @@ START_TEST(what_was_lent_stays_readable)
 }
 END_TEST
 
+START_TEST(a_group_cancelled_before_setup_stays_so)
+{
+    leat_pipeline *pipeline = feed_pipeline();
+    for (int way = 0; way < 4; way++) {
+        troop troop = {.n = 0};
+        ck_assert_int_eq(leat_data_layer_group_create(&troop.group, pipeline,
+                                                      &group_options,
+                                                      places[way % PLACES], 3),
+                         LEAT_OK);
+        troop_make_tops(&troop, places[way % PLACES], 3);
+        if (way == 3)
+            leat_data_layer_group_cancel(troop.group);
+        else
+            leat_data_layer_cancel(troop_member(&troop, way));
+        for (int i = 0; i < 3; i++) {
+            ck_assert_int_eq(
+                leat_data_layer_group_setup(troop.group, troop.top[0], 2),
+                LEAT_ECANCELLED);
+            ck_assert_int_eq(troop_forward(&troop, i), LEAT_ESTATE);
+        }
+        troop_close(&troop);
+    }
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 static void *forward_until_cancelled(void *argument)
 {
     part *self = argument;
@@ -588,6 +614,7 @@ int main(void)
     tcase_add_test(tcase, a_group_can_be_destroyed_in_any_state);
     tcase_add_test(tcase, a_member_that_is_destroyed_cancels_the_others);
     tcase_add_test(tcase, what_was_lent_stays_readable);
+    tcase_add_test(tcase, a_group_cancelled_before_setup_stays_so);
     tcase_add_test(tcase, cancel_wakes_every_member);
     tcase_add_test(tcase, a_failed_allocation_is_an_error_and_leaks_nothing);
     tcase_add_test(tcase, each_member_has_numbers_of_its_own);

@@ -367,6 +367,33 @@ START_TEST(cancel_wakes_a_setup_that_waits)
 }
 END_TEST
 
+/* It has nothing to go on with, so restore does not bring it back either. */
+START_TEST(a_layer_cancelled_before_setup_stays_so)
+{
+    leat_pipeline *pipeline = feed_pipeline();
+    leat_data_layer *layer;
+    leat_blob *top;
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    leat_data_layer_cancel(layer);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1),
+                         LEAT_ECANCELLED);
+        ck_assert_str_eq(leat_last_error(), "data: the layer was cancelled");
+        ck_assert_int_eq(leat_blob_ndim(top), 0);
+        ck_assert_int_eq(leat_data_layer_forward(layer, &top, 1, LEAT_HOST),
+                         LEAT_ESTATE);
+        ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_ESTATE);
+    }
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+    leat_token_finish(&token);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(a_layer_can_be_destroyed_in_any_state)
 {
     leat_data_layer_destroy(NULL);
@@ -567,6 +594,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_forward_does_not_read_what_may_block_for_ever,
                         0, 3);
     tcase_add_test(tcase, cancel_wakes_a_setup_that_waits);
+    tcase_add_test(tcase, a_layer_cancelled_before_setup_stays_so);
     tcase_add_test(tcase, a_layer_whose_reader_blocks_can_be_destroyed);
     tcase_add_test(tcase, a_layer_can_be_destroyed_in_any_state);
     tcase_add_test(tcase, a_failed_allocation_is_an_error_and_leaks_nothing);

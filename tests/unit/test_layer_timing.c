@@ -1,0 +1,372 @@
+/*
+ * What depends on the moment: try_forward's deadline and cancel during setup.
+ * The caller's clock is the test's own: it stands still but where the caller
+ * sleeps or the test says so, and a sleep ends at its deadline at once. So a
+ * deadline is met to the nanosecond, or it is not.
+ */
+#include "base/clock.h"
+#include "support/feed.h"
+#include "support/planted.h"
+#include "support/source.h"
+#include "support/suite.h"
+#include "support/watchdog.h"
+
+#include <check.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { SECONDS = 60, MILLISECOND = 1000000 };
+
+/* These are put in front of libc's by the linker. */
+int __real_clock_gettime(clockid_t clock, struct timespec *out);
+int __real_pthread_cond_timedwait(pthread_cond_t *condition,
+                                  pthread_mutex_t *lock,
+                                  const struct timespec *when);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*body)(void *), void *argument);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *condition,
+                                  pthread_mutex_t *lock,
+                                  const struct timespec *when);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*body)(void *), void *argument);
+
+/* The caller's time, in nanoseconds; 0: it is the system's. */
+static _Thread_local int64_t now;
+static int64_t tick; /* by which each look at the clock advances it */
+static int
+    false_alarms; /* how many of the next sleeps end early, for nothing */
+static int sleeps;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    if (now == 0)
+        return __real_clock_gettime(clock, out);
+    now += tick;
+    *out = leat__clock_timespec(now);
+    return 0;
+}
+
+int __wrap_pthread_cond_timedwait(pthread_cond_t *condition,
+                                  pthread_mutex_t *lock,
+                                  const struct timespec *when)
+{
+    if (now == 0)
+        return __real_pthread_cond_timedwait(condition, lock, when);
+    int64_t end = (int64_t)when->tv_sec * 1000000000 + when->tv_nsec;
+    sleeps++;
+    if (false_alarms > 0 && end > now) {
+        false_alarms--;
+        now += (end - now) / 2;
+        return 0;
+    }
+    now = end > now ? end : now;
+    return ETIMEDOUT;
+}
+
+/* Threads that are made while the gate is shut begin when it is opened. */
+typedef struct held {
+    void *(*body)(void *);
+    void *argument;
+} held;
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static int is_shut; /* the test thread's; it holds the gate meanwhile */
+
+static void *pass_gate(void *argument)
+{
+    held self = *(held *)argument;
+    free(argument);
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    return self.body(self.argument);
+}
+
+/* Setup comes by here at each thread and allocation: one of them cancels. */
+static _Thread_local leat_data_layer *midway;
+static _Thread_local int moments_left;
+
+static void pass_moment(void)
+{
+    if (midway && moments_left-- == 0)
+        leat_data_layer_cancel(midway);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*body)(void *), void *argument)
+{
+    pass_moment();
+    if (!is_shut)
+        return __real_pthread_create(thread, attributes, body, argument);
+    held *one = malloc(sizeof(*one));
+    ck_assert_ptr_nonnull(one);
+    *one = (held){body, argument};
+    return __real_pthread_create(thread, attributes, pass_gate, one);
+}
+
+static void shut_gate(int shut)
+{
+    is_shut = shut;
+    if (shut)
+        pthread_mutex_lock(&gate);
+    else
+        pthread_mutex_unlock(&gate);
+}
+
+static source source_now;
+static leat_data_layer_options options;
+
+static void set_up(void)
+{
+    const source fresh = SOURCE_INIT;
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    watchdog_start(SECONDS);
+    source_now = fresh;
+    options = defaults;
+    options.batch_size = 3;
+}
+
+static void tear_down(void)
+{
+    watchdog_stop();
+}
+
+static int try_forward(feed_layer *feed, int timeout_ms)
+{
+    return leat_data_layer_try_forward(feed->layer, feed->top, 2, LEAT_HOST,
+                                       timeout_ms);
+}
+
+/* A layer whose reader never gives what the next batch is made of. */
+static feed_layer open_blocked(leat_pipeline **pipeline)
+{
+    source_now.blocks = 4;
+    *pipeline = source_pipeline(&source_now);
+    feed_layer feed = feed_open(*pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    source_await_blocked(&source_now);
+    return feed;
+}
+
+/* The caller's clock stands at a second. */
+static void begin_time(void)
+{
+    now = 1000000000;
+    tick = 0;
+    false_alarms = 0;
+    sleeps = 0;
+}
+
+/* Check itself measures a test by the clock. */
+static void end(feed_layer *feed, leat_pipeline *pipeline)
+{
+    now = 0;
+    feed_close(feed);
+    leat_pipeline_unref(pipeline);
+}
+
+static void expect_wait(feed_layer *feed, int timeout_ms, int64_t wanted)
+{
+    int64_t begin = now;
+    ck_assert_int_eq(try_forward(feed, timeout_ms), LEAT_AGAIN);
+    ck_assert_int_eq(now - begin, wanted);
+}
+
+/* Some are so long that 32 bits do not hold their nanoseconds, or micro. */
+static const int timeouts[] = {1, 2, 5, 999, 1000, 2500, 3000000, INT_MAX};
+enum { TIMEOUTS = sizeof(timeouts) / sizeof(timeouts[0]) };
+
+START_TEST(a_try_ends_at_its_deadline_neither_before_nor_behind)
+{
+    leat_pipeline *pipeline;
+    options.help = _i;
+    feed_layer feed = open_blocked(&pipeline);
+    begin_time();
+    int64_t begin = now, sum = 0;
+    for (int i = 0; i < TIMEOUTS; i++) {
+        int64_t wanted = (int64_t)timeouts[i] * MILLISECOND;
+        expect_wait(&feed, timeouts[i], wanted);
+        sum += wanted;
+    }
+    ck_assert_int_eq(now - begin, sum);
+    end(&feed, pipeline);
+}
+END_TEST
+
+START_TEST(a_look_does_not_wait_at_all)
+{
+    leat_pipeline *pipeline;
+    options.help = _i;
+    feed_layer feed = open_blocked(&pipeline);
+    begin_time();
+    for (int i = 0; i < 3; i++) {
+        expect_wait(&feed, 0, 0);
+        expect_wait(&feed, -1, 0);
+        expect_wait(&feed, INT_MIN, 0);
+    }
+    ck_assert_int_eq(sleeps, 0);
+    end(&feed, pipeline);
+}
+END_TEST
+
+/* Whoever is woken for nothing waits for the rest, and no longer. */
+START_TEST(waits_that_end_early_add_up_to_the_deadline)
+{
+    leat_pipeline *pipeline;
+    feed_layer feed = open_blocked(&pipeline);
+    begin_time();
+    for (int n = 1; n < 6; n++) {
+        false_alarms = n;
+        sleeps = 0;
+        expect_wait(&feed, 80, 80 * MILLISECOND);
+        ck_assert_int_eq(false_alarms, 0);
+        ck_assert_int_eq(sleeps, n + 1);
+    }
+    end(&feed, pipeline);
+}
+END_TEST
+
+static int lines;
+
+static void hear(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    (void)level;
+    (void)line;
+    lines++;
+}
+
+/* Where somebody listens, a wait is one of several, each of a second. */
+START_TEST(so_do_those_between_which_the_log_is_told)
+{
+    static const int waits[] = {999, 1000, 1001, 2000, 2500, 61000};
+    leat_pipeline *pipeline;
+    feed_layer feed = open_blocked(&pipeline);
+    begin_time();
+    lines = 0;
+    leat_log_set(hear, NULL, LEAT_LOG_INFO);
+    for (int i = 0; i < 6; i++)
+        expect_wait(&feed, waits[i], (int64_t)waits[i] * MILLISECOND);
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+    ck_assert_int_gt(lines, 0);
+    end(&feed, pipeline);
+}
+END_TEST
+
+/*
+ * The workers do not get to run, and there is work for the caller beyond the
+ * deadline: it ends the run at which that passes, and begins no other. So a try
+ * is late by a run, of which a batch has seven; whoever only looks does none.
+ */
+START_TEST(a_caller_who_works_is_late_by_a_run_at_most)
+{
+    enum { TRIES_MAX = 100, LOOKS_A_RUN = 6, WAIT = 5 };
+    static planted plan = {.count = 20, .tail = 1 << 20};
+    int status = LEAT_AGAIN;
+    int tries = 0;
+    options.batch_size = 20;
+    options.workers = 1;
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    shut_gate(1);
+    feed_layer feed = feed_open(pipeline, &options);
+    begin_time();
+    tick = MILLISECOND;
+    leat_stats stats = {.size = sizeof(stats)};
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(try_forward(&feed, 0), LEAT_AGAIN);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.helped_runs, 0);
+    for (; status == LEAT_AGAIN && tries < TRIES_MAX; tries++) {
+        int64_t begin = now;
+        status = try_forward(&feed, WAIT);
+        int64_t late = now - begin - (int64_t)WAIT * MILLISECOND;
+        ck_assert_int_le(late, LOOKS_A_RUN * MILLISECOND);
+        if (status == LEAT_AGAIN)
+            ck_assert_int_ge(late, 0);
+    }
+    ck_assert_int_eq(status, LEAT_OK);
+    ck_assert_int_gt(tries, 3);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_ge(stats.helped_runs, 7);
+    shut_gate(0);
+    end(&feed, pipeline);
+}
+END_TEST
+
+static void *alloc(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    pass_moment();
+    return aligned_alloc(alignment, (bytes + alignment - 1) & -alignment);
+}
+
+static void take_back(void *user, void *memory, size_t bytes, size_t alignment)
+{
+    (void)user;
+    (void)bytes;
+    (void)alignment;
+    free(memory);
+}
+
+/* Setup ends with that, or else every forward does. 0: it came too late. */
+static int cancel_at(const leat_pipeline *pipeline, int n, int *was_set_up)
+{
+    leat_data_layer *layer;
+    leat_blob *top;
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    midway = layer;
+    moments_left = n;
+    int status = leat_data_layer_setup(layer, &top, 1);
+    int was_cancelled = moments_left < 0;
+    midway = NULL;
+    ck_assert(status == LEAT_OK ||
+              (was_cancelled && status == LEAT_ECANCELLED));
+    for (int i = 0; i < 3 && was_cancelled && status == LEAT_OK; i++)
+        ck_assert_int_eq(leat_data_layer_forward(layer, &top, 1, LEAT_HOST),
+                         LEAT_ECANCELLED);
+    *was_set_up += was_cancelled && status == LEAT_OK;
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+    return was_cancelled;
+}
+
+START_TEST(a_layer_cancelled_in_the_midst_of_setup_gives_nothing)
+{
+    static const leat_allocator allocator = {
+        .size = sizeof(allocator), .alloc = alloc, .free = take_back};
+    leat_pipeline *pipeline = feed_pipeline();
+    int was_set_up = 0;
+    int n = 0;
+    options.host_allocator = &allocator;
+    options.workers = 2;
+    options.help = _i % 2;
+    options.reader_thread = _i / 2 ? LEAT_READER_ON : LEAT_READER_OFF;
+    while (cancel_at(pipeline, n, &was_set_up))
+        n++;
+    /* Of the threads at least, the last ones come too late for setup. */
+    ck_assert_int_gt(n, 2);
+    ck_assert_int_gt(was_set_up, 0);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_timing");
+    TCase *tcase = tcase_create("layer_timing");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_set_timeout(tcase, 2 * SECONDS);
+    tcase_add_loop_test(
+        tcase, a_try_ends_at_its_deadline_neither_before_nor_behind, 0, 2);
+    tcase_add_loop_test(tcase, a_look_does_not_wait_at_all, 0, 2);
+    tcase_add_test(tcase, waits_that_end_early_add_up_to_the_deadline);
+    tcase_add_test(tcase, so_do_those_between_which_the_log_is_told);
+    tcase_add_test(tcase, a_caller_who_works_is_late_by_a_run_at_most);
+    tcase_add_loop_test(
+        tcase, a_layer_cancelled_in_the_midst_of_setup_gives_nothing, 0, 4);
+    return suite_run(suite);
+}
