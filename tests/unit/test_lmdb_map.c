@@ -187,6 +187,85 @@ START_TEST(damage_is_told_by_its_page)
 }
 END_TEST
 
+/* A limit is met to the byte: `in` is walked to the end, `out` is damage. */
+static void expect_limit(size_t at, size_t size, uint32_t in, uint32_t out,
+                         const char *says)
+{
+    page_image made;
+    int64_t count;
+    page_image_build(&made, 256, 5);
+    memcpy(made.bytes + at, &in, size);
+    int status = walk_all(made.bytes, (size_t)made.pages * 256, &count);
+    ck_assert_msg(status == LEAT_END, "%s", leat_last_error());
+    ck_assert_int_eq(count, 5);
+    free(made.bytes);
+    expect_damage(at, &out, size, 0, NULL, says);
+}
+
+/* The leaf has 5 nodes: at 232 with the page of a value, whose run is pages 3
+   to 5, the last of all, then 4 of 26 bytes down to 128. */
+enum {
+    LEAF = 2 * 256,
+    LEAF_LOWER = LEAF + 12,
+    LEAF_UPPER = LEAF + 14,
+    LEAF_OFFSET = LEAF + 16,
+    NODE = LEAF + 232,
+    RUN_PAGES = 3 * 256 + 12
+};
+
+START_TEST(a_run_of_overflow_pages_is_as_long_as_its_value)
+{
+    size_t room = 3 * 256 - 16;
+    expect_limit(NODE, 4, (uint32_t)room, (uint32_t)room + 1,
+                 "page 3 is damaged: 3 overflow pages for a value of 753");
+    expect_limit(RUN_PAGES, 4, 3, 2,
+                 "page 3 is damaged: 2 overflow pages for a value of 519");
+    /* Nor does it end behind the last page. */
+    expect_limit(RUN_PAGES, 4, 3, 4, "page 3 is damaged: 4 overflow pages");
+}
+END_TEST
+
+START_TEST(a_node_ends_with_its_page)
+{
+    const unsigned char inline_value[8] = {8, 0, 0, 0, 0, 0, 8, 0};
+    page_image made;
+    int64_t count;
+    expect_limit(NODE + 6, 2, 8, 9,
+                 "page 2 is damaged: the node at offset 232 has a key of 9");
+    expect_limit(NODE + 6, 2, 8, 0,
+                 "page 2 is damaged: the node at offset 232 has a key of 0");
+    /* The same with the value itself where the page's number was. */
+    for (int more = 0; more < 2; more++) {
+        page_image_build(&made, 256, 5);
+        memcpy(made.bytes + NODE, inline_value, sizeof(inline_value));
+        made.bytes[NODE] = (unsigned char)(8 + more);
+        ck_assert_int_eq(walk_all(made.bytes, (size_t)made.pages * 256, &count),
+                         more ? LEAT_EFORMAT : LEAT_END);
+        free(made.bytes);
+    }
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "8 bytes and 9 bytes"));
+    /* Its header, too. */
+    expect_limit(LEAF_OFFSET, 2, 232, 250,
+                 "page 2 is damaged: node 0 is at offset 250");
+}
+END_TEST
+
+START_TEST(offsets_and_nodes_keep_apart)
+{
+    const uint32_t lower = 16 + 2 * 5, upper = 128;
+    const char *const says = "page 2 is damaged: its offsets end at ";
+    expect_limit(LEAF_LOWER, 2, lower, lower + 1, says);
+    expect_limit(LEAF_LOWER, 2, lower, lower - 1, says);
+    expect_limit(LEAF_LOWER, 2, lower, 14, says);
+    expect_limit(LEAF_LOWER, 2, lower, 0, says);
+    expect_limit(LEAF_LOWER, 2, lower, upper + 2, says);
+    expect_limit(LEAF_UPPER, 2, lower, lower - 2, says);
+    expect_limit(LEAF_UPPER, 2, upper, 257, says);
+    expect_limit(LEAF_UPPER, 2, upper, upper + 1,
+                 "page 2 is damaged: node 4 is at offset 128");
+}
+END_TEST
+
 START_TEST(page_sizes_that_do_not_exist_are_refused)
 {
     static const uint32_t sizes[] = {0, 1, 128, 300, 131072, 0x80000000};
@@ -253,6 +332,9 @@ int main(void)
     tcase_add_test(tcase, no_flipped_bit_does_more_than_change_values_or_fail);
     tcase_add_test(tcase, pages_of_random_bytes_fail_or_change_nothing);
     tcase_add_test(tcase, damage_is_told_by_its_page);
+    tcase_add_test(tcase, a_run_of_overflow_pages_is_as_long_as_its_value);
+    tcase_add_test(tcase, a_node_ends_with_its_page);
+    tcase_add_test(tcase, offsets_and_nodes_keep_apart);
     tcase_add_test(tcase, page_sizes_that_do_not_exist_are_refused);
     tcase_add_test(tcase, a_tree_that_leads_back_to_itself_ends);
     tcase_add_test(tcase, more_records_than_pages_could_hold_take_no_memory);

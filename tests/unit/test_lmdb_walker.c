@@ -284,6 +284,49 @@ START_TEST(pages_of_every_size_are_read)
 }
 END_TEST
 
+/* Damages the first byte of the key in that slot of leaf `leaf`. */
+static void spoil_key(page_image *made, int leaf, int slot, char to)
+{
+    uint16_t offset;
+    /* Behind each leaf come the 3 pages of its first value. */
+    unsigned char *page = made->bytes + (2 + 4 * (size_t)leaf) * 256;
+    memcpy(&offset, page + 16 + 2 * (size_t)slot, 2);
+    page[offset + 8] = (unsigned char)to;
+}
+
+/* Seeks `first`, then what is two leaves further; the walk notices. */
+static void expect_disorder(int leaf, int slot, char to, int64_t first)
+{
+    static leat__lmdb_walker walker;
+    leat__lmdb_map map;
+    page_image made;
+    page_image_build(&made, 256, 40);
+    size_t size = (size_t)made.pages * 256;
+    ck_assert_int_eq(leat__lmdb_map_latest(&map, "memory", made.bytes, size),
+                     LEAT_OK);
+    leat__lmdb_walker_init(&walker, &map);
+    ck_assert_int_eq(leat__lmdb_walker_seek(&walker, first), LEAT_OK);
+    ck_assert_int_eq(leat__lmdb_walker_seek(&walker, 30), LEAT_OK);
+    spoil_key(&made, leaf, slot, to);
+    leat__lmdb_walker_init(&walker, &map);
+    ck_assert_int_eq(leat__lmdb_walker_seek(&walker, first), LEAT_OK);
+    ck_assert_int_eq(leat__lmdb_walker_seek(&walker, 30), LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "does not come behind"));
+    free(made.bytes);
+}
+
+/* 8 records a leaf, so that of the first one 8, 2 or 1 are passed over. */
+START_TEST(first_and_last_key_of_a_leaf_that_is_passed_over_are_in_order)
+{
+    for (int64_t first = 0; first < 8; first++)
+        expect_disorder(0, 7, '9', first);
+    expect_disorder(1, 7, '9', 0);
+    expect_disorder(1, 7, '!', 0);
+    expect_disorder(1, 0, '!', 0);
+    expect_disorder(2, 0, '!', 0);
+}
+END_TEST
+
 START_TEST(real_databases_are_walked_as_liblmdb_does)
 {
     static const char *const names[] = {"lmdb/mnist_test_lmdb",
@@ -307,6 +350,8 @@ int main(void)
     tcase_add_test(tcase, a_value_that_shrank_keeps_its_pages_and_is_read);
     tcase_add_test(tcase, other_orders_of_keys_are_walked_too);
     tcase_add_test(tcase, pages_of_every_size_are_read);
+    tcase_add_test(
+        tcase, first_and_last_key_of_a_leaf_that_is_passed_over_are_in_order);
     tcase_add_test(tcase, real_databases_are_walked_as_liblmdb_does);
     return suite_run(suite);
 }
