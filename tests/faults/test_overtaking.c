@@ -10,6 +10,7 @@
 
 #include <leat.h>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -121,6 +122,148 @@ START_TEST(a_database_may_grow_while_it_is_opened)
 }
 END_TEST
 
+/* Of a meta page, written by hand. */
+enum { PAGE = 4096, ENTRIES = 120, TXNID = 144 };
+
+static int data_fd;
+
+static void open_data(void)
+{
+    char path[FIXTURE_PATH + 16];
+    snprintf(path, sizeof(path), "%s/data.mdb", directory);
+    data_fd = open(path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(data_fd, 0);
+}
+
+/* Meta page `page`'s number at `offset`. */
+static uint64_t load(int page, int offset)
+{
+    uint64_t value;
+    off_t at = (off_t)page * PAGE + offset;
+    ck_assert_int_eq(pread(data_fd, &value, sizeof(value), at), sizeof(value));
+    return value;
+}
+
+static void store(int page, int offset, uint64_t value)
+{
+    off_t at = (off_t)page * PAGE + offset;
+    ck_assert_int_eq(pwrite(data_fd, &value, sizeof(value), at), sizeof(value));
+}
+
+static int latest_page(void)
+{
+    return load(1, TXNID) > load(0, TXNID);
+}
+
+/*
+ * A commit, and the next transaction's begin: its page has all but its number,
+ * which a writer stores last. That page is the one that was the latest.
+ */
+static void overtake_by_one_and_a_half(void)
+{
+    overtake();
+    int page = !latest_page();
+    store(page, ENTRIES, load(page, ENTRIES) + 1);
+}
+
+/* Either page may be the latest one when the reading of them begins. */
+START_TEST(a_meta_page_may_be_rewritten_while_it_is_read)
+{
+    open_data();
+    commits = 1;
+    fault_act(overtake_by_one_and_a_half);
+    for (int64_t n = 0;; n++) {
+        int64_t before = 0;
+        for (int page = 0; page < 2; page++) {
+            while (latest_page() != page)
+                overtake();
+            before = fault_count(FAULT_PREAD);
+            fault_arm(FAULT_PREAD, n, FAULT_ACT, 0);
+            read_all();
+            fault_disarm();
+        }
+        ck_assert_int_lt(n, CALLS_MAX);
+        if (fault_count(FAULT_PREAD) - before <= n)
+            break;
+    }
+    close(data_fd);
+}
+END_TEST
+
+static int torn;       /* the meta page that is of another transaction, */
+static uint64_t whole; /* and which it is of in truth */
+
+static void mend(void)
+{
+    fault_disarm();
+    store(torn, TXNID, whole);
+}
+
+/* What was read may be of transactions apart; only that page then changes. */
+START_TEST(a_fault_that_is_gone_when_it_is_looked_at_again_is_none)
+{
+    enum { SECOND_LOOK = 2 };
+    open_data();
+    commits = 1;
+    fault_act(mend);
+    for (int page = 0; page < 2; page++) {
+        while (latest_page() == page)
+            overtake();
+        overtake();
+        overtake();
+        torn = page;
+        whole = load(page, TXNID);
+        store(page, TXNID, whole - 2);
+        fault_arm(FAULT_PREAD, SECOND_LOOK, FAULT_ACT, 0);
+        read_all();
+        fault_disarm();
+        ck_assert_uint_eq(load(page, TXNID), whole);
+    }
+    close(data_fd);
+}
+END_TEST
+
+/* Each time another one, and never two in a row. */
+static void tear(void)
+{
+    static uint64_t txnid = 11;
+    store(1, TXNID, txnid += 2);
+}
+
+START_TEST(a_writer_who_is_always_faster_is_an_error_in_the_end)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    open_data();
+    tear();
+    fault_act(tear);
+    ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, directory, NULL), 0);
+    fault_arm(FAULT_PREAD, 0, FAULT_ACT, 1);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_EFORMAT);
+    fault_disarm();
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "expected two in a row"));
+    leat_pipeline_unref(pipeline);
+    close(data_fd);
+}
+END_TEST
+
+/* Nobody is there: what is damaged is, and is not looked at for ever. */
+START_TEST(damage_that_stays_is_told_at_the_second_look)
+{
+    enum { LOOKS = 4 };
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    open_data();
+    tear();
+    int64_t before = fault_count(FAULT_PREAD);
+    ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, directory, NULL), 0);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_EFORMAT);
+    ck_assert_int_eq(fault_count(FAULT_PREAD) - before, LOOKS);
+    leat_pipeline_unref(pipeline);
+    close(data_fd);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("overtaking");
@@ -128,6 +271,11 @@ int main(void)
     tcase_add_checked_fixture(tcase, begin, end);
     tcase_add_loop_test(tcase, a_database_may_grow_while_it_is_opened, 1,
                         COMMITS_MAX + 1);
+    tcase_add_test(tcase, a_meta_page_may_be_rewritten_while_it_is_read);
+    tcase_add_test(tcase,
+                   a_fault_that_is_gone_when_it_is_looked_at_again_is_none);
+    tcase_add_test(tcase, a_writer_who_is_always_faster_is_an_error_in_the_end);
+    tcase_add_test(tcase, damage_that_stays_is_told_at_the_second_look);
     tcase_set_timeout(tcase, 2 * SECONDS);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

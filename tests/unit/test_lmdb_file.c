@@ -1,4 +1,6 @@
+#include "readers/lmdb_file.h"
 #include "support/images.h"
+#include "support/page_image.h"
 #include "support/suite.h"
 
 START_TEST(a_sealed_directory_is_read_and_left_alone)
@@ -157,6 +159,31 @@ START_TEST(a_map_size_of_terabytes_costs_nothing)
 }
 END_TEST
 
+/* The second meta page lies where the first one says. */
+START_TEST(files_of_every_page_size_are_opened)
+{
+    char directory[FIXTURE_PATH];
+    fixture_directory(directory);
+    for (size_t page_size = 256; page_size <= 65536; page_size *= 2) {
+        page_image made;
+        leat__lmdb_file file;
+        leat__lmdb_meta meta = {0};
+        page_image_build(&made, page_size, 1000);
+        fixture_store(images_in(directory, "data.mdb"), made.bytes,
+                      (size_t)made.pages * page_size);
+        int status = leat__lmdb_file_open(&file, directory);
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        ck_assert_int_eq(leat__lmdb_file_meta(&file, 1, page_size, &meta),
+                         LEAT_OK);
+        ck_assert_uint_eq(meta.page_size, page_size);
+        ck_assert_uint_eq(meta.txnid, 1);
+        leat__lmdb_file_close(&file);
+        free(made.bytes);
+    }
+    fixture_remove(directory);
+}
+END_TEST
+
 START_TEST(what_is_no_database_is_refused_with_a_sentence)
 {
     char directory[FIXTURE_PATH];
@@ -266,6 +293,7 @@ int main(void)
         tcase, a_directory_whose_data_file_is_stored_elsewhere_keeps_its_lock);
     tcase_add_test(tcase, a_link_that_leads_nowhere_is_no_database);
     tcase_add_test(tcase, a_map_size_of_terabytes_costs_nothing);
+    tcase_add_test(tcase, files_of_every_page_size_are_opened);
     tcase_add_test(tcase, what_is_no_database_is_refused_with_a_sentence);
     tcase_add_test(tcase, a_file_without_permission_is_refused);
     tcase_add_test(tcase, a_database_of_someone_else_is_read_without_a_lock);
