@@ -17,12 +17,14 @@ table() {
 queue       holds
 queue       holds      WAKE_AT=2
 queue       holds      WAKE_AT=2 STOP_EARLY
+queue       holds      WAKE_AT=2 STIRRED
 queue       assertion  MUTANT_WAIT_ONCE
 queue       assertion  MUTANT_CLOSE_DROPS STOP_EARLY
 queue       deadlock   MUTANT_PUSH_SIGNALS_NOBODY
 queue       deadlock   MUTANT_POP_SIGNALS_NOBODY
 queue       deadlock   MUTANT_CLOSE_WAKES_ONE
 queue       deadlock   MUTANT_WAIT_KEEPS_WAKE_UP WAKE_AT=2
+queue       deadlock   MUTANT_STIRRED_KEEPS_WAKE_UP STIRRED WAKE_AT=2
 queue       deadlock   MUTANT_NO_KICK WAKE_AT=2
 prefetcher  holds      HELP=1 WORKERS=1 THREADED
 prefetcher  holds      HELP=1 WORKERS=1 SLOTS=3 CIRCULATING=2 WAKE_AT=2

@@ -4,7 +4,8 @@
  * Two threads push, one pops until the queue is closed, one waits and picks as
  * the prefetcher's workers do, and one waits once and takes nothing. One more
  * stops them: once all items are through, which needs every wake-up to arrive,
- * or, with STOP_EARLY, whenever it likes (and then nobody just looks).
+ * or, with STOP_EARLY, whenever it likes (and then nobody just looks). With
+ * STIRRED who waits does so by wait_stirred, as beside other lanes.
  */
 #define QUEUES 1
 #define CAPACITY 2
@@ -76,7 +77,11 @@ proctype picker(byte me)
         if
         :: status == OK -> take(item)
         :: status == AGAIN ->
+#ifdef STIRRED
+            wait_stirred(Q, 0, status);
+#else
             wait(Q, FOREVER, status);
+#endif
             if
             :: status == CANCELLED -> break
             :: else
@@ -91,7 +96,11 @@ proctype looker(byte me)
 {
     byte status, turns;
     bit timed_out, wakes;
+#ifdef STIRRED
+    wait_stirred(Q, 0, status);
+#else
     wait(Q, SOON, status);
+#endif
     takers_done++
 }
 
