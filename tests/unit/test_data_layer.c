@@ -206,6 +206,23 @@ START_TEST(on_the_only_core_a_caller_who_looks_gets_batches)
 }
 END_TEST
 
+/* Workers rest there, and the caller alone cannot make what is not yet read. */
+START_TEST(on_the_only_core_who_waits_for_the_reader_wakes_workers)
+{
+    feed_use_one_core(1);
+    options.reader_thread = LEAT_READER_ON;
+    options.prefetch = 1;
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < 3000; i++) {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        ck_assert_float_eq(feed_label(&feed, 0),
+                           (float)(1000 + 4 * i % FEED_COUNT));
+    }
+    feed_close(&feed);
+    feed_use_one_core(0);
+}
+END_TEST
+
 START_TEST(two_layers_share_a_pipeline)
 {
     feed_layer one = feed_open(pipeline, &options);
@@ -353,6 +370,8 @@ int main(void)
     tcase_add_test(tcase, the_tops_may_be_others_at_every_forward);
     tcase_add_test(tcase, try_forward_delivers_the_same_batches);
     tcase_add_test(tcase, on_the_only_core_a_caller_who_looks_gets_batches);
+    tcase_add_test(tcase,
+                   on_the_only_core_who_waits_for_the_reader_wakes_workers);
     tcase_add_test(tcase, two_layers_share_a_pipeline);
     tcase_add_test(tcase, memory_is_announced_and_limited);
     tcase_add_test(tcase, an_automatic_prefetch_grows_to_its_limit_and_settles);
