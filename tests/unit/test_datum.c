@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "base/random.h"
+#include "data/wire.h"
 #include "datum.pb-c.h"
 #include "support/suite.h"
 
@@ -137,6 +138,59 @@ START_TEST(field_numbers_and_wire_types_that_do_not_exist_are_errors)
     ck_assert_int_eq(parse(&datum, WIRE("\x0f\x01")), LEAT_EDATA);
     ck_assert_int_eq(parse(&datum, WIRE("\x88\x80\x80\x80\x10\x01")),
                      LEAT_EDATA);
+}
+END_TEST
+
+START_TEST(field_numbers_of_29_bits_exist_and_no_larger_ones)
+{
+    leat_datum datum;
+    ck_assert_int_eq(parse(&datum, WIRE("\xf8\xff\xff\xff\x0f\x01\x28\x02")),
+                     LEAT_OK);
+    ck_assert_int_eq(datum.label, 2);
+    ck_assert_int_eq(parse(&datum, WIRE("\x80\x80\x80\x80\x10\x01")),
+                     LEAT_EDATA);
+}
+END_TEST
+
+START_TEST(a_group_is_one_field_without_bytes)
+{
+    const unsigned char message[] = "\x0b\x22\x01x\x0c";
+    leat__wire wire;
+    leat__wire_field field = {.bytes = message, .size = 7};
+    leat__wire_init(&wire, message, sizeof(message) - 1);
+    ck_assert_int_eq(leat__wire_next(&wire, &field), LEAT_OK);
+    ck_assert_uint_eq(field.number, 1);
+    ck_assert_int_eq((int)field.type, LEAT__WIRE_GROUP);
+    ck_assert_ptr_null(field.bytes);
+    ck_assert_uint_eq(field.size, 0);
+    ck_assert_int_eq(leat__wire_next(&wire, &field), LEAT_END);
+}
+END_TEST
+
+/* In the order of Caffe's tools, and in another. */
+START_TEST(encoded_is_0_or_1)
+{
+    leat_datum datum;
+    ck_assert_int_eq(parse(&datum, WIRE("\x08\x01\x10\x01\x18\x01\x22\x01"
+                                        "x\x28\x00\x38\x02")),
+                     LEAT_OK);
+    ck_assert_int_eq(datum.encoded, 1);
+    ck_assert_int_eq(parse(&datum, WIRE("\x38\x02\x08\x01")), LEAT_OK);
+    ck_assert_int_eq(datum.encoded, 1);
+}
+END_TEST
+
+START_TEST(an_empty_piece_of_floats_changes_nothing)
+{
+    leat_datum datum;
+    const char before[] = "\x32\x00\x32\x04\x00\x00\x80\x3f";
+    const char behind[] = "\x32\x04\x00\x00\x80\x3f\x32\x00";
+    ck_assert_int_eq(leat_datum_parse(&datum, before, 8), LEAT_OK);
+    ck_assert_ptr_eq(datum.float_data, before + 4);
+    ck_assert_uint_eq(datum.float_count, 1);
+    ck_assert_int_eq(leat_datum_parse(&datum, behind, 8), LEAT_OK);
+    ck_assert_ptr_eq(datum.float_data, behind + 2);
+    ck_assert_uint_eq(datum.float_count, 1);
 }
 END_TEST
 
@@ -571,6 +625,10 @@ int main(void)
     tcase_add_test(tcase, groups_nested_without_end_are_an_error);
     tcase_add_test(tcase,
                    field_numbers_and_wire_types_that_do_not_exist_are_errors);
+    tcase_add_test(tcase, field_numbers_of_29_bits_exist_and_no_larger_ones);
+    tcase_add_test(tcase, a_group_is_one_field_without_bytes);
+    tcase_add_test(tcase, encoded_is_0_or_1);
+    tcase_add_test(tcase, an_empty_piece_of_floats_changes_nothing);
     tcase_add_test(tcase, one_packed_piece_of_floats_is_a_view);
     tcase_add_test(tcase, scattered_floats_are_gathered_in_order);
     tcase_add_test(tcase, random_messages_are_read_as_protobuf_c_reads_them);
