@@ -223,6 +223,19 @@ START_TEST(a_fault_that_is_gone_when_it_is_looked_at_again_is_none)
 }
 END_TEST
 
+/* The first reads are leat's own, of either meta page. */
+START_TEST(a_read_that_was_interrupted_is_begun_again)
+{
+    static const int errors[] = {EINTR, FAULT_SHORT};
+    for (int64_t n = 0; n < 2; n++)
+        for (int k = 0; k < 2; k++) {
+            fault_arm(FAULT_PREAD, n, errors[k], 0);
+            read_all();
+            ck_assert_int_eq(fault_disarm(), 1);
+        }
+}
+END_TEST
+
 /* Each time another one, and never two in a row. */
 static void tear(void)
 {
@@ -274,6 +287,7 @@ int main(void)
     tcase_add_test(tcase, a_meta_page_may_be_rewritten_while_it_is_read);
     tcase_add_test(tcase,
                    a_fault_that_is_gone_when_it_is_looked_at_again_is_none);
+    tcase_add_test(tcase, a_read_that_was_interrupted_is_begun_again);
     tcase_add_test(tcase, a_writer_who_is_always_faster_is_an_error_in_the_end);
     tcase_add_test(tcase, damage_that_stays_is_told_at_the_second_look);
     tcase_set_timeout(tcase, 2 * SECONDS);
