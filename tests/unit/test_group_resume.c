@@ -105,8 +105,14 @@ START_TEST(members_that_stand_apart_cannot_be_saved)
     troop troop = troop_open(pipeline, &group_options, group_on_cpu, 3);
     leat_token token;
     leat_token_init(&token);
-    ck_assert_int_eq(troop_forward(&troop, 0), LEAT_OK);
     ck_assert_int_eq(troop_forward(&troop, 2), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_group_save(troop.group, &token),
+                     LEAT_ESTATE);
+    /* Of two that are as far behind the first. */
+    ck_assert_str_eq(leat_last_error(),
+                     "data: save while members stand apart: data[0] is "
+                     "behind, with 0 of the 1 batches taken");
+    ck_assert_int_eq(troop_forward(&troop, 0), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_group_save(troop.group, &token),
                      LEAT_ESTATE);
     ck_assert_str_eq(leat_last_error(),

@@ -229,6 +229,40 @@ START_TEST(a_token_of_something_else_is_refused_and_changes_nothing)
 }
 END_TEST
 
+/* Where position, epoch and index stand in the token. */
+enum { POSITION = 4, EPOCH = 12, INDEX = 20 };
+
+static void refuse_place(leat_token *token, uint64_t position, uint64_t epoch,
+                         uint64_t index)
+{
+    memcpy(token->bytes + POSITION, &position, sizeof(position));
+    memcpy(token->bytes + EPOCH, &epoch, sizeof(epoch));
+    memcpy(token->bytes + INDEX, &index, sizeof(index));
+    refuse(token, pipeline);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "names no place"));
+}
+
+/* As no layer saves it, so that nothing is counted from there. */
+START_TEST(a_token_of_no_place_is_refused_and_changes_nothing)
+{
+    const uint64_t most = (uint64_t)1 << 60, negative = (uint64_t)-1;
+    leat_token token;
+    leat_token_init(&token);
+    feed_layer feed = feed_open(pipeline, &options);
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    feed_close(&feed);
+    refuse_place(&token, most + 1, 1, 7);
+    refuse_place(&token, negative, 1, 7);
+    refuse_place(&token, 20, 21, 7);
+    refuse_place(&token, 20, negative, 7);
+    refuse_place(&token, 20, 1, 21);
+    refuse_place(&token, 20, 1, negative);
+    leat_token_finish(&token);
+}
+END_TEST
+
 static leat_pipeline *shuffled(const char *arguments)
 {
     leat_pipeline *made;
@@ -313,6 +347,7 @@ int main(void)
     tcase_add_test(tcase, the_token_fits_its_bounds_and_carries_the_drawn_seed);
     tcase_add_test(tcase,
                    a_token_of_something_else_is_refused_and_changes_nothing);
+    tcase_add_test(tcase, a_token_of_no_place_is_refused_and_changes_nothing);
     tcase_add_test(tcase, another_seed_of_a_decorator_is_refused);
     tcase_add_test(tcase, caffes_generator_is_bound_to_its_world_size);
     tcase_add_test(tcase, a_cancelled_layer_lives_again_after_restore);

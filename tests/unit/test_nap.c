@@ -52,6 +52,19 @@ START_TEST(a_nap_in_vain_is_the_last_one)
 }
 END_TEST
 
+/* A tenth of a millisecond is the shortest. */
+START_TEST(a_nap_of_its_least_length_is_worth_it)
+{
+    for (int less = 0; less < 2; less++) {
+        leat__nap nap = {0};
+        int64_t now = MS, number = 5, pace = MS / 10 - less;
+        get_used_to(&nap, &now, &number, pace);
+        ck_assert_int_eq(leat__nap_until(&nap, now, number, 2),
+                         less ? LEAT__FOREVER : now + pace);
+    }
+}
+END_TEST
+
 START_TEST(a_quick_caller_wakes)
 {
     leat__nap nap = {0};
@@ -110,6 +123,7 @@ int main(void)
     tcase_add_test(tests, nobody_naps_before_the_pace_is_known);
     tcase_add_test(tests, a_nap_ends_before_the_caller_would_wake);
     tcase_add_test(tests, a_nap_in_vain_is_the_last_one);
+    tcase_add_test(tests, a_nap_of_its_least_length_is_worth_it);
     tcase_add_test(tests, a_quick_caller_wakes);
     tcase_add_test(tests, the_caller_hardly_ever_wakes);
     suite_add_tcase(suite, tests);

@@ -404,6 +404,33 @@ START_TEST(a_pick_takes_what_is_preferred_or_else_the_newest)
 }
 END_TEST
 
+/* Whether it is one of the first two of `who`. */
+static int is_of_two(const void *item, const void *who)
+{
+    const int *first = who;
+    return item == first || item == first + 1;
+}
+
+/* The last ones are the likeliest in the cache. */
+START_TEST(a_pick_takes_the_newest_of_those_preferred_or_of_all)
+{
+    int items[4];
+    void *item;
+    leat__queue *queue = queue_new(4);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(leat__queue_push(queue, &items[i]), LEAT_OK);
+    ck_assert_int_eq(leat__queue_pick(queue, &item, is_of_two, items), 0);
+    ck_assert_ptr_eq(item, &items[1]);
+    ck_assert_int_eq(leat__queue_pop(queue, &item, 0), LEAT_OK);
+    ck_assert_ptr_eq(item, &items[0]);
+    ck_assert_int_eq(leat__queue_push(queue, &items[0]), LEAT_OK);
+    ck_assert_int_eq(leat__queue_pick(queue, &item, is_same, NULL), 0);
+    ck_assert_ptr_eq(item, &items[0]);
+    ck_assert_int_eq(leat__queue_pop(queue, &item, 0), LEAT_OK);
+    leat__queue_destroy(queue);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("queue");
@@ -418,6 +445,7 @@ int main(void)
     tcase_add_test(tcase, a_stir_ends_the_waits_that_began_before_it);
     tcase_add_test(tcase, a_later_wait_is_ended_by_an_item_or_close);
     tcase_add_test(tcase, a_pick_takes_what_is_preferred_or_else_the_newest);
+    tcase_add_test(tcase, a_pick_takes_the_newest_of_those_preferred_or_of_all);
     tcase_add_test(tcase, a_closed_queue_refuses_and_drains);
     tcase_add_test(tcase, a_reopened_queue_is_empty_and_takes_again);
     tcase_add_test(tcase, close_wakes_a_sender_that_found_no_room);
