@@ -266,6 +266,26 @@ START_TEST(offsets_and_nodes_keep_apart)
 }
 END_TEST
 
+/* Of the 16 records 8 are in each leaf; no more are given than promised. */
+START_TEST(a_walk_finds_as_many_records_as_the_meta_page_says)
+{
+    static const char *const says[] = {"page 6 has more",
+                                       "17 records were expected, 16 found"};
+    for (int more = 0; more < 2; more++) {
+        page_image made;
+        int64_t count;
+        page_image_build(&made, 256, 16);
+        made.bytes[120] = made.bytes[256 + 120] = more ? 17 : 15;
+        ck_assert_int_eq(walk_all(made.bytes, (size_t)made.pages * 256, &count),
+                         LEAT_EFORMAT);
+        ck_assert_int_eq(count, more ? 16 : 8);
+        ck_assert_msg(strstr(leat_last_error(), says[more]) != NULL, "%s",
+                      leat_last_error());
+        free(made.bytes);
+    }
+}
+END_TEST
+
 START_TEST(page_sizes_that_do_not_exist_are_refused)
 {
     static const uint32_t sizes[] = {0, 1, 128, 300, 131072, 0x80000000};
@@ -335,6 +355,7 @@ int main(void)
     tcase_add_test(tcase, a_run_of_overflow_pages_is_as_long_as_its_value);
     tcase_add_test(tcase, a_node_ends_with_its_page);
     tcase_add_test(tcase, offsets_and_nodes_keep_apart);
+    tcase_add_test(tcase, a_walk_finds_as_many_records_as_the_meta_page_says);
     tcase_add_test(tcase, page_sizes_that_do_not_exist_are_refused);
     tcase_add_test(tcase, a_tree_that_leads_back_to_itself_ends);
     tcase_add_test(tcase, more_records_than_pages_could_hold_take_no_memory);
