@@ -1,4 +1,5 @@
 #include "base/random.h"
+#include "readers/lmdb_map.h"
 #include "support/page_image.h"
 #include "support/suite.h"
 #include "support/walk.h"
@@ -286,6 +287,20 @@ START_TEST(a_walk_finds_as_many_records_as_the_meta_page_says)
 }
 END_TEST
 
+/* Strictly: a key that comes twice would let a page be met again. */
+START_TEST(keys_that_are_the_same_do_not_ascend)
+{
+    leat__lmdb_map map = {.name = "memory"};
+    for (map.meta.backward = 0; map.meta.backward < 2; map.meta.backward++)
+        for (size_t size = 1; size < 12; size++) {
+            const char *key = "aaaaaaaaaaaa";
+            ck_assert(!leat__lmdb_map_ascends(&map, key, size, key, size));
+            ck_assert(leat__lmdb_map_ascends(&map, key, size, key, size + 1));
+            ck_assert(!leat__lmdb_map_ascends(&map, key, size + 1, key, size));
+        }
+}
+END_TEST
+
 START_TEST(page_sizes_that_do_not_exist_are_refused)
 {
     static const uint32_t sizes[] = {0, 1, 128, 300, 131072, 0x80000000};
@@ -356,6 +371,7 @@ int main(void)
     tcase_add_test(tcase, a_node_ends_with_its_page);
     tcase_add_test(tcase, offsets_and_nodes_keep_apart);
     tcase_add_test(tcase, a_walk_finds_as_many_records_as_the_meta_page_says);
+    tcase_add_test(tcase, keys_that_are_the_same_do_not_ascend);
     tcase_add_test(tcase, page_sizes_that_do_not_exist_are_refused);
     tcase_add_test(tcase, a_tree_that_leads_back_to_itself_ends);
     tcase_add_test(tcase, more_records_than_pages_could_hold_take_no_memory);
