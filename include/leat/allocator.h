@@ -12,7 +12,7 @@ extern "C" {
  * Hooks that give and take memory. Both are called from any thread, several at
  * a time, and call nothing of leat. They and `user` must last as long as the
  * memory: for a data layer until it is destroyed and no blob shares its batches
- * any more.
+ * any more. In a forked child `free` is not called for the parent's memory.
  */
 typedef struct leat_allocator {
     size_t size; /* sizeof(leat_allocator) */

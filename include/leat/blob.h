@@ -13,6 +13,11 @@ extern "C" {
  * Caffe's Blob: a shape and a type over memory that exists on the host, on the
  * device, or on both, and is copied only when it must be. A blob lent by a data
  * layer shares the layer's memory (reference counted).
+ *
+ * In a forked child a blob of its parent's on a device that computes in host
+ * memory is the child's own copy. On any other device only pageable host memory
+ * can be read there; all else is LEAT_ESTATE. Destroying it asks neither a
+ * device nor an allocator's hooks for anything.
  */
 typedef struct leat_blob leat_blob;
 

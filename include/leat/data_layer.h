@@ -19,6 +19,16 @@ extern "C" {
  *
  * A layer is for one caller at a time, but for leat_data_layer_cancel. There
  * may be any number of layers, on one pipeline too.
+ *
+ * fork(). A layer belongs to the process that created it, set up or not. In a
+ * forked child its calls return LEAT_ESTATE at once, batch NULL; cancel does
+ * nothing; pipeline, get_options, seed and top_name still answer. Destroy there
+ * waits for nothing, closes no reader and no file, calls neither the device nor
+ * an allocator's hooks, and keeps mapped what the layer's threads worked on
+ * until the child ends. Layers that the child creates work as any other, beside
+ * its parent's too; on a GPU only if the parent has not used the GPU. The child
+ * of vfork() calls exec or _exit; children made by clone() or _Fork() are not
+ * noticed.
  */
 typedef struct leat_data_layer leat_data_layer;
 
@@ -168,7 +178,8 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * Errors: LEAT_EINVAL (tops, crop, mean), LEAT_EDATA or LEAT_EFORMAT (the first
  * record), LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT, LEAT_EDEVICE, LEAT_EUNSUPPORTED
  * (transform_on DEVICE on one that has no transform), LEAT_ECANCELLED,
- * LEAT_ESTATE when it was set up before. Thread safety: one caller a layer.
+ * LEAT_ESTATE when it was set up before, or created in another process.
+ * Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_setup(leat_data_layer *layer,
                                    leat_blob *const top[], int ntop);

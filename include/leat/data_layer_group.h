@@ -30,6 +30,9 @@ extern "C" {
  * which is for each member) ends it for the others too, behind what was made
  * for them by then.
  *
+ * What leat/data_layer.h says of fork() holds for
+ * groups too.
+ *
  * A member is a data layer: forward, try_forward, release, batch and stats are
  * those of leat/data_layer.h. Different members may be called by different
  * threads at the same time. What concerns them all is asked of the group:

@@ -1,21 +1,32 @@
 #include "base/fork.h"
 #include "base/error.h"
 
-#include <pthread.h>
+#include <assert.h>
 #include <stdatomic.h>
+
+/* The logger's, and those of the registries. */
+enum { LOCKS_MAX = 8 };
 
 static atomic_uint generation;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int registered; /* written once, under `once` */
 
-static void count_fork(void)
+static _Atomic(pthread_mutex_t *) locks[LOCKS_MAX];
+
+static void begin_child(void)
 {
+    static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
     atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+    for (int i = 0; i < LOCKS_MAX; i++) {
+        pthread_mutex_t *lock = atomic_load(&locks[i]);
+        if (lock)
+            *lock = unlocked;
+    }
 }
 
 static void register_handler(void)
 {
-    registered = pthread_atfork(NULL, NULL, count_fork) == 0;
+    registered = pthread_atfork(NULL, NULL, begin_child) == 0;
 }
 
 int leat__fork_watch(void)
@@ -29,4 +40,17 @@ int leat__fork_watch(void)
 unsigned leat__fork_generation(void)
 {
     return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+void leat__fork_unlock_in_child(pthread_mutex_t *lock)
+{
+    /* Without the handler forks are as they were: no reason to fail here. */
+    (void)leat__fork_watch();
+    for (int i = 0; i < LOCKS_MAX; i++) {
+        pthread_mutex_t *there = NULL;
+        if (atomic_compare_exchange_strong(&locks[i], &there, lock) ||
+            there == lock)
+            return;
+    }
+    assert(!"there is room for every lock");
 }

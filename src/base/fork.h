@@ -2,6 +2,8 @@
 #ifndef LEAT_BASE_FORK_H
 #define LEAT_BASE_FORK_H
 
+#include <pthread.h>
+
 /*
  * From now on leat__fork_generation() counts forks. Whoever keeps a generation
  * calls this first. Errors: LEAT_ENOMEM. Any thread.
@@ -15,5 +17,12 @@ int leat__fork_watch(void);
  * One load. Any thread, and a forked child.
  */
 unsigned leat__fork_generation(void);
+
+/*
+ * In every child forked from now on `lock`, a default mutex that lives for
+ * ever, is unlocked: whoever held it does not run there. What it protects must
+ * be usable at any moment. May come again; of so few locks none is refused.
+ */
+void leat__fork_unlock_in_child(pthread_mutex_t *lock);
 
 #endif

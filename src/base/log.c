@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "base/fork.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -45,6 +46,7 @@ void leat_log_set(leat_log_function *function, void *user, leat_log_level level)
     const char *text = function ? getenv("LEAT_LOG_LEVEL") : NULL;
     int wanted = text && *text ? parse_level(text) : (int)level;
     int now = wanted < 0 ? (int)level : wanted;
+    leat__fork_unlock_in_child(&lock);
     pthread_mutex_lock(&lock);
     listener = function;
     listener_user = user;

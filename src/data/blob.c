@@ -79,7 +79,9 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
     int status = measure(dtype, ndim, shape, &count, &bytes);
     if (status)
         return status;
-    if (blob->lent || !blob->mem.slab || bytes > blob->mem.slab->bytes) {
+    const leat__slab *old = blob->mem.slab;
+    if (blob->lent || !old || bytes > old->bytes ||
+        leat__slab_is_foreign(old)) {
         leat__slab *slab;
         status = leat__slab_create(&slab, blob->device, bytes);
         if (status)

@@ -1,7 +1,9 @@
 #include "data/syncedmem.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "device/device.h"
 
 #include <string.h>
 
@@ -10,9 +12,13 @@
 
 int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes)
 {
+    int status = leat__fork_watch();
+    if (status)
+        return status;
     leat__slab *slab = leat__alloc_zero(1, sizeof(*slab));
     if (!slab)
         return LEAT_ENOMEM;
+    slab->generation = leat__fork_generation();
     slab->device = device;
     slab->bytes = bytes;
     atomic_init(&slab->owners, 1);
@@ -36,10 +42,36 @@ void leat__slab_ref(leat__slab *slab)
     atomic_fetch_add_explicit(&slab->owners, 1, memory_order_relaxed);
 }
 
+static int is_inherited(const leat__slab *slab)
+{
+    return slab->generation != leat__fork_generation();
+}
+
+int leat__slab_is_foreign(const leat__slab *slab)
+{
+    return is_inherited(slab) && !slab->device->ops->unified;
+}
+
+/*
+ * In a forked child only leat's own pages are freed: what devices and a
+ * caller's allocator gave stays theirs, as their locks may be held for ever.
+ */
+static void free_inherited(leat__slab *slab)
+{
+    int is_of_cpu = slab->device->ops == &leat__cpu_device_ops;
+    if (slab->is_pageable || (is_of_cpu && !slab->allocator.alloc))
+        leat__free_pages(slab->host, slab->bytes);
+    leat__free(slab);
+}
+
 void leat__slab_unref(leat__slab *slab)
 {
     if (!slab || atomic_fetch_sub(&slab->owners, 1) > 1)
         return;
+    if (is_inherited(slab)) {
+        free_inherited(slab);
+        return;
+    }
     leat_device *device = slab->device;
     if (slab->memory && !device->ops->unified)
         device->ops->free(device, slab->memory, slab->bytes);
@@ -101,6 +133,22 @@ void leat__syncedmem_clear(leat__syncedmem *mem)
     *mem = (leat__syncedmem){0};
 }
 
+static int refuse_foreign(const leat__slab *slab)
+{
+    return leat_error(LEAT_ESTATE,
+                      "this blob's memory on %s belongs to another process; "
+                      "make the blob after fork()",
+                      slab->device->name);
+}
+
+/* Pinned pages may be missing in a child, pageable ones are not. */
+static int is_host_at_hand(const leat__syncedmem *mem)
+{
+    const leat__slab *slab = mem->slab;
+    return !leat__slab_is_foreign(slab) ||
+           (slab->is_pageable && mem->head != LEAT_HEAD_AT_GPU);
+}
+
 /*
  * Copies between the sides and waits. A stream of its own, because waiting for
  * the default stream would wait for the whole device.
@@ -129,6 +177,10 @@ static int copy_sides(leat__syncedmem *mem, leat_copy_kind kind)
 void *leat__syncedmem_cpu(leat__syncedmem *mem, int will_write)
 {
     leat__slab *slab = mem->slab;
+    if (!is_host_at_hand(mem)) {
+        (void)refuse_foreign(slab);
+        return NULL;
+    }
     if (leat__slab_make_host(slab))
         return NULL;
     if (mem->head == LEAT_HEAD_AT_GPU) {
@@ -144,6 +196,10 @@ void *leat__syncedmem_cpu(leat__syncedmem *mem, int will_write)
 void *leat__syncedmem_gpu(leat__syncedmem *mem, int will_write)
 {
     leat__slab *slab = mem->slab;
+    if (leat__slab_is_foreign(slab)) {
+        (void)refuse_foreign(slab);
+        return NULL;
+    }
     if (leat__slab_make_memory(slab))
         return NULL;
     if (mem->head == LEAT_HEAD_AT_CPU) {
@@ -160,6 +216,8 @@ int leat__syncedmem_overwrite(leat__syncedmem *mem, leat_head side, void **out)
 {
     leat__slab *slab = mem->slab;
     int is_host = side == LEAT_HEAD_AT_CPU;
+    if (leat__slab_is_foreign(slab))
+        return refuse_foreign(slab);
     int status =
         is_host ? leat__slab_make_host(slab) : leat__slab_make_memory(slab);
     if (status)
@@ -175,6 +233,8 @@ int leat__syncedmem_push(leat__syncedmem *mem, leat_stream stream)
         return leat_error(LEAT_ESTATE,
                           "the newest contents are not on the host");
     leat__slab *slab = mem->slab;
+    if (leat__slab_is_foreign(slab))
+        return refuse_foreign(slab);
     int status = leat__slab_make_memory(slab);
     if (status)
         return status;

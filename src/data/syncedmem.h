@@ -22,6 +22,7 @@ typedef struct leat__slab {
     void *host;   /* NULL until first used */
     void *memory; /* on the device; NULL until first used; unified: host */
     atomic_int owners;
+    unsigned generation;      /* of the process that made it: base/fork.h */
     leat_allocator allocator; /* of the host side; zeroed: the device's own */
 } leat__slab;
 
@@ -33,6 +34,11 @@ void leat__slab_use(leat__slab *slab, const leat_allocator *allocator);
 const leat_allocator *leat__slab_allocator(const leat__slab *slab);
 void leat__slab_ref(leat__slab *slab);
 void leat__slab_unref(leat__slab *slab); /* takes NULL */
+/*
+ * Whether another process made the slab, on a device with memory of its own:
+ * here that device cannot be asked for anything.
+ */
+int leat__slab_is_foreign(const leat__slab *slab);
 /*
  * Makes the host side, or the device's, if it is not there; zeroed. Where host
  * memory cannot be pinned (LEAT_ENOMEM) it is pageable, which the log says, but
@@ -51,7 +57,10 @@ typedef struct leat__syncedmem {
 /* Lets go of the slab. */
 void leat__syncedmem_clear(leat__syncedmem *mem);
 
-/* The side wanted, after the copy that it needs; NULL on error. */
+/*
+ * The side wanted, after the copy that it needs; NULL on error, which is
+ * LEAT_ESTATE where the slab is foreign and the host side not at hand.
+ */
 void *leat__syncedmem_cpu(leat__syncedmem *mem, int will_write);
 void *leat__syncedmem_gpu(leat__syncedmem *mem, int will_write);
 

@@ -1,6 +1,7 @@
 /* The registry of devices: the one place that knows which there are. */
 #include "device/device.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/table.h"
 
 #include <pthread.h>
@@ -197,6 +198,7 @@ int leat_device_find(leat_device **out, const char *name)
 {
     if (!name)
         return leat_error(LEAT_EINVAL, "a device is found by its name");
+    leat__fork_unlock_in_child(&lock);
     pthread_mutex_lock(&lock);
     int status = find_locked(out, name);
     pthread_mutex_unlock(&lock);

@@ -68,12 +68,15 @@ uint64_t leat_data_layer_seed(const leat_data_layer *self)
 int leat_data_layer_top_count(const leat_data_layer *self)
 {
     const leat_data_layer_group *group = self->group;
+    int status = leat__group_check_process(group);
+    if (status)
+        return status;
     if (group->ntop > 0)
         return group->ntop;
     if (group->options.ntop > 0)
         return group->options.ntop;
     leat_reader *reader;
-    int status = leat_pipeline_open(group->pipeline, &reader);
+    status = leat_pipeline_open(group->pipeline, &reader);
     if (status)
         return status;
     const leat_field_spec *fields;

@@ -1,4 +1,5 @@
 /* Groups of data layers, and what all their members share. */
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -6,6 +7,7 @@
 #include "data/transformer.h"
 #include "layer/layer_state.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,10 +97,8 @@ static int init_members(leat_data_layer_group *self,
 
 static void free_members(leat_data_layer_group *self)
 {
-    for (int i = 0; i < self->n; i++) {
-        leat__ledger_finish(&self->member[i].ledger);
+    for (int i = 0; i < self->n; i++)
         leat__free(self->member[i].name);
-    }
     leat__free(self->member);
     leat__free(self->device);
 }
@@ -108,12 +108,16 @@ int leat__group_create(leat_data_layer_group **out,
                        const leat_data_layer_options *options,
                        const char *const devices[], int n, int is_alone)
 {
+    int status = leat__fork_watch();
+    if (status)
+        return status;
     leat_data_layer_group *self = leat__alloc_zero(1, sizeof(*self));
     if (!self)
         return LEAT_ENOMEM;
     self->is_alone = is_alone;
+    self->generation = leat__fork_generation();
     leat_token_init(&self->identity);
-    int status = leat__mutex_init(&self->lock);
+    status = leat__mutex_init(&self->lock);
     if (status)
         goto fail_self;
     status = leat__layer_options_init(&self->options, options);
@@ -167,6 +171,16 @@ int leat_data_layer_group_create(leat_data_layer_group **out,
         return leat_error(LEAT_EINVAL, "a group has 1 to %d members, not %d",
                           LEAT_GROUP_MAX, n);
     return leat__group_create(out, pipeline, options, devices, n, 0);
+}
+
+int leat__group_check_process(const leat_data_layer_group *self)
+{
+    if (self->generation == leat__fork_generation())
+        return LEAT_OK;
+    return leat_error(LEAT_ESTATE,
+                      "%s: this data layer was created in another process; "
+                      "create it after fork()",
+                      self->options.name);
 }
 
 int leat_data_layer_group_size(const leat_data_layer_group *self)
@@ -252,7 +266,9 @@ static int set_up(leat_data_layer_group *self, leat_blob *const top[], int ntop)
 int leat_data_layer_group_setup(leat_data_layer_group *self,
                                 leat_blob *const top[], int ntop)
 {
-    int status = check_tops(self, top, ntop);
+    int status = leat__group_check_process(self);
+    if (status == LEAT_OK)
+        status = check_tops(self, top, ntop);
     if (status)
         return status;
     if (self->ntop > 0)
@@ -306,6 +322,8 @@ int leat__group_place(const leat_data_layer_group *self, leat__place *out)
 
 void leat_data_layer_group_cancel(leat_data_layer_group *self)
 {
+    if (leat__group_check_process(self))
+        return;
     pthread_mutex_lock(&self->lock);
     self->cancelled = 1;
     if (self->prefetcher)
@@ -315,11 +333,33 @@ void leat_data_layer_group_cancel(leat_data_layer_group *self)
     pthread_mutex_unlock(&self->lock);
 }
 
+/*
+ * In a forked child. Memory that the parent's threads or callers may have been
+ * changing at the fork is left as it is, where leak checkers see that it was
+ * not forgotten. A file's number may be another file's by now.
+ */
+static void abandon(leat_data_layer_group *self)
+{
+    static _Atomic(leat_data_layer_group *) abandoned;
+    free_members(self);
+    leat__layer_options_finish(&self->options);
+    self->next_abandoned = atomic_load(&abandoned);
+    while (
+        !atomic_compare_exchange_weak(&abandoned, &self->next_abandoned, self))
+        ;
+}
+
 void leat_data_layer_group_destroy(leat_data_layer_group *self)
 {
     if (!self)
         return;
+    if (self->generation != leat__fork_generation()) {
+        abandon(self);
+        return;
+    }
     leat__group_stop(self);
+    for (int i = 0; i < self->n; i++)
+        leat__ledger_finish(&self->member[i].ledger);
     free_members(self);
     leat_token_finish(&self->identity);
     leat_pipeline_unref(self->pipeline);

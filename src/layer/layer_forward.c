@@ -46,6 +46,9 @@ static int check_forward(const leat_data_layer *self, leat_blob *const top[],
 {
     const char *name = self->name;
     int want = self->group->ntop;
+    int status = leat__group_check_process(self->group);
+    if (status)
+        return status;
     if (want == 0)
         return leat_error(LEAT_ESTATE, "%s: forward before setup", name);
     if (!top || ntop != want)
@@ -85,10 +88,13 @@ int leat_data_layer_release(leat_data_layer *self, const leat_stream *streams,
                             int n)
 {
     int most = LEAT__STREAMS_MAX - 1;
+    int status = leat__group_check_process(self->group);
+    if (status)
+        return status;
     if (n < 0 || n > most || (n > 0 && !streams))
         return leat_error(LEAT_EINVAL, "%s: 0 to %d streams, got %d",
                           self->name, most, n);
-    int status = check_release(self, streams, n);
+    status = check_release(self, streams, n);
     return status ? status : give_back(self, streams, n);
 }
 
@@ -357,5 +363,7 @@ int leat_data_layer_try_forward(leat_data_layer *self, leat_blob *const top[],
 
 const leat_batch *leat_data_layer_batch(const leat_data_layer *self)
 {
+    if (leat__group_check_process(self->group))
+        return NULL;
     return self->current ? &self->view : NULL;
 }

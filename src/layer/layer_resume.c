@@ -42,10 +42,13 @@ static void split(uint64_t value, uint32_t *low, uint32_t *high)
 int leat_data_layer_group_save(leat_data_layer_group *self, leat_token *token)
 {
     leat__place place;
+    int status = leat__group_check_process(self);
+    if (status)
+        return status;
     if (self->ntop == 0)
         return leat_error(LEAT_ESTATE, "%s: save before setup",
                           self->options.name);
-    int status = leat__group_place(self, &place);
+    status = leat__group_place(self, &place);
     if (status)
         return status;
     resume_point point = {
@@ -153,6 +156,9 @@ static int start_again(leat_data_layer_group *self, leat_token *token)
 int leat_data_layer_group_restore(leat_data_layer_group *self,
                                   leat_token *token)
 {
+    int status = leat__group_check_process(self);
+    if (status)
+        return status;
     if (self->ntop == 0)
         return leat_error(LEAT_ESTATE, "%s: restore before setup",
                           self->options.name);
@@ -161,7 +167,7 @@ int leat_data_layer_group_restore(leat_data_layer_group *self,
         return leat_error(LEAT_EINVAL, "%s: there is no resume token",
                           self->options.name);
     token->cursor = 0;
-    int status = leat_token_get(token, &point, sizeof(point));
+    status = leat_token_get(token, &point, sizeof(point));
     if (status == LEAT_OK)
         status = check_point(self, &point);
     if (status == LEAT_OK)

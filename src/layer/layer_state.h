@@ -12,6 +12,11 @@
  * and destroy, comes when no member is called. Concurrency lives in the
  * prefetcher; members lend batches to blobs and take them back.
  *
+ * A group belongs to the process that created it. In a forked child its threads
+ * do not run and its locks may be held for ever, so every call compares
+ * generations first, and destroy frees only what create made and nobody
+ * changes.
+ *
  * Restore is a new start: everything that runs is stopped and made anew at
  * another place, so that a cancelled or failed reader is no special case.
  */
@@ -62,6 +67,7 @@ struct leat_data_layer_group {
     int step;     /* ranks that divide the data */
     int cores;    /* that the process may use */
     int is_alone; /* a layer by itself: it has the group, not the group it */
+    unsigned generation; /* of the process that created it */
     int n;
     leat_data_layer *member; /* n of them */
     leat_device **device;    /* theirs */
@@ -80,6 +86,8 @@ struct leat_data_layer_group {
     leat__data_reader *reader;
     leat__prefetcher *prefetcher;
     int cancelled; /* protected by lock */
+
+    leat_data_layer_group *next_abandoned; /* in a forked child */
 };
 
 /*
@@ -90,6 +98,9 @@ int leat__group_create(leat_data_layer_group **out,
                        const leat_pipeline *pipeline,
                        const leat_data_layer_options *options,
                        const char *const devices[], int n, int is_alone);
+
+/* LEAT_ESTATE in another process than the one that created the group. */
+int leat__group_check_process(const leat_data_layer_group *group);
 
 /* Whether forward may work, by options and pipeline. */
 int leat__group_may_help(const leat_data_layer_group *group);

@@ -34,6 +34,9 @@ int leat_data_layer_stats(const leat_data_layer *self, leat_stats *stats)
     if (!stats || stats->size == 0)
         return leat_error(LEAT_EINVAL, "stats->size is not set");
     const leat_data_layer_group *group = self->group;
+    int status = leat__group_check_process(group);
+    if (status)
+        return status;
     if (group->prefetcher)
         leat__prefetcher_stats(group->prefetcher, self->number, &all);
     if (all.nstages < LEAT_MAX_STAGES)

@@ -1,5 +1,6 @@
 #include "readers/registry.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "readers/lmdb.h"
 #include "readers/reader_table.h"
 
@@ -73,6 +74,7 @@ int leat_reader_register(const leat_reader_type *type)
 int leat__registry_find(const leat_reader_type **out, const char *name)
 {
     char names[256] = "";
+    leat__fork_unlock_in_child(&lock);
     pthread_mutex_lock(&lock);
     const leat_reader_type *type = find_locked(name);
     for (int i = 0; !type && i < ntypes; i++) {
