@@ -29,6 +29,11 @@ extern "C" {
  * its parent's too; on a GPU only if the parent has not used the GPU. The child
  * of vfork() calls exec or _exit; children made by clone() or _Fork() are not
  * noticed.
+ *
+ * pthread_cancel(). No call of a layer is a cancellation point: a thread that
+ * waits in one ends after it, and leat_data_layer_cancel wakes it. Asynchronous
+ * cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) of a thread in a call of leat's is
+ * forbidden.
  */
 typedef struct leat_data_layer leat_data_layer;
 

@@ -23,6 +23,7 @@ static void *trampoline(void *argument)
 {
     start begin = *(start *)argument;
     leat__free(argument);
+    (void)leat__thread_hold_cancel();
     /* A name is for people: without one the thread works as well. */
     (void)pthread_setname_np(pthread_self(), begin.name);
     leat__trace_thread(begin.name);
@@ -60,6 +61,19 @@ void leat__thread_join(leat__thread *thread)
         return;
     pthread_join(thread->id, NULL);
     thread->running = 0;
+}
+
+/* Neither can fail: the states are those that there are. */
+int leat__thread_hold_cancel(void)
+{
+    int before = PTHREAD_CANCEL_ENABLE;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+void leat__thread_release_cancel(int before)
+{
+    (void)pthread_setcancelstate(before, NULL);
 }
 
 int leat__thread_cores(void)

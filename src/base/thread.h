@@ -19,6 +19,14 @@ int leat__thread_start(leat__thread *thread, const char *name,
                        void *(*body)(void *), void *argument);
 void leat__thread_join(leat__thread *thread); /* nothing if not running */
 
+/*
+ * From the first call to the second, which takes what the first returned,
+ * pthread_cancel does not end the calling thread: the locks that it holds would
+ * be held for ever. leat's own threads are never ended so.
+ */
+int leat__thread_hold_cancel(void);
+void leat__thread_release_cancel(int before);
+
 /* Cores that this process may use: affinity and the cgroup's quota; >= 1. */
 int leat__thread_cores(void);
 

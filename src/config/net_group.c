@@ -1,10 +1,11 @@
+#include "base/thread.h"
 #include "config/net.h"
 
 #include <leat/data_layer_group.h>
 
-int leat_data_layer_group_create_from_net(
-    leat_data_layer_group **out, const char *prototxt, leat_phase phase,
-    const leat_data_layer_options *options, const char *const devices[], int n)
+static int create(leat_data_layer_group **out, const char *prototxt,
+                  leat_phase phase, const leat_data_layer_options *options,
+                  const char *const devices[], int n)
 {
     leat_net *net;
     int status = leat_net_open(&net, prototxt, phase, options);
@@ -15,5 +16,15 @@ int leat_data_layer_group_create_from_net(
     if (status < 0)
         status = leat__net_blame(net, status);
     leat_net_close(net);
+    return status;
+}
+
+int leat_data_layer_group_create_from_net(
+    leat_data_layer_group **out, const char *prototxt, leat_phase phase,
+    const leat_data_layer_options *options, const char *const devices[], int n)
+{
+    int cancel = leat__thread_hold_cancel();
+    int status = create(out, prototxt, phase, options, devices, n);
+    leat__thread_release_cancel(cancel);
     return status;
 }

@@ -1,8 +1,8 @@
+#include "base/thread.h"
 #include "config/net.h"
 
-int leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
-                                    leat_phase phase,
-                                    const leat_data_layer_options *options)
+static int create(leat_data_layer **out, const char *prototxt, leat_phase phase,
+                  const leat_data_layer_options *options)
 {
     leat_net *net;
     int status = leat_net_open(&net, prototxt, phase, options);
@@ -13,5 +13,15 @@ int leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
     if (status < 0)
         status = leat__net_blame(net, status);
     leat_net_close(net);
+    return status;
+}
+
+int leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
+                                    leat_phase phase,
+                                    const leat_data_layer_options *options)
+{
+    int cancel = leat__thread_hold_cancel();
+    int status = create(out, prototxt, phase, options);
+    leat__thread_release_cancel(cancel);
     return status;
 }

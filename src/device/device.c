@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/table.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -199,9 +200,11 @@ int leat_device_find(leat_device **out, const char *name)
     if (!name)
         return leat_error(LEAT_EINVAL, "a device is found by its name");
     leat__fork_unlock_in_child(&lock);
+    int cancel = leat__thread_hold_cancel();
     pthread_mutex_lock(&lock);
     int status = find_locked(out, name);
     pthread_mutex_unlock(&lock);
+    leat__thread_release_cancel(cancel);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* A data layer: the one member of a group that nobody knows, or one of many. */
 #include "base/error.h"
+#include "base/thread.h"
 #include "layer/layer_state.h"
 
 int leat_data_layer_create(leat_data_layer **out, const leat_pipeline *pipeline,
@@ -65,6 +66,19 @@ uint64_t leat_data_layer_seed(const leat_data_layer *self)
     return self->group->seed;
 }
 
+static int count_fields(const leat_pipeline *pipeline)
+{
+    leat_reader *reader;
+    int status = leat_pipeline_open(pipeline, &reader);
+    if (status)
+        return status;
+    const leat_field_spec *fields;
+    int n;
+    status = leat_reader_fields(reader, &fields, &n);
+    leat_reader_close(reader);
+    return status ? status : n;
+}
+
 int leat_data_layer_top_count(const leat_data_layer *self)
 {
     const leat_data_layer_group *group = self->group;
@@ -75,15 +89,10 @@ int leat_data_layer_top_count(const leat_data_layer *self)
         return group->ntop;
     if (group->options.ntop > 0)
         return group->options.ntop;
-    leat_reader *reader;
-    status = leat_pipeline_open(group->pipeline, &reader);
-    if (status)
-        return status;
-    const leat_field_spec *fields;
-    int n;
-    status = leat_reader_fields(reader, &fields, &n);
-    leat_reader_close(reader);
-    return status ? status : n;
+    int cancel = leat__thread_hold_cancel();
+    status = count_fields(group->pipeline);
+    leat__thread_release_cancel(cancel);
+    return status;
 }
 
 const char *leat_data_layer_top_name(const leat_data_layer *self, int i)

@@ -103,10 +103,9 @@ static void free_members(leat_data_layer_group *self)
     leat__free(self->device);
 }
 
-int leat__group_create(leat_data_layer_group **out,
-                       const leat_pipeline *pipeline,
-                       const leat_data_layer_options *options,
-                       const char *const devices[], int n, int is_alone)
+static int create(leat_data_layer_group **out, const leat_pipeline *pipeline,
+                  const leat_data_layer_options *options,
+                  const char *const devices[], int n, int is_alone)
 {
     int status = leat__fork_watch();
     if (status)
@@ -156,6 +155,17 @@ fail_lock:
     pthread_mutex_destroy(&self->lock);
 fail_self:
     leat__free(self);
+    return status;
+}
+
+int leat__group_create(leat_data_layer_group **out,
+                       const leat_pipeline *pipeline,
+                       const leat_data_layer_options *options,
+                       const char *const devices[], int n, int is_alone)
+{
+    int cancel = leat__thread_hold_cancel();
+    int status = create(out, pipeline, options, devices, n, is_alone);
+    leat__thread_release_cancel(cancel);
     return status;
 }
 
@@ -263,8 +273,8 @@ static int set_up(leat_data_layer_group *self, leat_blob *const top[], int ntop)
     return status;
 }
 
-int leat_data_layer_group_setup(leat_data_layer_group *self,
-                                leat_blob *const top[], int ntop)
+static int set_up_once(leat_data_layer_group *self, leat_blob *const top[],
+                       int ntop)
 {
     int status = leat__group_check_process(self);
     if (status == LEAT_OK)
@@ -283,6 +293,15 @@ int leat_data_layer_group_setup(leat_data_layer_group *self,
     }
     self->ntop = ntop;
     return LEAT_OK;
+}
+
+int leat_data_layer_group_setup(leat_data_layer_group *self,
+                                leat_blob *const top[], int ntop)
+{
+    int cancel = leat__thread_hold_cancel();
+    int status = set_up_once(self, top, ntop);
+    leat__thread_release_cancel(cancel);
+    return status;
 }
 
 /* Of the first `total` batches, how many are member `i`'s. */
@@ -324,6 +343,7 @@ void leat_data_layer_group_cancel(leat_data_layer_group *self)
 {
     if (leat__group_check_process(self))
         return;
+    int cancel = leat__thread_hold_cancel();
     pthread_mutex_lock(&self->lock);
     self->cancelled = 1;
     if (self->prefetcher)
@@ -331,6 +351,7 @@ void leat_data_layer_group_cancel(leat_data_layer_group *self)
     else if (self->reader)
         leat__data_reader_cancel(self->reader);
     pthread_mutex_unlock(&self->lock);
+    leat__thread_release_cancel(cancel);
 }
 
 /*
@@ -357,6 +378,7 @@ void leat_data_layer_group_destroy(leat_data_layer_group *self)
         abandon(self);
         return;
     }
+    int cancel = leat__thread_hold_cancel();
     leat__group_stop(self);
     for (int i = 0; i < self->n; i++)
         leat__ledger_finish(&self->member[i].ledger);
@@ -367,4 +389,5 @@ void leat_data_layer_group_destroy(leat_data_layer_group *self)
     leat__layer_options_finish(&self->options);
     pthread_mutex_destroy(&self->lock);
     leat__free(self);
+    leat__thread_release_cancel(cancel);
 }

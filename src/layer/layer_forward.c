@@ -1,6 +1,7 @@
 /* Forward: a batch goes out to the tops, the one before it comes back. */
 #include "base/clock.h"
 #include "base/queue.h"
+#include "base/thread.h"
 #include "base/trace.h"
 #include "data/blob.h"
 #include "layer/lane.h"
@@ -94,8 +95,14 @@ int leat_data_layer_release(leat_data_layer *self, const leat_stream *streams,
     if (n < 0 || n > most || (n > 0 && !streams))
         return leat_error(LEAT_EINVAL, "%s: 0 to %d streams, got %d",
                           self->name, most, n);
+    if (self->device->ops->unified)
+        return give_back(self, streams, n);
+    int cancel = leat__thread_hold_cancel();
     status = check_release(self, streams, n);
-    return status ? status : give_back(self, streams, n);
+    if (status == LEAT_OK)
+        status = give_back(self, streams, n);
+    leat__thread_release_cancel(cancel);
+    return status;
 }
 
 /* What is enqueued on `stream` from now on sees the batch on the device. */
@@ -306,6 +313,7 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
     if (status == LEAT_AGAIN && deadline == 0)
         leat__prefetcher_rest(prefetcher, number, 0);
     if (status == LEAT_AGAIN && deadline != 0) {
+        int cancel = leat__thread_hold_cancel();
         int64_t begin = leat__clock_now();
         leat__trace_begin(LEAT__SPAN_WAIT);
         status = wait_for_batch(self, out, begin, deadline);
@@ -314,6 +322,7 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
         self->waited += end - begin;
         if (leat__waiting_is_heard())
             leat__waiting_over(self, end);
+        leat__thread_release_cancel(cancel);
     }
     if (status == LEAT_ECANCELLED)
         return leat_error(status, "%s: the layer was cancelled", self->name);
@@ -323,8 +332,8 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
     return status;
 }
 
-static int forward(leat_data_layer *self, leat_blob *const top[], int ntop,
-                   leat_stream stream, int64_t deadline)
+static int take_next(leat_data_layer *self, leat_blob *const top[], int ntop,
+                     leat_stream stream, int64_t deadline)
 {
     int status = check_forward(self, top, ntop, stream);
     if (status)
@@ -344,6 +353,21 @@ static int forward(leat_data_layer *self, leat_blob *const top[], int ntop,
     if (status)
         return status;
     return deliver(self, batch, top, ntop, stream);
+}
+
+/*
+ * Where a batch is ready in host memory and no line is logged there is no
+ * cancellation point; the ways past that hold cancellation themselves.
+ */
+static int forward(leat_data_layer *self, leat_blob *const top[], int ntop,
+                   leat_stream stream, int64_t deadline)
+{
+    if (self->device->ops->unified && !leat__waiting_is_heard())
+        return take_next(self, top, ntop, stream, deadline);
+    int cancel = leat__thread_hold_cancel();
+    int status = take_next(self, top, ntop, stream, deadline);
+    leat__thread_release_cancel(cancel);
+    return status;
 }
 
 int leat_data_layer_forward(leat_data_layer *self, leat_blob *const top[],

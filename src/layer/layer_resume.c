@@ -1,4 +1,5 @@
 /* Save and restore: a place in the endless sequence, in a token. */
+#include "base/thread.h"
 #include "layer/layer_state.h"
 #include "readers/pipeline.h"
 
@@ -153,8 +154,7 @@ static int start_again(leat_data_layer_group *self, leat_token *token)
     return LEAT_OK;
 }
 
-int leat_data_layer_group_restore(leat_data_layer_group *self,
-                                  leat_token *token)
+static int restore(leat_data_layer_group *self, leat_token *token)
 {
     int status = leat__group_check_process(self);
     if (status)
@@ -184,6 +184,15 @@ int leat_data_layer_group_restore(leat_data_layer_group *self,
     self->place = place;
     self->seed = join(point.seed_low, point.seed_high);
     return start_again(self, token);
+}
+
+int leat_data_layer_group_restore(leat_data_layer_group *self,
+                                  leat_token *token)
+{
+    int cancel = leat__thread_hold_cancel();
+    int status = restore(self, token);
+    leat__thread_release_cancel(cancel);
+    return status;
 }
 
 int leat_data_layer_save(leat_data_layer *self, leat_token *token)

@@ -1,5 +1,6 @@
 #include "layer/ledger.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -148,14 +149,14 @@ static void keep_listed(leat__ledger *self, const leat__bad *bad)
 
 void leat__ledger_note(leat__ledger *self, const leat__bad *bad)
 {
+    int cancel = leat__thread_hold_cancel();
     self->count++;
     if (self->listed < LEAT_BAD_RECORDS_MAX)
         keep_listed(self, bad);
-    if (self->file < 0 || write_line(self, bad) == LEAT_OK)
-        return;
-    if (self->unwritten++ == 0)
+    if (self->file >= 0 && write_line(self, bad) && self->unwritten++ == 0)
         leat__log(LEAT_LOG_WARNING, "%s; the list in it has gaps",
                   leat_last_error());
+    leat__thread_release_cancel(cancel);
 }
 
 int leat__ledger_check(const leat__ledger *self)

@@ -1,5 +1,6 @@
 /* From a pipeline to a running pass: readers are opened upstream first. */
 #include "base/error.h"
+#include "base/thread.h"
 #include "readers/pipeline.h"
 #include "readers/reader_table.h"
 
@@ -71,7 +72,9 @@ static int open_reader(const leat_pipeline *pipeline, leat_reader **out)
 int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
 {
     leat_reader *reader;
+    int cancel = leat__thread_hold_cancel();
     int status = open_reader(pipeline, &reader);
+    leat__thread_release_cancel(cancel);
     if (status < 0 && pipeline->origin)
         return leat__error_context(status, "%s", pipeline->origin);
     if (status)

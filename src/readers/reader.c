@@ -1,5 +1,6 @@
 /* The public face of every reader: arguments checked, then its table. */
 #include "base/error.h"
+#include "base/thread.h"
 #include "readers/pipeline.h"
 
 #include <stddef.h>
@@ -130,9 +131,11 @@ void leat_reader_close(leat_reader *reader)
 {
     if (!reader)
         return;
+    int cancel = leat__thread_hold_cancel();
     leat_pipeline *pipeline = reader->pipeline;
     reader->ops->close(reader);
     leat_pipeline_unref(pipeline);
+    leat__thread_release_cancel(cancel);
 }
 
 int leat_reader_count(leat_reader *reader, int64_t *out)
