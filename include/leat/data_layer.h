@@ -303,7 +303,9 @@ LEAT_API int leat_data_layer_stats(const leat_data_layer *layer,
 
 /**
  * Makes a setup or forward that waits, and every later one, return
- * LEAT_ECANCELLED until restore; a layer that was never set up stays so.
+ * LEAT_ECANCELLED until restore; a layer that was never set up stays so. Calls
+ * the reader's cancel unless the layer is cancelled already, and may be called
+ * from inside it, of this layer and of others.
  * Thread safety: any thread, at any time before destroy.
  */
 LEAT_API void leat_data_layer_cancel(leat_data_layer *layer);

@@ -16,14 +16,18 @@ enum { SPINS = 200 };
 typedef struct start {
     void *(*body)(void *);
     void *argument;
+    const void *owner;
     char name[16];
 } start;
+
+static _Thread_local const void *owner;
 
 static void *trampoline(void *argument)
 {
     start begin = *(start *)argument;
     leat__free(argument);
     (void)leat__thread_hold_cancel();
+    owner = begin.owner;
     /* A name is for people: without one the thread works as well. */
     (void)pthread_setname_np(pthread_self(), begin.name);
     leat__trace_thread(begin.name);
@@ -38,6 +42,7 @@ int leat__thread_start(leat__thread *thread, const char *name,
         return LEAT_ENOMEM;
     begin->body = body;
     begin->argument = argument;
+    begin->owner = thread->owner;
     snprintf(begin->name, sizeof(begin->name), "%s", name);
     sigset_t all;
     sigset_t before;
@@ -53,6 +58,11 @@ int leat__thread_start(leat__thread *thread, const char *name,
     }
     thread->running = 1;
     return LEAT_OK;
+}
+
+const void *leat__thread_owner(void)
+{
+    return owner;
 }
 
 void leat__thread_join(leat__thread *thread)

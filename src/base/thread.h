@@ -8,7 +8,8 @@
 
 typedef struct leat__thread {
     pthread_t id;
-    int running; /* started and not yet joined; the starter's */
+    int running;       /* started and not yet joined; the starter's */
+    const void *owner; /* whom it works for; set before the start */
 } leat__thread;
 
 /*
@@ -18,6 +19,9 @@ typedef struct leat__thread {
 int leat__thread_start(leat__thread *thread, const char *name,
                        void *(*body)(void *), void *argument);
 void leat__thread_join(leat__thread *thread); /* nothing if not running */
+
+/* Whom the calling thread works for; NULL where leat did not start it. */
+const void *leat__thread_owner(void);
 
 /*
  * From the first call to the second, which takes what the first returned,

@@ -193,6 +193,16 @@ int leat__group_check_process(const leat_data_layer_group *self)
                       self->options.name);
 }
 
+int leat__group_check_caller(const leat_data_layer_group *self)
+{
+    if (leat__thread_owner() != self && !self->is_starting)
+        return LEAT_OK;
+    return leat_error(LEAT_ESTATE,
+                      "%s: called from inside a callback of its own reader, "
+                      "where only cancel may be",
+                      self->options.name);
+}
+
 int leat_data_layer_group_size(const leat_data_layer_group *self)
 {
     return self->n;
@@ -278,6 +288,8 @@ static int set_up_once(leat_data_layer_group *self, leat_blob *const top[],
 {
     int status = leat__group_check_process(self);
     if (status == LEAT_OK)
+        status = leat__group_check_caller(self);
+    if (status == LEAT_OK)
         status = check_tops(self, top, ntop);
     if (status)
         return status;
@@ -343,9 +355,10 @@ void leat_data_layer_group_cancel(leat_data_layer_group *self)
 {
     if (leat__group_check_process(self))
         return;
+    if (atomic_exchange(&self->cancelled, 1))
+        return;
     int cancel = leat__thread_hold_cancel();
     pthread_mutex_lock(&self->lock);
-    self->cancelled = 1;
     if (self->prefetcher)
         leat__prefetcher_cancel(self->prefetcher);
     else if (self->reader)
@@ -376,6 +389,10 @@ void leat_data_layer_group_destroy(leat_data_layer_group *self)
         return;
     if (self->generation != leat__fork_generation()) {
         abandon(self);
+        return;
+    }
+    if (leat__group_check_caller(self)) {
+        leat__log(LEAT_LOG_ERROR, "%s; it is not destroyed", leat_last_error());
         return;
     }
     int cancel = leat__thread_hold_cancel();

@@ -323,6 +323,7 @@ int leat__data_reader_start(leat__data_reader *self,
     if (atomic_load(&self->cancelled) && status == LEAT_OK)
         status = leat_error(LEAT_ECANCELLED, "the layer was cancelled");
     pthread_mutex_unlock(&self->lock);
+    self->thread.owner = self->options.owner;
     if (status == LEAT_OK && has_thread(self))
         status =
             leat__thread_start(&self->thread, "leat-reader", produce, self);

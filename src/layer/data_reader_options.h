@@ -17,6 +17,7 @@ typedef struct leat__data_reader_options {
     int collects;  /* LEAT_EDATA goes into the run's list and fails nothing */
     int draws;     /* words of Caffe's generator a sample; 0: none */
     uint32_t seed; /* of that generator's parent */
+    const void *owner; /* of its thread: leat__thread */
 } leat__data_reader_options;
 
 #endif

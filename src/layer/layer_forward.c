@@ -302,11 +302,22 @@ static int wait_for_batch(leat_data_layer *self, leat__batch **out,
                                  may_help);
 }
 
+static int cancelled(const leat_data_layer *self)
+{
+    return leat_error(LEAT_ECANCELLED, "%s: the layer was cancelled",
+                      self->name);
+}
+
 static int next_batch(leat_data_layer *self, leat__batch **out,
                       int64_t deadline)
 {
     leat__prefetcher *prefetcher = self->group->prefetcher;
     int number = self->number;
+    if (leat__group_check_caller(self->group))
+        return LEAT_ESTATE;
+    /* The first cancel may be under way when another one has returned. */
+    if (atomic_load(&self->group->cancelled))
+        return cancelled(self);
     leat__prefetcher_rest(prefetcher, number, leat__solo_enter(&self->solo));
     int status = leat__prefetcher_next(prefetcher, number, out, 0, 0);
     /* Who only looks does not work. */
@@ -325,7 +336,7 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
         leat__thread_release_cancel(cancel);
     }
     if (status == LEAT_ECANCELLED)
-        return leat_error(status, "%s: the layer was cancelled", self->name);
+        return cancelled(self);
     /* Another member's batch has ended the sequence. */
     if (status != LEAT_OK && status != LEAT_AGAIN)
         return leat__data_layer_stick(self, status, leat_last_error());

@@ -136,7 +136,7 @@ static int start_again(leat_data_layer_group *self, leat_token *token)
 {
     leat__group_stop(self);
     pthread_mutex_lock(&self->lock);
-    self->cancelled = 0;
+    atomic_store(&self->cancelled, 0);
     pthread_mutex_unlock(&self->lock);
     for (int i = 0; i < self->n; i++)
         self->member[i].sticky = LEAT_OK;
@@ -157,6 +157,8 @@ static int start_again(leat_data_layer_group *self, leat_token *token)
 static int restore(leat_data_layer_group *self, leat_token *token)
 {
     int status = leat__group_check_process(self);
+    if (status == LEAT_OK)
+        status = leat__group_check_caller(self);
     if (status)
         return status;
     if (self->ntop == 0)

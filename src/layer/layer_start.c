@@ -45,7 +45,7 @@ static int adopt_reader(leat_data_layer_group *self, leat__data_reader *reader)
 {
     pthread_mutex_lock(&self->lock);
     self->reader = reader;
-    int cancelled = self->cancelled;
+    int cancelled = atomic_load(&self->cancelled);
     pthread_mutex_unlock(&self->lock);
     return cancelled
                ? leat_error(LEAT_ECANCELLED, "%s: the layer was cancelled",
@@ -58,7 +58,7 @@ static int adopt_prefetcher(leat_data_layer_group *self,
 {
     pthread_mutex_lock(&self->lock);
     self->prefetcher = prefetcher;
-    if (self->cancelled)
+    if (atomic_load(&self->cancelled))
         leat__prefetcher_cancel(prefetcher);
     pthread_mutex_unlock(&self->lock);
     return LEAT_OK;
@@ -82,6 +82,7 @@ static int open_reader(leat_data_layer_group *self, leat_token *identity)
         .collects = values->on_error != LEAT_ON_ERROR_FAIL,
         .draws = draws,
         .seed = (uint32_t)self->seed + (uint32_t)values->rank,
+        .owner = self,
     };
     leat__data_reader *reader;
     int status =
@@ -360,6 +361,7 @@ static int start_prefetcher(leat_data_layer_group *self,
         .decodes = sample->field[0].dtype == LEAT_BYTES,
         .workers = count_workers(self),
         .may_nap = self->cores > 1,
+        .owner = self,
     };
     int status = count_slots(self, shape, &options.slots, &options.circulating);
     if (status == LEAT_OK) {
@@ -378,8 +380,8 @@ static int start_prefetcher(leat_data_layer_group *self,
     return status;
 }
 
-int leat__group_start(leat_data_layer_group *self, int ntop,
-                      leat_token *identity, leat__batch_shape *shape)
+static int start(leat_data_layer_group *self, int ntop, leat_token *identity,
+                 leat__batch_shape *shape)
 {
     const leat_data_layer_options *values = &self->options.values;
     /* Also where it fails: what was noted was of another start. */
@@ -415,6 +417,15 @@ int leat__group_start(leat_data_layer_group *self, int ntop,
     if (status == LEAT_OK)
         status = start_prefetcher(self, &assembly, sample, shape);
     leat_sample_finish(&spare);
+    return status;
+}
+
+int leat__group_start(leat_data_layer_group *self, int ntop,
+                      leat_token *identity, leat__batch_shape *shape)
+{
+    self->is_starting = 1;
+    int status = start(self, ntop, identity, shape);
+    self->is_starting = 0;
     return status;
 }
 

@@ -73,6 +73,7 @@ struct leat_data_layer_group {
     leat_device **device;    /* theirs */
 
     /* changed by setup and restore */
+    int is_starting;
     int may_help; /* forward works where it would wait */
     uint64_t seed;
     int ntop; /* 0 before setup */
@@ -85,7 +86,13 @@ struct leat_data_layer_group {
     /* changed under lock, read freely by the callers */
     leat__data_reader *reader;
     leat__prefetcher *prefetcher;
-    int cancelled; /* protected by lock */
+
+    /*
+     * Set by the first cancel, which alone takes the lock: the reader's cancel
+     * runs under it, and may cancel the same layer, or another one whose reader
+     * cancels this.
+     */
+    atomic_int cancelled;
 
     leat_data_layer_group *next_abandoned; /* in a forked child */
 };
@@ -101,6 +108,12 @@ int leat__group_create(leat_data_layer_group **out,
 
 /* LEAT_ESTATE in another process than the one that created the group. */
 int leat__group_check_process(const leat_data_layer_group *group);
+
+/*
+ * LEAT_ESTATE on one of the group's own threads, and while it starts: a
+ * callback of its reader's calls, which would wait for itself.
+ */
+int leat__group_check_caller(const leat_data_layer_group *group);
 
 /* Whether forward may work, by options and pipeline. */
 int leat__group_may_help(const leat_data_layer_group *group);

@@ -306,6 +306,7 @@ static int start_threads(leat__prefetcher *self)
     int status = leat__data_reader_start(options->reader, &runs);
     for (int i = 0; i < options->workers && status == LEAT_OK; i++) {
         char name[16];
+        self->workers[i].thread.owner = options->owner;
         snprintf(name, sizeof(name), "leat-worker-%d", i % 100);
         status = leat__thread_start(&self->workers[i].thread, name, worker_body,
                                     &self->workers[i]);

@@ -24,9 +24,10 @@ typedef struct leat__prefetcher_options {
     int slots;       /* of a lane: prefetch, and the one its caller holds */
     int circulating; /* slots in use from the start; the rest as needed */
     int workers;
-    int may_nap;    /* they have cores besides the caller's */
-    int run_size;   /* samples in a run that a worker reads */
-    int ahead_size; /* and in one that the reader's thread reads ahead */
+    int may_nap;       /* they have cores besides the caller's */
+    int run_size;      /* samples in a run that a worker reads */
+    int ahead_size;    /* and in one that the reader's thread reads ahead */
+    const void *owner; /* of the workers' threads: leat__thread */
 } leat__prefetcher_options;
 
 #endif

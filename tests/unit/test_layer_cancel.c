@@ -1,4 +1,7 @@
-/* Threads in a layer's calls are ended by pthread_cancel. */
+/*
+ * Cancelled from where one does not expect it: a layer from inside its reader's
+ * cancel, and threads in leat's calls by pthread_cancel.
+ */
 #include "support/feed.h"
 #include "support/source.h"
 #include "support/suite.h"
@@ -6,10 +9,13 @@
 
 #include <check.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SECONDS = 60 };
+enum { SECONDS = 60, ROUNDS = 200 };
+
+__attribute__((weak)) void __tsan_init(void);
 
 static leat_data_layer_options options;
 
@@ -25,6 +31,214 @@ static void tear_down(void)
 {
     watchdog_stop();
 }
+
+/* Whose reader cancels a layer: its own or another one. */
+typedef struct canceller {
+    leat_data_layer *layer;
+    leat_blob *top;
+    leat_pipeline *pipeline;
+    leat_data_layer *victim; /* NULL: nobody yet */
+    atomic_int calls;
+} canceller;
+
+static int canceller_next(void *pass, leat_sample *sample)
+{
+    static const float value = 1;
+    (void)pass;
+    sample->nfields = 1;
+    sample->field[0] = (leat_field){
+        .dtype = LEAT_FLOAT32, .data = &value, .bytes = sizeof(value)};
+    return LEAT_OK;
+}
+
+static void canceller_cancel(void *pass)
+{
+    canceller *self = pass;
+    atomic_fetch_add(&self->calls, 1);
+    if (self->victim)
+        leat_data_layer_cancel(self->victim);
+}
+
+static void canceller_open(canceller *self)
+{
+    static const leat_field_spec fields[] = {{"data", LEAT_FLOAT32, 0, {0}}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = fields,
+                                      .nfields = 1,
+                                      .next = canceller_next,
+                                      .cancel = canceller_cancel};
+    *self = (canceller){.victim = NULL};
+    ck_assert_int_eq(leat_pipeline_callback(&self->pipeline, &callbacks, self),
+                     LEAT_OK);
+    ck_assert_int_eq(
+        leat_data_layer_create(&self->layer, self->pipeline, &options),
+        LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&self->top, NULL), LEAT_OK);
+}
+
+static void canceller_set_up(canceller *self)
+{
+    ck_assert_int_eq(leat_data_layer_setup(self->layer, &self->top, 1),
+                     LEAT_OK);
+}
+
+static int canceller_forward(canceller *self)
+{
+    return leat_data_layer_forward(self->layer, &self->top, 1, LEAT_HOST);
+}
+
+static void canceller_close(canceller *self)
+{
+    leat_data_layer_destroy(self->layer);
+    leat_blob_destroy(self->top);
+    leat_pipeline_unref(self->pipeline);
+}
+
+START_TEST(a_readers_cancel_may_cancel_its_own_layer)
+{
+    canceller one;
+    leat_token token;
+    canceller_open(&one);
+    canceller_set_up(&one);
+    one.victim = one.layer;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_data_layer_save(one.layer, &token), LEAT_OK);
+    leat_data_layer_cancel(one.layer);
+    leat_data_layer_cancel(one.layer);
+    ck_assert_int_eq(atomic_load(&one.calls), 1);
+    ck_assert_int_eq(canceller_forward(&one), LEAT_ECANCELLED);
+    /* Restore stops the reader first, whose cancel comes again. */
+    ck_assert_int_eq(leat_data_layer_restore(one.layer, &token), LEAT_OK);
+    ck_assert_int_eq(canceller_forward(&one), LEAT_OK);
+    leat_data_layer_cancel(one.layer);
+    ck_assert_int_eq(canceller_forward(&one), LEAT_ECANCELLED);
+    leat_token_finish(&token);
+    canceller_close(&one);
+}
+END_TEST
+
+START_TEST(a_readers_cancel_may_cancel_its_own_layer_at_destroy)
+{
+    canceller one;
+    canceller_open(&one);
+    canceller_set_up(&one);
+    one.victim = one.layer;
+    canceller_close(&one);
+}
+END_TEST
+
+START_TEST(a_readers_cancel_may_cancel_another_layer)
+{
+    canceller one;
+    feed_layer other;
+    leat_pipeline *pipeline = feed_pipeline();
+    canceller_open(&one);
+    canceller_set_up(&one);
+    other = feed_open(pipeline, &options);
+    one.victim = other.layer;
+    leat_data_layer_cancel(one.layer);
+    ck_assert_int_eq(canceller_forward(&one), LEAT_ECANCELLED);
+    ck_assert_int_eq(feed_forward(&other), LEAT_ECANCELLED);
+    canceller_close(&one);
+    feed_close(&other);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+static void *cancel_layer(void *layer)
+{
+    leat_data_layer_cancel(layer);
+    return NULL;
+}
+
+START_TEST(two_layers_may_cancel_each_other_at_once)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        canceller pair[2];
+        pthread_t thread[2];
+        for (int i = 0; i < 2; i++) {
+            canceller_open(&pair[i]);
+            canceller_set_up(&pair[i]);
+        }
+        for (int i = 0; i < 2; i++)
+            pair[i].victim = pair[!i].layer;
+        for (int i = 0; i < 2; i++)
+            ck_assert_int_eq(
+                pthread_create(&thread[i], NULL, cancel_layer, pair[i].layer),
+                0);
+        for (int i = 0; i < 2; i++)
+            pthread_join(thread[i], NULL);
+        for (int i = 0; i < 2; i++) {
+            ck_assert_int_eq(canceller_forward(&pair[i]), LEAT_ECANCELLED);
+            pair[i].victim = NULL;
+        }
+        for (int i = 0; i < 2; i++)
+            canceller_close(&pair[i]);
+    }
+}
+END_TEST
+
+/* What a callback tries to do to its own layer, and what that gave. */
+typedef struct intruder {
+    leat_data_layer *layer;
+    leat_blob *top;
+    atomic_int may_intrude; /* in setup itself, or once it is over */
+    atomic_int is_done;
+    int status[3];
+} intruder;
+
+static void intrude(intruder *self)
+{
+    leat_token token;
+    leat_token_init(&token);
+    self->status[0] = leat_data_layer_setup(self->layer, &self->top, 1);
+    self->status[1] = leat_data_layer_restore(self->layer, &token);
+    /* What it touches before it would wait is its caller's. */
+    self->status[2] = LEAT_ESTATE;
+    if (!__tsan_init)
+        self->status[2] =
+            leat_data_layer_forward(self->layer, &self->top, 1, LEAT_HOST);
+    leat_data_layer_destroy(self->layer);
+    atomic_store(&self->is_done, 1);
+}
+
+static int intruder_next(void *pass, leat_sample *sample)
+{
+    intruder *self = pass;
+    if (!atomic_load(&self->is_done) && atomic_load(&self->may_intrude))
+        intrude(self);
+    return canceller_next(pass, sample);
+}
+
+START_TEST(a_callback_that_calls_its_own_layer_is_refused)
+{
+    static const leat_field_spec fields[] = {{"data", LEAT_FLOAT32, 0, {0}}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = fields,
+                                      .nfields = 1,
+                                      .next = intruder_next};
+    intruder one = {.may_intrude = _i % 2};
+    leat_pipeline *pipeline;
+    leat_blob *top;
+    options.reader_thread = _i / 2 ? LEAT_READER_OFF : LEAT_READER_ON;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, &one), 0);
+    ck_assert_int_eq(leat_data_layer_create(&one.layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&one.top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(one.layer, &top, 1), LEAT_OK);
+    atomic_store(&one.may_intrude, 1);
+    while (!atomic_load(&one.is_done))
+        ck_assert_int_eq(leat_data_layer_forward(one.layer, &top, 1, LEAT_HOST),
+                         LEAT_OK);
+    leat_data_layer_destroy(one.layer);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(one.status[i], LEAT_ESTATE);
+    leat_blob_destroy(one.top);
+    leat_blob_destroy(top);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
 
 /* A call in a thread that is cancelled, and what it returned. */
 typedef struct cancelled_call {
@@ -172,6 +386,12 @@ int main(void)
     TCase *tcase = tcase_create("layer_cancel");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_readers_cancel_may_cancel_its_own_layer);
+    tcase_add_test(tcase, a_readers_cancel_may_cancel_its_own_layer_at_destroy);
+    tcase_add_test(tcase, a_readers_cancel_may_cancel_another_layer);
+    tcase_add_test(tcase, two_layers_may_cancel_each_other_at_once);
+    tcase_add_loop_test(tcase, a_callback_that_calls_its_own_layer_is_refused,
+                        0, 4);
     tcase_add_loop_test(
         tcase, a_thread_that_is_cancelled_in_a_forward_leaves_no_lock, 0, 4);
     tcase_add_test(tcase, a_thread_that_is_cancelled_in_setup_leaves_no_lock);

@@ -46,6 +46,13 @@ struct leat_reader {
  * layer calls from its reader's thread, from workers, and from whoever calls
  * setup, forward, restore or destroy; leat's threads block all signals.
  *
+ * Inside. A function of a table, and a callback of leat/pipeline.h, may use
+ * other layers and readers, and of the layer that it reads for
+ * leat_data_layer_cancel, also inside cancel itself. Setup, restore and destroy
+ * of that layer would wait for themselves: they are LEAT_ESTATE, and destroy
+ * does nothing but log it; so is a forward there that would wait. No function
+ * ends its thread (pthread_exit).
+ *
  * Samples are boxes of the caller's, and hold what the last reader left there.
  * For each that is given with LEAT_OK, next, read_at and read_located set
  *  - nfields, as many as `fields` says, and field[0] to field[nfields - 1], in
