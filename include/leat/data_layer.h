@@ -34,6 +34,11 @@ extern "C" {
  * waits in one ends after it, and leat_data_layer_cancel wakes it. Asynchronous
  * cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) of a thread in a call of leat's is
  * forbidden.
+ *
+ * Stacks. Threads of leat's have 1 MiB, whatever RLIMIT_STACK is. The thread
+ * that calls create, setup or restore needs 64 KiB left, which they check, and
+ * so do forward and try_forward, which do not: besides what callbacks, a
+ * device's driver or a sanitizer take.
  */
 typedef struct leat_data_layer leat_data_layer;
 
@@ -148,7 +153,8 @@ typedef struct leat_batch {
  * Errors: LEAT_EINVAL for options that contradict themselves, for an enum or
  * flag that has no such value, naming the field, or for a device that is not
  * there; LEAT_EDEVICE for one that cannot be had; LEAT_EIO, LEAT_EFORMAT for
- * the mean file; LEAT_ENOMEM.
+ * the mean file; LEAT_ELIMIT where the calling thread has too little stack;
+ * LEAT_ENOMEM.
  * Thread safety: any thread.
  */
 LEAT_API int leat_data_layer_create(leat_data_layer **out,
@@ -184,7 +190,8 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * record), LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT, LEAT_EDEVICE, LEAT_EUNSUPPORTED
  * (transform_on DEVICE on one that has no transform), LEAT_ECANCELLED,
  * LEAT_ESTATE when it was set up before, or created in another process.
- * Thread safety: one caller a layer.
+ * LEAT_ELIMIT is max_memory or the calling thread's stack. Thread safety: one
+ * caller a layer.
  */
 LEAT_API int leat_data_layer_setup(leat_data_layer *layer,
                                    leat_blob *const top[], int ntop);

@@ -30,7 +30,7 @@ extern "C" {
  * which is for each member) ends it for the others too, behind what was made
  * for them by then.
  *
- * What leat/data_layer.h says of fork() and pthread_cancel() holds for
+ * What leat/data_layer.h says of fork(), pthread_cancel() and stacks holds for
  * groups too.
  *
  * A member is a data layer: forward, try_forward, release, batch and stats are

@@ -101,8 +101,8 @@ LEAT_API int leat_pipeline_memory(leat_pipeline **out,
  * LEAT_OK, LEAT_END, or an error, with leat_error (leat/ext/reader.h) telling
  * why; LEAT_EDATA concerns that sample alone. All calls come from one thread at
  * a time: leat's own, and whoever calls setup, restore, destroy or leat_reader
- * functions; but for cancel. What they may call says
- * leat/ext/reader.h.
+ * functions; but for cancel. What they may call, and how much stack there is,
+ * says leat/ext/reader.h.
  */
 typedef struct leat_callbacks {
     size_t size;      /* sizeof(leat_callbacks) */

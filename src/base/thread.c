@@ -6,6 +6,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -34,6 +35,27 @@ static void *trampoline(void *argument)
     return begin.body(begin.argument);
 }
 
+/* With all signals blocked, and a stack of a known size. */
+static int create(pthread_t *id, start *begin)
+{
+    pthread_attr_t attributes;
+    sigset_t all;
+    sigset_t before;
+    int code = pthread_attr_init(&attributes);
+    if (code)
+        return code;
+    sigfillset(&all);
+    code = pthread_attr_setstacksize(&attributes, LEAT__STACK_BYTES);
+    if (code == 0)
+        code = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (code == 0) {
+        code = pthread_create(id, &attributes, trampoline, begin);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_attr_destroy(&attributes);
+    return code;
+}
+
 int leat__thread_start(leat__thread *thread, const char *name,
                        void *(*body)(void *), void *argument)
 {
@@ -44,14 +66,7 @@ int leat__thread_start(leat__thread *thread, const char *name,
     begin->argument = argument;
     begin->owner = thread->owner;
     snprintf(begin->name, sizeof(begin->name), "%s", name);
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    int code = pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (code == 0) {
-        code = pthread_create(&thread->id, NULL, trampoline, begin);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
+    int code = create(&thread->id, begin);
     if (code) {
         leat__free(begin);
         return leat__error_system(code, "cannot start the thread %s", name);
@@ -71,6 +86,28 @@ void leat__thread_join(leat__thread *thread)
         return;
     pthread_join(thread->id, NULL);
     thread->running = 0;
+}
+
+int leat__thread_check_stack(const char *who)
+{
+    pthread_attr_t attributes;
+    void *lowest;
+    size_t bytes;
+    if (pthread_getattr_np(pthread_self(), &attributes))
+        return LEAT_OK;
+    int code = pthread_attr_getstack(&attributes, &lowest, &bytes);
+    pthread_attr_destroy(&attributes);
+    uintptr_t bottom = (uintptr_t)lowest;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (code || here < bottom || here - bottom > bytes ||
+        here - bottom >= LEAT__STACK_LEAST)
+        return LEAT_OK;
+    return leat_error(LEAT_ELIMIT,
+                      "%s: the calling thread has %zu KiB of stack left, "
+                      "expected at least %zu: start it with a larger one "
+                      "(pthread_attr_setstacksize), or call from another",
+                      who, (size_t)(here - bottom) >> 10,
+                      LEAT__STACK_LEAST >> 10);
 }
 
 /* Neither can fail: the states are those that there are. */

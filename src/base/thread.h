@@ -24,6 +24,20 @@ void leat__thread_join(leat__thread *thread); /* nothing if not running */
 const void *leat__thread_owner(void);
 
 /*
+ * What the stack of a thread of leat's holds, whatever RLIMIT_STACK is: leat
+ * itself takes less than LEAT__STACK_LEAST, the rest is for callbacks.
+ */
+#define LEAT__STACK_BYTES ((size_t)1 << 20)
+#define LEAT__STACK_LEAST ((size_t)64 << 10)
+
+/*
+ * LEAT_ELIMIT, for `who`, where the calling thread has less than
+ * LEAT__STACK_LEAST of its stack left. Where that is unknown, as on a stack
+ * that is not the thread's own, LEAT_OK.
+ */
+int leat__thread_check_stack(const char *who);
+
+/*
  * From the first call to the second, which takes what the first returned,
  * pthread_cancel does not end the calling thread: the locks that it holds would
  * be held for ever. leat's own threads are never ended so.

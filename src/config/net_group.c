@@ -8,7 +8,9 @@ static int create(leat_data_layer_group **out, const char *prototxt,
                   const char *const devices[], int n)
 {
     leat_net *net;
-    int status = leat_net_open(&net, prototxt, phase, options);
+    int status = leat__thread_check_stack(prototxt);
+    if (status == LEAT_OK)
+        status = leat_net_open(&net, prototxt, phase, options);
     if (status)
         return status;
     status = leat_data_layer_group_create(out, leat_net_pipeline(net),

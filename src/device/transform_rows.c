@@ -241,7 +241,8 @@ static void convert_to_planes(const row_plan *plan, const tile *part,
 static void convert_to_pixels(const row_plan *plan, const tile *part,
                               unsigned char *top)
 {
-    _Alignas(64) unsigned char planes[TILE_BYTES];
+    /* A row of bytes or floats, and one of what they become. */
+    _Alignas(64) unsigned char planes[sizeof(float) * COLORS * COLUMNS];
     _Alignas(64) unsigned char results[TILE_BYTES];
     const leat__transform_job *job = plan->job;
     const leat__transform_image *image = plan->image;

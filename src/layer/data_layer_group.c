@@ -164,7 +164,9 @@ int leat__group_create(leat_data_layer_group **out,
                        const char *const devices[], int n, int is_alone)
 {
     int cancel = leat__thread_hold_cancel();
-    int status = create(out, pipeline, options, devices, n, is_alone);
+    int status = leat__thread_check_stack("a data layer");
+    if (status == LEAT_OK)
+        status = create(out, pipeline, options, devices, n, is_alone);
     leat__thread_release_cancel(cancel);
     return status;
 }
@@ -289,6 +291,8 @@ static int set_up_once(leat_data_layer_group *self, leat_blob *const top[],
     int status = leat__group_check_process(self);
     if (status == LEAT_OK)
         status = leat__group_check_caller(self);
+    if (status == LEAT_OK)
+        status = leat__thread_check_stack(self->options.name);
     if (status == LEAT_OK)
         status = check_tops(self, top, ntop);
     if (status)

@@ -159,6 +159,8 @@ static int restore(leat_data_layer_group *self, leat_token *token)
     int status = leat__group_check_process(self);
     if (status == LEAT_OK)
         status = leat__group_check_caller(self);
+    if (status == LEAT_OK)
+        status = leat__thread_check_stack(self->options.name);
     if (status)
         return status;
     if (self->ntop == 0)

@@ -51,7 +51,8 @@ struct leat_reader {
  * leat_data_layer_cancel, also inside cancel itself. Setup, restore and destroy
  * of that layer would wait for themselves: they are LEAT_ESTATE, and destroy
  * does nothing but log it; so is a forward there that would wait. No function
- * ends its thread (pthread_exit).
+ * ends its thread (pthread_exit). On leat's threads there is 1 MiB of stack, of
+ * which leat takes up to 64 KiB.
  *
  * Samples are boxes of the caller's, and hold what the last reader left there.
  * For each that is given with LEAT_OK, next, read_at and read_located set

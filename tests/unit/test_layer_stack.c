@@ -1,0 +1,286 @@
+/* Layers on threads with small stacks, and leat's threads where little is
+   granted. */
+#include "base/thread.h"
+#include "support/feed.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Frames are larger with them: what is measured below does not hold. */
+__attribute__((weak)) void __asan_init(void);
+__attribute__((weak)) void __tsan_init(void);
+
+/* A thread's own data lie on its stack too. */
+enum { OWN_BYTES = 8 << 10, IMAGE_BYTES = 1 << 16 };
+
+static const char *const images[] = {"arithmetic-progressive.jpg",
+                                     "exif-8-progressive.jpg", "cmyk.jpg",
+                                     "exif-rgba.png", "data-bad-sum.png"};
+enum { IMAGES = sizeof(images) / sizeof(images[0]) };
+
+static leat_data_layer_options options;
+static leat_transform_options transform;
+static unsigned char image[IMAGE_BYTES];
+
+static void set_up(void)
+{
+    feed_options(&options, &transform);
+    options.batch_size = 2;
+    options.random_seed = 3;
+    transform.mirror = 1;
+    feed_use_one_core(1); /* forward itself does all the work */
+}
+
+static void tear_down(void)
+{
+    feed_use_one_core(0);
+}
+
+/* The image, again and again; it is decoded by whoever makes a batch. */
+static leat_pipeline *image_pipeline(const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/images/%s", LEAT_TEST_DATA, name);
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "%s", path);
+    size_t bytes = fread(image, 1, sizeof(image), file);
+    fclose(file);
+    ck_assert_uint_lt(bytes, sizeof(image));
+    const leat_memory_field field = {
+        "data", LEAT_BYTES, 1, {(int64_t)bytes}, image};
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_memory(&pipeline, &field, 1, 1), LEAT_OK);
+    return pipeline;
+}
+
+/* What a thread is to do with a layer, and how that went. */
+typedef struct stint {
+    const leat_pipeline *pipeline;
+    int ntop;
+    leat_data_layer *layer; /* NULL: it makes one */
+    leat_blob *top[2];
+    int status;
+    char line[512];
+} stint;
+
+static int work_with_layer(stint *self)
+{
+    leat_token token;
+    leat_token_init(&token);
+    int status = leat_data_layer_setup(self->layer, self->top, self->ntop);
+    for (int i = 0; i < 20 && status == LEAT_OK; i++) {
+        status = leat_data_layer_forward(self->layer, self->top, self->ntop,
+                                         LEAT_HOST);
+        if (status == LEAT_EDATA)
+            status = LEAT_OK;
+    }
+    if (status == LEAT_OK)
+        status = leat_data_layer_save(self->layer, &token);
+    if (status == LEAT_OK)
+        status = leat_data_layer_restore(self->layer, &token);
+    leat_token_finish(&token);
+    return status;
+}
+
+static void *live(void *argument)
+{
+    stint *self = argument;
+    int status = LEAT_OK;
+    if (!self->layer)
+        status = leat_data_layer_create(&self->layer, self->pipeline, &options);
+    for (int i = 0; i < self->ntop && status == LEAT_OK; i++)
+        status = leat_blob_create(&self->top[i], NULL);
+    if (status == LEAT_OK)
+        status = work_with_layer(self);
+    self->status = status;
+    if (status)
+        memcpy(self->line, leat_last_error(), strlen(leat_last_error()) + 1);
+    leat_data_layer_destroy(self->layer);
+    for (int i = 0; i < self->ntop; i++)
+        leat_blob_destroy(self->top[i]);
+    return NULL;
+}
+
+static void run_on_stack(size_t bytes, void *(*body)(void *), void *argument)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    ck_assert_int_eq(pthread_attr_init(&attributes), 0);
+    ck_assert_int_eq(pthread_attr_setstacksize(&attributes, bytes), 0);
+    ck_assert_int_eq(pthread_create(&thread, &attributes, body, argument), 0);
+    pthread_attr_destroy(&attributes);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+
+static void check_lives(const leat_pipeline *pipeline, int ntop)
+{
+    static const leat_dtype types[] = {LEAT_FLOAT32, LEAT_FLOAT16,
+                                       LEAT_FLOAT64};
+    for (int i = 0; i < 12; i++) {
+        stint all = {.pipeline = pipeline, .ntop = ntop};
+        options.top_type = types[i % 3];
+        options.layout = (leat_layout)(i / 3 % 2);
+        options.rng = (leat_rng)(i / 6);
+        run_on_stack(LEAT__STACK_LEAST + OWN_BYTES, live, &all);
+        ck_assert_msg(all.status == LEAT_OK, "%s", all.line);
+    }
+}
+
+START_TEST(the_least_stack_is_enough_for_raw_images)
+{
+    if (__asan_init || __tsan_init)
+        return;
+    leat_pipeline *pipeline = feed_pipeline();
+    check_lives(pipeline, 2);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(the_least_stack_is_enough_for_encoded_images_and_bad_ones)
+{
+    if (__asan_init || __tsan_init)
+        return;
+    char path[] = "/tmp/leat-stack-XXXXXX";
+    close(mkstemp(path));
+    options.bad_record_file = path;
+    options.on_error = LEAT_ON_ERROR_SKIP;
+    leat_pipeline *pipeline = image_pipeline(images[_i]);
+    check_lives(pipeline, 1);
+    leat_pipeline_unref(pipeline);
+    unlink(path);
+}
+END_TEST
+
+static void check_refused(const stint *all)
+{
+    ck_assert_int_eq(all->status, LEAT_ELIMIT);
+    ck_assert_msg(strstr(all->line, "of stack left, expected at least 64") !=
+                      NULL,
+                  "%s", all->line);
+}
+
+START_TEST(a_smaller_stack_is_refused_with_what_is_needed)
+{
+    /* It makes every stack larger. */
+    if (__tsan_init)
+        return;
+    leat_pipeline *pipeline = feed_pipeline();
+    size_t bytes = (size_t)(_i == 0 ? PTHREAD_STACK_MIN : _i << 14);
+    if (__asan_init)
+        bytes = LEAT__STACK_LEAST;
+    stint all = {.pipeline = pipeline, .ntop = 2};
+    run_on_stack(bytes, live, &all);
+    check_refused(&all);
+    stint made = {.ntop = 2};
+    ck_assert_int_eq(leat_data_layer_create(&made.layer, pipeline, &options),
+                     LEAT_OK);
+    run_on_stack(bytes, live, &made);
+    check_refused(&made);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* Deeper than the least; what callbacks on leat's threads may take. */
+static void *use_stack(void *argument)
+{
+    enum { BYTES = 512 << 10 };
+    volatile unsigned char frame[BYTES];
+    for (int i = BYTES - 1; i >= 0; i -= 1024)
+        frame[i] = 1;
+    *(int *)argument = frame[BYTES - 1];
+    return NULL;
+}
+
+static size_t stack_size(void)
+{
+    pthread_attr_t attributes;
+    size_t bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        (void)pthread_attr_getstacksize(&attributes, &bytes);
+        pthread_attr_destroy(&attributes);
+    }
+    return bytes;
+}
+
+static void *measure_stack(void *argument)
+{
+    *(size_t *)argument = stack_size();
+    return NULL;
+}
+
+START_TEST(leats_threads_have_a_stack_of_known_size)
+{
+    leat__thread thread = {.running = 0};
+    size_t bytes = 0;
+    int is_used = 0;
+    ck_assert_int_eq(
+        leat__thread_start(&thread, "stack", measure_stack, &bytes), LEAT_OK);
+    leat__thread_join(&thread);
+    ck_assert_uint_eq(bytes, LEAT__STACK_BYTES);
+    ck_assert_int_eq(leat__thread_start(&thread, "stack", use_stack, &is_used),
+                     LEAT_OK);
+    leat__thread_join(&thread);
+    ck_assert_int_eq(is_used, 1);
+}
+END_TEST
+
+/* This program anew with a small limit, as by `ulimit -s`: main says how a
+   thread of leat's fares. */
+static int run_below_limit(const char *self)
+{
+    enum { LIMIT = 256 << 10 };
+    const struct rlimit small = {LIMIT, LIMIT};
+    pid_t child = fork();
+    if (child == 0) {
+        if (setrlimit(RLIMIT_STACK, &small) == 0)
+            execl("/proc/self/exe", self, "below-limit", (char *)NULL);
+        _exit(1);
+    }
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static const char *program;
+
+START_TEST(a_small_limit_of_stacks_does_not_matter_to_leats_threads)
+{
+    int status = run_below_limit(program);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %d",
+                  status);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    program = argv[0];
+    if (argc > 1) {
+        size_t bytes = 0;
+        leat__thread thread = {.running = 0};
+        int status = leat__thread_start(&thread, "s", measure_stack, &bytes);
+        leat__thread_join(&thread);
+        return status || bytes != LEAT__STACK_BYTES;
+    }
+    Suite *suite = suite_create("layer_stack");
+    TCase *tcase = tcase_create("layer_stack");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, the_least_stack_is_enough_for_raw_images);
+    tcase_add_loop_test(
+        tcase, the_least_stack_is_enough_for_encoded_images_and_bad_ones, 0,
+        IMAGES);
+    tcase_add_loop_test(tcase, a_smaller_stack_is_refused_with_what_is_needed,
+                        0, 4);
+    tcase_add_test(tcase, leats_threads_have_a_stack_of_known_size);
+    tcase_add_test(tcase,
+                   a_small_limit_of_stacks_does_not_matter_to_leats_threads);
+    return suite_run(suite);
+}
