@@ -2,11 +2,15 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "data/wire.h"
 #include "net.pb-c.h"
 
 #include <leat/transform.h>
 #include <limits.h>
 #include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "values are copied in wire order");
 
 /* protobuf's own limit for a message, which Caffe keeps to as well. */
 #define MEAN_BYTES_MAX ((size_t)INT_MAX)
@@ -16,51 +20,135 @@
 /* Bytes of a value: in data, diff, double_data and double_diff, with tags. */
 #define MEAN_VALUE_MAX (5 + 5 + 9 + 9)
 
-/* protobuf-c gives NULL for bad bytes and for short memory alike. */
-typedef struct memory {
-    int is_short;
-} memory;
+/* BlobProto's field numbers, and BlobShape's (proto/net.proto). */
+enum {
+    NUM = 1,
+    CHANNELS = 2,
+    HEIGHT = 3,
+    WIDTH = 4,
+    DATA = 5,
+    DIFF = 6,
+    SHAPE = 7,
+    DOUBLE_DATA = 8,
+    DOUBLE_DIFF = 9
+};
+enum { DIM = 1 };
 
-static void *allocate(void *user, size_t size)
+/* What a BlobProto holds; its values stay where they are. */
+typedef struct blob_summary {
+    int has_old_shape;
+    int64_t old_shape[4]; /* num, channels, height, width */
+    int has_shape;
+    int64_t dim[4]; /* the first axes of the new shape */
+    size_t axes;
+    size_t floats;
+    size_t doubles;
+} blob_summary;
+
+static void add_axis(blob_summary *blob, uint64_t dim)
 {
-    memory *memory = user;
-    void *made = leat__alloc(size);
-    if (!made)
-        memory->is_short = 1;
-    return made;
+    if (blob->axes < 4)
+        blob->dim[blob->axes] = (int64_t)dim;
+    blob->axes++;
 }
 
-static void release(void *user, void *made)
+/* A BlobShape; of several in one message, the axes are joined. */
+static int take_shape(blob_summary *blob, const leat__wire_field *shape)
 {
-    (void)user;
-    leat__free(made);
+    leat__wire wire, packed;
+    leat__wire_field field;
+    uint64_t dim;
+    int status;
+    blob->has_shape = 1;
+    leat__wire_init(&wire, shape->bytes, shape->size);
+    while ((status = leat__wire_next(&wire, &field)) == LEAT_OK) {
+        if (field.number != DIM)
+            continue;
+        if (field.type == LEAT__WIRE_VARINT)
+            add_axis(blob, field.value);
+        if (field.type != LEAT__WIRE_BYTES)
+            continue;
+        leat__wire_init(&packed, field.bytes, field.size);
+        while (packed.at != packed.end) {
+            status = leat__wire_varint(&packed, &dim);
+            if (status)
+                return status;
+            add_axis(blob, dim);
+        }
+    }
+    return status < 0 ? status : LEAT_OK;
+}
+
+/* Bytes of each value in a field, packed or single; 0: it holds none. */
+static size_t value_size(const leat__wire_field *field)
+{
+    size_t size = 0;
+    if (field->number == DATA || field->number == DIFF)
+        size = sizeof(float);
+    else if (field->number == DOUBLE_DATA || field->number == DOUBLE_DIFF)
+        size = sizeof(double);
+    leat__wire_type single =
+        size == sizeof(float) ? LEAT__WIRE_FIXED32 : LEAT__WIRE_FIXED64;
+    return field->type == LEAT__WIRE_BYTES || field->type == single ? size : 0;
+}
+
+static int take_blob_field(blob_summary *blob, const leat__wire_field *field)
+{
+    size_t size = value_size(field);
+    if (size && field->size % size)
+        return leat_error(LEAT_EDATA, "packed values end within one");
+    if (field->number == DATA && size) {
+        blob->floats += field->size / size;
+    } else if (field->number == DOUBLE_DATA && size) {
+        blob->doubles += field->size / size;
+    } else if (field->number == SHAPE && field->type == LEAT__WIRE_BYTES) {
+        return take_shape(blob, field);
+    } else if (field->number <= WIDTH && field->type == LEAT__WIRE_VARINT) {
+        blob->has_old_shape = 1;
+        /* An int32 keeps the low half of its varint. */
+        blob->old_shape[field->number - NUM] = (int32_t)(uint32_t)field->value;
+    }
+    return LEAT_OK;
+}
+
+/*
+ * Reads the message without copying it. As in protobuf's C++ parser, which
+ * Caffe has, unknown fields, groups and known fields of another wire type are
+ * skipped. Errors: LEAT_EDATA.
+ */
+static int read_blob(blob_summary *out, const void *bytes, size_t size)
+{
+    leat__wire wire;
+    leat__wire_field field;
+    int status;
+    memset(out, 0, sizeof(*out));
+    leat__wire_init(&wire, bytes, size);
+    while ((status = leat__wire_next(&wire, &field)) == LEAT_OK)
+        if ((status = take_blob_field(out, &field)))
+            return status;
+    return status < 0 ? status : LEAT_OK;
 }
 
 /*
  * The shape as Caffe takes it: the old fields if any of them is there. Of
  * several images (num) the first is the mean.
  */
-static int read_shape(const char *name, const Caffe__BlobProto *blob,
+static int read_shape(const char *name, const blob_summary *blob,
                       int64_t shape[4])
 {
-    if (blob->has_num || blob->has_channels || blob->has_height ||
-        blob->has_width) {
-        shape[0] = blob->num;
-        shape[1] = blob->channels;
-        shape[2] = blob->height;
-        shape[3] = blob->width;
-    } else if (!blob->shape) {
+    if (blob->has_old_shape)
+        memcpy(shape, blob->old_shape, sizeof(blob->old_shape));
+    else if (!blob->has_shape)
         return leat_error(LEAT_EFORMAT,
                           "%s: expected a mean image (BlobProto), found no "
                           "shape in it",
                           name);
-    } else if (blob->shape->n_dim != 4) {
+    else if (blob->axes != 4)
         return leat_error(LEAT_EFORMAT,
                           "%s: expected a mean of 4 axes, found %zu", name,
-                          blob->shape->n_dim);
-    } else {
-        memcpy(shape, blob->shape->dim, 4 * sizeof(*shape));
-    }
+                          blob->axes);
+    else
+        memcpy(shape, blob->dim, sizeof(blob->dim));
     for (int i = 0; i < 4; i++)
         if (shape[i] < 1 || shape[i] > INT_MAX)
             return leat_error(LEAT_EFORMAT,
@@ -72,10 +160,10 @@ static int read_shape(const char *name, const Caffe__BlobProto *blob,
 }
 
 /* The number of values of one image, if the blob has as many as it says. */
-static int count_values(const char *name, const Caffe__BlobProto *blob,
+static int count_values(const char *name, const blob_summary *blob,
                         const int64_t shape[4], size_t *out)
 {
-    size_t found = blob->n_double_data > 0 ? blob->n_double_data : blob->n_data;
+    size_t found = blob->doubles > 0 ? blob->doubles : blob->floats;
     size_t plane, image, all;
     if (leat__multiply((size_t)shape[2], (size_t)shape[3], &plane) ||
         leat__multiply(plane, (size_t)shape[1], &image) ||
@@ -89,42 +177,51 @@ static int count_values(const char *name, const Caffe__BlobProto *blob,
     return LEAT_OK;
 }
 
-static int take_values(leat__mean *out, const char *name,
-                       const Caffe__BlobProto *blob)
+/* The first `n` values of the fields `number` of a message that was read. */
+static void copy_values(double *to, size_t n, uint32_t number,
+                        const void *bytes, size_t size)
 {
-    int64_t shape[4];
-    size_t n = 0;
-    int status = read_shape(name, blob, shape);
-    if (!status)
-        status = count_values(name, blob, shape, &n);
-    if (status)
-        return status;
-    double *values = leat__alloc_zero(n, sizeof(*values));
-    if (!values)
-        return LEAT_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        values[i] =
-            blob->n_double_data > 0 ? blob->double_data[i] : blob->data[i];
-    *out = (leat__mean){(int)shape[1], (int)shape[2], (int)shape[3], values};
-    return LEAT_OK;
+    leat__wire wire;
+    leat__wire_field field;
+    leat__wire_init(&wire, bytes, size);
+    while (n > 0 && leat__wire_next(&wire, &field) == LEAT_OK) {
+        size_t step = value_size(&field);
+        if (field.number != number || !step)
+            continue;
+        for (size_t at = 0; at < field.size && n > 0; at += step, n--) {
+            float single = 0;
+            if (step == sizeof(double)) {
+                memcpy(to++, field.bytes + at, step);
+                continue;
+            }
+            memcpy(&single, field.bytes + at, step);
+            *to++ = single;
+        }
+    }
 }
 
 int leat__mean_parse(leat__mean *out, const char *name, const void *bytes,
                      size_t size)
 {
-    memory memory = {0};
-    ProtobufCAllocator allocator = {allocate, release, &memory};
-    Caffe__BlobProto *blob = caffe__blob_proto__unpack(&allocator, size, bytes);
-    if (!blob && memory.is_short)
-        return LEAT_ENOMEM;
-    if (!blob)
+    blob_summary blob;
+    int64_t shape[4];
+    size_t n = 0;
+    if (read_blob(&blob, bytes, size))
         return leat_error(LEAT_EFORMAT,
                           "%s: expected a mean image (BlobProto), found "
                           "%zu bytes of something else",
                           name, size);
-    int status = take_values(out, name, blob);
-    caffe__blob_proto__free_unpacked(blob, &allocator);
-    return status;
+    int status = read_shape(name, &blob, shape);
+    if (!status)
+        status = count_values(name, &blob, shape, &n);
+    if (status)
+        return status;
+    double *values = leat__alloc_zero(n, sizeof(*values));
+    if (!values)
+        return LEAT_ENOMEM;
+    copy_values(values, n, blob.doubles > 0 ? DOUBLE_DATA : DATA, bytes, size);
+    *out = (leat__mean){(int)shape[1], (int)shape[2], (int)shape[3], values};
+    return LEAT_OK;
 }
 
 /* A varint at *at, which moves on; 0 where the bytes end within it. */

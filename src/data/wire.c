@@ -39,6 +39,11 @@ static inline int varint(leat__wire *wire, uint64_t *out)
     return long_varint(wire, out);
 }
 
+int leat__wire_varint(leat__wire *wire, uint64_t *out)
+{
+    return varint(wire, out);
+}
+
 static inline int tag(leat__wire *wire, leat__wire_field *field)
 {
     uint64_t value;

@@ -58,6 +58,12 @@ static inline int leat__wire_next(leat__wire *wire, leat__wire_field *field)
 }
 
 /*
+ * Takes a varint that has no tag, as in a packed field: LEAT_OK, or LEAT_EDATA
+ * with the error line, also where no byte is left.
+ */
+int leat__wire_varint(leat__wire *wire, uint64_t *out);
+
+/*
  * Takes a field of that tag, of one byte, and its varint, of up to 3; whether
  * it is the next one. What is longer or cut short is left to the others.
  */
