@@ -31,6 +31,8 @@ static const image_format foreign_formats[] = {
 };
 
 struct leat_image_decoder {
+    size_t max_bytes;  /* that one image may take */
+    leat__arena arena; /* the codecs' memory */
     leat__jpeg *jpeg;
     leat__png *png;
     const image_format *format; /* of the image that is open; NULL: none is */
@@ -39,6 +41,8 @@ struct leat_image_decoder {
     leat__pixel_buffer pixels;
     leat__pixel_buffer upright; /* only images with an orientation need it */
     int64_t warnings;
+    uint64_t expected; /* bytes that the last image takes by its header */
+    uint64_t taken;    /* and those that it took */
 };
 
 int leat_image_decoder_create(leat_image_decoder **out)
@@ -46,10 +50,11 @@ int leat_image_decoder_create(leat_image_decoder **out)
     leat_image_decoder *decoder = leat__alloc_zero(1, sizeof(*decoder));
     if (!decoder)
         return LEAT_ENOMEM;
-    int status = leat__jpeg_create(&decoder->jpeg);
+    leat_image_decoder_set_max_bytes(decoder, 0);
+    int status = leat__jpeg_create(&decoder->jpeg, &decoder->arena);
     if (status < 0)
         goto fail;
-    status = leat__png_create(&decoder->png);
+    status = leat__png_create(&decoder->png, &decoder->arena);
     if (status < 0)
         goto fail;
     *out = decoder;
@@ -65,9 +70,17 @@ void leat_image_decoder_destroy(leat_image_decoder *decoder)
         return;
     leat__jpeg_destroy(decoder->jpeg);
     leat__png_destroy(decoder->png);
+    leat__arena_finish(&decoder->arena);
     leat__pixel_buffer_finish(&decoder->pixels);
     leat__pixel_buffer_finish(&decoder->upright);
     leat__free(decoder);
+}
+
+void leat_image_decoder_set_max_bytes(leat_image_decoder *decoder,
+                                      size_t max_image_bytes)
+{
+    decoder->max_bytes =
+        max_image_bytes ? max_image_bytes : LEAT_IMAGE_BYTES_DEFAULT;
 }
 
 int64_t leat_image_warnings(const leat_image_decoder *decoder)
@@ -101,11 +114,34 @@ static int foreign_error(const leat__image_source *source)
 /* Takes the codec's memory back. */
 static void close_image(leat_image_decoder *decoder)
 {
+    if (decoder->format)
+        decoder->taken = decoder->arena.reserved + decoder->arena.peak;
     if (decoder->format == &jpeg_format)
         leat__jpeg_close(decoder->jpeg);
     else if (decoder->format == &png_format)
         leat__png_close(decoder->png);
     decoder->format = NULL;
+}
+
+/* The frame's pixels, once more where they are turned upright. */
+static uint64_t all_pixel_bytes(const leat__image_frame *frame)
+{
+    return leat__image_pixel_bytes(frame) * (frame->orientation > 1 ? 2 : 1);
+}
+
+/* Whether the open image may be decoded, before memory is taken for it. */
+static int check_memory(leat_image_decoder *decoder)
+{
+    uint64_t pixels = all_pixel_bytes(&decoder->frame);
+    decoder->expected = pixels + decoder->frame.working_bytes;
+    if (decoder->expected > decoder->max_bytes)
+        return leat_error(LEAT_EDATA,
+                          "decoding the image takes %llu bytes of memory; "
+                          "max_image_bytes allows %zu",
+                          (unsigned long long)decoder->expected,
+                          decoder->max_bytes);
+    decoder->arena.reserved = (size_t)pixels;
+    return LEAT_OK;
 }
 
 /* Reads the header; the image is then open. */
@@ -114,6 +150,9 @@ static int open_image(leat_image_decoder *decoder)
     const leat__image_source *source = &decoder->source;
     leat__image_frame *frame = &decoder->frame;
     *frame = (leat__image_frame){.orientation = 1};
+    decoder->expected = decoder->taken = 0;
+    decoder->arena.limit = decoder->max_bytes;
+    decoder->arena.reserved = 0;
     int status;
     if (has_magic(source, &jpeg_format)) {
         decoder->format = &jpeg_format;
@@ -124,15 +163,35 @@ static int open_image(leat_image_decoder *decoder)
     } else {
         return foreign_error(source);
     }
+    if (status == LEAT_OK)
+        status = check_memory(decoder);
     if (status < 0)
         close_image(decoder);
     return status;
+}
+
+/*
+ * Buffers of earlier images, which may have had another balance of pixels and
+ * coefficients, are given up where they and this image are too much together.
+ */
+static void make_room(leat_image_decoder *decoder)
+{
+    uint64_t kept =
+        (uint64_t)decoder->pixels.capacity + decoder->upright.capacity;
+    if (kept + decoder->frame.working_bytes <= decoder->max_bytes)
+        return;
+    uint64_t needed = leat__image_pixel_bytes(&decoder->frame);
+    if (decoder->pixels.capacity > needed)
+        leat__pixel_buffer_finish(&decoder->pixels);
+    if (decoder->upright.capacity > needed || decoder->frame.orientation == 1)
+        leat__pixel_buffer_finish(&decoder->upright);
 }
 
 static int read_frame(leat_image_decoder *decoder,
                       const leat__image_region *region)
 {
     leat__image_frame *frame = &decoder->frame;
+    make_room(decoder);
     int status = leat__pixel_buffer_reserve(&decoder->pixels, frame);
     if (status < 0)
         return status;
@@ -229,10 +288,24 @@ int leat__image_read(leat_image_decoder *decoder,
             return status;
         turn_upright(frame, pixels, decoder->upright.bytes);
         pixels = decoder->upright.bytes;
+    } else {
+        leat__pixel_buffer_skip(&decoder->upright);
     }
     decoder->warnings += frame->has_warned;
     give(frame, pixels, out);
     return LEAT_OK;
+}
+
+leat__image_memory leat__image_memory_use(const leat_image_decoder *decoder)
+{
+    uint64_t taken = decoder->taken;
+    if (decoder->format)
+        taken = decoder->arena.reserved + decoder->arena.peak;
+    return (leat__image_memory){.expected = decoder->expected,
+                                .taken = taken,
+                                .kept = (uint64_t)decoder->pixels.capacity +
+                                        decoder->upright.capacity +
+                                        decoder->arena.size};
 }
 
 int leat_image_peek(leat_image_decoder *decoder, const void *bytes, size_t size,

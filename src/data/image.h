@@ -21,4 +21,13 @@ int leat__image_open(leat_image_decoder *decoder, const void *bytes,
 int leat__image_read(leat_image_decoder *decoder,
                      const leat__image_region *region, leat_image *out);
 
+/* A decoder's memory in bytes, of the last image that was opened. */
+typedef struct leat__image_memory {
+    uint64_t expected; /* that it would take, by its header; 0: unknown */
+    uint64_t taken;    /* at once so far, pixels included */
+    uint64_t kept;     /* for the next one */
+} leat__image_memory;
+
+leat__image_memory leat__image_memory_use(const leat_image_decoder *decoder);
+
 #endif

@@ -37,33 +37,66 @@ static void free_spill(leat__arena *arena)
     leat__free(piece);
 }
 
+static size_t in_use(const leat__arena *arena)
+{
+    return arena->used + arena->spilled;
+}
+
+/* Whether `bytes` more may be in use; else `status` and the line say why. */
+static int is_allowed(leat__arena *arena, size_t bytes)
+{
+    size_t taken = in_use(arena) + arena->reserved;
+    if (arena->limit && (taken > arena->limit || bytes > arena->limit - taken))
+        arena->status =
+            leat_error(LEAT_EDATA,
+                       "decoding the image takes more than %llu bytes of "
+                       "memory; max_image_bytes allows %zu",
+                       (unsigned long long)taken + bytes - 1, arena->limit);
+    /* Beyond half the address space sums could overflow, and none has it. */
+    else if (bytes > SIZE_MAX / 2)
+        arena->status = leat__error_memory(bytes);
+    else
+        return 1;
+    return 0;
+}
+
+static void *alloc_piece(leat__arena *arena, size_t bytes)
+{
+    if (bytes > arena->size - arena->used)
+        return alloc_spill(arena, bytes);
+    void *memory = arena->block + arena->used;
+    arena->used += bytes;
+    return memory;
+}
+
 void *leat__arena_alloc(leat__arena *arena, size_t bytes)
 {
-    /* Beyond half the address space sums could overflow, and none has it. */
-    if (bytes > SIZE_MAX / 2) {
-        leat__error_memory(bytes);
+    size_t whole = bytes;
+    if (bytes <= SIZE_MAX / 2)
+        whole = (bytes + LEAT__ALIGNMENT) & ~(size_t)(LEAT__ALIGNMENT - 1);
+    if (!is_allowed(arena, whole))
+        return NULL;
+    void *memory = alloc_piece(arena, whole);
+    if (!memory) {
+        arena->status = LEAT_ENOMEM;
         return NULL;
     }
-    size_t whole = (bytes + LEAT__ALIGNMENT) & ~(size_t)(LEAT__ALIGNMENT - 1);
-    void *memory;
-    if (whole <= arena->size - arena->used) {
-        memory = arena->block + arena->used;
-        arena->latest = arena->used;
-        arena->used += whole;
-    } else {
-        memory = alloc_spill(arena, whole);
-    }
-    if (arena->used + arena->spilled > arena->peak)
-        arena->peak = arena->used + arena->spilled;
+    arena->latest = memory;
+    arena->latest_bytes = whole;
+    if (in_use(arena) > arena->peak)
+        arena->peak = in_use(arena);
     return memory;
 }
 
 void leat__arena_free(leat__arena *arena, const void *memory)
 {
+    if (!memory || memory != arena->latest)
+        return;
+    arena->latest = NULL;
     if (arena->spills && memory == spill_memory(arena->spills))
         free_spill(arena);
-    else if (arena->used && memory == arena->block + arena->latest)
-        arena->used = arena->latest;
+    else
+        arena->used -= arena->latest_bytes;
 }
 
 void leat__arena_reset(leat__arena *arena)
@@ -71,13 +104,17 @@ void leat__arena_reset(leat__arena *arena)
     while (arena->spills)
         free_spill(arena);
     size_t wanted = arena->peak;
-    arena->used = arena->latest = arena->peak = 0;
-    if (wanted <= arena->size || wanted > KEPT_MAX)
+    arena->used = arena->peak = 0;
+    arena->latest = NULL;
+    size_t kept = leat__demand_note(&arena->demand, wanted, arena->size);
+    if (kept == arena->size && (wanted <= kept || wanted > KEPT_MAX))
         return;
     leat__free(arena->block);
-    arena->block = leat__alloc_aligned(wanted);
+    arena->size = kept < arena->size ? kept : wanted;
+    arena->block = arena->size ? leat__alloc_aligned(arena->size) : NULL;
     /* Without a block the arena still works, by spilling. */
-    arena->size = arena->block ? wanted : 0;
+    if (!arena->block)
+        arena->size = 0;
 }
 
 void leat__arena_finish(leat__arena *arena)

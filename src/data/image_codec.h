@@ -2,17 +2,19 @@
 #ifndef LEAT_DATA_IMAGE_CODEC_H
 #define LEAT_DATA_IMAGE_CODEC_H
 
+#include "data/image_arena.h"
 #include "data/image_frame.h"
 
 /*
  * A codec: open reads the header into *frame; read decodes the image that was
  * opened, of a region (NULL: all; it lies inside the frame) at least its
  * pixels, into their places in the whole image. After either has failed, and
- * after read, close takes the memory back. The source outlives that.
- * Errors: LEAT_EDATA, LEAT_ENOMEM.
+ * after read, close takes the memory back, all of which is of the arena that
+ * create was given. The source outlives that.
+ * Errors: LEAT_EDATA, also where the arena is at its limit; LEAT_ENOMEM.
  */
 typedef struct leat__jpeg leat__jpeg;
-int leat__jpeg_create(leat__jpeg **out);
+int leat__jpeg_create(leat__jpeg **out, leat__arena *arena);
 void leat__jpeg_destroy(leat__jpeg *jpeg);
 int leat__jpeg_open(leat__jpeg *jpeg, const leat__image_source *source,
                     leat__image_frame *frame);
@@ -21,7 +23,7 @@ int leat__jpeg_read(leat__jpeg *jpeg, const leat__image_region *region,
 void leat__jpeg_close(leat__jpeg *jpeg);
 
 typedef struct leat__png leat__png;
-int leat__png_create(leat__png **out);
+int leat__png_create(leat__png **out, leat__arena *arena);
 void leat__png_destroy(leat__png *png);
 int leat__png_open(leat__png *png, const leat__image_source *source,
                    leat__image_frame *frame);

@@ -27,15 +27,14 @@ int leat__image_check_size(uint64_t width, uint64_t height)
     return LEAT_OK;
 }
 
-int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
-                               const leat__image_frame *frame)
+uint64_t leat__image_pixel_bytes(const leat__image_frame *frame)
 {
-    size_t row, bytes;
-    if (leat__multiply((size_t)frame->width, (size_t)frame->channels, &row) ||
-        leat__multiply(row, (size_t)frame->height, &bytes))
-        return leat__error_memory(SIZE_MAX);
-    if (bytes <= buffer->capacity)
-        return LEAT_OK;
+    return (uint64_t)frame->width * (uint64_t)frame->height *
+           (uint64_t)frame->channels;
+}
+
+static int allocate(leat__pixel_buffer *buffer, size_t bytes)
+{
     leat__pixel_buffer_finish(buffer);
     buffer->block = leat__alloc_aligned(bytes + OFF_ALIGNMENT);
     if (!buffer->block)
@@ -43,6 +42,24 @@ int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
     buffer->bytes = buffer->block + OFF_ALIGNMENT;
     buffer->capacity = bytes;
     return LEAT_OK;
+}
+
+int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
+                               const leat__image_frame *frame)
+{
+    /* At most 4 bytes for each of LEAT_IMAGE_PIXELS_MAX. */
+    size_t bytes = (size_t)leat__image_pixel_bytes(frame);
+    size_t kept = leat__demand_note(&buffer->demand, bytes, buffer->capacity);
+    if (kept == buffer->capacity && bytes <= kept)
+        return LEAT_OK;
+    return allocate(buffer, kept < buffer->capacity ? kept : bytes);
+}
+
+void leat__pixel_buffer_skip(leat__pixel_buffer *buffer)
+{
+    size_t kept = leat__demand_note(&buffer->demand, 0, buffer->capacity);
+    if (kept < buffer->capacity)
+        leat__pixel_buffer_finish(buffer);
 }
 
 void leat__pixel_buffer_finish(leat__pixel_buffer *buffer)

@@ -2,6 +2,8 @@
 #ifndef LEAT_DATA_IMAGE_FRAME_H
 #define LEAT_DATA_IMAGE_FRAME_H
 
+#include "data/image_demand.h"
+
 #include <leat/image.h>
 
 /* A part of an image, in its rows and columns. */
@@ -27,19 +29,29 @@ typedef struct leat__image_frame {
     int width;
     int orientation; /* as EXIF counts, 1 to 8; 1 natively */
     int has_warned;
+    uint64_t working_bytes; /* that decoding takes beside the pixels */
 } leat__image_frame;
 
-/* Pixels that grow with the largest image; all zero is a valid, empty one. */
+/*
+ * Pixels that grow with the largest image and shrink when recent ones need far
+ * less; all zero is a valid, empty one.
+ */
 typedef struct leat__pixel_buffer {
     unsigned char *block;
     unsigned char *bytes; /* in the block */
     size_t capacity;
+    leat__demand demand;
 } leat__pixel_buffer;
 
 /* Room for the frame's pixels; LEAT_ENOMEM. Old contents are lost. */
 int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
                                const leat__image_frame *frame);
+/* Notes an image that does without the buffer. */
+void leat__pixel_buffer_skip(leat__pixel_buffer *buffer);
 void leat__pixel_buffer_finish(leat__pixel_buffer *buffer);
+
+/* Bytes of the frame's pixels, whose size was checked. */
+uint64_t leat__image_pixel_bytes(const leat__image_frame *frame);
 
 /* LEAT_EDATA for sides over 2^20, as in OpenCV, and for too many pixels. */
 int leat__image_check_size(uint64_t width, uint64_t height);

@@ -20,6 +20,20 @@
 #define SCANS_MAX 500
 /* Of 64 a Huffman code has a bit at least. */
 #define PIXELS_PER_BYTE 512
+/*
+ * The work that the bytes of a file may cause, in coefficients that its scans
+ * walk over; each block counts for some more. A scan may say in a few bytes
+ * that all of its blocks are empty. Progressive files of a single colour, which
+ * are the smallest, have some 1000 coefficients a byte with Huffman codes, of
+ * which the DC scans take at least two a block; photographs have 10 to 60.
+ * Arithmetic codes have no such floor, and their coefficients cost more.
+ */
+#define BLOCK_WORK 8
+#define FREE_WORK ((uint64_t)1 << 23)
+#define HUFFMAN_WORK_PER_BYTE 4096
+#define ARITHMETIC_WORK_PER_BYTE 512
+/* What libjpeg takes for an image of any size. */
+#define FIXED_BYTES ((uint64_t)128 << 10)
 /* APP1 begins with "Exif" and two zeros. */
 #define EXIF_HEAD_BYTES 6
 
@@ -31,10 +45,12 @@ struct leat__jpeg {
     struct jpeg_memory_mgr *first_manager; /* put back to destroy */
     leat__jpeg_memory memory;
     jmp_buf escape;
-    int status;     /* what the jump to `escape` was for */
-    int is_done;    /* all pixels are there: errors count as warnings */
-    int has_ended;  /* libjpeg asked for bytes behind the last */
-    int has_warned; /* in this image */
+    int status;      /* what the jump to `escape` was for */
+    int is_done;     /* all pixels are there: errors count as warnings */
+    int is_scanning; /* coefficients are gathered, scan by scan */
+    uint64_t work;   /* that the scans made so far */
+    int has_ended;   /* libjpeg asked for bytes behind the last */
+    int has_warned;  /* in this image */
     const leat__image_source *source;
     const unsigned char *exif; /* the first APP1, in the source; or NULL */
     size_t exif_bytes;
@@ -58,9 +74,10 @@ static void error_exit(j_common_ptr codec)
         jpeg->has_warned = 1;
         leave(jpeg, LEAT_OK);
     }
-    /* Our manager has said how much memory was wanted. */
+    /* The arena has said how much memory was wanted. */
     if (codec->err->msg_code == JERR_OUT_OF_MEMORY)
-        leave(jpeg, LEAT_ENOMEM);
+        leave(jpeg,
+              jpeg->memory.arena ? jpeg->memory.arena->status : LEAT_ENOMEM);
     char text[JMSG_LENGTH_MAX];
     codec->err->format_message(codec, text);
     leave(jpeg, leat_error(LEAT_EDATA, "JPEG%s: %s",
@@ -137,12 +154,43 @@ static void stop_input(j_decompress_ptr codec)
     (void)codec;
 }
 
+static uint64_t most_work(const leat__jpeg *jpeg)
+{
+    uint64_t each = jpeg->codec.arith_code ? ARITHMETIC_WORK_PER_BYTE
+                                           : HUFFMAN_WORK_PER_BYTE;
+    return FREE_WORK + each * jpeg->source->size;
+}
+
+/* Of the present scan, in a row of MCUs of the whole image. */
+static uint64_t row_work(const struct jpeg_decompress_struct *codec)
+{
+    uint64_t blocks = codec->MCUs_per_row;
+    if (codec->comps_in_scan == 1)
+        blocks *= (uint64_t)codec->cur_comp_info[0]->v_samp_factor;
+    else
+        blocks *= (uint64_t)codec->blocks_in_MCU;
+    int band = codec->progressive_mode ? codec->Se - codec->Ss + 1 : DCTSIZE2;
+    return blocks * (uint64_t)(BLOCK_WORK + (band > 0 ? band : 0));
+}
+
+/* Is called before each row of MCUs of each scan. */
 static void limit_scans(j_common_ptr codec)
 {
     leat__jpeg *jpeg = owner(codec);
-    if (jpeg->codec.input_scan_number > SCANS_MAX)
+    int scans = jpeg->codec.input_scan_number;
+    if (scans > SCANS_MAX)
         leave(jpeg,
               leat_error(LEAT_EDATA, "JPEG of more than %d scans", SCANS_MAX));
+    if (!jpeg->is_scanning)
+        return;
+    jpeg->work += row_work(&jpeg->codec);
+    if (jpeg->work > most_work(jpeg))
+        leave(jpeg,
+              leat_error(LEAT_EDATA,
+                         "JPEG of %u x %u pixels has more scans than its %zu "
+                         "bytes can be of use for: they are given up after %d",
+                         jpeg->codec.image_width, jpeg->codec.image_height,
+                         jpeg->source->size, scans));
 }
 
 /*
@@ -184,7 +232,7 @@ static void set_callbacks(leat__jpeg *jpeg)
     jpeg->input.term_source = stop_input;
 }
 
-int leat__jpeg_create(leat__jpeg **out)
+int leat__jpeg_create(leat__jpeg **out, leat__arena *arena)
 {
     leat__jpeg *jpeg = leat__alloc_zero(1, sizeof(*jpeg));
     if (!jpeg)
@@ -203,7 +251,7 @@ int leat__jpeg_create(leat__jpeg **out)
     jpeg_set_marker_processor(&jpeg->codec, JPEG_APP0 + 1, note_exif);
     jpeg->codec.src = &jpeg->input;
     jpeg->codec.progress = &jpeg->progress;
-    leat__jpeg_memory_init(&jpeg->memory);
+    leat__jpeg_memory_init(&jpeg->memory, arena);
     jpeg->first_manager = jpeg->codec.mem;
     jpeg->codec.mem = &jpeg->memory.manager;
     *out = jpeg;
@@ -216,7 +264,6 @@ void leat__jpeg_destroy(leat__jpeg *jpeg)
         return;
     jpeg->codec.mem = jpeg->first_manager;
     jpeg_destroy_decompress(&jpeg->codec);
-    leat__arena_finish(&jpeg->memory.arena);
     leat__free(jpeg);
 }
 
@@ -229,7 +276,7 @@ void leat__jpeg_close(leat__jpeg *jpeg)
            sizeof(jpeg->codec.dc_huff_tbl_ptrs));
     memset(jpeg->codec.ac_huff_tbl_ptrs, 0,
            sizeof(jpeg->codec.ac_huff_tbl_ptrs));
-    leat__arena_reset(&jpeg->memory.arena);
+    leat__arena_reset(jpeg->memory.arena);
 }
 
 static int choose_colors(leat__jpeg *jpeg, leat__image_frame *frame)
@@ -250,15 +297,55 @@ static int choose_colors(leat__jpeg *jpeg, leat__image_frame *frame)
     return LEAT_OK;
 }
 
+/* Blocks of a component, padded to whole MCUs as the whole image's are. */
+static uint64_t padded_blocks(const jpeg_component_info *component,
+                              uint64_t *columns, uint64_t *rows)
+{
+    uint64_t h = (uint64_t)component->h_samp_factor;
+    uint64_t v = (uint64_t)component->v_samp_factor;
+    *columns = (component->width_in_blocks + h - 1) / h * h;
+    *rows = (component->height_in_blocks + v - 1) / v * v;
+    return *columns * *rows;
+}
+
 /*
  * A small file cannot make us take memory for a huge image. Arithmetic coding
- * has no such bound.
+ * has no such bound, but each block is work at least once.
  */
 static int is_too_short(const leat__jpeg *jpeg)
 {
     const struct jpeg_decompress_struct *codec = &jpeg->codec;
     uint64_t pixels = (uint64_t)codec->image_width * codec->image_height;
-    return !codec->arith_code && pixels / PIXELS_PER_BYTE > jpeg->source->size;
+    if (!codec->arith_code)
+        return pixels / PIXELS_PER_BYTE > jpeg->source->size;
+    uint64_t columns, rows, blocks = 0;
+    for (int i = 0; i < codec->num_components; i++)
+        blocks += padded_blocks(&codec->comp_info[i], &columns, &rows);
+    return blocks * (BLOCK_WORK + DCTSIZE2) > most_work(jpeg);
+}
+
+/*
+ * What libjpeg takes beside our pixels: rows of samples on their way through
+ * it, and, with several scans, all coefficients. Never less than it does take,
+ * which test_image_bombs compares.
+ */
+static uint64_t count_working_bytes(const struct jpeg_decompress_struct *codec)
+{
+    uint64_t width = codec->image_width + (uint64_t)DCTSIZE * MAX_SAMP_FACTOR;
+    uint64_t bytes = FIXED_BYTES + width * MAX_COMPS_IN_SCAN * 2;
+    for (int i = 0; i < codec->num_components; i++) {
+        const jpeg_component_info *component = &codec->comp_info[i];
+        uint64_t columns, rows;
+        uint64_t blocks = padded_blocks(component, &columns, &rows);
+        if (jpeg_has_multiple_scans((j_decompress_ptr)(uintptr_t)codec))
+            bytes += blocks * sizeof(JBLOCK) + rows * sizeof(JBLOCKROW);
+        /* A row group for context lies before and behind those of an MCU. */
+        uint64_t groups = DCTSIZE + 2;
+        bytes +=
+            columns * DCTSIZE * groups * (uint64_t)component->v_samp_factor;
+        bytes += width * (uint64_t)codec->max_v_samp_factor;
+    }
+    return bytes;
 }
 
 static int read_header(leat__jpeg *jpeg, leat__image_frame *frame)
@@ -278,6 +365,7 @@ static int read_header(leat__jpeg *jpeg, leat__image_frame *frame)
         jpeg->source->color != LEAT_COLOR_NATIVE)
         frame->orientation = leat__exif_orientation(
             jpeg->exif + EXIF_HEAD_BYTES, jpeg->exif_bytes - EXIF_HEAD_BYTES);
+    frame->working_bytes = count_working_bytes(codec);
     return choose_colors(jpeg, frame);
 }
 
@@ -388,7 +476,9 @@ static int read_image(leat__jpeg *jpeg, const leat__image_region *region,
                       unsigned char *pixels, const leat__image_frame *frame)
 {
     struct jpeg_decompress_struct *codec = &jpeg->codec;
+    jpeg->is_scanning = jpeg_has_multiple_scans(codec);
     jpeg_start_decompress(codec);
+    jpeg->is_scanning = 0;
     /* Without the end marker, further scans may be missing. */
     if (jpeg->has_ended && jpeg_has_multiple_scans(codec))
         return ends_early(jpeg);
@@ -412,6 +502,8 @@ int leat__jpeg_open(leat__jpeg *jpeg, const leat__image_source *source,
     jpeg->input.next_input_byte = source->bytes;
     jpeg->input.bytes_in_buffer = source->size;
     jpeg->is_done = jpeg->has_ended = jpeg->has_warned = 0;
+    jpeg->is_scanning = 0;
+    jpeg->work = 0;
     jpeg->exif = NULL;
     jpeg->exif_bytes = 0;
     if (setjmp(jpeg->escape) == 0)

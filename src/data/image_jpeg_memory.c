@@ -18,7 +18,7 @@ static void *alloc_bytes(j_common_ptr codec, int pool, size_t bytes)
 {
     (void)pool;
     leat__jpeg_memory *memory = (leat__jpeg_memory *)codec->mem;
-    void *piece = leat__arena_alloc(&memory->arena, bytes);
+    void *piece = leat__arena_alloc(memory->arena, bytes);
     if (!piece)
         ERREXIT1(codec, JERR_OUT_OF_MEMORY, 0);
     return piece;
@@ -27,10 +27,11 @@ static void *alloc_bytes(j_common_ptr codec, int pool, size_t bytes)
 /* Rows of `pitch` bytes behind an array of their addresses. */
 static void *alloc_rows(j_common_ptr codec, int pool, size_t pitch, size_t n)
 {
-    size_t index_bytes = 0, bytes = 0;
-    if (leat__multiply(n, sizeof(void *), &index_bytes) ||
-        leat__multiply(n, pitch, &bytes))
-        ERREXIT1(codec, JERR_OUT_OF_MEMORY, 1);
+    size_t index_bytes, bytes;
+    if (leat__multiply(n, sizeof(void *), &index_bytes))
+        index_bytes = SIZE_MAX;
+    if (leat__multiply(n, pitch, &bytes))
+        bytes = SIZE_MAX;
     void **rows = alloc_bytes(codec, pool, index_bytes);
     unsigned char *first = alloc_bytes(codec, pool, bytes);
     for (size_t i = 0; i < n; i++)
@@ -114,7 +115,7 @@ static void self_destruct(j_common_ptr codec)
     (void)codec; /* the manager is part of its owner */
 }
 
-void leat__jpeg_memory_init(leat__jpeg_memory *memory)
+void leat__jpeg_memory_init(leat__jpeg_memory *memory, leat__arena *arena)
 {
     *memory =
         (leat__jpeg_memory){.manager = {.alloc_small = alloc_bytes,
@@ -127,5 +128,6 @@ void leat__jpeg_memory_init(leat__jpeg_memory *memory)
                                         .access_virt_sarray = access_sarray,
                                         .access_virt_barray = access_barray,
                                         .free_pool = free_pool,
-                                        .self_destruct = self_destruct}};
+                                        .self_destruct = self_destruct},
+                            .arena = arena};
 }

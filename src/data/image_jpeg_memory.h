@@ -16,9 +16,9 @@
  */
 typedef struct leat__jpeg_memory {
     struct jpeg_memory_mgr manager; /* first: libjpeg holds its address */
-    leat__arena arena;
+    leat__arena *arena; /* borrowed; its `status` says why memory is short */
 } leat__jpeg_memory;
 
-void leat__jpeg_memory_init(leat__jpeg_memory *memory);
+void leat__jpeg_memory_init(leat__jpeg_memory *memory, leat__arena *arena);
 
 #endif

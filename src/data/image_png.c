@@ -5,7 +5,6 @@
  * with the arena.
  */
 #include "base/error.h"
-#include "data/image_arena.h"
 #include "data/image_codec.h"
 #include "data/image_exif.h"
 
@@ -18,9 +17,14 @@
 #define CHUNK_BYTES 12 /* of length, name and checksum */
 /* More than this deflate cannot make of a byte. */
 #define INFLATION_MAX 1032
+/* A chunk may inflate to so much, as libpng has it by default. */
+#define CHUNK_BYTES_MAX ((size_t)8000000)
+/* What libpng and zlib take for an image of any size, and a pixel of a row. */
+#define FIXED_BYTES ((uint64_t)256 << 10)
+#define PIXEL_BYTES 8
 
 struct leat__png {
-    leat__arena arena;
+    leat__arena *arena; /* borrowed */
     jmp_buf escape;
     int status; /* what the jump to `escape` was for */
     int has_warned;
@@ -54,16 +58,16 @@ static void note_warning(png_structp codec, png_const_charp text)
 static png_voidp alloc_bytes(png_structp codec, png_alloc_size_t bytes)
 {
     leat__png *png = png_get_mem_ptr(codec);
-    void *memory = leat__arena_alloc(&png->arena, bytes);
+    void *memory = leat__arena_alloc(png->arena, bytes);
     if (!memory)
-        leave(png, LEAT_ENOMEM);
+        leave(png, png->arena->status);
     return memory;
 }
 
 static void free_bytes(png_structp codec, png_voidp memory)
 {
     leat__png *png = png_get_mem_ptr(codec);
-    leat__arena_free(&png->arena, memory);
+    leat__arena_free(png->arena, memory);
 }
 
 static int ends_early(const leat__png *png)
@@ -81,20 +85,18 @@ static void read_bytes(png_structp codec, png_bytep to, size_t bytes)
     png->position += bytes;
 }
 
-int leat__png_create(leat__png **out)
+int leat__png_create(leat__png **out, leat__arena *arena)
 {
     leat__png *png = leat__alloc_zero(1, sizeof(*png));
     if (!png)
         return LEAT_ENOMEM;
+    png->arena = arena;
     *out = png;
     return LEAT_OK;
 }
 
 void leat__png_destroy(leat__png *png)
 {
-    if (!png)
-        return;
-    leat__arena_finish(&png->arena);
     leat__free(png);
 }
 
@@ -113,6 +115,7 @@ static void create_codec(leat__png *png)
                               png_get_libpng_ver(NULL)));
     png_set_keep_unknown_chunks(png->codec, PNG_HANDLE_CHUNK_NEVER, ignored,
                                 IGNORED);
+    png_set_chunk_malloc_max(png->codec, CHUNK_BYTES_MAX);
     png->info = png_create_info_struct(png->codec);
     png_set_read_fn(png->codec, png, read_bytes);
 }
@@ -207,6 +210,16 @@ static int is_too_short(const leat__png *png, uint64_t height)
     return row * height / INFLATION_MAX > png->source->size;
 }
 
+/*
+ * What libpng takes beside our pixels: what the header's chunks took already,
+ * and two rows, the one before and the present, padded to whole bytes.
+ */
+static uint64_t count_working_bytes(const leat__png *png, uint64_t width)
+{
+    uint64_t row = (width + 8) * PIXEL_BYTES;
+    return png->arena->used + png->arena->spilled + 2 * row + FIXED_BYTES;
+}
+
 static int read_header(leat__png *png, leat__image_frame *frame)
 {
     const leat__image_source *source = png->source;
@@ -225,6 +238,7 @@ static int read_header(leat__png *png, leat__image_frame *frame)
     frame->width = (int)width;
     frame->height = (int)height;
     frame->orientation = 1;
+    frame->working_bytes = count_working_bytes(png, width);
     if (source->color == LEAT_COLOR_NATIVE) {
         if (png->bit_depth == 16)
             return leat_error(LEAT_EDATA,
@@ -302,5 +316,5 @@ int leat__png_read(leat__png *png, unsigned char *pixels,
 void leat__png_close(leat__png *png)
 {
     /* Takes all of libpng's memory with it, in whatever state it is. */
-    leat__arena_reset(&png->arena);
+    leat__arena_reset(png->arena);
 }

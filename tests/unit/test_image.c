@@ -171,6 +171,10 @@ static void check_digest(leat_image_decoder *decoder, const digest *expected,
             image.height == expected->height &&
             image.width == expected->width && sum_of(&image) == expected->sum,
         "%s, color %d: other pixels", expected->name, expected->color);
+    leat__image_memory memory = leat__image_memory_use(decoder);
+    ck_assert_msg(memory.taken <= memory.expected, "%s: %lu bytes, not %lu",
+                  expected->name, (unsigned long)memory.taken,
+                  (unsigned long)memory.expected);
     ck_assert_int_eq(leat_image_peek(decoder, file->bytes, file->size,
                                      expected->color, &peeked),
                      LEAT_OK);
