@@ -125,6 +125,11 @@ typedef struct leat_data_layer_options {
                         other device, which it must reach by DMA */
     leat_transform_on transform_on; /* DEVICE: pixels are uint8 or encoded, and
                                        top_type is not FLOAT64 */
+    size_t max_image_bytes; /* memory that decoding one image may take, pixels
+                               and coefficients; one that takes more is a bad
+                               record. 0: LEAT_IMAGE_BYTES_DEFAULT, or with
+                               max_memory a quarter of that, from 64 MiB to
+                               LEAT_IMAGE_BYTES_DEFAULT */
 } leat_data_layer_options;
 
 /** Every default. */
@@ -134,7 +139,7 @@ typedef struct leat_data_layer_options {
             NULL, NULL, LEAT_FLOAT32, LEAT_BYTES, LEAT_NCHW, LEAT_TOP_LEND,    \
             LEAT_RNG_LEAT, -1, 0, 1, 0, 0, LEAT_READER_AUTO, 1, 0, NULL, NULL, \
             0, LEAT_ON_ERROR_FAIL, -1, NULL, 0, NULL, NULL,                    \
-            LEAT_TRANSFORM_ON_CPU                                              \
+            LEAT_TRANSFORM_ON_CPU, 0                                           \
     }
 
 /** What forward delivered: provenance of every sample. */

@@ -83,6 +83,15 @@ LEAT_API int leat_transformer_create(leat_transformer **out,
 LEAT_API int leat_transformer_clone(leat_transformer **out,
                                     const leat_transformer *transformer);
 
+/**
+ * Sets how many bytes of memory decoding an image may take from now on, here
+ * and in clones made later, as leat_image_decoder_set_max_bytes does. 0:
+ * LEAT_IMAGE_BYTES_DEFAULT. Thread safety: one caller.
+ */
+LEAT_API void
+leat_transformer_set_max_image_bytes(leat_transformer *transformer,
+                                     size_t max_image_bytes);
+
 /** Frees the transformer. Takes NULL. Thread safety: one caller. */
 LEAT_API void leat_transformer_destroy(leat_transformer *transformer);
 

@@ -505,13 +505,13 @@ static int read_words(const reading *in)
     return status;
 }
 
-static int read_memory(const reading *in)
+static int read_bytes(const reading *in, const char *name, size_t *out)
 {
     uint64_t bytes;
-    const field *value = find(in->own, "max_memory");
+    const field *value = find(in->own, name);
     int status = value ? leat__prototxt_uint64(in->file, value, &bytes) : 0;
     if (value && !status)
-        in->out->options.max_memory = bytes < SIZE_MAX ? bytes : SIZE_MAX;
+        *out = bytes < SIZE_MAX ? bytes : SIZE_MAX;
     return status;
 }
 
@@ -544,7 +544,9 @@ static int read_own(const reading *in)
 {
     leat_data_layer_options *options = &in->out->options;
     const field *value;
-    int status = read_memory(in);
+    int status = read_bytes(in, "max_memory", &options->max_memory);
+    if (!status)
+        status = read_bytes(in, "max_image_bytes", &options->max_image_bytes);
     if (!status && (value = find(in->own, "random_seed")))
         status = leat__prototxt_int64(in->file, value, &options->random_seed);
     if (!status && (value = find(in->own, "workers")))

@@ -143,6 +143,7 @@ static const schema_field leat_fields[] = {
     ONE("global_batch_size", INT64),
     ONE("shard_test", BOOL),
     ONE("max_memory", UINT64),
+    ONE("max_image_bytes", UINT64),
     ONE("shuffle", PLANNED),
     ONE("on_error", WORD),
     ONE("max_errors", INT64),

@@ -29,6 +29,7 @@ typedef struct known_image {
 struct leat_transformer {
     shared_transform *shared;
     leat_image_decoder *decoder; /* made for the first encoded image */
+    size_t max_image_bytes;      /* the decoder's; 0: its default */
     known_image known;           /* the last one: nearly all are like it */
 };
 
@@ -87,9 +88,19 @@ int leat_transformer_clone(leat_transformer **out,
                            const leat_transformer *transformer)
 {
     int status = wrap(out, transformer->shared);
-    if (status == LEAT_OK)
-        atomic_fetch_add(&transformer->shared->owners, 1);
-    return status;
+    if (status)
+        return status;
+    atomic_fetch_add(&transformer->shared->owners, 1);
+    (*out)->max_image_bytes = transformer->max_image_bytes;
+    return LEAT_OK;
+}
+
+void leat_transformer_set_max_image_bytes(leat_transformer *transformer,
+                                          size_t max_image_bytes)
+{
+    transformer->max_image_bytes = max_image_bytes;
+    if (transformer->decoder)
+        leat_image_decoder_set_max_bytes(transformer->decoder, max_image_bytes);
 }
 
 void leat_transformer_destroy(leat_transformer *transformer)
@@ -173,9 +184,13 @@ static int raw_image(const leat_field *field, leat__transform_image *image)
 
 static int make_decoder(leat_transformer *transformer)
 {
-    return transformer->decoder
-               ? LEAT_OK
-               : leat_image_decoder_create(&transformer->decoder);
+    if (transformer->decoder)
+        return LEAT_OK;
+    int status = leat_image_decoder_create(&transformer->decoder);
+    if (status == LEAT_OK)
+        leat_image_decoder_set_max_bytes(transformer->decoder,
+                                         transformer->max_image_bytes);
+    return status;
 }
 
 /* What the header says of it; its pixels are read by read_encoded. */

@@ -132,6 +132,8 @@ static int create(leat_data_layer_group **out, const leat_pipeline *pipeline,
                                      values->layout);
     if (status)
         goto fail_members;
+    leat_transformer_set_max_image_bytes(self->transformer,
+                                         values->max_image_bytes);
     status = set_seed(self);
     if (status)
         goto fail_transformer;

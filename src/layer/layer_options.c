@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <leat/image.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -217,6 +218,20 @@ static int check_choices(const leat_data_layer_options *values)
     return LEAT_OK;
 }
 
+/* A share of the memory for batches, yet enough for most photographs. */
+#define IMAGE_BYTES_LEAST ((size_t)64 << 20)
+
+static void set_image_bytes(leat_data_layer_options *values)
+{
+    size_t share = values->max_memory / 4;
+    if (values->max_image_bytes)
+        return;
+    if (!values->max_memory || share > LEAT_IMAGE_BYTES_DEFAULT)
+        share = LEAT_IMAGE_BYTES_DEFAULT;
+    values->max_image_bytes =
+        share > IMAGE_BYTES_LEAST ? share : IMAGE_BYTES_LEAST;
+}
+
 static int check_values(leat_data_layer_options *values)
 {
     int status = check_choices(values);
@@ -271,6 +286,7 @@ int leat__layer_options_init(leat__layer_options *out,
         leat__layer_options_finish(out);
         return status;
     }
+    set_image_bytes(&out->values);
     out->values.name = out->name;
     out->values.device = out->device;
     out->values.bad_record_file = out->bad_record_file;

@@ -23,7 +23,8 @@ typedef struct leat__layer_options {
 } leat__layer_options;
 
 /*
- * Copies and completes: batch sizes from each other, label type from the top's.
+ * Copies and completes: batch sizes from each other, label type from the top's,
+ * max_image_bytes from max_memory.
  * Errors: LEAT_EINVAL naming the option, LEAT_ENOMEM.
  */
 int leat__layer_options_init(leat__layer_options *out,

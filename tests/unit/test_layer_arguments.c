@@ -7,6 +7,7 @@
 #include <leat/ext/reader.h>
 
 #include <check.h>
+#include <leat/image.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -170,6 +171,42 @@ START_TEST(options_end_where_the_caller_says)
 }
 END_TEST
 
+START_TEST(an_image_may_take_a_share_of_the_memory)
+{
+    static const struct {
+        size_t max_memory, asked, expected;
+    } cases[] = {
+        {0, 0, LEAT_IMAGE_BYTES_DEFAULT},
+        {0, 1, 1},
+        {1 << 20, 0, (size_t)64 << 20},
+        {1 << 20, 5, 5},
+        {(size_t)400 << 20, 0, (size_t)100 << 20},
+        {(size_t)4 << 30, 0, LEAT_IMAGE_BYTES_DEFAULT},
+        {(size_t)4 << 30, (size_t)3 << 30, (size_t)3 << 30},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        leat_data_layer *layer;
+        options.max_memory = cases[i].max_memory;
+        options.max_image_bytes = cases[i].asked;
+        ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                         LEAT_OK);
+        ck_assert_uint_eq(leat_data_layer_get_options(layer)->max_image_bytes,
+                          cases[i].expected);
+        leat_data_layer_destroy(layer);
+    }
+    /* A caller's older options do not have it. */
+    leat_data_layer *layer;
+    options.max_memory = 0;
+    options.size = offsetof(leat_data_layer_options, max_image_bytes);
+    options.max_image_bytes = 7;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_uint_eq(leat_data_layer_get_options(layer)->max_image_bytes,
+                      LEAT_IMAGE_BYTES_DEFAULT);
+    leat_data_layer_destroy(layer);
+}
+END_TEST
+
 START_TEST(a_transform_that_promises_values_must_bring_them)
 {
     transform.mean_values = 2;
@@ -321,11 +358,10 @@ int main(void)
     tcase_add_test(tcase, a_choice_that_does_not_exist_is_refused);
     tcase_add_test(tcase,
                    a_transformer_of_a_phase_or_layout_that_is_none_is_refused);
-    tcase_add_test(tcase,
-                   a_transformer_of_a_phase_or_layout_that_is_none_is_refused);
     tcase_add_test(tcase, tables_with_a_flag_that_is_none_are_refused);
     tcase_add_test(tcase, more_ranks_than_a_token_can_name_are_refused);
     tcase_add_test(tcase, options_end_where_the_caller_says);
+    tcase_add_test(tcase, an_image_may_take_a_share_of_the_memory);
     tcase_add_test(tcase, a_transform_that_promises_values_must_bring_them);
     tcase_add_test(tcase, what_is_no_image_is_not_cropped);
     tcase_add_test(tcase, more_tops_than_a_sample_has_fields_are_refused);

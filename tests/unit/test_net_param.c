@@ -607,7 +607,8 @@ START_TEST(leat_param_is_read_whole)
              " workers: 3 prefetch: 2 reader_thread: ON help: false"
              " top_type: FLOAT64 label_type: INT64 layout: NHWC top_mode: COPY"
              " rank: 1 world_size: 4 global_batch_size: 256 shard_test: true"
-             " max_memory: 5000000000 on_error: skip max_errors: 7"
+             " max_memory: 5000000000 max_image_bytes: 6000000000"
+             " on_error: skip max_errors: 7"
              " bad_record_file: 'bad' } }",
         LEAT_TRAIN);
     ck_assert_str_eq(net.reader, "lmdb:x");
@@ -628,6 +629,7 @@ START_TEST(leat_param_is_read_whole)
     ck_assert_int_eq(options->batch_size, 0);
     ck_assert_int_eq(options->shard_test, 1);
     ck_assert_uint_eq(options->max_memory, 5000000000u);
+    ck_assert_uint_eq(options->max_image_bytes, 6000000000u);
     ck_assert_int_eq(options->on_error, LEAT_ON_ERROR_SKIP);
     ck_assert_int_eq(options->max_errors, 7);
     ck_assert_str_eq(options->bad_record_file, "bad");

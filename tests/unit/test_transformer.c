@@ -331,6 +331,35 @@ START_TEST(an_encoded_image_is_decoded_as_wanted)
 }
 END_TEST
 
+/* A JPEG takes more than a byte: both before a decoder is made and behind. */
+START_TEST(an_image_over_the_bound_is_bad_data)
+{
+    leat_transformer *clone;
+    int shape[3];
+    size_t size;
+    unsigned char *bytes =
+        fixture_load(LEAT_TEST_DATA "/images/baseline-420.jpg", &size);
+    leat_field field = {.dtype = LEAT_BYTES, .data = bytes, .bytes = size};
+    create(LEAT_TEST, LEAT_UINT8);
+    leat_transformer_set_max_image_bytes(transformer, 1);
+    ck_assert_int_eq(leat_transformer_clone(&clone, transformer), LEAT_OK);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(
+            leat_transformer_shape(i ? clone : transformer, &field, shape),
+            LEAT_EDATA);
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "max_image_bytes allows 1"));
+    leat_transformer_set_max_image_bytes(transformer, 0);
+    ck_assert_int_eq(leat_transformer_shape(transformer, &field, shape),
+                     LEAT_OK);
+    leat_transformer_set_max_image_bytes(transformer, 1);
+    ck_assert_int_eq(leat_transformer_shape(transformer, &field, shape),
+                     LEAT_EDATA);
+    leat_transformer_destroy(clone);
+    free(bytes);
+}
+END_TEST
+
 typedef struct decoding {
     leat_transformer *transformer;
     uint32_t sum;
@@ -434,6 +463,7 @@ int main(void)
     tcase_add_test(tcase, a_field_shorter_than_its_shape_is_bad_data);
     tcase_add_test(tcase, bytes_that_are_no_image_are_bad_data);
     tcase_add_test(tcase, an_encoded_image_is_decoded_as_wanted);
+    tcase_add_test(tcase, an_image_over_the_bound_is_bad_data);
     tcase_add_test(tcase, clones_work_at_once_and_outlive_the_first);
     tcase_add_test(tcase, options_of_an_older_header_end_earlier);
     tcase_add_test(tcase, making_one_survives_every_failing_allocation);
