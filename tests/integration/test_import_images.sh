@@ -105,6 +105,21 @@ says "of its $((lines * 20)) images cannot be read.* of them found before"
     fail "gone on with: $(cut -c 1-200 stdout)"
 records some | cmp -s - expected || fail "other records after a stop"
 
+# The memory that an image may take: none is read with little. Another bound makes
+# another database, so it does not go on with what was begun.
+rm -rf some
+import 1 list made --root "$data/images" --max-image-bytes 1000
+says 'max_image_bytes allows 1000'
+says 'none of its'
+(
+    ulimit -f 4000
+    import 1 long some --root "$data/images" --resize 40,30 --check-size
+) || failed=1
+import 1 long some --root "$data/images" --resize 40,30 --check-size \
+    --max-image-bytes 300000000
+says 'other'
+rm -rf some*
+
 # Killed at any moment, it does, too.
 rm -rf some
 for delay in 0.01 0.02 0.03 0.05 0.07 0.1 0.14 0.2 0.3; do

@@ -615,4 +615,21 @@ run 1 cat lmdb:absent
 run 1 cat nonsense:x
 run 2 cat
 
+# --max-image-bytes: each image of 1 x 28 x 28 takes more than these.
+few=10000 enough=1000000
+run 1 verify jpegs --max-image-bytes $few
+has "max_image_bytes allows $few"
+run 0 verify jpegs --max-image-bytes $enough
+run 0 show jpegs --count 3 --out few.png --force --max-image-bytes $few
+has '3 of them bad'
+run 0 show jpegs --count 3 --out few.png --force --max-image-bytes $enough
+check 'none bad' test "$(grep -c bad out)" -eq 0
+run 1 compare jpegs jpegs --max-image-bytes $few
+run 0 compare jpegs jpegs --max-image-bytes $enough
+layer=(dump --reader lmdb:jpegs --batch 2 --batches 1 --force --max-image-bytes)
+run 1 "${layer[@]}" $few --out few
+check 'the bound is told' grep -q "max_image_bytes allows $few" err
+run 0 "${layer[@]}" $enough --out few
+run 2 verify jpegs --max-image-bytes 0
+
 exit "$failed"

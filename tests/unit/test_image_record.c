@@ -111,6 +111,21 @@ static void finish(struct made *made)
     image_record_maker_destroy(made->maker);
 }
 
+START_TEST(an_image_over_the_bound_is_unreadable)
+{
+    struct image_record_options options = {.root = folder,
+                                           .max_image_bytes = 1000};
+    struct made made;
+    ck_assert_int_eq(try_record(&made, &options, "colour.png"), LEAT_EDATA);
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "colour.png: decoding the image takes"));
+    finish(&made);
+    options.max_image_bytes = 1000000;
+    make_record(&made, &options, "colour.png");
+    finish(&made);
+}
+END_TEST
+
 START_TEST(raw_pixels_are_planes_blue_first)
 {
     struct image_record_options options = {.root = folder};
@@ -338,6 +353,7 @@ int main(void)
     Suite *suite = suite_create("image_record");
     TCase *records = tcase_create("records");
     tcase_add_checked_fixture(records, make_folder, remove_folder);
+    tcase_add_test(records, an_image_over_the_bound_is_unreadable);
     tcase_add_test(records, raw_pixels_are_planes_blue_first);
     tcase_add_test(records, a_gray_file_becomes_colour_and_a_colour_one_gray);
     tcase_add_test(records, a_size_is_height_first);

@@ -342,6 +342,8 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
                                         limit->walker[0].transformer);
     if (status)
         return status;
+    leat_transformer_set_max_image_bytes(walker->transformer,
+                                         options->max_image_bytes);
 
     const leat_transform_options *chosen = options->transform;
     walker->draws = chosen && (chosen->mirror || chosen->crop_size);

@@ -36,6 +36,7 @@ struct flaw_texts {
 struct inspector {
     leat_survey *survey;
     const char *path;
+    size_t max_image_bytes;
     int (*visit)(void *context, const struct inspected *record);
     void *context;
     atomic_llong done;
@@ -236,8 +237,10 @@ static int inspect(int thread, void *context)
     struct looker looker = {.inspector = self};
     leat_sample_init(&looker.sample);
     int status = leat_image_decoder_create(&looker.decoder);
-    if (!status)
+    if (!status) {
+        leat_image_decoder_set_max_bytes(looker.decoder, self->max_image_bytes);
         status = look_at_all(&looker, thread);
+    }
     /* The others need not go on. */
     if (status)
         atomic_store(&self->stopping, 1);
@@ -304,12 +307,16 @@ int64_t inspection_number(const struct inspection *inspection, int64_t record)
     return is_behind ? record + inspection->lost : record;
 }
 
-int inspection_run(struct inspection *out, const char *path, int quiet,
+int inspection_run(struct inspection *out, const char *path,
+                   size_t max_image_bytes, int quiet,
                    int (*visit)(void *context, const struct inspected *record),
                    void *context)
 {
-    struct inspector self = {
-        .path = path, .visit = visit, .context = context, .found = out};
+    struct inspector self = {.path = path,
+                             .max_image_bytes = max_image_bytes,
+                             .visit = visit,
+                             .context = context,
+                             .found = out};
     memset(out, 0, sizeof(*out));
     int status = leat_survey_open(&self.survey, path);
     if (status)

@@ -42,12 +42,14 @@ struct inspection {
 };
 
 /*
- * Reads every page and record of the database, decodes every image. `visit`,
+ * Reads every page and record of the database, decodes every image, in at most
+ * `max_image_bytes` of memory each (0: as decoders have it). `visit`,
  * unless NULL, gets the good ones on any thread in any order. What is found is
  * the same for any number of threads. Errors: those of leat_survey_open,
  * LEAT_ENOMEM, LEAT_ECANCELLED, those of `visit`; *out is then zero.
  */
-int inspection_run(struct inspection *out, const char *path, int quiet,
+int inspection_run(struct inspection *out, const char *path,
+                   size_t max_image_bytes, int quiet,
                    int (*visit)(void *context, const struct inspected *record),
                    void *context);
 

@@ -440,6 +440,9 @@ static int check_sides(const struct comparison *self, const int is_dump[2])
                           "--crop, --batch and the like are for a dump and a "
                           "database",
                           dumps ? "dumps" : "databases");
+    if (dumps == 2 && self->options->intake.max_image_bytes)
+        return leat_error(LEAT_EINVAL, "--max-image-bytes is for databases: "
+                                       "dumps have no encoded images");
     if (self->options->keys && (dumps || has_layer))
         return leat_error(LEAT_EINVAL,
                           "--keys is for two databases: a dump has no keys");
@@ -462,7 +465,8 @@ static int open_sides(struct comparison *self)
         } else if (is_dump[!i]) {
             status = open_layer_of(&self->side[i], self->name[i], intake);
         } else {
-            status = delivery_open_database(&self->side[i], self->name[i]);
+            status = delivery_open_database(&self->side[i], self->name[i],
+                                            (size_t)intake->max_image_bytes);
         }
     }
     return status;

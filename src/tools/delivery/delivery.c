@@ -113,12 +113,15 @@ static struct delivery *create(int (*next)(struct delivery *delivery))
     return delivery;
 }
 
-int delivery_open_database(struct delivery **out, const char *path)
+int delivery_open_database(struct delivery **out, const char *path,
+                           size_t max_image_bytes)
 {
     struct delivery *delivery = create(next_of_database);
     if (!delivery)
         return LEAT_ENOMEM;
     int status = leat_image_decoder_create(&delivery->decoder);
+    if (!status)
+        leat_image_decoder_set_max_bytes(delivery->decoder, max_image_bytes);
     if (!status)
         status = database_open(&delivery->reader, path);
     if (!status)

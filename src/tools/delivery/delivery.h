@@ -31,7 +31,8 @@ struct delivery_record {
 struct delivery;
 
 /* Records of a database as a reader gives them, images decoded. */
-int delivery_open_database(struct delivery **out, const char *path);
+int delivery_open_database(struct delivery **out, const char *path,
+                           size_t max_image_bytes);
 
 /* Rows of a directory of .npy files. */
 int delivery_open_dump(struct delivery **out, const char *directory);

@@ -126,6 +126,8 @@ static struct option_spec *list_work(struct option_spec *out,
          &o->max_errors, 0, INT64_MAX},
         {"bad-record-file", "FILE", "append a line for each bad record",
          option_text, &o->bad_record_file, 0, 0},
+        {"max-image-bytes", "N", "memory that decoding an image may take",
+         option_int, &o->max_image_bytes, 1, INT64_MAX},
         {0}};
     return append(out, table);
 }
@@ -255,6 +257,7 @@ int intake_options_fill(const struct intake_options *options,
     out->on_error = (leat_on_error)find_word(policies, options->on_error);
     out->max_errors = options->max_errors;
     out->bad_record_file = options->bad_record_file;
+    out->max_image_bytes = (size_t)options->max_image_bytes;
     out->device = options->device;
     return options->launcher ? leat_launcher_ranks(&out->rank, &out->world_size)
                              : LEAT_OK;

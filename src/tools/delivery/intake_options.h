@@ -38,7 +38,8 @@ struct intake_options {
     const char *on_error;
     int64_t max_errors;
     const char *bad_record_file;
-    const char *device; /* where batches end; NULL: the CPU reads them */
+    int64_t max_image_bytes; /* 0: the default */
+    const char *device;      /* where batches end; NULL: the CPU reads them */
 };
 
 #define INTAKE_OPTIONS_INIT                                                    \
@@ -47,7 +48,7 @@ struct intake_options {
     }
 
 /* Entries of their table, its end included. */
-enum { INTAKE_OPTIONS = 28 };
+enum { INTAKE_OPTIONS = 29 };
 
 /* Fills the table that a command shares with others: usage.shared. */
 void intake_options_list(struct option_spec out[INTAKE_OPTIONS],
@@ -57,7 +58,7 @@ void intake_options_list(struct option_spec out[INTAKE_OPTIONS],
 int intake_options_check(const struct intake_options *options,
                          const char *command);
 
-/* Whether the command line says anything of a layer. */
+/* Whether the command line sets anything that only a layer has. */
 int intake_options_are_given(const struct intake_options *options);
 
 /*

@@ -66,6 +66,7 @@ int image_record_maker_create(struct image_record_maker **out,
         image_record_maker_destroy(maker);
         return status;
     }
+    leat_image_decoder_set_max_bytes(maker->decoder, options->max_image_bytes);
     *out = maker;
     return LEAT_OK;
 }

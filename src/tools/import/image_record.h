@@ -18,6 +18,7 @@ struct image_record_options {
     int size[2];      /* height and width; 0: as they are */
     int gray;
     enum image_encoding encoding;
+    size_t max_image_bytes; /* that decoding may take; 0: the default */
 };
 
 /* A record; borrowed until the maker's next. */

@@ -234,6 +234,7 @@ struct image_options {
     int shuffle;
     int64_t seed; /* below 0: not given */
     int check_size;
+    int64_t max_image_bytes; /* 0: the default */
 };
 
 /* The place that names are relative to, in words that do not depend on it. */
@@ -261,6 +262,11 @@ static int open_list(struct image_import *import, struct recipe *recipe,
                            options->seed < 0 ? 1 : (uint64_t)options->seed);
     import->source.count = image_list_lines(import->list);
     const struct image_record_options *wanted = &import->wanted;
+    if (wanted->max_image_bytes)
+        status =
+            recipe_add(recipe, "max image bytes %zu", wanted->max_image_bytes);
+    if (status)
+        return status;
     return recipe_add(recipe,
                       "%lld lines %016llx, size %d,%d, gray %d, encoding %d, "
                       "check %d",
@@ -300,7 +306,8 @@ static int run_import(const struct image_options *options,
         .wanted = {options->root,
                    {options->size[0], options->size[1]},
                    options->gray,
-                   encoding},
+                   encoding,
+                   (size_t)options->max_image_bytes},
         .path = path[0],
         .checks_size = options->check_size,
         .bad = options->importer.json ? json_array() : NULL};
@@ -337,6 +344,8 @@ int import_images(int argc, char **argv)
          &options.seed, 0, INT64_MAX},
         {"check-size", NULL, "all images must have the first one's shape", NULL,
          &options.check_size, 0, 0},
+        {"max-image-bytes", "N", "memory that decoding an image may take",
+         option_int, &options.max_image_bytes, 1, INT64_MAX},
         {0}};
     const struct usage usage = {
         .command = "import images",

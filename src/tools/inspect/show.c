@@ -36,6 +36,7 @@ struct show_options {
     int worst;
     int64_t side;
     int64_t columns;
+    int64_t max_image_bytes; /* 0: the default */
     int rgb;
     int force;
     int json;
@@ -220,8 +221,9 @@ static int look_at_all(struct show *self,
                        void *context)
 {
     self->has_found = 1;
-    return inspection_run(&self->found, self->path, self->options->json, visit,
-                          context);
+    return inspection_run(&self->found, self->path,
+                          (size_t)self->options->max_image_bytes,
+                          self->options->json, visit, context);
 }
 
 /* Why records are lost, as far as one reason is known. */
@@ -512,6 +514,9 @@ static int show_records(const struct show_options *options, const char *path)
     struct choice choice = {0};
     int status = leat_image_decoder_create(&show.decoder);
     if (!status)
+        leat_image_decoder_set_max_bytes(show.decoder,
+                                         (size_t)options->max_image_bytes);
+    if (!status)
         status = count_records(&show);
     if (!status)
         status = options->worst ? find_worst(&show, &choice)
@@ -549,6 +554,8 @@ int command_show(int argc, char **argv)
          &options.side, 24, 2048},
         {"columns", "N", "pictures in a row; 0: as looks good", option_int,
          &options.columns, 0, 1000},
+        {"max-image-bytes", "N", "memory that decoding an image may take",
+         option_int, &options.max_image_bytes, 1, INT64_MAX},
         {"rgb", NULL, "raw records are R, G, B, as CIFAR's", NULL, &options.rgb,
          0, 0},
         {"force", NULL, "replace a file that is no PNG", NULL, &options.force,

@@ -140,8 +140,12 @@ static int report_text(const struct inspection *found, const char *path)
 int command_verify(int argc, char **argv)
 {
     int json = 0;
+    int64_t max_image_bytes = 0;
     const struct option_spec specs[] = {
-        {"json", NULL, "print one JSON object", NULL, &json, 0, 0}, {0}};
+        {"max-image-bytes", "N", "memory that decoding an image may take",
+         option_int, &max_image_bytes, 1, INT64_MAX},
+        {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
+        {0}};
     const struct usage usage = {
         .command = "verify",
         .arguments = "[options] DB",
@@ -161,7 +165,8 @@ int command_verify(int argc, char **argv)
         return status;
     interrupt_catch();
     struct inspection found;
-    if (inspection_run(&found, arguments[0], json, NULL, NULL))
+    if (inspection_run(&found, arguments[0], (size_t)max_image_bytes, json,
+                       NULL, NULL))
         return message_last_error();
     status = json ? report_json(&found) : report_text(&found, arguments[0]);
     int64_t all = all_records(&found), bad = all - found.good;
