@@ -264,16 +264,16 @@ START_TEST(a_png_needs_a_byte_for_1032_of_its_rows)
     leat_image_decoder *decoder = new_decoder(0);
     leat_image out;
     bomb image = {0};
-    bomb_png(&image, 1032, 1000, 8, 0);
+    bomb_png(&image, 1032, 2000, 8, 0);
     bomb_chunk(&image, "IDAT", "", 0);
-    bomb_zeros(&image, 1000 - image.size);
+    bomb_zeros(&image, 2000 - image.size);
     ck_assert_int_eq(
-        leat_image_peek(decoder, image.bytes, 1000, LEAT_COLOR_NATIVE, &out),
+        leat_image_peek(decoder, image.bytes, 2000, LEAT_COLOR_NATIVE, &out),
         LEAT_OK);
     ck_assert_int_eq(
-        leat_image_peek(decoder, image.bytes, 999, LEAT_COLOR_NATIVE, &out),
+        leat_image_peek(decoder, image.bytes, 1999, LEAT_COLOR_NATIVE, &out),
         LEAT_EDATA);
-    ck_assert_str_eq(leat_last_error(), "PNG ends early, after 999 bytes");
+    ck_assert_str_eq(leat_last_error(), "PNG ends early, after 1999 bytes");
     free(image.bytes);
     /* And zlib makes nearly as many. */
     image = (bomb){0};
@@ -337,6 +337,43 @@ static uint64_t decode(leat_image_decoder *decoder, const bomb *image, int n)
     ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
     return leat__image_memory_use(decoder).kept;
 }
+
+/* The JPEG with an EXIF block that turns it. */
+static bomb turned(const bomb *image)
+{
+    static const unsigned char exif[] = {
+        0xff, 0xd8, 0xff, 0xe1, 0, 34, 'E', 'x', 'i', 'f',  0, 0, 'I',
+        'I',  0x2a, 0,    8,    0, 0,  0,   1,   0,   0x12, 1, 3, 0,
+        1,    0,    0,    0,    6, 0,  0,   0,   0,   0,    0, 0};
+    bomb out = {0};
+    bomb_put(&out, exif, sizeof(exif));
+    bomb_put(&out, image->bytes + 2, image->size - 2);
+    return out;
+}
+
+START_TEST(a_turned_images_memory_is_given_back)
+{
+    static const picture gray = {2500, 2000, 1, 1, 1, 0, 0, 0};
+    bomb image = encode(&gray), large = turned(&image);
+    bomb small = encode(&pictures[17]);
+    leat_image_decoder *decoder = new_decoder(0);
+    leat_image out;
+    ck_assert_int_eq(leat_image_decode(decoder, large.bytes, large.size,
+                                       LEAT_COLOR_BGR, &out),
+                     LEAT_OK);
+    ck_assert_int_eq(out.height, 2500);
+    leat__image_memory memory = leat__image_memory_use(decoder);
+    /* The pixels count twice. */
+    ck_assert_uint_gt(memory.expected, 2 * 3 * 2500 * 2000);
+    ck_assert_uint_le(memory.taken, memory.expected);
+    ck_assert_uint_gt(memory.kept, 2 * 3 * 2500 * 2000);
+    ck_assert_uint_lt(decode(decoder, &small, 1100), (uint64_t)1 << 20);
+    leat_image_decoder_destroy(decoder);
+    free(image.bytes);
+    free(large.bytes);
+    free(small.bytes);
+}
+END_TEST
 
 START_TEST(a_large_images_memory_is_given_back)
 {
@@ -415,6 +452,7 @@ int main(void)
     tcase_add_test(tcase, scans_are_limited_to_five_hundred);
     tcase_add_test(tcase, a_png_needs_a_byte_for_1032_of_its_rows);
     tcase_add_test(tcase, a_profile_that_inflates_is_bounded);
+    tcase_add_test(tcase, a_turned_images_memory_is_given_back);
     tcase_add_test(tcase, a_large_images_memory_is_given_back);
     tcase_add_test(tcase,
                    images_that_differ_by_a_small_factor_allocate_nothing);
