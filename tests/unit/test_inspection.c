@@ -62,7 +62,7 @@ static void remove_records(void)
 START_TEST(bad_records_are_listed_in_order_whoever_found_them)
 {
     struct inspection found;
-    ck_assert_int_eq(inspection_run(&found, directory, 1, NULL, NULL), 0);
+    ck_assert_int_eq(inspection_run(&found, directory, 0, 1, NULL, NULL), 0);
     ck_assert_int_eq(found.good, RECORDS / 3);
     ck_assert_int_eq(found.bad, RECORDS - RECORDS / 3);
     ck_assert_uint_eq(found.flaws, (size_t)found.bad);
@@ -102,7 +102,7 @@ START_TEST(a_bad_record_takes_little_memory)
 {
     struct inspection found;
     size_t before = taken();
-    ck_assert_int_eq(inspection_run(&found, directory, 1, NULL, NULL), 0);
+    ck_assert_int_eq(inspection_run(&found, directory, 0, 1, NULL, NULL), 0);
     size_t each = (taken() - before) / found.flaws;
     /* Room for twice as many, and a key of eight letters. */
     ck_assert_uint_le(each, 2 * sizeof(struct flaw) + 12);
