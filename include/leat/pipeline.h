@@ -60,7 +60,14 @@ typedef struct leat_lmdb_options {
  *
  * A reader sees the database as it was when it was opened, whatever a writer
  * does; where there is no lock file and none can be made, nobody may write.
- * The process must not open the same database by liblmdb itself meanwhile.
+ * The process must not open the same database by liblmdb itself meanwhile,
+ * which would lose its locks.
+ *
+ * Opening it is LEAT_EIO, with a line that says what to remove, where something
+ * else than a lock file is in that one's place, or it is damaged while another
+ * program uses it, or such a program holds it for more than 5 seconds. In a
+ * forked child a reader of the parent's is LEAT_ESTATE to all but close, which
+ * leaves the parent's alone; the child opens the database anew.
  * Fields: `data`, channels x height x width, uint8 or float32, or the bytes of
  * an encoded image; and `label`, an int32 scalar.
  * Owned by the caller: leat_pipeline_unref.

@@ -54,7 +54,9 @@ LEAT_API void leat_reader_cancel(leat_reader *reader);
 
 /**
  * Ends the pass and frees the reader, and with it what its samples view. Takes
- * NULL. Thread safety: one caller, and no other call at the same time.
+ * NULL. In a forked child it frees what the child has of an LMDB's reader of
+ * its parent's, and nothing that the parent uses. Thread safety: one caller,
+ * and no other call at the same time.
  */
 LEAT_API void leat_reader_close(leat_reader *reader);
 

@@ -60,10 +60,21 @@ typedef struct lmdb_reader {
     leat__lmdb_behind sweeper;
 } lmdb_reader;
 
+/* A child does not share its parent's slot: its pages could be overwritten. */
+static int check_process(const lmdb_reader *self)
+{
+    if (!leat__lmdb_snapshot_is_inherited(self->snapshot))
+        return LEAT_OK;
+    return leat_error(LEAT_ESTATE,
+                      "%s: was opened before fork, and is the parent's; open "
+                      "it anew in the child",
+                      self->path);
+}
+
 static int check_running(const lmdb_reader *self)
 {
     if (!atomic_load_explicit(&self->cancelled, memory_order_relaxed))
-        return LEAT_OK;
+        return check_process(self);
     return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled", self->path);
 }
 
@@ -204,7 +215,7 @@ static void lmdb_advise(leat_reader *reader, const int64_t index[], int n)
     lmdb_reader *self = (lmdb_reader *)reader;
     const leat__lmdb_index *places;
     atomic_store_explicit(&self->advised, 1, memory_order_relaxed);
-    if (self->window &&
+    if (self->window && !leat__lmdb_snapshot_is_inherited(self->snapshot) &&
         !leat__lmdb_snapshot_index(self->snapshot, self->window, &places))
         ask(self, places, index, n);
 }
@@ -352,6 +363,9 @@ static int seek_ahead(lmdb_reader *self, int64_t index)
 static int lmdb_seek(leat_reader *reader, int64_t index)
 {
     lmdb_reader *self = (lmdb_reader *)reader;
+    int status = check_process(self);
+    if (status)
+        return status;
     if (index < 0 || (uint64_t)index > self->map->meta.entries)
         return leat__lmdb_walker_seek(&self->walker, index);
     leat__lmdb_ahead_restart(&self->scouts, &self->walker, 0);
@@ -363,6 +377,9 @@ static int lmdb_seek(leat_reader *reader, int64_t index)
 static int lmdb_reset(leat_reader *reader)
 {
     lmdb_reader *self = (lmdb_reader *)reader;
+    int status = check_process(self);
+    if (status)
+        return status;
     leat__lmdb_ahead_restart(&self->scouts, &self->walker, 1);
     leat__lmdb_behind_restart(&self->sweeper, &self->walker, 1);
     leat__lmdb_walker_init(&self->walker, self->map);
@@ -372,8 +389,11 @@ static int lmdb_reset(leat_reader *reader)
 
 static int lmdb_count(leat_reader *reader, int64_t *out)
 {
-    *out = (int64_t)((lmdb_reader *)reader)->map->meta.entries;
-    return LEAT_OK;
+    const lmdb_reader *self = (lmdb_reader *)reader;
+    int status = check_process(self);
+    if (!status)
+        *out = (int64_t)self->map->meta.entries;
+    return status;
 }
 
 static void describe(lmdb_reader *self, const leat_field *data)
@@ -433,7 +453,9 @@ static int look_at_first(lmdb_reader *self)
 static int lmdb_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 {
     lmdb_reader *self = (lmdb_reader *)reader;
-    int status = self->nspec ? LEAT_OK : look_at_first(self);
+    int status = check_process(self);
+    if (!status && !self->nspec)
+        status = look_at_first(self);
     if (status)
         return status;
     *out = self->spec;
@@ -456,7 +478,9 @@ static int fingerprint(const lmdb_reader *self, uint64_t out[2])
 {
     leat__lmdb_node first, last;
     uint64_t hash = 0xcbf29ce484222325;
-    int status = leat__lmdb_walker_first(self->map, &first);
+    int status = check_process(self);
+    if (!status)
+        status = leat__lmdb_walker_first(self->map, &first);
     if (!status)
         status = leat__lmdb_walker_last(self->map, &last);
     if (status < 0)

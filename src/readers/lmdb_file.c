@@ -12,9 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of a lock file with as many slots as liblmdb makes by default. */
-#define LOCK_BYTES 8192
-
 /* How often a writer may come between what is read and what is checked. */
 #define TRIES_MAX 1000
 
@@ -311,19 +308,4 @@ int leat__lmdb_file_is_sealed(const leat__lmdb_file *file)
     if (faccessat(AT_FDCWD, file->directory, W_OK, AT_EACCESS) != 0)
         return 1;
     return stat(file->directory, &found) == 0 && !(found.st_mode & 0222);
-}
-
-int leat__lmdb_file_reserve_lock(const leat__lmdb_file *file)
-{
-    struct stat found;
-    int fd = open(file->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0664);
-    /* Its size says how many slots it has: it stays as it is. */
-    int code =
-        fd < 0 || fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOCK_BYTES) ? errno : 0;
-    /* Who uses it has the first blocks, with the slots of most readers. */
-    if (fd >= 0 && code && fstat(fd, &found) == 0 && found.st_blocks > 0)
-        code = 0;
-    if (fd >= 0)
-        close(fd);
-    return code == ENOSPC || code == EDQUOT ? code : 0;
 }

@@ -1,4 +1,5 @@
-/* lmdb_file.h: the files of an LMDB, checked before liblmdb sees them. */
+/* lmdb_file.h: the files of an LMDB, found by a path, and the data file's head.
+ */
 #ifndef LEAT_READERS_LMDB_FILE_H
 #define LEAT_READERS_LMDB_FILE_H
 
@@ -41,13 +42,5 @@ int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
  * read-only, by its mode too, which the superuser would not be held by.
  */
 int leat__lmdb_file_is_sealed(const leat__lmdb_file *file);
-
-/*
- * Makes the lock file if need be, with all its blocks: liblmdb would leave a
- * hole and store there through a map, which a full file system answers by a
- * signal. 0, or ENOSPC or EDQUOT; all else liblmdb will tell. Not while this
- * process has the environment open: its locks would be gone.
- */
-int leat__lmdb_file_reserve_lock(const leat__lmdb_file *file);
 
 #endif

@@ -12,7 +12,7 @@
 
 struct leat__lmdb_snapshot {
     leat__lmdb_environment *environment; /* immutable, as the next three */
-    MDB_txn *txn;                        /* pins the pages */
+    leat__lmdb_pin pin;                  /* keeps the pages as they are */
     leat__lmdb_map map;
     leat__lmdb_storage storage;
 
@@ -27,12 +27,10 @@ struct leat__lmdb_snapshot {
 /* LEAT_OK while transaction `id` is the latest that a reader gets. */
 static int check_latest(leat__lmdb_environment *environment, uint64_t id)
 {
-    MDB_txn *txn;
-    int status = leat__lmdb_environment_begin(environment, &txn);
+    uint64_t latest = 0;
+    int status = leat__lmdb_environment_latest(environment, &latest);
     if (status)
         return status;
-    uint64_t latest = mdb_txn_id(txn);
-    mdb_txn_abort(txn);
     return latest == id ? LEAT_OK : LEAT_AGAIN;
 }
 
@@ -105,12 +103,13 @@ static void unmap(const leat__lmdb_map *map)
     munmap((void *)(uintptr_t)map->base, map->size);
 }
 
-/* Transfers the transaction and the environment's reference on success. */
+/* Transfers the pin and the environment's reference on success. */
 static int create(leat__lmdb_snapshot **out,
-                  leat__lmdb_environment *environment, MDB_txn *txn)
+                  leat__lmdb_environment *environment,
+                  const leat__lmdb_pin *pin)
 {
     leat__lmdb_map map;
-    int status = map_pages(environment, mdb_txn_id(txn), &map);
+    int status = map_pages(environment, pin->txnid, &map);
     if (status)
         return status;
     leat__lmdb_snapshot *snapshot = leat__alloc_zero(1, sizeof(*snapshot));
@@ -125,7 +124,7 @@ static int create(leat__lmdb_snapshot **out,
         goto fail_snapshot;
     }
     snapshot->environment = environment;
-    snapshot->txn = txn;
+    snapshot->pin = *pin;
     snapshot->map = map;
     leat__lmdb_storage_init(&snapshot->storage, &snapshot->map,
                             environment->file.fd);
@@ -155,18 +154,18 @@ static leat__lmdb_snapshot *find_locked(leat__lmdb_environment *environment,
 static int open_locked(leat__lmdb_snapshot **out,
                        leat__lmdb_environment *environment)
 {
-    MDB_txn *txn;
-    int status = leat__lmdb_environment_begin(environment, &txn);
+    leat__lmdb_pin pin;
+    int status = leat__lmdb_environment_pin(environment, &pin);
     if (status)
         return status;
-    leat__lmdb_snapshot *shared = find_locked(environment, mdb_txn_id(txn));
+    leat__lmdb_snapshot *shared = find_locked(environment, pin.txnid);
     if (!shared) {
-        status = create(out, environment, txn);
+        status = create(out, environment, &pin);
         if (status)
-            mdb_txn_abort(txn);
+            leat__lmdb_environment_unpin(environment, &pin);
         return status;
     }
-    mdb_txn_abort(txn);
+    leat__lmdb_environment_unpin(environment, &pin);
     shared->references++;
     *out = shared;
     return LEAT_OK;
@@ -179,16 +178,16 @@ int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path)
     int status = leat__lmdb_environment_open(&environment, path);
     if (status)
         return status;
-    pthread_mutex_lock(&environment->lock);
+    pthread_mutex_lock(&environment->snapshots_lock);
     status = LEAT_AGAIN;
     for (int i = 0; i < TRIES_MAX && status == LEAT_AGAIN; i++)
         status = open_locked(&snapshot, environment);
-    pthread_mutex_unlock(&environment->lock);
+    pthread_mutex_unlock(&environment->snapshots_lock);
     if (status == LEAT_AGAIN)
         status = leat_error(LEAT_EIO,
                             "%s: a writer changes it faster than it can be "
-                            "opened",
-                            path);
+                            "opened, or its lock file is damaged: %s",
+                            path, environment->file.lock);
     if (status) {
         leat__lmdb_environment_close(environment);
         return status;
@@ -211,20 +210,27 @@ void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot)
     if (!snapshot)
         return;
     leat__lmdb_environment *environment = snapshot->environment;
-    pthread_mutex_lock(&environment->lock);
+    if (leat__lmdb_environment_is_inherited(environment))
+        return;
+    pthread_mutex_lock(&environment->snapshots_lock);
     int is_last = --snapshot->references == 0;
     if (is_last) {
         leat__lmdb_snapshot **at = &environment->snapshots;
         while (*at != snapshot)
             at = &(*at)->next;
         *at = snapshot->next;
-        mdb_txn_abort(snapshot->txn);
+        leat__lmdb_environment_unpin(environment, &snapshot->pin);
     }
-    pthread_mutex_unlock(&environment->lock);
+    pthread_mutex_unlock(&environment->snapshots_lock);
     if (is_last)
         destroy(snapshot);
     /* Each reference to a snapshot holds one to its environment. */
     leat__lmdb_environment_close(environment);
+}
+
+int leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot)
+{
+    return leat__lmdb_environment_is_inherited(snapshot->environment);
 }
 
 const leat__lmdb_map *

@@ -18,7 +18,15 @@ typedef struct leat__lmdb_snapshot leat__lmdb_snapshot;
  * LEAT_ENOMEM. Thread safety: any thread.
  */
 int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path);
+
+/* A forked child does nothing to its parent's. */
 void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot);
+
+/*
+ * Whether it is of a process that this one was forked from: its slot is the
+ * parent's, and so a writer may overwrite its pages when the parent is done.
+ */
+int leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot);
 
 /* Its pages, mapped as long as the snapshot is open. Any thread. */
 const leat__lmdb_map *

@@ -323,7 +323,8 @@ int fcntl(int fd, int command, ...)
     va_start(list, command);
     void *argument = va_arg(list, void *);
     va_end(list);
-    int is_lock = command == F_SETLK || command == F_SETLKW;
+    int is_lock = command == F_SETLK || command == F_SETLKW ||
+                  command == F_OFD_SETLK || command == F_OFD_GETLK;
     return is_lock && fails(FAULT_LOCK) ? -1
                                         : REAL(fcntl)(fd, command, argument);
 }

@@ -1,0 +1,171 @@
+/*
+ * Somebody replaces a database's files while it is being opened, before each of
+ * the calls that open it: nobody reads a data file by the lock of another one,
+ * and nothing is written through a link.
+ */
+#include "faults/faults.h"
+#include "lmdb_fixture.h"
+#include "support/suite.h"
+
+#include <leat.h>
+
+enum { OLD = 20, NEW = 40, CALLS_MAX = 100 };
+
+static char directory[FIXTURE_PATH];
+static char other[FIXTURE_PATH];
+static const char precious[] = "nothing of this may be lost";
+
+static void make(int number, fixture_record *out)
+{
+    out->key_size = (size_t)sprintf(out->key, "%08d", number);
+    out->value_size = 100;
+    memset(out->value, number, out->value_size);
+}
+
+static const char *in(const char *in_directory, const char *name)
+{
+    static char paths[2][2 * FIXTURE_PATH];
+    static int next;
+    char *path = paths[next++ % 2];
+    snprintf(path, sizeof(paths[0]), "%s/%s", in_directory, name);
+    return path;
+}
+
+static void begin(void)
+{
+    fixture_directory(directory);
+    fixture_write(directory, make, OLD);
+    fixture_directory(other);
+    fixture_write(other, make, NEW);
+    fixture_store(in(other, "precious"), precious, sizeof(precious));
+}
+
+static void end(void)
+{
+    fixture_remove(directory);
+    fixture_remove(other);
+}
+
+/* Its records, or the status. */
+static int64_t count_records(void)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    int64_t records = 0;
+    ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, directory, NULL), LEAT_OK);
+    int status = leat_pipeline_open(pipeline, &reader);
+    if (!status) {
+        status = leat_reader_count(reader, &records);
+        leat_reader_close(reader);
+    }
+    leat_pipeline_unref(pipeline);
+    return status ? status : records;
+}
+
+/* Has `act` done before call number n; whether there were as many. */
+static int open_beside(void (*act)(void), fault_call call, int64_t n,
+                       int64_t *records)
+{
+    fault_act(act);
+    int64_t before = fault_count(call);
+    fault_arm(call, n, FAULT_ACT, 0);
+    *records = count_records();
+    fault_disarm();
+    return fault_count(call) - before > n;
+}
+
+static void replace_data(void)
+{
+    fault_disarm();
+    ck_assert_int_eq(rename(in(other, "data.mdb"), in(directory, "data.mdb")),
+                     0);
+}
+
+START_TEST(a_replaced_file_is_noticed)
+{
+    static const fault_call calls[] = {FAULT_OPEN, FAULT_STAT};
+    int noticed = 0, is_reached = 1;
+    for (int64_t n = 0; is_reached; n++) {
+        int64_t records;
+        ck_assert_int_lt(n, CALLS_MAX);
+        is_reached = open_beside(replace_data, calls[_i], n, &records);
+        if (records == LEAT_EIO) {
+            ck_assert_ptr_nonnull(
+                strstr(leat_last_error(), "was replaced while it was opened"));
+            noticed++;
+        } else {
+            ck_assert(records == OLD || records == NEW);
+        }
+        end();
+        begin();
+    }
+    ck_assert_int_gt(noticed, 0);
+}
+END_TEST
+
+static const char *aim; /* of the link */
+
+static void link_lock(void)
+{
+    fault_disarm();
+    ck_assert_int_eq(unlink(in(directory, "lock.mdb")), 0);
+    ck_assert_int_eq(symlink(in(other, aim), in(directory, "lock.mdb")), 0);
+}
+
+/* What the link aims at is as it was, or still not there. */
+static void expect_untouched(void)
+{
+    size_t size;
+    unsigned char *bytes = fixture_load(in(other, "precious"), &size);
+    ck_assert_uint_eq(size, sizeof(precious));
+    ck_assert_mem_eq(bytes, precious, size);
+    free(bytes);
+    ck_assert_int_ne(access(in(other, "nothing"), F_OK), 0);
+}
+
+/* The look at what is there comes too early to be relied on. */
+START_TEST(a_link_in_the_place_of_the_lock_file_is_not_followed)
+{
+    static const fault_call calls[] = {FAULT_OPEN, FAULT_STAT};
+    int refused = 0, is_reached = 1;
+    aim = _i / 2 ? "nothing" : "precious";
+    for (int64_t n = 0; is_reached; n++) {
+        int64_t records;
+        ck_assert_int_lt(n, CALLS_MAX);
+        is_reached = open_beside(link_lock, calls[_i % 2], n, &records);
+        if (records == LEAT_EIO)
+            refused++;
+        else
+            ck_assert_int_eq(records, OLD);
+        expect_untouched();
+        end();
+        begin();
+    }
+    ck_assert_int_gt(refused, 0);
+}
+END_TEST
+
+/* Opening what is no file can have effects, as with a tape. */
+START_TEST(what_is_no_file_is_not_even_opened)
+{
+    ck_assert_int_eq(unlink(in(directory, "lock.mdb")), 0);
+    ck_assert_int_eq(mkfifo(in(directory, "lock.mdb"), 0644), 0);
+    int64_t before = fault_count(FAULT_OPEN);
+    ck_assert_int_eq(count_records(), LEAT_EIO);
+    ck_assert_int_eq(fault_count(FAULT_OPEN) - before, 1); /* data.mdb */
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("replacing");
+    TCase *tcase = tcase_create("replacing");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, a_replaced_file_is_noticed, 0, 2);
+    tcase_add_loop_test(
+        tcase, a_link_in_the_place_of_the_lock_file_is_not_followed, 0, 4);
+    tcase_add_test(tcase, what_is_no_file_is_not_even_opened);
+    return suite_run(suite);
+}

@@ -1,0 +1,441 @@
+/*
+ * Whose lock protects what: readers of files that were replaced, linked and
+ * renamed, and of forked children. A writer in a process of its own then
+ * overwrites every page that no slot protects.
+ */
+#include "base/thread.h"
+#include "readers/lmdb_snapshot.h"
+#include "support/images.h"
+#include "support/other.h"
+#include "support/suite.h"
+
+#include <leat/ext/reader.h>
+
+#include <sys/wait.h>
+
+enum { RECORDS = 100, COMMITS = 30, SECONDS = 60, FORKS = 200 };
+
+static char directory[FIXTURE_PATH];
+static char second[FIXTURE_PATH]; /* of another database, or of links */
+
+static void begin(void)
+{
+    images_write(directory, images_record, RECORDS);
+}
+
+static void end(void)
+{
+    fixture_remove(directory);
+}
+
+/* The same keys with no Datum: whoever meets one has lost its pages. */
+static void ruined_record(int number, fixture_record *out)
+{
+    images_record(number, out);
+    memset(out->value, 0xee, out->value_size);
+}
+
+static void overwrite(const char *path)
+{
+    MDB_env *env = fixture_env(path, 0);
+    for (int i = 0; i < COMMITS; i++)
+        fixture_put(env, ruined_record, 0, RECORDS, 0);
+    mdb_env_close(env);
+}
+
+static void expect_whole(leat_reader *reader)
+{
+    ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+    ck_assert_int_eq(images_count(reader), RECORDS);
+}
+
+static char *in(const char *in_directory, const char *name)
+{
+    static char paths[4][2 * FIXTURE_PATH];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof(paths[0]), "%s/%s", in_directory, name);
+    return path;
+}
+
+/* Puts another database's data file in the place of the directory's, which is
+   kept as old.mdb. */
+static void replace(void)
+{
+    images_write(second, images_record, RECORDS);
+    /* Several commits on, as a database that is in use. */
+    MDB_env *env = fixture_env(second, 0);
+    for (int i = 0; i < 4; i++)
+        fixture_put(env, images_record, 0, RECORDS, 0);
+    mdb_env_close(env);
+    ck_assert_int_eq(link(in(directory, "data.mdb"), in(directory, "old.mdb")),
+                     0);
+    ck_assert_int_eq(rename(in(second, "data.mdb"), in(directory, "data.mdb")),
+                     0);
+    fixture_remove(second);
+}
+
+static void put_back(void)
+{
+    ck_assert_int_eq(
+        rename(in(directory, "old.mdb"), in(directory, "data.mdb")), 0);
+}
+
+START_TEST(the_overwriting_is_noticed_where_nothing_protects)
+{
+    leat_reader *reader = images_open(directory);
+    leat_sample sample;
+    ck_assert_int_eq(unlink(in(directory, "lock.mdb")), 0);
+    other_run(overwrite, directory);
+    leat_sample_init(&sample);
+    int status, n = 0;
+    while ((status = leat_reader_next(reader, &sample)) == LEAT_OK)
+        n++;
+    ck_assert(status < 0 || n != RECORDS);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_reader_of_the_new_file_outlives_that_of_the_old_one)
+{
+    leat_reader *old = images_open(directory);
+    replace();
+    leat_reader *new = images_open(directory);
+    expect_whole(old);
+    leat_reader_close(old);
+    other_run(overwrite, directory);
+    expect_whole(new);
+    leat_reader_close(new);
+}
+END_TEST
+
+START_TEST(a_reader_of_the_old_file_outlives_that_of_the_new_one)
+{
+    leat_reader *old = images_open(directory);
+    replace();
+    leat_reader *new = images_open(directory);
+    other_run(overwrite, directory);
+    expect_whole(old);
+    expect_whole(new);
+    leat_reader_close(new);
+    leat_reader_close(old);
+}
+END_TEST
+
+START_TEST(a_file_that_is_put_back_is_protected)
+{
+    leat_reader *reader[4];
+    reader[0] = images_open(directory);
+    replace();
+    reader[1] = images_open(directory);
+    put_back();
+    reader[2] = images_open(directory);
+    leat_reader_close(reader[1]);
+    leat_reader_close(reader[0]);
+    other_run(overwrite, directory);
+    expect_whole(reader[2]);
+    replace();
+    reader[3] = images_open(directory);
+    leat_reader_close(reader[2]);
+    other_run(overwrite, directory);
+    expect_whole(reader[3]);
+    leat_reader_close(reader[3]);
+}
+END_TEST
+
+static MDB_env *open_elsewhere;
+
+static void hold(const char *path)
+{
+    open_elsewhere = fixture_env(path, MDB_RDONLY);
+}
+
+/* Its writers would take the new file's pages by the old one's transactions. */
+START_TEST(a_file_replaced_while_another_process_has_it_open_is_refused)
+{
+    other_process other = other_start(hold, directory);
+    replace();
+    ck_assert_int_eq(images_status(directory), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "was replaced while"));
+    other_stop(&other);
+    leat_reader *reader = images_open(directory);
+    expect_whole(reader);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* Of one data file, by two directories: each has a lock and writers. */
+START_TEST(each_lock_file_of_a_linked_data_file_has_a_slot)
+{
+    for (int i = 0; i < 2; i++) {
+        char made[FIXTURE_PATH];
+        images_write(made, images_record, RECORDS);
+        fixture_directory(second);
+        ck_assert_int_eq(link(in(made, "data.mdb"), in(second, "data.mdb")), 0);
+        leat_reader *first = images_open(made);
+        leat_reader *linked = images_open(second);
+        leat_reader_close(i ? linked : first);
+        other_run(overwrite, i ? made : second);
+        expect_whole(i ? first : linked);
+        leat_reader_close(i ? first : linked);
+        fixture_remove(second);
+        fixture_remove(made);
+    }
+}
+END_TEST
+
+START_TEST(links_to_a_directory_lead_to_one_slot)
+{
+    fixture_directory(second);
+    ck_assert_int_eq(symlink(directory, in(second, "link")), 0);
+    leat_reader *first = images_open(directory);
+    leat_reader *linked = images_open(in(second, "link"));
+    leat_reader *file = images_open(in(second, "link/data.mdb"));
+    leat_reader_close(first);
+    leat_reader_close(file);
+    other_run(overwrite, directory);
+    expect_whole(linked);
+    leat_reader_close(linked);
+    fixture_remove(second);
+}
+END_TEST
+
+/* A test that lists slots: all that liblmdb shows, one a line. */
+static int count_line(const char *line, void *count)
+{
+    unsigned number;
+    *(int *)count += sscanf(line, "%u", &number) == 1;
+    return 0;
+}
+
+static void expect_two_slots(const char *path)
+{
+    MDB_env *env = fixture_env(path, MDB_RDONLY);
+    int slots = 0, dead = 0;
+    ck_assert_int_eq(mdb_reader_check(env, &dead), 0);
+    mdb_reader_list(env, count_line, &slots);
+    _exit(slots == 2 && dead == 0 ? 0 : 2);
+}
+
+static int wait_for(pid_t child)
+{
+    int result;
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert_msg(WIFEXITED(result), "signal %d", WTERMSIG(result));
+    return WEXITSTATUS(result);
+}
+
+static leat_reader *inherited;
+
+static int is_refused(int status)
+{
+    return status == LEAT_ESTATE &&
+           strstr(leat_last_error(), "before fork") != NULL;
+}
+
+/* In a child; the line that failed, or 0. */
+static int use_inherited(void)
+{
+    leat_sample sample, *out = &sample;
+    leat_token token = {0};
+    const leat_field_spec *spec;
+    const int64_t record = 3;
+    int64_t count;
+    int got, n;
+    leat_sample_init(&sample);
+    if (!is_refused(leat_reader_next(inherited, &sample)))
+        return __LINE__;
+    if (!is_refused(leat_reader_read_at(inherited, &record, &out, 1, &got)))
+        return __LINE__;
+    if (!is_refused(leat_reader_reset(inherited)))
+        return __LINE__;
+    if (!is_refused(leat_reader_count(inherited, &count)))
+        return __LINE__;
+    if (!is_refused(leat_reader_fields(inherited, &spec, &n)))
+        return __LINE__;
+    if (!is_refused(inherited->ops->seek(inherited, 2)))
+        return __LINE__;
+    if (!is_refused(inherited->ops->save(inherited, &token)))
+        return __LINE__;
+    inherited->ops->advise(inherited, &record, 1);
+    leat_reader_close(inherited);
+    return 0;
+}
+
+START_TEST(a_child_cannot_use_its_parents_reader)
+{
+    inherited = images_open(directory);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        /* It has closed the parent's; the parent's slot must stay. */
+        int line = use_inherited();
+        _exit(line & 0xff);
+    }
+    ck_assert_int_eq(wait_for(child), 0);
+    other_run(overwrite, directory);
+    expect_whole(inherited);
+    leat_reader_close(inherited);
+}
+END_TEST
+
+static leat_reader *of_child;
+
+static void open_in_child(const char *path)
+{
+    of_child = images_open(path);
+    leat_reader_close(inherited);
+}
+
+/* Parent and child each have a slot, and neither ends the other's. */
+START_TEST(a_childs_reader_has_a_slot_of_its_own)
+{
+    inherited = images_open(directory);
+    other_process child = other_start(open_in_child, directory);
+    pid_t counter = fork();
+    if (counter == 0)
+        expect_two_slots(directory);
+    ck_assert_int_eq(wait_for(counter), 0);
+    other_stop(&child);
+    other_run(overwrite, directory);
+    expect_whole(inherited);
+    leat_reader_close(inherited);
+}
+END_TEST
+
+/* The child goes on with what it opened when its parent's is closed. */
+START_TEST(a_childs_reader_outlives_its_parents)
+{
+    int go[2];
+    char byte = 0;
+    ck_assert_int_eq(pipe(go), 0);
+    inherited = images_open(directory);
+    int ready[2];
+    ck_assert_int_eq(pipe(ready), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        leat_reader *reader = images_open(directory);
+        if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+            _exit(2);
+        expect_whole(reader);
+        leat_reader_close(reader);
+        _exit(0);
+    }
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    leat_reader_close(inherited);
+    other_run(overwrite, directory);
+    ck_assert_int_eq(write(go[1], &byte, 1), 1);
+    ck_assert_int_eq(wait_for(child), 0);
+}
+END_TEST
+
+/* A parent that dies leaves no slot behind, though its child lives on. */
+static void open_and_fork(const char *path)
+{
+    static int never[2];
+    int runs[2];
+    char byte = 0;
+    inherited = images_open(path);
+    if (pipe(never) != 0 || pipe(runs) != 0)
+        _exit(2);
+    if (fork() == 0) {
+        alarm(SECONDS);
+        ssize_t n = write(runs[1], &byte, 1);
+        /* Until the test is over and its processes are killed. */
+        n += read(never[0], &byte, 1);
+        _exit(n != 1);
+    }
+    if (read(runs[0], &byte, 1) != 1)
+        _exit(2);
+}
+
+static void expect_a_dead_slot(const char *path)
+{
+    MDB_env *env = fixture_env(path, MDB_RDONLY);
+    int dead = 0;
+    ck_assert_int_eq(mdb_reader_check(env, &dead), 0);
+    _exit(dead == 1 ? 0 : 2);
+}
+
+START_TEST(a_child_does_not_keep_its_parents_slot)
+{
+    other_process other = other_start(hold, directory);
+    other_run(open_and_fork, directory);
+    pid_t counter = fork();
+    if (counter == 0)
+        expect_a_dead_slot(directory);
+    ck_assert_int_eq(wait_for(counter), 0);
+    other_stop(&other);
+}
+END_TEST
+
+static _Atomic int stopped;
+
+static int open_snapshot(void)
+{
+    leat__lmdb_snapshot *snapshot;
+    int status = leat__lmdb_snapshot_open(&snapshot, directory);
+    if (!status)
+        leat__lmdb_snapshot_close(snapshot);
+    return status;
+}
+
+static void *open_and_close(void *statuses)
+{
+    while (!stopped)
+        *(int *)statuses |= open_snapshot();
+    return NULL;
+}
+
+/* Whatever the other threads hold at that moment. */
+START_TEST(a_child_of_threads_that_open_and_close_can_do_so_too)
+{
+    leat__thread thread[2] = {{0}};
+    int statuses[2] = {0};
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat__thread_start(&thread[i], "opens", open_and_close,
+                                            &statuses[i]),
+                         LEAT_OK);
+    for (int i = 0; i < FORKS; i++) {
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            alarm(SECONDS);
+            _exit(open_snapshot() == LEAT_OK ? 0 : 2);
+        }
+        ck_assert_int_eq(wait_for(child), 0);
+    }
+    stopped = 1;
+    for (int i = 0; i < 2; i++) {
+        leat__thread_join(&thread[i]);
+        ck_assert_int_eq(statuses[i], LEAT_OK);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lmdb_environment");
+    TCase *tcase = tcase_create("lmdb_environment");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_set_timeout(tcase, 2 * SECONDS);
+    tcase_add_test(tcase, the_overwriting_is_noticed_where_nothing_protects);
+    tcase_add_test(tcase,
+                   a_reader_of_the_new_file_outlives_that_of_the_old_one);
+    tcase_add_test(tcase,
+                   a_reader_of_the_old_file_outlives_that_of_the_new_one);
+    tcase_add_test(tcase, a_file_that_is_put_back_is_protected);
+    tcase_add_test(
+        tcase, a_file_replaced_while_another_process_has_it_open_is_refused);
+    tcase_add_test(tcase, each_lock_file_of_a_linked_data_file_has_a_slot);
+    tcase_add_test(tcase, links_to_a_directory_lead_to_one_slot);
+    tcase_add_test(tcase, a_child_cannot_use_its_parents_reader);
+    tcase_add_test(tcase, a_childs_reader_has_a_slot_of_its_own);
+    tcase_add_test(tcase, a_childs_reader_outlives_its_parents);
+    tcase_add_test(tcase, a_child_does_not_keep_its_parents_slot);
+    tcase_add_test(tcase, a_child_of_threads_that_open_and_close_can_do_so_too);
+    return suite_run(suite);
+}

@@ -1,0 +1,442 @@
+/*
+ * The lock file beside liblmdb: the layout is compared with what the installed
+ * one makes, and whoever else uses the file here does so by liblmdb, in a
+ * process of its own.
+ */
+#include "support/images.h"
+#include "support/other.h"
+#include "support/suite.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+enum { RECORDS = 10, HEADER = 128, LOCK_BYTES = 8192, SLOT = 64 };
+
+/* Where liblmdb 0.9 has them on a 64-bit system. */
+enum {
+    MAGIC_AT = 0,
+    FORMAT_AT = 4,
+    MUTEX_AT = 8,
+    TXNID_AT = 48,
+    COUNT_AT = 56
+};
+
+static char directory[FIXTURE_PATH];
+static char lock[FIXTURE_PATH + 16];
+static char said[1024]; /* warnings */
+
+static void remember(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    if (level == LEAT_LOG_WARNING)
+        snprintf(said, sizeof(said), "%s", line);
+}
+
+static void begin(void)
+{
+    images_write(directory, images_record, RECORDS);
+    snprintf(lock, sizeof(lock), "%s/lock.mdb", directory);
+    ck_assert_int_eq(unlink(lock), 0);
+    said[0] = 0;
+    leat_log_set(remember, NULL, LEAT_LOG_WARNING);
+}
+
+static void end(void)
+{
+    fixture_remove(directory);
+}
+
+static void expect_ten(void)
+{
+    leat_reader *reader = images_open(directory);
+    ck_assert_int_eq(images_count(reader), RECORDS);
+    leat_reader_close(reader);
+    ck_assert_str_eq(said, "");
+}
+
+static void expect_refused(const char *says)
+{
+    ck_assert_int_eq(images_status(directory), LEAT_EIO);
+    ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s",
+                  leat_last_error());
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), lock));
+}
+
+/* In another process: a database that is open for reading. */
+static MDB_env *reading;
+static MDB_txn *transaction;
+
+static void read_by_liblmdb(const char *path)
+{
+    ck_assert_int_eq(mdb_env_create(&reading), 0);
+    ck_assert_int_eq(mdb_env_open(reading, path, MDB_RDONLY | MDB_NOTLS, 0644),
+                     0);
+    ck_assert_int_eq(mdb_txn_begin(reading, NULL, MDB_RDONLY, &transaction), 0);
+}
+
+static void visit_by_liblmdb(const char *path)
+{
+    read_by_liblmdb(path);
+    mdb_txn_abort(transaction);
+    mdb_env_close(reading);
+}
+
+START_TEST(the_file_is_what_liblmdb_makes)
+{
+    size_t ours_size, theirs_size;
+    other_run(visit_by_liblmdb, directory);
+    unsigned char *theirs = fixture_load(lock, &theirs_size);
+    ck_assert_int_eq(unlink(lock), 0);
+    expect_ten();
+    unsigned char *ours = fixture_load(lock, &ours_size);
+    ck_assert_uint_eq(ours_size, theirs_size);
+    ck_assert_mem_eq(ours, theirs, HEADER);
+    free(ours);
+    free(theirs);
+}
+END_TEST
+
+static int count_slot(const char *line, void *count)
+{
+    int number;
+    char thread[64];
+    unsigned long long txnid;
+    *(int *)count +=
+        sscanf(line, "%d %63s %llu", &number, thread, &txnid) == 3 &&
+        txnid == 1;
+    return 0;
+}
+
+static void expect_readers(const char *path, int wanted)
+{
+    MDB_env *env;
+    int slots = 0, dead = 0;
+    ck_assert_int_eq(mdb_env_create(&env), 0);
+    ck_assert_int_eq(mdb_env_open(env, path, MDB_RDONLY, 0644), 0);
+    ck_assert_int_eq(mdb_reader_check(env, &dead), 0);
+    mdb_reader_list(env, count_slot, &slots);
+    if (slots != wanted || dead != 0)
+        _exit(2);
+    mdb_env_close(env);
+}
+
+/* In another process: there is one living reader, at the first transaction. */
+static void expect_one_reader(const char *path)
+{
+    expect_readers(path, 1);
+}
+
+static void expect_no_reader(const char *path)
+{
+    expect_readers(path, 0);
+}
+
+static void open_by_liblmdb(const char *path)
+{
+    ck_assert_int_eq(mdb_env_create(&reading), 0);
+    ck_assert_int_eq(mdb_env_open(reading, path, MDB_RDONLY, 0644), 0);
+}
+
+START_TEST(readers_of_one_state_have_one_slot_that_liblmdb_sees)
+{
+    other_process other = other_start(open_by_liblmdb, directory);
+    leat_reader *reader = images_open(directory);
+    leat_reader *same = images_open(images_in(directory, "data.mdb"));
+    other_run(expect_one_reader, directory);
+    leat_reader_close(reader);
+    other_run(expect_one_reader, directory);
+    leat_reader_close(same);
+    other_run(expect_no_reader, directory);
+    other_stop(&other);
+}
+END_TEST
+
+START_TEST(its_blocks_are_taken_before_it_is_stored_to)
+{
+    struct stat found;
+    char probe[FIXTURE_PATH + 16];
+    snprintf(probe, sizeof(probe), "%s/probe", directory);
+    int fd = open(probe, O_RDWR | O_CREAT, 0644);
+    int code = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOCK_BYTES);
+    close(fd);
+    if (code) {
+        printf("skipped: this file system cannot reserve blocks\n");
+        return;
+    }
+    expect_ten();
+    ck_assert_int_eq(stat(lock, &found), 0);
+    ck_assert_int_eq(found.st_size, LOCK_BYTES);
+    ck_assert_int_ge(found.st_blocks * 512, LOCK_BYTES);
+}
+END_TEST
+
+static const char precious[] = "nothing of this may be lost";
+
+static void make_precious(char path[FIXTURE_PATH + 16])
+{
+    snprintf(path, FIXTURE_PATH + 16, "%s/precious", directory);
+    fixture_store(path, precious, sizeof(precious));
+}
+
+static void expect_precious(const char *path)
+{
+    size_t size;
+    unsigned char *bytes = fixture_load(path, &size);
+    ck_assert_uint_eq(size, sizeof(precious));
+    ck_assert_mem_eq(bytes, precious, size);
+    free(bytes);
+}
+
+START_TEST(a_link_is_not_followed)
+{
+    char path[FIXTURE_PATH + 16];
+    make_precious(path);
+    ck_assert_int_eq(symlink("precious", lock), 0);
+    expect_refused("a symbolic link");
+    expect_precious(path);
+    ck_assert_int_eq(unlink(path), 0);
+    expect_refused("a symbolic link");
+    ck_assert_int_ne(access(path, F_OK), 0);
+    fixture_store(path, "", 0);
+    expect_refused("a symbolic link");
+    struct stat found;
+    ck_assert_int_eq(stat(path, &found), 0);
+    ck_assert_int_eq(found.st_size, 0);
+    ck_assert_int_eq(unlink(lock), 0);
+    ck_assert_int_eq(symlink("/dev/null", lock), 0);
+    expect_refused("a symbolic link");
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_not_opened)
+{
+    ck_assert_int_eq(mkfifo(lock, 0644), 0);
+    expect_refused("a pipe");
+    ck_assert_int_eq(unlink(lock), 0);
+    ck_assert_int_eq(mkdir(lock, 0755), 0);
+    expect_refused("a directory");
+}
+END_TEST
+
+START_TEST(a_file_of_something_else_is_not_written_to)
+{
+    char path[FIXTURE_PATH + 16];
+    make_precious(path);
+    ck_assert_int_eq(link(path, lock), 0);
+    expect_refused("a file of something else");
+    expect_precious(path);
+    ck_assert_int_eq(unlink(lock), 0);
+    ck_assert_int_eq(link(images_in(directory, "data.mdb"), lock), 0);
+    expect_refused("a file of something else");
+    ck_assert_int_eq(unlink(lock), 0);
+    fixture_store(lock, "abc", 3);
+    expect_refused("a file of something else");
+    expect_precious(path);
+}
+END_TEST
+
+START_TEST(a_file_of_zeros_is_empty)
+{
+    static const unsigned char zeros[LOCK_BYTES + 1];
+    fixture_store(lock, zeros, LOCK_BYTES);
+    expect_ten();
+    fixture_store(lock, zeros, 3);
+    expect_ten();
+    fixture_store(lock, zeros, LOCK_BYTES + 1);
+    expect_ten();
+    other_run(visit_by_liblmdb, directory);
+}
+END_TEST
+
+static void write_at(off_t at, const void *bytes, size_t n)
+{
+    int fd = open(lock, O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pwrite(fd, bytes, n, at), (ssize_t)n);
+    /* Closed by the process that holds no lock of its own on it. */
+    close(fd);
+}
+
+typedef struct damage {
+    off_t at;
+    uint32_t value;
+    const char *says;
+} damage;
+
+static const damage damages[] = {
+    {MAGIC_AT, 0, "not LMDB's lock file"},
+    {FORMAT_AT, 0x00020001, "lock format 0x20001, expected 0x10001"},
+    {COUNT_AT, 127, "number of readers"},
+    {COUNT_AT, 0xffffffff, "number of readers"},
+    {MUTEX_AT + 16, 0, "its mutex is damaged"},
+    {MUTEX_AT + 16, 0xa5a5a5a5, "its mutex is damaged"},
+    {TXNID_AT, 77, "is at transaction 77"},
+};
+
+START_TEST(damage_to_a_file_in_use_is_an_error)
+{
+    const damage *done = &damages[_i];
+    other_process other = other_start(read_by_liblmdb, directory);
+    write_at(done->at, &done->value, sizeof(done->value));
+    expect_refused(done->says);
+    other_stop(&other);
+    /* Nobody uses it any more. */
+    if (done->at != MAGIC_AT)
+        expect_ten();
+}
+END_TEST
+
+START_TEST(a_file_in_use_that_is_cut_is_an_error)
+{
+    other_process other = other_start(read_by_liblmdb, directory);
+    ck_assert_int_eq(truncate(lock, 191), 0);
+    expect_refused("its size is damaged");
+    other_stop(&other);
+    expect_ten();
+}
+END_TEST
+
+/* What the first reader has open may be damaged before the second comes. */
+START_TEST(damage_is_noticed_after_opening_too)
+{
+    const damage *done = &damages[_i];
+    leat_reader *reader = images_open(directory);
+    write_at(done->at, &done->value, sizeof(done->value));
+    int status = images_status(directory);
+    if (done->at == TXNID_AT)
+        ck_assert_int_eq(status, LEAT_EIO);
+    else
+        expect_refused(done->says);
+    ck_assert_int_eq(images_count(reader), RECORDS);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* A lock that no living thread holds, and one that a living one never frees. */
+START_TEST(waiting_for_the_mutex_ends)
+{
+    uint32_t nobody = 0x3fffffff;
+    other_process other = other_start(read_by_liblmdb, directory);
+    write_at(MUTEX_AT, &nobody, sizeof(nobody));
+    expect_refused("its mutex is locked");
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "remove this file"));
+    ck_assert_ptr_nonnull(strstr(said, "waiting"));
+    other_stop(&other);
+    said[0] = 0;
+    expect_ten();
+}
+END_TEST
+
+static void lock_mutex(const char *path)
+{
+    (void)path;
+    int fd = open(lock, O_RDWR);
+    unsigned char *bytes =
+        mmap(NULL, LOCK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (bytes == MAP_FAILED ||
+        pthread_mutex_lock((pthread_mutex_t *)(bytes + MUTEX_AT)) != 0)
+        _exit(2);
+}
+
+START_TEST(the_mutex_of_who_died_is_taken_over)
+{
+    other_process other = other_start(read_by_liblmdb, directory);
+    other_run(lock_mutex, directory);
+    expect_ten();
+    other_process holder = other_start(lock_mutex, directory);
+    expect_refused("its mutex is locked");
+    other_stop(&holder);
+    said[0] = 0;
+    expect_ten();
+    other_stop(&other);
+}
+END_TEST
+
+static void lock_first_byte(const char *path)
+{
+    struct flock alone = {.l_type = F_WRLCK, .l_len = 1};
+    (void)path;
+    int fd = open(lock, O_RDWR | O_CREAT, 0644);
+    if (fcntl(fd, F_SETLK, &alone) != 0)
+        _exit(2);
+}
+
+START_TEST(waiting_for_another_that_opens_it_ends)
+{
+    other_process other = other_start(lock_first_byte, directory);
+    expect_refused("another program has locked it");
+    ck_assert_ptr_nonnull(strstr(said, "waiting"));
+    other_stop(&other);
+    said[0] = 0;
+    expect_ten();
+}
+END_TEST
+
+/* A table of two slots, one of them taken. */
+static void read_with_two_slots(const char *path)
+{
+    ck_assert_int_eq(mdb_env_create(&reading), 0);
+    ck_assert_int_eq(mdb_env_set_maxreaders(reading, 2), 0);
+    ck_assert_int_eq(mdb_env_open(reading, path, MDB_RDONLY | MDB_NOTLS, 0644),
+                     0);
+    ck_assert_int_eq(mdb_txn_begin(reading, NULL, MDB_RDONLY, &transaction), 0);
+}
+
+START_TEST(slots_of_the_dead_are_free_and_those_of_the_living_are_not)
+{
+    other_process first = other_start(read_with_two_slots, directory);
+    other_process second = other_start(read_by_liblmdb, directory);
+    expect_refused("all 2 slots");
+    other_stop(&second); /* without closing anything */
+    expect_ten();
+    other_stop(&first);
+}
+END_TEST
+
+static void commit(const char *path)
+{
+    MDB_env *env = fixture_env(path, 0);
+    fixture_put(env, images_record, RECORDS, RECORDS + 1, 0);
+    mdb_env_close(env);
+}
+
+/* The two states of one process need two slots, and neither is dead. */
+START_TEST(a_slot_of_our_own_is_not_taken_again)
+{
+    other_process first = other_start(read_with_two_slots, directory);
+    leat_reader *reader = images_open(directory);
+    other_run(commit, directory);
+    expect_refused("all 2 slots");
+    other_stop(&first);
+    ck_assert_int_eq(images_count(reader), RECORDS);
+    leat_reader_close(reader);
+}
+END_TEST
+
+int main(void)
+{
+    enum { DAMAGES = sizeof(damages) / sizeof(damages[0]) };
+    Suite *suite = suite_create("lmdb_lock");
+    TCase *tcase = tcase_create("lmdb_lock");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, the_file_is_what_liblmdb_makes);
+    tcase_add_test(tcase, readers_of_one_state_have_one_slot_that_liblmdb_sees);
+    tcase_add_test(tcase, its_blocks_are_taken_before_it_is_stored_to);
+    tcase_add_test(tcase, a_link_is_not_followed);
+    tcase_add_test(tcase, what_is_no_file_is_not_opened);
+    tcase_add_test(tcase, a_file_of_something_else_is_not_written_to);
+    tcase_add_test(tcase, a_file_of_zeros_is_empty);
+    tcase_add_loop_test(tcase, damage_to_a_file_in_use_is_an_error, 0, DAMAGES);
+    tcase_add_test(tcase, a_file_in_use_that_is_cut_is_an_error);
+    tcase_add_loop_test(tcase, damage_is_noticed_after_opening_too, 0, DAMAGES);
+    tcase_add_test(tcase, waiting_for_the_mutex_ends);
+    tcase_add_test(tcase, the_mutex_of_who_died_is_taken_over);
+    tcase_add_test(tcase, waiting_for_another_that_opens_it_ends);
+    tcase_add_test(tcase,
+                   slots_of_the_dead_are_free_and_those_of_the_living_are_not);
+    tcase_add_test(tcase, a_slot_of_our_own_is_not_taken_again);
+    return suite_run(suite);
+}
