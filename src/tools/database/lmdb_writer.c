@@ -5,6 +5,7 @@
 #include <leat/ext/reader.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,18 +88,53 @@ static int commit(struct lmdb_writer *writer)
     return LEAT_OK;
 }
 
+/* What a run before left may have been replaced by a link to what must stay. */
+static int open_data(const struct lmdb_writer *writer, int *out)
+{
+    const char *path = part_path(writer->part);
+    char *file = NULL;
+    struct stat found;
+    if (asprintf(&file, "%s/data.mdb", path) < 0)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
+    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                  0666);
+    int code = fd < 0 || fstat(fd, &found) ? errno : 0;
+    free(file);
+    if (!code && S_ISREG(found.st_mode) && found.st_nlink == 1) {
+        *out = fd;
+        return LEAT_OK;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (code && code != ELOOP)
+        return database_error(writer, code);
+    return leat_error(LEAT_EIO,
+                      "%s/data.mdb: a link, or no regular file: it is not "
+                      "written to; remove it",
+                      path);
+}
+
 /*
  * No lock file: the part's lock keeps others away. Without a recipe no sync
  * before the end: a power cut then loses a directory that nobody has seen.
  */
 static int open_environment(struct lmdb_writer *writer)
 {
-    unsigned flags = MDB_NOLOCK | (writer->durable ? 0 : MDB_NOSYNC);
+    unsigned flags =
+        MDB_NOLOCK | MDB_NOSUBDIR | (writer->durable ? 0 : MDB_NOSYNC);
+    char opened[32];
+    int fd = -1;
+    int status = open_data(writer, &fd);
+    if (status)
+        return status;
+    /* The very file, whatever has that name by now. */
+    snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);
     int code = mdb_env_create(&writer->env);
     if (!code)
         code = mdb_env_set_mapsize(writer->env, FIRST_MAP_SIZE);
     if (!code)
-        code = mdb_env_open(writer->env, part_path(writer->part), flags, 0666);
+        code = mdb_env_open(writer->env, opened, flags, 0666);
+    close(fd);
     if (code)
         return database_error(writer, code);
     measure(writer);

@@ -1,0 +1,82 @@
+#include "lmdb_fixture.h"
+#include "support/suite.h"
+#include "tools/database/lmdb_writer.h"
+
+#include <leat/status.h>
+
+static char directory[FIXTURE_PATH];
+static char path[FIXTURE_PATH + 32];
+static char part_data[FIXTURE_PATH + 64]; /* of the unfinished database */
+static char kept[FIXTURE_PATH + 32];      /* its file, moved elsewhere */
+
+static void begin(void)
+{
+    fixture_directory(directory);
+    snprintf(path, sizeof(path), "%s/db", directory);
+    snprintf(part_data, sizeof(part_data), "%s.leat-part/data.mdb", path);
+    snprintf(kept, sizeof(kept), "%s/kept", directory);
+}
+
+static void end(void)
+{
+    fixture_remove(directory);
+}
+
+static int open_writer(struct lmdb_writer **out)
+{
+    const struct part_order order = {.path = path, .recipe = "numbers\n"};
+    return lmdb_writer_open(out, &order);
+}
+
+/* A run that is stopped behind its first record. */
+static void stop_a_run(void)
+{
+    struct lmdb_writer *writer;
+    ck_assert_msg(!open_writer(&writer), "%s", leat_last_error());
+    ck_assert_int_eq(lmdb_writer_put(writer, "0001", 4, "one", 3), LEAT_OK);
+    ck_assert_int_eq(lmdb_writer_keep(writer), 1);
+    lmdb_writer_close(writer);
+}
+
+START_TEST(a_stopped_run_is_gone_on_with)
+{
+    struct lmdb_writer *writer;
+    stop_a_run();
+    ck_assert_msg(!open_writer(&writer), "%s", leat_last_error());
+    ck_assert_int_eq(lmdb_writer_records(writer), 1);
+    ck_assert_int_eq(lmdb_writer_put(writer, "0002", 4, "two", 3), LEAT_OK);
+    ck_assert_int_eq(lmdb_writer_publish(writer, 0), LEAT_OK);
+    lmdb_writer_close(writer);
+}
+END_TEST
+
+/* Behind the link is somebody's database. */
+START_TEST(nothing_is_written_through_a_link)
+{
+    struct lmdb_writer *writer;
+    size_t size, size_now;
+    stop_a_run();
+    ck_assert_int_eq(rename(part_data, kept), 0);
+    unsigned char *bytes = fixture_load(kept, &size);
+    ck_assert_int_eq(_i ? link(kept, part_data) : symlink(kept, part_data), 0);
+    ck_assert_int_eq(open_writer(&writer), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "not written to"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), part_data));
+    unsigned char *now = fixture_load(kept, &size_now);
+    ck_assert_uint_eq(size_now, size);
+    ck_assert_mem_eq(now, bytes, size);
+    free(now);
+    free(bytes);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lmdb_writer");
+    TCase *tcase = tcase_create("lmdb_writer");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_add_test(tcase, a_stopped_run_is_gone_on_with);
+    tcase_add_loop_test(tcase, nothing_is_written_through_a_link, 0, 2);
+    return suite_run(suite);
+}
