@@ -138,7 +138,8 @@ tells() {
 }
 layer=(net phase layer stage level reader batch crop mirror scale mean-file
     mean-value color gray top-type layout transform-on rng seed workers prefetch
-    rank world-size launcher on-error max-errors bad-record-file seconds row-copy)
+    rank world-size launcher on-error max-errors bad-record-file max-image-bytes
+    seconds row-copy)
 tells layer "${layer[@]}" epochs compute-ms sleep-ms overlap kernel-ms limit \
     device
 tells limit "${layer[@]}"
