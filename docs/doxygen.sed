@@ -3,6 +3,6 @@
 # for a few lines, as LEAT_X_CODE do, are left out.
 s,^/\* (leat[a-z/_]*\.h: ),/** @file\n * \1,
 1s,^/\*$,/** @file,
-/^[^/]*[;,({a-z0-9] *\/\* /s,/\* ,/**< ,
+/^[^/]*[;,({A-Za-z0-9] *\/\* /s,/\* ,/**< ,
 s,^/\* ,/** ,
 /^#define LEAT_[A-Z]*_CODE\(/d

@@ -78,6 +78,11 @@ check_law() {
     scripts/law.sh && scripts/law.sh --self-test
 }
 
+# The reference of the public headers, and that it would fail.
+check_docs() {
+    scripts/docs.sh && scripts/docs.sh --self-test
+}
+
 # Warnings of gcc, and the fast tests: what --quick compiles.
 check_gcc() {
     configure gcc -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release &&
@@ -151,10 +156,10 @@ check_tidy_changed() {
     tidy "${files[@]}"
 }
 
-steps=(form shell law tidy asan tsan fuzz mutants)
+steps=(form shell law docs tidy asan tsan fuzz mutants)
 if [ "${1-}" = --quick ]; then
     shift
-    steps=(form shell law gcc tidy_changed)
+    steps=(form shell law docs gcc tidy_changed)
 fi
 [ $# -eq 0 ] || steps=("$@")
 for name in "${steps[@]}"; do

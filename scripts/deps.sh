@@ -3,6 +3,7 @@
 #   build  the library and the tool        test   what the tests need, too
 #   check  compilers and linters as well   demo   the example net
 #   bench  what measuring cold data and plotting need
+#   docs   the reference of the headers
 # Asks the machine for each program and library itself, not for a package, so
 # whatever brings them will do. Where nothing is missing, nothing is run.
 set -eu
@@ -65,8 +66,13 @@ profile_bench() {
     need python:matplotlib python3-matplotlib
 }
 
+profile_docs() {
+    need program:doxygen doxygen
+}
+
 profile_check() {
     profile_test
+    profile_docs
     need program:git git
     need program:clang clang
     need clang_runtime:fuzzer 'libclang-rt-dev|libclang-rt-14-dev|clang'
@@ -138,9 +144,9 @@ install_missing() {
 
 for profile in "$@"; do
     case $profile in
-    build | test | check | demo | bench) ;;
+    build | test | check | demo | bench | docs) ;;
     *)
-        echo "usage: deps.sh build|test|check|demo|bench ..." >&2
+        echo "usage: deps.sh build|test|check|demo|bench|docs ..." >&2
         exit 2
         ;;
     esac

@@ -30,18 +30,18 @@ typedef enum leat_copy_kind {
 
 /** What a device is, for those who name it beside a measurement. */
 typedef struct leat_device_description {
-    char bus_id[32];    /* on PCI, as in sysfs: "0000:65:00.0"; "": unknown */
-    int driver_version; /* the driver's CUDA: 12040 is 12.4; 0: none such */
-    int runtime_version;
-    int capability;   /* of the processor: 90 is 9.0; 0: none such */
-    int64_t l2_bytes; /* of the cache in front of its memory; 0: unknown */
+    char bus_id[32];     /* on PCI, as in sysfs: "0000:65:00.0"; "": unknown */
+    int driver_version;  /* the driver's CUDA: 12040 is 12.4; 0: none such */
+    int runtime_version; /* of CUDA's runtime, likewise; 0: none such */
+    int capability;      /* of the processor: 90 is 9.0; 0: none such */
+    int64_t l2_bytes;    /* of the cache in front of its memory; 0: unknown */
 } leat_device_description;
 
 /** What was chosen for one image; lies behind the crops in a batch's slot. */
 typedef struct leat_device_choice {
-    int32_t h_off; /* first row and column of the crop, for the mean image */
-    int32_t w_off;
-    uint32_t mirror;
+    int32_t h_off;    /* first row of the crop, for the mean image */
+    int32_t w_off;    /* first column of the crop, for the mean image */
+    uint32_t mirror;  /* 1: columns are written in reverse order */
     uint32_t is_zero; /* the place of a bad record: all elements are 0 */
 } leat_device_choice;
 
@@ -55,20 +55,20 @@ typedef struct leat_device_choice {
 typedef struct leat_device_transform {
     const unsigned char *pixels;       /* the crops without gaps */
     const leat_device_choice *choices; /* one for each image */
-    void *top;
-    const float *mean;       /* channels x mean_height x mean_width; or NULL */
-    const float *mean_value; /* mean_values of them, 1 or channels; or NULL */
-    int mean_values;
-    int mean_height;
-    int mean_width;
-    float scale;
-    leat_dtype top_type; /* FLOAT32, FLOAT16, BFLOAT16 or UINT8 */
-    leat_layout pixel_layout;
-    leat_layout layout; /* of the top */
-    int64_t images;
-    int channels; /* of crop and top */
-    int height;
-    int width;
+    void *top;                /* images of height x width, without gaps */
+    const float *mean;        /* channels x mean_height x mean_width; or NULL */
+    const float *mean_value;  /* mean_values of them, 1 or channels; or NULL */
+    int mean_values;          /* how many: 1 or channels */
+    int mean_height;          /* rows of the mean image */
+    int mean_width;           /* columns of the mean image */
+    float scale;              /* the factor after the mean is subtracted */
+    leat_dtype top_type;      /* FLOAT32, FLOAT16, BFLOAT16 or UINT8 */
+    leat_layout pixel_layout; /* of the crops */
+    leat_layout layout;       /* of the top */
+    int64_t images;           /* in the batch */
+    int channels;             /* of crop and top */
+    int height;               /* of crop and top */
+    int width;                /* of crop and top */
 } leat_device_transform;
 
 /**
