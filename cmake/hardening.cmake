@@ -14,9 +14,8 @@ if(NOT LEAT_SANITIZE)
         $<$<NOT:$<CONFIG:Debug>>:-f${flag}>)
     endif()
   endforeach()
-  # A distribution's compiler may define it, and with another value.
   target_compile_options(leat_hardening INTERFACE
-    "$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+    "$<$<NOT:$<CONFIG:Debug>>:SHELL:-include \"${CMAKE_CURRENT_LIST_DIR}/fortify.h\">")
 endif()
 
 check_linker_flag(C LINKER:-z,relro,-z,now,-z,noexecstack LEAT_HAS_RELRO)

@@ -8,8 +8,8 @@ source=$(cd "$here/../.." && pwd)
 kind=${way##*_}
 prefix=$work/prefix_$kind
 build=$work/$way
-quiet=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_MESSAGE=LAZY
-    -DLEAT_CUDA_ARCHITECTURES=80)
+quiet=(-DCMAKE_INSTALL_MESSAGE=LAZY -DLEAT_CUDA_ARCHITECTURES=80)
+debug=(-DCMAKE_BUILD_TYPE=Debug)
 
 fail() {
     echo "$1" >&2
@@ -32,12 +32,76 @@ build_consumer() {
     "$build/consumer_cpp"
 }
 
+# compiled SOURCE [CONFIG]: the command that compiles a file named by its end.
+compiled() {
+    jq -r --arg file "$1" --arg config "${2-}" '.[]
+        | select(.file | endswith($file)) | .command
+        | select($config == "" or contains("/" + $config + "/"))' \
+        "$build/compile_commands.json"
+}
+
+is_optimised() {
+    local found
+    found=$(compiled "$1" "${3-}" | grep -oE ' -O[0-9a-z]*' | tail -n 1) || true
+    [ "$found" = "$2" ] ||
+        fail "$way: $1 ${3-} is compiled with '$found', not with '$2'"
+}
+
+# What the preprocessor makes of it, as few C libraries warn of it unoptimised.
+is_fortified() {
+    local command found
+    command=$(compiled "$1")
+    found=$(cd "$build" && eval "${command%% -o *} -dM -E '$source/$1'" |
+        sed -n 's/^#define _FORTIFY_SOURCE //p')
+    [ "$found" = "$2" ] || fail "$way: $1 has _FORTIFY_SOURCE '$found', not '$2'"
+}
+
+# Most projects say no build type. leat is optimised all the same, and installed
+# only where it is asked for.
+check_add_subdirectory() {
+    build_consumer add_subdirectory -DLEAT_SOURCE="$source" \
+        -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+    is_optimised src/base/error.c ' -O2'
+    is_fortified src/base/error.c 2
+    is_optimised consumer.c ''
+    rm -rf "$prefix"
+    run cmake --install "$build" --prefix "$prefix"
+    [ "$(cd "$prefix" && find . -type f)" = ./bin/consumer_c ] ||
+        fail "installed with the project around it: $(cd "$prefix" && find .)"
+}
+
+# Flags of the user's come last, and none of leat's warns about them.
+check_fetch_content() {
+    build_consumer fetch_content -DLEAT_SOURCE="$source" -DCMAKE_C_FLAGS=-O0 \
+        -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DLEAT_WERROR=ON -DLEAT_INSTALL=ON
+    is_optimised src/base/error.c ' -O0'
+    is_fortified src/base/error.c ''
+    rm -rf "$prefix"
+    run cmake --install "$build" --prefix "$prefix"
+    [ -f "$prefix/include/leat.h" ] || fail "LEAT_INSTALL=ON does not install leat"
+}
+
+# A generator of several build types has no build type either.
+check_build_types() {
+    command -v ninja >/dev/null || {
+        echo "skipped: there is no ninja, whose generator has several build types"
+        exit 77
+    }
+    rm -rf "$build"
+    run cmake -S "$here/add_subdirectory" -B "$build" -G 'Ninja Multi-Config' \
+        -DLEAT_SOURCE="$source" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+    is_optimised src/base/error.c '' Debug
+    is_optimised src/base/error.c ' -O3' Release
+    is_optimised src/base/error.c ' -O2' RelWithDebInfo
+}
+
 # The prefix given at install is not the one given at configure, and it is moved
 # afterwards: what is installed must not remember either.
 install_prefix() {
     local shared=$1
     rm -rf "$build" "$prefix" "$prefix.first"
-    run cmake -S "$source" -B "$build" "${quiet[@]}" -DLEAT_BUILD_TESTS=OFF \
+    run cmake -S "$source" -B "$build" "${quiet[@]}" "${debug[@]}" \
+        -DLEAT_BUILD_TESTS=OFF \
         -DLEAT_BUILD_EXAMPLES=OFF -DLEAT_BUILD_BENCHMARKS=OFF \
         -DLEAT_BUILD_TOOL="$shared" -DBUILD_SHARED_LIBS="$shared" \
         -DCMAKE_INSTALL_PREFIX=/nonexistent
@@ -136,10 +200,10 @@ check_options() {
 
 mkdir -p "$work"
 case $way in
-add_subdirectory | fetch_content) build_consumer "$way" -DLEAT_SOURCE="$source" ;;
+add_subdirectory | fetch_content | build_types) "check_$way" ;;
 install_shared) install_prefix ON ;;
 install_static) install_prefix OFF ;;
-find_package_*) build_consumer find_package -DCMAKE_PREFIX_PATH="$prefix" ;;
+find_package_*) build_consumer find_package "${debug[@]}" -DCMAKE_PREFIX_PATH="$prefix" ;;
 pkg_config_*) build_with_pkg_config ;;
 symbols | tool)
     prefix=$work/prefix_shared
