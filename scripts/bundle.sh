@@ -102,10 +102,17 @@ pack_test() {
     echo "${line[*]}" >>"$work/gpu_tests"
 }
 
-# The commands of the tests with the label gpu, one a line, programs first.
+# The commands of the tests with the label gpu, one a line, programs first. ctest is
+# asked in a copy of what it reads, since it empties the log of a run that it finds.
 gpu_tests() {
-    ctest --test-dir "$build" -N -V -L '^gpu$' 2>/dev/null |
+    local copy
+    copy=$(readlink -f "$work")/ctest
+    mkdir "$copy"
+    (cd "$build" && find . -name work -prune -o -name CTestTestfile.cmake -print0 |
+        xargs -0 cp --parents -t "$copy")
+    ctest --test-dir "$copy" -N -V -L '^gpu$' 2>/dev/null |
         sed -n 's/^[0-9]*: Test command: //p' | tr -d '"' | sort -u
+    rm -r "$copy"
 }
 
 # Everything must come out of the bundle once its launchers are used.

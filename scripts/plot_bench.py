@@ -282,15 +282,36 @@ def draw_stages(pyplot, found, machine):
     return figure
 
 
-def main():
-    options = parse_arguments()
+def import_pyplot():
+    """matplotlib's pyplot; in another interpreter if only that one has it."""
     try:
         import matplotlib
     except ImportError:
-        sys.exit("plot_bench.py: there is no matplotlib: "
-                 "apt-get install python3-matplotlib")
+        run_where_matplotlib_is()
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    return pyplot
+
+
+def run_where_matplotlib_is():
+    """Never returns. Debian's packages are for Debian's own interpreter."""
+    debian = "/usr/bin/python3"
+    mine = sys.executable or "python3"
+    if mine != debian and os.access(debian, os.X_OK):
+        probe = subprocess.run([debian, "-c", "import matplotlib"],
+                               capture_output=True, check=False)
+        if probe.returncode == 0:
+            print("plot_bench.py: no matplotlib for", mine, "but for", debian,
+                  "which goes on", file=sys.stderr, flush=True)
+            os.execv(debian, [debian, *sys.argv])
+    sys.exit(f"plot_bench.py: no matplotlib for {mine}: "
+             f"{mine} -m pip install matplotlib, or, for {debian}, "
+             "apt-get install python3-matplotlib")
+
+
+def main():
+    options = parse_arguments()
+    pyplot = import_pyplot()
 
     os.makedirs(options.out, exist_ok=True)
     if options.saved:

@@ -24,20 +24,20 @@ scripts/build.sh -- -DLEAT_BUILD_TESTS=ON -DLEAT_BUILD_EXAMPLES=ON \
     -DLEAT_BUILD_BENCHMARKS=ON "${cuda[@]}" "$@"
 
 # What was skipped, and why, goes before the summary, with which the output ends.
-reasons() {
-    awk '/^[0-9]+\/[0-9]+ Test: / { name = $3 }
-        /^skipped: / { printf "%-26s %s\n", name, $0 }' "$log"
-}
 log=build/Testing/Temporary/LastTest.log
 ctest --test-dir build --output-on-failure --parallel "$(nproc)" | {
     summary=
+    skipped=()
     while IFS= read -r line; do
         if [ -n "$summary" ] || [[ $line =~ ^[0-9]+%\ tests\ passed ]]; then
             summary+=$line$'\n'
         else
             printf '%s\n' "$line"
         fi
+        if [[ $line =~ ^$'\t'\ *[0-9]+\ -\ ([^ ]+)\ \(Skipped\) ]]; then
+            skipped+=("${BASH_REMATCH[1]}")
+        fi
     done
-    reasons
+    scripts/skips.sh "$log" "${skipped[@]}"
     printf '\n%s' "$summary"
 }

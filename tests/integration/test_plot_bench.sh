@@ -37,6 +37,24 @@ done
 "$python" "$plot" --out again --from out/sweep.json >list || failed=1
 check 'the same picture again' cmp -s out/rate.png again/rate.png
 
+# An interpreter that is first in PATH and has no matplotlib; Debian's may have it.
+if /usr/bin/python3 -c 'import matplotlib' 2>stderr; then
+    "$python" -m venv --without-pip bare
+    PATH=$work/bare/bin:$PATH "$plot" --out other --from out/sweep.json \
+        >list 2>stderr || failed=1
+    check 'another interpreter draws' test -s other/rate.png
+    check 'both interpreters are named' \
+        grep -q "no matplotlib for $work/bare/bin/python3 but for /usr/bin" stderr
+else
+    echo "skipped: another interpreter draws (/usr/bin/python3 has no matplotlib)"
+fi
+mkdir none
+echo 'raise ImportError' >none/matplotlib.py
+interpreter=$("$python" -c 'import sys; print(sys.executable)')
+! PYTHONPATH=$work/none "$python" "$plot" --out no --from out/sweep.json 2>stderr
+check 'the interpreter is named' grep -q "no matplotlib for $interpreter:" stderr
+check 'what to do is named' grep -q "$interpreter -m pip install matplotlib" stderr
+
 ! "$python" "$plot" --out none --tool "$work/absent" 2>stderr
 check 'a tool that is not there' grep -q absent stderr
 exit "$failed"

@@ -23,9 +23,16 @@ foreign() {
         '/(ld-linux[^/]*|lib(c|m|mvec|dl|rt|pthread|resolv|util)\.so[^/]*)$'
 }
 
+# ctest, where it is run in a build, begins the log of its last run anew.
+logs() {
+    find "$build/Testing" -name 'LastTest.log*' -exec ls -i {} + 2>/dev/null || true
+}
+
 rm -rf "$work"
 mkdir -p "$work"
+before=$(logs)
 "$source/scripts/bundle.sh" "$build" "$work/first" >"$work/log"
+[ "$(logs)" = "$before" ] || fail "the log of the last test run is not left alone"
 grep -q '^machine: .*glibc [0-9]' "$work/log" || fail "no libc is named"
 # Of CUDA: what it was built with, and what that needs; or that it was not.
 if grep -q '^LEAT_CUDA_RUNTIME:[A-Z]*=.' "$build/CMakeCache.txt"; then
