@@ -1,20 +1,40 @@
-# What an installed leat consists of: headers, library, tool, man pages, and the
-# files that let CMake and pkg-config find them. All of them are relocatable.
+# What an installed leat consists of: headers, library, tool, man pages, documents,
+# examples, and the files that let CMake and pkg-config find them. All of them are
+# relocatable. The components are those of the Debian packages (cmake/package.cmake).
 include(CMakePackageConfigHelpers)
 set(LEAT_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/leat)
 
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(TARGETS leat EXPORT leatTargets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
+    NAMELINK_COMPONENT development
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 if(TARGET leat_tool)
+  set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME tool)
   install(TARGETS leat_installed_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  file(GLOB LEAT_MAN_PAGES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.1)
-  if(LEAT_MAN_PAGES)
-    install(FILES ${LEAT_MAN_PAGES} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-  endif()
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/
+    DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1"
+    PATTERN completion EXCLUDE)
+  foreach(shell bash:bash-completion/completions/leat zsh:zsh/vendor-completions/_leat
+      fish:fish/vendor_completions.d/leat.fish)
+    string(REGEX MATCH "^([a-z]+):(.*)/([^/]+)$" shell ${shell})
+    set(file ${PROJECT_SOURCE_DIR}/docs/completion/leat.${CMAKE_MATCH_1})
+    if(EXISTS ${file})
+      install(FILES ${file} RENAME ${CMAKE_MATCH_3}
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/${CMAKE_MATCH_2})
+    endif()
+  endforeach()
+  install(FILES ${PROJECT_SOURCE_DIR}/README.md
+    DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs
+    DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md"
+    PATTERN completion EXCLUDE)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples
+    DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN CMakeLists.txt EXCLUDE)
+  set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 endif()
 
 install(EXPORT leatTargets NAMESPACE leat:: DESTINATION ${LEAT_CMAKE_DIR})
@@ -27,9 +47,13 @@ endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/leatConfig.cmake.in
   ${PROJECT_BINARY_DIR}/cmake/leatConfig.cmake
   INSTALL_DESTINATION ${LEAT_CMAKE_DIR})
+set(LEAT_COMPATIBILITY SameMajorVersion)
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(LEAT_COMPATIBILITY SameMinorVersion)
+endif()
 write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/cmake/leatConfigVersion.cmake
-  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
+  VERSION ${PROJECT_VERSION} COMPATIBILITY ${LEAT_COMPATIBILITY})
 install(FILES ${PROJECT_BINARY_DIR}/cmake/leatConfig.cmake
   ${PROJECT_BINARY_DIR}/cmake/leatConfigVersion.cmake
   DESTINATION ${LEAT_CMAKE_DIR})

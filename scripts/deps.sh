@@ -3,7 +3,7 @@
 #   build  the library and the tool        test   what the tests need, too
 #   check  compilers and linters as well   demo   the example net
 #   bench  what measuring cold data and plotting need
-#   docs   the reference of the headers
+#   docs   the reference of the headers    package  Debian packages
 # Asks the machine for each program and library itself, not for a package, so
 # whatever brings them will do. Where nothing is missing, nothing is run.
 set -eu
@@ -70,9 +70,15 @@ profile_docs() {
     need program:doxygen doxygen
 }
 
+profile_package() {
+    profile_build
+    need program:dpkg-shlibdeps dpkg-dev
+}
+
 profile_check() {
     profile_test
     profile_docs
+    profile_package
     need program:git git
     need program:clang clang
     need clang_runtime:fuzzer 'libclang-rt-dev|libclang-rt-14-dev|clang'
@@ -144,9 +150,9 @@ install_missing() {
 
 for profile in "$@"; do
     case $profile in
-    build | test | check | demo | bench | docs) ;;
+    build | test | check | demo | bench | docs | package) ;;
     *)
-        echo "usage: deps.sh build|test|check|demo|bench|docs ..." >&2
+        echo "usage: deps.sh build|test|check|demo|bench|docs|package ..." >&2
         exit 2
         ;;
     esac

@@ -134,12 +134,14 @@ build_with_pkg_config() {
 
 # Everything exported is public, and everything declared public is there.
 check_symbols() {
-    local library version major exported declared
+    local library version soname exported declared
     library=$(library_dir)/libleat.so
     version=$(PKG_CONFIG_PATH=$(library_dir)/pkgconfig pkg-config --modversion leat)
-    major=${version%%.*}
-    objdump -p "$library" | grep -q "SONAME *libleat.so.$major$" ||
-        fail "the soname is not libleat.so.$major"
+    # Before 1.0 each minor version has an interface of its own.
+    soname=libleat.so.${version%%.*}
+    [ "${version%%.*}" != 0 ] || soname=libleat.so.${version%.*}
+    objdump -p "$library" | grep -q "SONAME *$soname$" ||
+        fail "the soname is not $soname"
     exported=$(nm -D --defined-only "$library" | awk '{ print $NF }' | sort)
     [ -n "$exported" ] || fail "nothing is exported"
     if grep -Ev '^leat_[a-z0-9]' <<<"$exported"; then
@@ -196,6 +198,11 @@ check_options() {
         -DLEAT_BUILD_EXAMPLES=OFF -DLEAT_BUILD_TESTS=OFF
     ! grep -rqE 'device_cuda|cudart' "$build/src" ||
         fail "a build for the CPU alone compiles files of cuda/"
+    if (cd "$build" && cpack -G DEB) >"$work/$way.log" 2>&1; then
+        fail "packages are made of a build that is not for /usr"
+    fi
+    grep -q 'Run scripts/package.sh' "$work/$way.log" ||
+        fail "the refusal to pack does not say what to do: $(<"$work/$way.log")"
 }
 
 mkdir -p "$work"
