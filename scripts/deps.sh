@@ -4,6 +4,7 @@
 #   check  compilers and linters as well   demo   the example net
 #   bench  what measuring cold data and plotting need
 #   docs   the reference of the headers    package  Debian packages
+#   arm64  a compiler for arm64, and an emulator to run what it makes
 # Asks the machine for each program and library itself, not for a package, so
 # whatever brings them will do. Where nothing is missing, nothing is run.
 set -eu
@@ -73,6 +74,11 @@ profile_docs() {
 profile_package() {
     profile_build
     need program:dpkg-shlibdeps dpkg-dev
+}
+
+profile_arm64() {
+    need program:aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+    need program:qemu-aarch64 qemu-user
 }
 
 profile_check() {
@@ -150,9 +156,9 @@ install_missing() {
 
 for profile in "$@"; do
     case $profile in
-    build | test | check | demo | bench | docs | package) ;;
+    build | test | check | demo | bench | docs | package | arm64) ;;
     *)
-        echo "usage: deps.sh build|test|check|demo|bench|docs|package ..." >&2
+        echo "usage: deps.sh build|test|check|demo|bench|docs|package|arm64 ..." >&2
         exit 2
         ;;
     esac
