@@ -63,6 +63,9 @@ check_calls() {
     [[ $calls =~ __[a-z]+_chk ]] || complain "$1" "no _FORTIFY_SOURCE"
 }
 
+# A build folder within the folder is of other options, or of another processor.
+prune=(-type d \( -path '*/packaging/work' -o -exec test -e '{}/CMakeCache.txt' \; \)
+    -prune)
 count=0
 while IFS= read -r file; do
     [[ $(head -c 4 "$file" | tr -d '\0') == $'\x7fELF' ]] || continue
@@ -73,7 +76,7 @@ while IFS= read -r file; do
         check_links "$file"
         check_calls "$file"
     fi
-done < <(find "$@" \( -path '*/packaging/work' -o -name CMakeFiles \) -prune \
+done < <(find "$@" -mindepth 1 \( "${prune[@]}" -o -name CMakeFiles -prune \) \
     -o -type f \( -perm -u+x -o -name '*.so*' \) -print)
 [ $count -gt 0 ] || complain "$*" "there is no program"
 echo "$count programs and libraries"
@@ -83,7 +86,7 @@ if [ $paths -eq 0 ] && [ "$(uname -m)" = x86_64 ]; then
     while IFS= read -r file; do
         count=$((count + 1))
         check_object "$file"
-    done < <(find "$@" -path '*/packaging/work' -prune \
+    done < <(find "$@" -mindepth 1 "${prune[@]}" \
         -o -path '*/src/CMakeFiles/leat*' -name '*.o' -print)
     echo "$count objects"
 fi
