@@ -24,9 +24,10 @@ case $#:${1-} in
     ;;
 esac
 # Left out: test_image, as libjpeg-turbo has other pixels for a damaged JPEG on arm64,
-# and test_lmdb_storage and test_lmdb_behind, as qemu-user passes over madvise.
+# test_image_jpeg, which takes minutes, and test_lmdb_storage and test_lmdb_behind, as
+# qemu-user passes over madvise.
 tests='transform|float16|cast|random|test_lmdb_(walker|map|index|free|file|snapshot)'
-tests+='|test_datum|test_wire|test_image_|test_mean|test_prototxt|test_queue'
+tests+='|test_datum|test_wire|test_image_arena|test_mean|test_prototxt|test_queue'
 tests+='|test_thread|test_data_layer$|test_layer_order'
 [ $# -eq 0 ] || tests=$1
 
