@@ -34,7 +34,10 @@ leat_require(JPEG_FOUND "libjpeg-turbo" libjpeg-dev)
 leat_require(PNG_FOUND "libpng" libpng-dev)
 leat_require(ZLIB_FOUND "zlib" zlib1g-dev)
 leat_require(LEAT_PROTOC_C "protobuf-c's compiler protoc-c" protobuf-c-compiler)
-leat_require_module(LEAT_LMDB lmdb "LMDB" liblmdb-dev)
+# The library reads LMDB by itself; all else writes or compares by liblmdb.
+if(LEAT_BUILD_TOOL OR LEAT_BUILD_TESTS OR LEAT_BUILD_FUZZERS OR LEAT_BUILD_BENCHMARKS)
+  leat_require_module(LEAT_LMDB lmdb "LMDB" liblmdb-dev)
+endif()
 leat_require_module(LEAT_PROTOBUF_C libprotobuf-c "protobuf-c" libprotobuf-c-dev)
 if(LEAT_BUILD_TOOL OR LEAT_BUILD_TESTS OR LEAT_BUILD_FUZZERS)
   leat_require_module(LEAT_JANSSON jansson "Jansson (LEAT_BUILD_TOOL, LEAT_BUILD_TESTS)"

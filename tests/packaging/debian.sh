@@ -55,10 +55,10 @@ installed_files() {
 }
 
 check_fields() {
-    depends "$library" libc6 'libjpeg[^,]*' liblmdb0 'libpng16[^,]*' \
+    depends "$library" libc6 'libjpeg[^,]*' 'libpng16[^,]*' \
         'libprotobuf-c1[^,]*' 'zlib1g[^,]*'
-    depends leat "$library" libc6 libjansson4
-    depends libleat-dev "$library" libjpeg-dev liblmdb-dev libpng-dev \
+    depends leat "$library" libc6 libjansson4 liblmdb0
+    depends libleat-dev "$library" libjpeg-dev libpng-dev \
         libprotobuf-c-dev zlib1g-dev
     [ "$(dpkg-deb -I "$work/packages/${library}"_*.deb shlibs)" = \
         "libleat $interface $library (>= $version)" ] || fail "the shlibs file is wrong"
