@@ -3,9 +3,15 @@
 # of tests/mutants in a copy of the tree, and expects the tests that it names to fail:
 #   mutants.sh [WORD...]   only the patches with one of the words in their names
 # A patch that no longer applies, or compiles, or that no test notices, is an error.
+# With options it makes mutants by rules instead; --help says more:
+#   mutants.sh --file SRC.c [--sample N] [--seconds S] [--seed N] [--out DIR] [--jobs J]
+#   mutants.sh --since COMMIT [...]
+#   mutants.sh --self-test
 set -eu
-cd "$(dirname "$0")/.."
-out=${LEAT_MUTANTS_BUILD:-$PWD/build/mutants}
+here=$(dirname "$0")
+[[ ${1-} != -* ]] || exec python3 "$here/mutate.py" "$@"
+cd "$here/.."
+out=${LEAT_MUTANTS_BUILD:-$PWD/build/mutants}/chosen
 tree=$out/tree
 seconds=60
 export CK_DEFAULT_TIMEOUT=20
