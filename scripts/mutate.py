@@ -43,6 +43,7 @@ ERRORS = re.compile(r"\b\w*_error(?:_context|_system|_lines)?\(")
 # files of some tests, and one of address space the CUDA double's.
 DISK_BYTES = 2 << 30
 MEMORY_BYTES = 6 << 30
+SANITIZER = f"hard_rss_limit_mb={MEMORY_BYTES >> 20}"
 
 
 def parse_arguments():
@@ -58,6 +59,8 @@ def parse_arguments():
     add("--seconds", type=float, metavar="S", help="stop after that long")
     add("--test-seconds", type=float, default=20, metavar="S",
         help="of tests for one mutant, as long as they take without it (20)")
+    add("--sanitize", action="store_true",
+        help="judge survivors once more under ASan and UBSan, and under TSan")
     add("--at-least", type=float, metavar="PERCENT",
         help="fail below that score, if 20 mutants or more were judged")
     add("--out", default=os.environ.get("LEAT_MUTANTS_BUILD", "build/mutants"),
@@ -134,10 +137,11 @@ class Build:
     """One Debug build of a copy of the tree: its compile commands, its test programs
     and how they are linked."""
 
-    def __init__(self, options):
-        self.out = options.out
+    def __init__(self, options, sanitize=""):
+        self.sanitize = sanitize
+        self.out = os.path.join(options.out, sanitize)
         self.tree = os.path.join(options.out, "tree")
-        self.folder = os.path.join(options.out, "build")
+        self.folder = os.path.join(self.out, "build")
         os.makedirs(self.tree, exist_ok=True)
         self.digest = copy_tree(options.root, self.tree)
         launcher = []
@@ -147,7 +151,8 @@ class Build:
                 "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O0",
                 "-DCMAKE_C_COMPILER=gcc", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
                 "-DLEAT_CUDA=OFF", "-DLEAT_BUILD_EXAMPLES=OFF",
-                "-DLEAT_BUILD_BENCHMARKS=OFF", *launcher])
+                "-DLEAT_BUILD_BENCHMARKS=OFF",
+                f"-DLEAT_SANITIZE={sanitize}", *launcher])
         output(["cmake", "--build", self.folder, "--parallel",
                 str(options.jobs)])
         self.compiles = self.compile_commands()
@@ -207,7 +212,7 @@ class Build:
         """Whether source compiles as the file of that name does."""
         words, _ = self.compiles[name]
         return subprocess.run(
-            [*words, *more, "-w", "-c", source, "-o", target],
+            [*words, *more, "-w", "-g0", "-c", source, "-o", target],
             cwd=self.folder, stdin=subprocess.DEVNULL, check=False,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             timeout=120).returncode == 0
@@ -237,8 +242,15 @@ class Runner:
     lock = threading.Lock()
     number = 0
 
-    def __init__(self, folder):
+    def __init__(self, folder, sanitize=""):
         self.folder = folder
+        # A sanitizer takes address space for its shadow, and bounds what is used.
+        self.bounds = "ulimit -c 0; "
+        self.prefix = []
+        if not sanitize:
+            self.bounds += f"ulimit -S -d {MEMORY_BYTES >> 10}; "
+        elif shutil.which("setarch"):
+            self.prefix = ["setarch", "-R"]
         self.scratch = os.path.join(folder, "tmp")
         os.makedirs(folder, exist_ok=True)
         with Runner.lock:
@@ -251,11 +263,12 @@ class Runner:
         os.makedirs(self.scratch)
         environment = {**os.environ, "TMPDIR": self.scratch, MARK: self.mark,
                        "CK_DEFAULT_TIMEOUT": str(int(seconds) + 60),
+                       "ASAN_OPTIONS": SANITIZER,
+                       "TSAN_OPTIONS": SANITIZER + ":atexit_sleep_ms=0",
                        **environment}
-        bounds = (f"ulimit -c 0; ulimit -S -d {MEMORY_BYTES >> 10}; "
-                  'exec timeout -k 1 "$@"')
         with subprocess.Popen(
-                ["bash", "-c", bounds, "bash", f"{seconds:.1f}", *command],
+                ["bash", "-c", self.bounds + 'exec timeout -k 1 "$@"', "bash",
+                 f"{seconds:.1f}", *self.prefix, *command],
                 env=environment, cwd=self.scratch, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL) as process:
@@ -378,7 +391,7 @@ class Coverage:
         """{file: {line: whether the test executes it}}; empty if it cannot tell."""
         program, command, environment, _ = self.build.tests[name]
         place = os.path.join(folder, "of-" + name)
-        runner = Runner(place)
+        runner = Runner(place, self.build.sanitize)
         linked = os.path.join(place, os.path.basename(program))
         if not self.build.link(program, linked, archives, ["--coverage"]):
             self.left_out[name] = "does not link with --coverage"
@@ -646,7 +659,8 @@ class Judge:
                     job.result()
 
     def work(self, number):
-        runner = Runner(os.path.join(self.build.out, f"job-{number}"))
+        runner = Runner(os.path.join(self.build.out, f"job-{number}"),
+                        self.build.sanitize)
         # A mutant that does not count is replaced by the job that had it.
         while (mutant := self.take()) is not None:
             try:
@@ -792,6 +806,21 @@ def wanted_files(options):
     return wanted
 
 
+def judge_again(options, judge, sanitize, files, deadline):
+    """Gives the survivors another chance to be noticed, in a build of its own."""
+    survivors = [mutant for mutant, verdict, _ in judge.verdicts
+                 if verdict == "survived"]
+    build = Build(options, sanitize)
+    coverage = Coverage(build, options, files, deadline)
+    again = Judge(options, build, coverage, survivors, deadline)
+    again.run()
+    noticed = {mutant: (verdict, detail) for mutant, verdict, detail
+               in again.verdicts if verdict == "noticed"}
+    judge.verdicts = [(mutant, *noticed.get(mutant, (verdict, detail)))
+                      for mutant, verdict, detail in judge.verdicts]
+    print(f"{len(noticed)} more are noticed under {sanitize}")
+
+
 def measure(options):
     begin = time.monotonic()
     deadline = begin + options.seconds if options.seconds else None
@@ -818,6 +847,9 @@ def measure(options):
         print(f"without {name}, which {reason}")
     judge = Judge(options, build, coverage, mutants, deadline)
     judge.run()
+    if options.sanitize:
+        for sanitize in ("address,undefined", "thread"):
+            judge_again(options, judge, sanitize, files, deadline)
     value, judged = report(judge, files, len(mutants), options)
     if options.at_least and judged >= 20 and value < options.at_least:
         fail(f"{value:.1f} % were noticed, {options.at_least:g} % are expected")
@@ -933,6 +965,17 @@ def read_verdicts(root):
     return sorted(found)
 
 
+def commands_with(word):
+    found = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                found += [text for text in [file.read()] if word in text]
+        except OSError:
+            pass
+    return found
+
+
 def self_test():
     """A planted tree, of whose mutants it is known what is to be said."""
     with tempfile.TemporaryDirectory() as root:
@@ -951,10 +994,7 @@ def self_test():
         expect(not glob.glob(os.path.join(root, "build", "job-*")),
                "files are left", text)
         # The process that a mutant leaves is in no group of ours.
-        for path in glob.glob("/proc/[0-9]*/cmdline"):
-            with open(path, "rb") as file:
-                expect(root.encode() not in file.read(), "a process is left",
-                       path)
+        expect(not commands_with(root), "a process is left", text)
         self_test_since(root, source)
         _, text = run_self(root, "--file", source, "--seconds", "0.001")
         expect("\n0 of 11 mutants tried" in text, "time is not kept", text)
