@@ -646,8 +646,9 @@ class Judge:
             self.verdicts.append((mutant, verdict, detail))
             if verdict not in ("noticed", "survived"):
                 self.taken[mutant[0] if self.options.sample else ""] -= 1
-            print(f"{mutant[0]}:{mutant[1]}\t{verdict}\t{detail}",
-                  file=self.log, flush=True)
+            print(f"{mutant[0]}:{mutant[1]}", verdict, detail,
+                  mutant[2].strip(), mutant[3].strip(),
+                  sep="\t", file=self.log, flush=True)
 
     def run(self):
         path = os.path.join(self.build.out, "verdicts.tsv")
@@ -960,7 +961,7 @@ def read_verdicts(root):
     with open(os.path.join(root, "build", "verdicts.tsv"),
               encoding="utf-8") as file:
         for line in file:
-            place, verdict, _ = line.split("\t")
+            place, verdict = line.split("\t")[:2]
             found.append((int(place.split(":")[1]), verdict))
     return sorted(found)
 
