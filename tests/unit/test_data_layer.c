@@ -3,9 +3,11 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static leat_pipeline *pipeline;
 static leat_data_layer_options options;
@@ -354,6 +356,55 @@ START_TEST(fields_of_numbers_become_tops_of_their_shape)
 }
 END_TEST
 
+/* A top has the batch as one dimension more. */
+START_TEST(a_field_of_all_dimensions_is_refused)
+{
+    static const float one = 1;
+    const leat_memory_field field = {
+        "deep", LEAT_FLOAT32, LEAT_MAX_DIMS, {1, 1, 1, 1, 1, 1, 1, 1}, &one};
+    leat_pipeline *deep;
+    leat_data_layer *layer;
+    leat_blob *top;
+    leat_device *device;
+    ck_assert_int_eq(leat_device_find(&device, "cpu"), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_memory(&deep, &field, 1, 1), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, deep, &options), LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&top, device), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_EINVAL);
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+    leat_pipeline_unref(deep);
+}
+END_TEST
+
+/* Shared pages of this process, as the system counts them. */
+static int64_t shared_pages(void)
+{
+    long long total;
+    long long resident;
+    long long shared;
+    FILE *file = fopen("/proc/self/statm", "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%lld %lld %lld", &total, &resident, &shared),
+                     3);
+    fclose(file);
+    return shared;
+}
+
+START_TEST(mapped_memory_is_what_the_system_counts)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_stats stats = {.size = sizeof(stats)};
+    int64_t page = sysconf(_SC_PAGESIZE);
+    int64_t before = shared_pages();
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_ge(stats.memory.mapped, before * page);
+    ck_assert_int_le(stats.memory.mapped, shared_pages() * page);
+    ck_assert_int_eq(stats.peak.mapped, stats.memory.mapped);
+    feed_close(&feed);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("data_layer");
@@ -378,5 +429,7 @@ int main(void)
     tcase_add_test(tcase, a_limit_below_two_batches_is_refused);
     tcase_add_test(tcase, nothing_is_allocated_in_the_steady_state);
     tcase_add_test(tcase, fields_of_numbers_become_tops_of_their_shape);
+    tcase_add_test(tcase, a_field_of_all_dimensions_is_refused);
+    tcase_add_test(tcase, mapped_memory_is_what_the_system_counts);
     return suite_run(suite);
 }

@@ -145,6 +145,25 @@ START_TEST(read_at_without_count_is_no_random_access)
 }
 END_TEST
 
+START_TEST(a_reader_that_does_not_locate_is_not_asked_to)
+{
+    leat_locator locator = {0};
+    leat_sample sample;
+    leat_sample *const out = &sample;
+    int got = 7;
+    self.ops.locate = NULL;
+    ck_assert_int_eq(leat_reader_locate(&self.reader, &locator, 1, &got),
+                     LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(got, 0);
+    got = 7;
+    ck_assert_int_eq(
+        leat_reader_read_located(&self.reader, &locator, &out, 1, &got),
+        LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(got, 0);
+    ck_assert_int_eq(self.read, 0);
+}
+END_TEST
+
 START_TEST(a_reader_is_not_asked_for_what_is_out_of_range)
 {
     const int64_t good[] = {0, COUNT - 1};
@@ -317,6 +336,7 @@ int main(void)
     tcase_add_test(tcase, a_number_of_fields_that_no_sample_has_is_told);
     tcase_add_test(tcase, a_table_of_an_older_header_ends_earlier);
     tcase_add_test(tcase, read_at_without_count_is_no_random_access);
+    tcase_add_test(tcase, a_reader_that_does_not_locate_is_not_asked_to);
     tcase_add_test(tcase, a_reader_is_not_asked_for_what_is_out_of_range);
     return suite_run(suite);
 }

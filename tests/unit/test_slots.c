@@ -9,11 +9,11 @@
 
 static leat__slots slots;
 
-static void make(size_t bytes, int batch_size)
+static void make(leat__batch_shape shape, int batch_size)
 {
     static const leat__slots none;
     const leat__prefetcher_options options = {
-        .shape = {.bytes = bytes},
+        .shape = shape,
         .assembly = {.batch_size = batch_size},
         .slots = 2,
         .circulating = 2,
@@ -26,7 +26,7 @@ static void make(size_t bytes, int batch_size)
 
 static void set_up(void)
 {
-    make(4096, 1);
+    make((leat__batch_shape){.bytes = 4096}, 1);
 }
 
 static void tear_down(void)
@@ -85,7 +85,7 @@ START_TEST(memory_is_populated_by_the_first_batch_in_it)
     };
     const leat__run run = {.first = 2, .n = 3};
     tear_down();
-    make(64 * page, 8);
+    make(shape, 8);
     ck_assert_int_le(resident(0), 1);
     ck_assert_int_eq(resident(1), 0);
     leat__batch *batch = &slots.batch[1];
@@ -100,6 +100,25 @@ START_TEST(memory_is_populated_by_the_first_batch_in_it)
 }
 END_TEST
 
+START_TEST(each_slot_has_its_part_of_the_memory)
+{
+    leat__slots_finish(&slots);
+    make(
+        (leat__batch_shape){.bytes = 4096, .top_bytes = 8192, .is_cropped = 1}, 1);
+    ck_assert_int_eq(slots.slab_bytes, 2 * 4096);
+    ck_assert_int_eq(slots.top_bytes, 2 * 8192);
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_ptr_eq(slots.batch[i].slab, slots.batch[0].slab);
+        ck_assert_uint_eq(slots.batch[i].offset, i * 4096);
+        ck_assert_uint_eq(slots.batch[i].capacity, 4096);
+        ck_assert_ptr_nonnull(slots.batch[i].top_slab);
+        ck_assert_ptr_eq(slots.batch[i].top_slab, slots.batch[0].top_slab);
+        ck_assert_uint_eq(slots.batch[i].top_offset, i * 8192);
+        ck_assert_uint_eq(slots.batch[i].top_capacity, 8192);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("slots");
@@ -108,5 +127,6 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, what_grows_again_is_counted_once);
     tcase_add_test(tcase, memory_is_populated_by_the_first_batch_in_it);
+    tcase_add_test(tcase, each_slot_has_its_part_of_the_memory);
     return suite_run(suite);
 }

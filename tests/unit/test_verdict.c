@@ -77,6 +77,17 @@ START_TEST(threads_have_no_more_time_than_their_cores)
 }
 END_TEST
 
+START_TEST(no_share_is_above_all_of_the_time)
+{
+    leat_stats now = ten_seconds("decode", 2);
+    now.stage[1].busy = 20.9;
+    now.waited = 10.8;
+    const char *line = verdict_of(&now);
+    ck_assert_ptr_nonnull(strstr(line, "by 2 threads busy 100 %"));
+    ck_assert_ptr_nonnull(strstr(line, "consumer waits 100 %"));
+}
+END_TEST
+
 START_TEST(nobody_busy_and_still_waiting_is_said_too)
 {
     leat_stats now = ten_seconds("transform", 4);
@@ -197,6 +208,7 @@ int main(void)
     tcase_add_test(tcase, a_busy_reader_thread_means_storage);
     tcase_add_test(tcase, a_consumer_that_never_waits_is_what_bounds);
     tcase_add_test(tcase, threads_have_no_more_time_than_their_cores);
+    tcase_add_test(tcase, no_share_is_above_all_of_the_time);
     tcase_add_test(tcase, nobody_busy_and_still_waiting_is_said_too);
     tcase_add_test(tcase, the_caller_that_helps_is_a_thread_more);
     tcase_add_test(tcase, copies_that_are_waited_for_bound_a_feed);
