@@ -285,6 +285,11 @@ START_TEST(a_sample_that_is_not_as_announced_is_an_error)
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "script: sample 0"));
         end(reader);
     }
+    /* Bytes are as many as they are, be it none. */
+    leat_reader *empty = begin();
+    user.field = (leat_field){.dtype = LEAT_BYTES};
+    ck_assert_int_eq(leat_reader_next(empty, &sample), LEAT_OK);
+    end(empty);
     user.field = good;
     for (int fields = 0; fields < 10; fields++) {
         leat_reader *reader = begin();

@@ -42,6 +42,24 @@ START_TEST(setup_tells_the_shapes_before_the_first_forward)
 }
 END_TEST
 
+START_TEST(the_number_of_tops_is_known_before_setup)
+{
+    static const char *const names[] = {"pixels", NULL};
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_top_count(layer), 2);
+    ck_assert_str_eq(leat_data_layer_top_name(layer, 1), "label");
+    leat_data_layer_destroy(layer);
+    options.tops = names;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_top_count(layer), 1);
+    ck_assert_str_eq(leat_data_layer_top_name(layer, 0), "pixels");
+    leat_data_layer_destroy(layer);
+}
+END_TEST
+
 START_TEST(batches_run_on_across_the_end_of_the_data)
 {
     transform.scale = 3;
@@ -412,6 +430,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, setup_tells_the_shapes_before_the_first_forward);
+    tcase_add_test(tcase, the_number_of_tops_is_known_before_setup);
     tcase_add_test(tcase, batches_run_on_across_the_end_of_the_data);
     tcase_add_test(tcase, the_tops_can_be_interleaved_and_of_bytes);
     tcase_add_test(tcase, one_top_leaves_the_labels_out);

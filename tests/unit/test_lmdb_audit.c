@@ -129,6 +129,38 @@ START_TEST(every_page_of_a_sound_database_is_in_use_or_free)
 }
 END_TEST
 
+/* Numbers of transactions are compared as such, their low bytes last. */
+START_TEST(a_list_of_hundreds_of_transactions_is_in_order)
+{
+    unsigned random = 1;
+    MDB_txn *reader;
+    fixture_directory(directory);
+    MDB_env *env = fixture_env(directory, 0);
+    write_round(env, &random, 0);
+    ck_assert_int_eq(mdb_txn_begin(env, NULL, MDB_RDONLY, &reader), 0);
+    for (int round = 0; round < 300; round++) {
+        fixture_record record;
+        MDB_txn *txn;
+        MDB_dbi dbi;
+        make_record(round, &record);
+        MDB_val key = {record.key_size, record.key};
+        MDB_val value = {record.value_size, record.value};
+        ck_assert_int_eq(mdb_txn_begin(env, NULL, 0, &txn), 0);
+        ck_assert_int_eq(mdb_dbi_open(txn, NULL, 0, &dbi), 0);
+        ck_assert_int_eq(mdb_put(txn, dbi, &key, &value, 0), 0);
+        ck_assert_int_eq(mdb_txn_commit(txn), 0);
+    }
+    mdb_txn_abort(reader);
+    mdb_env_close(env);
+    survey();
+    ck_assert_msg(!damages, "%s", told);
+    env = fixture_env(directory, 0);
+    check_against_liblmdb(env);
+    mdb_env_close(env);
+    fixture_remove(directory);
+}
+END_TEST
+
 START_TEST(an_empty_database_has_two_pages_in_use)
 {
     fixture_directory(directory);
@@ -327,6 +359,7 @@ int main(void)
     TCase *whole = tcase_create("whole");
     TCase *planted = tcase_create("planted");
     tcase_add_test(whole, every_page_of_a_sound_database_is_in_use_or_free);
+    tcase_add_test(whole, a_list_of_hundreds_of_transactions_is_in_order);
     tcase_add_test(whole, an_empty_database_has_two_pages_in_use);
     tcase_add_checked_fixture(planted, begin, end);
     tcase_add_test(planted, a_page_in_use_that_is_listed_as_free_is_damage);

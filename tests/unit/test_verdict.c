@@ -198,6 +198,31 @@ START_TEST(only_the_time_between_two_readings_counts)
 }
 END_TEST
 
+START_TEST(each_share_is_of_what_came_since)
+{
+    leat_stats before = over_a_bus();
+    before.stage[0].threads = 1;
+    before.stage[0].busy = 3;
+    before.stage[1].busy = 4;
+    before.stage[1].blocked_empty = 2;
+    before.stage[2].busy = 5;
+    before.waited = 6;
+    leat_stats now = before;
+    char line[LEAT_VERDICT_MAX];
+    now.elapsed = 20;
+    now.stage[0].busy += 1;
+    now.stage[1].busy += 18;
+    now.stage[1].blocked_empty += 1;
+    now.stage[2].busy += 2;
+    now.waited += 7;
+    ck_assert_int_eq(leat_stats_verdict(&now, &before, line), LEAT_OK);
+    ck_assert_str_eq(line,
+                     "bound by transform: transform by 2 threads busy 90 %, "
+                     "storage busy 10 %, copies busy 20 %, input missing 5 %, "
+                     "consumer waits 70 %; more cores would help");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("verdict");
@@ -216,5 +241,6 @@ int main(void)
     tcase_add_test(tcase, workers_without_room_mean_the_consumers_streams);
     tcase_add_test(tcase, the_longest_verdict_has_room);
     tcase_add_test(tcase, only_the_time_between_two_readings_counts);
+    tcase_add_test(tcase, each_share_is_of_what_came_since);
     return suite_run(suite);
 }

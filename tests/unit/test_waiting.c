@@ -36,6 +36,8 @@ START_TEST(the_stage_is_told_from_where_the_threads_are)
         ck_assert_msg(leat__whereabouts_judge(&cases[i].now, 0) ==
                           cases[i].behind,
                       "case %zu", i);
+    const leat__whereabouts first = {4, 0, 0, 0, 0};
+    ck_assert_int_eq(leat__whereabouts_judge(&first, 1), LEAT__BEHIND_MEMBER);
 }
 END_TEST
 
@@ -192,6 +194,41 @@ START_TEST(a_device_that_does_not_copy_is_named)
 }
 END_TEST
 
+/* Lets the device go after more than the second that forward is patient. */
+static void *let_go_later(void *unused)
+{
+    const struct timespec pause = {.tv_sec = 1, .tv_nsec = 100000000};
+    late_device_await(device, late_device_stream(device, 0), 1);
+    nanosleep(&pause, NULL);
+    late_device_let_go_all(device);
+    return unused;
+}
+
+/* The batch is made, and its copy under way, when forward begins to wait. */
+START_TEST(a_copy_that_the_host_waits_for_is_named)
+{
+    late_device_register();
+    ck_assert_int_eq(leat_device_find(&device, "late:0"), LEAT_OK);
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.batch_size = 2;
+    options.device = "late:0";
+    leat_pipeline *pipeline = feed_pipeline();
+    leat_log_set(hear, NULL, LEAT_LOG_INFO);
+    feed_layer feed = feed_open(pipeline, &options);
+    pthread_t thread;
+    late_device_hold_all(device);
+    ck_assert_int_eq(pthread_create(&thread, NULL, let_go_later, NULL), 0);
+    ck_assert_int_eq(
+        leat_data_layer_forward(feed.layer, feed.top, 2, LEAT_HOST), LEAT_OK);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(lines, 1);
+    ck_assert_ptr_eq(strstr(heard, "data: waited for data 1."), heard);
+    ck_assert_ptr_nonnull(strstr(heard, "the copies to late:0 are behind"));
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 static void set_up(void)
 {
     unsetenv("LEAT_LOG_LEVEL");
@@ -216,6 +253,7 @@ int main(void)
     tcase_add_test(tcase, a_try_that_ends_before_says_nothing);
     tcase_add_test(tcase, short_waits_are_summed_up_and_told_once);
     tcase_add_test(tcase, a_device_that_does_not_copy_is_named);
+    tcase_add_test(tcase, a_copy_that_the_host_waits_for_is_named);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
