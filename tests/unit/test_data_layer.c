@@ -265,6 +265,7 @@ START_TEST(memory_is_announced_and_limited)
     /* Five slots of 4 x 60 floats and 4 labels, each top padded to 256. */
     ck_assert_int_eq(stats.memory.host, 5 * (1024 + 256));
     ck_assert_int_eq(stats.memory.device, 0);
+    ck_assert_int_eq(stats.device_node, -1);
     ck_assert_int_eq(stats.peak.host, 5 * (1024 + 256));
     feed_close(&feed);
     options.max_memory = 3 * 1280;

@@ -390,6 +390,9 @@ START_TEST(a_written_datum_is_what_protobuf_c_reads)
         {.channels = 1, .height = 28, .width = 28, .label = 9},
         {.channels = -1, .height = INT32_MIN, .width = 300, .label = -5},
         {.encoded = 1, .data = (const unsigned char *)"jpeg", .data_size = 4},
+        {.encoded = 1, .channels = 3},
+        {.encoded = 1, .height = 4},
+        {.encoded = 1, .width = 5},
         {.channels = 3,
          .float_data = (const unsigned char *)values,
          .float_count = 3},
@@ -403,6 +406,7 @@ START_TEST(a_written_datum_is_what_protobuf_c_reads)
         ck_assert_int_eq(leat_datum_parse(&back, wire, size), LEAT_OK);
         ck_assert_int_eq(back.channels, cases[i].channels);
         ck_assert_int_eq(back.height, cases[i].height);
+        ck_assert_int_eq(back.width, cases[i].width);
         ck_assert_int_eq(back.label, cases[i].label);
         ck_assert_int_eq(back.encoded, cases[i].encoded);
         ck_assert_uint_eq(back.float_count, cases[i].float_count);

@@ -414,6 +414,48 @@ START_TEST(a_cancelled_reader_gives_nothing_any_more)
 }
 END_TEST
 
+/* As many records as another, but not of the same keys. */
+static void write_keys(char *directory, const char *first, const char *last)
+{
+    MDB_txn *txn;
+    MDB_dbi dbi;
+    fixture_directory(directory);
+    MDB_env *env = fixture_env(directory, 0);
+    ck_assert_int_eq(mdb_txn_begin(env, NULL, 0, &txn), 0);
+    ck_assert_int_eq(mdb_dbi_open(txn, NULL, 0, &dbi), 0);
+    const char *const keys[] = {first, "5", last};
+    for (int i = 0; i < 3; i++) {
+        MDB_val key = {strlen(keys[i]), (void *)(uintptr_t)keys[i]};
+        MDB_val value = {1, (void *)(uintptr_t) "x"};
+        ck_assert_int_eq(mdb_put(txn, dbi, &key, &value, 0), 0);
+    }
+    ck_assert_int_eq(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+}
+
+START_TEST(a_token_knows_the_first_key_and_the_last)
+{
+    char directory[FIXTURE_PATH];
+    static const char *const others[][2] = {
+        {"4", "6"}, {"3", "6"}, {"4", "7"}, {"44", "6"}};
+    leat_token token;
+    leat_token_init(&token);
+    write_keys(directory, "4", "6");
+    leat_reader *reader = images_open(directory);
+    ck_assert_int_eq(leat_reader_save(reader, &token), LEAT_OK);
+    images_end(reader, directory);
+    for (int i = 0; i < 4; i++) {
+        token.cursor = 0;
+        write_keys(directory, others[i][0], others[i][1]);
+        reader = images_open(directory);
+        ck_assert_int_eq(leat_reader_restore(reader, &token),
+                         i == 0 ? LEAT_OK : LEAT_EINVAL);
+        images_end(reader, directory);
+    }
+    leat_token_finish(&token);
+}
+END_TEST
+
 START_TEST(a_token_fits_its_own_data_set_alone)
 {
     char directory[FIXTURE_PATH], other[FIXTURE_PATH];
@@ -572,6 +614,7 @@ int main(void)
     tcase_add_test(tcase, a_damaged_page_is_a_sticky_error_behind_what_is_good);
     tcase_add_test(tcase, a_cancelled_reader_gives_nothing_any_more);
     tcase_add_test(tcase, a_token_fits_its_own_data_set_alone);
+    tcase_add_test(tcase, a_token_knows_the_first_key_and_the_last);
     tcase_add_test(tcase, a_reader_survives_every_failing_allocation);
     tcase_add_test(tcase, reading_again_takes_no_memory);
     tcase_add_test(tcase, mnist_has_its_labels);

@@ -294,6 +294,19 @@ START_TEST(neighbours_are_told_together)
 }
 END_TEST
 
+/* Its number of pages is more than its value has room for. */
+START_TEST(a_part_that_is_damaged_is_told)
+{
+    uint64_t n;
+    unsigned char *numbers = find_part(&n);
+    put(numbers - 8, (uint64_t)1 << 40);
+    survey_planted();
+    ck_assert_int_ge(damages, 1);
+    ck_assert_msg(strstr(told, "damaged") != NULL, "%s", told);
+    ck_assert_int_eq(use.leaked, -1);
+}
+END_TEST
+
 START_TEST(a_page_that_is_listed_nowhere_is_lost_but_no_damage)
 {
     uint64_t n;
@@ -366,6 +379,7 @@ int main(void)
     tcase_add_test(planted, a_page_that_is_listed_twice_is_damage);
     tcase_add_test(planted, a_page_behind_the_last_is_damage);
     tcase_add_test(planted, neighbours_are_told_together);
+    tcase_add_test(planted, a_part_that_is_damaged_is_told);
     tcase_add_test(planted,
                    a_page_that_is_listed_nowhere_is_lost_but_no_damage);
     tcase_add_test(planted, no_damage_to_the_list_costs_a_record);

@@ -316,6 +316,21 @@ START_TEST(page_sizes_that_do_not_exist_are_refused)
 }
 END_TEST
 
+START_TEST(meta_pages_of_two_page_sizes_are_refused)
+{
+    size_t size;
+    int64_t count;
+    const uint32_t other = 8192;
+    unsigned char *bytes = walk_small_database(&size);
+    memcpy(bytes + 4096 + 40, &other, 4);
+    ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_EFORMAT);
+    ck_assert_msg(strstr(leat_last_error(), "have page sizes 4096 and 8192") !=
+                      NULL,
+                  "%s", leat_last_error());
+    free(bytes);
+}
+END_TEST
+
 START_TEST(a_tree_that_leads_back_to_itself_ends)
 {
     page_image made;
@@ -373,6 +388,7 @@ int main(void)
     tcase_add_test(tcase, a_walk_finds_as_many_records_as_the_meta_page_says);
     tcase_add_test(tcase, keys_that_are_the_same_do_not_ascend);
     tcase_add_test(tcase, page_sizes_that_do_not_exist_are_refused);
+    tcase_add_test(tcase, meta_pages_of_two_page_sizes_are_refused);
     tcase_add_test(tcase, a_tree_that_leads_back_to_itself_ends);
     tcase_add_test(tcase, more_records_than_pages_could_hold_take_no_memory);
     return suite_run(suite);

@@ -143,6 +143,11 @@ START_TEST(short_waits_are_summed_up_and_told_once)
     ck_assert_int_eq(lines, 1);
     ck_assert_ptr_eq(strstr(heard, "data: waited for data 1."), heard);
     ck_assert_ptr_nonnull(strstr(heard, "bound by storage"));
+    /* Each of 80 samples took 20 ms, some of them before the first forward. */
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_double_gt(stats.waited, 1);
+    ck_assert_double_lt(stats.waited, stats.elapsed);
     feed_close(&feed);
     leat_pipeline_unref(pipeline);
 }
@@ -224,6 +229,9 @@ START_TEST(a_copy_that_the_host_waits_for_is_named)
     ck_assert_int_eq(lines, 1);
     ck_assert_ptr_eq(strstr(heard, "data: waited for data 1."), heard);
     ck_assert_ptr_nonnull(strstr(heard, "the copies to late:0 are behind"));
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_double_gt(stats.waited, 1);
     feed_close(&feed);
     leat_pipeline_unref(pipeline);
 }
