@@ -73,6 +73,14 @@ START_TEST(what_is_escaped_is_one_argument)
 }
 END_TEST
 
+START_TEST(only_blanks_at_the_edges_are_escaped)
+{
+    char *escaped = leat__args_escape(" a b ");
+    ck_assert_str_eq(escaped, "\\ a b\\ ");
+    leat__free(escaped);
+}
+END_TEST
+
 START_TEST(a_key_twice_or_too_many_arguments_are_refused)
 {
     leat_args args;
@@ -161,6 +169,7 @@ int main(void)
     tcase_add_test(tcase, no_text_is_no_argument_and_a_comma_makes_two);
     tcase_add_test(tcase, a_backslash_takes_the_next_letter_as_it_is);
     tcase_add_test(tcase, what_is_escaped_is_one_argument);
+    tcase_add_test(tcase, only_blanks_at_the_edges_are_escaped);
     tcase_add_test(tcase, a_key_twice_or_too_many_arguments_are_refused);
     tcase_add_test(tcase, integers_are_whole_and_in_their_range);
     tcase_add_test(tcase, a_type_says_which_arguments_it_takes);

@@ -207,6 +207,23 @@ START_TEST(an_image_may_take_a_share_of_the_memory)
 }
 END_TEST
 
+START_TEST(transform_options_end_where_the_caller_says)
+{
+    leat_data_layer *layer;
+    transform.size = offsetof(leat_transform_options, mean_values);
+    transform.scale = 2;
+    transform.mean_values = -1;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    const leat_transform_options *known =
+        leat_data_layer_get_options(layer)->transform;
+    ck_assert_float_eq(known->scale, 2);
+    ck_assert_int_eq(known->mean_values, 0);
+    ck_assert_uint_eq(known->size, sizeof(*known));
+    leat_data_layer_destroy(layer);
+}
+END_TEST
+
 START_TEST(a_transform_that_promises_values_must_bring_them)
 {
     transform.mean_values = 2;
@@ -362,6 +379,7 @@ int main(void)
     tcase_add_test(tcase, more_ranks_than_a_token_can_name_are_refused);
     tcase_add_test(tcase, options_end_where_the_caller_says);
     tcase_add_test(tcase, an_image_may_take_a_share_of_the_memory);
+    tcase_add_test(tcase, transform_options_end_where_the_caller_says);
     tcase_add_test(tcase, a_transform_that_promises_values_must_bring_them);
     tcase_add_test(tcase, what_is_no_image_is_not_cropped);
     tcase_add_test(tcase, more_tops_than_a_sample_has_fields_are_refused);

@@ -433,6 +433,26 @@ static void write_keys(char *directory, const char *first, const char *last)
     mdb_env_close(env);
 }
 
+START_TEST(arguments_beyond_their_bounds_are_refused)
+{
+    static const char *const wrong[] = {"drop_behind=2", "drop_behind=-1",
+                                        "read_ahead=-2", "keep_behind=-2"};
+    char directory[FIXTURE_PATH];
+    images_write(directory, images_record, 1);
+    for (int i = 0; i < 4; i++) {
+        char text[FIXTURE_PATH + 64];
+        leat_pipeline *pipeline;
+        leat_reader *reader = NULL;
+        snprintf(text, sizeof(text), "lmdb:%s,%s", directory, wrong[i]);
+        ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_EINVAL);
+        ck_assert_ptr_null(reader);
+        leat_pipeline_unref(pipeline);
+    }
+    fixture_remove(directory);
+}
+END_TEST
+
 START_TEST(a_token_knows_the_first_key_and_the_last)
 {
     char directory[FIXTURE_PATH];
@@ -615,6 +635,7 @@ int main(void)
     tcase_add_test(tcase, a_cancelled_reader_gives_nothing_any_more);
     tcase_add_test(tcase, a_token_fits_its_own_data_set_alone);
     tcase_add_test(tcase, a_token_knows_the_first_key_and_the_last);
+    tcase_add_test(tcase, arguments_beyond_their_bounds_are_refused);
     tcase_add_test(tcase, a_reader_survives_every_failing_allocation);
     tcase_add_test(tcase, reading_again_takes_no_memory);
     tcase_add_test(tcase, mnist_has_its_labels);
