@@ -3,6 +3,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -375,6 +376,30 @@ START_TEST(fields_of_numbers_become_tops_of_their_shape)
 }
 END_TEST
 
+START_TEST(a_seed_of_zero_is_a_seed)
+{
+    transform.mirror = 1;
+    options.random_seed = 0;
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_uint_eq(leat_data_layer_seed(feed.layer), 0);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(stats_without_a_size_are_refused)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_stats stats = {.size = 0, .batches = 7};
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_EINVAL);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, NULL), LEAT_EINVAL);
+    ck_assert_int_eq(stats.batches, 7);
+    stats.size = offsetof(leat_stats, batches);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.batches, 7);
+    feed_close(&feed);
+}
+END_TEST
+
 /* A top has the batch as one dimension more. */
 START_TEST(a_field_of_all_dimensions_is_refused)
 {
@@ -449,6 +474,8 @@ int main(void)
     tcase_add_test(tcase, a_limit_below_two_batches_is_refused);
     tcase_add_test(tcase, nothing_is_allocated_in_the_steady_state);
     tcase_add_test(tcase, fields_of_numbers_become_tops_of_their_shape);
+    tcase_add_test(tcase, a_seed_of_zero_is_a_seed);
+    tcase_add_test(tcase, stats_without_a_size_are_refused);
     tcase_add_test(tcase, a_field_of_all_dimensions_is_refused);
     tcase_add_test(tcase, mapped_memory_is_what_the_system_counts);
     return suite_run(suite);

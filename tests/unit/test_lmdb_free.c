@@ -181,6 +181,37 @@ START_TEST(a_damaged_list_does_no_harm)
 }
 END_TEST
 
+START_TEST(a_part_says_no_more_pages_than_it_has_room_for)
+{
+    const uint64_t key = 7;
+    const unsigned char *number = (const unsigned char *)&key;
+    uint64_t value[4] = {3, 11, 12, 13};
+    leat__lmdb_freed freed;
+    ck_assert_int_eq(leat__lmdb_freed_read(&freed, "db", number, 8,
+                                           (unsigned char *)value, 32),
+                     LEAT_OK);
+    ck_assert_uint_eq(freed.n, 3);
+    ck_assert_ptr_eq(freed.pages, (unsigned char *)&value[1]);
+    for (int bytes = 0; bytes < 32; bytes++)
+        ck_assert_int_eq(leat__lmdb_freed_read(&freed, "db", number, 8,
+                                               (unsigned char *)value,
+                                               (size_t)bytes),
+                         LEAT_EFORMAT);
+    ck_assert_int_eq(leat__lmdb_freed_read(&freed, "db", number, 7,
+                                           (unsigned char *)value, 32),
+                     LEAT_EFORMAT);
+    value[0] = 4;
+    ck_assert_int_eq(leat__lmdb_freed_read(&freed, "db", number, 8,
+                                           (unsigned char *)value, 32),
+                     LEAT_EFORMAT);
+    value[0] = 0;
+    ck_assert_int_eq(leat__lmdb_freed_read(&freed, "db", number, 8,
+                                           (unsigned char *)value, 8),
+                     LEAT_OK);
+    ck_assert_uint_eq(freed.n, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lmdb_free");
@@ -191,6 +222,7 @@ int main(void)
     tcase_add_test(tcase, what_is_missing_and_not_free_is_truncated);
     tcase_add_test(tcase, the_list_is_that_of_liblmdb);
     tcase_add_test(tcase, a_damaged_list_does_no_harm);
+    tcase_add_test(tcase, a_part_says_no_more_pages_than_it_has_room_for);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -331,6 +331,28 @@ START_TEST(meta_pages_of_two_page_sizes_are_refused)
 }
 END_TEST
 
+/* LMDB never gives a page back: last_page is at 136 of a meta page. */
+START_TEST(a_transaction_with_fewer_pages_than_the_one_before_is_refused)
+{
+    size_t size;
+    int64_t count;
+    uint64_t txnid[2], last;
+    unsigned char *bytes = walk_small_database(&size);
+    for (int i = 0; i < 2; i++)
+        memcpy(&txnid[i], bytes + i * 4096 + 144, sizeof(last));
+    int newer = txnid[1] > txnid[0];
+    memcpy(&last, bytes + newer * 4096 + 136, sizeof(last));
+    memcpy(bytes + !newer * 4096 + 136, &last, sizeof(last));
+    ck_assert_int_ge(walk_all(bytes, size, &count), LEAT_OK);
+    last--;
+    memcpy(bytes + newer * 4096 + 136, &last, sizeof(last));
+    ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_EFORMAT);
+    ck_assert_msg(strstr(leat_last_error(), "the one before it") != NULL, "%s",
+                  leat_last_error());
+    free(bytes);
+}
+END_TEST
+
 START_TEST(a_tree_that_leads_back_to_itself_ends)
 {
     page_image made;
@@ -389,6 +411,8 @@ int main(void)
     tcase_add_test(tcase, keys_that_are_the_same_do_not_ascend);
     tcase_add_test(tcase, page_sizes_that_do_not_exist_are_refused);
     tcase_add_test(tcase, meta_pages_of_two_page_sizes_are_refused);
+    tcase_add_test(
+        tcase, a_transaction_with_fewer_pages_than_the_one_before_is_refused);
     tcase_add_test(tcase, a_tree_that_leads_back_to_itself_ends);
     tcase_add_test(tcase, more_records_than_pages_could_hold_take_no_memory);
     return suite_run(suite);
