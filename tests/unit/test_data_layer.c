@@ -376,6 +376,34 @@ START_TEST(fields_of_numbers_become_tops_of_their_shape)
 }
 END_TEST
 
+START_TEST(tops_of_any_size_are_aligned_and_apart)
+{
+    unsigned char pixels[258];
+    const int32_t label = 0x01020304;
+    memset(pixels, 0xab, sizeof(pixels));
+    options.top_type = LEAT_UINT8;
+    options.batch_size = 1;
+    for (int64_t size = 254; size <= 258; size++) {
+        const leat_memory_field fields[] = {
+            {"data", LEAT_UINT8, 1, {size}, pixels},
+            {"label", LEAT_INT32, 0, {0}, &label},
+        };
+        leat_pipeline *bytes;
+        ck_assert_int_eq(leat_pipeline_memory(&bytes, fields, 2, 1), LEAT_OK);
+        feed_layer feed = feed_open(bytes, &options);
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        const unsigned char *data = leat_blob_cpu_data(feed.top[0]);
+        const void *labels = leat_blob_cpu_data(feed.top[1]);
+        ck_assert_uint_eq((uintptr_t)data % 256, 0);
+        ck_assert_uint_eq((uintptr_t)labels % 256, 0);
+        ck_assert_mem_eq(data, pixels, (size_t)size);
+        ck_assert_float_eq(feed_label(&feed, 0), (float)label);
+        feed_close(&feed);
+        leat_pipeline_unref(bytes);
+    }
+}
+END_TEST
+
 START_TEST(a_seed_of_zero_is_a_seed)
 {
     transform.mirror = 1;
@@ -474,6 +502,7 @@ int main(void)
     tcase_add_test(tcase, a_limit_below_two_batches_is_refused);
     tcase_add_test(tcase, nothing_is_allocated_in_the_steady_state);
     tcase_add_test(tcase, fields_of_numbers_become_tops_of_their_shape);
+    tcase_add_test(tcase, tops_of_any_size_are_aligned_and_apart);
     tcase_add_test(tcase, a_seed_of_zero_is_a_seed);
     tcase_add_test(tcase, stats_without_a_size_are_refused);
     tcase_add_test(tcase, a_field_of_all_dimensions_is_refused);
