@@ -192,10 +192,10 @@ START_TEST(a_part_says_no_more_pages_than_it_has_room_for)
                      LEAT_OK);
     ck_assert_uint_eq(freed.n, 3);
     ck_assert_ptr_eq(freed.pages, (unsigned char *)&value[1]);
-    for (int bytes = 0; bytes < 32; bytes++)
+    for (size_t short_of = 0; short_of < 32; short_of++)
         ck_assert_int_eq(leat__lmdb_freed_read(&freed, "db", number, 8,
                                                (unsigned char *)value,
-                                               (size_t)bytes),
+                                               short_of),
                          LEAT_EFORMAT);
     ck_assert_int_eq(leat__lmdb_freed_read(&freed, "db", number, 7,
                                            (unsigned char *)value, 32),
