@@ -33,6 +33,7 @@ import time
 
 SKIPPED = 77
 MARK = "LEAT_MUTANTS_JOB"
+TAKES_LONGER = "takes longer"
 PROGRAM = "mutants.sh"
 ARCHIVES = ("libleat_internal.a", "libleat_tool_parts.a")
 # Calls with nothing but a text as their effect, and those that yield a status, the
@@ -341,8 +342,10 @@ class Coverage:
         missing = [name for name in files if name not in self.lines]
         if missing:
             self.measure(missing, options.jobs, deadline)
-            with open(self.path, "w", encoding="utf-8") as file:
-                json.dump(kept, file)
+            # Of tests that were cut short it says nothing.
+            if not deadline or time.monotonic() < deadline:
+                with open(self.path, "w", encoding="utf-8") as file:
+                    json.dump(kept, file)
 
     def measure(self, files, jobs, deadline):
         folder = os.path.join(self.build.out, "coverage")
@@ -411,7 +414,7 @@ class Coverage:
         os.remove(linked)
         if status != 0:
             self.left_out[name] = {
-                None: "takes longer", SKIPPED: "skips"}.get(status, "fails")
+                None: TAKES_LONGER, SKIPPED: "skips"}.get(status, "fails")
             return {}
         counts = self.read_counts(place)
         shutil.rmtree(place, ignore_errors=True)
@@ -452,6 +455,10 @@ class Coverage:
                for tests in lines.values() for name in tests):
             names -= scripts
         return names
+
+
+def own_test(file):
+    return "test_" + os.path.splitext(os.path.basename(file))[0]
 
 
 # ---- Mutants.
@@ -706,6 +713,7 @@ class Judge:
         return self.run_tests(name, number, runner)
 
     def run_tests(self, name, number, runner):
+        """What the tests of a line say of the object in the runner's folder."""
         archive = self.build.compiles[name][1]
         copy = os.path.join(runner.folder, archive)
         self.build.archive(archive, copy, os.path.join(
@@ -727,7 +735,7 @@ class Judge:
 
     def ordered_tests(self, name, number):
         """First the file's own, then what is quick or noticed mutants before."""
-        own = "test_" + os.path.splitext(os.path.basename(name))[0]
+        own = own_test(name)
         with self.lock:
             return sorted(
                 self.coverage.tests_of(name, number),
@@ -770,7 +778,7 @@ def report(judge, files, total, options):
         rows.append((name, counts))
     if len(rows) > 1:
         rows.append(("all", all_counts))
-    width = max(len(name) for name, _ in rows)
+    width = max([len("file"), *(len(name) for name, _ in rows)])
     print(f"{'file':{width}}  mutants  equivalent  noticed  survived  score %")
     for name, (equal, noticed, survived) in rows:
         value = score(noticed, survived)
@@ -846,6 +854,12 @@ def measure(options):
     print(f"{time.monotonic() - begin:.0f} s for the build and what tests execute")
     for name, reason in sorted(coverage.left_out.items()):
         print(f"without {name}, which {reason}")
+    # Without its own test a file would seem to be tested worse than it is.
+    for name in list(files):
+        if coverage.left_out.get(own_test(name)) == TAKES_LONGER:
+            print(f"{name} is not judged, as its own test takes longer")
+            files.remove(name)
+    mutants = [mutant for mutant in mutants if mutant[0] in files]
     judge = Judge(options, build, coverage, mutants, deadline)
     judge.run()
     if options.sanitize:
