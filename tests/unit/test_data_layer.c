@@ -414,6 +414,29 @@ START_TEST(a_seed_of_zero_is_a_seed)
 }
 END_TEST
 
+START_TEST(each_stage_says_what_it_did)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_stats stats = {.size = sizeof(stats)};
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.nstages, 3);
+    ck_assert_str_eq(stats.stage[0].name, "reader");
+    ck_assert_str_eq(stats.stage[1].name, "transform");
+    ck_assert_str_eq(stats.stage[2].name, "forward");
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_ge(stats.stage[i].items, 40);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_ge(stats.stage[i].bytes, 40 * FEED_PIXELS);
+        ck_assert_double_gt(stats.stage[i].busy, 0);
+    }
+    ck_assert_double_eq(stats.stage[2].blocked_empty, stats.waited);
+    ck_assert_double_gt(stats.elapsed, 0);
+    feed_close(&feed);
+}
+END_TEST
+
 START_TEST(stats_without_a_size_are_refused)
 {
     feed_layer feed = feed_open(pipeline, &options);
@@ -504,6 +527,7 @@ int main(void)
     tcase_add_test(tcase, fields_of_numbers_become_tops_of_their_shape);
     tcase_add_test(tcase, tops_of_any_size_are_aligned_and_apart);
     tcase_add_test(tcase, a_seed_of_zero_is_a_seed);
+    tcase_add_test(tcase, each_stage_says_what_it_did);
     tcase_add_test(tcase, stats_without_a_size_are_refused);
     tcase_add_test(tcase, a_field_of_all_dimensions_is_refused);
     tcase_add_test(tcase, mapped_memory_is_what_the_system_counts);

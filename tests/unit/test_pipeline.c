@@ -312,6 +312,18 @@ START_TEST(threads_share_a_pipeline)
 }
 END_TEST
 
+START_TEST(what_opens_leaves_an_older_line_alone)
+{
+    leat_pipeline *pipeline = counted(NULL);
+    leat_reader *reader;
+    (void)leat_error(LEAT_EIO, "an older line");
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_str_eq(leat_last_error(), "an older line");
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pipeline");
@@ -319,6 +331,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, the_object_goes_with_the_last_owner);
+    tcase_add_test(tcase, what_opens_leaves_an_older_line_alone);
     tcase_add_test(tcase, the_object_goes_also_when_nothing_is_made);
     tcase_add_test(tcase, making_one_survives_every_failing_allocation);
     tcase_add_test(tcase, parsing_survives_every_failing_allocation);

@@ -232,6 +232,10 @@ START_TEST(a_copy_that_the_host_waits_for_is_named)
     leat_stats stats = {.size = sizeof(stats)};
     ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
     ck_assert_double_gt(stats.waited, 1);
+    ck_assert_str_eq(stats.stage[2].name, "copy");
+    ck_assert_int_ge(stats.stage[2].items, 1);
+    ck_assert_int_ge(stats.stage[2].bytes,
+                     (int64_t)leat_blob_bytes(feed.top[0]));
     feed_close(&feed);
     leat_pipeline_unref(pipeline);
 }
