@@ -201,39 +201,55 @@ START_TEST(samples_keep_what_the_next_call_overwrites)
 }
 END_TEST
 
-/* Two numbers; from the second sample on, bytes in the place of one. */
-static int numbers_then_bytes(void *given, leat_sample *out)
+typedef struct change {
+    int calls;
+    leat_field field;
+} change;
+
+/* Two numbers; from the second sample on, another field in place of one. */
+static int numbers_then_other(void *given, leat_sample *out)
 {
     static const float number = 1;
-    int *calls = given;
+    change *self = given;
     out->nfields = 2;
     for (int i = 0; i < 2; i++)
         out->field[i] = (leat_field){
             .dtype = LEAT_FLOAT32, .data = &number, .bytes = sizeof(number)};
-    if ((*calls)++)
-        out->field[1].dtype = LEAT_BYTES;
+    if (self->calls++)
+        out->field[1] = self->field;
     return LEAT_OK;
 }
 
-START_TEST(bytes_where_a_number_was_are_a_bad_record)
+static void assert_bad_record(leat_field field, const char *says)
 {
     const leat_field_spec fields[] = {{"a", LEAT_FLOAT32, 0, {0}},
                                       {"b", LEAT_FLOAT32, 0, {0}}};
     const leat_callbacks mixed = {.size = sizeof(mixed),
                                   .fields = fields,
                                   .nfields = 2,
-                                  .next = numbers_then_bytes};
-    int calls = 0;
+                                  .next = numbers_then_other};
+    change change = {.field = field};
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     options.batch_size = 2;
-    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &mixed, &calls),
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &mixed, &change),
                      LEAT_OK);
     feed_layer feed = feed_open(pipeline, &options);
     ck_assert_int_eq(feed_forward(&feed), LEAT_EDATA);
-    ck_assert_msg(strstr(leat_last_error(), "do not make 1 of float32") != NULL,
-                  "%s", leat_last_error());
+    ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s",
+                  leat_last_error());
     feed_close(&feed);
     leat_pipeline_unref(pipeline);
+}
+
+START_TEST(another_field_where_a_number_was_is_a_bad_record)
+{
+    static const float two[] = {1, 2};
+    assert_bad_record(
+        (leat_field){.dtype = LEAT_BYTES, .data = two, .bytes = 4},
+        "do not make 1 of float32");
+    assert_bad_record(
+        (leat_field){LEAT_FLOAT32, 1, {2}, .data = two, .bytes = 8},
+        "field 1 has another shape than in the batch's first sample");
 }
 END_TEST
 
@@ -444,7 +460,7 @@ int main(void)
     tcase_add_test(tcase, a_sample_says_where_it_came_from);
     tcase_add_test(tcase, only_one_view_is_asked_for_at_a_time);
     tcase_add_test(tcase, samples_keep_what_the_next_call_overwrites);
-    tcase_add_test(tcase, bytes_where_a_number_was_are_a_bad_record);
+    tcase_add_test(tcase, another_field_where_a_number_was_is_a_bad_record);
     tcase_add_test(tcase, the_end_is_not_asked_for_again);
     tcase_add_test(tcase, a_bad_record_is_counted_and_stepped_over);
     tcase_add_test(tcase, any_other_error_is_sticky_until_reset);

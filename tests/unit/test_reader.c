@@ -164,6 +164,23 @@ START_TEST(a_reader_that_does_not_locate_is_not_asked_to)
 }
 END_TEST
 
+START_TEST(no_samples_at_all_are_not_located)
+{
+    leat_locator locator = {0};
+    leat_sample *const *none = NULL;
+    int got = 7;
+    for (int n = -1; n < 1; n++) {
+        ck_assert_int_eq(leat_reader_locate(&self.reader, &locator, n, &got),
+                         LEAT_EINVAL);
+        ck_assert_int_eq(
+            leat_reader_read_located(&self.reader, &locator, none, n, &got),
+            LEAT_OK);
+        ck_assert_int_eq(got, 0);
+    }
+    ck_assert_int_eq(self.read, 0);
+}
+END_TEST
+
 START_TEST(a_reader_is_not_asked_for_what_is_out_of_range)
 {
     const int64_t good[] = {0, COUNT - 1};
@@ -337,6 +354,7 @@ int main(void)
     tcase_add_test(tcase, a_table_of_an_older_header_ends_earlier);
     tcase_add_test(tcase, read_at_without_count_is_no_random_access);
     tcase_add_test(tcase, a_reader_that_does_not_locate_is_not_asked_to);
+    tcase_add_test(tcase, no_samples_at_all_are_not_located);
     tcase_add_test(tcase, a_reader_is_not_asked_for_what_is_out_of_range);
     return suite_run(suite);
 }
