@@ -495,6 +495,26 @@ START_TEST(a_batch_that_finds_no_memory_is_not_lost)
 }
 END_TEST
 
+START_TEST(a_first_sample_of_too_few_fields_is_an_error_of_setup)
+{
+    const planted plan = {
+        .count = 4, .kind = {[0] = PLANTED_UNLABELED}, .way = (planted_way)_i};
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_data_layer *layer;
+    leat_blob *top[2];
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_blob_create(&top[i], NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    ck_assert_int_eq(leat_data_layer_setup(layer, top, 2), LEAT_EDATA);
+    ck_assert_msg(strstr(leat_last_error(), "has 1 fields, 2 are needed"), "%s",
+                  leat_last_error());
+    leat_data_layer_destroy(layer);
+    for (int i = 0; i < 2; i++)
+        leat_blob_destroy(top[i]);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(fields_that_are_no_images_are_refused_at_setup)
 {
     static const int32_t numbers[4] = {0};
@@ -608,6 +628,9 @@ int main(void)
     tcase_add_test(tcase, a_layer_can_be_destroyed_in_any_state);
     tcase_add_test(tcase, a_failed_allocation_is_an_error_and_leaks_nothing);
     tcase_add_test(tcase, a_batch_that_finds_no_memory_is_not_lost);
+    tcase_add_loop_test(tcase,
+                        a_first_sample_of_too_few_fields_is_an_error_of_setup,
+                        0, PLANTED_WAYS);
     tcase_add_test(tcase, fields_that_are_no_images_are_refused_at_setup);
     tcase_add_test(tcase, wrong_tops_are_refused);
     tcase_add_test(tcase, wrong_options_are_refused_by_name);
