@@ -155,14 +155,23 @@ int planted_reads_here(void)
     return reads_here;
 }
 
+static _Thread_local int64_t epoch_here;
+
+int64_t planted_epoch_here(void)
+{
+    return epoch_here;
+}
+
 static int planted_read_at(leat_reader *reader, const int64_t index[],
                            leat_sample *const out[], int n, int *got)
 {
     const planted_reader *self = (const planted_reader *)reader;
     int status = check_running(self);
     reads_here += n;
-    for (*got = 0; *got < n && status == LEAT_OK; *got += status == LEAT_OK)
+    for (*got = 0; *got < n && status == LEAT_OK; *got += status == LEAT_OK) {
+        epoch_here = out[*got]->from.epoch;
         status = fill(self, index[*got], out[*got]);
+    }
     return *got > 0 ? LEAT_OK : status;
 }
 

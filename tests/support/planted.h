@@ -49,6 +49,9 @@ leat_pipeline *planted_pipeline(const planted *planted);
 /* Records that read_at has read on the calling thread. */
 int planted_reads_here(void);
 
+/* The epoch that read_at was told of the last of them. */
+int64_t planted_epoch_here(void);
+
 /* Record `record` as the reader gives it, in views; not an unreadable one. */
 void planted_fill(const planted *planted, int record, leat_sample *sample);
 

@@ -107,6 +107,32 @@ START_TEST(behind_the_end_too_a_run_says_when_it_began)
 }
 END_TEST
 
+/* The second of two ranks takes samples 1 and 3 of each epoch. */
+START_TEST(a_reader_in_any_order_is_told_the_epoch)
+{
+    const planted planted = {.count = 4, .way = PLANTED_RANDOM_ACCESS};
+    leat_pipeline *pipeline = planted_pipeline(&planted);
+    const leat__data_reader_options options = {
+        .pipeline = pipeline, .batch_size = RUN_SIZE, .step = 2, .rank = 1};
+    const leat__place start = {0};
+    leat__data_reader *reader;
+    leat__run *run;
+    ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, 1, 0), LEAT_OK);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(leat__data_reader_take(reader, 0, &run), LEAT_OK);
+        leat__data_reader_read(reader, run);
+        ck_assert_int_eq(run->n, RUN_SIZE);
+        ck_assert_int_eq(run->status, LEAT_OK);
+        ck_assert_int_eq(planted_epoch_here(), 2 * i + 1);
+        leat__data_reader_give(reader, run);
+    }
+    leat__data_reader_destroy(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 /* The number of its fields may be anything, in the box that it left. */
 START_TEST(an_unreadable_record_is_not_counted)
 {
@@ -237,6 +263,7 @@ int main(void)
     tcase_add_test(tests, a_start_survives_every_failed_allocation);
     tcase_add_loop_test(tests, an_unreadable_record_is_not_counted, 0, 2);
     tcase_add_test(tests, behind_the_end_too_a_run_says_when_it_began);
+    tcase_add_test(tests, a_reader_in_any_order_is_told_the_epoch);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
