@@ -117,11 +117,13 @@ START_TEST(a_reader_in_any_order_is_told_the_epoch)
     const leat__place start = {0};
     leat__data_reader *reader;
     leat__run *run;
+    int64_t ticket;
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
-    ck_assert_int_eq(leat__data_reader_start(reader, RUN_SIZE, 1, 0), LEAT_OK);
+    ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(leat__data_reader_take(reader, 0, &run), LEAT_OK);
+        ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket),
+                         LEAT_OK);
         leat__data_reader_read(reader, run);
         ck_assert_int_eq(run->n, RUN_SIZE);
         ck_assert_int_eq(run->status, LEAT_OK);

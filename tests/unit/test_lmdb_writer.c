@@ -50,7 +50,7 @@ START_TEST(a_stopped_run_is_gone_on_with)
 }
 END_TEST
 
-/* Behind the link is somebody's database. */
+/* Behind the link is somebody's database. A symbolic one is seen before. */
 START_TEST(nothing_is_written_through_a_link)
 {
     struct lmdb_writer *writer;
@@ -59,8 +59,8 @@ START_TEST(nothing_is_written_through_a_link)
     ck_assert_int_eq(rename(part_data, kept), 0);
     unsigned char *bytes = fixture_load(kept, &size);
     ck_assert_int_eq(_i ? link(kept, part_data) : symlink(kept, part_data), 0);
-    ck_assert_int_eq(open_writer(&writer), LEAT_EIO);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "not written to"));
+    ck_assert_int_eq(open_writer(&writer), _i ? LEAT_EIO : LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "remove it"));
     ck_assert_ptr_nonnull(strstr(leat_last_error(), part_data));
     unsigned char *now = fixture_load(kept, &size_now);
     ck_assert_uint_eq(size_now, size);

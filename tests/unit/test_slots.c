@@ -103,8 +103,8 @@ END_TEST
 START_TEST(each_slot_has_its_part_of_the_memory)
 {
     leat__slots_finish(&slots);
-    make(
-        (leat__batch_shape){.bytes = 4096, .top_bytes = 8192, .is_cropped = 1}, 1);
+    make((leat__batch_shape){.bytes = 4096, .top_bytes = 8192, .is_cropped = 1},
+         1);
     ck_assert_int_eq(slots.slab_bytes, 2 * 4096);
     ck_assert_int_eq(slots.top_bytes, 2 * 8192);
     for (size_t i = 0; i < 2; i++) {
