@@ -50,7 +50,8 @@ struct leat_reader {
  * other layers and readers, and of the layer that it reads for
  * leat_data_layer_cancel, also inside cancel itself. Setup, restore and destroy
  * of that layer would wait for themselves: they are LEAT_ESTATE, and destroy
- * does nothing but log it; so is a forward there that would wait. No function
+ * does nothing but log it; so is a forward there that would wait, on leat's own
+ * threads and during setup; elsewhere it may wait for ever. No function
  * ends its thread (pthread_exit). On leat's threads there is 1 MiB of stack, of
  * which leat takes up to 64 KiB.
  *
