@@ -61,7 +61,7 @@ int leat__prototxt_error(const leat__prototxt *file, leat__prototxt_place at,
     __attribute__((format(printf, 3, 4)));
 
 /* A value as text for errors, such as `"abc"`, `-5`, `{`. */
-#define LEAT__PROTOTXT_SHOWN_MAX 272
+#define LEAT__PROTOTXT_SHOWN_MAX 304
 const char *leat__prototxt_show(char out[LEAT__PROTOTXT_SHOWN_MAX],
                                 const leat__prototxt_field *value);
 
