@@ -93,6 +93,7 @@ profile_check() {
     need program:shellcheck shellcheck
     need program:patch patch
     need program:gcovr gcovr
+    need module:fuse3 libfuse3-dev
     need python:matplotlib python3-matplotlib
 }
 
