@@ -3,8 +3,11 @@
 #include <leat.h>
 
 #include <check.h>
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The leak sanitizer brings it. */
@@ -22,6 +25,40 @@ void child_fail(const char *file, int line, const char *condition)
     fprintf(stderr, "%s:%d: in the child: %s; last error: %s\n", file, line,
             condition, leat_last_error());
     _exit(1);
+}
+
+/* Whether a thread of this process runs, or is about to, besides the caller. */
+static int is_running(const char *thread)
+{
+    char path[64], state = 'S';
+    snprintf(path, sizeof(path), "/proc/self/task/%.16s/stat", thread);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return 0;
+    (void)!fscanf(file, "%*d (%*[^)]) %c", &state);
+    fclose(file);
+    return state == 'R' && atoi(thread) != gettid();
+}
+
+/*
+ * Waits until all other threads sleep, a second at most: a lock of a
+ * sanitizer's allocator that one holds at the fork is held for ever in the
+ * child.
+ */
+static void await_rest(void)
+{
+    const struct timespec pause = {0, 1000000};
+    int running = 1;
+    for (int i = 0; i < 1000 && running; i++) {
+        DIR *threads = opendir("/proc/self/task");
+        running = 0;
+        for (struct dirent *one; threads && (one = readdir(threads));)
+            running |= one->d_name[0] != '.' && is_running(one->d_name);
+        if (threads)
+            closedir(threads);
+        if (running)
+            nanosleep(&pause, NULL);
+    }
 }
 
 static void await_child(pid_t child)
@@ -49,6 +86,7 @@ static void run(void (*body)(void *argument), void *argument,
 
 void child_run(void (*body)(void *argument), void *argument)
 {
+    await_rest();
     run(body, argument, __lsan_do_recoverable_leak_check);
 }
 

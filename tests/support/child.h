@@ -3,16 +3,18 @@
 #define LEAT_TESTS_CHILD_H
 
 /*
- * Forks; the child runs `body(argument)`, looks for leaks where a sanitizer can
- * tell them, and exits. Fails the test unless the child ends well, which it has
- * CHILD_SECONDS for: one that hangs is killed by SIGALRM.
+ * Forks once the process's other threads sleep; the child runs
+ * `body(argument)`, looks for leaks where a sanitizer can tell them, and exits.
+ * Fails the test unless the child ends well, which it has CHILD_SECONDS for:
+ * one that hangs is killed by SIGALRM.
  */
 #define CHILD_SECONDS 60
 void child_run(void (*body)(void *argument), void *argument);
 
 /*
- * The same without a look for leaks: what only a thread of the parent's knew at
- * the fork, such as what a stream of a device was just doing, would be one.
+ * The same at once, and without a look for leaks: what only a thread of the
+ * parent's knew at the fork, such as what a stream of a device was just doing,
+ * would be one.
  */
 void child_run_amid_threads(void (*body)(void *argument), void *argument);
 
