@@ -39,6 +39,10 @@ make_packages() {
         cmake --build "$build" --parallel "$(nproc)" &&
         (cd "$build" && cpack -G DEB -B "$folder")
 }
+if ! : >"$build/package.log"; then
+    echo "package.sh: $build cannot be written to by $(id -un); remove it first" >&2
+    exit 1
+fi
 make_packages "$@" >"$build/package.log" 2>&1 || {
     cat "$build/package.log" >&2
     exit 1

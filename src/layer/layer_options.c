@@ -49,6 +49,10 @@ static int copy_transform(leat__layer_options *out)
     int n = out->transform.mean_values;
     if (n < 0 || (n > 0 && !out->transform.mean_value))
         return leat_error(LEAT_EINVAL, "mean_values is %d without values", n);
+    if (n == 0 && out->transform.mean_value)
+        return leat_error(LEAT_EINVAL,
+                          "mean_value has values and mean_values is 0: "
+                          "expected how many they are");
     int status = copy_text(&out->mean_file, out->transform.mean_file);
     if (status)
         return status;

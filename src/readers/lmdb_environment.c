@@ -205,6 +205,7 @@ int leat__lmdb_environment_open(leat__lmdb_environment **out, const char *path)
 
 static void destroy(leat__lmdb_environment *environment)
 {
+    leat__lmdb_lock_leave(environment->lock, &environment->file);
     leat__lmdb_lock_close(environment->lock);
     pthread_mutex_destroy(&environment->snapshots_lock);
     leat__lmdb_file_close(&environment->file);

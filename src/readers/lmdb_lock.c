@@ -312,16 +312,21 @@ static int is_blank(const leat__lmdb_lock *lock, int *code)
     }
 }
 
-/* Nothing but a lock file or an empty one is written to. */
-static int check_own(const leat__lmdb_lock *lock, off_t size, int *code)
+/*
+ * Nothing but a lock file or an empty one is written to. Zeros may be
+ * somebody's if the file has another name, too.
+ */
+static int check_own(const leat__lmdb_lock *lock, const struct stat *found,
+                     int *code)
 {
     uint32_t magic = 0;
-    if (size > LOCK_BYTES_MAX)
+    if (found->st_size > LOCK_BYTES_MAX)
         return is_foreign(lock->path, "too large");
     ssize_t n = pread(lock->fd, &magic, sizeof(magic), 0);
     if (n == (ssize_t)sizeof(magic) && magic == MAGIC)
         return LEAT_OK;
-    if (is_blank(lock, code) || *code)
+    int is_own = found->st_size == 0 || found->st_nlink == 1;
+    if ((is_own && is_blank(lock, code)) || *code)
         return LEAT_OK;
     return is_foreign(lock->path, "a file of something else");
 }
@@ -335,7 +340,7 @@ static int make_table(leat__lmdb_lock *lock, const leat__lmdb_file *file,
         *code = errno;
         return LEAT_OK;
     }
-    int status = check_own(lock, found.st_size, code);
+    int status = check_own(lock, &found, code);
     if (!status && !*code)
         *code = reserve(lock);
     if (status || *code)
@@ -512,6 +517,15 @@ int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file)
     lock->data_device = file->device;
     lock->data_inode = file->inode;
     return LEAT_OK;
+}
+
+void leat__lmdb_lock_leave(leat__lmdb_lock *lock, const leat__lmdb_file *file)
+{
+    if (!lock || lock->data_device != file->device ||
+        lock->data_inode != file->inode)
+        return;
+    lock->data_device = 0;
+    lock->data_inode = 0;
 }
 
 leat__lmdb_lock *leat__lmdb_lock_ref(leat__lmdb_lock *lock)

@@ -57,6 +57,13 @@ int leat__lmdb_lock_is_held(const leat__lmdb_lock *lock);
  */
 int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file);
 
+/*
+ * Told when nothing of the process has the data file open any more: its inode
+ * may become another file's, for which follow would take the lock's
+ * transaction.
+ */
+void leat__lmdb_lock_leave(leat__lmdb_lock *lock, const leat__lmdb_file *file);
+
 /* One reference more; close gives one back. NULL is none. */
 leat__lmdb_lock *leat__lmdb_lock_ref(leat__lmdb_lock *lock);
 void leat__lmdb_lock_close(leat__lmdb_lock *lock);

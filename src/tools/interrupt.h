@@ -6,10 +6,10 @@
 #include <leat/status.h>
 
 /*
- * From now on each of these signals sets the flag once and kills the next time;
- * SIGHUP stays ignored where it is, as behind nohup. To be called when there is
- * something to tidy up: a layer's setup may wait for a pipe, and only a signal
- * that kills ends that.
+ * From now on each of these signals sets the flag, and kills half a second
+ * later; SIGHUP stays ignored where it is, as behind nohup. To be called when
+ * there is something to tidy up: a layer's setup may wait for a pipe, and only
+ * a signal that kills ends that.
  */
 void interrupt_catch(void);
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,10 +88,14 @@ int main(int argc, char **argv)
 {
     occupy_closed_streams();
     leat_log_set(print_log, NULL, LEAT_LOG_NONE);
+    /* A file size limit then is an error of write, as a full disk is. */
+    signal(SIGXFSZ, SIG_IGN);
     int status = run(argc, argv);
     interrupt_obey();
     /* A full disk shows only when the buffer is written. */
-    if (output_flush() && !status)
-        status = message_last_error();
+    if (output_flush() && (!status || !message_was_printed())) {
+        int unwritten = message_last_error();
+        status = status ? status : unwritten;
+    }
     return status;
 }

@@ -7,10 +7,13 @@
 
 enum { TEXT_BYTES = 2048 };
 
+static int printed; /* by the main thread, as all messages are */
+
 /* Paths and keys may hold anything; a line break would make two messages. */
 static void print_line(const char *text)
 {
     char plain[4 * TEXT_BYTES];
+    printed = 1;
     plain_text_write(plain, sizeof(plain), text);
     /* Where both streams go to one file, what was printed before comes first.
        What cannot be written shows at the end. */
@@ -29,6 +32,11 @@ int message_error(const char *format, ...)
     va_end(arguments);
     print_line(text);
     return EXIT_FAILED;
+}
+
+int message_was_printed(void)
+{
+    return printed;
 }
 
 int message_last_error(void)

@@ -17,6 +17,9 @@ int message_error(const char *format, ...)
 /* The same with the line of the last failed call of leat. */
 int message_last_error(void);
 
+/* Whether any message was: one line says enough. */
+int message_was_printed(void);
+
 /* Wrong usage of `command`, pointing to its --help. Returns EXIT_MISUSED. */
 int message_misuse(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_MEMBERS = 256 };
@@ -14,6 +15,7 @@ struct member {
     void *context;
     int i;
     int status;
+    pthread_t thread;
     char error[512];
 };
 
@@ -26,28 +28,26 @@ static void *run_member(void *argument)
     return NULL;
 }
 
-int team_run(int n, int (*function)(int i, void *context), void *context)
+static int run_members(struct member *members, int n,
+                       int (*function)(int i, void *context), void *context)
 {
-    struct member members[MOST_MEMBERS];
-    pthread_t threads[MOST_MEMBERS];
-    if (n > MOST_MEMBERS)
-        n = MOST_MEMBERS;
-
     /* Signals go to the main thread, which tidies up. */
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int started = 0, code = 0;
     for (; started < n && !code; started++) {
-        members[started] = (struct member){function, context, started, 0, ""};
-        code = pthread_create(&threads[started], NULL, run_member,
-                              &members[started]);
+        struct member *one = &members[started];
+        one->function = function;
+        one->context = context;
+        one->i = started;
+        code = pthread_create(&one->thread, NULL, run_member, one);
         if (code)
             break;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+        pthread_join(members[i].thread, NULL);
     if (code)
         return leat_error(LEAT_EIO, "cannot start a thread: %s",
                           strerror(code));
@@ -55,4 +55,16 @@ int team_run(int n, int (*function)(int i, void *context), void *context)
         if (members[i].status)
             return leat_error(members[i].status, "%s", members[i].error);
     return LEAT_OK;
+}
+
+int team_run(int n, int (*function)(int i, void *context), void *context)
+{
+    if (n > MOST_MEMBERS)
+        n = MOST_MEMBERS;
+    struct member *members = calloc((size_t)n, sizeof(*members));
+    if (!members)
+        return leat_error(LEAT_ENOMEM, "no memory for %d threads", n);
+    int status = run_members(members, n, function, context);
+    free(members);
+    return status;
 }

@@ -377,6 +377,38 @@ for words in --help help --version 'dump --help' 'import images --help' \
     fi
 done
 
+# What prints ends at the first signal, though nobody reads what it prints.
+checks=$((checks + 1))
+mkfifo unread
+for signal in INT TERM HUP; do
+    # Held open for both, so that neither waits for the other.
+    exec 3<>unread
+    # In the background a shell without job control has SIGINT ignored.
+    env --default-signal="$signal" "$tool" cat --values lmdb:good >&3 2>stderr &
+    cat=$!
+    until [ "$(readlink "/proc/$cat/exe")" = "$tool" ] &&
+        [ "$(cut -d ' ' -f 3 "/proc/$cat/stat")" = S ]; do
+        kill -0 $cat 2>/dev/null || break
+    done
+    kill -"$signal" $cat
+    timeout 20 tail --pid=$cat -f /dev/null || {
+        echo "leat cat does not end by $signal while nobody reads its output"
+        kill -9 $cat
+        failed=1
+    }
+    wait $cat 2>/dev/null
+    exec 3>&-
+done
+rm -f unread stderr
+
+# Frames are small enough for a small stack.
+checks=$((checks + 1))
+(ulimit -s 128 && exec timeout 60 "$tool" verify good) >log 2>stderr || {
+    echo "leat verify on a stack of 128 KiB: $(cat log stderr)"
+    failed=1
+}
+rm -f log stderr
+
 # And where nothing is wrong, nothing is said.
 net "$good"
 timeout 60 "$tool" dump --net net.prototxt --phase TEST --batches 3 --out out \

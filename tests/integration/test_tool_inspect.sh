@@ -454,6 +454,9 @@ if [ -w /dev/full ]; then
     "$leat" info good >/dev/full 2>err
     check 'why stdout cannot be written' \
         grep -qx 'leat: stdout: cannot write: No space left on device' err
+    "$leat" compare good other >/dev/full 2>err
+    check 'that a difference could not be written' \
+        grep -qx 'leat: stdout: cannot write: No space left on device' err
 fi
 "$leat" synth digits --count 900 --seed 3 fewer >/dev/null
 run 1 compare good fewer

@@ -93,18 +93,6 @@ status=$?
 grep -qx 'leat: interrupted (Interrupt)' shown || complain "it does not say why"
 [ -e waiting ] && complain "a database of nothing"
 
-# Where the other end of a full pipe reads nothing, the first Ctrl-C is noted; the
-# second ends it on the spot.
-dd if=/dev/zero of=list oflag=nonblock bs=4096 count=1000 2>/dev/null
-"$leat" cat lmdb:drawn >list 2>shown &
-pid=$!
-until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
-kill -INT $pid
-while catches $pid; do sleep 0.01; done
-kill -INT $pid 2>/dev/null
-wait $pid
-status=$?
-[ $status -eq 130 ] || complain "status $status behind the second Ctrl-C"
 exec 3>&-
 
 # Once is enough where it is at work, and what is there is kept.

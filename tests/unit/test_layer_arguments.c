@@ -226,8 +226,12 @@ END_TEST
 
 START_TEST(a_transform_that_promises_values_must_bring_them)
 {
+    const float mean = 50;
     transform.mean_values = 2;
     assert_no_layer("mean_value");
+    transform.mean_values = 0;
+    transform.mean_value = &mean;
+    assert_no_layer("mean_values is 0");
 }
 END_TEST
 

@@ -234,7 +234,7 @@ END_TEST
 /* A key of that many bytes, all the same letter. */
 static const char *long_key(size_t size)
 {
-    static char key[301];
+    static _Thread_local char key[301];
     memset(key, 'k', sizeof(key));
     key[size] = 0;
     return key;

@@ -166,6 +166,41 @@ START_TEST(a_file_replaced_while_another_process_has_it_open_is_refused)
 END_TEST
 
 /* Of one data file, by two directories: each has a lock and writers. */
+/* Other bytes in the same file, many commits on: as `cp` does it, or a new file
+   that gets the inode of a removed one. */
+static void copy_over(void)
+{
+    size_t size;
+    images_write(second, images_record, RECORDS);
+    MDB_env *env = fixture_env(second, 0);
+    for (int i = 0; i < 20; i++)
+        fixture_put(env, images_record, 0, RECORDS, 0);
+    mdb_env_close(env);
+    unsigned char *bytes = fixture_load(in(second, "data.mdb"), &size);
+    FILE *file = fopen(in(directory, "data.mdb"), "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);
+    ck_assert_int_eq(fclose(file), 0);
+    free(bytes);
+    fixture_remove(second);
+}
+
+START_TEST(a_closed_files_inode_may_come_back_with_another_database)
+{
+    leat_reader *old = images_open(directory);
+    replace();
+    leat_reader *new = images_open(directory);
+    leat_reader_close(new);
+    copy_over();
+    new = images_open(directory);
+    other_run(overwrite, directory);
+    expect_whole(new);
+    expect_whole(old);
+    leat_reader_close(new);
+    leat_reader_close(old);
+}
+END_TEST
+
 START_TEST(each_lock_file_of_a_linked_data_file_has_a_slot)
 {
     for (int i = 0; i < 2; i++) {
@@ -428,6 +463,8 @@ int main(void)
     tcase_add_test(tcase,
                    a_reader_of_the_old_file_outlives_that_of_the_new_one);
     tcase_add_test(tcase, a_file_that_is_put_back_is_protected);
+    tcase_add_test(tcase,
+                   a_closed_files_inode_may_come_back_with_another_database);
     tcase_add_test(
         tcase, a_file_replaced_while_another_process_has_it_open_is_refused);
     tcase_add_test(tcase, each_lock_file_of_a_linked_data_file_has_a_slot);

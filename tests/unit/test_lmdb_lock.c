@@ -232,6 +232,12 @@ START_TEST(a_file_of_something_else_is_not_written_to)
     ck_assert_int_eq(unlink(lock), 0);
     fixture_store(lock, "abc", 3);
     expect_refused("a file of something else");
+    /* Zeros are nobody's but where they have another name. */
+    static const unsigned char zeros[100];
+    ck_assert_int_eq(unlink(lock), 0);
+    fixture_store(images_in(directory, "zeros"), zeros, sizeof(zeros));
+    ck_assert_int_eq(link(images_in(directory, "zeros"), lock), 0);
+    expect_refused("a file of something else");
     expect_precious(path);
 }
 END_TEST

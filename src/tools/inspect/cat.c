@@ -2,7 +2,6 @@
 #include "tools/command.h"
 #include "tools/database/inspection.h"
 #include "tools/delivery/npy_header.h"
-#include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/option.h"
 #include "tools/output.h"
@@ -210,8 +209,6 @@ static int skip(struct cat *self)
         status = leat_reader_next(self->reader, &self->sample);
         if (status == LEAT_EDATA)
             status = LEAT_OK;
-        if (!status)
-            status = interrupt_check();
     }
     return status;
 }
@@ -233,8 +230,6 @@ static int print_samples(struct cat *self)
             status = print_bad(self);
         if (!status && ferror(stdout))
             status = output_flush();
-        if (!status)
-            status = interrupt_check();
     }
     return status == LEAT_END ? LEAT_OK : status;
 }
@@ -293,6 +288,7 @@ int command_cat(int argc, char **argv)
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status != OPTION_GO)
         return status;
-    interrupt_catch();
+    /* Signals are not caught: there is nothing to tidy up, and a write may wait
+     * for a reader of the output. */
     return cat_pipeline(&options, arguments[0]);
 }
