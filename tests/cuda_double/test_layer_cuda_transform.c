@@ -26,8 +26,8 @@ static void choose_transform(int i, leat_transform_options *transform)
     transform->scale = 0.017f;
     if (i % 4 == 1)
         transform->mean_file = mean_file;
-    transform->mean_value = values;
     transform->mean_values = i % 4 == 2 ? 1 : i % 4 == 3 ? 2 : 0;
+    transform->mean_value = transform->mean_values ? values : NULL;
 }
 
 typedef struct bytes_arguments {
