@@ -45,6 +45,10 @@ static int database_error(const struct lmdb_writer *writer, int code)
 {
     if (code == ENOMEM)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", target(writer));
+    /* Its directory is gone. */
+    if (code == ENOENT)
+        return leat_error(LEAT_EIO, "%s: another leat is writing it",
+                          target(writer));
     /* liblmdb says EIO when only a part could be written. */
     if (code == EIO && part_free_bytes(writer->part) < SPARE_BYTES)
         code = ENOSPC;

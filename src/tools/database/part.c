@@ -91,18 +91,27 @@ static int is_database_file(const char *name)
     return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
+/* Of a directory that was there: without it another leat has completed or
+   removed it. */
+static int vanished_error(const char *path)
+{
+    return errno == ENOENT
+               ? leat_error(LEAT_EINVAL, "%s: another leat is writing it", path)
+               : system_error(path);
+}
+
 /* Whether a directory holds a database's files and nothing else. */
 static int look_inside(const char *path, int *is_database)
 {
     struct stat found;
     if (lstat(path, &found))
-        return system_error(path);
+        return vanished_error(path);
     *is_database = 0;
     if (!S_ISDIR(found.st_mode))
         return LEAT_OK;
     DIR *directory = opendir(path);
     if (!directory)
-        return system_error(path);
+        return vanished_error(path);
     const struct dirent *entry;
     int status = directory_next(directory, path, &entry);
     *is_database = 1;
@@ -229,7 +238,7 @@ static int lock_directory(const struct part *part, const char *path, int *out)
 {
     int fd = open_directory(path);
     if (fd < 0)
-        return system_error(path);
+        return path == part->path ? vanished_error(path) : system_error(path);
     /* Somebody else may hold it, or have renamed or removed it meanwhile. */
     struct stat opened, there = {0};
     int status = LEAT_OK;
@@ -337,7 +346,7 @@ static int write_note(const struct part *part, const char *text)
     int fd = openat(part->fd, NEW_NOTE,
                     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
-        return system_error(part->path);
+        return vanished_error(part->path);
     int failed = write_bytes(fd, text) || fsync(fd);
     int code = errno;
     if (close(fd) && !failed) {
