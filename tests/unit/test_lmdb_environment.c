@@ -425,8 +425,13 @@ static void *open_and_close(void *statuses)
 }
 
 /* Whatever the other threads hold at that moment. */
+/* Its allocator's locks are not free in a child of threads that allocate. */
+__attribute__((weak)) void __asan_init(void);
+
 START_TEST(a_child_of_threads_that_open_and_close_can_do_so_too)
 {
+    if (__asan_init)
+        return;
     leat__thread thread[2] = {{0}};
     int statuses[2] = {0};
     for (int i = 0; i < 2; i++)
