@@ -65,7 +65,7 @@ static int create(leat_data_layer **out, const struct workload *what,
     transform.mirror = what->mirror;
     transform.scale = what->scale;
     transform.mean_file = what->has_mean_file ? mean_file : NULL;
-    transform.mean_value = mean_values;
+    transform.mean_value = what->mean_values ? mean_values : NULL;
     transform.mean_values = what->mean_values;
 
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;

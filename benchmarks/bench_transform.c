@@ -103,7 +103,7 @@ static void create_transform(bench *b)
     options.crop_size = what->crop_size;
     options.mirror = what->mirror;
     options.scale = what->scale;
-    options.mean_value = mean_values;
+    options.mean_value = what->mean_values ? mean_values : NULL;
     options.mean_values = what->mean_values;
     char path[] = "/tmp/bench_transform_XXXXXX";
     if (what->has_mean_file) {
