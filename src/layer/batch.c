@@ -198,12 +198,22 @@ static int has_shape(const leat__batch *batch, const leat__batch_shape *shape)
            leat__batch_shape_is_same(&batch->shape, shape);
 }
 
-void leat__batch_set_shape(leat__batch *batch, const leat__batch_shape *shape)
+static void set_shape(leat__batch *batch, const leat__batch_shape *shape)
 {
-    pthread_mutex_lock(&batch->lock);
     if (shape && !has_shape(batch, shape))
         batch->shape = *shape;
     batch->state = shape ? LEAT__SHAPE_KNOWN : LEAT__SHAPE_FAILED;
+}
+
+void leat__batch_set_shape(leat__batch *batch, const leat__run *first,
+                           const leat__batch_shape *shape)
+{
+    if (first->last) {
+        set_shape(batch, shape);
+        return;
+    }
+    pthread_mutex_lock(&batch->lock);
+    set_shape(batch, shape);
     pthread_cond_broadcast(&batch->shaped);
     pthread_mutex_unlock(&batch->lock);
 }

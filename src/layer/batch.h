@@ -113,8 +113,12 @@ int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape);
  */
 int leat__batch_populate(const leat__batch *batch, const leat__run *run);
 
-/* Tells the shape, or with NULL that there is none, to those who wait. */
-void leat__batch_set_shape(leat__batch *batch, const leat__batch_shape *shape);
+/*
+ * Tells the shape, or with NULL that there is none, to those who wait: nobody
+ * does where the first chunk is the whole batch.
+ */
+void leat__batch_set_shape(leat__batch *batch, const leat__run *first,
+                           const leat__batch_shape *shape);
 /* Waits for it: 1 if there is one. Whoever took the first run tells it. */
 int leat__batch_wait_shape(leat__batch *batch);
 

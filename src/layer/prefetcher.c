@@ -191,6 +191,13 @@ static int tell_end(leat__prefetcher *self)
     return status ? status : LEAT_ECANCELLED;
 }
 
+/* Nothing is ready: whoever waits for a slot is to look, were there one. */
+static void wake_workers(leat__lane *lane)
+{
+    leat__lane_grow(lane);
+    leat__queue_kick(lane->free);
+}
+
 int leat__prefetcher_next(leat__prefetcher *self, int lane_number,
                           leat__batch **out, int64_t deadline, int help)
 {
@@ -201,12 +208,8 @@ int leat__prefetcher_next(leat__prefetcher *self, int lane_number,
     shortage missing;
     int has_woken = deadline == 0;
     for (;;) {
-        /* A deadline passes while there is still work to do. */
-        if (deadline != LEAT__FOREVER && leat__clock_now() >= deadline)
-            help = 0;
         if (!has_woken && !(lane->rests && help)) {
-            leat__lane_grow(lane);
-            leat__queue_kick(lane->free);
+            wake_workers(lane);
             has_woken = 1;
         }
         int64_t wait = help ? 0 : deadline;
@@ -221,6 +224,9 @@ int leat__prefetcher_next(leat__prefetcher *self, int lane_number,
             return tell_end(self);
         if (wait == deadline)
             return status;
+        /* A deadline passes while there is still work to do. */
+        if (deadline != LEAT__FOREVER && leat__clock_now() >= deadline)
+            return LEAT_AGAIN;
         if (claim(self, caller, &run, &missing) == CLAIMED)
             leat__worker_work(caller, run);
         else

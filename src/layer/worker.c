@@ -78,7 +78,7 @@ static int prepare_batch(leat__worker *self, leat__batch *batch, leat__run *run)
     leat__batch_shape shape;
     batch->held_up = 0;
     if (run->n == 0 || run->failed == 0) {
-        leat__batch_set_shape(batch, NULL);
+        leat__batch_set_shape(batch, run, NULL);
         return 0;
     }
     int status = LEAT_OK;
@@ -90,7 +90,7 @@ static int prepare_batch(leat__worker *self, leat__batch *batch, leat__run *run)
         status = leat__slots_reserve(&batch->lane->slots, batch, &shape);
     if (status)
         fail_batch(batch, run, 0, status);
-    leat__batch_set_shape(batch, status ? NULL : &shape);
+    leat__batch_set_shape(batch, run, status ? NULL : &shape);
     return status == LEAT_OK;
 }
 

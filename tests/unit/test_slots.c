@@ -91,7 +91,7 @@ START_TEST(memory_is_populated_by_the_first_batch_in_it)
     leat__batch *batch = &slots.batch[1];
     leat__batch_begin(batch, 0);
     ck_assert_int_eq(batch->populates, 1);
-    leat__batch_set_shape(batch, &shape);
+    leat__batch_set_shape(batch, &run, &shape);
     ck_assert_int_eq(leat__batch_populate(batch, &run), LEAT_OK);
     ck_assert_int_eq(resident(1), 24);
     ck_assert_int_le(resident(0), 1);
