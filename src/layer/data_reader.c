@@ -15,11 +15,11 @@
  * `is_threaded`, else to the caller of take; callers of take are serialised by
  * the prefetcher's claim lock. Where the reader can tell whether storage
  * blocks, and the options leave the choice to it, the filler changes hands
- * between two runs: its owner probes the storage every `probe_every`, and gives
- * it away by storing `is_threaded`. The thread does so after its last push, so
- * a taker that sees the store and then finds the full queue empty has had all
- * that was filled; a stir of that queue ends the waits of those who looked
- * before. A taker calls the thread back by `turn`.
+ * between two runs: its owner probes the storage every `probe_every`, and where
+ * an epoch begins, and gives it away by storing `is_threaded`. The thread does
+ * so after its last push, so a taker that sees the store and then finds the
+ * full queue empty has had all that was filled; a stir of that queue ends the
+ * waits of those who looked before. A taker calls the thread back by `turn`.
  *
  * The queues have their own locks, under which no other is taken; `lock` guards
  * `turn`, and keeps cancel and start apart. Stopping: cancel closes both
@@ -58,7 +58,8 @@ struct leat__data_reader {
 
     atomic_int is_threaded; /* the thread owns what follows, else takers do */
     leat__filler filler;
-    int64_t probe_at; /* the clock, for the owner's next probe */
+    int64_t probed_at; /* the clock at the owner's last probe, */
+    int64_t probed_epoch;
 
     /* Of takers. */
     int taken_peeks; /* of those peeked */
@@ -146,7 +147,7 @@ static void settle_ways(leat__data_reader *self)
         self->options.threaded = threaded;
     atomic_store(&self->is_threaded, threaded);
     self->drained = !threaded;
-    self->probe_at = leat__clock_now() + self->options.probe_every;
+    self->probed_at = leat__clock_now();
 }
 
 int leat__data_reader_create(leat__data_reader **out,
@@ -255,12 +256,22 @@ static int await_turn(leat__data_reader *self)
     return !atomic_load(&self->cancelled);
 }
 
+/* An epoch that begins may find in memory what the one before it read. */
+static int is_probe_due(const leat__data_reader *self, int64_t now)
+{
+    int64_t since = now - self->probed_at;
+    return since >= self->options.probe_every ||
+           (self->filler.epoch != self->probed_epoch &&
+            since >= self->options.probe_pause);
+}
+
 /* Whether the owner of the filler, at `now`, is to give it away. */
 static int is_other_turn(leat__data_reader *self, int64_t now)
 {
-    if (!self->adapts || now < self->probe_at || self->filler.stuck)
+    if (!self->adapts || self->filler.stuck || !is_probe_due(self, now))
         return 0;
-    self->probe_at = now + self->options.probe_every;
+    self->probed_at = now;
+    self->probed_epoch = self->filler.epoch;
     return leat_reader_may_block(self->reader) !=
            atomic_load_explicit(&self->is_threaded, memory_order_relaxed);
 }

@@ -13,7 +13,8 @@ typedef struct leat__data_reader_options {
     int step;
     int threaded;        /* a producer thread fills runs ahead */
     int probe;           /* also while the reader that was opened may block */
-    int64_t probe_every; /* how often that is looked up, in nanoseconds */
+    int64_t probe_every; /* how often that is looked up, in nanoseconds; */
+    int64_t probe_pause; /* and at a new epoch, so long after the last time */
     int collects;  /* LEAT_EDATA goes into the run's list and fails nothing */
     int draws;     /* words of Caffe's generator a sample; 0: none */
     uint32_t seed; /* of that generator's parent */

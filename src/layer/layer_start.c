@@ -16,6 +16,7 @@
 
 /* How often the storage is probed, which takes some 50 us. */
 #define PROBE_EVERY (100 * INT64_C(1000000))
+#define PROBE_PAUSE (10 * INT64_C(1000000))
 
 /* LEAT_PREFETCH_AUTO: from so many batches to so many, or so many bytes. */
 #define AUTO_SLOTS_MIN 3
@@ -79,6 +80,7 @@ static int open_reader(leat_data_layer_group *self, leat_token *identity)
         .threaded = is_threaded(self),
         .probe = values->reader_thread == LEAT_READER_AUTO,
         .probe_every = PROBE_EVERY,
+        .probe_pause = PROBE_PAUSE,
         .collects = values->on_error != LEAT_ON_ERROR_FAIL,
         .draws = draws,
         .seed = (uint32_t)self->seed + (uint32_t)values->rank,
