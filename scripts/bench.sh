@@ -5,20 +5,25 @@
 # workloads: layer and limit of each in one run; bare: the limits beside the
 # figures that were aimed at; consumer: with a caller that computes 20 ms a
 # batch; core: layer and plain loop on one core; memory: over 20 epochs; parts:
-# readers and the hand-over; cold: databases on storage that must be waited for.
+# readers and the hand-over; cold: databases on storage that must be waited for;
+# epochs: a layer opened over a database that is not in memory, epoch by epoch;
+# batches: small images in batches of 1 to 1024.
 set -eu
 cd "$(dirname "$0")/.."
 
 runs=5
 seconds=3
+slices=8
 sections=()
 while [ $# -gt 0 ]; do
     case $1 in
     --runs) runs=$2 && shift ;;
     --seconds) seconds=$2 && shift ;;
-    workloads | bare | consumer | core | memory | parts | cold) sections+=("$1") ;;
+    workloads | bare | consumer | core | memory | parts | cold | epochs | batches)
+        sections+=("$1")
+        ;;
     -h | --help)
-        sed -n '2,8s/^# //p' "$0"
+        sed -n '2,10s/^# //p' "$0"
         exit 0
         ;;
     *)
@@ -28,7 +33,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ "${#sections[@]}" -gt 0 ] || sections=(workloads bare consumer core memory parts cold)
+[ "${#sections[@]}" -gt 0 ] || sections=(workloads bare consumer core memory parts cold epochs batches)
 
 scripts/build.sh -- -DLEAT_BUILD_BENCHMARKS=ON
 command -v jq >/dev/null || scripts/deps.sh test
@@ -306,6 +311,55 @@ END
     cold --mb-per-s 50 "$work/jpeg"
     printf '\nraw, where the file lies, its pages dropped; 100 %% is a bare read just before\n\n'
     cold --here "$work/raw"
+}
+
+section_epochs() {
+    local n databases=(mnist cifar raw jpeg) batches=(64 100 64 64)
+    cat <<END
+## A cold start, epoch by epoch
+
+By \`bench_epochs\` (see the head of benchmarks/bench_epochs.c): three epochs of a layer
+opened over a database in memory, then of one opened once the page cache was told to drop
+it, float32 and all else by default; medians of $runs rounds, ranges in brackets. MNIST-like
+and CIFAR-like epochs take 6 and 12 ms here, so those of a million images stand beside them.
+
+$(machine)
+END
+    $leat synth noise --count 1000000 --shape 1,28,28 --seed 1 "$work/mnist_big" >&2
+    for n in "${!databases[@]}"; do
+        printf '\n%s\n\n' "${names[n]%%,*}"
+        build/benchmarks/bench_epochs --rounds "$runs" --batch "${batches[n]}" \
+            "$work/${databases[n]}"
+    done
+    printf '\nMNIST-like, a million images\n\n'
+    build/benchmarks/bench_epochs --rounds "$runs" "$work/mnist_big"
+}
+
+section_batches() {
+    local batch
+    cat <<END
+## Small images in batches of 1 to 1024
+
+MNIST-like, beside the limit of the same run, as above; medians of $slices slices of a
+second, each a process of its own, and the worst of them in brackets.
+
+$(machine)
+
+| batch | images/s | limit | share, % | CPU, % | busy cores |
+| --- | --- | --- | --- | --- | --- |
+END
+    for batch in 1 2 4 8 16 32 64 128 256 512 1024; do
+        for _ in $(seq "$slices"); do
+            warm mnist
+            $leat bench layer --reader "lmdb:$work/mnist" --batch "$batch" \
+                --scale 0.00390625 --limit --seconds 1 --json
+        done | row "$batch" '(map(.images_per_s) | median | round),
+            (map(.limit_images_per_s) | median | round),
+            (map(.limit_share * 100) | "\(median | round) (\(min | round))"),
+            (map(.cpu_us_per_image / .limit_cpu_us_per_image * 100)
+                | "\(median | round) (\(max | round))"),
+            (map(.cpu_us_per_image * .images_per_s / 1e6) | median | places(2))'
+    done
 }
 
 for section in "${sections[@]}"; do
