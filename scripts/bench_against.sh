@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Compares the workloads' rates with those of another commit, in alternation:
+# Compares the workloads with those of another commit, in alternation:
 #   bench_against.sh [--runs N] [--seconds S] COMMIT
-# Builds COMMIT beside the tree, prints the rate of each pair of runs as a ratio
-# (1 is equal, more is faster than COMMIT), its median and range. Needs a quiet
-# machine. The options that both have are used, so COMMIT must have them.
+# Builds COMMIT beside the tree, prints the ratios of each pair of runs, their
+# median and range: of the rates (more than 1 is faster than COMMIT) and of the
+# CPU times of an image (less than 1 is cheaper). Needs a quiet machine. The options that both have are used, so COMMIT must have them.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -44,7 +44,8 @@ echo "building $commit ..." >&2
 make_databases
 
 rate() {
-    measure "$1" "$2" --seconds "$seconds" | jq .images_per_s
+    measure "$1" "$2" --seconds "$seconds" |
+        jq -r '"\(.images_per_s) \(.cpu_us_per_image)"'
 }
 
 # Each pair of runs begins with the other one.
@@ -63,8 +64,8 @@ cat <<END
 - compiler: $(cc --version | head -n 1), Release
 - commits: $(git rev-parse --short HEAD)$(git diff --quiet || echo ", changed"), against $commit
 
-| case | images/s | at $commit | ratio of pairs |
-| --- | --- | --- | --- |
+| case | images/s | at $commit | rates of pairs | CPU of pairs |
+| --- | --- | --- | --- | --- |
 END
 for n in "${!names[@]}" crops; do
     name=$crops
@@ -72,9 +73,9 @@ for n in "${!names[@]}" crops; do
     ratios "$n" | jq -rRs --arg name "$name" '
         def median: sort | .[length / 2 | floor];
         def places(n): . * pow(10; n) | round / pow(10; n);
+        def ratio(a; b): map(a / b) | sort
+            | "\(median | places(3)) (\(first | places(3)) to \(last | places(3)))";
         [splits("\n") | select(. != "") | split(" ") | map(tonumber)]
-        | (map(.[0] / .[1]) | sort) as $ratios
-        | "| \($name) | \(map(.[0]) | median | round) |"
-        + " \(map(.[1]) | median | round) | \($ratios | median | places(3))"
-        + " (\($ratios | first | places(3)) to \($ratios | last | places(3))) |"'
+        | "| \($name) | \(map(.[0]) | median | round) | \(map(.[2]) | median | round)"
+        + " | \(ratio(.[0]; .[2])) | \(ratio(.[1]; .[3])) |"'
 done
