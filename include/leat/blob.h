@@ -81,8 +81,10 @@ LEAT_API leat_device *leat_blob_device(const leat_blob *blob);
  * any; the mutable ones make that side the newest. Borrowed until reshape, the
  * next forward into this blob, or destroy.
  *
- * NULL on error: the blob has no shape, memory is short, or the device failed;
- * see leat_last_error. Blocks for the copy; the device's end of it wakes the
+ * NULL on error: the blob has no shape, memory is short, the device failed, or
+ * its contents were lent by a data layer that has them back (LEAT_ESTATE: after
+ * release, restore, or a forward into other tops or without a batch); see
+ * leat_last_error. Blocks for the copy; the device's end of it wakes the
  * caller. Thread safety: one caller a blob.
  * @{
  */
@@ -100,7 +102,8 @@ LEAT_API void *leat_blob_mutable_gpu_data(leat_blob *blob);
  * Brings the host's contents to the device on `stream` without waiting
  * (Caffe's async_gpu_push). The host side must not change until the stream has
  * passed this point. Errors: LEAT_ENOMEM, LEAT_EDEVICE, LEAT_ESTATE when the
- * blob has no shape or its newest contents are not on the host.
+ * blob has no shape, its newest contents are not on the host, or its batch went
+ * back to its data layer.
  * Thread safety: one caller a blob.
  */
 LEAT_API int leat_blob_async_gpu_push(leat_blob *blob, leat_stream stream);

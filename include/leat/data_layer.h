@@ -263,7 +263,8 @@ LEAT_API int leat_data_layer_try_forward(leat_data_layer *layer,
 /**
  * Gives the batch back before the next forward: its memory is refilled once the
  * stream that forward was given, and the `n` further ones, at most 8, have
- * passed this point; for the host at once. Without a batch it does nothing.
+ * passed this point; for the host at once. Tops that it was lent to give out no
+ * pointer any more. Without a batch it does nothing.
  * Errors: LEAT_EINVAL; LEAT_ESTATE while one of these streams is captured into
  * a graph, and the batch stays; LEAT_EDEVICE. Thread safety: one caller a
  * layer.

@@ -20,6 +20,11 @@ static inline void leat__counter_add_alone(atomic_int_fast64_t *counter,
     atomic_store_explicit(counter, sum, memory_order_relaxed);
 }
 
+static inline int64_t leat__counter_get(const atomic_int_fast64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
 /* A sum of nanoseconds, in seconds. */
 static inline double leat__counter_seconds(const atomic_int_fast64_t *counter)
 {

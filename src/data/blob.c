@@ -1,4 +1,5 @@
 #include "data/blob.h"
+#include "base/counter.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -11,7 +12,8 @@ struct leat_blob {
     int64_t shape[LEAT_MAX_DIMS];
     int64_t count;
     leat__syncedmem mem;
-    int lent; /* mem is a view of somebody else's slab */
+    int lent;        /* mem is a view of somebody else's slab */
+    int64_t recalls; /* the slab's when it was lent */
 };
 
 int leat_blob_create(leat_blob **out, leat_device *device)
@@ -112,7 +114,9 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
 {
     int64_t count;
     size_t bytes;
+    int64_t recalls = leat__counter_get(&slab->recalls);
     if (is_lent_so(blob, dtype, ndim, shape, slab)) {
+        blob->recalls = recalls;
         blob->mem.offset = offset;
         blob->mem.head = head;
         return LEAT_OK;
@@ -126,6 +130,7 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
     }
     blob->mem = (leat__syncedmem){slab, offset, bytes, head};
     blob->lent = 1;
+    blob->recalls = recalls;
     set_shape(blob, dtype, ndim, shape, count);
     return LEAT_OK;
 }
@@ -176,12 +181,22 @@ leat_device *leat_blob_device(const leat_blob *blob)
     return blob->device;
 }
 
-/* A blob that was never given a shape has no memory to point to. */
+/*
+ * A blob that was never given a shape has no memory to point to, and one whose
+ * batch went back has memory that is being refilled.
+ */
 static int has_memory(const leat_blob *blob)
 {
-    if (blob->mem.slab)
+    const leat__slab *slab = blob->mem.slab;
+    if (!slab) {
+        leat_error(LEAT_ESTATE, "the blob has no shape yet");
+        return 0;
+    }
+    if (!blob->lent || blob->recalls == leat__counter_get(&slab->recalls))
         return 1;
-    leat_error(LEAT_ESTATE, "the blob has no shape yet");
+    leat_error(LEAT_ESTATE,
+               "the blob's batch was given back to its data layer; read it "
+               "before release and the next forward, or use top_mode COPY");
     return 0;
 }
 

@@ -1,4 +1,5 @@
 #include "data/syncedmem.h"
+#include "base/counter.h"
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/log.h"
@@ -35,6 +36,11 @@ void leat__slab_use(leat__slab *slab, const leat_allocator *allocator)
 const leat_allocator *leat__slab_allocator(const leat__slab *slab)
 {
     return slab->allocator.alloc ? &slab->allocator : NULL;
+}
+
+void leat__slab_recall(leat__slab *slab)
+{
+    leat__counter_add_alone(&slab->recalls, 1);
 }
 
 void leat__slab_ref(leat__slab *slab)

@@ -8,6 +8,8 @@
 #ifndef LEAT_DATA_SYNCEDMEM_H
 #define LEAT_DATA_SYNCEDMEM_H
 
+#include "base/memory.h"
+
 #include <leat/allocator.h>
 #include <leat/blob.h>
 #include <leat/ext/device.h>
@@ -24,6 +26,10 @@ typedef struct leat__slab {
     atomic_int owners;
     unsigned generation;      /* of the process that made it: base/fork.h */
     leat_allocator allocator; /* of the host side; zeroed: the device's own */
+    /* Workers read what is above while the caller counts here. */
+    char apart[LEAT__CACHE_LINE];
+    atomic_int_fast64_t
+        recalls; /* how often what was lent of it was recalled */
 } leat__slab;
 
 /* A slab of which neither side exists yet. Errors: LEAT_ENOMEM. */
@@ -32,6 +38,11 @@ int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes);
 void leat__slab_use(leat__slab *slab, const leat_allocator *allocator);
 /* What was said so, or NULL; borrowed. */
 const leat_allocator *leat__slab_allocator(const leat__slab *slab);
+/*
+ * Ends every loan of the slab's memory so far: the blobs that have it refuse to
+ * give it out. One caller at a time.
+ */
+void leat__slab_recall(leat__slab *slab);
 void leat__slab_ref(leat__slab *slab);
 void leat__slab_unref(leat__slab *slab); /* takes NULL */
 /*

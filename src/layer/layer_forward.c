@@ -69,6 +69,16 @@ static int check_forward(const leat_data_layer *self, leat_blob *const top[],
     return self->stream != stream ? check_release(self, NULL, 0) : LEAT_OK;
 }
 
+void leat__data_layer_recall(const leat_data_layer *self)
+{
+    const leat__batch *batch = self->current;
+    if (!batch)
+        return;
+    leat__slab_recall(batch->slab);
+    if (batch->top_slab)
+        leat__slab_recall(batch->top_slab);
+}
+
 /* Behind forward's own stream and the `n` further ones. */
 static int give_back(leat_data_layer *self, const leat_stream *further, int n)
 {
@@ -77,6 +87,7 @@ static int give_back(leat_data_layer *self, const leat_stream *further, int n)
     leat__batch *batch = self->current;
     if (!batch)
         return LEAT_OK;
+    leat__data_layer_recall(self);
     self->current = NULL;
     for (int i = 0; i < n; i++) {
         if (further[i] != self->stream)

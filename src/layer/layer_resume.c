@@ -134,6 +134,8 @@ static int check_identity(const leat_data_layer_group *self,
 
 static int start_again(leat_data_layer_group *self, leat_token *token)
 {
+    for (int i = 0; i < self->n; i++)
+        leat__data_layer_recall(&self->member[i]);
     leat__group_stop(self);
     pthread_mutex_lock(&self->lock);
     atomic_store(&self->cancelled, 0);

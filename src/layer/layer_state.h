@@ -141,6 +141,12 @@ int leat__group_place(const leat_data_layer_group *group, leat__place *out);
 int leat__data_layer_stick(leat_data_layer *layer, int status,
                            const char *line);
 
+/*
+ * Ends the loan of the batch that the caller holds, if any: the tops that have
+ * it refuse to give it out from now on.
+ */
+void leat__data_layer_recall(const leat_data_layer *layer);
+
 /* LEAT_ESTATE for a member, where only the group can. */
 int leat__data_layer_check_alone(const leat_data_layer *layer,
                                  const char *function);

@@ -173,6 +173,50 @@ START_TEST(a_released_batch_is_gone_and_the_next_one_follows)
 }
 END_TEST
 
+static void check_recalled(leat_blob *top)
+{
+    ck_assert_ptr_null(leat_blob_cpu_data(top));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "given back"));
+    ck_assert_ptr_null(leat_blob_mutable_cpu_data(top));
+    ck_assert_ptr_null(leat_blob_gpu_data(top));
+    ck_assert_ptr_null(leat_blob_mutable_gpu_data(top));
+    ck_assert_int_eq(leat_blob_async_gpu_push(top, LEAT_HOST), LEAT_ESTATE);
+}
+
+START_TEST(a_top_gives_out_no_pointer_to_a_batch_that_went_back)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, NULL, 0), LEAT_OK);
+    for (int i = 0; i < 2; i++)
+        check_recalled(feed.top[i]);
+    /* The next batch may be lent to other tops, and then it is theirs. */
+    feed_layer other = feed;
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_blob_create(&other.top[i], NULL), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_float_eq(feed_label(&feed, 0), 1004);
+    ck_assert_int_eq(feed_forward(&other), LEAT_OK);
+    ck_assert_float_eq(feed_label(&other, 0), 1008);
+    check_recalled(feed.top[0]);
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+    check_recalled(other.top[1]);
+    leat_token_finish(&token);
+    /* Its shape stays, and memory of its own makes it whole again. */
+    ck_assert_int_eq(leat_blob_dim(other.top[0], 0), 4);
+    ck_assert_int_eq(leat_blob_reshape(other.top[0], LEAT_FLOAT32, 4,
+                                       leat_blob_shape(other.top[0])),
+                     LEAT_OK);
+    ck_assert_ptr_nonnull(leat_blob_cpu_data(other.top[0]));
+    for (int i = 0; i < 2; i++)
+        leat_blob_destroy(other.top[i]);
+    feed_close(&feed);
+}
+END_TEST
+
 START_TEST(the_tops_may_be_others_at_every_forward)
 {
     feed_layer feed = feed_open(pipeline, &options);
@@ -514,6 +558,7 @@ int main(void)
     tcase_add_test(tcase, a_lent_top_outlives_its_layer);
     tcase_add_test(tcase, copied_tops_keep_their_addresses);
     tcase_add_test(tcase, a_released_batch_is_gone_and_the_next_one_follows);
+    tcase_add_test(tcase, a_top_gives_out_no_pointer_to_a_batch_that_went_back);
     tcase_add_test(tcase, the_tops_may_be_others_at_every_forward);
     tcase_add_test(tcase, try_forward_delivers_the_same_batches);
     tcase_add_test(tcase, on_the_only_core_a_caller_who_looks_gets_batches);

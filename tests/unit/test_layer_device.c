@@ -125,6 +125,20 @@ START_TEST(an_early_release_waits_for_all_streams_it_names)
 }
 END_TEST
 
+START_TEST(a_released_batch_is_given_out_on_neither_side)
+{
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(
+        leat_data_layer_forward(feed.layer, feed.top, 2, stream[0]), LEAT_OK);
+    ck_assert_ptr_nonnull(leat_blob_gpu_data(feed.top[0]));
+    ck_assert_int_eq(leat_data_layer_release(feed.layer, NULL, 0), LEAT_OK);
+    ck_assert_ptr_null(leat_blob_gpu_data(feed.top[0]));
+    ck_assert_ptr_null(leat_blob_mutable_gpu_data(feed.top[1]));
+    ck_assert_ptr_null(leat_blob_cpu_data(feed.top[0]));
+    feed_close(&feed);
+}
+END_TEST
+
 static const leat_stage_stats *copy_stage(const leat_stats *stats)
 {
     for (int i = 0; i < stats->nstages; i++)
@@ -387,6 +401,7 @@ int main(void)
     tcase_add_test(tcase, so_it_is_with_another_stream_at_every_forward);
     tcase_add_test(tcase, copied_tops_are_ordered_the_same);
     tcase_add_test(tcase, an_early_release_waits_for_all_streams_it_names);
+    tcase_add_test(tcase, a_released_batch_is_given_out_on_neither_side);
     tcase_add_test(tcase, one_upload_a_batch_and_one_wait_and_record_a_forward);
     tcase_add_test(tcase, a_host_consumer_reads_without_a_copy_back);
     tcase_add_test(tcase, forward_never_waits_for_the_device);
