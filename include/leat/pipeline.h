@@ -106,7 +106,9 @@ LEAT_API int leat_pipeline_memory(leat_pipeline **out,
  * sets `stable`, which promises that they stay valid as long as the reader;
  * others need to be valid until it returns, and are copied. It returns
  * LEAT_OK, LEAT_END, or an error, with leat_error (leat/ext/reader.h) telling
- * why; LEAT_EDATA concerns that sample alone. All calls come from one thread at
+ * why; LEAT_EDATA concerns that sample alone. Without a line leat writes one,
+ * which has the record's number; a status that leat/status.h does not have is
+ * refused as LEAT_EINVAL. All calls come from one thread at
  * a time: leat's own, and whoever calls setup, restore, destroy or leat_reader
  * functions; but for cancel. What they may call, and how much stack there is,
  * says leat/ext/reader.h.

@@ -45,6 +45,18 @@ const char *leat_status_text(int status)
     }
 }
 
+int leat__status_is_error(int status)
+{
+    switch (status) {
+#define CASE(name, code, text) case code:
+        LEAT_STATUS_MAP(CASE)
+#undef CASE
+        return status < 0;
+    default:
+        return 0;
+    }
+}
+
 /* The arguments may be the line itself, so it is built aside. */
 static void set_line(const char *format, va_list list)
 {

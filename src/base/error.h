@@ -32,6 +32,9 @@ int leat__error_memory(size_t bytes) __attribute__((cold));
 #define leat__error_memory(bytes) ((void)leat__error_memory(bytes), LEAT_ENOMEM)
 #endif
 
+/* Whether it is one of leat's errors, for what user code returned. */
+int leat__status_is_error(int status);
+
 /* How many lines the thread has had: whether a call has left one. */
 unsigned leat__error_lines(void);
 

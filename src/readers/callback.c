@@ -55,14 +55,25 @@ static int cancelled(const callback_reader *self)
                       self->feed->name);
 }
 
-/* What a callback may return, or an error that says what it did. */
-static int check_status(const callback_feed *feed, const char *what, int status,
-                        int allowed)
+/*
+ * What a callback may return, or an error that says what it did; `lines` were
+ * the thread's before. A failure without a line would be told by an older one.
+ */
+static int check_status(const callback_feed *feed, const char *what,
+                        unsigned lines, int status, int allowed)
 {
-    if (status <= LEAT_OK || status == allowed)
+    if (status == LEAT_OK || status == allowed)
         return status;
-    return leat_error(LEAT_EINVAL, "%s: the callback %s returned %d",
-                      feed->name, what, status);
+    if (!leat__status_is_error(status))
+        return leat_error(LEAT_EINVAL,
+                          "%s: the callback %s returned %d, expected LEAT_OK%s "
+                          "an error of leat/status.h",
+                          feed->name, what, status,
+                          allowed == LEAT_END ? ", LEAT_END or" : " or");
+    if (leat__error_lines() != lines)
+        return status;
+    return leat_error(status, "%s: the callback %s gave no reason: %s",
+                      feed->name, what, leat_status_text(status));
 }
 
 /* Whether the field can be read as it says. */
@@ -104,8 +115,14 @@ static int check_sample(const callback_reader *self, const leat_sample *sample)
 static int call_next(callback_reader *self, leat_sample *sample)
 {
     const leat_callbacks *callbacks = &self->feed->callbacks;
-    int status = check_status(self->feed, "next",
-                              callbacks->next(self->pass, sample), LEAT_END);
+    unsigned lines = leat__error_lines();
+    int status = callbacks->next(self->pass, sample);
+    if (status == LEAT_EDATA && leat__error_lines() == lines)
+        (void)leat_error(status,
+                         "%s: record %lld is bad; the callback next "
+                         "gave no reason",
+                         self->feed->name, (long long)self->record);
+    status = check_status(self->feed, "next", lines, status, LEAT_END);
     /* Whatever a callback returns that was woken by cancel. */
     if (status && atomic_load(&self->cancelled))
         return cancelled(self);
@@ -147,7 +164,8 @@ static int callback_reset(leat_reader *reader)
         return leat_error(LEAT_EUNSUPPORTED,
                           "%s: a second epoch needs the callback reset",
                           self->feed->name);
-    int status = check_status(self->feed, "reset",
+    unsigned lines = leat__error_lines();
+    int status = check_status(self->feed, "reset", lines,
                               self->feed->callbacks.reset(self->pass), LEAT_OK);
     if (status)
         return status;
@@ -184,6 +202,13 @@ static const leat_reader_ops callback_ops = {
     .close = callback_close,
 };
 
+static int call_open(const callback_feed *feed, void **pass)
+{
+    unsigned lines = leat__error_lines();
+    int status = feed->callbacks.open(feed->user, pass);
+    return check_status(feed, "open", lines, status, LEAT_OK);
+}
+
 static int callback_open(const leat_args *args, leat_reader *const upstream[],
                          int n, leat_reader **out)
 {
@@ -203,8 +228,7 @@ static int callback_open(const leat_args *args, leat_reader *const upstream[],
                             "%s: a second reader needs the callback open",
                             feed->name);
     else if (callbacks->open)
-        status = check_status(
-            feed, "open", callbacks->open(feed->user, &self->pass), LEAT_OK);
+        status = call_open(feed, &self->pass);
     if (status) {
         atomic_fetch_sub(&feed->readers, 1);
         leat__free(self);

@@ -44,6 +44,11 @@ static int call_open(const leat_pipeline *pipeline,
 {
     unsigned lines = leat__error_lines();
     int status = pipeline->type->open(&pipeline->args, upstream, n, out);
+    if (status != LEAT_OK && !leat__status_is_error(status))
+        return leat_error(LEAT_ESTATE,
+                          "the reader \"%s\": open returned %d, expected "
+                          "LEAT_OK or an error of leat/status.h",
+                          pipeline->type->name, status);
     if (status < 0 && leat__error_lines() == lines)
         return leat_error(status, "the reader \"%s\" does not open: %s",
                           pipeline->type->name, leat_status_text(status));

@@ -21,12 +21,29 @@ static int unsupported(const leat_reader *reader, const char *what)
  * What a table's own function returned, after `lines` of errors: a failure
  * without a line would be told by an older one.
  */
-static int with_line(const leat_reader *reader, unsigned lines, int status)
+static int check_status(const leat_reader *reader, const char *operation,
+                        unsigned lines, int status)
 {
-    if (status < 0 && leat__error_lines() == lines)
+    if (status == LEAT_OK || status == LEAT_END)
+        return status;
+    if (!leat__status_is_error(status))
+        return leat_error(
+            LEAT_ESTATE,
+            "the reader \"%s\": %s returned %d, expected LEAT_OK, "
+            "LEAT_END or an error of leat/status.h",
+            reader->ops->name, operation, status);
+    if (leat__error_lines() == lines)
         return leat_error(status, "the reader \"%s\": %s", reader->ops->name,
                           leat_status_text(status));
     return status;
+}
+
+/* The same of a bad record, which `from` names. */
+static int name_record(const leat_reader *reader, const leat_provenance *from)
+{
+    return leat_error(
+        LEAT_EDATA, "the reader \"%s\": record %lld is bad; it gave no reason",
+        reader->ops->name, (long long)from->record);
 }
 
 /* Counts of fields out of bounds would be followed out of the sample. */
@@ -49,9 +66,9 @@ static int bad_sample(const leat_reader *reader, leat_sample *const out[])
                       reader->ops->name, out[i]->nfields, LEAT_MAX_FIELDS);
 }
 
-/* The same of one that was asked for `n` samples or places. */
-static int check_given(const leat_reader *reader, unsigned lines, int status,
-                       int n, int *got)
+/* What one that was asked for `n` samples or locators returned. */
+static int check_given(const leat_reader *reader, const char *operation,
+                       unsigned lines, int status, int n, int *got)
 {
     int given = *got;
     if (status != LEAT_OK)
@@ -65,26 +82,25 @@ static int check_given(const leat_reader *reader, unsigned lines, int status,
                           "expected 1 to %d",
                           reader->ops->name, given, n);
     }
-    if (status > 0 && status != LEAT_END)
-        return leat_error(LEAT_ESTATE,
-                          "the reader \"%s\" returned %d, expected LEAT_OK, "
-                          "LEAT_END or an error",
-                          reader->ops->name, status);
-    if (given != 0)
+    int checked = check_status(reader, operation, lines, status);
+    if (checked == status && given != 0)
         return leat_error(LEAT_ESTATE,
                           "the reader \"%s\" says that it gave %d samples "
                           "together with %s; the good ones come first, with "
                           "LEAT_OK",
                           reader->ops->name, given,
                           status == LEAT_END ? "LEAT_END" : "an error");
-    return with_line(reader, lines, status);
+    return checked;
 }
 
 /* And of samples, which are looked at too. */
-static int check_samples(const leat_reader *reader, unsigned lines, int status,
-                         leat_sample *const out[], int n, int *got)
+static int check_samples(const leat_reader *reader, const char *operation,
+                         unsigned lines, int status, leat_sample *const out[],
+                         int n, int *got)
 {
-    status = check_given(reader, lines, status, n, got);
+    if (status == LEAT_EDATA && *got == 0 && leat__error_lines() == lines)
+        return name_record(reader, &out[0]->from);
+    status = check_given(reader, operation, lines, status, n, got);
     if (status || !has_bad_sample(out, *got))
         return status;
     *got = 0;
@@ -96,7 +112,7 @@ int leat_reader_next(leat_reader *reader, leat_sample *sample)
     int got = 0;
     unsigned lines = leat__error_lines();
     int status = reader->ops->next(reader, &sample, 1, &got);
-    return check_samples(reader, lines, status, &sample, 1, &got);
+    return check_samples(reader, "next", lines, status, &sample, 1, &got);
 }
 
 int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
@@ -107,19 +123,20 @@ int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
         return leat_error(LEAT_EINVAL, "expected 1 sample or more, got %d", n);
     unsigned lines = leat__error_lines();
     int status = reader->ops->next(reader, out, n, got);
-    return check_samples(reader, lines, status, out, n, got);
+    return check_samples(reader, "next", lines, status, out, n, got);
 }
 
 int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 {
     unsigned lines = leat__error_lines();
-    return with_line(reader, lines, reader->ops->fields(reader, out, n));
+    return check_status(reader, "fields", lines,
+                        reader->ops->fields(reader, out, n));
 }
 
 int leat_reader_reset(leat_reader *reader)
 {
     unsigned lines = leat__error_lines();
-    return with_line(reader, lines, reader->ops->reset(reader));
+    return check_status(reader, "reset", lines, reader->ops->reset(reader));
 }
 
 void leat_reader_cancel(leat_reader *reader)
@@ -143,7 +160,8 @@ int leat_reader_count(leat_reader *reader, int64_t *out)
     if (!HAS(reader, count))
         return unsupported(reader, "count its samples beforehand");
     unsigned lines = leat__error_lines();
-    return with_line(reader, lines, reader->ops->count(reader, out));
+    return check_status(reader, "count", lines,
+                        reader->ops->count(reader, out));
 }
 
 int leat_reader_is_random_access(const leat_reader *reader)
@@ -161,7 +179,7 @@ int leat_reader_read_at(leat_reader *reader, const int64_t index[],
     unsigned lines = leat__error_lines();
     int status = reader->ops->count(reader, &count);
     if (status)
-        return with_line(reader, lines, status);
+        return check_status(reader, "count", lines, status);
     for (int i = 0; i < n; i++) {
         if (index[i] < 0 || index[i] >= count)
             return leat_error(LEAT_EINVAL,
@@ -171,7 +189,7 @@ int leat_reader_read_at(leat_reader *reader, const int64_t index[],
     if (n < 1)
         return LEAT_OK;
     status = reader->ops->read_at(reader, index, out, n, got);
-    return check_samples(reader, lines, status, out, n, got);
+    return check_samples(reader, "read_at", lines, status, out, n, got);
 }
 
 void leat_reader_advise(leat_reader *reader, const int64_t index[], int n)
@@ -204,7 +222,8 @@ int leat_reader_seek(leat_reader *reader, int64_t index)
     if (!HAS(reader, seek))
         return unsupported(reader, "seek");
     unsigned lines = leat__error_lines();
-    return with_line(reader, lines, reader->ops->seek(reader, index));
+    return check_status(reader, "seek", lines,
+                        reader->ops->seek(reader, index));
 }
 
 int leat_reader_save(leat_reader *reader, leat_token *token)
@@ -212,7 +231,8 @@ int leat_reader_save(leat_reader *reader, leat_token *token)
     if (!HAS(reader, save))
         return unsupported(reader, "save its state");
     unsigned lines = leat__error_lines();
-    return with_line(reader, lines, reader->ops->save(reader, token));
+    return check_status(reader, "save", lines,
+                        reader->ops->save(reader, token));
 }
 
 int leat_reader_restore(leat_reader *reader, leat_token *token)
@@ -220,7 +240,8 @@ int leat_reader_restore(leat_reader *reader, leat_token *token)
     if (!HAS(reader, restore))
         return unsupported(reader, "restore its state");
     unsigned lines = leat__error_lines();
-    return with_line(reader, lines, reader->ops->restore(reader, token));
+    return check_status(reader, "restore", lines,
+                        reader->ops->restore(reader, token));
 }
 
 int leat_reader_can_locate(const leat_reader *reader)
@@ -237,7 +258,7 @@ int leat_reader_locate(leat_reader *reader, leat_locator out[], int n, int *got)
         return leat_error(LEAT_EINVAL, "expected 1 place or more, got %d", n);
     unsigned lines = leat__error_lines();
     int status = reader->ops->locate(reader, out, n, got);
-    return check_given(reader, lines, status, n, got);
+    return check_given(reader, "locate", lines, status, n, got);
 }
 
 int leat_reader_read_located(leat_reader *reader, const leat_locator locator[],
@@ -250,5 +271,5 @@ int leat_reader_read_located(leat_reader *reader, const leat_locator locator[],
         return LEAT_OK;
     unsigned lines = leat__error_lines();
     int status = reader->ops->read_located(reader, locator, out, n, got);
-    return check_samples(reader, lines, status, out, n, got);
+    return check_samples(reader, "read_located", lines, status, out, n, got);
 }

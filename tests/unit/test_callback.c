@@ -9,6 +9,7 @@
 
 #include <check.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ typedef struct script {
     int open_status;
     int reset_status;
     int blocks;
+    int is_silent; /* reports its status without a line */
     int fields;
     leat_field field;
     int opened;
@@ -56,6 +58,8 @@ static int script_next(void *pass, leat_sample *out)
     while (self->blocks && !self->cancelled)
         pthread_cond_wait(&self->changed, &self->lock);
     pthread_mutex_unlock(&self->lock);
+    if (self->status && self->is_silent)
+        return self->status;
     if (self->status)
         return leat_error(self->status, "status %d", self->status);
     out->nfields = self->fields;
@@ -300,20 +304,61 @@ END_TEST
 START_TEST(a_status_that_means_nothing_is_an_error)
 {
     leat_reader *reader = begin();
-    const int odd[] = {LEAT_AGAIN, 42};
-    for (int i = 0; i < 2; i++) {
+    const int odd[] = {LEAT_AGAIN, -11, -77, 42};
+    for (int i = 0; i < 4; i++) {
         user.status = odd[i];
         ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EINVAL);
         ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
     }
     ck_assert_str_eq(leat_last_error(),
-                     "script: the callback next returned 42");
+                     "script: the callback next returned 42, expected LEAT_OK, "
+                     "LEAT_END or an error of leat/status.h");
     user.reset_status = LEAT_END;
     ck_assert_int_eq(leat_reader_reset(reader), LEAT_EINVAL);
-    user.open_status = LEAT_END;
+    user.reset_status = -77;
+    ck_assert_int_eq(leat_reader_reset(reader), LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(),
+                     "script: the callback reset returned -77, expected "
+                     "LEAT_OK or an error of leat/status.h");
     leat_reader *none = NULL;
-    ck_assert_int_eq(leat_pipeline_open(pipeline, &none), LEAT_EINVAL);
-    ck_assert_ptr_null(none);
+    for (int i = 0; i < 2; i++) {
+        user.open_status = i ? -77 : LEAT_END;
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &none), LEAT_EINVAL);
+        ck_assert_ptr_null(none);
+    }
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "the callback open returned -77"));
+    end(reader);
+}
+END_TEST
+
+START_TEST(an_error_without_a_line_gets_one)
+{
+    leat_reader *reader = begin();
+    user.is_silent = 1;
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    user.status = LEAT_EDATA;
+    for (int i = 1; i < 3; i++) {
+        char line[128];
+        snprintf(line, sizeof(line),
+                 "script: record %d is bad; the callback next gave no reason",
+                 i);
+        (void)leat_error(LEAT_EIO, "an older line");
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EDATA);
+        ck_assert_str_eq(leat_last_error(), line);
+    }
+    user.status = LEAT_EIO;
+    (void)leat_error(LEAT_EDATA, "an older line");
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(),
+                     "script: the callback next gave no reason: the operating "
+                     "system reported an error");
+    user.reset_status = LEAT_EUNSUPPORTED;
+    (void)leat_error(LEAT_EDATA, "an older line");
+    ck_assert_int_eq(leat_reader_reset(reader), LEAT_EUNSUPPORTED);
+    ck_assert_str_eq(
+        leat_last_error(),
+        "script: the callback reset gave no reason: not supported");
     end(reader);
 }
 END_TEST
@@ -465,6 +510,7 @@ int main(void)
     tcase_add_test(tcase, a_bad_record_is_counted_and_stepped_over);
     tcase_add_test(tcase, any_other_error_is_sticky_until_reset);
     tcase_add_test(tcase, a_status_that_means_nothing_is_an_error);
+    tcase_add_test(tcase, an_error_without_a_line_gets_one);
     tcase_add_test(tcase, a_sample_that_is_not_as_announced_is_an_error);
     tcase_add_test(tcase, without_reset_there_is_one_epoch);
     tcase_add_test(tcase, without_open_one_reader_at_a_time);

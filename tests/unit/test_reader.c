@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ static int stub_read_at(leat_reader *reader, const int64_t index[],
     found->read++;
     for (int i = 0; i < n; i++)
         out[i]->nfields = found->nfields;
+    out[0]->from.record = 31;
     *got = found->status && !found->gives ? 0 : n + found->surplus;
     return found->status;
 }
@@ -236,8 +238,12 @@ START_TEST(a_failure_without_a_line_gets_one)
         (void)leat_error(LEAT_EIO, "an older line");
         self.status = LEAT_EDATA;
         ck_assert_int_eq(read_by(way), LEAT_EDATA);
-        ck_assert_str_eq(leat_last_error(),
-                         "the reader \"stub\": a record is bad");
+        /* Only what reads a record can name it. */
+        ck_assert_str_eq(
+            leat_last_error(),
+            way < WAYS - 1
+                ? "the reader \"stub\": record 31 is bad; it gave no reason"
+                : "the reader \"stub\": a record is bad");
         self.status = LEAT_END;
         (void)leat_error(LEAT_EIO, "an older line");
         ck_assert_int_eq(read_by(way), LEAT_END);
@@ -315,10 +321,31 @@ END_TEST
 
 START_TEST(a_status_that_reading_has_not_is_told)
 {
-    self.status = LEAT_AGAIN;
-    for (int way = 0; way < WAYS; way++) {
-        ck_assert_int_eq(read_by(way), LEAT_ESTATE);
-        ck_assert_ptr_nonnull(strstr(leat_last_error(), "returned 2"));
+    static const char *const operations[] = {"next", "next", "read_at",
+                                             "read_located", "locate"};
+    static const int odd[] = {LEAT_AGAIN, -11, -77};
+    for (int way = 0; way < WAYS; way++)
+        for (int i = 0; i < 3; i++) {
+            char told[32];
+            snprintf(told, sizeof(told), "%s returned %d,", operations[way],
+                     odd[i]);
+            self.status = odd[i];
+            ck_assert_int_eq(read_by(way), LEAT_ESTATE);
+            ck_assert_ptr_nonnull(strstr(leat_last_error(), told));
+        }
+}
+END_TEST
+
+START_TEST(so_it_is_by_any_other_operation)
+{
+    static const char *const operations[] = {
+        "fields", "reset", "count", "seek", "save", "restore", "count"};
+    self.fails = -77;
+    for (int what = 0; what <= 6; what++) {
+        char told[32];
+        snprintf(told, sizeof(told), "%s returned -77,", operations[what]);
+        ck_assert_int_eq(ask(what), LEAT_ESTATE);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), told));
     }
 }
 END_TEST
@@ -350,6 +377,7 @@ int main(void)
     tcase_add_test(tcase, a_reader_that_miscounts_is_told);
     tcase_add_test(tcase, samples_come_with_no_error);
     tcase_add_test(tcase, a_status_that_reading_has_not_is_told);
+    tcase_add_test(tcase, so_it_is_by_any_other_operation);
     tcase_add_test(tcase, a_number_of_fields_that_no_sample_has_is_told);
     tcase_add_test(tcase, a_table_of_an_older_header_ends_earlier);
     tcase_add_test(tcase, read_at_without_count_is_no_random_access);

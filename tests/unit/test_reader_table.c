@@ -151,6 +151,12 @@ START_TEST(a_reader_that_does_not_open_is_named)
     ck_assert_str_eq(leat_last_error(),
                      "the reader \"mine\" does not open: the operating system "
                      "reported an error");
+    static const int odd[] = {LEAT_END, -77};
+    for (int i = 0; i < 2; i++) {
+        open_fails = odd[i];
+        ck_assert_int_eq(open_once(), LEAT_ESTATE);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "open returned"));
+    }
     ck_assert_int_eq(closed, 0);
 }
 END_TEST

@@ -70,8 +70,10 @@ struct leat_reader {
  * the reader leaves them as they are.
  *
  * leat refuses, as LEAT_ESTATE, a `*got` that the status does not allow,
- * positive statuses but LEAT_END, and nfields outside 1 to LEAT_MAX_FIELDS; an
- * error without a line of leat_error gets one. The rest it takes on trust.
+ * statuses that leat/status.h does not have and positive ones but LEAT_END, by
+ * name of the function and value, and nfields outside 1 to LEAT_MAX_FIELDS; an
+ * error without a line of leat_error gets one, LEAT_EDATA with from.record. The
+ * rest it takes on trust.
  */
 struct leat_reader_ops {
     size_t size; /* sizeof(leat_reader_ops) of the header compiled against */
