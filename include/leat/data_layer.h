@@ -191,7 +191,8 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * Succeeds once, before the first forward; after an error it may be called
  * again. The tops are borrowed during the call. Blocks until the first sample
  * is read; woken by leat_data_layer_cancel.
- * Errors: LEAT_EINVAL (tops, crop, mean), LEAT_EDATA or LEAT_EFORMAT (the first
+ * Errors: LEAT_EINVAL (tops, crop, or a mean file that is not of the shape of
+ * the first image before its crop), LEAT_EDATA or LEAT_EFORMAT (the first
  * record), LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT, LEAT_EDEVICE, LEAT_EUNSUPPORTED
  * (transform_on DEVICE on one that has no transform), LEAT_ECANCELLED,
  * LEAT_ESTATE when it was set up before, or created in another process.
@@ -238,8 +239,10 @@ leat_data_layer_get_options(const leat_data_layer *layer);
  * LEAT_END, again and again, when the pipeline has a single pass and that is
  * over; what it left over was a shorter batch.
  * Errors: LEAT_EDATA for a bad record; the whole batch that it is in is
- * consumed, and the next forward gives the next batch. LEAT_EINVAL, LEAT_ESTATE
- * for a wrong call, which changes nothing; so is one while `stream`, or that of
+ * consumed, and the next forward gives the next batch. LEAT_EINVAL, as the
+ * others, for an image that the mean file does not fit, whatever on_error says:
+ * images of several sizes go with mean values. LEAT_EINVAL, LEAT_ESTATE for a
+ * wrong call, which changes nothing; so is one while `stream`, or that of
  * the previous batch, is captured into a graph. All others are sticky until
  * restore.
  * Blocks until a batch is ready; woken by leat_data_layer_cancel. Thread

@@ -111,7 +111,8 @@ LEAT_API int leat_transformer_shape(leat_transformer *transformer,
  * they are the generator's next draws, of which as many count as Caffe takes:
  * one to mirror, then in TRAIN two to crop.
  * Errors: LEAT_EDATA when the image does not have that shape or cannot be
- * decoded, LEAT_ENOMEM; `top` is then unchanged. Thread safety: one caller.
+ * decoded, LEAT_EINVAL when the mean file is not of the image's shape before
+ * the crop, LEAT_ENOMEM; `top` is then unchanged. Thread safety: one caller.
  */
 LEAT_API int leat_transformer_apply(leat_transformer *transformer,
                                     const leat_field *field, leat_rng rng,

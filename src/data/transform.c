@@ -11,6 +11,7 @@ struct leat__transform {
     int mirror;
     leat_phase phase;
     int mean_channels; /* of the mean image; 0: none */
+    char *mean_file;   /* its path, for errors; owned */
     /* What a job has before its shape is known. */
     leat__transform_job job;
     void *mean;       /* owned */
@@ -112,6 +113,9 @@ static int complete_options(leat_transform_options *out,
 static int load_mean(leat__transform *transform, const char *path)
 {
     leat__mean mean = {0};
+    transform->mean_file = leat__strdup(path);
+    if (!transform->mean_file)
+        return LEAT_ENOMEM;
     int status = leat__mean_load(&mean, path);
     if (status)
         return status;
@@ -197,12 +201,31 @@ void leat__transform_destroy(leat__transform *transform)
 {
     if (!transform)
         return;
+    leat__free(transform->mean_file);
     leat__free(transform->mean);
     leat__free(transform->mean_value);
     leat__free(transform);
 }
 
-/* What crop and mean ask of every image, with the given status. */
+int leat__transform_check_mean(const leat__transform *transform, int channels,
+                               int height, int width)
+{
+    const leat__transform_job *job = &transform->job;
+    int is_image = channels > 0 && height > 0 && width > 0;
+    int fits = transform->mean_channels == channels &&
+               job->mean_height == height && job->mean_width == width;
+    if (!job->mean || !is_image || fits)
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "mean_file %s is of %d x %d x %d, the image of %d x %d x "
+                      "%d; they must agree before the crop: expected the mean "
+                      "of these images, or mean_value instead",
+                      transform->mean_file, transform->mean_channels,
+                      job->mean_height, job->mean_width, channels, height,
+                      width);
+}
+
+/* What crop and mean ask of every image; but for the mean, with `status`. */
 static int check_image(const leat__transform *transform, int status,
                        int channels, int height, int width)
 {
@@ -213,18 +236,14 @@ static int check_image(const leat__transform *transform, int status,
                           "image is %d x %d x %d; expected positive "
                           "dimensions",
                           channels, height, width);
+    int mean = leat__transform_check_mean(transform, channels, height, width);
+    if (mean)
+        return mean;
     if (height < crop || width < crop)
         return leat_error(status,
                           "crop_size is %d, the image is only %d x %d (height "
                           "x width)",
                           crop, height, width);
-    if (job->mean && (transform->mean_channels != channels ||
-                      job->mean_height != height || job->mean_width != width))
-        return leat_error(status,
-                          "mean_file is of %d x %d x %d, the image %d x %d x "
-                          "%d; they must agree before the crop",
-                          transform->mean_channels, job->mean_height,
-                          job->mean_width, channels, height, width);
     if (job->mean_values > 1 && job->mean_values != channels)
         return leat_error(status,
                           "%d mean_value are given, the image has %d "

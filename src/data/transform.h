@@ -29,6 +29,14 @@ void leat__transform_destroy(leat__transform *transform);
 int leat__transform_shape(const leat__transform *transform, const int shape[3],
                           int out[3]);
 
+/*
+ * Whether the mean image, if there is one, has the shape of an image before the
+ * crop. LEAT_EINVAL names the mean file and both shapes: none of the three
+ * functions that meet it calls it a bad record.
+ */
+int leat__transform_check_mean(const leat__transform *transform, int channels,
+                               int height, int width);
+
 /* How many words of Caffe's generator each image takes: 0 to 3. */
 int leat__transform_draws(const leat__transform *transform);
 
@@ -44,8 +52,9 @@ void leat__transform_choose(const leat__transform *transform, leat_rng rng,
 /*
  * Writes the image into its place `top` in a batch whose images are `shape`
  * {channels, height, width}; `top` is aligned to its element only.
- * Errors: LEAT_EDATA when the image does not have that shape, or does not fit
- * crop or mean; nothing is written then. Thread safety: any thread.
+ * Errors: LEAT_EDATA when the image does not have that shape, or is too small
+ * for the crop; LEAT_EINVAL as of leat__transform_check_mean. Nothing is
+ * written then. Thread safety: any thread.
  */
 int leat__transform_apply(const leat__transform *transform,
                           const leat__transform_image *image,

@@ -229,29 +229,44 @@ static int read_encoded(leat_transformer *transformer, const int shape[3],
     return LEAT_OK;
 }
 
+/* The shape of an image before the transform. */
+static int whole_shape(leat_transformer *transformer, const leat_field *field,
+                       int shape[3])
+{
+    if (field->dtype != LEAT_BYTES)
+        return raw_shape(field, shape);
+    leat_image image;
+    int status = make_decoder(transformer);
+    if (status == LEAT_OK)
+        status =
+            leat_image_peek(transformer->decoder, field->data, field->bytes,
+                            transformer->shared->color, &image);
+    if (status)
+        return status;
+    shape[0] = image.channels;
+    shape[1] = image.height;
+    shape[2] = image.width;
+    return LEAT_OK;
+}
+
 int leat_transformer_shape(leat_transformer *transformer,
                            const leat_field *field, int shape[3])
 {
-    int in[3];
-    int status;
-    if (field->dtype == LEAT_BYTES) {
-        leat_image image;
-        status = make_decoder(transformer);
-        if (status == LEAT_OK)
-            status =
-                leat_image_peek(transformer->decoder, field->data, field->bytes,
-                                transformer->shared->color, &image);
-        if (status)
-            return status;
-        in[0] = image.channels;
-        in[1] = image.height;
-        in[2] = image.width;
-    } else {
-        status = raw_shape(field, in);
-        if (status)
-            return status;
-    }
-    return leat__transform_shape(transformer->shared->transform, in, shape);
+    int whole[3];
+    int status = whole_shape(transformer, field, whole);
+    return status ? status
+                  : leat__transform_shape(transformer->shared->transform, whole,
+                                          shape);
+}
+
+int leat__transformer_check_mean(leat_transformer *transformer,
+                                 const leat_field *field)
+{
+    int whole[3];
+    if (whole_shape(transformer, field, whole))
+        return LEAT_OK;
+    return leat__transform_check_mean(transformer->shared->transform, whole[0],
+                                      whole[1], whole[2]);
 }
 
 /* The image with its choices made and its pixels at hand. */
@@ -262,6 +277,10 @@ static int take_image(leat_transformer *transformer, const leat_field *field,
     int is_encoded = field->dtype == LEAT_BYTES;
     int status = is_encoded ? open_encoded(transformer, field, image)
                             : raw_image(field, image);
+    if (status == LEAT_OK)
+        status = leat__transform_check_mean(transformer->shared->transform,
+                                            image->channels, image->height,
+                                            image->width);
     if (status)
         return status;
     leat__transform_choose(transformer->shared->transform, rng, words, image);

@@ -10,6 +10,14 @@
 /* How many words of Caffe's generator each image takes. */
 int leat__transformer_draws(const leat_transformer *transformer);
 
+/*
+ * LEAT_EINVAL where the mean file is of another shape than the image before the
+ * crop, which is no fault of the image; LEAT_OK also for a field that is no
+ * image. May leave an error line then, too.
+ */
+int leat__transformer_check_mean(leat_transformer *transformer,
+                                 const leat_field *field);
+
 /* Images so far whose codec warned. */
 int64_t leat__transformer_warnings(const leat_transformer *transformer);
 

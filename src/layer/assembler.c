@@ -128,8 +128,13 @@ int leat__assembler_shape(leat__assembler *assembler, const leat_sample *sample,
 {
     int status = leat__assembly_shape(&assembler->assembly,
                                       assembler->transformer, sample, out);
-    /* Options that fit no record were found at setup. */
-    return status == LEAT_EINVAL ? LEAT_EDATA : status;
+    if (status != LEAT_EINVAL)
+        return status;
+    /* Options that fit no record were found at setup. A mean that does not fit
+       is no fault of a record's, whichever it is. */
+    status =
+        leat__transformer_check_mean(assembler->transformer, &sample->field[0]);
+    return status ? blame(&sample->from, status) : LEAT_EDATA;
 }
 
 static int has_shape(const leat_field *field, const leat__top *top)

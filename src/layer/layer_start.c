@@ -235,6 +235,35 @@ static int check_policy(const leat_data_layer_group *self)
 }
 
 /*
+ * The mean image against the first image that can be read: options that do not
+ * fit the data are no fault of a record's.
+ */
+static int check_mean(const leat_data_layer_group *self,
+                      const leat_sample *sample)
+{
+    int status =
+        leat__transformer_check_mean(self->transformer, &sample->field[0]);
+    return status ? leat__error_context(status, "%s: %s", self->options.name,
+                                        leat_pipeline_text(self->pipeline))
+                  : LEAT_OK;
+}
+
+/*
+ * The shape that a record tells. LEAT_AGAIN: none, and another one may;
+ * LEAT_EINVAL: the mean image fits none.
+ */
+static int try_record(const leat_data_layer_group *self,
+                      const leat__assembly *assembly, const leat_sample *sample,
+                      leat__batch_shape *shape)
+{
+    int status = check_mean(self, sample);
+    if (status)
+        return status;
+    status = leat__assembly_shape(assembly, self->transformer, sample, shape);
+    return status == LEAT_EDATA || status == LEAT_EINVAL ? LEAT_AGAIN : status;
+}
+
+/*
  * The shape that a record before the place tells (`way` -1), through the epoch
  * before, or one from it on (1), through the next. LEAT_END: none does.
  */
@@ -253,22 +282,11 @@ static int look_around(leat_data_layer_group *self, int way,
         status = leat__data_reader_read_beside(self->reader, way, &epoch,
                                                &index, sample);
         if (status == LEAT_OK)
-            status = leat__assembly_shape(assembly, self->transformer, sample,
-                                          shape);
-        if (status != LEAT_EDATA && status != LEAT_EINVAL)
+            status = try_record(self, assembly, sample, shape);
+        if (status != LEAT_EDATA && status != LEAT_AGAIN)
             return status;
     }
     return LEAT_END;
-}
-
-static int look_ahead(leat_data_layer_group *self,
-                      const leat__assembly *assembly, const leat_sample **out,
-                      leat__batch_shape *shape)
-{
-    int status = leat__data_reader_peek(self->reader, out);
-    return status
-               ? status
-               : leat__assembly_shape(assembly, self->transformer, *out, shape);
 }
 
 /* The same in order: what comes next, a few records far. */
@@ -276,8 +294,10 @@ static int look_on(leat_data_layer_group *self, const leat__assembly *assembly,
                    const leat_sample **out, leat__batch_shape *shape)
 {
     for (int n = 1; n < LEAT__PEEKS_MAX; n++) {
-        int status = look_ahead(self, assembly, out, shape);
-        if (status != LEAT_EDATA && status != LEAT_EINVAL)
+        int status = leat__data_reader_peek(self->reader, out);
+        if (status == LEAT_OK)
+            status = try_record(self, assembly, *out, shape);
+        if (status != LEAT_EDATA && status != LEAT_AGAIN)
             return status;
     }
     return LEAT_END;
@@ -291,7 +311,12 @@ static int find_shape(leat_data_layer_group *self,
                       const leat__assembly *assembly, leat_sample *spare,
                       const leat_sample **out, leat__batch_shape *shape)
 {
-    int first = look_ahead(self, assembly, out, shape);
+    int first = leat__data_reader_peek(self->reader, out);
+    int mean = first ? LEAT_OK : check_mean(self, *out);
+    if (mean)
+        return mean;
+    if (first == LEAT_OK)
+        first = leat__assembly_shape(assembly, self->transformer, *out, shape);
     if (self->options.values.on_error == LEAT_ON_ERROR_FAIL ||
         (first != LEAT_EDATA && first != LEAT_EINVAL))
         return first;

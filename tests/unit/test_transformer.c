@@ -6,6 +6,9 @@
 #include "support/suite.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static leat_transform_options options;
 static leat_transformer *transformer;
@@ -331,6 +334,32 @@ START_TEST(an_encoded_image_is_decoded_as_wanted)
 }
 END_TEST
 
+/* A JPEG of 3 x 13 x 17 in a batch of other images: its pixels are not read. */
+START_TEST(an_encoded_image_that_the_mean_does_not_fit_is_not_bad)
+{
+    static const float values[3 * 12 * 17];
+    char path[] = "/tmp/test_transformer_XXXXXX";
+    int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    close(file);
+    ck_assert_int_eq(leat_mean_save(path, 3, 12, 17, values), LEAT_OK);
+    options.mean_file = path;
+    create(LEAT_TEST, LEAT_FLOAT32);
+    (void)remove(path);
+    size_t size;
+    unsigned char *bytes =
+        fixture_load(LEAT_TEST_DATA "/images/baseline-420.jpg", &size);
+    leat_field field = {.dtype = LEAT_BYTES, .data = bytes, .bytes = size};
+    const int shape[3] = {3, 12, 17};
+    float top[3 * 12 * 17];
+    ck_assert_int_eq(apply(&field, shape, top), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "3 x 12 x 17"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "3 x 13 x 17"));
+    free(bytes);
+}
+END_TEST
+
 /* A JPEG takes more than a byte: both before a decoder is made and behind. */
 START_TEST(an_image_over_the_bound_is_bad_data)
 {
@@ -463,6 +492,8 @@ int main(void)
     tcase_add_test(tcase, a_field_shorter_than_its_shape_is_bad_data);
     tcase_add_test(tcase, bytes_that_are_no_image_are_bad_data);
     tcase_add_test(tcase, an_encoded_image_is_decoded_as_wanted);
+    tcase_add_test(tcase,
+                   an_encoded_image_that_the_mean_does_not_fit_is_not_bad);
     tcase_add_test(tcase, an_image_over_the_bound_is_bad_data);
     tcase_add_test(tcase, clones_work_at_once_and_outlive_the_first);
     tcase_add_test(tcase, options_of_an_older_header_end_earlier);
