@@ -61,9 +61,10 @@ typedef enum leat_top_mode {
 typedef enum leat_on_error {
     LEAT_ON_ERROR_FAIL = 0, /* its batch is lost, forward returns the error */
     LEAT_ON_ERROR_ZERO = 1, /* its place is zeros, labels too */
-    LEAT_ON_ERROR_SKIP = 2  /* its place gets the nearest earlier good record of
-                               the whole sequence, other ranks' included, under
-                               the place's own random choices; none: zeros */
+    LEAT_ON_ERROR_REPLACE =
+        2 /* its place gets the nearest earlier good record of
+          the whole sequence, other ranks' included, under
+          the place's own random choices; none: zeros */
 } leat_on_error;
 
 /**
@@ -110,8 +111,9 @@ typedef struct leat_data_layer_options {
     const char *const *stages; /* the net state's, NULL-terminated; or NULL */
     int level;                 /* the net state's; 0: the file's */
     leat_on_error on_error;    /* what becomes of a bad record */
-    int64_t max_errors; /* with ZERO and SKIP: more bad records than this since
-                           setup or restore are LEAT_ELIMIT; -1: no limit */
+    int64_t
+        max_errors; /* with ZERO and REPLACE: more bad records than this since
+                       setup or restore are LEAT_ELIMIT; -1: no limit */
     const char *bad_record_file; /* gets a line for each bad record, appended;
                                     NULL: none. docs/reliability.md */
     int must_pin; /* 1: an error where the device cannot pin the batches' host

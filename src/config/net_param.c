@@ -445,6 +445,17 @@ static int read_word(const reading *in, const char *name,
     return leat__prototxt_enum_value(in->file, value, words, out);
 }
 
+/* The word of leat 0.1.0, which did not say that it repeats a neighbour. */
+static int refuse_skip(const reading *in)
+{
+    const field *value = find(in->own, "on_error");
+    if (!value || !value->text || strcasecmp(value->text, "SKIP") != 0)
+        return LEAT_OK;
+    return leat__prototxt_error(in->file, value->value_at,
+                                "on_error: SKIP is called REPLACE now; "
+                                "expected one of FAIL, ZERO, REPLACE");
+}
+
 static int read_words(const reading *in)
 {
     static const leat__prototxt_enum rng[] = {
@@ -466,10 +477,11 @@ static int read_words(const reading *in)
         {"FLOAT32", LEAT_FLOAT32}, {"FLOAT64", LEAT_FLOAT64},
         {"INT32", LEAT_INT32},     {"INT64", LEAT_INT64},
         {"UINT8", LEAT_UINT8},     {NULL, 0}};
-    static const leat__prototxt_enum on_error[] = {{"FAIL", LEAT_ON_ERROR_FAIL},
-                                                   {"ZERO", LEAT_ON_ERROR_ZERO},
-                                                   {"SKIP", LEAT_ON_ERROR_SKIP},
-                                                   {NULL, 0}};
+    static const leat__prototxt_enum on_error[] = {
+        {"FAIL", LEAT_ON_ERROR_FAIL},
+        {"ZERO", LEAT_ON_ERROR_ZERO},
+        {"REPLACE", LEAT_ON_ERROR_REPLACE},
+        {NULL, 0}};
     static const leat__prototxt_enum transform_on[] = {
         {"CPU", LEAT_TRANSFORM_ON_CPU},
         {"DEVICE", LEAT_TRANSFORM_ON_DEVICE},
@@ -490,6 +502,8 @@ static int read_words(const reading *in)
         status = read_word(in, "top_type", top_type, &words[4]);
     if (!status)
         status = read_word(in, "label_type", label_type, &words[5]);
+    if (!status)
+        status = refuse_skip(in);
     if (!status)
         status = read_word(in, "on_error", on_error, &words[6]);
     if (!status)
@@ -531,9 +545,9 @@ static int read_errors(const reading *in)
             (long long)options->max_errors);
     if (!status && most && options->max_errors >= 0 &&
         options->on_error == LEAT_ON_ERROR_FAIL)
-        return leat__prototxt_error(
-            in->file, most->at,
-            "max_errors: expected on_error ZERO or SKIP beside it, found FAIL");
+        return leat__prototxt_error(in->file, most->at,
+                                    "max_errors: expected on_error ZERO or "
+                                    "REPLACE beside it, found FAIL");
     if (!status && list)
         status = read_path(in, list, &options->bad_record_file);
     return status;

@@ -188,10 +188,11 @@ static int check_errors(const leat_data_layer_options *values)
                           "no limit",
                           (long long)values->max_errors);
     if (values->max_errors >= 0 && values->on_error == LEAT_ON_ERROR_FAIL)
-        return leat_error(LEAT_EINVAL,
-                          "max_errors is %lld, but on_error is FAIL, where "
-                          "each bad record is an error; expected ZERO or SKIP",
-                          (long long)values->max_errors);
+        return leat_error(
+            LEAT_EINVAL,
+            "max_errors is %lld, but on_error is FAIL, where "
+            "each bad record is an error; expected ZERO or REPLACE",
+            (long long)values->max_errors);
     return LEAT_OK;
 }
 
@@ -211,7 +212,7 @@ static int check_choices(const leat_data_layer_options *values)
         {"shard_test", values->shard_test, 2, "0 or 1"},
         {"reader_thread", (int)values->reader_thread, 3, "AUTO, ON or OFF"},
         {"help", values->help, 2, "0 or 1"},
-        {"on_error", (int)values->on_error, 3, "FAIL, ZERO or SKIP"},
+        {"on_error", (int)values->on_error, 3, "FAIL, ZERO or REPLACE"},
         {"must_pin", values->must_pin, 2, "0 or 1"},
         {"transform_on", (int)values->transform_on, 2, "CPU or DEVICE"}};
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)

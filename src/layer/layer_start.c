@@ -223,15 +223,15 @@ static int check_fields(leat_data_layer_group *self, int ntop)
 /* With several ranks the record before is often another's: it must be had. */
 static int check_policy(const leat_data_layer_group *self)
 {
-    if (self->options.values.on_error != LEAT_ON_ERROR_SKIP ||
+    if (self->options.values.on_error != LEAT_ON_ERROR_REPLACE ||
         self->step == 1 || leat__data_reader_looks_back(self->reader))
         return LEAT_OK;
-    return leat_error(LEAT_EINVAL,
-                      "%s: on_error SKIP with %d ranks needs records that can "
-                      "be read in any order, and those of %s cannot; expected "
-                      "ZERO or FAIL",
-                      self->options.name, self->step,
-                      leat_pipeline_text(self->pipeline));
+    return leat_error(
+        LEAT_EINVAL,
+        "%s: on_error REPLACE with %d ranks needs records that can "
+        "be read in any order, and those of %s cannot; expected "
+        "ZERO or FAIL",
+        self->options.name, self->step, leat_pipeline_text(self->pipeline));
 }
 
 /*

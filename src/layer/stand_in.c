@@ -244,7 +244,7 @@ static int fill(leat__stand_in *self, leat__batch *batch, leat__run *run, int i,
                 leat__bad *bad)
 {
     int status = LEAT_END;
-    if (self->options.on_error == LEAT_ON_ERROR_SKIP)
+    if (self->options.on_error == LEAT_ON_ERROR_REPLACE)
         status = find(self, batch, run, i);
     else if (self->options.step > 1)
         self->is_mixed = 1; /* other ranks' records were not looked at */

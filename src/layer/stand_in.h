@@ -7,7 +7,7 @@
 
 typedef struct leat__stand_in_options {
     const leat_allocator *boxes; /* borrowed; NULL: malloc */
-    leat_on_error on_error;      /* ZERO or SKIP */
+    leat_on_error on_error;      /* ZERO or REPLACE */
     int step;                    /* ranks that divide the positions */
     leat__data_reader *reader;   /* borrowed; it collects */
     leat__relay *relay;          /* borrowed */

@@ -130,6 +130,10 @@ for option in '--phase SIDEWAYS' '--layout HWC' '--rng DICE' '--on-error NEVER' 
     expect 2 "^leat: ${option%%[ =]*}" dump \
         --reader lmdb:db --batch 1 $option --out out
 done
+for word in SKIP skip; do
+    expect 2 '^leat: --on-error: SKIP is called REPLACE now' dump \
+        --reader lmdb:db --batch 1 --on-error $word --out out
+done
 expect 2 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \
     --launcher --rank 1 --world-size 2 --out out
 expect 2 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \

@@ -24,7 +24,7 @@
  * HELP, THREADED (a reader thread), BAD_AT (the run with a bad record), ENDS_AT
  * (the run after which nothing comes), BLOCKS (storage may give nothing until
  * it is cancelled), CANCELS (another thread cancels), TIMEOUTS (forwards with a
- * deadline that may pass), RELAY (on_error SKIP: a run may wait for the one
+ * deadline that may pass), RELAY (on_error REPLACE: a run may wait for the one
  * before it), RESTS (at any forward workers may be let rest, or no longer).
  */
 #ifndef WORKERS

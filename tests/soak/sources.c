@@ -265,7 +265,7 @@ static void write_own(const configuration *c, FILE *out)
 {
     static const char *const threads[] = {"AUTO", "ON", "OFF"};
     static const char *const modes[] = {"LEND", "COPY"};
-    static const char *const policies[] = {"FAIL", "ZERO", "SKIP"};
+    static const char *const policies[] = {"FAIL", "ZERO", "REPLACE"};
     static const char *const places[] = {"CPU", "DEVICE"};
     const leat_data_layer_options *o = &c->options;
     write_data(c, out);

@@ -406,7 +406,7 @@ START_TEST(a_failed_allocation_is_an_error_and_leaks_nothing)
     leat_pipeline *pipeline = feed_pipeline();
     for (int place = 0; place < 2; place++) {
         group_options.on_error =
-            place ? LEAT_ON_ERROR_SKIP : LEAT_ON_ERROR_FAIL;
+            place ? LEAT_ON_ERROR_REPLACE : LEAT_ON_ERROR_FAIL;
         int done = 0;
         for (int n = 0; !done; n++) {
             troop troop = {.n = 0};

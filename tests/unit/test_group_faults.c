@@ -140,7 +140,7 @@ START_TEST(what_stands_in_is_what_one_layer_gives)
     leat_pipeline *pipeline = planted_pipeline(&plan);
     uint32_t digest[GROUP_BATCHES];
     group_options.on_error =
-        _i / PLANTED_WAYS ? LEAT_ON_ERROR_ZERO : LEAT_ON_ERROR_SKIP;
+        _i / PLANTED_WAYS ? LEAT_ON_ERROR_ZERO : LEAT_ON_ERROR_REPLACE;
     group_record(pipeline, digest, GROUP_BATCHES);
     feed_layer feed = feed_open(pipeline, &group_options);
     for (int k = 0; k < GROUP_BATCHES; k++)

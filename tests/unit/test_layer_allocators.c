@@ -134,7 +134,7 @@ START_TEST(batches_and_boxes_come_from_the_host_allocator)
     uint32_t without[10];
     plan.way = PLANTED_IN_ORDER;
     plan.kind[7] = PLANTED_UNREADABLE;
-    options.on_error = LEAT_ON_ERROR_SKIP;
+    options.on_error = LEAT_ON_ERROR_REPLACE;
     digests(with);
     ck_assert_int_eq(atomic_load(&host.pages), 1);
     ck_assert_int_gt(atomic_load(&host.given), 2);
@@ -223,7 +223,7 @@ START_TEST(a_hook_that_gives_nothing_is_an_error_of_memory)
 {
     plan.way = PLANTED_IN_ORDER;
     plan.kind[2] = PLANTED_UNREADABLE;
-    options.on_error = LEAT_ON_ERROR_SKIP;
+    options.on_error = LEAT_ON_ERROR_REPLACE;
     fail_each(&host);
 }
 END_TEST

@@ -62,7 +62,7 @@ START_TEST(a_choice_that_does_not_exist_is_refused)
         {"shard_test", &options.shard_test, 2, "0 or 1"},
         {"reader_thread", &options.reader_thread, 3, "AUTO, ON or OFF"},
         {"help", &options.help, 2, "0 or 1"},
-        {"on_error", &options.on_error, 3, "FAIL, ZERO or SKIP"},
+        {"on_error", &options.on_error, 3, "FAIL, ZERO or REPLACE"},
         {"must_pin", &options.must_pin, 2, "0 or 1"},
         {"transform_on", &options.transform_on, 2, "CPU or DEVICE"},
         {"top_type", &options.top_type, 8,

@@ -174,7 +174,7 @@ START_TEST(the_least_stack_is_enough_for_encoded_images_and_bad_ones)
     char path[] = "/tmp/leat-stack-XXXXXX";
     close(mkstemp(path));
     options.bad_record_file = path;
-    options.on_error = LEAT_ON_ERROR_SKIP;
+    options.on_error = LEAT_ON_ERROR_REPLACE;
     leat_pipeline *pipeline = image_pipeline(images[_i]);
     check_lives(pipeline, 1);
     leat_pipeline_unref(pipeline);

@@ -24,7 +24,7 @@ static void set_up(void)
     const planted none = {.count = 20};
     options = defaults;
     options.batch_size = 4;
-    options.on_error = LEAT_ON_ERROR_SKIP;
+    options.on_error = LEAT_ON_ERROR_REPLACE;
     plan = none;
     snprintf(path, sizeof(path), "%s/bad", directory);
 }

@@ -608,7 +608,7 @@ START_TEST(leat_param_is_read_whole)
              " top_type: FLOAT64 label_type: INT64 layout: NHWC top_mode: COPY"
              " rank: 1 world_size: 4 global_batch_size: 256 shard_test: true"
              " max_memory: 5000000000 max_image_bytes: 6000000000"
-             " on_error: skip max_errors: 7"
+             " on_error: replace max_errors: 7"
              " bad_record_file: 'bad' } }",
         LEAT_TRAIN);
     ck_assert_str_eq(net.reader, "lmdb:x");
@@ -630,7 +630,7 @@ START_TEST(leat_param_is_read_whole)
     ck_assert_int_eq(options->shard_test, 1);
     ck_assert_uint_eq(options->max_memory, 5000000000u);
     ck_assert_uint_eq(options->max_image_bytes, 6000000000u);
-    ck_assert_int_eq(options->on_error, LEAT_ON_ERROR_SKIP);
+    ck_assert_int_eq(options->on_error, LEAT_ON_ERROR_REPLACE);
     ck_assert_int_eq(options->max_errors, 7);
     ck_assert_str_eq(options->bad_record_file, "bad");
     leat__net_param_finish(&net);
@@ -663,11 +663,20 @@ START_TEST(leats_enums_are_read_in_any_case_and_quoted)
             "net:3:26: world_size: expected an integer from 1 to 65535, "
             "found 65536");
     refused(HEAD LMDB "leat_param { on_error: RETRY } }",
-            "net:3:24: on_error: expected one of FAIL, ZERO, SKIP, found "
+            "net:3:24: on_error: expected one of FAIL, ZERO, REPLACE, found "
             "RETRY");
-    refused(HEAD LMDB "leat_param { max_errors: 3 } }",
-            "net:3:14: max_errors: expected on_error ZERO or SKIP beside it, "
-            "found FAIL");
+    static const char *const skips[] = {"SKIP", "skip", "'SKIP'"};
+    for (int i = 0; i < 3; i++) {
+        char text[512];
+        snprintf(text, sizeof(text), HEAD LMDB "leat_param { on_error: %s } }",
+                 skips[i]);
+        refused(text, "net:3:24: on_error: SKIP is called REPLACE now; "
+                      "expected one of FAIL, ZERO, REPLACE");
+    }
+    refused(
+        HEAD LMDB "leat_param { max_errors: 3 } }",
+        "net:3:14: max_errors: expected on_error ZERO or REPLACE beside it, "
+        "found FAIL");
     refused(HEAD LMDB "leat_param { on_error: ZERO max_errors: -2 } }",
             "net:3:41: max_errors: expected 0 or more, or -1 for no limit, "
             "found -2");

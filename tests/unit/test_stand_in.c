@@ -32,7 +32,7 @@ static void set_up(void)
     options.batch_size = 4;
     options.transform = &transform;
     options.random_seed = 11;
-    options.on_error = LEAT_ON_ERROR_SKIP;
+    options.on_error = LEAT_ON_ERROR_REPLACE;
     is_shuffled = 0;
     begin = 0;
 }
@@ -160,7 +160,7 @@ static void check_place(feed_layer *feed, int i, int64_t p, int height,
     uint32_t words[4];
     choose(p, words);
     int64_t q = is_good(p, height) ? p : -1;
-    if (q < 0 && options.on_error == LEAT_ON_ERROR_SKIP)
+    if (q < 0 && options.on_error == LEAT_ON_ERROR_REPLACE)
         q = good_before(p, height);
     float label = 0;
     if (q >= 0) {
@@ -354,7 +354,8 @@ static void draw_case(uint32_t *state)
     options.reader_thread = (leat_reader_thread)draw(state, 3);
     options.help = (int)draw(state, 2);
     options.rng = draw(state, 3) ? LEAT_RNG_LEAT : LEAT_RNG_CAFFE;
-    options.on_error = draw(state, 3) ? LEAT_ON_ERROR_SKIP : LEAT_ON_ERROR_ZERO;
+    options.on_error =
+        draw(state, 3) ? LEAT_ON_ERROR_REPLACE : LEAT_ON_ERROR_ZERO;
     if (plan.way != PLANTED_IN_ORDER)
         options.world_size = 1 + (int)draw(state, 3);
     transform.mirror = (int)draw(state, 2);
@@ -412,7 +413,7 @@ START_TEST(several_ranks_cannot_skip_in_what_is_read_in_order)
     options.world_size = 2;
     feed_layer feed;
     ck_assert_int_eq(create_layer(&feed), LEAT_EINVAL);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "on_error SKIP"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "on_error REPLACE"));
     feed_close(&feed);
     options.on_error = LEAT_ON_ERROR_ZERO;
     plan.kind[3] = PLANTED_SHORT;

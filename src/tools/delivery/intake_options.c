@@ -120,10 +120,10 @@ static struct option_spec *list_work(struct option_spec *out,
          &o->world_size, 1, INT32_MAX},
         {"launcher", NULL, "rank and world size from torchrun, mpirun, srun",
          NULL, &o->launcher, 0, 0},
-        {"on-error", "FAIL|ZERO|SKIP", "what becomes of a bad record (FAIL)",
+        {"on-error", "FAIL|ZERO|REPLACE", "what becomes of a bad record (FAIL)",
          option_text, &o->on_error, 0, 0},
-        {"max-errors", "N", "with ZERO, SKIP: bad records at most", option_int,
-         &o->max_errors, 0, INT64_MAX},
+        {"max-errors", "N", "with ZERO, REPLACE: bad records at most",
+         option_int, &o->max_errors, 0, INT64_MAX},
         {"bad-record-file", "FILE", "append a line for each bad record",
          option_text, &o->bad_record_file, 0, 0},
         {"max-image-bytes", "N", "memory that decoding an image may take",
@@ -156,7 +156,7 @@ static const char *const phases[] = {"TRAIN", "TEST", NULL};
 static const char *const layouts[] = {"NCHW", "NHWC", NULL};
 static const char *const places[] = {"CPU", "DEVICE", NULL};
 static const char *const rngs[] = {"LEAT", "CAFFE", NULL};
-static const char *const policies[] = {"FAIL", "ZERO", "SKIP", NULL};
+static const char *const policies[] = {"FAIL", "ZERO", "REPLACE", NULL};
 
 static int has_transform(const struct intake_options *options)
 {
@@ -220,9 +220,12 @@ int intake_options_check(const struct intake_options *options,
                               "--rng: expected LEAT or CAFFE, "
                               "found '%s'",
                               options->rng);
+    if (options->on_error && !strcasecmp(options->on_error, "SKIP"))
+        return message_misuse(command, "--on-error: SKIP is called REPLACE "
+                                       "now; expected FAIL, ZERO or REPLACE");
     if (find_word(policies, options->on_error) < 0)
         return message_misuse(command,
-                              "--on-error: expected FAIL, ZERO or SKIP, "
+                              "--on-error: expected FAIL, ZERO or REPLACE, "
                               "found '%s'",
                               options->on_error);
     if (options->top_type && leat_dtype_parse(&dtype, options->top_type))
