@@ -16,8 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    /* Files of any number of records, of one and of Caffe's ten thousand. */
+    const int64_t records[] = {0, 1, CIFAR_BATCH_RECORDS};
     struct cifar_batch *batch;
-    if (!cifar_batch_open(&batch, path)) {
+    for (int i = 0; i < 3 && !cifar_batch_open(&batch, path, records[i]); i++) {
         const unsigned char *image;
         int label;
         while (!cifar_batch_next(batch, &image, &label)) {

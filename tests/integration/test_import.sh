@@ -104,6 +104,36 @@ refuses 1 'gzip data ends early' "$leat" import cifar10 part made
 printf '\200\002}q\001(U' >part
 refuses 1 "no batch of CIFAR-10's binary version" "$leat" import cifar10 part made
 refuses 1 'No such file' "$leat" import cifar10 threes.bin absent made
+
+# Files of another number of records, by its name or as many as there are; stopped
+# by a full disk, the same command goes on, and another count is another import.
+head -c 15365000 threes.bin >half
+head -c 9219 threes.bin >three
+"$leat" import cifar10 --count 5000 half half counted >/dev/null || fail "--count 5000"
+"$leat" import cifar10 --count 0 half three threes.bin counted --append --json >json
+grep -q '"records": 25003, "added": 15003,' json || fail "--count 0: $(cat json)"
+"$leat" info counted | grep -qx 'keys: 00000 to 25002' || fail "keys of --count"
+refuses 1 'goes on after the 4999 records' "$leat" import cifar10 --count 4999 half made
+refuses 1 'ends before record 5000 of the 10000 .*--count' "$leat" import cifar10 half made
+head -c 9000 threes.bin >part
+refuses 1 'ends in record 2, expected records of 3073 bytes' \
+    "$leat" import cifar10 --count 0 part made
+refuses 2 'keys of 5 digits end at 100000' "$leat" import cifar10 --count 50001 half half made
+refuses 2 'count' "$leat" import cifar10 --count -1 half made
+status=0
+(
+    ulimit -f 12000
+    "$leat" import cifar10 --count 0 half half stopped 2>stderr
+) || status=$?
+[ "$status" -eq 1 ] || fail "status $status of an import to a full disk"
+grep -q 'the same command goes on' stderr || fail "a full disk: $(cat stderr)"
+"$leat" import cifar10 --count 5000 half half stopped 2>stderr &&
+    fail "another count went on"
+"$leat" import cifar10 --count 0 half half stopped --json >json
+grep -q '"records": 10000,' json || fail "gone on with: $(cat json)"
+grep -q '"added": 10000,' json && fail "begun anew: $(cat json)"
+"$leat" import cifar10 --count 5000 half half whole >/dev/null
+"$leat" compare whole stopped >/dev/null || fail "other records after a stop"
 refuses 1 'irectory' "$leat" import cifar10 . made
 refuses 1 'irectory' "$leat" import cifar10 threes.bin . made
 refuses 2 'arguments are missing' "$leat" import cifar10 made

@@ -13,11 +13,13 @@ enum { RECORD = 1 + CIFAR_BATCH_IMAGE };
 
 static char path[64];
 static int file = -1;
+static int64_t expected_records;
 
 static void make_file(void)
 {
     file = memfd_create("batch", MFD_CLOEXEC);
     ck_assert_int_ge(file, 0);
+    expected_records = CIFAR_BATCH_RECORDS;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 }
 
@@ -52,7 +54,7 @@ static void write_records(int n, int tail, int gzipped)
 static int read_all(int *records)
 {
     struct cifar_batch *batch;
-    ck_assert_int_eq(cifar_batch_open(&batch, path), LEAT_OK);
+    ck_assert_int_eq(cifar_batch_open(&batch, path, expected_records), LEAT_OK);
     int status, label, n = 0;
     const unsigned char *image;
     while (!(status = cifar_batch_next(batch, &image, &label))) {
@@ -106,6 +108,35 @@ START_TEST(a_missing_record_is_named)
 }
 END_TEST
 
+START_TEST(a_batch_may_have_another_number_of_records)
+{
+    int n;
+    expected_records = 7;
+    write_records(7, 0, _i);
+    ck_assert_int_eq(read_all(&n), LEAT_END);
+    ck_assert_int_eq(n, 7);
+    expected_records = 6;
+    assert_refused(6, "goes on after the 6 records");
+    expected_records = 8;
+    assert_refused(7, "ends before record 7 of the 8");
+}
+END_TEST
+
+START_TEST(a_batch_may_have_any_number_of_records)
+{
+    int n;
+    expected_records = 0;
+    write_records(CIFAR_BATCH_RECORDS + 1, 0, _i);
+    ck_assert_int_eq(read_all(&n), LEAT_END);
+    ck_assert_int_eq(n, CIFAR_BATCH_RECORDS + 1);
+    ck_assert_int_eq(ftruncate(file, 0), 0);
+    write_records(3, 5, _i);
+    assert_refused(3, "ends in record 3, expected records of 3073 bytes");
+    ck_assert_int_eq(ftruncate(file, 0), 0);
+    assert_refused(0, "ends before record 0");
+}
+END_TEST
+
 START_TEST(a_label_of_another_data_set_is_refused)
 {
     unsigned char record[RECORD] = {10};
@@ -123,7 +154,7 @@ END_TEST
 START_TEST(a_missing_file_is_an_error)
 {
     struct cifar_batch *batch = NULL;
-    ck_assert_int_eq(cifar_batch_open(&batch, "/nowhere/batch"), LEAT_EIO);
+    ck_assert_int_eq(cifar_batch_open(&batch, "/nowhere/batch", 0), LEAT_EIO);
     ck_assert_ptr_null(batch);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "/nowhere/batch: No such"));
 }
@@ -138,6 +169,9 @@ int main(void)
     tcase_add_loop_test(tcase, one_byte_more_is_refused, 0, 2);
     tcase_add_loop_test(tcase, a_record_cut_short_is_named, 0, 2);
     tcase_add_loop_test(tcase, a_missing_record_is_named, 0, 2);
+    tcase_add_loop_test(tcase, a_batch_may_have_another_number_of_records, 0,
+                        2);
+    tcase_add_loop_test(tcase, a_batch_may_have_any_number_of_records, 0, 2);
     tcase_add_test(tcase, a_label_of_another_data_set_is_refused);
     tcase_add_test(tcase, an_empty_file_is_refused);
     tcase_add_test(tcase, a_missing_file_is_an_error);

@@ -14,14 +14,18 @@ enum {
 
 struct cifar_batch;
 
-/* `path` is borrowed until close. Errors: LEAT_EIO, LEAT_ENOMEM. */
-int cifar_batch_open(struct cifar_batch **out, const char *path);
+/*
+ * Opens a file of `records` records, 0: of any number but none. `path` is
+ * borrowed until close. Errors: LEAT_EIO, LEAT_ENOMEM.
+ */
+int cifar_batch_open(struct cifar_batch **out, const char *path,
+                     int64_t records);
 
 /*
  * The next image, CIFAR_BATCH_IMAGE bytes in planes, and its label; borrowed
  * until the next call. LEAT_END after the last one.
- * Errors: LEAT_EFORMAT for a file that holds other than 10,000 records, or
- * labels that CIFAR-10 does not have; LEAT_EIO, LEAT_ENOMEM.
+ * Errors: LEAT_EFORMAT for a file that holds another number of records, a part
+ * of one, or labels that CIFAR-10 does not have; LEAT_EIO, LEAT_ENOMEM.
  */
 int cifar_batch_next(struct cifar_batch *batch, const unsigned char **image,
                      int *label);
