@@ -54,8 +54,10 @@ LEAT_API int leat_datum_floats(float *out, size_t count, const void *bytes,
  *
  * `data` is LEAT_BYTES for an encoded image, else LEAT_UINT8 or LEAT_FLOAT32 of
  * channels x height x width; non-empty data wins over float_data. `label` is a
- * LEAT_INT32 scalar. Views of `bytes`, but for scattered floats and the label,
- * which lie in the sample's box.
+ * LEAT_INT32 scalar; of a Datum without `label`, but with float_data beside
+ * non-empty data, it is the float_data, LEAT_FLOAT32 in one dimension: several
+ * labels, as `leat import images --labels` writes them. Views of `bytes`, but
+ * for scattered floats and the label, which lie in the sample's box.
  * Errors: LEAT_EDATA when the dimensions are not positive, their product
  * overflows or the payload is shorter than it; LEAT_ENOMEM.
  * Thread safety: one caller a sample.
@@ -71,10 +73,12 @@ LEAT_API size_t leat_datum_size(const leat_datum *datum);
 
 /**
  * Writes the Datum in wire format, fields in the order of their numbers, as
- * Caffe's tools do: label always; channels, height and width too, 0 or not, but
- * for an encoded image that has none of them; data, float_data (each float by
- * itself) and encoded where there is something to write. `out` has
- * leat_datum_size bytes. Returns the bytes written. Thread safety: any thread.
+ * Caffe's tools do: label always, but for one of 0 where there are both data
+ * and float_data, which is then several labels (leat_datum_fields); channels,
+ * height and width too, 0 or not, but for an encoded image that has none of
+ * them; data, float_data (each float by itself) and encoded where there is
+ * something to write. `out` has leat_datum_size bytes. Returns the bytes
+ * written. Thread safety: any thread.
  */
 LEAT_API size_t leat_datum_write(const leat_datum *datum, void *out);
 

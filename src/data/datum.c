@@ -101,14 +101,17 @@ static int parse_usual(leat_datum *out, leat__wire wire)
 }
 
 /* Any fields in any order. Apart, so that the usual case needs no stack. */
-__attribute__((noinline)) static int parse_any(leat_datum *out, leat__wire wire)
+__attribute__((noinline)) static int parse_any(leat_datum *out, int *has_label,
+                                               leat__wire wire)
 {
     leat_datum datum = {0};
+    *has_label = 0;
     leat__wire_field field;
     int status;
     while ((status = leat__wire_next(&wire, &field)) == LEAT_OK) {
         if (field.type == LEAT__WIRE_VARINT) {
             take_varint(&datum, &field);
+            *has_label |= field.number == LABEL;
         } else if (field.number == DATA && field.type == LEAT__WIRE_BYTES) {
             datum.data = field.bytes;
             datum.data_size = field.size;
@@ -123,11 +126,19 @@ __attribute__((noinline)) static int parse_any(leat_datum *out, leat__wire wire)
     return LEAT_OK;
 }
 
-int leat_datum_parse(leat_datum *out, const void *bytes, size_t size)
+/* *has_label is left alone where there are no floats. */
+static inline int parse(leat_datum *out, int *has_label, const void *bytes,
+                        size_t size)
 {
     leat__wire wire;
     leat__wire_init(&wire, bytes, size);
-    return parse_usual(out, wire) ? LEAT_OK : parse_any(out, wire);
+    return parse_usual(out, wire) ? LEAT_OK : parse_any(out, has_label, wire);
+}
+
+int leat_datum_parse(leat_datum *out, const void *bytes, size_t size)
+{
+    int has_label;
+    return parse(out, &has_label, bytes, size);
 }
 
 int leat_datum_floats(float *out, size_t count, const void *bytes, size_t size)
@@ -241,11 +252,43 @@ static void set_bytes(leat_field *field, const leat_datum *datum)
     field->shape[0] = (int64_t)datum->data_size;
 }
 
+/* The class, in the sample's box. */
+static void set_label(leat_sample *sample, const leat_datum *datum)
+{
+    leat_field *label = &sample->field[1];
+    memcpy(sample->box, &datum->label, sizeof(datum->label));
+    label->dtype = LEAT_INT32;
+    label->ndim = 0;
+    label->data = sample->box;
+    label->bytes = sizeof(datum->label);
+}
+
+/* Floats that stand beside the pixels in place of a class, in the box. */
+__attribute__((noinline)) static int set_labels(leat_sample *sample,
+                                                const leat_datum *datum,
+                                                const void *bytes, size_t size)
+{
+    size_t need = datum->float_count * sizeof(float);
+    int status = leat_sample_reserve(sample, need);
+    if (!status)
+        status =
+            leat_datum_floats(sample->box, datum->float_count, bytes, size);
+    if (status)
+        return status;
+    sample->field[1] = (leat_field){.dtype = LEAT_FLOAT32,
+                                    .ndim = 1,
+                                    .shape = {(int64_t)datum->float_count},
+                                    .data = sample->box,
+                                    .bytes = need};
+    return LEAT_OK;
+}
+
 int leat_datum_fields(leat_sample *sample, const void *bytes, size_t size)
 {
     leat_datum datum;
     size_t count;
-    int status = leat_datum_parse(&datum, bytes, size);
+    int has_label = 1;
+    int status = parse(&datum, &has_label, bytes, size);
     if (status)
         return leat__datum_foreign(NULL, bytes, size, status);
     if ((status = check_payload(&datum, &count)))
@@ -256,12 +299,10 @@ int leat_datum_fields(leat_sample *sample, const void *bytes, size_t size)
         set_bytes(&sample->field[0], &datum);
     else if ((status = set_floats(sample, &datum, bytes, size)))
         return status;
-    leat_field *label = &sample->field[1];
-    memcpy(sample->box, &datum.label, sizeof(datum.label));
-    label->dtype = LEAT_INT32;
-    label->ndim = 0;
-    label->data = sample->box;
-    label->bytes = sizeof(datum.label);
+    if (!datum.data_size || !datum.float_count || has_label)
+        set_label(sample, &datum);
+    else if ((status = set_labels(sample, &datum, bytes, size)))
+        return status;
     sample->nfields = 2;
     return LEAT_OK;
 }
@@ -286,9 +327,17 @@ static uint64_t extended(int32_t value)
     return (uint64_t)(int64_t)value;
 }
 
+/* Beside pixels, floats are labels where there is no class. */
+static int writes_label(const leat_datum *datum)
+{
+    return datum->label || !datum->data_size || !datum->float_data ||
+           !datum->float_count;
+}
+
 size_t leat_datum_size(const leat_datum *datum)
 {
-    size_t size = 1 + varint_size(extended(datum->label));
+    size_t size =
+        writes_label(datum) ? 1 + varint_size(extended(datum->label)) : 0;
     if (has_dimensions(datum))
         size += 3 + varint_size(extended(datum->channels)) +
                 varint_size(extended(datum->height)) +
@@ -335,7 +384,8 @@ size_t leat_datum_write(const leat_datum *datum, void *out)
         memcpy(at, datum->data, datum->data_size);
         at += datum->data_size;
     }
-    at = put_int(at, LABEL, datum->label);
+    if (writes_label(datum))
+        at = put_int(at, LABEL, datum->label);
     for (size_t i = 0; datum->float_data && i < datum->float_count; i++) {
         at = put_tag(at, FLOAT_DATA, LEAT__WIRE_FIXED32);
         memcpy(at, datum->float_data + i * sizeof(float), sizeof(float));

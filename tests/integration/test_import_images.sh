@@ -239,7 +239,63 @@ refuses 1 'stdin: lists no images' - made
 head -c 100000 /dev/zero | tr '\0' x >bad
 refuses 1 'longer than' bad made
 
+# Several labels a line: beside the pixels, which Caffe reads with the label 0; what
+# is delivered has them all, encoded or not, also behind a copy, and info, show and
+# compare know them.
+sed 's/$/ 0.5 -2e1/' mixed >several
+import 0 several made --root set --resize 4,4 --labels 3
+"$leat" dump --reader lmdb:made --batch 2 --batches 1 --out dumped >stdout ||
+    fail 'several labels are not delivered'
+dumped_labels() {
+    tail -c 24 "$1/label.npy" | od -An -tf4 | tr -s ' \n' ' '
+}
+[ "$(dumped_labels dumped)" = ' 1 0.5 -20 1 0.5 -20 ' ] ||
+    fail "other labels: $(dumped_labels dumped)"
+grep -aq "(1, 2, 3)\|(2, 3)" dumped/label.npy || fail 'another shape of labels'
+"$leat" info made --json >report
+[ "$(jq -c .labels report)" = '{"3 x float32":2}' ] || fail "info: $(cat report)"
+"$leat" show made --out sheet.png >stdout 2>stderr || fail "show: $(cat stderr)"
+"$leat" import pipeline lmdb:made copied >stdout 2>stderr || fail "a copy: $(cat stderr)"
+"$leat" compare made copied >stdout || fail 'a copy has other labels'
+rm -rf made copied
+import 0 several first --root set --encoded --labels 3
+sed 's/0\.5/0.25/' several >other
+import 0 other second --root set --encoded --labels 3
+"$leat" compare first second >stdout 2>&1 && fail 'compare takes other labels for the same'
+records first | sed -n 2p | grep -q '350000803f350000003f350000a0c13801$' ||
+    fail "not float_data: $(records first | tail -c 60)"
+rm -rf first second
+refuses 1 'several: line 1: expected a name and as many' several made --root set --labels 4
+printf 'c.jpg 1 2\nd.jpg 1 x\n' >bad
+refuses 1 "bad: line 2: expected as many numbers.*found 'd.jpg 1 x'" bad made --root set --labels 2
+printf 'c.jpg 1 2\nd.jpg 1 16777217\n' >bad
+refuses 1 'bad: line 2: a label is a whole number over 16777216' bad made --root set --labels 2
+printf 'c.jpg 1.5\n' >bad
+refuses 1 'bad: line 1: expected a label.*--labels N' bad made --root set
+# Stopped, it goes on; with other labels it is another import; appending takes more.
+rm -rf some whole
+sed 's/$/ 0.5/' long >several
+import 1 several whole --root "$data/images" --resize 40,30 --labels 2
+(
+    ulimit -f 4000
+    import 1 several some --root "$data/images" --resize 40,30 --labels 2
+    says 'records are kept, the same command goes on'
+    sed 's/$/ 0.25/' long >several
+    import 1 several some --root "$data/images" --resize 40,30 --labels 2
+    says other
+    exit "$failed"
+) || failed=1
+sed 's/$/ 0.5/' long >several
+import 1 several some --root "$data/images" --resize 40,30 --labels 2 --json
+[ "$(jq '.added < .records and .added > 0' stdout)" = true ] ||
+    fail "several labels begun anew: $(cut -c 1-200 stdout)"
+"$leat" compare some whole >stdout || fail 'other labels after a stop'
+import 1 several some --root "$data/images" --resize 40,30 --labels 2 --append
+rm -rf some whole
+
 # Wrong usage.
+refuses 2 'labels' few made --labels 0
+refuses 2 'labels' few made --labels 1025
 refuses 2 'encode-type' few made --encode-type gif
 refuses 2 'resize' few made --resize 32
 refuses 2 'resize' few made --resize 0,32

@@ -383,6 +383,72 @@ START_TEST(usual_messages_are_read_wherever_they_end_or_are_damaged)
 }
 END_TEST
 
+static void assert_labels(const unsigned char *wire, size_t size,
+                          const float *value, int n)
+{
+    leat_sample sample;
+    unsigned char *copy = exact(wire, size);
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_datum_fields(&sample, copy, size), LEAT_OK);
+    const leat_field *label = &sample.field[1];
+    ck_assert_int_eq(sample.nfields, 2);
+    ck_assert_int_eq(sample.field[0].dtype, LEAT_UINT8);
+    ck_assert_int_eq(label->dtype, LEAT_FLOAT32);
+    ck_assert_int_eq(label->ndim, 1);
+    ck_assert_int_eq(label->shape[0], n);
+    ck_assert_uint_eq(label->bytes, (size_t)n * sizeof(float));
+    ck_assert_mem_eq(label->data, value, label->bytes);
+    leat_sample_finish(&sample);
+    free(copy);
+}
+
+START_TEST(floats_beside_pixels_without_a_label_are_labels)
+{
+    float values[100];
+    for (int i = 0; i < 100; i++)
+        values[i] = (float)i - 0.5f;
+    leat_datum datum = {.channels = 1,
+                        .height = 1,
+                        .width = 2,
+                        .data = (const unsigned char *)"ab",
+                        .data_size = 2,
+                        .float_data = (const unsigned char *)values};
+    static const int counts[] = {1, 2, 16, 17, 100};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        unsigned char wire[1024];
+        datum.float_count = (size_t)counts[i];
+        size_t size = leat_datum_size(&datum);
+        ck_assert_uint_eq(leat_datum_write(&datum, wire), size);
+        ck_assert_int_eq(compare_with_oracle(wire, size), 1);
+        assert_labels(wire, size, values, counts[i]);
+    }
+    /* In one packed piece. */
+    const float two[] = {1, 0.5f};
+    assert_labels((const unsigned char *)"\x08\x01\x10\x01\x18\x02\x22\x02"
+                                         "ab\x32\x08\0\0\x80\x3f\0\0\0\x3f",
+                  20, two, 2);
+}
+END_TEST
+
+START_TEST(floats_beside_pixels_with_a_label_are_none)
+{
+    leat_sample sample;
+    int32_t label;
+    leat_sample_init(&sample);
+    for (int class = 0; class < 2; class ++) {
+        char wire[] = "\x08\x01\x10\x01\x18\x02\x22\x02"
+                      "ab\x28\x00\x32\x08\0\0\x80\x3f\0\0\0\x3f";
+        wire[11] = (char)class;
+        ck_assert_int_eq(leat_datum_fields(&sample, wire, 22), LEAT_OK);
+        ck_assert_int_eq(sample.field[1].dtype, LEAT_INT32);
+        ck_assert_int_eq(sample.field[1].ndim, 0);
+        memcpy(&label, sample.field[1].data, sizeof(label));
+        ck_assert_int_eq(label, class);
+    }
+    leat_sample_finish(&sample);
+}
+END_TEST
+
 START_TEST(a_written_datum_is_what_protobuf_c_reads)
 {
     float values[3] = {1.5f, -0.0f, 3e38f};
@@ -639,6 +705,8 @@ int main(void)
     tcase_add_test(tcase, damaged_messages_are_read_as_protobuf_c_reads_them);
     tcase_add_test(tcase,
                    usual_messages_are_read_wherever_they_end_or_are_damaged);
+    tcase_add_test(tcase, floats_beside_pixels_without_a_label_are_labels);
+    tcase_add_test(tcase, floats_beside_pixels_with_a_label_are_none);
     tcase_add_test(tcase, a_written_datum_is_what_protobuf_c_reads);
     tcase_add_test(tcase, a_raw_image_becomes_a_view_and_a_label);
     tcase_add_test(tcase, scattered_floats_lie_in_the_box);

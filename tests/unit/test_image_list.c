@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 /* Opens a list of these bytes; its path is the same for all. */
+static int labels_of_a_line;
+
 static int open_bytes(struct image_list **out, const char *bytes, size_t size)
 {
     int fd = memfd_create("list", MFD_CLOEXEC);
@@ -16,7 +18,7 @@ static int open_bytes(struct image_list **out, const char *bytes, size_t size)
     ck_assert_int_eq(write(fd, bytes, size), (ssize_t)size);
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    int status = image_list_open(out, path);
+    int status = image_list_open(out, path, labels_of_a_line);
     close(fd);
     return status;
 }
@@ -33,7 +35,8 @@ static void assert_image(const struct image_list *list, int64_t line,
                          const char *name, int label)
 {
     ck_assert_str_eq(image_list_name(list, line), name);
-    ck_assert_int_eq(image_list_label(list, line), label);
+    ck_assert_int_eq(image_list_label(list, line).class, label);
+    ck_assert_uint_eq(image_list_label(list, line).count, 0);
 }
 
 static void assert_refused(const char *text, const char *expected)
@@ -44,6 +47,73 @@ static void assert_refused(const char *text, const char *expected)
     ck_assert_msg(strstr(leat_last_error(), expected) != NULL,
                   "'%s' is missing: %s", expected, leat_last_error());
 }
+
+static void assert_labels(const struct image_list *list, int64_t line,
+                          const char *name, float first, float second)
+{
+    struct image_label label = image_list_label(list, line);
+    ck_assert_str_eq(image_list_name(list, line), name);
+    ck_assert_uint_eq(label.count, 2);
+    ck_assert(label.value[0] == first && label.value[1] == second);
+}
+
+static void without_labels(void)
+{
+    labels_of_a_line = 0;
+}
+
+START_TEST(a_line_may_have_several_labels)
+{
+    labels_of_a_line = 2;
+    struct image_list *list =
+        open_text("a.jpg 3 -0.5\n\nb 1.jpg 1e3   16777216\r\nc  1 +2 \n");
+    ck_assert_int_eq(image_list_lines(list), 4);
+    ck_assert_int_eq(image_list_images(list), 3);
+    assert_labels(list, 0, "a.jpg", 3, -0.5f);
+    ck_assert_uint_eq(image_list_label(list, 1).count, 0);
+    assert_labels(list, 2, "b 1.jpg", 1000, 16777216);
+    assert_labels(list, 3, "c ", 1, 2);
+    image_list_shuffle(list, 3);
+    for (int64_t i = 0; i < 4; i++)
+        if (image_list_name(list, i) && *image_list_name(list, i) == 'b')
+            assert_labels(list, i, "b 1.jpg", 1000, 16777216);
+    image_list_close(list);
+}
+END_TEST
+
+START_TEST(labels_count_in_the_digest)
+{
+    labels_of_a_line = 2;
+    static const char *const texts[] = {"a 1 2", "a 1 2.5", "a 2 1"};
+    uint64_t digest[3];
+    for (int i = 0; i < 3; i++) {
+        struct image_list *list = open_text(texts[i]);
+        digest[i] = image_list_digest(list);
+        image_list_close(list);
+    }
+    ck_assert(digest[0] != digest[1] && digest[0] != digest[2]);
+}
+END_TEST
+
+START_TEST(labels_that_a_datum_cannot_hold_are_refused)
+{
+    labels_of_a_line = 2;
+    assert_refused("a 1 2\nb 1\n", "line 2: expected a name and as many");
+    assert_refused("a 1 2\nb one 2\n", "line 2: expected as many numbers");
+    assert_refused("a 1 2 \na 1 nan", "line 2: expected as many numbers");
+    assert_refused("a 1 inf", "expected as many numbers");
+    assert_refused("a 1 0x10", "expected as many numbers");
+    assert_refused("a 1 1e", "expected as many numbers");
+    assert_refused("a 1 --1", "expected as many numbers");
+    assert_refused("1 2", "expected a name and as many");
+    assert_refused(" 1 2", "expected a name and as many");
+    assert_refused("a 1 1e39", "larger than the floats");
+    assert_refused("a 0 0\nb 16777217 0", "line 2: a label is a whole number");
+    assert_refused("a -16777217 0", "a label is a whole number over 16777216");
+    labels_of_a_line = 0;
+    assert_refused("a 0.5", "--labels N takes");
+}
+END_TEST
 
 START_TEST(the_last_space_splits_a_line)
 {
@@ -125,9 +195,9 @@ START_TEST(bytes_that_are_no_text_are_refused)
     ck_assert_int_eq(open_bytes(&list, bytes, sizeof(bytes) - 1), LEAT_EFORMAT);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "line 2"));
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "NUL"));
-    ck_assert_int_eq(image_list_open(&list, "/dev/zero"), LEAT_EFORMAT);
-    ck_assert_int_eq(image_list_open(&list, "/"), LEAT_EIO);
-    ck_assert_int_eq(image_list_open(&list, "/nowhere/list"), LEAT_EIO);
+    ck_assert_int_eq(image_list_open(&list, "/dev/zero", 0), LEAT_EFORMAT);
+    ck_assert_int_eq(image_list_open(&list, "/", 0), LEAT_EIO);
+    ck_assert_int_eq(image_list_open(&list, "/nowhere/list", 0), LEAT_EIO);
 }
 END_TEST
 
@@ -157,7 +227,7 @@ static void take_order(int order[100], uint64_t seed, int shuffled)
     if (shuffled)
         image_list_shuffle(list, seed);
     for (int i = 0; i < 100; i++) {
-        order[i] = image_list_label(list, i);
+        order[i] = image_list_label(list, i).class;
         ck_assert_int_eq(atoi(image_list_name(list, i)), order[i]);
     }
     image_list_close(list);
@@ -207,6 +277,10 @@ int main(void)
 {
     Suite *suite = suite_create("image_list");
     TCase *lists = tcase_create("lists");
+    tcase_add_checked_fixture(lists, NULL, without_labels);
+    tcase_add_test(lists, a_line_may_have_several_labels);
+    tcase_add_test(lists, labels_count_in_the_digest);
+    tcase_add_test(lists, labels_that_a_datum_cannot_hold_are_refused);
     tcase_add_test(lists, the_last_space_splits_a_line);
     tcase_add_test(lists, line_ends_may_have_blanks_and_carriage_returns);
     tcase_add_test(lists, a_blank_line_counts_but_is_no_image);

@@ -89,7 +89,8 @@ static int try_record(struct made *made,
                       const char *name)
 {
     ck_assert_int_eq(image_record_maker_create(&made->maker, options), LEAT_OK);
-    int status = image_record_make(made->maker, name, 9, &made->record);
+    int status = image_record_make(
+        made->maker, name, &(struct image_label){.class = 9}, &made->record);
     if (!status)
         ck_assert_int_eq(leat_datum_parse(&made->datum, made->record.bytes,
                                           made->record.size),
@@ -302,7 +303,9 @@ static void assert_unreadable(const struct image_record_options *options,
                   "'%s' is missing: %s", expected, leat_last_error());
     /* The maker is as good as before. */
     struct image_record record;
-    ck_assert_int_eq(image_record_make(made.maker, "colour.png", 1, &record),
+    ck_assert_int_eq(image_record_make(made.maker, "colour.png",
+                                       &(struct image_label){.class = 1},
+                                       &record),
                      LEAT_OK);
     finish(&made);
 }

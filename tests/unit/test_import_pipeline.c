@@ -243,6 +243,11 @@ START_TEST(what_no_datum_can_hold_is_refused)
     case 3:
         data_type = LEAT_FLOAT64;
         break;
+    case 4:
+        /* Several labels, or one as such, need the floats that pixels have. */
+        label_ndim = 1;
+        data_type = label_type = LEAT_FLOAT32;
+        break;
     default:
         data_type = LEAT_INT32;
         break;
@@ -280,7 +285,7 @@ int main(void)
                         5);
     tcase_add_loop_test(
         tcase, pixels_are_bytes_or_floats_of_up_to_three_dimensions, 0, 4);
-    tcase_add_loop_test(tcase, what_no_datum_can_hold_is_refused, 0, 5);
+    tcase_add_loop_test(tcase, what_no_datum_can_hold_is_refused, 0, 6);
     tcase_add_test(tcase, an_import_of_what_only_goes_forward_goes_on);
     return suite_run(suite);
 }

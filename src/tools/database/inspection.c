@@ -86,6 +86,28 @@ const char *inspection_short_key(char out[KEY_TEXT], const void *key,
     return write_key(out, key, size < 64 ? size : 64, size);
 }
 
+const char *inspection_label(char *out, size_t size, const leat_field *label,
+                             int values)
+{
+    int32_t class;
+    if (label->dtype == LEAT_INT32) {
+        memcpy(&class, label->data, sizeof(class));
+        snprintf(out, size, "%d", class);
+        return out;
+    }
+    size_t n = label->bytes / sizeof(float);
+    if (!values)
+        snprintf(out, size, "%zu x %s", n, leat_dtype_name(label->dtype));
+    for (size_t i = 0, used = 0; values && i < n && used < size; i++) {
+        float value;
+        memcpy(&value, (const char *)label->data + i * sizeof(value),
+               sizeof(value));
+        used += (size_t)snprintf(out + used, size - used, i ? " %g" : "%g",
+                                 (double)value);
+    }
+    return out;
+}
+
 /* The line without the name of the database, which all of them are of. */
 static const char *without_path(const char *line, const char *path)
 {

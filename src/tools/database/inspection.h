@@ -67,6 +67,14 @@ enum { KEY_MOST = 511, KEY_TEXT = 4 * KEY_MOST + 48 };
 const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size,
                            size_t cut);
 
+/*
+ * A Datum's label as text: its class, or of several labels the first ones,
+ * "0.5 1 -2", unless `values` is 0: then what they are, "3 x float32". Returns
+ * `out`.
+ */
+const char *inspection_label(char *out, size_t size, const leat_field *label,
+                             int values);
+
 /* The same of a whole key for an error line, of which it leaves room for the
    rest: of more than 64 bytes the first ones. */
 const char *inspection_short_key(char out[KEY_TEXT], const void *key,

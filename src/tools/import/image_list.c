@@ -5,19 +5,26 @@
 
 #include <leat/ext/reader.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE_MOST = 4096, SHOWN_MOST = 80, LABEL_TEXT_MOST = 12, BLANK = -1 };
+enum {
+    LINE_MOST = 4096,
+    SHOWN_MOST = 80,
+    LABEL_TEXT_MOST = 12,
+    EXACT_MOST = 1 << 24, /* whole numbers up to here are floats */
+    BLANK = -1
+};
 
 /* Keys of eight digits ascend up to here. */
 static const int64_t most_lines = 100000000;
 
 struct image_line {
-    int64_t name; /* where it begins in `names`, or BLANK */
-    int32_t label;
+    int64_t name;  /* where it begins in `names`, or BLANK */
+    int32_t label; /* with several, the image's number in `values` */
 };
 
 struct image_list {
@@ -28,6 +35,9 @@ struct image_list {
     char *names;    /* each ended by a NUL */
     int64_t name_bytes;
     int64_t name_room;
+    size_t labels; /* numbers in each line; 0: a class */
+    float *values; /* `labels` for each image */
+    int64_t value_room;
 };
 
 static int memory_error(void)
@@ -62,6 +72,15 @@ static int read_label(const char *text, int32_t *out)
     return 0;
 }
 
+/* Ends the name at the space behind it. Returns what is wrong with it. */
+static const char *cut_name(const char *text, char *space)
+{
+    if (space - text > IMAGE_NAME_MOST)
+        return "the name is longer than 502 bytes, which a key can hold";
+    *space = 0;
+    return NULL;
+}
+
 /* Splits a line in two at its last space. Returns what is wrong with it. */
 static const char *split_line(char *text, size_t length, int32_t *label)
 {
@@ -72,11 +91,53 @@ static const char *split_line(char *text, size_t length, int32_t *label)
         return "expected a name, a space and a label";
     if (read_label(space + 1, label))
         return "expected a label, a whole number of 32 bits, behind its last "
-               "space";
-    if (space - text > IMAGE_NAME_MOST)
-        return "the name is longer than 502 bytes, which a key can hold";
-    *space = 0;
+               "space (--labels N takes N numbers of any kind)";
+    return cut_name(text, space);
+}
+
+/* Numbers of at most so many letters; a text for what is wrong with one. */
+static const char *read_number(const char *text, float *out)
+{
+    enum { NUMBER_TEXT_MOST = 64 };
+    size_t length = strlen(text);
+    char *end;
+    if (!length || length > NUMBER_TEXT_MOST ||
+        strspn(text, "+-.0123456789eE") != length)
+        return "expected as many numbers behind the name as --labels says";
+    double value = strtod(text, &end);
+    *out = (float)value;
+    if (*end)
+        return "expected as many numbers behind the name as --labels says";
+    if (!isfinite(*out))
+        return "a label is larger than the floats in which a Datum holds "
+               "several";
+    if (strspn(text, "+-0123456789") == length && fabs(value) > EXACT_MOST)
+        return "a label is a whole number over 16777216, of which the floats "
+               "in which a Datum holds several cannot hold each";
     return NULL;
+}
+
+/* The same of a line with `n` numbers, the last ones. */
+static const char *split_numbers(char *text, size_t length, float *out,
+                                 size_t n)
+{
+    if (memchr(text, 0, length))
+        return "holds a NUL byte";
+    char *space = NULL;
+    for (size_t i = n; i-- > 0;) {
+        /* Blanks between numbers are one; before the first, the name's. */
+        for (char *end = space; end && end > text && end[-1] == ' ';)
+            *--end = 0;
+        space = strrchr(text, ' ');
+        if (!space || space == text)
+            return "expected a name and as many numbers as --labels says, with "
+                   "spaces between them";
+        const char *wrong = read_number(space + 1, &out[i]);
+        if (wrong)
+            return wrong;
+        *space = 0;
+    }
+    return cut_name(text, space);
 }
 
 /* Bytes of the letter that begins here, if it is UTF-8; else 1. */
@@ -135,6 +196,32 @@ static int add_line(struct image_list *list, const char *name, int32_t label)
     return LEAT_OK;
 }
 
+/* Room for the next image's labels, where it has several. */
+static int reserve_values(struct image_list *list)
+{
+    int64_t wanted = (list->images + 1) * (int64_t)list->labels;
+    if (!wanted)
+        return LEAT_OK;
+    float *values =
+        make_room(list->values, &list->value_room, wanted, sizeof(*values));
+    if (!values)
+        return memory_error();
+    list->values = values;
+    return LEAT_OK;
+}
+
+/* Splits a line into a name and its labels. Returns what is wrong with it. */
+static const char *take_line(struct image_list *list, char *text, size_t length,
+                             int32_t *label)
+{
+    if (!list->labels)
+        return split_line(text, length, label);
+    *label = (int32_t)list->images;
+    return split_numbers(text, length,
+                         list->values + (size_t)*label * list->labels,
+                         list->labels);
+}
+
 static int read_line(struct image_list *list, const char *path, char *text,
                      size_t length)
 {
@@ -148,11 +235,15 @@ static int read_line(struct image_list *list, const char *path, char *text,
         return add_line(list, NULL, 0);
     int32_t label;
     char shown[4 * SHOWN_MOST + 1];
-    const char *wrong = split_line(text, length, &label);
+    int status = reserve_values(list);
+    if (status)
+        return status;
+    /* Splitting may cut what is to be shown. */
+    show_line(shown, text);
+    const char *wrong = take_line(list, text, length, &label);
     if (wrong)
         return leat_error(LEAT_EFORMAT, "%s: line %lld: %s; found '%s'", path,
-                          (long long)list->lines + 1, wrong,
-                          show_line(shown, text));
+                          (long long)list->lines + 1, wrong, shown);
     return add_line(list, text, label);
 }
 
@@ -199,7 +290,7 @@ static int read_lines(struct image_list *list, const char *path, int fd)
     return status;
 }
 
-int image_list_open(struct image_list **out, const char *path)
+int image_list_open(struct image_list **out, const char *path, int labels)
 {
     int standard = !strcmp(path, "-");
     const char *name = standard ? "stdin" : path;
@@ -208,6 +299,8 @@ int image_list_open(struct image_list **out, const char *path)
     if (status)
         return status;
     struct image_list *list = calloc(1, sizeof(*list));
+    if (list)
+        list->labels = (size_t)labels;
     status = list ? read_lines(list, name, fd) : memory_error();
     if (!standard)
         close(fd); /* Read-only: nothing is lost if it fails. */
@@ -252,9 +345,13 @@ const char *image_list_name(const struct image_list *list, int64_t i)
     return name == BLANK ? NULL : list->names + name;
 }
 
-int32_t image_list_label(const struct image_list *list, int64_t i)
+struct image_label image_list_label(const struct image_list *list, int64_t i)
 {
-    return list->line[i].label;
+    const struct image_line *line = &list->line[i];
+    if (!list->labels || line->name == BLANK)
+        return (struct image_label){line->label, NULL, 0};
+    return (struct image_label){
+        0, list->values + (size_t)line->label * list->labels, list->labels};
 }
 
 /* FNV-1a. */
@@ -272,7 +369,9 @@ uint64_t image_list_digest(const struct image_list *list)
         const char *name = image_list_name(list, i);
         if (name)
             hash = add_bytes(hash, name, strlen(name) + 1);
-        hash = add_bytes(hash, &list->line[i].label, sizeof(int32_t));
+        struct image_label label = image_list_label(list, i);
+        hash = add_bytes(hash, &label.class, sizeof(label.class));
+        hash = add_bytes(hash, label.value, label.count * sizeof(float));
     }
     return hash;
 }
@@ -283,5 +382,6 @@ void image_list_close(struct image_list *list)
         return;
     free(list->line);
     free(list->names);
+    free(list->values);
     free(list);
 }

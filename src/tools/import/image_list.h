@@ -3,9 +3,14 @@
  * A line is "NAME LABEL"; the last space splits it, so that a name may hold
  * spaces. Carriage returns, spaces and tabs at the end of a line are none of
  * it. A blank line is no image, but counts as a line.
+ *
+ * A list of several labels has "NAME LABEL LABEL ..." in each line, always so
+ * many of them, whole numbers or not.
  */
 #ifndef LEAT_TOOLS_IMPORT_IMAGE_LIST_H
 #define LEAT_TOOLS_IMPORT_IMAGE_LIST_H
+
+#include "tools/import/image_label.h"
 
 #include <leat/status.h>
 
@@ -15,11 +20,12 @@ enum { IMAGE_NAME_MOST = 502 };
 struct image_list;
 
 /*
- * Reads the list at `path`, "-": stdin. Errors, with the line's number:
- * LEAT_EFORMAT for one that is no name and label, LEAT_EIO, LEAT_ENOMEM; for a
+ * Reads the list at `path`, "-": stdin, with `labels` numbers a line, or 0: a
+ * class. Errors, with the line's number: LEAT_EFORMAT for one that is no name
+ * and labels, or has one that a Datum cannot hold, LEAT_EIO, LEAT_ENOMEM; for a
  * list without images, too. LEAT_ECANCELLED: a signal while it waited.
  */
-int image_list_open(struct image_list **out, const char *path);
+int image_list_open(struct image_list **out, const char *path, int labels);
 
 /* Puts the lines into another order, always the same one for a seed. */
 void image_list_shuffle(struct image_list *list, uint64_t seed);
@@ -29,10 +35,10 @@ int64_t image_list_images(const struct image_list *list); /* not blank */
 
 /*
  * The name and the label of the image in line `i`, counted from 0; borrowed.
- * NULL for a blank line.
+ * NULL and no label for a blank line.
  */
 const char *image_list_name(const struct image_list *list, int64_t i);
-int32_t image_list_label(const struct image_list *list, int64_t i);
+struct image_label image_list_label(const struct image_list *list, int64_t i);
 
 /* Depends on every name, every label and their order. */
 uint64_t image_list_digest(const struct image_list *list);

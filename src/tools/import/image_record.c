@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 enum {
-    JPEG_QUALITY = 95,     /* as of OpenCV's imencode */
-    RECORD_MOST = INT_MAX, /* what protobuf's parsers take */
-    WIRE_MOST = 64         /* of a Datum without its data */
+    JPEG_QUALITY = 95,                     /* as of OpenCV's imencode */
+    RECORD_MOST = INT_MAX,                 /* what protobuf's parsers take */
+    WIRE_MOST = 64 + 5 * IMAGE_LABELS_MOST /* of a Datum without its data */
 };
 
 /* A block that grows with what it has to hold. */
@@ -334,14 +334,17 @@ static int make_record(struct image_record_maker *maker, const char *name,
 }
 
 int image_record_make(struct image_record_maker *maker, const char *name,
-                      int32_t label, struct image_record *out)
+                      const struct image_label *label, struct image_record *out)
 {
     int status = join_path(maker, name);
     if (!status)
         status = read_file(maker);
     if (status)
         return status;
-    leat_datum datum = {.label = label};
+    /* Several labels stand in float_data, which pixels leave free. */
+    leat_datum datum = {.label = label->class,
+                        .float_data = (const unsigned char *)label->value,
+                        .float_count = label->count};
     status = make_record(maker, name, &datum, out);
     return status ? name_file(maker, status) : LEAT_OK;
 }

@@ -2,6 +2,8 @@
 #ifndef LEAT_TOOLS_IMPORT_IMAGE_RECORD_H
 #define LEAT_TOOLS_IMPORT_IMAGE_RECORD_H
 
+#include "tools/import/image_label.h"
+
 #include <leat/status.h>
 
 /* What an encoded image is encoded as. */
@@ -42,7 +44,8 @@ int image_record_maker_create(struct image_record_maker **out,
  * the reason; what ends an import has another status: LEAT_ENOMEM, LEAT_EIO.
  */
 int image_record_make(struct image_record_maker *maker, const char *name,
-                      int32_t label, struct image_record *out);
+                      const struct image_label *label,
+                      struct image_record *out);
 
 /* Takes NULL. */
 void image_record_maker_destroy(struct image_record_maker *maker);

@@ -77,8 +77,8 @@ static int make_record(void *argument, int64_t line, struct factory_record *out)
     if (!name)
         return LEAT_OK;
     struct image_record record;
-    int status = image_record_make(bench->maker, name,
-                                   image_list_label(list, line), &record);
+    struct image_label label = image_list_label(list, line);
+    int status = image_record_make(bench->maker, name, &label, &record);
     if (status)
         return status;
     out->bytes = record.bytes;
@@ -228,6 +228,7 @@ struct image_options {
     struct importer_options importer;
     const char *root;
     int size[2];
+    int64_t labels; /* 0: a class */
     int gray;
     int encoded;
     const char *encode_type;
@@ -254,7 +255,8 @@ static int open_list(struct image_import *import, struct recipe *recipe,
 {
     int status = add_root(recipe, options->root);
     if (!status)
-        status = image_list_open(&import->list, import->path);
+        status =
+            image_list_open(&import->list, import->path, (int)options->labels);
     if (status)
         return status;
     if (options->shuffle)
@@ -265,6 +267,8 @@ static int open_list(struct image_import *import, struct recipe *recipe,
     if (wanted->max_image_bytes)
         status =
             recipe_add(recipe, "max image bytes %zu", wanted->max_image_bytes);
+    if (!status && options->labels)
+        status = recipe_add(recipe, "%lld labels", (long long)options->labels);
     if (status)
         return status;
     return recipe_add(recipe,
@@ -331,6 +335,8 @@ int import_images(int argc, char **argv)
     const struct option_spec specs[] = {
         {"root", "DIR", "where the names in LIST begin", option_text,
          &options.root, 0, 0},
+        {"labels", "N", "each line has N labels, whole numbers or not",
+         option_int, &options.labels, 1, IMAGE_LABELS_MOST},
         {"resize", "H,W", "resize images to this height and width", option_size,
          options.size, 1, MOST_SIDE},
         {"gray", NULL, "make images gray", NULL, &options.gray, 0, 0},
@@ -352,7 +358,9 @@ int import_images(int argc, char **argv)
         .arguments = "[options] LIST OUT",
         .about = "Makes the LMDB that Caffe's convert_imageset makes of JPEG\n"
                  "and PNG files. Each line of LIST is a file's name, a space\n"
-                 "and a label; - reads it from stdin.",
+                 "and a label; - reads it from stdin. With --labels N there\n"
+                 "are N numbers, which stand in float_data beside the image:\n"
+                 "leat's layer gives them as N labels, Caffe's gives 0.",
         .options = specs,
         .least_arguments = 2,
         .most_arguments = 2,

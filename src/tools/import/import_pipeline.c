@@ -82,9 +82,30 @@ static int take_data(const struct pipeline_source *self,
     return LEAT_OK;
 }
 
+/* Several labels take the floats, unless pixels have them. */
+static int take_labels(const struct pipeline_source *self,
+                       const leat_field *field, leat_datum *datum)
+{
+    int64_t n = field->shape[0];
+    if (datum->float_data)
+        return leat_error(
+            LEAT_EUNSUPPORTED,
+            "%s: record %lld: a Datum has no room for its %lld "
+            "labels: its pixels are floats, which take float_data",
+            leat_pipeline_text(self->pipeline), (long long)self->next,
+            (long long)n);
+    if (n < 1 || (uint64_t)n > field->bytes / sizeof(float))
+        return bad_field(self, "label", field);
+    datum->float_data = field->data;
+    datum->float_count = (size_t)n;
+    return LEAT_OK;
+}
+
 static int take_label(const struct pipeline_source *self,
                       const leat_field *field, leat_datum *datum)
 {
+    if (field->dtype == LEAT_FLOAT32 && field->ndim == 1)
+        return take_labels(self, field, datum);
     double value = NAN;
     int64_t wide;
     float real;

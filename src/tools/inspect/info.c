@@ -74,10 +74,9 @@ static int count_record(struct survey *survey, leat_transformer *transformer,
         status = count_name(survey->encodings, encoding_of(data));
     if (status || sample->nfields < 2)
         return status;
-    int32_t label;
-    memcpy(&label, sample->field[1].data, sizeof(label));
-    snprintf(name, sizeof(name), "%d", label);
-    return count_name(survey->labels, name);
+    return count_name(survey->labels,
+                      inspection_label(name, sizeof(name), &sample->field[1],
+                                       /*values=*/0));
 }
 
 /* Puts the record's number, unless below 0, and its key before the line. */

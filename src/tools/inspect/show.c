@@ -117,7 +117,7 @@ static const char *encoding_of(const leat_field *field)
 
 /* Room for what stands below a picture. */
 struct caption_text {
-    char label[16];
+    char label[64];
     char number[32];
     char key[KEY_TEXT];
     char kind[64];
@@ -150,7 +150,6 @@ static int show_sample(struct show *self, int64_t place,
     struct thumbnail thumbnail;
     leat_image image;
     int is_encoded = data->dtype == LEAT_BYTES;
-    int32_t label;
     if (is_encoded) {
         int status = leat_image_decode(self->decoder, data->data, data->bytes,
                                        LEAT_COLOR_NATIVE, &image);
@@ -159,8 +158,7 @@ static int show_sample(struct show *self, int64_t place,
     }
     thumbnail_init(&thumbnail, data, is_encoded ? &image : NULL,
                    self->options->rgb);
-    memcpy(&label, sample->field[1].data, sizeof(label));
-    snprintf(text->label, sizeof(text->label), "%d", label);
+    inspection_label(text->label, sizeof(text->label), &sample->field[1], 1);
     snprintf(text->kind, sizeof(text->kind), "%lldx%lldx%lld %s",
              (long long)(is_encoded ? image.channels : data->shape[0]),
              (long long)(is_encoded ? image.height : data->shape[1]),
