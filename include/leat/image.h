@@ -92,6 +92,14 @@ LEAT_API int leat_image_decode(leat_image_decoder *decoder, const void *bytes,
  */
 LEAT_API int64_t leat_image_warnings(const leat_image_decoder *decoder);
 
+/**
+ * The first warning of the codec in the image decoded last, such as "JPEG:
+ * Corrupt JPEG data: premature end of data segment"; NULL when there was none,
+ * or no image. Borrowed until the decoder's next call.
+ * Thread safety: one caller a decoder.
+ */
+LEAT_API const char *leat_image_warning(const leat_image_decoder *decoder);
+
 #ifdef __cplusplus
 }
 #endif

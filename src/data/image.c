@@ -41,8 +41,9 @@ struct leat_image_decoder {
     leat__pixel_buffer pixels;
     leat__pixel_buffer upright; /* only images with an orientation need it */
     int64_t warnings;
-    uint64_t expected; /* bytes that the last image takes by its header */
-    uint64_t taken;    /* and those that it took */
+    const char *warning; /* of the last image; borrowed from its codec */
+    uint64_t expected;   /* bytes that the last image takes by its header */
+    uint64_t taken;      /* and those that it took */
 };
 
 int leat_image_decoder_create(leat_image_decoder **out)
@@ -86,6 +87,11 @@ void leat_image_decoder_set_max_bytes(leat_image_decoder *decoder,
 int64_t leat_image_warnings(const leat_image_decoder *decoder)
 {
     return decoder->warnings;
+}
+
+const char *leat_image_warning(const leat_image_decoder *decoder)
+{
+    return decoder->warning;
 }
 
 static int has_magic(const leat__image_source *source,
@@ -262,6 +268,7 @@ int leat__image_open(leat_image_decoder *decoder, const void *bytes,
                      size_t size, leat_color color, leat_image *out)
 {
     close_image(decoder);
+    decoder->warning = NULL;
     decoder->source =
         (leat__image_source){.bytes = bytes, .size = size, .color = color};
     int status = open_image(decoder);
@@ -291,7 +298,8 @@ int leat__image_read(leat_image_decoder *decoder,
     } else {
         leat__pixel_buffer_skip(&decoder->upright);
     }
-    decoder->warnings += frame->has_warned;
+    decoder->warnings += frame->warning != NULL;
+    decoder->warning = frame->warning;
     give(frame, pixels, out);
     return LEAT_OK;
 }

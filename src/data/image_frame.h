@@ -27,8 +27,8 @@ typedef struct leat__image_frame {
     int channels;
     int height;
     int width;
-    int orientation; /* as EXIF counts, 1 to 8; 1 natively */
-    int has_warned;
+    int orientation;     /* as EXIF counts, 1 to 8; 1 natively */
+    const char *warning; /* the codec's first, until its next image; or NULL */
     uint64_t working_bytes; /* that decoding takes beside the pixels */
 } leat__image_frame;
 

@@ -10,6 +10,7 @@
 
 #include <jerror.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Rows handed to libjpeg at a time; it makes at most 4 of them at once. */
@@ -50,7 +51,7 @@ struct leat__jpeg {
     int is_scanning; /* coefficients are gathered, scan by scan */
     uint64_t work;   /* that the scans made so far */
     int has_ended;   /* libjpeg asked for bytes behind the last */
-    int has_warned;  /* in this image */
+    char warning[16 + JMSG_LENGTH_MAX]; /* the first of this image; or "" */
     const leat__image_source *source;
     const unsigned char *exif; /* the first APP1, in the source; or NULL */
     size_t exif_bytes;
@@ -67,11 +68,20 @@ static _Noreturn void leave(leat__jpeg *jpeg, int status)
     longjmp(jpeg->escape, 1);
 }
 
+static void note_warning(leat__jpeg *jpeg)
+{
+    char text[JMSG_LENGTH_MAX];
+    if (*jpeg->warning)
+        return;
+    jpeg->errors.format_message((j_common_ptr)&jpeg->codec, text);
+    snprintf(jpeg->warning, sizeof(jpeg->warning), "JPEG: %s", text);
+}
+
 static void error_exit(j_common_ptr codec)
 {
     leat__jpeg *jpeg = owner(codec);
     if (jpeg->is_done) {
-        jpeg->has_warned = 1;
+        note_warning(jpeg);
         leave(jpeg, LEAT_OK);
     }
     /* The arena has said how much memory was wanted. */
@@ -104,7 +114,7 @@ static void emit_message(j_common_ptr codec, int level)
     if (level >= 0)
         return;
     codec->err->num_warnings++;
-    jpeg->has_warned = 1;
+    note_warning(jpeg);
     if (codec->err->msg_code == JWRN_HIT_MARKER && jpeg->has_ended &&
         !jpeg->is_done)
         leave(jpeg, ends_early(jpeg));
@@ -501,7 +511,8 @@ int leat__jpeg_open(leat__jpeg *jpeg, const leat__image_source *source,
     jpeg->source = source;
     jpeg->input.next_input_byte = source->bytes;
     jpeg->input.bytes_in_buffer = source->size;
-    jpeg->is_done = jpeg->has_ended = jpeg->has_warned = 0;
+    jpeg->is_done = jpeg->has_ended = 0;
+    jpeg->warning[0] = 0;
     jpeg->is_scanning = 0;
     jpeg->work = 0;
     jpeg->exif = NULL;
@@ -516,6 +527,8 @@ int leat__jpeg_read(leat__jpeg *jpeg, const leat__image_region *region,
 {
     if (setjmp(jpeg->escape) == 0)
         jpeg->status = read_image(jpeg, region, pixels, frame);
-    frame->has_warned = jpeg->has_warned || jpeg->has_ended;
+    frame->warning = *jpeg->warning    ? jpeg->warning
+                     : jpeg->has_ended ? "JPEG: its end marker is missing"
+                                       : NULL;
     return jpeg->status;
 }

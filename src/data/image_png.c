@@ -10,6 +10,7 @@
 
 #include <png.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -26,8 +27,8 @@
 struct leat__png {
     leat__arena *arena; /* borrowed */
     jmp_buf escape;
-    int status; /* what the jump to `escape` was for */
-    int has_warned;
+    int status;        /* what the jump to `escape` was for */
+    char warning[128]; /* the first of this image; or "" */
     const leat__image_source *source;
     size_t position; /* in the source */
     png_structp codec;
@@ -49,9 +50,9 @@ static void error_exit(png_structp codec, png_const_charp text)
 
 static void note_warning(png_structp codec, png_const_charp text)
 {
-    (void)text;
     leat__png *png = png_get_error_ptr(codec);
-    png->has_warned = 1;
+    if (!*png->warning)
+        snprintf(png->warning, sizeof(png->warning), "PNG: %s", text);
 }
 
 /* libpng would go on without what it holds for dispensable. */
@@ -298,7 +299,7 @@ int leat__png_open(leat__png *png, const leat__image_source *source,
     png->source = source;
     png->position = 0;
     png->status = LEAT_OK;
-    png->has_warned = 0;
+    png->warning[0] = 0;
     if (setjmp(png->escape) == 0)
         png->status = read_header(png, frame);
     return png->status;
@@ -309,7 +310,7 @@ int leat__png_read(leat__png *png, unsigned char *pixels,
 {
     if (setjmp(png->escape) == 0)
         png->status = read_rows(png, pixels, frame);
-    frame->has_warned = png->has_warned;
+    frame->warning = *png->warning ? png->warning : NULL;
     return png->status;
 }
 

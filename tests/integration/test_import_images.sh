@@ -191,6 +191,23 @@ import 0 absolute made
     fail "$(cat report)"
 rm -rf made
 
+# What its codec warned of is kept and named, the first ones; all are counted.
+cp "$data/images/junk-before-restart.jpg" set/junk.jpg
+{
+    echo 'c.jpg 1'
+    for i in $(seq 25); do echo "junk.jpg $i"; done
+} >dubious
+import 0 dubious made --root set
+says '^leat: junk.jpg: kept, but its codec warns: JPEG: Corrupt JPEG data: '
+says '^leat: dubious: 25 images are kept, but made their codec warn$'
+[ "$(wc -l <stderr)" -eq 21 ] || fail "$(wc -l <stderr) lines of warnings, not 21"
+rm -rf made
+import 0 dubious made --root set --encoded --json
+[ "$(jq -c '[.records, .unreadable, .warned, (.warned_images | length),
+    (.warned_images[24] | .number, .name)]' stdout)" = \
+    '[26,0,25,25,25,"junk.jpg"]' ] || fail "--json: $(cut -c 1-200 stdout)"
+rm -rf made
+
 # Shuffled: other numbers, the same images, the same for a seed.
 grep -v 'cut\|mark\|missing\|bad' list >sound
 dumped() {

@@ -43,7 +43,7 @@ put() {
 
 # The records that verify says are bad, in its order.
 bad_records() {
-    grep -oE '"record": [0-9]+' out | grep -oE '[0-9]+' | tr '\n' ' '
+    sed 's/, "warned_records".*//' out | grep -oE '"record": [0-9]+' | grep -oE '[0-9]+' | tr '\n' ' '
 }
 
 "$leat" synth digits --count 1000 --seed 3 good >/dev/null || exit 1
@@ -120,6 +120,28 @@ run 1 verify --json broken
 has '"good": 38, "bad": 2, "lost": 0, "warned": 1'
 has 'neither JPEG nor PNG'
 check "JPEGs at 5 and 9, found $(bad_records)" test "$(bad_records)" = '5 9 '
+# Whose codec warned is named, though it is good.
+has '"warned_records": \[\{"record": 20, "key": "00000020", "warning": "JPEG: Corrupt JPEG data: [^"]*"\}\]\}$'
+run 1 verify broken
+has '^record 20, key 00000020: good, but its codec warns: JPEG: Corrupt JPEG data: '
+has '^1 image is good, but made'
+run 0 verify --json jpegs
+has '"warned_records": \[\]'
+
+# show: where nothing that is shown is good, the sheet is made, with status 1.
+run 1 show broken --records 5,9 --out sheet.png
+has '^sheet.png: 2 of 40 records, 2 of them bad'
+check 'a sheet of bad records says so' grep -q 'none of them is good; see leat verify' err
+run 0 show broken --records 5,9,20 --out sheet.png
+run 0 show broken --worst --count 2 --out sheet.png
+cp -r jpegs allbad
+"$leat" synth noise --count 1 --shape 3,40,50 --jpeg 90 allbad --force >/dev/null
+put allbad/data.mdb "$(grep -aboP '\xff\xd8\xff' allbad/data.mdb | head -n 1 | cut -d : -f 1)" '\000'
+run 1 show allbad --out sheet.png
+run 1 show allbad --worst --json --out sheet.png
+has '"bad": 1'
+run 0 show none --out sheet.png
+rm sheet.png
 
 # Files cut short, and one without its first meta page.
 cp -r good cut
@@ -133,7 +155,7 @@ check 'told once' test "$(grep -cE '^(records .* are lost|before)' out)" -eq 1
 has '^with them: damaged: page '
 run 0 show cut --records 999,0 --out cut.png --json
 has '"shown": 2, "bad": 0, "lost": 1'
-run 0 show cut --records 999 --out cut.png
+run 1 show cut --records 999 --out cut.png
 has '^cut.png: 1 of 1000 records, 1 of them lost, '
 rm cut.png
 # What was printed stands before the line of the error where both go to one.
@@ -623,7 +645,7 @@ few=10000 enough=1000000
 run 1 verify jpegs --max-image-bytes $few
 has "max_image_bytes allows $few"
 run 0 verify jpegs --max-image-bytes $enough
-run 0 show jpegs --count 3 --out few.png --force --max-image-bytes $few
+run 1 show jpegs --count 3 --out few.png --force --max-image-bytes $few
 has '3 of them bad'
 run 0 show jpegs --count 3 --out few.png --force --max-image-bytes $enough
 check 'none bad' test "$(grep -c bad out)" -eq 0

@@ -470,11 +470,21 @@ START_TEST(images_with_warnings_are_counted_once)
         leat_image_decode(decoder, clean.bytes, clean.size, LEAT_COLOR_BGR,
                           &image);
     ck_assert_int_eq(leat_image_warnings(decoder), 0);
+    ck_assert_ptr_null(leat_image_warning(decoder));
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(leat_image_decode(decoder, dirty.bytes, dirty.size,
                                            LEAT_COLOR_BGR, &image),
                          LEAT_OK);
     ck_assert_int_eq(leat_image_warnings(decoder), 3);
+    ck_assert_str_eq(leat_image_warning(decoder),
+                     "JPEG: Corrupt JPEG data: 3 extraneous bytes before "
+                     "marker 0xd1");
+    leat_image_decode(decoder, clean.bytes, clean.size, LEAT_COLOR_BGR, &image);
+    ck_assert_ptr_null(leat_image_warning(decoder));
+    leat_image_decode(decoder, dirty.bytes, dirty.size, LEAT_COLOR_BGR, &image);
+    ck_assert_ptr_nonnull(leat_image_warning(decoder));
+    leat_image_decode(decoder, "x", 1, LEAT_COLOR_BGR, &image);
+    ck_assert_ptr_null(leat_image_warning(decoder));
     free(clean.bytes);
     free(dirty.bytes);
     leat_image_decoder_destroy(decoder);
@@ -496,6 +506,8 @@ START_TEST(a_jpeg_that_lacks_only_its_end_marker_gives_its_pixels)
                      LEAT_OK);
     ck_assert_uint_eq(sum_of(&image), sum);
     ck_assert_int_eq(leat_image_warnings(decoder), 1);
+    ck_assert_str_eq(leat_image_warning(decoder),
+                     "JPEG: its end marker is missing");
     free(file.bytes);
     leat_image_decoder_destroy(decoder);
 }

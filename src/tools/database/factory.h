@@ -15,7 +15,8 @@ enum {
 struct factory_record {
     const void *bytes; /* a Datum in wire format */
     size_t size;
-    int shape[3]; /* of the image: channels, height, width */
+    int shape[3];      /* of the image: channels, height, width */
+    char warning[160]; /* what is to be said of it, or "" */
 };
 
 /* What records there shall be. Each thread has a bench to make them on. */

@@ -46,6 +46,7 @@ struct inspector {
     pthread_mutex_t lock; /* protects the rest */
     struct inspection *found;
     size_t capacity; /* of its flaws */
+    size_t warning_capacity;
     const char *reason[REASONS];
     int next_reason; /* to be replaced */
 };
@@ -120,20 +121,30 @@ static const char *without_path(const char *line, const char *path)
     return strncmp(rest, ": ", 2) ? line : rest + 2;
 }
 
-/* Whether there was room for it. */
-static int append_locked(struct inspector *self, const struct flaw *flaw)
+/* Appends to a list of `*n`. Returns whether there was room. */
+static int append(struct flaw **list, size_t *n, size_t *capacity,
+                  const struct flaw *flaw)
 {
-    struct inspection *found = self->found;
-    if (found->flaws == self->capacity) {
-        size_t capacity = self->capacity ? 2 * self->capacity : 16;
-        struct flaw *grown = realloc(found->flaw, capacity * sizeof(*grown));
+    if (*n == *capacity) {
+        size_t more = *capacity ? 2 * *capacity : 16;
+        struct flaw *grown = realloc(*list, more * sizeof(*grown));
         if (!grown)
             return 0;
-        found->flaw = grown;
-        self->capacity = capacity;
+        *list = grown;
+        *capacity = more;
     }
-    found->flaw[found->flaws++] = *flaw;
+    (*list)[(*n)++] = *flaw;
     return 1;
+}
+
+static int append_locked(struct inspector *self, const struct flaw *flaw,
+                         int is_warning)
+{
+    struct inspection *found = self->found;
+    return is_warning
+               ? append(&found->warning, &found->warnings,
+                        &self->warning_capacity, flaw)
+               : append(&found->flaw, &found->flaws, &self->capacity, flaw);
 }
 
 /* The text where it stays; NULL: no memory. */
@@ -169,9 +180,9 @@ static const char *keep_reason_locked(struct inspector *self, const char *text)
     return kept;
 }
 
-/* Notes the thread's error line; `lost` records are bad by it. */
-static int note(struct inspector *self, const leat_survey_entry *entry,
-                int64_t lost)
+/* Notes a reason by which `lost` records are bad; 0: a codec's warning. */
+static int note_reason(struct inspector *self, const leat_survey_entry *entry,
+                       int64_t lost, const char *reason, int is_warning)
 {
     char key[KEY_TEXT];
     struct flaw flaw = {
@@ -179,39 +190,50 @@ static int note(struct inspector *self, const leat_survey_entry *entry,
     if (entry->key)
         inspection_key(key, entry->key, entry->key_size, 0);
     pthread_mutex_lock(&self->lock);
-    flaw.reason =
-        keep_reason_locked(self, without_path(leat_last_error(), self->path));
+    flaw.reason = keep_reason_locked(self, reason);
     if (entry->key)
         flaw.key = keep_text_locked(self, key);
-    int has_room =
-        flaw.reason && (flaw.key || !entry->key) && append_locked(self, &flaw);
+    int has_room = flaw.reason && (flaw.key || !entry->key) &&
+                   append_locked(self, &flaw, is_warning);
     pthread_mutex_unlock(&self->lock);
     return has_room ? LEAT_OK
                     : leat_error(LEAT_ENOMEM, "out of memory for bad records");
+}
+
+/* Notes the thread's error line. */
+static int note(struct inspector *self, const leat_survey_entry *entry,
+                int64_t lost)
+{
+    return note_reason(self, entry, lost,
+                       without_path(leat_last_error(), self->path), 0);
 }
 
 /* LEAT_EDATA: the record is bad. */
 static int look_at(struct looker *looker, const leat_survey_entry *entry)
 {
     leat_sample *sample = &looker->sample;
-    const struct inspector *self = looker->inspector;
+    struct inspector *self = looker->inspector;
     struct inspected record = {.entry = entry, .sample = sample};
     leat_image image;
     int status = leat_datum_fields(sample, entry->value, entry->value_size);
     if (status)
         return status;
     if (sample->field[0].dtype == LEAT_BYTES) {
-        int64_t before = leat_image_warnings(looker->decoder);
         status = leat_image_decode(looker->decoder, sample->field[0].data,
                                    sample->field[0].bytes, LEAT_COLOR_NATIVE,
                                    &image);
         if (status)
             return status;
         record.image = &image;
-        record.has_warned = leat_image_warnings(looker->decoder) != before;
+        record.warning = leat_image_warning(looker->decoder);
     }
     looker->good++;
-    looker->warned += record.has_warned;
+    if (record.warning) {
+        looker->warned++;
+        status = note_reason(self, entry, 0, record.warning, 1);
+        if (status)
+            return status;
+    }
     return self->visit ? self->visit(self->context, &record) : LEAT_OK;
 }
 
@@ -305,6 +327,9 @@ static void sum_up(struct inspection *found)
 {
     if (found->flaws)
         qsort(found->flaw, found->flaws, sizeof(*found->flaw), compare_flaws);
+    if (found->warnings)
+        qsort(found->warning, found->warnings, sizeof(*found->warning),
+              compare_flaws);
     for (size_t i = 0; i < found->flaws; i++) {
         const struct flaw *flaw = &found->flaw[i];
         found->bad += flaw_is_record(flaw);
@@ -321,6 +346,9 @@ static void sum_up(struct inspection *found)
     for (size_t i = 0; i < found->flaws; i++)
         if (found->flaw[i].lost >= 0 && found->flaw[i].record >= found->gap)
             found->flaw[i].record += found->lost;
+    for (size_t i = 0; i < found->warnings; i++)
+        found->warning[i].record =
+            inspection_number(found, found->warning[i].record);
 }
 
 int64_t inspection_number(const struct inspection *inspection, int64_t record)
@@ -367,5 +395,6 @@ void inspection_finish(struct inspection *inspection)
         free(texts);
     }
     free(inspection->flaw);
+    free(inspection->warning);
     memset(inspection, 0, sizeof(*inspection));
 }

@@ -6,7 +6,7 @@
 #include <leat/sample.h>
 #include <leat/survey.h>
 
-/* A bad record, or a damaged page. */
+/* A bad record, a damaged page, or a record whose codec warned. */
 struct flaw {
     int64_t record;  /* bad, or the one that would come where a page is lost */
     int64_t page;    /* -1: none in particular */
@@ -23,7 +23,7 @@ struct inspected {
     const leat_survey_entry *entry;
     const leat_sample *sample; /* its fields */
     const leat_image *image;   /* decoded, of an encoded one; else NULL */
-    int has_warned;            /* the codec */
+    const char *warning;       /* of the codec; NULL: none */
 };
 
 struct inspection {
@@ -35,8 +35,10 @@ struct inspection {
     int64_t lost;   /* records of these, as far as is known */
     int64_t gap;    /* where, if there is one such place */
     struct flaw *flaw;
-    size_t flaws;  /* in the order of the records */
-    int has_pages; /* 0: the list of free pages cannot be found */
+    size_t flaws;         /* in the order of the records */
+    struct flaw *warning; /* a record of which its codec warned, each */
+    size_t warnings;      /* likewise */
+    int has_pages;        /* 0: the list of free pages cannot be found */
     leat_page_use pages;
     struct flaw_texts *texts; /* what they point to */
 };

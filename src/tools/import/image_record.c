@@ -307,6 +307,7 @@ static int make_record(struct image_record_maker *maker, const char *name,
         options->gray ? LEAT_COLOR_GRAY : LEAT_COLOR_BGR, &image);
     if (status)
         return status;
+    out->warning = leat_image_warning(maker->decoder);
     out->shape[0] = image.channels;
     out->shape[1] = image.height;
     out->shape[2] = image.width;

@@ -28,6 +28,8 @@ struct image_record {
     const unsigned char *bytes; /* a Datum in wire format */
     size_t size;
     int shape[3]; /* channels, height and width of what it decodes to */
+    const char
+        *warning; /* of the codec, though it read the image; NULL: none */
 };
 
 struct image_record_maker;

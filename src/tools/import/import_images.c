@@ -20,7 +20,7 @@ enum {
     KEY_DIGITS = 8,
     MOST_SIDE = 1 << 20,
     MOST_PIXELS = 1 << 29, /* three bytes each are a record's most */
-    MOST_TOLD = 20         /* unreadable images that are named on stderr */
+    MOST_TOLD = 20         /* images of a kind that are named on stderr */
 };
 
 struct image_import {
@@ -33,7 +33,9 @@ struct image_import {
     int64_t next;       /* line to be taken */
     int64_t images;     /* taken in this run, unreadable ones included */
     int64_t unreadable; /* of these */
-    json_t *bad;        /* what is said of them; NULL: not wanted */
+    int64_t warned;     /* images whose codec warned */
+    json_t *bad;        /* what is said of the unreadable; NULL: not wanted */
+    json_t *dubious;    /* and of the others; likewise */
     int checks_size;    /* all images must have one shape */
     int shape[3];       /* of the first; channels 0: not known yet */
 };
@@ -84,6 +86,8 @@ static int make_record(void *argument, int64_t line, struct factory_record *out)
     out->bytes = record.bytes;
     out->size = record.size;
     memcpy(out->shape, record.shape, sizeof(out->shape));
+    snprintf(out->warning, sizeof(out->warning), "%s",
+             record.warning ? record.warning : "");
     return LEAT_OK;
 }
 
@@ -113,6 +117,20 @@ static void note_unreadable(struct image_import *import, int64_t line)
             json_pack("{s:I, s:o, s:o}", "number", (json_int_t)line, "name",
                       output_text(image_list_name(import->list, line)), "error",
                       output_text(error)));
+}
+
+/* Says of a line's image what its codec said, which Caffe's tool prints too. */
+static void note_warning(struct image_import *import, int64_t line,
+                         const char *warning)
+{
+    const char *name = image_list_name(import->list, line);
+    if (++import->warned <= MOST_TOLD)
+        message_error("%s: kept, but its codec warns: %s", name, warning);
+    if (import->dubious)
+        json_array_append_new(
+            import->dubious,
+            json_pack("{s:I, s:o, s:o}", "number", (json_int_t)line, "name",
+                      output_text(name), "warning", output_text(warning)));
 }
 
 static int check_size(struct image_import *import, int64_t line,
@@ -168,6 +186,8 @@ static int next_record(struct record_source *source, struct record *out)
             status = interrupt_check();
         } else if (!status && record.size) {
             import->images++;
+            if (*record.warning)
+                note_warning(import, line, record.warning);
             *out = (struct record){line, image_list_name(import->list, line),
                                    record.bytes, record.size};
             return check_size(import, line, record.shape);
@@ -211,7 +231,13 @@ static int report(struct record_source *source, int64_t records, json_t *object)
     if (object) {
         json_object_set_new(object, "unreadable", json_integer(missing));
         json_object_set(object, "unreadable_images", import->bad);
+        json_object_set_new(object, "warned", json_integer(import->warned));
+        json_object_set(object, "warned_images", import->dubious);
     }
+    if (import->warned)
+        message_error("%s: %s kept, but made %s codec warn", list_name(import),
+                      output_count(import->warned, "image is", "images are"),
+                      import->warned == 1 ? "its" : "their");
     if (!missing)
         return 0;
     char before[96] = "";
@@ -314,7 +340,8 @@ static int run_import(const struct image_options *options,
                    (size_t)options->max_image_bytes},
         .path = path[0],
         .checks_size = options->check_size,
-        .bad = options->importer.json ? json_array() : NULL};
+        .bad = options->importer.json ? json_array() : NULL,
+        .dubious = options->importer.json ? json_array() : NULL};
     struct recipe recipe = {0};
     int status = open_list(&import, &recipe, options);
     int exit_status = status ? message_last_error()
@@ -323,6 +350,7 @@ static int run_import(const struct image_options *options,
     factory_close(import.factory);
     image_list_close(import.list);
     json_decref(import.bad);
+    json_decref(import.dubious);
     recipe_finish(&recipe);
     return exit_status;
 }

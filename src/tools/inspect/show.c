@@ -352,7 +352,7 @@ static int rank(void *context, const struct inspected *record)
     struct ranking *ranking = context;
     struct thumbnail thumbnail;
     thumbnail_init(&thumbnail, &record->sample->field[0], record->image, 0);
-    struct ranked ranked = {record->entry->record, record->has_warned,
+    struct ranked ranked = {record->entry->record, record->warning != NULL,
                             thumbnail_contrast(&thumbnail)};
     pthread_mutex_lock(&ranking->lock);
     int64_t at = ranking->n;
@@ -506,6 +506,18 @@ static int report(const struct show *self)
     return 0;
 }
 
+/* Bad pictures are no failure, but a sheet that has no other is. What was asked
+   to begin with the bad ones may have no room for the good. */
+static int check_good(const struct show *self)
+{
+    int64_t good = self->shown - self->bad - self->lost;
+    if (good || !self->shown || (self->options->worst && self->found.good))
+        return 0;
+    return message_error(
+        "%s: %s, and none of them is good; see leat verify", self->path,
+        output_count(self->shown, "record is shown", "records are shown"));
+}
+
 static int show_records(const struct show_options *options, const char *path)
 {
     struct show show = {.options = options, .path = path};
@@ -522,6 +534,8 @@ static int show_records(const struct show_options *options, const char *path)
     if (!status)
         status = show_chosen(&show, &choice);
     int exit_status = status ? message_last_error() : report(&show);
+    if (!exit_status)
+        exit_status = check_good(&show);
     contact_sheet_finish(&show.sheet);
     inspection_finish(&show.found);
     leat_image_decoder_destroy(show.decoder);

@@ -34,20 +34,43 @@ static json_t *flaw_json(const struct flaw *flaw)
                      "reason", output_text(flaw->reason));
 }
 
+static json_t *warning_json(const struct flaw *warning)
+{
+    return json_pack("{s:I, s:s, s:o}", "record", (json_int_t)warning->record,
+                     "key", warning->key, "warning",
+                     output_text(warning->reason));
+}
+
+/* Which flaws a list is of. */
+static int is_bad_record(const struct flaw *flaw)
+{
+    return flaw_is_record(flaw);
+}
+
+static int is_damage(const struct flaw *flaw)
+{
+    return !flaw_is_record(flaw);
+}
+
+static int is_any(const struct flaw *flaw)
+{
+    return flaw != NULL;
+}
+
 /*
- * Prints those of records, or those of pages, as a list, one by one: there may
- * be millions, of which a tree of JSON takes some 500 bytes each.
+ * Prints flaws as a list, one by one: there may be millions, of which a tree of
+ * JSON takes some 500 bytes each.
  */
-static int print_list(const struct inspection *found, const char *name,
-                      int of_records)
+static int print_list(const char *name, const struct flaw *flaws, size_t n,
+                      int (*is_listed)(const struct flaw *flaw),
+                      json_t *(*make_json)(const struct flaw *flaw))
 {
     const char *before = "";
     printf(", \"%s\": [", name);
-    for (size_t i = 0; i < found->flaws; i++) {
-        const struct flaw *flaw = &found->flaw[i];
-        if (flaw_is_record(flaw) != of_records)
+    for (size_t i = 0; i < n; i++) {
+        if (!is_listed(&flaws[i]))
             continue;
-        json_t *object = flaw_json(flaw);
+        json_t *object = make_json(&flaws[i]);
         int failed = !object || fputs(before, stdout) < 0 ||
                      output_json_write(object, 0);
         json_decref(object);
@@ -78,10 +101,14 @@ static int report_json(const struct inspection *found)
         (json_int_t)found->bad, "lost", (json_int_t)found->lost, "warned",
         (json_int_t)found->warned, "good_share", good_share(found),
         "exact_numbers", found->gaps < 2, "pages", page_use_json(found));
-    int failed = !counts || putchar('{') == EOF ||
-                 output_json_write(counts, JSON_EMBED) ||
-                 print_list(found, "bad_records", 1) ||
-                 print_list(found, "damage", 0);
+    int failed =
+        !counts || putchar('{') == EOF ||
+        output_json_write(counts, JSON_EMBED) ||
+        print_list("bad_records", found->flaw, found->flaws, is_bad_record,
+                   flaw_json) ||
+        print_list("damage", found->flaw, found->flaws, is_damage, flaw_json) ||
+        print_list("warned_records", found->warning, found->warnings, is_any,
+                   warning_json);
     json_decref(counts);
     if (failed)
         return message_error("stdout: cannot write the JSON object");
@@ -114,6 +141,10 @@ static int report_text(const struct inspection *found, const char *path)
 {
     for (size_t i = 0; i < found->flaws; i++)
         print_flaw(found, i);
+    for (size_t i = 0; i < found->warnings; i++)
+        printf("record %lld, key %s: good, but its codec warns: %s\n",
+               (long long)found->warning[i].record, found->warning[i].key,
+               plain_text(found->warning[i].reason));
     if (found->gaps > 1)
         printf("records are numbered without those of lost pages\n");
     if (found->warned)
@@ -151,7 +182,8 @@ int command_verify(int argc, char **argv)
         .arguments = "[options] DB",
         .about = "Reads every page and record of a database and decodes\n"
                  "every image, on all cores. Lists all that is bad by\n"
-                 "number, key and reason, and says what share is good. Goes\n"
+                 "number, key and reason, and good images that made their\n"
+                 "codec warn, and says what share is good. Goes\n"
                  "on behind damage as far as that is safe, in files that\n"
                  "were cut short, too. Status 1 if anything is bad.",
         .options = specs,
