@@ -14,6 +14,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,13 +67,13 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Whether the cursor stands behind a progress bar. */
+/* Whether there is a progress bar, which the next line takes the place of. */
 static int bar_open;
 
 static void end_bar(void)
 {
     if (bar_open)
-        putchar('\n');
+        fputs("\r\033[K", stdout);
     fflush(stdout);
     bar_open = 0;
 }
@@ -207,16 +209,38 @@ static int make_net(convnet **net, const feed *train, const feed *test,
     return DONE;
 }
 
-static void show_bar(int64_t done, int64_t all, double loss, double rate)
+/* The terminal's width, which may change at any time. */
+static int terminal_columns(void)
 {
-    static const char cells[] = "==============================";
-    int length = (int)sizeof(cells) - 1;
-    printf("\rtraining [%-*.*s] %3d %%  loss %.4f  %.0f images/s ", length,
-           (int)(done * length / all), cells, (int)(done * 100 / all), loss,
-           rate);
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
+        return 80;
+    return size.ws_col;
+}
+
+/* The tool's bar. On a narrow terminal it is shorter, and what leaves it no
+   room is left out: a line that wrapped could not be drawn over. */
+static void show_bar(int64_t done, int64_t all, double loss, double rate,
+                     double elapsed)
+{
+    enum { WIDTH = 30, LEAST_WIDTH = 10, PARTS = 3 };
+    char bar[WIDTH + 1], text[160], part[PARTS][48];
+    int room = terminal_columns() - 1 - (int)strlen("[]");
+    double left = (double)(all - done) / (double)done;
+    snprintf(text, sizeof(text), " %3d %%", (int)(done * 100 / all));
+    snprintf(part[0], sizeof(part[0]), "  loss %.4f", loss);
+    snprintf(part[1], sizeof(part[1]), "  %.0f images/s", rate);
+    snprintf(part[2], sizeof(part[2]), "  %.0f s left", left * elapsed);
+    for (int i = 0; i < PARTS; i++)
+        if ((int)(strlen(text) + strlen(part[i])) + LEAST_WIDTH <= room)
+            strcat(text, part[i]);
+    room -= (int)strlen(text);
+    int width = room < WIDTH ? room : WIDTH;
+    for (int i = 0; i < width; i++)
+        bar[i] = i < (int)(done * width / all) ? '#' : '.';
+    bar[width < 0 ? 0 : width] = 0;
+    printf("\r[%s]%s\033[K", bar, text);
     bar_open = 1;
-    if (done == all)
-        end_bar();
     fflush(stdout);
 }
 
@@ -233,7 +257,7 @@ static void show_progress(int64_t done, int64_t all, double loss, double start,
     if (isatty(STDOUT_FILENO)) {
         if (done < all && now - drawn < 0.1)
             return;
-        show_bar(done, all, loss, rate);
+        show_bar(done, all, loss, rate, now - start);
         drawn = now;
     } else if (done == all || done * 10 / all != (done - 1) * 10 / all) {
         printf("iteration %" PRId64 " of %" PRId64
@@ -278,6 +302,7 @@ static int train_net(convnet *net, feed *train, int64_t iterations,
         if (interrupted)
             return INTERRUPTED;
     }
+    end_bar();
     *elapsed = seconds() - start;
     return DONE;
 }

@@ -1,6 +1,8 @@
 #include "tools/progress.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,16 +31,35 @@ void progress_skip(struct progress *progress, int64_t done)
     progress->skipped = done;
 }
 
+/* The terminal's width, which may change at any time. */
+static int terminal_columns(void)
+{
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
+        return 80;
+    return size.ws_col;
+}
+
+/* A line that wrapped could not be drawn over: on a narrow terminal the bar
+   gets shorter, and what leaves it no room is left out. */
 static void draw_bar(const struct progress *progress, double share, double rate,
                      double left)
 {
-    enum { WIDTH = 30 };
-    char bar[WIDTH + 1];
-    for (int i = 0; i < WIDTH; i++)
-        bar[i] = i < (int)(share * WIDTH) ? '#' : '.';
-    bar[WIDTH] = 0;
-    fprintf(stderr, "\r[%s] %3.0f %%  %.0f %s/s  %.0f s left\033[K", bar,
-            100 * share, rate, progress->unit, left);
+    enum { WIDTH = 30, LEAST_WIDTH = 10, PARTS = 2 };
+    char bar[WIDTH + 1], text[160], part[PARTS][64];
+    int room = terminal_columns() - 1 - (int)strlen("[]");
+    snprintf(text, sizeof(text), " %3.0f %%", 100 * share);
+    snprintf(part[0], sizeof(part[0]), "  %.0f %s/s", rate, progress->unit);
+    snprintf(part[1], sizeof(part[1]), "  %.0f s left", left);
+    for (int i = 0; i < PARTS; i++)
+        if ((int)(strlen(text) + strlen(part[i])) + LEAST_WIDTH <= room)
+            strcat(text, part[i]);
+    room -= (int)strlen(text);
+    int width = room < WIDTH ? room : WIDTH;
+    for (int i = 0; i < width; i++)
+        bar[i] = i < (int)(share * width) ? '#' : '.';
+    bar[width < 0 ? 0 : width] = 0;
+    fprintf(stderr, "\r[%s]%s\033[K", bar, text);
 }
 
 void progress_update(struct progress *progress, int64_t done)

@@ -54,9 +54,41 @@ steady | cmp -s first - || fail "two runs differ: $(<first) $(<out)"
 expect 0 '' "$train_digits" --iterations 10 --seed 2 "$net"
 steady | cmp -s first - && fail "another seed changes nothing"
 
+# The bar on a terminal is the tool's, fits from 40 columns on, and goes.
+if script --version >/dev/null 2>&1; then
+    for columns in 40 55 80; do
+        printf -v words '%q ' "$train_digits" --iterations 30 "$net"
+        script -qec "stty cols $columns && exec $words" shown </dev/null >/dev/null 2>&1 ||
+            fail "training on a terminal: status $?"
+        tr '\r' '\n' <shown | grep '^\[[#.]' | sed 's/\x1b\[K.*//' >bars
+        grep -qE '^\[#*\.*\] +[0-9]+ %  loss [0-9.]+' bars || fail "no bar: $(cat -v shown)"
+        awk -v most=$columns 'length >= most { exit 1 }' bars ||
+            fail "a bar too wide for $columns columns: $(<bars)"
+        grep -qP '\r\x1b\[Kthe feed' shown || fail "a bar is left: $(cat -v shown)"
+    done
+    grep -qE 'images/s  +[0-9]+ s left$' bars || fail "80 columns have room: $(<bars)"
+else
+    echo "left out: the bar, for there is no script (bsdutils)"
+fi
+
 expect 0 '' "$first_batch" "$net"
 [ "$(grep -c '^64 x 1 x 28 x 28, first label [0-9]$' out)" -eq 3 ] ||
     fail "the first three batches: $(<out)"
+
+# What README says comes after the demo, word for word, on what the demo leaves.
+mkdir -p build/examples examples
+ln -s "$(realpath "$tool")" build/leat
+ln -s "$(realpath "$first_batch")" build/examples/first_batch
+cp "$net" examples/
+sed -n '/^After it, these/,/^Each works/s/^    //p' "$(dirname "$net")/../README.md" |
+    grep '^build/' >next
+[ "$(wc -l <next)" -eq 2 ] || fail "README has no two commands after the demo: $(<next)"
+while read -r command; do
+    # shellcheck disable=SC2086
+    expect 0 '' $command
+done <next
+grep -qx '64 x 1 x 28 x 28, first label [0-9]' out || fail "README's first_batch: $(<out)"
+[ -s sheet.png ] || fail "README's show makes no sheet"
 
 expect 1 nowhere.prototxt "$train_digits" nowhere.prototxt
 expect 1 nowhere.prototxt "$first_batch" nowhere.prototxt

@@ -47,6 +47,26 @@ while [ $count -lt 2000000 ]; do
 done
 shows "\[#*\.*\] +[0-9]+ %  [0-9]+ [a-z]+/s  [0-9]+ s left"
 shows "${clear}drawn: $count records"
+# narrow COLUMNS: every state of the bar fits into a terminal so wide.
+narrow() {
+    local widest words
+    printf -v words ' %q' "$leat" synth noise --count $((4 * count)) \
+        --shape 3,32,32 --force drawn4
+    script -qec "stty cols $1 && exec$words" shown </dev/null >/dev/null 2>&1 ||
+        complain "synth on $1 columns: status $?"
+    grep -q '\[[#.]*\] ' shown || return
+    bars=$((bars + 1))
+    widest=$(tr '\r' '\n' <shown | grep '^\[[#.]' | sed 's/\x1b\[K.*//' |
+        awk '{ if (length > n) n = length } END { print n }')
+    [ "$widest" -lt "$1" ] || complain "a bar of $widest on $1 columns"
+}
+bars=0
+for columns in 40 41 48 60 80; do
+    narrow $columns
+done
+[ "$bars" -gt 0 ] || complain "no bar on a narrow terminal"
+rm -r drawn4
+
 rm -rf drawn2
 for command in "verify drawn" "import pipeline lmdb:drawn drawn2" \
     "import pipeline lmdb:drawn drawn2 --append" "mean drawn mean.binaryproto" \
