@@ -143,6 +143,25 @@ has '"bad": 1'
 run 0 show none --out sheet.png
 rm sheet.png
 
+# A sheet is a JPEG by its name, and nothing else than that or a PNG.
+run 0 show jpegs --out sheet.jpg
+check 'a JPEG' test "$(head -c 3 sheet.jpg | od -An -tx1)" = ' ff d8 ff'
+echo 'sheet.jpg 1' >list
+run 0 import images list sheets
+check 'the JPEG is whole' test "$("$leat" info sheets | grep -c '3x.*x.* *1$')" -eq 1
+run 0 show jpegs --out sheet.jpg
+cp good/data.mdb other.jpeg
+run 1 show jpegs --out other.jpeg
+echo text >other.jpeg
+run 1 show jpegs --out other.jpeg
+run 0 show jpegs --out other.jpeg --force
+for name in sheet.gif sheet.webp sheet.; do
+    run 2 show jpegs --out $name
+    check "$name is refused" grep -q 'written as PNG or JPEG: name it .png, .jpg or .jpeg' err
+    check "$name is not made" test ! -e $name
+done
+rm -r sheet.jpg other.jpeg list sheets
+
 # Files cut short, and one without its first meta page.
 cp -r good cut
 size=$(stat -c %s good/data.mdb)

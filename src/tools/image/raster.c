@@ -1,6 +1,7 @@
 #include "tools/image/raster.h"
 
 #include "tools/image/font.h"
+#include "tools/image/jpeg_writer.h"
 #include "tools/staged_file.h"
 
 #include <leat/ext/reader.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 int raster_init(struct raster *out, int width, int height, raster_color color)
@@ -77,7 +79,7 @@ int raster_write(struct raster *raster, int x, int y, const char *text,
                  int scale, int room, raster_color color)
 {
     int length = (int)strnlen(text, 4096), most = raster_letters(room, scale);
-    int shown = length <= most ? length : most - 2;
+    int shown = length <= most ? length : most - 3;
     if (most < 3)
         return 0;
     for (int i = 0; i < (length <= most ? length : most); i++)
@@ -108,6 +110,54 @@ static int write_png(const struct raster *raster, FILE *stream,
                           : leat_error(LEAT_EIO, "%s: %s", path, image.message);
 }
 
+/* Planes of B, G and R, as the writer takes them. */
+static int take_planes(const struct raster *raster, struct canvas *out)
+{
+    *out = (struct canvas){
+        .channels = 3, .height = raster->height, .width = raster->width};
+    size_t plane = (size_t)raster->width * (size_t)raster->height;
+    out->pixels = malloc(3 * plane);
+    if (!out->pixels)
+        return leat_error(LEAT_ENOMEM, "out of memory for %d x %d pixels",
+                          raster->width, raster->height);
+    for (size_t c = 0; c < 3; c++)
+        for (size_t i = 0; i < plane; i++)
+            out->pixels[c * plane + i] = raster->pixels[3 * i + 2 - c];
+    return LEAT_OK;
+}
+
+static int write_jpeg(const struct raster *raster, FILE *stream,
+                      const char *path)
+{
+    enum { QUALITY = 92 };
+    struct canvas canvas;
+    unsigned char *bytes = NULL;
+    size_t size;
+    int status = take_planes(raster, &canvas);
+    if (!status)
+        status = jpeg_writer_encode(&canvas, QUALITY, &bytes, &size);
+    free(canvas.pixels);
+    if (status)
+        return status;
+    errno = 0;
+    if (fwrite(bytes, 1, size, stream) != size)
+        status = write_error(path);
+    free(bytes);
+    return status;
+}
+
+enum raster_format raster_format_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    if (!dot || dot == name || !strcasecmp(dot, ".png"))
+        return RASTER_PNG;
+    if (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"))
+        return RASTER_JPEG;
+    return RASTER_UNKNOWN;
+}
+
 /* What stands there gives way only if it is a file: never a device or a pipe.
  */
 static int check_target(const char *path)
@@ -123,11 +173,18 @@ static int check_target(const char *path)
 int raster_save(const struct raster *raster, const char *path)
 {
     struct staged_file file = {0};
+    enum raster_format format = raster_format_of(path);
+    if (format == RASTER_UNKNOWN)
+        return leat_error(LEAT_EINVAL,
+                          "%s: pictures are written as PNG or JPEG: name it "
+                          ".png, .jpg or .jpeg",
+                          path);
     int status = check_target(path);
     if (!status)
         status = staged_file_create(&file, path);
     if (!status)
-        status = write_png(raster, file.stream, path);
+        status = format == RASTER_JPEG ? write_jpeg(raster, file.stream, path)
+                                       : write_png(raster, file.stream, path);
     if (!status)
         status = staged_file_close(&file, path);
     if (!status)

@@ -1,4 +1,4 @@
-/* raster.h: a picture to be drawn and written on, saved as PNG. */
+/* raster.h: a picture to be drawn and written on, saved as PNG or JPEG. */
 #ifndef LEAT_TOOLS_IMAGE_RASTER_H
 #define LEAT_TOOLS_IMAGE_RASTER_H
 
@@ -25,8 +25,8 @@ void raster_frame(struct raster *raster, int x, int y, int width, int height,
                   raster_color color);
 
 /*
- * Writes the text, each of its pixels a square of `scale`; cut with ".." behind
- * `room` pixels. Returns its width.
+ * Writes the text, each of its pixels a square of `scale`; cut with "..." where
+ * it is longer than `room` pixels. Returns its width.
  */
 int raster_write(struct raster *raster, int x, int y, const char *text,
                  int scale, int room, raster_color color);
@@ -34,9 +34,16 @@ int raster_write(struct raster *raster, int x, int y, const char *text,
 /* Letters that go into `room` pixels. */
 int raster_letters(int room, int scale);
 
+/* What a picture can be saved as. */
+enum raster_format { RASTER_UNKNOWN = 0, RASTER_PNG, RASTER_JPEG };
+
+/* By a name's extension: .png, .jpg or .jpeg; one without is of a PNG. */
+enum raster_format raster_format_of(const char *path);
+
 /*
- * Saves it as PNG. The file appears whole or not at all. What is there and no
- * regular file stays. Errors: LEAT_EINVAL for that, LEAT_EIO, LEAT_ENOMEM.
+ * Saves it in the format of its name. The file appears whole or not at all.
+ * What is there and no regular file stays. Errors: LEAT_EINVAL for that, for a
+ * name of no format and a JPEG with a side over 65500; LEAT_EIO, LEAT_ENOMEM.
  */
 int raster_save(const struct raster *raster, const char *path);
 

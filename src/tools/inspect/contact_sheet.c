@@ -63,15 +63,25 @@ void contact_sheet_finish(struct contact_sheet *sheet)
     raster_finish(&sheet->raster);
 }
 
+/* Of a path or a key too long the end tells more than the beginning. */
+static void write_end(struct raster *raster, int x, int y, const char *text,
+                      int scale, int room, raster_color color)
+{
+    char shown[512];
+    int most = raster_letters(room, scale), length = (int)strlen(text);
+    if (length > most && most > 3 && most < (int)sizeof(shown)) {
+        snprintf(shown, sizeof(shown), "...%s", text + length - most + 3);
+        text = shown;
+    }
+    raster_write(raster, x, y, text, scale, room, color);
+}
+
 void contact_sheet_title(struct contact_sheet *sheet, const char *title,
                          const char *subtitle)
 {
     struct raster *raster = &sheet->raster;
     int room = raster->width - 2 * MARGIN;
-    /* Of a path too long the end tells more. */
-    int most = raster_letters(room, 2), length = (int)strlen(title);
-    raster_write(raster, MARGIN, MARGIN,
-                 length > most ? title + length - most : title, 2, room, ink);
+    write_end(raster, MARGIN, MARGIN, title, 2, room, ink);
     raster_write(raster, MARGIN, MARGIN + 24, subtitle, 1, room, faded);
 }
 
@@ -87,19 +97,6 @@ static void begin_cell(struct contact_sheet *sheet, int64_t i,
                  line);
     *x += PADDING;
     *y += PADDING;
-}
-
-/* Of a key too long the end tells more than the beginning. */
-static void write_end(struct raster *raster, int x, int y, const char *text,
-                      int room, raster_color color)
-{
-    char shown[512];
-    int most = raster_letters(room, 1), length = (int)strlen(text);
-    if (length > most && most > 2 && most < (int)sizeof(shown)) {
-        snprintf(shown, sizeof(shown), "..%s", text + length - most + 2);
-        text = shown;
-    }
-    raster_write(raster, x, y, text, 1, room, color);
 }
 
 static void write_caption(struct contact_sheet *sheet, int x, int y,
@@ -119,7 +116,7 @@ static void write_caption(struct contact_sheet *sheet, int x, int y,
     }
     y += LABEL_SCALE * FONT_HEIGHT + 2;
     if (caption->key)
-        write_end(raster, x, y, caption->key, room, faded);
+        write_end(raster, x, y, caption->key, 1, room, faded);
     if (caption->kind)
         raster_write(raster, x, y + LINE, caption->kind, 1, room, faint);
 }

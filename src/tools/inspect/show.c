@@ -543,19 +543,36 @@ static int show_records(const struct show_options *options, const char *path)
     return exit_status;
 }
 
-static int is_png(const char *path)
+/* Whether the file holds what its name says, a PNG or a JPEG. */
+static int is_sheet(const char *path)
 {
-    static const char signature[] = "\x89PNG\r\n\x1a\n";
-    char head[sizeof(signature) - 1];
-    return target_begin(path, head, sizeof(head)) == sizeof(head) &&
-           !memcmp(head, signature, sizeof(head));
+    static const char png[] = "\x89PNG\r\n\x1a\n", jpeg[] = "\xff\xd8\xff";
+    int is_jpeg = raster_format_of(path) == RASTER_JPEG;
+    size_t size = is_jpeg ? sizeof(jpeg) - 1 : sizeof(png) - 1;
+    char head[sizeof(png)];
+    return target_begin(path, head, size) == (int64_t)size &&
+           !memcmp(head, is_jpeg ? jpeg : png, size);
+}
+
+/* Before anything is read: what is at `out`, and what it is to be. */
+static int check_out(const struct show_options *options, const char *source)
+{
+    if (target_check(options->out, source, options->force, is_sheet))
+        return message_last_error();
+    if (raster_format_of(options->out) == RASTER_UNKNOWN)
+        return message_misuse("show",
+                              "--out %s: a sheet is written as PNG or JPEG: "
+                              "name it .png, .jpg or .jpeg",
+                              options->out);
+    return OPTION_GO;
 }
 
 int command_show(int argc, char **argv)
 {
     struct show_options options = {.side = 112};
     const struct option_spec specs[] = {
-        {"out", "FILE", "where the PNG goes", option_text, &options.out, 0, 0},
+        {"out", "FILE", "where the sheet goes, a .png or .jpg", option_text,
+         &options.out, 0, 0},
         {"count", "N", "how many records, of the first or worst (60)",
          option_int, &options.count, 1, MOST_RECORDS},
         {"records", "LIST", "these records, such as 1,5,9-20, from 0 on",
@@ -570,7 +587,7 @@ int command_show(int argc, char **argv)
          option_int, &options.max_image_bytes, 1, INT64_MAX},
         {"rgb", NULL, "raw records are R, G, B, as CIFAR's", NULL, &options.rgb,
          0, 0},
-        {"force", NULL, "replace a file that is no PNG", NULL, &options.force,
+        {"force", NULL, "replace a file of another kind", NULL, &options.force,
          0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
@@ -601,10 +618,10 @@ int command_show(int argc, char **argv)
         options.count = 60;
     if (status == OPTION_GO) {
         interrupt_catch();
-        status = target_check(options.out, arguments[0], options.force, is_png)
-                     ? message_last_error()
-                     : show_records(&options, arguments[0]);
+        status = check_out(&options, arguments[0]);
     }
+    if (status == OPTION_GO)
+        status = show_records(&options, arguments[0]);
     free(options.records.record);
     return status;
 }

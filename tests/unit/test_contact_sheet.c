@@ -1,0 +1,81 @@
+/* What is too long for a contact sheet is cut with an ellipsis. */
+#include "support/suite.h"
+#include "tools/inspect/contact_sheet.h"
+
+#include <check.h>
+#include <string.h>
+
+/* A sheet's pixels with a title; its letters are twice as large as small. */
+static void draw(struct contact_sheet *sheet, const char *title,
+                 const char *subtitle)
+{
+    ck_assert_int_eq(contact_sheet_init(sheet, 1, 112, 0), LEAT_OK);
+    contact_sheet_title(sheet, title, subtitle);
+}
+
+static void assert_same(const char *title, const char *subtitle,
+                        const char *as_title, const char *as_subtitle)
+{
+    struct contact_sheet found, expected;
+    draw(&found, title, subtitle);
+    draw(&expected, as_title, as_subtitle);
+    ck_assert_int_eq(found.raster.width, 420);
+    ck_assert_mem_eq(found.raster.pixels, expected.raster.pixels,
+                     (size_t)found.raster.width * (size_t)found.raster.height *
+                         3);
+    contact_sheet_finish(&found);
+    contact_sheet_finish(&expected);
+}
+
+/* 32 letters have room in 388 pixels, 65 small ones. */
+#define TEN "0123456789"
+
+START_TEST(of_a_long_title_the_end_is_shown_behind_an_ellipsis)
+{
+    assert_same("/a/long/way/" TEN TEN TEN, "", "...123456789" TEN TEN, "");
+}
+END_TEST
+
+START_TEST(of_a_long_subtitle_the_beginning)
+{
+    assert_same("", TEN TEN TEN TEN TEN TEN TEN, "",
+                TEN TEN TEN TEN TEN TEN "01...");
+}
+END_TEST
+
+START_TEST(what_fits_is_whole)
+{
+    struct contact_sheet whole, cut;
+    draw(&whole, TEN TEN TEN "01", "");
+    draw(&cut, TEN TEN TEN "012", "");
+    ck_assert_int_ne(
+        memcmp(whole.raster.pixels, cut.raster.pixels, (size_t)420 * 60 * 3),
+        0);
+    contact_sheet_finish(&whole);
+    contact_sheet_finish(&cut);
+}
+END_TEST
+
+START_TEST(a_name_says_the_format)
+{
+    ck_assert_int_eq(raster_format_of("sheet.png"), RASTER_PNG);
+    ck_assert_int_eq(raster_format_of("a.b/sheet"), RASTER_PNG);
+    ck_assert_int_eq(raster_format_of(".hidden"), RASTER_PNG);
+    ck_assert_int_eq(raster_format_of("x.jpg"), RASTER_JPEG);
+    ck_assert_int_eq(raster_format_of("a/x.JPEG"), RASTER_JPEG);
+    ck_assert_int_eq(raster_format_of("x.gif"), RASTER_UNKNOWN);
+    ck_assert_int_eq(raster_format_of("x."), RASTER_UNKNOWN);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("contact_sheet");
+    TCase *tcase = tcase_create("sheets");
+    tcase_add_test(tcase, of_a_long_title_the_end_is_shown_behind_an_ellipsis);
+    tcase_add_test(tcase, of_a_long_subtitle_the_beginning);
+    tcase_add_test(tcase, what_fits_is_whole);
+    tcase_add_test(tcase, a_name_says_the_format);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
