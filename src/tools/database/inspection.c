@@ -103,7 +103,7 @@ const char *inspection_label(char *out, size_t size, const leat_field *label,
         float value;
         memcpy(&value, (const char *)label->data + i * sizeof(value),
                sizeof(value));
-        used += (size_t)snprintf(out + used, size - used, i ? " %g" : "%g",
+        used += (size_t)snprintf(out + used, size - used, i ? " %.8g" : "%.8g",
                                  (double)value);
     }
     return out;

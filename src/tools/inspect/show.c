@@ -4,6 +4,7 @@
 #include "tools/database/inspection.h"
 #include "tools/database/target.h"
 #include "tools/inspect/contact_sheet.h"
+#include "tools/inspect/show_net.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/option.h"
@@ -36,10 +37,10 @@ struct show_options {
     int worst;
     int64_t side;
     int64_t columns;
-    int64_t max_image_bytes; /* 0: the default */
     int rgb;
     int force;
     int json;
+    struct intake_options layer; /* whose forward is shown, with --net */
 };
 
 struct show {
@@ -220,7 +221,7 @@ static int look_at_all(struct show *self,
 {
     self->has_found = 1;
     return inspection_run(&self->found, self->path,
-                          (size_t)self->options->max_image_bytes,
+                          (size_t)self->options->layer.max_image_bytes,
                           self->options->json, visit, context);
 }
 
@@ -524,8 +525,8 @@ static int show_records(const struct show_options *options, const char *path)
     struct choice choice = {0};
     int status = leat_image_decoder_create(&show.decoder);
     if (!status)
-        leat_image_decoder_set_max_bytes(show.decoder,
-                                         (size_t)options->max_image_bytes);
+        leat_image_decoder_set_max_bytes(
+            show.decoder, (size_t)options->layer.max_image_bytes);
     if (!status)
         status = count_records(&show);
     if (!status)
@@ -567,9 +568,52 @@ static int check_out(const struct show_options *options, const char *source)
     return OPTION_GO;
 }
 
+static int show_layer(const struct show_options *options)
+{
+    const struct show_net_options net = {.intake = &options->layer,
+                                         .out = options->out,
+                                         .count = options->count,
+                                         .side = options->side,
+                                         .columns = options->columns,
+                                         .rgb = options->rgb,
+                                         .json = options->json};
+    return show_net(&net);
+}
+
+static int check_options(const struct show_options *options, int databases)
+{
+    const struct intake_options *layer = &options->layer;
+    int has_layer = layer->net || layer->reader;
+    if (!options->out)
+        return message_misuse("show", "show: --out is missing");
+    if (options->worst && options->records.n)
+        return message_misuse("show",
+                              "show: --records and --worst exclude each other");
+    if (options->count && options->records.n)
+        return message_misuse("show",
+                              "show: --records and --count exclude each other");
+    if (!has_layer && !databases)
+        return message_misuse("show", "show: arguments are missing: give a "
+                                      "database, --net or --reader");
+    if (has_layer && databases)
+        return message_misuse("show", "show: a database and --net or --reader "
+                                      "exclude each other");
+    if (has_layer && (options->worst || options->records.n))
+        return message_misuse("show", "show: --records and --worst are for "
+                                      "databases");
+    if (has_layer)
+        return intake_options_check(layer, "show");
+    if (intake_options_are_given(layer))
+        return message_misuse("show", "show: --phase, --batch and the like are "
+                                      "for --net and --reader");
+    return OPTION_GO;
+}
+
 int command_show(int argc, char **argv)
 {
-    struct show_options options = {.side = 112};
+    struct show_options options = {.side = 112, .layer = INTAKE_OPTIONS_INIT};
+    struct option_spec layer[INTAKE_OPTIONS];
+    intake_options_list(layer, &options.layer);
     const struct option_spec specs[] = {
         {"out", "FILE", "where the sheet goes, a .png or .jpg", option_text,
          &options.out, 0, 0},
@@ -583,8 +627,6 @@ int command_show(int argc, char **argv)
          &options.side, 24, 2048},
         {"columns", "N", "pictures in a row; 0: as looks good", option_int,
          &options.columns, 0, 1000},
-        {"max-image-bytes", "N", "memory that decoding an image may take",
-         option_int, &options.max_image_bytes, 1, INT64_MAX},
         {"rgb", NULL, "raw records are R, G, B, as CIFAR's", NULL, &options.rgb,
          0, 0},
         {"force", NULL, "replace a file of another kind", NULL, &options.force,
@@ -593,35 +635,34 @@ int command_show(int argc, char **argv)
         {0}};
     const struct usage usage = {
         .command = "show",
-        .arguments = "[options] DB --out FILE",
+        .arguments = "[options] DB --out FILE\n"
+                     "       leat show --net FILE --phase P --out FILE",
         .about = "Draws a contact sheet of records: the picture, its label,\n"
                  "number, key, shape and encoding. Raw pictures of 3\n"
                  "channels are B, G, R, as Caffe's are; of other numbers\n"
                  "each channel is drawn by itself. Floats go from their\n"
-                 "least, black, to their greatest, white.",
+                 "least, black, to their greatest, white. With --net or\n"
+                 "--reader what forward delivers: crops and mirrors as they\n"
+                 "are applied, but without means and scale.",
         .options = specs,
-        .least_arguments = 1,
         .most_arguments = 1,
+        .shared = layer,
     };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status == OPTION_GO && !options.out)
-        status = message_misuse("show", "show: --out is missing");
-    if (status == OPTION_GO && options.worst && options.records.n)
-        status = message_misuse(
-            "show", "show: --records and --worst exclude each other");
-    if (status == OPTION_GO && options.count && options.records.n)
-        status = message_misuse(
-            "show", "show: --records and --count exclude each other");
+    if (status == OPTION_GO)
+        status = check_options(&options, n);
     if (!options.count)
         options.count = 60;
+    int has_layer = options.layer.net || options.layer.reader;
     if (status == OPTION_GO) {
         interrupt_catch();
-        status = check_out(&options, arguments[0]);
+        status = check_out(&options, n ? arguments[0] : "");
     }
     if (status == OPTION_GO)
-        status = show_records(&options, arguments[0]);
+        status = has_layer ? show_layer(&options)
+                           : show_records(&options, arguments[0]);
     free(options.records.record);
     return status;
 }
