@@ -92,10 +92,9 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);
     int status = run(argc, argv);
     interrupt_obey();
-    /* A full disk shows only when the buffer is written. */
-    if (output_flush() && (!status || !message_was_printed())) {
-        int unwritten = message_last_error();
-        status = status ? status : unwritten;
-    }
+    /* A full disk shows only when the buffer is written; an answer that did not
+       arrive is none. */
+    if (output_flush() && status <= EXIT_FOUND)
+        status = message_last_error();
     return status;
 }

@@ -7,13 +7,10 @@
 
 enum { TEXT_BYTES = 2048 };
 
-static int printed; /* by the main thread, as all messages are */
-
 /* Paths and keys may hold anything; a line break would make two messages. */
 static void print_line(const char *text)
 {
     char plain[4 * TEXT_BYTES];
-    printed = 1;
     plain_text_write(plain, sizeof(plain), text);
     /* Where both streams go to one file, what was printed before comes first.
        What cannot be written shows at the end. */
@@ -23,25 +20,40 @@ static void print_line(const char *text)
             plain);
 }
 
-int message_error(const char *format, ...)
+static void print_message(const char *format, va_list arguments)
 {
     char text[TEXT_BYTES];
+    vsnprintf(text, sizeof(text), format, arguments);
+    print_line(text);
+}
+
+int message_error(const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    print_message(format, arguments);
     va_end(arguments);
-    print_line(text);
     return EXIT_FAILED;
 }
 
-int message_was_printed(void)
+int message_found(const char *format, ...)
 {
-    return printed;
+    va_list arguments;
+    va_start(arguments, format);
+    print_message(format, arguments);
+    va_end(arguments);
+    return EXIT_FOUND;
 }
 
 int message_last_error(void)
 {
     return message_error("%s", leat_last_error());
+}
+
+int message_version(void)
+{
+    printf("leat %s\n", leat_version());
+    return 0;
 }
 
 int message_misuse(const char *command, const char *format, ...)

@@ -4,8 +4,16 @@
 
 #include <leat/status.h>
 
-/* The tool's exit statuses. */
-enum { EXIT_FAILED = 1, EXIT_MISUSED = 2 };
+/*
+ * The tool's exit statuses, beside 0. As those of cmp, diff and grep, 1 is an
+ * answer and 2 is trouble; wrong usage is EX_USAGE of sysexits.h. The manual
+ * has them in one table, which test_tool_manners holds against the tool.
+ */
+enum {
+    EXIT_FOUND = 1,   /* the sides differ, or there are bad records */
+    EXIT_FAILED = 2,  /* the command could not do what it was asked */
+    EXIT_MISUSED = 64 /* the command line is wrong; nothing was begun */
+};
 
 /*
  * Prints `leat: ` and the text on stderr, in one line whatever it holds.
@@ -14,11 +22,15 @@ enum { EXIT_FAILED = 1, EXIT_MISUSED = 2 };
 int message_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
-/* The same with the line of the last failed call of leat. */
+/* The same of what was found in the data. Returns EXIT_FOUND. */
+int message_found(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+
+/* message_error with the line of the last failed call of leat. */
 int message_last_error(void);
 
-/* Whether any message was: one line says enough. */
-int message_was_printed(void);
+/* Prints the version on stdout. Returns 0. */
+int message_version(void);
 
 /* Wrong usage of `command`, pointing to its --help. Returns EXIT_MISUSED. */
 int message_misuse(const char *command, const char *format, ...)

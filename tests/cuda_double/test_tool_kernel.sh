@@ -17,7 +17,7 @@ tells() {
     local text=$1
     shift
     "$@" >stdout 2>stderr
-    check "the status of $*" test $? -eq 1
+    check "the status of $*" test $? -eq 2
     check "$* says '$text'" grep -q -- "$text" stderr
     check "$* says it in one line" test "$(wc -l <stderr)" -eq 1
     check "$* prints nothing" test ! -s stdout

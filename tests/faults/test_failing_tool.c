@@ -263,7 +263,7 @@ static void check_failure(const command *one, const char *fault, int result,
 {
     char *text = load_text("stderr");
     char *end = strchr(text, '\n');
-    ck_assert_msg(WIFEXITED(result) && WEXITSTATUS(result) == 1,
+    ck_assert_msg(WIFEXITED(result) && WEXITSTATUS(result) == 2,
                   "%s, %s: wait status %d: %s", one->name, fault, result, text);
     ck_assert_msg(!strncmp(text, "leat: ", 6) && end && !end[1],
                   "%s, %s: not one line on stderr: '%s'", one->name, fault,

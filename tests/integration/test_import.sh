@@ -47,32 +47,32 @@ printf '\000\000\010\001\000\000\000\002\003\310' >labels200
 "$leat" import mnist images14 labels200 wide >/dev/null || fail "a label of 200"
 "$leat" info --json wide | grep -q '"labels": {"3": 1, "200": 1}' || fail "labels: $("$leat" info wide)"
 
-refuses 2 'no kind' "$leat" import cifar5 images made
-refuses 2 'arguments are missing' "$leat" import mnist images made
-refuses 2 'expected A:B' "$leat" import mnist images labels made --range 2:1
-refuses 1 'only 3 images' "$leat" import mnist images labels made --range 0:4
-refuses 1 'No such file' "$leat" import mnist nothing labels made
-refuses 1 'expected magic number 2051, found 2049' "$leat" import mnist labels images made
+refuses 64 'no kind' "$leat" import cifar5 images made
+refuses 64 'arguments are missing' "$leat" import mnist images made
+refuses 64 'expected A:B' "$leat" import mnist images labels made --range 2:1
+refuses 2 'only 3 images' "$leat" import mnist images labels made --range 0:4
+refuses 2 'No such file' "$leat" import mnist nothing labels made
+refuses 2 'expected magic number 2051, found 2049' "$leat" import mnist labels images made
 head -c 10 images >part
-refuses 1 'header' "$leat" import mnist part labels made
+refuses 2 'header' "$leat" import mnist part labels made
 head -c 30 images >part
-refuses 1 'image 2 of 3' "$leat" import mnist part labels made
+refuses 2 'image 2 of 3' "$leat" import mnist part labels made
 head -c 10 labels >part
-refuses 1 'label 2 of 3' "$leat" import mnist images part made
+refuses 2 'label 2 of 3' "$leat" import mnist images part made
 head -c 30 images.gz >part
-refuses 1 'gzip' "$leat" import mnist part labels made
+refuses 2 'gzip' "$leat" import mnist part labels made
 { cat images; echo; } >long
-refuses 1 'goes on' "$leat" import mnist long labels made
+refuses 2 'goes on' "$leat" import mnist long labels made
 printf '\000\000\010\001\000\000\000\002\000\001' >two
-refuses 1 '3 images, but' "$leat" import mnist images two made
+refuses 2 '3 images, but' "$leat" import mnist images two made
 printf '\000\000\010\003\000\000\000\003\377\377\377\377\377\377\377\377%s' $pixels >absurd
-refuses 1 'are no images' "$leat" import mnist absurd labels made
+refuses 2 'are no images' "$leat" import mnist absurd labels made
 printf '\000\000\010\003\000\000\000\003\000\000\000\000\000\000\000\003' >absurd
-refuses 1 'are no images' "$leat" import mnist absurd labels made
+refuses 2 'are no images' "$leat" import mnist absurd labels made
 : >nothing
-refuses 1 'header' "$leat" import mnist nothing labels made
-refuses 1 'irectory' "$leat" import mnist . labels made
-refuses 1 'needs a path' "$leat" import mnist images labels ''
+refuses 2 'header' "$leat" import mnist nothing labels made
+refuses 2 'irectory' "$leat" import mnist . labels made
+refuses 2 'needs a path' "$leat" import mnist images labels ''
 
 # CIFAR-10: a byte of label and three planes of 32 x 32; keys of five digits run on
 # over all batches.
@@ -93,17 +93,17 @@ if command -v mdb_dump >/dev/null; then
         fail "another key than Caffe's"
 fi
 head -c 3072999 threes.bin >part
-refuses 1 'ends in record 999 of the 10000' "$leat" import cifar10 part made
-refuses 1 'ends in record 999' "$leat" import cifar10 threes.bin part made
+refuses 2 'ends in record 999 of the 10000' "$leat" import cifar10 part made
+refuses 2 'ends in record 999' "$leat" import cifar10 threes.bin part made
 head -c 30726927 threes.bin >part
-refuses 1 'ends before record 9999' "$leat" import cifar10 part made
+refuses 2 'ends before record 9999' "$leat" import cifar10 part made
 { cat threes.bin && echo; } >part
-refuses 1 'goes on after the 10000 records' "$leat" import cifar10 part made
+refuses 2 'goes on after the 10000 records' "$leat" import cifar10 part made
 head -c 20000 nines.bin.gz >part
-refuses 1 'gzip data ends early' "$leat" import cifar10 part made
+refuses 2 'gzip data ends early' "$leat" import cifar10 part made
 printf '\200\002}q\001(U' >part
-refuses 1 "no batch of CIFAR-10's binary version" "$leat" import cifar10 part made
-refuses 1 'No such file' "$leat" import cifar10 threes.bin absent made
+refuses 2 "no batch of CIFAR-10's binary version" "$leat" import cifar10 part made
+refuses 2 'No such file' "$leat" import cifar10 threes.bin absent made
 
 # Files of another number of records, by its name or as many as there are; stopped
 # by a full disk, the same command goes on, and another count is another import.
@@ -113,19 +113,19 @@ head -c 9219 threes.bin >three
 "$leat" import cifar10 --count 0 half three threes.bin counted --append --json >json
 grep -q '"records": 25003, "added": 15003,' json || fail "--count 0: $(cat json)"
 "$leat" info counted | grep -qx 'keys: 00000 to 25002' || fail "keys of --count"
-refuses 1 'goes on after the 4999 records' "$leat" import cifar10 --count 4999 half made
-refuses 1 'ends before record 5000 of the 10000 .*--count' "$leat" import cifar10 half made
+refuses 2 'goes on after the 4999 records' "$leat" import cifar10 --count 4999 half made
+refuses 2 'ends before record 5000 of the 10000 .*--count' "$leat" import cifar10 half made
 head -c 9000 threes.bin >part
-refuses 1 'ends in record 2, expected records of 3073 bytes' \
+refuses 2 'ends in record 2, expected records of 3073 bytes' \
     "$leat" import cifar10 --count 0 part made
-refuses 2 'keys of 5 digits end at 100000' "$leat" import cifar10 --count 50001 half half made
-refuses 2 'count' "$leat" import cifar10 --count -1 half made
+refuses 64 'keys of 5 digits end at 100000' "$leat" import cifar10 --count 50001 half half made
+refuses 64 'count' "$leat" import cifar10 --count -1 half made
 status=0
 (
     ulimit -f 12000
     "$leat" import cifar10 --count 0 half half stopped 2>stderr
 ) || status=$?
-[ "$status" -eq 1 ] || fail "status $status of an import to a full disk"
+[ "$status" -eq 2 ] || fail "status $status of an import to a full disk"
 grep -q 'the same command goes on' stderr || fail "a full disk: $(cat stderr)"
 "$leat" import cifar10 --count 5000 half half stopped 2>stderr &&
     fail "another count went on"
@@ -134,9 +134,9 @@ grep -q '"records": 10000,' json || fail "gone on with: $(cat json)"
 grep -q '"added": 10000,' json && fail "begun anew: $(cat json)"
 "$leat" import cifar10 --count 5000 half half whole >/dev/null
 "$leat" compare whole stopped >/dev/null || fail "other records after a stop"
-refuses 1 'irectory' "$leat" import cifar10 . made
-refuses 1 'irectory' "$leat" import cifar10 threes.bin . made
-refuses 2 'arguments are missing' "$leat" import cifar10 made
+refuses 2 'irectory' "$leat" import cifar10 . made
+refuses 2 'irectory' "$leat" import cifar10 threes.bin . made
+refuses 64 'arguments are missing' "$leat" import cifar10 made
 
 # What readers give, under new keys: all kinds of data, in one pass.
 "$leat" import pipeline lmdb:plain again >/dev/null
@@ -148,9 +148,9 @@ cmp plain/data.mdb again/data.mdb || fail "a pipeline gives other records"
 cmp jpegs/data.mdb again/data.mdb || fail "a pipeline gives other images"
 "$leat" synth digits --count 0 none >/dev/null
 "$leat" import pipeline lmdb:none empty | grep -q ' 0 records' || fail "a pipeline of nothing"
-refuses 1 'nowhere' "$leat" import pipeline lmdb:nowhere made
-refuses 1 'nonesuch' "$leat" import pipeline nonesuch:x made
-refuses 2 'arguments are missing' "$leat" import pipeline lmdb:plain
+refuses 2 'nowhere' "$leat" import pipeline lmdb:nowhere made
+refuses 2 'nonesuch' "$leat" import pipeline nonesuch:x made
+refuses 64 'arguments are missing' "$leat" import pipeline lmdb:plain
 
 # The real files give what Caffe's convert_mnist_data made of them.
 shared=${LEAT_SHARED_DATA:-$here/../../../shared/data}

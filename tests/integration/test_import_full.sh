@@ -43,7 +43,7 @@ fills() {
     local status
     "$leat" import cifar10 1.bin 2.bin "$@" >stdout 2>stderr
     status=$?
-    [ $status -eq 1 ] || fail "status $status on a full file system"
+    [ $status -eq 2 ] || fail "status $status on a full file system"
     [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line: $(cat stderr)"
     grep -q 'No space left on device' stderr || fail "another error: $(cat stderr)"
 }

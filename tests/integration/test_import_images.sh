@@ -93,7 +93,7 @@ done
 rm -rf some
 (
     ulimit -f 4000
-    import 1 long some --root "$data/images" --resize 40,30 --check-size
+    import 2 long some --root "$data/images" --resize 40,30 --check-size
     says 'records are kept, the same command goes on'
     exit "$failed"
 ) || failed=1
@@ -108,14 +108,14 @@ records some | cmp -s - expected || fail "other records after a stop"
 # The memory that an image may take: none is read with little. Another bound makes
 # another database, so it does not go on with what was begun.
 rm -rf some
-import 1 list made --root "$data/images" --max-image-bytes 1000
+import 2 list made --root "$data/images" --max-image-bytes 1000
 says 'max_image_bytes allows 1000'
 says 'none of its'
 (
     ulimit -f 4000
-    import 1 long some --root "$data/images" --resize 40,30 --check-size
+    import 2 long some --root "$data/images" --resize 40,30 --check-size
 ) || failed=1
-import 1 long some --root "$data/images" --resize 40,30 --check-size \
+import 2 long some --root "$data/images" --resize 40,30 --check-size \
     --max-image-bytes 300000000
 says 'other'
 rm -rf some*
@@ -171,7 +171,7 @@ import 1 missing made --root set
 [ "$(wc -l <stderr)" -eq 21 ] || fail "$(wc -l <stderr) lines, not 21"
 says "missing: $((lines * 20)) of its $((lines * 20 + 1)) images"
 rm -rf made
-import 1 long made --root set
+import 2 long made --root set
 says "long: none of its $((lines * 20)) images can be read; do their names begin in --root?"
 [ -e made ] && fail 'a database of nothing'
 echo 'nothing.jpg 1' >nothing
@@ -233,7 +233,7 @@ rm -rf made
 # One shape for all, if that is asked for.
 cp "$data/images/40x3.jpg" set/d.jpg
 printf '%s 1\n' c.jpg d.jpg >mixed
-refuses 1 'd.jpg: 3x3x40, where the first image is 3x' mixed made \
+refuses 2 'd.jpg: 3x3x40, where the first image is 3x' mixed made \
     --root set --check-size
 import 0 mixed made --root set --check-size --resize 9,9
 rm -rf made
@@ -242,19 +242,19 @@ rm -rf made
 
 # Lists that are none.
 printf 'c.jpg 1\na b.png one\n' >bad
-refuses 1 'bad: line 2: expected a label' bad made --root set
+refuses 2 'bad: line 2: expected a label' bad made --root set
 printf 'c.jpg 1\nc.jpg\n' >bad
-refuses 1 'bad: line 2: expected a name' bad made --root set
+refuses 2 'bad: line 2: expected a name' bad made --root set
 printf 'c.jpg 1\0\n' >bad
-refuses 1 'NUL' bad made --root set
+refuses 2 'NUL' bad made --root set
 printf '\n\n' >bad
-refuses 1 'bad: lists no images' bad made --root set
-refuses 1 'No such file' nolist made --root set
-refuses 1 'irectory' set made --root set
-refuses 1 'noroot: No such file' few made --root noroot
-refuses 1 'stdin: lists no images' - made
+refuses 2 'bad: lists no images' bad made --root set
+refuses 2 'No such file' nolist made --root set
+refuses 2 'irectory' set made --root set
+refuses 2 'noroot: No such file' few made --root noroot
+refuses 2 'stdin: lists no images' - made
 head -c 100000 /dev/zero | tr '\0' x >bad
-refuses 1 'longer than' bad made
+refuses 2 'longer than' bad made
 
 # Several labels a line: beside the pixels, which Caffe reads with the label 0; what
 # is delivered has them all, encoded or not, also behind a copy, and info, show and
@@ -311,15 +311,15 @@ import 1 several some --root "$data/images" --resize 40,30 --labels 2 --append
 rm -rf some whole
 
 # Wrong usage.
-refuses 2 'labels' few made --labels 0
-refuses 2 'labels' few made --labels 1025
-refuses 2 'encode-type' few made --encode-type gif
-refuses 2 'resize' few made --resize 32
-refuses 2 'resize' few made --resize 0,32
-refuses 2 'resize' few made --resize 1000000,1000000
-refuses 2 'seed' few made --seed 2
-refuses 2 'LIST OUT' few
-refuses 2 'append' few made --append --force
+refuses 64 'labels' few made --labels 0
+refuses 64 'labels' few made --labels 1025
+refuses 64 'encode-type' few made --encode-type gif
+refuses 64 'resize' few made --resize 32
+refuses 64 'resize' few made --resize 0,32
+refuses 64 'resize' few made --resize 1000000,1000000
+refuses 64 'seed' few made --seed 2
+refuses 64 'LIST OUT' few
+refuses 64 'append' few made --append --force
 
 # Encoded images of a database made by Caffe's own tool go back into the same
 # records.

@@ -84,7 +84,7 @@ check_stopped() {
         complain "neither old nor new"
     case $how in
     fail:*)
-        [ "$1" -le 1 ] || complain "status $1"
+        [ "$1" -le 2 ] || complain "status $1"
         [ "$(wc -l <log)" -eq 1 ] || complain "not one line"
         ;;
     *) [ "$1" -eq 137 ] || complain "status $1" ;;

@@ -33,13 +33,13 @@ digest() {
     rm -f "$1/lock.mdb"
 }
 
-# refuses TEXT COMMAND...: status 1 and one line that says so.
+# refuses TEXT COMMAND...: status 2 and one line that says so.
 refuses() {
     local text=$1 status
     shift
     "$@" >stdout 2>stderr </dev/null
     status=$?
-    [ "$status" -eq 1 ] || fail "status $status of: $*"
+    [ "$status" -eq 2 ] || fail "status $status of: $*"
     [ "$(wc -l <stderr)" -eq 1 ] || fail "not one line of: $*: $(cat stderr)"
     grep -qE -- "$text" stderr || fail "'$text' is missing: $(cat stderr)"
 }

@@ -39,22 +39,22 @@ cmp first/data.mdb second/data.mdb || fail "the same seed, other bytes"
 grep -q '"records": 150' json || fail "no count in the JSON object"
 
 # Wrong usage.
-refuses 2 "$leat"
-refuses 2 "$leat" synth
-refuses 2 "$leat" synth letters made
-refuses 2 "$leat" synth digits made more
-refuses 2 "$leat" synth digits --count 1e6 made
-refuses 2 "$leat" synth digits --count 9999999999 made
-refuses 2 "$leat" synth digits --shape 1,28 made
-refuses 2 "$leat" synth digits --shape 8192,8192,8192 made
-refuses 2 "$leat" synth digits --shape 2,28,28 --jpeg 90 made
-refuses 2 "$leat" synth digits --jpeg 0 made
-refuses 2 "$leat" synth digits --unknown made
-refuses 2 "$leat" synth digits --seed
+refuses 64 "$leat"
+refuses 64 "$leat" synth
+refuses 64 "$leat" synth letters made
+refuses 64 "$leat" synth digits made more
+refuses 64 "$leat" synth digits --count 1e6 made
+refuses 64 "$leat" synth digits --count 9999999999 made
+refuses 64 "$leat" synth digits --shape 1,28 made
+refuses 64 "$leat" synth digits --shape 8192,8192,8192 made
+refuses 64 "$leat" synth digits --shape 2,28,28 --jpeg 90 made
+refuses 64 "$leat" synth digits --jpeg 0 made
+refuses 64 "$leat" synth digits --unknown made
+refuses 64 "$leat" synth digits --seed
 
 # What is there is not touched without being told to, and never if it is
 # something else.
-refuses 1 "$leat" synth digits --count 5 first
+refuses 2 "$leat" synth digits --count 5 first
 grep -q -- --force stderr || fail "--force is not named"
 cmp first/data.mdb second/data.mdb || fail "touched without --force"
 # Where pages are large, as on some processors, records on pages of their own take
@@ -78,14 +78,14 @@ ln -s nowhere dangling
 says() {
     grep -qF -- "leat: $1" stderr || fail "'$1' is missing: $(cat stderr)"
 }
-refuses 1 "$leat" synth digits --count 5 first
+refuses 2 "$leat" synth digits --count 5 first
 says 'first: exists already; --force would replace it'
-refuses 1 "$leat" synth digits --count 5 vacant
+refuses 2 "$leat" synth digits --count 5 vacant
 says 'vacant: exists already; --force would replace it'
 for there in other json dangling; do
     for force in '' --force; do
         # shellcheck disable=SC2086
-        refuses 1 "$leat" synth digits --count 5 $force $there
+        refuses 2 "$leat" synth digits --count 5 $force $there
         says "$there: exists and is no database directory; choose another name"
     done
 done
@@ -94,16 +94,16 @@ grep -q '^vacant: 1 record, ' stdout || fail "not '1 record': $(cat stdout)"
 "$leat" import pipeline lmdb:first vacant 2>stderr || true
 says 'vacant: exists already; --force would replace it, --append add to it'
 rm -r vacant dangling
-refuses 1 "$leat" synth digits --count 5 --force other
-refuses 1 "$leat" synth digits --count 5 --force stdout
+refuses 2 "$leat" synth digits --count 5 --force other
+refuses 2 "$leat" synth digits --count 5 --force stdout
 "$leat" synth digits --count 100 --seed 8 --force first >/dev/null
 cmp first/data.mdb third/data.mdb || fail "not replaced with --force"
 [ "$(echo first*)" = first ] || fail "left behind beside a replaced one"
 
 # Nothing is left when the file cannot be written.
-refuses 1 "$leat" synth digits --count 5 missing/made
+refuses 2 "$leat" synth digits --count 5 missing/made
 # shellcheck disable=SC2016
-refuses 1 sh -c 'ulimit -f 500; "$1" synth digits --count 20000 made' - "$leat"
+refuses 2 sh -c 'ulimit -f 500; "$1" synth digits --count 20000 made' - "$leat"
 
 # A signal leaves nothing behind; a kill leaves what the next run takes over.
 "$leat" synth noise --count 1000000 --shape 3,256,256 made 2>stderr &
@@ -111,7 +111,7 @@ while [ ! -e made.leat-part/data.mdb ]; do :; done
 refuses_while_running() {
     status=0
     "$leat" synth digits made 2>second_stderr || status=$?
-    [ "$status" -eq 1 ] && grep -q another second_stderr
+    [ "$status" -eq 2 ] && grep -q another second_stderr
 }
 refuses_while_running || fail "two runs at a time"
 kill -TERM $!

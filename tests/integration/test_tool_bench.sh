@@ -66,9 +66,9 @@ check 'the bytes of a record' holds \
      $(value bytes_per_s) / $(value median) < 3076.1"
 "$leat" bench reader --reader lmdb:raw --seconds 0.05 >text || failed=1
 check 'a table of bench reader' grep -qE '^next  .*\| +1 \| +1 \|' text
-refuses 1 'no records' reader --reader lmdb:none --seconds 0.05
-refuses 1 'absent' reader --reader lmdb:absent --seconds 0.05
-refuses 2 '--reader' reader
+refuses 2 'no records' reader --reader lmdb:none --seconds 0.05
+refuses 2 'absent' reader --reader lmdb:absent --seconds 0.05
+refuses 64 '--reader' reader
 
 # queue
 "$leat" bench queue --workers 3 --seconds 0.3 --json >json || failed=1
@@ -82,7 +82,7 @@ check 'no case of more workers' test "$(grep -oE '"workers"' json | wc -l)" -eq 
 check 'a rate' holds "$(value median) > 100"
 "$leat" bench queue --workers 1 --seconds 0.1 >text || failed=1
 check 'a table of bench queue' test "$(grep -cE '^ +1 \|' text)" -eq 3
-refuses 2 "unknown.*'--reader'.*leat bench queue --help" queue --reader lmdb:raw
+refuses 64 "unknown.*'--reader'.*leat bench queue --help" queue --reader lmdb:raw
 
 # layer: a caller that computes is no part of what the feed costs.
 "$leat" bench layer --reader lmdb:raw --batch 4 --compute-ms 20 --seconds 0.3 \
@@ -106,25 +106,25 @@ check 'three epochs and a batch' holds \
 has_keys 'bench layer' limit_images_per_s limit_share limit_cpu_us_per_image \
     cpu_us_per_image
 check 'a limit that copies' holds "$(value limit_images_per_s) > 100"
-refuses 1 'uint8 tops' limit --reader lmdb:raw --batch 4 --row-copy
-refuses 1 'raw uint8' limit --reader lmdb:jpegs --batch 4 --row-copy \
+refuses 2 'uint8 tops' limit --reader lmdb:raw --batch 4 --row-copy
+refuses 2 'raw uint8' limit --reader lmdb:jpegs --batch 4 --row-copy \
     --top-type uint8
-refuses 2 'row-copy needs --limit' layer --reader lmdb:raw --batch 4 \
+refuses 64 'row-copy needs --limit' layer --reader lmdb:raw --batch 4 \
     --top-type uint8 --row-copy
-refuses 1 'uint8 tops' layer --reader lmdb:raw --batch 4 --limit --row-copy
-refuses 1 'raw uint8' layer --reader lmdb:jpegs --batch 4 --limit --row-copy \
+refuses 2 'uint8 tops' layer --reader lmdb:raw --batch 4 --limit --row-copy
+refuses 2 'raw uint8' layer --reader lmdb:jpegs --batch 4 --limit --row-copy \
     --top-type uint8
 
-refuses 2 'kittens' kittens
+refuses 64 'kittens' kittens
 # h2d: without that GPU, whatever the build and the machine
-refuses 1 'cuda:4096' h2d --device cuda:4096
-refuses 1 'computes in host memory' h2d --device cpu
-refuses 1 'no size to measure' h2d --bytes 1:4095
-refuses 2 '--bytes' h2d --bytes 4096
-refuses 2 "unknown.*'--reader'" h2d --reader lmdb:raw
-refuses 2 "unknown.*'--device'" reader --reader lmdb:raw --device cuda:0
-refuses 2 "unknown.*'--batch'" reader --reader lmdb:raw --batch 1
-refuses 2 "unknown.*'--epochs'" limit --reader lmdb:raw --batch 1 --epochs 1
+refuses 2 'cuda:4096' h2d --device cuda:4096
+refuses 2 'computes in host memory' h2d --device cpu
+refuses 2 'no size to measure' h2d --bytes 1:4095
+refuses 64 '--bytes' h2d --bytes 4096
+refuses 64 "unknown.*'--reader'" h2d --reader lmdb:raw
+refuses 64 "unknown.*'--device'" reader --reader lmdb:raw --device cuda:0
+refuses 64 "unknown.*'--batch'" reader --reader lmdb:raw --batch 1
+refuses 64 "unknown.*'--epochs'" limit --reader lmdb:raw --batch 1 --epochs 1
 
 # Each kind tells its own options and no others.
 tells() {
@@ -152,9 +152,9 @@ for kind in layer limit reader queue h2d kernel; do
     check "leat bench --help names $kind" grep -q "^  $kind  " help
 done
 
-refuses 1 'overlap is for a device with memory of its own' layer --reader lmdb:raw \
+refuses 2 'overlap is for a device with memory of its own' layer --reader lmdb:raw \
     --batch 4 --seconds 0.01 --overlap --device cpu
-refuses 2 '--kernel-ms needs --overlap' layer --reader lmdb:raw --batch 4 --kernel-ms 1
+refuses 64 '--kernel-ms needs --overlap' layer --reader lmdb:raw --batch 4 --kernel-ms 1
 
 # What is told of the layer is told of the same images, and by whom.
 "$leat" bench layer --reader lmdb:raw --batch 4 --epochs 1 --json >json || failed=1
@@ -202,7 +202,7 @@ for workers in 1 2; do
         --json >json || failed=1
     check "a limit of $workers" test "$(value threads)" = $workers
 done
-refuses 2 'max-errors and --bad-record-file are for a layer' limit --reader lmdb:raw \
+refuses 64 'max-errors and --bad-record-file are for a layer' limit --reader lmdb:raw \
     --batch 4 --max-errors 3
 if command -v mdb_load >/dev/null; then
     # bad_database NAME RECORD: 40 good ones, this one among them.
@@ -226,7 +226,7 @@ if command -v mdb_load >/dev/null; then
     bad_database foreign 2204deadbeef28013801
     for bad in short foreign; do
         for kind in layer limit; do
-            refuses 1 "^leat: $bad: record 23, key 33: " $kind \
+            refuses 2 "^leat: $bad: record 23, key 33: " $kind \
                 --reader lmdb:$bad --batch 4 --seconds 0.1
         done
         for policy in ZERO REPLACE; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Bad input gets one line on stderr and status 1, wrong usage status 2; nothing is
+# Bad input gets one line on stderr and status 2, wrong usage status 64; nothing is
 # left behind (but the lock file of a database that was read), nothing hangs and
 # nothing dies of a signal: test_tool_errors.sh TOOL
 set -u
@@ -55,99 +55,99 @@ TEXT
 # bad_net TEXT FIELDS [TRANSFORM]: dumping such a net ends with an error.
 bad_net() {
     net "${@:2}"
-    expect 1 "$1" dump --net net.prototxt --phase TRAIN --batches 1 --out out
+    expect 2 "$1" dump --net net.prototxt --phase TRAIN --batches 1 --out out
 }
 
 bad_text() {
     local text=$1
     shift
     printf '%b' "$*" >net.prototxt
-    expect 1 "$text" dump --net net.prototxt --phase TRAIN --batches 1 --out out
+    expect 2 "$text" dump --net net.prototxt --phase TRAIN --batches 1 --out out
 }
 
 # The place of the source in the net file comes first.
 bad_database() {
-    expect 1 "$1" info "$2"
+    expect 2 "$1" info "$2"
     bad_net "^leat: net.prototxt:8:24: .*$1" \
         "source: \"$2\" batch_size: 4 backend: LMDB"
 }
 
-expect 2 'command'
-expect 2 'frobnicate' frobnicate
-expect 2 'nonesuch' synth digits --nonesuch 1 db
-expect 2 ": unknown option '-x'" info -xyz good
-expect 2 ": unknown option '-x'" info -x good
-expect 2 ": unknown option '--jason=1'" info --jason=1 good
-expect 2 ": ambiguous option '--co'" show --co 1 good
-expect 1 'cannot be made in nosuch/dir: No such file' synth digits nosuch/dir/new
+expect 64 'command'
+expect 64 'frobnicate' frobnicate
+expect 64 'nonesuch' synth digits --nonesuch 1 db
+expect 64 ": unknown option '-x'" info -xyz good
+expect 64 ": unknown option '-x'" info -x good
+expect 64 ": unknown option '--jason=1'" info --jason=1 good
+expect 64 ": ambiguous option '--co'" show --co 1 good
+expect 2 'cannot be made in nosuch/dir: No such file' synth digits nosuch/dir/new
 mkdir unfinished.leat-part
-expect 1 'unfinished: not there yet; unfinished.leat-part is unfinished' info unfinished
+expect 2 'unfinished: not there yet; unfinished.leat-part is unfinished' info unfinished
 rmdir unfinished.leat-part
 printf 'a.png\t1\n' >tabbed
-expect 1 "found 'a.png.t1'" import images tabbed new
+expect 2 "found 'a.png.t1'" import images tabbed new
 printf '\211PNG\r\n' >picture
-expect 1 "found '.x89PNG'" import images picture new
+expect 2 "found '.x89PNG'" import images picture new
 rm tabbed picture
-expect 2 '^leat: --json takes no value' info --json=1 good
-expect 2 '^leat: --help takes no value' info --help=1
-expect 2 'count' synth digits --count
-expect 2 'count' synth digits --count many db
-expect 2 'shape' synth digits --shape 1,2 db
-expect 2 "--records: expected LIST, found 'x': .*such as 1,5,9-20" show db --out png --records x
-expect 2 'kittens' synth kittens db
-expect 2 '.' synth digits
-expect 2 '^leat: --seed: expected a whole number of 64 bits, found .x. \(' synth digits --seed x db
-expect 2 '^leat: --count: expected a whole number from 0 to 100000000, found .1e3.' \
+expect 64 '^leat: --json takes no value' info --json=1 good
+expect 64 '^leat: --help takes no value' info --help=1
+expect 64 'count' synth digits --count
+expect 64 'count' synth digits --count many db
+expect 64 'shape' synth digits --shape 1,2 db
+expect 64 "--records: expected LIST, found 'x': .*such as 1,5,9-20" show db --out png --records x
+expect 64 'kittens' synth kittens db
+expect 64 '.' synth digits
+expect 64 '^leat: --seed: expected a whole number of 64 bits, found .x. \(' synth digits --seed x db
+expect 64 '^leat: --count: expected a whole number from 0 to 100000000, found .1e3.' \
     synth digits --count 1e3 db
-expect 2 '^leat: --seed: expected a whole number from 0 on, found .-1. ' dump --seed -1
-expect 2 '^leat: --scale: expected a number, found .x. ' dump --scale x
-expect 2 '^leat: --shape: expected three whole numbers C,H,W from 1 to 8192, found .1,2. ' \
+expect 64 '^leat: --seed: expected a whole number from 0 on, found .-1. ' dump --seed -1
+expect 64 '^leat: --scale: expected a number, found .x. ' dump --scale x
+expect 64 '^leat: --shape: expected three whole numbers C,H,W from 1 to 8192, found .1,2. ' \
     synth digits --shape 1,2 db
-expect 2 '^leat: --resize: expected two whole numbers H,W from 1 to ' \
+expect 64 '^leat: --resize: expected two whole numbers H,W from 1 to ' \
     import images --resize 3 list db
-expect 2 '^leat: --mean-value: expected MEAN,..., found .q.: .*one number' dump --mean-value q
-expect 2 '.' info
-expect 2 '.' dump
-expect 2 'CPU or DEVICE' dump --reader lmdb:db --batch 1 --transform-on GPU --out out
-expect 2 'of which kind.*leat bench --help' bench
-expect 2 'either --net or --reader.*leat bench layer --help' bench layer
-expect 2 'of which kind' import
-expect 2 'phase' dump --net net.prototxt --phase SIDEWAYS --batches 1 --out out
-expect 2 'batches' dump --net net.prototxt --phase TEST --batches -1 --out out
-expect 2 '--net needs --phase' dump --net net.prototxt --out out
-expect 2 '--reader needs --batch' dump --reader lmdb:db --out out
+expect 64 '^leat: --mean-value: expected MEAN,..., found .q.: .*one number' dump --mean-value q
+expect 64 '.' info
+expect 64 '.' dump
+expect 64 'CPU or DEVICE' dump --reader lmdb:db --batch 1 --transform-on GPU --out out
+expect 64 'of which kind.*leat bench --help' bench
+expect 64 'either --net or --reader.*leat bench layer --help' bench layer
+expect 64 'of which kind' import
+expect 64 'phase' dump --net net.prototxt --phase SIDEWAYS --batches 1 --out out
+expect 64 'batches' dump --net net.prototxt --phase TEST --batches -1 --out out
+expect 64 '--net needs --phase' dump --net net.prototxt --out out
+expect 64 '--reader needs --batch' dump --reader lmdb:db --out out
 for option in '--crop 3' --mirror '--scale 2' '--mean-file x' '--mean-value 1' \
     --color --gray; do
     # The words of an option are several arguments.
     # shellcheck disable=SC2086
-    expect 2 'the file says what the transform is' dump --net net.prototxt \
+    expect 64 'the file says what the transform is' dump --net net.prototxt \
         --phase TEST $option --out out
 done
 for option in '--phase SIDEWAYS' '--layout HWC' '--rng DICE' '--on-error NEVER' \
     '--top-type kittens' '--mean-value 1,x' '--mean-value 1,inf' '--stage=' \
     '--seed -1' '--scale fast' '--batches 1.5' '--rank -1' '--world-size 0'; do
     # shellcheck disable=SC2086
-    expect 2 "^leat: ${option%%[ =]*}" dump \
+    expect 64 "^leat: ${option%%[ =]*}" dump \
         --reader lmdb:db --batch 1 $option --out out
 done
 for word in SKIP skip; do
-    expect 2 '^leat: --on-error: SKIP is called REPLACE now' dump \
+    expect 64 '^leat: --on-error: SKIP is called REPLACE now' dump \
         --reader lmdb:db --batch 1 --on-error $word --out out
 done
-expect 2 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \
+expect 64 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \
     --launcher --rank 1 --world-size 2 --out out
-expect 2 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \
+expect 64 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \
     --launcher --rank 0 --out out
 for kind in cifar10 images mnist pipeline; do
-    expect 2 "import $kind --help" import $kind
+    expect 64 "import $kind --help" import $kind
 done
-expect 2 'no kind .kittens' import kittens a b
-expect 2 'kittens' bench kittens
-expect 2 'exclude each other' import mnist a b c --append --force
-expect 2 'jpg or png' import images list out --encode-type bmp
-expect 2 'shuffle' import images list out --seed 3
-expect 2 'pixels' import images list out --resize 100000,100000
-expect 2 '.' mean only_one_argument
+expect 64 'no kind .kittens' import kittens a b
+expect 64 'kittens' bench kittens
+expect 64 'exclude each other' import mnist a b c --append --force
+expect 64 'jpg or png' import images list out --encode-type bmp
+expect 64 'shuffle' import images list out --seed 3
+expect 64 'pixels' import images list out --resize 100000,100000
+expect 64 '.' mean only_one_argument
 
 "$tool" synth digits --count 40 --shape 1,28,28 --seed 1 good >log 2>&1 || {
     cat log
@@ -157,7 +157,7 @@ expect 2 '.' mean only_one_argument
 "$tool" synth noise --count 4 --shape 3,20,20 --seed 1 colour >log 2>&1
 rm log
 good='source: "good" batch_size: 4 backend: LMDB'
-expect 1 'good' synth digits --count 4 good
+expect 2 'good' synth digits --count 4 good
 
 # Databases that are none.
 bad_database 'absent' absent
@@ -174,9 +174,9 @@ for size in 100 4096 8192 20000; do
 done
 
 # Nets that are none.
-expect 1 'absent.prototxt' dump --net absent.prototxt --phase TEST --batches 1 \
+expect 2 'absent.prototxt' dump --net absent.prototxt --phase TEST --batches 1 \
     --out out
-expect 1 '.' dump --net good/data.mdb --phase TEST --batches 1 --out out
+expect 2 '.' dump --net good/data.mdb --phase TEST --batches 1 --out out
 bad_text 'net.prototxt' 'layer {'
 bad_text 'net.prototxt.*2' 'name: "x"\nlayer } {\n'
 bad_text 'net.prototxt' 'layer { name: "x" type: "Data" data_param { sauce: 1 } }'
@@ -186,7 +186,7 @@ bad_text '.' "$(printf 'layer { name: "d" type: "Data" top: "a" data_param {
     %s } include { phase: TEST } }' "$good")"
 for braces in '{' 'a{' 'layer{' 'layer{a{'; do
     head -c 400000 < <(yes "$braces" | tr -d '\n') >net.prototxt
-    expect 1 'net.prototxt' dump --net net.prototxt --phase TRAIN --batches 1 \
+    expect 2 'net.prototxt' dump --net net.prototxt --phase TRAIN --batches 1 \
         --out out
 done
 
@@ -199,10 +199,10 @@ bad_net 'batch' 'source: "good" batch_size: 4294967295 backend: LMDB'
 bad_net 'prefetch' "$good prefetch: 0"
 bad_net 'record 0, key 00000000: crop' "$good" 'crop_size: 29'
 cksum good/data.mdb >before
-expect 1 'the database that is read' mean good good/data.mdb
+expect 2 'the database that is read' mean good good/data.mdb
 ln -s good/lock.mdb lock
-expect 1 'the database that is read' mean good lock
-expect 1 'the database that is read' show good --out good/data.mdb
+expect 2 'the database that is read' mean good lock
+expect 2 'the database that is read' show good --out good/data.mdb
 rm lock
 cksum good/data.mdb | cmp - before || failed=1
 rm before
@@ -227,7 +227,7 @@ bad_net 'force' "$good" 'force_color: true force_gray: true'
 for layer in 'bottom: "x" top: "data"' '' 'top: "a" top: "b" top: "c"'; do
     echo "layer { name: \"d\" type: \"Data\" $layer data_param { $good } }" \
         >net.prototxt
-    expect 1 '.' dump --net net.prototxt --phase TRAIN --batches 1 --out out
+    expect 2 '.' dump --net net.prototxt --phase TRAIN --batches 1 --out out
 done
 
 # records DB HEX...: a database with the keys 00000000, 00000001, ... of LMDB's own
@@ -276,8 +276,8 @@ bad_net '8589934592' "$good" 'mean_file: "huge.mean"'
 
 # A pipe that has a name is no file, and not waited for; the shell's pipes have none.
 mkfifo pipe
-expect 1 'pipe: expected a regular file' dump --net pipe --phase TRAIN --batches 1 --out out
-expect 1 'pipe: expected a regular file' dump --reader lmdb:good --batch 4 --batches 1 \
+expect 2 'pipe: expected a regular file' dump --net pipe --phase TRAIN --batches 1 --out out
+expect 2 'pipe: expected a regular file' dump --reader lmdb:good --batch 4 --batches 1 \
     --mean-file pipe --out out
 bad_net 'pipe: expected a regular file' "$good" 'mean_file: "pipe"'
 rm pipe
@@ -298,20 +298,20 @@ rm -f stderr
 # All files of a dump come, or none.
 mkdir -p blocked/label.npy
 net "$good"
-expect 1 'label.npy' dump --net net.prototxt --phase TRAIN --out blocked
+expect 2 'label.npy' dump --net net.prototxt --phase TRAIN --out blocked
 
 # Nor is a directory left that was made for them; what was there stays.
 : >file
 mkdir -p kept
-expect 1 'file: Not a directory' dump --net net.prototxt --phase TRAIN \
+expect 2 'file: Not a directory' dump --net net.prototxt --phase TRAIN \
     --out file/out
-expect 1 '/proc/nowhere: ' dump --net net.prototxt --phase TRAIN \
+expect 2 '/proc/nowhere: ' dump --net net.prototxt --phase TRAIN \
     --out /proc/nowhere/out
 printf '%s' "layer { name: \"data\" type: \"Data\" top: \"a/b\" top: \"a_b\"
     data_param { $good } }" >net.prototxt
 for out in new new/ new/er/est new//er/est// "$work/new/er" kept kept/ \
     kept/new/er; do
-    expect 1 'one file' dump --net net.prototxt --phase TRAIN --out "$out"
+    expect 2 'one file' dump --net net.prototxt --phase TRAIN --out "$out"
 done
 net "$good"
 
@@ -319,7 +319,7 @@ net "$good"
 mkdir busy
 exec 9<busy
 flock 9
-expect 1 'busy: another leat' dump --net net.prototxt --phase TRAIN --out busy
+expect 2 'busy: another leat' dump --net net.prototxt --phase TRAIN --out busy
 exec 9<&-
 
 # Nothing is left of what could not even begin.

@@ -182,7 +182,7 @@ rm cut.png
 check 'the error comes last' test "$(grep -n '^leat: ' both | cut -d : -f 1)" \
     -eq "$(wc -l <both)"
 truncate -s 5000 cut/data.mdb
-run 1 verify cut
+run 2 verify cut
 check 'a line on stderr' test "$(wc -l <err)" -eq 1
 cp -r good headless
 put headless/data.mdb 16 '\000\000\000\000'
@@ -235,7 +235,7 @@ for path in foreign bare absent empty /dev/null; do
     for command in 'verify' 'show --out sheet.png' 'compare good'; do
         # The words of a command are several arguments.
         # shellcheck disable=SC2086
-        run 1 $command "$path"
+        run 2 $command "$path"
         check "$command $path: one line" test "$(wc -l <err)" -eq 1
     done
 done
@@ -243,7 +243,7 @@ check 'no sheet is left' test -z "$(ls ./*.png* 2>/dev/null)"
 if [ "$(id -u)" -ne 0 ]; then
     cp -r good secret
     chmod 000 secret/data.mdb
-    run 1 verify secret
+    run 2 verify secret
     check 'who may not' grep -q 'ermission' err
 fi
 
@@ -255,7 +255,7 @@ for at in 0 2 8 10 12 14 16 18 40; do
         put flipped/data.mdb $((page * 4096 + at)) '\145'
         timeout 60 "$leat" verify flipped >out 2>err
         status=$?
-        check "byte $at of page $page: status $status" test "$status" -le 1
+        check "byte $at of page $page: status $status" test "$status" -le 2
     done
 done
 
@@ -311,14 +311,14 @@ for shape in 2,9,7 4,3,3 7,1,1 1,1,1 1,1,5000 3,1,900; do
     run 0 show odd --out sheet.png --side 50 --json
     has '"shown": 3'
 done
-run 1 show good --records 1000 --out other.png
+run 2 show good --records 1000 --out other.png
 check 'which record is not there' grep -q 'record 1000 is wanted' err
-run 1 show good --out nowhere/sheet.png
-run 1 show good --count 60000 --out other.png --side 500
+run 2 show good --out nowhere/sheet.png
+run 2 show good --count 60000 --out other.png --side 500
 mkfifo pipe
 ln -s first.png link
 for kind in pipe link; do
-    run 1 show good --out $kind
+    run 2 show good --out $kind
     check "why not on a $kind" \
         grep -qx "leat: $kind: is there and is no regular file" err
 done
@@ -338,14 +338,14 @@ for command in 'show good --count 1 --out' 'mean good'; do
     for target in spared/data.mdb spared/lock.mdb alone good/data.mdb; do
         cp $target before
         # shellcheck disable=SC2086
-        run 1 $command $target --force
+        run 2 $command $target --force
         check "$command: a database's $target" grep -q 'file of .* database' err
         check "$target stays" cmp -s $target before
     done
     for target in text own.mean own.png; do
         case "$command $target" in
         show*png | mean*mean) status=0 ;;
-        *) status=1 ;;
+        *) status=2 ;;
         esac
         # shellcheck disable=SC2086
         run $status $command $target
@@ -360,16 +360,16 @@ for command in 'show good --count 1 --out' 'mean good'; do
     cp notes text
     : >blank
 done
-run 2 show good
-run 2 show good --records 3- --out other.png
-run 2 show good --records 9-5 --out other.png
-run 2 show good --records 1 --worst --out other.png
+run 64 show good
+run 64 show good --records 3- --out other.png
+run 64 show good --records 9-5 --out other.png
+run 64 show good --records 1 --worst --out other.png
 cp first.png sheet.png
 (
     ulimit -f 1
     "$leat" show good --out sheet.png >out 2>err
 )
-check 'no room for the sheet' test $? -eq 1
+check 'no room for the sheet' test $? -eq 2
 check 'the reason' grep -qx 'leat: sheet.png: File too large' err
 check 'the old one stays' cmp -s sheet.png first.png
 check 'and no part of a new one' test -z "$(find . -name 'sheet.png.leat-*')"
@@ -382,7 +382,7 @@ for how in -m -rm; do
         "$0" show good --out disk/sheet.png; status=$?
         [ -z "$(ls disk)" ] || exit 4
         exit $status' "$leat" >out 2>err
-    check 'a full disk' test $? -eq 1
+    check 'a full disk' test $? -eq 2
     check 'what is full' grep -qx 'leat: disk/sheet.png: No space left on device' err
     full=1
     break
@@ -463,7 +463,7 @@ number_in() { # of BYTES at OFFSET
 [ "$(number_in 8 144)" -gt "$(number_in 8 $((4096 + 144)))" ] || meta=4096
 root=$(number_in 8 $((meta + 128)))
 put large/data.mdb $((root * 4096 + 10)) '\167'
-run 1 info large
+run 2 info large
 check 'the root is named' grep -q "page $root is damaged" err
 
 # compare
@@ -514,14 +514,14 @@ npy() {
 for shape in '0,' '0, 3' '5, 0'; do
     mkdir -p hollow
     npy "$shape" >hollow/data.npy
-    run 1 compare hollow hollow
+    run 2 compare hollow hollow
     check "nothing to compare in $shape: $(cat out err)" \
         grep -qx 'leat: hollow and hollow hold no values: there is nothing to compare' err
     check "no statement on $shape" test ! -s out
-    run 1 compare --json hollow hollow
+    run 2 compare --json hollow hollow
     has '"same": null, "compared": [05], "different": 0'
 done
-run 1 compare none none
+run 2 compare none none
 check 'nothing to compare' grep -q 'nothing to compare' err
 rm -r hollow
 
@@ -552,15 +552,15 @@ run 1 compare good whole
 has 'only A has this field'
 has 'only B has this field'
 truncate -s -1 whole/data.npy
-run 1 compare good whole
+run 2 compare good whole
 check 'a dump cut short' grep -q 'whole/data.npy: truncated' err
 for header in '' '\0223NUMPY' '\0223NUMPY\0001\0000\0377\0377{' \
     '\0223NUMPY\0001\0000\0002\0000{}'; do
     printf '%b' "$header" >whole/data.npy
-    run 1 compare good whole
+    run 2 compare good whole
     check 'one line of it' test "$(wc -l <err)" -eq 1
 done
-run 1 compare planted dump --crop 20 --mirror --seed 9
+run 2 compare planted dump --crop 20 --mirror --seed 9
 
 # compare images as they are decoded, and dumps of a file for each batch
 run 0 compare jpegs jpegs
@@ -586,51 +586,51 @@ if [ -f "$images/rgb.jpg" ]; then
     run 1 compare parts sizes
     has '^record 3: data'
     rm parts/data.0002.npy
-    run 1 compare sizes parts
+    run 2 compare sizes parts
 fi
 mkdir lone
 printf '%b' '\0223NUMPY\0001\0000\0166\0000' >lone/data.npy
 printf "%-117s\\n" "{'descr': '|u1', 'fortran_order': False, 'shape': ()}" >>lone/data.npy
 printf 'x' >>lone/data.npy
-run 1 compare good lone
+run 2 compare good lone
 check 'a lone number' grep -q 'lone number' err
 for number in 0 1; do
     printf '%b' '\0223NUMPY\0001\0000\0166\0000' >lone/data.000$number.npy
     printf "%-117s\\n" "{'descr': '|u1', 'fortran_order': False, 'shape': (9000000000000000000, 0)}" \
         >>lone/data.000$number.npy
 done
-run 1 compare good lone
+run 2 compare good lone
 check 'rows without end' grep -q 'data.0001.npy: more rows than can be counted' err
 rm lone/data.*
-run 1 compare good lone
-run 1 compare --reader lmdb:absent --batch 1 lone
-run 2 compare good
-run 2 compare --reader lmdb:good good good
-run 2 compare good dump --top-type kittens
-run 1 compare --reader lmdb:good --batch 2 good
+run 2 compare good lone
+run 2 compare --reader lmdb:absent --batch 1 lone
+run 64 compare good
+run 64 compare --reader lmdb:good good good
+run 64 compare good dump --top-type kittens
+run 2 compare --reader lmdb:good --batch 2 good
 check 'a layer is held against a dump' grep -q 'good: expected a directory of .npy files' err
 for command in 'info' 'verify' 'compare good' 'show --out png'; do
     # shellcheck disable=SC2086
-    run 1 $command lmdb:good
+    run 2 $command lmdb:good
     check "$command takes a path" grep -q \
         'lmdb:good: expected an LMDB by its path, without lmdb:, a directory' err
 done
-run 2 show good --out png --records 1 --count 3
+run 64 show good --out png --records 1 --count 3
 check 'which records' grep -q -- '--records and --count exclude each other' err
-run 2 mean good ''
+run 64 mean good ''
 check 'a mean without a name' grep -q 'the file to write has no name' err
-run 2 compare good dump --layer data
+run 64 compare good dump --layer data
 check 'what --layer is for' grep -q -- '--layer, --stage and --level are for --net' err
 for option in '--crop 20' '--batch 3' '--seed 9' --mirror '--workers 1' '--phase TEST'; do
     # shellcheck disable=SC2086
-    run 1 compare good good $option
+    run 2 compare good good $option
     check "no layer for $option" grep -q 'both sides are databases' err
 done
-run 1 compare dump dump --seed 9
+run 2 compare dump dump --seed 9
 check 'no layer between dumps' grep -q 'both sides are dumps' err
-run 1 compare good dump --seed 9 --keys
+run 2 compare good dump --seed 9 --keys
 check 'no keys of a dump' grep -q -- '--keys is for two databases' err
-run 2 compare
+run 64 compare
 
 # cat
 run 0 cat lmdb:good --count 2
@@ -652,12 +652,12 @@ run 0 cat lmdb:good --values --count 1 --json
 has '"values": \[([0-9]+, ){783}[0-9]+\]'
 for option in '' --json; do
     "$leat" cat $option lmdb:good >/dev/full 2>err
-    check 'a full disk' test $? -eq 1
+    check 'a full disk' test $? -eq 2
     check 'is one line' test "$(wc -l <err)" -eq 1
 done
-run 1 cat lmdb:absent
-run 1 cat nonsense:x
-run 2 cat
+run 2 cat lmdb:absent
+run 2 cat nonsense:x
+run 64 cat
 
 # --max-image-bytes: each image of 1 x 28 x 28 takes more than these.
 few=10000 enough=1000000
@@ -671,9 +671,9 @@ check 'none bad' test "$(grep -c bad out)" -eq 0
 run 1 compare jpegs jpegs --max-image-bytes $few
 run 0 compare jpegs jpegs --max-image-bytes $enough
 layer=(dump --reader lmdb:jpegs --batch 2 --batches 1 --force --max-image-bytes)
-run 1 "${layer[@]}" $few --out few
+run 2 "${layer[@]}" $few --out few
 check 'the bound is told' grep -q "max_image_bytes allows $few" err
 run 0 "${layer[@]}" $enough --out few
-run 2 verify jpegs --max-image-bytes 0
+run 64 verify jpegs --max-image-bytes 0
 
 exit "$failed"

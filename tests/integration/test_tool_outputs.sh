@@ -67,9 +67,9 @@ done
 for plant in 'ln -s victim' mkfifo; do
     rm -f target
     $plant target
-    run 1 show db --out target --force
+    run 2 show db --out target --force
     check "show onto '$plant'" grep -q 'no regular file' err
-    run 1 mean db target --force
+    run 2 mean db target --force
     check "mean onto '$plant'" grep -q 'no regular file' err
     check "'$plant' stays" test ! -f target -o -L target
     precious "onto '$plant'"
@@ -147,8 +147,8 @@ for name in data.mdb lock.mdb leat-import leat-import.new; do
         $plant fresh.leat-part/$name
         timeout 10 "$leat" import mnist images labels fresh >out 2>err
         status=$?
-        check "import beside '$plant $name' ends" test $status -lt 2
-        check "or completes" test $status -eq 1 -o -e fresh/data.mdb
+        check "import beside '$plant $name' ends" test $status -le 2
+        check "or completes" test $status -eq 2 -o -e fresh/data.mdb
         precious "import beside '$plant $name'"
         check 'nothing is made through it' test ! -e fresh.leat-part/nowhere
     done
@@ -157,14 +157,14 @@ done
 mkdir theirs && cp made/data.mdb theirs
 rm -rf fresh*
 ln -s theirs fresh.leat-part
-run 1 import mnist images labels fresh
+run 2 import mnist images labels fresh
 check 'a link is no directory of an import' grep -q 'fresh.leat-part' err
 rm fresh.leat-part
 for target in 0 1; do
     rm -rf fresh*
     [ $target = 0 ] || cp -r made fresh
     ln -s theirs fresh.leat-old
-    run 1 import mnist images labels fresh --force
+    run 2 import mnist images labels fresh --force
     check 'what a link leads to is not removed' cmp -s theirs/data.mdb before/data.mdb
     check 'the link is named' grep -q 'fresh.leat-old' err
     check 'it stays' test -L fresh.leat-old

@@ -57,7 +57,7 @@ diff -rq first found >log && {
 RANK=2 WORLD_SIZE=2 "$tool" dump --reader lmdb:db --batch 3 --launcher \
     --out refused >log 2>&1
 status=$?
-if [ "$status" -ne 1 ] || ! grep -q 'RANK=2' log; then
+if [ "$status" -ne 2 ] || ! grep -q 'RANK=2' log; then
     echo "rank 2 of 2 ends with $status: $(cat log)"
     failed=1
 fi

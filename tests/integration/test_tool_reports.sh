@@ -85,7 +85,7 @@ refuses() {
     local text=$1
     shift
     "$leat" dump --reader lmdb:three --batch 1 "$@" >text 2>stderr
-    check "status of a dump that says '$text'" test $? -eq 1
+    check "status of a dump that says '$text'" test $? -eq 2
     check "'$text', not $(cat stderr)" grep -qF -- "$text" stderr
 }
 mkdir -p full other/sub numpy records

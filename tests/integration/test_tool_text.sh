@@ -74,16 +74,16 @@ cp -r "$odd" other
 for command in info verify 'show --out x.png' cat 'compare other'; do
     # shellcheck disable=SC2086
     case $command in
-    cat) run 1 cat "lmdb:$odd.gone" ;;
-    *) run 1 $command "$odd.gone" ;;
+    cat) run 2 cat "lmdb:$odd.gone" ;;
+    *) run 2 $command "$odd.gone" ;;
     esac
     names err
 done
-run 2 "$odd"
+run 64 "$odd"
 names err
-run 2 info "--$odd"
+run 64 info "--$odd"
 names err
-run 2 info --all=3 "$odd"
+run 64 info --all=3 "$odd"
 
 # A field's name that a file has: of a dump.
 mv "$odd.dump/data.npy" "$odd.dump/$odd.npy"

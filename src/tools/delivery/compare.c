@@ -487,7 +487,7 @@ static int compare(const struct compare_options *options, const char *a,
     else
         exit_status = options->json ? report_json(&self) : report_text(&self);
     if (!exit_status && !is_same(&self))
-        exit_status = EXIT_FAILED;
+        exit_status = EXIT_FOUND;
     if (!exit_status && has_nothing(&self))
         exit_status = message_error("%s and %s hold no values: there is "
                                     "nothing to compare",
@@ -520,7 +520,7 @@ int command_compare(int argc, char **argv)
                  "directory of the .npy files of leat dump; the other one is\n"
                  "then what a data layer makes of it with the options that\n"
                  "dump had. With --net or --reader that layer is A. Status\n"
-                 "0: the same; 1: not, nothing to compare, or an error.",
+                 "0: the same; 1: not; 2: nothing to compare, or an error.",
         .options = specs,
         .least_arguments = 1,
         .most_arguments = 2,

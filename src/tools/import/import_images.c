@@ -244,7 +244,7 @@ static int report(struct record_source *source, int64_t records, json_t *object)
     if (missing > import->unreadable)
         snprintf(before, sizeof(before), ", %lld of them found before",
                  (long long)(missing - import->unreadable));
-    return message_error("%s: %lld of its %s cannot be read and %s left out%s",
+    return message_found("%s: %lld of its %s cannot be read and %s left out%s",
                          list_name(import), (long long)missing,
                          output_count(images, "image", "images"),
                          missing == 1 ? "is" : "are", before);

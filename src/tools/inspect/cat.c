@@ -248,7 +248,7 @@ static int cat_pipeline(const struct cat_options *options, const char *text)
         status = print_samples(&self);
     int exit_status = status ? message_last_error() : 0;
     if (!status && self.bad)
-        exit_status = message_error(
+        exit_status = message_found(
             "%s bad; the first: %s",
             output_count(self.bad, "record is", "records are"), self.first_bad);
     leat_sample_finish(&self.sample);

@@ -336,7 +336,7 @@ int command_info(int argc, char **argv)
         exit_status =
             print_text(&survey, arguments[0], size_on_disk(arguments[0]));
     if (!exit_status && survey.bad)
-        exit_status = message_error(
+        exit_status = message_found(
             "%lld of %s %s bad; the first: %s", (long long)survey.bad,
             output_count(survey.sampled ? survey.sampled : survey.records,
                          "record", "records"),

@@ -203,7 +203,7 @@ int command_verify(int argc, char **argv)
     status = json ? report_json(&found) : report_text(&found, arguments[0]);
     int64_t all = all_records(&found), bad = all - found.good;
     if (!status && found.flaws)
-        status = message_error(
+        status = message_found(
             "%s: %lld of %s %s bad or lost; the first trouble: %s",
             arguments[0], (long long)bad,
             output_count(all, "record", "records"), bad == 1 ? "is" : "are",

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# What users of other tools expect of this one: exit statuses as the manual's table
+# has them: test_tool_manners.sh TOOL
+set -u
+leat=$1
+[ -x "$leat" ] || {
+    echo "skipped: the tool is not built"
+    exit 77
+}
+leat=$(cd "$(dirname "$leat")" && pwd)/$(basename "$leat")
+here=$(cd "$(dirname "$0")" && pwd)
+docs=$here/../../docs
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export LC_ALL=C
+failed=0
+
+check() {
+    "${@:2}" && return
+    echo "failed: $1"
+    failed=1
+}
+
+# run STATUS ARGUMENT...: the tool's output goes to out and err.
+run() {
+    local status=$1
+    shift
+    timeout 60 "$leat" "$@" >out 2>err </dev/null
+    local found=$?
+    [ "$found" -eq "$status" ] && return
+    echo "failed: leat $*: status $found, not $status"
+    head -n 3 out err
+    failed=1
+}
+
+# The manual's table names these statuses and no others.
+check 'the table of statuses' test \
+    "$(sed -n '/^\.SH EXIT STATUS/,/^\.SH ENV/s/^\.B \([0-9]*\)$/\1/p' "$docs/leat.1" | paste -sd ' ')" \
+    = '0 1 2 64'
+
+"$leat" synth digits --count 20 good >/dev/null || exit 1
+"$leat" synth digits --count 19 other >/dev/null || exit 1
+cp -r good bad
+at=$(grep -abo 00000003 bad/data.mdb | tail -n 1 | cut -d : -f 1)
+printf '\002' | dd of=bad/data.mdb bs=1 seek=$((at + 9)) conv=notrunc status=none
+cp "$LEAT_TEST_DATA/images/1x1.jpg" . || exit 1
+printf '1x1.jpg 1\nnone.jpg 2\n' >list
+
+# 0: done. 1: done, and the answer is bad.
+run 0 compare good good
+run 1 compare good other
+for command in info verify cat; do
+    run 0 $command "$([ $command = cat ] && echo lmdb:)good"
+    run 1 $command "$([ $command = cat ] && echo lmdb:)bad"
+done
+run 1 import images list images
+check 'the database is made' test -s images/data.mdb
+
+# 2: each command where its database is not there, or its result cannot be written.
+for arguments in 'synth digits good' 'import mnist none none new' \
+    'import cifar10 none new' 'import images none new' \
+    'import pipeline lmdb:none new' 'info none' 'show none --out new.png' \
+    'verify none' 'compare good none' 'compare none good' 'cat lmdb:none' \
+    'mean none new' 'mean bad new' 'dump --reader lmdb:none --batch 1 --out new' \
+    'dump --reader lmdb:bad --batch 20 --out new' \
+    'bench layer --reader lmdb:none --batch 1' \
+    'bench limit --reader lmdb:none --batch 1' 'bench reader --reader lmdb:none' \
+    'bench h2d --device cuda:4096' 'bench kernel --device cuda:4096'; do
+    # shellcheck disable=SC2086
+    run 2 $arguments
+    check "leat $arguments: one line" test "$(wc -l <err)" -eq 1
+done
+# An answer that cannot be written is none.
+if [ -w /dev/full ]; then
+    for arguments in 'compare good good' 'compare good other' 'info bad' 'verify bad' \
+        'cat lmdb:bad'; do
+        # shellcheck disable=SC2086
+        "$leat" $arguments >/dev/full 2>err
+        check "leat $arguments: full" test $? -eq 2
+    done
+fi
+
+# 64: wrong usage of the tool, of each command and kind.
+run 64
+run 64 frobnicate
+for command in synth import info show verify compare cat mean dump bench \
+    'import mnist' 'import cifar10' 'import images' 'import pipeline' \
+    'bench layer' 'bench limit' 'bench reader' 'bench queue' 'bench h2d' \
+    'bench kernel'; do
+    # shellcheck disable=SC2086
+    run 64 $command --nonesuch
+    check "leat $command: one line" test "$(wc -l <err)" -eq 1
+done
+
+exit $failed
