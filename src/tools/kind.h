@@ -1,4 +1,6 @@
-/* kind.h: commands with kinds, each with its own options: `leat import KIND`.
+/*
+ * kind.h: commands by name, and those with kinds, each with its own options:
+ * `leat import KIND`.
  */
 #ifndef LEAT_TOOLS_KIND_H
 #define LEAT_TOOLS_KIND_H
@@ -16,6 +18,10 @@ struct kinds {
     const char *about;
     const struct kind *kind;
 };
+
+/* The nearest name of the list, as suggestion_write has it; returns `out`. */
+const char *kind_suggest(const struct kind *list, const char *word, char *out,
+                         int size);
 
 /*
  * Runs the kind that argv[1] names, as argv[0] of its own, with interrupts

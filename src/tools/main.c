@@ -15,34 +15,42 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *summary;
-} commands[] = {
-    {"synth", command_synth, "make a database of drawn digits or of noise"},
-    {"import", command_import, "make a database from other files"},
-    {"info", command_info, "say what is in a database"},
-    {"show", command_show, "draw a contact sheet of records"},
-    {"verify", command_verify, "find every bad record of a database"},
-    {"compare", command_compare, "say whether two databases are the same"},
-    {"cat", command_cat, "print samples as text"},
-    {"mean", command_mean, "compute the mean image of a database"},
-    {"dump", command_dump, "write what a data layer delivers to .npy files"},
-    {"bench", command_bench, "measure a data layer, and what is possible"},
-};
-enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
-
 static int print_help(void)
 {
     printf("Usage: leat COMMAND [options] ...\n\n"
            "Works on Caffe's LMDB databases and what leat makes of them.\n\n"
            "Commands:\n");
-    for (int i = 0; i < COMMANDS; i++)
-        printf("  %-8s  %s\n", commands[i].name, commands[i].summary);
-    printf(
-        "\nleat COMMAND --help tells more; leat --version, which this is.\n");
+    for (const struct kind *one = command_list(); one->name; one++)
+        printf("  %-10s  %s\n", one->name, one->summary);
+    printf("  %-10s  %s\n\nOptions:\n  %-13s  %s\n  %-13s  %s\n", "help",
+           "print this, or the help of a command", "-h, --help",
+           "print this and exit", "-V, --version",
+           "print the version and exit");
+    printf("\nleat help COMMAND and leat COMMAND --help tell more.\n");
     return 0;
+}
+
+static int run_command(const char *name, int argc, char **argv)
+{
+    for (const struct kind *one = command_list(); one->name; one++)
+        if (!strcmp(name, one->name))
+            return one->run(argc, argv);
+    char nearest[64];
+    return message_misuse(
+        "", "unknown command '%s'%s", name,
+        kind_suggest(command_list(), name, nearest, sizeof(nearest)));
+}
+
+/* `leat help COMMAND KIND` is `leat COMMAND KIND --help`. */
+static int help(int argc, char **argv)
+{
+    static char option[] = "--help";
+    if (!argc)
+        return print_help();
+    if (argc > 2)
+        return message_misuse("", "help: unexpected argument '%s'", argv[2]);
+    char *asked[] = {argv[0], argc > 1 ? argv[1] : option, option, NULL};
+    return run_command(argv[0], argc + 1, asked);
 }
 
 static int run(int argc, char **argv)
@@ -50,16 +58,13 @@ static int run(int argc, char **argv)
     if (argc < 2)
         return message_misuse("", "no command given");
     const char *name = argv[1];
-    if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
+    if (!strcmp(name, "help"))
+        return help(argc - 2, argv + 2);
+    if (!strcmp(name, "--help") || !strcmp(name, "-h"))
         return print_help();
-    if (!strcmp(name, "--version")) {
-        printf("leat %s\n", leat_version());
-        return 0;
-    }
-    for (int i = 0; i < COMMANDS; i++)
-        if (!strcmp(name, commands[i].name))
-            return commands[i].run(argc - 1, argv + 1);
-    return message_misuse("", "unknown command '%s'", name);
+    if (!strcmp(name, "--version") || !strcmp(name, "-V"))
+        return message_version();
+    return run_command(name, argc - 1, argv + 1);
 }
 
 /* Silent unless LEAT_LOG_LEVEL asks for more. */

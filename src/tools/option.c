@@ -1,6 +1,7 @@
 #include "tools/option.h"
 
 #include "tools/message.h"
+#include "tools/suggestion.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -19,6 +20,18 @@ enum { KNOWN = 256 };
 static const struct option_spec help_option = {
     "help", NULL, "print this and exit", NULL, NULL, 0, 0};
 
+static const struct usage_visitor *visitor;
+
+void option_visit(const struct usage_visitor *new_visitor)
+{
+    visitor = new_visitor;
+}
+
+const struct usage_visitor *option_visitor(void)
+{
+    return visitor;
+}
+
 static void print_option(const struct option_spec *option, int width)
 {
     char left[64];
@@ -27,8 +40,7 @@ static void print_option(const struct option_spec *option, int width)
     printf("  %-*s  %s\n", width, left, option->help);
 }
 
-/* One of a command's options, its own before those that it shares; or NULL. */
-static const struct option_spec *option_at(const struct usage *usage, int i)
+const struct option_spec *option_at(const struct usage *usage, int i)
 {
     const struct option_spec *const tables[] = {usage->options, usage->shared};
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
@@ -119,6 +131,21 @@ static int begins_several(const struct usage *usage, const char *word)
     return n > 1;
 }
 
+/* "; did you mean --NAME?" for a word that is no option; returns `out`. */
+static const char *suggest(const struct usage *usage, const char *word,
+                           char *out, int size)
+{
+    char name[64];
+    const struct option_spec *o;
+    word += strspn(word, "-");
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+    struct suggestion suggestion = suggestion_of(name);
+    for (int i = 0; (o = option_at(usage, i)) != NULL; i++)
+        suggestion_consider(&suggestion, o->name);
+    suggestion_consider(&suggestion, help_option.name);
+    return suggestion_write(&suggestion, "--", out, size);
+}
+
 /* `word` is what getopt_long stopped at; of letters behind one dash it goes on
    to the next word only with the last. */
 static int refuse_option(const struct usage *usage, const char *word)
@@ -128,10 +155,13 @@ static int refuse_option(const struct usage *usage, const char *word)
     if (takes_none)
         return message_misuse(usage->command, "%.*s takes no value",
                               (int)strcspn(word, "="), word);
-    return message_misuse(usage->command, "%s: %s option '%s'", usage->command,
-                          !optopt && begins_several(usage, word) ? "ambiguous"
-                                                                 : "unknown",
-                          optopt ? letter : word);
+    if (!optopt && begins_several(usage, word))
+        return message_misuse(usage->command, "%s: ambiguous option '%s'",
+                              usage->command, word);
+    char nearest[64];
+    return message_misuse(usage->command, "%s: unknown option '%s'%s",
+                          usage->command, optopt ? letter : word,
+                          suggest(usage, word, nearest, sizeof(nearest)));
 }
 
 static int check_arguments(const struct usage *usage, int n, char **arguments)
@@ -150,6 +180,10 @@ static int check_arguments(const struct usage *usage, int n, char **arguments)
 int option_parse(const struct usage *usage, int argc, char **argv,
                  char ***arguments, int *n)
 {
+    if (visitor) {
+        visitor->usage(usage, visitor->context);
+        return 0;
+    }
     struct option known[MOST_OPTIONS + 1] = {{0}};
     const struct option_spec *o;
     int count = 0;
@@ -162,12 +196,15 @@ int option_parse(const struct usage *usage, int argc, char **argv,
     opterr = 0;
     optind = 1;
     int index = -1;
-    for (int found; (found = getopt_long(argc, argv, ":h", known, &index)) >= 0;
+    for (int found;
+         (found = getopt_long(argc, argv, ":hV", known, &index)) >= 0;
          index = -1) {
         if (found == 'h') {
             print_help(usage);
             return 0;
         }
+        if (found == 'V')
+            return message_version();
         if (found == ':')
             return message_misuse(usage->command, "%s needs a value",
                                   argv[optind - 1]);

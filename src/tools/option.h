@@ -44,6 +44,26 @@ enum { OPTION_GO = -1 };
 int option_parse(const struct usage *usage, int argc, char **argv,
                  char ***arguments, int *n);
 
+struct kinds;
+
+/* Who wants to know the options, instead of having a command line parsed. */
+struct usage_visitor {
+    void (*kinds)(const struct kinds *kinds, void *context);
+    void (*usage)(const struct usage *usage, void *context);
+    void *context;
+};
+
+/*
+ * While a visitor is set, a command that is run describes itself to it and ends
+ * with 0: option_parse hands over its usage, kind_run its kinds, and then those
+ * of each. NULL: commands run again. For the main thread.
+ */
+void option_visit(const struct usage_visitor *visitor);
+const struct usage_visitor *option_visitor(void);
+
+/* An option of the command, its own before those that it shares; or NULL. */
+const struct option_spec *option_at(const struct usage *usage, int i);
+
 /* Readers of values. */
 option_reader option_text;  /* const char * */
 option_reader option_int;   /* int64_t, from least to most */

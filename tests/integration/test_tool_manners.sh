@@ -93,4 +93,52 @@ for command in synth import info show verify compare cat mean dump bench \
     check "leat $command: one line" test "$(wc -l <err)" -eq 1
 done
 
+# says TEXT: what the line on stderr says.
+says() {
+    grep -qF -- "$1" err || {
+        echo "failed: not '$1' but: $(cat err)"
+        failed=1
+    }
+}
+
+# Help and the version by the words that others take, at each level.
+for arguments in help -h --help; do
+    run 0 $arguments
+    check "leat $arguments" grep -q '^  import ' out
+done
+for arguments in -V --version 'import -V' 'import mnist -V' 'info -V'; do
+    # shellcheck disable=SC2086
+    run 0 $arguments
+    check "leat $arguments" grep -qxE 'leat [0-9.]+' out
+done
+for words in info import 'import mnist' 'bench layer'; do
+    # shellcheck disable=SC2086
+    run 0 $words --help
+    mv out wanted
+    # shellcheck disable=SC2086
+    run 0 $words -h
+    check "leat $words -h" cmp -s out wanted
+    # shellcheck disable=SC2086
+    run 0 help $words
+    check "leat help $words" cmp -s out wanted
+done
+run 64 help frobnicate
+run 64 help import mnist more
+
+# A mistyped command, kind or option leads to the nearest one.
+run 64 imprt
+says "unknown command 'imprt'; did you mean import?"
+run 64 help verfy
+says 'did you mean verify?'
+run 64 import mnits images labels new
+says "there is no kind 'mnits'; did you mean mnist?"
+run 64 info --jsno good
+says "unknown option '--jsno'; did you mean --json?"
+run 64 cat --vlaues=3 good
+says 'did you mean --values?'
+run 64 dump --batch-size 3
+check 'what is far from all' test -z "$(grep 'did you' err)"
+run 64 info --frobnicate good
+check 'what is far from all' test -z "$(grep 'did you' err)"
+
 exit $failed

@@ -1,0 +1,28 @@
+/* suggestion.h: which known word a mistyped one was meant to be. */
+#ifndef LEAT_TOOLS_SUGGESTION_H
+#define LEAT_TOOLS_SUGGESTION_H
+
+struct suggestion {
+    const char *word; /* as typed */
+    const char *best; /* the nearest known word so far; NULL: none is near */
+    int distance;     /* from it */
+};
+
+/* Begins the search for `word`, which is borrowed. */
+struct suggestion suggestion_of(const char *word);
+
+/*
+ * Considers a known word, which is borrowed. Insertions, deletions,
+ * substitutions and swaps of neighbours count one each; near is a third of the
+ * longer word's letters, and of equally near words the first one stays.
+ */
+void suggestion_consider(struct suggestion *self, const char *known);
+
+/*
+ * Writes "; did you mean PREFIXWORD?" to `out`, or "" where no word is near.
+ * Returns `out`.
+ */
+const char *suggestion_write(const struct suggestion *self, const char *prefix,
+                             char *out, int size);
+
+#endif
