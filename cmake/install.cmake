@@ -16,22 +16,21 @@ if(TARGET leat_tool)
   set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME tool)
   install(TARGETS leat_installed_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/
-    DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1"
-    PATTERN completion EXCLUDE)
+    DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
+  # Where each shell looks for completions that packages bring.
   foreach(shell bash:bash-completion/completions/leat zsh:zsh/vendor-completions/_leat
       fish:fish/vendor_completions.d/leat.fish)
     string(REGEX MATCH "^([a-z]+):(.*)/([^/]+)$" shell ${shell})
-    set(file ${PROJECT_SOURCE_DIR}/docs/completion/leat.${CMAKE_MATCH_1})
-    if(EXISTS ${file})
-      install(FILES ${file} RENAME ${CMAKE_MATCH_3}
+    if(TARGET leat_completion)
+      install(FILES ${PROJECT_BINARY_DIR}/completion/leat.${CMAKE_MATCH_1}
+        RENAME ${CMAKE_MATCH_3}
         DESTINATION ${CMAKE_INSTALL_DATADIR}/${CMAKE_MATCH_2})
     endif()
   endforeach()
   install(FILES ${PROJECT_SOURCE_DIR}/README.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs
-    DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md"
-    PATTERN completion EXCLUDE)
+    DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples
     DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN CMakeLists.txt EXCLUDE)
   set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)

@@ -16,6 +16,8 @@ const struct kind *command_list(void)
         {"dump", command_dump,
          "write what a data layer delivers to .npy files"},
         {"bench", command_bench, "measure a data layer, and what is possible"},
+        {"completion", command_completion,
+         "print what completes leat's command line in a shell"},
         {NULL, NULL, NULL},
     };
     return commands;

@@ -15,6 +15,7 @@ int command_cat(int argc, char **argv);
 int command_mean(int argc, char **argv);
 int command_dump(int argc, char **argv);
 int command_bench(int argc, char **argv);
+int command_completion(int argc, char **argv);
 
 /* All of them, as the tool's help lists them; its end has no name. */
 const struct kind *command_list(void);

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Each shell completes every option of every command's --help: test_completion.sh TOOL
+set -u
+leat=$1
+[ -x "$leat" ] || {
+    echo "skipped: the tool is not built"
+    exit 77
+}
+leat=$(cd "$(dirname "$leat")" && pwd)/$(basename "$leat")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export LC_ALL=C
+failed=0
+
+fail() {
+    echo "failed: $1"
+    failed=1
+}
+
+# names TITLE: the names that a help text lists under a title.
+names() {
+    sed -n "/^$1:/,/^$/s/^  \([a-z0-9][a-z0-9]*\)  .*/\1/p"
+}
+
+for shell in bash zsh fish; do
+    # shellcheck disable=SC2094
+    "$leat" completion "$shell" >$shell || fail "leat completion $shell"
+done
+commands=()
+for command in $("$leat" --help | names Commands); do
+    [ "$command" = help ] && continue
+    kinds=$("$leat" help "$command" | names Kinds)
+    for kind in ${kinds:-.}; do
+        commands+=("$command${kinds:+ $kind}")
+    done
+done
+[ ${#commands[@]} -gt 15 ] || fail "only the commands ${commands[*]}"
+
+# bash itself is asked, by the variables that it would set.
+# shellcheck disable=SC1091
+. ./bash
+# completes WORD...: what may stand for the last word, which follows the others.
+completes() {
+    COMP_WORDS=("$@")
+    COMP_CWORD=$(($# - 1))
+    _leat
+    echo "${COMPREPLY[*]}"
+}
+# offers TEXT WORD...: just this.
+offers() {
+    local found
+    found=$(completes "${@:2}")
+    [ "$found" = "$1" ] || fail "bash, '${*:2}': '$found', not '$1'"
+}
+
+for command in "${commands[@]}"; do
+    # shellcheck disable=SC2086
+    options=$("$leat" $command --help | grep -oE '^  --[a-z0-9-]+')
+    [ "$options" ] || fail "leat $command --help lists no options"
+    # shellcheck disable=SC2086
+    listed=" $(completes leat $command --) "
+    body=$(sed -n "/^_leat_${command// /_}() {/,/^}/p" zsh)
+    for option in $options; do
+        [[ $listed == *" $option "* ]] || fail "bash lacks leat $command $option"
+        [ "$option" = --help ] && continue
+        grep -qE -- "'$option=?\[" <<<"$body" || fail "zsh lacks leat $command $option"
+        grep -qE -- "'__leat_is $command' -l ${option#--} " fish ||
+            fail "fish lacks leat $command $option"
+    done
+    for shell in zsh fish; do
+        grep -qE "(-a |')${command##* }[: ]" $shell || fail "$shell lacks leat $command"
+    done
+done
+
+touch net.prototxt 'a file'
+mkdir db
+offers 'import info' leat i
+offers 'images' leat import im
+offers 'layer limit' leat help bench l
+offers '--version' leat --v
+offers 'TRAIN TEST' leat dump --phase ''
+offers 'TEST' leat dump --phase = TE
+offers 'net.prototxt' leat dump --net n
+offers 'net.prototxt' leat bench layer --net = n
+offers 'a file' leat info a
+offers 'db' leat import images --root ''
+offers '' leat synth digits --count ''
+offers '' leat nonesuch-
+"$leat" completion tcsh >out 2>err
+[ $? -eq 64 ] || fail 'a shell that is unknown'
+
+# The others' syntax, where they are.
+if command -v zsh >/dev/null; then
+    zsh -n zsh || fail 'zsh cannot read its completion'
+else
+    echo "zsh is not installed: its completion's syntax is not checked"
+fi
+if command -v fish >/dev/null; then
+    fish --no-execute fish || fail 'fish cannot read its completion'
+    found=$(HOME=$work fish -N -c 'source fish; complete -C "leat import m"' | cut -f 1)
+    [ "$found" = mnist ] || fail "fish, 'leat import m': $found"
+else
+    echo "fish is not installed: its completion's syntax is not checked"
+fi
+exit $failed
