@@ -1,13 +1,11 @@
 #include "tools/option.h"
 
 #include "tools/message.h"
+#include "tools/number.h"
 #include "tools/suggestion.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Options of one command, --help included. */
@@ -75,10 +73,13 @@ static const char *value_kind(const struct option_spec *option)
         option_reader *read;
         const char *words;
     } kinds[] = {{option_int, "a whole number"},
+                 {option_bytes, "bytes, such as 65536 or 64K,"},
+                 {option_seconds, "a time, such as 3 or 500ms, in seconds"},
+                 {option_ms, "a time, such as 3 or 500us, in milliseconds"},
                  {option_real, "a number"},
                  {option_float, "a number"},
-                 {option_shape, "three whole numbers C,H,W"},
-                 {option_size, "two whole numbers H,W"}};
+                 {option_shape, "three whole numbers C,H,W or CxHxW"},
+                 {option_size, "two whole numbers H,W or HxW"}};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (kinds[i].read == option->read)
             return kinds[i].words;
@@ -225,22 +226,13 @@ int option_text(const struct option_spec *spec, const char *text)
     return *text ? 0 : -1;
 }
 
-/* A decimal number that ends at `*end`; -1 when there is none. */
-static int read_number(const char *text, char **end, int64_t *out)
-{
-    errno = 0;
-    long long value = strtoll(text, end, 10);
-    if (*end == text || errno)
-        return -1;
-    *out = value;
-    return 0;
-}
-
-int option_int(const struct option_spec *spec, const char *text)
+/* All of a text as a number within the option's bounds. */
+static int read_bounded(const struct option_spec *spec, const char *text,
+                        enum number_kind kind)
 {
     char *end;
     int64_t value;
-    if (read_number(text, &end, &value) || *end)
+    if (number_read(text, &end, kind, &value) || *end)
         return -1;
     if (spec->least != spec->most &&
         (value < spec->least || value > spec->most))
@@ -249,13 +241,18 @@ int option_int(const struct option_spec *spec, const char *text)
     return 0;
 }
 
-int option_real(const struct option_spec *spec, const char *text)
+int option_int(const struct option_spec *spec, const char *text)
 {
-    char *end;
-    errno = 0;
-    double value = strtod(text, &end);
-    if (end == text || *end || !isfinite(value))
-        return -1;
+    return read_bounded(spec, text, NUMBER_COUNT);
+}
+
+int option_bytes(const struct option_spec *spec, const char *text)
+{
+    return read_bounded(spec, text, NUMBER_BYTES);
+}
+
+static int store_real(const struct option_spec *spec, double value)
+{
     if (spec->least != spec->most &&
         (value < (double)spec->least || value > (double)spec->most))
         return -1;
@@ -263,26 +260,52 @@ int option_real(const struct option_spec *spec, const char *text)
     return 0;
 }
 
+int option_real(const struct option_spec *spec, const char *text)
+{
+    char *end;
+    double value;
+    if (number_read_real(text, &end, &value) || *end)
+        return -1;
+    return store_real(spec, value);
+}
+
+int option_seconds(const struct option_spec *spec, const char *text)
+{
+    double value;
+    return number_read_time(text, 1, &value) ? -1 : store_real(spec, value);
+}
+
+int option_ms(const struct option_spec *spec, const char *text)
+{
+    double value;
+    return number_read_time(text, 1e-3, &value) ? -1 : store_real(spec, value);
+}
+
 int option_float(const struct option_spec *spec, const char *text)
 {
     char *end;
-    float value = strtof(text, &end);
-    if (end == text || *end || !isfinite(value))
+    float value;
+    if (number_read_float(text, &end, &value) || *end)
         return -1;
     *(float *)spec->out = value;
     return 0;
 }
 
-/* Numbers from 1 on, parted by commas. */
+/* Numbers from 1 on, all parted by commas or all by an x. */
 static int read_sides(const struct option_spec *spec, const char *text, int n)
 {
     int side[3];
+    char parting = 0;
     for (int i = 0; i < n; i++) {
         char *end;
         int64_t value;
-        if (read_number(text, &end, &value) || value < 1 || value > spec->most)
+        if (number_read(text, &end, NUMBER_COUNT, &value) || value < 1 ||
+            value > spec->most)
             return -1;
-        if (*end != (i < n - 1 ? ',' : 0))
+        char found = *end == 'X' ? 'x' : *end;
+        if (!i)
+            parting = found;
+        if (i < n - 1 ? found != parting || !strchr(",x", found) : found != 0)
             return -1;
         side[i] = (int)value;
         text = end + 1;
@@ -301,18 +324,29 @@ int option_size(const struct option_spec *spec, const char *text)
     return read_sides(spec, text, 2);
 }
 
-int option_range(const struct option_spec *spec, const char *text)
+static int read_range(const struct option_spec *spec, const char *text,
+                      enum number_kind kind)
 {
     int64_t range[2] = {0, INT64_MAX};
     char *end = (char *)text;
-    if (*text != ':' && read_number(text, &end, &range[0]))
+    if (*text != ':' && number_read(text, &end, kind, &range[0]))
         return -1;
     if (*end++ != ':')
         return -1;
-    if (*end && (read_number(end, &end, &range[1]) || *end))
+    if (*end && (number_read(end, &end, kind, &range[1]) || *end))
         return -1;
     if (range[0] < 0 || range[1] <= range[0])
         return -1;
     memcpy(spec->out, range, sizeof(range));
     return 0;
+}
+
+int option_range(const struct option_spec *spec, const char *text)
+{
+    return read_range(spec, text, NUMBER_COUNT);
+}
+
+int option_byte_range(const struct option_spec *spec, const char *text)
+{
+    return read_range(spec, text, NUMBER_BYTES);
 }

@@ -65,12 +65,16 @@ const struct usage_visitor *option_visitor(void);
 const struct option_spec *option_at(const struct usage *usage, int i);
 
 /* Readers of values. */
-option_reader option_text;  /* const char * */
-option_reader option_int;   /* int64_t, from least to most */
-option_reader option_real;  /* double, finite, from least to most */
-option_reader option_float; /* float, finite */
-option_reader option_shape; /* int[3]: C,H,W */
-option_reader option_size;  /* int[2]: H,W */
-option_reader option_range; /* int64_t[2]: A:B, either may be missing */
+option_reader option_text;       /* const char * */
+option_reader option_int;        /* int64_t, from least to most: 10k */
+option_reader option_bytes;      /* likewise, such as 64M or 1.5GiB */
+option_reader option_real;       /* double, finite, from least to most */
+option_reader option_seconds;    /* likewise, a time such as 3 or 500ms */
+option_reader option_ms;         /* likewise, in milliseconds */
+option_reader option_float;      /* float, finite */
+option_reader option_shape;      /* int[3]: C,H,W or CxHxW */
+option_reader option_size;       /* int[2]: H,W or HxW */
+option_reader option_range;      /* int64_t[2]: A:B, either may be missing */
+option_reader option_byte_range; /* likewise, of bytes: 4K:256M */
 
 #endif

@@ -1,6 +1,7 @@
 #include "tools/output.h"
 
 #include "tools/message.h"
+#include "tools/number.h"
 #include "tools/plain_text.h"
 
 #include <leat/ext/reader.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 64 };
+enum { TEXT_BYTES = 64, TEXTS = 8 };
 
 int output_flush(void)
 {
@@ -78,24 +79,39 @@ json_t *output_text(const char *text)
 /* One of a few buffers by turns: a line may hold several. */
 static char *next_text(void)
 {
-    static char texts[4][TEXT_BYTES];
+    static char texts[TEXTS][TEXT_BYTES];
     static int turn;
-    turn = (turn + 1) % 4;
+    turn = (turn + 1) % TEXTS;
     return texts[turn];
 }
 
 const char *output_bytes(int64_t bytes)
 {
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
-    double value = (double)bytes;
-    int unit = 0;
-    for (; value >= 1000 && unit < 4; unit++)
-        value /= 1000;
-    if (!unit)
+    if (bytes < 1000)
         return output_count(bytes, "byte", "bytes");
+    return number_write_bytes((double)bytes, next_text(), TEXT_BYTES);
+}
+
+const char *output_size(int64_t bytes)
+{
+    return number_write_size(bytes, next_text(), TEXT_BYTES);
+}
+
+const char *output_scaled(double value)
+{
+    return number_write(value, next_text(), TEXT_BYTES);
+}
+
+const char *output_time(double seconds)
+{
+    return number_write_time(seconds, next_text(), TEXT_BYTES);
+}
+
+const char *output_bandwidth(double bytes_per_s)
+{
     char *text = next_text();
-    snprintf(text, TEXT_BYTES, "%.1f %s", value, units[unit]);
-    return text;
+    number_write_bytes(bytes_per_s, text, TEXT_BYTES - 2);
+    return strcat(text, "/s");
 }
 
 const char *output_count(int64_t n, const char *one, const char *many)

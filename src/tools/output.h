@@ -25,8 +25,15 @@ int output_json_write(const json_t *object, size_t flags);
  */
 json_t *output_text(const char *text);
 
-/* Bytes in words, such as "12.3 MB", in one of a few buffers by turns. */
-const char *output_bytes(int64_t bytes);
+/*
+ * Numbers for people, in one of a few buffers by turns; number.h reads them
+ * back. Those for programs, in JSON, are plain.
+ */
+const char *output_bytes(int64_t bytes);          /* "12.3 MB" */
+const char *output_size(int64_t bytes);           /* "64 MiB", exactly */
+const char *output_scaled(double value);          /* "4.43 M" */
+const char *output_time(double seconds);          /* "28.0 ms" */
+const char *output_bandwidth(double bytes_per_s); /* "12.3 GB/s" */
 
 /* A number and its noun, such as "1 record" or "2 records"; likewise. */
 const char *output_count(int64_t n, const char *one, const char *many);

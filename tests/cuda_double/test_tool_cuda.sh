@@ -64,7 +64,7 @@ check "12.5 GB/s: $(rate pinned 1048576 1)" \
 LEAT_DOUBLE_BUS=25,2 "${h2d[@]}" --device cuda:1 >table || failed=1
 check 'the title' grep -qx 'memcpy CE CPU -> GPU bandwidth (GB/s)' table
 check 'the columns' grep -q 'bytes | *pinned x1 | .*pageable x4' table
-check 'a row' grep -qE '^ *65536( \| +14\.18 \| +9\.90 \| +6\.17){2}$' table
+check 'a row' grep -qE '^ *64 KiB( \| +14\.18 \| +9\.90 \| +6\.17){2}$' table
 check 'the device' grep -q '^cuda:1: .* at ffff:01:00.0' table
 
 # What came back otherwise than it was sent is no measurement.
@@ -162,7 +162,7 @@ check "each has half of the batches: ${batches[*]}" test "${batches[0]}" -gt 0 \
     -a "${batches[0]}" -eq $((2 * batches[2]))
 "${layer[@]}" --device cpu,cuda:1 >table || failed=1
 check 'the sum' grep -q '^images .* images/s on 2 devices$' table
-check 'each' test "$(grep -cE '^(cpu|cuda:1) .* images/s, .* GB/s over the bus' table)" -eq 2
+check 'each' test "$(grep -cE '^(cpu|cuda:1) .* images/s, .* [kMG]B/s over the bus' table)" -eq 2
 tells 'cuda:0 to cuda:1' "${layer[@]}" --device cuda:0,cuda:7
 tells 'ends with a comma' "${layer[@]}" --device cuda:0,
 "${layer[@]}" --device cuda:0,cuda:1 --limit >stdout 2>stderr

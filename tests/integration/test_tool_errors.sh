@@ -101,9 +101,9 @@ expect 64 '^leat: --count: expected a whole number from 0 to 100000000, found .1
     synth digits --count 1e3 db
 expect 64 '^leat: --seed: expected a whole number from 0 on, found .-1. ' dump --seed -1
 expect 64 '^leat: --scale: expected a number, found .x. ' dump --scale x
-expect 64 '^leat: --shape: expected three whole numbers C,H,W from 1 to 8192, found .1,2. ' \
+expect 64 '^leat: --shape: expected three whole numbers C,H,W or CxHxW from 1 to 8192, found .1,2. ' \
     synth digits --shape 1,2 db
-expect 64 '^leat: --resize: expected two whole numbers H,W from 1 to ' \
+expect 64 '^leat: --resize: expected two whole numbers H,W or HxW from 1 to ' \
     import images --resize 3 list db
 expect 64 '^leat: --mean-value: expected MEAN,..., found .q.: .*one number' dump --mean-value q
 expect 64 '.' info

@@ -236,7 +236,7 @@ LEAT_LOG_LEVEL=info "$leat" dump --reader lmdb:jpegs --batch 4 --batches 1 --cro
     --out told >/dev/null 2>stderr
 check 'memory told by kind at setup' grep -qE 'memory reserved for batches, and of it in use, in bytes: pinned 0, 0; pageable 0, 0; device 0, 0; host ([0-9]+), \1; files mapped [1-9]' stderr
 "$leat" bench limit --reader lmdb:three --batch 2 --seconds 0.1 >text || failed=1
-check 'bench limit' grep -qE '^limit +[0-9]+ images/s' text
+check 'bench limit' grep -qE '^limit +[0-9.]+( [kMG])? images/s' text
 ! "$leat" bench layer --reader lmdb:none --batch 4 2>stderr
 check 'a bench of nothing' test "$(wc -l <stderr)" -eq 1
 

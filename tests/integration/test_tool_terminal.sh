@@ -45,7 +45,7 @@ while [ $count -lt 2000000 ]; do
     grep -q '\[#' shown && break
     count=$((count * 4))
 done
-shows "\[#*\.*\] +[0-9]+ %  [0-9]+ [a-z]+/s  [0-9]+ s left"
+shows "\[#*\.*\] +[0-9]+ %  [0-9.]+ ([kMG] )?[a-z]+/s  [0-9]+ s left"
 shows "${clear}drawn: $count records"
 # narrow COLUMNS: every state of the bar fits into a terminal so wide.
 narrow() {

@@ -13,9 +13,9 @@
 
 struct option_spec bench_seconds(double *seconds)
 {
-    return (struct option_spec){"seconds",   "S",     "how long to measure (3)",
-                                option_real, seconds, 0,
-                                86400};
+    return (struct option_spec){
+        "seconds", "S",  "how long to measure (3)", option_seconds, seconds,
+        0,         86400};
 }
 
 static int ascending(const void *a, const void *b)
@@ -56,6 +56,16 @@ void bench_print_machine(void)
     printf("%s, %s, leat %s\n", processor_name(),
            output_count(processor_count(1 << 16), "core", "cores"),
            leat_version());
+}
+
+void bench_print_waits(const struct latency *waits)
+{
+    printf("wait p50          %12s\n",
+           output_time(1e-6 * latency_percentile(waits, .5)));
+    printf("wait p99          %12s\n",
+           output_time(1e-6 * latency_percentile(waits, .99)));
+    printf("wait max          %12s\n",
+           output_time(1e-6 * latency_longest(waits)));
 }
 
 int bench_workers(int64_t asked)

@@ -2,6 +2,7 @@
 #ifndef LEAT_TOOLS_BENCH_BENCH_H
 #define LEAT_TOOLS_BENCH_BENCH_H
 
+#include "tools/bench/latency.h"
 #include "tools/option.h"
 
 #include <jansson.h>
@@ -39,6 +40,9 @@ double bench_share(double part, double whole);
 /* Adds the processor, its cores and leat's version; prints them. */
 void bench_add_machine(json_t *object);
 void bench_print_machine(void);
+
+/* Prints the median, the 99th percentile and the longest of waits. */
+void bench_print_waits(const struct latency *waits);
 
 /* Threads to measure with: those asked for, or with 0 one for each core. */
 int bench_workers(int64_t asked);

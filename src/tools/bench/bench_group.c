@@ -348,25 +348,21 @@ static int report_json(const struct group *self)
 static int report(const struct group *self)
 {
     bench_print_machine();
-    printf("first step        %12.2f ms\n", 1e3 * self->first_step);
-    printf("images            %12.0f images/s on %d devices\n",
-           rate(self->samples, self->seconds), self->n);
-    printf("payload           %12.2f GB/s\n",
-           1e-9 * bench_share(payload(self), self->seconds));
-    printf("wait p50          %12.1f us\n",
-           latency_percentile(&self->waits, .5));
-    printf("wait p99          %12.1f us\n",
-           latency_percentile(&self->waits, .99));
-    printf("wait max          %12.1f us\n", latency_longest(&self->waits));
+    printf("first step        %12s\n", output_time(self->first_step));
+    printf("images            %12s images/s on %d devices\n",
+           output_scaled(rate(self->samples, self->seconds)), self->n);
+    printf("payload           %12s\n",
+           output_bandwidth(bench_share(payload(self), self->seconds)));
+    bench_print_waits(&self->waits);
     printf("allocations       %12lld\n", (long long)self->allocations);
-    printf("cpu               %12.3f us an image\n",
-           1e6 * bench_share(self->cpu, (double)self->samples));
+    printf("cpu               %12s an image\n",
+           output_time(bench_share(self->cpu, (double)self->samples)));
     for (int i = 0; i < self->n; i++) {
         const struct seat *seat = &self->seat[i];
-        printf("%-16s  %12.0f images/s, %.2f GB/s over the bus",
+        printf("%-16s  %12s images/s, %s over the bus",
                leat_device_name(seat->device),
-               rate(seat->samples, self->seconds),
-               1e-9 * rate(bus_bytes(seat), self->seconds));
+               output_scaled(rate(seat->samples, self->seconds)),
+               output_bandwidth(rate(bus_bytes(seat), self->seconds)));
         if (seat->after.device_node >= 0)
             printf(", on node %d, its batches on %d", seat->after.device_node,
                    seat->after.host_node);

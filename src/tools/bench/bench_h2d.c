@@ -47,7 +47,7 @@ static int choose_cases(struct h2d_bench *bench,
     if (!bench->nsizes)
         return leat_error(LEAT_EINVAL,
                           "no size to measure lies in --bytes %lld:%lld; they "
-                          "are 4096, 16384 and so on to 268435456",
+                          "are 4K, 16K and so on to 256M",
                           (long long)options->bytes[0],
                           (long long)options->bytes[1]);
     return LEAT_OK;
@@ -162,7 +162,7 @@ static int print_table(const struct h2d_bench *bench)
     }
     printf("\n");
     for (int size = 0; size < bench->nsizes; size++) {
-        printf("%10zu", bench->size[size]);
+        printf("%10s", output_size((int64_t)bench->size[size]));
         for (int way = 0; way < 2 * bench->nstreams; way++)
             printf(" | %12.2f", bench->cases[size][way].gb_per_s);
         printf("\n");
@@ -188,8 +188,8 @@ int bench_h2d(int argc, char **argv)
     const struct option_spec specs[] = {
         {"device", "NAME", "where to (cuda:0)", option_text, &options.device, 0,
          0},
-        {"bytes", "A:B", "copies of A to B bytes (4096:268435456)",
-         option_range, options.bytes, 0, 0},
+        {"bytes", "A:B", "copies of A to B bytes (4K:256M)", option_byte_range,
+         options.bytes, 0, 0},
         {"streams", "N", "by up to so many streams (4)", option_int,
          &options.streams, 1, 16},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},

@@ -321,23 +321,24 @@ static void print_ceiling(const struct bench_result *result)
                plain_text(ceiling->why));
         return;
     }
-    printf("h2d, pinned       %12.2f GB/s by copies of %s, at best %.2f\n"
-           "share of h2d      %12.1f %%\n",
-           1e-9 * ceiling->rate, output_bytes((int64_t)ceiling->bytes),
-           1e-9 * ceiling->best, 100 * bench_share(bus, ceiling->rate));
+    printf(
+        "h2d, pinned       %12s by copies of %s, at best %s\n"
+        "share of h2d      %12.1f %%\n",
+        output_bandwidth(ceiling->rate), output_bytes((int64_t)ceiling->bytes),
+        output_bandwidth(ceiling->best), 100 * bench_share(bus, ceiling->rate));
 }
 
 static void print_device(const struct bench_result *result)
 {
     const struct overlap *overlap = &result->overlap;
-    printf("over the bus      %12.2f GB/s to %s\n", 1e-9 * bus_rate(result),
+    printf("over the bus      %12s to %s\n", output_bandwidth(bus_rate(result)),
            leat_device_name(result->device));
     print_ceiling(result);
     if (overlap->batches)
-        printf("overlap           %12.1f %%, copies %.4f ms a batch, kernels "
-               "%.4f ms, together %.4f ms\n",
-               100 * overlap->share, 1e3 * overlap->copies,
-               1e3 * overlap->kernels, 1e3 * overlap->together);
+        printf("overlap           %12.1f %%, copies %s a batch, kernels %s, "
+               "together %s\n",
+               100 * overlap->share, output_time(overlap->copies),
+               output_time(overlap->kernels), output_time(overlap->together));
 }
 
 static json_t *json_stages(const leat_stats *stats)
@@ -496,15 +497,11 @@ static int print_layer(const struct layer_options *options,
 {
     double images = rate(result->samples, result->seconds);
     bench_print_machine();
-    printf("first batch       %12.2f ms\n", 1e3 * result->first_batch);
-    printf("images            %12.0f images/s\n", images);
-    printf("payload           %12.2f GB/s\n",
-           1e-9 * bench_share(result->payload, result->seconds));
-    printf("wait p50          %12.1f us\n",
-           latency_percentile(&result->waits, .5));
-    printf("wait p99          %12.1f us\n",
-           latency_percentile(&result->waits, .99));
-    printf("wait max          %12.1f us\n", latency_longest(&result->waits));
+    printf("first batch       %12s\n", output_time(result->first_batch));
+    printf("images            %12s images/s\n", output_scaled(images));
+    printf("payload           %12s\n",
+           output_bandwidth(bench_share(result->payload, result->seconds)));
+    bench_print_waits(&result->waits);
     if (options->limit) {
         bench_limit_print(&result->limit);
         print_share(bench_share(images, bench_limit_rate(&result->limit)));
@@ -513,9 +510,9 @@ static int print_layer(const struct layer_options *options,
         print_device(result);
     printf("allocations       %12lld\n", (long long)result->allocations);
     print_memories(&result->stats);
-    printf("cpu               %12.3f us an image, %.2f s in %.2f s\n",
-           1e6 * bench_share(result->cpu, (double)result->samples), result->cpu,
-           result->seconds);
+    printf("cpu               %12s an image, %s in %s\n",
+           output_time(bench_share(result->cpu, (double)result->samples)),
+           output_time(result->cpu), output_time(result->seconds));
     printf("peak resident     %12s\n", output_bytes(result->peak_rss));
     for (int i = 0; i < result->stats.nstages; i++)
         print_stage(&result->stats, &result->stats.stage[i]);
@@ -568,14 +565,14 @@ int bench_layer(int argc, char **argv)
         bench_seconds(&options.seconds),
         {"epochs", "N", "measure so many epochs instead", option_int,
          &options.epochs, 1, INT32_MAX},
-        {"compute-ms", "M", "compute so long after each batch", option_real,
+        {"compute-ms", "M", "compute so long after each batch", option_ms,
          &options.compute_ms, 0, 3600000},
-        {"sleep-ms", "M", "sleep so long after each batch", option_real,
+        {"sleep-ms", "M", "sleep so long after each batch", option_ms,
          &options.sleep_ms, 0, 3600000},
         {"overlap", NULL, "measure what the caller's kernels hide", NULL,
          &options.overlap, 0, 0},
         {"kernel-ms", "M", "kernels for that (as long as a delivery)",
-         option_real, &options.kernel_ms, 0, 1000},
+         option_ms, &options.kernel_ms, 0, 1000},
         {"limit", NULL, "measure the limit too, in alternation", NULL,
          &options.limit, 0, 0},
         {"row-copy", NULL, "the limit: a bare copy of rows of uint8 images",

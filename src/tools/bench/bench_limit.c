@@ -69,11 +69,14 @@ void bench_limit_add_json(const struct bench_limit *self, json_t *object)
 
 void bench_limit_print(const struct bench_limit *self)
 {
-    printf("limit             %12.0f images/s\n", bench_limit_rate(self));
-    printf("limit, cpu        %12.3f us an image\n", cpu_us_per_image(self));
-    printf("limit, payload    %12.2f GB/s\n", 1e-9 * payload_rate(self));
-    printf("store bandwidth   %12.2f GB/s\n", 1e-9 * self->bandwidth.store);
-    printf("memcpy bandwidth  %12.2f GB/s\n", 1e-9 * self->bandwidth.memcpy);
+    printf("limit             %12s images/s\n",
+           output_scaled(bench_limit_rate(self)));
+    printf("limit, cpu        %12s an image\n",
+           output_time(1e-6 * cpu_us_per_image(self)));
+    printf("limit, payload    %12s\n", output_bandwidth(payload_rate(self)));
+    printf("store bandwidth   %12s\n", output_bandwidth(self->bandwidth.store));
+    printf("memcpy bandwidth  %12s\n",
+           output_bandwidth(self->bandwidth.memcpy));
 }
 
 /* The layer is created for what it says, not set up. */

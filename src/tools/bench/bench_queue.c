@@ -237,21 +237,22 @@ static int print_json(const struct queue_bench *bench)
 static int print_table(const struct queue_bench *bench)
 {
     bench_print_machine();
-    printf("%7s | %-18s | %10s | %10s | %10s | %8s | %8s | %8s\n", "workers",
-           "who reads", "batches/s", "p10", "p90", "ns/batch", "p50, us",
-           "p99, us");
+    printf("%7s | %-18s | %9s | %9s | %9s | %10s | %8s | %8s\n", "workers",
+           "who reads", "batches/s", "p10", "p90", "time/batch", "p50", "p99");
     for (int i = 0; i < bench->ncases; i++) {
         const struct handoff_case *what = &bench->cases[i];
-        printf("%7d | %-18s | %10.0f | %10.0f | %10.0f | %8.0f | ",
-               what->workers,
+        printf("%7d | %-18s | %9s | %9s | %9s | %10s | ", what->workers,
                what->reader_thread ? "a reader thread"
                : what->help        ? "workers and caller"
                                    : "workers",
-               what->batches.median, what->batches.p10, what->batches.p90,
-               1e9 * bench_share(1, what->batches.median));
+               output_scaled(what->batches.median),
+               output_scaled(what->batches.p10),
+               output_scaled(what->batches.p90),
+               output_time(bench_share(1, what->batches.median)));
         if (what->latency.total)
-            printf("%8.1f | %8.1f\n", latency_percentile(&what->latency, .5),
-                   latency_percentile(&what->latency, .99));
+            printf("%8s | %8s\n",
+                   output_time(1e-6 * latency_percentile(&what->latency, .5)),
+                   output_time(1e-6 * latency_percentile(&what->latency, .99)));
         else
             printf("%8s | %8s\n", "-", "-");
     }

@@ -297,16 +297,18 @@ static int print_json(const struct reader_bench *bench)
 static int print_table(const struct reader_bench *bench)
 {
     bench_print_machine();
-    printf("%-17s | %5s | %7s | %10s | %10s | %10s | %9s | %8s\n", "case",
-           "batch", "threads", "records/s", "p10", "p90", "ns/record", "GB/s");
+    printf("%-17s | %5s | %7s | %9s | %9s | %9s | %11s | %9s\n", "case",
+           "batch", "threads", "records/s", "p10", "p90", "time/record",
+           "bytes/s");
     for (int i = 0; i < bench->ncases; i++) {
         const struct reading_case *what = &bench->cases[i];
         const struct bench_spread *records = &what->records;
-        printf("%-17s | %5d | %7d | %10.0f | %10.0f | %10.0f | %9.1f | %8.2f\n",
+        printf("%-17s | %5d | %7d | %9s | %9s | %9s | %11s | %9s\n",
                order_names[what->order], what->batch, what->threads,
-               records->median, records->p10, records->p90,
-               1e9 * bench_share(what->threads, records->median),
-               1e-9 * records->median * what->bytes);
+               output_scaled(records->median), output_scaled(records->p10),
+               output_scaled(records->p90),
+               output_time(bench_share(what->threads, records->median)),
+               output_bandwidth(records->median * what->bytes));
     }
     return 0;
 }

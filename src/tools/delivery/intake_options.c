@@ -1,12 +1,11 @@
 #include "tools/delivery/intake_options.h"
 
 #include "tools/message.h"
+#include "tools/number.h"
 
 #include <leat/ext/reader.h>
 #include <leat/launcher.h>
 
-#include <math.h>
-#include <stdlib.h>
 #include <strings.h>
 
 /* Appended to those given before. */
@@ -29,8 +28,8 @@ static int read_means(const struct option_spec *spec, const char *text)
     int n = 0;
     for (;; text++) {
         char *end;
-        float value = strtof(text, &end);
-        if (end == text || !isfinite(value) || n == INTAKE_MOST_MEANS)
+        float value;
+        if (n == INTAKE_MOST_MEANS || number_read_float(text, &end, &value))
             return -1;
         options->means[n++] = value;
         text = end;
@@ -127,7 +126,7 @@ static struct option_spec *list_work(struct option_spec *out,
         {"bad-record-file", "FILE", "append a line for each bad record",
          option_text, &o->bad_record_file, 0, 0},
         {"max-image-bytes", "N", "memory that decoding an image may take",
-         option_int, &o->max_image_bytes, 1, INT64_MAX},
+         option_bytes, &o->max_image_bytes, 1, INT64_MAX},
         {0}};
     return append(out, table);
 }

@@ -365,7 +365,7 @@ int import_images(int argc, char **argv)
          &options.root, 0, 0},
         {"labels", "N", "each line has N labels, whole numbers or not",
          option_int, &options.labels, 1, IMAGE_LABELS_MOST},
-        {"resize", "H,W", "resize images to this height and width", option_size,
+        {"resize", "HxW", "resize images to this height and width", option_size,
          options.size, 1, MOST_SIDE},
         {"gray", NULL, "make images gray", NULL, &options.gray, 0, 0},
         {"encoded", NULL, "keep images encoded, as their files are", NULL,
@@ -379,7 +379,7 @@ int import_images(int argc, char **argv)
         {"check-size", NULL, "all images must have the first one's shape", NULL,
          &options.check_size, 0, 0},
         {"max-image-bytes", "N", "memory that decoding an image may take",
-         option_int, &options.max_image_bytes, 1, INT64_MAX},
+         option_bytes, &options.max_image_bytes, 1, INT64_MAX},
         {0}};
     const struct usage usage = {
         .command = "import images",

@@ -7,6 +7,7 @@
 #include "tools/inspect/show_net.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
+#include "tools/number.h"
 #include "tools/option.h"
 #include "tools/output.h"
 #include "tools/plain_text.h"
@@ -15,7 +16,6 @@
 #include <leat/ext/reader.h>
 #include <leat/reader.h>
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,20 +77,16 @@ static int choose(struct choice *choice, int64_t record)
 }
 
 /* A number or a range, FROM-TO; moves behind it. */
-static int read_range(const char **text, long long *from, long long *to)
+static int read_range(const char **text, int64_t *from, int64_t *to)
 {
     char *end;
-    if (**text < '0' || **text > '9')
+    if (number_read(*text, &end, NUMBER_COUNT, from) || *from < 0)
         return -1;
-    errno = 0;
-    *from = *to = strtoll(*text, &end, 10);
-    if (*end == '-') {
-        if (end[1] < '0' || end[1] > '9')
-            return -1;
-        *to = strtoll(end + 1, &end, 10);
-    }
+    *to = *from;
+    if (*end == '-' && number_read(end + 1, &end, NUMBER_COUNT, to))
+        return -1;
     *text = end;
-    return errno || *to < *from || *to - *from >= MOST_RECORDS ? -1 : 0;
+    return *to < *from || *to - *from >= MOST_RECORDS ? -1 : 0;
 }
 
 static int read_records(const struct option_spec *spec, const char *text)
@@ -98,10 +94,10 @@ static int read_records(const struct option_spec *spec, const char *text)
     struct choice *choice = spec->out;
     choice->n = 0;
     for (;; text++) {
-        long long from, to;
+        int64_t from, to;
         if (read_range(&text, &from, &to))
             return -1;
-        for (long long record = from; record <= to; record++)
+        for (int64_t record = from; record <= to; record++)
             if (choose(choice, record))
                 return -1;
         if (*text != ',')

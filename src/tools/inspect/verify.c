@@ -174,7 +174,7 @@ int command_verify(int argc, char **argv)
     int64_t max_image_bytes = 0;
     const struct option_spec specs[] = {
         {"max-image-bytes", "N", "memory that decoding an image may take",
-         option_int, &max_image_bytes, 1, INT64_MAX},
+         option_bytes, &max_image_bytes, 1, INT64_MAX},
         {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
         {0}};
     const struct usage usage = {

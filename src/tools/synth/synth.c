@@ -187,7 +187,7 @@ int command_synth(int argc, char **argv)
     const struct option_spec specs[] = {
         {"count", "N", "records to make (1000)", option_int, &options.count, 0,
          most_records},
-        {"shape", "C,H,W", "shape of an image (1,28,28)", option_shape,
+        {"shape", "CxHxW", "shape of an image (1x28x28)", option_shape,
          options.shape, 1, MOST_SIDE},
         {"jpeg", "Q", "encode images as JPEGs of this quality", option_int,
          &options.quality, 1, 100},

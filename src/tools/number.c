@@ -1,0 +1,223 @@
+#include "tools/number.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* With the largest unit, 2^40, a fraction of them stays below 2^63. */
+enum { MOST_DECIMALS = 6 };
+
+static const char prefixes[] = "kMGT";
+
+struct unit {
+    int64_t factor;
+    int is_binary; /* a power of 1024 */
+};
+
+static int64_t power(int64_t base, int n)
+{
+    return n ? base * power(base, n - 1) : 1;
+}
+
+/* Whether the text begins with a word that ends there; moves behind it. */
+static int take_word(const char **text, const char *word)
+{
+    size_t size = strlen(word);
+    if (strncasecmp(*text, word, size) != 0 ||
+        isalpha((unsigned char)(*text)[size]))
+        return 0;
+    *text += size;
+    return 1;
+}
+
+/* Moves *text behind the unit, if there is one, and a blank before it. */
+static struct unit read_unit(const char **text, enum number_kind kind)
+{
+    struct unit unit = {1, 0};
+    const char *at = *text + (**text == ' ');
+    if (kind == NUMBER_BYTES &&
+        (take_word(&at, "bytes") || take_word(&at, "byte") ||
+         take_word(&at, "B"))) {
+        *text = at;
+        return unit;
+    }
+    for (int i = 0; prefixes[i]; i++) {
+        char letter[] = {prefixes[i], 0}, si[] = {prefixes[i], 'B', 0};
+        char iec[] = {prefixes[i], 'i', 'B', 0};
+        if (kind == NUMBER_COUNT && take_word(&at, letter))
+            unit.factor = power(1000, i + 1);
+        else if (kind == NUMBER_BYTES && take_word(&at, si))
+            unit.factor = power(1000, i + 1);
+        else if (kind == NUMBER_BYTES &&
+                 (take_word(&at, iec) || take_word(&at, letter)))
+            unit = (struct unit){power(1024, i + 1), 1};
+        else
+            continue;
+        *text = at;
+        break;
+    }
+    return unit;
+}
+
+/* The digits behind a point, as parts of *scale; moves behind them. */
+static int read_decimals(const char **text, int64_t *parts, int64_t *scale)
+{
+    *parts = 0;
+    *scale = 1;
+    if (**text != '.')
+        return 0;
+    int digits = 0;
+    for (++*text; isdigit((unsigned char)**text); ++*text, digits++) {
+        if (digits == MOST_DECIMALS)
+            return -1;
+        *parts = 10 * *parts + (**text - '0');
+        *scale *= 10;
+    }
+    return digits ? 0 : -1;
+}
+
+/* The fraction in whole units, with the number's sign. */
+static int scale_decimals(int64_t parts, int64_t scale, struct unit unit,
+                          int64_t *out)
+{
+    int64_t product = parts * unit.factor;
+    if (!unit.is_binary && product % scale)
+        return -1;
+    *out = (product + (unit.is_binary ? scale / 2 : 0)) / scale;
+    return 0;
+}
+
+int number_read(const char *text, char **end, enum number_kind kind,
+                int64_t *out)
+{
+    char *behind;
+    int is_negative = *text == '-';
+    int has_sign = is_negative || *text == '+';
+    if (!isdigit((unsigned char)text[has_sign]))
+        return -1;
+    errno = 0;
+    long long whole = strtoll(text, &behind, 10);
+    const char *at = behind;
+    int64_t parts, scale, fraction, value;
+    if (errno || read_decimals(&at, &parts, &scale))
+        return -1;
+    struct unit unit = read_unit(&at, kind);
+    if (scale_decimals(parts, scale, unit, &fraction) ||
+        __builtin_mul_overflow((int64_t)whole, unit.factor, &value) ||
+        __builtin_add_overflow(value, is_negative ? -fraction : fraction,
+                               &value))
+        return -1;
+    *out = value;
+    *end = (char *)at;
+    return 0;
+}
+
+/* strtod takes blanks, hexadecimal numbers, inf and nan, too. */
+static int is_decimal(const char *text)
+{
+    text += *text == '-' || *text == '+';
+    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+        return 0;
+    text += *text == '.';
+    return isdigit((unsigned char)*text);
+}
+
+int number_read_real(const char *text, char **end, double *out)
+{
+    if (!is_decimal(text))
+        return -1;
+    double value = strtod(text, end);
+    if (!isfinite(value))
+        return -1;
+    *out = value;
+    return 0;
+}
+
+int number_read_float(const char *text, char **end, float *out)
+{
+    if (!is_decimal(text))
+        return -1;
+    float value = strtof(text, end);
+    if (!isfinite(value))
+        return -1;
+    *out = value;
+    return 0;
+}
+
+int number_read_time(const char *text, double unit, double *out)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"ns", 1e-9}, {"us", 1e-6},  {"ms", 1e-3},
+                 {"s", 1},     {"min", 60.0}, {"h", 3600}};
+    char *end;
+    double value;
+    if (number_read_real(text, &end, &value))
+        return -1;
+    const char *at = end + (*end == ' ');
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (take_word(&at, units[i].name)) {
+            /* A time in its own unit stays as it was typed. */
+            if (units[i].seconds != unit)
+                value = value * units[i].seconds / unit;
+            end = (char *)at;
+            break;
+        }
+    if (*end || !isfinite(value))
+        return -1;
+    *out = value;
+    return 0;
+}
+
+/* Three digits, of a value below 999.5. */
+static void write_digits(double value, char *out, size_t size)
+{
+    double most = fabs(value);
+    snprintf(out, size, "%.*f", most < 9.995 ? 2 : most < 99.95 ? 1 : 0, value);
+}
+
+/* Scales by thousands until three digits are enough, and adds the unit. */
+static const char *write_scaled(double value, const char *const units[], int n,
+                                char *out, size_t size)
+{
+    char digits[400];
+    int unit = 0;
+    for (; fabs(value) >= 999.5 && unit < n - 1; unit++)
+        value /= 1000;
+    write_digits(value, digits, sizeof(digits));
+    snprintf(out, size, "%s%s%s", digits, *units[unit] ? " " : "", units[unit]);
+    return out;
+}
+
+const char *number_write(double value, char *out, size_t size)
+{
+    static const char *const units[] = {"", "k", "M", "G", "T"};
+    return write_scaled(value, units, 5, out, size);
+}
+
+const char *number_write_time(double seconds, char *out, size_t size)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    return write_scaled(seconds * 1e9, units, 4, out, size);
+}
+
+const char *number_write_bytes(double bytes, char *out, size_t size)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
+    return write_scaled(bytes, units, 5, out, size);
+}
+
+const char *number_write_size(int64_t bytes, char *out, size_t size)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    for (; bytes && bytes % 1024 == 0 && unit < 4; unit++)
+        bytes /= 1024;
+    snprintf(out, size, "%lld %s", (long long)bytes, units[unit]);
+    return out;
+}
