@@ -132,6 +132,10 @@ typedef struct leat_data_layer_options {
                                record. 0: LEAT_IMAGE_BYTES_DEFAULT, or with
                                max_memory a quarter of that, from 64 MiB to
                                LEAT_IMAGE_BYTES_DEFAULT */
+    const char
+        *source; /* for what takes a layer out of a net file: the path of
+                    an LMDB to read instead of the file's source or
+                    reader, which may then be missing; NULL: the file's */
 } leat_data_layer_options;
 
 /** Every default. */
@@ -141,7 +145,7 @@ typedef struct leat_data_layer_options {
             NULL, NULL, LEAT_FLOAT32, LEAT_BYTES, LEAT_NCHW, LEAT_TOP_LEND,    \
             LEAT_RNG_LEAT, -1, 0, 1, 0, 0, LEAT_READER_AUTO, 1, 0, NULL, NULL, \
             0, LEAT_ON_ERROR_FAIL, -1, NULL, 0, NULL, NULL,                    \
-            LEAT_TRANSFORM_ON_CPU, 0                                           \
+            LEAT_TRANSFORM_ON_CPU, 0, NULL                                     \
     }
 
 /** What forward delivered: provenance of every sample. */

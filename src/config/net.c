@@ -41,6 +41,8 @@ static int make_pipeline(leat_net *net)
     int status = param->reader
                      ? leat_pipeline_parse(&net->pipeline, param->reader)
                      : leat_pipeline_lmdb(&net->pipeline, param->source, NULL);
+    if (!param->source_at.line) /* the caller's source, not the file's */
+        return status;
     return status ? place_error(net, param->source_at, status)
                   : set_origin(net);
 }

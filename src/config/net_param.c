@@ -116,10 +116,14 @@ static int start_options(leat__net_param *out,
     options.layer = NULL;
     options.stages = NULL;
     options.tops = NULL;
+    out->source = options.source;
+    options.source = NULL;
     out->options = options;
     keep_allocator(&out->host_allocator, &out->options.host_allocator);
     keep_allocator(&out->pinned_allocator, &out->options.pinned_allocator);
-    int status = keep(out, &out->options.name);
+    int status = keep(out, &out->source);
+    if (!status)
+        status = keep(out, &out->options.name);
     if (!status)
         status = keep(out, &out->options.device);
     return status ? status : keep(out, &out->options.bad_record_file);
@@ -357,6 +361,8 @@ static int check_backend(const reading *in, const field *source)
 static int read_source(const reading *in)
 {
     leat__net_param *out = in->out;
+    if (out->source) /* the caller's */
+        return LEAT_OK;
     const field *source = find(in->data, "source");
     const field *reader = find(in->own, "reader");
     if (source && reader)

@@ -297,6 +297,7 @@ int leat__layer_options_init(leat__layer_options *out,
     out->values.bad_record_file = out->bad_record_file;
     out->values.layer = NULL;
     out->values.stages = NULL;
+    out->values.source = NULL;
     return LEAT_OK;
 }
 

@@ -141,4 +141,64 @@ check 'what is far from all' test -z "$(grep 'did you' err)"
 run 64 info --frobnicate good
 check 'what is far from all' test -z "$(grep 'did you' err)"
 
+# Numbers as people write them, and the same ones back.
+run 0 synth noise --count 1.2k --shape 3x8x6 sized
+run 0 info --json sized
+check 'a shape with x' grep -q '"records": 1200, .*"3x8x6": 1200' out
+run 0 import pipeline sized copied
+run 0 show sized --records 1.1k-1.101k --out sheet.png --json
+check 'records by thousands' grep -q '"shown": 2' out
+run 0 verify sized --max-image-bytes 1.5GiB
+for arguments in '--count 1.2345k' '--count 9999999999T' '--shape 3x8' '--shape 3x8,6' \
+    '--count 1KiB' '--shape 3x8x6x'; do
+    # shellcheck disable=SC2086
+    run 64 synth noise $arguments new
+done
+run 64 verify sized --max-image-bytes 9999999TiB
+run 64 bench reader --reader sized --seconds 3m
+run 64 bench reader --reader sized --seconds 1e999
+# Rates and times have three digits and a unit, but in JSON.
+run 0 bench reader --reader sized --seconds 20ms
+check 'a table for people' grep -qE '\| +[0-9.]{3,4} [kMG] \|.* [num]?s \| .*[kMG]B/s$' out
+run 0 bench reader --reader sized --seconds 20ms --json
+check 'numbers for programs' grep -qE '"median": [0-9.]+, ' out
+run 0 bench layer --reader sized --batch 8 --seconds 0.05
+check 'the rate' grep -qE '^images +[0-9.]{3,4} [kMG] images/s$' out
+check 'the wait' grep -qE '^wait p50 +[0-9.]{3,4} [num]s$' out
+
+# A path is taken where a pipeline's text is, options and all.
+run 0 cat good
+mv out wanted
+for text in lmdb:good ./good good,read_ahead=64 "$work/good"; do
+    run 0 cat "$text"
+    check "leat cat $text" cmp -s out wanted
+done
+cp -r good 'odd,name=1|2'
+run 0 cat 'odd,name=1|2'
+check 'a path of special letters' cmp -s out wanted
+cp -r good lmdb
+run 0 cat lmdb
+check 'a path that names a reader' cmp -s out wanted
+run 2 cat absent
+says 'absent: expected an LMDB'
+run 2 cat nonesuch:good
+says 'there is no reader "nonesuch"'
+run 2 cat good,nonesuch=1
+says 'has no argument "nonesuch"'
+run 0 dump --reader good --batch 20 --out by_path
+run 0 compare good by_path
+
+# --source stands in for the net file's.
+cat >net.prototxt <<TEXT
+layer { name: "d" type: "Data" top: "data" top: "label"
+  data_param { source: "nowhere" batch_size: 20 backend: LMDB } }
+TEXT
+run 2 dump --net net.prototxt --phase TEST --out missing
+run 0 dump --net net.prototxt --phase TEST --source good --out by_source
+check 'the same as without a net' cmp -s by_source/data.npy by_path/data.npy
+run 2 dump --net net.prototxt --phase TEST --source absent --out missing
+says 'absent: expected an LMDB'
+run 64 dump --reader good --batch 2 --source good --out missing
+says '--source is for --net'
+
 exit $failed

@@ -48,6 +48,45 @@ START_TEST(a_net_file_gives_options_tops_and_pipeline)
 }
 END_TEST
 
+START_TEST(a_source_of_the_caller_replaces_the_files)
+{
+    static const char *const nets[] = {
+        text,
+        "layer { name: 'd' type: 'Data' top: 'data'\n"
+        "  data_param { source: 'x' batch_size: 3 backend: LEVELDB } }",
+        "layer { name: 'd' type: 'Data' top: 'data'\n"
+        "  data_param { batch_size: 3 } }",
+        "layer { name: 'd' type: 'Data' top: 'data'\n"
+        "  data_param { batch_size: 3 } leat_param { reader: 'lmdb:y' } }"};
+    leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
+    char source[] = "another,db";
+    for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++) {
+        leat_net *net;
+        choice.source = strcpy(source, "another,db");
+        ck_assert_int_eq(leat_net_parse(&net, "net", nets[i], strlen(nets[i]),
+                                        LEAT_TEST, &choice),
+                         LEAT_OK);
+        memset(source, 'x', sizeof(source) - 1);
+        ck_assert_str_eq(leat_pipeline_text(leat_net_pipeline(net)),
+                         "lmdb:another\\,db");
+        ck_assert_ptr_null(leat_net_options(net)->source);
+        leat_net_close(net);
+    }
+    /* What cannot be opened is not laid to the file. */
+    leat_data_layer *layer;
+    choice.source = "absent";
+    int status =
+        leat_data_layer_create_from_net(&layer, path, LEAT_TEST, &choice);
+    ck_assert_int_eq(status, LEAT_OK);
+    ck_assert_int_lt(leat_data_layer_setup(layer, NULL, 0), 0);
+    leat_data_layer_destroy(layer);
+    choice.source = "";
+    leat_net *net;
+    ck_assert_int_eq(leat_net_open(&net, path, LEAT_TEST, &choice),
+                     LEAT_EINVAL);
+}
+END_TEST
+
 static void *allocate(void *user, size_t bytes, size_t alignment)
 {
     (void)user, (void)bytes, (void)alignment;
@@ -156,6 +195,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_net_file_gives_options_tops_and_pipeline);
+    tcase_add_test(tcase, a_source_of_the_caller_replaces_the_files);
     tcase_add_test(tcase, nothing_of_the_choice_is_kept);
     tcase_add_test(tcase, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tcase, a_reader_is_a_pipelines_text);

@@ -6,6 +6,7 @@
  * map gives views, and their pages are fetched by whoever looks.
  */
 #include "tools/bench/bench.h"
+#include "tools/database/database.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/output.h"
@@ -225,7 +226,7 @@ static int open_bench(struct reader_bench *bench,
             self->sample[k] = &self->box[k];
         }
     }
-    int status = leat_pipeline_parse(&bench->pipeline, options->reader);
+    int status = database_pipeline(&bench->pipeline, options->reader);
     for (int i = 0; !status && i < bench->threads; i++)
         status = leat_pipeline_open(bench->pipeline, &bench->reading[i].reader);
     if (!status)
@@ -329,8 +330,8 @@ int bench_reader(int argc, char **argv)
 {
     struct reader_options options = {.seconds = 3};
     const struct option_spec specs[] = {
-        {"reader", "TEXT", "a pipeline, such as lmdb:mnist_test_lmdb",
-         option_text, &options.reader, 0, 0},
+        {"reader", "TEXT", "an LMDB's path, or a pipeline's text", option_text,
+         &options.reader, 0, 0},
         {"workers", "N", "threads (one for each core)", option_int,
          &options.workers, 0, BENCH_MOST_WORKERS},
         bench_seconds(&options.seconds),

@@ -5,6 +5,8 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 int database_open(leat_reader **out, const char *path)
@@ -16,6 +18,31 @@ int database_open(leat_reader **out, const char *path)
     status = leat_pipeline_open(pipeline, out);
     leat_pipeline_unref(pipeline);
     return status;
+}
+
+/* "lmdb:" and the text, which may have options behind a path. */
+static int parse_path(leat_pipeline **out, const char *path)
+{
+    size_t size = strlen(path) + sizeof("lmdb:");
+    char *text = malloc(size);
+    if (!text)
+        return leat_error(LEAT_ENOMEM, "out of memory");
+    snprintf(text, size, "lmdb:%s", path);
+    int status = leat_pipeline_parse(out, text);
+    free(text);
+    return status;
+}
+
+int database_pipeline(leat_pipeline **out, const char *text)
+{
+    struct stat found;
+    int status = leat_pipeline_parse(out, text);
+    if (status != LEAT_EINVAL)
+        return status;
+    if (!stat(text, &found))
+        return leat_pipeline_lmdb(out, text, NULL);
+    /* The error of a text that names a reader is about that. */
+    return strchr(text, ':') ? status : parse_path(out, text);
 }
 
 int database_spare(const char *path, const char *output)

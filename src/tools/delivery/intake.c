@@ -1,5 +1,7 @@
 #include "tools/delivery/intake.h"
 
+#include "tools/database/database.h"
+
 #include <leat/ext/device.h>
 #include <leat/ext/reader.h>
 
@@ -56,7 +58,7 @@ int intake_create(struct intake *intake, const struct intake_options *options)
     intake_options_fill_transform(options, &transform);
     layer_options.transform = &transform;
     leat_pipeline *pipeline;
-    status = leat_pipeline_parse(&pipeline, options->reader);
+    status = database_pipeline(&pipeline, options->reader);
     if (status)
         return status;
     status = leat_data_layer_create(&intake->layer, pipeline, &layer_options);

@@ -64,7 +64,9 @@ static struct option_spec *list_source(struct option_spec *out,
          read_stage, o, 0, 0},
         {"level", "N", "the level of the net's state (0)", option_int,
          &o->level, INT32_MIN, INT32_MAX},
-        {"reader", "TEXT", "or a pipeline, such as lmdb:mnist_test_lmdb",
+        {"source", "PATH", "with --net: an LMDB instead of the file's source",
+         option_text, &o->source, 0, 0},
+        {"reader", "TEXT", "or an LMDB's path, or a pipeline's text",
          option_text, &o->reader, 0, 0},
         {"batch", "N", "samples in a batch", option_int, &o->batch, 1,
          INT32_MAX},
@@ -167,13 +169,14 @@ static int has_transform(const struct intake_options *options)
 int intake_options_are_given(const struct intake_options *options)
 {
     return has_transform(options) || options->net || options->reader ||
-           options->phase || options->layer || options->stages[0] ||
-           options->level || options->batch || options->top_type ||
-           options->layout || options->transform_on || options->rng ||
-           options->seed >= 0 || options->workers || options->prefetch >= 0 ||
-           options->rank >= 0 || options->world_size || options->launcher ||
-           options->on_error || options->max_errors >= 0 ||
-           options->bad_record_file || options->device;
+           options->source || options->phase || options->layer ||
+           options->stages[0] || options->level || options->batch ||
+           options->top_type || options->layout || options->transform_on ||
+           options->rng || options->seed >= 0 || options->workers ||
+           options->prefetch >= 0 || options->rank >= 0 ||
+           options->world_size || options->launcher || options->on_error ||
+           options->max_errors >= 0 || options->bad_record_file ||
+           options->device;
 }
 
 int intake_options_check(const struct intake_options *options,
@@ -183,6 +186,8 @@ int intake_options_check(const struct intake_options *options,
     if (!options->net == !options->reader)
         return message_misuse(command, "%s: give either --net or --reader",
                               command);
+    if (options->source && !options->net)
+        return message_misuse(command, "%s: --source is for --net", command);
     if (options->net && !options->phase)
         return message_misuse(command, "%s: --net needs --phase", command);
     if (options->reader && !options->batch)
@@ -238,6 +243,7 @@ int intake_options_fill(const struct intake_options *options,
 {
     out->phase = (leat_phase)find_word(phases, options->phase);
     out->layer = options->layer;
+    out->source = options->source;
     out->stages = options->stages;
     out->level = (int)options->level;
     out->batch_size = options->batch;

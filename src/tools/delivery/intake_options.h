@@ -11,7 +11,8 @@ enum { INTAKE_MOST_STAGES = 16, INTAKE_MOST_MEANS = 64 };
 /* What the command line says of a layer. */
 struct intake_options {
     const char *net;    /* a Caffe net file, or */
-    const char *reader; /* a pipeline text */
+    const char *reader; /* a pipeline text, or the path of an LMDB */
+    const char *source; /* an LMDB instead of the net file's; or NULL */
     const char *phase;
     const char *layer;
     const char *stages[INTAKE_MOST_STAGES + 1];
@@ -48,7 +49,7 @@ struct intake_options {
     }
 
 /* Entries of their table, its end included. */
-enum { INTAKE_OPTIONS = 29 };
+enum { INTAKE_OPTIONS = 30 };
 
 /* Fills the table that a command shares with others: usage.shared. */
 void intake_options_list(struct option_spec out[INTAKE_OPTIONS],

@@ -1,4 +1,5 @@
 /* import_pipeline.c: `leat import pipeline`, whatever readers give. */
+#include "tools/database/database.h"
 #include "tools/import/import.h"
 #include "tools/import/importer.h"
 #include "tools/message.h"
@@ -237,7 +238,7 @@ static int describe(struct pipeline_source *self, struct recipe *recipe)
 static int open_pipeline(struct pipeline_source *self, const char *text,
                          struct recipe *recipe)
 {
-    int status = leat_pipeline_parse(&self->pipeline, text);
+    int status = database_pipeline(&self->pipeline, text);
     if (!status)
         status = leat_pipeline_open(self->pipeline, &self->reader);
     if (!status)

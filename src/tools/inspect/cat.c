@@ -1,5 +1,6 @@
 /* cat.c: `leat cat`, the samples of a pipeline as text. */
 #include "tools/command.h"
+#include "tools/database/database.h"
 #include "tools/database/inspection.h"
 #include "tools/delivery/npy_header.h"
 #include "tools/message.h"
@@ -241,7 +242,7 @@ static int cat_pipeline(const struct cat_options *options, const char *text)
     leat_sample_init(&self.sample);
     int status = leat_image_decoder_create(&self.decoder);
     if (!status)
-        status = leat_pipeline_parse(&pipeline, text);
+        status = database_pipeline(&pipeline, text);
     if (!status)
         status = leat_pipeline_open(pipeline, &self.reader);
     if (!status)
@@ -273,8 +274,8 @@ int command_cat(int argc, char **argv)
         {0}};
     const struct usage usage = {
         .command = "cat",
-        .arguments = "[options] PIPELINE",
-        .about = "Prints the samples of a pipeline, such as\n"
+        .arguments = "[options] DB|PIPELINE",
+        .about = "Prints the samples of an LMDB, or of a pipeline such as\n"
                  "lmdb:mnist_test_lmdb, a line each: record, key, and each\n"
                  "field with its type and shape, or its value if it is a\n"
                  "single number. Bad records have a line, too, and make it\n"
