@@ -315,7 +315,7 @@ static int print_verdict(const feed *f)
     if (leat_data_layer_stats(f->layer, &stats) ||
         leat_stats_verdict(&stats, NULL, verdict))
         return fail_leat();
-    printf("the feed: %s\n", verdict);
+    printf("verdict: %s\n", verdict);
     return DONE;
 }
 

@@ -78,6 +78,10 @@ typedef struct leat_stats {
     leat_memory_stats peak; /* of memory, what batches in circulation took at
                                their most, since setup or restore; mapped: as in
                                memory */
+    double helped; /* of waited, seconds in which forward made runs itself */
+    double blocked_lock; /* seconds in which workers that looked for a run
+                            waited for each other: for the lock, and for what is
+                            read under it */
 } leat_stats;
 
 /** The most bytes of a verdict, its NUL included. */
@@ -85,8 +89,16 @@ typedef struct leat_stats {
 
 /**
  * Says in one line what bounds the feed, and by what evidence, such as
- * "bound by decode: decode by 2 threads busy 98 %, storage busy 0 %, input
- * missing 0 %, consumer waits 61 %; more cores would help".
+ * "bound by decode: decode by 2 threads busy 98 %, storage busy 0 %, waits for
+ * input 0 %, room 0 %, lock 0 %; forward waits 1 %, helps 60 %; more cores
+ * would help", or "the feed keeps up; bound by the consumer: ...", which comes
+ * first where forward found its batch ready.
+ *
+ * The shares are of the time that the threads had; where more threads than
+ * cores share these, of the cores' time. What the threads waited for is told
+ * apart: input, for the reader's thread to fill a run; room, for a slot that
+ * the caller, its streams or a copy still hold; lock, for each other. Forward
+ * waits for others to make its batch, or helps: makes it itself.
  *
  * Where batches are copied to a device it says how busy the copies are, too;
  * they, or the streams that give batches back late, may be what bounds.
@@ -98,6 +110,26 @@ typedef struct leat_stats {
  */
 LEAT_API int leat_stats_verdict(const leat_stats *now, const leat_stats *before,
                                 char *out);
+
+/**
+ * The verdict of leat_stats_verdict in one word:
+ *
+ * - "consumer": the feed keeps up, or the consumer's streams give batches back
+ *   late
+ * - "storage": reading
+ * - "decode", "transform": the stage of that name
+ * - "copy": copies to the device
+ * - "lock": workers that wait for each other
+ * - "room": workers that wait for a slot while forward waits for a batch or
+ *   makes it itself, by turns or because a worker wakes too late
+ * - "input": workers that wait for a reader's thread that is not busy either
+ * - "none": nobody is busy, and nobody waits
+ *
+ * The text is static. NULL where leat_stats_verdict would return an error.
+ * Thread safety: any thread.
+ */
+LEAT_API const char *leat_stats_bound_by(const leat_stats *now,
+                                         const leat_stats *before);
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,29 @@ static inline int64_t leat__counter_get(const atomic_int_fast64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+/*
+ * A wait, of the one thread that adds, from the clock `begin` to `end`. Until
+ * that is known the sum lacks the clock at its beginning, so it is below 0.
+ */
+static inline void leat__counter_begin(atomic_int_fast64_t *counter,
+                                       int64_t begin)
+{
+    leat__counter_add_alone(counter, -begin);
+}
+
+static inline void leat__counter_end(atomic_int_fast64_t *counter, int64_t end)
+{
+    leat__counter_add_alone(counter, end);
+}
+
+/* In seconds; a wait that goes on counts up to `now`. */
+static inline double leat__counter_waited(const atomic_int_fast64_t *counter,
+                                          int64_t now)
+{
+    int64_t sum = atomic_load(counter);
+    return (double)(sum < 0 ? sum + now : sum) * 1e-9;
+}
+
 /* A sum of nanoseconds, in seconds. */
 static inline double leat__counter_seconds(const atomic_int_fast64_t *counter)
 {

@@ -381,7 +381,7 @@ int leat__data_reader_take(leat__data_reader *self, int taker, leat__run **out,
             return take_own(self, taker, out);
     }
     if (status == LEAT_OK)
-        (*out)->begun = leat__clock_now();
+        (*out)->begun = (*out)->claimed = leat__clock_now();
     return status;
 }
 

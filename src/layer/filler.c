@@ -302,7 +302,7 @@ void leat__filler_fill(leat__filler *self, leat__run *run, int ahead)
     run->taken = NULL;
     run->handed = NULL;
     run->after = self->window;
-    run->begun = leat__clock_now();
+    run->begun = run->claimed = leat__clock_now();
     if (self->stuck) {
         run->last = 1;
         run->failed = 0;

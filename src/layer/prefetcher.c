@@ -155,26 +155,33 @@ static void *worker_body(void *argument)
     leat__nap nap = {0};
     int running = 1;
     leat__thread_be_patient();
+    int64_t idle = leat__clock_now(); /* since when it has looked for a run */
     while (running && !atomic_load(&prefetcher->cancelled)) {
-        int64_t begin;
+        leat__counter_begin(&self->blocked_lock, idle);
         switch (claim(prefetcher, self, &run, &missing)) {
         case CLAIMED:
-            leat__worker_work(self, run);
+            leat__counter_end(&self->blocked_lock, run->claimed);
+            idle = leat__worker_work(self, run);
             break;
         case NO_SLOT:
-            begin = leat__clock_now();
-            running = !wait_for_slot(prefetcher, &missing, &nap, begin);
-            leat__counter_add_alone(&self->blocked_full,
-                                    leat__clock_now() - begin);
+            idle = leat__clock_now();
+            leat__counter_end(&self->blocked_lock, idle);
+            leat__counter_begin(&self->blocked_full, idle);
+            running = !wait_for_slot(prefetcher, &missing, &nap, idle);
+            idle = leat__clock_now();
+            leat__counter_end(&self->blocked_full, idle);
             break;
         case NO_RUN:
-            begin = leat__clock_now();
+            idle = leat__clock_now();
+            leat__counter_end(&self->blocked_lock, idle);
+            leat__counter_begin(&self->blocked_empty, idle);
             running = !leat__data_reader_wait(prefetcher->options.reader,
                                               missing.ticket);
-            leat__counter_add_alone(&self->blocked_empty,
-                                    leat__clock_now() - begin);
+            idle = leat__clock_now();
+            leat__counter_end(&self->blocked_empty, idle);
             break;
         case STOPPED:
+            leat__counter_end(&self->blocked_lock, idle);
             running = 0;
             break;
         }
@@ -228,7 +235,7 @@ int leat__prefetcher_next(leat__prefetcher *self, int lane_number,
         if (deadline != LEAT__FOREVER && leat__clock_now() >= deadline)
             return LEAT_AGAIN;
         if (claim(self, caller, &run, &missing) == CLAIMED)
-            leat__worker_work(caller, run);
+            (void)leat__worker_work(caller, run);
         else
             help = 0;
     }
@@ -414,6 +421,8 @@ void leat__prefetcher_stats(const leat__prefetcher *self, int lane,
     leat_stage_stats *reader = &stats->stage[0];
     leat_stage_stats *transform = &stats->stage[1];
     int workers = self->options.workers;
+    const leat__worker *caller = &self->workers[workers + lane];
+    int64_t now = leat__clock_now();
     leat__data_reader_stats(self->options.reader, reader);
     *transform = (leat_stage_stats){
         .name = self->options.decodes ? "decode" : "transform",
@@ -424,11 +433,16 @@ void leat__prefetcher_stats(const leat__prefetcher *self, int lane,
         transform->items += atomic_load(&one->items);
         transform->bytes += atomic_load(&one->bytes);
         transform->busy += leat__counter_seconds(&one->busy);
-        transform->blocked_empty += leat__counter_seconds(&one->blocked_empty);
-        transform->blocked_full += leat__counter_seconds(&one->blocked_full);
+        transform->blocked_empty +=
+            leat__counter_waited(&one->blocked_empty, now);
+        transform->blocked_full +=
+            leat__counter_waited(&one->blocked_full, now);
+        stats->blocked_lock += leat__counter_waited(&one->blocked_lock, now);
         stats->image_warnings += atomic_load(&one->warnings);
     }
     stats->nstages = 2;
-    stats->helped_runs = atomic_load(&self->workers[workers + lane].runs);
+    stats->helped_runs = atomic_load(&caller->runs);
+    stats->helped = leat__counter_seconds(&caller->busy) +
+                    leat__counter_seconds(&caller->reading);
     leat__lane_stats(&self->lanes[lane], stats);
 }

@@ -125,5 +125,7 @@ void leat__run_read(leat__run *run, leat_reader *reader, int collects)
     read_samples(run, reader, collects);
     leat__trace_end();
     leat__counter_add_alone(&run->bytes, settle(run));
-    leat__counter_add_alone(&run->busy, leat__clock_now() - run->begun);
+    int64_t now = leat__clock_now();
+    leat__counter_add_alone(&run->busy, now - run->begun);
+    run->begun = now;
 }

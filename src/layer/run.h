@@ -29,6 +29,7 @@ typedef struct leat__run {
     leat__bad_list bad; /* or, where those are collected, all that are bad */
     int unread;         /* sample[] is still to be read, by whoever takes it */
     int is_located;     /* by locator[] */
+    int64_t claimed;    /* the clock, when the taker's turn for it came */
     int64_t begun; /* the clock, when that began, or else the taker's work */
     leat_sample **sample;  /* n of them, each with a box of its own */
     int64_t *index;        /* position in the epoch */

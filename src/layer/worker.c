@@ -155,15 +155,16 @@ static int has_samples(const leat__run *run)
     return run->failed < 0 || (run->failed > 0 && run->status == LEAT_EDATA);
 }
 
-void leat__worker_work(leat__worker *self, leat__run *run)
+int64_t leat__worker_work(leat__worker *self, leat__run *run)
 {
     leat__batch *batch = run->batch;
     int n = run->n;
-    int64_t begin = run->begun;
     int64_t held_up;
     go(self, LEAT__AT_READING);
     leat__data_reader_read(self->options->reader, run);
     go(self, LEAT__AT_WORK);
+    int64_t begin = run->begun;
+    leat__counter_add_alone(&self->reading, begin - run->claimed);
     if (run->failed >= 0)
         leat__batch_fail(batch, run->first + run->failed, run->status,
                          run->failed < n ? &run->sample[run->failed]->from
@@ -191,7 +192,9 @@ void leat__worker_work(leat__worker *self, leat__run *run)
         go(self, LEAT__AT_COPY);
     held_up += leat__publisher_place(self->publisher, batch, n);
     go(self, LEAT__AT_REST);
-    leat__counter_add_alone(&self->busy, leat__clock_now() - begin - held_up);
+    int64_t end = leat__clock_now();
+    leat__counter_add_alone(&self->busy, end - begin - held_up);
     if (held_up > 0)
         leat__counter_add_alone(&self->blocked_full, held_up);
+    return end;
 }

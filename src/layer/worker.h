@@ -28,8 +28,10 @@ typedef struct leat__worker {
     atomic_int_fast64_t items;
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;
+    atomic_int_fast64_t reading; /* by itself, before that */
     atomic_int_fast64_t blocked_empty;
     atomic_int_fast64_t blocked_full;
+    atomic_int_fast64_t blocked_lock;
     atomic_int_fast64_t runs;
     atomic_int_fast64_t warnings;
     atomic_int at;                /* a leat__worker_at */
@@ -47,8 +49,9 @@ void leat__worker_finish(leat__worker *worker);
 /*
  * Reads the run's samples, puts them into their places in its batch, and gives
  * the run back. What fails is noted in the batch. May wait for the batch's
- * first run, and, where something stands in, for the run before.
+ * first run, and, where something stands in, for the run before. Returns the
+ * clock at its end.
  */
-void leat__worker_work(leat__worker *worker, leat__run *run);
+int64_t leat__worker_work(leat__worker *worker, leat__run *run);
 
 #endif

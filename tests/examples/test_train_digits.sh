@@ -31,7 +31,7 @@ expect() {
 
 # What training printed, without what depends on the machine's speed.
 steady() {
-    grep -v '^waited\|^images/s\|^the feed' out | sed 's/, [0-9]* images\/s$//'
+    grep -v '^waited\|^images/s\|^verdict' out | sed 's/, [0-9]* images\/s$//'
 }
 
 mkdir -p build/demo
@@ -43,7 +43,7 @@ grep -q '^2000 records to train on, 250 to test; 80 iterations of 64 images$' ou
     fail "the counts of records are wrong: $(<out)"
 grep -q '^images/s: [0-9]*$' out || fail "no images/s: $(<out)"
 grep -q '^waited for data: [0-9.]* %$' out || fail "no share of waiting: $(<out)"
-grep -qE '^the feed: .*(bound by|waits|consumer)' out || fail "no verdict: $(<out)"
+grep -qE '^verdict: .*bound by .*forward waits [0-9]+ %, helps' out || fail "no verdict: $(<out)"
 accuracy=$(sed -n 's/^accuracy: \([0-9]*\)\.[0-9] %$/\1/p' out)
 [ "${accuracy:-0}" -ge 80 ] || fail "accuracy after 80 iterations: $(<out)"
 

@@ -87,6 +87,8 @@ static void add_stages(leat_stats *sum, const leat_stats *before,
     sum->waited += so_far.waited - before->waited;
     sum->elapsed += so_far.elapsed - before->elapsed;
     sum->helped_runs += so_far.helped_runs - before->helped_runs;
+    sum->helped += so_far.helped - before->helped;
+    sum->blocked_lock += so_far.blocked_lock - before->blocked_lock;
     for (int i = 0; i < after->nstages; i++) {
         const leat_stage_stats *from = &before->stage[i];
         const leat_stage_stats *old = &so_far.stage[i];

@@ -1,0 +1,113 @@
+/* Statistics tell apart what the threads, and forward, wait for. */
+#include "support/feed.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <time.h>
+
+static leat_stats read_stats(const feed_layer *feed)
+{
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(feed->layer, &stats), LEAT_OK);
+    return stats;
+}
+
+/* The watchdog ends it if the time never shows. */
+START_TEST(a_wait_for_room_counts_while_it_goes_on)
+{
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.batch_size = 4;
+    options.workers = 2;
+    leat_pipeline *pipeline = feed_pipeline();
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_stats stats;
+    do {
+        stats = read_stats(&feed);
+    } while (stats.stage[1].blocked_full < 0.1);
+    ck_assert_double_le(stats.stage[1].blocked_full, 2 * stats.elapsed);
+    ck_assert_str_eq(leat_stats_bound_by(&stats, NULL), "consumer");
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(what_forward_does_itself_is_told_apart_from_waiting)
+{
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.batch_size = 4;
+    options.workers = 1;
+    options.help = _i;
+    leat_pipeline *pipeline = feed_pipeline();
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_stats stats;
+    do {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        stats = read_stats(&feed);
+    } while (_i ? stats.helped_runs < 10 : stats.batches < 1000);
+    if (_i)
+        ck_assert_double_gt(stats.helped, 0);
+    else
+        ck_assert_double_eq(stats.helped, 0);
+    ck_assert_double_le(stats.helped, stats.waited);
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* A reader that takes its time, and that only one worker may ask. */
+static int slow_next(void *pass, leat_sample *sample)
+{
+    static const float value = 1;
+    const struct timespec pause = {.tv_nsec = 2000000};
+    (void)pass;
+    nanosleep(&pause, NULL);
+    sample->nfields = 2;
+    for (int i = 0; i < 2; i++)
+        sample->field[i] = (leat_field){
+            .dtype = LEAT_FLOAT32, .data = &value, .bytes = sizeof(value)};
+    return LEAT_OK;
+}
+
+START_TEST(workers_that_wait_for_each_other_are_told)
+{
+    static const leat_field_spec fields[] = {
+        {"data", LEAT_FLOAT32, 0, {0}},
+        {"label", LEAT_FLOAT32, 0, {0}},
+    };
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = fields,
+                                      .nfields = 2,
+                                      .next = slow_next};
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.batch_size = 4;
+    options.workers = 3;
+    options.help = 0;
+    options.reader_thread = LEAT_READER_OFF;
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, NULL),
+                     LEAT_OK);
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_stats before = read_stats(&feed);
+    for (int i = 0; i < 40; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    leat_stats after = read_stats(&feed);
+    double span = after.elapsed - before.elapsed;
+    ck_assert_double_gt(after.blocked_lock - before.blocked_lock, span);
+    ck_assert_double_le(after.blocked_lock, 3 * after.elapsed);
+    ck_assert_str_eq(leat_stats_bound_by(&after, &before), "storage");
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_stats");
+    TCase *tcase = tcase_create("layer_stats");
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, a_wait_for_room_counts_while_it_goes_on);
+    tcase_add_loop_test(
+        tcase, what_forward_does_itself_is_told_apart_from_waiting, 0, 2);
+    tcase_add_test(tcase, workers_that_wait_for_each_other_are_told);
+    return suite_run(suite);
+}
