@@ -187,7 +187,7 @@ section_consumer() {
         (map(.wait_us.p99) | median | places(1)),
         (map(.wait_us.max) | max | places(1)),
         (map(.batches / .seconds) | median | places(1)),
-        (map(.bound_by | split(":") | first) | unique | join(", "))'
+        (map(.bound_by) | unique | join(", "))'
     cat <<END
 ## A caller that computes
 
@@ -196,7 +196,7 @@ section_consumer() {
 
 $(machine)
 
-| computing 20 ms a batch | wait p50, us | wait p99, us | longest, us | batches/s | verdict |
+| computing 20 ms a batch | wait p50, us | wait p99, us | longest, us | batches/s | bound by |
 | --- | --- | --- | --- | --- | --- |
 END
     for n in "${!names[@]}"; do

@@ -6,14 +6,17 @@
 
 Measures with `leat bench layer --json` over workers, batch and image size, on
 databases that it makes with `leat synth noise`, and keeps what was measured in
-DIR/sweep.json; --from draws that again. rate.* shows images a second, stages.*
-what the threads of each stage did. Needs matplotlib (python3-matplotlib).
+DIR/sweep.json; --from draws that again. rate.* shows images a second, from the
+10th to the 90th percentile of the slices of all runs, and the limit, measured in
+the same runs; stages.* shows what the threads of each stage did, what they waited
+for, and what bounds. Needs matplotlib (python3-matplotlib).
 """
 
 import argparse
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,10 +36,13 @@ WORKLOADS = [
 SIZED = [("raw", 0, "#d55e00"), ("JPEG", 90, "#8a5a9e")]
 SIZED_BYTES = 64 << 20
 
+# What a thread does: key, name, colour and that of the number on it.
 DOING = [
     ("busy", "busy", "#0072b2", "white"),
+    ("helped", "busy, the caller", "#56b4e9", "#222222"),
     ("blocked_empty", "waiting for input", "#e69f00", "#222222"),
     ("blocked_full", "waiting for room", "#d4d4d4", "#222222"),
+    ("blocked_lock", "waiting for each other", "#cc79a7", "#222222"),
 ]
 INK = "#222222"
 FAINT = "#777777"
@@ -107,12 +113,15 @@ class Bench:
         return ["--reader", "lmdb:" + path, *arguments]
 
     def layer(self, *arguments):
-        """The run whose rate is the median."""
-        seconds = ["--seconds", self.options.seconds, "--json"]
+        """The run whose rate is the median, with the spread of all."""
+        seconds = ["--seconds", self.options.seconds, "--limit", "--json"]
         runs = [json.loads(self.tool("bench", "layer", *arguments, *seconds))
                 for _ in range(self.options.runs)]
         runs.sort(key=lambda run: run["images_per_s"])
-        return runs[len(runs) // 2]
+        middle = runs[len(runs) // 2]
+        middle["spread"] = [min(run["slices"]["p10"] for run in runs),
+                            max(run["slices"]["p90"] for run in runs)]
+        return middle
 
 
 def sweep_workload(bench, n, found):
@@ -169,16 +178,21 @@ def short(value):
 
 
 def draw_lines(axes, points, names, colours):
-    """A line for each series, its name at its right end."""
+    """A line for each series, its name at its right end; the spread is a band
+    around it, the limit a broken line."""
     ends = []
     axes.set_yscale("log")
     for n, name in enumerate(names):
-        own = [(x, run["images_per_s"]) for i, x, run in points if i == n]
-        line = sorted(own)
-        if line:
+        own = sorted((x, run["images_per_s"], run["limit_images_per_s"],
+                      *run["spread"]) for i, x, run in points if i == n)
+        if own:
+            x, rate, limit, low, high = zip(*own)
             style = {"color": colours[n], "marker": "o", "markersize": 4}
-            axes.plot(*zip(*line), linewidth=1.8, **style)
-            ends.append((line[-1][1], name, colours[n]))
+            axes.fill_between(x, low, high, color=colours[n], alpha=0.18,
+                              linewidth=0)
+            axes.plot(x, limit, color=colours[n], linewidth=1, linestyle="--")
+            axes.plot(x, rate, linewidth=1.8, **style)
+            ends.append((rate[-1], name, colours[n]))
     axes.margins(y=0.08)
     ends.sort()
     low, high = map(math.log, axes.get_ylim())
@@ -216,7 +230,9 @@ def draw_rates(pyplot, found, machine):
         draw_lines(axes, found[key], *series)
         ticks = sorted({x for _, x, _ in found[key]})
         tidy_lines(axes, f"Images a second over {over}", label, ticks)
-    figure.text(0.01, 0.01, machine, color=FAINT, fontsize=8)
+    key = ("band: 10th to 90th percentile of the slices; "
+           "broken line: the limit, all cores without queues; ")
+    figure.text(0.01, 0.01, key + machine, color=FAINT, fontsize=8)
     figure.tight_layout(rect=(0, 0.03, 1, 1), w_pad=2)
     return figure
 
@@ -229,13 +245,35 @@ def stage_name(stage):
     return stage["name"]
 
 
+def is_work(stage):
+    """Whether the workers do it, and the caller where it helps."""
+    is_reading = stage["name"] == "reader" and not stage["threads"]
+    return is_reading or stage["name"] in ("transform", "decode")
+
+
+def times(result, stage):
+    """The seconds of a stage's threads, by what they did. What the caller
+    makes itself is its part of the workers' work, and no waiting of forward's."""
+    spent = {key: stage.get(key, 0) for key, *_ in DOING}
+    if stage["name"] == "forward":
+        spent["helped"] = min(result["helped"], spent["blocked_empty"])
+        spent["blocked_empty"] -= spent["helped"]
+    elif is_work(stage):
+        work = sum(one["busy"] for one in result["stages"] if is_work(one))
+        part = min(1, result["helped"] / work) if work else 0
+        spent["helped"] = spent["busy"] * part
+        spent["busy"] -= spent["helped"]
+    return spent
+
+
 def draw_bars(axes, result):
     """The seconds of each stage's threads in a second, by what they did."""
     stages = result["stages"]
     for row, stage in enumerate(stages):
         left = 0
+        spent = times(result, stage)
         for key, _, colour, ink in DOING:
-            width = stage[key] / result["seconds"] if result["seconds"] else 0
+            width = spent[key] / result["seconds"] if result["seconds"] else 0
             style = {"edgecolor": "white", "linewidth": 0.6}
             axes.barh(row, width, left=left, height=0.74, color=colour, **style)
             if width >= 0.1:
@@ -247,10 +285,14 @@ def draw_bars(axes, result):
     axes.invert_yaxis()
 
 
+def verdict(result):
+    """The beginning of the sentence: what bounds, or that nothing does."""
+    return re.split("[;:]", result["verdict"] or "too short to tell")[0]
+
+
 def tidy_bars(axes, n, result):
     rate = short(float(f"{result['images_per_s']:.3g}"))
-    verdict = result["bound_by"].split(":")[0]
-    text = f"{rate} images/s, {verdict}"
+    text = f"{rate} images/s, {verdict(result)}"
     axes.set_title(WORKLOADS[n][0], loc="left", fontsize=10, color=INK)
     axes.set_title(text, loc="right", fontsize=9, color=FAINT)
     axes.tick_params(colors=INK, length=0)
@@ -275,7 +317,7 @@ def draw_stages(pyplot, found, machine):
     panels[-1, 0].set_xlabel(label, color=FAINT)
     patches = [pyplot.Rectangle((0, 0), 1, 1, color=one[2]) for one in DOING]
     names = [one[1] for one in DOING]
-    style = {"ncol": 3, "frameon": False, "fontsize": 9}
+    style = {"ncol": len(DOING), "frameon": False, "fontsize": 9}
     figure.legend(patches, names, loc="upper left", **style)
     figure.text(0.01, 0.005, machine, color=FAINT, fontsize=8)
     figure.tight_layout(rect=(0, 0.02, 1, 0.95), h_pad=1.2)

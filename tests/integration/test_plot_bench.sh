@@ -30,6 +30,32 @@ for name in rate stages; do
     check "$name.png" test "$(head -c 4 "out/$name.png" | tail -c 3)" = PNG
     check "$name.svg" grep -q '<svg' "out/$name.svg"
 done
+# shellcheck disable=SC2016
+check 'the spread and the limit of each point' "$python" -c '
+import json
+for key, points in json.load(open("out/sweep.json")).items():
+    for _, _, run in points:
+        low, high = run["spread"]
+        assert 0 < low <= high and run["limit_images_per_s"] > 0, key
+        assert run["bound_by"] and " " not in run["bound_by"], key
+'
+check 'the pictures follow the verdict' "$python" -B -c '
+import sys
+sys.path.insert(0, sys.argv[1])
+import plot_bench
+forward = {"name": "forward", "busy": 0, "blocked_empty": 9, "blocked_full": 0}
+work = {"name": "decode", "busy": 8, "blocked_empty": 0, "blocked_full": 1,
+        "blocked_lock": 2}
+read = {"name": "reader", "threads": 0, "busy": 2}
+run = {"helped": 5, "stages": [read, work, forward],
+       "verdict": "the feed keeps up; bound by the consumer: decode"}
+waited = plot_bench.times(run, forward)
+assert (waited["helped"], waited["blocked_empty"]) == (5, 4)
+worked = plot_bench.times(run, work)
+assert (worked["helped"], worked["busy"], worked["blocked_lock"]) == (4, 4, 2)
+assert plot_bench.times(run, read)["helped"] == 1
+assert plot_bench.verdict(run) == "the feed keeps up"
+' "$(dirname "$plot")"
 check 'four pictures are named' test "$(wc -l <list)" -eq 4
 for key in workers batch side stages; do
     check "sweep.json has $key" grep -q "\"$key\": \[\[" out/sweep.json

@@ -166,7 +166,7 @@ check 'the payload is that of the images' holds \
 who="(1 thread, at times the caller's too|2 threads, the caller's among them)"
 check 'who transforms' grep -qE "^stage decode      $who: busy " text
 check 'who reads' grep -qE "^stage reader      the workers, $who: busy " text
-check 'who forwards' grep -qE '^stage forward     the caller: waited .* s for a batch$' text
+check 'who forwards' grep -qE '^stage forward     the caller: waited .* s for a batch, helped in [0-9.]* s of these$' text
 # shellcheck disable=SC2016
 check 'no stage takes longer than its threads had' awk '/^stage (reader|decode)/ {
     found++
@@ -195,6 +195,18 @@ layer {
 TEXT
 "$leat" bench layer --net net.prototxt --phase TRAIN --seconds 0.1 >text || failed=1
 check 'no help, none told' grep -q '^stage decode      1 thread: busy' text
+check 'nor any seconds of it' grep -qE 'helped in 0\.00 s of these$' text
+
+# One word and the sentence, which names the same; a caller that computes is served.
+"$leat" bench layer --reader lmdb:raw --batch 4 --seconds 0.1 --sleep-ms 20 --json \
+    >json || failed=1
+check 'the word' grep -q '"bound_by": "consumer", "verdict": "the feed keeps up; bound by the consumer: ' json
+"$leat" bench layer --reader lmdb:jpegs --batch 10 --seconds 0.6 --limit --json >json || failed=1
+word=$(sed -n 's/.*"bound_by": "\([a-z]*\)".*/\1/p' json)
+check 'the same word in the sentence' grep -qE "bound by (the )?${word/none/no stage alone}: " json
+check 'waits told apart' grep -qE '"blocked_lock": [0-9.e-]+, .*"helped": [0-9.e-]+' json
+check 'how the slices vary' holds "$(sed -n 's/.*"slices": {"n": \([0-9]*\),.*/\1/p' json) >= 3 &&
+    $(value p10) > 0 && $(value p10) <= $(value p90)"
 
 # The limit takes the threads that it is given, and bad records as the layer does.
 for workers in 1 2; do

