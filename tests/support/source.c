@@ -121,3 +121,13 @@ leat_pipeline *source_pipeline(source *self)
     ck_assert_int_eq(source_try_pipeline(&pipeline, self), LEAT_OK);
     return pipeline;
 }
+
+int source_one_float(void *pass, leat_sample *sample)
+{
+    static const float value = 1;
+    (void)pass;
+    sample->nfields = 1;
+    sample->field[0] = (leat_field){
+        .dtype = LEAT_FLOAT32, .data = &value, .bytes = sizeof(value)};
+    return LEAT_OK;
+}

@@ -36,6 +36,9 @@ leat_pipeline *source_pipeline(source *source);
 /* The same where it may fail: the status of leat_pipeline_callback. */
 int source_try_pipeline(leat_pipeline **out, source *source);
 
+/* A callback's next without end: one float, 1, whatever the pass. */
+int source_one_float(void *pass, leat_sample *sample);
+
 /* Returns once a next waits for the sample that never comes. */
 void source_await_blocked(source *source);
 

@@ -574,6 +574,18 @@ START_TEST(a_datum_that_contradicts_itself_is_refused)
 }
 END_TEST
 
+/* The bytes get that line, word for word. */
+static void check_refused(const char *bytes, size_t size, const char *line)
+{
+    leat_sample sample;
+    leat_sample_init(&sample);
+    unsigned char *wire = exact(bytes, size);
+    ck_assert_int_eq(leat_datum_fields(&sample, wire, size), LEAT_EDATA);
+    ck_assert_str_eq(leat_last_error(), line);
+    free(wire);
+    leat_sample_finish(&sample);
+}
+
 /* What is left of a record of each kind, and the line it gets. */
 START_TEST(records_of_other_programs_are_named)
 {
@@ -606,16 +618,8 @@ START_TEST(records_of_other_programs_are_named)
          "expected a Datum, found a JPEG file: make an LMDB of the images with "
          "leat import images"},
     };
-    leat_sample sample;
-    leat_sample_init(&sample);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        unsigned char *wire = exact(cases[i].bytes, cases[i].size);
-        ck_assert_int_eq(leat_datum_fields(&sample, wire, cases[i].size),
-                         LEAT_EDATA);
-        ck_assert_str_eq(leat_last_error(), cases[i].line);
-        free(wire);
-    }
-    leat_sample_finish(&sample);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        check_refused(cases[i].bytes, cases[i].size, cases[i].line);
 }
 END_TEST
 
@@ -640,16 +644,8 @@ START_TEST(records_that_only_resemble_those_keep_their_line)
         {WIRE("\xff\xd8"), "malformed protobuf at byte 0: it ends within a "
                            "varint"},
     };
-    leat_sample sample;
-    leat_sample_init(&sample);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        unsigned char *wire = exact(cases[i].bytes, cases[i].size);
-        ck_assert_int_eq(leat_datum_fields(&sample, wire, cases[i].size),
-                         LEAT_EDATA);
-        ck_assert_str_eq(leat_last_error(), cases[i].line);
-        free(wire);
-    }
-    leat_sample_finish(&sample);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        check_refused(cases[i].bytes, cases[i].size, cases[i].line);
 }
 END_TEST
 

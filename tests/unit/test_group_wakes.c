@@ -6,71 +6,14 @@
  */
 #include "support/feed.h"
 #include "support/group_stage.h"
+#include "support/sleepers.h"
 #include "support/suite.h"
 #include "support/troop.h"
 
 #include <check.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 
-enum { MEMBERS = 3, HELD_MAX = 100 };
-
-/* These are put in front of libc's by the linker. */
-int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
-int __real_pthread_cond_signal(pthread_cond_t *condition);
-int __real_pthread_cond_broadcast(pthread_cond_t *condition);
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
-int __wrap_pthread_cond_signal(pthread_cond_t *condition);
-int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
-
-static atomic_int waits; /* begun, by any thread */
-static _Thread_local int holds_back;
-static pthread_cond_t *held[HELD_MAX]; /* the main thread's, as the next */
-static int nheld;
-
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
-{
-    atomic_fetch_add(&waits, 1);
-    return __real_pthread_cond_wait(condition, lock);
-}
-
-static void hold_back(pthread_cond_t *condition)
-{
-    ck_assert_int_lt(nheld, HELD_MAX);
-    held[nheld++] = condition;
-}
-
-int __wrap_pthread_cond_signal(pthread_cond_t *condition)
-{
-    if (!holds_back)
-        return __real_pthread_cond_signal(condition);
-    hold_back(condition);
-    return 0;
-}
-
-int __wrap_pthread_cond_broadcast(pthread_cond_t *condition)
-{
-    if (!holds_back)
-        return __real_pthread_cond_broadcast(condition);
-    hold_back(condition);
-    return 0;
-}
-
-static void let_go(void)
-{
-    holds_back = 0;
-    for (int i = 0; i < nheld; i++)
-        __real_pthread_cond_broadcast(held[i]);
-    nheld = 0;
-}
-
-/* Returns when so many threads have gone to sleep. */
-static void await_sleeps(int n)
-{
-    while (atomic_load(&waits) < n)
-        sched_yield();
-}
+enum { MEMBERS = 3 };
 
 static void expect_batch(troop *troop, int member, int number)
 {
@@ -95,13 +38,13 @@ START_TEST(opening_a_batch_wakes_who_sleeps_for_its_slot)
     group_options.workers = 1;
     group_options.prefetch = 1;
     group_options.reader_thread = LEAT_READER_OFF;
-    atomic_store(&waits, 0);
+    sleepers_reset();
     troop troop = troop_open(pipeline, &group_options, group_on_cpu, MEMBERS);
     /* The worker makes six, and sleeps for a slot of member 0. */
-    await_sleeps(1);
+    sleepers_await(1);
     ck_assert_int_eq(pthread_create(&thread, NULL, take_three, &troop), 0);
-    await_sleeps(2);
-    holds_back = 1;
+    sleepers_await(2);
+    sleepers_hold_back();
     expect_batch(&troop, 0, 0);
     expect_batch(&troop, 1, 1);
     expect_batch(&troop, 1, 4);
@@ -110,7 +53,7 @@ START_TEST(opening_a_batch_wakes_who_sleeps_for_its_slot)
     /* Makes batch 6 in it, and then its own. */
     expect_batch(&troop, 1, 7);
     /* The slot is gone, and the sequence stands where the worker is not. */
-    let_go();
+    sleepers_let_go();
     pthread_join(thread, NULL);
     expect_batch(&troop, 0, 6);
     troop_close(&troop);

@@ -1,54 +1,29 @@
 /* When an empty slot wakes the worker that sleeps for one. */
 #include "base/thread.h"
 #include "layer/lane.h"
+#include "support/sleepers.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
 #include <check.h>
-#include <sched.h>
 
 enum { SECONDS = 30, SLOTS = 8 };
-
-/* These are put in front of libc's by the linker. */
-int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
-int __real_pthread_cond_signal(pthread_cond_t *condition);
-int __real_pthread_cond_broadcast(pthread_cond_t *condition);
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
-int __wrap_pthread_cond_signal(pthread_cond_t *condition);
-int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
-
-static atomic_int sleeps;
-static _Thread_local int wakes;
-
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
-{
-    atomic_fetch_add(&sleeps, 1);
-    return __real_pthread_cond_wait(condition, lock);
-}
-
-int __wrap_pthread_cond_signal(pthread_cond_t *condition)
-{
-    wakes++;
-    return __real_pthread_cond_signal(condition);
-}
-
-int __wrap_pthread_cond_broadcast(pthread_cond_t *condition)
-{
-    wakes++;
-    return __real_pthread_cond_broadcast(condition);
-}
 
 static leat__lane lane;
 static leat__batch batches[SLOTS];
 static leat__thread worker;
+
+static int wakes(void)
+{
+    return sleepers_signals + sleepers_broadcasts;
+}
 
 static void set_up(void)
 {
     watchdog_start(SECONDS);
     lane = (leat__lane){.is_alone = 1, .slots = {.batch = batches, .n = SLOTS}};
     ck_assert_int_eq(leat__queue_create(&lane.free, SLOTS), LEAT_OK);
-    atomic_store(&sleeps, 0);
-    wakes = 0;
+    sleepers_reset();
 }
 
 static void tear_down(void)
@@ -71,8 +46,7 @@ static void start_worker(void)
 {
     ck_assert_int_eq(leat__thread_start(&worker, "worker", await_slot, NULL),
                      LEAT_OK);
-    while (atomic_load(&sleeps) == 0)
-        sched_yield();
+    sleepers_await(1);
 }
 
 static void give_slots(int n)
@@ -102,9 +76,9 @@ START_TEST(while_workers_rest_no_slot_wakes_them)
     start_worker();
     give_slots(SLOTS);
     leat__lane_rest(&lane, 1);
-    ck_assert_int_eq(wakes, 0);
+    ck_assert_int_eq(wakes(), 0);
     leat__lane_rest(&lane, 0);
-    ck_assert_int_eq(wakes, 1);
+    ck_assert_int_eq(wakes(), 1);
     leat__thread_join(&worker);
 }
 END_TEST
@@ -117,9 +91,9 @@ START_TEST(after_a_rest_the_late_slot_wakes_again)
     int late = leat__lane_late(&lane);
     start_worker();
     give_slots(late - 1);
-    ck_assert_int_eq(wakes, 0);
+    ck_assert_int_eq(wakes(), 0);
     give_slots(1);
-    ck_assert_int_eq(wakes, 1);
+    ck_assert_int_eq(wakes(), 1);
     leat__thread_join(&worker);
 }
 END_TEST
@@ -140,9 +114,9 @@ START_TEST(one_slot_more_goes_round_where_workers_ran_out)
     /* Of five the third is late. */
     start_worker();
     give_slots(2);
-    ck_assert_int_eq(wakes, 0);
+    ck_assert_int_eq(wakes(), 0);
     give_slots(1);
-    ck_assert_int_eq(wakes, 1);
+    ck_assert_int_eq(wakes(), 1);
     leat__thread_join(&worker);
     atomic_store(&lane.circulating, SLOTS);
     atomic_store(&lane.was_full, 1);

@@ -41,16 +41,6 @@ typedef struct canceller {
     atomic_int calls;
 } canceller;
 
-static int canceller_next(void *pass, leat_sample *sample)
-{
-    static const float value = 1;
-    (void)pass;
-    sample->nfields = 1;
-    sample->field[0] = (leat_field){
-        .dtype = LEAT_FLOAT32, .data = &value, .bytes = sizeof(value)};
-    return LEAT_OK;
-}
-
 static void canceller_cancel(void *pass)
 {
     canceller *self = pass;
@@ -65,7 +55,7 @@ static void canceller_open(canceller *self)
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = fields,
                                       .nfields = 1,
-                                      .next = canceller_next,
+                                      .next = source_one_float,
                                       .cancel = canceller_cancel};
     *self = (canceller){.victim = NULL};
     ck_assert_int_eq(leat_pipeline_callback(&self->pipeline, &callbacks, self),
@@ -207,7 +197,7 @@ static int intruder_next(void *pass, leat_sample *sample)
     intruder *self = pass;
     if (!atomic_load(&self->is_done) && atomic_load(&self->may_intrude))
         intrude(self);
-    return canceller_next(pass, sample);
+    return source_one_float(pass, sample);
 }
 
 START_TEST(a_callback_that_calls_its_own_layer_is_refused)

@@ -1,48 +1,18 @@
 /*
- * Who is woken, and by how many system calls. A thread counts as asleep once it
- * has released the lock inside pthread_cond_wait, so no schedule is left to
- * chance: a wake-up that is lost hangs, and the watchdog ends the test.
+ * Who is woken, and by how many system calls. No schedule is left to chance
+ * (support/sleepers.h): a wake-up that is lost hangs, and the watchdog ends the
+ * test.
  */
 #include "base/queue.h"
 #include "base/thread.h"
+#include "support/sleepers.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
 #include <check.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <string.h>
 
 enum { SECONDS = 30, CAPACITY = 4, THREADS = 3 };
-
-/* Both are put in front of libc's by the linker. */
-int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
-int __real_pthread_cond_signal(pthread_cond_t *condition);
-int __real_pthread_cond_broadcast(pthread_cond_t *condition);
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
-int __wrap_pthread_cond_signal(pthread_cond_t *condition);
-int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
-
-static atomic_int waits; /* begun, by any thread */
-static _Thread_local int signals, broadcasts;
-
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
-{
-    atomic_fetch_add(&waits, 1);
-    return __real_pthread_cond_wait(condition, lock);
-}
-
-int __wrap_pthread_cond_signal(pthread_cond_t *condition)
-{
-    signals++;
-    return __real_pthread_cond_signal(condition);
-}
-
-int __wrap_pthread_cond_broadcast(pthread_cond_t *condition)
-{
-    broadcasts++;
-    return __real_pthread_cond_broadcast(condition);
-}
 
 /* How a thread waits. */
 typedef enum way { POP, WAIT, STIRRED, PUSH } way;
@@ -64,8 +34,7 @@ static void set_up(void)
     watchdog_start(SECONDS);
     ck_assert_int_eq(leat__queue_create(&queue, CAPACITY), LEAT_OK);
     memset(waiting, 0, sizeof(waiting));
-    atomic_store(&waits, 0);
-    signals = broadcasts = 0;
+    sleepers_reset();
 }
 
 static void tear_down(void)
@@ -98,14 +67,13 @@ static void *wait_once(void *argument)
 /* Returns when thread `i` sleeps; whoever gets the lock now finds it asleep. */
 static void put_to_sleep(int i, way way)
 {
-    int before = atomic_load(&waits);
+    int before = sleepers_waits();
     waiting[i] = (waiter){.queue = queue, .way = way, .status = -1};
     waiting[i].stirs = leat__queue_stirs(queue);
     ck_assert_int_eq(leat__thread_start(&waiting[i].thread, "waiter", wait_once,
                                         &waiting[i]),
                      LEAT_OK);
-    while (atomic_load(&waits) == before)
-        sched_yield();
+    sleepers_await(before + 1);
 }
 
 static void join(int n, int status)
@@ -145,8 +113,8 @@ START_TEST(while_nobody_waits_nobody_is_woken)
                      LEAT_OK);
     ck_assert_int_eq(leat__queue_pick(queue, &got, is_same, &item), LEAT_OK);
     pop(CAPACITY - 1);
-    ck_assert_int_eq(signals, 0);
-    ck_assert_int_eq(broadcasts, 0);
+    ck_assert_int_eq(sleepers_signals, 0);
+    ck_assert_int_eq(sleepers_broadcasts, 0);
 }
 END_TEST
 
@@ -157,16 +125,16 @@ START_TEST(a_push_wakes_one_from_the_threshold_on)
     for (size_t k = 0; k < sizeof(thresholds) / sizeof(thresholds[0]); k++) {
         int n = thresholds[k] < 1 ? 1 : thresholds[k];
         leat__queue_wake_at(queue, thresholds[k]);
-        signals = 0;
+        sleepers_signals = 0;
         put_to_sleep(0, POP);
         push(n - 1);
-        ck_assert_int_eq(signals, 0);
+        ck_assert_int_eq(sleepers_signals, 0);
         push(1);
-        ck_assert_int_eq(signals, 1);
+        ck_assert_int_eq(sleepers_signals, 1);
         join(1, LEAT_OK);
         pop(n - 1);
     }
-    ck_assert_int_eq(broadcasts, 0);
+    ck_assert_int_eq(sleepers_broadcasts, 0);
 }
 END_TEST
 
@@ -176,11 +144,11 @@ START_TEST(a_kick_wakes_all_where_there_are_items)
     put_to_sleep(0, POP);
     put_to_sleep(1, POP);
     leat__queue_kick(queue);
-    ck_assert_int_eq(broadcasts, 0);
+    ck_assert_int_eq(sleepers_broadcasts, 0);
     push(2);
-    ck_assert_int_eq(signals, 0);
+    ck_assert_int_eq(sleepers_signals, 0);
     leat__queue_kick(queue);
-    ck_assert_int_eq(broadcasts, 1);
+    ck_assert_int_eq(sleepers_broadcasts, 1);
     join(2, LEAT_OK);
     put_to_sleep(0, POP);
     push(1);
@@ -216,7 +184,7 @@ START_TEST(a_stir_wakes_all_who_sleep)
     for (int i = 0; i < THREADS; i++)
         put_to_sleep(i, STIRRED);
     leat__queue_stir(queue);
-    ck_assert_int_eq(broadcasts, 1);
+    ck_assert_int_eq(sleepers_broadcasts, 1);
     join(THREADS, LEAT_OK);
 }
 END_TEST
@@ -227,13 +195,13 @@ START_TEST(an_item_taken_or_picked_wakes_one_who_waits_for_room)
     push(CAPACITY);
     for (int k = 0; k < 2; k++) {
         put_to_sleep(0, PUSH);
-        signals = 0;
+        sleepers_signals = 0;
         if (k == 0)
             pop(1);
         else
             ck_assert_int_eq(leat__queue_pick(queue, &got, is_same, NULL),
                              LEAT_OK);
-        ck_assert_int_eq(signals, 1);
+        ck_assert_int_eq(sleepers_signals, 1);
         join(1, LEAT_OK);
     }
 }
