@@ -225,9 +225,12 @@ class Build:
             output(["ar", "r", target, *objects])
 
     def link(self, program, target, archives, more=()):
-        """Links program anew, from other archives; whether it worked."""
+        """Links program anew, from other archives; whether it worked. Its shared
+        libraries stay beside the original."""
         words = [archives.get(os.path.basename(word), word)
                  for word in self.links[program]]
+        words = [re.sub(r"\\?\$ORIGIN", lambda _: os.path.dirname(program), word)
+                 for word in words]
         words[words.index("-o") + 1] = target
         return subprocess.run(
             [*words, *more], cwd=self.folder, stdin=subprocess.DEVNULL,
@@ -877,10 +880,12 @@ PLANTED = {
     "CMakeLists.txt": """
 cmake_minimum_required(VERSION 3.20)
 project(planted C)
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 enable_testing()
 add_subdirectory(src)
+add_library(calls SHARED tests/calls.c)
 add_executable(test_planted tests/test_planted.c)
-target_link_libraries(test_planted leat_internal)
+target_link_libraries(test_planted calls leat_internal)
 add_test(NAME test_planted COMMAND test_planted)
 """,
     "src/CMakeLists.txt": """
@@ -913,11 +918,13 @@ int never_called(int n)
     return n + 1;
 }
 """,
+    "tests/calls.c": "int expected_sum(void) { return 6; }\n",
     "tests/test_planted.c": """
+int expected_sum(void);
 int sum_below(int n);
 int main(void)
 {
-    return sum_below(4) != 6 || sum_below(-1) != -1;
+    return sum_below(4) != expected_sum() || sum_below(-1) != -1;
 }
 """,
 }
