@@ -133,6 +133,29 @@ START_TEST(the_directory_lies_where_the_header_says)
 }
 END_TEST
 
+/* Of a directory and of a value that lie beyond what 16 bits can tell. */
+START_TEST(offsets_have_32_bits)
+{
+    enum { FAR = 0x10020, SIZE = FAR + 2 + ENTRY + 10 };
+    unsigned char *far = calloc(1, SIZE);
+    ck_assert_ptr_nonnull(far);
+    for (int is_little = 0; is_little < 2; is_little++) {
+        tiff block;
+        begin(&block, is_little, 2);
+        put_entry(&block, 0, 0x11a, 1, SIZE - 8);
+        put_orientation(&block, 1, 6);
+        put(&block, 4, 4, FAR);
+        memset(far, 0, SIZE);
+        memcpy(far, block.bytes, 8);
+        memcpy(far + FAR, block.bytes + 8, 2 + ENTRY + 10);
+        ck_assert_int_eq(leat__exif_orientation(far, SIZE), 6);
+        /* The value ends a byte too late. */
+        ck_assert_int_eq(leat__exif_orientation(far, SIZE - 1), 1);
+    }
+    free(far);
+}
+END_TEST
+
 /*
  * An entry whose value lies at an offset, in `bytes`, and an orientation behind
  * it: OpenCV gives up where the value is not inside the block.
@@ -234,6 +257,7 @@ int main(void)
     tcase_add_test(tcase, orientations_are_one_to_eight);
     tcase_add_test(tcase, only_as_many_entries_are_read_as_there_are);
     tcase_add_test(tcase, the_directory_lies_where_the_header_says);
+    tcase_add_test(tcase, offsets_have_32_bits);
     tcase_add_loop_test(tcase, a_value_may_end_where_the_block_does, 0,
                         (int)(sizeof(remotes) / sizeof(remotes[0])));
     tcase_add_test(tcase, a_short_text_has_no_offset);
