@@ -439,6 +439,16 @@ START_TEST(the_first_valid_exif_chunk_counts)
     ck_assert_int_eq(frame.orientation, 4);
     leat__png_close(png);
     free(image.bytes);
+    /* Two bytes are valid, and say nothing. */
+    for (size_t size = 0; size < 4; size++) {
+        image = begin_image(GRAY);
+        put_exif(&image, "eXIf", "II", 4, size);
+        put_exif(&image, "eXIf", "MM", 5, 26);
+        ck_assert_int_eq(open_image(&image, LEAT_COLOR_BGR), LEAT_OK);
+        ck_assert_int_eq(frame.orientation, size < 2 ? 5 : 1);
+        leat__png_close(png);
+        free(image.bytes);
+    }
     /* Behind the end there is nothing. */
     image = make_image(GRAY);
     put_exif(&image, "eXIf", "MM", 5, 26);
