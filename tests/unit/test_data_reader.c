@@ -7,6 +7,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <string.h>
 
 #define RUNS 6
 #define RUN_SIZE 4
@@ -261,6 +262,230 @@ START_TEST(who_fills_follows_the_storage_and_the_samples_stay_in_order)
 }
 END_TEST
 
+/* `n` samples of one byte. */
+static leat_pipeline *bytes_pipeline(int64_t n)
+{
+    static const unsigned char bytes[LEAT__PEEKS_MAX + 2];
+    const leat_memory_field field = {"data", LEAT_UINT8, 1, {1}, bytes};
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_memory(&pipeline, &field, 1, n), LEAT_OK);
+    return pipeline;
+}
+
+static int create_with(leat_pipeline *pipeline, leat_token *identity,
+                       leat__data_reader **out)
+{
+    const leat__data_reader_options options = {
+        .pipeline = pipeline, .batch_size = RUN_SIZE, .step = 1};
+    const leat__place start = {0};
+    return leat__data_reader_create(out, &options, &start, identity);
+}
+
+/* What a token was saved of may have been replaced since. */
+START_TEST(another_data_set_than_the_identitys_is_refused)
+{
+    leat_pipeline *saved = bytes_pipeline(10), *longer = bytes_pipeline(11);
+    leat__data_reader *reader, *none = NULL;
+    leat_token token;
+    leat_token_init(&token);
+    ck_assert_int_eq(create_with(saved, NULL, &reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_save(leat__data_reader_reader(reader), &token),
+                     LEAT_OK);
+    leat__data_reader_destroy(reader);
+    token.cursor = 0;
+    ck_assert_int_eq(create_with(longer, &token, &none), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "another data set"));
+    ck_assert_ptr_null(none);
+    token.cursor = 0;
+    ck_assert_int_eq(create_with(saved, &token, &reader), LEAT_OK);
+    leat__data_reader_destroy(reader);
+    leat_token_finish(&token);
+    leat_pipeline_unref(saved);
+    leat_pipeline_unref(longer);
+}
+END_TEST
+
+START_TEST(creating_survives_every_failed_allocation)
+{
+    leat_pipeline *pipeline = bytes_pipeline(10);
+    int status = LEAT_ENOMEM;
+    for (int n = 0; status != LEAT_OK; n++) {
+        leat__data_reader *reader = NULL;
+        ck_assert_int_lt(n, 100);
+        leat__alloc_fail_at(n);
+        status = create_with(pipeline, NULL, &reader);
+        leat__alloc_fail_at(-1);
+        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
+        ck_assert_int_eq(status == LEAT_OK, reader != NULL);
+        leat__data_reader_destroy(reader);
+    }
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(so_many_samples_are_peeked_at_and_no_more)
+{
+    leat_pipeline *pipeline = bytes_pipeline(LEAT__PEEKS_MAX + 2);
+    leat__data_reader *reader;
+    const leat_sample *sample = NULL;
+    leat__run *run;
+    int64_t ticket;
+    ck_assert_int_eq(create_with(pipeline, NULL, &reader), LEAT_OK);
+    for (int i = 0; i < LEAT__PEEKS_MAX; i++) {
+        ck_assert_int_eq(leat__data_reader_peek(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(sample->from.position, i);
+    }
+    ck_assert_int_eq(leat__data_reader_peek(reader, &sample), LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(), "256 samples were looked at already");
+    /* They come first, one by one; then what is behind them. */
+    ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
+    for (int i = 0; i <= LEAT__PEEKS_MAX; i++) {
+        ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket),
+                         LEAT_OK);
+        leat__data_reader_read(reader, run);
+        ck_assert_int_eq(run->n, i < LEAT__PEEKS_MAX ? 1 : RUN_SIZE);
+        ck_assert_int_eq(run->index[0], i);
+        leat__data_reader_give(reader, run);
+    }
+    leat__data_reader_destroy(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(a_reader_that_was_cancelled_neither_starts_nor_gives)
+{
+    leat_pipeline *pipeline = bytes_pipeline(10);
+    leat__data_reader *reader;
+    leat__run *run;
+    int64_t ticket;
+    ck_assert_int_eq(create_with(pipeline, NULL, &reader), LEAT_OK);
+    leat__data_reader_cancel(reader);
+    ck_assert_int_eq(start_reader(reader, 1), LEAT_ECANCELLED);
+    ck_assert_str_eq(leat_last_error(), "the layer was cancelled");
+    leat__data_reader_destroy(reader);
+    ck_assert_int_eq(create_with(pipeline, NULL, &reader), LEAT_OK);
+    ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
+    leat__data_reader_cancel(reader);
+    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket),
+                     LEAT_ECANCELLED);
+    leat__data_reader_destroy(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* By its type (1), or also as it says itself and changes its mind (`probe`). */
+START_TEST(a_thread_fills_where_the_reader_may_block)
+{
+    static const struct {
+        int threaded, probe, may_block, flips;
+        int is_threaded; /* at first */
+    } cases[] = {
+        {0, 0, 0, 0, 0}, {1, 0, 0, 0, 1}, {0, 1, 0, 0, 0}, {0, 1, 1, 0, 1},
+        {0, 0, 1, 0, 0}, {1, 1, 0, 0, 1}, {0, 1, 0, 1, 1}, {1, 1, 0, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const planted planted = {.count = 10,
+                                 .may_block = cases[i].may_block,
+                                 .flips = cases[i].flips};
+        leat_pipeline *pipeline = planted_pipeline(&planted);
+        const leat__data_reader_options options = {
+            .pipeline = pipeline,
+            .batch_size = RUN_SIZE,
+            .step = 1,
+            .threaded = cases[i].threaded,
+            .probe = cases[i].probe,
+            .probe_every = INT64_MAX / 2};
+        const leat__place start = {0};
+        leat__data_reader *reader;
+        leat_stage_stats stats;
+        ck_assert_int_eq(
+            leat__data_reader_create(&reader, &options, &start, NULL), LEAT_OK);
+        leat__data_reader_stats(reader, &stats);
+        ck_assert_msg(stats.threads == cases[i].is_threaded, "case %zu", i);
+        ck_assert_str_eq(stats.name, "reader");
+        leat__data_reader_destroy(reader);
+        leat_pipeline_unref(pipeline);
+    }
+}
+END_TEST
+
+/* Epochs are left and entered; before the first there is nothing. */
+START_TEST(samples_are_read_beside_any_place)
+{
+    static const struct {
+        int way;
+        int64_t epoch, index;
+        int64_t expected_epoch, expected_index; /* -1: LEAT_END */
+    } cases[] = {
+        {-1, 0, 1, 0, 0}, {-1, 0, 0, -1, 0}, {-1, 1, 0, 0, 9},
+        {1, 0, 9, 1, 0},  {1, 2, 3, 2, 4},   {-1, 2, 9, 2, 8},
+    };
+    const planted planted = {.count = 10};
+    leat_pipeline *pipeline = planted_pipeline(&planted);
+    leat__data_reader_options options = {
+        .pipeline = pipeline, .batch_size = RUN_SIZE, .step = 1, .collects = 1};
+    const leat__place start = {0};
+    leat__data_reader *reader;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_looks_back(reader), 1);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int64_t epoch = cases[i].epoch, index = cases[i].index;
+        int status = leat__data_reader_read_beside(reader, cases[i].way, &epoch,
+                                                   &index, &sample);
+        if (cases[i].expected_epoch < 0) {
+            ck_assert_int_eq(status, LEAT_END);
+            continue;
+        }
+        ck_assert_int_eq(status, LEAT_OK);
+        ck_assert_int_eq(epoch, cases[i].expected_epoch);
+        ck_assert_int_eq(index, cases[i].expected_index);
+        ck_assert_int_eq(planted_epoch_here(), epoch);
+        ck_assert_int_eq(sample.from.epoch, epoch);
+        ck_assert_int_eq(sample.from.position, index);
+        ck_assert_int_eq(sample.from.record, index);
+    }
+    leat_sample_finish(&sample);
+    leat__data_reader_destroy(reader);
+    /* Only who collects bad records looks back. */
+    options.collects = 0;
+    ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_looks_back(reader), 0);
+    leat__data_reader_destroy(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* As setup looks for a shape: the line is the record's own. */
+START_TEST(a_bad_record_can_be_peeked_at)
+{
+    const planted planted = {.count = 3,
+                             .kind = {[0] = PLANTED_UNREADABLE},
+                             .way = (planted_way)(_i / 2)};
+    leat_pipeline *pipeline = planted_pipeline(&planted);
+    const leat__data_reader_options options = {.pipeline = pipeline,
+                                               .batch_size = RUN_SIZE,
+                                               .step = 1,
+                                               .collects = _i % 2};
+    const leat__place start = {0};
+    leat__data_reader *reader;
+    const leat_sample *sample;
+    ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_peek(reader, &sample), LEAT_EDATA);
+    ck_assert_str_eq(leat_last_error(), "planted: record 0 cannot be read");
+    if (options.collects) {
+        ck_assert_int_eq(leat__data_reader_peek(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(sample->from.position, 1);
+    }
+    leat__data_reader_destroy(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("data_reader");
@@ -273,6 +498,14 @@ int main(void)
     tcase_add_loop_test(tests, an_unreadable_record_is_not_counted, 0, 2);
     tcase_add_test(tests, behind_the_end_too_a_run_says_when_it_began);
     tcase_add_test(tests, a_reader_in_any_order_is_told_the_epoch);
+    tcase_add_test(tests, another_data_set_than_the_identitys_is_refused);
+    tcase_add_test(tests, creating_survives_every_failed_allocation);
+    tcase_add_test(tests, so_many_samples_are_peeked_at_and_no_more);
+    tcase_add_test(tests, a_reader_that_was_cancelled_neither_starts_nor_gives);
+    tcase_add_test(tests, a_thread_fills_where_the_reader_may_block);
+    tcase_add_test(tests, samples_are_read_beside_any_place);
+    tcase_add_loop_test(tests, a_bad_record_can_be_peeked_at, 0,
+                        2 * PLANTED_WAYS);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
