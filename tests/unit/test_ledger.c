@@ -231,6 +231,175 @@ START_TEST(nothing_in_a_line_breaks_it)
 }
 END_TEST
 
+/* Of bytes that take four letters each, as many as a line may have. */
+START_TEST(the_longest_line_is_written_whole)
+{
+    enum { NAME = 4096, LETTERS = 4 };
+    static char name[NAME + 10], key[LEAT__KEY_MAX + 1], line[LEAT__ERROR_MAX];
+    static char text[64 * 1024], expected[64 * 1024];
+    char *at = expected;
+    memset(name, 1, sizeof(name) - 1);
+    memset(key, 1, LEAT__KEY_MAX);
+    memset(line, 1, sizeof(line) - 1);
+    leat__ledger *ledger = make_ledger();
+    ck_assert_int_eq(leat__ledger_open(ledger), LEAT_OK);
+    leat__bad bad = make_bad(2000000000, name, key, line);
+    bad.from.key_cut = 1000000;
+    bad.from.epoch = bad.from.position = INT64_MAX;
+    leat__ledger_note(ledger, &bad);
+    leat__ledger_finish(ledger);
+    for (int i = 0; i < NAME; i++)
+        at += sprintf(at, "\\x01");
+    at += sprintf(at, "\t2000000000\t");
+    for (int i = 0; i < LEAT__KEY_MAX; i++)
+        at += sprintf(at, "\\x01");
+    at += sprintf(at, "... (%d bytes)\t%lld\t%lld\tnone\t",
+                  LEAT__KEY_MAX + 1000000, (long long)INT64_MAX,
+                  (long long)INT64_MAX);
+    for (size_t i = 0; i < strlen(bad.line); i++)
+        at += sprintf(at, "\\x01");
+    sprintf(at, "\n");
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, expected);
+    free(ledger);
+}
+END_TEST
+
+/* The letters at the ends of what is printed as it is. */
+START_TEST(letters_that_print_stay_as_they_are)
+{
+    leat__ledger *ledger = make_ledger();
+    ck_assert_int_eq(leat__ledger_open(ledger), LEAT_OK);
+    leat__bad bad = make_bad(1, " ~", "\x1f\x20\x7e\x7f\x80\xff[]", "a\\b");
+    leat__ledger_note(ledger, &bad);
+    leat__ledger_finish(ledger);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, " ~\t1\t\\x1f ~\\x7f\x80\xff[]\t0\t0\tnone\ta\\b\n");
+    free(ledger);
+}
+END_TEST
+
+/* Standard input was closed: the file's descriptor is 0. */
+START_TEST(any_descriptor_may_be_the_files)
+{
+    leat__ledger *ledger = make_ledger();
+    int kept = dup(0);
+    (void)close(0);
+    ck_assert_int_eq(leat__ledger_open(ledger), LEAT_OK);
+    ck_assert_int_eq(ledger->file, 0);
+    /* It is open, and not opened again. */
+    ck_assert_int_eq(leat__ledger_open(ledger), LEAT_OK);
+    ck_assert_int_eq(ledger->file, 0);
+    leat__bad bad = make_bad(1, "s", NULL, "bad");
+    leat__ledger_note(ledger, &bad);
+    leat__ledger_finish(ledger);
+    ck_assert_int_eq(ledger->file, -1);
+    ck_assert_int_eq(fcntl(0, F_GETFD), -1);
+    if (kept >= 0)
+        ck_assert_int_eq(dup2(kept, 0), 0);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "s\t1\t\t0\t0\tnone\tbad\n");
+    free(ledger);
+}
+END_TEST
+
+START_TEST(a_file_is_new_for_all_whom_the_mask_lets)
+{
+    struct stat about;
+    leat__ledger *ledger = make_ledger();
+    mode_t mask = umask(0);
+    ck_assert_int_eq(leat__ledger_open(ledger), LEAT_OK);
+    umask(mask);
+    ck_assert_int_eq(fstat(ledger->file, &about), 0);
+    ck_assert_int_eq(about.st_mode & 07777, 0666);
+    /* It does not go on in another program. */
+    ck_assert_int_eq(fcntl(ledger->file, F_GETFD), FD_CLOEXEC);
+    leat__ledger_finish(ledger);
+    free(ledger);
+}
+END_TEST
+
+START_TEST(the_limit_is_passed_by_the_first_record_above_it)
+{
+    for (int64_t most = -1; most < 3; most++) {
+        options.max_errors = most;
+        leat__ledger *ledger = make_ledger();
+        ledger->path = NULL;
+        ck_assert_int_eq(leat__ledger_open(ledger), LEAT_OK);
+        ck_assert_int_eq(ledger->file, -1);
+        for (int64_t n = 1; n <= 4; n++) {
+            char line[128];
+            snprintf(line, sizeof(line), "reason %d", (int)n);
+            leat__bad bad = make_bad((int)n, "s", NULL, line);
+            leat__ledger_note(ledger, &bad);
+            int is_over = most >= 0 && n > most;
+            ck_assert_int_eq(leat__ledger_check(ledger),
+                             is_over ? LEAT_ELIMIT : LEAT_OK);
+            snprintf(line, sizeof(line),
+                     "data: %d bad records, max_errors allows %d; the first "
+                     "one: reason 1",
+                     (int)n, (int)most);
+            if (is_over)
+                ck_assert_str_eq(leat_last_error(), line);
+        }
+        /* After a restore it begins anew. */
+        leat__ledger_clear(ledger);
+        ck_assert_int_eq(ledger->count, 0);
+        ck_assert_int_eq(ledger->listed, 0);
+        ck_assert_int_eq(ledger->unwritten, 0);
+        ck_assert_int_eq(leat__ledger_check(ledger), LEAT_OK);
+        leat__ledger_finish(ledger);
+        free(ledger);
+    }
+}
+END_TEST
+
+static char logged[8][512];
+static int lines;
+
+static void keep_line(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    ck_assert_int_eq(level, LEAT_LOG_WARNING);
+    if (lines < 8)
+        snprintf(logged[lines], sizeof(logged[0]), "%s", line);
+    lines++;
+}
+
+START_TEST(each_record_of_the_list_is_logged_and_then_that_there_are_more)
+{
+    static const struct {
+        leat_stand_in kind;
+        const char *text;
+    } kinds[] = {
+        {LEAT_STAND_IN_NONE, "data: bad record, its batch is lost: why"},
+        {LEAT_STAND_IN_ZEROS, "data: bad record, zeros stand in: why"},
+        {LEAT_STAND_IN_RECORD, "data: bad record, one before stands in: why"},
+    };
+    leat__ledger *ledger = make_ledger();
+    ledger->path = NULL;
+    leat_log_set(keep_line, NULL, LEAT_LOG_WARNING);
+    lines = 0;
+    for (int i = 0; i < LEAT_BAD_RECORDS_MAX + 5; i++) {
+        leat__bad bad = make_bad(i, "s", NULL, "why");
+        bad.from.stand_in = kinds[i % 3].kind;
+        leat__ledger_note(ledger, &bad);
+        if (i < 3)
+            ck_assert_str_eq(logged[i], kinds[i].text);
+        ck_assert_int_eq(lines, i < LEAT_BAD_RECORDS_MAX - 1
+                                    ? i + 1
+                                    : LEAT_BAD_RECORDS_MAX + 1);
+    }
+    ck_assert_int_eq(ledger->listed, LEAT_BAD_RECORDS_MAX);
+    ck_assert_int_eq(ledger->count, LEAT_BAD_RECORDS_MAX + 5);
+    leat_log_set(NULL, NULL, LEAT_LOG_WARNING);
+    leat__ledger_finish(ledger);
+    free(ledger);
+}
+END_TEST
+
 /* A key of that many bytes, all the same letter. */
 static const char *long_key(size_t size)
 {
@@ -440,6 +609,13 @@ int main(void)
     tcase_add_test(tcase, batches_that_fail_are_listed_too);
     tcase_add_test(tcase, the_file_gets_a_line_each_behind_what_is_there);
     tcase_add_test(tcase, nothing_in_a_line_breaks_it);
+    tcase_add_test(tcase, the_longest_line_is_written_whole);
+    tcase_add_test(tcase, letters_that_print_stay_as_they_are);
+    tcase_add_test(tcase, any_descriptor_may_be_the_files);
+    tcase_add_test(tcase, a_file_is_new_for_all_whom_the_mask_lets);
+    tcase_add_test(tcase, the_limit_is_passed_by_the_first_record_above_it);
+    tcase_add_test(
+        tcase, each_record_of_the_list_is_logged_and_then_that_there_are_more);
     tcase_add_test(tcase, a_key_that_is_cut_is_marked);
     tcase_add_test(tcase, a_batch_marks_the_keys_that_it_cut);
     tcase_add_test(
