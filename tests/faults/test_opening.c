@@ -1,0 +1,353 @@
+/*
+ * One database is opened while a call fails: what is an error, what is only a
+ * warning, and that nothing stays behind. test_failing_calls does the same to
+ * everything that there is, and takes longer.
+ */
+#include "base/memory.h"
+#include "faults/faults.h"
+#include "lmdb_fixture.h"
+#include "readers/lmdb_environment.h"
+#include "readers/lmdb_snapshot.h"
+#include "support/suite.h"
+
+#include <leat/log.h>
+
+#include <dirent.h>
+
+enum { RECORDS = 50, CALLS_MAX = 100 };
+
+static char directory[FIXTURE_PATH];
+static char path[2 * FIXTURE_PATH]; /* of the data file */
+static char warning[1024];
+static int warnings;
+
+static void make(int number, fixture_record *out)
+{
+    out->key_size = (size_t)sprintf(out->key, "%08d", number);
+    out->value_size = 100;
+    memset(out->value, number, out->value_size);
+}
+
+static void keep_warning(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    ck_assert_int_eq(level, LEAT_LOG_WARNING);
+    snprintf(warning, sizeof(warning), "%s", line);
+    warnings++;
+}
+
+static void begin(void)
+{
+    fixture_directory(directory);
+    fixture_write(directory, make, RECORDS);
+    snprintf(path, sizeof(path), "%s/data.mdb", directory);
+    leat_log_set(keep_warning, NULL, LEAT_LOG_WARNING);
+    warnings = 0;
+}
+
+static void end(void)
+{
+    leat_log_set(NULL, NULL, LEAT_LOG_WARNING);
+    fixture_remove(directory);
+}
+
+static int count_files(void)
+{
+    int n = 0;
+    DIR *files = opendir("/proc/self/fd");
+    ck_assert_ptr_nonnull(files);
+    while (readdir(files))
+        n++;
+    closedir(files);
+    return n;
+}
+
+/* What can be locked neither here nor by anybody, and what may pass. */
+static const struct {
+    int code;
+    int is_unlockable;
+} codes[] = {{EACCES, 1}, {EPERM, 1},      {EROFS, 1},  {ENOLCK, 1},
+             {ENOSYS, 1}, {EOPNOTSUPP, 1}, {ENOSPC, 1}, {EDQUOT, 1},
+             {EINVAL, 1}, {EIO, 0},        {EMFILE, 0}, {ENFILE, 0},
+             {ENOMEM, 0}, {EBADF, 0},      {ESTALE, 0}};
+#define CODES (int)(sizeof(codes) / sizeof(codes[0]))
+
+/* As one that is read without a slot. */
+static void check_unlocked(leat__lmdb_environment *environment)
+{
+    leat__lmdb_pin pin = {0, 7};
+    uint64_t latest = 0;
+    ck_assert_int_eq(leat__lmdb_lock_is_held(environment->lock), 0);
+    ck_assert_int_eq(leat__lmdb_environment_latest(environment, &latest),
+                     LEAT_OK);
+    ck_assert_uint_eq(latest, 1);
+    ck_assert_int_eq(leat__lmdb_environment_pin(environment, &pin), LEAT_OK);
+    ck_assert_uint_eq(pin.txnid, 1);
+    ck_assert_int_eq(pin.slot, -1);
+    leat__lmdb_environment_unpin(environment, &pin);
+}
+
+/* The call's failure is a warning or an error, as the code has it. */
+static void fail_lock(fault_call call, int64_t n, int i)
+{
+    leat__lmdb_environment *environment = NULL;
+    char line[1024];
+    int files = count_files();
+    warnings = 0;
+    fault_arm(call, n, codes[i].code, 0);
+    int status = leat__lmdb_environment_open(&environment, directory);
+    ck_assert_int_eq(fault_disarm(), 1);
+    if (codes[i].is_unlockable) {
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        snprintf(line, sizeof(line),
+                 "%s: cannot be locked (%s); it must not be written to while "
+                 "it is read",
+                 directory, strerror(codes[i].code));
+        ck_assert_int_eq(warnings, 1);
+        ck_assert_str_eq(warning, line);
+        check_unlocked(environment);
+        leat__lmdb_environment_close(environment);
+    } else {
+        snprintf(line, sizeof(line), "%s/lock.mdb: cannot be locked",
+                 directory);
+        ck_assert_int_ne(status, LEAT_OK);
+        ck_assert_msg(strstr(leat_last_error(), line) != NULL, "%s",
+                      leat_last_error());
+        ck_assert_int_eq(warnings, 0);
+        ck_assert_ptr_null(environment);
+    }
+    ck_assert_int_eq(count_files(), files);
+}
+
+/* The data file is opened first. */
+START_TEST(a_lock_file_that_cannot_be_opened_is_done_without_for_some_reasons)
+{
+    fail_lock(FAULT_OPEN, 1, _i);
+}
+END_TEST
+
+/* EACCES says that somebody else has locked it. */
+START_TEST(a_lock_that_cannot_be_taken_is_done_without_for_some_reasons)
+{
+    if (codes[_i].code != EACCES)
+        fail_lock(FAULT_LOCK, 0, _i);
+}
+END_TEST
+
+static int open_environment(void)
+{
+    leat__lmdb_environment *environment = NULL;
+    int status = leat__lmdb_environment_open(&environment, directory);
+    ck_assert_int_eq(status == LEAT_OK, environment != NULL);
+    leat__lmdb_environment_close(environment);
+    return status;
+}
+
+static int open_snapshot(void)
+{
+    leat__lmdb_snapshot *snapshot = NULL;
+    int status = leat__lmdb_snapshot_open(&snapshot, path);
+    ck_assert_int_eq(status == LEAT_OK, snapshot != NULL);
+    leat__lmdb_snapshot_close(snapshot);
+    return status;
+}
+
+static const struct {
+    const char *name;
+    int (*open)(void);
+} openings[] = {{"environment", open_environment}, {"snapshot", open_snapshot}};
+
+/* Any of these may fail for a moment: an error, and then all is as before. */
+START_TEST(a_call_that_fails_is_an_error_and_leaves_nothing)
+{
+    static const struct {
+        fault_call call;
+        int code, status;
+    } calls[] = {{FAULT_OPEN, EIO, LEAT_EIO},  {FAULT_STAT, EIO, LEAT_EIO},
+                 {FAULT_PREAD, EIO, LEAT_EIO}, {FAULT_MAP, EIO, LEAT_EIO},
+                 {FAULT_LOCK, EIO, LEAT_EIO},  {FAULT_MUTEX, EIO, LEAT_EIO}};
+    int (*open)(void) = openings[_i / 6].open;
+    ck_assert_int_eq(open(), LEAT_OK);
+    int files = count_files(), n = 0, failed = 0, is_reached = 1;
+    for (; is_reached; n++) {
+        ck_assert_int_lt(n, CALLS_MAX);
+        fault_arm(calls[_i % 6].call, n, calls[_i % 6].code, 0);
+        int status = open();
+        is_reached = fault_disarm();
+        ck_assert_msg(status == LEAT_OK || status == calls[_i % 6].status,
+                      "%s, %s %d: %s", openings[_i / 6].name,
+                      fault_name(calls[_i % 6].call), n, leat_last_error());
+        ck_assert(is_reached || status == LEAT_OK);
+        failed += status != LEAT_OK;
+        ck_assert_int_eq(count_files(), files);
+        ck_assert_int_eq(open(), LEAT_OK);
+    }
+    ck_assert_int_gt(failed, 0);
+}
+END_TEST
+
+START_TEST(memory_that_is_short_is_an_error_of_memory)
+{
+    int (*open)(void) = openings[_i].open;
+    ck_assert_int_eq(open(), LEAT_OK);
+    int files = count_files(), status = LEAT_ENOMEM;
+    for (int n = 0; status != LEAT_OK; n++) {
+        ck_assert_int_lt(n, CALLS_MAX);
+        leat__alloc_fail_at(n);
+        status = open();
+        leat__alloc_fail_at(-1);
+        ck_assert_msg(status == LEAT_OK || status == LEAT_ENOMEM, "%d: %s", n,
+                      leat_last_error());
+        ck_assert_int_eq(count_files(), files);
+    }
+}
+END_TEST
+
+/* A file is either whole in the output, or the output is as it was. */
+START_TEST(a_file_that_cannot_be_opened_leaves_the_output_alone)
+{
+    leat__lmdb_file file, before;
+    memset(&file, 0x5a, sizeof(file));
+    memcpy(&before, &file, sizeof(file));
+    ck_assert_int_eq(leat__lmdb_file_open(&file, "/nowhere"), LEAT_EIO);
+    ck_assert_mem_eq(&file, &before, sizeof(file));
+    for (int n = 0; n < 2; n++) {
+        fault_arm(FAULT_OPEN, 0, EIO, 0);
+        int status = n ? leat__lmdb_file_open(&file, path)
+                       : leat__lmdb_file_find(&file, path);
+        fault_disarm();
+        ck_assert_int_eq(status, LEAT_EIO);
+        ck_assert_mem_eq(&file, &before, sizeof(file));
+    }
+    fault_arm(FAULT_PREAD, 0, EIO, 0);
+    ck_assert_int_eq(leat__lmdb_file_open(&file, path), LEAT_EIO);
+    fault_disarm();
+    ck_assert_mem_eq(&file, &before, sizeof(file));
+    ck_assert_int_eq(leat__lmdb_file_open(&file, path), LEAT_OK);
+    ck_assert_str_eq(file.path, path);
+    ck_assert_str_eq(file.data, path);
+    ck_assert_str_eq(file.directory, directory);
+    ck_assert_int_eq(file.in_directory, 1);
+    leat__lmdb_file_close(&file);
+    ck_assert_int_eq(file.fd, -1);
+    ck_assert_ptr_null(file.path);
+}
+END_TEST
+
+/* What is read in pieces is read whole; a place is counted on from there. */
+START_TEST(a_meta_page_that_comes_in_pieces_is_whole)
+{
+    leat__lmdb_file file;
+    leat__lmdb_meta whole[2] = {{0}}, meta;
+    ck_assert_int_eq(leat__lmdb_file_open(&file, path), LEAT_OK);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(leat__lmdb_file_meta(&file, i, 4096, &whole[i]),
+                         LEAT_OK);
+        memset(&meta, 0, sizeof(meta));
+        fault_arm(FAULT_PREAD, 0, FAULT_SHORT, 1);
+        int status = leat__lmdb_file_meta(&file, i, 4096, &meta);
+        fault_disarm();
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        ck_assert_mem_eq(&meta, &whole[i], sizeof(meta));
+        fault_arm(FAULT_PREAD, 0, EINTR, 0);
+        status = leat__lmdb_file_meta(&file, i, 4096, &meta);
+        fault_disarm();
+        ck_assert_int_eq(status, LEAT_OK);
+        ck_assert_mem_eq(&meta, &whole[i], sizeof(meta));
+    }
+    ck_assert_uint_eq(whole[0].txnid, 0);
+    ck_assert_uint_eq(whole[1].txnid, 1);
+    ck_assert_int_eq(truncate(path, 4096 + LEAT__LMDB_META_BYTES - 1), 0);
+    ck_assert_int_eq(leat__lmdb_file_meta(&file, 0, 4096, &meta), LEAT_OK);
+    ck_assert_int_eq(leat__lmdb_file_meta(&file, 1, 4096, &meta), LEAT_EFORMAT);
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "truncated: it ends within meta page 1"));
+    leat__lmdb_file_close(&file);
+}
+END_TEST
+
+/* The files of those who come later are closed again. */
+START_TEST(readers_of_one_file_share_its_environment)
+{
+    leat__lmdb_environment *environment[3];
+    ck_assert_int_eq(leat__lmdb_environment_open(&environment[0], directory),
+                     LEAT_OK);
+    int files = count_files();
+    for (int i = 1; i < 3; i++) {
+        ck_assert_int_eq(leat__lmdb_environment_open(&environment[i], path),
+                         LEAT_OK);
+        ck_assert_ptr_eq(environment[i], environment[0]);
+        ck_assert_int_eq(environment[0]->references, i + 1);
+        ck_assert_int_eq(count_files(), files);
+    }
+    ck_assert_int_eq(leat__lmdb_lock_is_held(environment[0]->lock), 1);
+    for (int i = 2; i > 0; i--) {
+        leat__lmdb_environment_close(environment[i]);
+        ck_assert_int_eq(environment[0]->references, i);
+        ck_assert_int_eq(count_files(), files);
+    }
+    leat__lmdb_environment_close(environment[0]);
+    ck_assert_int_eq(count_files(), files - 2);
+    leat__lmdb_environment_close(NULL);
+}
+END_TEST
+
+/* And one snapshot of one transaction, mapped as far as it has pages. */
+START_TEST(readers_of_one_transaction_share_its_snapshot)
+{
+    leat__lmdb_snapshot *first, *second;
+    ck_assert_int_eq(leat__lmdb_snapshot_open(&first, path), LEAT_OK);
+    ck_assert_int_eq(leat__lmdb_snapshot_open(&second, directory), LEAT_OK);
+    ck_assert_ptr_eq(first, second);
+    const leat__lmdb_map *map = leat__lmdb_snapshot_map(first);
+    ck_assert_uint_eq(map->size,
+                      (map->meta.last_page + 1) * map->meta.page_size);
+    leat__lmdb_snapshot_close(second);
+    /* A writer's next transaction is another one, and makes it no longer. */
+    size_t pages = (size_t)map->meta.last_page + 1;
+    MDB_env *env = fixture_env(directory, 0);
+    fixture_put(env, make, RECORDS, 10 * RECORDS, 0);
+    mdb_env_close(env);
+    ck_assert_int_eq(leat__lmdb_snapshot_open(&second, path), LEAT_OK);
+    ck_assert_ptr_ne(first, second);
+    ck_assert_uint_eq(leat__lmdb_snapshot_map(second)->meta.txnid, 2);
+    ck_assert_uint_eq(map->meta.txnid, 1);
+    ck_assert_uint_eq(map->size, pages * 4096);
+    /* Pages behind the last one are none of it. */
+    leat__lmdb_snapshot_close(second);
+    size_t size = leat__lmdb_snapshot_map(first)->size * 40;
+    ck_assert_int_eq(truncate(path, (off_t)size), 0);
+    ck_assert_int_eq(leat__lmdb_snapshot_open(&second, path), LEAT_OK);
+    const leat__lmdb_map *later = leat__lmdb_snapshot_map(second);
+    ck_assert_uint_eq(later->size,
+                      (later->meta.last_page + 1) * later->meta.page_size);
+    leat__lmdb_snapshot_close(first);
+    leat__lmdb_snapshot_close(second);
+    leat__lmdb_snapshot_close(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("opening");
+    TCase *tcase = tcase_create("opening");
+    suite_add_tcase(suite, tcase);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_add_loop_test(
+        tcase,
+        a_lock_file_that_cannot_be_opened_is_done_without_for_some_reasons, 0,
+        CODES);
+    tcase_add_loop_test(
+        tcase, a_lock_that_cannot_be_taken_is_done_without_for_some_reasons, 0,
+        CODES);
+    tcase_add_loop_test(tcase, a_call_that_fails_is_an_error_and_leaves_nothing,
+                        0, 12);
+    tcase_add_loop_test(tcase, memory_that_is_short_is_an_error_of_memory, 0,
+                        2);
+    tcase_add_test(tcase, a_file_that_cannot_be_opened_leaves_the_output_alone);
+    tcase_add_test(tcase, a_meta_page_that_comes_in_pieces_is_whole);
+    tcase_add_test(tcase, readers_of_one_file_share_its_environment);
+    tcase_add_test(tcase, readers_of_one_transaction_share_its_snapshot);
+    return suite_run(suite);
+}
