@@ -56,6 +56,9 @@ static int fill(const planted_reader *self, int64_t index, leat_sample *sample)
     sample->from.record = index;
     sample->from.key = NULL;
     sample->from.key_size = 0;
+    if (planted->kind[index] == PLANTED_BROKEN)
+        return leat_error(LEAT_EIO, "planted: storage fails at record %d",
+                          (int)index);
     if (planted->kind[index] == PLANTED_UNREADABLE) {
         /* Nobody is to look at what it left, but where next may be given one
            box for several records. */

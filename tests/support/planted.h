@@ -21,7 +21,8 @@ typedef enum planted_kind {
     PLANTED_SHORT,      /* its pixels end early */
     PLANTED_UNLABELED,  /* it has one field */
     PLANTED_SMALL,      /* 2 x 2 x 6, and good */
-    PLANTED_KINDS
+    PLANTED_KINDS,      /* of those above, which are bad in themselves */
+    PLANTED_BROKEN      /* reading it is LEAT_EIO */
 } planted_kind;
 
 /* How it is read; the records are the same. */

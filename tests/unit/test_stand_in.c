@@ -7,6 +7,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -530,6 +531,128 @@ START_TEST(storage_that_fails_while_a_record_is_looked_for_is_an_error)
 }
 END_TEST
 
+/* Forwards until one fails, which must be this way; how many did not. */
+static int forward_until(feed_layer *feed, int expected, const char *line)
+{
+    int n = 0, status;
+    while ((status = feed_forward(feed)) == LEAT_OK)
+        ck_assert_int_lt(n++, 1000);
+    ck_assert_int_eq(status, expected);
+    ck_assert_msg(strstr(leat_last_error(), line) != NULL, "%s",
+                  leat_last_error());
+    return n;
+}
+
+/*
+ * Of two ranks' records the second takes the odd ones, and sees the even ones
+ * only where it looks back from a bad one: within a batch, or at its beginning
+ * for a shape.
+ */
+START_TEST(storage_that_fails_under_another_ranks_record_is_an_error)
+{
+    static const struct {
+        int broken, bad, batches, is_first;
+    } cases[] = {{2, 3, 0, 0}, {8, 9, 1, 1}, {12, 13, 1, 0}, {18, 19, 2, 0}};
+    options.world_size = 2;
+    options.rank = 1;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        feed_layer feed;
+        memset(plan.kind, 0, sizeof(plan.kind));
+        plan.kind[cases[i].broken] = PLANTED_BROKEN;
+        plan.kind[cases[i].bad] = PLANTED_UNREADABLE;
+        ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+        ck_assert_int_eq(
+            forward_until(&feed, LEAT_EIO, "planted: storage fails at record"),
+            cases[i].batches);
+        feed_close(&feed);
+        /* Zeros need nobody's record, but the shape of one. */
+        options.on_error = LEAT_ON_ERROR_ZERO;
+        ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+        for (int b = 0; b < 3 && !cases[i].is_first; b++)
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        feed_close(&feed);
+        options.on_error = LEAT_ON_ERROR_SKIP;
+    }
+}
+END_TEST
+
+/*
+ * Behind a resume nothing is known but what is read again, for a shape by
+ * restore itself.
+ */
+START_TEST(storage_that_fails_behind_a_resume_is_an_error)
+{
+    leat_token token;
+    feed_layer feed;
+    plan.kind[4] = PLANTED_UNREADABLE;
+    save_after(&token, 1);
+    /* What workers meet before is over with restore. */
+    plan.kind[3] = PLANTED_BROKEN;
+    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(), "planted: storage fails at record 3");
+    feed_close(&feed);
+    /* A record that tells its shape, and is bad nevertheless. */
+    plan.kind[4] = PLANTED_SHORT;
+    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(
+        forward_until(&feed, LEAT_EIO, "planted: storage fails at record 3"),
+        0);
+    feed_close(&feed);
+    leat_token_finish(&token);
+}
+END_TEST
+
+static atomic_int hooks_left; /* calls of the hook until one gives nothing */
+
+static void *give(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    void *memory;
+    if (atomic_fetch_sub(&hooks_left, 1) == 0 ||
+        posix_memalign(&memory, alignment, bytes))
+        return NULL;
+    return memory;
+}
+
+static void take_back(void *user, void *memory, size_t bytes, size_t alignment)
+{
+    (void)user, (void)bytes, (void)alignment;
+    free(memory);
+}
+
+/* As a_slot_that_grows_for_another_ranks_shape_is_counted. */
+START_TEST(memory_that_is_short_for_a_larger_stand_in_is_an_error)
+{
+    static const leat_allocator hooks = {
+        .size = sizeof(hooks), .alloc = give, .free = take_back};
+    for (int i = 0; i < plan.count; i++)
+        plan.kind[i] = PLANTED_SMALL;
+    plan.kind[8] = PLANTED_GOOD;
+    plan.kind[9] = PLANTED_UNREADABLE;
+    options.world_size = 2;
+    options.rank = 1;
+    options.prefetch = 1;
+    options.host_allocator = &hooks;
+    int failed_later = 0, status = LEAT_ENOMEM;
+    for (int n = 0; status != LEAT_OK; n++) {
+        feed_layer feed;
+        ck_assert_int_lt(n, 100);
+        atomic_store(&hooks_left, n);
+        status = create_layer(&feed);
+        int is_set_up = status == LEAT_OK;
+        for (int b = 0; b < 3 && status == LEAT_OK; b++)
+            status = feed_forward(&feed);
+        ck_assert_msg(status == LEAT_OK || status == LEAT_ENOMEM, "%s",
+                      leat_last_error());
+        failed_later += is_set_up && status;
+        feed_close(&feed);
+    }
+    ck_assert_int_gt(failed_later, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("stand_in");
@@ -554,5 +677,10 @@ int main(void)
                         PLANTED_WAYS);
     tcase_add_test(tcase,
                    storage_that_fails_while_a_record_is_looked_for_is_an_error);
+    tcase_add_test(tcase,
+                   storage_that_fails_under_another_ranks_record_is_an_error);
+    tcase_add_test(tcase, storage_that_fails_behind_a_resume_is_an_error);
+    tcase_add_test(tcase,
+                   memory_that_is_short_for_a_larger_stand_in_is_an_error);
     return suite_run(suite);
 }
