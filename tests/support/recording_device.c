@@ -82,7 +82,7 @@ static int device_event_create(leat_device *device, leat_event *out)
     record(of(device), "create event; ");
     int status = outcome(of(device), "event_create");
     if (status == LEAT_OK)
-        *out = (leat_event)(101 + of(device)->events++);
+        *out = (leat_event)101 + (leat_event)of(device)->events++;
     return status;
 }
 

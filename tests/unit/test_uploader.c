@@ -47,7 +47,7 @@ static void set_up(void)
     batch.room = ROOM;
     batch.ready = READY;
     for (int i = 0; i < LEAT__STREAMS_MAX; i++)
-        batch.consumed[i] = (leat_event)(CONSUMED + i);
+        batch.consumed[i] = (leat_event)CONSUMED + (leat_event)i;
     begin_uploader();
 }
 
