@@ -195,6 +195,85 @@ START_TEST(the_token_fits_its_bounds_and_carries_the_drawn_seed)
 }
 END_TEST
 
+static uint64_t number_at(const leat_token *token, size_t at, size_t bytes)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < bytes; i++)
+        value |= (uint64_t)token->bytes[at + i] << (8 * i);
+    return value;
+}
+
+/* The table in docs/architecture.md: tokens of earlier versions are read. */
+START_TEST(a_tokens_bytes_are_as_documented)
+{
+    options.world_size = 2;
+    options.rng = _i ? LEAT_RNG_CAFFE : LEAT_RNG_LEAT;
+    options.random_seed = ((int64_t)5 << 32) + 6;
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_token token;
+    leat_token_init(&token);
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    /* What the reader puts there, of memory the number of samples. */
+    ck_assert_uint_eq(token.size, 44 + 8);
+    ck_assert_uint_eq(number_at(&token, 0, 1), 1);
+    ck_assert_uint_eq(number_at(&token, 1, 1), (uint64_t)_i);
+    ck_assert_uint_eq(number_at(&token, 2, 2), 2);
+    ck_assert_uint_eq(number_at(&token, 4, 8), 5 * 4 * 2);
+    /* The index may lie behind the epoch's end. */
+    ck_assert_uint_eq(number_at(&token, 12, 8) * FEED_COUNT +
+                          number_at(&token, 20, 8),
+                      5 * 4 * 2);
+    ck_assert_uint_eq(number_at(&token, 28, 8), ((uint64_t)5 << 32) + 6);
+    ck_assert_uint_eq(number_at(&token, 44, 8), FEED_COUNT);
+    leat_token_finish(&token);
+    feed_close(&feed);
+}
+END_TEST
+
+static void set_place(leat_token *token, int64_t position, int64_t epoch,
+                      int64_t index)
+{
+    const int64_t place[] = {position, epoch, index};
+    memcpy(token->bytes + 4, place, sizeof(place));
+}
+
+/* Places beyond 32 bits, up to the last one. */
+START_TEST(a_place_may_be_as_far_as_two_to_the_sixty)
+{
+    static const int64_t places[] = {0,
+                                     1,
+                                     FEED_COUNT,
+                                     ((int64_t)1 << 32) - 1,
+                                     ((int64_t)1 << 32) + 7,
+                                     ((int64_t)1 << 60) - 1,
+                                     (int64_t)1 << 60};
+    feed_layer feed = feed_open(pipeline, &options);
+    leat_token token, again;
+    leat_token_init(&token);
+    leat_token_init(&again);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        int64_t p = places[i];
+        set_place(&token, p, p / FEED_COUNT, p % FEED_COUNT);
+        ck_assert_msg(leat_data_layer_restore(feed.layer, &token) == LEAT_OK,
+                      "%s", leat_last_error());
+        ck_assert_int_eq(leat_data_layer_save(feed.layer, &again), LEAT_OK);
+        ck_assert_mem_eq(again.bytes, token.bytes, token.size);
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        const leat_provenance *from = leat_data_layer_batch(feed.layer)->from;
+        ck_assert_int_eq(from->epoch, p / FEED_COUNT);
+        ck_assert_int_eq(from->position, p % FEED_COUNT);
+        ck_assert_float_eq(feed_label(&feed, 0),
+                           (float)(1000 + p % FEED_COUNT));
+    }
+    leat_token_finish(&token);
+    leat_token_finish(&again);
+    feed_close(&feed);
+}
+END_TEST
+
 static void refuse(const leat_token *saved, leat_pipeline *other)
 {
     feed_layer feed = feed_open(other, &options);
@@ -345,6 +424,8 @@ int main(void)
     tcase_add_test(tcase, so_does_a_rank_among_several);
     tcase_add_test(tcase, another_number_of_ranks_and_batch_size_loses_nothing);
     tcase_add_test(tcase, the_token_fits_its_bounds_and_carries_the_drawn_seed);
+    tcase_add_loop_test(tcase, a_tokens_bytes_are_as_documented, 0, 2);
+    tcase_add_test(tcase, a_place_may_be_as_far_as_two_to_the_sixty);
     tcase_add_test(tcase,
                    a_token_of_something_else_is_refused_and_changes_nothing);
     tcase_add_test(tcase, a_token_of_no_place_is_refused_and_changes_nothing);
