@@ -28,7 +28,7 @@ enum { MARK_SIZE = sizeof(".leat-XXXXXX"), TRIES = 100 };
 static int first_capacity(int fd, const char *path, size_t limit, size_t *out)
 {
     struct stat about;
-    *out = FIRST_READ;
+    *out = limit < FIRST_READ ? limit + 2 : FIRST_READ;
     if (fstat(fd, &about) || about.st_size <= 0)
         return LEAT_OK;
     if ((uintmax_t)about.st_size > limit)
