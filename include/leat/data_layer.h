@@ -111,11 +111,13 @@ typedef struct leat_data_layer_options {
     const char *const *stages; /* the net state's, NULL-terminated; or NULL */
     int level;                 /* the net state's; 0: the file's */
     leat_on_error on_error;    /* what becomes of a bad record */
-    int64_t
-        max_errors; /* with ZERO and REPLACE: more bad records than this since
-                       setup or restore are LEAT_ELIMIT; -1: no limit */
-    const char *bad_record_file; /* gets a line for each bad record, appended;
-                                    NULL: none. docs/reliability.md */
+    int64_t max_errors; /* with ZERO and REPLACE: more different bad records
+                           than this are LEAT_ELIMIT; each counts once since
+                           setup, and after restore those met before the
+                           position. -1: no limit */
+    const char *bad_record_file; /* gets a line for each bad record that it does
+                                    not list yet; NULL: none.
+                                    docs/reliability.md */
     int must_pin; /* 1: an error where the device cannot pin the batches' host
                      memory; 0: they are then copied from pageable memory, and
                      leat_memory_stats tells */

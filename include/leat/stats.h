@@ -56,8 +56,9 @@ typedef struct leat_stats {
     leat_memory_stats memory;                /* reserved */
     int64_t batches;                         /* delivered since setup */
     int64_t samples;                         /* delivered since setup */
-    int64_t bad_records;    /* in the batches that forward consumed; where a bad
-                               record fails its batch, the first one in it */
+    int64_t bad_records;    /* in the batches that forward consumed, in each
+                               epoch again; where a bad record fails its batch,
+                               the first one in it */
     int64_t image_warnings; /* images whose decoder warned */
     int64_t grown_slots;    /* batches larger than any before */
     int64_t helped_runs;    /* runs that forward did itself */
@@ -82,6 +83,8 @@ typedef struct leat_stats {
     double blocked_lock; /* seconds in which workers that looked for a run
                             waited for each other: for the lock, and for what is
                             read under it */
+    int64_t distinct_bad; /* different records among the bad ones, as max_errors
+                             counts them */
 } leat_stats;
 
 /** The most bytes of a verdict, its NUL included. */

@@ -267,8 +267,12 @@ static int refuse(leat_data_layer *self, leat__batch *batch)
     char line[LEAT__ERROR_MAX];
     int status = batch->status;
     memcpy(line, batch->culprit.line, sizeof(line));
+    if (status == LEAT_EDATA &&
+        leat__ledger_note(&self->ledger, &batch->culprit)) {
+        status = LEAT_ENOMEM;
+        leat__error_save(line);
+    }
     if (status == LEAT_EDATA) {
-        leat__ledger_note(&self->ledger, &batch->culprit);
         self->place = batch->after;
         self->taken++;
     }
@@ -283,9 +287,11 @@ static int count_bad(leat_data_layer *self, leat__batch *batch)
     if (batch->bad.n == 0)
         return LEAT_OK;
     leat__bad_list_sort(&batch->bad);
-    for (int i = 0; i < batch->bad.n; i++)
-        leat__ledger_note(&self->ledger, &batch->bad.item[i]);
-    int status = leat__ledger_check(&self->ledger);
+    int status = LEAT_OK;
+    for (int i = 0; i < batch->bad.n && status == LEAT_OK; i++)
+        status = leat__ledger_note(&self->ledger, &batch->bad.item[i]);
+    if (status == LEAT_OK)
+        status = leat__ledger_check(&self->ledger);
     if (status == LEAT_OK)
         return LEAT_OK;
     char line[LEAT__ERROR_MAX];

@@ -336,13 +336,13 @@ static int find_shape(leat_data_layer_group *self,
 }
 
 /* A member's account of what it delivers. */
-static void begin(leat_data_layer *member)
+static void begin(leat_data_layer *member, const leat__place *place)
 {
     member->taken = 0;
     member->waited = 0;
     member->batches = 0;
     member->samples = 0;
-    leat__ledger_clear(&member->ledger);
+    leat__ledger_begin(&member->ledger, place->epoch, place->index);
     memset(&member->waiting, 0, sizeof(member->waiting));
 }
 
@@ -413,7 +413,7 @@ static int start(leat_data_layer_group *self, int ntop, leat_token *identity,
     const leat_data_layer_options *values = &self->options.values;
     /* Also where it fails: what was noted was of another start. */
     for (int i = 0; i < self->n; i++)
-        begin(&self->member[i]);
+        begin(&self->member[i], &self->place);
     int status = open_reader(self, identity);
     if (status == LEAT_OK)
         settle_help(self);

@@ -57,6 +57,7 @@ int leat_data_layer_stats(const leat_data_layer *self, leat_stats *stats)
     all.nbad = self->ledger.listed;
     all.cores = group->cores;
     all.unwritten = self->ledger.unwritten;
+    all.distinct_bad = (int64_t)self->ledger.known.n;
     if (group->prefetcher)
         all.elapsed = (double)(leat__clock_now() - group->begun) * 1e-9;
     all.size = stats->size < sizeof(all) ? stats->size : sizeof(all);

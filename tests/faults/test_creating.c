@@ -87,7 +87,7 @@ static const struct {
     {"relay", make_relay, LEAT_ON_ERROR_FAIL, LEAT_READER_AUTO},
     {"layer", make_layer, LEAT_ON_ERROR_FAIL, LEAT_READER_OFF},
     {"layer with a thread", make_layer, LEAT_ON_ERROR_FAIL, LEAT_READER_ON},
-    {"layer that skips", make_layer, LEAT_ON_ERROR_SKIP, LEAT_READER_OFF},
+    {"layer that skips", make_layer, LEAT_ON_ERROR_REPLACE, LEAT_READER_OFF},
 };
 enum { THINGS = sizeof(things) / sizeof(things[0]), KINDS = 3 };
 

@@ -29,6 +29,12 @@ typedef struct bad_line {
     const char *stand_in;
 } bad_line;
 
+/* Numbers of records, each once. */
+typedef struct numbers {
+    int64_t *number;
+    int64_t n;
+} numbers;
+
 /* A layer with what takes its batches. */
 typedef struct member {
     leat_device *device;
@@ -38,6 +44,7 @@ typedef struct member {
     leat_stream stream;       /* of the device's own, or LEAT_HOST */
     void **copy;              /* pinned, for what the stream reads */
     int64_t bad;              /* records, since setup or restore */
+    numbers known;            /* bad ones, since setup */
 } member;
 
 typedef struct trial {
@@ -55,6 +62,7 @@ typedef struct trial {
     int64_t place;  /* of the next batch */
     bad_line *line; /* of the file, in order */
     int64_t nlines;
+    numbers listed; /* in the file */
 } trial;
 
 static int is_unified(const member *m)
@@ -146,6 +154,20 @@ static void close_layer(trial *t)
     t->members = 0;
 }
 
+/* 1: it was not there. */
+static int add_number(numbers *all, int64_t number)
+{
+    for (int64_t i = 0; i < all->n; i++)
+        if (all->number[i] == number)
+            return 0;
+    all->number =
+        realloc(all->number, (size_t)(all->n + 1) * sizeof(*all->number));
+    if (!all->number)
+        abort();
+    all->number[all->n++] = number;
+    return 1;
+}
+
 static void begin_counts(trial *t)
 {
     t->batches = 0;
@@ -187,6 +209,8 @@ static void open_layer(trial *t)
     if (c->options.random_seed < 0)
         c->rules.seed = leat_data_layer_seed(t->member[0].layer);
     begin_counts(t);
+    for (int i = 0; i < t->members; i++)
+        t->member[i].known.n = 0;
     t->was_set_up |= status == LEAT_OK;
     if (status == LEAT_OK)
         return;
@@ -339,6 +363,8 @@ static void check_stats(const trial *t, const member *m)
     soak_check(t->c, leat_data_layer_stats(m->layer, &stats), "stats");
     if (stats.bad_records != m->bad)
         soak_fail(t->c, "another number of bad records");
+    if (stats.distinct_bad != m->known.n)
+        soak_fail(t->c, "another number of different bad records");
     if (stats.unwritten)
         soak_fail(t->c, "bad records were not written");
     const leat_memory_stats *memory = &stats.memory;
@@ -365,6 +391,10 @@ static int64_t expect_bad(trial *t, member *m, int64_t n)
         /* Where it fails its batch, it is the first one that does. */
         if (bad > 1 && rules->policy == BAD_FAILS)
             continue;
+        m->bad++;
+        add_number(&m->known, record->number);
+        if (!add_number(&t->listed, record->number))
+            continue;
         int has_record = reference_record(rules, position) >= 0;
         t->line = realloc(t->line, (size_t)(t->nlines + 1) * sizeof(*t->line));
         if (!t->line)
@@ -374,7 +404,6 @@ static int64_t expect_bad(trial *t, member *m, int64_t n)
             rules->policy == BAD_FAILS ? "none"
             : has_record               ? "record"
                                        : "zeros"};
-        m->bad++;
     }
     return bad;
 }
@@ -431,7 +460,7 @@ static int check_batch(trial *t, member *m)
             soak_fail(c, "a bad record was expected");
         return 1;
     }
-    if (c->options.max_errors >= 0 && m->bad > c->options.max_errors) {
+    if (c->options.max_errors >= 0 && m->known.n > c->options.max_errors) {
         if (status != LEAT_ELIMIT || forward(t, m, stream) != LEAT_ELIMIT)
             soak_fail(c, "an end by max_errors was expected");
         return 0;
@@ -550,6 +579,9 @@ int64_t trial_run(configuration *c)
     check_pools(&t);
     if (c->has_ledger && t.was_set_up)
         check_ledger(&t);
+    for (int i = 0; i < MEMBERS_MAX; i++)
+        free(t.member[i].known.number);
+    free(t.listed.number);
     free(t.line);
     return samples;
 }

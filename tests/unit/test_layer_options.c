@@ -98,7 +98,7 @@ START_TEST(errors_may_be_limited_where_there_is_something_to_count)
     options.max_errors = -2;
     assert_refused("max_errors is -2: expected 0 or more, or -1 for no limit");
     static const leat_on_error counted[] = {LEAT_ON_ERROR_ZERO,
-                                            LEAT_ON_ERROR_SKIP};
+                                            LEAT_ON_ERROR_REPLACE};
     for (int64_t most = 0; most < 2; most++) {
         options.max_errors = most;
         for (int i = 0; i < 2; i++) {

@@ -571,7 +571,7 @@ START_TEST(storage_that_fails_under_another_ranks_record_is_an_error)
         for (int b = 0; b < 3 && !cases[i].is_first; b++)
             ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
         feed_close(&feed);
-        options.on_error = LEAT_ON_ERROR_SKIP;
+        options.on_error = LEAT_ON_ERROR_REPLACE;
     }
 }
 END_TEST
