@@ -126,6 +126,51 @@ static void print_bash_values(const struct usage *usage, void *context)
     }
 }
 
+/* The part of bash's script that is the same whatever there is to complete. */
+static const char bash_function[] =
+    "    *) value= ;;\n    esac\n}\n\n"
+    "_leat_files()\n{\n"
+    "    compopt -o filenames 2>/dev/null\n"
+    "    mapfile -t COMPREPLY < <(compgen \"$1\" -- \"$2\")\n}\n\n"
+    "_leat()\n{\n"
+    "    local current=${COMP_WORDS[COMP_CWORD]}\n"
+    "    local previous=${COMP_WORDS[COMP_CWORD - 1]}\n"
+    "    local command=leat at=1 words value\n"
+    "    # --name=value is three words.\n"
+    "    if [[ $current == = ]]; then\n"
+    "        current=\n"
+    "    elif [[ $previous == = ]]; then\n"
+    "        previous=${COMP_WORDS[COMP_CWORD - 2]}\n"
+    "    fi\n"
+    "    for (( ; at < COMP_CWORD; at++ )); do\n"
+    "        _leat_kinds \"$command\"\n"
+    "        [[ \" $words \" == *\" ${COMP_WORDS[at]} \"* ]] || break\n"
+    "        command+=\" ${COMP_WORDS[at]}\"\n"
+    "    done\n"
+    "    _leat_value \"$command\" \"$previous\"\n"
+    "    COMPREPLY=()\n"
+    "    case $value in\n"
+    "    :any) return ;;\n"
+    "    :file) _leat_files -f \"$current\"; return ;;\n"
+    "    :directory) _leat_files -d \"$current\"; return ;;\n"
+    "    '') ;;\n"
+    "    *)\n"
+    "        mapfile -t COMPREPLY < <(compgen -W \"$value\" -- "
+    "\"$current\")\n"
+    "        return\n"
+    "        ;;\n"
+    "    esac\n"
+    "    _leat_kinds \"$command\"\n"
+    "    if [[ $current == -* ]]; then\n"
+    "        _leat_options \"$command\"\n"
+    "    elif [[ -z $words || $at -lt $COMP_CWORD ]]; then\n"
+    "        _leat_files -f \"$current\"\n"
+    "        return\n"
+    "    fi\n"
+    "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
+    "}\n"
+    "complete -F _leat leat\n";
+
 static void print_bash(void)
 {
     printf("# bash completion of leat; `leat completion bash` prints it.\n\n"
@@ -145,49 +190,7 @@ static void print_bash(void)
            "# Sets `value` to what a command's option takes.\n"
            "_leat_value()\n{\n    case \"$1 $2\" in\n");
     visit_usages(print_bash_values);
-    printf(
-        "    *) value= ;;\n    esac\n}\n\n"
-        "_leat_files()\n{\n"
-        "    compopt -o filenames 2>/dev/null\n"
-        "    mapfile -t COMPREPLY < <(compgen \"$1\" -- \"$2\")\n}\n\n"
-        "_leat()\n{\n"
-        "    local current=${COMP_WORDS[COMP_CWORD]}\n"
-        "    local previous=${COMP_WORDS[COMP_CWORD - 1]}\n"
-        "    local command=leat at=1 words value\n"
-        "    # --name=value is three words.\n"
-        "    if [[ $current == = ]]; then\n"
-        "        current=\n"
-        "    elif [[ $previous == = ]]; then\n"
-        "        previous=${COMP_WORDS[COMP_CWORD - 2]}\n"
-        "    fi\n"
-        "    for (( ; at < COMP_CWORD; at++ )); do\n"
-        "        _leat_kinds \"$command\"\n"
-        "        [[ \" $words \" == *\" ${COMP_WORDS[at]} \"* ]] || break\n"
-        "        command+=\" ${COMP_WORDS[at]}\"\n"
-        "    done\n"
-        "    _leat_value \"$command\" \"$previous\"\n"
-        "    COMPREPLY=()\n"
-        "    case $value in\n"
-        "    :any) return ;;\n"
-        "    :file) _leat_files -f \"$current\"; return ;;\n"
-        "    :directory) _leat_files -d \"$current\"; return ;;\n"
-        "    '') ;;\n"
-        "    *)\n"
-        "        mapfile -t COMPREPLY < <(compgen -W \"$value\" -- "
-        "\"$current\")\n"
-        "        return\n"
-        "        ;;\n"
-        "    esac\n"
-        "    _leat_kinds \"$command\"\n"
-        "    if [[ $current == -* ]]; then\n"
-        "        _leat_options \"$command\"\n"
-        "    elif [[ -z $words || $at -lt $COMP_CWORD ]]; then\n"
-        "        _leat_files -f \"$current\"\n"
-        "        return\n"
-        "    fi\n"
-        "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
-        "}\n"
-        "complete -F _leat leat\n");
+    fputs(bash_function, stdout);
 }
 
 /* Writes a text within single quotes, as zsh has them. */
@@ -311,26 +314,36 @@ static void print_fish_kinds(const struct kinds *kinds, void *context)
     print_fish_list(help, kinds->kind);
 }
 
+static void print_fish_value(const struct option_spec *option)
+{
+    switch (value_of(option)) {
+    case NO_VALUE:
+        break;
+    case ANY_VALUE:
+        printf(" -x");
+        break;
+    case FILE_VALUE:
+        printf(" -r -F");
+        break;
+    case DIRECTORY_VALUE:
+        printf(" -x -a '(__fish_complete_directories)'");
+        break;
+    case WORD_VALUE:
+        printf(" -x -a '");
+        print_words(option->value);
+        printf("'");
+        break;
+    }
+}
+
 static void print_fish_usage(const struct usage *usage, void *context)
 {
     (void)context;
-    static const char *const takes[] = {[NO_VALUE] = "",
-                                        [ANY_VALUE] = " -x",
-                                        [FILE_VALUE] = " -r -F",
-                                        [DIRECTORY_VALUE] =
-                                            " -x -a "
-                                            "'(__fish_complete_directories)'",
-                                        [WORD_VALUE] = " -x -a "};
     const struct option_spec *o;
     for (int i = 0; (o = option_at(usage, i)) != NULL; i++) {
-        enum value value = value_of(o);
-        printf("complete -c leat -n '__leat_is %s' -l %s%s", usage->command,
-               o->name, takes[value]);
-        if (value == WORD_VALUE) {
-            putchar('\'');
-            print_words(o->value);
-            putchar('\'');
-        }
+        printf("complete -c leat -n '__leat_is %s' -l %s", usage->command,
+               o->name);
+        print_fish_value(o);
         printf(" -d ");
         print_fish_text(o->help);
         printf("\n");

@@ -162,7 +162,7 @@ check "each has half of the batches: ${batches[*]}" test "${batches[0]}" -gt 0 \
     -a "${batches[0]}" -eq $((2 * batches[2]))
 "${layer[@]}" --device cpu,cuda:1 >table || failed=1
 check 'the sum' grep -q '^images .* images/s on 2 devices$' table
-check 'each' test "$(grep -cE '^(cpu|cuda:1) .* images/s, .* [kMG]B/s over the bus' table)" -eq 2
+check 'each' test "$(grep -cE '^(cpu|cuda:1) .* images/s, .* ([kMG]B|bytes)/s over the bus' table)" -eq 2
 tells 'cuda:0 to cuda:1' "${layer[@]}" --device cuda:0,cuda:7
 tells 'ends with a comma' "${layer[@]}" --device cuda:0,
 "${layer[@]}" --device cuda:0,cuda:1 --limit >stdout 2>stderr

@@ -136,7 +136,7 @@ tells() {
     check "the options of bench $kind: $found" test "$(sort <<<"$found")" = \
         "$(printf '%s\n' "$@" help json | sort)"
 }
-layer=(net phase layer stage level reader batch crop mirror scale mean-file
+layer=(net phase layer stage level source reader batch crop mirror scale mean-file
     mean-value color gray top-type layout transform-on rng seed workers prefetch
     rank world-size launcher on-error max-errors bad-record-file max-image-bytes
     seconds row-copy)
