@@ -87,7 +87,7 @@ check_installed() {
     local libraries file flags libs
     libraries=$(dirname "$(find "$root/usr/lib" -name libleat.so)")
     for file in bin/leat include/leat.h include/leat/ext/reader.h \
-        share/man/man1/leat.1.gz \
+        share/man/man1/leat.1.gz share/man/man1/leat-import.1.gz \
         share/bash-completion/completions/leat share/zsh/vendor-completions/_leat \
         share/fish/vendor_completions.d/leat.fish share/doc/leat/examples/first_batch.c \
         share/doc/leat/docs/from-caffe.md share/doc/leat/README.md \
