@@ -639,6 +639,14 @@ START_TEST(records_that_only_resemble_those_keep_their_line)
          "Datum of 0 x 0 x 0: dimensions must be positive"},
         {WIRE("\x0a\x05\x22\x01x\x28\x07\x22\x01x"),
          "Datum of 0 x 0 x 0: dimensions must be positive"},
+        /* Elements without dims and type, and these without elements. */
+        {WIRE("\x0a\x03\x22\x01x"),
+         "Datum of 0 x 0 x 0: dimensions must be positive"},
+        {WIRE("\x0a\x04\x08\x01\x10\x02"),
+         "Datum of 0 x 0 x 0: dimensions must be positive"},
+        /* What is a Datum's number, among a tensor's fields. */
+        {WIRE("\x0a\x07\x10\x04\x18\x01\x2a\x01x"),
+         "Datum of 0 x 0 x 0: dimensions must be positive"},
         {WIRE("\x08\x01\x10\x02\x18\x03\x22\x03\xff\xd8z"),
          "Datum of 1 x 2 x 3 needs 6 bytes, data has 3"},
         {WIRE("\xff\xd8"), "malformed protobuf at byte 0: it ends within a "

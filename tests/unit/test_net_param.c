@@ -435,6 +435,31 @@ START_TEST(stages_and_level_of_the_caller_choose)
 }
 END_TEST
 
+START_TEST(a_level_of_the_caller_wins_over_the_files)
+{
+    static const struct {
+        int level;
+        const char *source;
+    } cases[] = {{0, "two"}, {1, "one"}, {2, "two"}, {-1, NULL}};
+    const char *text =
+        "state { level: 2 }" HEAD
+        "data_param { source: 'one' backend: LMDB batch_size: 1 } "
+        "include { min_level: 1 max_level: 1 } }" HEAD
+        "data_param { source: 'two' backend: LMDB batch_size: 1 } "
+        "include { min_level: 2 } }";
+    leat_data_layer_options choice = LEAT_DATA_LAYER_OPTIONS_INIT;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        choice.level = cases[i].level;
+        ck_assert_int_eq(parse(text, LEAT_TRAIN, &choice),
+                         cases[i].source ? LEAT_OK : LEAT_EINVAL);
+        if (!cases[i].source)
+            continue;
+        ck_assert_str_eq(net.source, cases[i].source);
+        leat__net_param_finish(&net);
+    }
+}
+END_TEST
+
 START_TEST(a_layer_is_chosen_by_name)
 {
     const char *text =
@@ -907,6 +932,7 @@ int main(void)
     tcase_add_test(tcase, include_and_exclude_rules_follow_caffes);
     tcase_add_test(tcase, a_phase_inside_the_layer_wins_but_chooses_nothing);
     tcase_add_test(tcase, stages_and_level_of_the_caller_choose);
+    tcase_add_test(tcase, a_level_of_the_caller_wins_over_the_files);
     tcase_add_test(tcase, a_layer_is_chosen_by_name);
     tcase_add_test(tcase, layers_of_other_types_may_contain_anything);
     tcase_add_test(tcase, wrong_layers_are_refused_where_they_stand);

@@ -262,6 +262,29 @@ START_TEST(integers_end_where_their_type_ends)
 }
 END_TEST
 
+START_TEST(integers_are_decimal_hexadecimal_or_octal)
+{
+    static const struct {
+        const char *text;
+        uint64_t value;
+    } cases[] = {{"a: 10", 10},        {"a: 0", 0},      {"a: 0x10", 16},
+                 {"a: 0xfF9a", 65434}, {"a: 0XAB", 171}, {"a: 017", 15},
+                 {"a: 00", 0},         {"a: 0x0", 0},    {"a: 0x8", 8}};
+    static const char *const wrong[] = {"a: 0x",   "a: 0xg", "a: 08",
+                                        "a: 0xx1", "a: 1x",  "a: 0X"};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint64_t value = 77;
+        ck_assert_int_eq(
+            leat__prototxt_uint64(&file, first(cases[i].text), &value),
+            LEAT_OK);
+        ck_assert_uint_eq(value, cases[i].value);
+        leat__prototxt_finish(&file);
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        ck_assert_int_eq(parse(wrong[i]), LEAT_EINVAL);
+}
+END_TEST
+
 /* The largest float rounds up at the middle to infinity, but not on it. */
 START_TEST(floats_round_by_way_of_double)
 {
@@ -396,6 +419,7 @@ int main(void)
     tcase_add_test(tcase, errors_name_file_line_and_column);
     tcase_add_test(tcase, messages_and_lists_have_all_their_forms);
     tcase_add_test(tcase, integers_end_where_their_type_ends);
+    tcase_add_test(tcase, integers_are_decimal_hexadecimal_or_octal);
     tcase_add_test(tcase, floats_round_by_way_of_double);
     tcase_add_test(tcase, a_locale_with_a_decimal_comma_changes_nothing);
     tcase_add_test(tcase, escapes_of_unicode_become_utf8);
