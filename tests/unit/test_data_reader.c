@@ -38,6 +38,25 @@ static int start_reader(leat__data_reader *reader, int takers)
     return leat__data_reader_start(reader, &runs);
 }
 
+/* `n` samples of one byte. */
+static leat_pipeline *bytes_pipeline(int64_t n)
+{
+    static const unsigned char bytes[LEAT__PEEKS_MAX + 2];
+    const leat_memory_field field = {"data", LEAT_UINT8, 1, {1}, bytes};
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_memory(&pipeline, &field, 1, n), LEAT_OK);
+    return pipeline;
+}
+
+static int create_with(leat_pipeline *pipeline, leat_token *identity,
+                       leat__data_reader **out)
+{
+    const leat__data_reader_options options = {
+        .pipeline = pipeline, .batch_size = RUN_SIZE, .step = 1};
+    const leat__place start = {0};
+    return leat__data_reader_create(out, &options, &start, identity);
+}
+
 /* Which of them are used is up to who is fast; none may be missing boxes. */
 START_TEST(the_boxes_of_all_runs_are_made_at_start)
 {
@@ -131,6 +150,43 @@ START_TEST(a_reader_in_any_order_is_told_the_epoch)
         ck_assert_int_eq(planted_epoch_here(), 2 * i + 1);
         leat__data_reader_give(reader, run);
     }
+    leat__data_reader_destroy(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+static void pass_a_millisecond(void)
+{
+    int64_t end = leat__clock_now() + 1000000;
+    while (leat__clock_now() < end)
+        continue;
+}
+
+/* From where the taker began, be it long before the samples are read. */
+START_TEST(reading_counts_as_busy)
+{
+    const planted planted = {.count = 10, .way = PLANTED_LOCATED};
+    leat_pipeline *pipeline = planted_pipeline(&planted);
+    leat__data_reader *reader;
+    leat__run *run;
+    int64_t ticket;
+    leat_stage_stats stats;
+    ck_assert_int_eq(create_with(pipeline, NULL, &reader), LEAT_OK);
+    ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
+    int64_t begin = leat__clock_now();
+    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket), LEAT_OK);
+    pass_a_millisecond();
+    leat__data_reader_read(reader, run);
+    leat__data_reader_stats(reader, &stats);
+    ck_assert_double_ge(stats.busy, 1e-3);
+    ck_assert_double_le(stats.busy, 1e-9 * (double)(leat__clock_now() - begin));
+    ck_assert_int_eq(stats.items, RUN_SIZE);
+    /* What is read is not read again. */
+    leat__data_reader_read(reader, run);
+    leat_stage_stats again;
+    leat__data_reader_stats(reader, &again);
+    ck_assert_double_eq(again.busy, stats.busy);
+    ck_assert_int_eq(again.bytes, stats.bytes);
     leat__data_reader_destroy(reader);
     leat_pipeline_unref(pipeline);
 }
@@ -261,25 +317,6 @@ START_TEST(who_fills_follows_the_storage_and_the_samples_stay_in_order)
     leat_pipeline_unref(pipeline);
 }
 END_TEST
-
-/* `n` samples of one byte. */
-static leat_pipeline *bytes_pipeline(int64_t n)
-{
-    static const unsigned char bytes[LEAT__PEEKS_MAX + 2];
-    const leat_memory_field field = {"data", LEAT_UINT8, 1, {1}, bytes};
-    leat_pipeline *pipeline;
-    ck_assert_int_eq(leat_pipeline_memory(&pipeline, &field, 1, n), LEAT_OK);
-    return pipeline;
-}
-
-static int create_with(leat_pipeline *pipeline, leat_token *identity,
-                       leat__data_reader **out)
-{
-    const leat__data_reader_options options = {
-        .pipeline = pipeline, .batch_size = RUN_SIZE, .step = 1};
-    const leat__place start = {0};
-    return leat__data_reader_create(out, &options, &start, identity);
-}
 
 /* What a token was saved of may have been replaced since. */
 START_TEST(another_data_set_than_the_identitys_is_refused)
@@ -500,6 +537,7 @@ int main(void)
     tcase_add_test(tests, a_reader_in_any_order_is_told_the_epoch);
     tcase_add_test(tests, another_data_set_than_the_identitys_is_refused);
     tcase_add_test(tests, creating_survives_every_failed_allocation);
+    tcase_add_test(tests, reading_counts_as_busy);
     tcase_add_test(tests, so_many_samples_are_peeked_at_and_no_more);
     tcase_add_test(tests, a_reader_that_was_cancelled_neither_starts_nor_gives);
     tcase_add_test(tests, a_thread_fills_where_the_reader_may_block);

@@ -1,8 +1,11 @@
 /* Law 4: errors come in order, with their text, and nothing hangs. */
 #include "base/memory.h"
 #include "support/feed.h"
+#include "support/images.h"
 #include "support/planted.h"
 #include "support/source.h"
+
+#include <leat/datum.h>
 
 #include <check.h>
 #include <pthread.h>
@@ -88,6 +91,36 @@ START_TEST(the_first_bad_record_of_a_batch_is_the_one_that_is_told)
 {
     for (int first = 4; first < 7; first++)
         check_first_told((planted_way)_i, first);
+}
+END_TEST
+
+/* Images of 1 x 4 x 5, but for the sixth, which is read well. */
+static void make_unlike(int number, fixture_record *out)
+{
+    images_record(number, out);
+    if (number != 5)
+        return;
+    unsigned char pixels[24] = {0};
+    const leat_datum datum = {1,    4, 6, number, 0, pixels, sizeof(pixels),
+                              NULL, 0};
+    out->value_size = leat_datum_write(&datum, out->value);
+}
+
+START_TEST(an_error_names_source_record_and_key)
+{
+    char directory[FIXTURE_PATH], line[2 * FIXTURE_PATH];
+    leat_pipeline *pipeline;
+    images_write(directory, make_unlike, 9);
+    ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, directory, NULL), LEAT_OK);
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_EDATA);
+    snprintf(line, sizeof(line), "%s: record 5, key 00000005: ", directory);
+    ck_assert_msg(strstr(leat_last_error(), line) != NULL, "%s",
+                  leat_last_error());
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+    fixture_remove(directory);
 }
 END_TEST
 
@@ -605,6 +638,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, NULL);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_bad_record_costs_its_batch_alone);
+    tcase_add_test(tcase, an_error_names_source_record_and_key);
     tcase_add_loop_test(tcase,
                         the_first_bad_record_of_a_batch_is_the_one_that_is_told,
                         0, PLANTED_WAYS);
