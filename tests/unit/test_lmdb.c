@@ -240,6 +240,26 @@ static void count_note(void *user, leat_log_level level, const char *line)
 }
 
 /* The notes of reading so, by a reader that is to drop pages or not. */
+/* What it drops it has to read again, whatever is in memory now. */
+START_TEST(a_reader_that_drops_behind_itself_may_block)
+{
+    char directory[FIXTURE_PATH];
+    leat_lmdb_options options = LEAT_LMDB_OPTIONS_INIT;
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    images_write(directory, images_record, 20);
+    options.drop_behind = 1;
+    ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, directory, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(images_count(reader), 20);
+    ck_assert_int_eq(leat_reader_may_block(reader), 1);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    fixture_remove(directory);
+}
+END_TEST
+
 static int notes_of(const char *directory, int drops, int in_order)
 {
     const int64_t index[] = {3, 1};
@@ -619,6 +639,7 @@ int main(void)
     TCase *tcase = tcase_create("lmdb");
     suite_add_tcase(suite, tcase);
     tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, a_reader_that_drops_behind_itself_may_block);
     tcase_add_test(tcase, records_come_in_order_and_the_end_comes_twice);
     tcase_add_test(tcase, batches_of_every_size_give_the_same);
     tcase_add_test(tcase, the_first_record_tells_the_fields);

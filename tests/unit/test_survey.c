@@ -400,6 +400,27 @@ START_TEST(a_file_without_its_root_has_lost_all_its_records)
 }
 END_TEST
 
+/* The list of free pages has a root, a depth and a number of its own. */
+START_TEST(a_list_of_free_pages_that_is_no_tree_is_damage)
+{
+    write_database(100);
+    for (size_t meta = 0; meta <= PAGE; meta += PAGE) {
+        memset(file + meta + 80, 0x7f, 4);
+        memset(file + meta + 84, 0, 4);
+    }
+    survey_bytes(file, file_size);
+    ck_assert_int_eq(told.records, 100);
+    check_good_but(100, 0, 0);
+    ck_assert_int_eq(told.damages, 1);
+    ck_assert_int_eq(told.damage[0].page, -1);
+    ck_assert_int_eq(told.damage[0].record, 100);
+    ck_assert_int_eq(told.damage[0].lost, 0);
+    ck_assert_ptr_null(told.damage[0].key);
+    ck_assert_ptr_nonnull(strstr(told.line[0], "its root on page"));
+    remove_database();
+}
+END_TEST
+
 START_TEST(either_meta_page_will_do)
 {
     write_database(300);
@@ -616,6 +637,7 @@ int main(void)
     tcase_add_test(tests, records_that_the_meta_page_does_not_know_are_given);
     tcase_add_test(tests, a_file_cut_short_is_read_as_far_as_it_goes);
     tcase_add_test(tests, a_file_without_its_root_has_lost_all_its_records);
+    tcase_add_test(tests, a_list_of_free_pages_that_is_no_tree_is_damage);
     tcase_add_test(tests, either_meta_page_will_do);
     tcase_add_test(tests, a_jump_goes_where_it_should);
     tcase_add_test(tests, a_jump_beyond_either_end_goes_to_that_end);
