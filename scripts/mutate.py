@@ -1062,6 +1062,10 @@ def main():
     options = parse_arguments()
     if os.environ.get("LEAT_MUTANTS_SELF_TEST"):
         bound_for_self_test()
+    # The copy of the tree lies elsewhere, and tests skip what they do not find.
+    shared = os.path.abspath(os.path.join(options.root, "..", "shared", "data"))
+    if os.path.isdir(shared):
+        os.environ.setdefault("LEAT_SHARED_DATA", shared)
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     if options.self_test:
