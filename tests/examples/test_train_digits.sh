@@ -64,7 +64,7 @@ if script --version >/dev/null 2>&1; then
         grep -qE '^\[#*\.*\] +[0-9]+ %  loss [0-9.]+' bars || fail "no bar: $(cat -v shown)"
         awk -v most=$columns 'length >= most { exit 1 }' bars ||
             fail "a bar too wide for $columns columns: $(<bars)"
-        grep -qP '\r\x1b\[Kthe feed' shown || fail "a bar is left: $(cat -v shown)"
+        grep -qP '\r\x1b\[Kverdict:' shown || fail "a bar is left: $(cat -v shown)"
     done
     grep -qE 'images/s  +[0-9]+ s left$' bars || fail "80 columns have room: $(<bars)"
 else

@@ -282,23 +282,23 @@ import 0 other second --root set --encoded --labels 3
 records first | sed -n 2p | grep -q '350000803f350000003f350000a0c13801$' ||
     fail "not float_data: $(records first | tail -c 60)"
 rm -rf first second
-refuses 1 'several: line 1: expected a name and as many' several made --root set --labels 4
+refuses 2 'several: line 1: expected a name and as many' several made --root set --labels 4
 printf 'c.jpg 1 2\nd.jpg 1 x\n' >bad
-refuses 1 "bad: line 2: expected as many numbers.*found 'd.jpg 1 x'" bad made --root set --labels 2
+refuses 2 "bad: line 2: expected as many numbers.*found 'd.jpg 1 x'" bad made --root set --labels 2
 printf 'c.jpg 1 2\nd.jpg 1 16777217\n' >bad
-refuses 1 'bad: line 2: a label is a whole number over 16777216' bad made --root set --labels 2
+refuses 2 'bad: line 2: a label is a whole number over 16777216' bad made --root set --labels 2
 printf 'c.jpg 1.5\n' >bad
-refuses 1 'bad: line 1: expected a label.*--labels N' bad made --root set
+refuses 2 'bad: line 1: expected a label.*--labels N' bad made --root set
 # Stopped, it goes on; with other labels it is another import; appending takes more.
 rm -rf some whole
 sed 's/$/ 0.5/' long >several
 import 1 several whole --root "$data/images" --resize 40,30 --labels 2
 (
     ulimit -f 4000
-    import 1 several some --root "$data/images" --resize 40,30 --labels 2
+    import 2 several some --root "$data/images" --resize 40,30 --labels 2
     says 'records are kept, the same command goes on'
     sed 's/$/ 0.25/' long >several
-    import 1 several some --root "$data/images" --resize 40,30 --labels 2
+    import 2 several some --root "$data/images" --resize 40,30 --labels 2
     says other
     exit "$failed"
 ) || failed=1

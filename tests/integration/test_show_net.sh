@@ -105,24 +105,24 @@ run 0 show --reader lmdb:jpegs --batch 2 --mean-value 1,2,3 --out jpegs.jpg
 # records are the layer's.
 "$leat" mean jpegs jpegs.mean >/dev/null
 net wrong 'mean_file: "jpegs.mean"'
-run 1 show --net wrong --phase TRAIN --out wrong.png
+run 2 show --net wrong --phase TRAIN --out wrong.png
 [ ! -e wrong.png ] || fail 'a sheet in spite of a wrong mean'
 cp -r jpegs broken
 offset=$(grep -aboP '\xff\xd8\xff' broken/data.mdb | head -n 1 | cut -d : -f 1)
 printf '\0' | dd of=broken/data.mdb bs=1 seek="$offset" conv=notrunc status=none
-run 1 show --reader lmdb:broken --batch 3 --out broken.png
+run 2 show --reader lmdb:broken --batch 3 --out broken.png
 grep -q 'neither JPEG nor PNG' err || fail "$(cat err)"
 run 0 show --reader lmdb:broken --batch 3 --count 3 --on-error ZERO --out broken.png
 grep -qx 'bad records: 1' out || fail "$(cat out)"
 
 # Wrong usage.
-run 2 show --out x.png
-run 2 show --net plain --out x.png
-run 2 show noise --net plain --phase TRAIN --out x.png
-run 2 show --net plain --phase TRAIN --records 1 --out x.png
-run 2 show --net plain --phase TRAIN --worst --out x.png
-run 2 show noise --phase TRAIN --out x.png
-run 2 show noise --crop 3 --out x.png
-run 2 show --net plain --phase TRAIN --out x.gif
+run 64 show --out x.png
+run 64 show --net plain --out x.png
+run 64 show noise --net plain --phase TRAIN --out x.png
+run 64 show --net plain --phase TRAIN --records 1 --out x.png
+run 64 show --net plain --phase TRAIN --worst --out x.png
+run 64 show noise --phase TRAIN --out x.png
+run 64 show noise --crop 3 --out x.png
+run 64 show --net plain --phase TRAIN --out x.gif
 [ ! -e x.png ] || fail 'a sheet of wrong usage'
 exit $failed

@@ -151,12 +151,12 @@ run 0 import images list sheets
 check 'the JPEG is whole' test "$("$leat" info sheets | grep -c '3x.*x.* *1$')" -eq 1
 run 0 show jpegs --out sheet.jpg
 cp good/data.mdb other.jpeg
-run 1 show jpegs --out other.jpeg
+run 2 show jpegs --out other.jpeg
 echo text >other.jpeg
-run 1 show jpegs --out other.jpeg
+run 2 show jpegs --out other.jpeg
 run 0 show jpegs --out other.jpeg --force
 for name in sheet.gif sheet.webp sheet.; do
-    run 2 show jpegs --out $name
+    run 64 show jpegs --out $name
     check "$name is refused" grep -q 'written as PNG or JPEG: name it .png, .jpg or .jpeg' err
     check "$name is not made" test ! -e $name
 done

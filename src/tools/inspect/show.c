@@ -510,7 +510,7 @@ static int check_good(const struct show *self)
     int64_t good = self->shown - self->bad - self->lost;
     if (good || !self->shown || (self->options->worst && self->found.good))
         return 0;
-    return message_error(
+    return message_found(
         "%s: %s, and none of them is good; see leat verify", self->path,
         output_count(self->shown, "record is shown", "records are shown"));
 }
