@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The laws of the tree that a machine can see. Prints each violation, with file
 # and line, and fails if there is one: law.sh [ROOT], law.sh --self-test
-#   - base <- device <- data <- readers <- decorators <- layer <- config; nothing
-#     includes upwards; cuda stands on device alone
+#   - base <- device <- data <- pipeline <- readers <- decorators <- layer <-
+#     config; nothing includes upwards; cuda stands on device alone
 #   - includes are written relative to src
 #   - no stem of src (x.c, x.h) includes another one round
 #   - tool, examples: public headers and their own only; within src/tools what all
@@ -35,7 +35,7 @@ quoted_includes() {
 check_layers() {
     quoted_includes src cuda | awk '
         BEGIN {
-            n = split("base device data readers decorators layer config", name)
+            n = split("base device data pipeline readers decorators layer config", name)
             for (i = 1; i <= n; i++) rank[name[i]] = i
         }
         {
@@ -140,7 +140,7 @@ check_names() {
 
 check_silence() {
     search '(^|[^a-zA-Z0-9_>.])(exit|_exit|abort|printf|fprintf|puts|perror)\(' \
-        src/base src/device src/data src/readers src/decorators src/layer \
+        src/base src/device src/data src/pipeline src/readers src/decorators src/layer \
         src/config cuda | grep -vE '^[^:]+:[0-9]+:[[:space:]]*(/?\*|//)' |
         sed -E 's/^([^:]+:[0-9]+):.*/\1: the library never prints, exits or aborts/'
 }

@@ -3,7 +3,7 @@
 #define LEAT_TESTS_STORAGE_FIXTURE_H
 
 #include "lmdb_fixture.h"
-#include "readers/lmdb_storage.h"
+#include "readers/lmdb/lmdb_storage.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

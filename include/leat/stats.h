@@ -80,9 +80,9 @@ typedef struct leat_stats {
                                their most, since setup or restore; mapped: as in
                                memory */
     double helped; /* of waited, seconds in which forward made runs itself */
-    double blocked_lock; /* seconds in which workers that looked for a run
-                            waited for each other: for the lock, and for what is
-                            read under it */
+    double blocked_lock;  /* seconds in which workers that looked for a run
+                             waited for each other: for the lock, and for what is
+                             read under it */
     int64_t distinct_bad; /* different records among the bad ones, as max_errors
                              counts them */
 } leat_stats;

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "config/net_param.h"
 #include "data/mean.h"
-#include "readers/pipeline.h"
+#include "pipeline/pipeline.h"
 
 #include <stdio.h>
 #include <string.h>

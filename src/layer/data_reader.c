@@ -34,7 +34,7 @@
 #include "base/queue.h"
 #include "base/thread.h"
 #include "layer/filler.h"
-#include "readers/pipeline.h"
+#include "pipeline/pipeline.h"
 
 typedef struct run_list {
     leat__run **run;

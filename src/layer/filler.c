@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/counter.h"
 #include "base/trace.h"
-#include "readers/pipeline.h"
+#include "pipeline/pipeline.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Save and restore: a place in the endless sequence, in a token. */
 #include "base/thread.h"
 #include "layer/layer_state.h"
-#include "readers/pipeline.h"
+#include "pipeline/pipeline.h"
 
 #include <string.h>
 

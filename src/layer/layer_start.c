@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "data/transformer.h"
 #include "layer/layer_state.h"
-#include "readers/pipeline.h"
+#include "pipeline/pipeline.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * storage, by whatever way of reading: the samples are the same.
  */
 #include "base/memory.h"
-#include "readers/lmdb_walker.h"
+#include "readers/lmdb/lmdb_walker.h"
 #include "storage_fixture.h"
 #include "support/index_decorators.h"
 #include "support/suite.h"

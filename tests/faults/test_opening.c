@@ -6,8 +6,8 @@
 #include "base/memory.h"
 #include "faults/faults.h"
 #include "lmdb_fixture.h"
-#include "readers/lmdb_environment.h"
-#include "readers/lmdb_snapshot.h"
+#include "readers/lmdb/lmdb_environment.h"
+#include "readers/lmdb/lmdb_snapshot.h"
 #include "support/suite.h"
 
 #include <leat/log.h>

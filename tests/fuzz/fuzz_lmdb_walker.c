@@ -3,8 +3,8 @@
  * every value read as a Datum; then with scouts ahead.
  */
 #include "base/memory.h"
-#include "readers/lmdb_free.h"
-#include "readers/lmdb_index.h"
+#include "readers/lmdb/lmdb_free.h"
+#include "readers/lmdb/lmdb_index.h"
 
 #include <leat/datum.h>
 

@@ -1,7 +1,7 @@
 /* fuzz_pipeline_text.c: any text as a pipeline; what is one parses again to the
  * same, and any text as a path comes back from the pipeline's text. */
-#include "readers/args.h"
-#include "readers/pipeline.h"
+#include "pipeline/args.h"
+#include "pipeline/pipeline.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * fuzz_survey.c: any bytes as an LMDB file, mended as far as they allow, walked
  * behind all damage, its free pages audited, and sampled.
  */
-#include "readers/lmdb_audit.h"
-#include "readers/lmdb_mend.h"
+#include "readers/lmdb/check/lmdb_audit.h"
+#include "readers/lmdb/check/lmdb_mend.h"
 
 #include <stdlib.h>
 

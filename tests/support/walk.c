@@ -1,5 +1,5 @@
 #include "support/walk.h"
-#include "readers/lmdb_index.h"
+#include "readers/lmdb/lmdb_index.h"
 
 void walk_small_record(int number, fixture_record *out)
 {

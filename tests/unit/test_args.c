@@ -1,5 +1,5 @@
 #include "base/memory.h"
-#include "readers/args.h"
+#include "pipeline/args.h"
 #include "support/suite.h"
 
 #include <check.h>

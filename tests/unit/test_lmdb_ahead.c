@@ -1,4 +1,4 @@
-#include "readers/lmdb_ahead.h"
+#include "readers/lmdb/lmdb_ahead.h"
 #include "storage_fixture.h"
 #include "support/suite.h"
 

@@ -1,7 +1,7 @@
 /* What a survey says of pages: of those in use, those listed as free, and of
    those that are both or neither. liblmdb is the oracle. */
 #include "lmdb_fixture.h"
-#include "readers/lmdb_free.h"
+#include "readers/lmdb/lmdb_free.h"
 #include "support/suite.h"
 
 #include <leat/survey.h>

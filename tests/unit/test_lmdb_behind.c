@@ -1,4 +1,4 @@
-#include "readers/lmdb_behind.h"
+#include "readers/lmdb/lmdb_behind.h"
 #include "storage_fixture.h"
 #include "support/suite.h"
 

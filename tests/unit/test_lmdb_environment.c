@@ -4,7 +4,7 @@
  * overwrites every page that no slot protects.
  */
 #include "base/thread.h"
-#include "readers/lmdb_snapshot.h"
+#include "readers/lmdb/lmdb_snapshot.h"
 #include "support/images.h"
 #include "support/other.h"
 #include "support/suite.h"

@@ -1,4 +1,4 @@
-#include "readers/lmdb_file.h"
+#include "readers/lmdb/lmdb_file.h"
 #include "support/images.h"
 #include "support/page_image.h"
 #include "support/suite.h"

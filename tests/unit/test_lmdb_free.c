@@ -1,7 +1,7 @@
 #include "support/images.h"
 
 #include "base/error.h"
-#include "readers/lmdb_free.h"
+#include "readers/lmdb/lmdb_free.h"
 #include "support/suite.h"
 
 #include <leat.h>

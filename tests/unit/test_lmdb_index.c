@@ -1,5 +1,5 @@
 #include "base/memory.h"
-#include "readers/lmdb_index.h"
+#include "readers/lmdb/lmdb_index.h"
 #include "support/page_image.h"
 #include "support/suite.h"
 #include "support/walk.h"

@@ -1,5 +1,5 @@
 #include "base/random.h"
-#include "readers/lmdb_map.h"
+#include "readers/lmdb/lmdb_map.h"
 #include "support/page_image.h"
 #include "support/suite.h"
 #include "support/walk.h"

@@ -1,6 +1,6 @@
 /* Which snapshot is taken of a file whose meta pages or whose end are damaged.
  */
-#include "readers/lmdb_mend.h"
+#include "readers/lmdb/check/lmdb_mend.h"
 #include "support/page_image.h"
 #include "support/suite.h"
 

@@ -1,4 +1,4 @@
-#include "readers/lmdb_index.h"
+#include "readers/lmdb/lmdb_index.h"
 #include "support/page_image.h"
 #include "support/shared_data.h"
 #include "support/suite.h"

@@ -1,7 +1,7 @@
 /* How pipelines live: counted, opened, described. */
 #include "base/memory.h"
 #include "base/thread.h"
-#include "readers/pipeline.h"
+#include "pipeline/pipeline.h"
 #include "support/idle_reader.h"
 #include "support/index_decorators.h"
 #include "support/suite.h"

@@ -1,6 +1,6 @@
 #include "base/memory.h"
 #include "base/thread.h"
-#include "readers/pipeline.h"
+#include "pipeline/pipeline.h"
 #include "support/idle_reader.h"
 #include "support/index_decorators.h"
 #include "support/suite.h"

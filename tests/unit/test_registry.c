@@ -1,5 +1,5 @@
 #include "base/thread.h"
-#include "readers/registry.h"
+#include "pipeline/registry.h"
 #include "support/suite.h"
 
 #include <check.h>

@@ -1,7 +1,7 @@
 /* What a survey finds, in whole databases and behind planted damage. */
 #include "base/memory.h"
 #include "lmdb_fixture.h"
-#include "readers/lmdb_mend.h"
+#include "readers/lmdb/check/lmdb_mend.h"
 #include "support/suite.h"
 
 #include <leat/survey.h>

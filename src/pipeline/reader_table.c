@@ -1,0 +1,64 @@
+#include "pipeline/reader_table.h"
+#include "base/error.h"
+#include "base/table.h"
+
+#define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
+#define OPERATION(member) LEAT__TABLE_ENTRY(leat_reader_ops, member)
+
+static const leat__table_entry obligatory[] = {
+    OPERATION(name),  OPERATION(fields), OPERATION(next),
+    OPERATION(reset), OPERATION(cancel), OPERATION(close),
+};
+
+/* Of what is optional, the first is nothing without the second. */
+static const leat__table_entry pairs[][2] = {
+    {OPERATION(read_at), OPERATION(count)},
+    {OPERATION(save), OPERATION(restore)},
+    {OPERATION(restore), OPERATION(save)},
+    {OPERATION(advise), OPERATION(read_at)},
+    {OPERATION(locate), OPERATION(read_located)},
+    {OPERATION(read_located), OPERATION(locate)},
+};
+
+int leat__reader_type_check(const leat_reader_type *type)
+{
+    if (!type)
+        return leat_error(LEAT_EINVAL, "there is no reader type, but NULL");
+    if (type->size < sizeof(*type))
+        return leat_error(LEAT_EINVAL,
+                          "a reader type says in \"size\" that it has %zu "
+                          "bytes, expected %zu",
+                          type->size, sizeof(*type));
+    if (!type->name)
+        return leat_error(LEAT_EINVAL, "a reader type lacks \"name\"");
+    if (type->may_block != 0 && type->may_block != 1)
+        return leat_error(LEAT_EINVAL,
+                          "the reader type \"%s\": may_block is %d: expected 0 "
+                          "or 1",
+                          type->name, type->may_block);
+    if (!type->open)
+        return leat_error(LEAT_EINVAL, "the reader type \"%s\" lacks \"open\"",
+                          type->name);
+    return LEAT_OK;
+}
+
+int leat__reader_ops_check(const leat_reader_ops *ops, const char *name)
+{
+    if (ops->size < LEAT__READER_OPS_LEAST)
+        return leat_error(LEAT_EINVAL,
+                          "the reader \"%s\" says in \"size\" that its table "
+                          "has %zu bytes, expected %zu",
+                          name, ops->size, sizeof(*ops));
+    const char *lacks =
+        leat__table_lacks(ops, ops->size, obligatory, LENGTH(obligatory));
+    if (lacks)
+        return leat_error(LEAT_EINVAL, "the reader \"%s\" lacks \"%s\"", name,
+                          lacks);
+    for (int i = 0; i < LENGTH(pairs); i++)
+        if (leat__table_has(ops, ops->size, &pairs[i][0]) &&
+            !leat__table_has(ops, ops->size, &pairs[i][1]))
+            return leat_error(LEAT_EINVAL,
+                              "the reader \"%s\" has \"%s\", but lacks \"%s\"",
+                              name, pairs[i][0].name, pairs[i][1].name);
+    return LEAT_OK;
+}

@@ -1,0 +1,104 @@
+#include "pipeline/registry.h"
+#include "base/error.h"
+#include "base/fork.h"
+#include "pipeline/reader_table.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TYPES_MAX 256
+#define NAME_MAX_SIZE 63
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Protected by lock: those that were registered. */
+static const leat_reader_type *types[TYPES_MAX];
+static int ntypes;
+
+/* Leat's own come first; NULL after the last. */
+static const leat_reader_type *type_at(int i)
+{
+    int own = 0;
+    for (; leat__readers[own]; own++) {
+        if (own == i)
+            return leat__readers[i];
+    }
+    return i - own < ntypes ? types[i - own] : NULL;
+}
+
+static const leat_reader_type *find_locked(const char *name)
+{
+    const leat_reader_type *type;
+    for (int i = 0; (type = type_at(i)) != NULL; i++) {
+        if (strcmp(type->name, name) == 0)
+            return type;
+    }
+    return NULL;
+}
+
+static int is_name(const char *name)
+{
+    for (const char *p = name; *p; p++) {
+        if (!isalnum((unsigned char)*p) && *p != '_')
+            return 0;
+    }
+    return name[0] != 0 && strlen(name) <= NAME_MAX_SIZE;
+}
+
+/* Whether a path was meant: it cannot be a name, or it is there. */
+static int is_path(const char *name)
+{
+    return name[0] != 0 && (!is_name(name) || access(name, F_OK) == 0);
+}
+
+static int add_locked(const leat_reader_type *type)
+{
+    if (find_locked(type->name))
+        return leat_error(LEAT_EINVAL, "a reader \"%s\" is registered already",
+                          type->name);
+    if (ntypes == TYPES_MAX)
+        return leat_error(LEAT_EINVAL, "%d readers are registered already",
+                          TYPES_MAX);
+    types[ntypes++] = type;
+    return LEAT_OK;
+}
+
+int leat_reader_register(const leat_reader_type *type)
+{
+    int status = leat__reader_type_check(type);
+    if (status)
+        return status;
+    if (!is_name(type->name))
+        return leat_error(LEAT_EINVAL,
+                          "\"%s\" is no name for a reader: 1 to %d letters, "
+                          "digits and _ make one",
+                          type->name, NAME_MAX_SIZE);
+    pthread_mutex_lock(&lock);
+    status = add_locked(type);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+int leat__registry_find(const leat_reader_type **out, const char *name)
+{
+    char names[256] = "";
+    leat__fork_unlock_in_child(&lock);
+    pthread_mutex_lock(&lock);
+    const leat_reader_type *type = find_locked(name);
+    for (int i = 0; !type && type_at(i); i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+                 type_at(i)->name);
+    }
+    pthread_mutex_unlock(&lock);
+    if (!type)
+        return leat_error(LEAT_EINVAL,
+                          "there is no reader \"%s\"; there are: %s%s%s", name,
+                          names, is_path(name) ? "; a database is lmdb:" : "",
+                          is_path(name) ? name : "");
+    *out = type;
+    return LEAT_OK;
+}

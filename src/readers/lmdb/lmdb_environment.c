@@ -1,0 +1,261 @@
+/*
+ * DESIGN
+ *
+ * `environments` lists what is open, under `list_lock`; opening and closing
+ * happen under it too, so that the process has no lock file open twice. Each
+ * environment has a lock of its own for its snapshots. The list's lock is
+ * taken first, and neither is held while a reader reads.
+ *
+ * fork: another thread may hold any lock at that moment, so a child takes none
+ * of its parent's. It forgets the list, which is consistent at any moment, and
+ * closes the lock files' descriptors: their locks belong to whoever has them
+ * open, and stay the parent's. An environment knows the process it is of.
+ */
+#include "readers/lmdb/lmdb_environment.h"
+#include "base/error.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef _Atomic(leat__lmdb_environment *) environment_link;
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static environment_link environments; /* written under list_lock */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int watch_status; /* written once, under `once` */
+
+/* Those of ancestors: some are in use, so their memory stays. */
+static leat__lmdb_environment *inherited;
+
+/* In a child: an entry is complete before it is listed, and listed as long as
+   it is complete. What is being opened or closed meanwhile is not closed here.
+ */
+static void forget_parent(void)
+{
+    list_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    leat__lmdb_environment *at = atomic_load(&environments);
+    while (at) {
+        leat__lmdb_environment *next = atomic_load(&at->next);
+        leat__lmdb_lock_forget(at->lock);
+        atomic_store(&at->next, inherited);
+        inherited = at;
+        at = next;
+    }
+    atomic_store(&environments, NULL);
+}
+
+static void watch_forks(void)
+{
+    watch_status =
+        pthread_atfork(NULL, NULL, forget_parent) ? LEAT_ENOMEM : LEAT_OK;
+}
+
+int leat__lmdb_environment_is_inherited(
+    const leat__lmdb_environment *environment)
+{
+    return environment->generation != leat__fork_generation();
+}
+
+/* Whether locking failed for want of a right, a means or the room to lock. */
+static int is_unlockable(int code)
+{
+    return code == EACCES || code == EPERM || code == EROFS || code == ENOLCK ||
+           code == ENOSYS || code == EOPNOTSUPP || code == ENOSPC ||
+           code == EDQUOT || code == EINVAL;
+}
+
+/* Reading without a lock is a warning, once for an environment. */
+static int read_unlocked(const leat__lmdb_file *file, int code)
+{
+    if (!is_unlockable(code))
+        return leat__error_system(code, "%s: cannot be locked", file->lock);
+    leat__log(LEAT_LOG_WARNING,
+              "%s: cannot be locked (%s); it must not be written to while it "
+              "is read",
+              file->path, strerror(code));
+    return LEAT_OK;
+}
+
+static int is_same_data(const leat__lmdb_file *a, const leat__lmdb_file *b)
+{
+    return a->device == b->device && a->inode == b->inode;
+}
+
+static leat__lmdb_environment *find_locked(const leat__lmdb_file *file,
+                                           const leat__lmdb_lock *lock)
+{
+    leat__lmdb_environment *at = atomic_load(&environments);
+    while (at && !(is_same_data(&at->file, file) &&
+                   leat__lmdb_lock_is_same(at->lock, lock)))
+        at = atomic_load(&at->next);
+    return at;
+}
+
+/* The process's own of that lock file; NULL: it has none yet. */
+static leat__lmdb_lock *find_lock(const leat__lmdb_lock *lock)
+{
+    leat__lmdb_environment *at = atomic_load(&environments);
+    while (at && !leat__lmdb_lock_is_same(at->lock, lock))
+        at = atomic_load(&at->next);
+    return at ? at->lock : NULL;
+}
+
+/* Takes `*lock`, or in its place the one that is shared. */
+static int join(leat__lmdb_lock **lock, const leat__lmdb_file *file, int code)
+{
+    leat__lmdb_lock *shared = *lock ? find_lock(*lock) : NULL;
+    if (shared) {
+        leat__lmdb_lock_close(*lock);
+        *lock = leat__lmdb_lock_ref(shared);
+        return leat__lmdb_lock_follow(shared, file);
+    }
+    int status = *lock ? leat__lmdb_lock_join(*lock, file, &code) : LEAT_OK;
+    return !status && code ? read_unlocked(file, code) : status;
+}
+
+/* Transfers the file and the lock on success. */
+static int create(leat__lmdb_environment **out, leat__lmdb_file *file,
+                  leat__lmdb_lock *lock)
+{
+    leat__lmdb_environment *environment =
+        leat__alloc_zero(1, sizeof(*environment));
+    if (!environment)
+        return LEAT_ENOMEM;
+    int code = pthread_mutex_init(&environment->snapshots_lock, NULL);
+    if (code) {
+        leat__free(environment);
+        return leat__error_system(code, "%s: cannot make a lock", file->path);
+    }
+    environment->file = *file;
+    environment->lock = lock;
+    environment->generation = leat__fork_generation();
+    environment->references = 1;
+    atomic_store(&environment->next, atomic_load(&environments));
+    atomic_store(&environments, environment);
+    *out = environment;
+    return LEAT_OK;
+}
+
+/* The lock is that of the path, and the data must be too. */
+static int check_identity(const leat__lmdb_file *file)
+{
+    struct stat found;
+    if (stat(file->data, &found) != 0)
+        return leat__error_system(errno, "%s: cannot be opened", file->data);
+    if (found.st_dev != file->device || found.st_ino != file->inode)
+        return leat_error(LEAT_EIO,
+                          "%s: was replaced while it was opened; open it again",
+                          file->data);
+    return LEAT_OK;
+}
+
+/* Transfers the file on success. */
+static int open_locked(leat__lmdb_environment **out, leat__lmdb_file *file)
+{
+    leat__lmdb_lock *lock = NULL;
+    int code = 0;
+    int status = leat__lmdb_file_is_sealed(file)
+                     ? LEAT_OK
+                     : leat__lmdb_lock_open(&lock, file, &code);
+    if (status)
+        return status;
+    leat__lmdb_environment *shared = find_locked(file, lock);
+    if (!shared)
+        status = join(&lock, file, code);
+    else if (lock)
+        status = leat__lmdb_lock_follow(shared->lock, file);
+    if (!status)
+        status = check_identity(file);
+    if (!status && !shared)
+        status = create(out, file, lock);
+    if (status || shared)
+        leat__lmdb_lock_close(lock);
+    if (status || !shared)
+        return status;
+    leat__lmdb_file_close(file);
+    shared->references++;
+    *out = shared;
+    return LEAT_OK;
+}
+
+int leat__lmdb_environment_open(leat__lmdb_environment **out, const char *path)
+{
+    leat__lmdb_file file;
+    int status = leat__fork_watch();
+    pthread_once(&once, watch_forks);
+    if (!status && watch_status)
+        status = leat_error(watch_status, "%s: out of memory", path);
+    if (!status)
+        status = leat__lmdb_file_open(&file, path);
+    if (status)
+        return status;
+    pthread_mutex_lock(&list_lock);
+    status = open_locked(out, &file);
+    pthread_mutex_unlock(&list_lock);
+    if (status)
+        leat__lmdb_file_close(&file);
+    return status;
+}
+
+static void destroy(leat__lmdb_environment *environment)
+{
+    leat__lmdb_lock_leave(environment->lock, &environment->file);
+    leat__lmdb_lock_close(environment->lock);
+    pthread_mutex_destroy(&environment->snapshots_lock);
+    leat__lmdb_file_close(&environment->file);
+    leat__free(environment);
+}
+
+void leat__lmdb_environment_close(leat__lmdb_environment *environment)
+{
+    if (!environment || leat__lmdb_environment_is_inherited(environment))
+        return;
+    pthread_mutex_lock(&list_lock);
+    if (--environment->references == 0) {
+        environment_link *at = &environments;
+        while (atomic_load(at) != environment)
+            at = &atomic_load(at)->next;
+        atomic_store(at, atomic_load(&environment->next));
+        destroy(environment);
+    }
+    pthread_mutex_unlock(&list_lock);
+}
+
+int leat__lmdb_environment_latest(const leat__lmdb_environment *environment,
+                                  uint64_t *out)
+{
+    const leat__lmdb_file *file = &environment->file;
+    leat__lmdb_meta meta[2] = {{0}};
+    if (leat__lmdb_lock_is_held(environment->lock)) {
+        *out = leat__lmdb_lock_latest(environment->lock);
+        return LEAT_OK;
+    }
+    int status = leat__lmdb_file_meta(file, 0, 0, &meta[0]);
+    if (!status)
+        status = leat__lmdb_file_meta(file, 1, meta[0].page_size, &meta[1]);
+    if (!status)
+        *out = meta[meta[0].txnid < meta[1].txnid].txnid;
+    return status;
+}
+
+int leat__lmdb_environment_pin(leat__lmdb_environment *environment,
+                               leat__lmdb_pin *out)
+{
+    if (leat__lmdb_lock_is_held(environment->lock))
+        return leat__lmdb_lock_pin(environment->lock, out);
+    *out = (leat__lmdb_pin){0, -1};
+    return leat__lmdb_environment_latest(environment, &out->txnid);
+}
+
+void leat__lmdb_environment_unpin(leat__lmdb_environment *environment,
+                                  const leat__lmdb_pin *pin)
+{
+    if (pin->slot >= 0)
+        leat__lmdb_lock_unpin(environment->lock, pin);
+}

@@ -1,0 +1,311 @@
+#include "readers/lmdb/lmdb_file.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "readers/lmdb/lmdb_free.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How often a writer may come between what is read and what is checked. */
+#define TRIES_MAX 1000
+
+static char *joined(const char *first, const char *second)
+{
+    size_t length = strlen(first), rest = strlen(second) + 1;
+    char *text = leat__alloc(length + rest);
+    if (text) {
+        memcpy(text, first, length);
+        memcpy(text + length, second, rest);
+    }
+    return text;
+}
+
+/* The directory of a file's path; "." for a bare name. */
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return leat__strdup(".");
+    char *directory = leat__strdup(path);
+    if (directory)
+        directory[slash == path ? 1 : slash - path] = 0;
+    return directory;
+}
+
+static int is_named_data(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash ? slash + 1 : path, "data.mdb") == 0;
+}
+
+/*
+ * The file that `path` links to, where it is a link itself, and one that leads
+ * somewhere; else the path. Of the caller to free; NULL when memory is short.
+ */
+static char *followed(const char *path)
+{
+    struct stat found;
+    if (lstat(path, &found) != 0 || !S_ISLNK(found.st_mode))
+        return leat__strdup(path);
+    char *real = realpath(path, NULL);
+    char *copy = leat__strdup(real ? real : path);
+    free(real);
+    return copy;
+}
+
+/*
+ * Whoever comes by the path of a directory's data file must lock where those
+ * who write in the directory do: readers whom they do not see are overwritten.
+ * So must who comes by a link to it, be it in a directory of its own. A data
+ * file that is stored under another name is locked where it is linked from as
+ * data.mdb, as nobody would look beside the other.
+ */
+static int name_files(leat__lmdb_file *file, const char *path, int is_directory)
+{
+    char *link = is_directory ? joined(path, "/data.mdb") : leat__strdup(path);
+    char *real = link ? followed(link) : NULL;
+    file->path = leat__strdup(path);
+    if (!real || is_named_data(real) || !is_named_data(link)) {
+        leat__free(link);
+        link = real;
+    } else {
+        leat__free(real);
+    }
+    file->data = link;
+    if (!file->data || !file->path)
+        return LEAT_ENOMEM;
+    file->in_directory = is_named_data(file->data);
+    file->directory = directory_of(file->data);
+    if (!file->directory)
+        return LEAT_ENOMEM;
+    file->lock = file->in_directory ? joined(file->directory, "/lock.mdb")
+                                    : joined(file->data, "-lock");
+    return file->lock ? LEAT_OK : LEAT_ENOMEM;
+}
+
+/* Says what a directory without data.mdb may be instead. */
+static int no_data_file(const leat__lmdb_file *file)
+{
+    char *current = joined(file->directory, "/CURRENT");
+    if (!current)
+        return LEAT_ENOMEM;
+    int is_leveldb = access(current, F_OK) == 0;
+    leat__free(current);
+    return leat_error(
+        LEAT_EIO, "%s: no data.mdb in this directory%s", file->directory,
+        is_leveldb ? ": it is a LevelDB, not an LMDB" : ", expected an LMDB");
+}
+
+static int open_data(leat__lmdb_file *file)
+{
+    struct stat found;
+    if (stat(file->data, &found) != 0) {
+        if (errno == ENOENT && file->in_directory)
+            return no_data_file(file);
+        return leat__error_system(errno, "%s: cannot be opened", file->data);
+    }
+    if (!S_ISREG(found.st_mode))
+        return leat_error(LEAT_EIO, "%s: not a regular file, expected an LMDB",
+                          file->data);
+    /* Should it have become a pipe meanwhile, this does not wait for it. */
+    file->fd = open(file->data, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file->fd < 0 || fstat(file->fd, &found) != 0)
+        return leat__error_system(errno, "%s: cannot be opened", file->data);
+    if (!S_ISREG(found.st_mode))
+        return leat_error(LEAT_EIO, "%s: not a regular file, expected an LMDB",
+                          file->data);
+    file->device = found.st_dev;
+    file->inode = found.st_ino;
+    return LEAT_OK;
+}
+
+static int read_metas(const leat__lmdb_file *file, leat__lmdb_meta out[2])
+{
+    int status = leat__lmdb_file_meta(file, 0, 0, &out[0]);
+    if (!status)
+        status = leat__lmdb_file_meta(file, 1, out[0].page_size, &out[1]);
+    return status;
+}
+
+/* A file that ends early is sound only if what it lacks is free. */
+static int check_end(const leat__lmdb_file *file, leat__lmdb_meta *meta,
+                     size_t size)
+{
+    if (meta->last_page < size / meta->page_size)
+        return LEAT_OK;
+    void *base = mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
+    if (base == MAP_FAILED)
+        return leat__error_system(errno, "%s: %zu bytes cannot be mapped",
+                                  file->data, size);
+    int status = leat__lmdb_free_cut(meta, file->data, base, size);
+    munmap(base, size);
+    return status;
+}
+
+/* The size is read last: a writer makes the file longer before it says so. */
+static int check_metas(const leat__lmdb_file *file,
+                       const leat__lmdb_meta meta[2])
+{
+    size_t size = 0;
+    int status = leat__lmdb_meta_check_pair(meta, file->data);
+    if (!status)
+        status = leat__lmdb_file_size(file, &size);
+    if (status)
+        return status;
+    leat__lmdb_meta latest = meta[meta[0].txnid < meta[1].txnid];
+    status = check_end(file, &latest, size);
+    if (!status)
+        status = leat__lmdb_meta_check(&latest, file->data, size);
+    return status;
+}
+
+static int is_same(const leat__lmdb_meta a[2], const leat__lmdb_meta b[2])
+{
+    return a[0].txnid == b[0].txnid && a[1].txnid == b[1].txnid &&
+           a[0].last_page == b[0].last_page && a[1].last_page == b[1].last_page;
+}
+
+/*
+ * A writer may be at work, and change what is being read: a fault is one if it
+ * was found in what is still there behind it.
+ */
+static int check_contents(const leat__lmdb_file *file)
+{
+    leat__lmdb_meta meta[2] = {{0}}, before[2];
+    char line[LEAT__ERROR_MAX];
+    size_t size = 0;
+    int status = leat__lmdb_file_size(file, &size);
+    if (status)
+        return status;
+    if (!size)
+        return leat_error(LEAT_EFORMAT, "%s: empty, expected an LMDB",
+                          file->data);
+    status = read_metas(file, meta);
+    for (int i = 0; i < TRIES_MAX && !status; i++) {
+        int found = check_metas(file, meta);
+        if (found != LEAT_EFORMAT)
+            return found;
+        leat__error_save(line);
+        memcpy(before, meta, sizeof(meta));
+        status = read_metas(file, meta);
+        if (!status && (is_same(before, meta) || i == TRIES_MAX - 1))
+            return leat_error(found, "%s", line);
+    }
+    return status;
+}
+
+/* What leat import or synth was stopped in lies beside what it would be. */
+static int has_part(const char *path)
+{
+    static const char end[] = ".leat-part";
+    char part[PATH_MAX];
+    size_t length = strlen(path);
+    if (length + sizeof(end) > sizeof(part))
+        return 0;
+    memcpy(part, path, length);
+    memcpy(part + length, end, sizeof(end));
+    return access(part, F_OK) == 0;
+}
+
+static int not_there(const char *path)
+{
+    int code = errno;
+    if (code == ENOENT && has_part(path))
+        return leat_error(LEAT_EIO,
+                          "%s: not there yet; %s.leat-part is unfinished: the "
+                          "command that began it goes on or begins anew",
+                          path, path);
+    return leat__error_system(
+        code, "%s: expected an LMDB%s, a directory with data.mdb", path,
+        strncmp(path, "lmdb:", 5) == 0 ? " by its path, without lmdb:" : "");
+}
+
+int leat__lmdb_file_find(leat__lmdb_file *out, const char *path)
+{
+    leat__lmdb_file file = {.fd = -1};
+    struct stat found;
+    if (stat(path, &found) != 0)
+        return not_there(path);
+    int status = name_files(&file, path, S_ISDIR(found.st_mode));
+    if (!status)
+        status = open_data(&file);
+    if (status)
+        leat__lmdb_file_close(&file);
+    else
+        *out = file;
+    return status;
+}
+
+int leat__lmdb_file_open(leat__lmdb_file *out, const char *path)
+{
+    leat__lmdb_file file = {.fd = -1};
+    int status = leat__lmdb_file_find(&file, path);
+    if (status)
+        return status;
+    status = check_contents(&file);
+    if (status)
+        leat__lmdb_file_close(&file);
+    else
+        *out = file;
+    return status;
+}
+
+void leat__lmdb_file_close(leat__lmdb_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd); /* only read from: nothing can be lost */
+    leat__free(file->path);
+    leat__free(file->data);
+    leat__free(file->lock);
+    leat__free(file->directory);
+    *file = (leat__lmdb_file){.fd = -1};
+}
+
+int leat__lmdb_file_size(const leat__lmdb_file *file, size_t *out)
+{
+    struct stat found;
+    if (fstat(file->fd, &found) != 0)
+        return leat__error_system(errno, "%s: its size cannot be read",
+                                  file->data);
+    *out = (size_t)found.st_size;
+    return LEAT_OK;
+}
+
+int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
+                         size_t page_size, leat__lmdb_meta *out)
+{
+    unsigned char bytes[LEAT__LMDB_META_BYTES];
+    size_t done = 0;
+    off_t from = number ? (off_t)page_size : 0;
+    while (done < sizeof(bytes)) {
+        ssize_t n = pread(file->fd, bytes + done, sizeof(bytes) - done,
+                          from + (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return leat__error_system(errno, "%s: cannot be read", file->data);
+        if (n == 0)
+            return leat_error(LEAT_EFORMAT,
+                              "%s: truncated: it ends within meta page %d, or "
+                              "is not an LMDB data file",
+                              file->data, number);
+        done += (size_t)n;
+    }
+    return leat__lmdb_meta_parse(out, file->data, number, bytes);
+}
+
+int leat__lmdb_file_is_sealed(const leat__lmdb_file *file)
+{
+    struct stat found;
+    if (access(file->lock, F_OK) == 0 || errno != ENOENT)
+        return 0;
+    if (faccessat(AT_FDCWD, file->directory, W_OK, AT_EACCESS) != 0)
+        return 1;
+    return stat(file->directory, &found) == 0 && !(found.st_mode & 0222);
+}

@@ -1,0 +1,72 @@
+#include "readers/lmdb/lmdb_index.h"
+#include "base/memory.h"
+
+/* Records between two looks ahead. */
+#define STRIDE 1024
+
+static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker,
+                leat__lmdb_ahead *ahead)
+{
+    int64_t done = 0;
+    int status, got;
+    /* One place more is asked for, so that the walk's end is seen. */
+    for (;;) {
+        int64_t left = index->count - done;
+        uint64_t beyond;
+        int n = left < STRIDE ? (int)left : STRIDE;
+        if (ahead)
+            leat__lmdb_ahead_follow(ahead, walker);
+        status = leat__lmdb_walker_places(
+            walker, n ? index->place + done : &beyond, n ? n : 1, &got);
+        if (status)
+            return status == LEAT_END ? LEAT_OK : status;
+        done += got;
+    }
+}
+
+int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map,
+                            leat__lmdb_ahead *ahead)
+{
+    /* The number of entries was checked against that of pages. */
+    size_t count = (size_t)map->meta.entries;
+    leat__lmdb_index *index =
+        leat__alloc(sizeof(*index) + count * sizeof(index->place[0]));
+    leat__lmdb_walker *walker = leat__alloc(sizeof(*walker));
+    int status = LEAT_ENOMEM;
+    if (!index || !walker)
+        goto fail;
+    index->map = map;
+    index->count = (int64_t)count;
+    leat__lmdb_walker_init(walker, map);
+    status = fill(index, walker, ahead);
+    if (status)
+        goto fail;
+    leat__free(walker);
+    *out = index;
+    return LEAT_OK;
+
+fail:
+    leat__free(walker);
+    leat__free(index);
+    return status;
+}
+
+void leat__lmdb_index_destroy(leat__lmdb_index *index)
+{
+    leat__free(index);
+}
+
+int leat__lmdb_index_read(const leat__lmdb_index *index, int64_t record,
+                          leat__lmdb_entry *out)
+{
+    leat__lmdb_node node;
+    int status =
+        leat__lmdb_map_node_at(index->map, index->place[record], &node);
+    if (!status)
+        status = leat__lmdb_map_overflow(index->map, &node);
+    if (status)
+        return status;
+    *out = (leat__lmdb_entry){record, node.key, node.key_size, node.value,
+                              node.value_size};
+    return LEAT_OK;
+}

@@ -1,0 +1,26 @@
+/* lmdb_index.h: where each record of a snapshot lies, 8 bytes a record. */
+#ifndef LEAT_READERS_LMDB_INDEX_H
+#define LEAT_READERS_LMDB_INDEX_H
+
+#include "readers/lmdb/lmdb_ahead.h"
+
+/* Immutable once made. */
+typedef struct leat__lmdb_index {
+    const leat__lmdb_map *map; /* borrowed */
+    int64_t count;
+    uint64_t place[];
+} leat__lmdb_index;
+
+/*
+ * Makes the index by one walk over the leaves; values are not touched. `ahead`,
+ * if not NULL, goes before it. Errors: LEAT_EFORMAT, LEAT_ENOMEM.
+ */
+int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map,
+                            leat__lmdb_ahead *ahead);
+void leat__lmdb_index_destroy(leat__lmdb_index *index);
+
+/* The record of that number, in [0, count). Thread safety: any thread. */
+int leat__lmdb_index_read(const leat__lmdb_index *index, int64_t record,
+                          leat__lmdb_entry *out);
+
+#endif

@@ -1,0 +1,272 @@
+#include "readers/lmdb/lmdb_snapshot.h"
+#include "base/memory.h"
+#include "readers/lmdb/lmdb_environment.h"
+#include "readers/lmdb/lmdb_free.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+/* How often a writer may overtake the opening before it is given up. */
+#define TRIES_MAX 1000
+
+struct leat__lmdb_snapshot {
+    leat__lmdb_environment *environment; /* immutable, as the next three */
+    leat__lmdb_pin pin;                  /* keeps the pages as they are */
+    leat__lmdb_map map;
+    leat__lmdb_storage storage;
+
+    /* Guarded by the environment's lock. */
+    leat__lmdb_snapshot *next;
+    int references;
+
+    pthread_mutex_t index_lock; /* held while the index is made */
+    _Atomic(leat__lmdb_index *) index;
+};
+
+/* LEAT_OK while transaction `id` is the latest that a reader gets. */
+static int check_latest(leat__lmdb_environment *environment, uint64_t id)
+{
+    uint64_t latest = 0;
+    int status = leat__lmdb_environment_latest(environment, &latest);
+    if (status)
+        return status;
+    return latest == id ? LEAT_OK : LEAT_AGAIN;
+}
+
+/*
+ * The meta page that transaction `id` wrote. Meta pages are written in turn, so
+ * this one is rewritten only after the other one got a later transaction, and
+ * that one is committed: while either is not so, what was read is whole.
+ * Between the two a writer waits for the disk, which can take as long as a disk
+ * may. LEAT_AGAIN when a writer was faster.
+ */
+static int read_meta(leat__lmdb_environment *environment, uint64_t id,
+                     leat__lmdb_meta *out)
+{
+    const leat__lmdb_file *file = &environment->file;
+    leat__lmdb_meta meta[2] = {{0}};
+    int status = leat__lmdb_file_meta(file, 0, 0, &meta[0]);
+    size_t page_size = meta[0].page_size;
+    if (!status)
+        status = leat__lmdb_file_meta(file, 1, page_size, &meta[1]);
+    if (status)
+        return status;
+    int mine = meta[0].txnid == id ? 0 : 1;
+    if (meta[mine].txnid != id)
+        return LEAT_AGAIN;
+    if (mine == 1) {
+        status = leat__lmdb_file_meta(file, 0, 0, &meta[0]);
+        if (status)
+            return status;
+    }
+    if (meta[!mine].page_size != page_size)
+        return LEAT_AGAIN;
+    if (meta[!mine].txnid > id)
+        status = check_latest(environment, id);
+    if (status)
+        return status;
+    *out = meta[mine];
+    return LEAT_OK;
+}
+
+/* Maps the pages that the transaction sees, those that were never written
+ * apart.
+ */
+static int map_pages(leat__lmdb_environment *environment, uint64_t id,
+                     leat__lmdb_map *out)
+{
+    const leat__lmdb_file *file = &environment->file;
+    leat__lmdb_meta meta = {0};
+    size_t size = 0;
+    int status = read_meta(environment, id, &meta);
+    if (!status)
+        status = leat__lmdb_file_size(file, &size);
+    if (status)
+        return status;
+    if (meta.last_page < size / meta.page_size)
+        size = (size_t)(meta.last_page + 1) * meta.page_size;
+    void *base = mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
+    if (base == MAP_FAILED)
+        return leat__error_system(errno, "%s: %zu bytes cannot be mapped",
+                                  file->data, size);
+    status = leat__lmdb_free_cut(&meta, file->data, base, size);
+    if (!status)
+        status = leat__lmdb_map_init(out, file->data, base, size, &meta);
+    if (status)
+        munmap(base, size);
+    return status;
+}
+
+static void unmap(const leat__lmdb_map *map)
+{
+    munmap((void *)(uintptr_t)map->base, map->size);
+}
+
+/* Transfers the pin and the environment's reference on success. */
+static int create(leat__lmdb_snapshot **out,
+                  leat__lmdb_environment *environment,
+                  const leat__lmdb_pin *pin)
+{
+    leat__lmdb_map map;
+    int status = map_pages(environment, pin->txnid, &map);
+    if (status)
+        return status;
+    leat__lmdb_snapshot *snapshot = leat__alloc_zero(1, sizeof(*snapshot));
+    if (!snapshot) {
+        status = LEAT_ENOMEM;
+        goto fail_map;
+    }
+    int code = pthread_mutex_init(&snapshot->index_lock, NULL);
+    if (code) {
+        status = leat__error_system(code, "%s: cannot make a lock",
+                                    environment->file.path);
+        goto fail_snapshot;
+    }
+    snapshot->environment = environment;
+    snapshot->pin = *pin;
+    snapshot->map = map;
+    leat__lmdb_storage_init(&snapshot->storage, &snapshot->map,
+                            environment->file.fd);
+    snapshot->references = 1;
+    snapshot->next = environment->snapshots;
+    environment->snapshots = snapshot;
+    *out = snapshot;
+    return LEAT_OK;
+
+fail_snapshot:
+    leat__free(snapshot);
+fail_map:
+    unmap(&map);
+    return status;
+}
+
+static leat__lmdb_snapshot *find_locked(leat__lmdb_environment *environment,
+                                        uint64_t id)
+{
+    leat__lmdb_snapshot *at = environment->snapshots;
+    while (at && at->map.meta.txnid != id)
+        at = at->next;
+    return at;
+}
+
+/* LEAT_AGAIN when a writer was faster. */
+static int open_locked(leat__lmdb_snapshot **out,
+                       leat__lmdb_environment *environment)
+{
+    leat__lmdb_pin pin;
+    int status = leat__lmdb_environment_pin(environment, &pin);
+    if (status)
+        return status;
+    leat__lmdb_snapshot *shared = find_locked(environment, pin.txnid);
+    if (!shared) {
+        status = create(out, environment, &pin);
+        if (status)
+            leat__lmdb_environment_unpin(environment, &pin);
+        return status;
+    }
+    leat__lmdb_environment_unpin(environment, &pin);
+    shared->references++;
+    *out = shared;
+    return LEAT_OK;
+}
+
+int leat__lmdb_snapshot_open(leat__lmdb_snapshot **out, const char *path)
+{
+    leat__lmdb_environment *environment;
+    leat__lmdb_snapshot *snapshot = NULL;
+    int status = leat__lmdb_environment_open(&environment, path);
+    if (status)
+        return status;
+    pthread_mutex_lock(&environment->snapshots_lock);
+    status = LEAT_AGAIN;
+    for (int i = 0; i < TRIES_MAX && status == LEAT_AGAIN; i++)
+        status = open_locked(&snapshot, environment);
+    pthread_mutex_unlock(&environment->snapshots_lock);
+    if (status == LEAT_AGAIN)
+        status = leat_error(LEAT_EIO,
+                            "%s: a writer changes it faster than it can be "
+                            "opened, or its lock file is damaged: %s",
+                            path, environment->file.lock);
+    if (status) {
+        leat__lmdb_environment_close(environment);
+        return status;
+    }
+    *out = snapshot;
+    return LEAT_OK;
+}
+
+static void destroy(leat__lmdb_snapshot *snapshot)
+{
+    leat__lmdb_index_destroy(
+        atomic_load_explicit(&snapshot->index, memory_order_relaxed));
+    pthread_mutex_destroy(&snapshot->index_lock);
+    unmap(&snapshot->map);
+    leat__free(snapshot);
+}
+
+void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot)
+{
+    if (!snapshot)
+        return;
+    leat__lmdb_environment *environment = snapshot->environment;
+    if (leat__lmdb_environment_is_inherited(environment))
+        return;
+    pthread_mutex_lock(&environment->snapshots_lock);
+    int is_last = --snapshot->references == 0;
+    if (is_last) {
+        leat__lmdb_snapshot **at = &environment->snapshots;
+        while (*at != snapshot)
+            at = &(*at)->next;
+        *at = snapshot->next;
+        leat__lmdb_environment_unpin(environment, &snapshot->pin);
+    }
+    pthread_mutex_unlock(&environment->snapshots_lock);
+    if (is_last)
+        destroy(snapshot);
+    /* Each reference to a snapshot holds one to its environment. */
+    leat__lmdb_environment_close(environment);
+}
+
+int leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot)
+{
+    return leat__lmdb_environment_is_inherited(snapshot->environment);
+}
+
+const leat__lmdb_map *
+leat__lmdb_snapshot_map(const leat__lmdb_snapshot *snapshot)
+{
+    return &snapshot->map;
+}
+
+const leat__lmdb_storage *
+leat__lmdb_snapshot_storage(const leat__lmdb_snapshot *snapshot)
+{
+    return &snapshot->storage;
+}
+
+int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot, size_t window,
+                              const leat__lmdb_index **out)
+{
+    leat__lmdb_index *index =
+        atomic_load_explicit(&snapshot->index, memory_order_acquire);
+    if (index) {
+        *out = index;
+        return LEAT_OK;
+    }
+    int status = LEAT_OK;
+    pthread_mutex_lock(&snapshot->index_lock);
+    index = atomic_load_explicit(&snapshot->index, memory_order_relaxed);
+    if (!index) {
+        leat__lmdb_ahead ahead;
+        leat__lmdb_ahead_init(&ahead, &snapshot->storage, window, 0);
+        status = leat__lmdb_index_create(&index, &snapshot->map, &ahead);
+        if (!status)
+            atomic_store_explicit(&snapshot->index, index,
+                                  memory_order_release);
+    }
+    pthread_mutex_unlock(&snapshot->index_lock);
+    if (!status)
+        *out = index;
+    return status;
+}
