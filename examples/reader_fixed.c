@@ -47,7 +47,7 @@ static int read_bytes(const fixed_reader *self, int64_t record, char *to)
     return LEAT_OK;
 }
 
-/* Straight into the sample's own box, where its fields then point. */
+/* Straight into the sample's own buffer, where its fields then point. */
 static int read_record(fixed_reader *self, int64_t record, leat_sample *sample)
 {
     sample->from.source = self->path;
@@ -58,20 +58,20 @@ static int read_record(fixed_reader *self, int64_t record, leat_sample *sample)
         return bad_record(self, LEAT_ECANCELLED, record, "cancelled");
     int status = leat_sample_reserve(sample, (size_t)self->record_size);
     if (status == LEAT_OK)
-        status = read_bytes(self, record, sample->box);
+        status = read_bytes(self, record, sample->buffer);
     if (status)
         return status;
-    const unsigned char *box = sample->box;
-    if (box[0] >= self->classes)
+    const unsigned char *buffer = sample->buffer;
+    if (buffer[0] >= self->classes)
         return bad_record(self, LEAT_EDATA, record, "no such label");
     leat_field *data = &sample->field[0];
     data->dtype = LEAT_UINT8;
     data->ndim = 3;
     memcpy(data->shape, self->spec[0].shape, sizeof(data->shape));
-    data->data = box + 1;
+    data->data = buffer + 1;
     data->bytes = (size_t)self->record_size - 1;
     sample->field[1] =
-        (leat_field){.dtype = LEAT_UINT8, .data = box, .bytes = 1};
+        (leat_field){.dtype = LEAT_UINT8, .data = buffer, .bytes = 1};
     sample->nfields = 2;
     return LEAT_OK;
 }

@@ -12,7 +12,7 @@
 #   kills      imports killed, LEAT_KILL_ROUNDS=30 times to the end, in memory and on
 #              a disk, and at each call; on a file system that is full, too
 #   faults     each call of the system and each allocation fails, LEAT_FAULTS=all
-#   stand-ins  LEAT_STAND_INS=5000 random layers over bad records
+#   replacements  LEAT_REPLACEMENTS=5000 random layers over bad records
 #   models     the models of the hand-offs, through all their states
 #   soak       the first form, on the CPU and over the double, N minutes each
 # What these variables are set to is taken instead. Exit status 1: one failed; 77:
@@ -26,7 +26,7 @@ build=build
 target=soak
 soak=tests/soak
 is_proofs=0
-all=(storms kills faults stand-ins models soak)
+all=(storms kills faults replacements models soak)
 proofs=()
 
 fail() {
@@ -121,7 +121,7 @@ export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-60}
 export LEAT_STORM=${LEAT_STORM:-10000}
 export LEAT_KILL_ROUNDS=${LEAT_KILL_ROUNDS:-30}
 export LEAT_FAULTS=${LEAT_FAULTS:-all}
-export LEAT_STAND_INS=${LEAT_STAND_INS:-5000}
+export LEAT_REPLACEMENTS=${LEAT_REPLACEMENTS:-5000}
 export LEAT_TEST_DATA=$PWD/tests/data
 checks='%: Checks:'
 
@@ -184,9 +184,9 @@ prove_faults() {
     prove test_failing_tool "$checks" "$build/tests/test_failing_tool"
 }
 
-prove_stand_ins() {
-    make_programs test_stand_in
-    prove test_stand_in "$checks" "$build/tests/test_stand_in"
+prove_replacements() {
+    make_programs test_replacement
+    prove test_replacement "$checks" "$build/tests/test_replacement"
 }
 
 check_models() {
@@ -209,7 +209,7 @@ prove_soak() {
 mkdir -p "$build/proofs"
 echo "commit $commit, seed $seed, LEAT_STORM=$LEAT_STORM" \
     "LEAT_KILL_ROUNDS=$LEAT_KILL_ROUNDS LEAT_FAULTS=$LEAT_FAULTS" \
-    "LEAT_STAND_INS=$LEAT_STAND_INS, soak of $minutes minutes"
+    "LEAT_REPLACEMENTS=$LEAT_REPLACEMENTS, soak of $minutes minutes"
 for proof in "${proofs[@]}"; do
     "prove_${proof//-/_}"
 done

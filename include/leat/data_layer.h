@@ -123,7 +123,7 @@ typedef struct leat_data_layer_options {
                      leat_memory_stats tells */
     /* Where large memory comes from; copied; NULL: leat's own. */
     const leat_allocator *host_allocator;   /* batches on a device that computes
-                          in host memory, and the boxes of samples that readers
+                          in host memory, and the buffers of samples that readers
                           do not give as views */
     const leat_allocator *pinned_allocator; /* the host side of batches on any
                         other device, which it must reach by DMA */
@@ -263,7 +263,7 @@ LEAT_API int leat_data_layer_forward(leat_data_layer *layer,
 /**
  * Like forward, but returns LEAT_AGAIN when nothing was ready within
  * `timeout_ms`; 0: at once. The previous batch is given back all the same.
- * With `help` it may take longer by the run of samples that it works on.
+ * With `help` it may take longer by the chunk of samples that it works on.
  * Blocks so long; woken by leat_data_layer_cancel. Thread safety: one caller a
  * layer.
  */

@@ -57,7 +57,7 @@ LEAT_API int leat_datum_floats(float *out, size_t count, const void *bytes,
  * LEAT_INT32 scalar; of a Datum without `label`, but with float_data beside
  * non-empty data, it is the float_data, LEAT_FLOAT32 in one dimension: several
  * labels, as `leat import images --labels` writes them. Views of `bytes`, but
- * for scattered floats and the label, which lie in the sample's box.
+ * for scattered floats and the label, which lie in the sample's buffer.
  * Errors: LEAT_EDATA when the dimensions are not positive, their product
  * overflows or the payload is shorter than it; LEAT_ENOMEM.
  * Thread safety: one caller a sample.

@@ -101,7 +101,7 @@ LEAT_API int leat_pipeline_memory(leat_pipeline **out,
 /**
  * Samples from the caller's own functions.
  *
- * `next` fills one sample: sets nfields and field. Views in the sample's box
+ * `next` fills one sample: sets nfields and field. Views in the sample's buffer
  * (leat_sample_reserve) are taken as they are, and so are all of them where it
  * sets `stable`, which promises that they stay valid as long as the reader;
  * others need to be valid until it returns, and are copied. It returns

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /**
- * Reads the next sample into `sample`, an initialised box of the caller's.
+ * Reads the next sample into `sample`, an initialised buffer of the caller's.
  *
  * LEAT_END at the end, again and again until reset. LEAT_EDATA for a bad
  * record, which sample->from names; the next call gives the one behind it.

@@ -36,11 +36,12 @@ typedef struct leat_field {
 } leat_field;
 
 /** What stands at a place whose own record is bad; see leat_on_error. */
-typedef enum leat_stand_in {
-    LEAT_STAND_IN_NONE = 0,  /* nothing: it is the record itself */
-    LEAT_STAND_IN_ZEROS = 1, /* zeros; the provenance names the bad record */
-    LEAT_STAND_IN_RECORD = 2 /* an earlier record, which the provenance names */
-} leat_stand_in;
+typedef enum leat_replacement {
+    LEAT_REPLACEMENT_NONE = 0,  /* nothing: it is the record itself */
+    LEAT_REPLACEMENT_ZEROS = 1, /* zeros; the provenance names the bad record */
+    LEAT_REPLACEMENT_RECORD =
+        2 /* an earlier record, which the provenance names */
+} leat_replacement;
 
 /** Where a sample came from. */
 typedef struct leat_provenance {
@@ -50,27 +51,27 @@ typedef struct leat_provenance {
     size_t key_size;    /* bytes */
     int64_t epoch;      /* pass over the data, from 0; set by a data layer */
     int64_t position;   /* place in that pass, from 0; set by a data layer */
-    leat_stand_in stand_in; /* set by a data layer */
+    leat_replacement replacement; /* set by a data layer */
     uint32_t key_cut; /* 0: the key is whole; else set by a data layer: bytes of
                          it behind the first 64, which alone are kept of keys
                          that do not last, and of bad records */
 } leat_provenance;
 
 /**
- * A sample is a box that readers fill and refill.
+ * A sample is a buffer that readers fill and refill.
  *
  * The views of fields and key live as long as the reader when `stable` is set
- * (they point into a map); otherwise they live in the sample's own box, until
- * the sample is given to a reader again or finished.
+ * (they point into a map); otherwise they live in the sample's own buffer,
+ * until the sample is given to a reader again or finished.
  */
 typedef struct leat_sample {
     int nfields;                       /* of field, how many are filled */
     int stable;                        /* 1: see above */
     leat_field field[LEAT_MAX_FIELDS]; /* in the order of the reader's specs */
     leat_provenance from;              /* where it came from */
-    void *box;       /* the sample's own memory, 64-byte aligned */
-    size_t box_size; /* bytes */
-    const leat_allocator *allocator; /* of the box, borrowed; NULL: malloc */
+    void *buffer;       /* the sample's own memory, 64-byte aligned */
+    size_t buffer_size; /* bytes */
+    const leat_allocator *allocator; /* of the buffer, borrowed; NULL: malloc */
 } leat_sample;
 
 /**
@@ -83,9 +84,9 @@ LEAT_API void leat_sample_init(leat_sample *sample);
 LEAT_API void leat_sample_finish(leat_sample *sample);
 
 /**
- * Makes the sample's own box at least `bytes` long; for readers. What it held
- * is lost when it grows. Errors: LEAT_ENOMEM.
- * Thread safety: one caller a sample.
+ * Makes the sample's own buffer at least `bytes` long; for readers. What it
+ * held is lost when it grows. Errors: LEAT_ENOMEM. Thread safety: one caller a
+ * sample.
  */
 LEAT_API int leat_sample_reserve(leat_sample *sample, size_t bytes);
 

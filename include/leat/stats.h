@@ -61,7 +61,7 @@ typedef struct leat_stats {
                                the first one in it */
     int64_t image_warnings; /* images whose decoder warned */
     int64_t grown_slots;    /* batches larger than any before */
-    int64_t helped_runs;    /* runs that forward did itself */
+    int64_t helped_chunks;  /* runs that forward did itself */
     int64_t slots;          /* batches in circulation, the caller's included */
     double waited;  /* seconds in which forward had no batch ready, those
                        it helped in included, and those in which a forward

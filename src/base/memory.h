@@ -4,7 +4,8 @@
 
 #include <leat/allocator.h>
 
-/* Where slots and boxes begin: a cache line, and a row of an AVX-512 store. */
+/* Where slots and buffers begin: a cache line, and a row of an AVX-512 store.
+ */
 #define LEAT__ALIGNMENT 64
 
 /* What processors take memory from each other by, in bytes. */

@@ -215,7 +215,7 @@ static void set_image_shape(leat_field *field, const leat_datum *datum)
     field->shape[2] = datum->width;
 }
 
-/* The box holds the label, then, on a line of its own, scattered floats. */
+/* The buffer holds the label, then, on a line of its own, scattered floats. */
 static int set_floats(leat_sample *sample, const leat_datum *datum,
                       const void *bytes, size_t size)
 {
@@ -226,7 +226,7 @@ static int set_floats(leat_sample *sample, const leat_datum *datum,
         int status = leat_sample_reserve(sample, LEAT__ALIGNMENT + need);
         if (status)
             return status;
-        float *floats = (float *)((char *)sample->box + LEAT__ALIGNMENT);
+        float *floats = (float *)((char *)sample->buffer + LEAT__ALIGNMENT);
         status = leat_datum_floats(floats, datum->float_count, bytes, size);
         if (status)
             return status;
@@ -252,18 +252,18 @@ static void set_bytes(leat_field *field, const leat_datum *datum)
     field->shape[0] = (int64_t)datum->data_size;
 }
 
-/* The class, in the sample's box. */
+/* The class, in the sample's buffer. */
 static void set_label(leat_sample *sample, const leat_datum *datum)
 {
     leat_field *label = &sample->field[1];
-    memcpy(sample->box, &datum->label, sizeof(datum->label));
+    memcpy(sample->buffer, &datum->label, sizeof(datum->label));
     label->dtype = LEAT_INT32;
     label->ndim = 0;
-    label->data = sample->box;
+    label->data = sample->buffer;
     label->bytes = sizeof(datum->label);
 }
 
-/* Floats that stand beside the pixels in place of a class, in the box. */
+/* Floats that stand beside the pixels in place of a class, in the buffer. */
 __attribute__((noinline)) static int set_labels(leat_sample *sample,
                                                 const leat_datum *datum,
                                                 const void *bytes, size_t size)
@@ -272,13 +272,13 @@ __attribute__((noinline)) static int set_labels(leat_sample *sample,
     int status = leat_sample_reserve(sample, need);
     if (!status)
         status =
-            leat_datum_floats(sample->box, datum->float_count, bytes, size);
+            leat_datum_floats(sample->buffer, datum->float_count, bytes, size);
     if (status)
         return status;
     sample->field[1] = (leat_field){.dtype = LEAT_FLOAT32,
                                     .ndim = 1,
                                     .shape = {(int64_t)datum->float_count},
-                                    .data = sample->box,
+                                    .data = sample->buffer,
                                     .bytes = need};
     return LEAT_OK;
 }

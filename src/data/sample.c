@@ -13,24 +13,24 @@ void leat_sample_finish(leat_sample *sample)
 {
     if (!sample)
         return;
-    leat__free_to(sample->allocator, sample->box, sample->box_size,
+    leat__free_to(sample->allocator, sample->buffer, sample->buffer_size,
                   LEAT__ALIGNMENT);
     leat_sample_init(sample);
 }
 
 int leat_sample_reserve(leat_sample *sample, size_t bytes)
 {
-    if (bytes <= sample->box_size)
+    if (bytes <= sample->buffer_size)
         return LEAT_OK;
     /* Growing by half as much again lets varying sizes settle early. */
-    size_t size = bytes + (bytes < SIZE_MAX / 2 ? sample->box_size / 2 : 0);
-    void *box = leat__alloc_from(sample->allocator, size, LEAT__ALIGNMENT);
-    if (!box)
+    size_t size = bytes + (bytes < SIZE_MAX / 2 ? sample->buffer_size / 2 : 0);
+    void *buffer = leat__alloc_from(sample->allocator, size, LEAT__ALIGNMENT);
+    if (!buffer)
         return LEAT_ENOMEM;
-    leat__free_to(sample->allocator, sample->box, sample->box_size,
+    leat__free_to(sample->allocator, sample->buffer, sample->buffer_size,
                   LEAT__ALIGNMENT);
-    sample->box = box;
-    sample->box_size = size;
+    sample->buffer = buffer;
+    sample->buffer_size = size;
     return LEAT_OK;
 }
 
@@ -52,11 +52,12 @@ static int list_views(leat_sample *sample, view out[LEAT_MAX_FIELDS + 1])
 
 static int is_in_box(const leat_sample *sample, const view *one)
 {
-    uintptr_t offset = (uintptr_t)*one->data - (uintptr_t)sample->box;
-    return sample->box && offset < sample->box_size;
+    uintptr_t offset = (uintptr_t)*one->data - (uintptr_t)sample->buffer;
+    return sample->buffer && offset < sample->buffer_size;
 }
 
-/* The end of what is in the box, and the bytes that are to come behind it. */
+/* The end of what is in the buffer, and the bytes that are to come behind it.
+ */
 static int measure(const leat_sample *sample, const view *views, int n,
                    size_t *used, size_t *more)
 {
@@ -65,7 +66,7 @@ static int measure(const leat_sample *sample, const view *views, int n,
         size_t bytes = views[i].bytes;
         if (is_in_box(sample, &views[i])) {
             size_t end = (size_t)((const char *)*views[i].data -
-                                  (const char *)sample->box) +
+                                  (const char *)sample->buffer) +
                          bytes;
             *used = end > *used ? end : *used;
         } else if (__builtin_add_overflow(bytes, LEAT__ALIGNMENT, &bytes) ||
@@ -79,21 +80,21 @@ static int measure(const leat_sample *sample, const view *views, int n,
     return LEAT_OK;
 }
 
-/* A larger box with the same contents; views of it move along. */
+/* A larger buffer with the same contents; views of it move along. */
 static int grow_box(leat_sample *sample, const view *views, int n, size_t bytes)
 {
-    char *box = leat__alloc_from(sample->allocator, bytes, LEAT__ALIGNMENT);
-    if (!box)
+    char *buffer = leat__alloc_from(sample->allocator, bytes, LEAT__ALIGNMENT);
+    if (!buffer)
         return LEAT_ENOMEM;
-    char *old = sample->box;
+    char *old = sample->buffer;
     if (old)
-        memcpy(box, old, sample->box_size);
+        memcpy(buffer, old, sample->buffer_size);
     for (int i = 0; i < n; i++)
         if (is_in_box(sample, &views[i]))
-            *views[i].data = box + ((const char *)*views[i].data - old);
-    leat__free_to(sample->allocator, old, sample->box_size, LEAT__ALIGNMENT);
-    sample->box = box;
-    sample->box_size = bytes;
+            *views[i].data = buffer + ((const char *)*views[i].data - old);
+    leat__free_to(sample->allocator, old, sample->buffer_size, LEAT__ALIGNMENT);
+    sample->buffer = buffer;
+    sample->buffer_size = bytes;
     return LEAT_OK;
 }
 
@@ -106,14 +107,14 @@ int leat__sample_own(leat_sample *sample)
     if (status || more == 0)
         return status;
     size_t bytes = used + more;
-    if (bytes > sample->box_size)
+    if (bytes > sample->buffer_size)
         status = grow_box(sample, views, n, bytes + bytes / 2);
     if (status)
         return status;
     for (int i = 0; i < n; i++) {
         if (is_in_box(sample, &views[i]) || !views[i].bytes)
             continue;
-        char *to = (char *)sample->box + used;
+        char *to = (char *)sample->buffer + used;
         memcpy(to, *views[i].data, views[i].bytes);
         *views[i].data = to;
         used += (views[i].bytes + LEAT__ALIGNMENT - 1) &

@@ -5,7 +5,7 @@
 #include <leat/sample.h>
 
 /*
- * Copies the key and fields that lie elsewhere into the sample's box, beside
+ * Copies the key and fields that lie elsewhere into the sample's buffer, beside
  * those that are there, so that it needs nothing else. Errors: LEAT_ENOMEM; the
  * sample is then as it was.
  */

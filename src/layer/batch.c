@@ -1,10 +1,10 @@
 /*
  * DESIGN. A batch belongs to one party at a time: free, to nobody; filling, to
- * the workers that hold its runs; full, to the queue; delivered, to the caller.
- * While it fills, the worker with the first run alone decides its shape and may
- * move its slot; the others wait for that under the batch's lock, and then
- * write disjoint samples without it. The last one to finish, as `outstanding`
- * tells, hands the batch on.
+ * the workers that hold its chunks; full, to the queue; delivered, to the
+ * caller. While it fills, the worker with the first chunk alone decides its
+ * shape and may move its slot; the others wait for that under the batch's lock,
+ * and then write disjoint samples without it. The last one to finish, as
+ * `outstanding` tells, hands the batch on.
  */
 #include "layer/batch.h"
 #include "base/error.h"
@@ -113,12 +113,12 @@ void leat__batch_begin(leat__batch *batch, int64_t number)
     batch->is_lazy = 0;
 }
 
-int leat__batch_populate(const leat__batch *batch, const leat__run *run)
+int leat__batch_populate(const leat__batch *batch, const leat__chunk *chunk)
 {
     int status = LEAT_OK;
     for (int i = 0; i < batch->shape.ntop && status == LEAT_OK; i++)
-        status = leat__touch(leat__batch_at(batch, i, run->first),
-                             batch->shape.top[i].bytes * (size_t)run->n);
+        status = leat__touch(leat__batch_at(batch, i, chunk->first),
+                             batch->shape.top[i].bytes * (size_t)chunk->n);
     return status;
 }
 
@@ -205,7 +205,7 @@ static void set_shape(leat__batch *batch, const leat__batch_shape *shape)
     batch->state = shape ? LEAT__SHAPE_KNOWN : LEAT__SHAPE_FAILED;
 }
 
-void leat__batch_set_shape(leat__batch *batch, const leat__run *first,
+void leat__batch_set_shape(leat__batch *batch, const leat__chunk *first,
                            const leat__batch_shape *shape)
 {
     if (first->last) {
@@ -240,12 +240,12 @@ void leat__batch_fail(leat__batch *batch, int i, int status,
     pthread_mutex_unlock(&batch->lock);
 }
 
-int leat__batch_note_bad(leat__batch *batch, const leat__run *run)
+int leat__batch_note_bad(leat__batch *batch, const leat__chunk *chunk)
 {
-    if (run->bad.n == 0)
+    if (chunk->bad.n == 0)
         return LEAT_OK;
     pthread_mutex_lock(&batch->lock);
-    int status = leat__bad_list_append(&batch->bad, &run->bad, run->first);
+    int status = leat__bad_list_append(&batch->bad, &chunk->bad, chunk->first);
     pthread_mutex_unlock(&batch->lock);
     return status;
 }

@@ -46,9 +46,9 @@ typedef enum leat__shape_state {
 
 typedef struct leat__batch {
     /* What each batch changes, for who fills it and the caller: a cache line.
-       Set by whoever takes the batch's runs, under the claim lock: */
+       Set by whoever takes the batch's chunks, under the claim lock: */
     _Alignas(LEAT__CACHE_LINE) int64_t number; /* since the threads started */
-    leat__place after;
+    leat__position after;
     atomic_int outstanding; /* samples not yet in place */
     int n;                  /* samples; settled before outstanding is 0 */
     int populates;          /* its samples are the first in the slot's memory */
@@ -60,7 +60,7 @@ typedef struct leat__batch {
     /* What it changes for those who fill it: another. */
     pthread_mutex_t lock;
     leat__shape_state state; /* protected by lock */
-    const void *filler;      /* who filled it last; under the claim lock */
+    const void *filled_by;   /* who filled it last; under the claim lock */
     int64_t held_up; /* nanoseconds, that its shape was by the last upload */
 
     /* the slot; changed only by whoever prepares the batch */
@@ -111,15 +111,15 @@ int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape);
  * Populates the memory of a chunk's samples, for the first batch in a lazy
  * slot. Errors: LEAT_ENOMEM, where a plain access would be a signal.
  */
-int leat__batch_populate(const leat__batch *batch, const leat__run *run);
+int leat__batch_populate(const leat__batch *batch, const leat__chunk *chunk);
 
 /*
  * Tells the shape, or with NULL that there is none, to those who wait: nobody
  * does where the first chunk is the whole batch.
  */
-void leat__batch_set_shape(leat__batch *batch, const leat__run *first,
+void leat__batch_set_shape(leat__batch *batch, const leat__chunk *first,
                            const leat__batch_shape *shape);
-/* Waits for it: 1 if there is one. Whoever took the first run tells it. */
+/* Waits for it: 1 if there is one. Whoever took the first chunk tells it. */
 int leat__batch_wait_shape(leat__batch *batch);
 
 /*
@@ -129,8 +129,8 @@ int leat__batch_wait_shape(leat__batch *batch);
 void leat__batch_fail(leat__batch *batch, int i, int status,
                       const leat_provenance *from, const char *line);
 
-/* Takes over the places of a run where something stands in. LEAT_ENOMEM. */
-int leat__batch_note_bad(leat__batch *batch, const leat__run *run);
+/* Takes over the places of a chunk where something stands in. LEAT_ENOMEM. */
+int leat__batch_note_bad(leat__batch *batch, const leat__chunk *chunk);
 
 /* Where top `top` of sample `i` goes, on the host. */
 static inline void *leat__batch_at(const leat__batch *batch, int top, int i)

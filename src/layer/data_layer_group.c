@@ -66,7 +66,7 @@ static int init_member(leat_data_layer_group *group, int i, const char *device)
     self->values.name = self->name;
     if (!group->is_alone)
         self->values.device = self->device->name;
-    leat__ledger_init(&self->ledger, &self->values);
+    leat__bad_record_log_init(&self->bad_records, &self->values);
     return LEAT_OK;
 }
 
@@ -143,7 +143,7 @@ static int create(leat_data_layer_group **out, const leat_pipeline *pipeline,
     self->may_help = leat__group_may_help(self);
     self->cores = leat__thread_cores();
     /* Beside other callers one does not know whom else workers work for. */
-    self->member[0].solo.is_possible =
+    self->member[0].mode.is_possible =
         self->may_help && self->cores == 1 && n == 1;
     *out = self;
     return LEAT_OK;
@@ -278,7 +278,7 @@ static int set_up(leat_data_layer_group *self, leat_blob *const top[], int ntop)
     leat__batch_shape shape;
     int status = LEAT_OK;
     for (int i = 0; i < self->n && status == LEAT_OK; i++)
-        status = leat__ledger_open(&self->member[i].ledger);
+        status = leat__bad_record_log_open(&self->member[i].bad_records);
     if (status == LEAT_OK)
         status = leat__group_start(self, ntop, NULL, &shape);
     for (int i = 0; i < self->n * ntop && status == LEAT_OK; i++)
@@ -338,7 +338,7 @@ static const leat_data_layer *find_last(const leat_data_layer_group *self)
     return last;
 }
 
-int leat__group_place(const leat_data_layer_group *self, leat__place *out)
+int leat__group_place(const leat_data_layer_group *self, leat__position *out)
 {
     int64_t total = 0;
     for (int i = 0; i < self->n; i++)
@@ -404,7 +404,7 @@ void leat_data_layer_group_destroy(leat_data_layer_group *self)
     int cancel = leat__thread_hold_cancel();
     leat__group_stop(self);
     for (int i = 0; i < self->n; i++)
-        leat__ledger_finish(&self->member[i].ledger);
+        leat__bad_record_log_finish(&self->member[i].bad_records);
     free_members(self);
     leat_token_finish(&self->identity);
     leat_pipeline_unref(self->pipeline);

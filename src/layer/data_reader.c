@@ -1,25 +1,27 @@
 /*
  * DESIGN. A data reader owns the open reader and the place in the sequence, a
- * filler. That fills runs: boxes for consecutive samples of one batch.
+ * sampler. That fills chunks: buffers for consecutive samples of one batch.
  *
  * Four ways to fill, the same bytes each time. Threaded: a producer thread
- * fills runs ahead; they travel from the free queue through it and the full
+ * fills chunks ahead; they travel from the free queue through it and the full
  * queue to a worker, and back. In the others no queue is used: each taker has a
- * run of its own, which no other core's cache knows. Merged: take fills
- * it on the caller's thread. Located: take only asks the reader where the run's
- * samples lie, which is quick, and the worker reads them itself, in parallel
- * with the others. Random access: take only notes which they are; this one may
- * have the thread, too, which tells the reader ahead what each batch will read.
+ * chunk of its own, which no other core's cache knows. Merged: take fills
+ * it on the caller's thread. Located: take only asks the reader where the
+ * chunk's samples lie, which is quick, and the worker reads them itself, in
+ * parallel with the others. Random access: take only notes which they are; this
+ * one may have the thread, too, which tells the reader ahead what each batch
+ * will read.
  *
- * The filler, and the place with it, belongs to the producer thread while
+ * The sampler, and the place with it, belongs to the producer thread while
  * `is_threaded`, else to the caller of take; callers of take are serialised by
  * the prefetcher's claim lock. Where the reader can tell whether storage
- * blocks, and the options leave the choice to it, the filler changes hands
- * between two runs: its owner probes the storage every `probe_every`, and where
- * an epoch begins, and gives it away by storing `is_threaded`. The thread does
- * so after its last push, so a taker that sees the store and then finds the
- * full queue empty has had all that was filled; a stir of that queue ends the
- * waits of those who looked before. A taker calls the thread back by `turn`.
+ * blocks, and the options leave the choice to it, the sampler changes hands
+ * between two chunks: its owner probes the storage every `probe_every`, and
+ * where an epoch begins, and gives it away by storing `is_threaded`. The thread
+ * does so after its last push, so a taker that sees the store and then finds
+ * the full queue empty has had all that was filled; a stir of that queue ends
+ * the waits of those who looked before. A taker calls the thread back by
+ * `turn`.
  *
  * The queues have their own locks, under which no other is taken; `lock` guards
  * `turn`, and keeps cancel and start apart. Stopping: cancel closes both
@@ -33,13 +35,12 @@
 #include "base/memory.h"
 #include "base/queue.h"
 #include "base/thread.h"
-#include "layer/filler.h"
 #include "pipeline/pipeline.h"
 
-typedef struct run_list {
-    leat__run **run;
+typedef struct chunk_list {
+    leat__chunk **chunk;
     int n;
-} run_list;
+} chunk_list;
 
 struct leat__data_reader {
     leat__data_reader_options options;
@@ -48,16 +49,16 @@ struct leat__data_reader {
     int64_t back; /* samples in an epoch, where they can be read again; or 0 */
     leat__queue *free;
     leat__queue *full;
-    run_list ahead;  /* those that go through the queues */
-    run_list own;    /* taker i has run i */
-    run_list peeked; /* of one sample each, before all others */
+    chunk_list ahead;  /* those that go through the queues */
+    chunk_list own;    /* taker i has chunk i */
+    chunk_list peeked; /* of one sample each, before all others */
     pthread_mutex_t lock;
     pthread_cond_t turn;  /* the thread fills from now on, or is cancelled */
     atomic_int cancelled; /* set under lock, as queues are made and closed */
     leat__thread thread;
 
     atomic_int is_threaded; /* the thread owns what follows, else takers do */
-    leat__filler filler;
+    leat__sampler sampler;
     int64_t probed_at; /* the clock at the owner's last probe, */
     int64_t probed_epoch;
 
@@ -68,43 +69,44 @@ struct leat__data_reader {
     atomic_int_fast64_t blocked_full; /* read by anybody */
 };
 
-static void destroy_runs(run_list *list)
+static void destroy_chunks(chunk_list *list)
 {
     for (int i = 0; i < list->n; i++)
-        leat__run_destroy(list->run[i]);
-    leat__free(list->run);
+        leat__chunk_destroy(list->chunk[i]);
+    leat__free(list->chunk);
 }
 
-/* What samples need of boxes, as far as those that were peeked at tell. */
-static size_t measure_boxes(const leat__data_reader *self)
+/* What samples need of buffers, as far as those that were peeked at tell. */
+static size_t measure_buffers(const leat__data_reader *self)
 {
     size_t most = 0;
     for (int i = 0; i < self->peeked.n; i++) {
-        const leat_sample *sample = self->peeked.run[i]->sample[0];
-        most = sample->box_size > most ? sample->box_size : most;
+        const leat_sample *sample = self->peeked.chunk[i]->sample[0];
+        most = sample->buffer_size > most ? sample->buffer_size : most;
     }
     return most;
 }
 
-/* A run may be wanted first long after the others: its boxes are made now. */
-static int create_runs(leat__data_reader *self, run_list *list, int run_size,
-                       int n)
+/* A chunk may be wanted first long after the others: its buffers are made now.
+ */
+static int create_chunks(leat__data_reader *self, chunk_list *list,
+                         int chunk_size, int n)
 {
-    size_t box_bytes = measure_boxes(self);
+    size_t buffer_bytes = measure_buffers(self);
     int status = LEAT_OK;
-    list->run = leat__alloc_zero((size_t)n, sizeof(leat__run *));
-    if (!list->run)
+    list->chunk = leat__alloc_zero((size_t)n, sizeof(leat__chunk *));
+    if (!list->chunk)
         return LEAT_ENOMEM;
     while (status == LEAT_OK && list->n < n) {
-        status = leat__run_create(&list->run[list->n], run_size,
-                                  self->options.draws, self->options.boxes);
+        status = leat__chunk_create(&list->chunk[list->n], chunk_size,
+                                    self->options.draws, self->options.buffers);
         if (status == LEAT_OK)
-            status = leat__run_reserve(list->run[list->n++], box_bytes);
+            status = leat__chunk_reserve(list->chunk[list->n++], buffer_bytes);
     }
     return status;
 }
 
-/* With all runs of the thread's in the free one. */
+/* With all chunks of the thread's in the free one. */
 static int create_queues(leat__data_reader *self)
 {
     int n = self->ahead.n;
@@ -114,8 +116,8 @@ static int create_queues(leat__data_reader *self)
         status = leat__queue_create(&self->full, n);
     pthread_mutex_unlock(&self->lock);
     for (int i = 0; i < n && status == LEAT_OK; i++) {
-        self->ahead.run[i]->is_queued = 1;
-        leat__queue_push(self->free, self->ahead.run[i]);
+        self->ahead.chunk[i]->is_queued = 1;
+        leat__queue_push(self->free, self->ahead.chunk[i]);
     }
     return status;
 }
@@ -152,7 +154,7 @@ static void settle_ways(leat__data_reader *self)
 
 int leat__data_reader_create(leat__data_reader **out,
                              const leat__data_reader_options *options,
-                             const leat__place *start, leat_token *identity)
+                             const leat__position *start, leat_token *identity)
 {
     leat__data_reader *self = leat__alloc_zero(1, sizeof(*self));
     if (!self)
@@ -167,7 +169,7 @@ int leat__data_reader_create(leat__data_reader **out,
     if (status)
         goto fail;
     settle_ways(self);
-    status = leat__filler_init(&self->filler, self->reader, &self->options);
+    status = leat__sampler_init(&self->sampler, self->reader, &self->options);
     if (status == LEAT_OK && options->collects &&
         leat_reader_is_random_access(self->reader))
         status = leat_reader_count(self->reader, &self->back);
@@ -177,7 +179,7 @@ int leat__data_reader_create(leat__data_reader **out,
         status = leat_reader_restore(self->reader, identity);
     if (status)
         goto fail;
-    leat__filler_go_to(&self->filler, start);
+    leat__sampler_go_to(&self->sampler, start);
     *out = self;
     return LEAT_OK;
 
@@ -194,10 +196,10 @@ void leat__data_reader_destroy(leat__data_reader *self)
     leat__thread_join(&self->thread);
     leat__queue_destroy(self->free);
     leat__queue_destroy(self->full);
-    destroy_runs(&self->ahead);
-    destroy_runs(&self->own);
-    destroy_runs(&self->peeked);
-    leat__filler_finish(&self->filler);
+    destroy_chunks(&self->ahead);
+    destroy_chunks(&self->own);
+    destroy_chunks(&self->peeked);
+    leat__sampler_finish(&self->sampler);
     leat_reader_close(self->reader);
     pthread_cond_destroy(&self->turn);
     pthread_mutex_destroy(&self->lock);
@@ -209,42 +211,42 @@ leat_reader *leat__data_reader_reader(leat__data_reader *self)
     return self->reader;
 }
 
-static int add_peek(leat__data_reader *self, leat__run **out)
+static int add_peek(leat__data_reader *self, leat__chunk **out)
 {
-    run_list *list = &self->peeked;
-    if (!list->run)
-        list->run = leat__alloc_zero(LEAT__PEEKS_MAX, sizeof(leat__run *));
-    if (!list->run)
+    chunk_list *list = &self->peeked;
+    if (!list->chunk)
+        list->chunk = leat__alloc_zero(LEAT__PEEKS_MAX, sizeof(leat__chunk *));
+    if (!list->chunk)
         return LEAT_ENOMEM;
     if (list->n == LEAT__PEEKS_MAX)
         return leat_error(LEAT_EINVAL, "%d samples were looked at already",
                           LEAT__PEEKS_MAX);
     int status =
-        leat__run_create(out, 1, self->options.draws, self->options.boxes);
+        leat__chunk_create(out, 1, self->options.draws, self->options.buffers);
     if (status == LEAT_OK)
-        list->run[list->n++] = *out;
+        list->chunk[list->n++] = *out;
     return status;
 }
 
 int leat__data_reader_peek(leat__data_reader *self, const leat_sample **out)
 {
-    leat__run *run;
-    int status = add_peek(self, &run);
+    leat__chunk *chunk;
+    int status = add_peek(self, &chunk);
     if (status)
         return status;
-    leat__filler_fill(&self->filler, run, atomic_load(&self->is_threaded));
-    leat__data_reader_read(self, run);
-    if (run->n == 0 || run->failed == 0)
+    leat__sampler_fill(&self->sampler, chunk, atomic_load(&self->is_threaded));
+    leat__data_reader_read(self, chunk);
+    if (chunk->n == 0 || chunk->failed == 0)
         return leat_error(
-            self->filler.stuck ? self->filler.stuck : run->status, "%s",
-            self->filler.stuck ? self->filler.stuck_line : run->line);
-    if (run->bad.n > 0)
-        return leat_error(LEAT_EDATA, "%s", run->bad.item[0].line);
-    *out = run->sample[0];
+            self->sampler.stuck ? self->sampler.stuck : chunk->status, "%s",
+            self->sampler.stuck ? self->sampler.stuck_line : chunk->line);
+    if (chunk->bad.n > 0)
+        return leat_error(LEAT_EDATA, "%s", chunk->bad.item[0].line);
+    *out = chunk->sample[0];
     return LEAT_OK;
 }
 
-/* Whether the filler is the thread's; waits until it is. 0: cancelled. */
+/* Whether the sampler is the thread's; waits until it is. 0: cancelled. */
 static int await_turn(leat__data_reader *self)
 {
     if (atomic_load_explicit(&self->is_threaded, memory_order_acquire))
@@ -261,22 +263,22 @@ static int is_probe_due(const leat__data_reader *self, int64_t now)
 {
     int64_t since = now - self->probed_at;
     return since >= self->options.probe_every ||
-           (self->filler.epoch != self->probed_epoch &&
+           (self->sampler.epoch != self->probed_epoch &&
             since >= self->options.probe_pause);
 }
 
-/* Whether the owner of the filler, at `now`, is to give it away. */
+/* Whether the owner of the sampler, at `now`, is to give it away. */
 static int is_other_turn(leat__data_reader *self, int64_t now)
 {
-    if (!self->adapts || self->filler.stuck || !is_probe_due(self, now))
+    if (!self->adapts || self->sampler.stuck || !is_probe_due(self, now))
         return 0;
     self->probed_at = now;
-    self->probed_epoch = self->filler.epoch;
+    self->probed_epoch = self->sampler.epoch;
     return leat_reader_may_block(self->reader) !=
            atomic_load_explicit(&self->is_threaded, memory_order_relaxed);
 }
 
-/* From now on takers fill: nothing of the filler is the thread's any more. */
+/* From now on takers fill: nothing of the sampler is the thread's any more. */
 static void hand_to_takers(leat__data_reader *self)
 {
     leat__log(LEAT_LOG_INFO,
@@ -307,12 +309,13 @@ static void *produce(void *argument)
         if (leat__queue_pop(self->free, &item, LEAT__FOREVER))
             break;
         leat__counter_add_alone(&self->blocked_full, leat__clock_now() - begin);
-        leat__run *run = item;
-        /* One run more than the one that got stuck: the layer's last batch. */
-        stuck = self->filler.stuck;
-        leat__filler_fill(&self->filler, run, 1);
+        leat__chunk *chunk = item;
+        /* One chunk more than the one that got stuck: the layer's last batch.
+         */
+        stuck = self->sampler.stuck;
+        leat__sampler_fill(&self->sampler, chunk, 1);
         int is_over = is_other_turn(self, begin);
-        if (leat__queue_push(self->full, run))
+        if (leat__queue_push(self->full, chunk))
             break;
         if (is_over)
             hand_to_takers(self);
@@ -321,13 +324,14 @@ static void *produce(void *argument)
 }
 
 int leat__data_reader_start(leat__data_reader *self,
-                            const leat__data_reader_runs *runs)
+                            const leat__data_reader_chunks *chunks)
 {
     int status = LEAT_OK;
     if (!self->options.threaded)
-        status = create_runs(self, &self->own, runs->size, runs->takers);
+        status = create_chunks(self, &self->own, chunks->size, chunks->takers);
     if (status == LEAT_OK && has_thread(self))
-        status = create_runs(self, &self->ahead, runs->ahead_size, runs->ahead);
+        status = create_chunks(self, &self->ahead, chunks->ahead_size,
+                               chunks->ahead);
     if (status == LEAT_OK && has_thread(self))
         status = create_queues(self);
     pthread_mutex_lock(&self->lock);
@@ -342,7 +346,7 @@ int leat__data_reader_start(leat__data_reader *self,
 }
 
 /* What the thread has filled. */
-static int take_filled(leat__data_reader *self, leat__run **out)
+static int take_filled(leat__data_reader *self, leat__chunk **out)
 {
     void *item;
     int status = leat__queue_pop(self->full, &item, 0);
@@ -352,23 +356,23 @@ static int take_filled(leat__data_reader *self, leat__run **out)
 }
 
 /* The taker fills its own, and looks whether the thread is to go on. */
-static int take_own(leat__data_reader *self, int taker, leat__run **out)
+static int take_own(leat__data_reader *self, int taker, leat__chunk **out)
 {
     if (atomic_load(&self->cancelled))
         return LEAT_ECANCELLED;
-    leat__run *run = *out = self->own.run[taker];
-    leat__filler_fill(&self->filler, run, 0);
-    if (is_other_turn(self, run->begun))
+    leat__chunk *chunk = *out = self->own.chunk[taker];
+    leat__sampler_fill(&self->sampler, chunk, 0);
+    if (is_other_turn(self, chunk->begun))
         hand_to_thread(self);
     return LEAT_OK;
 }
 
-int leat__data_reader_take(leat__data_reader *self, int taker, leat__run **out,
-                           int64_t *ticket)
+int leat__data_reader_take(leat__data_reader *self, int taker,
+                           leat__chunk **out, int64_t *ticket)
 {
     int status = LEAT_OK;
     if (self->taken_peeks < self->peeked.n) {
-        *out = self->peeked.run[self->taken_peeks++];
+        *out = self->peeked.chunk[self->taken_peeks++];
     } else if (self->drained) {
         return take_own(self, taker, out);
     } else {
@@ -390,17 +394,17 @@ int leat__data_reader_wait(leat__data_reader *self, int64_t ticket)
     return leat__queue_wait_stirred(self->full, ticket);
 }
 
-void leat__data_reader_read(leat__data_reader *self, leat__run *run)
+void leat__data_reader_read(leat__data_reader *self, leat__chunk *chunk)
 {
-    if (run->unread)
-        leat__run_read(run, self->reader, self->options.collects);
+    if (chunk->unread)
+        leat__chunk_read(chunk, self->reader, self->options.collects);
 }
 
-void leat__data_reader_give(leat__data_reader *self, leat__run *run)
+void leat__data_reader_give(leat__data_reader *self, leat__chunk *chunk)
 {
-    /* A queue has room for all its runs: only a closed one refuses. */
-    if (run->is_queued)
-        (void)leat__queue_push(self->free, run);
+    /* A queue has room for all its chunks: only a closed one refuses. */
+    if (chunk->is_queued)
+        (void)leat__queue_push(self->free, chunk);
 }
 
 int leat__data_reader_looks_back(const leat__data_reader *self)
@@ -439,31 +443,32 @@ void leat__data_reader_cancel(leat__data_reader *self)
     pthread_mutex_unlock(&self->lock);
 }
 
-static void add_reading(const run_list *list, int64_t *bytes, int64_t *busy)
+static void add_reading(const chunk_list *list, int64_t *bytes, int64_t *busy)
 {
     for (int i = 0; i < list->n; i++) {
-        *bytes += atomic_load(&list->run[i]->bytes);
-        *busy += atomic_load(&list->run[i]->busy);
+        *bytes += atomic_load(&list->chunk[i]->bytes);
+        *busy += atomic_load(&list->chunk[i]->busy);
     }
 }
 
 int leat__data_reader_is_filling(const leat__data_reader *self)
 {
-    return atomic_load_explicit(&self->filler.is_filling, memory_order_relaxed);
+    return atomic_load_explicit(&self->sampler.is_filling,
+                                memory_order_relaxed);
 }
 
 void leat__data_reader_stats(const leat__data_reader *self,
                              leat_stage_stats *out)
 {
-    int64_t bytes = atomic_load(&self->filler.bytes);
-    int64_t busy = atomic_load(&self->filler.busy);
+    int64_t bytes = atomic_load(&self->sampler.bytes);
+    int64_t busy = atomic_load(&self->sampler.busy);
     add_reading(&self->ahead, &bytes, &busy);
     add_reading(&self->own, &bytes, &busy);
     add_reading(&self->peeked, &bytes, &busy);
     *out = (leat_stage_stats){
         .name = "reader",
         .threads = atomic_load(&self->is_threaded),
-        .items = atomic_load(&self->filler.items),
+        .items = atomic_load(&self->sampler.items),
         .bytes = bytes,
         .busy = (double)busy * 1e-9,
         .blocked_full = leat__counter_seconds(&self->blocked_full),

@@ -1,9 +1,9 @@
-/* data_reader.h: hands out the samples of a pipeline in order, run by run. */
+/* data_reader.h: hands out the samples of a pipeline in order, chunk by chunk.
+ */
 #ifndef LEAT_LAYER_DATA_READER_H
 #define LEAT_LAYER_DATA_READER_H
 
-#include "layer/data_reader_options.h"
-#include "layer/run.h"
+#include "layer/sampler.h"
 
 typedef struct leat__data_reader leat__data_reader;
 
@@ -14,7 +14,7 @@ typedef struct leat__data_reader leat__data_reader;
  */
 int leat__data_reader_create(leat__data_reader **out,
                              const leat__data_reader_options *options,
-                             const leat__place *start, leat_token *identity);
+                             const leat__position *start, leat_token *identity);
 /* Cancels, joins and frees. Takes NULL. */
 void leat__data_reader_destroy(leat__data_reader *reader);
 
@@ -31,43 +31,43 @@ leat_reader *leat__data_reader_reader(leat__data_reader *reader);
  */
 int leat__data_reader_peek(leat__data_reader *reader, const leat_sample **out);
 
-/* The runs that are made at the start, and the most samples of one. */
-typedef struct leat__data_reader_runs {
-    int size;       /* of a run that a taker fills */
-    int takers;     /* one run each */
-    int ahead_size; /* of a run that the thread fills */
+/* The chunks that are made at the start, and the most samples of one. */
+typedef struct leat__data_reader_chunks {
+    int size;       /* of a chunk that a taker fills */
+    int takers;     /* one chunk each */
+    int ahead_size; /* of a chunk that the thread fills */
     int ahead;      /* how many it has; at least 1 */
-} leat__data_reader_runs;
+} leat__data_reader_chunks;
 
 /*
- * Makes boxes for runs, and starts the thread where one fills them, or may have
- * to when storage is not in memory any more. Once, after peek.
+ * Makes buffers for chunks, and starts the thread where one fills them, or may
+ * have to when storage is not in memory any more. Once, after peek.
  */
 int leat__data_reader_start(leat__data_reader *reader,
-                            const leat__data_reader_runs *runs);
+                            const leat__data_reader_chunks *chunks);
 
 /*
- * Takes the next run, in order. While no thread fills, makes it in the boxes of
- * taker number `taker`, who has given back what it took before; that may block
- * as the storage does. LEAT_AGAIN: the thread has none ready, and `*ticket` is
- * for leat__data_reader_wait; LEAT_ECANCELLED. One caller at a time. After the
- * run with an error that is not LEAT_EDATA, or LEAT_END, nothing comes any
- * more.
+ * Takes the next chunk, in order. While no thread fills, makes it in the
+ * buffers of taker number `taker`, who has given back what it took before; that
+ * may block as the storage does. LEAT_AGAIN: the thread has none ready, and
+ * `*ticket` is for leat__data_reader_wait; LEAT_ECANCELLED. One caller at a
+ * time. After the chunk with an error that is not LEAT_EDATA, or LEAT_END,
+ * nothing comes any more.
  */
 int leat__data_reader_take(leat__data_reader *reader, int taker,
-                           leat__run **out, int64_t *ticket);
+                           leat__chunk **out, int64_t *ticket);
 
 /*
- * Waits until the thread may have a run ready, or takers fill since the ticket
- * was drawn. Woken by cancel.
+ * Waits until the thread may have a chunk ready, or takers fill since the
+ * ticket was drawn. Woken by cancel.
  */
 int leat__data_reader_wait(leat__data_reader *reader, int64_t ticket);
 
-/* Reads a run's samples if that is still to be done. Any thread. */
-void leat__data_reader_read(leat__data_reader *reader, leat__run *run);
+/* Reads a chunk's samples if that is still to be done. Any thread. */
+void leat__data_reader_read(leat__data_reader *reader, leat__chunk *chunk);
 
-/* Gives the boxes back. Any thread. */
-void leat__data_reader_give(leat__data_reader *reader, leat__run *run);
+/* Gives the buffers back. Any thread. */
+void leat__data_reader_give(leat__data_reader *reader, leat__chunk *chunk);
 
 /*
  * Whether any sample can be read again: for a reader that collects, where
@@ -87,7 +87,7 @@ int leat__data_reader_read_beside(leat__data_reader *reader, int way,
 /* Wakes everybody who waits here, for good. Any thread. */
 void leat__data_reader_cancel(leat__data_reader *reader);
 
-/* Whether a thread is in the reader to fill a run just now. Any thread. */
+/* Whether a thread is in the reader to fill a chunk just now. Any thread. */
 int leat__data_reader_is_filling(const leat__data_reader *reader);
 
 void leat__data_reader_stats(const leat__data_reader *reader,

@@ -23,7 +23,7 @@ static void wake_late(leat__lane *self)
 static void circulate(leat__lane *self, int n)
 {
     for (int i = 0; i < n; i++)
-        (void)leat__queue_push(self->free, &self->slots.batch[i]);
+        (void)leat__queue_push(self->free, &self->pool.batch[i]);
     atomic_store(&self->circulating, n);
     wake_late(self);
 }
@@ -37,12 +37,12 @@ int leat__lane_init(leat__lane *self, leat_device *device,
     if (status == LEAT_OK)
         status = leat__queue_create(&self->full, options->slots);
     if (status == LEAT_OK)
-        status = leat__slots_init(&self->slots, device, options);
+        status = leat__batch_pool_init(&self->pool, device, options);
     if (status == LEAT_OK)
-        status = leat__uploader_init(&self->uploader, device,
-                                     options->transformer, &options->shape);
+        status = leat__device_copy_init(&self->device_copy, device,
+                                        options->transformer, &options->shape);
     for (int i = 0; i < options->slots && status == LEAT_OK; i++)
-        self->slots.batch[i].lane = self;
+        self->pool.batch[i].lane = self;
     if (status == LEAT_OK)
         circulate(self, options->circulating);
     return status;
@@ -52,16 +52,16 @@ void leat__lane_finish(leat__lane *self)
 {
     if (!self->device)
         return;
-    leat__uploader_wait(&self->uploader, self->slots.batch, self->slots.n);
-    leat__slots_finish(&self->slots);
-    leat__uploader_finish(&self->uploader);
+    leat__device_copy_wait(&self->device_copy, self->pool.batch, self->pool.n);
+    leat__batch_pool_finish(&self->pool);
+    leat__device_copy_finish(&self->device_copy);
     leat__queue_destroy(self->free);
     leat__queue_destroy(self->full);
 }
 
 static int was_filled_by(const void *slot, const void *who)
 {
-    return ((const leat__batch *)slot)->filler == who;
+    return ((const leat__batch *)slot)->filled_by == who;
 }
 
 /*
@@ -76,7 +76,7 @@ int leat__lane_take(leat__lane *self, const void *who, leat__batch **out)
                      : leat__queue_pop(self->free, &slot, 0);
     if (status == LEAT_OK) {
         *out = slot;
-        (*out)->filler = who;
+        (*out)->filled_by = who;
     }
     return status;
 }
@@ -88,11 +88,11 @@ int leat__lane_take(leat__lane *self, const void *who, leat__batch **out)
 void leat__lane_grow(leat__lane *self)
 {
     int n = atomic_load(&self->circulating);
-    if (n == self->slots.n || !atomic_exchange(&self->was_full, 0))
+    if (n == self->pool.n || !atomic_exchange(&self->was_full, 0))
         return;
     atomic_store(&self->circulating, n + 1);
     wake_late(self);
-    (void)leat__queue_push(self->free, &self->slots.batch[n]);
+    (void)leat__queue_push(self->free, &self->pool.batch[n]);
 }
 
 void leat__lane_rest(leat__lane *self, int rest)
@@ -116,7 +116,7 @@ void leat__lane_close(leat__lane *self)
 /* What `slots` of the lane's batches take, and those that grew. */
 static leat_memory_stats measure(const leat__lane *self, int64_t slots)
 {
-    const leat__slots *all = &self->slots;
+    const leat__batch_pool *all = &self->pool;
     int64_t n = all->n > 0 ? all->n : 1;
     int64_t first = all->slab_bytes / n * slots;
     int64_t pageable = atomic_load(&all->grown_pageable);
@@ -131,14 +131,14 @@ static leat_memory_stats measure(const leat__lane *self, int64_t slots)
         .pinned = bytes,
         .pageable = pageable,
         .device = bytes + pageable + all->top_bytes / n * slots +
-                  (int64_t)self->uploader.kernel.bytes +
+                  (int64_t)self->device_copy.kernel.bytes +
                   atomic_load(&all->grown_tops),
     };
 }
 
 void leat__lane_stats(const leat__lane *self, leat_stats *stats)
 {
-    const leat__slots *slots = &self->slots;
+    const leat__batch_pool *slots = &self->pool;
     const leat_device_ops *ops = self->device->ops;
     stats->device_node = ops->numa_node ? ops->numa_node(self->device) : -1;
     stats->host_node = slots->host_node;
@@ -151,8 +151,8 @@ void leat__lane_stats(const leat__lane *self, leat_stats *stats)
         return;
     stats->stage[stats->nstages++] = (leat_stage_stats){
         .name = "copy",
-        .items = atomic_load(&self->uploader.batches),
-        .bytes = atomic_load(&self->uploader.bytes),
-        .busy = leat__counter_seconds(&self->uploader.busy),
+        .items = atomic_load(&self->device_copy.batches),
+        .bytes = atomic_load(&self->device_copy.bytes),
+        .busy = leat__counter_seconds(&self->device_copy.busy),
     };
 }

@@ -4,15 +4,15 @@
 
 #include "base/memory.h"
 #include "base/queue.h"
-#include "layer/slots.h"
-#include "layer/uploader.h"
+#include "layer/batch_pool.h"
+#include "layer/device_copy.h"
 
 typedef struct leat__lane {
     leat_device *device;
     leat__queue *free; /* of empty slots */
     leat__queue *full; /* of batches for the caller */
-    leat__slots slots;
-    leat__uploader uploader;
+    leat__batch_pool pool;
+    leat__device_copy device_copy;
     int is_alone;           /* the prefetcher has no other lane */
     int rests;              /* slots wake no worker; the caller's */
     atomic_int was_full;    /* workers ran out of slots since the last growth */
@@ -47,7 +47,7 @@ int leat__lane_late(const leat__lane *lane);
 void leat__lane_rest(leat__lane *lane, int rest);
 
 /*
- * Brings one more slot into use where workers had run out of them. The
+ * Brings one more slot into use where workers had chunk out of them. The
  * caller's.
  */
 void leat__lane_grow(leat__lane *lane);

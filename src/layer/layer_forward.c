@@ -4,9 +4,9 @@
 #include "base/thread.h"
 #include "base/trace.h"
 #include "data/blob.h"
+#include "layer/diagnose/waiting.h"
 #include "layer/lane.h"
 #include "layer/layer_state.h"
-#include "layer/waiting.h"
 
 #include <string.h>
 
@@ -124,7 +124,7 @@ static int await(const leat_data_layer *self, leat__batch *batch,
     if (device->ops->unified)
         return LEAT_OK;
     return stream == LEAT_HOST
-               ? leat__uploader_await(&batch->lane->uploader, batch)
+               ? leat__device_copy_await(&batch->lane->device_copy, batch)
                : device->ops->stream_wait(device, stream, batch->ready);
 }
 
@@ -194,7 +194,7 @@ static int copy(const leat_data_layer *self, leat__batch *batch, int i,
     status = device->ops->copy(device, to, device_top(batch, i), bytes,
                                LEAT_COPY_ON_DEVICE, stream);
     if (status == LEAT_OK && host)
-        status = leat__uploader_synchronize(&batch->lane->uploader);
+        status = leat__device_copy_synchronize(&batch->lane->device_copy);
     return status;
 }
 
@@ -257,7 +257,7 @@ static int deliver(leat_data_layer *self, leat__batch *batch,
     self->taken++;
     self->batches++;
     self->samples += batch->n;
-    leat__solo_leave(&self->solo);
+    leat__inline_mode_leave(&self->mode);
     return LEAT_OK;
 }
 
@@ -268,7 +268,7 @@ static int refuse(leat_data_layer *self, leat__batch *batch)
     int status = batch->status;
     memcpy(line, batch->culprit.line, sizeof(line));
     if (status == LEAT_EDATA &&
-        leat__ledger_note(&self->ledger, &batch->culprit)) {
+        leat__bad_record_log_note(&self->bad_records, &batch->culprit)) {
         status = LEAT_ENOMEM;
         leat__error_save(line);
     }
@@ -289,9 +289,10 @@ static int count_bad(leat_data_layer *self, leat__batch *batch)
     leat__bad_list_sort(&batch->bad);
     int status = LEAT_OK;
     for (int i = 0; i < batch->bad.n && status == LEAT_OK; i++)
-        status = leat__ledger_note(&self->ledger, &batch->bad.item[i]);
+        status =
+            leat__bad_record_log_note(&self->bad_records, &batch->bad.item[i]);
     if (status == LEAT_OK)
-        status = leat__ledger_check(&self->ledger);
+        status = leat__bad_record_log_check(&self->bad_records);
     if (status == LEAT_OK)
         return LEAT_OK;
     char line[LEAT__ERROR_MAX];
@@ -335,7 +336,8 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
     /* The first cancel may be under way when another one has returned. */
     if (atomic_load(&self->group->cancelled))
         return cancelled(self);
-    leat__prefetcher_rest(prefetcher, number, leat__solo_enter(&self->solo));
+    leat__prefetcher_rest(prefetcher, number,
+                          leat__inline_mode_enter(&self->mode));
     int status = leat__prefetcher_next(prefetcher, number, out, 0, 0);
     /* Who only looks does not work. */
     if (status == LEAT_AGAIN && deadline == 0)

@@ -42,7 +42,7 @@ static void split(uint64_t value, uint32_t *low, uint32_t *high)
 
 int leat_data_layer_group_save(leat_data_layer_group *self, leat_token *token)
 {
-    leat__place place;
+    leat__position place;
     int status = leat__group_check_process(self);
     if (status)
         return status;
@@ -109,7 +109,7 @@ static int check_point(const leat_data_layer_group *self,
     return LEAT_OK;
 }
 
-static int check_place(const leat__place *place)
+static int check_place(const leat__position *place)
 {
     if (place->position < 0 || place->position > POSITION_MAX ||
         place->epoch < 0 || place->epoch > place->position ||
@@ -178,7 +178,7 @@ static int restore(leat_data_layer_group *self, leat_token *token)
         status = check_point(self, &point);
     if (status == LEAT_OK)
         status = check_identity(self, token);
-    leat__place place = {
+    leat__position place = {
         .position = (int64_t)join(point.position_low, point.position_high),
         .epoch = (int64_t)join(point.epoch_low, point.epoch_high),
         .index = (int64_t)join(point.index_low, point.index_high),

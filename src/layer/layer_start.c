@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a run of samples touches: enough that handing it over costs little, and
-   no more than half a millisecond, by which a caller may be late that works on
-   one. */
-#define RUN_BYTES_MIN ((size_t)512 << 10)
-#define RUN_BYTES_MAX ((size_t)4 << 20)
+/* What a chunk of samples touches: enough that handing it over costs little,
+   and no more than half a millisecond, by which a caller may be late that works
+   on one. */
+#define CHUNK_BYTES_MIN ((size_t)512 << 10)
+#define CHUNK_BYTES_MAX ((size_t)4 << 20)
 
 /* How often the storage is probed, which takes some 50 us. */
 #define PROBE_EVERY (100 * INT64_C(1000000))
@@ -73,7 +73,7 @@ static int open_reader(leat_data_layer_group *self, leat_token *identity)
                     : 0;
     leat__data_reader_options options = {
         .pipeline = self->pipeline,
-        .boxes = values->host_allocator,
+        .buffers = values->host_allocator,
         .batch_size = (int)values->batch_size,
         .rank = self->step > 1 ? values->rank : 0,
         .step = self->step,
@@ -93,7 +93,7 @@ static int open_reader(leat_data_layer_group *self, leat_token *identity)
 }
 
 /*
- * Where access is random, whoever takes a run reads it, even beside a thread:
+ * Where access is random, whoever takes a chunk reads it, even beside a thread:
  * forward takes none that may block for ever.
  */
 static void settle_help(leat_data_layer_group *self)
@@ -102,7 +102,7 @@ static void settle_help(leat_data_layer_group *self)
     if (!may_block(self) || !leat_reader_is_random_access(reader))
         return;
     self->may_help = 0;
-    self->member[0].solo.is_possible = 0;
+    self->member[0].mode.is_possible = 0;
 }
 
 static int count_workers(const leat_data_layer_group *self)
@@ -117,12 +117,12 @@ static int count_workers(const leat_data_layer_group *self)
 }
 
 /*
- * Samples in a run: the whole batch where that is cheap. A slot that one thread
- * fills alone stays in that core's cache; what two write in turn wanders, which
- * costs more than the work where they share no cache. But while the caller has
- * its slot, the others are to keep every worker busy; and beside a reader
- * thread workers follow close behind it, since storage that they touch too is
- * read best in one sweep.
+ * Samples in a chunk: the whole batch where that is cheap. A slot that one
+ * thread fills alone stays in that core's cache; what two write in turn
+ * wanders, which costs more than the work where they share no cache. But while
+ * the caller has its slot, the others are to keep every worker busy; and beside
+ * a reader thread workers follow close behind it, since storage that they touch
+ * too is read best in one sweep.
  */
 static int size_run(const leat_sample *sample,
                     const leat__prefetcher_options *options, size_t bytes_max)
@@ -130,12 +130,12 @@ static int size_run(const leat_sample *sample,
     const leat_field *field = &sample->field[0];
     if (field->dtype == LEAT_BYTES)
         return 1;
-    size_t batch_size = (size_t)options->assembly.batch_size;
+    size_t batch_size = (size_t)options->spec.batch_size;
     size_t touched = field->bytes + options->shape.top[0].bytes + 1;
     int spare = options->lanes * (options->circulating - 1);
     size_t parts = (size_t)((options->workers + spare - 1) / spare);
     size_t n = (batch_size + parts - 1) / parts;
-    size_t least = RUN_BYTES_MIN / touched;
+    size_t least = CHUNK_BYTES_MIN / touched;
     size_t most = bytes_max / touched;
     n = n > most ? most : n < least ? least : n;
     n = n < batch_size ? n : batch_size;
@@ -253,13 +253,13 @@ static int check_mean(const leat_data_layer_group *self,
  * LEAT_EINVAL: the mean image fits none.
  */
 static int try_record(const leat_data_layer_group *self,
-                      const leat__assembly *assembly, const leat_sample *sample,
+                      const leat__batch_spec *spec, const leat_sample *sample,
                       leat__batch_shape *shape)
 {
     int status = check_mean(self, sample);
     if (status)
         return status;
-    status = leat__assembly_shape(assembly, self->transformer, sample, shape);
+    status = leat__batch_spec_shape(spec, self->transformer, sample, shape);
     return status == LEAT_EDATA || status == LEAT_EINVAL ? LEAT_AGAIN : status;
 }
 
@@ -268,7 +268,7 @@ static int try_record(const leat_data_layer_group *self,
  * before, or one from it on (1), through the next. LEAT_END: none does.
  */
 static int look_around(leat_data_layer_group *self, int way,
-                       const leat__assembly *assembly, leat_sample *sample,
+                       const leat__batch_spec *spec, leat_sample *sample,
                        leat__batch_shape *shape)
 {
     int64_t count;
@@ -282,7 +282,7 @@ static int look_around(leat_data_layer_group *self, int way,
         status = leat__data_reader_read_beside(self->reader, way, &epoch,
                                                &index, sample);
         if (status == LEAT_OK)
-            status = try_record(self, assembly, sample, shape);
+            status = try_record(self, spec, sample, shape);
         if (status != LEAT_EDATA && status != LEAT_AGAIN)
             return status;
     }
@@ -290,13 +290,13 @@ static int look_around(leat_data_layer_group *self, int way,
 }
 
 /* The same in order: what comes next, a few records far. */
-static int look_on(leat_data_layer_group *self, const leat__assembly *assembly,
+static int look_on(leat_data_layer_group *self, const leat__batch_spec *spec,
                    const leat_sample **out, leat__batch_shape *shape)
 {
     for (int n = 1; n < LEAT__PEEKS_MAX; n++) {
         int status = leat__data_reader_peek(self->reader, out);
         if (status == LEAT_OK)
-            status = try_record(self, assembly, *out, shape);
+            status = try_record(self, spec, *out, shape);
         if (status != LEAT_EDATA && status != LEAT_AGAIN)
             return status;
     }
@@ -307,16 +307,16 @@ static int look_on(leat_data_layer_group *self, const leat__assembly *assembly,
  * The shape of the first record; where that is bad, and may be, of another that
  * is near, which `*out` then is. `spare` holds one that is read out of turn.
  */
-static int find_shape(leat_data_layer_group *self,
-                      const leat__assembly *assembly, leat_sample *spare,
-                      const leat_sample **out, leat__batch_shape *shape)
+static int find_shape(leat_data_layer_group *self, const leat__batch_spec *spec,
+                      leat_sample *spare, const leat_sample **out,
+                      leat__batch_shape *shape)
 {
     int first = leat__data_reader_peek(self->reader, out);
     int mean = first ? LEAT_OK : check_mean(self, *out);
     if (mean)
         return mean;
     if (first == LEAT_OK)
-        first = leat__assembly_shape(assembly, self->transformer, *out, shape);
+        first = leat__batch_spec_shape(spec, self->transformer, *out, shape);
     if (self->options.values.on_error == LEAT_ON_ERROR_FAIL ||
         (first != LEAT_EDATA && first != LEAT_EINVAL))
         return first;
@@ -326,9 +326,9 @@ static int find_shape(leat_data_layer_group *self,
     if (leat__data_reader_looks_back(self->reader)) {
         *out = spare;
         for (int way = -1; way <= 1 && status == LEAT_END; way += 2)
-            status = look_around(self, way, assembly, spare, shape);
+            status = look_around(self, way, spec, spare, shape);
     } else {
-        status = look_on(self, assembly, out, shape);
+        status = look_on(self, spec, out, shape);
     }
     return status == LEAT_END
                ? leat_error(first, "%s; no record near it tells a shape", line)
@@ -336,13 +336,14 @@ static int find_shape(leat_data_layer_group *self,
 }
 
 /* A member's account of what it delivers. */
-static void begin(leat_data_layer *member, const leat__place *place)
+static void begin(leat_data_layer *member, const leat__position *place)
 {
     member->taken = 0;
     member->waited = 0;
     member->batches = 0;
     member->samples = 0;
-    leat__ledger_begin(&member->ledger, place->epoch, place->index);
+    leat__bad_record_log_begin(&member->bad_records, place->epoch,
+                               place->index);
     memset(&member->waiting, 0, sizeof(member->waiting));
 }
 
@@ -366,7 +367,7 @@ static void tell_memory(const leat_data_layer *member)
 }
 
 static int start_prefetcher(leat_data_layer_group *self,
-                            const leat__assembly *assembly,
+                            const leat__batch_spec *spec,
                             const leat_sample *sample,
                             const leat__batch_shape *shape)
 {
@@ -378,8 +379,8 @@ static int start_prefetcher(leat_data_layer_group *self,
         .lanes = self->n,
         .host_slabs = values->host_allocator,
         .pinned_slabs = values->pinned_allocator,
-        .boxes = values->host_allocator,
-        .assembly = *assembly,
+        .buffers = values->host_allocator,
+        .spec = *spec,
         .shape = *shape,
         .on_error = values->on_error,
         .step = self->step,
@@ -387,13 +388,13 @@ static int start_prefetcher(leat_data_layer_group *self,
         .must_pin = self->options.values.must_pin,
         .decodes = sample->field[0].dtype == LEAT_BYTES,
         .workers = count_workers(self),
-        .may_nap = self->cores > 1,
+        .may_time_waits = self->cores > 1,
         .owner = self,
     };
     int status = count_slots(self, shape, &options.slots, &options.circulating);
     if (status == LEAT_OK) {
-        options.run_size = size_run(sample, &options, RUN_BYTES_MAX);
-        options.ahead_size = size_run(sample, &options, RUN_BYTES_MIN);
+        options.chunk_size = size_run(sample, &options, CHUNK_BYTES_MAX);
+        options.ahead_size = size_run(sample, &options, CHUNK_BYTES_MIN);
     }
     leat__prefetcher *prefetcher;
     if (status == LEAT_OK)
@@ -425,7 +426,7 @@ static int start(leat_data_layer_group *self, int ntop, leat_token *identity,
         status = check_fields(self, ntop);
     if (status)
         return status;
-    const leat__assembly assembly = {
+    const leat__batch_spec spec = {
         .batch_size = (int)values->batch_size,
         .ntop = ntop,
         .layout = values->layout,
@@ -440,9 +441,9 @@ static int start(leat_data_layer_group *self, int ntop, leat_token *identity,
     leat_sample_init(&spare);
     spare.allocator = values->host_allocator;
     const leat_sample *sample;
-    status = find_shape(self, &assembly, &spare, &sample, shape);
+    status = find_shape(self, &spec, &spare, &sample, shape);
     if (status == LEAT_OK)
-        status = start_prefetcher(self, &assembly, sample, shape);
+        status = start_prefetcher(self, &spec, sample, shape);
     leat_sample_finish(&spare);
     return status;
 }

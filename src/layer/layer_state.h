@@ -24,9 +24,9 @@
 #define LEAT_LAYER_LAYER_STATE_H
 
 #include "layer/layer_options.h"
-#include "layer/ledger.h"
+#include "layer/on_error/bad_record_log.h"
 #include "layer/prefetcher.h"
-#include "layer/solo.h"
+#include "layer/wakeup.h"
 
 #include <leat/data_layer_group.h>
 
@@ -46,16 +46,16 @@ struct leat_data_layer {
     leat__batch *current; /* what the caller holds, or NULL */
     leat_stream stream;   /* that it was delivered on */
     leat_batch view;
-    leat__place place; /* behind the last batch that forward consumed */
-    int64_t taken;     /* batches that it consumed since the start */
+    leat__position place; /* behind the last batch that forward consumed */
+    int64_t taken;        /* batches that it consumed since the start */
     int64_t batches;
     int64_t samples;
     int64_t waited; /* nanoseconds */
-    leat__solo solo;
+    leat__inline_mode mode;
 
     leat_data_layer_options values; /* the group's, but for name and device */
     char *name;                     /* the layer's, or "data[1]" in a group */
-    leat__ledger ledger;
+    leat__bad_record_log bad_records;
     leat__waiting waiting;
     char sticky_line[LEAT__ERROR_MAX];
 };
@@ -78,9 +78,9 @@ struct leat_data_layer_group {
     uint64_t seed;
     int ntop; /* 0 before setup */
     char top_name[LEAT_MAX_FIELDS][64];
-    leat_token identity; /* of the data set */
-    leat__place place;   /* where the threads started */
-    int64_t begun;       /* leat__clock_now then */
+    leat_token identity;  /* of the data set */
+    leat__position place; /* where the threads started */
+    int64_t begun;        /* leat__clock_now then */
 
     pthread_mutex_t lock;
     /* changed under lock, read freely by the callers */
@@ -132,7 +132,7 @@ void leat__group_stop(leat_data_layer_group *group);
  * Where the group goes on. LEAT_ESTATE: what its members have taken is not the
  * beginning of the sequence.
  */
-int leat__group_place(const leat_data_layer_group *group, leat__place *out);
+int leat__group_place(const leat_data_layer_group *group, leat__position *out);
 
 /*
  * leat_error, with the status kept for every later forward; the other members

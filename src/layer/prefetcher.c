@@ -1,36 +1,36 @@
 /*
  * DESIGN. Batches go round in lanes, one for each device: a lane's free queue
- * holds its empty slots, workers claim runs of the batch that is open,
+ * holds its empty slots, workers claim chunks of the batch that is open,
  * transform them into its slot, and whoever puts the last sample in place
  * publishes the batch and its finished successors in sequence: upload, then its
  * lane's full queue, from which the lane's caller pops. Batch k is lane k mod
  * lanes'.
  *
  * Anybody may work: the worker threads, and a caller in next while nothing is
- * ready. A worker that finds no free slot, or no run, sleeps on the queue where
- * that will appear; back-pressure is nothing but an empty free queue. Batches
- * are opened in sequence, so with several lanes one whose batches nobody takes
- * brings all to rest. A caller may take the slot that a worker was woken for,
- * and the sequence go on in the next lane: opening a batch stirs those who wait
- * for that slot, so who waits does so where the sequence stands.
+ * ready. A worker that finds no free slot, or no chunk, sleeps on the queue
+ * where that will appear; back-pressure is nothing but an empty free queue.
+ * Batches are opened in sequence, so with several lanes one whose batches
+ * nobody takes brings all to rest. A caller may take the slot that a worker was
+ * woken for, and the sequence go on in the next lane: opening a batch stirs
+ * those who wait for that slot, so who waits does so where the sequence stands.
  *
  * Locks: `claim` guards which batch is open and serialises the data reader;
- * the publisher's guards the sequence and the copy streams; each batch has one
- * for its shape and failure. Order: claim before a batch's, the publisher's
- * before a batch's, never claim and the publisher's together; queues' own
- * locks, and the relay's, are innermost. Nobody sleeps under a lock but for
- * storage that the merged reader waits for, and for the shape of a batch whose
- * first run is in work.
+ * the order's guards the sequence and the copy streams; each batch has one
+ * for its shape and failure. Order: claim before a batch's, the order's
+ * before a batch's, never claim and the order's together; queues' own
+ * locks, and the carry_chain's, are innermost. Nobody sleeps under a lock but
+ * for storage that the merged reader waits for, and for the shape of a batch
+ * whose first chunk is in work.
  *
  * Stopping: cancel closes the queues and cancels the reader, whereupon every
  * wait returns; destroy joins the workers, then frees. Work under way is
- * finished: it is a run at most. Behind a failure that ends the sequence the
- * publisher closes the full queues, so that the other lanes' callers wake too.
+ * finished: it is a chunk at most. Behind a failure that ends the sequence the
+ * order closes the full queues, so that the other lanes' callers wake too.
  */
 #include "layer/prefetcher.h"
 #include "base/clock.h"
 #include "base/counter.h"
-#include "layer/nap.h"
+#include "layer/wakeup.h"
 #include "layer/worker.h"
 
 #include <stdio.h>
@@ -45,23 +45,23 @@ struct leat__prefetcher {
     atomic_int out_of_slots; /* the lane that had none for the next batch; -1;
                                 read by anybody */
 
-    leat__publisher publisher;
+    leat__batch_order order;
 
     leat__prefetcher_options options;
     leat__lane *lanes;
-    leat__worker *workers; /* the last ones are the lanes' callers' */
-    leat__relay *relay;    /* NULL where nothing stands in */
+    leat__worker *workers;          /* the last ones are the lanes' callers' */
+    leat__carry_chain *carry_chain; /* NULL where nothing stands in */
     atomic_int cancelled;
 };
 
 typedef enum claim_result { CLAIMED, NO_SLOT, NO_RUN, STOPPED } claim_result;
 
-/* What a claim that found no slot, or no run, is to wait for. */
+/* What a claim that found no slot, or no chunk, is to wait for. */
 typedef struct shortage {
     leat__lane *lane;
     int64_t stirs;
     int64_t number; /* of the batch that it would have opened */
-    int64_t ticket; /* for the data reader, where it had no run */
+    int64_t ticket; /* for the data reader, where it had no chunk */
 } shortage;
 
 /* The next batch, in its lane's slot. */
@@ -86,7 +86,7 @@ static int open_batch(leat__prefetcher *self, const leat__worker *who,
 }
 
 static claim_result claim_locked(leat__prefetcher *self,
-                                 const leat__worker *who, leat__run **out,
+                                 const leat__worker *who, leat__chunk **out,
                                  shortage *missing)
 {
     if (self->stopped)
@@ -96,30 +96,30 @@ static claim_result claim_locked(leat__prefetcher *self,
         if (status)
             return status == LEAT_AGAIN ? NO_SLOT : STOPPED;
     }
-    leat__run *run;
+    leat__chunk *chunk;
     int status =
         leat__data_reader_take(self->options.reader, (int)(who - self->workers),
-                               &run, &missing->ticket);
+                               &chunk, &missing->ticket);
     if (status)
         return status == LEAT_AGAIN ? NO_RUN : STOPPED;
     leat__batch *batch = self->open;
-    run->batch = batch;
-    if (self->relay)
-        leat__relay_enter(self->relay, run);
-    if (run->last) {
-        batch->after = run->after;
-        batch->n = run->first + run->n;
+    chunk->batch = batch;
+    if (self->carry_chain)
+        leat__carry_chain_enter(self->carry_chain, chunk);
+    if (chunk->last) {
+        batch->after = chunk->after;
+        batch->n = chunk->first + chunk->n;
         self->open = NULL;
     }
-    /* After such a run there is nothing to take. */
-    if (run->failed >= 0 && run->status != LEAT_EDATA)
+    /* After such a chunk there is nothing to take. */
+    if (chunk->failed >= 0 && chunk->status != LEAT_EDATA)
         self->stopped = 1;
-    *out = run;
+    *out = chunk;
     return CLAIMED;
 }
 
 static claim_result claim(leat__prefetcher *self, const leat__worker *who,
-                          leat__run **out, shortage *missing)
+                          leat__chunk **out, shortage *missing)
 {
     leat__mutex_lock_soon(&self->claim);
     claim_result result = claim_locked(self, who, out, missing);
@@ -128,20 +128,21 @@ static claim_result claim(leat__prefetcher *self, const leat__worker *who,
 }
 
 /*
- * Waits until the slot is there, or the sequence has gone on without, or a nap
- * is over. Beside other lanes each slot wakes, so there is no need for one; on
- * the caller's own core the caller says when.
+ * Waits until the slot is there, or the sequence has gone on without, or a
+ * timed wait is over. Beside other lanes each slot wakes, so there is no need
+ * for one; on the caller's own core the caller says when.
  */
 static int wait_for_slot(const leat__prefetcher *self, const shortage *missing,
-                         leat__nap *nap, int64_t now)
+                         leat__timed_wait *timing, int64_t now)
 {
     leat__lane *lane = missing->lane;
     int64_t end = LEAT__FOREVER;
     atomic_store(&lane->was_full, 1);
     if (!lane->is_alone)
         return leat__queue_wait_stirred(lane->free, missing->stirs);
-    if (self->options.may_nap)
-        end = leat__nap_until(nap, now, missing->number, leat__lane_late(lane));
+    if (self->options.may_time_waits)
+        end = leat__timed_wait_until(timing, now, missing->number,
+                                     leat__lane_late(lane));
     int status = leat__queue_wait(lane->free, end);
     return status == LEAT_AGAIN ? LEAT_OK : status;
 }
@@ -150,24 +151,24 @@ static void *worker_body(void *argument)
 {
     leat__worker *self = argument;
     leat__prefetcher *prefetcher = self->prefetcher;
-    leat__run *run;
+    leat__chunk *chunk;
     shortage missing;
-    leat__nap nap = {0};
+    leat__timed_wait timing = {0};
     int running = 1;
     leat__thread_be_patient();
-    int64_t idle = leat__clock_now(); /* since when it has looked for a run */
+    int64_t idle = leat__clock_now(); /* since when it has looked for a chunk */
     while (running && !atomic_load(&prefetcher->cancelled)) {
         leat__counter_begin(&self->blocked_lock, idle);
-        switch (claim(prefetcher, self, &run, &missing)) {
+        switch (claim(prefetcher, self, &chunk, &missing)) {
         case CLAIMED:
-            leat__counter_end(&self->blocked_lock, run->claimed);
-            idle = leat__worker_work(self, run);
+            leat__counter_end(&self->blocked_lock, chunk->claimed);
+            idle = leat__worker_work(self, chunk);
             break;
         case NO_SLOT:
             idle = leat__clock_now();
             leat__counter_end(&self->blocked_lock, idle);
             leat__counter_begin(&self->blocked_full, idle);
-            running = !wait_for_slot(prefetcher, &missing, &nap, idle);
+            running = !wait_for_slot(prefetcher, &missing, &timing, idle);
             idle = leat__clock_now();
             leat__counter_end(&self->blocked_full, idle);
             break;
@@ -194,7 +195,7 @@ static int tell_end(leat__prefetcher *self)
 {
     int status = LEAT_OK;
     if (!atomic_load(&self->cancelled))
-        status = leat__publisher_ended(&self->publisher);
+        status = leat__batch_order_ended(&self->order);
     return status ? status : LEAT_ECANCELLED;
 }
 
@@ -211,7 +212,7 @@ int leat__prefetcher_next(leat__prefetcher *self, int lane_number,
     leat__lane *lane = &self->lanes[lane_number];
     leat__worker *caller = &self->workers[self->options.workers + lane_number];
     void *item;
-    leat__run *run;
+    leat__chunk *chunk;
     shortage missing;
     int has_woken = deadline == 0;
     for (;;) {
@@ -234,8 +235,8 @@ int leat__prefetcher_next(leat__prefetcher *self, int lane_number,
         /* A deadline passes while there is still work to do. */
         if (deadline != LEAT__FOREVER && leat__clock_now() >= deadline)
             return LEAT_AGAIN;
-        if (claim(self, caller, &run, &missing) == CLAIMED)
-            (void)leat__worker_work(caller, run);
+        if (claim(self, caller, &chunk, &missing) == CLAIMED)
+            (void)leat__worker_work(caller, chunk);
         else
             help = 0;
     }
@@ -248,7 +249,7 @@ void leat__prefetcher_rest(leat__prefetcher *self, int lane, int rest)
 
 int leat__prefetcher_mark(leat__batch *batch, const leat_stream *streams, int n)
 {
-    return leat__uploader_mark(&batch->lane->uploader, batch, streams, n);
+    return leat__device_copy_mark(&batch->lane->device_copy, batch, streams, n);
 }
 
 int leat__prefetcher_give(leat__batch *batch, const leat_stream *streams, int n)
@@ -268,20 +269,20 @@ void leat__prefetcher_cancel(leat__prefetcher *self)
 
 void leat__prefetcher_end(leat__prefetcher *self, int status, const char *line)
 {
-    leat__publisher_end(&self->publisher, status, line);
+    leat__batch_order_end(&self->order, status, line);
 }
 
 leat_stream leat__prefetcher_stream(const leat__prefetcher *self, int lane)
 {
-    return self->lanes[lane].uploader.stream;
+    return self->lanes[lane].device_copy.stream;
 }
 
 static int create_worker(leat__prefetcher *self, leat__worker *one)
 {
     one->prefetcher = self;
     one->options = &self->options;
-    one->publisher = &self->publisher;
-    one->relay = self->relay;
+    one->order = &self->order;
+    one->carry_chain = self->carry_chain;
     return leat__worker_init(one);
 }
 
@@ -293,9 +294,9 @@ static int create_workers(leat__prefetcher *self)
         return LEAT_ENOMEM;
     int status = LEAT_OK;
     if (self->options.on_error != LEAT_ON_ERROR_FAIL)
-        status = leat__relay_create(
-            &self->relay, n, self->options.boxes,
-            self->options.at_start ? LEAT__BATON_NONE : LEAT__BATON_UNKNOWN);
+        status = leat__carry_chain_create(
+            &self->carry_chain, n, self->options.buffers,
+            self->options.at_start ? LEAT__CARRY_NONE : LEAT__CARRY_UNKNOWN);
     for (int i = 0; i < n && status == LEAT_OK; i++)
         status = create_worker(self, &self->workers[i]);
     return status;
@@ -305,18 +306,18 @@ static int start_threads(leat__prefetcher *self)
 {
     const leat__prefetcher_options *options = &self->options;
     /* A thread that reads ahead fills as many samples as there are slots to put
-       them in; at least a run for everybody's hands, and one more. */
+       them in; at least a chunk for everybody's hands, and one more. */
     int size = options->ahead_size;
-    int runs_in_batch = (options->assembly.batch_size + size - 1) / size;
+    int chunks_in_batch = (options->spec.batch_size + size - 1) / size;
     int takers = options->workers + options->lanes;
-    int ahead = runs_in_batch * options->lanes * (options->slots - 1);
-    const leat__data_reader_runs runs = {
-        .size = options->run_size,
+    int ahead = chunks_in_batch * options->lanes * (options->slots - 1);
+    const leat__data_reader_chunks chunks = {
+        .size = options->chunk_size,
         .takers = takers,
         .ahead_size = size,
         .ahead = ahead > takers ? ahead : takers + 1,
     };
-    int status = leat__data_reader_start(options->reader, &runs);
+    int status = leat__data_reader_start(options->reader, &chunks);
     for (int i = 0; i < options->workers && status == LEAT_OK; i++) {
         char name[16];
         self->workers[i].thread.owner = options->owner;
@@ -339,8 +340,8 @@ static int create_lanes(leat__prefetcher *self)
         status = leat__lane_init(&self->lanes[i], options->device[i], options);
     if (status)
         return status;
-    return leat__publisher_init(&self->publisher, self->lanes, options->lanes,
-                                options->lanes * options->slots);
+    return leat__batch_order_init(&self->order, self->lanes, options->lanes,
+                                  options->lanes * options->slots);
 }
 
 static int set_up(leat__prefetcher *self)
@@ -385,19 +386,19 @@ void leat__prefetcher_destroy(leat__prefetcher *self)
         leat__thread_join(&self->workers[i].thread);
     for (int i = 0; i < n; i++)
         leat__worker_finish(&self->workers[i]);
-    leat__relay_destroy(self->relay);
+    leat__carry_chain_destroy(self->carry_chain);
     for (int i = 0; self->lanes && i < self->options.lanes; i++)
         leat__lane_finish(&self->lanes[i]);
-    leat__publisher_finish(&self->publisher);
+    leat__batch_order_finish(&self->order);
     pthread_mutex_destroy(&self->claim);
     leat__free(self->workers);
     leat__free(self->lanes);
     leat__free(self);
 }
 
-leat__whereabouts leat__prefetcher_whereabouts(const leat__prefetcher *self)
+leat__activity leat__prefetcher_activity(const leat__prefetcher *self)
 {
-    leat__whereabouts now = {
+    leat__activity now = {
         .workers = self->options.workers,
         .reading = leat__data_reader_is_filling(self->options.reader),
         .out_of_slots =
@@ -441,7 +442,7 @@ void leat__prefetcher_stats(const leat__prefetcher *self, int lane,
         stats->image_warnings += atomic_load(&one->warnings);
     }
     stats->nstages = 2;
-    stats->helped_runs = atomic_load(&caller->runs);
+    stats->helped_chunks = atomic_load(&caller->chunks);
     stats->helped = leat__counter_seconds(&caller->busy) +
                     leat__counter_seconds(&caller->reading);
     leat__lane_stats(&self->lanes[lane], stats);

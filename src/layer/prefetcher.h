@@ -2,8 +2,8 @@
 #ifndef LEAT_LAYER_PREFETCHER_H
 #define LEAT_LAYER_PREFETCHER_H
 
+#include "layer/diagnose/activity.h"
 #include "layer/prefetcher_options.h"
-#include "layer/whereabouts.h"
 
 typedef struct leat__prefetcher leat__prefetcher;
 
@@ -65,8 +65,7 @@ leat_stream leat__prefetcher_stream(const leat__prefetcher *prefetcher,
                                     int lane);
 
 /* Where its threads are just now, the callers left out. */
-leat__whereabouts
-leat__prefetcher_whereabouts(const leat__prefetcher *prefetcher);
+leat__activity leat__prefetcher_activity(const leat__prefetcher *prefetcher);
 
 /* Reader and workers are all lanes', the rest is the lane's. */
 void leat__prefetcher_stats(const leat__prefetcher *prefetcher, int lane,

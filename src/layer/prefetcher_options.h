@@ -3,7 +3,7 @@
 #ifndef LEAT_LAYER_PREFETCHER_OPTIONS_H
 #define LEAT_LAYER_PREFETCHER_OPTIONS_H
 
-#include "layer/assembler.h"
+#include "layer/batch_fill.h"
 
 typedef struct leat__prefetcher_options {
     leat__data_reader *reader;     /* borrowed; not yet started */
@@ -13,8 +13,8 @@ typedef struct leat__prefetcher_options {
     /* Of batches, borrowed; NULL: the device's. */
     const leat_allocator *host_slabs;   /* where it computes in host memory */
     const leat_allocator *pinned_slabs; /* else */
-    const leat_allocator *boxes;        /* borrowed; NULL: malloc */
-    leat__assembly assembly;
+    const leat_allocator *buffers;      /* borrowed; NULL: malloc */
+    leat__batch_spec spec;
     leat__batch_shape shape; /* the first record's */
     leat_on_error on_error;
     int step;        /* ranks that divide the positions */
@@ -24,10 +24,10 @@ typedef struct leat__prefetcher_options {
     int slots;       /* of a lane: prefetch, and the one its caller holds */
     int circulating; /* slots in use from the start; the rest as needed */
     int workers;
-    int may_nap;       /* they have cores besides the caller's */
-    int run_size;      /* samples in a run that a worker reads */
-    int ahead_size;    /* and in one that the reader's thread reads ahead */
-    const void *owner; /* of the workers' threads: leat__thread */
+    int may_time_waits; /* they have cores besides the caller's */
+    int chunk_size;     /* samples in a chunk that a worker reads */
+    int ahead_size;     /* and in one that the reader's thread reads ahead */
+    const void *owner;  /* of the workers' threads: leat__thread */
 } leat__prefetcher_options;
 
 #endif

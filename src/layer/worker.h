@@ -1,11 +1,11 @@
-/* worker.h: one thread's tools to put runs into batches. */
+/* worker.h: one thread's tools to put chunks into batches. */
 #ifndef LEAT_LAYER_WORKER_H
 #define LEAT_LAYER_WORKER_H
 
 #include "base/memory.h"
 #include "base/thread.h"
-#include "layer/publisher.h"
-#include "layer/stand_in.h"
+#include "layer/batch_order.h"
+#include "layer/on_error/replacement.h"
 
 /* What a worker is at. */
 typedef enum leat__worker_at {
@@ -19,10 +19,10 @@ typedef enum leat__worker_at {
 typedef struct leat__worker {
     struct leat__prefetcher *prefetcher;
     const leat__prefetcher_options *options; /* borrowed, like the next two */
-    leat__publisher *publisher;
-    leat__relay *relay; /* NULL where nothing stands in */
-    leat__assembler assembler;
-    leat__stand_in stand_in; /* zeroed where nothing stands in */
+    leat__batch_order *order;
+    leat__carry_chain *carry_chain; /* NULL where nothing stands in */
+    leat__batch_fill fill;
+    leat__replacement replacement; /* zeroed where nothing stands in */
     leat__thread thread;
     /* written by the thread, read by anybody */
     atomic_int_fast64_t items;
@@ -32,7 +32,7 @@ typedef struct leat__worker {
     atomic_int_fast64_t blocked_empty;
     atomic_int_fast64_t blocked_full;
     atomic_int_fast64_t blocked_lock;
-    atomic_int_fast64_t runs;
+    atomic_int_fast64_t chunks;
     atomic_int_fast64_t warnings;
     atomic_int at;                /* a leat__worker_at */
     char apart[LEAT__CACHE_LINE]; /* from the next worker's */
@@ -47,11 +47,11 @@ int leat__worker_init(leat__worker *worker);
 void leat__worker_finish(leat__worker *worker);
 
 /*
- * Reads the run's samples, puts them into their places in its batch, and gives
- * the run back. What fails is noted in the batch. May wait for the batch's
- * first run, and, where something stands in, for the run before. Returns the
- * clock at its end.
+ * Reads the chunk's samples, puts them into their places in its batch, and
+ * gives the chunk back. What fails is noted in the batch. May wait for the
+ * batch's first chunk, and, where something stands in, for the chunk before.
+ * Returns the clock at its end.
  */
-int64_t leat__worker_work(leat__worker *worker, leat__run *run);
+int64_t leat__worker_work(leat__worker *worker, leat__chunk *chunk);
 
 #endif

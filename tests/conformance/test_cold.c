@@ -77,20 +77,21 @@ static void check(const leat_sample *sample, int64_t record)
 }
 
 /* A lap by next, some at a time. */
-static void check_walk(leat_reader *reader, leat_sample *const box[64],
+static void check_walk(leat_reader *reader, leat_sample *const buffer[64],
                        int64_t from, int64_t count)
 {
     int n = 1, got;
     for (int64_t record = from; record < count; record += got) {
-        ck_assert_int_eq(leat_reader_next_batch(reader, box, n, &got), LEAT_OK);
+        ck_assert_int_eq(leat_reader_next_batch(reader, buffer, n, &got),
+                         LEAT_OK);
         for (int i = 0; i < got; i++)
-            check(box[i], record + i);
+            check(buffer[i], record + i);
         n = n % 64 + 1;
     }
-    ck_assert_int_eq(leat_reader_next_batch(reader, box, 1, &got), LEAT_END);
+    ck_assert_int_eq(leat_reader_next_batch(reader, buffer, 1, &got), LEAT_END);
 }
 
-static void check_located(leat_reader *reader, leat_sample *const box[64],
+static void check_located(leat_reader *reader, leat_sample *const buffer[64],
                           int64_t count)
 {
     leat_locator locator[64];
@@ -99,15 +100,15 @@ static void check_located(leat_reader *reader, leat_sample *const box[64],
         ck_assert_int_eq(leat_reader_locate(reader, locator, 64, &found),
                          LEAT_OK);
         ck_assert_int_eq(
-            leat_reader_read_located(reader, locator, box, found, &got),
+            leat_reader_read_located(reader, locator, buffer, found, &got),
             LEAT_OK);
         ck_assert_int_eq(got, found);
         for (int i = 0; i < got; i++)
-            check(box[i], record + i);
+            check(buffer[i], record + i);
     }
 }
 
-static void check_read_at(leat_reader *reader, leat_sample *const box[64],
+static void check_read_at(leat_reader *reader, leat_sample *const buffer[64],
                           int64_t count, int advise)
 {
     int64_t index[64];
@@ -117,11 +118,11 @@ static void check_read_at(leat_reader *reader, leat_sample *const box[64],
             index[i] = (at + i) * 7919 % count;
         if (advise)
             leat_reader_advise(reader, index, 64);
-        ck_assert_int_eq(leat_reader_read_at(reader, index, box, 64, &got),
+        ck_assert_int_eq(leat_reader_read_at(reader, index, buffer, 64, &got),
                          LEAT_OK);
         ck_assert_int_eq(got, 64);
         for (int i = 0; i < 64; i++)
-            check(box[i], index[i]);
+            check(buffer[i], index[i]);
     }
 }
 
@@ -134,27 +135,27 @@ static leat_reader *open_cold(const char *options)
 
 static void check_reader(const char *options, int64_t count)
 {
-    leat_sample sample[64], *box[64];
+    leat_sample sample[64], *buffer[64];
     for (int i = 0; i < 64; i++)
-        leat_sample_init(box[i] = &sample[i]);
+        leat_sample_init(buffer[i] = &sample[i]);
     leat_reader *reader = open_cold(options);
     for (int lap = 0; lap < 2; lap++) {
-        check_walk(reader, box, 0, count);
+        check_walk(reader, buffer, 0, count);
         ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
     }
     leat_reader_close(reader);
     reader = open_cold(options);
-    check_located(reader, box, count);
+    check_located(reader, buffer, count);
     leat_reader_close(reader);
     reader = open_cold(options);
     ck_assert_int_eq(leat_reader_seek(reader, count / 2), LEAT_OK);
-    check_walk(reader, box, count / 2, count);
+    check_walk(reader, buffer, count / 2, count);
     ck_assert_int_eq(leat_reader_seek(reader, 3), LEAT_OK);
-    check_walk(reader, box, 3, count);
+    check_walk(reader, buffer, 3, count);
     leat_reader_close(reader);
     for (int advise = 0; advise < 2; advise++) {
         reader = open_cold(options);
-        check_read_at(reader, box, count, advise);
+        check_read_at(reader, buffer, count, advise);
         leat_reader_close(reader);
     }
     for (int i = 0; i < 64; i++)

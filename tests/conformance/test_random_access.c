@@ -16,26 +16,26 @@ static leat_pipeline *pipeline;
 static leat_reader *reader;
 static int count;
 
-/* Boxes for some samples; one set for each thread. */
-typedef struct boxes {
-    leat_sample box[BOXES];
+/* Buffers for some samples; one set for each thread. */
+typedef struct buffers {
+    leat_sample buffer[BOXES];
     leat_sample *out[BOXES];
     int64_t index[BOXES];
     int bad; /* mismatches found */
     unsigned seed;
-} boxes;
+} buffers;
 
-static void boxes_init(boxes *self)
+static void boxes_init(buffers *self)
 {
     memset(self, 0, sizeof(*self));
     for (int k = 0; k < BOXES; k++)
-        self->out[k] = &self->box[k];
+        self->out[k] = &self->buffer[k];
 }
 
-static void boxes_finish(boxes *self)
+static void boxes_finish(buffers *self)
 {
     for (int k = 0; k < BOXES; k++)
-        leat_sample_finish(&self->box[k]);
+        leat_sample_finish(&self->buffer[k]);
 }
 
 static int begin(int i)
@@ -70,8 +70,8 @@ static int is_at(const leat_sample *sample, int64_t index)
            label == 1000 + record && sample->from.record == record;
 }
 
-/* Reads boxes->index[0..n-1] with as many calls as that takes. */
-static void read_indices(boxes *self, int n)
+/* Reads buffers->index[0..n-1] with as many calls as that takes. */
+static void read_indices(buffers *self, int n)
 {
     int k = 0;
     while (k < n) {
@@ -97,7 +97,7 @@ static void read_indices(boxes *self, int n)
 
 static void *read_at_random(void *argument)
 {
-    boxes *self = argument;
+    buffers *self = argument;
     for (int round = 0; round < 50; round++) {
         int n = 1 + round % BOXES;
         for (int k = 0; k < n; k++) {
@@ -111,7 +111,7 @@ static void *read_at_random(void *argument)
 
 START_TEST(samples_are_read_in_any_order)
 {
-    static boxes all;
+    static buffers all;
     if (!begin(_i))
         return;
     boxes_init(&all);
@@ -127,7 +127,7 @@ END_TEST
 
 START_TEST(threads_read_at_once_beside_next)
 {
-    static boxes all[5];
+    static buffers all[5];
     leat__thread threads[4] = {{0}};
     if (!begin(_i))
         return;
@@ -156,7 +156,7 @@ END_TEST
 
 START_TEST(indices_out_of_range_are_refused_and_none_are_fine)
 {
-    static boxes all;
+    static buffers all;
     if (!begin(_i))
         return;
     boxes_init(&all);
@@ -276,7 +276,7 @@ END_TEST
 
 START_TEST(advice_changes_nothing_wherever_it_points)
 {
-    static boxes all;
+    static buffers all;
     if (!begin(_i))
         return;
     boxes_init(&all);

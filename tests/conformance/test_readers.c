@@ -16,7 +16,7 @@
 static const reader_case *kind;
 static leat_pipeline *pipeline;
 static int count;
-static leat_sample boxes[BOXES];
+static leat_sample buffers[BOXES];
 static leat_sample *out[BOXES];
 
 static void begin(int i)
@@ -25,15 +25,15 @@ static void begin(int i)
     kind = &reader_cases[i];
     pipeline = kind->make(RECORDS, &count);
     for (int k = 0; k < BOXES; k++) {
-        leat_sample_init(&boxes[k]);
-        out[k] = &boxes[k];
+        leat_sample_init(&buffers[k]);
+        out[k] = &buffers[k];
     }
 }
 
 static void end(void)
 {
     for (int k = 0; k < BOXES; k++)
-        leat_sample_finish(&boxes[k]);
+        leat_sample_finish(&buffers[k]);
     leat_pipeline_unref(pipeline);
     reader_cases_end();
 }

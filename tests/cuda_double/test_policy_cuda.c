@@ -144,9 +144,10 @@ static void check_provenance(feed_layer *feed, int step)
         const leat_provenance *from = &batch->from[i];
         ck_assert_int_eq(from->record,
                          stands < 0 ? position % RECORDS : stands);
-        ck_assert_int_eq(from->stand_in, !is_bad(position) ? LEAT_STAND_IN_NONE
-                                         : stands < 0      ? LEAT_STAND_IN_ZEROS
-                                                      : LEAT_STAND_IN_RECORD);
+        ck_assert_int_eq(from->replacement,
+                         !is_bad(position) ? LEAT_REPLACEMENT_NONE
+                         : stands < 0      ? LEAT_REPLACEMENT_ZEROS
+                                           : LEAT_REPLACEMENT_RECORD);
     }
 }
 

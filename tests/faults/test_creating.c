@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/queue.h"
 #include "faults/faults.h"
-#include "layer/relay.h"
+#include "layer/on_error/carry_chain.h"
 #include "support/feed.h"
 #include "support/suite.h"
 
@@ -29,10 +29,10 @@ static int make_queue(void)
 
 static int make_relay(void)
 {
-    leat__relay *relay = NULL;
-    int status = leat__relay_create(&relay, 2, NULL, LEAT__BATON_NONE);
+    leat__carry_chain *relay = NULL;
+    int status = leat__carry_chain_create(&relay, 2, NULL, LEAT__CARRY_NONE);
     ck_assert_int_eq(status == LEAT_OK, relay != NULL);
-    leat__relay_destroy(relay);
+    leat__carry_chain_destroy(relay);
     return status;
 }
 

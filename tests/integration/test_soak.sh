@@ -34,9 +34,9 @@ ln -s "$build/tests" "$build/leat" real
 touch real/CMakeCache.txt stub/CMakeCache.txt
 
 kind=real
-LEAT_STORM=4 LEAT_STAND_INS=2 soaks 0 --proofs --minutes 0 stand-ins storms
-says '^commit [^ ]*, seed [0-9]*, LEAT_STORM=4 .* LEAT_STAND_INS=2,'
-for name in test_stand_in test_layer_stops test_storms; do
+LEAT_STORM=4 LEAT_REPLACEMENTS=2 soaks 0 --proofs --minutes 0 replacements storms
+says '^commit [^ ]*, seed [0-9]*, LEAT_STORM=4 .* LEAT_REPLACEMENTS=2,'
+for name in test_replacement test_layer_stops test_storms; do
     says "^held +$name .* 100%: Checks: [0-9]+, Failures: 0, Errors: 0"
 done
 says '^3 held, 0 failed, 0 skipped$'
@@ -46,7 +46,7 @@ grep -q 100% real/proofs/test_storms.log || fail "no log"
 kind=stub
 cat >program <<'STUB'
 #!/bin/sh
-echo "STORM $LEAT_STORM, FAULTS $LEAT_FAULTS, STAND_INS $LEAT_STAND_INS" \
+echo "STORM $LEAT_STORM, FAULTS $LEAT_FAULTS, REPLACEMENTS $LEAT_REPLACEMENTS" \
     "x$CK_TIMEOUT_MULTIPLIER: 100%: Checks: 1"
 echo "seed given: $*, configurations"
 read -r status <"$0.status" || exit 0
@@ -56,13 +56,13 @@ exit "$status"
 STUB
 chmod +x program
 for name in test_layer_stops test_storms test_failing_calls test_failing_tool \
-    test_stand_in soak cuda_double/soak; do
+    test_replacement soak cuda_double/soak; do
     cp program stub/tests/$name
     : >stub/tests/$name.status
 done
-unset LEAT_STORM LEAT_FAULTS LEAT_STAND_INS LEAT_KILL_ROUNDS CK_TIMEOUT_MULTIPLIER
-soaks 0 --proofs storms faults stand-ins soak --minutes 2 --seed 5
-says '^held +test_storms .*STORM 10000, FAULTS all, STAND_INS 5000 x60'
+unset LEAT_STORM LEAT_FAULTS LEAT_REPLACEMENTS LEAT_KILL_ROUNDS CK_TIMEOUT_MULTIPLIER
+soaks 0 --proofs storms faults replacements soak --minutes 2 --seed 5
+says '^held +test_storms .*STORM 10000, FAULTS all, REPLACEMENTS 5000 x60'
 says '^held +soak +.*--seed 5 --seconds 120'
 says '^held +soak-double +.*--seed 5 --seconds 120'
 says '^7 held, 0 failed, 0 skipped$'

@@ -4,11 +4,11 @@
  * `consumed`.
  *
  * What stands for what:
- *   fill          prepare_batch and leat__assembler_place: src/layer/worker.c
- *   upload        leat__uploader_upload, under the publisher's lock
+ *   fill          prepare_batch and leat__batch_fill_place: src/layer/worker.c
+ *   upload        leat__device_copy_upload, under the publisher's lock
  *   forward       await and deliver: src/layer/layer_forward.c
- *   give, mark    leat__prefetcher_give and mark, leat__uploader_mark
- *   destroy       leat__data_layer_stop, leat__uploader_wait
+ *   give, mark    leat__prefetcher_give and mark, leat__device_copy_mark
+ *   destroy       leat__data_layer_stop, leat__device_copy_wait
  * The queues are channels here; prefetcher.pml has them in full, and several
  * workers. Streams are those of CUDA: each does in order, and whenever it likes,
  * what was enqueued; waiting for an event means its latest record at the time of

@@ -6,7 +6,7 @@
  *
  * What stands for what:
  *   claim, worker, next (in caller)    src/layer/prefetcher.c
- *   publish                            src/layer/publisher.c
+ *   publish                            src/layer/batch_order.c
  *   reader                             produce: src/layer/data_reader.c
  * The queues are those of queue.inc. What prefetcher.pml has checked is left
  * out: errors, shapes, cancel in the middle, late waking, which is off here.

@@ -3,17 +3,17 @@
  * and cancel at any moment.
  *
  * What stands for what:
- *   fill                           src/layer/filler.c
+ *   fill                           src/layer/sampler.c
  *   take, produce                  src/layer/data_reader.c
  *   claim, worker, grow,
  *   next (in forward)              src/layer/prefetcher.c
  *   work                           src/layer/worker.c
- *   publish                        src/layer/publisher.c
- *   the relay                      src/layer/relay.c, stand_in.c
+ *   publish                        src/layer/batch_order.c
+ *   the relay                      src/layer/on_error/carry_chain.c, replacement.c
  *   forward                        src/layer/layer_forward.c
  *   stop, canceller                src/layer/data_layer.c: leat__data_layer_stop
  *                                  and destroy, leat_data_layer_cancel
- * The queues are those of queue.inc. A worker's nap (src/layer/nap.c) is left
+ * The queues are those of queue.inc. A worker's timed wait (src/layer/wakeup.c) is left
  * out: what holds for one that only others wake holds for one that also looks by
  * itself. Samples are left out: a run is one step of work on its batch. What a
  * slot is in is written down, and asserted, at every step that touches it.
@@ -106,7 +106,7 @@ byte fails[RUNS];
 byte slot_of[RUNS];
 bit held[RUNS]; /* by whoever took it */
 
-/* The filler's. */
+/* The sampler's. */
 byte next_run;
 byte in_batch;
 bit stuck;
@@ -334,7 +334,7 @@ inline work(box)
         fi
     };
 #ifdef RELAY
-    /* leat__stand_in_end: leat__relay_await the run before, or not; and leave. */
+    /* leat__replacement_end: leat__carry_chain_await the run before, or not; and leave. */
     atomic {
         if
         :: turns = 0
@@ -349,7 +349,7 @@ inline work(box)
 #endif
     };
 #endif
-    /* leat__assembler_place writes the samples. */
+    /* leat__batch_fill_place writes the samples. */
     atomic {
         n = 1;
         assert(state[slot] == FILLING);
@@ -423,7 +423,7 @@ proctype worker(byte me)
 }
 
 #ifdef THREADED
-/* produce; the reader thread is the only filler, so filling is its own step. */
+/* produce; the reader thread is the only sampler, so filling is its own step. */
 proctype reader(byte me)
 {
     byte r, status, turns;

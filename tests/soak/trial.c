@@ -26,7 +26,7 @@ typedef struct bad_line {
     int64_t record;
     int64_t epoch;
     int64_t index;
-    const char *stand_in;
+    const char *replacement;
 } bad_line;
 
 /* Numbers of records, each once. */
@@ -326,10 +326,10 @@ static void check_provenance(const trial *t, const leat_provenance *from,
     if (from->epoch != position / rules->count ||
         from->position != position % rules->count)
         soak_fail(t->c, "the provenance names another place");
-    leat_stand_in kind = !own->is_bad ? LEAT_STAND_IN_NONE
-                         : stands < 0 ? LEAT_STAND_IN_ZEROS
-                                      : LEAT_STAND_IN_RECORD;
-    if (from->stand_in != kind)
+    leat_replacement kind = !own->is_bad ? LEAT_REPLACEMENT_NONE
+                            : stands < 0 ? LEAT_REPLACEMENT_ZEROS
+                                         : LEAT_REPLACEMENT_RECORD;
+    if (from->replacement != kind)
         soak_fail(t->c, "the provenance is wrong about what stands in");
 }
 
@@ -519,7 +519,7 @@ static void check_line(const trial *t, char *line, const bad_line *expected)
     }
     if (n != 7 || atoll(field[3]) != expected->epoch ||
         atoll(field[4]) != expected->index ||
-        strcmp(field[5], expected->stand_in) != 0 ||
+        strcmp(field[5], expected->replacement) != 0 ||
         (t->c->source != FROM_CALLBACK && atoll(field[1]) != expected->record))
         soak_fail(t->c, "the file of bad records has another line");
 }

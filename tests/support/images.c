@@ -49,18 +49,18 @@ void images_end(leat_reader *reader, const char *directory)
     fixture_remove(directory);
 }
 
-void images_boxes_init(leat_sample box[], leat_sample *out[], int n)
+void images_boxes_init(leat_sample buffer[], leat_sample *out[], int n)
 {
     for (int i = 0; i < n; i++) {
-        leat_sample_init(&box[i]);
-        out[i] = &box[i];
+        leat_sample_init(&buffer[i]);
+        out[i] = &buffer[i];
     }
 }
 
-void images_boxes_finish(leat_sample box[], int n)
+void images_boxes_finish(leat_sample buffer[], int n)
 {
     for (int i = 0; i < n; i++)
-        leat_sample_finish(&box[i]);
+        leat_sample_finish(&buffer[i]);
 }
 
 int images_status(const char *path)

@@ -24,9 +24,9 @@ leat_reader *images_begin(char directory[FIXTURE_PATH], fixture_maker *make,
                           int n);
 void images_end(leat_reader *reader, const char *directory);
 
-/* Makes `n` boxes, and pointers to them as readers take them. */
-void images_boxes_init(leat_sample box[], leat_sample *out[], int n);
-void images_boxes_finish(leat_sample box[], int n);
+/* Makes `n` buffers, and pointers to them as readers take them. */
+void images_boxes_init(leat_sample buffer[], leat_sample *out[], int n);
+void images_boxes_finish(leat_sample buffer[], int n);
 
 /* What opening it comes to. */
 int images_status(const char *path);

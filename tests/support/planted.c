@@ -61,7 +61,7 @@ static int fill(const planted_reader *self, int64_t index, leat_sample *sample)
                           (int)index);
     if (planted->kind[index] == PLANTED_UNREADABLE) {
         /* Nobody is to look at what it left, but where next may be given one
-           box for several records. */
+           buffer for several records. */
         if (planted->way != PLANTED_IN_ORDER)
             sample->nfields = INT_MAX;
         return leat_error(LEAT_EDATA, "planted: record %d cannot be read",
@@ -70,17 +70,17 @@ static int fill(const planted_reader *self, int64_t index, leat_sample *sample)
     planted_fill(planted, (int)index, sample);
     if (planted->way != PLANTED_IN_ORDER)
         return LEAT_OK;
-    /* What a stream does: the bytes last until the box is filled again. */
+    /* What a stream does: the bytes last until the buffer is filled again. */
     size_t bytes = sample->field[0].bytes;
     int status = leat_sample_reserve(sample, bytes + 8);
     if (status)
         return status;
-    memcpy((char *)sample->box + 8, sample->field[0].data,
+    memcpy((char *)sample->buffer + 8, sample->field[0].data,
            bytes < PIXELS ? bytes : PIXELS);
-    memcpy(sample->box, sample->field[1].data, 4);
+    memcpy(sample->buffer, sample->field[1].data, 4);
     sample->stable = 0;
-    sample->field[0].data = (char *)sample->box + 8;
-    sample->field[1].data = sample->box;
+    sample->field[0].data = (char *)sample->buffer + 8;
+    sample->field[1].data = sample->buffer;
     return LEAT_OK;
 }
 

@@ -29,7 +29,7 @@ typedef enum planted_kind {
 typedef enum planted_way {
     PLANTED_RANDOM_ACCESS = 0, /* next and read_at, views */
     PLANTED_LOCATED,           /* next in two halves and read_at, views */
-    PLANTED_IN_ORDER,          /* next alone, copies in the samples' boxes */
+    PLANTED_IN_ORDER,          /* next alone, copies in the samples' buffers */
     PLANTED_WAYS
 } planted_way;
 

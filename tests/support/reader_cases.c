@@ -151,15 +151,16 @@ static int pass_next(void *opened, leat_sample *sample)
         pass->next--;
         return status;
     }
-    memcpy(sample->box, &labels[i], sizeof(labels[0]));
+    memcpy(sample->buffer, &labels[i], sizeof(labels[0]));
     sample->nfields = 2;
     sample->field[0] = (leat_field){.dtype = LEAT_UINT8,
                                     .ndim = 1,
                                     .shape = {READER_CASE_PIXELS},
                                     .data = pixels[i],
                                     .bytes = READER_CASE_PIXELS};
-    sample->field[1] = (leat_field){
-        .dtype = LEAT_INT32, .data = sample->box, .bytes = sizeof(labels[0])};
+    sample->field[1] = (leat_field){.dtype = LEAT_INT32,
+                                    .data = sample->buffer,
+                                    .bytes = sizeof(labels[0])};
     return LEAT_OK;
 }
 

@@ -22,8 +22,8 @@ static int fill(const source *self, int64_t i, leat_sample *sample)
     int status = leat_sample_reserve(sample, 64);
     if (status)
         return status;
-    float *values = sample->box;
-    int32_t *label = (int32_t *)((char *)sample->box + 32);
+    float *values = sample->buffer;
+    int32_t *label = (int32_t *)((char *)sample->buffer + 32);
     values[0] = (float)i;
     values[1] = (float)i;
     *label = (int32_t)i;

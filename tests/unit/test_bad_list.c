@@ -1,4 +1,4 @@
-#include "layer/bad_list.h"
+#include "layer/on_error/bad_list.h"
 #include "support/suite.h"
 
 #include <leat/status.h>

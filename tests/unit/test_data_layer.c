@@ -258,7 +258,7 @@ START_TEST(on_the_only_core_a_caller_who_looks_gets_batches)
         ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.cores, 1);
-    ck_assert_int_gt(stats.helped_runs, 0);
+    ck_assert_int_gt(stats.helped_chunks, 0);
     for (int got = 0; got < 20;) {
         int status =
             leat_data_layer_try_forward(feed.layer, feed.top, 2, LEAT_HOST, 0);

@@ -10,32 +10,32 @@
 #include <string.h>
 
 #define RUNS 6
-#define RUN_SIZE 4
+#define CHUNK_SIZE 4
 
 static leat__data_reader *open_reader(source *source, leat_pipeline **pipeline)
 {
     leat__data_reader *reader;
     const leat_sample *sample;
-    const leat__place start = {0};
+    const leat__position start = {0};
     source->count = 100;
     *pipeline = source_pipeline(source);
     leat__data_reader_options options = {
-        .pipeline = *pipeline, .batch_size = RUN_SIZE, .step = 1};
+        .pipeline = *pipeline, .batch_size = CHUNK_SIZE, .step = 1};
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
     ck_assert_int_eq(leat__data_reader_peek(reader, &sample), LEAT_OK);
-    ck_assert_ptr_nonnull(sample->box);
+    ck_assert_ptr_nonnull(sample->buffer);
     return reader;
 }
 
-/* Runs for so many takers, and as many for a thread. */
+/* Chunks for so many takers, and as many for a thread. */
 static int start_reader(leat__data_reader *reader, int takers)
 {
-    const leat__data_reader_runs runs = {.size = RUN_SIZE,
-                                         .takers = takers,
-                                         .ahead_size = RUN_SIZE - 1,
-                                         .ahead = takers + 1};
-    return leat__data_reader_start(reader, &runs);
+    const leat__data_reader_chunks chunks = {.size = CHUNK_SIZE,
+                                             .takers = takers,
+                                             .ahead_size = CHUNK_SIZE - 1,
+                                             .ahead = takers + 1};
+    return leat__data_reader_start(reader, &chunks);
 }
 
 /* `n` samples of one byte. */
@@ -52,31 +52,31 @@ static int create_with(leat_pipeline *pipeline, leat_token *identity,
                        leat__data_reader **out)
 {
     const leat__data_reader_options options = {
-        .pipeline = pipeline, .batch_size = RUN_SIZE, .step = 1};
-    const leat__place start = {0};
+        .pipeline = pipeline, .batch_size = CHUNK_SIZE, .step = 1};
+    const leat__position start = {0};
     return leat__data_reader_create(out, &options, &start, identity);
 }
 
-/* Which of them are used is up to who is fast; none may be missing boxes. */
+/* Which of them are used is up to who is fast; none may be missing buffers. */
 START_TEST(the_boxes_of_all_runs_are_made_at_start)
 {
     source source = SOURCE_INIT;
     leat_pipeline *pipeline;
     leat__data_reader *reader = open_reader(&source, &pipeline);
-    leat__run *run[RUNS + 1];
+    leat__chunk *chunk[RUNS + 1];
     int64_t ticket;
     ck_assert_int_eq(start_reader(reader, RUNS), LEAT_OK);
     int64_t before = leat__alloc_count();
     for (int i = 0; i <= RUNS; i++) {
         ck_assert_int_eq(
-            leat__data_reader_take(reader, i - 1, &run[i], &ticket), LEAT_OK);
-        leat__data_reader_read(reader, run[i]);
-        ck_assert_int_eq(run[i]->status, LEAT_OK);
-        ck_assert_int_eq(run[i]->n, i ? RUN_SIZE - (i == 1) : 1);
+            leat__data_reader_take(reader, i - 1, &chunk[i], &ticket), LEAT_OK);
+        leat__data_reader_read(reader, chunk[i]);
+        ck_assert_int_eq(chunk[i]->status, LEAT_OK);
+        ck_assert_int_eq(chunk[i]->n, i ? CHUNK_SIZE - (i == 1) : 1);
     }
     ck_assert_int_eq(leat__alloc_count() - before, 0);
     for (int i = 0; i <= RUNS; i++)
-        leat__data_reader_give(reader, run[i]);
+        leat__data_reader_give(reader, chunk[i]);
     leat__data_reader_destroy(reader);
     leat_pipeline_unref(pipeline);
 }
@@ -93,35 +93,37 @@ START_TEST(a_start_survives_every_failed_allocation)
         status = start_reader(reader, RUNS);
         leat__alloc_fail_at(-1);
         ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
-        ck_assert(status == LEAT_ENOMEM || n > RUNS * RUN_SIZE);
+        ck_assert(status == LEAT_ENOMEM || n > RUNS * CHUNK_SIZE);
         leat__data_reader_destroy(reader);
         leat_pipeline_unref(pipeline);
     }
 }
 END_TEST
 
-/* What a taker did is counted from there on, and a run may be its first. */
+/* What a taker did is counted from there on, and a chunk may be its first. */
 START_TEST(behind_the_end_too_a_run_says_when_it_began)
 {
     const planted planted = {
         .count = 2, .way = PLANTED_IN_ORDER, .single_pass = 1};
     leat_pipeline *pipeline = planted_pipeline(&planted);
     const leat__data_reader_options options = {
-        .pipeline = pipeline, .batch_size = RUN_SIZE, .step = 1};
-    const leat__place start = {0};
+        .pipeline = pipeline, .batch_size = CHUNK_SIZE, .step = 1};
+    const leat__position start = {0};
     leat__data_reader *reader;
-    leat__run *run;
+    leat__chunk *chunk;
     int64_t ticket;
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
     ck_assert_int_eq(start_reader(reader, 2), LEAT_OK);
     int64_t before = leat__clock_now();
-    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket), LEAT_OK);
-    ck_assert(run->n == 2 && run->last);
-    ck_assert_int_ge(run->begun, before);
-    ck_assert_int_eq(leat__data_reader_take(reader, 1, &run, &ticket), LEAT_OK);
-    ck_assert_int_eq(run->status, LEAT_END);
-    ck_assert_int_ge(run->begun, before);
+    ck_assert_int_eq(leat__data_reader_take(reader, 0, &chunk, &ticket),
+                     LEAT_OK);
+    ck_assert(chunk->n == 2 && chunk->last);
+    ck_assert_int_ge(chunk->begun, before);
+    ck_assert_int_eq(leat__data_reader_take(reader, 1, &chunk, &ticket),
+                     LEAT_OK);
+    ck_assert_int_eq(chunk->status, LEAT_END);
+    ck_assert_int_ge(chunk->begun, before);
     leat__data_reader_destroy(reader);
     leat_pipeline_unref(pipeline);
 }
@@ -133,22 +135,22 @@ START_TEST(a_reader_in_any_order_is_told_the_epoch)
     const planted planted = {.count = 4, .way = PLANTED_RANDOM_ACCESS};
     leat_pipeline *pipeline = planted_pipeline(&planted);
     const leat__data_reader_options options = {
-        .pipeline = pipeline, .batch_size = RUN_SIZE, .step = 2, .rank = 1};
-    const leat__place start = {0};
+        .pipeline = pipeline, .batch_size = CHUNK_SIZE, .step = 2, .rank = 1};
+    const leat__position start = {0};
     leat__data_reader *reader;
-    leat__run *run;
+    leat__chunk *chunk;
     int64_t ticket;
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
     ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket),
+        ck_assert_int_eq(leat__data_reader_take(reader, 0, &chunk, &ticket),
                          LEAT_OK);
-        leat__data_reader_read(reader, run);
-        ck_assert_int_eq(run->n, RUN_SIZE);
-        ck_assert_int_eq(run->status, LEAT_OK);
+        leat__data_reader_read(reader, chunk);
+        ck_assert_int_eq(chunk->n, CHUNK_SIZE);
+        ck_assert_int_eq(chunk->status, LEAT_OK);
         ck_assert_int_eq(planted_epoch_here(), 2 * i + 1);
-        leat__data_reader_give(reader, run);
+        leat__data_reader_give(reader, chunk);
     }
     leat__data_reader_destroy(reader);
     leat_pipeline_unref(pipeline);
@@ -168,21 +170,22 @@ START_TEST(reading_counts_as_busy)
     const planted planted = {.count = 10, .way = PLANTED_LOCATED};
     leat_pipeline *pipeline = planted_pipeline(&planted);
     leat__data_reader *reader;
-    leat__run *run;
+    leat__chunk *chunk;
     int64_t ticket;
     leat_stage_stats stats;
     ck_assert_int_eq(create_with(pipeline, NULL, &reader), LEAT_OK);
     ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
     int64_t begin = leat__clock_now();
-    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket), LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_take(reader, 0, &chunk, &ticket),
+                     LEAT_OK);
     pass_a_millisecond();
-    leat__data_reader_read(reader, run);
+    leat__data_reader_read(reader, chunk);
     leat__data_reader_stats(reader, &stats);
     ck_assert_double_ge(stats.busy, 1e-3);
     ck_assert_double_le(stats.busy, 1e-9 * (double)(leat__clock_now() - begin));
-    ck_assert_int_eq(stats.items, RUN_SIZE);
+    ck_assert_int_eq(stats.items, CHUNK_SIZE);
     /* What is read is not read again. */
-    leat__data_reader_read(reader, run);
+    leat__data_reader_read(reader, chunk);
     leat_stage_stats again;
     leat__data_reader_stats(reader, &again);
     ck_assert_double_eq(again.busy, stats.busy);
@@ -192,59 +195,60 @@ START_TEST(reading_counts_as_busy)
 }
 END_TEST
 
-/* The number of its fields may be anything, in the box that it left. */
+/* The number of its fields may be anything, in the buffer that it left. */
 START_TEST(an_unreadable_record_is_not_counted)
 {
-    const planted planted = {.count = RUN_SIZE,
+    const planted planted = {.count = CHUNK_SIZE,
                              .kind = {[1] = PLANTED_UNREADABLE},
                              .way = PLANTED_LOCATED};
     leat_pipeline *pipeline = planted_pipeline(&planted);
     const leat__data_reader_options options = {.pipeline = pipeline,
-                                               .batch_size = RUN_SIZE,
+                                               .batch_size = CHUNK_SIZE,
                                                .step = 1,
                                                .collects = _i};
-    const leat__place start = {0};
+    const leat__position start = {0};
     leat__data_reader *reader;
-    leat__run *run;
+    leat__chunk *chunk;
     int64_t ticket;
     leat_stage_stats stats;
     int image = PLANTED_CHANNELS * PLANTED_HEIGHT * PLANTED_WIDTH;
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
     ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
-    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket), LEAT_OK);
-    leat__data_reader_read(reader, run);
+    ck_assert_int_eq(leat__data_reader_take(reader, 0, &chunk, &ticket),
+                     LEAT_OK);
+    leat__data_reader_read(reader, chunk);
     leat__data_reader_stats(reader, &stats);
-    ck_assert_int_eq(run->bad.n, _i);
-    ck_assert_int_eq(run->failed, _i ? -1 : 1);
-    ck_assert_int_eq(stats.bytes, _i ? (RUN_SIZE - 1) * (image + 4) : 0);
+    ck_assert_int_eq(chunk->bad.n, _i);
+    ck_assert_int_eq(chunk->failed, _i ? -1 : 1);
+    ck_assert_int_eq(stats.bytes, _i ? (CHUNK_SIZE - 1) * (image + 4) : 0);
     leat__data_reader_destroy(reader);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
 
-/* Takers of runs, and what they have in common. */
+/* Takers of chunks, and what they have in common. */
 typedef struct crew {
     leat__data_reader *reader;
     pthread_mutex_t claim;
     /* protected by claim */
     int64_t next;   /* sample of the sequence */
     int64_t wanted; /* samples in all */
-    int threaded;   /* runs by the thread, and by takers */
+    int threaded;   /* chunks by the thread, and by takers */
     int own;
 } crew;
 
 #define EPOCH 37 /* samples in it */
 
-/* The next run, in order, is this one. */
-static void check_run(crew *self, const leat__run *run)
+/* The next chunk, in order, is this one. */
+static void check_run(crew *self, const leat__chunk *chunk)
 {
-    for (int i = 0; i < run->n; i++, self->next++) {
-        ck_assert_int_eq(run->index[i], self->next % EPOCH);
-        ck_assert_int_eq(run->epoch[i], self->next / EPOCH);
+    for (int i = 0; i < chunk->n; i++, self->next++) {
+        ck_assert_int_eq(chunk->index[i], self->next % EPOCH);
+        ck_assert_int_eq(chunk->epoch[i], self->next / EPOCH);
     }
-    self->threaded += run->is_queued;
-    self->own += !run->is_queued;
+    self->threaded += chunk->is_queued;
+    self->own += !chunk->is_queued;
 }
 
 typedef struct taker {
@@ -259,21 +263,22 @@ static void *take_runs(void *argument)
     crew *crew = self->crew;
     int status = LEAT_OK;
     while (status == LEAT_OK) {
-        leat__run *run = NULL;
+        leat__chunk *chunk = NULL;
         int64_t ticket = 0;
         pthread_mutex_lock(&crew->claim);
         status = crew->next < crew->wanted
-                     ? leat__data_reader_take(crew->reader, self->number, &run,
-                                              &ticket)
+                     ? leat__data_reader_take(crew->reader, self->number,
+                                              &chunk, &ticket)
                      : LEAT_END;
         if (status == LEAT_OK)
-            check_run(crew, run);
+            check_run(crew, chunk);
         pthread_mutex_unlock(&crew->claim);
         if (status == LEAT_OK) {
-            leat__data_reader_read(crew->reader, run);
-            for (int i = 0; i < run->n; i++)
-                ck_assert_int_eq(run->sample[i]->from.position, run->index[i]);
-            leat__data_reader_give(crew->reader, run);
+            leat__data_reader_read(crew->reader, chunk);
+            for (int i = 0; i < chunk->n; i++)
+                ck_assert_int_eq(chunk->sample[i]->from.position,
+                                 chunk->index[i]);
+            leat__data_reader_give(crew->reader, chunk);
         } else if (status == LEAT_AGAIN) {
             status = leat__data_reader_wait(crew->reader, ticket);
         }
@@ -281,7 +286,8 @@ static void *take_runs(void *argument)
     return NULL;
 }
 
-/* Takers and the thread change over at any run, or epoch, in each way to read.
+/* Takers and the thread change over at any chunk, or epoch, in each way to
+ * read.
  */
 START_TEST(who_fills_follows_the_storage_and_the_samples_stay_in_order)
 {
@@ -289,13 +295,13 @@ START_TEST(who_fills_follows_the_storage_and_the_samples_stay_in_order)
         .count = EPOCH, .way = _i % 3, .flips = 1 + _i % 6};
     leat_pipeline *pipeline = planted_pipeline(&planted);
     const leat__data_reader_options options = {.pipeline = pipeline,
-                                               .batch_size = RUN_SIZE,
+                                               .batch_size = CHUNK_SIZE,
                                                .step = 1,
                                                .probe = 1,
                                                .probe_every =
                                                    _i < 6 ? 0 : INT64_MAX / 2};
     const int least = _i < 6 ? 100 : 10;
-    const leat__place place = {0};
+    const leat__position place = {0};
     crew crew = {.claim = PTHREAD_MUTEX_INITIALIZER, .wanted = 40000};
     taker takers[3];
     ck_assert_int_eq(
@@ -365,7 +371,7 @@ START_TEST(so_many_samples_are_peeked_at_and_no_more)
     leat_pipeline *pipeline = bytes_pipeline(LEAT__PEEKS_MAX + 2);
     leat__data_reader *reader;
     const leat_sample *sample = NULL;
-    leat__run *run;
+    leat__chunk *chunk;
     int64_t ticket;
     ck_assert_int_eq(create_with(pipeline, NULL, &reader), LEAT_OK);
     for (int i = 0; i < LEAT__PEEKS_MAX; i++) {
@@ -377,12 +383,12 @@ START_TEST(so_many_samples_are_peeked_at_and_no_more)
     /* They come first, one by one; then what is behind them. */
     ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
     for (int i = 0; i <= LEAT__PEEKS_MAX; i++) {
-        ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket),
+        ck_assert_int_eq(leat__data_reader_take(reader, 0, &chunk, &ticket),
                          LEAT_OK);
-        leat__data_reader_read(reader, run);
-        ck_assert_int_eq(run->n, i < LEAT__PEEKS_MAX ? 1 : RUN_SIZE);
-        ck_assert_int_eq(run->index[0], i);
-        leat__data_reader_give(reader, run);
+        leat__data_reader_read(reader, chunk);
+        ck_assert_int_eq(chunk->n, i < LEAT__PEEKS_MAX ? 1 : CHUNK_SIZE);
+        ck_assert_int_eq(chunk->index[0], i);
+        leat__data_reader_give(reader, chunk);
     }
     leat__data_reader_destroy(reader);
     leat_pipeline_unref(pipeline);
@@ -393,7 +399,7 @@ START_TEST(a_reader_that_was_cancelled_neither_starts_nor_gives)
 {
     leat_pipeline *pipeline = bytes_pipeline(10);
     leat__data_reader *reader;
-    leat__run *run;
+    leat__chunk *chunk;
     int64_t ticket;
     ck_assert_int_eq(create_with(pipeline, NULL, &reader), LEAT_OK);
     leat__data_reader_cancel(reader);
@@ -403,7 +409,7 @@ START_TEST(a_reader_that_was_cancelled_neither_starts_nor_gives)
     ck_assert_int_eq(create_with(pipeline, NULL, &reader), LEAT_OK);
     ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
     leat__data_reader_cancel(reader);
-    ck_assert_int_eq(leat__data_reader_take(reader, 0, &run, &ticket),
+    ck_assert_int_eq(leat__data_reader_take(reader, 0, &chunk, &ticket),
                      LEAT_ECANCELLED);
     leat__data_reader_destroy(reader);
     leat_pipeline_unref(pipeline);
@@ -427,12 +433,12 @@ START_TEST(a_thread_fills_where_the_reader_may_block)
         leat_pipeline *pipeline = planted_pipeline(&planted);
         const leat__data_reader_options options = {
             .pipeline = pipeline,
-            .batch_size = RUN_SIZE,
+            .batch_size = CHUNK_SIZE,
             .step = 1,
             .threaded = cases[i].threaded,
             .probe = cases[i].probe,
             .probe_every = INT64_MAX / 2};
-        const leat__place start = {0};
+        const leat__position start = {0};
         leat__data_reader *reader;
         leat_stage_stats stats;
         ck_assert_int_eq(
@@ -459,9 +465,11 @@ START_TEST(samples_are_read_beside_any_place)
     };
     const planted planted = {.count = 10};
     leat_pipeline *pipeline = planted_pipeline(&planted);
-    leat__data_reader_options options = {
-        .pipeline = pipeline, .batch_size = RUN_SIZE, .step = 1, .collects = 1};
-    const leat__place start = {0};
+    leat__data_reader_options options = {.pipeline = pipeline,
+                                         .batch_size = CHUNK_SIZE,
+                                         .step = 1,
+                                         .collects = 1};
+    const leat__position start = {0};
     leat__data_reader *reader;
     leat_sample sample;
     leat_sample_init(&sample);
@@ -504,10 +512,10 @@ START_TEST(a_bad_record_can_be_peeked_at)
                              .way = (planted_way)(_i / 2)};
     leat_pipeline *pipeline = planted_pipeline(&planted);
     const leat__data_reader_options options = {.pipeline = pipeline,
-                                               .batch_size = RUN_SIZE,
+                                               .batch_size = CHUNK_SIZE,
                                                .step = 1,
                                                .collects = _i % 2};
-    const leat__place start = {0};
+    const leat__position start = {0};
     leat__data_reader *reader;
     const leat_sample *sample;
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),

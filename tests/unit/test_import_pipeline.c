@@ -65,16 +65,16 @@ static int fill(int number, leat_sample *sample)
         return status;
     size_t size = leat_dtype_size(data_type);
     for (int k = 0; k < PIXELS; k++)
-        put_number((char *)sample->box + (size_t)k * size, data_type,
+        put_number((char *)sample->buffer + (size_t)k * size, data_type,
                    number * 10 + k);
-    char *label = (char *)sample->box + PIXELS * 8;
+    char *label = (char *)sample->buffer + PIXELS * 8;
     put_number(label, label_type,
                number == RECORDS - 1 ? label_of_last : number);
     sample->nfields = fields;
     sample->field[0] = (leat_field){.dtype = data_type,
                                     .ndim = data_ndim,
                                     .shape = {1, 2, 3},
-                                    .data = sample->box,
+                                    .data = sample->buffer,
                                     .bytes = PIXELS * size};
     if (data_ndim == 1)
         sample->field[0].shape[0] = PIXELS;

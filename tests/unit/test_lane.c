@@ -21,7 +21,7 @@ static int wakes(void)
 static void set_up(void)
 {
     watchdog_start(SECONDS);
-    lane = (leat__lane){.is_alone = 1, .slots = {.batch = batches, .n = SLOTS}};
+    lane = (leat__lane){.is_alone = 1, .pool = {.batch = batches, .n = SLOTS}};
     ck_assert_int_eq(leat__queue_create(&lane.free, SLOTS), LEAT_OK);
     sleepers_reset();
 }

@@ -42,7 +42,7 @@ START_TEST(what_forward_does_itself_is_told_apart_from_waiting)
     do {
         ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
         stats = read_stats(&feed);
-    } while (_i ? stats.helped_runs < 10 : stats.batches < 1000);
+    } while (_i ? stats.helped_chunks < 10 : stats.batches < 1000);
     if (_i)
         ck_assert_double_gt(stats.helped, 0);
     else

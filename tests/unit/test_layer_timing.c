@@ -277,7 +277,7 @@ START_TEST(a_caller_who_works_is_late_by_a_run_at_most)
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(try_forward(&feed, 0), LEAT_AGAIN);
     ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
-    ck_assert_int_eq(stats.helped_runs, 0);
+    ck_assert_int_eq(stats.helped_chunks, 0);
     for (; status == LEAT_AGAIN && tries < TRIES_MAX; tries++) {
         int64_t begin = now;
         status = try_forward(&feed, WAIT);
@@ -289,7 +289,7 @@ START_TEST(a_caller_who_works_is_late_by_a_run_at_most)
     ck_assert_int_eq(status, LEAT_OK);
     ck_assert_int_gt(tries, 3);
     ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
-    ck_assert_int_ge(stats.helped_runs, 7);
+    ck_assert_int_ge(stats.helped_chunks, 7);
     shut_gate(0);
     end(&feed, pipeline);
 }

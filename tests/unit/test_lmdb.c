@@ -266,7 +266,7 @@ static int notes_of(const char *directory, int drops, int in_order)
     leat_lmdb_options options = LEAT_LMDB_OPTIONS_INIT;
     leat_pipeline *pipeline;
     leat_reader *reader;
-    leat_sample box[2];
+    leat_sample buffer[2];
     leat_sample *out[2];
     int got;
     options.drop_behind = drops;
@@ -274,7 +274,7 @@ static int notes_of(const char *directory, int drops, int in_order)
                      LEAT_OK);
     ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
     leat_pipeline_unref(pipeline);
-    images_boxes_init(box, out, 2);
+    images_boxes_init(buffer, out, 2);
     notes = 0;
     leat_log_set(count_note, NULL, LEAT_LOG_WARNING);
     for (int i = 0; i < 3; i++)
@@ -283,7 +283,7 @@ static int notes_of(const char *directory, int drops, int in_order)
                              : leat_reader_read_at(reader, index, out, 2, &got),
                          LEAT_OK);
     leat_log_set(NULL, NULL, LEAT_LOG_NONE);
-    images_boxes_finish(box, 2);
+    images_boxes_finish(buffer, 2);
     leat_reader_close(reader);
     return notes;
 }

@@ -1,5 +1,5 @@
 #include "base/memory.h"
-#include "layer/record_set.h"
+#include "layer/on_error/record_set.h"
 
 #include <check.h>
 #include <leat/status.h>

@@ -31,9 +31,9 @@ START_TEST(a_box_is_aligned_and_as_large_as_wanted)
 {
     for (size_t bytes = 1; bytes < 100000; bytes = 2 * bytes + 1) {
         ck_assert_int_eq(leat_sample_reserve(&sample, bytes), LEAT_OK);
-        ck_assert_uint_ge(sample.box_size, bytes);
-        ck_assert_uint_eq((uintptr_t)sample.box % 64, 0);
-        memset(sample.box, 1, sample.box_size);
+        ck_assert_uint_ge(sample.buffer_size, bytes);
+        ck_assert_uint_eq((uintptr_t)sample.buffer % 64, 0);
+        memset(sample.buffer, 1, sample.buffer_size);
     }
 }
 END_TEST
@@ -41,14 +41,14 @@ END_TEST
 START_TEST(a_box_that_is_large_enough_stays)
 {
     ck_assert_int_eq(leat_sample_reserve(&sample, 0), LEAT_OK);
-    ck_assert_ptr_null(sample.box);
+    ck_assert_ptr_null(sample.buffer);
     ck_assert_int_eq(leat_sample_reserve(&sample, 1000), LEAT_OK);
-    void *box = sample.box;
-    memset(box, 5, 1000);
+    void *buffer = sample.buffer;
+    memset(buffer, 5, 1000);
     ck_assert_int_eq(leat_sample_reserve(&sample, 1000), LEAT_OK);
     ck_assert_int_eq(leat_sample_reserve(&sample, 1), LEAT_OK);
-    ck_assert_ptr_eq(sample.box, box);
-    ck_assert_int_eq(*(char *)box, 5);
+    ck_assert_ptr_eq(sample.buffer, buffer);
+    ck_assert_int_eq(*(char *)buffer, 5);
 }
 END_TEST
 
@@ -64,22 +64,22 @@ END_TEST
 START_TEST(short_memory_leaves_the_box_as_it_was)
 {
     ck_assert_int_eq(leat_sample_reserve(&sample, 10), LEAT_OK);
-    void *box = sample.box;
+    void *buffer = sample.buffer;
     leat__alloc_fail_at(0);
     ck_assert_int_eq(leat_sample_reserve(&sample, 1000), LEAT_ENOMEM);
     ck_assert_int_eq(leat_sample_reserve(&sample, SIZE_MAX), LEAT_ENOMEM);
-    ck_assert_ptr_eq(sample.box, box);
-    ck_assert_uint_ge(sample.box_size, 10);
+    ck_assert_ptr_eq(sample.buffer, buffer);
+    ck_assert_uint_ge(sample.buffer_size, 10);
 }
 END_TEST
 
-/* One view in the box, one elsewhere, and a key. */
+/* One view in the buffer, one elsewhere, and a key. */
 static void fill_mixed(const char *elsewhere)
 {
     ck_assert_int_eq(leat_sample_reserve(&sample, 8), LEAT_OK);
-    memcpy(sample.box, "in box", 7);
+    memcpy(sample.buffer, "in box", 7);
     sample.nfields = 2;
-    sample.field[0].data = sample.box;
+    sample.field[0].data = sample.buffer;
     sample.field[0].bytes = 7;
     sample.field[1].data = elsewhere;
     sample.field[1].bytes = 10;
@@ -97,9 +97,9 @@ START_TEST(a_sample_that_owns_its_views_needs_nothing_else)
     ck_assert_str_eq(sample.field[1].data, "elsewhere");
     ck_assert_str_eq(sample.from.key, "key");
     ck_assert_uint_eq((uintptr_t)sample.field[1].data % 64, 0);
-    const void *box = sample.box;
+    const void *buffer = sample.buffer;
     ck_assert_int_eq(leat__sample_own(&sample), LEAT_OK);
-    ck_assert_ptr_eq(sample.box, box);
+    ck_assert_ptr_eq(sample.buffer, buffer);
     ck_assert_str_eq(sample.field[1].data, "elsewhere");
 }
 END_TEST
@@ -111,7 +111,7 @@ START_TEST(a_sample_that_cannot_own_its_views_stays_as_it_was)
     leat__alloc_fail_at(0);
     ck_assert_int_eq(leat__sample_own(&sample), LEAT_ENOMEM);
     leat__alloc_fail_at(-1);
-    ck_assert_ptr_eq(sample.field[0].data, sample.box);
+    ck_assert_ptr_eq(sample.field[0].data, sample.buffer);
     ck_assert_ptr_eq(sample.field[1].data, elsewhere);
     sample.field[1].bytes = SIZE_MAX - 8;
     ck_assert_int_eq(leat__sample_own(&sample), LEAT_ENOMEM);
@@ -123,7 +123,7 @@ START_TEST(a_finished_sample_can_be_used_again)
     ck_assert_int_eq(leat_sample_reserve(&sample, 10), LEAT_OK);
     sample.nfields = 2;
     leat_sample_finish(&sample);
-    ck_assert_ptr_null(sample.box);
+    ck_assert_ptr_null(sample.buffer);
     ck_assert_int_eq(sample.nfields, 0);
     ck_assert_int_eq(leat_sample_reserve(&sample, 10), LEAT_OK);
 }

@@ -46,7 +46,7 @@ static leat_stats stats_of(const figures *row)
     stats.cores = row->cores;
     stats.waited = row->waited;
     stats.helped = row->helped;
-    stats.helped_runs = row->helped > 0 ? 1000 : 0;
+    stats.helped_chunks = row->helped > 0 ? 1000 : 0;
     stats.blocked_lock = row->lock;
     return stats;
 }

@@ -1,6 +1,6 @@
 /* A forward that waits says so, once in a while, and for whom. */
-#include "layer/waiting.h"
-#include "layer/whereabouts.h"
+#include "layer/diagnose/activity.h"
+#include "layer/diagnose/waiting.h"
 #include "support/feed.h"
 #include "support/late_device.h"
 #include "support/source.h"
@@ -15,29 +15,28 @@
 START_TEST(the_stage_is_told_from_where_the_threads_are)
 {
     static const struct {
-        leat__whereabouts now;
-        leat__behind behind;
+        leat__activity now;
+        leat__bottleneck behind;
     } cases[] = {
-        {{4, 0, 1, 0, -1}, LEAT__BEHIND_READER},
-        {{4, 1, 1, 0, -1}, LEAT__BEHIND_READER},
-        {{4, 0, 4, 0, -1}, LEAT__BEHIND_READER},
-        {{4, 4, 0, 0, -1}, LEAT__BEHIND_WORKERS},
-        {{4, 4, 1, 0, -1}, LEAT__BEHIND_WORKERS},
-        {{4, 1, 0, 0, -1}, LEAT__BEHIND_WORKERS},
-        {{4, 0, 0, 2, -1}, LEAT__BEHIND_COPY},
-        {{4, 0, 1, 1, -1}, LEAT__BEHIND_COPY},
-        {{4, 2, 0, 2, -1}, LEAT__BEHIND_WORKERS},
-        {{4, 0, 0, 0, -1}, LEAT__BEHIND_NOBODY},
+        {{4, 0, 1, 0, -1}, LEAT__BOTTLENECK_READER},
+        {{4, 1, 1, 0, -1}, LEAT__BOTTLENECK_READER},
+        {{4, 0, 4, 0, -1}, LEAT__BOTTLENECK_READER},
+        {{4, 4, 0, 0, -1}, LEAT__BOTTLENECK_WORKERS},
+        {{4, 4, 1, 0, -1}, LEAT__BOTTLENECK_WORKERS},
+        {{4, 1, 0, 0, -1}, LEAT__BOTTLENECK_WORKERS},
+        {{4, 0, 0, 2, -1}, LEAT__BOTTLENECK_COPY},
+        {{4, 0, 1, 1, -1}, LEAT__BOTTLENECK_COPY},
+        {{4, 2, 0, 2, -1}, LEAT__BOTTLENECK_WORKERS},
+        {{4, 0, 0, 0, -1}, LEAT__BOTTLENECK_NOBODY},
         /* A lane of its own that has no slots left is not what it waits for. */
-        {{4, 0, 0, 0, 0}, LEAT__BEHIND_NOBODY},
-        {{4, 0, 1, 0, 1}, LEAT__BEHIND_MEMBER},
+        {{4, 0, 0, 0, 0}, LEAT__BOTTLENECK_NOBODY},
+        {{4, 0, 1, 0, 1}, LEAT__BOTTLENECK_MEMBER},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        ck_assert_msg(leat__whereabouts_judge(&cases[i].now, 0) ==
-                          cases[i].behind,
+        ck_assert_msg(leat__activity_judge(&cases[i].now, 0) == cases[i].behind,
                       "case %zu", i);
-    const leat__whereabouts first = {4, 0, 0, 0, 0};
-    ck_assert_int_eq(leat__whereabouts_judge(&first, 1), LEAT__BEHIND_MEMBER);
+    const leat__activity first = {4, 0, 0, 0, 0};
+    ck_assert_int_eq(leat__activity_judge(&first, 1), LEAT__BOTTLENECK_MEMBER);
 }
 END_TEST
 

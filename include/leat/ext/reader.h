@@ -55,19 +55,20 @@ struct leat_reader {
  * ends its thread (pthread_exit). On leat's threads there is 1 MiB of stack, of
  * which leat takes up to 64 KiB.
  *
- * Samples are boxes of the caller's, and hold what the last reader left there.
- * For each that is given with LEAT_OK, next, read_at and read_located set
+ * Samples are buffers of the caller's, and hold what the last reader left
+ * there. For each that is given with LEAT_OK, next, read_at and read_located
+ * set
  *  - nfields, as many as `fields` says, and field[0] to field[nfields - 1], in
  *    its order: dtype, ndim, shape[0] to shape[ndim - 1], data and bytes, which
  *    are enough for type and shape; data may be NULL only for 0 bytes;
  *  - stable: 1 if all that data and from.key point to lives until close, such
- *    as a map; else 0: each then lies in the sample's own box, by
+ *    as a map; else 0: each then lies in the sample's own buffer, by
  *    leat_sample_reserve, or in memory that lives until close all the same;
  *  - from.source, which lives until close, from.record, from.key (NULL where
  *    there is none) and from.key_size.
  * With an error out[0]->from is set likewise, as far as it is known: it names
- * the record. The rest of `from`, box, box_size and allocator are the caller's:
- * the reader leaves them as they are.
+ * the record. The rest of `from`, buffer, buffer_size and allocator are the
+ * caller's: the reader leaves them as they are.
  *
  * leat refuses, as LEAT_ESTATE, a `*got` that the status does not allow,
  * statuses that leat/status.h does not have and positive ones but LEAT_END, by
@@ -96,8 +97,8 @@ struct leat_reader_ops {
      * any other error is sticky until reset or restore. LEAT_ECANCELLED once
      * cancel was called.
      *
-     * The same box may stand in several places of out, where the caller drops
-     * those samples.
+     * The same buffer may stand in several places of out, where the caller
+     * drops those samples.
      */
     int (*next)(leat_reader *reader, leat_sample *const out[], int n, int *got);
 

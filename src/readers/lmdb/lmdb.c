@@ -1,6 +1,6 @@
 /*
  * Samples are views into the snapshot's map; labels and scattered floats alone
- * lie in their boxes.
+ * lie in their buffers.
  *
  * next takes records from the walker some at a time and hands them on; read_at
  * looks them up in the index, which the first call makes.

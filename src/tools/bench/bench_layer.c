@@ -91,7 +91,7 @@ static void add_stages(leat_stats *sum, const leat_stats *before,
     *sum = *after;
     sum->waited += so_far.waited - before->waited;
     sum->elapsed += so_far.elapsed - before->elapsed;
-    sum->helped_runs += so_far.helped_runs - before->helped_runs;
+    sum->helped_chunks += so_far.helped_chunks - before->helped_chunks;
     sum->helped += so_far.helped - before->helped;
     sum->blocked_lock += so_far.blocked_lock - before->blocked_lock;
     for (int i = 0; i < after->nstages; i++) {
@@ -426,8 +426,8 @@ static int print_layer_json(const struct layer_options *options,
     if (result->device)
         add_json_device(object, result);
     json_object_set_new(object, "stages", json_stages(&result->stats));
-    json_object_set_new(object, "helped_runs",
-                        json_integer((json_int_t)result->stats.helped_runs));
+    json_object_set_new(object, "helped_chunks",
+                        json_integer((json_int_t)result->stats.helped_chunks));
     json_object_set_new(object, "helped", json_real(result->stats.helped));
     bench_add_verdict(object, &result->stats, NULL);
     json_object_set_new(object, "steady_allocations",
@@ -488,7 +488,7 @@ static const char *workers(const leat_stats *stats, double *seconds)
         if (is_work(&stats->stage[i]))
             own = stats->stage[i].threads;
     *seconds = stats->elapsed * own;
-    if (!stats->helped_runs)
+    if (!stats->helped_chunks)
         return output_count(own, "thread", "threads");
     *seconds += stats->waited;
     return stats->waited > stats->elapsed / 10

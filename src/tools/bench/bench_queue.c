@@ -63,10 +63,10 @@ static int tick(void *pass, leat_sample *sample)
     do
         self->now = progress_clock();
     while (self->now < next);
-    memcpy(sample->box, &self->now, sizeof(self->now));
+    memcpy(sample->buffer, &self->now, sizeof(self->now));
     sample->nfields = 1;
     sample->field[0] = (leat_field){
-        LEAT_UINT8, 3, {1, 1, sizeof(double)}, sample->box, sizeof(double)};
+        LEAT_UINT8, 3, {1, 1, sizeof(double)}, sample->buffer, sizeof(double)};
     return LEAT_OK;
 }
 

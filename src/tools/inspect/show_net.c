@@ -146,7 +146,7 @@ static int draw_sample(struct net_sheet *self, const leat_batch *batch,
         caption.key =
             inspection_key(text.key, from->key, from->key_size, from->key_cut);
     /* What stands in for a bad record is drawn as it is delivered. */
-    if (from->stand_in) {
+    if (from->replacement) {
         caption.label = "bad";
         self->bad++;
     }

@@ -1,0 +1,61 @@
+/* batch_fill.h: puts samples into their places in a batch; one a thread. */
+#ifndef LEAT_LAYER_BATCH_FILL_H
+#define LEAT_LAYER_BATCH_FILL_H
+
+#include "layer/batch.h"
+
+#include <leat/transform.h>
+
+/* How samples become tops; the same for all batches. */
+typedef struct leat__batch_spec {
+    int batch_size;
+    int ntop;
+    leat_layout layout;
+    leat_dtype top_type;
+    leat_dtype label_type; /* of all tops but the first */
+    leat_rng rng;
+    uint64_t seed;
+    int crops; /* a device transforms: tops 0 are uint8 crops */
+} leat__batch_spec;
+
+typedef struct leat__batch_fill {
+    leat__batch_spec spec;
+    leat_transformer *transformer; /* owned */
+    int draws;                     /* random words that an image takes */
+} leat__batch_fill;
+
+/* Clones the transformer. Errors: LEAT_ENOMEM. */
+int leat__batch_fill_init(leat__batch_fill *fill, const leat__batch_spec *spec,
+                          const leat_transformer *transformer);
+/* Takes a zeroed one too. */
+void leat__batch_fill_finish(leat__batch_fill *fill);
+
+/*
+ * What a batch that begins with `sample` looks like; errors name the sample.
+ * Errors: LEAT_EDATA, LEAT_EINVAL (crop, mean), LEAT_ENOMEM.
+ */
+int leat__batch_spec_shape(const leat__batch_spec *spec,
+                           leat_transformer *transformer,
+                           const leat_sample *sample, leat__batch_shape *out);
+
+/* The same in a running layer, where it is the record's fault: LEAT_EDATA. */
+int leat__batch_fill_shape(leat__batch_fill *fill, const leat_sample *sample,
+                           leat__batch_shape *out);
+
+/*
+ * Transforms the chunk's samples from `*i` on, and before `end`, into their
+ * places in its batch, whose shape is known; `*i` is then the first one that
+ * was not. Errors: LEAT_EDATA, LEAT_ENOMEM; the line names sample `*i`.
+ */
+int leat__batch_fill_place(leat__batch_fill *fill, leat__batch *batch,
+                           const leat__chunk *chunk, int *i, int end);
+
+/*
+ * Transforms `sample` into the place of the chunk's sample `i`, under the
+ * random choices of that place. Errors: LEAT_EDATA, LEAT_ENOMEM.
+ */
+int leat__batch_fill_put(leat__batch_fill *fill, leat__batch *batch,
+                         const leat__chunk *chunk, int i,
+                         const leat_sample *sample);
+
+#endif

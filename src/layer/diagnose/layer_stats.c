@@ -1,0 +1,66 @@
+/* What the layer did so far, in numbers. */
+#include "base/clock.h"
+#include "base/thread.h"
+#include "layer/layer_state.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * File pages resident in this process, in bytes; 0 where that is unknown. A
+ * stream would take memory, and the log asks in the steady state.
+ */
+static int64_t mapped_bytes(void)
+{
+    char text[256];
+    int cancel = leat__thread_hold_cancel();
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd); /* Read-only: nothing is lost if it fails. */
+    leat__thread_release_cancel(cancel);
+    text[n > 0 ? n : 0] = 0;
+    long long total;
+    long long resident;
+    long long shared = 0;
+    if (sscanf(text, "%lld %lld %lld", &total, &resident, &shared) != 3)
+        shared = 0;
+    return shared * sysconf(_SC_PAGESIZE);
+}
+
+int leat_data_layer_stats(const leat_data_layer *self, leat_stats *stats)
+{
+    leat_stats all = {.device_node = -1, .host_node = -1};
+    if (!stats || stats->size == 0)
+        return leat_error(LEAT_EINVAL, "stats->size is not set");
+    const leat_data_layer_group *group = self->group;
+    int status = leat__group_check_process(group);
+    if (status)
+        return status;
+    if (group->prefetcher)
+        leat__prefetcher_stats(group->prefetcher, self->number, &all);
+    if (all.nstages < LEAT_MAX_STAGES)
+        all.stage[all.nstages++] = (leat_stage_stats){
+            .name = "forward",
+            .items = self->samples,
+            .blocked_empty = (double)self->waited * 1e-9,
+        };
+    all.memory.mapped = mapped_bytes();
+    all.peak.mapped = all.memory.mapped;
+    all.batches = self->batches;
+    all.samples = self->samples;
+    all.waited = (double)self->waited * 1e-9;
+    all.bad_records = self->bad_records.count;
+    all.bad = self->bad_records.list;
+    all.nbad = self->bad_records.listed;
+    all.cores = group->cores;
+    all.unwritten = self->bad_records.unwritten;
+    all.distinct_bad = (int64_t)self->bad_records.known.n;
+    if (group->prefetcher)
+        all.elapsed = (double)(leat__clock_now() - group->begun) * 1e-9;
+    all.size = stats->size < sizeof(all) ? stats->size : sizeof(all);
+    memcpy(stats, &all, all.size);
+    return LEAT_OK;
+}

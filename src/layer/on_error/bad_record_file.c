@@ -1,0 +1,261 @@
+#include "layer/on_error/bad_record_file.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Four bytes for each of a path, a key and a reason, and the numbers. */
+#define LINE_MAX_BYTES (4 * (4096 + LEAT__KEY_MAX + LEAT__ERROR_MAX) + 256)
+
+/* Lines are read so many bytes at a time; a longer one is none of leat's. */
+#define BUFFER_BYTES ((size_t)64 << 10)
+
+/* What a line consists of, with tabs between. */
+enum { SOURCE, RECORD, KEY, EPOCH, POSITION, REPLACEMENT, REASON, COLUMNS };
+
+static const char *const replacement_name[] = {"none", "zeros", "record"};
+
+void leat__bad_record_file_init(leat__bad_record_file *self, const char *name,
+                                const char *path)
+{
+    memset(self, 0, sizeof(*self));
+    self->name = name;
+    self->path = path;
+    self->file = -1;
+}
+
+void leat__bad_record_file_finish(leat__bad_record_file *self)
+{
+    /* What a close could report, the writes before it did not lose. */
+    if (self->file >= 0)
+        (void)close(self->file);
+    self->file = -1;
+    leat__free(self->buffer);
+    self->buffer = NULL;
+    leat__record_set_finish(&self->listed);
+}
+
+static int fail(const leat__bad_record_file *self, int code)
+{
+    return leat__error_system(code, "%s: bad_record_file %s", self->name,
+                              self->path);
+}
+
+/* A record without a source is known by its position in the epoch. */
+static leat__record_mark make_mark(const char *source, size_t size,
+                                   int64_t record, int64_t position)
+{
+    return (leat__record_mark){.source = leat__record_set_source(source, size),
+                               .record = size > 0 ? record : position};
+}
+
+/* Which record a line lists; 0: it is none of leat's. */
+static int read_line(const char *line, const char *end, leat__record_mark *out)
+{
+    const char *column[COLUMNS] = {line};
+    for (int i = 1; i < COLUMNS; i++) {
+        const char *from = column[i - 1];
+        const char *tab = memchr(from, '\t', (size_t)(end - from));
+        if (!tab)
+            return 0;
+        column[i] = tab + 1;
+    }
+    *out = make_mark(line, (size_t)(column[RECORD] - 1 - line),
+                     strtoll(column[RECORD], NULL, 10),
+                     strtoll(column[POSITION], NULL, 10));
+    return 1;
+}
+
+/* Takes the whole lines in the buffer; the bytes that they are. */
+static int take_lines(leat__bad_record_file *self, size_t size, size_t *taken)
+{
+    const char *line = self->buffer;
+    const char *end = line + size;
+    const char *next;
+    for (; (next = memchr(line, '\n', (size_t)(end - line))); line = next + 1) {
+        leat__record_mark mark;
+        if (read_line(line, next, &mark) &&
+            leat__record_set_add(&self->listed, &mark) < 0)
+            return LEAT_ENOMEM;
+    }
+    *taken = (size_t)(line - self->buffer);
+    return LEAT_OK;
+}
+
+/* Reads what was appended since, also by others. */
+static int catch_up(leat__bad_record_file *self)
+{
+    struct stat about;
+    if (fstat(self->file, &about))
+        return fail(self, errno);
+    if (about.st_size < self->read) {
+        leat__record_set_rewind(&self->listed, 0, 0);
+        self->read = 0;
+    }
+    while (self->read < about.st_size) {
+        ssize_t n = pread(self->file, self->buffer, BUFFER_BYTES, self->read);
+        if (n < 0 && errno != EINTR)
+            return fail(self, errno);
+        if (n < 0)
+            continue;
+        size_t taken = 0;
+        int status = take_lines(self, (size_t)n, &taken);
+        if (status)
+            return status;
+        if (taken == 0 && (size_t)n < BUFFER_BYTES)
+            break;
+        self->read += taken > 0 ? (int64_t)taken : n;
+    }
+    return LEAT_OK;
+}
+
+static int open_regular(leat__bad_record_file *self)
+{
+    /* A pipe without a reader would be waited for. */
+    int file = open(self->path,
+                    O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (file < 0)
+        return fail(self, errno);
+    struct stat about;
+    int code = fstat(file, &about) ? errno : 0;
+    if (code == 0 && S_ISREG(about.st_mode)) {
+        self->file = file;
+        return LEAT_OK;
+    }
+    (void)close(file);
+    if (code)
+        return fail(self, code);
+    return leat_error(LEAT_EINVAL,
+                      "%s: bad_record_file %s is there and is no regular file",
+                      self->name, self->path);
+}
+
+int leat__bad_record_file_open(leat__bad_record_file *self)
+{
+    if (!self->path || self->file >= 0)
+        return LEAT_OK;
+    self->buffer = leat__alloc(BUFFER_BYTES);
+    if (!self->buffer)
+        return LEAT_ENOMEM;
+    int status = open_regular(self);
+    if (status == LEAT_OK)
+        status = catch_up(self);
+    if (status)
+        leat__bad_record_file_finish(self);
+    return status;
+}
+
+/*
+ * Tabs and line ends would break the line; the rest stays as it is. So does a
+ * sentence's backslash; of a name it is written out, to be read back.
+ */
+static size_t put_text(char *out, const char *text, size_t size,
+                       int is_sentence)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        int plain = byte >= 0x20 && byte != 0x7f;
+        if (byte == '\\')
+            plain = is_sentence;
+        used += (size_t)sprintf(out + used, plain ? "%c" : "\\x%02x", byte);
+    }
+    out[used++] = '\t';
+    return used;
+}
+
+/* Behind `text` if the line begins with it, else the line. */
+static const char *behind(const char *line, const char *text)
+{
+    size_t size = strlen(text);
+    return strncmp(line, text, size) == 0 ? line + size : line;
+}
+
+/* The error line without the source, record and key that columns name. */
+static const char *reason_of(const leat__bad *bad, const leat_provenance *from)
+{
+    char text[LEAT__KEY_TEXT_MAX];
+    char record[32 + LEAT__KEY_TEXT_MAX];
+    const char *line = bad->line;
+    size_t size = from->source ? strlen(from->source) : 0;
+    if (size > 0 && strncmp(line, from->source, size) == 0 &&
+        strncmp(line + size, ": ", 2) == 0)
+        line += size + 2;
+    snprintf(record, sizeof(record), "record %lld", (long long)from->record);
+    const char *rest = behind(line, record);
+    if (rest == line)
+        return line;
+    if (from->key) {
+        snprintf(
+            record, sizeof(record), ", key %s",
+            leat__key_text(text, from->key, from->key_size + from->key_cut));
+        rest = behind(rest, record);
+    }
+    if (strncmp(rest, ": ", 2) == 0)
+        return rest + 2;
+    return *rest == ' ' ? rest + 1 : line;
+}
+
+/* The line, and which record it lists. */
+static size_t format_line(char line[LINE_MAX_BYTES], const leat__bad *bad,
+                          leat__record_mark *mark)
+{
+    leat_provenance from = leat__bad_from(bad);
+    const char *source = from.source ? from.source : "";
+    const char *reason = reason_of(bad, &from);
+    size_t used = put_text(line, source, strnlen(source, 4096), 0);
+    *mark = make_mark(line, used - 1, from.record, from.position);
+    used += (size_t)sprintf(line + used, "%lld\t", (long long)from.record);
+    used += put_text(line + used, from.key ? from.key : "",
+                     from.key ? from.key_size : 0, 0);
+    if (from.key && from.key_cut)
+        used += (size_t)sprintf(line + used - 1, "... (%zu bytes)\t",
+                                from.key_size + from.key_cut) -
+                1;
+    used += (size_t)sprintf(line + used, "%lld\t%lld\t%s\t",
+                            (long long)from.epoch, (long long)from.position,
+                            replacement_name[from.replacement]);
+    /* The key in it has such letters already. */
+    used += put_text(line + used, reason, strlen(reason), 1);
+    line[used - 1] = '\n';
+    return used;
+}
+
+/* One write for a line: ranks may append to one file. */
+static int write_line(leat__bad_record_file *self, const char *line,
+                      size_t size)
+{
+    ssize_t n;
+    do {
+        n = write(self->file, line, size);
+    } while (n < 0 && errno == EINTR);
+    int code = n < 0 ? errno : ENOSPC;
+    if (n == (ssize_t)size) {
+        self->is_torn = 0;
+        return LEAT_OK;
+    }
+    if (n > 0)
+        self->is_torn = 1;
+    return fail(self, code);
+}
+
+int leat__bad_record_file_add(leat__bad_record_file *self, const leat__bad *bad)
+{
+    char line[LINE_MAX_BYTES + 1] = "\n";
+    leat__record_mark mark;
+    if (self->file < 0)
+        return LEAT_OK;
+    int status = catch_up(self);
+    if (status)
+        return status;
+    size_t size = format_line(line + 1, bad, &mark);
+    if (leat__record_set_has(&self->listed, &mark))
+        return LEAT_OK;
+    return write_line(self, self->is_torn ? line : line + 1,
+                      size + (self->is_torn != 0));
+}

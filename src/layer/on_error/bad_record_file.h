@@ -1,0 +1,38 @@
+/* bad_record_file.h: bad_record_file, with a line for each bad record. */
+#ifndef LEAT_LAYER_ON_ERROR_BAD_RECORD_FILE_H
+#define LEAT_LAYER_ON_ERROR_BAD_RECORD_FILE_H
+
+#include "layer/on_error/bad_list.h"
+#include "layer/on_error/record_set.h"
+
+/* One caller at a time; other layers and processes may append as well. */
+typedef struct leat__bad_record_file {
+    const char *name; /* the layer's, borrowed */
+    const char *path; /* borrowed; NULL: no file */
+    int file;         /* -1: not open */
+    int is_torn;      /* the file may end within a line */
+    int64_t read;     /* bytes of it whose lines are in `listed` */
+    char *buffer;     /* to read them */
+    leat__record_set listed;
+} leat__bad_record_file;
+
+/* Opens nothing. */
+void leat__bad_record_file_init(leat__bad_record_file *file, const char *name,
+                                const char *path);
+void leat__bad_record_file_finish(leat__bad_record_file *file);
+
+/*
+ * Opens the file, if one is asked for and is not open, and reads which records
+ * it lists. Errors: LEAT_EIO; LEAT_EINVAL for what is no regular file;
+ * LEAT_ENOMEM.
+ */
+int leat__bad_record_file_open(leat__bad_record_file *file);
+
+/*
+ * Appends a line, by one write, unless the file has one for the record, whoever
+ * wrote it. Errors: LEAT_EIO, LEAT_ENOMEM.
+ */
+int leat__bad_record_file_add(leat__bad_record_file *file,
+                              const leat__bad *bad);
+
+#endif

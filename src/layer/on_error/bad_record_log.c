@@ -1,0 +1,98 @@
+#include "layer/on_error/bad_record_log.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+#include <string.h>
+
+void leat__bad_record_log_init(leat__bad_record_log *self,
+                               const leat_data_layer_options *options)
+{
+    self->name = options->name;
+    self->max_errors = options->max_errors;
+    leat__bad_record_file_init(&self->file, options->name,
+                               options->bad_record_file);
+}
+
+void leat__bad_record_log_finish(leat__bad_record_log *self)
+{
+    leat__bad_record_file_finish(&self->file);
+    leat__record_set_finish(&self->known);
+}
+
+int leat__bad_record_log_open(leat__bad_record_log *self)
+{
+    return leat__bad_record_file_open(&self->file);
+}
+
+void leat__bad_record_log_begin(leat__bad_record_log *self, int64_t epoch,
+                                int64_t position)
+{
+    leat__record_set_rewind(&self->known, epoch, position);
+    self->count = 0;
+    self->unwritten = 0;
+    self->listed = 0;
+}
+
+static void keep_listed(leat__bad_record_log *self, const leat__bad *bad)
+{
+    leat__bad *entry = &self->entry[self->listed];
+    *entry = *bad;
+    self->list[self->listed] = (leat_bad_record){
+        .from = leat__bad_from(entry),
+        .reason = entry->line,
+    };
+    self->listed++;
+    leat__log(LEAT_LOG_WARNING, "%s: bad record, %s: %s", self->name,
+              bad->from.replacement == LEAT_REPLACEMENT_NONE
+                  ? "its batch is lost"
+              : bad->from.replacement == LEAT_REPLACEMENT_ZEROS
+                  ? "zeros stand in"
+                  : "one before stands in",
+              bad->line);
+    if (self->listed == LEAT_BAD_RECORDS_MAX)
+        leat__log(LEAT_LOG_WARNING,
+                  "%s: further bad records are counted, but not logged",
+                  self->name);
+}
+
+/* Where a reader names no source, its record is known by its position. */
+static leat__record_mark make_mark(const leat__bad *bad)
+{
+    const leat_provenance *from = &bad->from;
+    const char *source = from->source ? from->source : "";
+    size_t size = strlen(source);
+    return (leat__record_mark){.source = leat__record_set_source(source, size),
+                               .record =
+                                   size > 0 ? from->record : from->position,
+                               .epoch = from->epoch,
+                               .position = from->position};
+}
+
+int leat__bad_record_log_note(leat__bad_record_log *self, const leat__bad *bad)
+{
+    int cancel = leat__thread_hold_cancel();
+    leat__record_mark mark = make_mark(bad);
+    int is_new = leat__record_set_add(&self->known, &mark);
+    self->count++;
+    if (self->listed < LEAT_BAD_RECORDS_MAX)
+        keep_listed(self, bad);
+    if (is_new > 0 && leat__bad_record_file_add(&self->file, bad) &&
+        self->unwritten++ == 0)
+        leat__log(LEAT_LOG_WARNING, "%s; the list in it has gaps",
+                  leat_last_error());
+    leat__thread_release_cancel(cancel);
+    return is_new < 0 ? is_new : LEAT_OK;
+}
+
+int leat__bad_record_log_check(const leat__bad_record_log *self)
+{
+    int64_t distinct = (int64_t)self->known.n;
+    if (self->max_errors < 0 || distinct <= self->max_errors)
+        return LEAT_OK;
+    const char *line = self->listed > 0 ? self->list[0].reason : "";
+    return leat_error(LEAT_ELIMIT,
+                      "%s: %lld bad records, max_errors allows %lld; the first "
+                      "one: %s",
+                      self->name, (long long)distinct,
+                      (long long)self->max_errors, line);
+}

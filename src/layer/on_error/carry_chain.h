@@ -1,0 +1,60 @@
+/*
+ * carry_chain.h: what stands at the end of a chunk, handed on to the next one.
+ *
+ * A place whose record is bad may get what stands before it, and that may be in
+ * the chunk before, which another thread works on. So each chunk takes a carry
+ * from the chunk before it and hands one on.
+ */
+#ifndef LEAT_LAYER_ON_ERROR_CARRY_CHAIN_H
+#define LEAT_LAYER_ON_ERROR_CARRY_CHAIN_H
+
+#include "layer/batch.h"
+
+/* What stands at the last place of a chunk. */
+typedef enum leat__carry_state {
+    LEAT__CARRY_OPEN = 0, /* the chunk is in work */
+    LEAT__CARRY_RECORD,   /* `sample`, which was good in a batch of `shape` */
+    LEAT__CARRY_NONE,     /* nothing: no record so far was good in `shape`;
+                             with no tops in it: there was no record at all */
+    LEAT__CARRY_UNKNOWN   /* it lies before this start of the layer */
+} leat__carry_state;
+
+typedef struct leat__carry {
+    leat__carry_state
+        state;           /* protected by the carry_chain's lock while open */
+    int is_mixed;        /* behind `sample` came records of other shapes */
+    leat_sample *sample; /* owned; the record, or an empty buffer */
+    leat__batch_shape shape;
+    int holders; /* protected by the carry_chain's lock: of the two chunks, how
+                    many still need it */
+} leat__carry;
+
+typedef struct leat__carry_chain leat__carry_chain;
+
+/*
+ * For at most `chunks` chunks in work at a time; `begin` is what stands before
+ * the first one: NONE or UNKNOWN. The samples' buffers come from `buffers`
+ * (borrowed; NULL: malloc). Errors: LEAT_ENOMEM, LEAT_EIO.
+ */
+int leat__carry_chain_create(leat__carry_chain **out, int chunks,
+                             const leat_allocator *buffers,
+                             leat__carry_state begin);
+void leat__carry_chain_destroy(leat__carry_chain *carry_chain); /* takes NULL */
+
+/* Gives a chunk its two carries. One caller at a time, in the order of chunks.
+ */
+void leat__carry_chain_enter(leat__carry_chain *carry_chain,
+                             leat__chunk *chunk);
+
+/*
+ * Waits for the carry that the chunk takes: until all chunks before it are
+ * through, which never wait for one behind them.
+ */
+const leat__carry *leat__carry_chain_await(leat__carry_chain *carry_chain,
+                                           const leat__chunk *chunk);
+
+/* The chunk is through: its own carry is filled, but for `state`. */
+void leat__carry_chain_leave(leat__carry_chain *carry_chain, leat__chunk *chunk,
+                             leat__carry_state state);
+
+#endif

@@ -1,0 +1,757 @@
+/* Bad records are counted, listed and written down in the order of places. */
+#include "layer/on_error/bad_record_log.h"
+#include "support/feed.h"
+#include "support/planted.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/leat-ledger-XXXXXX";
+static char path[sizeof(directory) + 16];
+static leat_data_layer_options options;
+static planted plan;
+
+static void set_up(void)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const planted none = {.count = 20};
+    options = defaults;
+    options.batch_size = 4;
+    options.on_error = LEAT_ON_ERROR_REPLACE;
+    plan = none;
+    snprintf(path, sizeof(path), "%s/bad", directory);
+}
+
+static void tear_down(void)
+{
+    (void)remove(path);
+}
+
+static int open_layer(feed_layer *feed)
+{
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    ck_assert_int_eq(leat_data_layer_create(&feed->layer, pipeline, &options),
+                     LEAT_OK);
+    leat_pipeline_unref(pipeline);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_blob_create(&feed->top[i], NULL), LEAT_OK);
+    return leat_data_layer_setup(feed->layer, feed->top, 2);
+}
+
+static leat_stats read_stats(const feed_layer *feed)
+{
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(leat_data_layer_stats(feed->layer, &stats), LEAT_OK);
+    return stats;
+}
+
+static void read_file(char *text, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    text[fread(text, 1, size - 1, file)] = 0;
+    fclose(file);
+}
+
+START_TEST(more_than_max_errors_end_the_layer_after_the_good_batches)
+{
+    plan.kind[2] = PLANTED_UNREADABLE;
+    plan.kind[9] = PLANTED_SHORT;
+    plan.kind[11] = PLANTED_SHORT;
+    options.max_errors = 2;
+    for (int workers = 1; workers < 4; workers++)
+        for (int prefetch = 1; prefetch < 6; prefetch += 2) {
+            options.workers = workers;
+            options.prefetch = prefetch;
+            feed_layer feed;
+            leat_token token;
+            leat_token_init(&token);
+            ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+            ck_assert_int_eq(read_stats(&feed).bad_records, 1);
+            ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+            for (int i = 0; i < 3; i++) {
+                ck_assert_int_eq(feed_forward(&feed), LEAT_ELIMIT);
+                ck_assert_ptr_nonnull(
+                    strstr(leat_last_error(),
+                           "3 bad records, max_errors allows 2; the first one: "
+                           "planted: record 2 cannot be read"));
+            }
+            ck_assert_int_eq(read_stats(&feed).bad_records, 3);
+            /* What was met before the token's position stays counted. */
+            ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token),
+                             LEAT_OK);
+            ck_assert_int_eq(read_stats(&feed).bad_records, 0);
+            ck_assert_int_eq(read_stats(&feed).distinct_bad, 1);
+            ck_assert_int_eq(feed_forward(&feed), LEAT_ELIMIT);
+            ck_assert_int_eq(read_stats(&feed).bad_records, 2);
+            leat_token_finish(&token);
+            feed_close(&feed);
+        }
+}
+END_TEST
+
+START_TEST(a_record_counts_once_however_often_it_comes_back)
+{
+    plan.kind[2] = PLANTED_UNREADABLE;
+    plan.kind[9] = PLANTED_SHORT;
+    options.max_errors = 2;
+    options.bad_record_file = path;
+    leat_token start;
+    leat_token_init(&start);
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &start), LEAT_OK);
+    for (int i = 0; i < 50; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(read_stats(&feed).bad_records, 20);
+    ck_assert_int_eq(read_stats(&feed).distinct_bad, 2);
+    /* From the start nothing was met yet, and all of it is met again. */
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &start), LEAT_OK);
+    ck_assert_int_eq(read_stats(&feed).distinct_bad, 0);
+    for (int i = 0; i < 12; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(read_stats(&feed).distinct_bad, 2);
+    feed_close(&feed);
+    /* Another layer knows what the file lists. */
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &start), LEAT_OK);
+    for (int i = 0; i < 12; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    feed_close(&feed);
+    leat_token_finish(&start);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "planted\t2\t\t0\t2\trecord\tcannot be read\n"
+                           "planted\t9\t\t0\t9\trecord\tan image of 2 x 5 x "
+                           "6 uint8 needs 60 bytes, there are 59\n");
+}
+END_TEST
+
+START_TEST(no_bad_record_at_all_may_be_allowed)
+{
+    options.max_errors = 0;
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    feed_close(&feed);
+    plan.kind[5] = PLANTED_UNLABELED;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_ELIMIT);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(the_list_is_in_order_and_bounded_and_the_rest_is_counted)
+{
+    for (int i = 1; i < plan.count; i++)
+        plan.kind[i] = i % 2 ? PLANTED_UNREADABLE : PLANTED_SHORT;
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    for (int i = 0; i < 50; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    leat_stats stats = read_stats(&feed);
+    ck_assert_int_eq(stats.bad_records, 190);
+    ck_assert_int_eq(stats.nbad, LEAT_BAD_RECORDS_MAX);
+    for (int i = 0; i < stats.nbad; i++) {
+        int64_t record = 1 + i % 19;
+        ck_assert_int_eq(stats.bad[i].from.record, record);
+        ck_assert_int_eq(stats.bad[i].from.position, record);
+        ck_assert_int_eq(stats.bad[i].from.epoch, i / 19);
+        ck_assert_str_eq(stats.bad[i].from.source, "planted");
+        ck_assert_int_eq(stats.bad[i].from.replacement,
+                         LEAT_REPLACEMENT_RECORD);
+        ck_assert_ptr_nonnull(strstr(stats.bad[i].reason,
+                                     record % 2 ? "cannot be read" : "needs"));
+    }
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(batches_that_fail_are_listed_too)
+{
+    options.on_error = LEAT_ON_ERROR_FAIL;
+    options.bad_record_file = path;
+    plan.kind[5] = PLANTED_UNREADABLE;
+    plan.kind[6] = PLANTED_SHORT;
+    plan.kind[15] = PLANTED_SHORT;
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(feed_forward(&feed),
+                         i == 1 || i == 3 ? LEAT_EDATA : LEAT_OK);
+    leat_stats stats = read_stats(&feed);
+    ck_assert_int_eq(stats.bad_records, 2);
+    ck_assert_int_eq(stats.nbad, 2);
+    ck_assert_int_eq(stats.bad[0].from.record, 5);
+    ck_assert_int_eq(stats.bad[1].from.record, 15);
+    ck_assert_int_eq(stats.bad[1].from.replacement, LEAT_REPLACEMENT_NONE);
+    feed_close(&feed);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "planted\t5\t\t0\t5\tnone\tcannot be read\n"
+                           "planted\t15\t\t0\t15\tnone\tan image of 2 x 5 x 6 "
+                           "uint8 needs 60 bytes, there are 59\n");
+}
+END_TEST
+
+START_TEST(the_file_gets_a_line_each_behind_what_is_there)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_int_ge(fputs("before\n", file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    options.bad_record_file = path;
+    options.on_error = LEAT_ON_ERROR_ZERO;
+    plan.kind[17] = PLANTED_UNREADABLE;
+    feed_layer feed;
+    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    for (int i = 0; i < 11; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(read_stats(&feed).unwritten, 0);
+    feed_close(&feed);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "before\n"
+                           "planted\t17\t\t0\t17\tzeros\tcannot be read\n");
+}
+END_TEST
+
+static leat__bad make_bad(int record, const char *source, const char *key,
+                          const char *line)
+{
+    static char text[LEAT__ERROR_MAX];
+    leat__bad bad;
+    leat_provenance from = {.source = source,
+                            .record = record,
+                            .key = key,
+                            .key_size = key ? strlen(key) : 0};
+    snprintf(text, sizeof(text), "%s", line);
+    leat__bad_set(&bad, record, &from, text);
+    return bad;
+}
+
+static leat__bad_record_log *make_ledger(void)
+{
+    leat__bad_record_log *ledger = calloc(1, sizeof(*ledger));
+    options.bad_record_file = path;
+    options.name = "data";
+    leat__bad_record_log_init(ledger, &options);
+    return ledger;
+}
+
+START_TEST(nothing_in_a_line_breaks_it)
+{
+    leat__bad_record_log *ledger = make_ledger();
+    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    leat__bad bad =
+        make_bad(3, "a\tb", "k\n\x01\\\xc3\xa4", "one\ttwo, key k\\x0a");
+    leat__bad_record_log_note(ledger, &bad);
+    leat__bad_record_log_finish(ledger);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "a\\x09b\t3\tk\\x0a\\x01\\x5c\xc3\xa4\t0\t0\tnone\t"
+                           "one\\x09two, key k\\x0a\n");
+    free(ledger);
+}
+END_TEST
+
+/* Of bytes that take four letters each, as many as a line may have. */
+START_TEST(the_longest_line_is_written_whole)
+{
+    enum { NAME = 4096, LETTERS = 4 };
+    static char name[NAME + 10], key[LEAT__KEY_MAX + 1], line[LEAT__ERROR_MAX];
+    static char text[64 * 1024], expected[64 * 1024];
+    char *at = expected;
+    memset(name, 1, sizeof(name) - 1);
+    memset(key, 1, LEAT__KEY_MAX);
+    memset(line, 1, sizeof(line) - 1);
+    leat__bad_record_log *ledger = make_ledger();
+    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    leat__bad bad = make_bad(2000000000, name, key, line);
+    bad.from.key_cut = 1000000;
+    bad.from.epoch = bad.from.position = INT64_MAX;
+    leat__bad_record_log_note(ledger, &bad);
+    leat__bad_record_log_finish(ledger);
+    for (int i = 0; i < NAME; i++)
+        at += sprintf(at, "\\x01");
+    at += sprintf(at, "\t2000000000\t");
+    for (int i = 0; i < LEAT__KEY_MAX; i++)
+        at += sprintf(at, "\\x01");
+    at += sprintf(at, "... (%d bytes)\t%lld\t%lld\tnone\t",
+                  LEAT__KEY_MAX + 1000000, (long long)INT64_MAX,
+                  (long long)INT64_MAX);
+    for (size_t i = 0; i < strlen(bad.line); i++)
+        at += sprintf(at, "\\x01");
+    sprintf(at, "\n");
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, expected);
+    free(ledger);
+}
+END_TEST
+
+/* The letters at the ends of what is printed as it is. */
+START_TEST(letters_that_print_stay_as_they_are)
+{
+    leat__bad_record_log *ledger = make_ledger();
+    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    leat__bad bad = make_bad(1, " ~", "\x1f\x20\x7e\x7f\x80\xff[]", "a\\b");
+    leat__bad_record_log_note(ledger, &bad);
+    leat__bad_record_log_finish(ledger);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, " ~\t1\t\\x1f ~\\x7f\x80\xff[]\t0\t0\tnone\ta\\b\n");
+    free(ledger);
+}
+END_TEST
+
+static void add(leat__bad_record_log *ledger, int record, const char *source,
+                const char *key, const char *line)
+{
+    leat__bad bad = make_bad(record, source, key, line);
+    ck_assert_int_eq(leat__bad_record_log_note(ledger, &bad), LEAT_OK);
+}
+
+START_TEST(columns_do_not_repeat_each_other)
+{
+    leat__bad_record_log *ledger = make_ledger();
+    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    add(ledger, 1, "db", "k1", "db: record 1, key k1: it is cut");
+    add(ledger, 2, "db", "k2", "db: record 2: it is cut");
+    add(ledger, 3, "db", NULL, "db: record 3 is cut");
+    add(ledger, 4, "db", "k\\", "db: record 4, key k\\x5c: it is cut");
+    /* Another record's number, and what only looks like a prefix, stay. */
+    add(ledger, 5, "db", NULL, "db: record 55: it is cut");
+    add(ledger, 6, "db", NULL, "dbx: record 6: it is cut");
+    add(ledger, 7, NULL, NULL, "it is cut");
+    leat__bad_record_log_finish(ledger);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "db\t1\tk1\t0\t0\tnone\tit is cut\n"
+                           "db\t2\tk2\t0\t0\tnone\tit is cut\n"
+                           "db\t3\t\t0\t0\tnone\tis cut\n"
+                           "db\t4\tk\\x5c\t0\t0\tnone\tit is cut\n"
+                           "db\t5\t\t0\t0\tnone\trecord 55: it is cut\n"
+                           "db\t6\t\t0\t0\tnone\tdbx: record 6: it is cut\n"
+                           "\t7\t\t0\t0\tnone\tit is cut\n");
+    free(ledger);
+}
+END_TEST
+
+/* Standard input was closed: the file's descriptor is 0. */
+START_TEST(any_descriptor_may_be_the_files)
+{
+    leat__bad_record_log *ledger = make_ledger();
+    int kept = dup(0);
+    (void)close(0);
+    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    ck_assert_int_eq(ledger->file.file, 0);
+    /* It is open, and not opened again. */
+    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    ck_assert_int_eq(ledger->file.file, 0);
+    leat__bad bad = make_bad(1, "s", NULL, "bad");
+    leat__bad_record_log_note(ledger, &bad);
+    leat__bad_record_log_finish(ledger);
+    ck_assert_int_eq(ledger->file.file, -1);
+    ck_assert_int_eq(fcntl(0, F_GETFD), -1);
+    if (kept >= 0)
+        ck_assert_int_eq(dup2(kept, 0), 0);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "s\t1\t\t0\t0\tnone\tbad\n");
+    free(ledger);
+}
+END_TEST
+
+START_TEST(a_file_is_new_for_all_whom_the_mask_lets)
+{
+    struct stat about;
+    leat__bad_record_log *ledger = make_ledger();
+    mode_t mask = umask(0);
+    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    umask(mask);
+    ck_assert_int_eq(fstat(ledger->file.file, &about), 0);
+    ck_assert_int_eq(about.st_mode & 07777, 0666);
+    /* It does not go on in another program. */
+    ck_assert_int_eq(fcntl(ledger->file.file, F_GETFD), FD_CLOEXEC);
+    leat__bad_record_log_finish(ledger);
+    free(ledger);
+}
+END_TEST
+
+START_TEST(the_limit_is_passed_by_the_first_record_above_it)
+{
+    for (int64_t most = -1; most < 3; most++) {
+        options.max_errors = most;
+        leat__bad_record_log *ledger = make_ledger();
+        ledger->file.path = NULL;
+        ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+        ck_assert_int_eq(ledger->file.file, -1);
+        for (int64_t n = 1; n <= 4; n++) {
+            char line[128];
+            snprintf(line, sizeof(line), "reason %d", (int)n);
+            leat__bad bad = make_bad((int)n, "s", NULL, line);
+            leat__bad_record_log_note(ledger, &bad);
+            int is_over = most >= 0 && n > most;
+            ck_assert_int_eq(leat__bad_record_log_check(ledger),
+                             is_over ? LEAT_ELIMIT : LEAT_OK);
+            snprintf(line, sizeof(line),
+                     "data: %d bad records, max_errors allows %d; the first "
+                     "one: reason 1",
+                     (int)n, (int)most);
+            if (is_over)
+                ck_assert_str_eq(leat_last_error(), line);
+        }
+        /* After a restore it begins anew. */
+        leat__bad_record_log_begin(ledger, 0, 0);
+        ck_assert_int_eq(ledger->count, 0);
+        ck_assert_int_eq(ledger->listed, 0);
+        ck_assert_int_eq(ledger->unwritten, 0);
+        ck_assert_int_eq(leat__bad_record_log_check(ledger), LEAT_OK);
+        leat__bad_record_log_finish(ledger);
+        free(ledger);
+    }
+}
+END_TEST
+
+static char logged[8][512];
+static int lines;
+
+static void keep_line(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    ck_assert_int_eq(level, LEAT_LOG_WARNING);
+    if (lines < 8)
+        snprintf(logged[lines], sizeof(logged[0]), "%s", line);
+    lines++;
+}
+
+START_TEST(each_record_of_the_list_is_logged_and_then_that_there_are_more)
+{
+    static const struct {
+        leat_replacement kind;
+        const char *text;
+    } kinds[] = {
+        {LEAT_REPLACEMENT_NONE, "data: bad record, its batch is lost: why"},
+        {LEAT_REPLACEMENT_ZEROS, "data: bad record, zeros stand in: why"},
+        {LEAT_REPLACEMENT_RECORD,
+         "data: bad record, one before stands in: why"},
+    };
+    leat__bad_record_log *ledger = make_ledger();
+    ledger->file.path = NULL;
+    leat_log_set(keep_line, NULL, LEAT_LOG_WARNING);
+    lines = 0;
+    for (int i = 0; i < LEAT_BAD_RECORDS_MAX + 5; i++) {
+        leat__bad bad = make_bad(i, "s", NULL, "why");
+        bad.from.replacement = kinds[i % 3].kind;
+        leat__bad_record_log_note(ledger, &bad);
+        if (i < 3)
+            ck_assert_str_eq(logged[i], kinds[i].text);
+        ck_assert_int_eq(lines, i < LEAT_BAD_RECORDS_MAX - 1
+                                    ? i + 1
+                                    : LEAT_BAD_RECORDS_MAX + 1);
+    }
+    ck_assert_int_eq(ledger->listed, LEAT_BAD_RECORDS_MAX);
+    ck_assert_int_eq(ledger->count, LEAT_BAD_RECORDS_MAX + 5);
+    leat_log_set(NULL, NULL, LEAT_LOG_WARNING);
+    leat__bad_record_log_finish(ledger);
+    free(ledger);
+}
+END_TEST
+
+/* Ranks, members of a group and earlier runs share a file. */
+START_TEST(what_others_have_listed_is_not_listed_again)
+{
+    enum { LINES = 2000 };
+    leat__bad_record_log *one = make_ledger();
+    leat__bad_record_log *other = make_ledger();
+    ck_assert_int_eq(leat__bad_record_log_open(one), LEAT_OK);
+    ck_assert_int_eq(leat__bad_record_log_open(other), LEAT_OK);
+    for (int i = 0; i < 3000; i++) {
+        add(i % 2 ? one : other, i / 3, "d\tb", NULL, "bad");
+        add(one, i / 3, i % 2 ? "d\tb" : "second", NULL, "bad");
+    }
+    ck_assert_int_eq((int)one->known.n, LINES);
+    leat__bad_record_log_finish(one);
+    FILE *file = fopen(path, "r");
+    char line[256];
+    int lines = 0;
+    while (fgets(line, sizeof(line), file))
+        lines++;
+    fclose(file);
+    ck_assert_int_eq(lines, LINES);
+    /* A file that was cut begins anew. */
+    ck_assert_int_eq(truncate(path, 0), 0);
+    add(other, 5000, "d\tb", NULL, "bad");
+    leat__bad_record_log_finish(other);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "d\\x09b\t5000\t\t0\t0\tnone\tbad\n");
+    free(one);
+    free(other);
+}
+END_TEST
+
+START_TEST(each_of_thousands_has_one_line)
+{
+    leat__bad_record_log *one = make_ledger();
+    ck_assert_int_eq(leat__bad_record_log_open(one), LEAT_OK);
+    for (int i = 0; i < 6000; i++)
+        add(one, i % 3000, "db", NULL, "bad");
+    ck_assert_int_eq((int)one->known.n, 3000);
+    leat__bad_record_log_finish(one);
+    leat__bad_record_log_init(one, &options);
+    ck_assert_int_eq(leat__bad_record_log_open(one), LEAT_OK);
+    for (int i = 0; i < 3000; i++)
+        add(one, i, "db", NULL, "bad");
+    leat__bad_record_log_finish(one);
+    free(one);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    char line[256];
+    int n = 0;
+    for (; fgets(line, sizeof(line), file); n++)
+        ck_assert_int_eq(atoi(line + 3), n);
+    fclose(file);
+    ck_assert_int_eq(n, 3000);
+}
+END_TEST
+
+/* A key of that many bytes, all the same letter. */
+static const char *long_key(size_t size)
+{
+    static _Thread_local char key[301];
+    memset(key, 'k', sizeof(key));
+    key[size] = 0;
+    return key;
+}
+
+START_TEST(a_key_that_is_cut_is_marked)
+{
+    static const size_t sizes[] = {63, 64, 65, 300};
+    leat__bad_record_log *ledger = make_ledger();
+    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    char text[4096], expected[4096] = "";
+    for (int i = 0; i < 4; i++) {
+        size_t size = sizes[i], kept = size < 64 ? size : 64;
+        leat__bad bad = make_bad(i, "a", long_key(size), "why");
+        /* What is cut is not cut again. */
+        leat_provenance once = leat__bad_from(&bad);
+        leat__bad again;
+        leat__bad_set(&again, i, &once, bad.line);
+        leat__bad_record_log_note(ledger, &again);
+        const leat_provenance *from = &ledger->list[i].from;
+        ck_assert_uint_eq(from->key_size, kept);
+        ck_assert_uint_eq(from->key_cut, size - kept);
+        ck_assert_mem_eq(from->key, long_key(size), kept);
+        char mark[32] = "";
+        if (size > kept)
+            snprintf(mark, sizeof(mark), "... (%zu bytes)", size);
+        size_t used = strlen(expected);
+        snprintf(expected + used, sizeof(expected) - used,
+                 "a\t%d\t%s%s\t0\t0\tnone\twhy\n", i, long_key(kept), mark);
+    }
+    leat__bad_record_log_finish(ledger);
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, expected);
+    free(ledger);
+}
+END_TEST
+
+/* A reader whose keys last until the next sample alone. */
+static int next_with_long_key(void *pass, leat_sample *sample)
+{
+    int *number = pass;
+    int status = leat_sample_reserve(sample, 1 + 300);
+    if (status)
+        return status;
+    char *buffer = sample->buffer;
+    size_t size = (*number)++ % 2 ? 64 : 300;
+    buffer[0] = 7;
+    memcpy(buffer + 1, long_key(size), size);
+    sample->nfields = 1;
+    sample->stable = 0;
+    sample->field[0] = (leat_field){LEAT_UINT8, 3, {1, 1, 1}, buffer, 1};
+    sample->from.key = buffer + 1;
+    sample->from.key_size = size;
+    return LEAT_OK;
+}
+
+START_TEST(a_batch_marks_the_keys_that_it_cut)
+{
+    static int number;
+    const leat_field_spec field = {"data", LEAT_UINT8, 3, {1, 1, 1}};
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = &field,
+                                      .nfields = 1,
+                                      .next = next_with_long_key};
+    leat_pipeline *pipeline;
+    leat_data_layer *layer;
+    leat_blob *top;
+    number = 0;
+    options.on_error = LEAT_ON_ERROR_FAIL;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, &number),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_OK);
+    for (int batch = 0; batch < 5; batch++) {
+        ck_assert_int_eq(leat_data_layer_forward(layer, &top, 1, LEAT_HOST),
+                         LEAT_OK);
+        for (int i = 0; i < 4; i++) {
+            const leat_provenance *from =
+                &leat_data_layer_batch(layer)->from[i];
+            ck_assert_uint_eq(from->key_size, 64);
+            ck_assert_uint_eq(from->key_cut, i % 2 ? 0 : 300 - 64);
+            ck_assert_mem_eq(from->key, long_key(64), 64);
+        }
+    }
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* The system ends a file at its limit as a disk does that is full. */
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+START_TEST(a_full_disk_is_counted_and_what_follows_stands_on_its_own_line)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    leat__bad_record_log *ledger = make_ledger();
+    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    for (int i = 0; i < 4; i++) {
+        leat__bad bad = make_bad(i, "s", NULL, "bad");
+        limit_files(i == 1 ? 21 : i == 2 ? 0 : RLIM_INFINITY);
+        leat__bad_record_log_note(ledger, &bad);
+    }
+    limit_files(RLIM_INFINITY);
+    ck_assert_int_eq(ledger->count, 4);
+    ck_assert_int_eq(ledger->unwritten, 2);
+    leat__bad_record_log_finish(ledger);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "s\t0\t\t0\t0\tnone\tbad\ns\t1\n"
+                           "s\t3\t\t0\t0\tnone\tbad\n");
+    free(ledger);
+}
+END_TEST
+
+START_TEST(what_cannot_be_a_file_is_an_error_of_setup)
+{
+    feed_layer feed;
+    char nowhere[sizeof(path) + 8];
+    snprintf(nowhere, sizeof(nowhere), "%s/no/bad", directory);
+    options.bad_record_file = nowhere;
+    ck_assert_int_eq(open_layer(&feed), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), nowhere));
+    feed_close(&feed);
+    options.bad_record_file = directory;
+    ck_assert_int_eq(open_layer(&feed), LEAT_EIO);
+    feed_close(&feed);
+    options.bad_record_file = "/dev/null";
+    ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
+    feed_close(&feed);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    options.bad_record_file = path;
+    ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(a_setup_that_failed_may_come_again)
+{
+    options.bad_record_file = path;
+    feed_layer feed;
+    for (int i = 0; i < plan.count; i++)
+        plan.kind[i] = PLANTED_UNREADABLE;
+    ck_assert_int_eq(open_layer(&feed), LEAT_EDATA);
+    plan.kind[7] = PLANTED_GOOD;
+    ck_assert_int_eq(leat_data_layer_setup(feed.layer, feed.top, 2), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(read_stats(&feed).bad_records, 4);
+    ck_assert_int_eq(read_stats(&feed).bad[0].from.replacement,
+                     LEAT_REPLACEMENT_ZEROS);
+    feed_close(&feed);
+}
+END_TEST
+
+static void refuse(const char *word)
+{
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), word));
+    leat_pipeline_unref(pipeline);
+}
+
+START_TEST(options_that_contradict_themselves_are_refused)
+{
+    options.max_errors = -2;
+    refuse("max_errors");
+    options.max_errors = 3;
+    options.on_error = LEAT_ON_ERROR_FAIL;
+    refuse("max_errors");
+    options.on_error = (leat_on_error)7;
+    refuse("on_error");
+}
+END_TEST
+
+int main(void)
+{
+    if (!mkdtemp(directory))
+        return EXIT_FAILURE;
+    Suite *suite = suite_create("ledger");
+    TCase *tcase = tcase_create("ledger");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase,
+                   more_than_max_errors_end_the_layer_after_the_good_batches);
+    tcase_add_test(tcase, a_record_counts_once_however_often_it_comes_back);
+    tcase_add_test(tcase, no_bad_record_at_all_may_be_allowed);
+    tcase_add_test(tcase, columns_do_not_repeat_each_other);
+    tcase_add_test(tcase, what_others_have_listed_is_not_listed_again);
+    tcase_add_test(tcase, each_of_thousands_has_one_line);
+    tcase_add_test(tcase,
+                   the_list_is_in_order_and_bounded_and_the_rest_is_counted);
+    tcase_add_test(tcase, batches_that_fail_are_listed_too);
+    tcase_add_test(tcase, the_file_gets_a_line_each_behind_what_is_there);
+    tcase_add_test(tcase, nothing_in_a_line_breaks_it);
+    tcase_add_test(tcase, the_longest_line_is_written_whole);
+    tcase_add_test(tcase, letters_that_print_stay_as_they_are);
+    tcase_add_test(tcase, any_descriptor_may_be_the_files);
+    tcase_add_test(tcase, a_file_is_new_for_all_whom_the_mask_lets);
+    tcase_add_test(tcase, the_limit_is_passed_by_the_first_record_above_it);
+    tcase_add_test(
+        tcase, each_record_of_the_list_is_logged_and_then_that_there_are_more);
+    tcase_add_test(tcase, a_key_that_is_cut_is_marked);
+    tcase_add_test(tcase, a_batch_marks_the_keys_that_it_cut);
+    tcase_add_test(
+        tcase, a_full_disk_is_counted_and_what_follows_stands_on_its_own_line);
+    tcase_add_test(tcase, what_cannot_be_a_file_is_an_error_of_setup);
+    tcase_add_test(tcase, a_setup_that_failed_may_come_again);
+    tcase_add_test(tcase, options_that_contradict_themselves_are_refused);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    (void)remove(directory);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,686 @@
+/* Law 4: what stands at a bad record's place, against a simple model. */
+#include "base/memory.h"
+#include "base/random.h"
+#include "support/feed.h"
+#include "support/index_decorators.h"
+#include "support/planted.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH_MAX 8
+#define SHUFFLE_SEED 5
+#define IMAGE_MAX                                                              \
+    (PLANTED_CHANNELS * PLANTED_HEIGHT * PLANTED_WIDTH * (int)sizeof(float))
+
+static planted plan;
+static leat_data_layer_options options;
+static leat_transform_options transform;
+static int is_shuffled;
+static int64_t begin; /* global position where the layer began or resumed */
+
+static void set_up(void)
+{
+    const planted none = {.count = 20};
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    const leat_transform_options no_transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    plan = none;
+    options = defaults;
+    transform = no_transform;
+    options.batch_size = 4;
+    options.transform = &transform;
+    options.random_seed = 11;
+    options.on_error = LEAT_ON_ERROR_REPLACE;
+    is_shuffled = 0;
+    begin = 0;
+}
+
+static leat_pipeline *open_pipeline(void)
+{
+    leat_pipeline *source = planted_pipeline(&plan);
+    if (!is_shuffled)
+        return source;
+    leat_pipeline *shuffled;
+    ck_assert_int_eq(leat_pipeline_create(&shuffled, index_decorators_shuffle(),
+                                          "seed=5", NULL, NULL, &source, 1),
+                     LEAT_OK);
+    leat_pipeline_unref(source);
+    return shuffled;
+}
+
+/* The model: what a slow reader of the whole sequence would say. */
+
+static int record_at(int64_t p)
+{
+    int64_t i = p % plan.count;
+    return (int)(is_shuffled
+                     ? index_decorators_shuffled(i, plan.count, SHUFFLE_SEED)
+                     : i);
+}
+
+static planted_kind kind_at(int64_t p)
+{
+    return plan.kind[record_at(p)];
+}
+
+/* The height that a record tells; 0: none. */
+static int told(int64_t p)
+{
+    switch (kind_at(p)) {
+    case PLANTED_GOOD:
+    case PLANTED_SHORT:
+        return transform.crop_size ? (int)transform.crop_size : PLANTED_HEIGHT;
+    case PLANTED_SMALL:
+        return transform.crop_size ? 0 : 2;
+    default:
+        return 0;
+    }
+}
+
+static int is_good(int64_t p, int height)
+{
+    planted_kind kind = kind_at(p);
+    return (kind == PLANTED_GOOD || kind == PLANTED_SMALL) && height > 0 &&
+           told(p) == height;
+}
+
+/* How far back a layer can see. */
+static int64_t oldest(int64_t p)
+{
+    int64_t epoch = p / plan.count - 1;
+    int64_t least = epoch < 0 ? 0 : epoch * plan.count;
+    return plan.way == PLANTED_IN_ORDER && least < begin ? begin : least;
+}
+
+static int64_t good_before(int64_t p, int height)
+{
+    int64_t q = p - 1;
+    while (q >= oldest(p) && !is_good(q, height))
+        q--;
+    return q >= oldest(p) ? q : -1;
+}
+
+static int batch_height(int64_t first)
+{
+    if (told(first))
+        return told(first);
+    for (int64_t q = first - 1; q >= oldest(first); q--)
+        if (is_good(q, told(q)))
+            return told(q);
+    for (int64_t q = begin - 1; q >= oldest(begin); q--)
+        if (told(q))
+            return told(q);
+    for (int64_t q = begin; q < begin + 2 * plan.count; q++)
+        if (told(q))
+            return told(q);
+    return 0;
+}
+
+static leat_transformer *transformer; /* the model's own */
+static leat__mt19937 generator;       /* Caffe's, of one rank */
+
+static void seed_generator(int64_t samples, int draws)
+{
+    leat__mt19937_seed(&generator,
+                       (uint32_t)options.random_seed + (uint32_t)options.rank);
+    leat__mt19937_next(&generator);
+    uint32_t seed = leat__mt19937_next(&generator);
+    leat__mt19937_seed(&generator, seed);
+    for (int64_t i = 0; i < samples * draws; i++)
+        leat__mt19937_next(&generator);
+}
+
+static int count_draws(void)
+{
+    return (transform.mirror ? 1 : 0) + (transform.crop_size ? 2 : 0);
+}
+
+static void choose(int64_t p, uint32_t words[4])
+{
+    if (options.rng == LEAT_RNG_LEAT) {
+        leat__choice((uint64_t)options.random_seed, p / plan.count,
+                     p % plan.count, 0, words);
+        return;
+    }
+    for (int i = 0; i < count_draws(); i++)
+        words[i] = leat__mt19937_next(&generator);
+}
+
+static void check_place(feed_layer *feed, int i, int64_t p, int height,
+                        const leat_bad_record **bad)
+{
+    static const unsigned char zeros[IMAGE_MAX];
+    const leat_provenance *from = &leat_data_layer_batch(feed->layer)->from[i];
+    unsigned char expected[IMAGE_MAX] = {0};
+    int width = transform.crop_size ? (int)transform.crop_size : PLANTED_WIDTH;
+    int shape[3] = {PLANTED_CHANNELS, height, width};
+    size_t bytes = (size_t)(shape[0] * shape[1] * shape[2]) * sizeof(float);
+    uint32_t words[4];
+    choose(p, words);
+    int64_t q = is_good(p, height) ? p : -1;
+    if (q < 0 && options.on_error == LEAT_ON_ERROR_REPLACE)
+        q = good_before(p, height);
+    float label = 0;
+    if (q >= 0) {
+        leat_sample sample;
+        leat_sample_init(&sample);
+        planted_fill(&plan, record_at(q), &sample);
+        ck_assert_int_eq(leat_transformer_apply(transformer, &sample.field[0],
+                                                options.rng, words, shape,
+                                                expected),
+                         LEAT_OK);
+        ck_assert_mem_ne(expected, zeros, bytes);
+        label = (float)(1000 + record_at(q));
+    }
+    const char *data = leat_blob_cpu_data(feed->top[0]);
+    ck_assert_mem_eq(data + (size_t)i * bytes, expected, bytes);
+    ck_assert_float_eq(feed_label(feed, i), label);
+    leat_replacement kind = q == p  ? LEAT_REPLACEMENT_NONE
+                            : q < 0 ? LEAT_REPLACEMENT_ZEROS
+                                    : LEAT_REPLACEMENT_RECORD;
+    ck_assert_int_eq(from->replacement, kind);
+    ck_assert_int_eq(from->epoch, p / plan.count);
+    ck_assert_int_eq(from->position, p % plan.count);
+    ck_assert_int_eq(from->record, record_at(q < 0 ? p : q));
+    if (kind == LEAT_REPLACEMENT_NONE)
+        return;
+    ck_assert_int_eq((*bad)->from.record, record_at(p));
+    ck_assert_int_eq((*bad)->from.epoch, p / plan.count);
+    ck_assert_int_eq((*bad)->from.position, p % plan.count);
+    ck_assert_int_eq((*bad)->from.replacement, kind);
+    ++*bad;
+}
+
+static int step(void)
+{
+    return options.world_size;
+}
+
+/* Forwards `batches` from global position `at` on. Bad ones must fit the list.
+ */
+static void check_batches(feed_layer *feed, int64_t at, int batches)
+{
+    ck_assert_int_eq(leat_transformer_create(&transformer, &transform,
+                                             LEAT_TRAIN, LEAT_FLOAT32,
+                                             LEAT_NCHW),
+                     LEAT_OK);
+    leat_stats stats = {.size = sizeof(stats)};
+    int64_t bad = 0;
+    seed_generator(at / step(), count_draws());
+    for (int b = 0; b < batches; b++) {
+        int status = feed_forward(feed);
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        ck_assert_int_eq(leat_data_layer_stats(feed->layer, &stats), LEAT_OK);
+        const leat_batch *batch = leat_data_layer_batch(feed->layer);
+        const leat_bad_record *next = stats.bad + bad;
+        int64_t first = at + (options.rank - at % step() + step()) % step();
+        int height = batch_height(first);
+        ck_assert_int_eq(leat_blob_dim(feed->top[0], 2), height);
+        for (int i = 0; i < options.batch_size; i++)
+            check_place(feed, i, first + (int64_t)i * step(), height, &next);
+        bad += batch->bad;
+        ck_assert_int_eq(next - stats.bad, bad);
+        ck_assert_int_eq(stats.bad_records, bad);
+        ck_assert_int_eq(stats.nbad, bad);
+        at += options.batch_size * step();
+    }
+    leat_transformer_destroy(transformer);
+}
+
+static int create_layer(feed_layer *feed)
+{
+    leat_pipeline *pipeline = open_pipeline();
+    ck_assert_int_eq(leat_data_layer_create(&feed->layer, pipeline, &options),
+                     LEAT_OK);
+    leat_pipeline_unref(pipeline);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_blob_create(&feed->top[i], NULL), LEAT_OK);
+    return leat_data_layer_setup(feed->layer, feed->top, 2);
+}
+
+/* As many as the list of bad records holds, if all were bad. */
+static int most_batches(void)
+{
+    int n = LEAT_BAD_RECORDS_MAX / (int)options.batch_size;
+    return n < 12 ? n : 12;
+}
+
+/* All ranks from position 0, or from where a token of another run stands. */
+static void check_ranks(leat_token *token, int64_t at)
+{
+    begin = token ? at : 0;
+    for (int rank = 0; rank < step(); rank++) {
+        feed_layer feed;
+        options.rank = rank;
+        begin = 0;
+        int status = create_layer(&feed);
+        if (batch_height(0) == 0) {
+            ck_assert(status == LEAT_EDATA || status == LEAT_EINVAL);
+        } else {
+            ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+            begin = token ? at : 0;
+            if (token)
+                status = leat_data_layer_restore(feed.layer, token);
+            ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+            check_batches(&feed, begin, most_batches());
+        }
+        feed_close(&feed);
+    }
+    options.rank = 0;
+    begin = 0;
+}
+
+/* A token of `batches` batches on. */
+static void save_after(leat_token *token, int batches)
+{
+    feed_layer feed;
+    leat_token_init(token);
+    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    for (int i = 0; i < batches; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, token), LEAT_OK);
+    feed_close(&feed);
+}
+
+START_TEST(a_bad_place_gets_the_record_before_it)
+{
+    plan.kind[2] = PLANTED_UNREADABLE;
+    plan.kind[5] = PLANTED_SHORT;
+    plan.kind[6] = PLANTED_UNLABELED;
+    plan.kind[8] = PLANTED_SHAPELESS;
+    feed_layer feed;
+    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    static const float label[] = {1000, 1001, 1001, 1003, 1004, 1004,
+                                  1004, 1007, 1007, 1009, 1010, 1011};
+    for (int i = 0; i < 12; i++) {
+        if (i % 4 == 0)
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        ck_assert_float_eq(feed_label(&feed, i % 4), label[i]);
+    }
+    feed_close(&feed);
+    check_ranks(NULL, 0);
+}
+END_TEST
+
+START_TEST(the_end_of_the_epoch_before_stands_in_for_its_beginning)
+{
+    plan.kind[0] = PLANTED_UNREADABLE;
+    plan.kind[19] = PLANTED_SHORT;
+    feed_layer feed;
+    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_float_eq(feed_label(&feed, 0), 0);
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_float_eq(feed_label(&feed, 0), 1018);
+    ck_assert_float_eq(feed_label(&feed, 1), 1001);
+    feed_close(&feed);
+}
+END_TEST
+
+static void plant(uint32_t *state, int one_in)
+{
+    for (int i = 0; i < plan.count; i++) {
+        *state = *state * 1664525 + 1013904223;
+        uint32_t word = *state >> 8;
+        plan.kind[i] =
+            word % (uint32_t)one_in
+                ? PLANTED_GOOD
+                : (planted_kind)(1 + word / 64 % (PLANTED_KINDS - 1));
+    }
+}
+
+static uint32_t draw(uint32_t *state, uint32_t n)
+{
+    *state = *state * 1664525 + 1013904223;
+    return (*state >> 8) % n;
+}
+
+/* Options of every kind that may not change what is delivered, and of those
+   that do. */
+static void draw_case(uint32_t *state)
+{
+    set_up();
+    plan.count = 1 + (int)draw(state, 30);
+    plan.way = (planted_way)draw(state, PLANTED_WAYS);
+    static const int tails[] = {0, 0, 100000, 170000, 270000};
+    plan.tail = tails[draw(state, 5)];
+    is_shuffled = plan.way != PLANTED_IN_ORDER && draw(state, 3) == 0;
+    options.batch_size = 1 + draw(state, BATCH_MAX);
+    options.workers = 1 + (int)draw(state, 4);
+    options.prefetch = 1 + (int)draw(state, 4);
+    options.reader_thread = (leat_reader_thread)draw(state, 3);
+    options.help = (int)draw(state, 2);
+    options.rng = draw(state, 3) ? LEAT_RNG_LEAT : LEAT_RNG_CAFFE;
+    options.on_error =
+        draw(state, 3) ? LEAT_ON_ERROR_REPLACE : LEAT_ON_ERROR_ZERO;
+    if (plan.way != PLANTED_IN_ORDER)
+        options.world_size = 1 + (int)draw(state, 3);
+    transform.mirror = (int)draw(state, 2);
+    /* In order what came in another shape is gone: shapes are one. */
+    if (plan.way == PLANTED_IN_ORDER || draw(state, 2))
+        transform.crop_size = 3;
+    static const int densities[] = {1, 2, 3, 10};
+    plant(state, densities[draw(state, 4)]);
+}
+
+static int cases(int usual)
+{
+    const char *text = getenv("LEAT_REPLACEMENTS");
+    return text ? atoi(text) : usual;
+}
+
+START_TEST(any_layer_delivers_what_the_model_does)
+{
+    uint32_t state = 1;
+    for (int i = 0; i < cases(300); i++) {
+        draw_case(&state);
+        check_ranks(NULL, 0);
+    }
+}
+END_TEST
+
+START_TEST(so_it_does_after_a_resume_at_any_batch_by_other_ranks)
+{
+    uint32_t state = 2;
+    for (int i = 0; i < cases(200); i++) {
+        draw_case(&state);
+        options.rng = LEAT_RNG_LEAT;
+        if (batch_height(0) == 0)
+            continue;
+        int batches = (int)draw(&state, 9);
+        int64_t at = batches * options.batch_size * step();
+        leat_token token;
+        save_after(&token, batches);
+        options.workers = 1 + (int)draw(&state, 4);
+        options.prefetch = 1 + (int)draw(&state, 4);
+        if (transform.crop_size) {
+            options.batch_size = 1 + draw(&state, BATCH_MAX);
+            if (plan.way != PLANTED_IN_ORDER)
+                options.world_size = 1 + (int)draw(&state, 3);
+        }
+        check_ranks(&token, at);
+        leat_token_finish(&token);
+    }
+}
+END_TEST
+
+START_TEST(several_ranks_cannot_skip_in_what_is_read_in_order)
+{
+    plan.way = PLANTED_IN_ORDER;
+    options.world_size = 2;
+    feed_layer feed;
+    ck_assert_int_eq(create_layer(&feed), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "on_error REPLACE"));
+    feed_close(&feed);
+    options.on_error = LEAT_ON_ERROR_ZERO;
+    plan.kind[3] = PLANTED_SHORT;
+    transform.crop_size = 3;
+    check_ranks(NULL, 0);
+}
+END_TEST
+
+START_TEST(a_bad_first_record_is_no_error_of_setup_where_one_tells_the_shape)
+{
+    for (int way = 0; way < PLANTED_WAYS; way++) {
+        set_up();
+        plan.way = (planted_way)way;
+        for (int i = 0; i < 9; i++)
+            plan.kind[i] = (planted_kind)(1 + i % 4);
+        plan.kind[2] = PLANTED_UNREADABLE;
+        plan.kind[6] = PLANTED_UNREADABLE;
+        check_ranks(NULL, 0);
+        for (int i = 9; i < plan.count; i++)
+            plan.kind[i] = PLANTED_SHAPELESS;
+        feed_layer feed;
+        ck_assert_int_eq(create_layer(&feed), LEAT_EDATA);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "record 0"));
+        feed_close(&feed);
+    }
+}
+END_TEST
+
+/* The shape is another rank's record's, tried in the slot: that grows it. */
+START_TEST(a_slot_that_grows_for_another_ranks_shape_is_counted)
+{
+    for (int i = 0; i < plan.count; i++)
+        plan.kind[i] = PLANTED_SMALL;
+    plan.kind[8] = PLANTED_GOOD;
+    plan.kind[9] = PLANTED_UNREADABLE;
+    options.world_size = 2;
+    options.rank = 1;
+    options.prefetch = 1;
+    feed_layer feed;
+    leat_stats stats = {.size = sizeof(stats)};
+    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_blob_dim(feed.top[0], 2), PLANTED_HEIGHT);
+    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(stats.grown_slots, 1);
+    feed_close(&feed);
+}
+END_TEST
+
+START_TEST(a_single_pass_of_bad_records_ends)
+{
+    plan.way = PLANTED_IN_ORDER;
+    plan.single_pass = 1;
+    for (int i = 5; i < plan.count; i++)
+        plan.kind[i] = PLANTED_UNREADABLE;
+    plan.count = 18;
+    feed_layer feed;
+    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    for (int b = 0; b < 5; b++) {
+        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        ck_assert_float_eq(feed_label(&feed, 0), b ? 1004 : 1000);
+        ck_assert_int_eq(leat_data_layer_batch(feed.layer)->n, b < 4 ? 4 : 2);
+    }
+    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
+    feed_close(&feed);
+}
+END_TEST
+
+/* Every allocation from setup on fails in turn: an error, or all is well. */
+static void fail_allocations(int way)
+{
+    plan.way = (planted_way)way;
+    plan.kind[0] = PLANTED_UNREADABLE;
+    plan.kind[2] = PLANTED_SHORT;
+    plan.kind[9] = PLANTED_UNREADABLE;
+    options.workers = 2;
+    for (int n = 0, done = 0; !done; n++) {
+        ck_assert_int_lt(n, 2000);
+        feed_layer feed = {0};
+        leat_pipeline *pipeline = open_pipeline();
+        for (int i = 0; i < 2; i++)
+            ck_assert_int_eq(leat_blob_create(&feed.top[i], NULL), LEAT_OK);
+        leat__alloc_fail_at(n);
+        int status = leat_data_layer_create(&feed.layer, pipeline, &options);
+        if (status == LEAT_OK)
+            status = leat_data_layer_setup(feed.layer, feed.top, 2);
+        for (int b = 0; b < 6 && status == LEAT_OK; b++)
+            status = feed_forward(&feed);
+        /* Workers that are ahead may still have met it. */
+        int is_over = leat__alloc_fail_at(-1) >= 0;
+        ck_assert_msg(status == LEAT_OK || status == LEAT_ENOMEM, "%d: %s",
+                      status, leat_last_error());
+        done = is_over && status == LEAT_OK;
+        feed_close(&feed);
+        leat_pipeline_unref(pipeline);
+    }
+}
+
+START_TEST(a_failed_allocation_is_an_error_and_leaks_nothing)
+{
+    fail_allocations(_i);
+}
+END_TEST
+
+START_TEST(storage_that_fails_while_a_record_is_looked_for_is_an_error)
+{
+    plan.kind[4] = PLANTED_UNREADABLE;
+    feed_layer feed;
+    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    leat_data_layer_cancel(feed.layer);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_ECANCELLED);
+    feed_close(&feed);
+}
+END_TEST
+
+/* Forwards until one fails, which must be this way; how many did not. */
+static int forward_until(feed_layer *feed, int expected, const char *line)
+{
+    int n = 0, status;
+    while ((status = feed_forward(feed)) == LEAT_OK)
+        ck_assert_int_lt(n++, 1000);
+    ck_assert_int_eq(status, expected);
+    ck_assert_msg(strstr(leat_last_error(), line) != NULL, "%s",
+                  leat_last_error());
+    return n;
+}
+
+/*
+ * Of two ranks' records the second takes the odd ones, and sees the even ones
+ * only where it looks back from a bad one: within a batch, or at its beginning
+ * for a shape.
+ */
+START_TEST(storage_that_fails_under_another_ranks_record_is_an_error)
+{
+    static const struct {
+        int broken, bad, batches, is_first;
+    } cases[] = {{2, 3, 0, 0}, {8, 9, 1, 1}, {12, 13, 1, 0}, {18, 19, 2, 0}};
+    options.world_size = 2;
+    options.rank = 1;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        feed_layer feed;
+        memset(plan.kind, 0, sizeof(plan.kind));
+        plan.kind[cases[i].broken] = PLANTED_BROKEN;
+        plan.kind[cases[i].bad] = PLANTED_UNREADABLE;
+        ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+        ck_assert_int_eq(
+            forward_until(&feed, LEAT_EIO, "planted: storage fails at record"),
+            cases[i].batches);
+        feed_close(&feed);
+        /* Zeros need nobody's record, but the shape of one. */
+        options.on_error = LEAT_ON_ERROR_ZERO;
+        ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+        for (int b = 0; b < 3 && !cases[i].is_first; b++)
+            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        feed_close(&feed);
+        options.on_error = LEAT_ON_ERROR_REPLACE;
+    }
+}
+END_TEST
+
+/*
+ * Behind a resume nothing is known but what is read again, for a shape by
+ * restore itself.
+ */
+START_TEST(storage_that_fails_behind_a_resume_is_an_error)
+{
+    leat_token token;
+    feed_layer feed;
+    plan.kind[4] = PLANTED_UNREADABLE;
+    save_after(&token, 1);
+    /* What workers meet before is over with restore. */
+    plan.kind[3] = PLANTED_BROKEN;
+    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(), "planted: storage fails at record 3");
+    feed_close(&feed);
+    /* A record that tells its shape, and is bad nevertheless. */
+    plan.kind[4] = PLANTED_SHORT;
+    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(
+        forward_until(&feed, LEAT_EIO, "planted: storage fails at record 3"),
+        0);
+    feed_close(&feed);
+    leat_token_finish(&token);
+}
+END_TEST
+
+static atomic_int hooks_left; /* calls of the hook until one gives nothing */
+
+static void *give(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    void *memory;
+    if (atomic_fetch_sub(&hooks_left, 1) == 0 ||
+        posix_memalign(&memory, alignment, bytes))
+        return NULL;
+    return memory;
+}
+
+static void take_back(void *user, void *memory, size_t bytes, size_t alignment)
+{
+    (void)user, (void)bytes, (void)alignment;
+    free(memory);
+}
+
+/* As a_slot_that_grows_for_another_ranks_shape_is_counted. */
+START_TEST(memory_that_is_short_for_a_larger_replacement_is_an_error)
+{
+    static const leat_allocator hooks = {
+        .size = sizeof(hooks), .alloc = give, .free = take_back};
+    for (int i = 0; i < plan.count; i++)
+        plan.kind[i] = PLANTED_SMALL;
+    plan.kind[8] = PLANTED_GOOD;
+    plan.kind[9] = PLANTED_UNREADABLE;
+    options.world_size = 2;
+    options.rank = 1;
+    options.prefetch = 1;
+    options.host_allocator = &hooks;
+    int failed_later = 0, status = LEAT_ENOMEM;
+    for (int n = 0; status != LEAT_OK; n++) {
+        feed_layer feed;
+        ck_assert_int_lt(n, 100);
+        atomic_store(&hooks_left, n);
+        status = create_layer(&feed);
+        int is_set_up = status == LEAT_OK;
+        for (int b = 0; b < 3 && status == LEAT_OK; b++)
+            status = feed_forward(&feed);
+        ck_assert_msg(status == LEAT_OK || status == LEAT_ENOMEM, "%s",
+                      leat_last_error());
+        failed_later += is_set_up && status;
+        feed_close(&feed);
+    }
+    ck_assert_int_gt(failed_later, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("replacement");
+    TCase *tcase = tcase_create("replacement");
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_set_timeout(tcase, 60);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, a_bad_place_gets_the_record_before_it);
+    tcase_add_test(tcase,
+                   the_end_of_the_epoch_before_stands_in_for_its_beginning);
+    tcase_add_test(tcase, any_layer_delivers_what_the_model_does);
+    tcase_add_test(tcase,
+                   so_it_does_after_a_resume_at_any_batch_by_other_ranks);
+    tcase_add_test(tcase, several_ranks_cannot_skip_in_what_is_read_in_order);
+    tcase_add_test(
+        tcase,
+        a_bad_first_record_is_no_error_of_setup_where_one_tells_the_shape);
+    tcase_add_test(tcase, a_slot_that_grows_for_another_ranks_shape_is_counted);
+    tcase_add_test(tcase, a_single_pass_of_bad_records_ends);
+    tcase_add_loop_test(tcase,
+                        a_failed_allocation_is_an_error_and_leaks_nothing, 0,
+                        PLANTED_WAYS);
+    tcase_add_test(tcase,
+                   storage_that_fails_while_a_record_is_looked_for_is_an_error);
+    tcase_add_test(tcase,
+                   storage_that_fails_under_another_ranks_record_is_an_error);
+    tcase_add_test(tcase, storage_that_fails_behind_a_resume_is_an_error);
+    tcase_add_test(tcase,
+                   memory_that_is_short_for_a_larger_replacement_is_an_error);
+    return suite_run(suite);
+}
