@@ -8,7 +8,6 @@ typedef struct meta_pages {
     const char *name;
     const unsigned char *base;
     size_t size;
-    size_t page_size;
     leat__lmdb_meta meta[2];
     int is_read[2];
     leat__lmdb_event *event;
@@ -57,7 +56,6 @@ static int find_second(meta_pages *pages)
         if (leat__lmdb_meta_parse(&meta, pages->name, 1, pages->base + at) ||
             meta.page_size != at)
             continue;
-        pages->page_size = at;
         return read_meta(pages, 1, at);
     }
     return LEAT_OK;
