@@ -365,6 +365,8 @@ void leat_data_layer_group_cancel(leat_data_layer_group *self)
         return;
     int cancel = leat__thread_hold_cancel();
     pthread_mutex_lock(&self->lock);
+    /* A restore may have cleared it before the lock was taken. */
+    atomic_store(&self->cancelled, 1);
     if (self->prefetcher)
         leat__prefetcher_cancel(self->prefetcher);
     else if (self->reader)

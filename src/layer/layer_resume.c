@@ -137,9 +137,8 @@ static int start_again(leat_data_layer_group *self, leat_token *token)
     for (int i = 0; i < self->n; i++)
         leat__data_layer_recall(&self->member[i]);
     leat__group_stop(self);
-    pthread_mutex_lock(&self->lock);
+    /* Without the lock: no reader is there that a cancel could be using. */
     atomic_store(&self->cancelled, 0);
-    pthread_mutex_unlock(&self->lock);
     for (int i = 0; i < self->n; i++)
         self->member[i].sticky = LEAT_OK;
     leat__batch_shape shape;

@@ -90,7 +90,8 @@ struct leat_data_layer_group {
     /*
      * Set by the first cancel, which alone takes the lock: the reader's cancel
      * runs under it, and may cancel the same layer, or another one whose reader
-     * cancels this.
+     * cancels this. It is set again under the lock, since restore clears it:
+     * it is never 0 while a reader's cancel chunks.
      */
     atomic_int cancelled;
 

@@ -9,6 +9,7 @@
 
 #include <check.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,6 +17,24 @@
 enum { SECONDS = 60, ROUNDS = 200 };
 
 __attribute__((weak)) void __tsan_init(void);
+
+/* This is put in front of libc's by the linker. */
+int __real_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
+
+/* A thread that is held before its next lock until it may go on. */
+static _Thread_local int is_held;
+static sem_t reached_lock, may_lock;
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
+{
+    if (is_held) {
+        is_held = 0;
+        sem_post(&reached_lock);
+        sem_wait(&may_lock);
+    }
+    return __real_pthread_mutex_lock(lock);
+}
 
 static leat_data_layer_options options;
 
@@ -165,6 +184,45 @@ START_TEST(two_layers_may_cancel_each_other_at_once)
         for (int i = 0; i < 2; i++)
             canceller_close(&pair[i]);
     }
+}
+END_TEST
+
+static void *cancel_layer_late(void *layer)
+{
+    is_held = 1;
+    leat_data_layer_cancel(layer);
+    return NULL;
+}
+
+/* The restore runs while the cancel is about to take the layer's lock. */
+START_TEST(a_cancel_that_a_restore_overtakes_cancels_the_restored_layer)
+{
+    canceller one;
+    leat_token token;
+    pthread_t thread;
+    canceller_open(&one);
+    canceller_set_up(&one);
+    one.victim = one.layer;
+    leat_token_init(&token);
+    ck_assert_int_eq(leat_data_layer_save(one.layer, &token), LEAT_OK);
+    ck_assert_int_eq(sem_init(&reached_lock, 0, 0), 0);
+    ck_assert_int_eq(sem_init(&may_lock, 0, 0), 0);
+    ck_assert_int_eq(
+        pthread_create(&thread, NULL, cancel_layer_late, one.layer), 0);
+    sem_wait(&reached_lock);
+    ck_assert_int_eq(leat_data_layer_restore(one.layer, &token), LEAT_OK);
+    ck_assert_int_eq(canceller_forward(&one), LEAT_OK);
+    int calls = atomic_load(&one.calls);
+    sem_post(&may_lock);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(atomic_load(&one.calls), calls + 1);
+    ck_assert_int_eq(canceller_forward(&one), LEAT_ECANCELLED);
+    ck_assert_int_eq(leat_data_layer_restore(one.layer, &token), LEAT_OK);
+    ck_assert_int_eq(canceller_forward(&one), LEAT_OK);
+    sem_destroy(&reached_lock);
+    sem_destroy(&may_lock);
+    leat_token_finish(&token);
+    canceller_close(&one);
 }
 END_TEST
 
@@ -380,6 +438,8 @@ int main(void)
     tcase_add_test(tcase, a_readers_cancel_may_cancel_its_own_layer_at_destroy);
     tcase_add_test(tcase, a_readers_cancel_may_cancel_another_layer);
     tcase_add_test(tcase, two_layers_may_cancel_each_other_at_once);
+    tcase_add_test(
+        tcase, a_cancel_that_a_restore_overtakes_cancels_the_restored_layer);
     tcase_add_loop_test(tcase, a_callback_that_calls_its_own_layer_is_refused,
                         0, 4);
     tcase_add_loop_test(
