@@ -1,5 +1,6 @@
 /*
- * What depends on the moment: try_forward's deadline and cancel during setup.
+ * What depends on the moment: try_forward's deadline and cancel during
+ * setup and restore.
  * The caller's clock is the test's own: it stands still but where the caller
  * sleeps or the test says so, and a sleep ends at its deadline at once. So a
  * deadline is met to the nanosecond, or it is not.
@@ -84,7 +85,8 @@ static void *pass_gate(void *argument)
     return self.body(self.argument);
 }
 
-/* Setup comes by here at each thread and allocation: one of them cancels. */
+/* Setup and restore come by here at each thread and allocation, of which one
+   cancels. */
 static _Thread_local leat_data_layer *midway;
 static _Thread_local int moments_left;
 
@@ -310,45 +312,73 @@ static void take_back(void *user, void *memory, size_t bytes, size_t alignment)
     free(memory);
 }
 
-/* Setup ends with that, or else every forward does. 0: it came too late. */
-static int cancel_at(const leat_pipeline *pipeline, int n, int *was_set_up)
+/*
+ * Setup, or restore where there is a token, ends with that, or else every
+ * forward does. 0: it came too late.
+ */
+static int cancel_at(const leat_pipeline *pipeline, leat_token *token, int n,
+                     int *was_started)
 {
     leat_data_layer *layer;
     leat_blob *top;
     ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
+    if (token)
+        ck_assert_int_eq(leat_data_layer_setup(layer, &top, 1), LEAT_OK);
     midway = layer;
     moments_left = n;
-    int status = leat_data_layer_setup(layer, &top, 1);
+    int status = token ? leat_data_layer_restore(layer, token)
+                       : leat_data_layer_setup(layer, &top, 1);
     int was_cancelled = moments_left < 0;
     midway = NULL;
     ck_assert(status == LEAT_OK ||
               (was_cancelled && status == LEAT_ECANCELLED));
-    for (int i = 0; i < 3 && was_cancelled && status == LEAT_OK; i++)
+    for (int i = 0; i < 3 && was_cancelled && (token || status == 0); i++)
         ck_assert_int_eq(leat_data_layer_forward(layer, &top, 1, LEAT_HOST),
                          LEAT_ECANCELLED);
-    *was_set_up += was_cancelled && status == LEAT_OK;
+    *was_started += was_cancelled && status == LEAT_OK;
     leat_data_layer_destroy(layer);
     leat_blob_destroy(top);
     return was_cancelled;
 }
 
-START_TEST(a_layer_cancelled_in_the_midst_of_setup_gives_nothing)
+static void cancel_everywhere(const leat_pipeline *pipeline, leat_token *token,
+                              int way)
 {
     static const leat_allocator allocator = {
         .size = sizeof(allocator), .alloc = alloc, .free = take_back};
-    leat_pipeline *pipeline = feed_pipeline();
-    int was_set_up = 0;
+    int was_started = 0;
     int n = 0;
     options.host_allocator = &allocator;
     options.workers = 2;
-    options.help = _i % 2;
-    options.reader_thread = _i / 2 ? LEAT_READER_ON : LEAT_READER_OFF;
-    while (cancel_at(pipeline, n, &was_set_up))
+    options.help = way % 2;
+    options.reader_thread = way / 2 ? LEAT_READER_ON : LEAT_READER_OFF;
+    while (cancel_at(pipeline, token, n, &was_started))
         n++;
-    /* Of the threads at least, the last ones come too late for setup. */
+    /* Of the threads at least, the last ones come too late for the call. */
     ck_assert_int_gt(n, 2);
-    ck_assert_int_gt(was_set_up, 0);
+    ck_assert_int_gt(was_started, 0);
+}
+
+START_TEST(a_layer_cancelled_in_the_midst_of_setup_gives_nothing)
+{
+    leat_pipeline *pipeline = feed_pipeline();
+    cancel_everywhere(pipeline, NULL, _i);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(a_layer_cancelled_in_the_midst_of_restore_gives_nothing)
+{
+    leat_pipeline *pipeline = feed_pipeline();
+    leat_token token;
+    leat_token_init(&token);
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    feed_close(&feed);
+    cancel_everywhere(pipeline, &token, _i);
+    leat_token_finish(&token);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -368,5 +398,7 @@ int main(void)
     tcase_add_test(tcase, a_caller_who_works_is_late_by_a_run_at_most);
     tcase_add_loop_test(
         tcase, a_layer_cancelled_in_the_midst_of_setup_gives_nothing, 0, 4);
+    tcase_add_loop_test(
+        tcase, a_layer_cancelled_in_the_midst_of_restore_gives_nothing, 0, 4);
     return suite_run(suite);
 }
