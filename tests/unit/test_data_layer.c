@@ -61,6 +61,21 @@ START_TEST(the_number_of_tops_is_known_before_setup)
 }
 END_TEST
 
+START_TEST(tops_of_what_cannot_be_opened_are_not_counted)
+{
+    leat_data_layer *layer;
+    leat_pipeline *missing;
+    ck_assert_int_eq(leat_pipeline_parse(&missing, "lmdb:/no/such/database"),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_create(&layer, missing, &options),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_top_count(layer), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "/no/such/database"));
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(missing);
+}
+END_TEST
+
 START_TEST(batches_run_on_across_the_end_of_the_data)
 {
     transform.scale = 3;
@@ -552,6 +567,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, setup_tells_the_shapes_before_the_first_forward);
     tcase_add_test(tcase, the_number_of_tops_is_known_before_setup);
+    tcase_add_test(tcase, tops_of_what_cannot_be_opened_are_not_counted);
     tcase_add_test(tcase, batches_run_on_across_the_end_of_the_data);
     tcase_add_test(tcase, the_tops_can_be_interleaved_and_of_bytes);
     tcase_add_test(tcase, one_top_leaves_the_labels_out);

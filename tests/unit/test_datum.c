@@ -639,6 +639,9 @@ START_TEST(records_that_only_resemble_those_keep_their_line)
          "Datum of 0 x 0 x 0: dimensions must be positive"},
         {WIRE("\x0a\x05\x22\x01x\x28\x07\x22\x01x"),
          "Datum of 0 x 0 x 0: dimensions must be positive"},
+        /* SSD's annotations as a number of 32 bits. */
+        {WIRE("\x0a\x05\x22\x01x\x28\x07\x1d\x01\x02\x03\x04"),
+         "Datum of 0 x 0 x 0: dimensions must be positive"},
         /* Elements without dims and type, and these without elements. */
         {WIRE("\x0a\x03\x22\x01x"),
          "Datum of 0 x 0 x 0: dimensions must be positive"},

@@ -124,6 +124,29 @@ START_TEST(a_file_that_is_kept_whole_is_not_swept)
 }
 END_TEST
 
+/* Damage that comes after the walk has passed the place. */
+START_TEST(a_sweep_that_meets_damage_ends)
+{
+    enum { FAR = 300 };
+    leat__lmdb_entry entry;
+    int got;
+    start(storage_fixture_large, 1000, (size_t)1 << 20);
+    while (behind.sweeper_past + behind.sweeper.record == 0)
+        ck_assert_int_eq(step(1, &entry), LEAT_OK);
+    for (int i = 0; i < FAR; i++)
+        ck_assert_int_eq(leat__lmdb_walker_next(&walk, &entry, 1, &got),
+                         LEAT_OK);
+    unsigned char *zeros = calloc(1, file.map.size);
+    ck_assert_ptr_nonnull(zeros);
+    ck_assert_int_eq(pwrite(file.fd, zeros, file.map.size, 0),
+                     (ssize_t)file.map.size);
+    free(zeros);
+    leat__lmdb_behind_follow(&behind, &walk);
+    ck_assert_int_eq(behind.due, INT64_MAX);
+    ck_assert_int_lt(behind.sweeper.record, walk.record - behind.kept);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("lmdb_behind");
@@ -133,6 +156,7 @@ int main(void)
     tcase_add_test(tests, the_sweeper_follows_into_the_next_lap);
     tcase_add_test(tests, a_walk_that_goes_elsewhere_is_followed_from_there);
     tcase_add_test(tests, a_file_that_is_kept_whole_is_not_swept);
+    tcase_add_test(tests, a_sweep_that_meets_damage_ends);
     Suite *suite = suite_create("lmdb_behind");
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -7,6 +7,7 @@
 #include "support/other.h"
 #include "support/suite.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -21,6 +22,20 @@ enum {
     TXNID_AT = 48,
     COUNT_AT = 56
 };
+
+/* This is put in front of libc's by the linker. */
+int __real_fallocate(int fd, int mode, off_t offset, off_t size);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size);
+
+static int no_blocks; /* why there are none; 0: there are */
+
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
+{
+    if (!no_blocks)
+        return __real_fallocate(fd, mode, offset, size);
+    errno = no_blocks;
+    return -1;
+}
 
 static char directory[FIXTURE_PATH];
 static char lock[FIXTURE_PATH + 16];
@@ -168,6 +183,30 @@ START_TEST(its_blocks_are_taken_before_it_is_stored_to)
     ck_assert_int_eq(stat(lock, &found), 0);
     ck_assert_int_eq(found.st_size, LOCK_BYTES);
     ck_assert_int_ge(found.st_blocks * 512, LOCK_BYTES);
+}
+END_TEST
+
+/* A file system that has no blocks left, or cannot tell. */
+START_TEST(a_lock_without_blocks_is_not_stored_to)
+{
+    static const struct {
+        int code;
+        int is_full;
+    } cases[] = {{ENOSPC, 1}, {EDQUOT, 1}, {EOPNOTSUPP, 0}, {ENOSYS, 0}};
+    struct stat found;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        said[0] = 0;
+        no_blocks = cases[i].code;
+        leat_reader *reader = images_open(directory);
+        no_blocks = 0;
+        ck_assert_int_eq(images_count(reader), RECORDS);
+        leat_reader_close(reader);
+        ck_assert_int_eq(strstr(said, "cannot be locked") != NULL,
+                         cases[i].is_full);
+        ck_assert_int_eq(stat(lock, &found), 0);
+        ck_assert_int_eq(found.st_size, cases[i].is_full ? 0 : LOCK_BYTES);
+        ck_assert_int_eq(unlink(lock), 0);
+    }
 }
 END_TEST
 
@@ -431,6 +470,7 @@ int main(void)
     tcase_add_test(tcase, the_file_is_what_liblmdb_makes);
     tcase_add_test(tcase, readers_of_one_state_have_one_slot_that_liblmdb_sees);
     tcase_add_test(tcase, its_blocks_are_taken_before_it_is_stored_to);
+    tcase_add_test(tcase, a_lock_without_blocks_is_not_stored_to);
     tcase_add_test(tcase, a_link_is_not_followed);
     tcase_add_test(tcase, what_is_no_file_is_not_opened);
     tcase_add_test(tcase, a_file_of_something_else_is_not_written_to);
