@@ -3,7 +3,9 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 
 static leat_stats read_stats(const feed_layer *feed)
 {
@@ -98,6 +100,26 @@ START_TEST(workers_that_wait_for_each_other_are_told)
 }
 END_TEST
 
+/* The files that are mapped are asked for by the first free descriptor. */
+START_TEST(no_file_stays_open_where_there_is_no_standard_input)
+{
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.batch_size = 4;
+    leat_pipeline *pipeline = feed_pipeline();
+    feed_layer feed = feed_open(pipeline, &options);
+    int input = dup(STDIN_FILENO);
+    ck_assert_int_gt(input, STDIN_FILENO);
+    ck_assert_int_eq(close(STDIN_FILENO), 0);
+    ck_assert_int_gt(read_stats(&feed).memory.mapped, 0);
+    int is_open = fcntl(STDIN_FILENO, F_GETFD) >= 0;
+    ck_assert_int_eq(dup2(input, STDIN_FILENO), STDIN_FILENO);
+    close(input);
+    ck_assert_int_eq(is_open, 0);
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_stats");
@@ -107,5 +129,6 @@ int main(void)
     tcase_add_loop_test(
         tcase, what_forward_does_itself_is_told_apart_from_waiting, 0, 2);
     tcase_add_test(tcase, workers_that_wait_for_each_other_are_told);
+    tcase_add_test(tcase, no_file_stays_open_where_there_is_no_standard_input);
     return suite_run(suite);
 }

@@ -257,6 +257,21 @@ START_TEST(so_do_those_between_which_the_log_is_told)
 }
 END_TEST
 
+START_TEST(a_long_wait_is_told_every_ten_seconds)
+{
+    leat_pipeline *pipeline;
+    feed_layer feed = open_blocked(&pipeline);
+    begin_time();
+    lines = 0;
+    leat_log_set(hear, NULL, LEAT_LOG_INFO);
+    /* At 1, 11, and so on until 61. */
+    expect_wait(&feed, 65000, (int64_t)65000 * MILLISECOND);
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+    ck_assert_int_eq(lines, 7);
+    end(&feed, pipeline);
+}
+END_TEST
+
 /*
  * The workers do not get to run, and there is work for the caller beyond the
  * deadline: it ends the run at which that passes, and begins no other. So a try
@@ -395,6 +410,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_look_does_not_wait_at_all, 0, 2);
     tcase_add_test(tcase, waits_that_end_early_add_up_to_the_deadline);
     tcase_add_test(tcase, so_do_those_between_which_the_log_is_told);
+    tcase_add_test(tcase, a_long_wait_is_told_every_ten_seconds);
     tcase_add_test(tcase, a_caller_who_works_is_late_by_a_run_at_most);
     tcase_add_loop_test(
         tcase, a_layer_cancelled_in_the_midst_of_setup_gives_nothing, 0, 4);
