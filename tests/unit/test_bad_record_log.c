@@ -501,6 +501,32 @@ START_TEST(what_others_have_listed_is_not_listed_again)
 }
 END_TEST
 
+/* Their end is that of the memory into which they are read. */
+START_TEST(lines_of_others_list_nothing_and_are_read_to_their_end)
+{
+    static const char line[] = "db\tx\t\t\t\t\t\ndb\t0\t\t0\t\t\t\n";
+    static const char last[] = "\n\t\t\t\t\t\t\n";
+    enum { BYTES = 64 << 10 };
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(line, file), 0);
+    for (size_t i = strlen(line) + strlen(last); i < BYTES; i++)
+        ck_assert_int_eq(fputc('x', file), 'x');
+    ck_assert_int_ge(fputs(last, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    leat__bad_record_log *ledger = make_ledger();
+    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    ck_assert_uint_eq(ledger->file.listed.n, 0);
+    ck_assert_int_eq(ledger->file.read, BYTES);
+    add(ledger, 0, "db", NULL, "bad");
+    leat__bad_record_log_finish(ledger);
+    struct stat about;
+    ck_assert_int_eq(stat(path, &about), 0);
+    ck_assert_int_gt(about.st_size, BYTES);
+    free(ledger);
+}
+END_TEST
+
 START_TEST(each_of_thousands_has_one_line)
 {
     leat__bad_record_log *one = make_ledger();
@@ -728,6 +754,8 @@ int main(void)
     tcase_add_test(tcase, no_bad_record_at_all_may_be_allowed);
     tcase_add_test(tcase, columns_do_not_repeat_each_other);
     tcase_add_test(tcase, what_others_have_listed_is_not_listed_again);
+    tcase_add_test(tcase,
+                   lines_of_others_list_nothing_and_are_read_to_their_end);
     tcase_add_test(tcase, each_of_thousands_has_one_line);
     tcase_add_test(tcase,
                    the_list_is_in_order_and_bounded_and_the_rest_is_counted);

@@ -54,9 +54,23 @@ static leat__record_mark make_mark(const char *source, size_t size,
                                .record = size > 0 ? record : position};
 }
 
+/* The number from `text` up to `end`; 0: there is none. */
+static int read_number(const char *text, const char *end, int64_t *out)
+{
+    char digits[24] = "";
+    char *stop;
+    size_t size = (size_t)(end - text);
+    if (size == 0 || size >= sizeof(digits))
+        return 0;
+    memcpy(digits, text, size);
+    *out = strtoll(digits, &stop, 10);
+    return stop == digits + size;
+}
+
 /* Which record a line lists; 0: it is none of leat's. */
 static int read_line(const char *line, const char *end, leat__record_mark *out)
 {
+    int64_t record, position;
     const char *column[COLUMNS] = {line};
     for (int i = 1; i < COLUMNS; i++) {
         const char *from = column[i - 1];
@@ -65,9 +79,11 @@ static int read_line(const char *line, const char *end, leat__record_mark *out)
             return 0;
         column[i] = tab + 1;
     }
-    *out = make_mark(line, (size_t)(column[RECORD] - 1 - line),
-                     strtoll(column[RECORD], NULL, 10),
-                     strtoll(column[POSITION], NULL, 10));
+    if (!read_number(column[RECORD], column[KEY] - 1, &record) ||
+        !read_number(column[POSITION], column[STAND_IN] - 1, &position))
+        return 0;
+    *out =
+        make_mark(line, (size_t)(column[RECORD] - 1 - line), record, position);
     return 1;
 }
 
