@@ -679,6 +679,34 @@ START_TEST(a_full_disk_is_counted_and_what_follows_stands_on_its_own_line)
 }
 END_TEST
 
+/* An earlier run's disk was full, or another rank's. */
+START_TEST(a_line_that_others_left_torn_is_not_gone_on_with)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs("s\t1\t", file), 0);
+    ck_assert_int_eq(fflush(file), 0);
+    leat__bad_record_log *ledger = make_ledger();
+    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    add(ledger, 2, "s", NULL, "bad");
+    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+    ck_assert_int_ge(fputs("s\t3", file), 0);
+    ck_assert_int_eq(fflush(file), 0);
+    add(ledger, 4, "s", NULL, "bad");
+    add(ledger, 5, "s", NULL, "bad");
+    ck_assert_int_eq(fclose(file), 0);
+    leat__bad_record_log_finish(ledger);
+    char text[4096];
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, "s\t1\t\n"
+                           "s\t2\t\t0\t0\tnone\tbad\n"
+                           "s\t3\n"
+                           "s\t4\t\t0\t0\tnone\tbad\n"
+                           "s\t5\t\t0\t0\tnone\tbad\n");
+    free(ledger);
+}
+END_TEST
+
 START_TEST(what_cannot_be_a_file_is_an_error_of_setup)
 {
     feed_layer feed;
@@ -773,6 +801,7 @@ int main(void)
     tcase_add_test(tcase, a_batch_marks_the_keys_that_it_cut);
     tcase_add_test(
         tcase, a_full_disk_is_counted_and_what_follows_stands_on_its_own_line);
+    tcase_add_test(tcase, a_line_that_others_left_torn_is_not_gone_on_with);
     tcase_add_test(tcase, what_cannot_be_a_file_is_an_error_of_setup);
     tcase_add_test(tcase, a_setup_that_failed_may_come_again);
     tcase_add_test(tcase, options_that_contradict_themselves_are_refused);

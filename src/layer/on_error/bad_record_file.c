@@ -103,7 +103,7 @@ static int take_lines(leat__bad_record_file *self, size_t size, size_t *taken)
     return LEAT_OK;
 }
 
-/* Reads what was appended since, also by others. */
+/* Reads what was appended since, also by others, and whether it is whole. */
 static int catch_up(leat__bad_record_file *self)
 {
     struct stat about;
@@ -112,6 +112,7 @@ static int catch_up(leat__bad_record_file *self)
     if (about.st_size < self->read) {
         leat__record_set_rewind(&self->listed, 0, 0);
         self->read = 0;
+        self->is_torn = 0;
     }
     while (self->read < about.st_size) {
         ssize_t n = pread(self->file, self->buffer, BUFFER_BYTES, self->read);
@@ -119,6 +120,8 @@ static int catch_up(leat__bad_record_file *self)
             return fail(self, errno);
         if (n < 0)
             continue;
+        if (n > 0)
+            self->is_torn = self->buffer[n - 1] != '\n';
         size_t taken = 0;
         int status = take_lines(self, (size_t)n, &taken);
         if (status)
@@ -250,14 +253,9 @@ static int write_line(leat__bad_record_file *self, const char *line,
     do {
         n = write(self->file, line, size);
     } while (n < 0 && errno == EINTR);
-    int code = n < 0 ? errno : ENOSPC;
-    if (n == (ssize_t)size) {
-        self->is_torn = 0;
+    if (n == (ssize_t)size)
         return LEAT_OK;
-    }
-    if (n > 0)
-        self->is_torn = 1;
-    return fail(self, code);
+    return fail(self, n < 0 ? errno : ENOSPC);
 }
 
 int leat__bad_record_file_add(leat__bad_record_file *self, const leat__bad *bad)

@@ -10,7 +10,7 @@ typedef struct leat__bad_record_file {
     const char *name; /* the layer's, borrowed */
     const char *path; /* borrowed; NULL: no file */
     int file;         /* -1: not open */
-    int is_torn;      /* the file may end within a line */
+    int is_torn;      /* what was read of it ends within a line */
     int64_t read;     /* bytes of it whose lines are in `listed` */
     char *buffer;     /* to read them */
     leat__record_set listed;
