@@ -313,6 +313,8 @@ for shape in 2,9,7 4,3,3 7,1,1 1,1,1 1,1,5000 3,1,900; do
 done
 run 2 show good --records 1000 --out other.png
 check 'which record is not there' grep -q 'record 1000 is wanted' err
+run 2 show good --records 9223372036854775807 --out other.png
+check 'the last number' grep -q 'record 9223372036854775807 is wanted' err
 run 2 show good --out nowhere/sheet.png
 run 2 show good --count 60000 --out other.png --side 500
 mkfifo pipe

@@ -97,8 +97,8 @@ static int read_records(const struct option_spec *spec, const char *text)
         int64_t from, to;
         if (read_range(&text, &from, &to))
             return -1;
-        for (int64_t record = from; record <= to; record++)
-            if (choose(choice, record))
+        for (int64_t i = 0; i <= to - from; i++)
+            if (choose(choice, from + i))
                 return -1;
         if (*text != ',')
             return *text ? -1 : 0;
