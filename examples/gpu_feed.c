@@ -28,9 +28,9 @@ int gpu_feed_open(gpu_feed *feed, const char *net, leat_phase phase,
         return GPU_FEED_NO_GPU;
     }
     if (leat_data_layer_create_from_net(&feed->layer, net, phase, &options) ||
-        leat_blob_create(&feed->top[0], device) ||
-        leat_blob_create(&feed->top[1], device) ||
-        leat_data_layer_setup(feed->layer, feed->top, 2))
+        leat_data_layer_setup(feed->layer, NULL, 0) ||
+        !(feed->top[0] = leat_data_layer_top(feed->layer, 0)) ||
+        !(feed->top[1] = leat_data_layer_top(feed->layer, 1)))
         return fail(leat_last_error());
     if (leat_blob_dtype(feed->top[0]) != LEAT_FLOAT32 ||
         leat_blob_dtype(feed->top[1]) != LEAT_FLOAT32)
@@ -43,14 +43,12 @@ int gpu_feed_open(gpu_feed *feed, const char *net, leat_phase phase,
 void gpu_feed_close(gpu_feed *feed)
 {
     leat_data_layer_destroy(feed->layer);
-    leat_blob_destroy(feed->top[0]);
-    leat_blob_destroy(feed->top[1]);
 }
 
 int gpu_feed_next(gpu_feed *feed, const float **images, const float **labels,
                   cudaStream_t stream)
 {
-    if (leat_cuda_forward(feed->layer, feed->top, 2, stream))
+    if (leat_cuda_forward(feed->layer, NULL, 0, stream))
         return fail(leat_last_error());
     if (leat_blob_count(feed->top[0]) != (int64_t)feed->images * feed->pixels)
         return fail("the images differ in shape from batch to batch");

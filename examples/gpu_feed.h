@@ -10,12 +10,12 @@
 /* Exit statuses. */
 enum { GPU_FEED_DONE = 0, GPU_FEED_FAILED = 1, GPU_FEED_NO_GPU = 77 };
 
-/* A layer with its tops. */
+/* A layer and its tops. */
 typedef struct gpu_feed {
     leat_data_layer *layer;
-    leat_blob *top[2];
-    int images; /* in a batch */
-    int pixels; /* of an image */
+    leat_blob *top[2]; /* the layer's own */
+    int images;        /* in a batch */
+    int pixels;        /* of an image */
 } gpu_feed;
 
 /*

@@ -20,7 +20,6 @@
 
 typedef struct trainer {
     leat_data_layer *layer;
-    leat_blob *top[2];
     pthread_barrier_t *meeting;
     int steps;
     double sum; /* of the labels: what stands for the work of a net */
@@ -30,10 +29,11 @@ typedef struct trainer {
 /* On a GPU this is where kernels are launched, on a stream given to forward. */
 static int work(trainer *self)
 {
-    const float *label = leat_blob_cpu_data(self->top[1]);
+    leat_blob *labels = leat_data_layer_top(self->layer, 1);
+    const float *label = labels ? leat_blob_cpu_data(labels) : NULL;
     if (!label)
-        return LEAT_ENOMEM;
-    for (int64_t i = 0; i < leat_blob_count(self->top[1]); i++)
+        return LEAT_EINVAL;
+    for (int64_t i = 0; i < leat_blob_count(labels); i++)
         self->sum += label[i];
     return LEAT_OK;
 }
@@ -45,8 +45,7 @@ static void *train(void *argument)
     int status = LEAT_OK;
     for (int step = 0; step < self->steps; step++) {
         if (!status)
-            status =
-                leat_data_layer_forward(self->layer, self->top, 2, LEAT_HOST);
+            status = leat_data_layer_forward(self->layer, NULL, 0, LEAT_HOST);
         if (!status)
             status = work(self);
         if (status && !self->error[0])
@@ -80,24 +79,6 @@ static int run(trainer trainers[], int n, int steps)
     }
     pthread_barrier_destroy(&meeting);
     return failed;
-}
-
-static int set_up(leat_data_layer_group *group, trainer trainers[],
-                  char *const devices[], int n)
-{
-    leat_blob *tops[2 * MOST];
-    for (int i = 0; i < n; i++) {
-        leat_device *device;
-        trainers[i].layer = leat_data_layer_group_member(group, i);
-        int status = leat_device_find(&device, devices[i]);
-        for (int k = 0; !status && k < 2; k++) {
-            status = leat_blob_create(&trainers[i].top[k], device);
-            tops[2 * i + k] = trainers[i].top[k];
-        }
-        if (status)
-            return status;
-    }
-    return leat_data_layer_group_setup(group, tops, 2);
 }
 
 static int resume(leat_data_layer_group *group, const char *text)
@@ -144,7 +125,9 @@ int main(int argc, char **argv)
         status = leat_data_layer_group_create(
             &group, pipeline, &options, (const char *const *)(argv + 4), n);
     if (!status)
-        status = set_up(group, trainers, argv + 4, n);
+        status = leat_data_layer_group_setup(group, NULL, 0);
+    for (int i = 0; !status && i < n; i++)
+        trainers[i].layer = leat_data_layer_group_member(group, i);
     if (!status)
         status = resume(group, argv[3]);
     int failed = !status && run(trainers, n, atoi(argv[2]));
@@ -153,9 +136,6 @@ int main(int argc, char **argv)
     if (status)
         fprintf(stderr, "group_loop: %s\n", leat_last_error());
     leat_data_layer_group_destroy(group);
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < 2; k++)
-            leat_blob_destroy(trainers[i].top[k]);
     leat_pipeline_unref(pipeline);
     return status || failed;
 }

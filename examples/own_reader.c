@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-static int set_up(leat_data_layer **layer, const char *text, leat_blob *top[2])
+static int set_up(leat_data_layer **layer, const char *text)
 {
     leat_pipeline *pipeline;
     int status = leat_pipeline_parse(&pipeline, text);
@@ -19,18 +19,20 @@ static int set_up(leat_data_layer **layer, const char *text, leat_blob *top[2])
     options.batch_size = 4;
     status = leat_data_layer_create(layer, pipeline, &options);
     leat_pipeline_unref(pipeline); /* the layer has a reference of its own */
-    for (int i = 0; i < 2 && status == LEAT_OK; i++)
-        status = leat_blob_create(&top[i], NULL);
-    return status ? status : leat_data_layer_setup(*layer, top, 2);
+    return status ? status : leat_data_layer_setup(*layer, NULL, 0);
 }
 
-static int print_batch(leat_data_layer *layer, leat_blob *top[2])
+static int print_batch(leat_data_layer *layer)
 {
-    int status = leat_data_layer_forward(layer, top, 2, LEAT_HOST);
+    leat_blob *top[2];
+    int status = leat_data_layer_forward(layer, NULL, 0, LEAT_HOST);
     if (status == LEAT_EDATA) { /* one record: the next forward goes on */
         printf("bad: %s\n", leat_last_error());
         return LEAT_OK;
     }
+    for (int i = 0; i < 2 && status == LEAT_OK; i++)
+        if (!(top[i] = leat_data_layer_top(layer, i)))
+            status = LEAT_EINVAL;
     const float *pixels = status ? NULL : leat_blob_cpu_data(top[0]);
     const float *labels = status ? NULL : leat_blob_cpu_data(top[1]);
     if (!pixels || !labels)
@@ -49,18 +51,15 @@ int main(int argc, char **argv)
         return 2;
     }
     leat_data_layer *layer = NULL;
-    leat_blob *top[2] = {NULL, NULL};
     int status = leat_reader_register(&reader_fixed);
     if (status == LEAT_OK)
         status = leat_reader_register(&reader_every);
     if (status == LEAT_OK)
-        status = set_up(&layer, argv[1], top);
+        status = set_up(&layer, argv[1]);
     for (int batch = 0; batch < 3 && status == LEAT_OK; batch++)
-        status = print_batch(layer, top);
+        status = print_batch(layer);
     if (status)
         fprintf(stderr, "own_reader: %s\n", leat_last_error());
     leat_data_layer_destroy(layer);
-    leat_blob_destroy(top[0]);
-    leat_blob_destroy(top[1]);
     return status != LEAT_OK;
 }

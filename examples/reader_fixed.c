@@ -64,16 +64,10 @@ static int read_record(fixed_reader *self, int64_t record, leat_sample *sample)
     const unsigned char *buffer = sample->buffer;
     if (buffer[0] >= self->classes)
         return bad_record(self, LEAT_EDATA, record, "no such label");
-    leat_field *data = &sample->field[0];
-    data->dtype = LEAT_UINT8;
-    data->ndim = 3;
-    memcpy(data->shape, self->spec[0].shape, sizeof(data->shape));
-    data->data = buffer + 1;
-    data->bytes = (size_t)self->record_size - 1;
-    sample->field[1] =
-        (leat_field){.dtype = LEAT_UINT8, .data = buffer, .bytes = 1};
-    sample->nfields = 2;
-    return LEAT_OK;
+    status = leat_sample_set(sample, 0, LEAT_UINT8, 3, self->spec[0].shape,
+                             buffer + 1);
+    return status ? status
+                  : leat_sample_set(sample, 1, LEAT_UINT8, 0, NULL, buffer);
 }
 
 /* The good prefix is given first; what ended it comes from the next call. */

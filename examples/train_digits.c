@@ -46,8 +46,8 @@ typedef struct settings {
 /* A data layer with its tops, and how long forward took. */
 typedef struct feed {
     leat_data_layer *layer;
-    leat_blob *top[2];
-    int64_t shape[4]; /* n x height x width x channels */
+    leat_blob *top[2]; /* the layer's own */
+    int64_t shape[4];  /* n x height x width x channels */
     int64_t records;
     double waited; /* seconds */
 } feed;
@@ -121,9 +121,7 @@ static int feed_open(feed *f, const settings *s, leat_phase phase)
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     options.layout = LEAT_NHWC;
     options.random_seed = s->seed;
-    if (leat_data_layer_create_from_net(&f->layer, s->net, phase, &options) ||
-        leat_blob_create(&f->top[0], NULL) ||
-        leat_blob_create(&f->top[1], NULL))
+    if (leat_data_layer_create_from_net(&f->layer, s->net, phase, &options))
         return fail_leat();
     if (leat_data_layer_top_count(f->layer) != 2)
         return fail("the data layer needs two tops, images and labels");
@@ -131,8 +129,10 @@ static int feed_open(feed *f, const settings *s, leat_phase phase)
         return fail("the data layer must leave the layout open");
     if (count_records(f))
         return FAILED;
-    if (leat_data_layer_setup(f->layer, f->top, 2))
+    if (leat_data_layer_setup(f->layer, NULL, 0))
         return fail_leat();
+    for (int i = 0; i < 2; i++)
+        f->top[i] = leat_data_layer_top(f->layer, i);
     for (int i = 0; i < 4; i++)
         f->shape[i] = leat_blob_dim(f->top[0], i);
     return check_tops(f);
@@ -141,8 +141,6 @@ static int feed_open(feed *f, const settings *s, leat_phase phase)
 static void feed_close(feed *f)
 {
     leat_data_layer_destroy(f->layer);
-    leat_blob_destroy(f->top[0]);
-    leat_blob_destroy(f->top[1]);
 }
 
 static int check_labels(const feed *f, const float *labels)
@@ -167,7 +165,7 @@ static int check_labels(const feed *f, const float *labels)
 static int feed_next(feed *f, const float **images, const float **labels)
 {
     double start = seconds();
-    int rc = leat_data_layer_forward(f->layer, f->top, 2, LEAT_HOST);
+    int rc = leat_data_layer_forward(f->layer, NULL, 0, LEAT_HOST);
     f->waited += seconds() - start;
     if (rc)
         return fail_leat();

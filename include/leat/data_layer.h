@@ -22,13 +22,13 @@ extern "C" {
  *
  * fork(). A layer belongs to the process that created it, set up or not. In a
  * forked child its calls return LEAT_ESTATE at once, batch NULL; cancel does
- * nothing; pipeline, get_options, seed and top_name still answer. Destroy there
- * waits for nothing, closes no reader and no file, calls neither the device nor
- * an allocator's hooks, and keeps mapped what the layer's threads worked on
- * until the child ends. Layers that the child creates work as any other, beside
- * its parent's too; on a GPU only if the parent has not used the GPU. The child
- * of vfork() calls exec or _exit; children made by clone() or _Fork() are not
- * noticed.
+ * nothing; pipeline, get_options, seed, top and top_name still answer. Destroy
+ * there waits for nothing, closes no reader and no file, calls neither the
+ * device nor an allocator's hooks, and keeps mapped what the layer's threads
+ * worked on until the child ends. Layers that the child creates work as any
+ * other, beside its parent's too; on a GPU only if the parent has not used the
+ * GPU. The child of vfork() calls exec or _exit; children made by clone() or
+ * _Fork() are not noticed.
  *
  * pthread_cancel(). No call of a layer is a cancellation point: a thread that
  * waits in one ends after it, and leat_data_layer_cancel wakes it. Asynchronous
@@ -194,7 +194,8 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * the threads. top[0] becomes batch x C x H x W (field `data`, images of uint8
  * or float32; one that is not of three dimensions keeps its own), top[1] the
  * labels, batch; more tops the further fields. Fewer tops than fields leave the
- * rest out.
+ * rest out. With `top` NULL and `ntop` 0 the layer makes blobs of its own, one
+ * for each top: leat_data_layer_top.
  *
  * Succeeds once, before the first forward; after an error it may be called
  * again. The tops are borrowed during the call. Blocks until the first sample
@@ -226,6 +227,13 @@ LEAT_API int leat_data_layer_top_count(const leat_data_layer *layer);
 LEAT_API const char *leat_data_layer_top_name(const leat_data_layer *layer,
                                               int i);
 
+/**
+ * Top `i` of a layer that was set up without blobs of the caller's; NULL, with
+ * an error line, before setup, out of range, or where the caller gave blobs.
+ * Borrowed from the layer until destroy. Thread safety: one caller a layer.
+ */
+LEAT_API leat_blob *leat_data_layer_top(const leat_data_layer *layer, int i);
+
 /** The pipeline, borrowed from the layer. Thread safety: any thread. */
 LEAT_API const leat_pipeline *
 leat_data_layer_pipeline(const leat_data_layer *layer);
@@ -239,7 +247,8 @@ leat_data_layer_get_options(const leat_data_layer *layer);
 
 /**
  * Delivers the next batch into the tops, ready on `stream`; LEAT_HOST: ready
- * for the CPU. Gives the previous batch back.
+ * for the CPU. Gives the previous batch back. With `top` NULL and `ntop` 0 the
+ * layer's own tops take it: leat_data_layer_top.
  *
  * Contents are valid until the next forward, release or destroy, and in COPY
  * mode as long as the top. `stream` must live until then. Tops may be other

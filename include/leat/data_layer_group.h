@@ -88,7 +88,8 @@ leat_data_layer_group_member(const leat_data_layer_group *group, int i);
 
 /**
  * leat_data_layer_setup for all members: `top` has `ntop` blobs for each, those
- * of member 0 first, each on its member's device.
+ * of member 0 first, each on its member's device. With `top` NULL and `ntop` 0
+ * each member makes its own: leat_data_layer_top.
  *
  * Blocks until the first sample is read; woken by cancel.
  * Errors: those of leat_data_layer_setup. Thread safety: one caller, and no

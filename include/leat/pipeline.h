@@ -101,15 +101,15 @@ LEAT_API int leat_pipeline_memory(leat_pipeline **out,
 /**
  * Samples from the caller's own functions.
  *
- * `next` fills one sample: sets nfields and field. Views in the sample's buffer
- * (leat_sample_reserve) are taken as they are, and so are all of them where it
- * sets `stable`, which promises that they stay valid as long as the reader;
- * others need to be valid until it returns, and are copied. It returns
- * LEAT_OK, LEAT_END, or an error, with leat_error (leat/ext/reader.h) telling
- * why; LEAT_EDATA concerns that sample alone. Without a line leat writes one,
- * which has the record's number; a status that leat/status.h does not have is
- * refused as LEAT_EINVAL. All calls come from one thread at
- * a time: leat's own, and whoever calls setup, restore, destroy or leat_reader
+ * `next` fills one sample: leat_sample_set for each field. Views in the
+ * sample's buffer (leat_sample_reserve) are taken as they are, and so are all
+ * of them where it sets `stable`, which promises that they stay valid as long
+ * as the reader; others need to be valid until it returns, and are copied. It
+ * returns LEAT_OK, LEAT_END, or an error, with leat_error (leat/status.h)
+ * telling why; LEAT_EDATA concerns that sample alone. Without a line leat
+ * writes one, which has the record's number; a status that leat/status.h does
+ * not have is refused as LEAT_EINVAL. All calls come from one thread at a time:
+ * leat's own, and whoever calls setup, restore, destroy or leat_reader
  * functions; but for cancel. What they may call, and how much stack there is,
  * says leat/ext/reader.h.
  */

@@ -90,6 +90,18 @@ LEAT_API void leat_sample_finish(leat_sample *sample);
  */
 LEAT_API int leat_sample_reserve(leat_sample *sample, size_t bytes);
 
+/**
+ * Makes field `i` a view of `data`: as many elements of `dtype` as the product
+ * of the `ndim` dimensions `shape`, row-major; a scalar has ndim 0, and `shape`
+ * may be NULL. For LEAT_BYTES the one dimension is the number of bytes. Fields
+ * are set in order: the sample then has i + 1 of them.
+ * Errors: LEAT_EINVAL for `i` that is not the next field or a set one, an
+ * unknown type, a shape that is none, or `data` NULL where there are elements;
+ * the sample is then as it was. Thread safety: one caller a sample.
+ */
+LEAT_API int leat_sample_set(leat_sample *sample, int i, leat_dtype dtype,
+                             int ndim, const int64_t shape[], const void *data);
+
 #ifdef __cplusplus
 }
 #endif

@@ -72,6 +72,17 @@ LEAT_API const char *leat_status_text(int status);
  */
 LEAT_API const char *leat_last_error(void);
 
+/**
+ * Sets the thread's error line and returns `status`: for callbacks and readers
+ * of one's own. The line says what, where and what to do; no function names.
+ * Thread safety: any thread; each has a line of its own.
+ */
+LEAT_API int leat_error(int status, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((cold, format(printf, 2, 3)))
+#endif
+    ;
+
 /** The library's version, such as "0.1.0". Static. Thread safety: any thread.
  */
 LEAT_API const char *leat_version(void);

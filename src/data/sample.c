@@ -34,6 +34,53 @@ int leat_sample_reserve(leat_sample *sample, size_t bytes)
     return LEAT_OK;
 }
 
+/* LEAT_EINVAL where it is no shape; `*bytes` is what its elements take. */
+static int measure_shape(leat_dtype dtype, int ndim, const int64_t shape[],
+                         size_t *bytes)
+{
+    *bytes = leat_dtype_size(dtype);
+    if (*bytes == 0)
+        return leat_error(LEAT_EINVAL, "dtype is %d, which is no element type",
+                          (int)dtype);
+    if (ndim < 0 || ndim > LEAT_MAX_DIMS || (ndim > 0 && !shape))
+        return leat_error(
+            LEAT_EINVAL, "ndim is %d%s: expected 0 to %d dimensions", ndim,
+            ndim > 0 && !shape ? " without a shape" : "", LEAT_MAX_DIMS);
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0 || leat__multiply(*bytes, (size_t)shape[i], bytes))
+            return leat_error(LEAT_EINVAL,
+                              "dimension %d is %lld: expected 0 or more, and "
+                              "no more bytes than memory can have",
+                              i, (long long)shape[i]);
+    return LEAT_OK;
+}
+
+int leat_sample_set(leat_sample *sample, int i, leat_dtype dtype, int ndim,
+                    const int64_t shape[], const void *data)
+{
+    size_t bytes;
+    if (i < 0 || i >= LEAT_MAX_FIELDS || i > sample->nfields)
+        return leat_error(LEAT_EINVAL,
+                          "field %d is set after %d fields: expected the "
+                          "fields in order, at most %d",
+                          i, sample->nfields, LEAT_MAX_FIELDS);
+    int status = measure_shape(dtype, ndim, shape, &bytes);
+    if (status)
+        return leat__error_context(status, "field %d", i);
+    if (!data && bytes > 0)
+        return leat_error(LEAT_EINVAL,
+                          "field %d: data is NULL, expected %zu "
+                          "bytes",
+                          i, bytes);
+    leat_field *field = &sample->field[i];
+    *field = (leat_field){
+        .dtype = dtype, .ndim = ndim, .data = data, .bytes = bytes};
+    if (ndim > 0)
+        memcpy(field->shape, shape, (size_t)ndim * sizeof(shape[0]));
+    sample->nfields = i + 1;
+    return LEAT_OK;
+}
+
 /* A view of a sample: one of its fields, or its key. */
 typedef struct view {
     const void **data;

@@ -50,6 +50,18 @@ int leat_data_layer_setup(leat_data_layer *self, leat_blob *const top[],
                   : leat_data_layer_group_setup(self->group, top, ntop);
 }
 
+leat_blob *leat_data_layer_top(const leat_data_layer *self, int i)
+{
+    int n = self->top[0] ? self->group->ntop : 0;
+    if (i >= 0 && i < n)
+        return self->top[i];
+    (void)leat_error(LEAT_EINVAL,
+                     "%s: there is no top %d of the layer's own, but %d; a "
+                     "setup without blobs makes them",
+                     self->name, i, n);
+    return NULL;
+}
+
 const leat_pipeline *leat_data_layer_pipeline(const leat_data_layer *self)
 {
     return self->group->pipeline;

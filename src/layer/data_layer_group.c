@@ -95,10 +95,20 @@ static int init_members(leat_data_layer_group *self,
     return LEAT_OK;
 }
 
+static void free_tops(leat_data_layer *self)
+{
+    for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
+        leat_blob_destroy(self->top[i]);
+        self->top[i] = NULL;
+    }
+}
+
 static void free_members(leat_data_layer_group *self)
 {
-    for (int i = 0; i < self->n; i++)
+    for (int i = 0; i < self->n; i++) {
         leat__free(self->member[i].name);
+        free_tops(&self->member[i]);
+    }
     leat__free(self->member);
     leat__free(self->device);
 }
@@ -273,6 +283,23 @@ static int reshape_top(leat_blob *blob, const leat__top *top, int64_t n)
     return leat_blob_reshape(blob, top->dtype, top->ndim + 1, shape);
 }
 
+/* Blobs of the members' own, for a caller that brings none. */
+static int make_tops(leat_data_layer_group *self,
+                     const leat__batch_shape *shape)
+{
+    int status = LEAT_OK;
+    for (int i = 0; i < self->n * shape->ntop && status == LEAT_OK; i++) {
+        leat_data_layer *member = &self->member[i / shape->ntop];
+        leat_blob **top = &member->top[i % shape->ntop];
+        status = leat_blob_create(top, member->device);
+        if (status == LEAT_OK)
+            status = reshape_top(*top, &shape->top[i % shape->ntop],
+                                 self->options.values.batch_size);
+    }
+    return status;
+}
+
+/* Without `top` the layer makes its own. */
 static int set_up(leat_data_layer_group *self, leat_blob *const top[], int ntop)
 {
     leat__batch_shape shape;
@@ -281,9 +308,13 @@ static int set_up(leat_data_layer_group *self, leat_blob *const top[], int ntop)
         status = leat__bad_record_log_open(&self->member[i].bad_records);
     if (status == LEAT_OK)
         status = leat__group_start(self, ntop, NULL, &shape);
+    if (status == LEAT_OK && !top)
+        status = make_tops(self, &shape);
     for (int i = 0; i < self->n * ntop && status == LEAT_OK; i++)
         status = reshape_top(top[i], &shape.top[i % ntop],
                              self->options.values.batch_size);
+    if (status == LEAT_OK)
+        self->ntop = shape.ntop;
     return status;
 }
 
@@ -296,7 +327,7 @@ static int set_up_once(leat_data_layer_group *self, leat_blob *const top[],
     if (status == LEAT_OK)
         status = leat__thread_check_stack(self->options.name);
     if (status == LEAT_OK)
-        status = check_tops(self, top, ntop);
+        status = !top && ntop == 0 ? LEAT_OK : check_tops(self, top, ntop);
     if (status)
         return status;
     if (self->ntop > 0)
@@ -307,9 +338,10 @@ static int set_up_once(leat_data_layer_group *self, leat_blob *const top[],
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
         leat__group_stop(self);
+        for (int i = 0; i < self->n; i++)
+            free_tops(&self->member[i]);
         return leat_error(status, "%s", line);
     }
-    self->ntop = ntop;
     return LEAT_OK;
 }
 

@@ -392,6 +392,10 @@ static int take_next(leat_data_layer *self, leat_blob *const top[], int ntop,
 static int forward(leat_data_layer *self, leat_blob *const top[], int ntop,
                    leat_stream stream, int64_t deadline)
 {
+    if (!top && ntop == 0 && self->top[0]) {
+        top = self->top;
+        ntop = self->group->ntop;
+    }
     if (self->device->ops->unified && !leat__waiting_is_heard())
         return take_next(self, top, ntop, stream, deadline);
     int cancel = leat__thread_hold_cancel();

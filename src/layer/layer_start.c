@@ -201,7 +201,8 @@ static int identify(leat_data_layer_group *self)
     return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
 }
 
-static int check_fields(leat_data_layer_group *self, int ntop)
+/* `*ntop` 0: the tops that are named, or else all fields. */
+static int check_fields(leat_data_layer_group *self, int *ntop)
 {
     const leat_field_spec *fields;
     int n;
@@ -209,11 +210,13 @@ static int check_fields(leat_data_layer_group *self, int ntop)
     int status = leat_reader_fields(reader, &fields, &n);
     if (status)
         return status;
-    if (ntop > n)
+    if (*ntop == 0)
+        *ntop = self->options.ntop > 0 ? self->options.ntop : n;
+    if (*ntop > n)
         return leat_error(LEAT_EINVAL,
                           "%s: %d tops, but the samples have %d fields",
-                          self->options.name, ntop, n);
-    for (int i = 0; i < ntop; i++)
+                          self->options.name, *ntop, n);
+    for (int i = 0; i < *ntop; i++)
         snprintf(self->top_name[i], sizeof(self->top_name[i]), "%s",
                  i < self->options.ntop ? self->options.top[i]
                                         : fields[i].name);
@@ -423,7 +426,7 @@ static int start(leat_data_layer_group *self, int ntop, leat_token *identity,
     if (status == LEAT_OK)
         status = identify(self);
     if (status == LEAT_OK)
-        status = check_fields(self, ntop);
+        status = check_fields(self, &ntop);
     if (status)
         return status;
     const leat__batch_spec spec = {

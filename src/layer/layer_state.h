@@ -56,6 +56,8 @@ struct leat_data_layer {
     leat_data_layer_options values; /* the group's, but for name and device */
     char *name;                     /* the layer's, or "data[1]" in a group */
     leat__bad_record_log bad_records;
+    leat_blob
+        *top[LEAT_MAX_FIELDS]; /* owned; NULL where setup was given some */
     leat__waiting waiting;
     char sticky_line[LEAT__ERROR_MAX];
 };
@@ -121,7 +123,8 @@ int leat__group_may_help(const leat_data_layer_group *group);
 
 /*
  * From the first sample at `place` to running threads; `shape` is that of the
- * first batch. On failure leat__group_stop undoes it.
+ * first batch. `ntop` 0: as many tops as there are. On failure leat__group_stop
+ * undoes it.
  */
 int leat__group_start(leat_data_layer_group *group, int ntop,
                       leat_token *identity, leat__batch_shape *shape);

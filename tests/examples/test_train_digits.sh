@@ -72,7 +72,7 @@ else
 fi
 
 expect 0 '' "$first_batch" "$net"
-[ "$(grep -c '^64 x 1 x 28 x 28, first label [0-9]$' out)" -eq 3 ] ||
+[ "$(grep -c '^64 images, 50176 values, first label [0-9]$' out)" -eq 3 ] ||
     fail "the first three batches: $(<out)"
 
 # What README says comes after the demo, word for word, on what the demo leaves.
@@ -87,7 +87,7 @@ while read -r command; do
     # shellcheck disable=SC2086
     expect 0 '' $command
 done <next
-grep -qx '64 x 1 x 28 x 28, first label [0-9]' out || fail "README's first_batch: $(<out)"
+grep -qx '64 images, 50176 values, first label [0-9]' out || fail "README's first_batch: $(<out)"
 [ -s sheet.png ] || fail "README's show makes no sheet"
 
 expect 1 nowhere.prototxt "$train_digits" nowhere.prototxt

@@ -1,7 +1,5 @@
 #include "support/source.h"
 
-#include <leat/ext/reader.h>
-
 #include <check.h>
 #include <string.h>
 
@@ -27,15 +25,10 @@ static int fill(const source *self, int64_t i, leat_sample *sample)
     values[0] = (float)i;
     values[1] = (float)i;
     *label = (int32_t)i;
-    sample->nfields = 2;
-    sample->field[0] = (leat_field){.dtype = LEAT_FLOAT32,
-                                    .ndim = 1,
-                                    .shape = {i == self->larger ? 2 : 1},
-                                    .data = values,
-                                    .bytes = 8};
-    sample->field[1] =
-        (leat_field){.dtype = LEAT_INT32, .data = label, .bytes = 4};
-    return LEAT_OK;
+    const int64_t shape[] = {i == self->larger ? 2 : 1};
+    status = leat_sample_set(sample, 0, LEAT_FLOAT32, 1, shape, values);
+    return status ? status
+                  : leat_sample_set(sample, 1, LEAT_INT32, 0, NULL, label);
 }
 
 static int next_locked(source *self, leat_sample *sample)
@@ -126,8 +119,5 @@ int source_one_float(void *pass, leat_sample *sample)
 {
     static const float value = 1;
     (void)pass;
-    sample->nfields = 1;
-    sample->field[0] = (leat_field){
-        .dtype = LEAT_FLOAT32, .data = &value, .bytes = sizeof(value)};
-    return LEAT_OK;
+    return leat_sample_set(sample, 0, LEAT_FLOAT32, 0, NULL, &value);
 }

@@ -5,7 +5,6 @@
 #include "support/suite.h"
 
 #include <leat.h>
-#include <leat/ext/reader.h>
 
 #include <check.h>
 #include <pthread.h>

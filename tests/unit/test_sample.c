@@ -129,6 +129,76 @@ START_TEST(a_finished_sample_can_be_used_again)
 }
 END_TEST
 
+/* A buffer with one field set, to be left as it is. */
+static void set_one(const uint8_t *data)
+{
+    const int64_t shape[] = {2, 3};
+    ck_assert_int_eq(leat_sample_set(&sample, 0, LEAT_UINT8, 2, shape, data),
+                     LEAT_OK);
+}
+
+START_TEST(fields_are_set_in_order_with_the_bytes_of_their_shape)
+{
+    static const uint8_t data[6];
+    static const int32_t label = 7;
+    const int64_t none[] = {0};
+    sample.nfields = 5; /* of another reader's last sample */
+    set_one(data);
+    ck_assert_int_eq(sample.nfields, 1);
+    ck_assert_int_eq(sample.field[0].dtype, LEAT_UINT8);
+    ck_assert_int_eq(sample.field[0].ndim, 2);
+    ck_assert_int_eq(sample.field[0].shape[1], 3);
+    ck_assert_ptr_eq(sample.field[0].data, data);
+    ck_assert_uint_eq(sample.field[0].bytes, 6);
+    ck_assert_int_eq(leat_sample_set(&sample, 1, LEAT_INT32, 0, NULL, &label),
+                     LEAT_OK);
+    ck_assert_int_eq(sample.nfields, 2);
+    ck_assert_uint_eq(sample.field[1].bytes, sizeof(label));
+    ck_assert_int_eq(leat_sample_set(&sample, 2, LEAT_BYTES, 1, none, NULL),
+                     LEAT_OK);
+    ck_assert_uint_eq(sample.field[2].bytes, 0);
+}
+END_TEST
+
+START_TEST(a_field_that_cannot_be_is_refused_and_changes_nothing)
+{
+    static const uint8_t data[6];
+    const int64_t one[] = {1};
+    const int64_t negative[] = {2, -1};
+    const int64_t huge[] = {INT64_MAX, INT64_MAX};
+    const struct {
+        int i;
+        int dtype;
+        int ndim;
+        const int64_t *shape;
+        const void *data;
+        const char *line;
+    } wrong[] = {
+        {-1, LEAT_UINT8, 1, one, data, "in order"},
+        {2, LEAT_UINT8, 1, one, data, "in order"},
+        {LEAT_MAX_FIELDS, LEAT_UINT8, 1, one, data, "in order"},
+        {1, 99, 1, one, data, "field 1: dtype is 99"},
+        {1, LEAT_UINT8, -1, one, data, "ndim is -1"},
+        {1, LEAT_UINT8, LEAT_MAX_DIMS + 1, one, data, "ndim is 9"},
+        {1, LEAT_UINT8, 1, NULL, data, "without a shape"},
+        {1, LEAT_UINT8, 2, negative, data, "dimension 1 is -1"},
+        {1, LEAT_UINT8, 2, huge, data, "dimension 1"},
+        {1, LEAT_UINT8, 1, one, NULL, "data is NULL"},
+    };
+    set_one(data);
+    const leat_sample before = sample;
+    for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++) {
+        ck_assert_int_eq(
+            leat_sample_set(&sample, wrong[k].i, (leat_dtype)wrong[k].dtype,
+                            wrong[k].ndim, wrong[k].shape, wrong[k].data),
+            LEAT_EINVAL);
+        ck_assert_msg(strstr(leat_last_error(), wrong[k].line) != NULL,
+                      "%zu: %s", k, leat_last_error());
+        ck_assert_mem_eq(&sample, &before, sizeof(sample));
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sample");
@@ -143,5 +213,9 @@ int main(void)
     tcase_add_test(tcase, a_finished_sample_can_be_used_again);
     tcase_add_test(tcase, a_sample_that_owns_its_views_needs_nothing_else);
     tcase_add_test(tcase, a_sample_that_cannot_own_its_views_stays_as_it_was);
+    tcase_add_test(tcase,
+                   fields_are_set_in_order_with_the_bytes_of_their_shape);
+    tcase_add_test(tcase,
+                   a_field_that_cannot_be_is_refused_and_changes_nothing);
     return suite_run(suite);
 }

@@ -61,6 +61,7 @@ struct leat_reader {
  *  - nfields, as many as `fields` says, and field[0] to field[nfields - 1], in
  *    its order: dtype, ndim, shape[0] to shape[ndim - 1], data and bytes, which
  *    are enough for type and shape; data may be NULL only for 0 bytes;
+ *    leat_sample_set does both;
  *  - stable: 1 if all that data and from.key point to lives until close, such
  *    as a map; else 0: each then lies in the sample's own buffer, by
  *    leat_sample_reserve, or in memory that lives until close all the same;
@@ -298,17 +299,6 @@ LEAT_API int leat_pipeline_create(leat_pipeline **out,
                                   const char *text, void *object,
                                   void (*release)(void *object),
                                   leat_pipeline *const upstream[], int n);
-
-/**
- * Reports an error from a reader: sets the thread's error line and returns
- * `status`. The line says what, where and what to do; no function names.
- * Thread safety: any thread; each has a line of its own.
- */
-LEAT_API int leat_error(int status, const char *format, ...)
-#if defined(__GNUC__)
-    __attribute__((cold, format(printf, 2, 3)))
-#endif
-    ;
 
 #ifdef __cplusplus
 }

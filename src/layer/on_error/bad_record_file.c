@@ -80,7 +80,7 @@ static int read_line(const char *line, const char *end, leat__record_mark *out)
         column[i] = tab + 1;
     }
     if (!read_number(column[RECORD], column[KEY] - 1, &record) ||
-        !read_number(column[POSITION], column[STAND_IN] - 1, &position))
+        !read_number(column[POSITION], column[REPLACEMENT] - 1, &position))
         return 0;
     *out =
         make_mark(line, (size_t)(column[RECORD] - 1 - line), record, position);
