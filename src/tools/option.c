@@ -147,6 +147,14 @@ static const char *suggest(const struct usage *usage, const char *word,
     return suggestion_write(&suggestion, "--", out, size);
 }
 
+/* Whether a word is --NAME or --NAME=VALUE. */
+static int is_named(const char *word, const char *name)
+{
+    size_t length = strlen(name);
+    return !strncmp(word, "--", 2) && !strncmp(word + 2, name, length) &&
+           (!word[2 + length] || word[2 + length] == '=');
+}
+
 /* `word` is what getopt_long stopped at; of letters behind one dash it goes on
    to the next word only with the last. */
 static int refuse_option(const struct usage *usage, const char *word)
@@ -159,6 +167,10 @@ static int refuse_option(const struct usage *usage, const char *word)
     if (!optopt && begins_several(usage, word))
         return message_misuse(usage->command, "%s: ambiguous option '%s'",
                               usage->command, word);
+    const struct option_removed *removed = usage->removed;
+    if (!optopt && removed && is_named(word, removed->name))
+        return message_misuse(usage->command, "%s: --%s no longer exists: %s",
+                              usage->command, removed->name, removed->advice);
     char nearest[64];
     return message_misuse(usage->command, "%s: unknown option '%s'%s",
                           usage->command, optopt ? letter : word,

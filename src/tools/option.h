@@ -22,6 +22,12 @@ struct option_spec {
     int64_t most;
 };
 
+/* An option that a command no longer has. */
+struct option_removed {
+    const char *name;
+    const char *advice; /* what to do instead */
+};
+
 /* A command as --help shows it. */
 struct usage {
     const char *command;   /* "synth" */
@@ -31,6 +37,7 @@ struct usage {
     int least_arguments;
     int most_arguments;
     const struct option_spec *shared; /* with other commands; NULL: none */
+    const struct option_removed *removed; /* NULL: none */
 };
 
 /* What option_parse says the command should do. */

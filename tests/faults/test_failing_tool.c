@@ -59,7 +59,6 @@ static const command commands[] = {
      0},
     {"import mnist", {MNIST}, "made", 1, 0},
     {"import mnist --force", {MNIST, "--force"}, "made", 1, 1},
-    {"import mnist --append", {MNIST, "--append"}, "made", 1, 1},
     {"import images",
      {"import", "images", "--root", IMAGES, "list", "made"},
      "made",

@@ -289,7 +289,7 @@ printf 'c.jpg 1 2\nd.jpg 1 16777217\n' >bad
 refuses 2 'bad: line 2: a label is a whole number over 16777216' bad made --root set --labels 2
 printf 'c.jpg 1.5\n' >bad
 refuses 2 'bad: line 1: expected a label.*--labels N' bad made --root set
-# Stopped, it goes on; with other labels it is another import; appending takes more.
+# Stopped, it goes on; with other labels it is another import.
 rm -rf some whole
 sed 's/$/ 0.5/' long >several
 import 1 several whole --root "$data/images" --resize 40,30 --labels 2
@@ -307,7 +307,6 @@ import 1 several some --root "$data/images" --resize 40,30 --labels 2 --json
 [ "$(jq '.added < .records and .added > 0' stdout)" = true ] ||
     fail "several labels begun anew: $(cut -c 1-200 stdout)"
 "$leat" compare some whole >stdout || fail 'other labels after a stop'
-import 1 several some --root "$data/images" --resize 40,30 --labels 2 --append
 rm -rf some whole
 
 # Wrong usage.
@@ -319,7 +318,7 @@ refuses 64 'resize' few made --resize 0,32
 refuses 64 'resize' few made --resize 1000000,1000000
 refuses 64 'seed' few made --seed 2
 refuses 64 'LIST OUT' few
-refuses 64 'append' few made --append --force
+refuses 64 'append no longer exists' few made --append
 
 # Encoded images of a database made by Caffe's own tool go back into the same
 # records.

@@ -88,8 +88,6 @@ for _ in $(seq "$rounds"); do
     done
     "$leat" import cifar10 1.bin out >/dev/null
     before=$(digest out)
-    kill_to_the_end KILL 2.bin out --append 2>/dev/null
-    "$leat" import cifar10 1.bin out >/dev/null
     kill_to_the_end KILL 1.bin 2.bin out --force 2>/dev/null
     before=
 done
@@ -150,10 +148,6 @@ rm -r out
 "$leat" import cifar10 1.bin 2.bin out --json >json || fail "one overtaken does not go on"
 grep -q '"records": 20000, "added": 0, ' json || fail "overtaken: $(cat json)"
 [ "$(digest out)" = "$wanted" ] || fail "other records of one overtaken"
-overtake --append
-grep -qx 'leat: out: .* meanwhile; nothing was appended; what was made is thrown away, the same command begins anew' \
-    stderr || fail "the line of one overtaken with --append: $(cat stderr)"
-[ -e out.leat-part ] && fail "what is of no use is kept"
 rm -r out
 
 # Whether the process is the tool, the shell's no more, and has a handler of its own
@@ -235,17 +229,14 @@ refuses '--restart begins anew' "$leat" import cifar10 1.bin 2.bin out
 rm -rf out.leat-part
 
 # What is there is left alone, whatever it is.
-refuses 'exists already; --force .*--append' "$leat" import cifar10 1.bin whole
+refuses 'exists already; --force' "$leat" import cifar10 1.bin whole
 echo text >file
 refuses 'file: exists and is no database directory; choose another name' \
     "$leat" import cifar10 1.bin file
 refuses 'no database directory' "$leat" import cifar10 1.bin file --force
-refuses 'no database directory' "$leat" import cifar10 1.bin file --append
 [ "$(cat file)" = text ] || fail "a file was touched"
 mkdir vacant
 refuses 'vacant: exists already; --force would replace it$' "$leat" import cifar10 1.bin vacant
-refuses 'vacant: exists and is no database directory; it is not appended to' \
-    "$leat" import cifar10 1.bin vacant --append
 [ -z "$(ls -A vacant)" ] || fail "an empty directory was filled"
 mkdir mine && echo text >mine/text
 refuses 'no database directory' "$leat" import cifar10 1.bin mine --force
@@ -254,6 +245,10 @@ refuses 'did not write' "$leat" import cifar10 1.bin theirs
 [ "$(cat mine/text theirs.leat-part/text)" = "$(printf 'text\ntext')" ] || fail "files are gone"
 refuses 'No such file' "$leat" import cifar10 1.bin nowhere/out
 [ "$(digest whole)" = "$wanted" ] || fail "a database was touched"
+"$leat" import mnist images labels small >/dev/null
+ln -s small link
+"$leat" import mnist images labels link --force >/dev/null || fail "--force to a link"
+[ -L link ] || fail "a link was replaced"
 if [ "$(id -u)" -ne 0 ]; then
     mkdir locked && chmod 555 locked
     refuses 'ermission' "$leat" import cifar10 1.bin locked/out
@@ -262,26 +257,5 @@ else
     echo "left out: a directory without permission, for root may all"
 fi
 
-# Appended records are numbered on, in keys as they are; others are refused.
-"$leat" import mnist images labels small >/dev/null
-ln -s small link
-"$leat" import mnist images labels link --append --json >json || fail "--append to a link"
-grep -q '"records": 4, "added": 2, ' json || fail "--append: $(cat json)"
-[ -L link ] || fail "a link was replaced"
-"$leat" info small | grep -q 'keys: 00000000 to 00000003' || fail "the keys after --append"
-"$leat" import pipeline lmdb:small 'a new ü' --append >/dev/null || fail "--append to nothing"
-"$leat" import pipeline 'lmdb:a new ü' 'a new ü' --append >/dev/null || fail "appended to itself"
-"$leat" info 'a new ü' | grep -q 'keys: 00000000 to 00000007' || fail "keys after itself"
-"$leat" import mnist images labels whole --append >/dev/null || fail "--append to other keys"
-"$leat" info whole | grep -q 'keys: 00000 to 20001' || fail "the keys go on otherwise"
-mkdir letters
-printf 'VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n 6162\n 080110\nDATA=END\n' |
-    mdb_load letters
-rm -f letters/lock.mdb
-cp letters/data.mdb letters.mdb
-refuses "cannot be appended to: its last key 'ab'" "$leat" import mnist images labels letters --append
-cmp -s letters/data.mdb letters.mdb || fail "a refused database was changed"
-mkdir damaged && head -c 20000000 whole/data.mdb >damaged/data.mdb
-refuses 'damaged' "$leat" import mnist images labels damaged --append
 [ "$(echo ./*.leat-*)" = ./theirs.leat-part ] || fail "left behind: $(echo ./*.leat-*)"
 exit $failed

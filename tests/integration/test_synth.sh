@@ -92,7 +92,7 @@ done
 "$leat" synth digits --count 1 --force vacant >stdout
 grep -q '^vacant: 1 record, ' stdout || fail "not '1 record': $(cat stdout)"
 "$leat" import pipeline lmdb:first vacant 2>stderr || true
-says 'vacant: exists already; --force would replace it, --append add to it'
+says 'vacant: exists already; --force would replace it'
 rm -r vacant dangling
 refuses 2 "$leat" synth digits --count 5 --force other
 refuses 2 "$leat" synth digits --count 5 --force stdout

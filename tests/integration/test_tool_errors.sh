@@ -143,7 +143,8 @@ for kind in cifar10 images mnist pipeline; do
 done
 expect 64 'no kind .kittens' import kittens a b
 expect 64 'kittens' bench kittens
-expect 64 'exclude each other' import mnist a b c --append --force
+expect 64 '--append no longer exists: .*--force' import mnist a b c --append
+expect 64 '--append no longer exists' import pipeline a b --append=1
 expect 64 'jpg or png' import images list out --encode-type bmp
 expect 64 'shuffle' import images list out --seed 3
 expect 64 'pixels' import images list out --resize 100000,100000

@@ -69,7 +69,7 @@ rm -r drawn4
 
 rm -rf drawn2
 for command in "verify drawn" "import pipeline lmdb:drawn drawn2" \
-    "import pipeline lmdb:drawn drawn2 --append" "mean drawn mean.binaryproto" \
+    "import pipeline lmdb:drawn drawn2 --force" "mean drawn mean.binaryproto" \
     "bench layer --reader lmdb:drawn --batch 64 --seconds 1"; do
     # The words of a command are several arguments.
     # shellcheck disable=SC2086

@@ -105,12 +105,11 @@ int import_cifar10(int argc, char **argv)
         .least_arguments = 2,
         .most_arguments = MOST_BATCHES + 1,
         .shared = shared,
+        .removed = &importer_removed,
     };
     char **path;
     int n;
     int status = option_parse(&usage, argc, argv, &path, &n);
-    if (status == OPTION_GO)
-        status = importer_check(&options, usage.command);
     if (status == OPTION_GO && (n - 1) * records > MOST_RECORDS)
         status =
             message_misuse(usage.command,

@@ -227,7 +227,7 @@ static int report(struct record_source *source, int64_t records, json_t *object)
 {
     struct image_import *import = (struct image_import *)source;
     int64_t images = image_list_images(import->list);
-    int64_t missing = records < 0 ? import->unreadable : images - records;
+    int64_t missing = images - records;
     if (object) {
         json_object_set_new(object, "unreadable", json_integer(missing));
         json_object_set(object, "unreadable_images", import->bad);
@@ -325,7 +325,7 @@ static int check_options(const struct image_options *options,
                               MOST_PIXELS);
     if (options->seed >= 0 && !options->shuffle)
         return message_misuse(command, "--seed is that of --shuffle");
-    return importer_check(&options->importer, command);
+    return OPTION_GO;
 }
 
 static int run_import(const struct image_options *options,
@@ -393,6 +393,7 @@ int import_images(int argc, char **argv)
         .least_arguments = 2,
         .most_arguments = 2,
         .shared = shared,
+        .removed = &importer_removed,
     };
     char **path;
     int n;

@@ -142,12 +142,11 @@ int import_mnist(int argc, char **argv)
         .least_arguments = 3,
         .most_arguments = 3,
         .shared = shared,
+        .removed = &importer_removed,
     };
     char **path;
     int n;
     int status = option_parse(&usage, argc, argv, &path, &n);
-    if (status == OPTION_GO)
-        status = importer_check(&options, usage.command);
     if (status != OPTION_GO)
         return status;
 

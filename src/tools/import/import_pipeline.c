@@ -265,12 +265,11 @@ int import_pipeline(int argc, char **argv)
         .least_arguments = 2,
         .most_arguments = 2,
         .shared = shared,
+        .removed = &importer_removed,
     };
     char **arguments;
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status == OPTION_GO)
-        status = importer_check(&options, usage.command);
     if (status != OPTION_GO)
         return status;
 

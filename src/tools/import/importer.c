@@ -1,6 +1,5 @@
 #include "tools/import/importer.h"
 
-#include "tools/database/lmdb_copy.h"
 #include "tools/database/lmdb_writer.h"
 #include "tools/import/record_key.h"
 #include "tools/interrupt.h"
@@ -21,9 +20,6 @@ struct import_run {
     struct lmdb_writer *writer;
     struct progress progress;
     struct record_key key;
-    int digits;      /* of keys */
-    int64_t first;   /* number in a key of the source's number 0 */
-    int64_t base;    /* records that were appended to */
     int64_t resumed; /* records of the source that a run before wrote */
     int64_t added;   /* records that this run wrote */
     int complete;    /* all are written; only the target is to be made */
@@ -33,8 +29,6 @@ void importer_list_options(struct option_spec out[IMPORTER_OPTIONS],
                            struct importer_options *options)
 {
     const struct option_spec table[IMPORTER_OPTIONS] = {
-        {"append", NULL, "go on behind the records of a database that is there",
-         NULL, &options->append, 0, 0},
         {"force", NULL, "replace a database that is there", NULL,
          &options->force, 0, 0},
         {"restart", NULL, "begin anew where an unfinished import stands", NULL,
@@ -44,83 +38,17 @@ void importer_list_options(struct option_spec out[IMPORTER_OPTIONS],
     memcpy(out, table, sizeof(table));
 }
 
-int importer_check(const struct importer_options *options, const char *command)
-{
-    if (options->append && options->force)
-        return message_misuse(
-            command, "%s: --append and --force exclude each other", command);
-    return OPTION_GO;
-}
-
-/* The keys go on behind the last one of the database, in its own way. */
-static int continue_numbers(struct import_run *run,
-                            const struct lmdb_copy *copy)
-{
-    const char *key;
-    size_t size;
-    lmdb_copy_last_key(copy, &key, &size);
-    if (!size)
-        return LEAT_OK;
-    int status = record_key_parse(key, size, &run->digits, &run->first);
-    if (status) {
-        char line[256];
-        snprintf(line, sizeof(line), "%s", leat_last_error());
-        return leat_error(status, "%s: cannot be appended to: its last %s",
-                          part_target(lmdb_writer_part(run->writer)), line);
-    }
-    run->first++;
-    return LEAT_OK;
-}
-
-static int copy_records(struct import_run *run, struct lmdb_copy *copy)
-{
-    int64_t done = lmdb_writer_records(run->writer);
-    if (done >= run->base)
-        return LEAT_OK;
-    progress_start(&run->progress, "records copied", run->base,
-                   run->options->json);
-    progress_skip(&run->progress, done);
-    int status = LEAT_OK;
-    while (!status) {
-        status = lmdb_copy_step(copy, run->writer);
-        if (!status)
-            status = interrupt_check();
-        if (!status)
-            progress_update(&run->progress, ++done);
-    }
-    progress_finish(&run->progress);
-    if (status == LEAT_END && done != run->base)
-        return leat_error(LEAT_EFORMAT,
-                          "%s: %lld records could be copied, expected %lld",
-                          part_target(lmdb_writer_part(run->writer)),
-                          (long long)done, (long long)run->base);
-    return status == LEAT_END ? LEAT_OK : status;
-}
-
-/* What is to be appended to comes first. */
-static int take_base(struct import_run *run)
-{
-    const struct part *part = lmdb_writer_part(run->writer);
-    if (!part_has_base(part))
-        return LEAT_OK;
-    struct lmdb_copy *copy;
-    int status = lmdb_copy_open(&copy, part_target(part));
-    if (status)
-        return status;
-    run->base = lmdb_copy_records(copy);
-    status = continue_numbers(run, copy);
-    if (!status)
-        status = copy_records(run, copy);
-    lmdb_copy_close(copy);
-    return status;
-}
+const struct option_removed importer_removed = {
+    "append",
+    "an import makes a whole database; import all inputs at once (--force "
+    "replaces OUT), or each into a database of its own"};
 
 static int next_record(struct import_run *run, struct record *record)
 {
     int status = run->source->next(run->source, record);
     if (!status)
-        status = record_key_make(&run->key, run->digits,
-                                 run->first + record->number, record->name);
+        status = record_key_make(&run->key, run->source->digits, record->number,
+                                 record->name);
     return status;
 }
 
@@ -145,7 +73,7 @@ static int compare_last(struct import_run *run, const struct record *record)
 /* Makes the last record again that a run before wrote. */
 static int resume(struct import_run *run)
 {
-    run->resumed = lmdb_writer_records(run->writer) - run->base;
+    run->resumed = lmdb_writer_records(run->writer);
     if (!run->resumed)
         return LEAT_OK;
     const void *key, *value;
@@ -156,7 +84,7 @@ static int resume(struct import_run *run)
     if (!status)
         status = record_key_parse(key, key_size, &digits, &number);
     if (!status)
-        status = run->source->seek(run->source, number - run->first);
+        status = run->source->seek(run->source, number);
     struct record record = {.value = ""};
     if (!status)
         status = next_record(run, &record);
@@ -191,11 +119,9 @@ static int make_database(struct import_run *run)
 {
     if (part_state(lmdb_writer_part(run->writer)) == PART_COMPLETE)
         return lmdb_writer_publish(run->writer, 0);
-    int status = take_base(run);
     progress_start(&run->progress, run->source->unit, run->source->count,
                    run->options->json);
-    if (!status)
-        status = resume(run);
+    int status = resume(run);
     if (!status)
         status = write_records(run);
     run->complete = !status;
@@ -206,16 +132,12 @@ static int make_database(struct import_run *run)
 
 /*
  * Somebody else was at the target. What was made is of use once that is out of
- * the way, unless it continues what the target held before.
+ * the way.
  */
 static int say_taken(const struct import_run *run, const char *line,
                      int64_t kept)
 {
     const struct part *part = lmdb_writer_part(run->writer);
-    if (run->options->append)
-        return message_error("%s; what was made is thrown away, the same "
-                             "command begins anew",
-                             line);
     return message_error("%s; %s kept in %s: move %s away, and the same "
                          "command goes on",
                          line, output_count(kept, "record is", "records are"),
@@ -228,7 +150,7 @@ static int say_failure(struct import_run *run, int status)
     int is_taken = status == LEAT_EINVAL && run->complete;
     int may_go_on = status == LEAT_EIO || status == LEAT_ENOMEM ||
                     status == LEAT_ECANCELLED || status == LEAT_ESTATE ||
-                    (is_taken && !run->options->append);
+                    is_taken;
     char line[512];
     snprintf(line, sizeof(line), "%s", leat_last_error());
     int64_t kept = may_go_on && run->writer ? lmdb_writer_keep(run->writer) : 0;
@@ -240,8 +162,7 @@ static int say_failure(struct import_run *run, int status)
                          output_count(kept, "record is", "records are"));
 }
 
-/* Records of the source in the database; below 0: not known, where an older
-   leat was killed, which remembered nothing. */
+/* Records of the source in the database. */
 static int64_t source_records(const struct import_run *run)
 {
     const struct part *part = lmdb_writer_part(run->writer);
@@ -249,7 +170,7 @@ static int64_t source_records(const struct import_run *run)
         return run->resumed + run->added;
     if (part_remembered(part) >= 0)
         return part_remembered(part);
-    return run->options->append ? -1 : lmdb_writer_records(run->writer);
+    return lmdb_writer_records(run->writer);
 }
 
 static void print_result(const struct import_run *run, const char *path)
@@ -288,12 +209,10 @@ int importer_run(const struct importer_options *options,
                  struct record_source *source, const struct recipe *recipe,
                  const char *path)
 {
-    struct import_run run = {
-        .options = options, .source = source, .digits = source->digits};
+    struct import_run run = {.options = options, .source = source};
     struct part_order order = {.path = path,
-                               .mode = options->append  ? PART_APPEND
-                                       : options->force ? PART_REPLACE
-                                                        : PART_REFUSE,
+                               .mode =
+                                   options->force ? PART_REPLACE : PART_REFUSE,
                                .restart = options->restart,
                                .recipe = recipe->text};
     double started = progress_clock();

@@ -11,21 +11,20 @@
 #include "tools/option.h"
 
 struct importer_options {
-    int append;
     int force;
     int restart;
     int json;
 };
 
 /* Entries of their table, its end included. */
-enum { IMPORTER_OPTIONS = 5 };
+enum { IMPORTER_OPTIONS = 4 };
 
 /* Fills the table that an import shares with the others: usage.shared. */
 void importer_list_options(struct option_spec out[IMPORTER_OPTIONS],
                            struct importer_options *options);
 
-/* OPTION_GO, or EXIT_MISUSED after a message. `command`: "import mnist". */
-int importer_check(const struct importer_options *options, const char *command);
+/* What imports had once: usage.removed. */
+extern const struct option_removed importer_removed;
 
 /*
  * Makes the database at `path` of the source's records. The recipe names all
