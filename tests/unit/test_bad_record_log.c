@@ -226,6 +226,57 @@ START_TEST(the_file_gets_a_line_each_behind_what_is_there)
 }
 END_TEST
 
+static void write_file(const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Such as --bad-record-file with the name of the database itself. */
+START_TEST(a_file_that_is_no_text_is_refused_and_left_as_it_is)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } files[] = {
+        {"\0\0\0\0\0\0\0\0\0\0\x08\0\0\0\0\0\xde\xc0\xef\xbe", 20},
+        {"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16},
+        {"\xff\xd8\xff\xe0\0\x10JFIF\0", 11},
+        {"\x93NUMPY\x01\0", 8},
+        {"\x08\x01\x10\x01\x18\x1c", 6},
+    };
+    options.bad_record_file = path;
+    options.on_error = LEAT_ON_ERROR_ZERO;
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char bytes[64];
+        write_file(files[i].bytes, files[i].size);
+        feed_layer feed;
+        ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "is no text"));
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
+        feed_close(&feed);
+        FILE *file = fopen(path, "rb");
+        ck_assert_uint_eq(fread(bytes, 1, sizeof(bytes), file), files[i].size);
+        fclose(file);
+        ck_assert_mem_eq(bytes, files[i].bytes, files[i].size);
+    }
+}
+END_TEST
+
+/* A crash may leave zeros behind the lines that were on disk. */
+START_TEST(zeros_behind_lines_are_no_trouble)
+{
+    static const char torn[] = "planted\t17\t\t0\t17\tzeros\tbad\n\0\0\0\0";
+    leat__bad_record_file list;
+    write_file(torn, sizeof(torn) - 1);
+    leat__bad_record_file_init(&list, "layer", path);
+    ck_assert_int_eq(leat__bad_record_file_open(&list), LEAT_OK);
+    leat__bad_record_file_finish(&list);
+}
+END_TEST
+
 static leat__bad make_bad(int record, const char *source, const char *key,
                           const char *line)
 {
@@ -789,6 +840,8 @@ int main(void)
                    the_list_is_in_order_and_bounded_and_the_rest_is_counted);
     tcase_add_test(tcase, batches_that_fail_are_listed_too);
     tcase_add_test(tcase, the_file_gets_a_line_each_behind_what_is_there);
+    tcase_add_test(tcase, a_file_that_is_no_text_is_refused_and_left_as_it_is);
+    tcase_add_test(tcase, zeros_behind_lines_are_no_trouble);
     tcase_add_test(tcase, nothing_in_a_line_breaks_it);
     tcase_add_test(tcase, the_longest_line_is_written_whole);
     tcase_add_test(tcase, letters_that_print_stay_as_they_are);

@@ -15,6 +15,10 @@
 /* Lines are read so many bytes at a time; a longer one is none of leat's. */
 #define BUFFER_BYTES ((size_t)64 << 10)
 
+/* Only the beginning tells text from other files: a crash may leave zeros where
+ * lines were appended. */
+enum { PROBE_BYTES = 16 };
+
 /* What a line consists of, with tabs between. */
 enum { SOURCE, RECORD, KEY, EPOCH, POSITION, REPLACEMENT, REASON, COLUMNS };
 
@@ -133,6 +137,37 @@ static int catch_up(leat__bad_record_file *self)
     return LEAT_OK;
 }
 
+/*
+ * Lines of leat's hold no other control characters than tabs; what others put
+ * before them may be any text. Databases, pictures and means begin with some.
+ */
+static int is_text(const unsigned char *bytes, ssize_t size)
+{
+    for (ssize_t i = 0; i < size; i++)
+        if (bytes[i] == 0x7f || (bytes[i] < 0x20 && bytes[i] != '\t' &&
+                                 bytes[i] != '\n' && bytes[i] != '\r'))
+            return 0;
+    return 1;
+}
+
+/* Refuses a file that lines would damage. */
+static int check_text(const leat__bad_record_file *self)
+{
+    unsigned char first[PROBE_BYTES];
+    ssize_t n;
+    do {
+        n = pread(self->file, first, sizeof(first), 0);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return fail(self, errno);
+    if (is_text(first, n))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "%s: bad_record_file %s is there and is no text; give "
+                      "another name",
+                      self->name, self->path);
+}
+
 static int open_regular(leat__bad_record_file *self)
 {
     /* A pipe without a reader would be waited for. */
@@ -162,6 +197,8 @@ int leat__bad_record_file_open(leat__bad_record_file *self)
     if (!self->buffer)
         return LEAT_ENOMEM;
     int status = open_regular(self);
+    if (status == LEAT_OK)
+        status = check_text(self);
     if (status == LEAT_OK)
         status = catch_up(self);
     if (status)

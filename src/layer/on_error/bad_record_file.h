@@ -23,8 +23,8 @@ void leat__bad_record_file_finish(leat__bad_record_file *file);
 
 /*
  * Opens the file, if one is asked for and is not open, and reads which records
- * it lists. Errors: LEAT_EIO; LEAT_EINVAL for what is no regular file;
- * LEAT_ENOMEM.
+ * it lists. Errors: LEAT_EIO; LEAT_EINVAL for what is no regular file or no
+ * text; LEAT_ENOMEM.
  */
 int leat__bad_record_file_open(leat__bad_record_file *file);
 
