@@ -36,7 +36,7 @@ struct usage {
     const struct option_spec *options; /* its own; NULL: none */
     int least_arguments;
     int most_arguments;
-    const struct option_spec *shared; /* with other commands; NULL: none */
+    const struct option_spec *shared;     /* with other commands; NULL: none */
     const struct option_removed *removed; /* NULL: none */
 };
 

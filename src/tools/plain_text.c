@@ -38,7 +38,8 @@ int plain_text_is_plain(int32_t code)
     if (code < 0xa0)
         return code >= 0x20 && code < 0x7f;
     return code != 0x61c && code != 0x200e && code != 0x200f &&
-           (code < 0x2028 || code > 0x202e) && (code < 0x2066 || code > 0x2069);
+           (code < 0x2028 || code > 0x202e) &&
+           (code < 0x2066 || code > 0x2069) && code != 0xfeff;
 }
 
 void plain_text_write(char *out, size_t size, const char *text)

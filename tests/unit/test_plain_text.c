@@ -50,6 +50,14 @@ START_TEST(what_turns_text_round_becomes_its_bytes)
 }
 END_TEST
 
+/* A list that begins with one names a file that seems to be there. */
+START_TEST(a_byte_order_mark_is_seen)
+{
+    becomes("\ufeffcat.png", "\\xef\\xbb\\xbfcat.png");
+    becomes("\ufefe\uff00", "\ufefe\uff00");
+}
+END_TEST
+
 START_TEST(bytes_that_are_no_utf8_become_themselves)
 {
     becomes("\xff", "\\xff");
@@ -101,6 +109,7 @@ int main(void)
     tcase_add_test(tests, what_is_plain_stays_as_it_is);
     tcase_add_test(tests, controls_become_their_bytes);
     tcase_add_test(tests, what_turns_text_round_becomes_its_bytes);
+    tcase_add_test(tests, a_byte_order_mark_is_seen);
     tcase_add_test(tests, bytes_that_are_no_utf8_become_themselves);
     tcase_add_test(tests, a_text_that_is_too_long_is_cut_between_characters);
     tcase_add_test(tests, a_line_may_hold_several);

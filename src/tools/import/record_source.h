@@ -40,7 +40,8 @@ struct record_source {
 
     /*
      * Says what else there is to say of a database that is made, with `records`
-     * in it: on stderr, and with --json in `object` (else NULL). Returns the tool's exit status. NULL: nothing.
+     * in it: on stderr, and with --json in `object` (else NULL). Returns the
+     * tool's exit status. NULL: nothing.
      */
     int (*report)(struct record_source *source, int64_t records,
                   json_t *object);
