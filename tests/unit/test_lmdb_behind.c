@@ -17,6 +17,7 @@ static void start(fixture_maker *make, int n, size_t kept)
 {
     storage_fixture_open(&file, make, n);
     leat__lmdb_walker_init(&walk, &file.map);
+    memset(&behind, 0xff, sizeof(behind));
     leat__lmdb_behind_init(&behind, &file.storage, kept, 0);
 }
 

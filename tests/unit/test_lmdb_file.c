@@ -139,6 +139,16 @@ START_TEST(a_link_that_leads_nowhere_is_no_database)
 }
 END_TEST
 
+START_TEST(a_link_to_itself_cannot_be_opened)
+{
+    char directory[FIXTURE_PATH];
+    fixture_directory(directory);
+    ck_assert_int_eq(symlink("data.mdb", images_in(directory, "data.mdb")), 0);
+    expect_error(directory, LEAT_EIO, "data.mdb: cannot be opened: ");
+    fixture_remove(directory);
+}
+END_TEST
+
 START_TEST(a_map_size_of_terabytes_costs_nothing)
 {
     char directory[FIXTURE_PATH];
@@ -292,6 +302,7 @@ int main(void)
     tcase_add_test(
         tcase, a_directory_whose_data_file_is_stored_elsewhere_keeps_its_lock);
     tcase_add_test(tcase, a_link_that_leads_nowhere_is_no_database);
+    tcase_add_test(tcase, a_link_to_itself_cannot_be_opened);
     tcase_add_test(tcase, a_map_size_of_terabytes_costs_nothing);
     tcase_add_test(tcase, files_of_every_page_size_are_opened);
     tcase_add_test(tcase, what_is_no_database_is_refused_with_a_sentence);
