@@ -205,12 +205,28 @@ check_options() {
         fail "the refusal to pack does not say what to do: $(<"$work/$way.log")"
 }
 
+# 0.x promises no more than its minor version: neither an older nor a newer one.
+check_find_package() {
+    local wanted
+    build_consumer find_package "${debug[@]}" -DCMAKE_PREFIX_PATH="$prefix"
+    for wanted in 0.0 0.2 1.0; do
+        rm -rf "$build"
+        if cmake -S "$here/find_package" -B "$build" "${quiet[@]}" \
+            -DCMAKE_PREFIX_PATH="$prefix" -DLEAT_WANTED=$wanted \
+            >"$work/$way.log" 2>&1; then
+            fail "find_package(leat $wanted) takes $(grep VERSION_STRING "$build/CMakeCache.txt")"
+        fi
+        grep -q 'considered but not accepted' "$work/$way.log" ||
+            fail "find_package(leat $wanted) fails for another reason: $(<"$work/$way.log")"
+    done
+}
+
 mkdir -p "$work"
 case $way in
 add_subdirectory | fetch_content | build_types) "check_$way" ;;
 install_shared) install_prefix ON ;;
 install_static) install_prefix OFF ;;
-find_package_*) build_consumer find_package "${debug[@]}" -DCMAKE_PREFIX_PATH="$prefix" ;;
+find_package_*) check_find_package ;;
 pkg_config_*) build_with_pkg_config ;;
 symbols | tool)
     prefix=$work/prefix_shared
