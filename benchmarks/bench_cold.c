@@ -46,12 +46,12 @@ typedef struct bench_case {
 } bench_case;
 
 static const bench_case cases[] = {
-    {"in order, kernel's read-ahead, fast consumer", ",read_ahead=0", 1, 0},
+    {"in order, kernel's read-ahead, fast consumer", ",read_ahead=-1", 1, 0},
     {"in order, fast consumer", "", 1, 0},
     {"in order, drop-behind, fast consumer", ",drop_behind=1", 1, 0},
-    {"in order, kernel's read-ahead, slow consumer", ",read_ahead=0", 1, 1.5},
+    {"in order, kernel's read-ahead, slow consumer", ",read_ahead=-1", 1, 1.5},
     {"in order, slow consumer", "", 1, 1.5},
-    {"every other, kernel's read-ahead, fast consumer", ",read_ahead=0", 2, 0},
+    {"every other, kernel's read-ahead, fast consumer", ",read_ahead=-1", 2, 0},
     {"every other, fast consumer", "", 2, 0},
     {"every other, slow consumer", "", 2, 1.5},
 };

@@ -75,7 +75,7 @@ static int create(leat_data_layer **out, const struct workload *what,
     options.random_seed = 1;
     options.workers = 1;
     options.reader_thread = LEAT_READER_OFF;
-    options.help = 0;
+    options.caller_helps = LEAT_CALLER_HELPS_OFF;
     leat_pipeline *pipeline;
     int status = leat_pipeline_lmdb(&pipeline, database, NULL);
     if (status)

@@ -17,12 +17,14 @@ int gpu_feed_open(gpu_feed *feed, const char *net, leat_phase phase,
                   leat_top_mode mode)
 {
     leat_device *device;
-    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
-    options.device = "cuda:0";
-    options.random_seed = 1;
-    options.top_mode = mode;
-    /* Bytes cross the bus, and the device makes floats of them. */
-    options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
+    const leat_data_layer_options options = {
+        .size = sizeof(options),
+        .device = "cuda:0",
+        .random_seed = 1,
+        .top_mode = mode,
+        /* Bytes cross the bus, and the device makes floats of them. */
+        .transform_on = LEAT_TRANSFORM_ON_DEVICE,
+    };
     if (leat_device_find(&device, options.device)) {
         fprintf(stderr, "skipped: %s\n", leat_last_error());
         return GPU_FEED_NO_GPU;

@@ -118,8 +118,8 @@ int main(int argc, char **argv)
     trainer trainers[MOST] = {{.layer = NULL}};
     leat_pipeline *pipeline = NULL;
     leat_data_layer_group *group = NULL;
-    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
-    options.batch_size = BATCH;
+    const leat_data_layer_options options = {.size = sizeof(options),
+                                             .batch_size = BATCH};
     int status = leat_pipeline_parse(&pipeline, argv[1]);
     if (!status)
         status = leat_data_layer_group_create(

@@ -15,8 +15,8 @@ static int set_up(leat_data_layer **layer, const char *text)
     int status = leat_pipeline_parse(&pipeline, text);
     if (status)
         return status;
-    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
-    options.batch_size = 4;
+    const leat_data_layer_options options = {.size = sizeof(options),
+                                             .batch_size = 4};
     status = leat_data_layer_create(layer, pipeline, &options);
     leat_pipeline_unref(pipeline); /* the layer has a reference of its own */
     return status ? status : leat_data_layer_setup(*layer, NULL, 0);

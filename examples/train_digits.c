@@ -118,9 +118,12 @@ static int check_tops(const feed *f)
 
 static int feed_open(feed *f, const settings *s, leat_phase phase)
 {
-    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
-    options.layout = LEAT_NHWC;
-    options.random_seed = s->seed;
+    const leat_data_layer_options options = {
+        .size = sizeof(options),
+        .layout = LEAT_NHWC,
+        .random_seed = s->seed,
+        .has_random_seed = 1, /* 0 is a seed too */
+    };
     if (leat_data_layer_create_from_net(&f->layer, s->net, phase, &options))
         return fail_leat();
     if (leat_data_layer_top_count(f->layer) != 2)

@@ -57,6 +57,13 @@ typedef enum leat_top_mode {
                           forward's writes */
 } leat_top_mode;
 
+/** Whether forward makes batches itself where it would wait. */
+typedef enum leat_caller_helps {
+    LEAT_CALLER_HELPS_AUTO = 0, /* where no reader may block for ever on its
+                                   thread */
+    LEAT_CALLER_HELPS_OFF = 1   /* never: it only waits */
+} leat_caller_helps;
+
 /** What becomes of a bad record (LEAT_EDATA). Positions never shift. */
 typedef enum leat_on_error {
     LEAT_ON_ERROR_FAIL = 0, /* its batch is lost, forward returns the error */
@@ -67,13 +74,25 @@ typedef enum leat_on_error {
           the place's own random choices; none: zeros */
 } leat_on_error;
 
+/** The `prefetch` of Caffe, which 0 stands for. */
+#define LEAT_PREFETCH_DEFAULT 4
+
 /**
  * As deep as it takes: grows when forward finds nothing ready although the
  * workers had run out of room, up to max_memory or 256 MiB, and settles.
  */
 #define LEAT_PREFETCH_AUTO (-1)
 
-/** What a data layer is told. Start from LEAT_DATA_LAYER_OPTIONS_INIT. */
+/**
+ * What a data layer is told. Zero is the default of every field but `size` and
+ * the batch's size, so that a designated initialiser names only what differs:
+ *
+ *     leat_data_layer_options options = {.size = sizeof(options),
+ *                                        .batch_size = 64};
+ *
+ * A number of which 0 is a value too has a flag beside it. The same value means
+ * the same in a net file's leat_param and on the tool's command line.
+ */
 typedef struct leat_data_layer_options {
     size_t size;               /* of this struct, as the caller knows it */
     const char *name;          /* the layer's; NULL: "data" */
@@ -84,26 +103,28 @@ typedef struct leat_data_layer_options {
     int64_t global_batch_size; /* of all ranks together; instead of it, or
                                   world_size times it */
     int prefetch;              /* batches made ahead: 1 to 2^20, or
-                                  LEAT_PREFETCH_AUTO */
+                                  LEAT_PREFETCH_AUTO; 0: 4 */
     const leat_transform_options *transform; /* of field `data`; NULL: none */
     const char *device;                      /* NULL: "cpu" */
     leat_dtype top_type;    /* FLOAT32, FLOAT64, FLOAT16, BFLOAT16, or UINT8 (no
-                               mean, no scale) */
-    leat_dtype label_type;  /* of all other tops; BYTES: FLOAT64 when top_type
-                               is, else FLOAT32; not FLOAT16 or BFLOAT16 */
+                               mean, no scale); 0, which is BYTES: FLOAT32 */
+    leat_dtype label_type;  /* of all other tops, not FLOAT16 or BFLOAT16; 0,
+                               which is BYTES: FLOAT64 when top_type is, else
+                               FLOAT32 */
     leat_layout layout;     /* of images */
     leat_top_mode top_mode; /* whose memory the tops have */
     leat_rng rng;           /* CAFFE: its sequence, a generator a rank */
-    int64_t random_seed;    /* below 0: drawn from the system: keep what
-                               leat_data_layer_seed says. Several ranks that
+    int64_t random_seed;    /* 0 or below: drawn from the system: keep what
+                               leat_data_layer_seed returns. Several ranks that
                                choose at random need one, also to resume */
+    int has_random_seed;    /* 1: a random_seed of 0 is the seed 0 */
     int rank;       /* takes positions p = rank mod world_size in TRAIN */
-    int world_size; /* ranks, 1 to 65535 */
+    int world_size; /* ranks, 1 to 65535; 0: 1 */
     int shard_test; /* 1: TEST is divided between the ranks as TRAIN is */
     int workers;    /* threads, up to 1024; 0: as many as the machine lends */
     leat_reader_thread reader_thread; /* who reads */
-    int help; /* 1: a forward that would wait works, where no reader may block
-                 for ever on its thread */
+    leat_caller_helps caller_helps;   /* whether a forward that would wait works
+                                         instead */
     size_t max_memory; /* bytes that batches may take, on host and device;
                           prefetch shrinks to fit; 0: no limit */
     /* Which data layer of a net file, for what takes one out of it. */
@@ -114,7 +135,8 @@ typedef struct leat_data_layer_options {
     int64_t max_errors; /* with ZERO and REPLACE: more different bad records
                            than this are LEAT_ELIMIT; each counts once since
                            setup, and after restore those met before the
-                           position. -1: no limit */
+                           position. 0 or -1: no limit */
+    int has_max_errors; /* 1: a max_errors of 0 allows none */
     const char *bad_record_file; /* gets a line for each bad record that it does
                                     not list yet; NULL: none.
                                     docs/reliability.md */
@@ -140,15 +162,23 @@ typedef struct leat_data_layer_options {
                     reader, which may then be missing; NULL: the file's */
 } leat_data_layer_options;
 
-/** Every default. */
+/** Every default, written out. */
 #define LEAT_DATA_LAYER_OPTIONS_INIT                                           \
     {                                                                          \
-        sizeof(leat_data_layer_options), NULL, NULL, LEAT_TRAIN, 0, 0, 4,      \
-            NULL, NULL, LEAT_FLOAT32, LEAT_BYTES, LEAT_NCHW, LEAT_TOP_LEND,    \
-            LEAT_RNG_LEAT, -1, 0, 1, 0, 0, LEAT_READER_AUTO, 1, 0, NULL, NULL, \
-            0, LEAT_ON_ERROR_FAIL, -1, NULL, 0, NULL, NULL,                    \
+        sizeof(leat_data_layer_options), NULL, NULL, LEAT_TRAIN, 0, 0,         \
+            LEAT_PREFETCH_DEFAULT, NULL, NULL, LEAT_FLOAT32, LEAT_BYTES,       \
+            LEAT_NCHW, LEAT_TOP_LEND, LEAT_RNG_LEAT, -1, 0, 0, 1, 0, 0,        \
+            LEAT_READER_AUTO, LEAT_CALLER_HELPS_AUTO, 0, NULL, NULL, 0,        \
+            LEAT_ON_ERROR_FAIL, -1, 0, NULL, 0, NULL, NULL,                    \
             LEAT_TRANSFORM_ON_CPU, 0, NULL                                     \
     }
+
+/**
+ * Writes every default, as the macro does, for bindings. `options->size` is set
+ * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * Thread safety: any thread.
+ */
+LEAT_API int leat_data_layer_options_init(leat_data_layer_options *options);
 
 /** What forward delivered: provenance of every sample. */
 typedef struct leat_batch {
@@ -272,9 +302,9 @@ LEAT_API int leat_data_layer_forward(leat_data_layer *layer,
 /**
  * Like forward, but returns LEAT_AGAIN when nothing was ready within
  * `timeout_ms`; 0: at once. The previous batch is given back all the same.
- * With `help` it may take longer by the chunk of samples that it works on.
- * Blocks so long; woken by leat_data_layer_cancel. Thread safety: one caller a
- * layer.
+ * With `caller_helps` it may take longer by the chunk of samples that it works
+ * on. Blocks so long; woken by leat_data_layer_cancel. Thread safety: one
+ * caller a layer.
  */
 LEAT_API int leat_data_layer_try_forward(leat_data_layer *layer,
                                          leat_blob *const top[], int ntop,

@@ -18,15 +18,16 @@ typedef struct leat_pipeline leat_pipeline;
 typedef struct leat_reader leat_reader;
 
 /**
- * Options of the LMDB reader, which change how it reads, never what. Start from
- * LEAT_LMDB_OPTIONS_INIT; a pipeline text gives the fields by their names.
+ * Options of the LMDB reader, which change how it reads, never what. Zero is
+ * the default of every field but `size`; a pipeline text gives the fields by
+ * their names, with the same values.
  */
 typedef struct leat_lmdb_options {
     size_t size; /* of this struct, as the caller knows it */
     /**
-     * Bytes to have storage read ahead where the file is not in memory; 0:
-     * what the kernel does of itself; -1: 32 MiB, but in order what the kernel
-     * does where its own setting for the device is 4 MiB or more. Memory that
+     * Bytes to have storage read ahead where the file is not in memory; 0: 32
+     * MiB, but in order what the kernel does where its own setting for the
+     * device is 4 MiB or more; -1: what the kernel does of itself. Memory that
      * is short anyway wants less, storage of long latency more.
      */
     int64_t read_ahead;
@@ -39,17 +40,25 @@ typedef struct leat_lmdb_options {
      */
     int drop_behind;
     /**
-     * Bytes that stay, about; -1: 64 MiB. They should hold what prefetch and
-     * workers have in hand: what is dropped too soon is read twice.
+     * Bytes that stay, about; 0: 64 MiB; -1: none. They should hold what
+     * prefetch and workers have in hand: what is dropped too soon is read
+     * twice.
      */
     int64_t keep_behind;
 } leat_lmdb_options;
 
-/** Every default. */
+/** Every default, written out. */
 #define LEAT_LMDB_OPTIONS_INIT                                                 \
     {                                                                          \
-        sizeof(leat_lmdb_options), -1, 0, -1                                   \
+        sizeof(leat_lmdb_options), 0, 0, 0                                     \
     }
+
+/**
+ * Writes every default, as the macro does, for bindings. `options->size` is set
+ * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * Thread safety: any thread.
+ */
+LEAT_API int leat_lmdb_options_init(leat_lmdb_options *options);
 
 /**
  * Caffe's LMDB: Datums of the unnamed database, in key order.

@@ -37,13 +37,15 @@ typedef enum leat_rng {
  * one to the nearest of these types, ties to even; a UINT8 top takes the pixels
  * as they are, and neither mean nor scale. In TRAIN the crop's place is random,
  * in TEST it is the centre; mirror is random in both. The mean file is indexed
- * at the source position and not mirrored.
+ * at the source position and not mirrored. Zero is the default of every field
+ * but `size`.
  */
 typedef struct leat_transform_options {
     size_t size;   /* of this struct, as the caller knows it */
     int crop_size; /* pixels, square; 0: none */
     int mirror;    /* 1: at random, one image in two */
-    float scale;   /* 1 changes nothing */
+    float scale;   /* 1, or 0, changes nothing */
+    int has_scale; /* 1: a scale of 0 is one, and makes every value 0 */
     /** A BlobProto of the uncropped C x H x W; NULL: none. */
     const char *mean_file;
     const float *mean_value; /* one for all channels, or one for each */
@@ -52,11 +54,18 @@ typedef struct leat_transform_options {
     int force_gray;          /* decode images to 1; not with force_color */
 } leat_transform_options;
 
-/** Every default: the pixels as they are, in the top's type. */
+/** Every default, written out: the pixels as they are, in the top's type. */
 #define LEAT_TRANSFORM_OPTIONS_INIT                                            \
     {                                                                          \
-        sizeof(leat_transform_options), 0, 0, 1.0f, NULL, NULL, 0, 0, 0        \
+        sizeof(leat_transform_options), 0, 0, 1.0f, 0, NULL, NULL, 0, 0, 0     \
     }
+
+/**
+ * Writes every default, as the macro does, for bindings. `options->size` is set
+ * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * Thread safety: any thread.
+ */
+LEAT_API int leat_transform_options_init(leat_transform_options *options);
 
 /**
  * Caffe's DataTransformer, for a thread of its own: decodes, then transforms

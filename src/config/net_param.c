@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "config/net_choice.h"
 #include "config/net_schema.h"
+#include "data/transform.h"
 #include "layer/layer_options.h"
 
 #include <limits.h>
@@ -131,23 +132,21 @@ static int start_options(leat__net_param *out,
 
 static int start_transform(leat__net_param *out)
 {
-    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
-    const leat_transform_options *given = out->options.transform;
-    size_t size = sizeof(transform);
-    if (given)
-        memcpy(&transform, given, given->size < size ? given->size : size);
-    transform.size = size;
-    out->transform = transform;
-    out->options.transform = &out->transform;
-    if (transform.mean_value && transform.mean_values > 0) {
-        size_t bytes = (size_t)transform.mean_values * sizeof(float);
+    leat_transform_options *transform = &out->transform;
+    int status =
+        leat__transform_options_copy(transform, out->options.transform);
+    if (status)
+        return status;
+    out->options.transform = transform;
+    if (transform->mean_value && transform->mean_values > 0) {
+        size_t bytes = (size_t)transform->mean_values * sizeof(float);
         float *copy = leat__prototxt_alloc(&out->file, bytes);
         if (!copy)
             return LEAT_ENOMEM;
-        memcpy(copy, transform.mean_value, bytes);
-        out->transform.mean_value = copy;
+        memcpy(copy, transform->mean_value, bytes);
+        transform->mean_value = copy;
     }
-    return keep(out, &out->transform.mean_file);
+    return keep(out, &transform->mean_file);
 }
 
 /* The layer's own name, tops and phase. */
@@ -285,6 +284,8 @@ static int read_transform(const reading *in)
     int status = LEAT_OK;
     if (value)
         status = leat__prototxt_float(in->file, value, &transform->scale);
+    if (value)
+        transform->has_scale = 1;
     if (!status && (value = find_transform(in, "mirror")))
         status = leat__prototxt_bool(in->file, value, &transform->mirror);
     if (!status && (value = find_transform(in, "crop_size")))
@@ -429,7 +430,7 @@ static int read_prefetch(const reading *in)
     }
     if (!value)
         value = own;
-    return value ? read_int(in, value, 1, PREFETCH_MAX,
+    return value ? read_int(in, value, LEAT_PREFETCH_AUTO, PREFETCH_MAX,
                             &in->out->options.prefetch)
                  : LEAT_OK;
 }
@@ -471,6 +472,10 @@ static int read_words(const reading *in)
         {"ON", LEAT_READER_ON},
         {"OFF", LEAT_READER_OFF},
         {NULL, 0}};
+    static const leat__prototxt_enum caller_helps[] = {
+        {"AUTO", LEAT_CALLER_HELPS_AUTO},
+        {"OFF", LEAT_CALLER_HELPS_OFF},
+        {NULL, 0}};
     static const leat__prototxt_enum layout[] = {
         {"NCHW", LEAT_NCHW}, {"NHWC", LEAT_NHWC}, {NULL, 0}};
     static const leat__prototxt_enum top_mode[] = {
@@ -493,10 +498,11 @@ static int read_words(const reading *in)
         {"DEVICE", LEAT_TRANSFORM_ON_DEVICE},
         {NULL, 0}};
     leat_data_layer_options *options = &in->out->options;
-    int words[] = {(int)options->rng,      (int)options->reader_thread,
-                   (int)options->layout,   (int)options->top_mode,
-                   (int)options->top_type, (int)options->label_type,
-                   (int)options->on_error, (int)options->transform_on};
+    int words[] = {(int)options->rng,         (int)options->reader_thread,
+                   (int)options->layout,      (int)options->top_mode,
+                   (int)options->top_type,    (int)options->label_type,
+                   (int)options->on_error,    (int)options->transform_on,
+                   (int)options->caller_helps};
     int status = read_word(in, "rng", rng, &words[0]);
     if (!status)
         status = read_word(in, "reader_thread", reader_thread, &words[1]);
@@ -514,6 +520,8 @@ static int read_words(const reading *in)
         status = read_word(in, "on_error", on_error, &words[6]);
     if (!status)
         status = read_word(in, "transform_on", transform_on, &words[7]);
+    if (!status)
+        status = read_word(in, "caller_helps", caller_helps, &words[8]);
     options->rng = (leat_rng)words[0];
     options->reader_thread = (leat_reader_thread)words[1];
     options->layout = (leat_layout)words[2];
@@ -522,6 +530,7 @@ static int read_words(const reading *in)
     options->label_type = (leat_dtype)words[5];
     options->on_error = (leat_on_error)words[6];
     options->transform_on = (leat_transform_on)words[7];
+    options->caller_helps = (leat_caller_helps)words[8];
     return status;
 }
 
@@ -544,6 +553,8 @@ static int read_errors(const reading *in)
     int status = LEAT_OK;
     if (most)
         status = leat__prototxt_int64(in->file, most, &options->max_errors);
+    if (most)
+        options->has_max_errors = 1;
     if (!status && most && options->max_errors < -1)
         return leat__prototxt_error(
             in->file, most->value_at,
@@ -567,18 +578,18 @@ static int read_own(const reading *in)
     int status = read_bytes(in, "max_memory", &options->max_memory);
     if (!status)
         status = read_bytes(in, "max_image_bytes", &options->max_image_bytes);
-    if (!status && (value = find(in->own, "random_seed")))
+    if (!status && (value = find(in->own, "random_seed"))) {
         status = leat__prototxt_int64(in->file, value, &options->random_seed);
+        options->has_random_seed = 1;
+    }
     if (!status && (value = find(in->own, "workers")))
         status = read_int(in, value, 0, WORKERS_MAX, &options->workers);
     if (!status && (value = find(in->own, "rank")))
         status = read_int(in, value, 0, INT_MAX, &options->rank);
     if (!status && (value = find(in->own, "world_size")))
-        status = read_int(in, value, 1, LEAT__WORLD_MAX, &options->world_size);
+        status = read_int(in, value, 0, LEAT__WORLD_MAX, &options->world_size);
     if (!status && (value = find(in->own, "shard_test")))
         status = leat__prototxt_bool(in->file, value, &options->shard_test);
-    if (!status && (value = find(in->own, "help")))
-        status = leat__prototxt_bool(in->file, value, &options->help);
     if (!status)
         status = read_words(in);
     return status ? status : read_errors(in);

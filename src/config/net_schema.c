@@ -132,7 +132,7 @@ static const schema_field leat_fields[] = {
     ONE("workers", UINT32),
     ONE("prefetch", WORD),
     ONE("reader_thread", WORD),
-    ONE("help", BOOL),
+    ONE("caller_helps", WORD),
     ONE("top_type", WORD),
     ONE("transform_on", WORD),
     ONE("label_type", WORD),

@@ -1,6 +1,7 @@
 #include "data/transform.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/random.h"
 #include "data/mean.h"
 #include "device/transform_top.h"
@@ -32,6 +33,8 @@ static int check_flags(const leat_transform_options *options)
         status = check_flag("force_color", options->force_color);
     if (status == LEAT_OK)
         status = check_flag("force_gray", options->force_gray);
+    if (status == LEAT_OK)
+        status = check_flag("has_scale", options->has_scale);
     return status;
 }
 
@@ -92,9 +95,14 @@ static int check_top(const leat_transform_options *options, leat_dtype top_type)
     return LEAT_OK;
 }
 
-/* Fields that the caller's struct does not have yet take their defaults. */
-static int complete_options(leat_transform_options *out,
-                            const leat_transform_options *given)
+int leat_transform_options_init(leat_transform_options *options)
+{
+    const leat_transform_options defaults = LEAT_TRANSFORM_OPTIONS_INIT;
+    return leat__options_init(options, &defaults, sizeof(defaults));
+}
+
+int leat__transform_options_copy(leat_transform_options *out,
+                                 const leat_transform_options *given)
 {
     const leat_transform_options defaults = LEAT_TRANSFORM_OPTIONS_INIT;
     *out = defaults;
@@ -102,11 +110,14 @@ static int complete_options(leat_transform_options *out,
         return LEAT_OK;
     if (given->size < sizeof(given->size))
         return leat_error(LEAT_EINVAL,
-                          "transform options have size %zu; set them up with "
-                          "LEAT_TRANSFORM_OPTIONS_INIT",
+                          "the transform options have size %zu: expected that "
+                          "of the struct, as LEAT_TRANSFORM_OPTIONS_INIT sets "
+                          "it",
                           given->size);
     memcpy(out, given, given->size < sizeof(*out) ? given->size : sizeof(*out));
     out->size = sizeof(*out);
+    if (out->scale == 0 && out->has_scale == 0)
+        out->scale = defaults.scale;
     return LEAT_OK;
 }
 
@@ -163,7 +174,7 @@ int leat__transform_create(leat__transform **out,
                            leat_layout layout)
 {
     leat_transform_options complete;
-    int status = complete_options(&complete, options);
+    int status = leat__transform_options_copy(&complete, options);
     if (status == LEAT_OK)
         status = check_flags(&complete);
     if (status == LEAT_OK)

@@ -10,6 +10,14 @@
 typedef struct leat__transform leat__transform;
 
 /*
+ * The options (NULL: none) with every default in the place of its zero, fields
+ * beyond the caller's size included; pointers are borrowed. Errors: LEAT_EINVAL
+ * where there is no size.
+ */
+int leat__transform_options_copy(leat_transform_options *out,
+                                 const leat_transform_options *given);
+
+/*
  * `options` NULL: the defaults. Everything that can be decided before an image
  * is seen is decided here, the instruction set (LEAT_ISA) too.
  * Errors: LEAT_EINVAL for options that contradict themselves or that the top

@@ -1,6 +1,8 @@
 #include "layer/layer_options.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
+#include "data/transform.h"
 
 #include <leat/image.h>
 #include <limits.h>
@@ -15,6 +17,32 @@ static int copy_text(char **out, const char *text)
     return *out ? LEAT_OK : LEAT_ENOMEM;
 }
 
+int leat_data_layer_options_init(leat_data_layer_options *options)
+{
+    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    return leat__options_init(options, &defaults, sizeof(defaults));
+}
+
+/*
+ * Every default in the place of its zero. A number that may be zero is below it
+ * from here on where it was not given, and its flag says whether it was.
+ */
+static void set_defaults(leat_data_layer_options *values)
+{
+    if (values->prefetch == 0)
+        values->prefetch = LEAT_PREFETCH_DEFAULT;
+    if (values->world_size == 0)
+        values->world_size = 1;
+    if (values->top_type == LEAT_BYTES)
+        values->top_type = LEAT_FLOAT32;
+    if (values->random_seed == 0 && !values->has_random_seed)
+        values->random_seed = -1;
+    if (values->max_errors == 0 && !values->has_max_errors)
+        values->max_errors = -1;
+    values->has_random_seed = values->random_seed >= 0;
+    values->has_max_errors = values->max_errors >= 0;
+}
+
 /* Fields beyond the caller's size take their defaults. */
 static int copy_values(leat_data_layer_options *out,
                        const leat_data_layer_options *options)
@@ -22,8 +50,9 @@ static int copy_values(leat_data_layer_options *out,
     const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
     if (options->size == 0)
         return leat_error(LEAT_EINVAL,
-                          "the data layer's options were not initialised with "
-                          "LEAT_DATA_LAYER_OPTIONS_INIT");
+                          "the data layer's options have size 0: expected that "
+                          "of the struct, as LEAT_DATA_LAYER_OPTIONS_INIT sets "
+                          "it");
     *out = defaults;
     memcpy(out, options,
            options->size < sizeof(*out) ? options->size : sizeof(*out));
@@ -33,19 +62,11 @@ static int copy_values(leat_data_layer_options *out,
 
 static int copy_transform(leat__layer_options *out)
 {
-    const leat_transform_options defaults = LEAT_TRANSFORM_OPTIONS_INIT;
-    const leat_transform_options *from = out->values.transform;
-    out->transform = defaults;
+    int status =
+        leat__transform_options_copy(&out->transform, out->values.transform);
+    if (status)
+        return status;
     out->values.transform = &out->transform;
-    if (!from)
-        return LEAT_OK;
-    if (from->size == 0)
-        return leat_error(LEAT_EINVAL,
-                          "the transform options were not initialised with "
-                          "LEAT_TRANSFORM_OPTIONS_INIT");
-    memcpy(&out->transform, from,
-           from->size < sizeof(*from) ? from->size : sizeof(*from));
-    out->transform.size = sizeof(out->transform);
     int n = out->transform.mean_values;
     if (n < 0 || (n > 0 && !out->transform.mean_value))
         return leat_error(LEAT_EINVAL, "mean_values is %d without values", n);
@@ -53,7 +74,7 @@ static int copy_transform(leat__layer_options *out)
         return leat_error(LEAT_EINVAL,
                           "mean_value has values and mean_values is 0: "
                           "expected how many they are");
-    int status = copy_text(&out->mean_file, out->transform.mean_file);
+    status = copy_text(&out->mean_file, out->transform.mean_file);
     if (status)
         return status;
     out->transform.mean_file = out->mean_file;
@@ -211,7 +232,9 @@ static int check_choices(const leat_data_layer_options *values)
         {"rng", (int)values->rng, 2, "LEAT or CAFFE"},
         {"shard_test", values->shard_test, 2, "0 or 1"},
         {"reader_thread", (int)values->reader_thread, 3, "AUTO, ON or OFF"},
-        {"help", values->help, 2, "0 or 1"},
+        {"has_random_seed", values->has_random_seed, 2, "0 or 1"},
+        {"caller_helps", (int)values->caller_helps, 2, "AUTO or OFF"},
+        {"has_max_errors", values->has_max_errors, 2, "0 or 1"},
         {"on_error", (int)values->on_error, 3, "FAIL, ZERO or REPLACE"},
         {"must_pin", values->must_pin, 2, "0 or 1"},
         {"transform_on", (int)values->transform_on, 2, "CPU or DEVICE"}};
@@ -240,15 +263,19 @@ static void set_image_bytes(leat_data_layer_options *values)
 static int check_values(leat_data_layer_options *values)
 {
     int status = check_choices(values);
-    if (status == LEAT_OK)
-        status = set_batch_size(values);
+    if (status)
+        return status;
+    set_defaults(values);
+    status = set_batch_size(values);
     if (status == LEAT_OK)
         status = set_types(values);
     if (status)
         return status;
     if (values->prefetch != LEAT_PREFETCH_AUTO &&
         (values->prefetch < 1 || values->prefetch > 1 << 20))
-        return leat_error(LEAT_EINVAL, "prefetch is %d: expected 1 to %d",
+        return leat_error(LEAT_EINVAL,
+                          "prefetch is %d: expected 1 to %d, 0 for "
+                          "the default, or -1 for AUTO",
                           values->prefetch, 1 << 20);
     if (values->workers < 0 || values->workers > 1024)
         return leat_error(LEAT_EINVAL, "workers is %d: expected 0 to 1024",

@@ -38,7 +38,8 @@ static int is_threaded(const leat_data_layer_group *self)
 /* Forward never runs what may block for ever, such as a user's callback. */
 int leat__group_may_help(const leat_data_layer_group *self)
 {
-    return self->options.values.help && (is_threaded(self) || !may_block(self));
+    return self->options.values.caller_helps == LEAT_CALLER_HELPS_AUTO &&
+           (is_threaded(self) || !may_block(self));
 }
 
 /* Shows the new reader to cancel, which may have come before it. */

@@ -1,6 +1,7 @@
 /* Pipelines from text, and leat's own readers by their names. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "pipeline/args.h"
 #include "pipeline/registry.h"
 
@@ -101,6 +102,12 @@ int leat_pipeline_parse(leat_pipeline **out, const char *text)
     return LEAT_OK;
 }
 
+int leat_lmdb_options_init(leat_lmdb_options *options)
+{
+    const leat_lmdb_options defaults = LEAT_LMDB_OPTIONS_INIT;
+    return leat__options_init(options, &defaults, sizeof(defaults));
+}
+
 /* Fields beyond the caller's size take their defaults. */
 static int copy_options(leat_lmdb_options *out,
                         const leat_lmdb_options *options)
@@ -119,7 +126,7 @@ static int copy_options(leat_lmdb_options *out,
         (out->drop_behind != 0 && out->drop_behind != 1))
         return leat_error(LEAT_EINVAL,
                           "read_ahead %lld, drop_behind %d, keep_behind %lld: "
-                          "expected bytes or -1, 0 or 1, bytes or -1",
+                          "expected bytes, 0 or -1, 0 or 1, bytes, 0 or -1",
                           (long long)out->read_ahead, out->drop_behind,
                           (long long)out->keep_behind);
     return LEAT_OK;
@@ -136,12 +143,12 @@ static int write_arguments(char **out, const char *path,
     if (text) {
         int used = snprintf(text, size, "%s", escaped);
         char *end = text + used;
-        if (options->read_ahead >= 0)
+        if (options->read_ahead)
             end += sprintf(end, ",read_ahead=%lld",
                            (long long)options->read_ahead);
         if (options->drop_behind)
             end += sprintf(end, ",drop_behind=1");
-        if (options->keep_behind >= 0)
+        if (options->keep_behind)
             sprintf(end, ",keep_behind=%lld", (long long)options->keep_behind);
     }
     leat__free(escaped);

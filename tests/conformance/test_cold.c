@@ -18,12 +18,12 @@
 static const char *const arguments[] = {
     "",
     ",read_ahead=33554432",
-    ",read_ahead=0",
+    ",read_ahead=-1",
     ",read_ahead=1",
     ",read_ahead=65536",
     ",read_ahead=9223372036854775807",
-    ",drop_behind=1,keep_behind=0",
-    ",drop_behind=1,keep_behind=0,read_ahead=0",
+    ",drop_behind=1,keep_behind=-1",
+    ",drop_behind=1,keep_behind=-1,read_ahead=-1",
     ",drop_behind=1,keep_behind=1048576,read_ahead=262144",
 };
 enum { WAYS = sizeof(arguments) / sizeof(arguments[0]) };
@@ -337,7 +337,7 @@ START_TEST(reading_from_storage_takes_no_memory)
     storage_fixture_open(&file, make_large, LARGE);
     leat_sample_init(&sample);
     leat_reader *reader =
-        open_cold(",drop_behind=1,keep_behind=0,read_ahead=262144");
+        open_cold(",drop_behind=1,keep_behind=-1,read_ahead=262144");
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     int64_t before = leat__alloc_count();
     for (int i = 0; i < 2 * LARGE; i++) {
@@ -360,10 +360,10 @@ START_TEST(options_become_arguments_and_bad_ones_a_sentence)
     ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, "a,b", &options), LEAT_OK);
     ck_assert_str_eq(leat_pipeline_text(pipeline), "lmdb:a\\,b");
     leat_pipeline_unref(pipeline);
-    options = (leat_lmdb_options){sizeof(options), 0, 1, 4096};
+    options = (leat_lmdb_options){sizeof(options), -1, 1, 4096};
     ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, "a", &options), LEAT_OK);
     ck_assert_str_eq(leat_pipeline_text(pipeline),
-                     "lmdb:a,read_ahead=0,drop_behind=1,keep_behind=4096");
+                     "lmdb:a,read_ahead=-1,drop_behind=1,keep_behind=4096");
     leat_pipeline_unref(pipeline);
     /* What an older header does not know of keeps its default. */
     options.size = sizeof(options.size);
@@ -371,10 +371,10 @@ START_TEST(options_become_arguments_and_bad_ones_a_sentence)
     ck_assert_str_eq(leat_pipeline_text(pipeline), "lmdb:a");
     leat_pipeline_unref(pipeline);
     static const leat_lmdb_options bad[] = {
-        {0, -1, 0, -1},
-        {sizeof(options), -2, 0, -1},
-        {sizeof(options), -1, 2, -1},
-        {sizeof(options), -1, 0, -2},
+        {0, 0, 0, 0},
+        {sizeof(options), -2, 0, 0},
+        {sizeof(options), 0, 2, 0},
+        {sizeof(options), 0, 0, -2},
     };
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, "a", &bad[i]),

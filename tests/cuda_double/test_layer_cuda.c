@@ -21,7 +21,8 @@
 START_TEST(kernels_see_each_batch_whole)
 {
     stage_options.top_mode = _i % 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
-    stage_options.help = _i / 2 % 2;
+    stage_options.caller_helps =
+        (_i / 2 % 2) ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     cuda_double_set_eager(_i / 4);
     for (int prefetch = 1; prefetch < 4; prefetch++) {
         stage_options.prefetch = prefetch;
@@ -121,7 +122,7 @@ END_TEST
 
 START_TEST(a_forward_costs_one_wait_and_one_record_on_the_callers_stream)
 {
-    stage_options.help = 0;
+    stage_options.caller_helps = LEAT_CALLER_HELPS_OFF;
     feed_layer feed = feed_open(stage_pipeline, &stage_options);
     cuda_double_forget();
     for (int i = 0; i < STAGE_STEPS; i++)
@@ -231,7 +232,7 @@ START_TEST(copies_and_kernels_overlap)
     stage_options.prefetch = 2 + _i % 3;
     /* A caller that works waits as workers do: host code is free here, so it
        would find itself there all the time. */
-    stage_options.help = 0;
+    stage_options.caller_helps = LEAT_CALLER_HELPS_OFF;
     size_t batch =
         (STAGE_BATCH * FEED_PIXELS * sizeof(float) + 255) / 256 * 256 +
         (STAGE_BATCH * sizeof(float) + 255) / 256 * 256;
@@ -269,7 +270,7 @@ END_TEST
 START_TEST(kernels_wait_where_a_device_does_one_thing_at_a_time)
 {
     sight seen[STAGE_STEPS * STAGE_BATCH] = {0};
-    stage_options.help = 0;
+    stage_options.caller_helps = LEAT_CALLER_HELPS_OFF;
     cuda_double_set_bus(0, 100);
     cuda_double_set_one_engine(1);
     feed_layer feed = feed_open(stage_pipeline, &stage_options);

@@ -252,6 +252,7 @@ START_TEST(max_errors_ends_the_layer_at_the_batch_that_is_too_much)
         sight seen;
         int step = 0;
         options.max_errors = most;
+        options.has_max_errors = 1;
         feed_layer feed = feed_open(pipeline, &options);
         for (; bad_records_before(step + 1) <= most && step < STEPS; step++) {
             ck_assert_int_eq(leat_cuda_forward(feed.layer, feed.top, 2, stream),
@@ -279,6 +280,7 @@ START_TEST(a_layer_that_max_errors_ended_goes_on_after_restore)
     leat_token_init(&token);
     leat_pipeline *pipeline = planted_pipeline(&plan);
     options.max_errors = 0;
+    options.has_max_errors = 1;
     feed_layer feed = feed_open(pipeline, &options);
     ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
     for (int round = 0; round < 2; round++) {

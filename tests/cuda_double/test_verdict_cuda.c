@@ -49,7 +49,7 @@ static void set_up(void)
     options.device = "cuda:0";
     options.prefetch = 2;
     options.workers = 1;
-    options.help = 0;
+    options.caller_helps = LEAT_CALLER_HELPS_OFF;
     options.top_type = LEAT_UINT8;
     cuda_double_reset();
     cuda_double_set_pinnable(0);

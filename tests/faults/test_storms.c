@@ -49,10 +49,12 @@ static leat_data_layer_options random_options(int number)
     if (pick(number, 3, 4) == 0)
         options.prefetch = LEAT_PREFETCH_AUTO;
     options.workers = 1 + pick(number, 4, 4);
-    options.help = pick(number, 5, 2);
+    options.caller_helps =
+        (pick(number, 5, 2)) ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     options.reader_thread = (leat_reader_thread)pick(number, 6, 3);
     options.top_mode = (leat_top_mode)pick(number, 7, 2);
     options.random_seed = number;
+    options.has_random_seed = 1;
     if (pick(number, 8, 4) == 0)
         options.device = "late:0";
     return options;
@@ -80,7 +82,7 @@ static leat_pipeline *random_pipeline(source *own, int number)
 {
     static const char *const texts[] = {
         "lmdb:%s/raw", "lmdb:%s/raw | test_shuffle:seed=3", "lmdb:%s/jpeg",
-        "lmdb:%s/raw,drop_behind=1,keep_behind=0"};
+        "lmdb:%s/raw,drop_behind=1,keep_behind=-1"};
     char text[1024];
     leat_pipeline *pipeline;
     int which = pick(number, 14, 8);

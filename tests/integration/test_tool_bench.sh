@@ -190,7 +190,7 @@ cat >net.prototxt <<'TEXT'
 layer {
   name: "data" type: "Data" top: "data" top: "label"
   data_param { source: "jpegs" batch_size: 10 backend: LMDB }
-  leat_param { workers: 1 help: false }
+  leat_param { workers: 1 caller_helps: OFF }
 }
 TEXT
 "$leat" bench layer --net net.prototxt --phase TRAIN --seconds 0.1 >text || failed=1

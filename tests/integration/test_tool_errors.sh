@@ -99,7 +99,7 @@ expect 64 '.' synth digits
 expect 64 '^leat: --seed: expected a whole number of 64 bits, found .x. \(' synth digits --seed x db
 expect 64 '^leat: --count: expected a whole number from 0 to 100000000, found .1e3.' \
     synth digits --count 1e3 db
-expect 64 '^leat: --seed: expected a whole number from 0 on, found .-1. ' dump --seed -1
+expect 64 '^leat: --seed: expected a whole number from -1 on, found .-2. ' dump --seed -2
 expect 64 '^leat: --scale: expected a number, found .x. ' dump --scale x
 expect 64 '^leat: --shape: expected three whole numbers C,H,W or CxHxW from 1 to 8192, found .1,2. ' \
     synth digits --shape 1,2 db
@@ -125,7 +125,8 @@ for option in '--crop 3' --mirror '--scale 2' '--mean-file x' '--mean-value 1' \
 done
 for option in '--phase SIDEWAYS' '--layout HWC' '--rng DICE' '--on-error NEVER' \
     '--top-type kittens' '--mean-value 1,x' '--mean-value 1,inf' '--stage=' \
-    '--seed -1' '--scale fast' '--batches 1.5' '--rank -1' '--world-size 0'; do
+    '--seed -2' '--scale fast' '--batches 1.5' '--rank -1' '--world-size -1' \
+    '--prefetch deep' '--prefetch -2' '--top-type bytes'; do
     # shellcheck disable=SC2086
     expect 64 "^leat: ${option%%[ =]*}" dump \
         --reader lmdb:db --batch 1 $option --out out
@@ -197,7 +198,7 @@ bad_net 'backend|LEVELDB' 'source: "good" batch_size: 4'
 bad_net 'batch_size' 'source: "good" backend: LMDB'
 bad_net 'batch_size' 'source: "good" batch_size: 0 backend: LMDB'
 bad_net 'batch' 'source: "good" batch_size: 4294967295 backend: LMDB'
-bad_net 'prefetch' "$good prefetch: 0"
+bad_net 'prefetch' "$good prefetch: 1048577"
 bad_net 'record 0, key 00000000: crop' "$good" 'crop_size: 29'
 cksum good/data.mdb >before
 expect 2 'the database that is read' mean good good/data.mdb

@@ -201,7 +201,8 @@ void configuration_choose_manner(configuration *c)
     options->prefetch = below(5) ? between(1, 6) : LEAT_PREFETCH_AUTO;
     options->workers = below(5);
     options->reader_thread = (leat_reader_thread)below(3);
-    options->help = below(2);
+    options->caller_helps =
+        below(2) ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     options->top_mode = (leat_top_mode)below(2);
     options->must_pin = once_in(4);
     choose_batch_size(c);
@@ -289,6 +290,7 @@ static void choose_errors(configuration *c)
     c->options.on_error = (leat_on_error)rules->policy;
     if (rules->policy != BAD_FAILS && once_in(3))
         c->options.max_errors = below(30);
+    c->options.has_max_errors = c->options.max_errors >= 0;
     c->has_ledger = once_in(3);
     snprintf(path, sizeof(path), "%s", soak_path("bad"));
     if (c->has_ledger)
@@ -317,6 +319,7 @@ static void choose_layer(configuration *c)
     /* Drawn by the layer, which says it. */
     if (rules->step == 1 && once_in(4))
         c->options.random_seed = -1;
+    c->options.has_random_seed = 1;
     c->ntop = c->source == FROM_LMDB ? between(1, 2) : between(1, 3);
     c->from_net = c->source == FROM_LMDB && c->members == 1 && once_in(3);
     c->gives_names = c->from_net || once_in(3);
@@ -336,10 +339,10 @@ void configuration_choose(configuration *c)
     choose_mean(c);
     choose_layer(c);
     if (once_in(3))
-        c->lmdb.read_ahead = below(2) * 65536;
+        c->lmdb.read_ahead = below(2) ? 65536 : -1;
     if (once_in(3)) {
         c->lmdb.drop_behind = 1;
-        c->lmdb.keep_behind = below(2) * 65536;
+        c->lmdb.keep_behind = below(2) ? 65536 : -1;
     }
     c->is_text = c->source == FROM_LMDB && once_in(2);
     c->is_stable = below(2);
@@ -373,19 +376,20 @@ void configuration_describe(const configuration *c)
             c->storage.bad_in, c->single_pass, c->is_flat, c->is_stable,
             c->is_text, (long long)c->lmdb.read_ahead, c->lmdb.drop_behind,
             (long long)c->lmdb.keep_behind);
-    fprintf(stderr,
-            "  net %d, tops %d, members %d, devices %s %s %s, batch %lld "
-            "(global %lld), prefetch "
-            "%d, workers %d, reader_thread %d, help %d, top_mode %d, top %d, "
-            "label %d, layout %d, transform_on %d, must_pin %d, max_memory "
-            "%zu\n",
-            c->from_net, c->ntop, c->members,
-            c->device[0] ? c->device[0] : "cpu",
-            c->device[1] ? c->device[1] : "cpu",
-            c->device[2] ? c->device[2] : "cpu", (long long)o->batch_size,
-            (long long)o->global_batch_size, o->prefetch, o->workers,
-            o->reader_thread, o->help, o->top_mode, o->top_type, o->label_type,
-            o->layout, o->transform_on, o->must_pin, o->max_memory);
+    fprintf(
+        stderr,
+        "  net %d, tops %d, members %d, devices %s %s %s, batch %lld "
+        "(global %lld), prefetch "
+        "%d, workers %d, reader_thread %d, caller_helps %d, top_mode %d, top "
+        "%d, "
+        "label %d, layout %d, transform_on %d, must_pin %d, max_memory "
+        "%zu\n",
+        c->from_net, c->ntop, c->members, c->device[0] ? c->device[0] : "cpu",
+        c->device[1] ? c->device[1] : "cpu",
+        c->device[2] ? c->device[2] : "cpu", (long long)o->batch_size,
+        (long long)o->global_batch_size, o->prefetch, o->workers,
+        o->reader_thread, o->caller_helps, o->top_mode, o->top_type,
+        o->label_type, o->layout, o->transform_on, o->must_pin, o->max_memory);
     fprintf(stderr,
             "  phase %d, rank %d of %d (step %d), rng %d, seed %lld, crop %d, "
             "mirror %d, scale %g, mean image %d, mean values %d, on_error %d, "

@@ -279,8 +279,8 @@ static void write_own(const configuration *c, FILE *out)
             modes[o->top_mode]);
     fprintf(out, "    rank: %d world_size: %d shard_test: %d\n", o->rank,
             o->world_size, o->shard_test);
-    fprintf(out, "    workers: %d reader_thread: %s help: %d\n", o->workers,
-            threads[o->reader_thread], o->help);
+    fprintf(out, "    workers: %d reader_thread: %s caller_helps: %d\n",
+            o->workers, threads[o->reader_thread], o->caller_helps);
     fprintf(out, "    max_memory: %zu on_error: %s max_errors: %lld\n",
             o->max_memory, policies[o->on_error], (long long)o->max_errors);
     if (o->bad_record_file)

@@ -206,7 +206,7 @@ static int lmdb_reader(void)
 
 static int dropping_reader(void)
 {
-    return use_text("lmdb:%s,drop_behind=1,keep_behind=0,read_ahead=4096");
+    return use_text("lmdb:%s,drop_behind=1,keep_behind=-1,read_ahead=4096");
 }
 
 static int two_readers(void)

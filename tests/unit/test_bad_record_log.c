@@ -139,6 +139,7 @@ END_TEST
 START_TEST(no_bad_record_at_all_may_be_allowed)
 {
     options.max_errors = 0;
+    options.has_max_errors = 1;
     feed_layer feed;
     ck_assert_int_eq(open_layer(&feed), LEAT_OK);
     for (int i = 0; i < 20; i++)
@@ -443,6 +444,7 @@ START_TEST(the_limit_is_passed_by_the_first_record_above_it)
 {
     for (int64_t most = -1; most < 3; most++) {
         options.max_errors = most;
+        options.has_max_errors = 1;
         leat__bad_record_log *ledger = make_ledger();
         ledger->file.path = NULL;
         ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);

@@ -94,7 +94,7 @@ static void check(int n, int size)
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     options.batch_size = n;
     options.workers = 1;
-    options.help = 0;
+    options.caller_helps = LEAT_CALLER_HELPS_OFF;
     options.prefetch = 1;
     ck_assert_int_eq(leat_pipeline_memory(&pipeline, fields, 2, n), LEAT_OK);
     feed_layer feed = feed_open(pipeline, &options);

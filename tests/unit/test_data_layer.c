@@ -357,7 +357,7 @@ START_TEST(an_automatic_prefetch_grows_to_its_limit_and_settles)
 {
     options.prefetch = LEAT_PREFETCH_AUTO;
     options.max_memory = 7 * 1280;
-    options.help = 0;
+    options.caller_helps = LEAT_CALLER_HELPS_OFF;
     feed_layer feed = feed_open(pipeline, &options);
     leat_stats stats = {.size = sizeof(stats)};
     ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
@@ -467,6 +467,7 @@ START_TEST(a_seed_of_zero_is_a_seed)
 {
     transform.mirror = 1;
     options.random_seed = 0;
+    options.has_random_seed = 1;
     feed_layer feed = feed_open(pipeline, &options);
     ck_assert_uint_eq(leat_data_layer_seed(feed.layer), 0);
     feed_close(&feed);

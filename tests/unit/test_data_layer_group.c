@@ -45,7 +45,9 @@ static void check_all_ways(const leat_pipeline *pipeline)
         for (int place = 0; place < PLACES; place++)
             for (int way = 0; way < 8; way++) {
                 group_options.workers = 1 + way % 2 * 2;
-                group_options.help = way / 2 % 2;
+                group_options.caller_helps = (way / 2 % 2)
+                                                 ? LEAT_CALLER_HELPS_AUTO
+                                                 : LEAT_CALLER_HELPS_OFF;
                 group_options.reader_thread =
                     way / 4 ? LEAT_READER_ON : LEAT_READER_OFF;
                 group_options.prefetch = 1 + way % 3;
@@ -165,7 +167,8 @@ START_TEST(callers_in_threads_of_their_own_never_miss_each_other)
     group_record(pipeline, digest, FEED_COUNT);
     group_options.workers = 1;
     for (int way = 0; way < 24; way++) {
-        group_options.help = way % 2;
+        group_options.caller_helps =
+            (way % 2) ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
         group_options.reader_thread =
             way / 2 % 2 ? LEAT_READER_ON : LEAT_READER_OFF;
         group_options.prefetch = 1 + way / 4 % 2;
@@ -208,7 +211,8 @@ START_TEST(one_that_takes_nothing_holds_up_the_others_and_lets_them_go_on)
 {
     leat_pipeline *pipeline = feed_pipeline();
     for (int way = 0; way < 8; way++) {
-        group_options.help = way % 2;
+        group_options.caller_helps =
+            (way % 2) ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
         group_options.prefetch = 1 + way / 2 % 2;
         troop troop = troop_open(pipeline, &group_options,
                                  way / 4 ? group_on_late : group_on_cpu, 2);

@@ -174,6 +174,7 @@ START_TEST(one_bad_record_too_many_ends_it_for_all)
     group_source.bad = 9; /* in batch 2 */
     group_options.on_error = LEAT_ON_ERROR_ZERO;
     group_options.max_errors = 0;
+    group_options.has_max_errors = 1;
     leat_pipeline *pipeline = source_pipeline(&group_source);
     troop troop = troop_open(pipeline, &group_options, group_on_cpu, 2);
     ck_assert_int_eq(troop_forward(&troop, 0), LEAT_OK);

@@ -331,7 +331,8 @@ START_TEST(a_thread_that_is_cancelled_in_a_forward_leaves_no_lock)
 {
     source made = SOURCE_INIT;
     made.blocks = 4;
-    options.help = _i % 2;
+    options.caller_helps =
+        (_i % 2) ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     options.reader_thread = (leat_reader_thread)(_i / 2);
     leat_pipeline *pipeline = source_pipeline(&made);
     feed_layer feed = feed_open(pipeline, &options);

@@ -259,7 +259,8 @@ START_TEST(slow_copies_are_what_bounds)
 {
     char verdict[LEAT_VERDICT_MAX];
     options.top_mode = _i & 1 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
-    options.help = (_i & 2) != 0;
+    options.caller_helps =
+        (_i & 2) != 0 ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     late_device_take_time(device, 20000000);
     judge(_i & 4 ? LEAT_HOST : stream[0], 0, verdict);
     ck_assert_msg(strstr(verdict, "bound by copy: ") == verdict &&
@@ -271,7 +272,7 @@ END_TEST
 START_TEST(a_slow_stream_of_the_consumer_is_not_taken_for_copies)
 {
     char verdict[LEAT_VERDICT_MAX];
-    options.help = _i;
+    options.caller_helps = _i ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     late_device_take_time(device, 1);
     judge(stream[0], 0.02, verdict);
     ck_assert_msg(strstr(verdict, "bound by the consumer: ") == verdict &&

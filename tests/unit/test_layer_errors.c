@@ -610,11 +610,11 @@ START_TEST(wrong_options_are_refused_by_name)
     refuse("batch_size");
     options.batch_size = INT64_MAX;
     refuse("batch_size");
-    options.prefetch = 0;
+    options.prefetch = -2;
     refuse("prefetch");
     options.rank = 1;
     refuse("rank");
-    options.world_size = 0;
+    options.world_size = -1;
     refuse("world_size");
     options.workers = -1;
     refuse("workers");

@@ -61,11 +61,13 @@ START_TEST(a_number_is_taken_up_to_its_bounds)
     assert_taken();
     ck_assert_int_eq(known.values.prefetch, 1 << 20);
     options.prefetch = (1 << 20) + 1;
-    assert_refused("prefetch is 1048577: expected 1 to 1048576");
+    assert_refused("prefetch is 1048577: expected 1 to 1048576, 0 for the "
+                   "default, or -1 for AUTO");
     options.prefetch = LEAT_PREFETCH_AUTO - 1;
     ck_assert_int_eq(init(), LEAT_EINVAL);
-    options.prefetch = LEAT_PREFETCH_AUTO + 1;
-    ck_assert_int_eq(init(), LEAT_EINVAL);
+    options.prefetch = 0;
+    assert_taken();
+    ck_assert_int_eq(known.values.prefetch, LEAT_PREFETCH_DEFAULT);
     options.prefetch = 1;
 
     options.workers = 0;
@@ -99,6 +101,7 @@ START_TEST(errors_may_be_limited_where_there_is_something_to_count)
     assert_refused("max_errors is -2: expected 0 or more, or -1 for no limit");
     static const leat_on_error counted[] = {LEAT_ON_ERROR_ZERO,
                                             LEAT_ON_ERROR_REPLACE};
+    options.has_max_errors = 1;
     for (int64_t most = 0; most < 2; most++) {
         options.max_errors = most;
         for (int i = 0; i < 2; i++) {
@@ -127,8 +130,9 @@ START_TEST(a_rank_is_below_the_number_of_ranks)
         {-1, 2,
          "rank is -1 of world_size 2: expected a rank from 0 and below "
          "world_size"},
-        {0, 0,
-         "rank is 0 of world_size 0: expected a rank from 0 and below "
+        {0, 0, NULL},
+        {1, 0,
+         "rank is 1 of world_size 1: expected a rank from 0 and below "
          "world_size"},
         {-1, -1,
          "rank is -1 of world_size -1: expected a rank from 0 and below "
@@ -192,14 +196,15 @@ END_TEST
 
 START_TEST(types_are_those_that_tops_and_labels_may_have)
 {
-    /* By leat_dtype: whether tops, and whether labels, may be of it. */
+    /* By leat_dtype: whether tops, and whether labels, may be of it. BYTES is
+       none, and stands for the default. */
     static const struct {
         leat_dtype type;
         int top, label;
     } types[] = {{LEAT_UINT8, 1, 1},    {LEAT_INT32, 0, 1},
                  {LEAT_INT64, 0, 1},    {LEAT_FLOAT32, 1, 1},
                  {LEAT_FLOAT64, 1, 1},  {LEAT_FLOAT16, 1, 0},
-                 {LEAT_BFLOAT16, 1, 0}, {LEAT_BYTES, 0, 1}};
+                 {LEAT_BFLOAT16, 1, 0}, {LEAT_BYTES, 1, 1}};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         options.top_type = types[i].type;
         options.label_type = LEAT_BYTES;
@@ -326,12 +331,12 @@ START_TEST(what_was_not_initialised_is_refused)
     options.transform = &transform;
     assert_taken();
     transform.size = 0;
-    assert_refused("the transform options were not initialised with "
-                   "LEAT_TRANSFORM_OPTIONS_INIT");
+    assert_refused("the transform options have size 0: expected that of the "
+                   "struct, as LEAT_TRANSFORM_OPTIONS_INIT sets it");
     transform.size = sizeof(transform);
     options.size = 0;
-    assert_refused("the data layer's options were not initialised with "
-                   "LEAT_DATA_LAYER_OPTIONS_INIT");
+    assert_refused("the data layer's options have size 0: expected that of the "
+                   "struct, as LEAT_DATA_LAYER_OPTIONS_INIT sets it");
 }
 END_TEST
 
@@ -439,6 +444,168 @@ START_TEST(every_failed_allocation_is_an_error_of_memory)
 }
 END_TEST
 
+/* What the options come to, names of the layer and the device apart, which are
+   copies at addresses of their own. */
+static leat__layer_options resolve(const leat_data_layer_options *given)
+{
+    leat__layer_options out;
+    leat__layer_options_finish(&known);
+    ck_assert_msg(leat__layer_options_init(&known, given) == LEAT_OK, "%s",
+                  leat_last_error());
+    ck_assert_str_eq(known.name, "data");
+    ck_assert_str_eq(known.device, "cpu");
+    memcpy(&out, &known, sizeof(out));
+    out.name = out.device = NULL;
+    out.values.name = out.values.device = NULL;
+    return out;
+}
+
+/* All bytes of it, so that a field of the future is compared too. */
+static void assert_same(const leat_data_layer_options *zeros,
+                        const leat_data_layer_options *written,
+                        const char *field)
+{
+    const leat__layer_options one = resolve(zeros);
+    const leat__layer_options other = resolve(written);
+    ck_assert_msg(memcmp(&one, &other, sizeof(one)) == 0, "%s", field);
+}
+
+static leat_data_layer_options zeroed(void)
+{
+    leat_data_layer_options out;
+    memset(&out, 0, sizeof(out));
+    out.size = sizeof(out);
+    out.batch_size = 4; /* has no default */
+    return out;
+}
+
+START_TEST(zero_is_the_default_of_every_field)
+{
+    static leat_data_layer_options written = LEAT_DATA_LAYER_OPTIONS_INIT;
+    leat_data_layer_options zeros = zeroed();
+    written.batch_size = 4;
+    assert_same(&zeros, &written, "all");
+    ck_assert_int_eq(known.values.prefetch, 4);
+    ck_assert_int_eq(known.values.world_size, 1);
+    ck_assert_int_eq(known.values.random_seed, -1);
+    ck_assert_int_eq(known.values.max_errors, -1);
+    ck_assert_int_eq(known.values.top_type, LEAT_FLOAT32);
+    ck_assert(known.transform.scale == 1);
+    const leat_data_layer_options named = {.size = sizeof(named),
+                                           .batch_size = 4};
+    assert_same(&named, &written, "a designated initialiser");
+}
+END_TEST
+
+/* Each field of a zeroed struct, set alone, does what it does after INIT, and
+   INIT writes nothing that setting the field back to zero would change. */
+START_TEST(each_field_works_alone_in_a_zeroed_struct)
+{
+#define FIELD(name, value)                                                     \
+    {                                                                          \
+#name, offsetof(leat_data_layer_options, name),                        \
+            sizeof(((leat_data_layer_options *)0)->name), value                \
+    }
+    static const struct {
+        const char *name;
+        size_t offset, size;
+        int64_t value;
+    } fields[] = {
+        FIELD(phase, LEAT_TEST),
+        FIELD(batch_size, 9),
+        FIELD(global_batch_size, 4),
+        FIELD(prefetch, 7),
+        FIELD(prefetch, LEAT_PREFETCH_AUTO),
+        FIELD(top_type, LEAT_FLOAT64),
+        FIELD(label_type, LEAT_INT64),
+        FIELD(layout, LEAT_NHWC),
+        FIELD(top_mode, LEAT_TOP_COPY),
+        FIELD(rng, LEAT_RNG_CAFFE),
+        FIELD(random_seed, 5),
+        FIELD(random_seed, -1),
+        FIELD(world_size, 3),
+        FIELD(shard_test, 1),
+        FIELD(workers, 2),
+        FIELD(reader_thread, LEAT_READER_OFF),
+        FIELD(caller_helps, LEAT_CALLER_HELPS_OFF),
+        FIELD(max_memory, 1 << 20),
+        FIELD(level, 2),
+        FIELD(on_error, LEAT_ON_ERROR_ZERO),
+        FIELD(max_errors, -1),
+        FIELD(must_pin, 1),
+        FIELD(transform_on, LEAT_TRANSFORM_ON_DEVICE),
+        FIELD(max_image_bytes, 12345),
+    };
+#undef FIELD
+    static leat_data_layer_options written;
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        leat_data_layer_options zeros = zeroed();
+        written = zeros;
+        ck_assert_int_eq(leat_data_layer_options_init(&written), LEAT_OK);
+        written.batch_size = 4;
+        /* The low bytes of a little-endian number. */
+        memcpy((char *)&zeros + fields[i].offset, &fields[i].value,
+               fields[i].size);
+        memcpy((char *)&written + fields[i].offset, &fields[i].value,
+               fields[i].size);
+        assert_same(&zeros, &written, fields[i].name);
+        const int64_t zero = 0;
+        if (fields[i].offset == offsetof(leat_data_layer_options, batch_size))
+            continue;
+        memcpy((char *)&written + fields[i].offset, &zero, fields[i].size);
+        zeros = zeroed();
+        assert_same(&zeros, &written, fields[i].name);
+    }
+}
+END_TEST
+
+START_TEST(a_zero_that_is_meant_has_its_flag)
+{
+    leat_data_layer_options zeros = zeroed();
+    leat_transform_options none = {.size = sizeof(none), .has_scale = 1};
+    zeros.transform = &none;
+    zeros.has_random_seed = 1;
+    zeros.has_max_errors = 1;
+    zeros.on_error = LEAT_ON_ERROR_ZERO;
+    options = zeros;
+    assert_taken();
+    ck_assert_int_eq(known.values.random_seed, 0);
+    ck_assert_int_eq(known.values.max_errors, 0);
+    ck_assert(known.transform.scale == 0);
+    /* What is in force may be given again. */
+    options = known.values;
+    none = known.transform;
+    options.transform = &none;
+    options.name = options.device = NULL;
+    leat__layer_options first = known;
+    memset(&known, 0, sizeof(known));
+    assert_taken();
+    ck_assert_int_eq(known.values.random_seed, 0);
+    ck_assert_int_eq(known.values.max_errors, 0);
+    ck_assert(known.transform.scale == 0);
+    leat__layer_options_finish(&first);
+}
+END_TEST
+
+START_TEST(init_writes_no_more_than_the_caller_has)
+{
+    leat_data_layer_options some;
+    memset(&some, 0x55, sizeof(some));
+    some.size = offsetof(leat_data_layer_options, device);
+    ck_assert_int_eq(leat_data_layer_options_init(&some), LEAT_OK);
+    ck_assert_uint_eq(some.size, offsetof(leat_data_layer_options, device));
+    ck_assert_int_eq(some.prefetch, LEAT_PREFETCH_DEFAULT);
+    ck_assert_ptr_null(some.transform);
+    ck_assert_int_eq(some.world_size, 0x55555555);
+    some.size = 2 * sizeof(some); /* of a later leat */
+    ck_assert_int_eq(leat_data_layer_options_init(&some), LEAT_OK);
+    ck_assert_int_eq(some.world_size, 1);
+    some.size = 0;
+    ck_assert_int_eq(leat_data_layer_options_init(&some), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "size 0"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_options");
@@ -461,5 +628,9 @@ int main(void)
     tcase_add_test(tcase, means_come_with_their_number);
     tcase_add_test(tcase, what_the_caller_gave_may_go);
     tcase_add_test(tcase, every_failed_allocation_is_an_error_of_memory);
+    tcase_add_test(tcase, zero_is_the_default_of_every_field);
+    tcase_add_test(tcase, each_field_works_alone_in_a_zeroed_struct);
+    tcase_add_test(tcase, a_zero_that_is_meant_has_its_flag);
+    tcase_add_test(tcase, init_writes_no_more_than_the_caller_has);
     return suite_run(suite);
 }

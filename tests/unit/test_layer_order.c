@@ -51,7 +51,8 @@ static void check_all_ways(void)
                     uint32_t again[BATCHES];
                     options.workers = workers[w];
                     options.reader_thread = (leat_reader_thread)thread;
-                    options.help = help;
+                    options.caller_helps =
+                        help ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
                     options.prefetch = prefetch;
                     digests(again);
                     ck_assert_mem_eq(first, again, sizeof(first));

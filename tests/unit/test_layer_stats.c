@@ -37,7 +37,7 @@ START_TEST(what_forward_does_itself_is_told_apart_from_waiting)
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     options.batch_size = 4;
     options.workers = 1;
-    options.help = _i;
+    options.caller_helps = _i ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     leat_pipeline *pipeline = feed_pipeline();
     feed_layer feed = feed_open(pipeline, &options);
     leat_stats stats;
@@ -82,7 +82,7 @@ START_TEST(workers_that_wait_for_each_other_are_told)
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     options.batch_size = 4;
     options.workers = 3;
-    options.help = 0;
+    options.caller_helps = LEAT_CALLER_HELPS_OFF;
     options.reader_thread = LEAT_READER_OFF;
     leat_pipeline *pipeline;
     ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, NULL),

@@ -35,7 +35,8 @@ static leat_data_layer_options random_options(int number)
     options.batch_size = 1 + pick(number, 1, 6);
     options.prefetch = 1 + pick(number, 2, 4);
     options.workers = 1 + pick(number, 3, 4);
-    options.help = pick(number, 4, 2);
+    options.caller_helps =
+        (pick(number, 4, 2)) ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     options.reader_thread = (leat_reader_thread)pick(number, 5, 3);
     options.top_mode = (leat_top_mode)pick(number, 6, 2);
     return options;

@@ -183,7 +183,7 @@ enum { TIMEOUTS = sizeof(timeouts) / sizeof(timeouts[0]) };
 START_TEST(a_try_ends_at_its_deadline_neither_before_nor_behind)
 {
     leat_pipeline *pipeline;
-    options.help = _i;
+    options.caller_helps = _i ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     feed_layer feed = open_blocked(&pipeline);
     begin_time();
     int64_t begin = now, sum = 0;
@@ -200,7 +200,7 @@ END_TEST
 START_TEST(a_look_does_not_wait_at_all)
 {
     leat_pipeline *pipeline;
-    options.help = _i;
+    options.caller_helps = _i ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     feed_layer feed = open_blocked(&pipeline);
     begin_time();
     for (int i = 0; i < 3; i++) {
@@ -366,7 +366,8 @@ static void cancel_everywhere(const leat_pipeline *pipeline, leat_token *token,
     int n = 0;
     options.host_allocator = &allocator;
     options.workers = 2;
-    options.help = way % 2;
+    options.caller_helps =
+        way % 2 ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     options.reader_thread = way / 2 ? LEAT_READER_ON : LEAT_READER_OFF;
     while (cancel_at(pipeline, token, n, &was_started))
         n++;

@@ -594,10 +594,9 @@ START_TEST(wrong_values_are_refused_where_they_stand)
                  "3000000000 } }",
             "net:2:52: batch_size: expected an integer from 1 to 1073741823, "
             "found 3000000000");
-    refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: 1 "
-                 "prefetch: 0 } }",
-            "net:2:64: prefetch: expected an integer from 1 to 1048576, "
-            "found 0");
+    refused(HEAD LMDB "leat_param { prefetch: -2 } }",
+            "net:3:24: prefetch: expected an integer from -1 to 1048576, "
+            "found -2");
     refused(HEAD LMDB "transform_param { mean_file: 'm' mean_value: 1 } }",
             "net:3:34: expected mean_file or mean_value, found both");
     refused(HEAD LMDB "transform_param { mean_file: '' } }",
@@ -629,7 +628,8 @@ START_TEST(leat_param_is_read_whole)
 {
     const leat_data_layer_options *options = accepted(
         HEAD "leat_param { reader: 'lmdb:x' random_seed: 1701 rng: CAFFE"
-             " workers: 3 prefetch: 2 reader_thread: ON help: false"
+             " workers: 3 prefetch: 2 reader_thread: ON"
+             " caller_helps: OFF"
              " top_type: FLOAT64 label_type: INT64 layout: NHWC top_mode: COPY"
              " rank: 1 world_size: 4 global_batch_size: 256 shard_test: true"
              " max_memory: 5000000000 max_image_bytes: 6000000000"
@@ -643,7 +643,7 @@ START_TEST(leat_param_is_read_whole)
     ck_assert_int_eq(options->workers, 3);
     ck_assert_int_eq(options->prefetch, 2);
     ck_assert_int_eq(options->reader_thread, LEAT_READER_ON);
-    ck_assert_int_eq(options->help, 0);
+    ck_assert_int_eq(options->caller_helps, LEAT_CALLER_HELPS_OFF);
     ck_assert_int_eq(options->top_type, LEAT_FLOAT64);
     ck_assert_int_eq(options->label_type, LEAT_INT64);
     ck_assert_int_eq(options->layout, LEAT_NHWC);
@@ -681,11 +681,8 @@ START_TEST(leats_enums_are_read_in_any_case_and_quoted)
     refused(HEAD LMDB "leat_param { reader: 'lmdb:x' } }",
             "net:3:14: expected data_param.source or leat_param.reader, found "
             "both");
-    refused(HEAD LMDB "leat_param { world_size: 0 } }",
-            "net:3:26: world_size: expected an integer from 1 to 65535, "
-            "found 0");
     refused(HEAD LMDB "leat_param { world_size: 65536 } }",
-            "net:3:26: world_size: expected an integer from 1 to 65535, "
+            "net:3:26: world_size: expected an integer from 0 to 65535, "
             "found 65536");
     refused(HEAD LMDB "leat_param { on_error: RETRY } }",
             "net:3:24: on_error: expected one of FAIL, ZERO, REPLACE, found "

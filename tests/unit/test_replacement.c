@@ -353,7 +353,8 @@ static void draw_case(uint32_t *state)
     options.workers = 1 + (int)draw(state, 4);
     options.prefetch = 1 + (int)draw(state, 4);
     options.reader_thread = (leat_reader_thread)draw(state, 3);
-    options.help = (int)draw(state, 2);
+    options.caller_helps =
+        (int)draw(state, 2) ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     options.rng = draw(state, 3) ? LEAT_RNG_LEAT : LEAT_RNG_CAFFE;
     options.on_error =
         draw(state, 3) ? LEAT_ON_ERROR_REPLACE : LEAT_ON_ERROR_ZERO;

@@ -357,34 +357,34 @@ static const struct {
     leat_dtype top;
     const char *says;
 } wrong_options[] = {
-    {{sizeof(leat_transform_options), -1, 0, 1, NULL, NULL, 0, 0, 0},
+    {{sizeof(leat_transform_options), -1, 0, 1, 0, NULL, NULL, 0, 0, 0},
      LEAT_FLOAT32,
      "crop_size is -1"},
-    {{sizeof(leat_transform_options), 0, 0, 1, "m", two_values, 2, 0, 0},
+    {{sizeof(leat_transform_options), 0, 0, 1, 0, "m", two_values, 2, 0, 0},
      LEAT_FLOAT32,
      "mean_file \"m\" and 2 mean_value"},
-    {{sizeof(leat_transform_options), 0, 0, 1, NULL, NULL, 2, 0, 0},
+    {{sizeof(leat_transform_options), 0, 0, 1, 0, NULL, NULL, 2, 0, 0},
      LEAT_FLOAT32,
      "mean_value is NULL"},
-    {{sizeof(leat_transform_options), 0, 0, 1, NULL, two_values, -2, 0, 0},
+    {{sizeof(leat_transform_options), 0, 0, 1, 0, NULL, two_values, -2, 0, 0},
      LEAT_FLOAT32,
      "mean_values is -2"},
-    {{sizeof(leat_transform_options), 0, 0, 1, NULL, NULL, 0, 1, 1},
+    {{sizeof(leat_transform_options), 0, 0, 1, 0, NULL, NULL, 0, 1, 1},
      LEAT_FLOAT32,
      "force_color and force_gray"},
-    {{sizeof(leat_transform_options), 0, 0, 0.5f, NULL, NULL, 0, 0, 0},
+    {{sizeof(leat_transform_options), 0, 0, 0.5f, 0, NULL, NULL, 0, 0, 0},
      LEAT_UINT8,
      "found 0.5"},
-    {{sizeof(leat_transform_options), 0, 0, 1, NULL, two_values, 2, 0, 0},
+    {{sizeof(leat_transform_options), 0, 0, 1, 0, NULL, two_values, 2, 0, 0},
      LEAT_UINT8,
      "mean_value cannot"},
-    {{sizeof(leat_transform_options), 0, 0, 1, "m", NULL, 0, 0, 0},
+    {{sizeof(leat_transform_options), 0, 0, 1, 0, "m", NULL, 0, 0, 0},
      LEAT_UINT8,
      "mean_file cannot"},
-    {{sizeof(leat_transform_options), 0, 0, 1, NULL, NULL, 0, 0, 0},
+    {{sizeof(leat_transform_options), 0, 0, 1, 0, NULL, NULL, 0, 0, 0},
      LEAT_INT32,
      "int32"},
-    {{1, 0, 0, 1, NULL, NULL, 0, 0, 0}, LEAT_FLOAT32, "size 1"},
+    {{1, 0, 0, 1, 0, NULL, NULL, 0, 0, 0}, LEAT_FLOAT32, "size 1"},
 };
 
 START_TEST(options_that_cannot_be_met_are_refused)
@@ -420,6 +420,7 @@ START_TEST(fields_beyond_the_options_size_take_their_defaults)
     options.size = offsetof(leat_transform_options, scale);
     options.crop_size = 2;
     options.scale = 0;
+    options.has_scale = 1;
     leat__transform *transform = make(&options, LEAT_TEST);
     float top[CHANNELS * 2 * 2];
     run(transform, flat, 0, top);
@@ -584,6 +585,26 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, create_survives_every_failed_allocation, 0, 2);
 }
 
+START_TEST(a_zeroed_struct_with_its_size_changes_nothing)
+{
+    leat_transform_options zeros = {.size = sizeof(zeros)};
+    leat_transform_options written = {.size = sizeof(written)};
+    leat_transform_options one, other;
+    ck_assert_int_eq(leat_transform_options_init(&written), LEAT_OK);
+    ck_assert(written.scale == 1);
+    memset(&one, 0, sizeof(one));
+    memset(&other, 0, sizeof(other));
+    ck_assert_int_eq(leat__transform_options_copy(&one, &zeros), LEAT_OK);
+    ck_assert_int_eq(leat__transform_options_copy(&other, &written), LEAT_OK);
+    ck_assert_mem_eq(&one, &other, sizeof(one));
+    zeros.has_scale = 1;
+    ck_assert_int_eq(leat__transform_options_copy(&one, &zeros), LEAT_OK);
+    ck_assert(one.scale == 0);
+    zeros.size = 0;
+    ck_assert_int_eq(leat_transform_options_init(&zeros), LEAT_EINVAL);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("transform");
@@ -591,5 +612,6 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     add_tests(tcase);
+    tcase_add_test(tcase, a_zeroed_struct_with_its_size_changes_nothing);
     return suite_run(suite);
 }

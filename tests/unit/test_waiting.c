@@ -175,7 +175,7 @@ START_TEST(a_device_that_does_not_copy_is_named)
     options.batch_size = 4;
     options.device = "late:0";
     options.prefetch = 1;
-    options.help = 0;
+    options.caller_helps = LEAT_CALLER_HELPS_OFF;
     options.workers = 2;
     leat_pipeline *pipeline;
     ck_assert_int_eq(leat_pipeline_memory(&pipeline, fields, 2, 4), LEAT_OK);

@@ -557,10 +557,18 @@ static const leat_reader_ops lmdb_ops = {
     .advise = lmdb_advise,
 };
 
+/* Bytes as options give them: 0 is the default, -1 none. */
+static size_t value_or(int64_t bytes, size_t otherwise)
+{
+    if (bytes == 0)
+        return otherwise;
+    return bytes < 0 ? 0 : (size_t)bytes;
+}
+
 /* What the arguments say, and the defaults where they say nothing. */
 static int take_options(lmdb_reader *self, const leat_args *args, size_t *kept)
 {
-    int64_t window = -1, behind = -1, drops = 0;
+    int64_t window = 0, behind = 0, drops = 0;
     int status = leat_args_int(args, "read_ahead", -1, INT64_MAX, &window);
     if (!status)
         status = leat_args_int(args, "drop_behind", 0, 1, &drops);
@@ -568,10 +576,10 @@ static int take_options(lmdb_reader *self, const leat_args *args, size_t *kept)
         status = leat_args_int(args, "keep_behind", -1, INT64_MAX, &behind);
     if (status)
         return status;
-    self->is_auto = window < 0;
-    self->window = window < 0 ? LEAT__LMDB_WINDOW : (size_t)window;
+    self->is_auto = window == 0;
+    self->window = value_or(window, LEAT__LMDB_WINDOW);
     self->drops = (int)drops;
-    *kept = behind < 0 ? LEAT__LMDB_KEPT : (size_t)behind;
+    *kept = value_or(behind, LEAT__LMDB_KEPT);
     return LEAT_OK;
 }
 

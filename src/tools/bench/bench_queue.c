@@ -78,7 +78,8 @@ static int open_layer(struct intake *intake, const leat_pipeline *pipeline,
     options.prefetch = 16;
     options.top_type = LEAT_UINT8;
     options.workers = what->workers;
-    options.help = what->help;
+    options.caller_helps =
+        what->help ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     options.reader_thread =
         what->reader_thread ? LEAT_READER_ON : LEAT_READER_OFF;
     int status = leat_data_layer_create(&intake->layer, pipeline, &options);

@@ -42,6 +42,15 @@ static int read_means(const struct option_spec *spec, const char *text)
     return 0;
 }
 
+/* A number, or AUTO. */
+static int read_prefetch(const struct option_spec *spec, const char *text)
+{
+    if (strcasecmp(text, "AUTO") != 0)
+        return option_int(spec, text);
+    *(int64_t *)spec->out = LEAT_PREFETCH_AUTO;
+    return 0;
+}
+
 static struct option_spec *append(struct option_spec *out,
                                   const struct option_spec *table)
 {
@@ -79,7 +88,7 @@ static struct option_spec *list_transform(struct option_spec *out,
 {
     const struct option_spec table[] = {
         {"crop", "SIDE", "with --reader: crop to a square", option_int,
-         &o->crop, 1, INT32_MAX},
+         &o->crop, 0, INT32_MAX},
         {"mirror", NULL, "with --reader: mirror at random", NULL, &o->mirror, 0,
          0},
         {"scale", "X", "with --reader: multiply by", option_float, &o->scale, 0,
@@ -109,26 +118,27 @@ static struct option_spec *list_work(struct option_spec *out,
     const struct option_spec table[] = {
         {"rng", "LEAT|CAFFE", "where random choices come from", option_text,
          &o->rng, 0, 0},
-        {"seed", "S", "of random choices; else drawn", option_int, &o->seed, 0,
+        {"seed", "S", "of random choices; -1: drawn", option_int, &o->seed, -1,
          INT64_MAX},
         {"workers", "N", "threads; 0: as many as there are cores", option_int,
          &o->workers, 0, 1024},
-        {"prefetch", "N", "batches made ahead (4); 0: as it takes", option_int,
-         &o->prefetch, 0, 4096},
+        {"prefetch", "N", "batches made ahead (4); AUTO: as it takes",
+         read_prefetch, &o->prefetch, LEAT_PREFETCH_AUTO, 1 << 20},
         {"rank", "R", "of several ranks, from 0", option_int, &o->rank, 0,
          INT32_MAX},
-        {"world-size", "W", "how many ranks there are", option_int,
-         &o->world_size, 1, INT32_MAX},
+        {"world-size", "W", "how many ranks there are (1)", option_int,
+         &o->world_size, 0, INT32_MAX},
         {"launcher", NULL, "rank and world size from torchrun, mpirun, srun",
          NULL, &o->launcher, 0, 0},
         {"on-error", "FAIL|ZERO|REPLACE", "what becomes of a bad record (FAIL)",
          option_text, &o->on_error, 0, 0},
-        {"max-errors", "N", "with ZERO, REPLACE: bad records at most",
-         option_int, &o->max_errors, 0, INT64_MAX},
+        {"max-errors", "N",
+         "with ZERO, REPLACE: bad records at most; -1: no limit", option_int,
+         &o->max_errors, -1, INT64_MAX},
         {"bad-record-file", "FILE", "append a line for each bad record",
          option_text, &o->bad_record_file, 0, 0},
         {"max-image-bytes", "N", "memory that decoding an image may take",
-         option_bytes, &o->max_image_bytes, 1, INT64_MAX},
+         option_bytes, &o->max_image_bytes, 0, INT64_MAX},
         {0}};
     return append(out, table);
 }
@@ -173,10 +183,9 @@ int intake_options_are_given(const struct intake_options *options)
            options->stages[0] || options->level || options->batch ||
            options->top_type || options->layout || options->transform_on ||
            options->rng || options->seed >= 0 || options->workers ||
-           options->prefetch >= 0 || options->rank >= 0 ||
-           options->world_size || options->launcher || options->on_error ||
-           options->max_errors >= 0 || options->bad_record_file ||
-           options->device;
+           options->prefetch || options->rank >= 0 || options->world_size ||
+           options->launcher || options->on_error || options->max_errors >= 0 ||
+           options->bad_record_file || options->device;
 }
 
 int intake_options_check(const struct intake_options *options,
@@ -232,7 +241,8 @@ int intake_options_check(const struct intake_options *options,
                               "--on-error: expected FAIL, ZERO or REPLACE, "
                               "found '%s'",
                               options->on_error);
-    if (options->top_type && leat_dtype_parse(&dtype, options->top_type))
+    if (options->top_type &&
+        (leat_dtype_parse(&dtype, options->top_type) || dtype == LEAT_BYTES))
         return message_misuse(command, "--top-type: there is no type '%s'",
                               options->top_type);
     return OPTION_GO;
@@ -254,16 +264,15 @@ int intake_options_fill(const struct intake_options *options,
         (leat_transform_on)find_word(places, options->transform_on);
     out->rng = (leat_rng)find_word(rngs, options->rng);
     out->random_seed = options->seed;
+    out->has_random_seed = 1;
     out->workers = (int)options->workers;
-    if (options->prefetch >= 0)
-        out->prefetch =
-            options->prefetch ? (int)options->prefetch : LEAT_PREFETCH_AUTO;
+    out->prefetch = (int)options->prefetch;
     if (options->rank >= 0)
         out->rank = (int)options->rank;
-    if (options->world_size)
-        out->world_size = (int)options->world_size;
+    out->world_size = (int)options->world_size;
     out->on_error = (leat_on_error)find_word(policies, options->on_error);
     out->max_errors = options->max_errors;
+    out->has_max_errors = 1;
     out->bad_record_file = options->bad_record_file;
     out->max_image_bytes = (size_t)options->max_image_bytes;
     out->device = options->device;
@@ -277,6 +286,7 @@ void intake_options_fill_transform(const struct intake_options *options,
     out->crop_size = (int)options->crop;
     out->mirror = options->mirror;
     out->scale = options->scale;
+    out->has_scale = 1;
     out->mean_file = options->mean_file;
     out->mean_value = options->nmeans ? options->means : NULL;
     out->mean_values = options->nmeans;

@@ -45,7 +45,7 @@ struct intake_options {
 
 #define INTAKE_OPTIONS_INIT                                                    \
     {                                                                          \
-        .scale = 1, .seed = -1, .prefetch = -1, .rank = -1, .max_errors = -1   \
+        .scale = 1, .seed = -1, .rank = -1, .max_errors = -1                   \
     }
 
 /* Entries of their table, its end included. */
