@@ -155,6 +155,17 @@ static outcome from_c(const value *what)
     return resolve(&options);
 }
 
+static void assert_same(const outcome *one, const outcome *other,
+                        const char *where, const char *text)
+{
+    const void *a = &one->values;
+    const void *b = &other->values;
+    ck_assert_msg(memcmp(a, b, sizeof(one->values)) == 0, "%s: %s", where,
+                  text);
+    ck_assert_msg(one->scale == other->scale, "%s: %s", where, text);
+    ck_assert_int_eq(one->crop_size, other->crop_size);
+}
+
 START_TEST(a_value_means_the_same_wherever_it_is_given)
 {
     const value *what = &values[_i];
@@ -165,9 +176,8 @@ START_TEST(a_value_means_the_same_wherever_it_is_given)
     const outcome net =
         what->is_pixels ? from_net("", text) : from_net(text, "");
     const outcome command = from_command(what->option, what->text);
-    ck_assert_msg(memcmp(&c, &net, sizeof(c)) == 0, "net file: %s", text);
-    ck_assert_msg(memcmp(&c, &command, sizeof(c)) == 0, "command line: %s",
-                  text);
+    assert_same(&c, &net, "net file", text);
+    assert_same(&c, &command, "command line", text);
 }
 END_TEST
 

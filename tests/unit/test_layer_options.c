@@ -467,7 +467,9 @@ static void assert_same(const leat_data_layer_options *zeros,
 {
     const leat__layer_options one = resolve(zeros);
     const leat__layer_options other = resolve(written);
-    ck_assert_msg(memcmp(&one, &other, sizeof(one)) == 0, "%s", field);
+    const void *bytes = &one;
+    const void *others = &other;
+    ck_assert_msg(memcmp(bytes, others, sizeof(one)) == 0, "%s", field);
 }
 
 static leat_data_layer_options zeroed(void)
