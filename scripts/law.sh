@@ -197,7 +197,7 @@ self_test() {
     plant cuda/device_cuda.c '#include "device/job.h"\n' ''
     plant src/tools/dump.c '#include "data/blob.h"\n' 'which is not public'
     plant src/tools/dump.c '#include <leat.h>\n#include "tools/npy.h"\n' ''
-    plant src/tools/delivery/dump.c '#include "tools/database/part.h"\n' ''
+    plant src/tools/delivery/dump.c '#include "tools/database/staging.h"\n' ''
     plant src/tools/delivery/dump.c '#include "tools/bench/h2d.h"\n' \
         'delivery does not stand on bench'
     plant src/tools/option.c '#include "tools/image/font.h"\n' \

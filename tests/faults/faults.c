@@ -334,6 +334,11 @@ int flock(int fd, int operation)
     return fails(FAULT_LOCK) ? -1 : REAL(flock)(fd, operation);
 }
 
+int mkdirat(int directory, const char *path, mode_t mode)
+{
+    return fails(FAULT_NAME) ? -1 : REAL(mkdirat)(directory, path, mode);
+}
+
 int mkdir(const char *path, mode_t mode)
 {
     return fails(FAULT_NAME) ? -1 : REAL(mkdir)(path, mode);

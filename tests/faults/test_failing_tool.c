@@ -178,8 +178,7 @@ static int add_file(const char *path, const struct stat *found, int type,
     const char *name = path + walk->base;
     (void)found;
     /* What comes and goes beside the data. */
-    if (type != FTW_F || !strcmp(name, "lock.mdb") ||
-        !strcmp(name, "leat-import"))
+    if (type != FTW_F || !strcmp(name, "lock.mdb"))
         return 0;
     uLong sum = crc32(0, (const unsigned char *)name, (uInt)strlen(name));
     if (!strcmp(name, "data.mdb")) {

@@ -100,6 +100,12 @@ int mkdir(const char *path, mode_t mode)
     return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
 }
 
+int mkdirat(int directory, const char *path, mode_t mode)
+{
+    TRAP();
+    return (int)syscall(SYS_mkdirat, directory, path, mode);
+}
+
 int rmdir(const char *path)
 {
     TRAP();

@@ -65,13 +65,15 @@ prepare() {
 # What is beside the target when all is done.
 check_end() {
     [ "$(digest out)" = "$wanted" ] || complain "other records"
+    rmdir out.leat-part 2>/dev/null
     [ "$(echo out*)" = out ] || complain "left behind: $(echo out*)"
     [ "$(ls out)" = data.mdb ] || complain "left inside: $(ls out)"
 }
 
-# Whether a run came so far that nothing is left to do, or to say.
+# Whether a run came so far that nothing is left to do, or to say; an empty
+# directory may be left, which goes with the next run.
 is_done() {
-    [ ! -e out/leat-import ] && [ "$(digest out)" = "$wanted" ] &&
+    [ ! -e out.leat-part/journal ] && [ "$(digest out)" = "$wanted" ] &&
         grep -q '^out: .* records' log
 }
 
@@ -136,7 +138,7 @@ for mode in new force; do
 done
 
 # Of images that cannot be read the last run tells, wherever those before it were
-# killed: behind the last rename, too, where nothing but the note tells.
+# killed: behind the last rename, too, where nothing but the journal tells.
 "$leat" synth noise --count 4 --shape 3,8,8 --seed 1 base >log || complain "no base"
 mkdir pictures
 for name in gray-8.png rgb.jpg rgb-8.png; do
@@ -158,11 +160,12 @@ for flag in '' --force; do
         [ $status -eq 137 ] || break
         [ $call -gt 400 ] && complain "no end" && break
         total=$((total + 1))
-        if [ -e out/leat-import ]; then
+        if [ -e out ] && [ "$(digest out)" != "$(digest base)" ]; then
+            [ -e out.leat-part/journal ] || { # all was said
+                call=$((call + 1))
+                continue
+            }
             complete=$((complete + 1))
-        elif [ -z "$flag" ] && [ -e out ]; then
-            call=$((call + 1)) # all was said
-            continue
         fi
         tell $none
         status=$?

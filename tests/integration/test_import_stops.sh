@@ -69,13 +69,14 @@ kill_to_the_end() {
         # Whoever was killed after the report has done it all.
         grep -q ' records' stdout && break
         [ $status -eq 124 ] || [ $status -eq 137 ] || fail "status $status: $(cat stderr)"
-        [ -z "$before" ] && [ -e out ] && [ ! -e out/leat-import ] &&
+        [ -z "$before" ] && [ -e out ] && [ ! -e out.leat-part/journal ] &&
             fail "a target that is not complete"
-        [ -z "$before" ] || [ -e out/leat-import ] || [ "$(digest out)" = "$before" ] ||
+        [ -z "$before" ] || [ "$(digest out)" = "$before" ] || [ "$(digest out)" = "$wanted" ] ||
             fail "what was there is changed"
         [ $tries -gt 300 ] && fail "it never ends" && break
     done
     [ "$(digest out)" = "$wanted" ] || fail "other records after $tries runs"
+    rmdir out.leat-part 2>/dev/null # all that a kill may leave in the end
     [ "$(echo out*)" = out ] || fail "left behind: $(echo out*)"
     rm -rf out*
     ends=$((ends + 1))
@@ -123,7 +124,7 @@ refuses 'unfinished import' "$leat" synth digits out
 rm -rf out
 
 # Who makes the target meanwhile keeps it, and what was made is kept, too. An import
-# that was the faster one is begun anew. Before its note is written it may still look
+# that was the faster one is begun anew. Before its journal is written it may still look
 # whether there is a target.
 overtake() {
     local pid tries=0
@@ -131,7 +132,7 @@ overtake() {
         rm -rf out
         "$leat" import cifar10 1.bin 2.bin out "$@" >stdout 2>stderr &
         pid=$!
-        until [ -e out.leat-part/leat-import ] || ! kill -0 $pid 2>/dev/null; do :; done
+        until [ -e out.leat-part/journal ] || ! kill -0 $pid 2>/dev/null; do :; done
         kill -STOP $pid 2>/dev/null
         mkdir out 2>/dev/null && echo theirs >out/data.mdb
         kill -CONT $pid 2>/dev/null
@@ -224,7 +225,7 @@ dd if=/dev/zero of=2.bin bs=3073 count=9000 conv=notrunc 2>/dev/null
 touch -r stamp 2.bin
 refuses 'is another one than the input has now; --restart' "$leat" import cifar10 1.bin 2.bin out
 [ -e out.leat-part ] || fail "an unfinished import is gone"
-truncate -s 1000000 out.leat-part/data.mdb
+truncate -s 1000000 out.leat-part/database/data.mdb
 refuses '--restart begins anew' "$leat" import cifar10 1.bin 2.bin out
 rm -rf out.leat-part
 

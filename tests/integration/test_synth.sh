@@ -107,7 +107,7 @@ refuses 2 sh -c 'ulimit -f 500; "$1" synth digits --count 20000 made' - "$leat"
 
 # A signal leaves nothing behind; a kill leaves what the next run takes over.
 "$leat" synth noise --count 1000000 --shape 3,256,256 made 2>stderr &
-while [ ! -e made.leat-part/data.mdb ]; do :; done
+while [ ! -e made.leat-part/database/data.mdb ]; do :; done
 refuses_while_running() {
     status=0
     "$leat" synth digits made 2>second_stderr || status=$?
@@ -118,7 +118,7 @@ kill -TERM $!
 wait $! 2>/dev/null && fail "a terminated run succeeded"
 [ "$(echo made*)" = 'made*' ] || fail "left behind by a signal"
 "$leat" synth noise --count 1000000 --shape 3,256,256 made 2>stderr &
-while [ ! -e made.leat-part/data.mdb ]; do :; done
+while [ ! -e made.leat-part/database/data.mdb ]; do :; done
 kill -KILL $!
 wait $! 2>/dev/null && fail "a killed run succeeded"
 [ -e made.leat-part ] || fail "nothing to take over"

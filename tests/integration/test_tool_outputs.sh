@@ -140,20 +140,21 @@ printf '\000\000\010\003\000\000\000\003\000\000\000\002\000\000\000\003%s' \
 printf '\000\000\010\001\000\000\000\003\000\001\011' >labels
 run 0 import mnist images labels made
 cp -r made before
-for name in data.mdb lock.mdb leat-import leat-import.new; do
-    for plant in 'ln -s ../victim' 'ln -s nowhere' mkfifo; do
+for name in journal journal.new database replaced database/data.mdb database/lock.mdb; do
+    for plant in "ln -s $PWD/victim" "ln -s $PWD/nowhere" mkfifo; do
         rm -rf fresh*
         mkdir fresh.leat-part
+        [ $name = "${name#*/}" ] || mkdir fresh.leat-part/database
         $plant fresh.leat-part/$name
         timeout 10 "$leat" import mnist images labels fresh >out 2>err
         status=$?
         check "import beside '$plant $name' ends" test $status -le 2
         check "or completes" test $status -eq 2 -o -e fresh/data.mdb
         precious "import beside '$plant $name'"
-        check 'nothing is made through it' test ! -e fresh.leat-part/nowhere
+        check 'nothing is made through it' test ! -e nowhere
     done
 done
-# A linked directory, and links at the names where a target was put aside.
+# Linked directories, its own and those in it.
 mkdir theirs && cp made/data.mdb theirs
 rm -rf fresh*
 ln -s theirs fresh.leat-part
@@ -161,13 +162,16 @@ run 2 import mnist images labels fresh
 check 'a link is no directory of an import' grep -q 'fresh.leat-part' err
 rm fresh.leat-part
 for target in 0 1; do
-    rm -rf fresh*
-    [ $target = 0 ] || cp -r made fresh
-    ln -s theirs fresh.leat-old
-    run 2 import mnist images labels fresh --force
-    check 'what a link leads to is not removed' cmp -s theirs/data.mdb before/data.mdb
-    check 'the link is named' grep -q 'fresh.leat-old' err
-    check 'it stays' test -L fresh.leat-old
+    for name in database replaced; do
+        rm -rf fresh*
+        [ $target = 0 ] || cp -r made fresh
+        mkdir fresh.leat-part
+        ln -s ../theirs fresh.leat-part/$name
+        run 2 import mnist images labels fresh --force
+        check 'what a link leads to is not removed' cmp -s theirs/data.mdb before/data.mdb
+        check 'its directory is named' grep -q 'fresh.leat-part' err
+        check 'it stays' test -L fresh.leat-part/$name
+    done
 done
 
 [ $failed -eq 0 ] && echo 'all outputs as expected'

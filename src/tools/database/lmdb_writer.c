@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
@@ -21,9 +22,9 @@ enum {
 };
 
 struct lmdb_writer {
-    struct part *part;
+    struct staging staging;
     int durable;     /* commits wait for the disk */
-    int keep;        /* the part outlives the writer */
+    int keep;        /* the staging directory outlives the writer */
     int64_t records; /* put and committed */
     int64_t pending; /* put since the last commit */
     int64_t bytes;   /* of the published file */
@@ -38,7 +39,7 @@ struct lmdb_writer {
 
 static const char *target(const struct lmdb_writer *writer)
 {
-    return part_target(writer->part);
+    return writer->staging.target;
 }
 
 static int database_error(const struct lmdb_writer *writer, int code)
@@ -50,7 +51,9 @@ static int database_error(const struct lmdb_writer *writer, int code)
         return leat_error(LEAT_EIO, "%s: another leat is writing it",
                           target(writer));
     /* liblmdb says EIO when only a part could be written. */
-    if (code == EIO && part_free_bytes(writer->part) < SPARE_BYTES)
+    struct statvfs disk;
+    if (code == EIO && !statvfs(writer->staging.path, &disk) &&
+        disk.f_bavail * disk.f_frsize < SPARE_BYTES)
         code = ENOSPC;
     return leat_error(LEAT_EIO, "%s: cannot write it: %s%s", target(writer),
                       mdb_strerror(code),
@@ -95,7 +98,7 @@ static int commit(struct lmdb_writer *writer)
 /* What a run before left may have been replaced by a link to what must stay. */
 static int open_data(const struct lmdb_writer *writer, int *out)
 {
-    const char *path = part_path(writer->part);
+    const char *path = writer->staging.database;
     char *file = NULL;
     struct stat found;
     if (asprintf(&file, "%s/data.mdb", path) < 0)
@@ -119,18 +122,15 @@ static int open_data(const struct lmdb_writer *writer, int *out)
 }
 
 /*
- * No lock file: the part's lock keeps others away. Without a recipe no sync
- * before the end: a power cut then loses a directory that nobody has seen.
+ * No lock file: the staging directory's lock keeps others away. Without a
+ * journal no sync before the end: a power cut then loses a directory that
+ * nobody has seen.
  */
-static int open_environment(struct lmdb_writer *writer)
+static int open_environment(struct lmdb_writer *writer, int fd)
 {
     unsigned flags =
         MDB_NOLOCK | MDB_NOSUBDIR | (writer->durable ? 0 : MDB_NOSYNC);
     char opened[32];
-    int fd = -1;
-    int status = open_data(writer, &fd);
-    if (status)
-        return status;
     /* The very file, whatever has that name by now. */
     snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);
     int code = mdb_env_create(&writer->env);
@@ -138,7 +138,6 @@ static int open_environment(struct lmdb_writer *writer)
         code = mdb_env_set_mapsize(writer->env, FIRST_MAP_SIZE);
     if (!code)
         code = mdb_env_open(writer->env, opened, flags, 0666);
-    close(fd);
     if (code)
         return database_error(writer, code);
     measure(writer);
@@ -149,20 +148,16 @@ static int open_environment(struct lmdb_writer *writer)
  * What a run before left is checked as if a stranger had written it; less than
  * the two pages that LMDB begins with is nothing.
  */
-static int check_found(struct lmdb_writer *writer)
+static int check_found(const struct lmdb_writer *writer, int fd)
 {
-    const char *path = part_path(writer->part);
-    char *file = NULL;
-    if (asprintf(&file, "%s/data.mdb", path) < 0)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
     struct stat state;
-    int empty = stat(file, &state) || state.st_size < 2 * sysconf(_SC_PAGESIZE);
-    free(file);
-    if (empty)
-        return part_clear(writer->part);
     leat_reader *reader;
     int64_t records;
-    int status = lmdb_check(&reader, path, &records);
+    if (fstat(fd, &state))
+        return database_error(writer, errno);
+    if (state.st_size < 2 * sysconf(_SC_PAGESIZE))
+        return ftruncate(fd, 0) ? database_error(writer, errno) : LEAT_OK;
+    int status = lmdb_check(&reader, writer->staging.database, &records);
     if (status == LEAT_EFORMAT || status == LEAT_EUNSUPPORTED) {
         char line[400];
         snprintf(line, sizeof(line), "%s", leat_last_error());
@@ -170,6 +165,20 @@ static int check_found(struct lmdb_writer *writer)
     }
     if (!status)
         leat_reader_close(reader);
+    return status;
+}
+
+static int open_staged(struct lmdb_writer *writer)
+{
+    int fd;
+    int status = open_data(writer, &fd);
+    if (status)
+        return status;
+    if (writer->staging.state == STAGING_RESUMED)
+        status = check_found(writer, fd);
+    if (!status)
+        status = open_environment(writer, fd);
+    close(fd);
     return status;
 }
 
@@ -183,27 +192,21 @@ static int measure_target(struct lmdb_writer *writer)
     return status;
 }
 
-int lmdb_writer_open(struct lmdb_writer **out, const struct part_order *order)
+int lmdb_writer_open(struct lmdb_writer **out,
+                     const struct staging_options *options)
 {
     struct lmdb_writer *writer = calloc(1, sizeof(*writer));
     if (!writer)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", order->path);
-    writer->durable = order->recipe != NULL;
-    int status = part_open(&writer->part, order);
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", options->target);
+    writer->durable = options->arguments != NULL;
+    int status = staging_open(&writer->staging, options);
     if (status) {
         free(writer);
         return status;
     }
-    if (part_state(writer->part) == PART_COMPLETE) {
-        status = measure_target(writer);
-    } else {
-        if (part_state(writer->part) == PART_STOPPED) {
-            writer->keep = 1;
-            status = check_found(writer);
-        }
-        if (!status)
-            status = open_environment(writer);
-    }
+    writer->keep = writer->staging.state == STAGING_RESUMED;
+    status = writer->staging.state == STAGING_COMPLETE ? measure_target(writer)
+                                                       : open_staged(writer);
     if (status) {
         lmdb_writer_close(writer);
         return status;
@@ -213,9 +216,9 @@ int lmdb_writer_open(struct lmdb_writer **out, const struct part_order *order)
     return LEAT_OK;
 }
 
-const struct part *lmdb_writer_part(const struct lmdb_writer *writer)
+const struct staging *lmdb_writer_staging(const struct lmdb_writer *writer)
 {
-    return writer->part;
+    return &writer->staging;
 }
 
 int64_t lmdb_writer_records(const struct lmdb_writer *writer)
@@ -328,10 +331,10 @@ static int64_t file_size(const struct lmdb_writer *writer)
     return size;
 }
 
-int lmdb_writer_publish(struct lmdb_writer *writer, int64_t remembered)
+int lmdb_writer_publish(struct lmdb_writer *writer, int64_t result)
 {
     int status = LEAT_OK;
-    if (part_state(writer->part) != PART_COMPLETE) {
+    if (writer->staging.state != STAGING_COMPLETE) {
         status = commit(writer);
         int code = status ? 0 : mdb_env_sync(writer->env, 1);
         if (code)
@@ -340,9 +343,7 @@ int lmdb_writer_publish(struct lmdb_writer *writer, int64_t remembered)
             return status;
         mdb_env_close(writer->env);
         writer->env = NULL;
-        status = part_remember(writer->part, remembered);
-        if (!status)
-            status = part_publish(writer->part);
+        status = staging_publish(&writer->staging, result);
     }
     if (!status)
         writer->bytes = file_size(writer);
@@ -372,6 +373,6 @@ void lmdb_writer_close(struct lmdb_writer *writer)
         mdb_txn_abort(writer->txn);
     if (writer->env)
         mdb_env_close(writer->env);
-    part_close(writer->part, writer->keep && writer->durable);
+    staging_close(&writer->staging, writer->keep && writer->durable);
     free(writer);
 }

@@ -66,7 +66,7 @@ static int compare_last(struct import_run *run, const struct record *record)
     return leat_error(LEAT_ESTATE,
                       "%s: record %.*s is another one than the input has now; "
                       "--restart begins anew",
-                      part_path(lmdb_writer_part(run->writer)), (int)key_size,
+                      lmdb_writer_staging(run->writer)->path, (int)key_size,
                       (const char *)key);
 }
 
@@ -117,7 +117,7 @@ static int write_records(struct import_run *run)
 
 static int make_database(struct import_run *run)
 {
-    if (part_state(lmdb_writer_part(run->writer)) == PART_COMPLETE)
+    if (lmdb_writer_staging(run->writer)->state == STAGING_COMPLETE)
         return lmdb_writer_publish(run->writer, 0);
     progress_start(&run->progress, run->source->unit, run->source->count,
                    run->options->json);
@@ -137,11 +137,11 @@ static int make_database(struct import_run *run)
 static int say_taken(const struct import_run *run, const char *line,
                      int64_t kept)
 {
-    const struct part *part = lmdb_writer_part(run->writer);
+    const struct staging *staging = lmdb_writer_staging(run->writer);
     return message_error("%s; %s kept in %s: move %s away, and the same "
                          "command goes on",
                          line, output_count(kept, "record is", "records are"),
-                         part_path(part), part_target(part));
+                         staging->path, staging->target);
 }
 
 /* What a run that failed leaves is of use where only the run was at fault. */
@@ -165,12 +165,9 @@ static int say_failure(struct import_run *run, int status)
 /* Records of the source in the database. */
 static int64_t source_records(const struct import_run *run)
 {
-    const struct part *part = lmdb_writer_part(run->writer);
-    if (part_state(part) != PART_COMPLETE)
-        return run->resumed + run->added;
-    if (part_remembered(part) >= 0)
-        return part_remembered(part);
-    return lmdb_writer_records(run->writer);
+    const struct staging *staging = lmdb_writer_staging(run->writer);
+    return staging->state == STAGING_COMPLETE ? staging->result
+                                              : run->resumed + run->added;
 }
 
 static void print_result(const struct import_run *run, const char *path)
@@ -210,13 +207,12 @@ int importer_run(const struct importer_options *options,
                  const char *path)
 {
     struct import_run run = {.options = options, .source = source};
-    struct part_order order = {.path = path,
-                               .mode =
-                                   options->force ? PART_REPLACE : PART_REFUSE,
-                               .restart = options->restart,
-                               .recipe = recipe->text};
+    const struct staging_options target = {.target = path,
+                                           .arguments = recipe->text,
+                                           .replace = options->force,
+                                           .restart = options->restart};
     double started = progress_clock();
-    int status = lmdb_writer_open(&run.writer, &order);
+    int status = lmdb_writer_open(&run.writer, &target);
     if (!status)
         status = make_database(&run);
     progress_finish(&run.progress);

@@ -163,8 +163,8 @@ static int make_database(const struct synth_options *options,
     struct factory *factory = NULL;
     struct progress progress;
     progress_start(&progress, "records", options->count, options->json);
-    struct part_order target = {
-        .path = path, .mode = options->force ? PART_REPLACE : PART_REFUSE};
+    const struct staging_options target = {.target = path,
+                                           .replace = options->force};
     int status = lmdb_writer_open(&writer, &target);
     if (!status)
         status = factory_open(&factory, &order);

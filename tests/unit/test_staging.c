@@ -1,0 +1,486 @@
+/* The staging directory: what a run leaves that ends anywhere, and what the
+   next one makes of it. */
+#include "support/suite.h"
+#include "tools/database/staging.h"
+
+#include <leat/status.h>
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/leat_staging_XXXXXX";
+static char path[64];
+
+/* What somebody else does between the last look at the target and the rename;
+   and whether the file system knows the flags of renameat2. */
+static void (*meanwhile)(void);
+static int is_plain;
+
+int renameat2(int from, const char *old, int to, const char *target,
+              unsigned flags)
+{
+    if (meanwhile)
+        meanwhile();
+    meanwhile = NULL;
+    if (is_plain && flags) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from, old, to, target, flags);
+}
+
+static void set_up(void)
+{
+    memcpy(directory + sizeof(directory) - 7, "XXXXXX", 6);
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/db", directory);
+    meanwhile = NULL;
+    is_plain = 0;
+}
+
+static void tear_down(void)
+{
+    char command[96];
+    snprintf(command, sizeof(command), "rm -rf %s", directory);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* The path with something behind it. */
+static const char *beside(const char *suffix)
+{
+    static char text[4][128];
+    static int turn;
+    turn = (turn + 1) % 4;
+    snprintf(text[turn], sizeof(text[turn]), "%s%s", path, suffix);
+    return text[turn];
+}
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *out = fopen(name, "w");
+    ck_assert_msg(out != NULL, "%s", name);
+    fputs(text, out);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+static int has_text(const char *name, const char *text)
+{
+    char found[64] = "";
+    FILE *in = fopen(name, "r");
+    if (!in)
+        return 0;
+    char *line = fgets(found, sizeof(found), in);
+    fclose(in);
+    return line && !strcmp(found, text);
+}
+
+static int is_there(const char *name)
+{
+    return access(name, F_OK) == 0;
+}
+
+static void make_database(const char *at, const char *text)
+{
+    char file[160];
+    ck_assert_int_eq(mkdir(at, 0777), 0);
+    snprintf(file, sizeof(file), "%s/data.mdb", at);
+    write_file(file, text);
+}
+
+static struct staging_options options_of(int replace)
+{
+    return (struct staging_options){
+        .target = path, .replace = replace, .arguments = "wheat\n"};
+}
+
+static struct staging open_staging(const struct staging_options *options)
+{
+    struct staging staging;
+    int status = staging_open(&staging, options);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    return staging;
+}
+
+static void refuses(const struct staging_options *options, const char *text)
+{
+    struct staging staging;
+    ck_assert_int_lt(staging_open(&staging, options), 0);
+    ck_assert_msg(strstr(leat_last_error(), text) != NULL, "%s",
+                  leat_last_error());
+}
+
+static void fill(const struct staging *staging, const char *text)
+{
+    char file[160];
+    snprintf(file, sizeof(file), "%s/data.mdb", staging->database);
+    write_file(file, text);
+}
+
+/* A run in a process of its own, that is killed after this. */
+enum point { FILLED, OVERTAKEN, PUBLISHED };
+
+static void make_their_database(void)
+{
+    make_database(path, "theirs");
+}
+
+static void die_after(int replace, enum point point, const char *text)
+{
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        struct staging_options options = options_of(replace);
+        struct staging staging;
+        int status = staging_open(&staging, &options);
+        if (!status) {
+            fill(&staging, text);
+            meanwhile = point == OVERTAKEN ? make_their_database : NULL;
+            if (point != FILLED)
+                status = staging_publish(&staging, 41);
+        }
+        _exit(status == (point == OVERTAKEN ? LEAT_EINVAL : 0) ? 0 : 1);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+
+START_TEST(what_is_published_takes_its_place_and_leaves_nothing)
+{
+    for (int i = 0; i < 4; i++) {
+        /* Anew; over it by one rename, and by two; without a journal. */
+        struct staging_options options = options_of(i > 0);
+        is_plain = i == 2;
+        if (i == 3)
+            options.arguments = NULL;
+        struct staging staging = open_staging(&options);
+        ck_assert_int_eq(staging.state, STAGING_FRESH);
+        ck_assert_str_eq(staging.target, path);
+        fill(&staging, i ? "next" : "first");
+        ck_assert_int_eq(staging_publish(&staging, 0), LEAT_OK);
+        staging_close(&staging, 0);
+        ck_assert(has_text(beside("/data.mdb"), i ? "next" : "first"));
+        ck_assert(!is_there(beside(".leat-part")));
+        ck_assert(!is_there(beside("/journal")));
+    }
+}
+END_TEST
+
+START_TEST(what_is_neither_published_nor_kept_vanishes)
+{
+    struct staging_options options = options_of(0);
+    struct staging staging = open_staging(&options);
+    fill(&staging, "some");
+    staging_close(&staging, 0);
+    ck_assert(!is_there(beside(".leat-part")));
+    ck_assert(!is_there(path));
+}
+END_TEST
+
+START_TEST(the_same_arguments_resume_wherever_the_run_before_was_killed)
+{
+    for (int point = FILLED; point <= OVERTAKEN; point++) {
+        struct staging_options options = options_of(0);
+        die_after(0, (enum point)point, "half");
+        if (point == OVERTAKEN) {
+            refuses(&options, "exists already");
+            ck_assert_int_eq(rename(path, beside(".theirs")), 0);
+        }
+        struct staging staging = open_staging(&options);
+        ck_assert_int_eq(staging.state, STAGING_RESUMED);
+        ck_assert(has_text(beside(".leat-part/database/data.mdb"), "half"));
+        staging_close(&staging, 1);
+        ck_assert(is_there(beside(".leat-part/journal")));
+        options.arguments = "rye\n";
+        refuses(&options, "'wheat', now 'rye'");
+        options.arguments = NULL;
+        refuses(&options, "an unfinished import stands there");
+        ck_assert(has_text(beside(".leat-part/database/data.mdb"), "half"));
+        options.arguments = "rye\n";
+        options.restart = 1;
+        staging = open_staging(&options);
+        ck_assert_int_eq(staging.state, STAGING_FRESH);
+        ck_assert(!is_there(beside(".leat-part/database/data.mdb")));
+        staging_close(&staging, 0);
+    }
+}
+END_TEST
+
+START_TEST(what_was_killed_in_its_place_is_complete_and_has_its_result)
+{
+    for (int replace = 0; replace < 2; replace++) {
+        struct staging_options options = options_of(replace);
+        die_after(replace, PUBLISHED, "whole");
+        ck_assert(has_text(beside("/data.mdb"), "whole"));
+        struct staging staging = open_staging(&options);
+        ck_assert_int_eq(staging.state, STAGING_COMPLETE);
+        ck_assert_int_eq(staging.result, 41);
+        staging_close(&staging, 0);
+        ck_assert(has_text(beside("/data.mdb"), "whole"));
+        ck_assert(!is_there(beside(".leat-part")));
+    }
+}
+END_TEST
+
+/* Killed between the exchange and the removal of what was replaced: that is no
+   unfinished database. */
+START_TEST(what_was_replaced_is_not_resumed)
+{
+    struct staging_options options = options_of(1);
+    for (int i = 0; i < 2; i++) {
+        die_after(1, PUBLISHED, "whole");
+        make_database(beside(".leat-part/database"), "replaced");
+        if (i)
+            ck_assert_int_eq(rename(path, beside(".moved")), 0);
+        struct staging staging = open_staging(&options);
+        ck_assert_int_eq(staging.state, i ? STAGING_FRESH : STAGING_COMPLETE);
+        staging_close(&staging, 0);
+        ck_assert(!is_there(beside(".leat-part")));
+    }
+}
+END_TEST
+
+START_TEST(other_arguments_tidy_up_and_begin)
+{
+    struct staging_options options = options_of(1);
+    die_after(0, PUBLISHED, "whole");
+    options.arguments = "rye\n";
+    struct staging staging = open_staging(&options);
+    ck_assert_int_eq(staging.state, STAGING_FRESH);
+    ck_assert_int_lt(staging.result, 0);
+    ck_assert(has_text(beside("/data.mdb"), "whole"));
+    staging_close(&staging, 0);
+}
+END_TEST
+
+START_TEST(what_stood_between_two_renames_is_put_back)
+{
+    struct staging_options options = options_of(0);
+    ck_assert_int_eq(mkdir(beside(".leat-part"), 0777), 0);
+    make_database(beside(".leat-part/replaced"), "old");
+    refuses(&options, "exists already");
+    ck_assert(has_text(beside("/data.mdb"), "old"));
+    ck_assert(!is_there(beside(".leat-part")));
+    /* With a target, what was replaced goes. */
+    ck_assert_int_eq(mkdir(beside(".leat-part"), 0777), 0);
+    make_database(beside(".leat-part/replaced"), "older");
+    options.replace = 1;
+    struct staging staging = open_staging(&options);
+    ck_assert(!is_there(beside(".leat-part/replaced")));
+    staging_close(&staging, 0);
+    ck_assert(has_text(beside("/data.mdb"), "old"));
+}
+END_TEST
+
+START_TEST(two_runs_at_once_are_one_too_many)
+{
+    struct staging_options options = options_of(0);
+    struct staging staging = open_staging(&options);
+    refuses(&options, "another leat is writing it");
+    options.restart = 1;
+    refuses(&options, "another leat is writing it");
+    ck_assert(is_there(staging.database));
+    staging_close(&staging, 0);
+}
+END_TEST
+
+START_TEST(what_is_in_the_way_is_left_alone)
+{
+    struct staging_options options = options_of(0);
+    make_database(path, "mine");
+    refuses(&options, "--force would replace it");
+    ck_assert(!is_there(beside(".leat-part")));
+    write_file(beside("/letter"), "dear");
+    options.replace = 1;
+    refuses(&options, "is no database directory");
+    ck_assert(has_text(beside("/letter"), "dear"));
+    ck_assert_int_eq(mkdir(beside(".leat-part"), 0777), 0);
+    ck_assert_int_eq(rename(path, beside(".leat-part/database")), 0);
+    options.restart = 1;
+    refuses(&options, "files that leat did not write");
+    ck_assert(has_text(beside(".leat-part/database/letter"), "dear"));
+    ck_assert_int_eq(
+        rename(beside(".leat-part/database"), beside(".leat-part/mine")), 0);
+    refuses(&options, "files that leat did not write");
+    ck_assert(has_text(beside(".leat-part/mine/letter"), "dear"));
+    options.target = "";
+    refuses(&options, "needs a path");
+    options.target = "/nowhere/db";
+    refuses(&options, "in /nowhere: No such file");
+}
+END_TEST
+
+START_TEST(a_target_that_came_meanwhile_is_not_replaced)
+{
+    struct staging_options options = options_of(0);
+    struct staging staging = open_staging(&options);
+    fill(&staging, "mine");
+    make_database(path, "another's");
+    ck_assert_int_eq(staging_publish(&staging, 0), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "meanwhile"));
+    staging_close(&staging, 0);
+    ck_assert(has_text(beside("/data.mdb"), "another's"));
+}
+END_TEST
+
+static void make_empty_directory(void)
+{
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+}
+
+static void make_their_file(void)
+{
+    write_file(path, "theirs");
+}
+
+/* The rename itself does not replace: nobody looks between it and this. */
+START_TEST(a_target_that_comes_at_the_last_moment_is_not_replaced)
+{
+    static void (*const comes[])(void) = {make_their_database, make_their_file,
+                                          make_empty_directory};
+    struct staging_options options = options_of(0);
+    for (int i = 0; i < 5; i++) {
+        struct staging staging = open_staging(&options);
+        fill(&staging, "mine");
+        is_plain = i >= 3;
+        meanwhile = comes[i % 3];
+        options.arguments = NULL;
+        ck_assert_int_eq(staging_publish(&staging, 0), LEAT_EINVAL);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(),
+                                     "made it meanwhile; it was not replaced"));
+        ck_assert(meanwhile == NULL);
+        ck_assert(has_text(beside(".leat-part/database/data.mdb"), "mine"));
+        if (i % 3 == 0)
+            ck_assert(has_text(beside("/data.mdb"), "theirs"));
+        else if (i % 3 == 1)
+            ck_assert(has_text(path, "theirs"));
+        staging_close(&staging, 0);
+        ck_assert(!is_there(beside(".leat-part")));
+        tear_down();
+        set_up();
+    }
+}
+END_TEST
+
+/* What is planted in the directory of a stopped run: nothing is written through
+   it, and no open waits for its other end. */
+START_TEST(links_and_pipes_in_the_directory_are_not_followed)
+{
+    static const char *const names[] = {
+        "journal",  "journal.new",       "database",
+        "replaced", "database/data.mdb", "database/lock.mdb"};
+    struct staging_options options = options_of(0);
+    char name[160], victim[128];
+    for (int i = 0; i < 12; i++) {
+        const char *plant = names[i / 2];
+        die_after(0, FILLED, "half");
+        snprintf(victim, sizeof(victim), "%s/victim", directory);
+        write_file(victim, "precious");
+        snprintf(name, sizeof(name), "%s.leat-part/%s", path, plant);
+        if (!strcmp(plant, "database"))
+            ck_assert_int_eq(rename(name, beside(".aside")), 0);
+        unlink(name);
+        if (i % 2)
+            ck_assert_int_eq(mkfifo(name, 0600), 0);
+        else
+            ck_assert_int_eq(symlink(victim, name), 0);
+        struct staging staging;
+        for (int restart = 0; restart < 2; restart++) {
+            options.restart = restart;
+            if (staging_open(&staging, &options) == LEAT_OK)
+                staging_close(&staging, 1);
+            else
+                ck_assert_ptr_nonnull(strstr(leat_last_error(), ".leat-part"));
+            ck_assert(has_text(victim, "precious"));
+        }
+        int is_refused = i / 2 == 0 || i / 2 == 2 || i / 2 == 3;
+        ck_assert_int_eq(staging_open(&staging, &options) != 0, is_refused);
+        if (!is_refused) {
+            fill(&staging, "new");
+            ck_assert_int_eq(staging_publish(&staging, 0), LEAT_OK);
+            staging_close(&staging, 0);
+            ck_assert(has_text(beside("/data.mdb"), "new"));
+        }
+        ck_assert(has_text(victim, "precious"));
+        tear_down();
+        set_up();
+    }
+}
+END_TEST
+
+START_TEST(linked_directories_are_somebody_elses)
+{
+    struct staging_options options = options_of(1);
+    char theirs[128];
+    for (int i = 0; i < 4; i++) {
+        snprintf(theirs, sizeof(theirs), "%s/theirs", directory);
+        make_database(theirs, "precious");
+        if (i == 3)
+            make_database(path, "mine");
+        if (i)
+            ck_assert_int_eq(mkdir(beside(".leat-part"), 0777), 0);
+        const char *link = beside(i == 0   ? ".leat-part"
+                                  : i == 1 ? ".leat-part/database"
+                                           : ".leat-part/replaced");
+        ck_assert_int_eq(symlink(theirs, link), 0);
+        refuses(&options, ".leat-part");
+        snprintf(theirs, sizeof(theirs), "%s/theirs/data.mdb", directory);
+        ck_assert(has_text(theirs, "precious"));
+        ck_assert(is_there(link));
+        tear_down();
+        set_up();
+    }
+}
+END_TEST
+
+START_TEST(a_link_stays_one_and_what_it_leads_to_is_replaced)
+{
+    char real[64];
+    snprintf(real, sizeof(real), "%s/real", directory);
+    make_database(real, "old");
+    ck_assert_int_eq(symlink(real, path), 0);
+    struct staging_options options = options_of(1);
+    struct staging staging = open_staging(&options);
+    ck_assert_str_eq(staging.target, real);
+    fill(&staging, "new");
+    ck_assert_int_eq(staging_publish(&staging, 0), LEAT_OK);
+    staging_close(&staging, 0);
+    struct stat link;
+    ck_assert_int_eq(lstat(path, &link), 0);
+    ck_assert(S_ISLNK(link.st_mode));
+    ck_assert(has_text(beside("/data.mdb"), "new"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("staging");
+    TCase *tcase = tcase_create("staging");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, what_is_published_takes_its_place_and_leaves_nothing);
+    tcase_add_test(tcase, what_is_neither_published_nor_kept_vanishes);
+    tcase_add_test(
+        tcase, the_same_arguments_resume_wherever_the_run_before_was_killed);
+    tcase_add_test(tcase,
+                   what_was_killed_in_its_place_is_complete_and_has_its_result);
+    tcase_add_test(tcase, what_was_replaced_is_not_resumed);
+    tcase_add_test(tcase, other_arguments_tidy_up_and_begin);
+    tcase_add_test(tcase, what_stood_between_two_renames_is_put_back);
+    tcase_add_test(tcase, two_runs_at_once_are_one_too_many);
+    tcase_add_test(tcase, what_is_in_the_way_is_left_alone);
+    tcase_add_test(tcase, a_target_that_came_meanwhile_is_not_replaced);
+    tcase_add_test(tcase,
+                   a_target_that_comes_at_the_last_moment_is_not_replaced);
+    tcase_add_test(tcase, links_and_pipes_in_the_directory_are_not_followed);
+    tcase_add_test(tcase, linked_directories_are_somebody_elses);
+    tcase_add_test(tcase, a_link_stays_one_and_what_it_leads_to_is_replaced);
+    return suite_run(suite);
+}
