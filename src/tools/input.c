@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A signal between a look at its flag and the wait is seen after so long. */
@@ -44,6 +45,22 @@ static int wait_for(int fd, const char *path)
         if (n < 0 && errno != EINTR)
             return system_error(path);
     }
+}
+
+int input_begin(int fd, const char *path)
+{
+    struct stat found;
+    if (fstat(fd, &found))
+        return system_error(path);
+    if (S_ISREG(found.st_mode))
+        return LEAT_OK;
+    int status = wait_for(fd, path);
+    int flags = status ? 0 : fcntl(fd, F_GETFL);
+    if (status)
+        return status;
+    if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK))
+        return system_error(path);
+    return interrupt_end(fd);
 }
 
 int input_read(int fd, const char *path, void *out, size_t size, size_t *got)

@@ -16,4 +16,11 @@ int input_open(int *fd, const char *path);
  */
 int input_read(int fd, const char *path, void *out, size_t size, size_t *got);
 
+/*
+ * Waits for the first bytes of a pipe, and has its reads block from then on, as
+ * a library expects it that reads by itself; a signal ends them, until
+ * interrupt_keep before close. Errors: LEAT_EIO, LEAT_ECANCELLED.
+ */
+int input_begin(int fd, const char *path);
+
 #endif

@@ -3,10 +3,12 @@
 #include <leat/ext/reader.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* `timeout` and some supervisors send a signal twice, to a process and to its
    group: so soon after the first it is no second wish. */
@@ -15,11 +17,24 @@ enum { SAME_SIGNAL_MS = 500 };
 static volatile sig_atomic_t caught;
 static int64_t caught_at; /* milliseconds; the handler's alone */
 
+/* Descriptors whose reads a signal ends, each plus 1; 0: none. */
+enum { MOST_ENDED = 4 };
+static volatile sig_atomic_t ended[MOST_ENDED];
+static int nothing = -1; /* an open /dev/null */
+
 static int64_t now_ms(void)
 {
     struct timespec now = {0, 0};
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A read that was interrupted begins anew, and then finds the end. */
+static void end_reads(void)
+{
+    for (int i = 0; i < MOST_ENDED; i++)
+        if (ended[i])
+            dup2(nothing, ended[i] - 1);
 }
 
 /* Only async-signal-safe calls. All signals are blocked meanwhile. */
@@ -34,6 +49,7 @@ static void note_signal(int signal_number)
     if (!caught)
         caught_at = now;
     caught = signal_number;
+    end_reads();
     errno = error;
 }
 
@@ -56,6 +72,30 @@ int interrupt_check(void)
     if (!caught)
         return LEAT_OK;
     return leat_error(LEAT_ECANCELLED, "interrupted (%s)", strsignal(caught));
+}
+
+int interrupt_end(int fd)
+{
+    int i = 0;
+    while (i < MOST_ENDED && ended[i])
+        i++;
+    if (nothing < 0)
+        nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing < 0 || i == MOST_ENDED)
+        return leat_error(LEAT_EIO, "/dev/null: %s",
+                          strerror(nothing < 0 ? errno : EMFILE));
+    ended[i] = fd + 1;
+    /* A signal that came before is seen here, a later one by its handler. */
+    if (caught)
+        end_reads();
+    return LEAT_OK;
+}
+
+void interrupt_keep(int fd)
+{
+    for (int i = 0; i < MOST_ENDED; i++)
+        if (ended[i] == fd + 1)
+            ended[i] = 0;
 }
 
 void interrupt_obey(void)

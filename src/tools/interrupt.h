@@ -16,6 +16,14 @@ void interrupt_catch(void);
 /* LEAT_OK, or LEAT_ECANCELLED with its line once a signal came. */
 int interrupt_check(void);
 
+/*
+ * From now on a signal puts an end to what is read from `fd`, also to a read
+ * that blocks: interrupt_check tells it from the file's own. Before close,
+ * interrupt_keep takes it back.
+ */
+int interrupt_end(int fd);
+void interrupt_keep(int fd);
+
 /* Dies of the signal that came, if one came, as the shell expects it. */
 void interrupt_obey(void);
 

@@ -60,7 +60,31 @@ refuses 2 'image 2 of 3' "$leat" import mnist part labels made
 head -c 10 labels >part
 refuses 2 'label 2 of 3' "$leat" import mnist images part made
 head -c 30 images.gz >part
-refuses 2 'gzip' "$leat" import mnist part labels made
+refuses 2 'part: its gzip data ends early' "$leat" import mnist part labels made
+
+# More members than one are one file; what follows them and is none is ignored.
+{
+    head -c 20 images | gzip
+    tail -c +21 images | gzip
+    echo padding
+} >members
+"$leat" import mnist members labels joined >/dev/null || fail "two gzip members"
+cmp plain/data.mdb joined/data.mdb || fail "two gzip members give other records"
+cat images.gz | "$leat" import mnist /dev/stdin labels piped >/dev/null ||
+    fail "a gzipped pipe"
+cmp plain/data.mdb piped/data.mdb || fail "a gzipped pipe gives other records"
+
+# What is damaged in its bytes or its sum; and a file that unpacks to far more than
+# its header promises is not unpacked.
+{ head -c -8 images.gz && printf '\1\2\3\4\5\6\7\10'; } >part
+refuses 2 'part: damaged gzip data: incorrect data check' "$leat" import mnist part labels made
+printf '\037\213\010\377\0\0\0\0\0\0' >part
+refuses 2 'part: .*gzip data' "$leat" import mnist part labels made
+{ cat labels && head -c 1000000000 /dev/zero; } | gzip -1 >bomb.gz
+# shellcheck disable=SC2016
+refuses 2 'goes on after the' sh -c 'ulimit -t 10; exec "$@"' - \
+    "$leat" import mnist images bomb.gz made
+rm bomb.gz
 { cat images; echo; } >long
 refuses 2 'goes on' "$leat" import mnist long labels made
 printf '\000\000\010\001\000\000\000\002\000\001' >two

@@ -188,6 +188,24 @@ ends_at_once import cifar10 pipe out
 ends_at_once import images pipe out
 exec 8>&-
 
+# Nor one that stalls in the middle of a record: one signal ends the read.
+exec 8<>pipe
+head -c 100 1.bin >&8
+"$leat" import cifar10 pipe out >stdout 2>stderr &
+pid=$!
+until grep -q pipe_read "/proc/$pid/wchan" 2>/dev/null || ! kill -0 $pid 2>/dev/null ||
+    [ $((tries = ${tries-0} + 1)) -gt 200 ]; do sleep 0.01; done
+kill -TERM $pid
+tries=0
+while kill -0 $pid 2>/dev/null && [ $((tries += 1)) -lt 1000 ]; do sleep 0.01; done
+[ $tries -lt 1000 ] || fail "a stalled pipe keeps it"
+kill -KILL $pid 2>/dev/null
+wait $pid 2>/dev/null
+status=$?
+[ $status -eq 143 ] || fail "status $status after TERM in a record"
+[ "$(cat stderr)" = 'leat: interrupted (Terminated)' ] || fail "in a record: $(cat stderr)"
+exec 8>&-
+
 # Whom nohup started goes on when the terminal hangs up.
 cp labels pipe.tail
 (
