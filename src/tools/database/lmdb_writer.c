@@ -170,7 +170,7 @@ static int check_found(const struct lmdb_writer *writer, int fd)
 
 static int open_staged(struct lmdb_writer *writer)
 {
-    int fd;
+    int fd = -1;
     int status = open_data(writer, &fd);
     if (status)
         return status;

@@ -70,9 +70,10 @@ static int look(int at, const char *name, const char *path, struct stat *found)
 
 static int is_listed(const char *name, const char *const *names)
 {
-    while (*names && strcmp(name, *names) != 0)
-        names++;
-    return *names || !strcmp(name, ".") || !strcmp(name, "..");
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(name, names[i]))
+            return 1;
+    return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
 /* Whether `name` is a directory with no other names in it than these, or
@@ -309,9 +310,10 @@ static int set_texts(struct staging *self,
     if (options->arguments &&
         !(self->journal = journal_begin(options->arguments)))
         return LEAT_ENOMEM;
-    if (self->database)
+    if (self->path && self->database)
         return LEAT_OK;
-    return leat_error(LEAT_ENOMEM, "%s: out of memory", options->target);
+    leat_error(LEAT_ENOMEM, "%s: out of memory", options->target);
+    return LEAT_ENOMEM;
 }
 
 static int begin(struct staging *self, int restart)
