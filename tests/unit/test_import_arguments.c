@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/import/recipe.h"
+#include "tools/import/import_arguments.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct recipe recipe, other;
-static char directory[] = "/tmp/leat-recipe-XXXXXX";
+static struct import_arguments arguments, other;
+static char directory[] = "/tmp/leat-arguments-XXXXXX";
 static char path[64];
 
 static void write_file(const char *text)
@@ -30,24 +30,24 @@ static void begin(void)
 
 static void finish(void)
 {
-    recipe_finish(&recipe);
-    recipe_finish(&other);
+    import_arguments_finish(&arguments);
+    import_arguments_finish(&other);
     unlink(path);
     rmdir(directory);
 }
 
 static int differs(void)
 {
-    ck_assert_int_eq(recipe_add_file(&other, path), LEAT_OK);
-    return strcmp(recipe.text, other.text) != 0;
+    ck_assert_int_eq(import_arguments_add_file(&other, path), LEAT_OK);
+    return strcmp(arguments.text, other.text) != 0;
 }
 
 START_TEST(lines_are_added)
 {
-    ck_assert_int_eq(recipe_add(&recipe, "first %d", 1), LEAT_OK);
-    ck_assert_int_eq(recipe_add(&recipe, "second\nline"), LEAT_OK);
-    ck_assert_str_eq(recipe.text, "first 1\nsecond?line\n");
-    ck_assert_uint_eq(recipe.length, strlen(recipe.text));
+    ck_assert_int_eq(import_arguments_add(&arguments, "first %d", 1), LEAT_OK);
+    ck_assert_int_eq(import_arguments_add(&arguments, "second\nline"), LEAT_OK);
+    ck_assert_str_eq(arguments.text, "first 1\nsecond?line\n");
+    ck_assert_uint_eq(arguments.length, strlen(arguments.text));
 }
 END_TEST
 
@@ -56,14 +56,15 @@ START_TEST(a_file_is_the_same_by_any_path)
     char roundabout[128];
     snprintf(roundabout, sizeof(roundabout), "%s/../%s/./file", directory,
              strrchr(directory, '/') + 1);
-    ck_assert_int_eq(recipe_add_file(&recipe, roundabout), LEAT_OK);
+    ck_assert_int_eq(import_arguments_add_file(&arguments, roundabout),
+                     LEAT_OK);
     ck_assert(!differs());
 }
 END_TEST
 
 START_TEST(another_size_is_another_file)
 {
-    ck_assert_int_eq(recipe_add_file(&recipe, path), LEAT_OK);
+    ck_assert_int_eq(import_arguments_add_file(&arguments, path), LEAT_OK);
     struct stat before;
     ck_assert_int_eq(stat(path, &before), 0);
     write_file("abcd");
@@ -75,7 +76,7 @@ END_TEST
 
 START_TEST(another_time_is_another_file)
 {
-    ck_assert_int_eq(recipe_add_file(&recipe, path), LEAT_OK);
+    ck_assert_int_eq(import_arguments_add_file(&arguments, path), LEAT_OK);
     struct timespec times[2] = {{1, 0}, {1, 1}};
     ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
     ck_assert(differs());
@@ -86,7 +87,7 @@ START_TEST(a_pipe_is_never_the_same)
 {
     unlink(path);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    ck_assert_int_eq(recipe_add_file(&recipe, path), LEAT_OK);
+    ck_assert_int_eq(import_arguments_add_file(&arguments, path), LEAT_OK);
     ck_assert(differs());
 }
 END_TEST
@@ -94,16 +95,16 @@ END_TEST
 START_TEST(a_missing_file_is_an_error)
 {
     unlink(path);
-    ck_assert_int_eq(recipe_add_file(&recipe, path), LEAT_EIO);
-    ck_assert_ptr_null(recipe.text);
+    ck_assert_int_eq(import_arguments_add_file(&arguments, path), LEAT_EIO);
+    ck_assert_ptr_null(arguments.text);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("recipe");
-    TCase *tcase = tcase_create("recipes");
+    Suite *suite = suite_create("import_arguments");
+    TCase *tcase = tcase_create("import_arguments");
     tcase_add_checked_fixture(tcase, begin, finish);
     tcase_add_test(tcase, lines_are_added);
     tcase_add_test(tcase, a_file_is_the_same_by_any_path);

@@ -73,15 +73,16 @@ static int seek_record(struct record_source *source, int64_t number)
     return status < 0 ? status : LEAT_OK;
 }
 
-static int describe(const struct cifar10 *cifar10, struct recipe *recipe)
+static int describe(const struct cifar10 *cifar10,
+                    struct import_arguments *arguments)
 {
-    int status = recipe_add(recipe, "cifar10");
+    int status = import_arguments_add(arguments, "cifar10");
     /* Left out where it is the usual one, as imports begun by 0.1.0 have it. */
     if (!status && cifar10->batch_records != CIFAR_BATCH_RECORDS)
-        status = recipe_add(recipe, "%lld records a file",
-                            (long long)cifar10->batch_records);
+        status = import_arguments_add(arguments, "%lld records a file",
+                                      (long long)cifar10->batch_records);
     for (int i = 0; i < cifar10->batches && !status; i++)
-        status = recipe_add_file(recipe, cifar10->path[i]);
+        status = import_arguments_add_file(arguments, cifar10->path[i]);
     return status;
 }
 
@@ -127,12 +128,12 @@ int import_cifar10(int argc, char **argv)
                               .batches = n - 1,
                               .batch_records = records};
     cifar10.source.count = records ? cifar10.batches * records : -1;
-    struct recipe recipe = {0};
+    struct import_arguments arguments = {0};
     status =
-        describe(&cifar10, &recipe)
+        describe(&cifar10, &arguments)
             ? message_last_error()
-            : importer_run(&options, &cifar10.source, &recipe, path[n - 1]);
-    recipe_finish(&recipe);
+            : importer_run(&options, &cifar10.source, &arguments, path[n - 1]);
+    import_arguments_finish(&arguments);
     cifar_batch_close(cifar10.batch);
     return status;
 }

@@ -265,21 +265,22 @@ struct image_options {
 };
 
 /* The place that names are relative to, in words that do not depend on it. */
-static int add_root(struct recipe *recipe, const char *root)
+static int add_root(struct import_arguments *arguments, const char *root)
 {
     char *path = realpath(root ? root : ".", NULL);
     if (!path)
         return leat_error(LEAT_EIO, "%s: %s", root ? root : ".",
                           strerror(errno));
-    int status = recipe_add(recipe, "in %s", path);
+    int status = import_arguments_add(arguments, "in %s", path);
     free(path);
     return status;
 }
 
-static int open_list(struct image_import *import, struct recipe *recipe,
+static int open_list(struct image_import *import,
+                     struct import_arguments *arguments,
                      const struct image_options *options)
 {
-    int status = add_root(recipe, options->root);
+    int status = add_root(arguments, options->root);
     if (!status)
         status =
             image_list_open(&import->list, import->path, (int)options->labels);
@@ -291,19 +292,21 @@ static int open_list(struct image_import *import, struct recipe *recipe,
     import->source.count = image_list_lines(import->list);
     const struct image_record_options *wanted = &import->wanted;
     if (wanted->max_image_bytes)
-        status =
-            recipe_add(recipe, "max image bytes %zu", wanted->max_image_bytes);
+        status = import_arguments_add(arguments, "max image bytes %zu",
+                                      wanted->max_image_bytes);
     if (!status && options->labels)
-        status = recipe_add(recipe, "%lld labels", (long long)options->labels);
+        status = import_arguments_add(arguments, "%lld labels",
+                                      (long long)options->labels);
     if (status)
         return status;
-    return recipe_add(recipe,
-                      "%lld lines %016llx, size %d,%d, gray %d, encoding %d, "
-                      "check %d",
-                      (long long)import->source.count,
-                      (unsigned long long)image_list_digest(import->list),
-                      wanted->size[0], wanted->size[1], wanted->gray,
-                      (int)wanted->encoding, import->checks_size);
+    return import_arguments_add(
+        arguments,
+        "%lld lines %016llx, size %d,%d, gray %d, encoding %d, "
+        "check %d",
+        (long long)import->source.count,
+        (unsigned long long)image_list_digest(import->list), wanted->size[0],
+        wanted->size[1], wanted->gray, (int)wanted->encoding,
+        import->checks_size);
 }
 
 static int check_options(const struct image_options *options,
@@ -342,16 +345,16 @@ static int run_import(const struct image_options *options,
         .checks_size = options->check_size,
         .bad = options->importer.json ? json_array() : NULL,
         .dubious = options->importer.json ? json_array() : NULL};
-    struct recipe recipe = {0};
-    int status = open_list(&import, &recipe, options);
+    struct import_arguments arguments = {0};
+    int status = open_list(&import, &arguments, options);
     int exit_status = status ? message_last_error()
                              : importer_run(&options->importer, &import.source,
-                                            &recipe, path[1]);
+                                            &arguments, path[1]);
     factory_close(import.factory);
     image_list_close(import.list);
     json_decref(import.bad);
     json_decref(import.dubious);
-    recipe_finish(&recipe);
+    import_arguments_finish(&arguments);
     return exit_status;
 }
 

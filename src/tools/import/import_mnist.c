@@ -100,7 +100,7 @@ static int check_counts(struct mnist *mnist, char *const path[])
     return LEAT_OK;
 }
 
-static int open_files(struct mnist *mnist, struct recipe *recipe,
+static int open_files(struct mnist *mnist, struct import_arguments *arguments,
                       char *const path[])
 {
     int status = idx_open(&mnist->images, path[0], IDX_IMAGES);
@@ -109,11 +109,11 @@ static int open_files(struct mnist *mnist, struct recipe *recipe,
     if (!status)
         status = check_counts(mnist, path);
     if (!status)
-        status = recipe_add(recipe, "mnist, images %lld to %lld",
-                            (long long)mnist->range[0],
-                            (long long)mnist->range[1] - 1);
+        status = import_arguments_add(arguments, "mnist, images %lld to %lld",
+                                      (long long)mnist->range[0],
+                                      (long long)mnist->range[1] - 1);
     for (int i = 0; i < 2 && !status; i++)
-        status = recipe_add_file(recipe, path[i]);
+        status = import_arguments_add_file(arguments, path[i]);
     return status;
 }
 
@@ -150,11 +150,11 @@ int import_mnist(int argc, char **argv)
     if (status != OPTION_GO)
         return status;
 
-    struct recipe recipe = {0};
-    status = open_files(&mnist, &recipe, path)
+    struct import_arguments arguments = {0};
+    status = open_files(&mnist, &arguments, path)
                  ? message_last_error()
-                 : importer_run(&options, &mnist.source, &recipe, path[2]);
-    recipe_finish(&recipe);
+                 : importer_run(&options, &mnist.source, &arguments, path[2]);
+    import_arguments_finish(&arguments);
     idx_close(mnist.labels);
     idx_close(mnist.images);
     free(mnist.record);

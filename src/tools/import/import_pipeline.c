@@ -217,17 +217,19 @@ static int find_fields(struct pipeline_source *self)
 }
 
 /* The text, and what the readers say of the data set. */
-static int describe(struct pipeline_source *self, struct recipe *recipe)
+static int describe(struct pipeline_source *self,
+                    struct import_arguments *arguments)
 {
-    int status =
-        recipe_add(recipe, "pipeline %s", leat_pipeline_text(self->pipeline));
+    int status = import_arguments_add(arguments, "pipeline %s",
+                                      leat_pipeline_text(self->pipeline));
     leat_token token;
     leat_token_init(&token);
     if (!status)
         status = leat_reader_save(self->reader, &token);
     if (!status) {
         const char *text = leat_token_text(&token);
-        status = text ? recipe_add(recipe, "%s", text) : LEAT_ENOMEM;
+        status =
+            text ? import_arguments_add(arguments, "%s", text) : LEAT_ENOMEM;
     } else if (status == LEAT_EUNSUPPORTED) {
         status = LEAT_OK;
     }
@@ -236,7 +238,7 @@ static int describe(struct pipeline_source *self, struct recipe *recipe)
 }
 
 static int open_pipeline(struct pipeline_source *self, const char *text,
-                         struct recipe *recipe)
+                         struct import_arguments *arguments)
 {
     int status = database_pipeline(&self->pipeline, text);
     if (!status)
@@ -244,7 +246,7 @@ static int open_pipeline(struct pipeline_source *self, const char *text,
     if (!status)
         status = find_fields(self);
     if (!status)
-        status = describe(self, recipe);
+        status = describe(self, arguments);
     if (!status && leat_reader_count(self->reader, &self->source.count))
         self->source.count = -1;
     return status;
@@ -267,9 +269,9 @@ int import_pipeline(int argc, char **argv)
         .shared = shared,
         .removed = &importer_removed,
     };
-    char **arguments;
+    char **path;
     int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    int status = option_parse(&usage, argc, argv, &path, &n);
     if (status != OPTION_GO)
         return status;
 
@@ -279,11 +281,11 @@ int import_pipeline(int argc, char **argv)
                                               .seek = seek_record},
                                    .label = -1};
     leat_sample_init(&self.sample);
-    struct recipe recipe = {0};
-    status = open_pipeline(&self, arguments[0], &recipe)
+    struct import_arguments arguments = {0};
+    status = open_pipeline(&self, path[0], &arguments)
                  ? message_last_error()
-                 : importer_run(&options, &self.source, &recipe, arguments[1]);
-    recipe_finish(&recipe);
+                 : importer_run(&options, &self.source, &arguments, path[1]);
+    import_arguments_finish(&arguments);
     leat_sample_finish(&self.sample);
     leat_reader_close(self.reader);
     leat_pipeline_unref(self.pipeline);

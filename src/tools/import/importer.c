@@ -203,12 +203,12 @@ static int report(const struct import_run *run, const char *path,
 }
 
 int importer_run(const struct importer_options *options,
-                 struct record_source *source, const struct recipe *recipe,
-                 const char *path)
+                 struct record_source *source,
+                 const struct import_arguments *arguments, const char *path)
 {
     struct import_run run = {.options = options, .source = source};
     const struct staging_options target = {.target = path,
-                                           .arguments = recipe->text,
+                                           .arguments = arguments->text,
                                            .replace = options->force,
                                            .restart = options->restart};
     double started = progress_clock();

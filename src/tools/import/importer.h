@@ -6,7 +6,7 @@
 #ifndef LEAT_TOOLS_IMPORT_IMPORTER_H
 #define LEAT_TOOLS_IMPORT_IMPORTER_H
 
-#include "tools/import/recipe.h"
+#include "tools/import/import_arguments.h"
 #include "tools/import/record_source.h"
 #include "tools/option.h"
 
@@ -27,12 +27,12 @@ void importer_list_options(struct option_spec out[IMPORTER_OPTIONS],
 extern const struct option_removed importer_removed;
 
 /*
- * Makes the database at `path` of the source's records. The recipe names all
+ * Makes the database at `path` of the source's records. The arguments name all
  * that decides what these are. Returns the tool's exit status, having printed
  * the result on stdout or the error on stderr.
  */
 int importer_run(const struct importer_options *options,
-                 struct record_source *source, const struct recipe *recipe,
-                 const char *path);
+                 struct record_source *source,
+                 const struct import_arguments *arguments, const char *path);
 
 #endif
