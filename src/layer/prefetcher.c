@@ -15,17 +15,17 @@
  * those who wait for that slot, so who waits does so where the sequence stands.
  *
  * Locks: `claim` guards which batch is open and serialises the data reader;
- * the order's guards the sequence and the copy streams; each batch has one
- * for its shape and failure. Order: claim before a batch's, the order's
- * before a batch's, never claim and the order's together; queues' own
- * locks, and the carry_chain's, are innermost. Nobody sleeps under a lock but
- * for storage that the merged reader waits for, and for the shape of a batch
- * whose first chunk is in work.
+ * the batch order's guards the sequence and the copy streams; each batch has
+ * one for its shape and failure. They are taken in this order: claim before a
+ * batch's, the batch order's before a batch's, never claim and the batch
+ * order's together; those of the queues and of the carry chain are innermost.
+ * Nobody sleeps under a lock but for storage that the merged reader waits for,
+ * and for the shape of a batch whose first chunk is in work.
  *
  * Stopping: cancel closes the queues and cancels the reader, whereupon every
  * wait returns; destroy joins the workers, then frees. Work under way is
  * finished: it is a chunk at most. Behind a failure that ends the sequence the
- * order closes the full queues, so that the other lanes' callers wake too.
+ * batch order closes the full queues, so that the other lanes' callers wake.
  */
 #include "layer/prefetcher.h"
 #include "base/clock.h"
@@ -54,7 +54,7 @@ struct leat__prefetcher {
     atomic_int cancelled;
 };
 
-typedef enum claim_result { CLAIMED, NO_SLOT, NO_RUN, STOPPED } claim_result;
+typedef enum claim_result { CLAIMED, NO_SLOT, NO_CHUNK, STOPPED } claim_result;
 
 /* What a claim that found no slot, or no chunk, is to wait for. */
 typedef struct shortage {
@@ -101,7 +101,7 @@ static claim_result claim_locked(leat__prefetcher *self,
         leat__data_reader_take(self->options.reader, (int)(who - self->workers),
                                &chunk, &missing->ticket);
     if (status)
-        return status == LEAT_AGAIN ? NO_RUN : STOPPED;
+        return status == LEAT_AGAIN ? NO_CHUNK : STOPPED;
     leat__batch *batch = self->open;
     chunk->batch = batch;
     if (self->carry_chain)
@@ -172,7 +172,7 @@ static void *worker_body(void *argument)
             idle = leat__clock_now();
             leat__counter_end(&self->blocked_full, idle);
             break;
-        case NO_RUN:
+        case NO_CHUNK:
             idle = leat__clock_now();
             leat__counter_end(&self->blocked_lock, idle);
             leat__counter_begin(&self->blocked_empty, idle);

@@ -130,7 +130,7 @@ overtake() {
     local pid tries=0
     while [ $((tries += 1)) -lt 20 ]; do
         rm -rf out
-        "$leat" import cifar10 1.bin 2.bin out "$@" >stdout 2>stderr &
+        "$leat" import cifar10 1.bin 2.bin out >stdout 2>stderr &
         pid=$!
         until [ -e out.leat-part/journal ] || ! kill -0 $pid 2>/dev/null; do :; done
         kill -STOP $pid 2>/dev/null

@@ -21,11 +21,11 @@ typedef enum leat__carry_state {
 
 typedef struct leat__carry {
     leat__carry_state
-        state;           /* protected by the carry_chain's lock while open */
+        state;           /* protected by the carry chain's lock while open */
     int is_mixed;        /* behind `sample` came records of other shapes */
     leat_sample *sample; /* owned; the record, or an empty buffer */
     leat__batch_shape shape;
-    int holders; /* protected by the carry_chain's lock: of the two chunks, how
+    int holders; /* protected by the carry chain's lock: of the two chunks, how
                     many still need it */
 } leat__carry;
 
