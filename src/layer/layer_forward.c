@@ -8,6 +8,7 @@
 #include "layer/lane.h"
 #include "layer/layer_state.h"
 
+#include <assert.h>
 #include <string.h>
 
 int leat__data_layer_stick(leat_data_layer *self, int status, const char *line)
@@ -368,6 +369,7 @@ static int take_next(leat_data_layer *self, leat_blob *const top[], int ntop,
     int status = check_forward(self, top, ntop, stream);
     if (status)
         return status;
+    assert(top);
     status = give_back(self, NULL, 0);
     if (self->sticky)
         return leat_error(self->sticky, "%s", self->sticky_line);
