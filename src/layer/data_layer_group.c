@@ -103,14 +103,20 @@ static void free_tops(leat_data_layer *self)
     }
 }
 
-static void free_members(leat_data_layer_group *self)
+/* What create and setup made, and nobody changes. */
+static void free_names(leat_data_layer_group *self)
 {
     for (int i = 0; i < self->n; i++) {
         leat__free(self->member[i].name);
         free_tops(&self->member[i]);
     }
-    leat__free(self->member);
     leat__free(self->device);
+}
+
+static void free_members(leat_data_layer_group *self)
+{
+    free_names(self);
+    leat__free(self->member);
 }
 
 static int create(leat_data_layer_group **out, const leat_pipeline *pipeline,
@@ -415,7 +421,7 @@ void leat_data_layer_group_cancel(leat_data_layer_group *self)
 static void abandon(leat_data_layer_group *self)
 {
     static _Atomic(leat_data_layer_group *) abandoned;
-    free_members(self);
+    free_names(self);
     leat__layer_options_finish(&self->options);
     self->next_abandoned = atomic_load(&abandoned);
     while (
