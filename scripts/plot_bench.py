@@ -35,6 +35,7 @@ WORKLOADS = [
 ]
 SIZED = [("raw", 0, "#d55e00"), ("JPEG", 90, "#8a5a9e")]
 SIZED_BYTES = 64 << 20
+BATCH_ELEMENTS = 128 << 20  # in larger batches memory is measured
 
 # What a thread does: key, name, colour and that of the number on it.
 DOING = [
@@ -65,7 +66,7 @@ def parse_arguments():
     add("--runs", type=int, default=3, help="of which the median counts (3)")
     add("--seconds", type=float, default=1, help="of a run (1)")
     add("--workers", type=numbers, default=sorted({1, 2, cores, 2 * cores}))
-    add("--batch", type=numbers, default=[1, 4, 16, 64, 256])
+    add("--batch", type=numbers, default=[1, 4, 16, 64, 256, 1024])
     add("--side", type=numbers, default=[16, 32, 64, 128, 256, 512])
     add("--records", type=int, default=1 << 30, help="in a database, at most")
     return parser.parse_args()
@@ -131,6 +132,8 @@ def sweep_workload(bench, n, found):
         result = bench.layer(*source, "--batch", 64, "--workers", workers)
         found["workers"].append([n, workers, result])
     for batch in options.batch:
+        if batch * math.prod(WORKLOADS[n][1]) > BATCH_ELEMENTS:
+            continue
         result = bench.layer(*source, "--batch", batch)
         found["batch"].append([n, batch, result])
     found["stages"].append([n, 64, bench.layer(*source, "--batch", 64)])
