@@ -49,9 +49,9 @@ void leat__queue_kick(leat__queue *queue);
 int leat__queue_wait(leat__queue *queue, int64_t deadline);
 
 /*
- * For who waits for an item although what he wants it for may pass: a stir ends
- * every wait_stirred that began with an older count of stirs, items or not.
- * Whoever waits so looks at what he wants between taking the count and waiting.
+ * Event-count wait: take a ticket (the count of stirs), re-check the condition,
+ * then wait. A stir ends every wait that began with an older ticket, whether or
+ * not there is an item.
  */
 int64_t leat__queue_stirs(leat__queue *queue);
 void leat__queue_stir(leat__queue *queue);

@@ -109,7 +109,7 @@ int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape);
 
 /*
  * Populates the memory of a chunk's samples, for the first batch in a lazy
- * slot. Errors: LEAT_ENOMEM, where a plain access would be a signal.
+ * slot. Errors: LEAT_ENOMEM, where a plain access would raise SIGBUS.
  */
 int leat__batch_populate(const leat__batch *batch, const leat__chunk *chunk);
 

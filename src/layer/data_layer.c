@@ -1,4 +1,4 @@
-/* A data layer: the one member of a group that nobody knows, or one of many. */
+/* A data layer: a hidden group of one, or one member of many. */
 #include "base/error.h"
 #include "base/thread.h"
 #include "layer/layer_state.h"

@@ -39,7 +39,7 @@ int leat__lane_take(leat__lane *lane, const void *who, leat__batch **out);
 /*
  * How many slots are empty when a worker is woken, since waking costs more than
  * handing a batch over: half of them, while a batch is ready besides the
- * caller's; who finds nothing ready wakes all the same. Any thread.
+ * caller's; a caller that finds none wakes the workers regardless. Any thread.
  */
 int leat__lane_late(const leat__lane *lane);
 

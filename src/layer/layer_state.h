@@ -2,8 +2,8 @@
  * layer_state.h: what data layers are made of: a group, and its members.
  *
  * DESIGN. A group has the reader, the workers and the place in the sequence; a
- * member, which is a data layer, has what its caller is at. A layer by itself
- * is the one member of a group that nobody else knows of.
+ * member, which is a data layer, has what its caller is at. A standalone layer
+ * is a hidden group of one.
  *
  * A member belongs to the thread that calls it, and writes nothing of the
  * group's: all that may change there while members are called is the pointers

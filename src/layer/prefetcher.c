@@ -12,7 +12,8 @@
  * Batches are opened in sequence, so with several lanes one whose batches
  * nobody takes brings all to rest. A caller may take the slot that a worker was
  * woken for, and the sequence go on in the next lane: opening a batch stirs
- * those who wait for that slot, so who waits does so where the sequence stands.
+ * those who wait for that slot, so that workers re-check and wait on the queue
+ * that the next batch needs.
  *
  * Locks: `claim` guards which batch is open and serialises the data reader;
  * the batch order's guards the sequence and the copy streams; each batch has

@@ -23,12 +23,11 @@ typedef struct leat__timed_wait {
 } leat__timed_wait;
 
 /*
- * When to look for a slot again. A caller that has emptied `late` of them has
- * to wake somebody, which takes it longer than all the rest of a forward; so
- * the worker looks by itself before that, when by the caller's pace half of
- * those are empty. `number` tells how many batches have been opened.
- * LEAT__FOREVER: each slot wakes, or the pace is not known, or too quick, or
- * the last wait was in vain; then it is woken.
+ * When to look for a slot again. Waking a worker is expensive, so it polls
+ * after half the time in which the caller should empty `late` slots. `number`
+ * batches have been opened so far. LEAT__FOREVER, until the worker is woken:
+ * each slot wakes, the pace is unknown or too quick, or the last wait found no
+ * slot.
  */
 int64_t leat__timed_wait_until(leat__timed_wait *wait, int64_t now,
                                int64_t number, int late);

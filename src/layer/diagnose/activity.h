@@ -14,7 +14,7 @@ typedef struct leat__activity {
 
 /* The stage that keeps forward waiting. */
 typedef enum leat__bottleneck {
-    LEAT__BOTTLENECK_NOBODY, /* all have something to do, and none is at it */
+    LEAT__BOTTLENECK_NOBODY, /* work is there, but no thread runs */
     LEAT__BOTTLENECK_READER,
     LEAT__BOTTLENECK_WORKERS,
     LEAT__BOTTLENECK_COPY,

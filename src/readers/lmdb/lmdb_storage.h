@@ -60,7 +60,7 @@ size_t leat__lmdb_storage_ask(const leat__lmdb_storage *storage,
 
 /*
  * Waits until the spans, treated likewise, lie in memory, and maps them.
- * LEAT_EIO where storage fails, which would be a signal to who reads them.
+ * LEAT_EIO where storage fails, where a plain access would raise SIGBUS.
  */
 int leat__lmdb_storage_await(const leat__lmdb_storage *storage,
                              leat__lmdb_span spans[], int n);
