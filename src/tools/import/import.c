@@ -16,12 +16,11 @@ int command_import(int argc, char **argv)
         {"pipeline", import_pipeline, "what the readers of a pipeline give"},
         {NULL, NULL, NULL},
     };
-    const struct kinds kinds = {
-        "import", "KIND [options] ... OUT",
-        "Makes an LMDB of Caffe's Datums, all of it or nothing. What was "
-        "stopped is\n"
-        "gone on with by the same command.",
-        kind};
+    const struct kinds kinds = {"import", "KIND [options] ... OUT",
+                                "Makes an LMDB of Caffe's Datums, all of it or "
+                                "nothing. Rerun the same\n"
+                                "command to resume a stopped import.",
+                                kind};
     interrupt_catch();
     return kind_run(&kinds, argc, argv);
 }
