@@ -2,6 +2,7 @@
 
 #include <check.h>
 #include <string.h>
+#include <time.h>
 
 static int source_open(void *user, void **pass)
 {
@@ -120,4 +121,33 @@ int source_one_float(void *pass, leat_sample *sample)
     static const float value = 1;
     (void)pass;
     return leat_sample_set(sample, 0, LEAT_FLOAT32, 0, NULL, &value);
+}
+
+static int slow_next(void *pass, leat_sample *sample)
+{
+    static const float value = 1;
+    const long *nanoseconds = pass;
+    const struct timespec pause = {.tv_nsec = *nanoseconds};
+    nanosleep(&pause, NULL);
+    sample->nfields = 2;
+    for (int i = 0; i < 2; i++)
+        sample->field[i] = (leat_field){
+            .dtype = LEAT_FLOAT32, .data = &value, .bytes = sizeof(value)};
+    return LEAT_OK;
+}
+
+leat_pipeline *source_slow_pipeline(long *pause)
+{
+    static const leat_field_spec fields[] = {
+        {"data", LEAT_FLOAT32, 0, {0}},
+        {"label", LEAT_FLOAT32, 0, {0}},
+    };
+    const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .fields = fields,
+                                      .nfields = 2,
+                                      .next = slow_next};
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, pause),
+                     LEAT_OK);
+    return pipeline;
 }

@@ -39,6 +39,12 @@ int source_try_pipeline(leat_pipeline **out, source *source);
 /* A callback's next without end: one float, 1, whatever the pass. */
 int source_one_float(void *pass, leat_sample *sample);
 
+/*
+ * Samples without end, two floats each, that take `*pause` nanoseconds
+ * (borrowed while the pipeline is read); one reader at a time.
+ */
+leat_pipeline *source_slow_pipeline(long *pause);
+
 /* Returns once a next waits for the sample that never comes. */
 void source_await_blocked(source *source);
 

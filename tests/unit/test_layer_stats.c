@@ -1,5 +1,6 @@
 /* Statistics tell apart what the threads, and forward, wait for. */
 #include "support/feed.h"
+#include "support/source.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -55,38 +56,15 @@ START_TEST(what_forward_does_itself_is_told_apart_from_waiting)
 }
 END_TEST
 
-/* A reader that takes its time, and that only one worker may ask. */
-static int slow_next(void *pass, leat_sample *sample)
-{
-    static const float value = 1;
-    const struct timespec pause = {.tv_nsec = 2000000};
-    (void)pass;
-    nanosleep(&pause, NULL);
-    sample->nfields = 2;
-    for (int i = 0; i < 2; i++)
-        sample->field[i] = (leat_field){
-            .dtype = LEAT_FLOAT32, .data = &value, .bytes = sizeof(value)};
-    return LEAT_OK;
-}
-
 START_TEST(workers_that_wait_for_each_other_are_told)
 {
-    static const leat_field_spec fields[] = {
-        {"data", LEAT_FLOAT32, 0, {0}},
-        {"label", LEAT_FLOAT32, 0, {0}},
-    };
-    const leat_callbacks callbacks = {.size = sizeof(callbacks),
-                                      .fields = fields,
-                                      .nfields = 2,
-                                      .next = slow_next};
+    static long pause = 2000000;
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     options.batch_size = 4;
     options.workers = 3;
     options.caller_helps = LEAT_CALLER_HELPS_OFF;
     options.reader_thread = LEAT_READER_OFF;
-    leat_pipeline *pipeline;
-    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, NULL),
-                     LEAT_OK);
+    leat_pipeline *pipeline = source_slow_pipeline(&pause);
     feed_layer feed = feed_open(pipeline, &options);
     leat_stats before = read_stats(&feed);
     for (int i = 0; i < 40; i++)

@@ -106,35 +106,12 @@ START_TEST(a_try_that_ends_before_says_nothing)
 }
 END_TEST
 
-/* Storage that takes its time for each sample. */
-static int slow_next(void *pass, leat_sample *sample)
-{
-    static const float value = 1;
-    const struct timespec pause = {.tv_nsec = 20000000};
-    (void)pass;
-    nanosleep(&pause, NULL);
-    sample->nfields = 2;
-    for (int i = 0; i < 2; i++)
-        sample->field[i] = (leat_field){
-            .dtype = LEAT_FLOAT32, .data = &value, .bytes = sizeof(value)};
-    return LEAT_OK;
-}
-
 START_TEST(short_waits_are_summed_up_and_told_once)
 {
-    static const leat_field_spec fields[] = {
-        {"data", LEAT_FLOAT32, 0, {0}},
-        {"label", LEAT_FLOAT32, 0, {0}},
-    };
-    const leat_callbacks callbacks = {.size = sizeof(callbacks),
-                                      .fields = fields,
-                                      .nfields = 2,
-                                      .next = slow_next};
+    static long pause = 20000000;
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     options.batch_size = 2;
-    leat_pipeline *pipeline;
-    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, NULL),
-                     LEAT_OK);
+    leat_pipeline *pipeline = source_slow_pipeline(&pause);
     leat_log_set(hear, NULL, LEAT_LOG_INFO);
     feed_layer feed = feed_open(pipeline, &options);
     for (int i = 0; i < 40; i++)
