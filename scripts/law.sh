@@ -209,10 +209,10 @@ self_test() {
         src/data/mean.c '#include "data/blob.h"\n'
     plant src/data/blob.c '#include "data/blob.h"\n#include "data/mean.h"\n' '' \
         src/data/mean.c '#include "data/mean.h"\n#include "base/log.h"\n'
-    plant src/layer/batch_pool.h '#include "layer/lane.h"\n' 'includes go round' \
-        src/layer/lane.h '#include "layer/batch_pool.h"\n'
-    plant src/layer/batch_pool.c '#include "layer/lane.h"\n' 'includes go round' \
-        src/layer/lane.h '#include "layer/batch_pool.h"\n'
+    plant src/layer/device_queue.h '#include "layer/worker.h"\n' 'includes go round' \
+        src/layer/worker.h '#include "layer/device_queue.h"\n'
+    plant src/layer/device_queue.c '#include "layer/worker.h"\n' 'includes go round' \
+        src/layer/worker.h '#include "layer/device_queue.h"\n'
     plant include/leat/blob.h '#include "data/blob.h"\n' 'a public header includes'
     plant examples/net.c '#include "data/blob.h"\n' 'examples include public headers'
     plant examples/net.c '#include "gemm.h"\n' '' examples/gemm.h

@@ -1,14 +1,13 @@
 /*
- * DESIGN. A ring of pointers under one lock, with a condition for each end.
- * Whoever changes the ring signals the other end if a thread waits there, once
- * the lock is free: who is woken would else sleep again, for that. Counting the
- * waiters keeps the common case, nobody waiting, free of system calls. A closed
- * queue never blocks: it is checked under the lock before every wait, and close
- * wakes all waiters. No other lock is taken under this one.
+ * DESIGN. A ring of pointers under one lock, with a condition for each end. A
+ * push or pop signals the other end if a thread waits there, after releasing the
+ * lock: the woken thread would block on it again. Counting the waiters keeps the
+ * common case, nobody waiting, free of system calls. A closed queue never
+ * blocks: it is checked under the lock before every wait, and close wakes all
+ * waiters. No other lock is taken under this one.
  *
- * A look at an empty ring, or for waiters, needs no lock: what the thread
- * itself pushed, or knows to be pushed, it sees; anything later may come later
- * too.
+ * Trying an empty ring takes no lock: what the thread itself pushed, or knows to
+ * be pushed, it sees; anything later may come later too.
  */
 #include "base/queue.h"
 #include "base/clock.h"
@@ -18,40 +17,39 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* Aligned: what each push and pop writes is one cache line, and the ring. */
 struct leat__queue {
     pthread_mutex_t lock;
     /* written under lock */
     atomic_int size;
-    atomic_int waiting_empty;
-    atomic_int closed;
+    atomic_bool closed;
     /* protected by lock */
     int head; /* where the next item is taken */
+    int waiting_empty;
     int waiting_full;
-    int wake_at; /* items from which on a push wakes; at least 1 */
 
     int capacity;
-    int64_t stirs; /* protected by lock */
     pthread_cond_t not_empty;
     pthread_cond_t not_full;
     void *ring[];
 };
 
-/* Of what is written under the lock alone. */
-static inline int get(const atomic_int *value)
+/* Under the lock, which orders it. */
+static inline int size_of(const leat__queue *self)
 {
-    return atomic_load_explicit(value, memory_order_relaxed);
+    return atomic_load_explicit(&self->size, memory_order_relaxed);
 }
 
-static inline void set(atomic_int *value, int to)
+static inline bool is_closed(const leat__queue *self)
 {
-    atomic_store_explicit(value, to, memory_order_relaxed);
+    return atomic_load_explicit(&self->closed, memory_order_relaxed);
 }
 
-static inline void add(atomic_int *value, int n)
+static inline void set_size(leat__queue *self, int size)
 {
-    set(value, get(value) + n);
+    atomic_store_explicit(&self->size, size, memory_order_relaxed);
 }
 
 int leat__queue_create(leat__queue **out, int capacity)
@@ -60,233 +58,121 @@ int leat__queue_create(leat__queue **out, int capacity)
         return leat_error(LEAT_EINVAL, "a queue holds at least 1 item, not %d",
                           capacity);
     size_t bytes = sizeof(leat__queue) + (size_t)capacity * sizeof(void *);
-    leat__queue *queue = leat__alloc_aligned_zero(bytes);
-    if (!queue)
+    leat__queue *self = leat__alloc_aligned_zero(bytes);
+    if (!self)
         return LEAT_ENOMEM;
-    queue->capacity = capacity;
-    queue->wake_at = 1;
-    int status = leat__mutex_init(&queue->lock);
+    self->capacity = capacity;
+    int status = leat__mutex_init(&self->lock);
     if (status)
-        goto fail_queue;
-    status = leat__cond_init(&queue->not_empty);
+        goto fail_self;
+    status = leat__cond_init(&self->not_empty);
     if (status)
         goto fail_lock;
-    status = leat__cond_init(&queue->not_full);
+    status = leat__cond_init(&self->not_full);
     if (status)
         goto fail_not_empty;
-    *out = queue;
+    *out = self;
     return LEAT_OK;
 
 fail_not_empty:
-    pthread_cond_destroy(&queue->not_empty);
+    pthread_cond_destroy(&self->not_empty);
 fail_lock:
-    pthread_mutex_destroy(&queue->lock);
-fail_queue:
-    leat__free(queue);
+    pthread_mutex_destroy(&self->lock);
+fail_self:
+    leat__free(self);
     return status;
 }
 
-void leat__queue_destroy(leat__queue *queue)
+void leat__queue_destroy(leat__queue *self)
 {
-    if (!queue)
+    if (!self)
         return;
-    pthread_cond_destroy(&queue->not_full);
-    pthread_cond_destroy(&queue->not_empty);
-    pthread_mutex_destroy(&queue->lock);
-    leat__free(queue);
+    pthread_cond_destroy(&self->not_full);
+    pthread_cond_destroy(&self->not_empty);
+    pthread_mutex_destroy(&self->lock);
+    leat__free(self);
 }
 
-/* The place of the item at `i` from the head on. */
-static void **at(leat__queue *queue, int i)
+int leat__queue_push(leat__queue *self, void *item)
 {
-    int place = queue->head + i;
-    return &queue->ring[place < queue->capacity ? place
-                                                : place - queue->capacity];
-}
-
-int leat__queue_push(leat__queue *queue, void *item)
-{
-    pthread_mutex_lock(&queue->lock);
-    while (get(&queue->size) == queue->capacity && !get(&queue->closed)) {
-        queue->waiting_full++;
-        pthread_cond_wait(&queue->not_full, &queue->lock);
-        queue->waiting_full--;
+    pthread_mutex_lock(&self->lock);
+    while (size_of(self) == self->capacity && !is_closed(self)) {
+        self->waiting_full++;
+        pthread_cond_wait(&self->not_full, &self->lock);
+        self->waiting_full--;
     }
-    int closed = get(&queue->closed);
-    int wakes = 0;
+    bool closed = is_closed(self);
     if (!closed) {
-        *at(queue, get(&queue->size)) = item;
-        add(&queue->size, 1);
-        wakes = get(&queue->waiting_empty) > 0 &&
-                get(&queue->size) >= queue->wake_at;
+        int n = size_of(self);
+        int end = self->head + n;
+        self->ring[end < self->capacity ? end : end - self->capacity] = item;
+        set_size(self, n + 1);
     }
-    pthread_mutex_unlock(&queue->lock);
+    bool wakes = !closed && self->waiting_empty > 0;
+    pthread_mutex_unlock(&self->lock);
     if (wakes)
-        pthread_cond_signal(&queue->not_empty);
+        pthread_cond_signal(&self->not_empty);
     return closed ? LEAT_ECANCELLED : LEAT_OK;
 }
 
 /* Open, with nothing to take. */
-static int is_empty(const leat__queue *queue)
+static bool is_empty(const leat__queue *self)
 {
-    return get(&queue->size) == 0 && !get(&queue->closed);
+    return size_of(self) == 0 && !is_closed(self);
 }
 
 /* ETIMEDOUT at the deadline. */
-static int sleep_until(leat__queue *queue, int64_t deadline)
+static int sleep_until(leat__queue *self, int64_t deadline)
 {
     int code = 0;
-    add(&queue->waiting_empty, 1);
+    self->waiting_empty++;
     if (deadline == LEAT__FOREVER) {
-        pthread_cond_wait(&queue->not_empty, &queue->lock);
+        pthread_cond_wait(&self->not_empty, &self->lock);
     } else {
         struct timespec when = leat__clock_timespec(deadline);
-        code = pthread_cond_timedwait(&queue->not_empty, &queue->lock, &when);
+        code = pthread_cond_timedwait(&self->not_empty, &self->lock, &when);
     }
-    add(&queue->waiting_empty, -1);
+    self->waiting_empty--;
     return code;
 }
 
 /* LEAT_OK with an item in the ring, under the lock. */
-static int wait_locked(leat__queue *queue, int64_t deadline)
+static int wait_locked(leat__queue *self, int64_t deadline)
 {
     int code = 0;
-    while (is_empty(queue)) {
+    while (is_empty(self)) {
         if (deadline == 0 || code == ETIMEDOUT)
             return LEAT_AGAIN;
-        code = sleep_until(queue, deadline);
+        code = sleep_until(self, deadline);
     }
-    return get(&queue->size) > 0 ? LEAT_OK : LEAT_ECANCELLED;
+    return size_of(self) > 0 ? LEAT_OK : LEAT_ECANCELLED;
 }
 
-int leat__queue_pop(leat__queue *queue, void **item, int64_t deadline)
+int leat__queue_pop(leat__queue *self, void **item, int64_t deadline)
 {
-    if (deadline == 0 && is_empty(queue))
+    if (deadline == 0 && is_empty(self))
         return LEAT_AGAIN;
-    pthread_mutex_lock(&queue->lock);
-    int status = wait_locked(queue, deadline);
-    int wakes = 0;
+    pthread_mutex_lock(&self->lock);
+    int status = wait_locked(self, deadline);
+    bool wakes = false;
     if (status == LEAT_OK) {
-        *item = queue->ring[queue->head];
-        if (++queue->head == queue->capacity)
-            queue->head = 0;
-        add(&queue->size, -1);
-        wakes = queue->waiting_full > 0;
+        *item = self->ring[self->head];
+        if (++self->head == self->capacity)
+            self->head = 0;
+        set_size(self, size_of(self) - 1);
+        wakes = self->waiting_full > 0;
     }
-    pthread_mutex_unlock(&queue->lock);
+    pthread_mutex_unlock(&self->lock);
     if (wakes)
-        pthread_cond_signal(&queue->not_full);
+        pthread_cond_signal(&self->not_full);
     return status;
 }
 
-int leat__queue_pick(leat__queue *queue, void **item,
-                     int (*is_preferred)(const void *item, const void *who),
-                     const void *who)
+void leat__queue_close(leat__queue *self)
 {
-    if (is_empty(queue))
-        return LEAT_AGAIN;
-    pthread_mutex_lock(&queue->lock);
-    int status = wait_locked(queue, 0);
-    int wakes = 0;
-    if (status == LEAT_OK) {
-        int newest = get(&queue->size) - 1;
-        int i = newest;
-        while (i > 0 && !is_preferred(*at(queue, i), who))
-            i--;
-        if (!is_preferred(*at(queue, i), who))
-            i = newest;
-        *item = *at(queue, i);
-        *at(queue, i) = *at(queue, newest);
-        add(&queue->size, -1);
-        wakes = queue->waiting_full > 0;
-    }
-    pthread_mutex_unlock(&queue->lock);
-    if (wakes)
-        pthread_cond_signal(&queue->not_full);
-    return status;
-}
-
-void leat__queue_wake_at(leat__queue *queue, int n)
-{
-    pthread_mutex_lock(&queue->lock);
-    queue->wake_at = n < 1 ? 1 : n;
-    pthread_mutex_unlock(&queue->lock);
-}
-
-void leat__queue_kick(leat__queue *queue)
-{
-    if (get(&queue->waiting_empty) == 0)
-        return;
-    pthread_mutex_lock(&queue->lock);
-    int wakes = get(&queue->waiting_empty) > 0 && get(&queue->size) > 0;
-    pthread_mutex_unlock(&queue->lock);
-    if (wakes)
-        pthread_cond_broadcast(&queue->not_empty);
-}
-
-int leat__queue_wait(leat__queue *queue, int64_t deadline)
-{
-    pthread_mutex_lock(&queue->lock);
-    int status = wait_locked(queue, deadline);
-    int wakes = status == LEAT_OK && get(&queue->waiting_empty) > 0;
-    pthread_mutex_unlock(&queue->lock);
-    /* The wake-up was meant for one taker: hand it on to those who wait. */
-    if (wakes)
-        pthread_cond_signal(&queue->not_empty);
-    return status;
-}
-
-int64_t leat__queue_stirs(leat__queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    int64_t stirs = queue->stirs;
-    pthread_mutex_unlock(&queue->lock);
-    return stirs;
-}
-
-void leat__queue_stir(leat__queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    queue->stirs++;
-    int wakes = get(&queue->waiting_empty) > 0;
-    pthread_mutex_unlock(&queue->lock);
-    if (wakes)
-        pthread_cond_broadcast(&queue->not_empty);
-}
-
-int leat__queue_wait_stirred(leat__queue *queue, int64_t stirs)
-{
-    pthread_mutex_lock(&queue->lock);
-    while (is_empty(queue) && queue->stirs == stirs) {
-        add(&queue->waiting_empty, 1);
-        pthread_cond_wait(&queue->not_empty, &queue->lock);
-        add(&queue->waiting_empty, -1);
-    }
-    int status = get(&queue->size) > 0 || !get(&queue->closed)
-                     ? LEAT_OK
-                     : LEAT_ECANCELLED;
-    int wakes = get(&queue->size) > 0 && get(&queue->waiting_empty) > 0;
-    pthread_mutex_unlock(&queue->lock);
-    /* The wake-up was meant for one taker: hand it on to those who wait. */
-    if (wakes)
-        pthread_cond_signal(&queue->not_empty);
-    return status;
-}
-
-void leat__queue_close(leat__queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    set(&queue->closed, 1);
-    pthread_cond_broadcast(&queue->not_empty);
-    pthread_cond_broadcast(&queue->not_full);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-void leat__queue_reopen(leat__queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    set(&queue->size, 0);
-    queue->head = 0;
-    set(&queue->closed, 0);
-    pthread_mutex_unlock(&queue->lock);
+    pthread_mutex_lock(&self->lock);
+    atomic_store_explicit(&self->closed, true, memory_order_relaxed);
+    pthread_cond_broadcast(&self->not_empty);
+    pthread_cond_broadcast(&self->not_full);
+    pthread_mutex_unlock(&self->lock);
 }

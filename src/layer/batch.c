@@ -1,10 +1,10 @@
 /*
  * DESIGN. A batch belongs to one party at a time: free, to nobody; filling, to
- * the workers that hold its chunks; full, to the queue; delivered, to the
- * caller. While it fills, the worker with the first chunk alone decides its
- * shape and may move its slot; the others wait for that under the batch's lock,
- * and then write disjoint samples without it. The last one to finish, as
- * `outstanding` tells, hands the batch on.
+ * the workers that hold its chunks; completed, to its device's queue;
+ * delivered, to the caller. While it fills, the worker with the first chunk
+ * alone decides its shape and may move its memory; the others wait for that
+ * under the batch's lock, and then write disjoint samples without it. The last
+ * one to finish, as `outstanding` tells, hands the batch on.
  */
 #include "layer/batch.h"
 #include "base/error.h"
@@ -36,7 +36,7 @@ fail_room:
 }
 
 int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
-                     size_t capacity, int size, int is_lazy)
+                     size_t capacity, int size, bool is_lazy)
 {
     memset(batch, 0, sizeof(*batch));
     batch->from = leat__alloc_zero((size_t)size, sizeof(*batch->from));
@@ -110,15 +110,15 @@ void leat__batch_begin(leat__batch *batch, int64_t number)
     batch->status = LEAT_OK;
     batch->bad.n = 0;
     batch->populates = batch->is_lazy;
-    batch->is_lazy = 0;
+    batch->is_lazy = false;
 }
 
-int leat__batch_populate(const leat__batch *batch, const leat__chunk *chunk)
+int leat__batch_populate(const leat__batch *batch, int first, int n)
 {
     int status = LEAT_OK;
     for (int i = 0; i < batch->shape.ntop && status == LEAT_OK; i++)
-        status = leat__touch(leat__batch_at(batch, i, chunk->first),
-                             batch->shape.top[i].bytes * (size_t)chunk->n);
+        status = leat__touch(leat__batch_at(batch, i, first),
+                             batch->shape.top[i].bytes * (size_t)n);
     return status;
 }
 
@@ -142,7 +142,17 @@ static int await_consumers(leat__batch *batch)
     return status;
 }
 
-static int grow_slot(leat__batch *batch, size_t bytes)
+/* What the batch had grown to before goes. */
+static void account(leat__batch *batch)
+{
+    int64_t bytes = (int64_t)batch->capacity;
+    bool is_pageable = batch->slab->is_pageable;
+    atomic_store(&batch->own_bytes, is_pageable ? 0 : bytes);
+    atomic_store(&batch->own_pageable, is_pageable ? bytes : 0);
+    atomic_fetch_add(&batch->growths, 1);
+}
+
+static int grow_host(leat__batch *batch, size_t bytes)
 {
     leat__slab *slab;
     int status = leat__slab_create(&slab, batch->slab->device, bytes);
@@ -161,6 +171,7 @@ static int grow_slot(leat__batch *batch, size_t bytes)
     batch->slab = slab;
     batch->offset = 0;
     batch->capacity = bytes;
+    account(batch);
     return LEAT_OK;
 }
 
@@ -171,28 +182,30 @@ static int grow_top(leat__batch *batch, size_t bytes)
     if (status)
         return status;
     status = leat__slab_make_memory(slab);
-    if (status == LEAT_OK)
+    if (status == LEAT_OK) {
         leat__batch_set_top(batch, slab, 0, bytes);
+        atomic_store(&batch->own_tops, (int64_t)bytes);
+    }
     leat__slab_unref(slab);
     return status;
 }
 
 int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape)
 {
-    int is_slot_small = shape->bytes > batch->capacity;
-    int is_top_small = shape->top_bytes > batch->top_capacity;
-    if (!is_slot_small && !is_top_small)
+    bool is_host_small = shape->bytes > batch->capacity;
+    bool is_top_small = shape->top_bytes > batch->top_capacity;
+    if (!is_host_small && !is_top_small)
         return LEAT_OK;
     int status = await_consumers(batch);
-    if (status == LEAT_OK && is_slot_small)
-        status = grow_slot(batch, shape->bytes);
+    if (status == LEAT_OK && is_host_small)
+        status = grow_host(batch, shape->bytes);
     if (status == LEAT_OK && is_top_small)
         status = grow_top(batch, shape->top_bytes);
     return status;
 }
 
 /* Not written then: the caller's cache has it too. */
-static int has_shape(const leat__batch *batch, const leat__batch_shape *shape)
+static bool has_shape(const leat__batch *batch, const leat__batch_shape *shape)
 {
     return !shape->is_cropped && !batch->shape.is_cropped &&
            leat__batch_shape_is_same(&batch->shape, shape);
@@ -205,10 +218,10 @@ static void set_shape(leat__batch *batch, const leat__batch_shape *shape)
     batch->state = shape ? LEAT__SHAPE_KNOWN : LEAT__SHAPE_FAILED;
 }
 
-void leat__batch_set_shape(leat__batch *batch, const leat__chunk *first,
-                           const leat__batch_shape *shape)
+void leat__batch_set_shape(leat__batch *batch, const leat__batch_shape *shape,
+                           bool is_whole)
 {
-    if (first->last) {
+    if (is_whole) {
         set_shape(batch, shape);
         return;
     }
@@ -218,14 +231,14 @@ void leat__batch_set_shape(leat__batch *batch, const leat__chunk *first,
     pthread_mutex_unlock(&batch->lock);
 }
 
-int leat__batch_wait_shape(leat__batch *batch)
+bool leat__batch_wait_shape(leat__batch *batch)
 {
     pthread_mutex_lock(&batch->lock);
     while (batch->state == LEAT__SHAPE_OPEN)
         pthread_cond_wait(&batch->shaped, &batch->lock);
-    int known = batch->state == LEAT__SHAPE_KNOWN;
+    bool is_known = batch->state == LEAT__SHAPE_KNOWN;
     pthread_mutex_unlock(&batch->lock);
-    return known;
+    return is_known;
 }
 
 void leat__batch_fail(leat__batch *batch, int i, int status,
@@ -240,12 +253,13 @@ void leat__batch_fail(leat__batch *batch, int i, int status,
     pthread_mutex_unlock(&batch->lock);
 }
 
-int leat__batch_note_bad(leat__batch *batch, const leat__chunk *chunk)
+int leat__batch_note_bad(leat__batch *batch, const leat__bad_list *bad,
+                         int first)
 {
-    if (chunk->bad.n == 0)
+    if (bad->n == 0)
         return LEAT_OK;
     pthread_mutex_lock(&batch->lock);
-    int status = leat__bad_list_append(&batch->bad, &chunk->bad, chunk->first);
+    int status = leat__bad_list_append(&batch->bad, bad, first);
     pthread_mutex_unlock(&batch->lock);
     return status;
 }
@@ -257,11 +271,11 @@ void leat__batch_keep_key(leat__batch *batch, int i)
         leat__key_keep(batch->keys + (size_t)i * LEAT__KEY_MAX, from);
 }
 
-int leat__batch_shape_is_same(const leat__batch_shape *one,
-                              const leat__batch_shape *other)
+bool leat__batch_shape_is_same(const leat__batch_shape *one,
+                               const leat__batch_shape *other)
 {
-    int same = one->ntop == other->ntop && one->bytes == other->bytes &&
-               memcmp(one->image, other->image, sizeof(one->image)) == 0;
+    bool same = one->ntop == other->ntop && one->bytes == other->bytes &&
+                memcmp(one->image, other->image, sizeof(one->image)) == 0;
     for (int i = 0; same && i < one->ntop; i++) {
         const leat__top *a = &one->top[i];
         const leat__top *b = &other->top[i];
@@ -291,7 +305,7 @@ static size_t align(size_t offset)
     return offset - offset % LEAT__TOP_ALIGNMENT;
 }
 
-/* Of crops: what is uploaded behind them, and what is computed of them. */
+/* Of crops: what is uploaded after them, and what is computed from them. */
 static int lay_out_crops(leat__batch_shape *shape, int size)
 {
     size_t one;

@@ -1,13 +1,15 @@
-/* batch.h: a slot of memory for a batch, and what is known of its contents. */
+/* batch.h: memory for a batch of samples, and what is known of its contents. */
 #ifndef LEAT_LAYER_BATCH_H
 #define LEAT_LAYER_BATCH_H
 
 #include "base/memory.h"
 #include "data/syncedmem.h"
-#include "layer/data_reader.h"
+#include "layer/on_error/bad_list.h"
+#include "layer/sampler.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* Streams whose end a batch can wait for: forward's, and 8 of a release. */
 #define LEAT__STREAMS_MAX 9
@@ -15,7 +17,7 @@
 /* Tops begin at multiples of this: a device's widest access. */
 #define LEAT__TOP_ALIGNMENT 256
 
-/* One top of a batch: samples without gaps, from `offset` in the slot on. */
+/* One top of a batch: samples without gaps, from `offset` in its memory on. */
 typedef struct leat__top {
     leat_dtype dtype;
     int ndim; /* of one sample */
@@ -29,12 +31,12 @@ typedef struct leat__batch_shape {
     int ntop;
     leat__top top[LEAT_MAX_FIELDS];
     int image[3]; /* channels, height, width of top 0 */
-    size_t bytes; /* of the whole slot */
-    /* Where a device transforms, top 0 of the slot is uint8 crops, the choices
-       made for them come last, and the top itself is in memory of its own. */
-    int is_cropped;
+    size_t bytes; /* of all tops */
+    /* Where a device transforms, top 0 is uint8 crops, the choices made for
+       them come last, and the top itself is in memory of its own. */
+    bool is_cropped;
     leat_layout pixel_layout; /* of the crops */
-    size_t choices;           /* where they begin in the slot */
+    size_t choices;           /* where they begin in the batch's memory */
     size_t top_bytes;         /* of that top, all samples */
 } leat__batch_shape;
 
@@ -45,40 +47,40 @@ typedef enum leat__shape_state {
 } leat__shape_state;
 
 typedef struct leat__batch {
-    /* What each batch changes, for who fills it and the caller: a cache line.
-       Set by whoever takes the batch's chunks, under the claim lock: */
+    /* What each batch changes, for those who fill it and the caller: a cache
+       line. Set by whoever takes the batch's chunks, under the claim lock: */
     _Alignas(LEAT__CACHE_LINE) int64_t number; /* since the threads started */
-    leat__position after;
-    atomic_int outstanding; /* samples not yet in place */
-    int n;                  /* samples; settled before outstanding is 0 */
-    int populates;          /* its samples are the first in the slot's memory */
+    leat__position after;                      /* it */
+    atomic_int outstanding;                    /* samples not yet written */
+    int n;          /* samples; settled before outstanding is 0 */
+    bool populates; /* its samples are the first in the memory */
     /* protected by lock */
     int failed; /* first bad sample; -1: none */
     int status;
-    leat__bad_list bad; /* the places where something stands in */
+    leat__bad_list bad; /* samples that another record or zeros replace */
 
     /* What it changes for those who fill it: another. */
     pthread_mutex_t lock;
     leat__shape_state state; /* protected by lock */
     const void *filled_by;   /* who filled it last; under the claim lock */
-    int64_t held_up; /* nanoseconds, that its shape was by the last upload */
+    int64_t held_up; /* nanoseconds for which the last upload delayed its shape
+                      */
 
-    /* the slot; changed only by whoever prepares the batch */
-    leat__slab *slab; /* shared with lent blobs, and with other slots */
+    /* the memory; changed only by whoever prepares the batch */
+    leat__slab *slab; /* shared with lent blobs, and with other batches */
     size_t offset;
     size_t capacity;      /* bytes */
     leat__slab *top_slab; /* of the top that a device computes; or NULL */
     size_t top_offset;
     size_t top_capacity;
-    int is_lazy;             /* nothing has populated the memory yet */
-    int size;                /* samples there is room for */
-    struct leat__lane *lane; /* where it goes round; set once */
-    leat_event room;         /* its last contents are read, the upload begins */
+    bool is_lazy;    /* nothing has populated the memory yet */
+    int size;        /* samples there is room for */
+    leat_event room; /* its last contents are read, the upload begins */
     leat_event ready;
     leat_event consumed[LEAT__STREAMS_MAX];
     int events;    /* of consumed, how many exist */
     int nconsumed; /* and how many the next upload waits for */
-    int has_room;  /* the last upload recorded `room` */
+    bool has_room; /* the last upload recorded `room` */
     leat_provenance *from;
     char *keys; /* size x LEAT__KEY_MAX */
 
@@ -86,18 +88,24 @@ typedef struct leat__batch {
     /* protected by lock */
     leat__batch_shape shape; /* read freely once known */
     leat__bad culprit;       /* sample `failed`, with the error line */
+
+    /* Memory that it grew to, outside the slab of all; read by anybody. */
+    atomic_int growths;
+    atomic_int_fast64_t own_bytes; /* pageable ones left out */
+    atomic_int_fast64_t own_pageable;
+    atomic_int_fast64_t own_tops;
 } leat__batch;
 
 /*
- * A slot in `slab` (shared), whose memory is `lazy` if nothing has populated it
- * yet. Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE.
+ * A batch in `slab` (shared), whose memory is `lazy` if nothing has populated
+ * it yet. Errors: LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE.
  */
 int leat__batch_init(leat__batch *batch, leat__slab *slab, size_t offset,
-                     size_t capacity, int size, int is_lazy);
+                     size_t capacity, int size, bool is_lazy);
 /* Takes a zeroed batch too. */
 void leat__batch_finish(leat__batch *batch);
 
-/* Forgets the contents, for the next ones. Nobody else may know the slot. */
+/* Forgets the contents, for the next ones. Nobody else uses the batch. */
 void leat__batch_begin(leat__batch *batch, int64_t number);
 
 /* Gives it memory for the top that a device computes, in `slab` (shared). */
@@ -108,19 +116,19 @@ void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,
 int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape);
 
 /*
- * Populates the memory of a chunk's samples, for the first batch in a lazy
- * slot. Errors: LEAT_ENOMEM, where a plain access would raise SIGBUS.
+ * Populates the memory of `n` samples from `first` on, for the first batch in
+ * lazy memory. Errors: LEAT_ENOMEM, where a plain access would raise SIGBUS.
  */
-int leat__batch_populate(const leat__batch *batch, const leat__chunk *chunk);
+int leat__batch_populate(const leat__batch *batch, int first, int n);
 
 /*
- * Tells the shape, or with NULL that there is none, to those who wait: nobody
- * does where the first chunk is the whole batch.
+ * Sets the shape, or with NULL that there is none, and wakes those who wait for
+ * it: nobody does where one chunk is the whole batch. Once a batch.
  */
-void leat__batch_set_shape(leat__batch *batch, const leat__chunk *first,
-                           const leat__batch_shape *shape);
-/* Waits for it: 1 if there is one. Whoever took the first chunk tells it. */
-int leat__batch_wait_shape(leat__batch *batch);
+void leat__batch_set_shape(leat__batch *batch, const leat__batch_shape *shape,
+                           bool is_whole);
+/* Waits for that; whether there is a shape. */
+bool leat__batch_wait_shape(leat__batch *batch);
 
 /*
  * Notes the failure of sample `i`, of which `from` (may be NULL) tells; the
@@ -129,15 +137,16 @@ int leat__batch_wait_shape(leat__batch *batch);
 void leat__batch_fail(leat__batch *batch, int i, int status,
                       const leat_provenance *from, const char *line);
 
-/* Takes over the places of a chunk where something stands in. LEAT_ENOMEM. */
-int leat__batch_note_bad(leat__batch *batch, const leat__chunk *chunk);
+/* Adds a chunk's bad records; sample 0 of the list is `first`. LEAT_ENOMEM. */
+int leat__batch_note_bad(leat__batch *batch, const leat__bad_list *bad,
+                         int first);
 
-/* Where top `top` of sample `i` goes, on the host. */
+/* The address of sample `i` in top `top`, on the host. */
 static inline void *leat__batch_at(const leat__batch *batch, int top, int i)
 {
-    const leat__top *place = &batch->shape.top[top];
-    return (char *)batch->slab->host + batch->offset + place->offset +
-           (size_t)i * place->bytes;
+    const leat__top *shape = &batch->shape.top[top];
+    return (char *)batch->slab->host + batch->offset + shape->offset +
+           (size_t)i * shape->bytes;
 }
 
 /* The choices made for sample `i` of crops. */
@@ -162,10 +171,10 @@ static inline void leat__batch_note(leat__batch *batch, int i,
 }
 
 /* Whether batches of one shape and of the other look alike. */
-int leat__batch_shape_is_same(const leat__batch_shape *one,
-                              const leat__batch_shape *other);
+bool leat__batch_shape_is_same(const leat__batch_shape *one,
+                               const leat__batch_shape *other);
 
-/* Lays the tops out one behind the other. Errors: LEAT_EINVAL on overflow. */
+/* Lays the tops out one after the other. Errors: LEAT_EINVAL on overflow. */
 int leat__batch_shape_lay_out(leat__batch_shape *shape, int size);
 
 #endif

@@ -71,7 +71,7 @@ static int shape_data(const leat__batch_spec *spec,
         return check_row(field, out->image);
     }
     const int *image = out->image;
-    int planar = spec->layout == LEAT_NCHW;
+    bool planar = spec->layout == LEAT_NCHW;
     top->ndim = 3;
     top->shape[0] = planar ? image[0] : image[1];
     top->shape[1] = planar ? image[1] : image[2];
@@ -93,7 +93,7 @@ static int shape_field(const leat__batch_spec *spec, int i,
 }
 
 /* Puts source, record and key before the thread's error line. */
-static int blame(const leat_provenance *from, int status)
+static int add_source(const leat_provenance *from, int status)
 {
     char key[LEAT__KEY_TEXT_MAX];
     const char *source = from->source ? from->source : "?";
@@ -119,7 +119,7 @@ int leat__batch_spec_shape(const leat__batch_spec *spec,
         status = shape_field(spec, i, &sample->field[i], &out->top[i]);
     if (status == LEAT_OK)
         status = leat__batch_shape_lay_out(out, spec->batch_size);
-    return status ? blame(&sample->from, status) : LEAT_OK;
+    return status ? add_source(&sample->from, status) : LEAT_OK;
 }
 
 int leat__batch_fill_shape(leat__batch_fill *fill, const leat_sample *sample,
@@ -132,19 +132,19 @@ int leat__batch_fill_shape(leat__batch_fill *fill, const leat_sample *sample,
     /* Options that fit no record were found at setup. A mean that does not fit
        is no fault of a record's, whichever it is. */
     status = leat__transformer_check_mean(fill->transformer, &sample->field[0]);
-    return status ? blame(&sample->from, status) : LEAT_EDATA;
+    return status ? add_source(&sample->from, status) : LEAT_EDATA;
 }
 
-static int has_shape(const leat_field *field, const leat__top *top)
+static bool has_shape(const leat_field *field, const leat__top *top)
 {
-    int same = field->ndim == top->ndim;
+    bool same = field->ndim == top->ndim;
     for (int k = 0; same && k < field->ndim; k++)
         same = field->shape[k] == top->shape[k];
     return same;
 }
 
 /* A class as a float: what nearly every label is, and images may be small. */
-static inline int is_plain_label(const leat__top *top, const leat_field *field)
+static inline bool is_plain_label(const leat__top *top, const leat_field *field)
 {
     return field->dtype == LEAT_INT32 && top->dtype == LEAT_FLOAT32 &&
            field->ndim == 0 && top->ndim == 0 &&
@@ -192,30 +192,30 @@ static inline int put(leat__batch_fill *fill, leat__batch *batch,
     uint32_t chosen[4] = {0};
     const uint32_t *words = chosen;
     if (rng == LEAT_RNG_CAFFE)
-        words = chunk->draws + i * fill->draws;
+        words = chunk->words + i * fill->draws;
     else if (fill->draws > 0)
         leat__choice(fill->spec.seed, chunk->epoch[i], chunk->index[i], 0,
                      chosen);
     if (sample->nfields < shape->ntop)
         return too_few_fields(sample, shape->ntop);
-    int place = chunk->first + i;
-    void *to = leat__batch_at(batch, 0, place);
+    int at = chunk->first + i;
+    void *to = leat__batch_at(batch, 0, at);
     int status =
         shape->is_cropped
             ? leat__transformer_crop(fill->transformer, &sample->field[0], rng,
                                      words, shape->image, shape->pixel_layout,
-                                     to, leat__batch_choice(batch, place))
+                                     to, leat__batch_choice(batch, at))
             : leat_transformer_apply(fill->transformer, &sample->field[0], rng,
                                      words, shape->image, to);
     for (int k = 1; k < shape->ntop && status == LEAT_OK; k++)
         status = copy_field(&shape->top[k], &sample->field[k], k,
-                            leat__batch_at(batch, k, place));
+                            leat__batch_at(batch, k, at));
     return status;
 }
 
-int leat__batch_fill_put(leat__batch_fill *fill, leat__batch *batch,
-                         const leat__chunk *chunk, int i,
-                         const leat_sample *sample)
+int leat__batch_fill_sample(leat__batch_fill *fill, leat__batch *batch,
+                            const leat__chunk *chunk, int i,
+                            const leat_sample *sample)
 {
     return put(fill, batch, chunk, i, sample);
 }
@@ -234,7 +234,7 @@ static void fetch(const leat_sample *sample)
         __builtin_prefetch(data + i);
 }
 
-int leat__batch_fill_place(leat__batch_fill *fill, leat__batch *batch,
+int leat__batch_fill_chunk(leat__batch_fill *fill, leat__batch *batch,
                            const leat__chunk *chunk, int *i, int end)
 {
     int status = LEAT_OK;
@@ -247,7 +247,7 @@ int leat__batch_fill_place(leat__batch_fill *fill, leat__batch *batch,
             fetch(chunk->sample[k + 2]);
         status = put(fill, batch, chunk, k, sample);
         if (status) {
-            status = blame(&sample->from, status);
+            status = add_source(&sample->from, status);
             break;
         }
         leat__batch_note(batch, chunk->first + k, sample);

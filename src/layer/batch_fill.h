@@ -1,8 +1,9 @@
-/* batch_fill.h: puts samples into their places in a batch; one a thread. */
+/* batch_fill.h: transforms samples into a batch; one a thread. */
 #ifndef LEAT_LAYER_BATCH_FILL_H
 #define LEAT_LAYER_BATCH_FILL_H
 
 #include "layer/batch.h"
+#include "layer/chunk.h"
 
 #include <leat/transform.h>
 
@@ -15,7 +16,7 @@ typedef struct leat__batch_spec {
     leat_dtype label_type; /* of all tops but the first */
     leat_rng rng;
     uint64_t seed;
-    int crops; /* a device transforms: tops 0 are uint8 crops */
+    bool crops; /* a device transforms: tops 0 are uint8 crops */
 } leat__batch_spec;
 
 typedef struct leat__batch_fill {
@@ -43,19 +44,19 @@ int leat__batch_fill_shape(leat__batch_fill *fill, const leat_sample *sample,
                            leat__batch_shape *out);
 
 /*
- * Transforms the chunk's samples from `*i` on, and before `end`, into their
- * places in its batch, whose shape is known; `*i` is then the first one that
- * was not. Errors: LEAT_EDATA, LEAT_ENOMEM; the line names sample `*i`.
+ * Transforms the chunk's samples from `*i` on, and before `end`, into its
+ * batch, whose shape is known; `*i` is then the first one that was not. Errors:
+ * LEAT_EDATA, LEAT_ENOMEM; the line names sample `*i`.
  */
-int leat__batch_fill_place(leat__batch_fill *fill, leat__batch *batch,
+int leat__batch_fill_chunk(leat__batch_fill *fill, leat__batch *batch,
                            const leat__chunk *chunk, int *i, int end);
 
 /*
- * Transforms `sample` into the place of the chunk's sample `i`, under the
- * random choices of that place. Errors: LEAT_EDATA, LEAT_ENOMEM.
+ * Transforms `sample` in place of the chunk's sample `i`, under that one's
+ * random choices. Errors: LEAT_EDATA, LEAT_ENOMEM.
  */
-int leat__batch_fill_put(leat__batch_fill *fill, leat__batch *batch,
-                         const leat__chunk *chunk, int i,
-                         const leat_sample *sample);
+int leat__batch_fill_sample(leat__batch_fill *fill, leat__batch *batch,
+                            const leat__chunk *chunk, int i,
+                            const leat_sample *sample);
 
 #endif

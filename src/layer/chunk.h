@@ -1,48 +1,46 @@
-/* chunk.h: consecutive samples of one batch, the unit of work. */
+/*
+ * chunk.h: consecutive samples of one batch, the unit of work, and the source
+ * that fills chunks from a reader.
+ */
 #ifndef LEAT_LAYER_CHUNK_H
 #define LEAT_LAYER_CHUNK_H
 
+#include "base/random.h"
 #include "layer/on_error/bad_list.h"
+#include "layer/sampler.h"
 
+#include <leat/pipeline.h>
 #include <leat/reader.h>
-
 #include <stdatomic.h>
 
-/* A point of the endless sequence, between two batches. */
-typedef struct leat__position {
-    int64_t position; /* global, over all epochs and ranks */
-    int64_t epoch;
-    int64_t index; /* in the epoch; may lie behind its end */
-} leat__position;
-
-/* Belongs to one thread at a time: whoever fills it, then whoever takes it. */
+/* Belongs to one thread at a time: the one that fills it, then its worker. */
 typedef struct leat__chunk {
     int capacity;         /* samples there is room for */
-    int first;            /* place of the first sample in its batch */
+    int first;            /* index of its first sample in the batch */
     int n;                /* samples */
-    int last;             /* the batch ends with this chunk */
-    leat__position after; /* with `last`: behind the batch */
+    bool is_last;         /* the batch ends with this chunk */
+    leat__position after; /* with `is_last`: the batch */
     /* The first sample that could not be read; -1: none. */
     int failed;
     int status;
     char line[LEAT__ERROR_MAX];
     leat__bad_list bad; /* or, where those are collected, all that are bad */
-    int unread;         /* sample[] is still to be read, by whoever takes it */
-    int is_located;     /* by locator[] */
-    int64_t claimed;    /* the clock, when the taker's turn for it came */
-    int64_t begun; /* the clock, when that began, or else the taker's work */
+    /* How its samples are still to be read, by the worker; NULL: they are. */
+    int (*read)(leat_reader *reader, struct leat__chunk *chunk, int i,
+                int *got);
+    int64_t claimed;       /* the clock, when the worker's turn for it came */
+    int64_t begun;         /* the clock, when its work on it began */
     leat_sample **sample;  /* n of them, each with a buffer of its own */
-    int64_t *index;        /* position in the epoch */
+    int64_t *epoch;        /* of each sample, */
+    int64_t *index;        /* and its position in the epoch */
     leat_locator *locator; /* where it lies, if the reader locates */
-    int64_t *epoch;
-    uint32_t *draws;           /* of Caffe's generator, n x draws */
-    int is_queued;             /* goes through the thread's queues */
-    struct leat__batch *batch; /* whoever takes the chunk sets it */
-    /* Of all that was read into it; written by who has it, read by anybody. */
+    uint32_t *words;       /* of Caffe's generator, n x draws */
+    bool is_queued;        /* goes through the reader thread's queues */
+    /* Of all that was read into it; read by anybody. */
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;  /* nanoseconds */
-    struct leat__carry *taken; /* what stood before it, and what it hands on; */
-    struct leat__carry *handed; /* where something may stand in */
+    struct leat__carry *taken; /* the last good sample before it, and its own */
+    struct leat__carry *handed; /* for the next chunk; to replace bad records */
 } leat__chunk;
 
 /*
@@ -52,34 +50,73 @@ typedef struct leat__chunk {
  */
 int leat__chunk_create(leat__chunk **out, int capacity, int draws,
                        const leat_allocator *buffers);
-void leat__chunk_destroy(leat__chunk *chunk); /* takes NULL */
+void leat__chunk_destroy(leat__chunk *self); /* takes NULL */
 
-/* Makes all buffers of the chunk so large, for what its samples will have. */
-int leat__chunk_reserve(leat__chunk *chunk, size_t bytes);
-
-/*
- * Notes the first failure of the chunk, at sample `i`, or where those are
- * collected a bad record (LEAT_EDATA); the line is the thread's.
- */
-void leat__chunk_fail(leat__chunk *chunk, int i, int status, int collects);
+/* Makes every sample's buffer this large. Errors: LEAT_ENOMEM. */
+int leat__chunk_reserve(leat__chunk *self, size_t bytes);
 
 /*
- * Reads the samples of an unread chunk, where they were located or by their
- * numbers; failures are noted in it.
+ * Reads the samples that the source left to the worker; failures are noted in
+ * the chunk, bad records in its list with `collects`. Any thread.
  */
-void leat__chunk_read(leat__chunk *chunk, leat_reader *reader, int collects);
+void leat__chunk_read(leat__chunk *self, leat_reader *reader, bool collects);
 
-/* Says which place a sample has. */
-static inline void leat__chunk_place(leat__chunk *chunk, int i)
-{
-    chunk->sample[i]->from.epoch = chunk->epoch[i];
-    chunk->sample[i]->from.position = chunk->index[i];
-}
+/* How a source fills chunks. */
+typedef struct leat__chunk_source_options {
+    const leat_pipeline *pipeline; /* borrowed */
+    const leat_allocator *buffers; /* borrowed; NULL: malloc */
+    int batch_size;
+    int rank; /* takes positions p = rank mod step */
+    int step;
+    bool collects; /* LEAT_EDATA goes into the chunk's list, fails nothing */
+    int draws;     /* words of Caffe's generator a sample; 0: none */
+    uint32_t seed; /* of that generator's parent */
+} leat__chunk_source_options;
+
+/* An open reader and where it stands. All one thread's at a time, but for what
+   says otherwise. */
+typedef struct leat__chunk_source {
+    leat__chunk_source_options options;
+    leat_reader *reader;                    /* borrowed */
+    const struct leat__read_way *way;       /* of workers */
+    const struct leat__read_way *ahead_way; /* of a thread that reads ahead */
+    int64_t count;                          /* samples in an epoch, by index */
+    leat__sampler sampler;
+    int stuck; /* the status after which nothing comes; 0: running */
+
+    /* read by anybody */
+    atomic_int_fast64_t items;
+    atomic_int_fast64_t bytes;
+    atomic_int_fast64_t busy;
+    atomic_int is_filling;
+
+    leat_sample dropped; /* buffer for other ranks' records */
+    leat__mt19937 generator;
+    char stuck_line[LEAT__ERROR_MAX];
+} leat__chunk_source;
+
+/* For a reader just opened. Errors: those of the reader's count. */
+int leat__chunk_source_init(leat__chunk_source *self, leat_reader *reader,
+                            const leat__chunk_source_options *options);
+void leat__chunk_source_finish(leat__chunk_source *self); /* a zeroed one too */
+
+/* Goes to `start`, the beginning of a batch. The reader is fresh. */
+void leat__chunk_source_go_to(leat__chunk_source *self,
+                              const leat__position *start);
+
+/*
+ * Fills a chunk, all of it new, with the next samples, or leaves their reading
+ * to its worker. A thread that reads `ahead` waits for storage itself, instead
+ * of the workers. Failures are noted in the chunk. May block as the storage
+ * does.
+ */
+void leat__chunk_source_fill(leat__chunk_source *self, leat__chunk *chunk,
+                             bool ahead);
 
 /* Bytes of a sample's fields. */
-static inline int64_t leat__chunk_payload(const leat__chunk *chunk, int i)
+static inline int64_t leat__chunk_payload(const leat__chunk *self, int i)
 {
-    const leat_sample *sample = chunk->sample[i];
+    const leat_sample *sample = self->sample[i];
     int64_t bytes = 0;
     for (int k = 0; k < sample->nfields; k++)
         bytes += (int64_t)sample->field[k].bytes;

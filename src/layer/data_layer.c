@@ -1,7 +1,10 @@
-/* A data layer: a hidden group of one, or one member of many. */
+/* A data layer: a hidden group of one, or one member of many; its resume. */
 #include "base/error.h"
 #include "base/thread.h"
 #include "layer/layer_state.h"
+#include "pipeline/pipeline.h"
+
+#include <string.h>
 
 int leat_data_layer_create(leat_data_layer **out, const leat_pipeline *pipeline,
                            const leat_data_layer_options *options)
@@ -10,7 +13,7 @@ int leat_data_layer_create(leat_data_layer **out, const leat_pipeline *pipeline,
         return leat_error(LEAT_EINVAL,
                           "a data layer needs a pipeline and options");
     leat_data_layer_group *group;
-    int status = leat__group_create(&group, pipeline, options, NULL, 1, 1);
+    int status = leat__group_create(&group, pipeline, options, NULL, 1, true);
     if (status == LEAT_OK)
         *out = &group->member[0];
     return status;
@@ -118,4 +121,210 @@ const char *leat_data_layer_top_name(const leat_data_layer *self, int i)
     if (group->ntop > 0)
         return group->top_name[i];
     return i < 2 ? usual[i] : NULL;
+}
+
+#define TOKEN_VERSION 1
+
+/* No layer gets further, and sums of positions still fit. */
+#define POSITION_MAX ((int64_t)1 << 60)
+
+/* 44 bytes, which with the checksum make 64 letters; then the data set's. */
+typedef struct resume_point {
+    uint8_t version;
+    uint8_t rng;
+    uint16_t world_size; /* that shared the sequence; 1: all take everything */
+    uint32_t position_low;
+    uint32_t position_high;
+    uint32_t epoch_low;
+    uint32_t epoch_high;
+    uint32_t index_low;
+    uint32_t index_high;
+    uint32_t seed_low;
+    uint32_t seed_high;
+    uint32_t pipeline_low;
+    uint32_t pipeline_high;
+} resume_point;
+
+_Static_assert(sizeof(resume_point) == 44, "the token's layout is a format");
+
+static uint64_t join(uint32_t low, uint32_t high)
+{
+    return (uint64_t)high << 32 | low;
+}
+
+static void split(uint64_t value, uint32_t *low, uint32_t *high)
+{
+    *low = (uint32_t)value;
+    *high = (uint32_t)(value >> 32);
+}
+
+int leat_data_layer_group_save(leat_data_layer_group *self, leat_token *token)
+{
+    leat__position at;
+    int status = leat__group_check_process(self);
+    if (status)
+        return status;
+    if (self->ntop == 0)
+        return leat_error(LEAT_ESTATE, "%s: save before setup",
+                          self->options.name);
+    status = leat__group_position(self, &at);
+    if (status)
+        return status;
+    resume_point point = {
+        .version = TOKEN_VERSION,
+        .rng = (uint8_t)self->options.values.rng,
+        .world_size = (uint16_t)self->step,
+    };
+    split((uint64_t)at.position, &point.position_low, &point.position_high);
+    split((uint64_t)at.epoch, &point.epoch_low, &point.epoch_high);
+    split((uint64_t)at.index, &point.index_low, &point.index_high);
+    split(self->seed, &point.seed_low, &point.seed_high);
+    split(leat__pipeline_hash(self->pipeline), &point.pipeline_low,
+          &point.pipeline_high);
+    leat_token saved;
+    leat_token_init(&saved);
+    status = leat_token_put(&saved, &point, sizeof(point));
+    if (status == LEAT_OK)
+        status =
+            leat_token_put(&saved, self->identity.bytes, self->identity.size);
+    if (status) {
+        leat_token_finish(&saved);
+        return status;
+    }
+    leat_token_finish(token);
+    *token = saved;
+    return LEAT_OK;
+}
+
+static int check_point(const leat_data_layer_group *self,
+                       const resume_point *point)
+{
+    const leat_data_layer_options *values = &self->options.values;
+    if (point->version != TOKEN_VERSION)
+        return leat_error(LEAT_EINVAL,
+                          "the resume token has version %d, this leat reads %d",
+                          point->version, TOKEN_VERSION);
+    if (join(point->pipeline_low, point->pipeline_high) !=
+        leat__pipeline_hash(self->pipeline))
+        return leat_error(LEAT_EINVAL,
+                          "the resume token is another pipeline's than %s: "
+                          "other readers, or another argument of a decorator, "
+                          "such as its seed",
+                          leat_pipeline_text(self->pipeline));
+    if (point->rng != (uint8_t)values->rng)
+        return leat_error(
+            LEAT_EINVAL, "the resume token is of another rng than the layer's");
+    if (values->rng == LEAT_RNG_CAFFE && point->world_size != self->step)
+        return leat_error(LEAT_EINVAL,
+                          "rng CAFFE is bound to its world size: saved with "
+                          "%d, here %d",
+                          point->world_size, self->step);
+    uint64_t seed = join(point->seed_low, point->seed_high);
+    if (values->random_seed >= 0 && seed != (uint64_t)values->random_seed)
+        return leat_error(
+            LEAT_EINVAL, "random_seed is %lld, but the resume token's is %llu",
+            (long long)values->random_seed, (unsigned long long)seed);
+    return LEAT_OK;
+}
+
+static int check_position(const leat__position *at)
+{
+    if (at->position < 0 || at->position > POSITION_MAX || at->epoch < 0 ||
+        at->epoch > at->position || at->index < 0 || at->index > at->position)
+        return leat_error(LEAT_EINVAL, "the resume token names no position");
+    return LEAT_OK;
+}
+
+/* The rest of the token is the data set's; it must be this one's. */
+static int check_identity(const leat_data_layer_group *self,
+                          const leat_token *token)
+{
+    size_t size = token->size - token->cursor;
+    if (size == self->identity.size &&
+        (size == 0 ||
+         memcmp(token->bytes + token->cursor, self->identity.bytes, size) == 0))
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "the resume token is of another data set than %s",
+                      leat_pipeline_text(self->pipeline));
+}
+
+static int start_again(leat_data_layer_group *self, leat_token *token)
+{
+    for (int i = 0; i < self->n; i++)
+        leat__data_layer_recall(&self->member[i]);
+    leat__group_stop(self);
+    /* Without the lock: no reader is there that a cancel could be using. */
+    atomic_store(&self->cancelled, 0);
+    for (int i = 0; i < self->n; i++)
+        self->member[i].sticky = LEAT_OK;
+    leat__batch_shape shape;
+    leat_token *identity = self->identity.size > 0 ? token : NULL;
+    int status = leat__group_start(self, self->ntop, identity, &shape);
+    if (status) {
+        char line[LEAT__ERROR_MAX];
+        leat__error_save(line);
+        leat__group_stop(self);
+        for (int i = 0; i < self->n; i++)
+            (void)leat__data_layer_stick(&self->member[i], status, line);
+        return status;
+    }
+    return LEAT_OK;
+}
+
+static int restore(leat_data_layer_group *self, leat_token *token)
+{
+    int status = leat__group_check_process(self);
+    if (status == LEAT_OK)
+        status = leat__group_check_caller(self);
+    if (status == LEAT_OK)
+        status = leat__thread_check_stack(self->options.name);
+    if (status)
+        return status;
+    if (self->ntop == 0)
+        return leat_error(LEAT_ESTATE, "%s: restore before setup",
+                          self->options.name);
+    resume_point point = {0};
+    if (!token)
+        return leat_error(LEAT_EINVAL, "%s: there is no resume token",
+                          self->options.name);
+    token->cursor = 0;
+    status = leat_token_get(token, &point, sizeof(point));
+    if (status == LEAT_OK)
+        status = check_point(self, &point);
+    if (status == LEAT_OK)
+        status = check_identity(self, token);
+    const leat__position at = {
+        .position = (int64_t)join(point.position_low, point.position_high),
+        .epoch = (int64_t)join(point.epoch_low, point.epoch_high),
+        .index = (int64_t)join(point.index_low, point.index_high),
+    };
+    if (status == LEAT_OK)
+        status = check_position(&at);
+    if (status)
+        return leat__error_context(status, "%s", self->options.name);
+    self->start = at;
+    self->seed = join(point.seed_low, point.seed_high);
+    return start_again(self, token);
+}
+
+int leat_data_layer_group_restore(leat_data_layer_group *self,
+                                  leat_token *token)
+{
+    int cancel = leat__thread_hold_cancel();
+    int status = restore(self, token);
+    leat__thread_release_cancel(cancel);
+    return status;
+}
+
+int leat_data_layer_save(leat_data_layer *self, leat_token *token)
+{
+    int status = leat__data_layer_check_alone(self, "save");
+    return status ? status : leat_data_layer_group_save(self->group, token);
+}
+
+int leat_data_layer_restore(leat_data_layer *self, leat_token *token)
+{
+    int status = leat__data_layer_check_alone(self, "restore");
+    return status ? status : leat_data_layer_group_restore(self->group, token);
 }

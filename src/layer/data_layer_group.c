@@ -121,7 +121,7 @@ static void free_members(leat_data_layer_group *self)
 
 static int create(leat_data_layer_group **out, const leat_pipeline *pipeline,
                   const leat_data_layer_options *options,
-                  const char *const devices[], int n, int is_alone)
+                  const char *const devices[], int n, bool is_alone)
 {
     int status = leat__fork_watch();
     if (status)
@@ -179,7 +179,7 @@ fail_self:
 int leat__group_create(leat_data_layer_group **out,
                        const leat_pipeline *pipeline,
                        const leat_data_layer_options *options,
-                       const char *const devices[], int n, int is_alone)
+                       const char *const devices[], int n, bool is_alone)
 {
     int cancel = leat__thread_hold_cancel();
     int status = leat__thread_check_stack("a data layer");
@@ -200,7 +200,7 @@ int leat_data_layer_group_create(leat_data_layer_group **out,
     if (n < 1 || n > LEAT_GROUP_MAX)
         return leat_error(LEAT_EINVAL, "a group has 1 to %d members, not %d",
                           LEAT_GROUP_MAX, n);
-    return leat__group_create(out, pipeline, options, devices, n, 0);
+    return leat__group_create(out, pipeline, options, devices, n, false);
 }
 
 int leat__group_check_process(const leat_data_layer_group *self)
@@ -376,7 +376,7 @@ static const leat_data_layer *find_last(const leat_data_layer_group *self)
     return last;
 }
 
-int leat__group_place(const leat_data_layer_group *self, leat__position *out)
+int leat__group_position(const leat_data_layer_group *self, leat__position *out)
 {
     int64_t total = 0;
     for (int i = 0; i < self->n; i++)
@@ -391,7 +391,7 @@ int leat__group_place(const leat_data_layer_group *self, leat__position *out)
                           self->options.name, last->name,
                           (long long)last->taken, (long long)total);
     }
-    *out = total > 0 ? self->member[(total - 1) % self->n].place : self->place;
+    *out = total > 0 ? self->member[(total - 1) % self->n].after : self->start;
     return LEAT_OK;
 }
 

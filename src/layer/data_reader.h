@@ -3,12 +3,24 @@
 #ifndef LEAT_LAYER_DATA_READER_H
 #define LEAT_LAYER_DATA_READER_H
 
-#include "layer/sampler.h"
+#include "layer/chunk.h"
+#include "layer/wakeup.h"
+
+#include <leat/stats.h>
 
 typedef struct leat__data_reader leat__data_reader;
 
+typedef struct leat__data_reader_options {
+    leat__chunk_source_options source;
+    bool threaded;       /* a producer thread fills chunks ahead */
+    bool probes;         /* also while the reader that was opened may block, */
+    int64_t probe_every; /* which is probed every so many nanoseconds, */
+    int64_t probe_pause; /* and at a new epoch, so long after the last time */
+    const void *owner;   /* of its thread: leat__thread */
+} leat__data_reader_options;
+
 /*
- * Opens the pipeline and stands at `start`; the thread, if any, does not run.
+ * Opens the pipeline and goes to `start`; the thread, if any, does not run.
  * `identity`, if not NULL, is restored into the reader: it refuses another data
  * set. Errors: those of the readers, LEAT_ENOMEM.
  */
@@ -21,15 +33,16 @@ void leat__data_reader_destroy(leat__data_reader *reader);
 /* The open reader, borrowed; for its fields and identity. */
 leat_reader *leat__data_reader_reader(leat__data_reader *reader);
 
-/* The most samples that can be peeked at. */
-#define LEAT__PEEKS_MAX 256
+/* The most samples that can be previewed. */
+#define LEAT__PREVIEWS_MAX 256
 
 /*
- * Reads one more sample ahead of the first take, which will give it in its
- * turn, and lends it until then. Errors: those of the reader; behind LEAT_EDATA
- * the next one can be peeked at, if those are collected.
+ * Reads one more sample before the first take, which will give it in its turn,
+ * and lends it until then. Errors: those of the reader; after LEAT_EDATA the
+ * next one can be previewed, if those are collected.
  */
-int leat__data_reader_peek(leat__data_reader *reader, const leat_sample **out);
+int leat__data_reader_preview(leat__data_reader *reader,
+                              const leat_sample **out);
 
 /* The chunks that are made at the start, and the most samples of one. */
 typedef struct leat__data_reader_chunks {
@@ -41,7 +54,7 @@ typedef struct leat__data_reader_chunks {
 
 /*
  * Makes buffers for chunks, and starts the thread where one fills them, or may
- * have to when storage is not in memory any more. Once, after peek.
+ * have to when storage is not in memory any more. Once, after the previews.
  */
 int leat__data_reader_start(leat__data_reader *reader,
                             const leat__data_reader_chunks *chunks);
@@ -73,22 +86,22 @@ void leat__data_reader_give(leat__data_reader *reader, leat__chunk *chunk);
  * Whether any sample can be read again: for a reader that collects, where
  * access is random. Any thread.
  */
-int leat__data_reader_looks_back(const leat__data_reader *reader);
+bool leat__data_reader_can_reread(const leat__data_reader *reader);
 
 /*
- * Reads the sample one before (`way` -1) or behind (1) that at `*epoch` and
- * `*index`, into which it puts its own place. LEAT_END: there is none before.
- * Errors: those of the reader. Any thread.
+ * Reads the neighbor, one before (`step` -1) or after (1), of the sample at
+ * `*epoch` and `*index`, which become the neighbor's. LEAT_END: there is none
+ * before. Errors: those of the reader. Any thread.
  */
-int leat__data_reader_read_beside(leat__data_reader *reader, int way,
-                                  int64_t *epoch, int64_t *index,
-                                  leat_sample *sample);
+int leat__data_reader_read_neighbor(leat__data_reader *reader, int step,
+                                    int64_t *epoch, int64_t *index,
+                                    leat_sample *sample);
 
 /* Wakes everybody who waits here, for good. Any thread. */
 void leat__data_reader_cancel(leat__data_reader *reader);
 
 /* Whether a thread is in the reader to fill a chunk just now. Any thread. */
-int leat__data_reader_is_filling(const leat__data_reader *reader);
+bool leat__data_reader_is_filling(const leat__data_reader *reader);
 
 void leat__data_reader_stats(const leat__data_reader *reader,
                              leat_stage_stats *out);

@@ -1,8 +1,52 @@
 #include "layer/device_copy.h"
 #include "base/clock.h"
 #include "base/counter.h"
+#include "base/error.h"
 #include "base/thread.h"
 #include "base/trace.h"
+
+static int upload_means(leat__device_copy *self, const void *means,
+                        size_t count)
+{
+    leat_device *device = self->device;
+    self->mean_bytes = count * sizeof(float);
+    int status = device->ops->alloc(device, self->mean_bytes, &self->means);
+    if (status)
+        return status;
+    status = device->ops->copy(device, self->means, means, self->mean_bytes,
+                               LEAT_COPY_TO_DEVICE, self->stream);
+    int waited = device->ops->stream_synchronize(device, self->stream);
+    return status ? status : waited;
+}
+
+static int init_transform(leat__device_copy *self,
+                          const leat__transform_job *plan, int channels)
+{
+    if (!self->device->ops->transform)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "%s has no transform of its own: transform_on must "
+                          "be CPU",
+                          self->device->name);
+    self->transform = (leat_device_transform){
+        .mean_values = plan->mean_values,
+        .mean_height = plan->mean_height,
+        .mean_width = plan->mean_width,
+        .scale = (float)plan->scale,
+        .top_type = plan->top_type,
+        .layout = plan->layout,
+    };
+    int status = LEAT_OK;
+    if (plan->mean)
+        status = upload_means(self, plan->mean,
+                              (size_t)channels * (size_t)plan->mean_height *
+                                  (size_t)plan->mean_width);
+    else if (plan->mean_value)
+        status =
+            upload_means(self, plan->mean_value, (size_t)plan->mean_values);
+    self->transform.mean = plan->mean ? self->means : NULL;
+    self->transform.mean_value = plan->mean ? NULL : self->means;
+    return status;
+}
 
 int leat__device_copy_init(leat__device_copy *self, leat_device *device,
                            const leat_transformer *transformer,
@@ -16,17 +60,18 @@ int leat__device_copy_init(leat__device_copy *self, leat_device *device,
         self->has_stream = status == LEAT_OK;
     }
     if (status == LEAT_OK && shape->is_cropped)
-        status = leat__kernel_init(&self->kernel, device,
-                                   leat__transformer_plan(transformer),
-                                   shape->image[0], self->stream);
+        status = init_transform(self, leat__transformer_plan(transformer),
+                                shape->image[0]);
     return status;
 }
 
 void leat__device_copy_finish(leat__device_copy *self)
 {
-    leat__kernel_finish(&self->kernel);
+    leat_device *device = self->device;
+    if (self->means)
+        device->ops->free(device, self->means, self->mean_bytes);
     if (self->has_stream)
-        self->device->ops->stream_destroy(self->device, self->stream);
+        device->ops->stream_destroy(device, self->stream);
     if (self->has_lock)
         pthread_mutex_destroy(&self->lock);
 }
@@ -48,8 +93,8 @@ static void note_waiter(leat__device_copy *self, int change)
 }
 
 /*
- * What begins behind the consumers' end would keep the thread for that long,
- * too, where the copy is one that the call makes.
+ * A copy that the call itself makes would keep the thread until the consumers
+ * are done, too.
  */
 static int await_room(leat__device_copy *self, const leat__batch *batch)
 {
@@ -75,10 +120,22 @@ static int enqueue_copy(leat__device_copy *self, leat__batch *batch)
     return status;
 }
 
-static int enqueue_kernel(leat__device_copy *self, leat__batch *batch)
+static int enqueue_kernel(leat__device_copy *self, const leat__batch *batch)
 {
+    const leat__batch_shape *shape = &batch->shape;
+    const char *uploaded = (const char *)batch->slab->memory + batch->offset;
+    leat_device_transform job = self->transform;
+    job.pixels = (const unsigned char *)uploaded + shape->top[0].offset;
+    job.choices =
+        (const leat_device_choice *)(const void *)(uploaded + shape->choices);
+    job.top = (char *)batch->top_slab->memory + batch->top_offset;
+    job.pixel_layout = shape->pixel_layout;
+    job.images = batch->n;
+    job.channels = shape->image[0];
+    job.height = shape->image[1];
+    job.width = shape->image[2];
     leat__trace_begin(LEAT__SPAN_KERNEL);
-    int status = leat__kernel_enqueue(&self->kernel, batch, self->stream);
+    int status = self->device->ops->transform(self->device, &job, self->stream);
     leat__trace_end();
     return status;
 }

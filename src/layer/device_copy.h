@@ -1,28 +1,32 @@
-/* device_copy.h: hands batches to the device, and hears when they come free. */
+/* device_copy.h: copies batches to a device, and transforms them there. */
 #ifndef LEAT_LAYER_DEVICE_COPY_H
 #define LEAT_LAYER_DEVICE_COPY_H
 
 #include "data/transformer.h"
-#include "layer/kernel.h"
+#include "device/transform_job.h"
+#include "layer/batch.h"
 
 /*
- * On a device that computes in host memory there is nothing to hand over.
+ * On a device that computes in host memory there is nothing to do.
  *
- * Nobody is told how long a copy takes, but whoever has to wait for one notes
- * it, be it in the call that makes it, as is usual from pageable memory: `busy`
- * is the time in which anybody did. Consumers that still read a slot hold its
- * copy up, which is not the copy's time; that is what `room` is for.
+ * Nothing reports how long a copy takes, but those who have to wait for one
+ * note it, be it in the call that makes it, as is usual from pageable memory:
+ * `busy` is the time in which anybody did. Consumers that still read a batch
+ * delay its copy, which is not the copy's time; that is what `room` is for.
  */
 typedef struct leat__device_copy {
     leat_device *device;
     leat_stream stream; /* the layer's own */
-    int has_stream;
-    leat__kernel kernel; /* where the device transforms */
+    bool has_stream;
+    /* The device's transform: what all batches have in common. */
+    leat_device_transform transform;
+    void *means; /* on the device; NULL: none */
+    size_t mean_bytes;
     /* read by anybody */
     atomic_int_fast64_t batches; /* uploaded */
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy; /* nanoseconds */
-    int has_lock;
+    bool has_lock;
     pthread_mutex_t lock;
     /* protected by lock */
     int waiters;   /* threads that wait for copies, or make one */
@@ -30,8 +34,9 @@ typedef struct leat__device_copy {
 } leat__device_copy;
 
 /*
- * For batches like `shape`. Errors: LEAT_EDEVICE, LEAT_ENOMEM,
- * LEAT_EUNSUPPORTED.
+ * For batches like `shape`; uploads the transformer's means where the device
+ * transforms, and waits for that. Errors: LEAT_EDEVICE, LEAT_ENOMEM,
+ * LEAT_EUNSUPPORTED where it would have to transform and cannot.
  */
 int leat__device_copy_init(leat__device_copy *device_copy, leat_device *device,
                            const leat_transformer *transformer,
@@ -40,8 +45,8 @@ int leat__device_copy_init(leat__device_copy *device_copy, leat_device *device,
 void leat__device_copy_finish(leat__device_copy *device_copy);
 
 /*
- * Enqueues the upload, and the transform, of a batch behind those who still
- * read its slot's last contents. One caller at a time. Errors: LEAT_EDEVICE.
+ * Enqueues the upload, and the transform, of a batch after the last use of its
+ * memory's former contents. One caller at a time. Errors: LEAT_EDEVICE.
  */
 int leat__device_copy_upload(leat__device_copy *device_copy,
                              leat__batch *batch);

@@ -5,7 +5,6 @@
 #include "base/trace.h"
 #include "data/blob.h"
 #include "layer/diagnose/waiting.h"
-#include "layer/lane.h"
 #include "layer/layer_state.h"
 
 #include <assert.h>
@@ -21,7 +20,7 @@ int leat__data_layer_stick(leat_data_layer *self, int status, const char *line)
     return leat_error(status, "%s", line);
 }
 
-static int is_capturing(const leat_data_layer *self, leat_stream stream)
+static bool is_capturing(const leat_data_layer *self, leat_stream stream)
 {
     leat_device *device = self->device;
     return stream != LEAT_HOST && device->ops->stream_is_capturing &&
@@ -32,7 +31,7 @@ static int is_capturing(const leat_data_layer *self, leat_stream stream)
 static int check_release(const leat_data_layer *self,
                          const leat_stream *streams, int n)
 {
-    int is_one = self->current && is_capturing(self, self->stream);
+    bool is_one = self->current && is_capturing(self, self->stream);
     for (int i = 0; i < n && !is_one && self->current; i++)
         is_one = is_capturing(self, streams[i]);
     if (!is_one)
@@ -80,7 +79,7 @@ void leat__data_layer_recall(const leat_data_layer *self)
         leat__slab_recall(batch->top_slab);
 }
 
-/* Behind forward's own stream and the `n` further ones. */
+/* After forward's own stream and the `n` further ones. */
 static int give_back(leat_data_layer *self, const leat_stream *further, int n)
 {
     leat_stream streams[LEAT__STREAMS_MAX] = {self->stream};
@@ -94,7 +93,7 @@ static int give_back(leat_data_layer *self, const leat_stream *further, int n)
         if (further[i] != self->stream)
             streams[all++] = further[i];
     }
-    return leat__prefetcher_give(batch, streams, all);
+    return leat__prefetcher_give(self->group->prefetcher, batch, streams, all);
 }
 
 int leat_data_layer_release(leat_data_layer *self, const leat_stream *streams,
@@ -117,6 +116,11 @@ int leat_data_layer_release(leat_data_layer *self, const leat_stream *streams,
     return status;
 }
 
+static leat__device_copy *device_copy(const leat_data_layer *self)
+{
+    return leat__prefetcher_copy(self->group->prefetcher, self->number);
+}
+
 /* What is enqueued on `stream` from now on sees the batch on the device. */
 static int await(const leat_data_layer *self, leat__batch *batch,
                  leat_stream stream)
@@ -125,7 +129,7 @@ static int await(const leat_data_layer *self, leat__batch *batch,
     if (device->ops->unified)
         return LEAT_OK;
     return stream == LEAT_HOST
-               ? leat__device_copy_await(&batch->lane->device_copy, batch)
+               ? leat__device_copy_await(device_copy(self), batch)
                : device->ops->stream_wait(device, stream, batch->ready);
 }
 
@@ -179,7 +183,7 @@ static int copy(const leat_data_layer *self, leat__batch *batch, int i,
         return status;
     size_t bytes = leat_blob_bytes(blob);
     leat_device *device = self->device;
-    int unified = device->ops->unified;
+    bool unified = device->ops->unified;
     void *to;
     status = leat__blob_overwrite(
         blob, unified ? LEAT_HEAD_AT_CPU : LEAT_HEAD_AT_GPU, &to);
@@ -189,44 +193,41 @@ static int copy(const leat_data_layer *self, leat__batch *batch, int i,
         memcpy(to, leat__batch_at(batch, i, 0), bytes);
         return LEAT_OK;
     }
-    int host = stream == LEAT_HOST;
+    bool host = stream == LEAT_HOST;
     if (host)
-        stream = leat__prefetcher_stream(self->group->prefetcher, self->number);
+        stream = device_copy(self)->stream;
     status = device->ops->copy(device, to, device_top(batch, i), bytes,
                                LEAT_COPY_ON_DEVICE, stream);
     if (status == LEAT_OK && host)
-        status = leat__device_copy_synchronize(&batch->lane->device_copy);
+        status = leat__device_copy_synchronize(device_copy(self));
     return status;
 }
 
 /* The number of the batch that the threads made first. */
 static int64_t first_number(const leat_data_layer_group *group)
 {
-    return group->place.position /
+    return group->start.position /
            (group->options.values.batch_size * group->step);
 }
 
-/*
- * The batch in the tops. What a consumer on the host waits for copies there, it
- * waits for data.
- */
+/* A consumer on the host that waits for a copy waits for data. */
 static int hand_out(leat_data_layer *self, leat__batch *batch,
                     leat_blob *const top[], int ntop, leat_stream stream)
 {
-    int waits = stream == LEAT_HOST && !self->device->ops->unified;
-    int is_heard = leat__waiting_is_heard();
-    int64_t begin = waits || is_heard ? leat__clock_now() : 0;
+    bool waits = stream == LEAT_HOST && !self->device->ops->unified;
+    bool is_logged = leat__waiting_is_logged();
+    int64_t begin = waits || is_logged ? leat__clock_now() : 0;
     int status = await(self, batch, stream);
-    if (is_heard)
+    if (is_logged)
         leat__waiting_for_copy(self, begin, leat__clock_now());
-    int lends = self->values.top_mode == LEAT_TOP_LEND;
+    bool lends = self->values.top_mode == LEAT_TOP_LEND;
     for (int i = 0; i < ntop && status == LEAT_OK; i++)
         status = lends ? lend(self, batch, i, top[i])
                        : copy(self, batch, i, top[i], stream);
     if (waits) {
         int64_t end = leat__clock_now();
         self->waited += end - begin;
-        if (is_heard && status == LEAT_OK)
+        if (is_logged && status == LEAT_OK)
             leat__waiting_over(self, end);
     }
     return status;
@@ -241,7 +242,7 @@ static int deliver(leat_data_layer *self, leat__batch *batch,
     if (status) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
-        (void)leat__prefetcher_give(batch, &stream, 1);
+        (void)leat__prefetcher_give(self->group->prefetcher, batch, &stream, 1);
         return leat__data_layer_stick(self, status, line);
     }
     self->current = batch;
@@ -254,7 +255,7 @@ static int deliver(leat_data_layer *self, leat__batch *batch,
         .from = batch->from,
         .bad = batch->bad.n,
     };
-    self->place = batch->after;
+    self->after = batch->after;
     self->taken++;
     self->batches++;
     self->samples += batch->n;
@@ -274,10 +275,10 @@ static int refuse(leat_data_layer *self, leat__batch *batch)
         leat__error_save(line);
     }
     if (status == LEAT_EDATA) {
-        self->place = batch->after;
+        self->after = batch->after;
         self->taken++;
     }
-    (void)leat__prefetcher_give(batch, NULL, 0);
+    (void)leat__prefetcher_give(self->group->prefetcher, batch, NULL, 0);
     return status == LEAT_EDATA ? leat_error(status, "%s", line)
                                 : leat__data_layer_stick(self, status, line);
 }
@@ -298,18 +299,18 @@ static int count_bad(leat_data_layer *self, leat__batch *batch)
         return LEAT_OK;
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
-    (void)leat__prefetcher_give(batch, NULL, 0);
+    (void)leat__prefetcher_give(self->group->prefetcher, batch, NULL, 0);
     return leat__data_layer_stick(self, status, line);
 }
 
-/* Where somebody listens, a wait is interrupted to say what it is for. */
+/* A wait is interrupted to log what it is for, if anybody listens. */
 static int wait_for_batch(leat_data_layer *self, leat__batch **out,
                           int64_t begin, int64_t deadline)
 {
     leat__prefetcher *prefetcher = self->group->prefetcher;
-    int may_help = self->group->may_help;
+    bool may_help = self->group->may_help;
     int64_t pause = begin + LEAT__WAITING_PATIENCE;
-    while (leat__waiting_is_heard() && pause < deadline) {
+    while (leat__waiting_is_logged() && pause < deadline) {
         int status = leat__prefetcher_next(prefetcher, self->number, out, pause,
                                            may_help);
         if (status != LEAT_AGAIN)
@@ -337,12 +338,12 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
     /* The first cancel may be under way when another one has returned. */
     if (atomic_load(&self->group->cancelled))
         return cancelled(self);
-    leat__prefetcher_rest(prefetcher, number,
-                          leat__inline_mode_enter(&self->mode));
-    int status = leat__prefetcher_next(prefetcher, number, out, 0, 0);
-    /* Who only looks does not work. */
+    leat__prefetcher_set_inline(prefetcher, number,
+                                leat__inline_mode_enter(&self->mode));
+    int status = leat__prefetcher_next(prefetcher, number, out, 0, false);
+    /* A caller that only polls does not work. */
     if (status == LEAT_AGAIN && deadline == 0)
-        leat__prefetcher_rest(prefetcher, number, 0);
+        leat__prefetcher_set_inline(prefetcher, number, false);
     if (status == LEAT_AGAIN && deadline != 0) {
         int cancel = leat__thread_hold_cancel();
         int64_t begin = leat__clock_now();
@@ -351,7 +352,7 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
         leat__trace_end();
         int64_t end = leat__clock_now();
         self->waited += end - begin;
-        if (leat__waiting_is_heard())
+        if (leat__waiting_is_logged())
             leat__waiting_over(self, end);
         leat__thread_release_cancel(cancel);
     }
@@ -388,8 +389,8 @@ static int take_next(leat_data_layer *self, leat_blob *const top[], int ntop,
 }
 
 /*
- * Where a batch is ready in host memory and no line is logged there is no
- * cancellation point; the ways past that hold cancellation themselves.
+ * With a batch ready in host memory and no line logged there is no cancellation
+ * point; all other paths hold cancellation themselves.
  */
 static int forward(leat_data_layer *self, leat_blob *const top[], int ntop,
                    leat_stream stream, int64_t deadline)
@@ -398,7 +399,7 @@ static int forward(leat_data_layer *self, leat_blob *const top[], int ntop,
         top = self->top;
         ntop = self->group->ntop;
     }
-    if (self->device->ops->unified && !leat__waiting_is_heard())
+    if (self->device->ops->unified && !leat__waiting_is_logged())
         return take_next(self, top, ntop, stream, deadline);
     int cancel = leat__thread_hold_cancel();
     int status = take_next(self, top, ntop, stream, deadline);

@@ -2,41 +2,27 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "data/transformer.h"
+#include "layer/autotune.h"
 #include "layer/layer_state.h"
 #include "pipeline/pipeline.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What a chunk of samples touches: enough that handing it over costs little,
-   and no more than half a millisecond, by which a caller may be late that works
-   on one. */
-#define CHUNK_BYTES_MIN ((size_t)512 << 10)
-#define CHUNK_BYTES_MAX ((size_t)4 << 20)
-
-/* How often the storage is probed, which takes some 50 us. */
-#define PROBE_EVERY (100 * INT64_C(1000000))
-#define PROBE_PAUSE (10 * INT64_C(1000000))
-
-/* LEAT_PREFETCH_AUTO: from so many batches to so many, or so many bytes. */
-#define AUTO_SLOTS_MIN 3
-#define AUTO_SLOTS_MAX 64
-#define AUTO_BYTES_MAX ((size_t)256 << 20)
-
-static int may_block(const leat_data_layer_group *self)
+static bool may_block(const leat_data_layer_group *self)
 {
     return leat__pipeline_may_block(self->pipeline);
 }
 
-static int is_threaded(const leat_data_layer_group *self)
+static bool is_threaded(const leat_data_layer_group *self)
 {
     leat_reader_thread choice = self->options.values.reader_thread;
     return choice == LEAT_READER_ON ||
            (choice == LEAT_READER_AUTO && may_block(self));
 }
 
-/* Forward never runs what may block for ever, such as a user's callback. */
-int leat__group_may_help(const leat_data_layer_group *self)
+/* Forward never calls what may block for ever, such as a user's callback. */
+bool leat__group_may_help(const leat_data_layer_group *self)
 {
     return self->options.values.caller_helps == LEAT_CALLER_HELPS_AUTO &&
            (is_threaded(self) || !may_block(self));
@@ -72,123 +58,75 @@ static int open_reader(leat_data_layer_group *self, leat_token *identity)
     int draws = values->rng == LEAT_RNG_CAFFE
                     ? leat__transformer_draws(self->transformer)
                     : 0;
-    leat__data_reader_options options = {
-        .pipeline = self->pipeline,
-        .buffers = values->host_allocator,
-        .batch_size = (int)values->batch_size,
-        .rank = self->step > 1 ? values->rank : 0,
-        .step = self->step,
+    const leat__data_reader_options options = {
+        .source =
+            {
+                .pipeline = self->pipeline,
+                .buffers = values->host_allocator,
+                .batch_size = (int)values->batch_size,
+                .rank = self->step > 1 ? values->rank : 0,
+                .step = self->step,
+                .collects = values->on_error != LEAT_ON_ERROR_FAIL,
+                .draws = draws,
+                .seed = (uint32_t)self->seed + (uint32_t)values->rank,
+            },
         .threaded = is_threaded(self),
-        .probe = values->reader_thread == LEAT_READER_AUTO,
-        .probe_every = PROBE_EVERY,
-        .probe_pause = PROBE_PAUSE,
-        .collects = values->on_error != LEAT_ON_ERROR_FAIL,
-        .draws = draws,
-        .seed = (uint32_t)self->seed + (uint32_t)values->rank,
+        .probes = values->reader_thread == LEAT_READER_AUTO,
+        .probe_every = LEAT__PROBE_EVERY,
+        .probe_pause = LEAT__PROBE_PAUSE,
         .owner = self,
     };
     leat__data_reader *reader;
     int status =
-        leat__data_reader_create(&reader, &options, &self->place, identity);
+        leat__data_reader_create(&reader, &options, &self->start, identity);
     return status ? status : adopt_reader(self, reader);
 }
 
 /*
- * Where access is random, whoever takes a chunk reads it, even beside a thread:
- * forward takes none that may block for ever.
+ * With random access the claimant of a chunk reads it, even beside a thread:
+ * forward claims none that may block for ever.
  */
 static void settle_help(leat_data_layer_group *self)
 {
     const leat_reader *reader = leat__data_reader_reader(self->reader);
     if (!may_block(self) || !leat_reader_is_random_access(reader))
         return;
-    self->may_help = 0;
-    self->member[0].mode.is_possible = 0;
+    self->may_help = false;
+    self->member[0].mode.is_possible = false;
 }
 
-static int count_workers(const leat_data_layer_group *self)
+/* Whether batches are on both sides of a bus for some member. */
+static bool has_memory(const leat_data_layer_group *self)
 {
-    if (self->options.values.workers > 0)
-        return self->options.values.workers;
-    int cores = self->cores;
-    /* The caller is one more that works, when it would wait otherwise. */
-    if (self->may_help && cores > 1)
-        cores--;
-    return cores;
-}
-
-/*
- * Samples in a chunk: the whole batch where that is cheap. A slot that one
- * thread fills alone stays in that core's cache; what two write in turn
- * wanders, which costs more than the work where they share no cache. But while
- * the caller has its slot, the others are to keep every worker busy; and beside
- * a reader thread workers follow close behind it, since storage that they touch
- * too is read best in one sweep.
- */
-static int size_run(const leat_sample *sample,
-                    const leat__prefetcher_options *options, size_t bytes_max)
-{
-    const leat_field *field = &sample->field[0];
-    if (field->dtype == LEAT_BYTES)
-        return 1;
-    size_t batch_size = (size_t)options->spec.batch_size;
-    size_t touched = field->bytes + options->shape.top[0].bytes + 1;
-    int spare = options->lanes * (options->circulating - 1);
-    size_t parts = (size_t)((options->workers + spare - 1) / spare);
-    size_t n = (batch_size + parts - 1) / parts;
-    size_t least = CHUNK_BYTES_MIN / touched;
-    size_t most = bytes_max / touched;
-    n = n > most ? most : n < least ? least : n;
-    n = n < batch_size ? n : batch_size;
-    return n > 1 ? (int)n : 1;
-}
-
-/* Whether a member's batches are on both sides of a bus. */
-static int has_memory(const leat_data_layer_group *self)
-{
-    int n = 0;
+    bool result = false;
     for (int i = 0; i < self->n; i++)
-        n += !self->device[i]->ops->unified;
-    return n > 0;
+        result = result || !self->device[i]->ops->unified;
+    return result;
 }
 
-/*
- * As many slots for each member as prefetch and max_memory allow, one of them
- * the caller's; and how many of them go round from the start.
- */
-static int count_slots(const leat_data_layer_group *self,
-                       const leat__batch_shape *shape, int *slots,
-                       int *circulating)
+/* As many batches for each member as prefetch and max_memory allow. */
+static int count_batches(const leat_data_layer_group *self,
+                         const leat__batch_shape *shape,
+                         leat__autotune_batches *out)
 {
     const leat_data_layer_options *values = &self->options.values;
-    int is_auto = values->prefetch == LEAT_PREFETCH_AUTO;
-    size_t slot_bytes = shape->bytes;
-    size_t each = slot_bytes * (has_memory(self) ? 2 : 1) + shape->top_bytes;
+    size_t each = shape->bytes * (has_memory(self) ? 2 : 1) + shape->top_bytes;
     size_t limit = values->max_memory / (size_t)self->n;
     limit += values->max_memory > 0 && limit == 0; /* 0 is no limit */
-    *slots = is_auto ? AUTO_SLOTS_MAX : values->prefetch + 1;
-    if (limit > 0 && each > limit / 2)
+    if (!leat__autotune_count_batches(out, values->prefetch, each, limit))
         return leat_error(LEAT_ELIMIT,
                           "%s: max_memory is %zu bytes, but the smallest "
                           "prefetch takes two batches of %zu%s",
                           values->name, values->max_memory, each,
                           self->n > 1 ? " for each device" : "");
-    if (is_auto && limit == 0)
-        limit = each > AUTO_BYTES_MAX / AUTO_SLOTS_MIN ? each * AUTO_SLOTS_MIN
-                                                       : AUTO_BYTES_MAX;
-    if (limit > 0 && each > 0 && limit / each < (size_t)*slots) {
-        *slots = (int)(limit / each);
-        if (!is_auto)
-            leat__log(LEAT_LOG_INFO,
-                      "%s: prefetch %d shrinks to %d for max_memory",
-                      values->name, values->prefetch, *slots - 1);
-    }
-    *circulating = is_auto && *slots > AUTO_SLOTS_MIN ? AUTO_SLOTS_MIN : *slots;
+    if (values->prefetch != LEAT_PREFETCH_AUTO && out->all <= values->prefetch)
+        leat__log(LEAT_LOG_INFO, "%s: prefetch %d shrinks to %d for max_memory",
+                  values->name, values->prefetch, out->all - 1);
     for (int i = 0; i < self->n; i++)
         leat__log(LEAT_LOG_INFO,
                   "%s: %d batches of %zu bytes on %s, %d of them in use",
-                  self->member[i].name, *slots, slot_bytes,
-                  self->device[i]->name, *circulating);
+                  self->member[i].name, out->all, shape->bytes,
+                  self->device[i]->name, out->circulating);
     return LEAT_OK;
 }
 
@@ -228,7 +166,7 @@ static int check_fields(leat_data_layer_group *self, int *ntop)
 static int check_policy(const leat_data_layer_group *self)
 {
     if (self->options.values.on_error != LEAT_ON_ERROR_REPLACE ||
-        self->step == 1 || leat__data_reader_looks_back(self->reader))
+        self->step == 1 || leat__data_reader_can_reread(self->reader))
         return LEAT_OK;
     return leat_error(
         LEAT_EINVAL,
@@ -253,7 +191,7 @@ static int check_mean(const leat_data_layer_group *self,
 }
 
 /*
- * The shape that a record tells. LEAT_AGAIN: none, and another one may;
+ * The shape of a record. LEAT_AGAIN: it has none, and another one may;
  * LEAT_EINVAL: the mean image fits none.
  */
 static int try_record(const leat_data_layer_group *self,
@@ -268,23 +206,23 @@ static int try_record(const leat_data_layer_group *self,
 }
 
 /*
- * The shape that a record before the place tells (`way` -1), through the epoch
- * before, or one from it on (1), through the next. LEAT_END: none does.
+ * The shape of a record before the start (`step` -1), back through the epoch
+ * before, or of one from it on (1), through the next. LEAT_END: none has one.
  */
-static int look_around(leat_data_layer_group *self, int way,
-                       const leat__batch_spec *spec, leat_sample *sample,
-                       leat__batch_shape *shape)
+static int try_neighbors(leat_data_layer_group *self, int step,
+                         const leat__batch_spec *spec, leat_sample *sample,
+                         leat__batch_shape *shape)
 {
     int64_t count;
     int status =
         leat_reader_count(leat__data_reader_reader(self->reader), &count);
     if (status)
         return status;
-    int64_t epoch = self->place.position / count;
-    int64_t index = self->place.position % count - (way > 0);
+    int64_t epoch = self->start.position / count;
+    int64_t index = self->start.position % count - (step > 0);
     for (int64_t n = 0; n < 2 * count; n++) {
-        status = leat__data_reader_read_beside(self->reader, way, &epoch,
-                                               &index, sample);
+        status = leat__data_reader_read_neighbor(self->reader, step, &epoch,
+                                                 &index, sample);
         if (status == LEAT_OK)
             status = try_record(self, spec, sample, shape);
         if (status != LEAT_EDATA && status != LEAT_AGAIN)
@@ -293,12 +231,12 @@ static int look_around(leat_data_layer_group *self, int way,
     return LEAT_END;
 }
 
-/* The same in order: what comes next, a few records far. */
-static int look_on(leat_data_layer_group *self, const leat__batch_spec *spec,
-                   const leat_sample **out, leat__batch_shape *shape)
+/* The same in order: of the next few records. */
+static int try_next(leat_data_layer_group *self, const leat__batch_spec *spec,
+                    const leat_sample **out, leat__batch_shape *shape)
 {
-    for (int n = 1; n < LEAT__PEEKS_MAX; n++) {
-        int status = leat__data_reader_peek(self->reader, out);
+    for (int n = 1; n < LEAT__PREVIEWS_MAX; n++) {
+        int status = leat__data_reader_preview(self->reader, out);
         if (status == LEAT_OK)
             status = try_record(self, spec, *out, shape);
         if (status != LEAT_EDATA && status != LEAT_AGAIN)
@@ -308,14 +246,14 @@ static int look_on(leat_data_layer_group *self, const leat__batch_spec *spec,
 }
 
 /*
- * The shape of the first record; where that is bad, and may be, of another that
- * is near, which `*out` then is. `spare` holds one that is read out of turn.
+ * The shape of the first record; where that is bad, and may be, of another one
+ * nearby, which `*out` then is. `spare` holds one that is read out of turn.
  */
 static int find_shape(leat_data_layer_group *self, const leat__batch_spec *spec,
                       leat_sample *spare, const leat_sample **out,
                       leat__batch_shape *shape)
 {
-    int first = leat__data_reader_peek(self->reader, out);
+    int first = leat__data_reader_preview(self->reader, out);
     int mean = first ? LEAT_OK : check_mean(self, *out);
     if (mean)
         return mean;
@@ -327,31 +265,31 @@ static int find_shape(leat_data_layer_group *self, const leat__batch_spec *spec,
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
     int status = LEAT_END;
-    if (leat__data_reader_looks_back(self->reader)) {
+    if (leat__data_reader_can_reread(self->reader)) {
         *out = spare;
-        for (int way = -1; way <= 1 && status == LEAT_END; way += 2)
-            status = look_around(self, way, spec, spare, shape);
+        for (int step = -1; step <= 1 && status == LEAT_END; step += 2)
+            status = try_neighbors(self, step, spec, spare, shape);
     } else {
-        status = look_on(self, spec, out, shape);
+        status = try_next(self, spec, out, shape);
     }
     return status == LEAT_END
                ? leat_error(first, "%s; no record near it tells a shape", line)
                : status;
 }
 
-/* A member's account of what it delivers. */
-static void begin(leat_data_layer *member, const leat__position *place)
+/* Resets what a member counts. */
+static void begin(leat_data_layer *member, const leat__position *start)
 {
     member->taken = 0;
     member->waited = 0;
     member->batches = 0;
     member->samples = 0;
-    leat__bad_record_log_begin(&member->bad_records, place->epoch,
-                               place->index);
+    leat__bad_record_log_begin(&member->bad_records, start->epoch,
+                               start->index);
     memset(&member->waiting, 0, sizeof(member->waiting));
 }
 
-static void tell_memory(const leat_data_layer *member)
+static void log_memory(const leat_data_layer *member)
 {
     leat_stats stats = {.size = sizeof(stats)};
     if (!leat__log_wants(LEAT_LOG_INFO) ||
@@ -376,39 +314,61 @@ static int start_prefetcher(leat_data_layer_group *self,
                             const leat__batch_shape *shape)
 {
     const leat_data_layer_options *values = &self->options.values;
-    leat__prefetcher_options options = {
-        .reader = self->reader,
-        .transformer = self->transformer,
+    leat__autotune_batches batches;
+    int status = count_batches(self, shape, &batches);
+    if (status)
+        return status;
+    int workers = values->workers > 0
+                      ? values->workers
+                      : leat__autotune_workers(self->cores, self->may_help);
+    const leat_field *data = &sample->field[0];
+    bool decodes = data->dtype == LEAT_BYTES;
+    const leat__autotune_load load = {
+        .sample_bytes = decodes ? 0 : data->bytes + shape->top[0].bytes + 1,
+        .batch_size = spec->batch_size,
+        .workers = workers,
+        .batches = self->n * (batches.circulating - 1),
+    };
+    const leat__prefetcher_options options = {
+        .worker =
+            {
+                .reader = self->reader,
+                .transformer = self->transformer,
+                .buffers = values->host_allocator,
+                .spec = *spec,
+                .shape = *shape,
+                .on_error = values->on_error,
+                .step = self->step,
+            },
+        .queue =
+            {
+                .transformer = self->transformer,
+                .host_slabs = values->host_allocator,
+                .pinned_slabs = values->pinned_allocator,
+                .shape = *shape,
+                .batch_size = spec->batch_size,
+                .must_pin = values->must_pin,
+                .batches = batches.all,
+                .circulating = batches.circulating,
+            },
         .device = self->device,
-        .lanes = self->n,
-        .host_slabs = values->host_allocator,
-        .pinned_slabs = values->pinned_allocator,
-        .buffers = values->host_allocator,
-        .spec = *spec,
-        .shape = *shape,
-        .on_error = values->on_error,
-        .step = self->step,
-        .at_start = self->place.position == 0,
-        .must_pin = self->options.values.must_pin,
-        .decodes = sample->field[0].dtype == LEAT_BYTES,
-        .workers = count_workers(self),
+        .devices = self->n,
+        .workers = workers,
+        .at_start = self->start.position == 0,
+        .decodes = decodes,
         .may_time_waits = self->cores > 1,
+        .chunk_size = leat__autotune_chunk_size(&load, false),
+        .ahead_size = leat__autotune_chunk_size(&load, true),
         .owner = self,
     };
-    int status = count_slots(self, shape, &options.slots, &options.circulating);
-    if (status == LEAT_OK) {
-        options.chunk_size = size_run(sample, &options, CHUNK_BYTES_MAX);
-        options.ahead_size = size_run(sample, &options, CHUNK_BYTES_MIN);
-    }
     leat__prefetcher *prefetcher;
-    if (status == LEAT_OK)
-        status = leat__prefetcher_create(&prefetcher, &options);
+    status = leat__prefetcher_create(&prefetcher, &options);
     if (status)
         return status;
     self->begun = leat__clock_now();
     status = adopt_prefetcher(self, prefetcher);
     for (int i = 0; i < self->n; i++)
-        tell_memory(&self->member[i]);
+        log_memory(&self->member[i]);
     return status;
 }
 
@@ -418,7 +378,7 @@ static int start(leat_data_layer_group *self, int ntop, leat_token *identity,
     const leat_data_layer_options *values = &self->options.values;
     /* Also where it fails: what was noted was of another start. */
     for (int i = 0; i < self->n; i++)
-        begin(&self->member[i], &self->place);
+        begin(&self->member[i], &self->start);
     int status = open_reader(self, identity);
     if (status == LEAT_OK)
         settle_help(self);
@@ -455,9 +415,9 @@ static int start(leat_data_layer_group *self, int ntop, leat_token *identity,
 int leat__group_start(leat_data_layer_group *self, int ntop,
                       leat_token *identity, leat__batch_shape *shape)
 {
-    self->is_starting = 1;
+    self->is_starting = true;
     int status = start(self, ntop, identity, shape);
-    self->is_starting = 0;
+    self->is_starting = false;
     return status;
 }
 
@@ -466,16 +426,17 @@ int leat__group_start(leat_data_layer_group *self, int ntop,
  * does for a stream that is captured, on which nothing runs. Without a batch
  * the stream may be gone, and nothing is asked of it.
  */
-static void let_go(leat_data_layer *member)
+static void let_go(leat_data_layer *member, leat__prefetcher *prefetcher)
 {
     if (!member->current)
         return;
     leat_device *device = member->device;
     leat_stream stream = member->stream;
-    int captures = stream != LEAT_HOST && device->ops->stream_is_capturing &&
-                   device->ops->stream_is_capturing(device, stream);
+    bool captures = stream != LEAT_HOST && device->ops->stream_is_capturing &&
+                    device->ops->stream_is_capturing(device, stream);
     if (!captures)
-        (void)leat__prefetcher_mark(member->current, &member->stream, 1);
+        (void)leat__prefetcher_mark(prefetcher, member->current,
+                                    &member->stream, 1);
     member->current = NULL;
 }
 
@@ -488,7 +449,7 @@ void leat__group_stop(leat_data_layer_group *self)
     self->reader = NULL;
     pthread_mutex_unlock(&self->lock);
     for (int i = 0; i < self->n; i++)
-        let_go(&self->member[i]);
+        let_go(&self->member[i], prefetcher);
     leat__prefetcher_destroy(prefetcher);
     leat__data_reader_destroy(reader);
 }

@@ -1,9 +1,9 @@
 /*
  * layer_state.h: what data layers are made of: a group, and its members.
  *
- * DESIGN. A group has the reader, the workers and the place in the sequence; a
- * member, which is a data layer, has what its caller is at. A standalone layer
- * is a hidden group of one.
+ * DESIGN. A group has the reader, the workers and the position in the sequence;
+ * a member, which is a data layer, has the state of its caller. A standalone
+ * layer is a hidden group of one.
  *
  * A member belongs to the thread that calls it, and writes nothing of the
  * group's: all that may change there while members are called is the pointers
@@ -18,7 +18,7 @@
  * changes.
  *
  * Restore is a new start: everything that runs is stopped and made anew at
- * another place, so that a cancelled or failed reader is no special case.
+ * another position, so that a cancelled or failed reader is no special case.
  */
 #ifndef LEAT_LAYER_LAYER_STATE_H
 #define LEAT_LAYER_LAYER_STATE_H
@@ -30,9 +30,9 @@
 
 #include <leat/data_layer_group.h>
 
-/* What was said of waiting last; zeroed at the start. */
+/* The latest log line about waiting; zeroed at the start. */
 typedef struct leat__waiting {
-    int64_t told;    /* leat__clock_now; 0: never */
+    int64_t logged;  /* leat__clock_now; 0: never */
     leat_stats then; /* at that time */
 } leat__waiting;
 
@@ -40,13 +40,13 @@ typedef struct leat__waiting {
 struct leat_data_layer {
     leat_data_layer_group *group;
     leat_device *device;
-    int number; /* in the group; its lane */
+    int number; /* in the group, and of its device in the prefetcher */
     int sticky; /* the status that every forward returns */
 
     leat__batch *current; /* what the caller holds, or NULL */
     leat_stream stream;   /* that it was delivered on */
     leat_batch view;
-    leat__position place; /* behind the last batch that forward consumed */
+    leat__position after; /* the last batch that forward consumed */
     int64_t taken;        /* batches that it consumed since the start */
     int64_t batches;
     int64_t samples;
@@ -66,22 +66,22 @@ struct leat_data_layer_group {
     leat__layer_options options;
     leat_pipeline *pipeline; /* shared */
     leat_transformer *transformer;
-    int step;     /* ranks that divide the data */
-    int cores;    /* that the process may use */
-    int is_alone; /* a layer by itself: it has the group, not the group it */
+    int step;      /* ranks that divide the data */
+    int cores;     /* that the process may use */
+    bool is_alone; /* a layer by itself: it owns the group, not the group it */
     unsigned generation; /* of the process that created it */
     int n;
     leat_data_layer *member; /* n of them */
     leat_device **device;    /* theirs */
 
     /* changed by setup and restore */
-    int is_starting;
-    int may_help; /* forward works where it would wait */
+    bool is_starting;
+    bool may_help; /* forward works where it would wait */
     uint64_t seed;
     int ntop; /* 0 before setup */
     char top_name[LEAT_MAX_FIELDS][64];
     leat_token identity;  /* of the data set */
-    leat__position place; /* where the threads started */
+    leat__position start; /* where the threads began */
     int64_t begun;        /* leat__clock_now then */
 
     pthread_mutex_t lock;
@@ -93,7 +93,7 @@ struct leat_data_layer_group {
      * Set by the first cancel, which alone takes the lock: the reader's cancel
      * runs under it, and may cancel the same layer, or another one whose reader
      * cancels this. It is set again under the lock, since restore clears it:
-     * it is never 0 while a reader's cancel chunks.
+     * it is never 0 while a reader's cancel runs.
      */
     atomic_int cancelled;
 
@@ -107,7 +107,7 @@ struct leat_data_layer_group {
 int leat__group_create(leat_data_layer_group **out,
                        const leat_pipeline *pipeline,
                        const leat_data_layer_options *options,
-                       const char *const devices[], int n, int is_alone);
+                       const char *const devices[], int n, bool is_alone);
 
 /* LEAT_ESTATE in another process than the one that created the group. */
 int leat__group_check_process(const leat_data_layer_group *group);
@@ -119,10 +119,10 @@ int leat__group_check_process(const leat_data_layer_group *group);
 int leat__group_check_caller(const leat_data_layer_group *group);
 
 /* Whether forward may work, by options and pipeline. */
-int leat__group_may_help(const leat_data_layer_group *group);
+bool leat__group_may_help(const leat_data_layer_group *group);
 
 /*
- * From the first sample at `place` to running threads; `shape` is that of the
+ * From the first sample at `start` to running threads; `shape` is that of the
  * first batch. `ntop` 0: as many tops as there are. On failure leat__group_stop
  * undoes it.
  */
@@ -133,14 +133,15 @@ int leat__group_start(leat_data_layer_group *group, int ntop,
 void leat__group_stop(leat_data_layer_group *group);
 
 /*
- * Where the group goes on. LEAT_ESTATE: what its members have taken is not the
+ * Where the group resumes. LEAT_ESTATE: what its members have taken is not the
  * beginning of the sequence.
  */
-int leat__group_place(const leat_data_layer_group *group, leat__position *out);
+int leat__group_position(const leat_data_layer_group *group,
+                         leat__position *out);
 
 /*
  * leat_error, with the status kept for every later forward; the other members
- * get it too, behind what is made for them.
+ * get it too, after what is made for them.
  */
 int leat__data_layer_stick(leat_data_layer *layer, int status,
                            const char *line);

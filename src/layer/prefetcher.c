@@ -1,40 +1,38 @@
 /*
- * DESIGN. Batches go round in lanes, one for each device: a lane's free queue
- * holds its empty slots, workers claim chunks of the batch that is open,
- * transform them into its slot, and whoever puts the last sample in place
- * publishes the batch and its finished successors in sequence: upload, then its
- * lane's full queue, from which the lane's caller pops. Batch k is lane k mod
- * lanes'.
- *
- * Anybody may work: the worker threads, and a caller in next while nothing is
- * ready. A worker that finds no free slot, or no chunk, sleeps on the queue
- * where that will appear; back-pressure is nothing but an empty free queue.
- * Batches are opened in sequence, so with several lanes one whose batches
- * nobody takes brings all to rest. A caller may take the slot that a worker was
- * woken for, and the sequence go on in the next lane: opening a batch stirs
- * those who wait for that slot, so that workers re-check and wait on the queue
- * that the next batch needs.
+ * DESIGN. A claimant, a worker thread or a caller that finds nothing ready,
+ * claims the next chunk of the open batch, opening the next one if there is
+ * none, and works on it without a lock. Claims follow the sequence, and so do
+ * the batches of several devices: one whose batches nobody takes brings all to
+ * rest. A worker that finds no free batch, or no chunk, sleeps until that may
+ * be different: it draws the ticket of an event count before it looks. A worker
+ * whose claim leaves a batch for others wakes one more, which does the same: so
+ * nobody sleeps beside work for long. wakeup.h says when the first one is
+ * woken.
  *
  * Locks: `claim` guards which batch is open and serialises the data reader;
- * the batch order's guards the sequence and the copy streams; each batch has
- * one for its shape and failure. They are taken in this order: claim before a
- * batch's, the batch order's before a batch's, never claim and the batch
- * order's together; those of the queues and of the carry chain are innermost.
- * Nobody sleeps under a lock but for storage that the merged reader waits for,
- * and for the shape of a batch whose first chunk is in work.
+ * device_queue's guard free batches, the sequence and the copy streams; each
+ * batch has one for its shape and failure. Order: claim before any other; the
+ * sequence's before a batch's; those of queues, event counts and of the carry
+ * chain are innermost. Nobody sleeps under a lock but for storage that a claim
+ * reads, and for the shape of a batch whose first chunk is in work.
  *
- * Stopping: cancel closes the queues and cancels the reader, whereupon every
- * wait returns; destroy joins the workers, then frees. Work under way is
- * finished: it is a chunk at most. Behind a failure that ends the sequence the
- * batch order closes the full queues, so that the other lanes' callers wake.
+ * Stopping: cancel closes queues and event counts and cancels the reader,
+ * whereupon every wait returns; destroy joins the workers, then frees. Work
+ * under way is finished: it is a chunk at most.
  */
 #include "layer/prefetcher.h"
 #include "base/clock.h"
 #include "base/counter.h"
-#include "layer/wakeup.h"
-#include "layer/worker.h"
+#include "base/thread.h"
 
 #include <stdio.h>
+
+typedef struct claimant {
+    leat__worker worker;
+    int number;
+    leat__prefetcher *prefetcher;
+    leat__thread thread;
+} claimant;
 
 /* Aligned: what is written often is a cache line each, apart from the rest. */
 struct leat__prefetcher {
@@ -42,149 +40,149 @@ struct leat__prefetcher {
     /* protected by claim */
     leat__batch *open;
     int64_t next_number;
-    int stopped;             /* the data reader gives nothing any more */
-    atomic_int out_of_slots; /* the lane that had none for the next batch; -1;
-                                read by anybody */
+    bool stopped;              /* the data reader gives nothing any more */
+    atomic_int out_of_batches; /* the device that had none free for the next
+                                  batch; -1; read by anybody */
 
-    leat__batch_order order;
-
+    leat__device_queues queues;
     leat__prefetcher_options options;
-    leat__lane *lanes;
-    leat__worker *workers;          /* the last ones are the lanes' callers' */
-    leat__carry_chain *carry_chain; /* NULL where nothing stands in */
+    claimant *claimant;             /* the last ones are the devices' callers */
+    leat__carry_chain *carry_chain; /* NULL where bad records fail */
     atomic_int cancelled;
 };
 
-typedef enum claim_result { CLAIMED, NO_SLOT, NO_CHUNK, STOPPED } claim_result;
+typedef enum claim_result { CLAIMED, NO_BATCH, NO_CHUNK, STOPPED } claim_result;
 
-/* What a claim that found no slot, or no chunk, is to wait for. */
-typedef struct shortage {
-    leat__lane *lane;
-    int64_t stirs;
-    int64_t number; /* of the batch that it would have opened */
-    int64_t ticket; /* for the data reader, where it had no chunk */
-} shortage;
+/* A chunk and the batch that it goes into; or what the claimant waits for. */
+typedef struct claimed {
+    leat__chunk *chunk;
+    leat__batch *batch;
+    leat__device_queue *queue; /* with NO_BATCH: where none was free */
+    int64_t number;            /* of the batch that it would have opened */
+    int64_t room;              /* tickets of what counts free batches, */
+    int64_t input;             /* and chunks */
+} claimed;
 
-/* The next batch, in its lane's slot. */
-static int open_batch(leat__prefetcher *self, const leat__worker *who,
-                      shortage *out)
+/* The next batch of the sequence. */
+static int open_batch(leat__prefetcher *self, const claimant *who, claimed *out)
 {
-    int i = (int)(self->next_number % self->options.lanes);
-    leat__lane *lane = &self->lanes[i];
-    out->lane = lane;
     out->number = self->next_number;
-    if (!lane->is_alone)
-        out->stirs = leat__queue_stirs(lane->free);
-    int status = leat__lane_take(lane, who, &self->open);
-    atomic_store_explicit(&self->out_of_slots, status == LEAT_AGAIN ? i : -1,
-                          memory_order_relaxed);
-    if (status)
-        return status;
-    leat__batch_begin(self->open, self->next_number++);
-    if (!lane->is_alone)
-        leat__queue_stir(lane->free);
-    return LEAT_OK;
+    out->queue = leat__device_queues_of(&self->queues, out->number);
+    int status = leat__device_queue_take(out->queue, who, &self->open);
+    int missing = status ? (int)(out->queue - self->queues.queue) : -1;
+    atomic_store_explicit(&self->out_of_batches, missing, memory_order_relaxed);
+    if (status == LEAT_OK)
+        leat__batch_begin(self->open, self->next_number++);
+    return status;
 }
 
-static claim_result claim_locked(leat__prefetcher *self,
-                                 const leat__worker *who, leat__chunk **out,
-                                 shortage *missing)
+static claim_result claim_locked(leat__prefetcher *self, const claimant *who,
+                                 claimed *out)
 {
     if (self->stopped)
         return STOPPED;
-    if (!self->open) {
-        int status = open_batch(self, who, missing);
-        if (status)
-            return status == LEAT_AGAIN ? NO_SLOT : STOPPED;
-    }
-    leat__chunk *chunk;
-    int status =
-        leat__data_reader_take(self->options.reader, (int)(who - self->workers),
-                               &chunk, &missing->ticket);
+    if (!self->open && open_batch(self, who, out))
+        return NO_BATCH;
+    int status = leat__data_reader_take(self->options.worker.reader,
+                                        who->number, &out->chunk, &out->input);
     if (status)
         return status == LEAT_AGAIN ? NO_CHUNK : STOPPED;
-    leat__batch *batch = self->open;
-    chunk->batch = batch;
+    leat__chunk *chunk = out->chunk;
+    leat__batch *batch = out->batch = self->open;
     if (self->carry_chain)
         leat__carry_chain_enter(self->carry_chain, chunk);
-    if (chunk->last) {
+    if (chunk->is_last) {
         batch->after = chunk->after;
         batch->n = chunk->first + chunk->n;
         self->open = NULL;
     }
     /* After such a chunk there is nothing to take. */
     if (chunk->failed >= 0 && chunk->status != LEAT_EDATA)
-        self->stopped = 1;
-    *out = chunk;
+        self->stopped = true;
     return CLAIMED;
 }
 
-static claim_result claim(leat__prefetcher *self, const leat__worker *who,
-                          leat__chunk **out, shortage *missing)
+/* Whether another worker would find a batch. */
+static bool has_more_locked(const leat__prefetcher *self)
 {
+    const leat__device_queue *next =
+        leat__device_queues_of(&self->queues, self->next_number);
+    return !self->stopped &&
+           (self->open ||
+            atomic_load_explicit(&next->nfree, memory_order_relaxed) > 0);
+}
+
+static claim_result claim(leat__prefetcher *self, const claimant *who,
+                          claimed *out)
+{
+    out->room = leat__event_count_ticket(&self->queues.room);
     leat__mutex_lock_soon(&self->claim);
-    claim_result result = claim_locked(self, who, out, missing);
+    claim_result result = claim_locked(self, who, out);
+    /* A caller has woken the workers that it needs, or works alone. */
+    bool wakes = result == CLAIMED && who->number < self->options.workers &&
+                 leat__event_count_has_sleepers(&self->queues.room) &&
+                 has_more_locked(self);
     pthread_mutex_unlock(&self->claim);
+    if (wakes)
+        leat__event_count_wake_one(&self->queues.room);
     return result;
 }
 
 /*
- * Waits until the slot is there, or the sequence has gone on without, or a
- * timed wait is over. Beside other lanes each slot wakes, so there is no need
- * for one; on the caller's own core the caller says when.
+ * Waits until a batch may be free, or a timed wait is over. Beside other
+ * devices each free batch wakes, so there is no need for one; on the caller's
+ * own core the caller decides when.
  */
-static int wait_for_slot(const leat__prefetcher *self, const shortage *missing,
-                         leat__timed_wait *timing, int64_t now)
+static int wait_for_batch(leat__prefetcher *self, const claimed *missing,
+                          leat__timed_wait *timing, int64_t now)
 {
-    leat__lane *lane = missing->lane;
+    leat__device_queue *queue = missing->queue;
     int64_t end = LEAT__FOREVER;
-    atomic_store(&lane->was_full, 1);
-    if (!lane->is_alone)
-        return leat__queue_wait_stirred(lane->free, missing->stirs);
-    if (self->options.may_time_waits)
-        end = leat__timed_wait_until(timing, now, missing->number,
-                                     leat__lane_late(lane));
-    int status = leat__queue_wait(lane->free, end);
-    return status == LEAT_AGAIN ? LEAT_OK : status;
+    atomic_store(&queue->was_full, 1);
+    if (self->options.may_time_waits && queue->is_alone)
+        end = leat__timed_wait_until(
+            timing, now, missing->number,
+            leat__wake_threshold(atomic_load(&queue->circulating), true));
+    return leat__event_count_wait(&self->queues.room, missing->room, end);
 }
 
 static void *worker_body(void *argument)
 {
-    leat__worker *self = argument;
+    claimant *self = argument;
     leat__prefetcher *prefetcher = self->prefetcher;
-    leat__chunk *chunk;
-    shortage missing;
+    leat__worker *worker = &self->worker;
+    claimed got;
     leat__timed_wait timing = {0};
-    int running = 1;
+    bool running = true;
     leat__thread_be_patient();
     int64_t idle = leat__clock_now(); /* since when it has looked for a chunk */
     while (running && !atomic_load(&prefetcher->cancelled)) {
-        leat__counter_begin(&self->blocked_lock, idle);
-        switch (claim(prefetcher, self, &chunk, &missing)) {
+        leat__counter_begin(&worker->blocked_lock, idle);
+        switch (claim(prefetcher, self, &got)) {
         case CLAIMED:
-            leat__counter_end(&self->blocked_lock, chunk->claimed);
-            idle = leat__worker_work(self, chunk);
+            leat__counter_end(&worker->blocked_lock, got.chunk->claimed);
+            idle = leat__worker_work(worker, got.chunk, got.batch);
             break;
-        case NO_SLOT:
+        case NO_BATCH:
             idle = leat__clock_now();
-            leat__counter_end(&self->blocked_lock, idle);
-            leat__counter_begin(&self->blocked_full, idle);
-            running = !wait_for_slot(prefetcher, &missing, &timing, idle);
+            leat__counter_end(&worker->blocked_lock, idle);
+            leat__counter_begin(&worker->blocked_full, idle);
+            running = !wait_for_batch(prefetcher, &got, &timing, idle);
             idle = leat__clock_now();
-            leat__counter_end(&self->blocked_full, idle);
+            leat__counter_end(&worker->blocked_full, idle);
             break;
         case NO_CHUNK:
             idle = leat__clock_now();
-            leat__counter_end(&self->blocked_lock, idle);
-            leat__counter_begin(&self->blocked_empty, idle);
-            running = !leat__data_reader_wait(prefetcher->options.reader,
-                                              missing.ticket);
+            leat__counter_end(&worker->blocked_lock, idle);
+            leat__counter_begin(&worker->blocked_empty, idle);
+            running = !leat__data_reader_wait(prefetcher->options.worker.reader,
+                                              got.input);
             idle = leat__clock_now();
-            leat__counter_end(&self->blocked_empty, idle);
+            leat__counter_end(&worker->blocked_empty, idle);
             break;
         case STOPPED:
-            leat__counter_end(&self->blocked_lock, idle);
-            running = 0;
+            leat__counter_end(&worker->blocked_lock, idle);
+            running = false;
             break;
         }
     }
@@ -192,37 +190,29 @@ static void *worker_body(void *argument)
 }
 
 /* Why a closed queue gives nothing, in the error line too. */
-static int tell_end(leat__prefetcher *self)
+static int end_status(leat__prefetcher *self)
 {
     int status = LEAT_OK;
     if (!atomic_load(&self->cancelled))
-        status = leat__batch_order_ended(&self->order);
+        status = leat__device_queues_ended(&self->queues);
     return status ? status : LEAT_ECANCELLED;
 }
 
-/* Nothing is ready: whoever waits for a slot is to look, were there one. */
-static void wake_workers(leat__lane *lane)
+int leat__prefetcher_next(leat__prefetcher *self, int i, leat__batch **out,
+                          int64_t deadline, bool help)
 {
-    leat__lane_grow(lane);
-    leat__queue_kick(lane->free);
-}
-
-int leat__prefetcher_next(leat__prefetcher *self, int lane_number,
-                          leat__batch **out, int64_t deadline, int help)
-{
-    leat__lane *lane = &self->lanes[lane_number];
-    leat__worker *caller = &self->workers[self->options.workers + lane_number];
+    leat__device_queue *queue = &self->queues.queue[i];
+    claimant *caller = &self->claimant[self->options.workers + i];
     void *item;
-    leat__chunk *chunk;
-    shortage missing;
-    int has_woken = deadline == 0;
+    claimed got;
+    bool has_pressed = deadline == 0;
     for (;;) {
-        if (!has_woken && !(lane->rests && help)) {
-            wake_workers(lane);
-            has_woken = 1;
+        if (!has_pressed && !(queue->is_inline && help)) {
+            leat__device_queue_press(&self->queues, queue);
+            has_pressed = true;
         }
         int64_t wait = help ? 0 : deadline;
-        int status = leat__queue_pop(lane->full, &item, wait);
+        int status = leat__queue_pop(queue->ready, &item, wait);
         if (atomic_load(&self->cancelled))
             status = LEAT_ECANCELLED;
         if (status == LEAT_OK) {
@@ -230,126 +220,115 @@ int leat__prefetcher_next(leat__prefetcher *self, int lane_number,
             return LEAT_OK;
         }
         if (status == LEAT_ECANCELLED)
-            return tell_end(self);
+            return end_status(self);
         if (wait == deadline)
             return status;
         /* A deadline passes while there is still work to do. */
         if (deadline != LEAT__FOREVER && leat__clock_now() >= deadline)
             return LEAT_AGAIN;
-        if (claim(self, caller, &chunk, &missing) == CLAIMED)
-            (void)leat__worker_work(caller, chunk);
+        if (claim(self, caller, &got) == CLAIMED)
+            (void)leat__worker_work(&caller->worker, got.chunk, got.batch);
         else
-            help = 0;
+            help = false;
     }
 }
 
-void leat__prefetcher_rest(leat__prefetcher *self, int lane, int rest)
+void leat__prefetcher_set_inline(leat__prefetcher *self, int i, bool is_inline)
 {
-    leat__lane_rest(&self->lanes[lane], rest);
+    leat__device_queue_set_inline(&self->queues, &self->queues.queue[i],
+                                  is_inline);
 }
 
-int leat__prefetcher_mark(leat__batch *batch, const leat_stream *streams, int n)
+int leat__prefetcher_mark(leat__prefetcher *self, leat__batch *batch,
+                          const leat_stream *streams, int n)
 {
-    return leat__device_copy_mark(&batch->lane->device_copy, batch, streams, n);
+    leat__device_queue *queue =
+        leat__device_queues_of(&self->queues, batch->number);
+    return leat__device_copy_mark(&queue->copy, batch, streams, n);
 }
 
-int leat__prefetcher_give(leat__batch *batch, const leat_stream *streams, int n)
+int leat__prefetcher_give(leat__prefetcher *self, leat__batch *batch,
+                          const leat_stream *streams, int n)
 {
-    int status = leat__prefetcher_mark(batch, streams, n);
-    (void)leat__queue_push(batch->lane->free, batch);
+    int status = leat__prefetcher_mark(self, batch, streams, n);
+    leat__device_queue_give(
+        &self->queues, leat__device_queues_of(&self->queues, batch->number),
+        batch);
     return status;
+}
+
+leat__device_copy *leat__prefetcher_copy(leat__prefetcher *self, int i)
+{
+    return &self->queues.queue[i].copy;
+}
+
+void leat__prefetcher_end(leat__prefetcher *self, int status, const char *line)
+{
+    leat__device_queues_end(&self->queues, status, line);
 }
 
 void leat__prefetcher_cancel(leat__prefetcher *self)
 {
     atomic_store(&self->cancelled, 1);
-    leat__data_reader_cancel(self->options.reader);
-    for (int i = 0; self->lanes && i < self->options.lanes; i++)
-        leat__lane_close(&self->lanes[i]);
+    leat__data_reader_cancel(self->options.worker.reader);
+    leat__device_queues_close(&self->queues);
 }
 
-void leat__prefetcher_end(leat__prefetcher *self, int status, const char *line)
+static int create_claimants(leat__prefetcher *self)
 {
-    leat__batch_order_end(&self->order, status, line);
-}
-
-leat_stream leat__prefetcher_stream(const leat__prefetcher *self, int lane)
-{
-    return self->lanes[lane].device_copy.stream;
-}
-
-static int create_worker(leat__prefetcher *self, leat__worker *one)
-{
-    one->prefetcher = self;
-    one->options = &self->options;
-    one->order = &self->order;
-    one->carry_chain = self->carry_chain;
-    return leat__worker_init(one);
-}
-
-static int create_workers(leat__prefetcher *self)
-{
-    int n = self->options.workers + self->options.lanes;
-    self->workers = leat__alloc_zero((size_t)n, sizeof(*self->workers));
-    if (!self->workers)
+    const leat__prefetcher_options *options = &self->options;
+    int n = options->workers + options->devices;
+    self->claimant = leat__alloc_zero((size_t)n, sizeof(*self->claimant));
+    if (!self->claimant)
         return LEAT_ENOMEM;
     int status = LEAT_OK;
-    if (self->options.on_error != LEAT_ON_ERROR_FAIL)
+    if (options->worker.on_error != LEAT_ON_ERROR_FAIL)
         status = leat__carry_chain_create(
-            &self->carry_chain, n, self->options.buffers,
-            self->options.at_start ? LEAT__CARRY_NONE : LEAT__CARRY_UNKNOWN);
-    for (int i = 0; i < n && status == LEAT_OK; i++)
-        status = create_worker(self, &self->workers[i]);
+            &self->carry_chain, n, options->worker.buffers,
+            options->at_start ? LEAT__CARRY_NONE : LEAT__CARRY_UNKNOWN);
+    for (int i = 0; i < n && status == LEAT_OK; i++) {
+        claimant *one = &self->claimant[i];
+        one->prefetcher = self;
+        one->number = i;
+        status = leat__worker_init(&one->worker, &options->worker,
+                                   &self->queues, self->carry_chain);
+    }
     return status;
 }
 
 static int start_threads(leat__prefetcher *self)
 {
     const leat__prefetcher_options *options = &self->options;
-    /* A thread that reads ahead fills as many samples as there are slots to put
-       them in; at least a chunk for everybody's hands, and one more. */
+    /* A thread that reads ahead fills as many samples as there are batches to
+       put them in; at least a chunk for everybody's hands, and one more. */
     int size = options->ahead_size;
-    int chunks_in_batch = (options->spec.batch_size + size - 1) / size;
-    int takers = options->workers + options->lanes;
-    int ahead = chunks_in_batch * options->lanes * (options->slots - 1);
+    int in_batch = (options->worker.spec.batch_size + size - 1) / size;
+    int takers = options->workers + options->devices;
+    int ahead = in_batch * options->devices * (options->queue.batches - 1);
     const leat__data_reader_chunks chunks = {
         .size = options->chunk_size,
         .takers = takers,
         .ahead_size = size,
         .ahead = ahead > takers ? ahead : takers + 1,
     };
-    int status = leat__data_reader_start(options->reader, &chunks);
+    int status = leat__data_reader_start(options->worker.reader, &chunks);
     for (int i = 0; i < options->workers && status == LEAT_OK; i++) {
+        claimant *one = &self->claimant[i];
         char name[16];
-        self->workers[i].thread.owner = options->owner;
+        one->thread.owner = options->owner;
         snprintf(name, sizeof(name), "leat-worker-%d", i % 100);
-        status = leat__thread_start(&self->workers[i].thread, name, worker_body,
-                                    &self->workers[i]);
+        status = leat__thread_start(&one->thread, name, worker_body, one);
     }
     return status;
 }
 
-static int create_lanes(leat__prefetcher *self)
-{
-    const leat__prefetcher_options *options = &self->options;
-    self->lanes =
-        leat__alloc_zero((size_t)options->lanes, sizeof(*self->lanes));
-    if (!self->lanes)
-        return LEAT_ENOMEM;
-    int status = LEAT_OK;
-    for (int i = 0; i < options->lanes && status == LEAT_OK; i++)
-        status = leat__lane_init(&self->lanes[i], options->device[i], options);
-    if (status)
-        return status;
-    return leat__batch_order_init(&self->order, self->lanes, options->lanes,
-                                  options->lanes * options->slots);
-}
-
 static int set_up(leat__prefetcher *self)
 {
-    int status = create_lanes(self);
+    const leat__prefetcher_options *options = &self->options;
+    int status = leat__device_queues_init(&self->queues, options->device,
+                                          options->devices, &options->queue);
     if (status == LEAT_OK)
-        status = create_workers(self);
+        status = create_claimants(self);
     return status ? status : start_threads(self);
 }
 
@@ -360,7 +339,7 @@ int leat__prefetcher_create(leat__prefetcher **out,
     if (!self)
         return LEAT_ENOMEM;
     self->options = *options;
-    atomic_init(&self->out_of_slots, -1);
+    atomic_init(&self->out_of_batches, -1);
     int status = leat__mutex_init(&self->claim);
     if (status) {
         leat__free(self);
@@ -382,18 +361,15 @@ void leat__prefetcher_destroy(leat__prefetcher *self)
     if (!self)
         return;
     leat__prefetcher_cancel(self);
-    int n = self->workers ? self->options.workers + self->options.lanes : 0;
+    int n = self->claimant ? self->options.workers + self->options.devices : 0;
     for (int i = 0; i < n; i++)
-        leat__thread_join(&self->workers[i].thread);
+        leat__thread_join(&self->claimant[i].thread);
     for (int i = 0; i < n; i++)
-        leat__worker_finish(&self->workers[i]);
+        leat__worker_finish(&self->claimant[i].worker);
     leat__carry_chain_destroy(self->carry_chain);
-    for (int i = 0; self->lanes && i < self->options.lanes; i++)
-        leat__lane_finish(&self->lanes[i]);
-    leat__batch_order_finish(&self->order);
+    leat__device_queues_finish(&self->queues);
     pthread_mutex_destroy(&self->claim);
-    leat__free(self->workers);
-    leat__free(self->lanes);
+    leat__free(self->claimant);
     leat__free(self);
 }
 
@@ -401,37 +377,36 @@ leat__activity leat__prefetcher_activity(const leat__prefetcher *self)
 {
     leat__activity now = {
         .workers = self->options.workers,
-        .reading = leat__data_reader_is_filling(self->options.reader),
-        .out_of_slots =
-            atomic_load_explicit(&self->out_of_slots, memory_order_relaxed),
+        .reading = leat__data_reader_is_filling(self->options.worker.reader),
+        .out_of_batches =
+            atomic_load_explicit(&self->out_of_batches, memory_order_relaxed),
     };
     for (int i = 0; i < now.workers; i++) {
-        int at =
-            atomic_load_explicit(&self->workers[i].at, memory_order_relaxed);
-        now.working += at == LEAT__AT_WORK;
-        now.reading += at == LEAT__AT_READING;
-        now.copying += at == LEAT__AT_COPY;
-        if (at != LEAT__AT_REST)
-            now.out_of_slots = -1;
+        int activity = atomic_load_explicit(&self->claimant[i].worker.activity,
+                                            memory_order_relaxed);
+        now.working += activity == LEAT__WORKING;
+        now.reading += activity == LEAT__READING;
+        now.copying += activity == LEAT__COPYING;
+        if (activity != LEAT__IDLE)
+            now.out_of_batches = -1;
     }
     return now;
 }
 
-void leat__prefetcher_stats(const leat__prefetcher *self, int lane,
+void leat__prefetcher_stats(const leat__prefetcher *self, int i,
                             leat_stats *stats)
 {
-    leat_stage_stats *reader = &stats->stage[0];
     leat_stage_stats *transform = &stats->stage[1];
     int workers = self->options.workers;
-    const leat__worker *caller = &self->workers[workers + lane];
+    const leat__worker *caller = &self->claimant[workers + i].worker;
     int64_t now = leat__clock_now();
-    leat__data_reader_stats(self->options.reader, reader);
+    leat__data_reader_stats(self->options.worker.reader, &stats->stage[0]);
     *transform = (leat_stage_stats){
         .name = self->options.decodes ? "decode" : "transform",
         .threads = workers,
     };
-    for (int i = 0; i < workers + self->options.lanes; i++) {
-        const leat__worker *one = &self->workers[i];
+    for (int k = 0; k < workers + self->options.devices; k++) {
+        const leat__worker *one = &self->claimant[k].worker;
         transform->items += atomic_load(&one->items);
         transform->bytes += atomic_load(&one->bytes);
         transform->busy += leat__counter_seconds(&one->busy);
@@ -446,5 +421,5 @@ void leat__prefetcher_stats(const leat__prefetcher *self, int lane,
     stats->helped_chunks = atomic_load(&caller->chunks);
     stats->helped = leat__counter_seconds(&caller->busy) +
                     leat__counter_seconds(&caller->reading);
-    leat__lane_stats(&self->lanes[lane], stats);
+    leat__device_queue_stats(&self->queues.queue[i], stats);
 }

@@ -1,11 +1,25 @@
-/* prefetcher.h: workers that make batches ahead of the caller. */
+/* prefetcher.h: workers that make batches ahead of the callers. */
 #ifndef LEAT_LAYER_PREFETCHER_H
 #define LEAT_LAYER_PREFETCHER_H
 
 #include "layer/diagnose/activity.h"
-#include "layer/prefetcher_options.h"
+#include "layer/worker.h"
 
 typedef struct leat__prefetcher leat__prefetcher;
+
+typedef struct leat__prefetcher_options {
+    leat__worker_options worker; /* its reader is not yet started */
+    leat__device_queue_options queue;
+    leat_device *const *device; /* borrowed; one for each caller */
+    int devices;
+    int workers;
+    bool at_start;       /* no record comes before the first one */
+    bool decodes;        /* samples are encoded images: names the stage */
+    bool may_time_waits; /* workers have cores besides the caller's */
+    int chunk_size;      /* samples in a chunk that a worker reads */
+    int ahead_size;      /* and in one that the reader's thread reads ahead */
+    const void *owner;   /* of the workers' threads: leat__thread */
+} leat__prefetcher_options;
 
 /*
  * Takes all memory and starts the threads.
@@ -17,58 +31,56 @@ int leat__prefetcher_create(leat__prefetcher **out,
  * Cancels the reader, joins all threads, waits for copies under way and frees
  * all but lent slabs. Takes NULL.
  */
-void leat__prefetcher_destroy(leat__prefetcher *prefetcher);
+void leat__prefetcher_destroy(leat__prefetcher *self);
 
 /*
- * The lane's next batch, in sequence, until `deadline` (as leat__queue_pop's);
- * first tried with deadline 0, for whoever comes with another found nothing
- * ready. With `help` the caller works while none is ready. LEAT_AGAIN;
- * LEAT_ECANCELLED without an error line; behind a batch of another lane that
- * failed for good, its status and line. One caller at a time a lane.
+ * The next batch of device number `i`, in sequence, until `deadline` (as
+ * leat__queue_pop's). With `help` the caller works while none is ready. A
+ * caller tries deadline 0 first, since only then nothing is woken. LEAT_AGAIN;
+ * LEAT_ECANCELLED without an error line; after a batch of another device that
+ * failed for good, its status and line. One caller at a time a device.
  */
-int leat__prefetcher_next(leat__prefetcher *prefetcher, int lane,
-                          leat__batch **out, int64_t deadline, int help);
+int leat__prefetcher_next(leat__prefetcher *self, int i, leat__batch **out,
+                          int64_t deadline, bool help);
 
 /*
- * While workers rest, who finds nothing ready and helps wakes none of them;
- * they are woken where next has to wait. The caller's.
+ * In inline mode a caller that helps wakes no worker; they are woken where next
+ * has to wait. The caller's.
  */
-void leat__prefetcher_rest(leat__prefetcher *prefetcher, int lane, int rest);
+void leat__prefetcher_set_inline(leat__prefetcher *self, int i, bool is_inline);
 
 /*
  * Gives a delivered batch back; it is refilled once the `n` streams have passed
  * this point. Errors: LEAT_EDEVICE; it is given back all the same.
  */
-int leat__prefetcher_give(leat__batch *batch, const leat_stream *streams,
-                          int n);
+int leat__prefetcher_give(leat__prefetcher *self, leat__batch *batch,
+                          const leat_stream *streams, int n);
 
 /*
  * Notes that the streams read a delivered batch that is not given back: destroy
  * waits for them, and its contents stay. Errors: LEAT_EDEVICE.
  */
-int leat__prefetcher_mark(leat__batch *batch, const leat_stream *streams,
-                          int n);
+int leat__prefetcher_mark(leat__prefetcher *self, leat__batch *batch,
+                          const leat_stream *streams, int n);
+
+/* What copies the batches of device number `i`. */
+leat__device_copy *leat__prefetcher_copy(leat__prefetcher *self, int i);
 
 /*
- * Ends the sequence: a lane whose batches nobody takes any more would hold up
- * the others. Theirs that are made are still to be had, then `status`. Any
+ * Ends the sequence: a device whose batches nobody takes any more would hold up
+ * the others. Batches that are ready can still be had, then `status`. Any
  * thread.
  */
-void leat__prefetcher_end(leat__prefetcher *prefetcher, int status,
-                          const char *line);
+void leat__prefetcher_end(leat__prefetcher *self, int status, const char *line);
 
 /* Wakes everybody; next gives LEAT_ECANCELLED from now on. Any thread. */
-void leat__prefetcher_cancel(leat__prefetcher *prefetcher);
-
-/* The lane's stream, on which its batches are uploaded. */
-leat_stream leat__prefetcher_stream(const leat__prefetcher *prefetcher,
-                                    int lane);
+void leat__prefetcher_cancel(leat__prefetcher *self);
 
 /* Where its threads are just now, the callers left out. */
-leat__activity leat__prefetcher_activity(const leat__prefetcher *prefetcher);
+leat__activity leat__prefetcher_activity(const leat__prefetcher *self);
 
-/* Reader and workers are all lanes', the rest is the lane's. */
-void leat__prefetcher_stats(const leat__prefetcher *prefetcher, int lane,
+/* Reader and workers are all devices', the rest is device number `i`'s. */
+void leat__prefetcher_stats(const leat__prefetcher *self, int i,
                             leat_stats *stats);
 
 #endif

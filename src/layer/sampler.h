@@ -1,78 +1,79 @@
-/* sampler.h: fills a data reader's chunks, in the order of the sequence. */
+/*
+ * sampler.h: which samples a rank takes, and where each batch begins and ends
+ * in the endless sequence of epochs. Arithmetic alone: no reader, no lock.
+ */
 #ifndef LEAT_LAYER_SAMPLER_H
 #define LEAT_LAYER_SAMPLER_H
 
-#include "base/random.h"
-#include "layer/chunk.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-#include <leat/data_layer.h>
+/* A point of the endless sequence, between two batches. */
+typedef struct leat__position {
+    int64_t position; /* global, over all epochs and ranks */
+    int64_t epoch;
+    int64_t index; /* in the epoch; may lie past its end */
+} leat__position;
 
-/* What a data reader, and the sampler of its chunks, are told. */
-typedef struct leat__data_reader_options {
-    const leat_pipeline *pipeline; /* borrowed */
-    const leat_allocator *buffers; /* of samples, borrowed; NULL: malloc */
+/* One thread's at a time. */
+typedef struct leat__sampler {
     int batch_size;
     int rank; /* takes positions p = rank mod step */
     int step;
-    int threaded;        /* a producer thread fills chunks ahead */
-    int probe;           /* also while the reader that was opened may block */
-    int64_t probe_every; /* how often that is looked up, in nanoseconds; */
-    int64_t probe_pause; /* and at a new epoch, so long after the last time */
-    int collects;  /* LEAT_EDATA goes into the chunk's list and fails nothing */
-    int draws;     /* words of Caffe's generator a sample; 0: none */
-    uint32_t seed; /* of that generator's parent */
-    const void *owner; /* of its thread: leat__thread */
-} leat__data_reader_options;
 
-/*
- * Everything belongs to one thread at a time, the data reader's own or whoever
- * takes chunks, but for what says otherwise.
- */
-typedef struct leat__sampler {
-    const leat__data_reader_options *options; /* borrowed */
-    leat_reader *reader;                      /* borrowed */
-    int random_access;
-    int locates;   /* finding samples is serial, reading them is not; where
-                      no thread reads ahead */
-    int64_t count; /* samples in an epoch; with random access */
-
-    /* What each chunk changes. */
     leat__position window; /* where the current batch begins */
-    int64_t cursor;        /* global position of the reader's next record */
+    int64_t cursor;        /* global position of the next record to be read */
     int64_t epoch;         /* of that record */
     int64_t index;
-    int64_t skip; /* records between the cursor and our next sample */
+    int64_t skip; /* records from there to this rank's next sample */
     int in_batch; /* samples of the current batch handed out */
-    int stuck;    /* the status after which nothing comes; 0: running */
-
-    /* read by anybody */
-    atomic_int_fast64_t items;
-    atomic_int_fast64_t bytes;
-    atomic_int_fast64_t busy;
-    atomic_int is_filling;
-
-    leat_sample dropped; /* buffer for other ranks' records */
-    leat__mt19937 generator;
-    char stuck_line[LEAT__ERROR_MAX];
 } leat__sampler;
 
-/*
- * For a reader just opened, by the options as they are settled then. Errors:
- * those of the reader's count.
- */
-int leat__sampler_init(leat__sampler *sampler, leat_reader *reader,
-                       const leat__data_reader_options *options);
-void leat__sampler_finish(leat__sampler *sampler); /* a zeroed one too */
-
-/* Stands at `start`, the beginning of a batch. The reader is fresh. */
-void leat__sampler_go_to(leat__sampler *sampler, const leat__position *start);
+/* At position 0. */
+void leat__sampler_init(leat__sampler *self, int batch_size, int rank,
+                        int step);
 
 /*
- * Fills a chunk, all of it new, with the next samples, or leaves it unread for
- * its worker to read. A thread that reads `ahead` waits for storage itself,
- * instead of the workers. Failures are noted in the chunk. May block as the
- * storage does.
+ * To `start`, the beginning of a batch: for a reader that stands at the
+ * beginning of its epoch, so that all records before it are still to be read
+ * and dropped; or, where an epoch has `count` samples, that stands right there.
  */
-void leat__sampler_fill(leat__sampler *sampler, leat__chunk *chunk, int ahead);
+void leat__sampler_rewind(leat__sampler *self, const leat__position *start);
+void leat__sampler_seek(leat__sampler *self, const leat__position *start,
+                        int64_t count);
+
+/* This rank's samples before `start`. */
+int64_t leat__sampler_before(const leat__sampler *self,
+                             const leat__position *start);
+
+/* Samples that the current batch still lacks, at most `most`. */
+int leat__sampler_room(const leat__sampler *self, int most);
+
+/*
+ * One record was read. Whether it is this rank's, at `*epoch` and `*index`;
+ * else they stay.
+ */
+bool leat__sampler_pass(leat__sampler *self, int64_t *epoch, int64_t *index);
+
+/* `n` records that are not this rank's were passed, at most `skip`. */
+void leat__sampler_drop(leat__sampler *self, int64_t n);
+
+/* `n` records, each this rank's, were passed: step is 1, skip 0. */
+void leat__sampler_take(leat__sampler *self, int n, int64_t epoch[],
+                        int64_t index[]);
+
+/* Moves on to this rank's next sample; an epoch has `count`. */
+void leat__sampler_jump(leat__sampler *self, int64_t count);
+
+void leat__sampler_next_epoch(leat__sampler *self);
+
+/*
+ * Hands out `n` samples. Whether they complete the batch; `*after` is then
+ * where every rank stands after it.
+ */
+bool leat__sampler_hand_out(leat__sampler *self, int n, leat__position *after);
+
+/* Nothing follows: `*after` is the end, where a resume finds it again. */
+void leat__sampler_end(leat__sampler *self, leat__position *after);
 
 #endif

@@ -1,29 +1,37 @@
-/* worker.h: one thread's tools to put chunks into batches. */
+/* worker.h: what one thread needs to put chunks into batches, and does. */
 #ifndef LEAT_LAYER_WORKER_H
 #define LEAT_LAYER_WORKER_H
 
 #include "base/memory.h"
-#include "base/thread.h"
-#include "layer/batch_order.h"
+#include "layer/device_queue.h"
 #include "layer/on_error/replacement.h"
 
-/* What a worker is at. */
-typedef enum leat__worker_at {
-    LEAT__AT_REST = 0,
-    LEAT__AT_READING,
-    LEAT__AT_WORK,
-    LEAT__AT_COPY
-} leat__worker_at;
+/* What all workers have in common. */
+typedef struct leat__worker_options {
+    leat__data_reader *reader;           /* borrowed */
+    const leat_transformer *transformer; /* borrowed */
+    const leat_allocator *buffers;       /* borrowed; NULL: malloc */
+    leat__batch_spec spec;
+    leat__batch_shape shape; /* the first record's */
+    leat_on_error on_error;
+    int step; /* ranks that divide the positions */
+} leat__worker_options;
+
+/* What a worker is doing. */
+typedef enum leat__worker_activity {
+    LEAT__IDLE = 0,
+    LEAT__READING,
+    LEAT__WORKING,
+    LEAT__COPYING
+} leat__worker_activity;
 
 /* A worker thread's, or the caller's for helping. */
 typedef struct leat__worker {
-    struct leat__prefetcher *prefetcher;
-    const leat__prefetcher_options *options; /* borrowed, like the next two */
-    leat__batch_order *order;
-    leat__carry_chain *carry_chain; /* NULL where nothing stands in */
+    const leat__worker_options *options; /* borrowed, like the next two */
+    leat__device_queues *queues;
+    leat__carry_chain *carry_chain; /* NULL where bad records fail */
     leat__batch_fill fill;
-    leat__replacement replacement; /* zeroed where nothing stands in */
-    leat__thread thread;
+    leat__replacement replacement; /* zeroed where bad records fail */
     /* written by the thread, read by anybody */
     atomic_int_fast64_t items;
     atomic_int_fast64_t bytes;
@@ -34,24 +42,26 @@ typedef struct leat__worker {
     atomic_int_fast64_t blocked_lock;
     atomic_int_fast64_t chunks;
     atomic_int_fast64_t warnings;
-    atomic_int at;                /* a leat__worker_at */
+    atomic_int activity;          /* a leat__worker_activity */
     char apart[LEAT__CACHE_LINE]; /* from the next worker's */
 } leat__worker;
 
 /*
- * Makes its tools; what it borrows is set, and its thread does not run. Errors:
- * LEAT_ENOMEM; finish is due all the same.
+ * Of a zeroed worker; `carry_chain` may be NULL. Errors: LEAT_ENOMEM; finish is
+ * due all the same.
  */
-int leat__worker_init(leat__worker *worker);
-/* Takes a zeroed one too. The thread was joined. */
-void leat__worker_finish(leat__worker *worker);
+int leat__worker_init(leat__worker *self, const leat__worker_options *options,
+                      leat__device_queues *queues,
+                      leat__carry_chain *carry_chain);
+void leat__worker_finish(leat__worker *self); /* takes a zeroed one too */
 
 /*
- * Reads the chunk's samples, puts them into their places in its batch, and
- * gives the chunk back. What fails is noted in the batch. May wait for the
- * batch's first chunk, and, where something stands in, for the chunk before.
- * Returns the clock at its end.
+ * Reads the chunk's samples, transforms them into the batch, completes it with
+ * the last ones, and gives the chunk back. What fails is noted in the batch.
+ * May wait for the batch's first chunk, and, where bad records are replaced,
+ * for the chunk before. Returns the clock at its end.
  */
-int64_t leat__worker_work(leat__worker *worker, leat__chunk *chunk);
+int64_t leat__worker_work(leat__worker *self, leat__chunk *chunk,
+                          leat__batch *batch);
 
 #endif

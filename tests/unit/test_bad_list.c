@@ -28,7 +28,7 @@ static void assert_bad(const leat__bad *bad, int place, int record)
 {
     char text[16];
     leat_provenance from = leat__bad_from(bad);
-    ck_assert_int_eq(bad->place, place);
+    ck_assert_int_eq(bad->sample, place);
     ck_assert_int_eq(from.record, record);
     ck_assert_uint_eq(from.key_size,
                       (size_t)snprintf(text, sizeof(text), "key %d", record));

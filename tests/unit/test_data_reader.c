@@ -19,11 +19,12 @@ static leat__data_reader *open_reader(source *source, leat_pipeline **pipeline)
     const leat__position start = {0};
     source->count = 100;
     *pipeline = source_pipeline(source);
-    leat__data_reader_options options = {
-        .pipeline = *pipeline, .batch_size = CHUNK_SIZE, .step = 1};
+    leat__data_reader_options options = {.source.pipeline = *pipeline,
+                                         .source.batch_size = CHUNK_SIZE,
+                                         .source.step = 1};
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
-    ck_assert_int_eq(leat__data_reader_peek(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(leat__data_reader_preview(reader, &sample), LEAT_OK);
     ck_assert_ptr_nonnull(sample->buffer);
     return reader;
 }
@@ -41,7 +42,7 @@ static int start_reader(leat__data_reader *reader, int takers)
 /* `n` samples of one byte. */
 static leat_pipeline *bytes_pipeline(int64_t n)
 {
-    static const unsigned char bytes[LEAT__PEEKS_MAX + 2];
+    static const unsigned char bytes[LEAT__PREVIEWS_MAX + 2];
     const leat_memory_field field = {"data", LEAT_UINT8, 1, {1}, bytes};
     leat_pipeline *pipeline;
     ck_assert_int_eq(leat_pipeline_memory(&pipeline, &field, 1, n), LEAT_OK);
@@ -51,8 +52,9 @@ static leat_pipeline *bytes_pipeline(int64_t n)
 static int create_with(leat_pipeline *pipeline, leat_token *identity,
                        leat__data_reader **out)
 {
-    const leat__data_reader_options options = {
-        .pipeline = pipeline, .batch_size = CHUNK_SIZE, .step = 1};
+    const leat__data_reader_options options = {.source.pipeline = pipeline,
+                                               .source.batch_size = CHUNK_SIZE,
+                                               .source.step = 1};
     const leat__position start = {0};
     return leat__data_reader_create(out, &options, &start, identity);
 }
@@ -106,8 +108,9 @@ START_TEST(behind_the_end_too_a_run_says_when_it_began)
     const planted planted = {
         .count = 2, .way = PLANTED_IN_ORDER, .single_pass = 1};
     leat_pipeline *pipeline = planted_pipeline(&planted);
-    const leat__data_reader_options options = {
-        .pipeline = pipeline, .batch_size = CHUNK_SIZE, .step = 1};
+    const leat__data_reader_options options = {.source.pipeline = pipeline,
+                                               .source.batch_size = CHUNK_SIZE,
+                                               .source.step = 1};
     const leat__position start = {0};
     leat__data_reader *reader;
     leat__chunk *chunk;
@@ -118,7 +121,7 @@ START_TEST(behind_the_end_too_a_run_says_when_it_began)
     int64_t before = leat__clock_now();
     ck_assert_int_eq(leat__data_reader_take(reader, 0, &chunk, &ticket),
                      LEAT_OK);
-    ck_assert(chunk->n == 2 && chunk->last);
+    ck_assert(chunk->n == 2 && chunk->is_last);
     ck_assert_int_ge(chunk->begun, before);
     ck_assert_int_eq(leat__data_reader_take(reader, 1, &chunk, &ticket),
                      LEAT_OK);
@@ -134,8 +137,10 @@ START_TEST(a_reader_in_any_order_is_told_the_epoch)
 {
     const planted planted = {.count = 4, .way = PLANTED_RANDOM_ACCESS};
     leat_pipeline *pipeline = planted_pipeline(&planted);
-    const leat__data_reader_options options = {
-        .pipeline = pipeline, .batch_size = CHUNK_SIZE, .step = 2, .rank = 1};
+    const leat__data_reader_options options = {.source.pipeline = pipeline,
+                                               .source.batch_size = CHUNK_SIZE,
+                                               .source.step = 2,
+                                               .source.rank = 1};
     const leat__position start = {0};
     leat__data_reader *reader;
     leat__chunk *chunk;
@@ -202,10 +207,10 @@ START_TEST(an_unreadable_record_is_not_counted)
                              .kind = {[1] = PLANTED_UNREADABLE},
                              .way = PLANTED_LOCATED};
     leat_pipeline *pipeline = planted_pipeline(&planted);
-    const leat__data_reader_options options = {.pipeline = pipeline,
-                                               .batch_size = CHUNK_SIZE,
-                                               .step = 1,
-                                               .collects = _i};
+    const leat__data_reader_options options = {.source.pipeline = pipeline,
+                                               .source.batch_size = CHUNK_SIZE,
+                                               .source.step = 1,
+                                               .source.collects = _i};
     const leat__position start = {0};
     leat__data_reader *reader;
     leat__chunk *chunk;
@@ -294,10 +299,10 @@ START_TEST(who_fills_follows_the_storage_and_the_samples_stay_in_order)
     const planted planted = {
         .count = EPOCH, .way = _i % 3, .flips = 1 + _i % 6};
     leat_pipeline *pipeline = planted_pipeline(&planted);
-    const leat__data_reader_options options = {.pipeline = pipeline,
-                                               .batch_size = CHUNK_SIZE,
-                                               .step = 1,
-                                               .probe = 1,
+    const leat__data_reader_options options = {.source.pipeline = pipeline,
+                                               .source.batch_size = CHUNK_SIZE,
+                                               .source.step = 1,
+                                               .probes = 1,
                                                .probe_every =
                                                    _i < 6 ? 0 : INT64_MAX / 2};
     const int least = _i < 6 ? 100 : 10;
@@ -366,27 +371,27 @@ START_TEST(creating_survives_every_failed_allocation)
 }
 END_TEST
 
-START_TEST(so_many_samples_are_peeked_at_and_no_more)
+START_TEST(so_many_samples_are_previewed_and_no_more)
 {
-    leat_pipeline *pipeline = bytes_pipeline(LEAT__PEEKS_MAX + 2);
+    leat_pipeline *pipeline = bytes_pipeline(LEAT__PREVIEWS_MAX + 2);
     leat__data_reader *reader;
     const leat_sample *sample = NULL;
     leat__chunk *chunk;
     int64_t ticket;
     ck_assert_int_eq(create_with(pipeline, NULL, &reader), LEAT_OK);
-    for (int i = 0; i < LEAT__PEEKS_MAX; i++) {
-        ck_assert_int_eq(leat__data_reader_peek(reader, &sample), LEAT_OK);
+    for (int i = 0; i < LEAT__PREVIEWS_MAX; i++) {
+        ck_assert_int_eq(leat__data_reader_preview(reader, &sample), LEAT_OK);
         ck_assert_int_eq(sample->from.position, i);
     }
-    ck_assert_int_eq(leat__data_reader_peek(reader, &sample), LEAT_EINVAL);
-    ck_assert_str_eq(leat_last_error(), "256 samples were looked at already");
+    ck_assert_int_eq(leat__data_reader_preview(reader, &sample), LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(), "256 samples were previewed already");
     /* They come first, one by one; then what is behind them. */
     ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
-    for (int i = 0; i <= LEAT__PEEKS_MAX; i++) {
+    for (int i = 0; i <= LEAT__PREVIEWS_MAX; i++) {
         ck_assert_int_eq(leat__data_reader_take(reader, 0, &chunk, &ticket),
                          LEAT_OK);
         leat__data_reader_read(reader, chunk);
-        ck_assert_int_eq(chunk->n, i < LEAT__PEEKS_MAX ? 1 : CHUNK_SIZE);
+        ck_assert_int_eq(chunk->n, i < LEAT__PREVIEWS_MAX ? 1 : CHUNK_SIZE);
         ck_assert_int_eq(chunk->index[0], i);
         leat__data_reader_give(reader, chunk);
     }
@@ -432,11 +437,11 @@ START_TEST(a_thread_fills_where_the_reader_may_block)
                                  .flips = cases[i].flips};
         leat_pipeline *pipeline = planted_pipeline(&planted);
         const leat__data_reader_options options = {
-            .pipeline = pipeline,
-            .batch_size = CHUNK_SIZE,
-            .step = 1,
+            .source.pipeline = pipeline,
+            .source.batch_size = CHUNK_SIZE,
+            .source.step = 1,
             .threaded = cases[i].threaded,
-            .probe = cases[i].probe,
+            .probes = cases[i].probe,
             .probe_every = INT64_MAX / 2};
         const leat__position start = {0};
         leat__data_reader *reader;
@@ -453,7 +458,7 @@ START_TEST(a_thread_fills_where_the_reader_may_block)
 END_TEST
 
 /* Epochs are left and entered; before the first there is nothing. */
-START_TEST(samples_are_read_beside_any_place)
+START_TEST(samples_are_read_neighbor_any_place)
 {
     static const struct {
         int way;
@@ -465,21 +470,21 @@ START_TEST(samples_are_read_beside_any_place)
     };
     const planted planted = {.count = 10};
     leat_pipeline *pipeline = planted_pipeline(&planted);
-    leat__data_reader_options options = {.pipeline = pipeline,
-                                         .batch_size = CHUNK_SIZE,
-                                         .step = 1,
-                                         .collects = 1};
+    leat__data_reader_options options = {.source.pipeline = pipeline,
+                                         .source.batch_size = CHUNK_SIZE,
+                                         .source.step = 1,
+                                         .source.collects = 1};
     const leat__position start = {0};
     leat__data_reader *reader;
     leat_sample sample;
     leat_sample_init(&sample);
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
-    ck_assert_int_eq(leat__data_reader_looks_back(reader), 1);
+    ck_assert_int_eq(leat__data_reader_can_reread(reader), 1);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int64_t epoch = cases[i].epoch, index = cases[i].index;
-        int status = leat__data_reader_read_beside(reader, cases[i].way, &epoch,
-                                                   &index, &sample);
+        int status = leat__data_reader_read_neighbor(reader, cases[i].way,
+                                                     &epoch, &index, &sample);
         if (cases[i].expected_epoch < 0) {
             ck_assert_int_eq(status, LEAT_END);
             continue;
@@ -495,10 +500,10 @@ START_TEST(samples_are_read_beside_any_place)
     leat_sample_finish(&sample);
     leat__data_reader_destroy(reader);
     /* Only who collects bad records looks back. */
-    options.collects = 0;
+    options.source.collects = 0;
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
-    ck_assert_int_eq(leat__data_reader_looks_back(reader), 0);
+    ck_assert_int_eq(leat__data_reader_can_reread(reader), 0);
     leat__data_reader_destroy(reader);
     leat_pipeline_unref(pipeline);
 }
@@ -511,19 +516,19 @@ START_TEST(a_bad_record_can_be_peeked_at)
                              .kind = {[0] = PLANTED_UNREADABLE},
                              .way = (planted_way)(_i / 2)};
     leat_pipeline *pipeline = planted_pipeline(&planted);
-    const leat__data_reader_options options = {.pipeline = pipeline,
-                                               .batch_size = CHUNK_SIZE,
-                                               .step = 1,
-                                               .collects = _i % 2};
+    const leat__data_reader_options options = {.source.pipeline = pipeline,
+                                               .source.batch_size = CHUNK_SIZE,
+                                               .source.step = 1,
+                                               .source.collects = _i % 2};
     const leat__position start = {0};
     leat__data_reader *reader;
     const leat_sample *sample;
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
-    ck_assert_int_eq(leat__data_reader_peek(reader, &sample), LEAT_EDATA);
+    ck_assert_int_eq(leat__data_reader_preview(reader, &sample), LEAT_EDATA);
     ck_assert_str_eq(leat_last_error(), "planted: record 0 cannot be read");
-    if (options.collects) {
-        ck_assert_int_eq(leat__data_reader_peek(reader, &sample), LEAT_OK);
+    if (options.source.collects) {
+        ck_assert_int_eq(leat__data_reader_preview(reader, &sample), LEAT_OK);
         ck_assert_int_eq(sample->from.position, 1);
     }
     leat__data_reader_destroy(reader);
@@ -546,10 +551,10 @@ int main(void)
     tcase_add_test(tests, another_data_set_than_the_identitys_is_refused);
     tcase_add_test(tests, creating_survives_every_failed_allocation);
     tcase_add_test(tests, reading_counts_as_busy);
-    tcase_add_test(tests, so_many_samples_are_peeked_at_and_no_more);
+    tcase_add_test(tests, so_many_samples_are_previewed_and_no_more);
     tcase_add_test(tests, a_reader_that_was_cancelled_neither_starts_nor_gives);
     tcase_add_test(tests, a_thread_fills_where_the_reader_may_block);
-    tcase_add_test(tests, samples_are_read_beside_any_place);
+    tcase_add_test(tests, samples_are_read_neighbor_any_place);
     tcase_add_loop_test(tests, a_bad_record_can_be_peeked_at, 0,
                         2 * PLANTED_WAYS);
     suite_add_tcase(suite, tests);

@@ -1,4 +1,4 @@
-/* What the uploader asks of a device, call by call, and what a failure leaves.
+/* What a device copy asks of a device, call by call, and what a failure leaves.
  */
 #include "base/clock.h"
 #include "base/counter.h"
@@ -7,35 +7,39 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <leat/transform.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ROOM = 51, READY = 52, CONSUMED = 61, BYTES = 300, OFFSET = 100 };
 
 static recording_device device;
-static leat__device_copy uploader;
+static leat__device_copy device_copy;
 static leat__slab slab;
 static leat__batch batch;
 static unsigned char host[1000], memory[1000];
 
-static void begin_uploader(void)
+static void begin_device_copy(void)
 {
     static const leat__batch_shape plain;
     ck_assert_int_eq(
-        leat__device_copy_init(&uploader, &device.base, NULL, &plain), LEAT_OK);
+        leat__device_copy_init(&device_copy, &device.base, NULL, &plain),
+        LEAT_OK);
     recording_device_look(&device);
 }
 
-static void end_uploader(void)
+static void end_device_copy(void)
 {
-    leat__device_copy_finish(&uploader);
-    memset(&uploader, 0, sizeof(uploader));
+    leat__device_copy_finish(&device_copy);
+    memset(&device_copy, 0, sizeof(device_copy));
 }
 
-/* A batch of BYTES in a slot that begins at OFFSET. */
+/* A batch of BYTES whose memory begins at OFFSET. */
 static void set_up(void)
 {
     recording_device_init(&device);
-    memset(&uploader, 0, sizeof(uploader));
+    memset(&device_copy, 0, sizeof(device_copy));
     memset(&batch, 0, sizeof(batch));
     memset(memory, 0, sizeof(memory));
     for (size_t i = 0; i < sizeof(host); i++)
@@ -48,12 +52,12 @@ static void set_up(void)
     batch.ready = READY;
     for (int i = 0; i < LEAT__STREAMS_MAX; i++)
         batch.consumed[i] = (leat_event)CONSUMED + (leat_event)i;
-    begin_uploader();
+    begin_device_copy();
 }
 
 static void tear_down(void)
 {
-    end_uploader();
+    end_device_copy();
 }
 
 #define assert_calls(expected)                                                 \
@@ -66,64 +70,63 @@ static void use_streams(int n)
 
 START_TEST(an_upload_is_a_copy_and_a_mark)
 {
-    ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     assert_calls("copy 300 to the device on 1; record 52 on 1; ");
     ck_assert_int_eq(batch.has_room, 0);
-    /* The slot and nothing beside it. */
+    /* Its memory and nothing beside it. */
     ck_assert_int_eq(memory[OFFSET - 1], 0);
     ck_assert_mem_eq(memory + OFFSET, host + OFFSET, BYTES);
     ck_assert_int_eq(memory[OFFSET + BYTES], 0);
-    ck_assert_int_eq(uploader.batches, 1);
-    ck_assert_int_eq(uploader.bytes, BYTES);
-    ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch), LEAT_OK);
-    ck_assert_int_eq(uploader.batches, 2);
-    ck_assert_int_eq(uploader.bytes, 2 * BYTES);
+    ck_assert_int_eq(device_copy.batches, 1);
+    ck_assert_int_eq(device_copy.bytes, BYTES);
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
+    ck_assert_int_eq(device_copy.batches, 2);
+    ck_assert_int_eq(device_copy.bytes, 2 * BYTES);
 }
 END_TEST
 
-START_TEST(it_comes_behind_all_that_use_the_slot)
+START_TEST(it_comes_after_all_that_use_the_memory)
 {
     use_streams(2);
-    ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     assert_calls("1 waits for 61; 1 waits for 62; record 51 on 1; "
                  "copy 300 to the device on 1; record 52 on 1; ");
     ck_assert_int_eq(batch.has_room, 1);
     ck_assert_int_eq(batch.nconsumed, 0);
     /* Nobody uses it any more. */
-    ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     assert_calls("copy 300 to the device on 1; record 52 on 1; ");
     ck_assert_int_eq(batch.has_room, 0);
 }
 END_TEST
 
 /* The call that copies from it would keep the thread until they are through. */
-START_TEST(pageable_memory_is_copied_when_the_slot_is_free)
+START_TEST(pageable_memory_is_copied_once_it_is_free)
 {
     slab.is_pageable = 1;
-    ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     assert_calls("copy 300 to the device on 1; record 52 on 1; ");
     use_streams(1);
-    ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     assert_calls("1 waits for 61; record 51 on 1; sync 51; "
                  "copy 300 to the device on 1; record 52 on 1; ");
 }
 END_TEST
 
-START_TEST(a_device_transforms_behind_the_copy)
+START_TEST(a_device_transforms_after_the_copy)
 {
     leat__slab top = {.memory = memory};
     batch.shape.is_cropped = 1;
     batch.top_slab = &top;
     batch.n = 7;
-    uploader.kernel.device = &device.base;
-    ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     assert_calls("copy 300 to the device on 1; transform 7 on 1; "
                  "record 52 on 1; ");
 }
 END_TEST
 
 /*
- * Nothing comes behind a call that failed. Streams that were not waited for are
+ * Nothing comes after a call that failed. Streams that were not waited for are
  * still to be.
  */
 START_TEST(an_upload_ends_at_the_first_call_that_fails)
@@ -154,12 +157,11 @@ START_TEST(an_upload_ends_at_the_first_call_that_fails)
     slab.is_pageable = 1;
     batch.shape.is_cropped = 1;
     batch.top_slab = &top;
-    uploader.kernel.device = &device.base;
     for (int n = 0; n < (int)(sizeof(cases) / sizeof(cases[0])); n++) {
         use_streams(2);
         batch.has_room = 1;
         device.fail_at = n;
-        ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch),
+        ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch),
                          LEAT_EDEVICE);
         ck_assert_str_eq(leat_last_error(), cases[n].line);
         assert_calls(cases[n].calls);
@@ -171,48 +173,50 @@ END_TEST
 
 START_TEST(a_copy_is_awaited_from_its_begin_to_its_end)
 {
-    ck_assert_int_eq(leat__device_copy_await(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch), LEAT_OK);
     assert_calls("sync 52; ");
     batch.has_room = 1;
-    ck_assert_int_eq(leat__device_copy_await(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch), LEAT_OK);
     assert_calls("sync 51; sync 52; ");
     device.fail_at = 0;
-    ck_assert_int_eq(leat__device_copy_await(&uploader, &batch), LEAT_EDEVICE);
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch),
+                     LEAT_EDEVICE);
     assert_calls("sync 51; ");
     device.fail_at = 1;
-    ck_assert_int_eq(leat__device_copy_await(&uploader, &batch), LEAT_EDEVICE);
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch),
+                     LEAT_EDEVICE);
     assert_calls("sync 51; sync 52; ");
 }
 END_TEST
 
-START_TEST(the_uploaders_own_stream_is_what_is_synchronized)
+START_TEST(the_device_copys_own_stream_is_what_is_synchronized)
 {
-    ck_assert_int_eq(leat__device_copy_synchronize(&uploader), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_synchronize(&device_copy), LEAT_OK);
     assert_calls("sync stream 1; ");
     device.fail_at = 0;
-    ck_assert_int_eq(leat__device_copy_synchronize(&uploader), LEAT_EDEVICE);
+    ck_assert_int_eq(leat__device_copy_synchronize(&device_copy), LEAT_EDEVICE);
 }
 END_TEST
 
 START_TEST(each_stream_that_reads_gets_an_event_which_is_used_again)
 {
     static const leat_stream streams[] = {7, LEAT_HOST, 8};
-    ck_assert_int_eq(leat__device_copy_mark(&uploader, &batch, streams, 3),
+    ck_assert_int_eq(leat__device_copy_mark(&device_copy, &batch, streams, 3),
                      LEAT_OK);
     assert_calls("create event; record 101 on 7; "
                  "create event; record 102 on 8; ");
     ck_assert_int_eq(batch.nconsumed, 2);
     ck_assert_int_eq(batch.events, 2);
-    ck_assert_int_eq(leat__device_copy_mark(&uploader, &batch, streams, 1),
+    ck_assert_int_eq(leat__device_copy_mark(&device_copy, &batch, streams, 1),
                      LEAT_OK);
     assert_calls("create event; record 103 on 7; ");
     ck_assert_int_eq(batch.nconsumed, 3);
     batch.nconsumed = 0;
-    ck_assert_int_eq(leat__device_copy_mark(&uploader, &batch, streams, 3),
+    ck_assert_int_eq(leat__device_copy_mark(&device_copy, &batch, streams, 3),
                      LEAT_OK);
     assert_calls("record 101 on 7; record 102 on 8; ");
     ck_assert_int_eq(batch.events, 3);
-    ck_assert_int_eq(leat__device_copy_mark(&uploader, &batch, NULL, 0),
+    ck_assert_int_eq(leat__device_copy_mark(&device_copy, &batch, NULL, 0),
                      LEAT_OK);
     assert_calls("");
 }
@@ -223,7 +227,7 @@ START_TEST(a_stream_that_cannot_be_marked_is_waited_for)
 {
     static const leat_stream streams[] = {7, 8};
     device.fail_at = 0;
-    ck_assert_int_eq(leat__device_copy_mark(&uploader, &batch, streams, 2),
+    ck_assert_int_eq(leat__device_copy_mark(&device_copy, &batch, streams, 2),
                      LEAT_EDEVICE);
     ck_assert_str_eq(leat_last_error(), "event_create failed");
     assert_calls("create event; sync stream 7; "
@@ -232,7 +236,7 @@ START_TEST(a_stream_that_cannot_be_marked_is_waited_for)
     ck_assert_int_eq(batch.events, 1);
     batch.nconsumed = 0;
     device.fail_at = 0;
-    ck_assert_int_eq(leat__device_copy_mark(&uploader, &batch, streams, 1),
+    ck_assert_int_eq(leat__device_copy_mark(&device_copy, &batch, streams, 1),
                      LEAT_EDEVICE);
     ck_assert_str_eq(leat_last_error(), "event_record failed");
     assert_calls("record 101 on 7; sync stream 7; ");
@@ -246,7 +250,7 @@ START_TEST(a_batch_knows_nine_streams_at_most)
     static const leat_stream streams[] = {7, 8};
     use_streams(LEAT__STREAMS_MAX - 1);
     device.events = 8;
-    ck_assert_int_eq(leat__device_copy_mark(&uploader, &batch, streams, 2),
+    ck_assert_int_eq(leat__device_copy_mark(&device_copy, &batch, streams, 2),
                      LEAT_EINVAL);
     ck_assert_str_eq(leat_last_error(), "more than 9 streams use a batch");
     assert_calls("create event; record 109 on 7; sync stream 8; ");
@@ -261,7 +265,7 @@ START_TEST(the_first_of_several_failures_is_told)
     static const leat_stream streams[] = {7, 8, 9};
     use_streams(LEAT__STREAMS_MAX);
     device.fail_at = 0;
-    ck_assert_int_eq(leat__device_copy_mark(&uploader, &batch, streams, 3),
+    ck_assert_int_eq(leat__device_copy_mark(&device_copy, &batch, streams, 3),
                      LEAT_EINVAL);
     ck_assert_str_eq(leat_last_error(), "more than 9 streams use a batch");
     assert_calls("sync stream 7; sync stream 8; sync stream 9; ");
@@ -277,13 +281,13 @@ START_TEST(the_end_of_all_use_is_awaited)
     batches[0].consumed[1] = 62;
     batches[1].nconsumed = 1;
     batches[1].consumed[0] = 71;
-    leat__device_copy_wait(&uploader, batches, 2);
+    leat__device_copy_wait(&device_copy, batches, 2);
     assert_calls("sync stream 1; sync 61; sync 62; sync 71; ");
-    leat__device_copy_wait(&uploader, batches, 1);
+    leat__device_copy_wait(&device_copy, batches, 1);
     assert_calls("sync stream 1; sync 61; sync 62; ");
     /* What fails hides nothing that may still be in use. */
     device.fail_at = 0;
-    leat__device_copy_wait(&uploader, batches, 2);
+    leat__device_copy_wait(&device_copy, batches, 2);
     assert_calls("sync stream 1; sync 61; sync 62; sync 71; ");
 }
 END_TEST
@@ -291,18 +295,18 @@ END_TEST
 START_TEST(a_device_in_host_memory_is_asked_for_nothing)
 {
     static const leat_stream streams[] = {7};
-    end_uploader();
+    end_device_copy();
     device.ops.unified = 1;
-    begin_uploader();
-    ck_assert_int_eq(uploader.has_stream, 0);
+    begin_device_copy();
+    ck_assert_int_eq(device_copy.has_stream, 0);
     use_streams(1);
-    ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch), LEAT_OK);
-    ck_assert_int_eq(leat__device_copy_mark(&uploader, &batch, streams, 1),
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_mark(&device_copy, &batch, streams, 1),
                      LEAT_OK);
-    leat__device_copy_wait(&uploader, &batch, 1);
-    ck_assert_int_eq(uploader.batches, 0);
+    leat__device_copy_wait(&device_copy, &batch, 1);
+    ck_assert_int_eq(device_copy.batches, 0);
     ck_assert_int_eq(batch.nconsumed, 1);
-    end_uploader();
+    end_device_copy();
     assert_calls("");
 }
 END_TEST
@@ -326,22 +330,22 @@ START_TEST(what_was_made_goes_when_a_call_of_the_beginning_fails)
                                              LEAT_FLOAT32, LEAT_NCHW),
                      LEAT_OK);
     const leat__batch_shape cropped = {.is_cropped = 1, .image = {3, 4, 5}};
-    end_uploader();
+    end_device_copy();
     recording_device_look(&device);
     device.streams = 0;
     for (int n = 0; n < 4; n++) {
         device.fail_at = n;
-        ck_assert_int_eq(leat__device_copy_init(&uploader, &device.base,
+        ck_assert_int_eq(leat__device_copy_init(&device_copy, &device.base,
                                                 transformer, &cropped),
                          LEAT_EDEVICE);
-        end_uploader();
+        end_device_copy();
         assert_calls(calls[n]);
     }
     leat_transformer_destroy(transformer);
 }
 END_TEST
 
-START_TEST(a_zeroed_uploader_has_nothing_to_let_go)
+START_TEST(a_zeroed_device_copy_has_nothing_to_let_go)
 {
     leat__device_copy none;
     memset(&none, 0, sizeof(none));
@@ -362,26 +366,26 @@ static void work(void)
 
 static double busy_seconds(void)
 {
-    return leat__counter_seconds(&uploader.busy);
+    return leat__counter_seconds(&device_copy.busy);
 }
 
 START_TEST(the_time_of_copies_and_of_waiting_for_them_counts)
 {
     int64_t begin = leat__clock_now();
-    ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     ck_assert_double_lt(busy_seconds(),
                         1e-9 * (double)(leat__clock_now() - begin) + 1e-9);
     device.act = work;
-    ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     ck_assert_double_ge(busy_seconds(), 1e-3);
-    ck_assert_int_eq(leat__device_copy_await(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch), LEAT_OK);
     ck_assert_double_ge(busy_seconds(), 2e-3);
-    ck_assert_int_eq(uploader.waiters, 0);
+    ck_assert_int_eq(device_copy.waiters, 0);
     /* Waiting for the slot to come free is no copying. */
     double before = busy_seconds();
     int64_t now = leat__clock_now();
     batch.has_room = 1;
-    ck_assert_int_eq(leat__device_copy_await(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch), LEAT_OK);
     ck_assert_double_le(busy_seconds() - before,
                         1e-9 * (double)(leat__clock_now() - now) - 1e-3);
 }
@@ -391,10 +395,10 @@ END_TEST
 static void wait_meanwhile(void)
 {
     device.act = NULL;
-    ck_assert_int_eq(uploader.waiters, 1);
+    ck_assert_int_eq(device_copy.waiters, 1);
     work();
-    ck_assert_int_eq(leat__device_copy_await(&uploader, &batch), LEAT_OK);
-    ck_assert_int_eq(uploader.waiters, 1);
+    ck_assert_int_eq(leat__device_copy_await(&device_copy, &batch), LEAT_OK);
+    ck_assert_int_eq(device_copy.waiters, 1);
     ck_assert_double_ge(busy_seconds(), 1e-3);
     work();
 }
@@ -403,34 +407,150 @@ START_TEST(time_in_which_several_wait_counts_once)
 {
     device.act = wait_meanwhile;
     int64_t begin = leat__clock_now();
-    ck_assert_int_eq(leat__device_copy_upload(&uploader, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     ck_assert_double_ge(busy_seconds(), 2e-3);
     ck_assert_double_le(busy_seconds(),
                         1e-9 * (double)(leat__clock_now() - begin));
-    ck_assert_int_eq(uploader.waiters, 0);
+    ck_assert_int_eq(device_copy.waiters, 0);
     /* What lies between two uploads counts for nothing. */
     double before = busy_seconds();
     work();
     begin = leat__clock_now();
-    ck_assert_int_eq(leat__device_copy_synchronize(&uploader), LEAT_OK);
+    ck_assert_int_eq(leat__device_copy_synchronize(&device_copy), LEAT_OK);
     ck_assert_double_le(busy_seconds() - before,
                         1e-9 * (double)(leat__clock_now() - begin));
 }
 END_TEST
 
+static leat_transform_options transform;
+static const float mean_values[2] = {1, 2};
+
+/* A device copy that transforms images of 2 x 3 x 4, its top in `memory`. */
+static int begin_transform(void)
+{
+    const leat__batch_shape cropped = {.is_cropped = 1, .image = {2, 3, 4}};
+    leat_transformer *transformer;
+    ck_assert_int_eq(leat_transformer_create(&transformer, &transform,
+                                             LEAT_TRAIN, LEAT_FLOAT16,
+                                             LEAT_NHWC),
+                     LEAT_OK);
+    end_device_copy();
+    device.streams = 0;
+    recording_device_look(&device);
+    int status = leat__device_copy_init(&device_copy, &device.base, transformer,
+                                        &cropped);
+    leat_transformer_destroy(transformer);
+    return status;
+}
+
+START_TEST(without_a_mean_nothing_is_uploaded)
+{
+    transform = (leat_transform_options)LEAT_TRANSFORM_OPTIONS_INIT;
+    ck_assert_int_eq(begin_transform(), LEAT_OK);
+    assert_calls("create stream; ");
+    ck_assert_ptr_null(device_copy.transform.mean);
+    ck_assert_ptr_null(device_copy.transform.mean_value);
+}
+END_TEST
+
+START_TEST(mean_values_are_uploaded)
+{
+    transform = (leat_transform_options)LEAT_TRANSFORM_OPTIONS_INIT;
+    transform.mean_value = mean_values;
+    transform.mean_values = 2;
+    ck_assert_int_eq(begin_transform(), LEAT_OK);
+    assert_calls("create stream; alloc 8; copy 8 to the device on 1; "
+                 "sync stream 1; ");
+    ck_assert_mem_eq(device_copy.transform.mean_value, mean_values, 8);
+    ck_assert_int_eq(device_copy.transform.mean_values, 2);
+    ck_assert_ptr_null(device_copy.transform.mean);
+    end_device_copy();
+    assert_calls("free 8; destroy stream 1; ");
+}
+END_TEST
+
+START_TEST(a_mean_image_is_uploaded_whole)
+{
+    static const float mean[2 * 3 * 4] = {1, 2, 3, 4, [23] = 24};
+    char path[] = "mean.binaryproto.XXXXXX";
+    int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    close(file);
+    ck_assert_int_eq(leat_mean_save(path, 2, 3, 4, mean), LEAT_OK);
+    transform = (leat_transform_options)LEAT_TRANSFORM_OPTIONS_INIT;
+    transform.mean_file = path;
+    ck_assert_int_eq(begin_transform(), LEAT_OK);
+    unlink(path);
+    assert_calls("create stream; alloc 96; copy 96 to the device on 1; "
+                 "sync stream 1; ");
+    ck_assert_mem_eq(device_copy.transform.mean, mean, sizeof(mean));
+    ck_assert_ptr_null(device_copy.transform.mean_value);
+    ck_assert_int_eq(device_copy.transform.mean_height, 3);
+    ck_assert_int_eq(device_copy.transform.mean_width, 4);
+}
+END_TEST
+
+START_TEST(a_device_without_a_transform_is_refused)
+{
+    transform = (leat_transform_options)LEAT_TRANSFORM_OPTIONS_INIT;
+    device.ops.transform = NULL;
+    ck_assert_int_eq(begin_transform(), LEAT_EUNSUPPORTED);
+    ck_assert_str_eq(leat_last_error(),
+                     "recording has no transform of its own: transform_on must "
+                     "be CPU");
+}
+END_TEST
+
+START_TEST(a_batch_is_described_by_its_shape_and_its_memory)
+{
+    static unsigned char top_memory[512];
+    leat__slab top = {.memory = top_memory};
+    transform = (leat_transform_options)LEAT_TRANSFORM_OPTIONS_INIT;
+    transform.mean_value = mean_values;
+    transform.mean_values = 1;
+    transform.scale = 0.5f;
+    ck_assert_int_eq(begin_transform(), LEAT_OK);
+    batch.top_slab = &top;
+    batch.top_offset = 32;
+    batch.n = 5;
+    batch.shape = (leat__batch_shape){.ntop = 1,
+                                      .top = {{.offset = 16}},
+                                      .image = {2, 3, 4},
+                                      .bytes = BYTES,
+                                      .is_cropped = 1,
+                                      .pixel_layout = LEAT_NHWC,
+                                      .choices = 256};
+    ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
+    const leat_device_transform *what = &device.what;
+    ck_assert_ptr_eq(what->pixels, memory + OFFSET + 16);
+    ck_assert_ptr_eq((const void *)what->choices, memory + OFFSET + 256);
+    ck_assert_ptr_eq(what->top, top_memory + 32);
+    ck_assert_ptr_eq(what->mean_value, device_copy.means);
+    ck_assert_int_eq(what->mean_values, 1);
+    ck_assert_float_eq(what->scale, 0.5f);
+    ck_assert_int_eq(what->top_type, LEAT_FLOAT16);
+    ck_assert_int_eq(what->pixel_layout, LEAT_NHWC);
+    ck_assert_int_eq(what->layout, LEAT_NHWC);
+    ck_assert_int_eq(what->images, 5);
+    ck_assert_int_eq(what->channels, 2);
+    ck_assert_int_eq(what->height, 3);
+    ck_assert_int_eq(what->width, 4);
+}
+END_TEST
+
 int main(void)
 {
-    Suite *suite = suite_create("uploader");
-    TCase *tcase = tcase_create("uploader");
+    Suite *suite = suite_create("device_copy");
+    TCase *tcase = tcase_create("device_copy");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, an_upload_is_a_copy_and_a_mark);
-    tcase_add_test(tcase, it_comes_behind_all_that_use_the_slot);
-    tcase_add_test(tcase, pageable_memory_is_copied_when_the_slot_is_free);
-    tcase_add_test(tcase, a_device_transforms_behind_the_copy);
+    tcase_add_test(tcase, it_comes_after_all_that_use_the_memory);
+    tcase_add_test(tcase, pageable_memory_is_copied_once_it_is_free);
+    tcase_add_test(tcase, a_device_transforms_after_the_copy);
     tcase_add_test(tcase, an_upload_ends_at_the_first_call_that_fails);
     tcase_add_test(tcase, a_copy_is_awaited_from_its_begin_to_its_end);
-    tcase_add_test(tcase, the_uploaders_own_stream_is_what_is_synchronized);
+    tcase_add_test(tcase, the_device_copys_own_stream_is_what_is_synchronized);
     tcase_add_test(tcase,
                    each_stream_that_reads_gets_an_event_which_is_used_again);
     tcase_add_test(tcase, a_stream_that_cannot_be_marked_is_waited_for);
@@ -440,8 +560,13 @@ int main(void)
     tcase_add_test(tcase, a_device_in_host_memory_is_asked_for_nothing);
     tcase_add_test(tcase,
                    what_was_made_goes_when_a_call_of_the_beginning_fails);
-    tcase_add_test(tcase, a_zeroed_uploader_has_nothing_to_let_go);
+    tcase_add_test(tcase, a_zeroed_device_copy_has_nothing_to_let_go);
     tcase_add_test(tcase, the_time_of_copies_and_of_waiting_for_them_counts);
     tcase_add_test(tcase, time_in_which_several_wait_counts_once);
+    tcase_add_test(tcase, without_a_mean_nothing_is_uploaded);
+    tcase_add_test(tcase, mean_values_are_uploaded);
+    tcase_add_test(tcase, a_mean_image_is_uploaded_whole);
+    tcase_add_test(tcase, a_device_without_a_transform_is_refused);
+    tcase_add_test(tcase, a_batch_is_described_by_its_shape_and_its_memory);
     return suite_run(suite);
 }

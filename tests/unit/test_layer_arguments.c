@@ -298,15 +298,15 @@ START_TEST(a_token_that_is_none_or_of_another_generator_is_refused)
     ck_assert_int_eq(leat_token_put(&wrong, token.bytes, token.size), LEAT_OK);
     wrong.bytes[12] = 9;
     assert_refused(leat_data_layer_restore(feed.layer, &wrong), LEAT_EINVAL,
-                   "no place");
+                   "no position");
     wrong.bytes[12] = 0;
     wrong.bytes[11] = 0x7f;
     assert_refused(leat_data_layer_restore(feed.layer, &wrong), LEAT_EINVAL,
-                   "no place");
+                   "no position");
     wrong.bytes[11] = 0;
     wrong.bytes[20] = 9;
     assert_refused(leat_data_layer_restore(feed.layer, &wrong), LEAT_EINVAL,
-                   "no place");
+                   "no position");
     leat_token_finish(&wrong);
     ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
     feed_close(&feed);

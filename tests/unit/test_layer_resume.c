@@ -318,7 +318,7 @@ static void refuse_place(leat_token *token, uint64_t position, uint64_t epoch,
     memcpy(token->bytes + EPOCH, &epoch, sizeof(epoch));
     memcpy(token->bytes + INDEX, &index, sizeof(index));
     refuse(token, pipeline);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "names no place"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "names no position"));
 }
 
 /* As no layer saves it, so that nothing is counted from there. */

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/queue.h"
 #include "base/thread.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <stdatomic.h>
@@ -78,33 +79,17 @@ START_TEST(items_come_out_in_the_order_they_went_in)
 }
 END_TEST
 
-START_TEST(an_empty_queue_says_again_at_the_deadline)
+START_TEST(an_empty_queue_returns_again_at_the_deadline)
 {
     leat__queue *queue = queue_new(1);
     void *item = number(7);
     ck_assert_int_eq(leat__queue_pop(queue, &item, 0), LEAT_AGAIN);
-    ck_assert_int_eq(leat__queue_wait(queue, 0), LEAT_AGAIN);
     int64_t deadline = leat__clock_now() + 3000000;
     ck_assert_int_eq(leat__queue_pop(queue, &item, deadline), LEAT_AGAIN);
     ck_assert_int_ge(leat__clock_now(), deadline);
     /* One that has passed is not waited for. */
     ck_assert_int_eq(leat__queue_pop(queue, &item, 1), LEAT_AGAIN);
-    ck_assert_int_eq(leat__queue_wait(queue, 1), LEAT_AGAIN);
     ck_assert_ptr_eq(item, number(7));
-    leat__queue_destroy(queue);
-}
-END_TEST
-
-START_TEST(waiting_takes_nothing)
-{
-    leat__queue *queue = queue_new(2);
-    void *item;
-    leat__queue_push(queue, number(1));
-    ck_assert_int_eq(leat__queue_wait(queue, LEAT__FOREVER), LEAT_OK);
-    ck_assert_int_eq(leat__queue_wait(queue, 0), LEAT_OK);
-    ck_assert_int_eq(leat__queue_pop(queue, &item, 0), LEAT_OK);
-    ck_assert_ptr_eq(item, number(1));
-    ck_assert_int_eq(leat__queue_wait(queue, 0), LEAT_AGAIN);
     leat__queue_destroy(queue);
 }
 END_TEST
@@ -118,7 +103,6 @@ START_TEST(a_closed_queue_refuses_and_drains)
     leat__queue_close(queue);
     leat__queue_close(queue);
     ck_assert_int_eq(leat__queue_push(queue, number(2)), LEAT_ECANCELLED);
-    ck_assert_int_eq(leat__queue_wait(queue, 0), LEAT_OK);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(leat__queue_pop(queue, &item, LEAT__FOREVER), LEAT_OK);
         ck_assert_ptr_eq(item, number(i));
@@ -126,24 +110,6 @@ START_TEST(a_closed_queue_refuses_and_drains)
     ck_assert_int_eq(leat__queue_pop(queue, &item, LEAT__FOREVER),
                      LEAT_ECANCELLED);
     ck_assert_int_eq(leat__queue_pop(queue, &item, 0), LEAT_ECANCELLED);
-    ck_assert_int_eq(leat__queue_wait(queue, LEAT__FOREVER), LEAT_ECANCELLED);
-    leat__queue_destroy(queue);
-}
-END_TEST
-
-START_TEST(a_reopened_queue_is_empty_and_takes_again)
-{
-    leat__queue *queue = queue_new(2);
-    void *item;
-    leat__queue_push(queue, number(0));
-    leat__queue_push(queue, number(1));
-    leat__queue_close(queue);
-    leat__queue_reopen(queue);
-    ck_assert_int_eq(leat__queue_pop(queue, &item, 0), LEAT_AGAIN);
-    ck_assert_int_eq(leat__queue_push(queue, number(5)), LEAT_OK);
-    ck_assert_int_eq(leat__queue_push(queue, number(6)), LEAT_OK);
-    ck_assert_int_eq(leat__queue_pop(queue, &item, 0), LEAT_OK);
-    ck_assert_ptr_eq(item, number(5));
     leat__queue_destroy(queue);
 }
 END_TEST
@@ -181,13 +147,6 @@ static void *receive(void *argument)
     return NULL;
 }
 
-static void *watch(void *argument)
-{
-    end *self = argument;
-    self->status = leat__queue_wait(self->queue, LEAT__FOREVER);
-    return NULL;
-}
-
 START_TEST(close_wakes_a_sender_that_found_no_room)
 {
     leat__queue *queue = queue_new(2);
@@ -195,7 +154,6 @@ START_TEST(close_wakes_a_sender_that_found_no_room)
     leat__thread thread[1];
     run_all(thread, 1, send, &sender, sizeof(sender));
     /* Its third push finds the queue full, waiting or about to. */
-    leat__queue_wait(queue, LEAT__FOREVER);
     leat__queue_close(queue);
     join_all(thread, 1);
     ck_assert_int_eq(sender.status, LEAT_ECANCELLED);
@@ -214,40 +172,12 @@ START_TEST(close_wakes_everybody_who_waits_for_an_item)
     leat__thread threads[6];
     for (int i = 0; i < 6; i++)
         ends[i] = (end){.queue = queue};
-    run_all(threads, 3, receive, ends, sizeof(ends[0]));
-    run_all(threads + 3, 3, watch, ends + 3, sizeof(ends[0]));
+    run_all(threads, 6, receive, ends, sizeof(ends[0]));
     leat__queue_close(queue);
     join_all(threads, 6);
     for (int i = 0; i < 6; i++)
         ck_assert_int_eq(ends[i].status, LEAT_ECANCELLED);
     leat__queue_destroy(queue);
-}
-END_TEST
-
-static void *take_one(void *argument)
-{
-    end *self = argument;
-    void *item;
-    self->status = leat__queue_pop(self->queue, &item, LEAT__FOREVER);
-    return NULL;
-}
-
-START_TEST(one_push_wakes_a_taker_past_those_who_only_watch)
-{
-    for (int round = 0; round < 200; round++) {
-        leat__queue *queue = queue_new(1);
-        end ends[3] = {{.queue = queue}, {.queue = queue}, {.queue = queue}};
-        leat__thread threads[3];
-        run_all(threads, 2, watch, ends, sizeof(ends[0]));
-        run_all(threads + 2, 1, take_one, ends + 2, sizeof(ends[0]));
-        leat__queue_push(queue, number(0));
-        join_all(threads + 2, 1);
-        leat__queue_push(queue, number(1));
-        join_all(threads, 2);
-        for (int i = 0; i < 3; i++)
-            ck_assert_int_eq(ends[i].status, LEAT_OK);
-        leat__queue_destroy(queue);
-    }
 }
 END_TEST
 
@@ -285,152 +215,6 @@ START_TEST(nothing_is_lost_or_doubled_among_many_threads)
 }
 END_TEST
 
-static void *wait_for_item(void *argument)
-{
-    leat__queue *queue = argument;
-    return leat__queue_wait(queue, LEAT__FOREVER) ? NULL : argument;
-}
-
-/* Whether a thread that waits for an item comes back after `pushes`. */
-static void wait_through(int wake_at, int pushes, int kicks)
-{
-    leat__queue *queue = queue_new(4);
-    pthread_t thread;
-    void *woken;
-    int item;
-    leat__queue_wake_at(queue, wake_at);
-    ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_item, queue), 0);
-    for (int i = 0; i < pushes; i++)
-        ck_assert_int_eq(leat__queue_push(queue, &item), LEAT_OK);
-    if (kicks)
-        leat__queue_kick(queue);
-    pthread_join(thread, &woken);
-    ck_assert_ptr_eq(woken, queue);
-    leat__queue_destroy(queue);
-}
-
-START_TEST(a_lazy_queue_wakes_at_its_number_or_when_kicked)
-{
-    for (int i = 0; i < 200; i++) {
-        wait_through(1, 1, 0);
-        wait_through(3, 3, 0);
-        wait_through(3, 1, 1);
-    }
-}
-END_TEST
-
-/* A thread that waits for an item or a stir, and what woke it. */
-typedef struct stirred {
-    leat__queue *queue;
-    int64_t stirs;
-    int status;
-} stirred;
-
-static void *wait_stirred(void *argument)
-{
-    stirred *self = argument;
-    self->status = leat__queue_wait_stirred(self->queue, self->stirs);
-    return NULL;
-}
-
-START_TEST(a_stir_ends_the_waits_that_began_before_it)
-{
-    stirred waiting[3];
-    leat__thread threads[3];
-    for (int i = 0; i < 200; i++) {
-        leat__queue *queue = queue_new(1);
-        for (int k = 0; k < 3; k++)
-            waiting[k] =
-                (stirred){.queue = queue, .stirs = leat__queue_stirs(queue)};
-        run_all(threads, 3, wait_stirred, waiting, sizeof(waiting[0]));
-        leat__queue_stir(queue);
-        join_all(threads, 3);
-        for (int k = 0; k < 3; k++)
-            ck_assert_int_eq(waiting[k].status, LEAT_OK);
-        leat__queue_destroy(queue);
-    }
-}
-END_TEST
-
-START_TEST(a_later_wait_is_ended_by_an_item_or_close)
-{
-    stirred waiting;
-    leat__thread thread;
-    int item;
-    for (int i = 0; i < 200; i++) {
-        leat__queue *queue = queue_new(1);
-        leat__queue_stir(queue);
-        waiting = (stirred){.queue = queue, .stirs = leat__queue_stirs(queue)};
-        run_all(&thread, 1, wait_stirred, &waiting, sizeof(waiting));
-        if (i % 2)
-            leat__queue_close(queue);
-        else
-            ck_assert_int_eq(leat__queue_push(queue, &item), LEAT_OK);
-        join_all(&thread, 1);
-        ck_assert_int_eq(waiting.status, i % 2 ? LEAT_ECANCELLED : LEAT_OK);
-        leat__queue_destroy(queue);
-    }
-}
-END_TEST
-
-static int is_same(const void *item, const void *who)
-{
-    return item == who;
-}
-
-START_TEST(a_pick_takes_what_is_preferred_or_else_the_newest)
-{
-    int items[4];
-    void *item;
-    leat__queue *queue = queue_new(4);
-    ck_assert_int_eq(leat__queue_pick(queue, &item, is_same, items),
-                     LEAT_AGAIN);
-    for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(leat__queue_push(queue, &items[i]), LEAT_OK);
-    ck_assert_int_eq(leat__queue_pick(queue, &item, is_same, &items[1]), 0);
-    ck_assert_ptr_eq(item, &items[1]);
-    ck_assert_int_eq(leat__queue_pick(queue, &item, is_same, &items[0]), 0);
-    ck_assert_ptr_eq(item, &items[0]);
-    void *last[2];
-    for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(leat__queue_pick(queue, &last[i], is_same, NULL), 0);
-    ck_assert(last[0] != last[1]);
-    ck_assert(last[0] == &items[2] || last[0] == &items[3]);
-    ck_assert(last[1] == &items[2] || last[1] == &items[3]);
-    leat__queue_close(queue);
-    ck_assert_int_eq(leat__queue_pick(queue, &item, is_same, NULL),
-                     LEAT_ECANCELLED);
-    leat__queue_destroy(queue);
-}
-END_TEST
-
-/* Whether it is one of the first two of `who`. */
-static int is_of_two(const void *item, const void *who)
-{
-    const int *first = who;
-    return item == first || item == first + 1;
-}
-
-/* The last ones are the likeliest in the cache. */
-START_TEST(a_pick_takes_the_newest_of_those_preferred_or_of_all)
-{
-    int items[4];
-    void *item;
-    leat__queue *queue = queue_new(4);
-    for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(leat__queue_push(queue, &items[i]), LEAT_OK);
-    ck_assert_int_eq(leat__queue_pick(queue, &item, is_of_two, items), 0);
-    ck_assert_ptr_eq(item, &items[1]);
-    ck_assert_int_eq(leat__queue_pop(queue, &item, 0), LEAT_OK);
-    ck_assert_ptr_eq(item, &items[0]);
-    ck_assert_int_eq(leat__queue_push(queue, &items[0]), LEAT_OK);
-    ck_assert_int_eq(leat__queue_pick(queue, &item, is_same, NULL), 0);
-    ck_assert_ptr_eq(item, &items[0]);
-    ck_assert_int_eq(leat__queue_pop(queue, &item, 0), LEAT_OK);
-    leat__queue_destroy(queue);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("queue");
@@ -439,23 +223,11 @@ int main(void)
     tcase_add_test(tcase, a_queue_without_room_is_refused);
     tcase_add_test(tcase, making_one_survives_failing_allocations);
     tcase_add_test(tcase, items_come_out_in_the_order_they_went_in);
-    tcase_add_test(tcase, an_empty_queue_says_again_at_the_deadline);
-    tcase_add_test(tcase, waiting_takes_nothing);
-    tcase_add_test(tcase, a_lazy_queue_wakes_at_its_number_or_when_kicked);
-    tcase_add_test(tcase, a_stir_ends_the_waits_that_began_before_it);
-    tcase_add_test(tcase, a_later_wait_is_ended_by_an_item_or_close);
-    tcase_add_test(tcase, a_pick_takes_what_is_preferred_or_else_the_newest);
-    tcase_add_test(tcase, a_pick_takes_the_newest_of_those_preferred_or_of_all);
+    tcase_add_test(tcase, an_empty_queue_returns_again_at_the_deadline);
     tcase_add_test(tcase, a_closed_queue_refuses_and_drains);
-    tcase_add_test(tcase, a_reopened_queue_is_empty_and_takes_again);
     tcase_add_test(tcase, close_wakes_a_sender_that_found_no_room);
     tcase_add_test(tcase, close_wakes_everybody_who_waits_for_an_item);
-    tcase_add_test(tcase, one_push_wakes_a_taker_past_those_who_only_watch);
     tcase_add_loop_test(tcase, nothing_is_lost_or_doubled_among_many_threads, 0,
                         3);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

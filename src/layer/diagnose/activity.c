@@ -1,8 +1,8 @@
 #include "layer/diagnose/activity.h"
 
-leat__bottleneck leat__activity_judge(const leat__activity *now, int lane)
+leat__bottleneck leat__activity_judge(const leat__activity *now, int i)
 {
-    if (now->out_of_slots >= 0 && now->out_of_slots != lane)
+    if (now->out_of_batches >= 0 && now->out_of_batches != i)
         return LEAT__BOTTLENECK_MEMBER;
     if (now->copying > 0 && now->working == 0)
         return LEAT__BOTTLENECK_COPY;

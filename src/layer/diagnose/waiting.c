@@ -4,18 +4,18 @@
 
 #include <stdio.h>
 
-int leat__waiting_is_heard(void)
+bool leat__waiting_is_logged(void)
 {
     return leat__log_wants(LEAT_LOG_INFO);
 }
 
-/* Whether it is time for another line; if so, it counts as said. */
-static int is_due(leat__waiting *self, int64_t now)
+/* Whether it is time for another line, which is then counted. */
+static bool is_due(leat__waiting *self, int64_t now)
 {
-    if (self->told > 0 && now - self->told < LEAT__WAITING_INTERVAL)
-        return 0;
-    self->told = now;
-    return 1;
+    if (self->logged > 0 && now - self->logged < LEAT__WAITING_INTERVAL)
+        return false;
+    self->logged = now;
+    return true;
 }
 
 static double seconds(int64_t nanoseconds)
@@ -47,8 +47,8 @@ static void describe(leat_data_layer *layer, char *out, size_t size)
         snprintf(out, size,
                  "%s on %s is behind: all its batches are made, and "
                  "it takes none",
-                 group->member[now.out_of_slots].name,
-                 group->device[now.out_of_slots]->name);
+                 group->member[now.out_of_batches].name,
+                 group->device[now.out_of_batches]->name);
         return;
     case LEAT__BOTTLENECK_NOBODY:
         snprintf(out, size, "its threads do not get to run");

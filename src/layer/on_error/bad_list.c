@@ -15,11 +15,11 @@ void leat__key_keep(char kept[LEAT__KEY_MAX], leat_provenance *from)
     from->key = kept;
 }
 
-void leat__bad_set(leat__bad *bad, int place, const leat_provenance *from,
+void leat__bad_set(leat__bad *bad, int sample, const leat_provenance *from,
                    const char *line)
 {
     static const leat_provenance nowhere = {0};
-    bad->place = place;
+    bad->sample = sample;
     bad->from = from ? *from : nowhere;
     memcpy(bad->line, line, sizeof(bad->line));
     if (bad->from.key)
@@ -51,14 +51,14 @@ static int make_room(leat__bad_list *list, int n)
     return LEAT_OK;
 }
 
-int leat__bad_list_add(leat__bad_list *list, int place,
+int leat__bad_list_add(leat__bad_list *list, int sample,
                        const leat_provenance *from)
 {
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
     int status = make_room(list, list->n + 1);
     if (status == LEAT_OK)
-        leat__bad_set(&list->item[list->n++], place, from, line);
+        leat__bad_set(&list->item[list->n++], sample, from, line);
     return status;
 }
 
@@ -68,14 +68,14 @@ int leat__bad_list_append(leat__bad_list *list, const leat__bad_list *from,
     int status = make_room(list, list->n + from->n);
     for (int i = 0; i < from->n && status == LEAT_OK; i++) {
         list->item[list->n] = from->item[i];
-        list->item[list->n++].place += first;
+        list->item[list->n++].sample += first;
     }
     return status;
 }
 
 static int compare(const void *a, const void *b)
 {
-    return ((const leat__bad *)a)->place - ((const leat__bad *)b)->place;
+    return ((const leat__bad *)a)->sample - ((const leat__bad *)b)->sample;
 }
 
 void leat__bad_list_sort(leat__bad_list *list)

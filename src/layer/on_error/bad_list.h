@@ -10,7 +10,7 @@
 #define LEAT__KEY_MAX 64
 
 typedef struct leat__bad {
-    int place;            /* in its chunk, then in its batch */
+    int sample;           /* its index in the chunk, then in the batch */
     leat_provenance from; /* its source borrowed from the reader */
     char key[LEAT__KEY_MAX];
     char line[LEAT__ERROR_MAX];
@@ -24,9 +24,10 @@ typedef struct leat__bad_list {
 } leat__bad_list;
 
 /*
- * Fills `bad` with what is known of the record at `place`; `from` may be NULL.
+ * Fills `bad` with what is known of the record of sample `sample`; `from` may
+ * be NULL.
  */
-void leat__bad_set(leat__bad *bad, int place, const leat_provenance *from,
+void leat__bad_set(leat__bad *bad, int sample, const leat_provenance *from,
                    const char *line);
 
 /* Copies the key, as far as it is kept, and has `from` point to the copy. */
@@ -36,14 +37,14 @@ void leat__key_keep(char kept[LEAT__KEY_MAX], leat_provenance *from);
 leat_provenance leat__bad_from(const leat__bad *bad);
 
 /* Adds a record with the thread's error line. Errors: LEAT_ENOMEM. */
-int leat__bad_list_add(leat__bad_list *list, int place,
+int leat__bad_list_add(leat__bad_list *list, int sample,
                        const leat_provenance *from);
 
-/* Appends all of `from`, whose places begin at `first`. Errors: LEAT_ENOMEM. */
+/* Appends all of `from`, whose sample 0 is `first`. Errors: LEAT_ENOMEM. */
 int leat__bad_list_append(leat__bad_list *list, const leat__bad_list *from,
                           int first);
 
-/* By place. */
+/* By sample. */
 void leat__bad_list_sort(leat__bad_list *list);
 
 void leat__bad_list_finish(leat__bad_list *list);

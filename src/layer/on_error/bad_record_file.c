@@ -226,7 +226,7 @@ static size_t put_text(char *out, const char *text, size_t size,
 }
 
 /* Behind `text` if the line begins with it, else the line. */
-static const char *behind(const char *line, const char *text)
+static const char *after(const char *line, const char *text)
 {
     size_t size = strlen(text);
     return strncmp(line, text, size) == 0 ? line + size : line;
@@ -243,14 +243,14 @@ static const char *reason_of(const leat__bad *bad, const leat_provenance *from)
         strncmp(line + size, ": ", 2) == 0)
         line += size + 2;
     snprintf(record, sizeof(record), "record %lld", (long long)from->record);
-    const char *rest = behind(line, record);
+    const char *rest = after(line, record);
     if (rest == line)
         return line;
     if (from->key) {
         snprintf(
             record, sizeof(record), ", key %s",
             leat__key_text(text, from->key, from->key_size + from->key_cut));
-        rest = behind(rest, record);
+        rest = after(rest, record);
     }
     if (strncmp(rest, ": ", 2) == 0)
         return rest + 2;

@@ -1,7 +1,7 @@
 /*
- * carry_chain.h: what stands at the end of a chunk, handed on to the next one.
+ * carry_chain.h: the last good sample of each chunk, handed on to the next one.
  *
- * A place whose record is bad may get what stands before it, and that may be in
+ * A bad record may be replaced by the good one before it, and that may be in
  * the chunk before, which another thread works on. So each chunk takes a carry
  * from the chunk before it and hands one on.
  */
@@ -9,8 +9,9 @@
 #define LEAT_LAYER_ON_ERROR_CARRY_CHAIN_H
 
 #include "layer/batch.h"
+#include "layer/chunk.h"
 
-/* What stands at the last place of a chunk. */
+/* What the last sample of a chunk was filled with. */
 typedef enum leat__carry_state {
     LEAT__CARRY_OPEN = 0, /* the chunk is in work */
     LEAT__CARRY_RECORD,   /* `sample`, which was good in a batch of `shape` */
@@ -22,7 +23,7 @@ typedef enum leat__carry_state {
 typedef struct leat__carry {
     leat__carry_state
         state;           /* protected by the carry chain's lock while open */
-    int is_mixed;        /* behind `sample` came records of other shapes */
+    bool is_mixed;       /* after `sample` came records of other shapes */
     leat_sample *sample; /* owned; the record, or an empty buffer */
     leat__batch_shape shape;
     int holders; /* protected by the carry chain's lock: of the two chunks, how
@@ -32,29 +33,28 @@ typedef struct leat__carry {
 typedef struct leat__carry_chain leat__carry_chain;
 
 /*
- * For at most `chunks` chunks in work at a time; `begin` is what stands before
+ * For at most `chunks` chunks in work at a time; `begin` is the state before
  * the first one: NONE or UNKNOWN. The samples' buffers come from `buffers`
  * (borrowed; NULL: malloc). Errors: LEAT_ENOMEM, LEAT_EIO.
  */
 int leat__carry_chain_create(leat__carry_chain **out, int chunks,
                              const leat_allocator *buffers,
                              leat__carry_state begin);
-void leat__carry_chain_destroy(leat__carry_chain *carry_chain); /* takes NULL */
+void leat__carry_chain_destroy(leat__carry_chain *self); /* takes NULL */
 
 /* Gives a chunk its two carries. One caller at a time, in the order of chunks.
  */
-void leat__carry_chain_enter(leat__carry_chain *carry_chain,
-                             leat__chunk *chunk);
+void leat__carry_chain_enter(leat__carry_chain *self, leat__chunk *chunk);
 
 /*
  * Waits for the carry that the chunk takes: until all chunks before it are
- * through, which never wait for one behind them.
+ * through, which never wait for one after them.
  */
-const leat__carry *leat__carry_chain_await(leat__carry_chain *carry_chain,
+const leat__carry *leat__carry_chain_await(leat__carry_chain *self,
                                            const leat__chunk *chunk);
 
 /* The chunk is through: its own carry is filled, but for `state`. */
-void leat__carry_chain_leave(leat__carry_chain *carry_chain, leat__chunk *chunk,
+void leat__carry_chain_leave(leat__carry_chain *self, leat__chunk *chunk,
                              leat__carry_state state);
 
 #endif

@@ -1,18 +1,17 @@
 /*
- * What stands in is the nearest earlier record of the whole sequence that can
- * fill the place. Going back from a place: records of other ranks, read again;
- * then what stands at this rank's own place before, itself the answer for all
- * that lies further back. That is a sample of the same chunk, or of the carry
- * that the chunk before handed on. Where neither is known (behind a resume) or
- * it does not fit (a batch of another shape), records are read again one by
- * one, back through the epoch before, which holds every record once.
+ * A bad record is replaced by the nearest earlier record of the whole sequence
+ * that fits. Going back from a sample: records of other ranks, read again; then
+ * the latest good sample of this rank, which accounts for all that lies further
+ * back. That is a sample of the same chunk, or the carry that the chunk before
+ * handed on. Where neither is known (after a resume) or it does not fit (a
+ * batch of another shape), records are read again one by one, back through the
+ * epoch before, which holds every record once.
  *
- * None of that depends on who worked when: a carry says of places in one shape
- * what reading back would say.
+ * None of that depends on which thread worked when: a carry gives for samples
+ * of one shape what reading back would give.
  */
 #include "layer/on_error/replacement.h"
 #include "base/memory.h"
-#include "layer/lane.h"
 
 #include <string.h>
 
@@ -68,34 +67,35 @@ static void swap(leat_sample **a, leat_sample **b)
 void leat__replacement_begin(leat__replacement *self)
 {
     self->state = LEAT__CARRY_OPEN;
-    self->standing = NULL;
-    self->is_mixed = 0;
+    self->latest = NULL;
+    self->is_mixed = false;
 }
 
 /* What was good in one shape says nothing of another. */
-static int is_known_in(const leat__carry *carry, const leat__batch_shape *shape)
+static bool is_known_in(const leat__carry *carry,
+                        const leat__batch_shape *shape)
 {
-    int is_start = carry->state == LEAT__CARRY_NONE && carry->shape.ntop == 0;
+    bool is_start = carry->state == LEAT__CARRY_NONE && carry->shape.ntop == 0;
     return is_start || leat__batch_shape_is_same(&carry->shape, shape);
 }
 
-/* Nothing of this chunk stands yet: what the chunk before left does. */
+/* No sample of this chunk was good yet: the chunk before has the latest. */
 static void take_over(leat__replacement *self, const leat__batch *batch,
                       leat__chunk *chunk)
 {
     const leat__carry *carry =
         leat__carry_chain_await(self->options.carry_chain, chunk);
     self->state = carry->state;
-    self->is_mixed |= carry->is_mixed;
-    self->standing = &chunk->taken->sample;
+    self->is_mixed = self->is_mixed || carry->is_mixed;
+    self->latest = &chunk->taken->sample;
     if (!is_known_in(carry, &batch->shape)) {
         self->state = LEAT__CARRY_UNKNOWN;
-        self->is_mixed = 1;
+        self->is_mixed = true;
     }
 }
 
 void leat__replacement_end(leat__replacement *self, const leat__batch *batch,
-                           leat__chunk *chunk, int has_shape)
+                           leat__chunk *chunk, bool has_shape)
 {
     leat__carry *handed = chunk->handed;
     if (!has_shape)
@@ -106,7 +106,7 @@ void leat__replacement_end(leat__replacement *self, const leat__batch *batch,
         handed->shape = batch->shape;
     handed->is_mixed = self->is_mixed;
     if (self->state == LEAT__CARRY_RECORD)
-        swap(&handed->sample, self->standing);
+        swap(&handed->sample, self->latest);
     leat__carry_chain_leave(self->options.carry_chain, chunk, self->state);
 }
 
@@ -117,52 +117,53 @@ static int try_shape(leat__replacement *self, leat__batch *batch,
     leat__batch_shape shape;
     int status = leat__batch_fill_shape(self->fill, sample, &shape);
     if (status == LEAT_OK)
-        status = leat__batch_pool_reserve(&batch->lane->pool, batch, &shape);
+        status = leat__batch_reserve(batch, &shape);
     if (status)
         return status;
     batch->shape = shape;
-    return leat__batch_fill_put(self->fill, batch, chunk, 0, sample);
+    return leat__batch_fill_sample(self->fill, batch, chunk, 0, sample);
 }
 
 /* Notes whether a bad record has another shape, in which it may be good. */
-static void look_at_shape(leat__replacement *self, const leat__batch *batch,
-                          const leat_sample *sample)
+static void note_shape(leat__replacement *self, const leat__batch *batch,
+                       const leat_sample *sample)
 {
     leat__batch_shape own;
     if (leat__batch_fill_shape(self->fill, sample, &own) == LEAT_OK &&
         !leat__batch_shape_is_same(&own, &batch->shape))
-        self->is_mixed = 1;
+        self->is_mixed = true;
 }
 
-static int try_place(leat__replacement *self, leat__batch *batch,
-                     const leat__chunk *chunk, int i, const leat_sample *sample)
+static int try_sample(leat__replacement *self, leat__batch *batch,
+                      const leat__chunk *chunk, int i,
+                      const leat_sample *sample)
 {
-    int status = leat__batch_fill_put(self->fill, batch, chunk, i, sample);
+    int status = leat__batch_fill_sample(self->fill, batch, chunk, i, sample);
     if (status == LEAT_EDATA)
-        look_at_shape(self, batch, sample);
+        note_shape(self, batch, sample);
     return status;
 }
 
 /*
- * Reads back from place `i`, at most `most` records: the first good one becomes
- * the trial. LEAT_END: there is none.
+ * Reads back from sample `i`, at most `most` records: the first good one
+ * becomes the trial. LEAT_END: there is none.
  */
 static int read_back(leat__replacement *self, leat__batch *batch,
                      const leat__chunk *chunk, int i, int64_t most,
-                     int for_shape)
+                     bool for_shape)
 {
     leat__data_reader *reader = self->options.reader;
     int64_t epoch = chunk->epoch[i];
     int64_t index = chunk->index[i];
     int64_t oldest = epoch - 1;
     for (int64_t n = 0; n < most; n++) {
-        int status = leat__data_reader_read_beside(reader, -1, &epoch, &index,
-                                                   self->trial);
+        int status = leat__data_reader_read_neighbor(reader, -1, &epoch, &index,
+                                                     self->trial);
         if (status == LEAT_END || epoch < oldest)
             return LEAT_END;
         if (status == LEAT_OK)
             status = for_shape ? try_shape(self, batch, chunk, self->trial)
-                               : try_place(self, batch, chunk, i, self->trial);
+                               : try_sample(self, batch, chunk, i, self->trial);
         if (status != LEAT_EDATA)
             return status;
     }
@@ -172,47 +173,47 @@ static int read_back(leat__replacement *self, leat__batch *batch,
 int leat__replacement_shape(leat__replacement *self, leat__batch *batch,
                             const leat__chunk *chunk, leat__batch_shape *out)
 {
-    int looks_back = leat__data_reader_looks_back(self->options.reader);
+    bool can_reread = leat__data_reader_can_reread(self->options.reader);
     const leat__carry *carry =
         leat__carry_chain_await(self->options.carry_chain, chunk);
     int status = LEAT_END;
-    if (looks_back)
-        status = read_back(self, batch, chunk, 0, self->options.step - 1, 1);
+    if (can_reread)
+        status = read_back(self, batch, chunk, 0, self->options.step - 1, true);
     if (status == LEAT_END && carry->state == LEAT__CARRY_RECORD &&
         !carry->is_mixed) {
         *out = carry->shape;
         return LEAT_OK;
     }
-    int is_open = carry->state != LEAT__CARRY_NONE || carry->is_mixed;
-    if (status == LEAT_END && looks_back && is_open)
-        status = read_back(self, batch, chunk, 0, INT64_MAX, 1);
+    bool is_open = carry->state != LEAT__CARRY_NONE || carry->is_mixed;
+    if (status == LEAT_END && can_reread && is_open)
+        status = read_back(self, batch, chunk, 0, INT64_MAX, true);
     if (status < 0)
         return status;
     *out = status == LEAT_END ? *self->options.fallback : batch->shape;
     return LEAT_OK;
 }
 
-/* Reads what stands in again, and puts it there. */
+/* Reads the replacement again, and puts it there. */
 static int find_back(leat__replacement *self, leat__batch *batch,
                      const leat__chunk *chunk, int i, int64_t most)
 {
-    int status = read_back(self, batch, chunk, i, most, 0);
+    int status = read_back(self, batch, chunk, i, most, false);
     if (status)
         return status;
     swap(&self->record, &self->trial);
     self->state = LEAT__CARRY_RECORD;
-    self->standing = &self->record;
+    self->latest = &self->record;
     return LEAT_OK;
 }
 
-/* Puts the nearest earlier good record into place `i`. LEAT_END: none. */
+/* Fills sample `i` from the nearest earlier good record. LEAT_END: none. */
 static int find(leat__replacement *self, leat__batch *batch, leat__chunk *chunk,
                 int i)
 {
-    int looks_back = leat__data_reader_looks_back(self->options.reader);
+    bool can_reread = leat__data_reader_can_reread(self->options.reader);
     if (self->state == LEAT__CARRY_OPEN)
         take_over(self, batch, chunk);
-    if (looks_back) {
+    if (can_reread) {
         int status = find_back(self, batch, chunk, i, self->options.step - 1);
         if (status != LEAT_END)
             return status;
@@ -220,12 +221,12 @@ static int find(leat__replacement *self, leat__batch *batch, leat__chunk *chunk,
     if (self->state == LEAT__CARRY_NONE)
         return LEAT_END;
     if (self->state == LEAT__CARRY_RECORD) {
-        int status = try_place(self, batch, chunk, i, *self->standing);
+        int status = try_sample(self, batch, chunk, i, *self->latest);
         if (status != LEAT_EDATA)
             return status;
         self->state = LEAT__CARRY_UNKNOWN;
     }
-    if (!looks_back)
+    if (!can_reread)
         return LEAT_END;
     int status = find_back(self, batch, chunk, i, INT64_MAX);
     if (status == LEAT_END)
@@ -243,7 +244,7 @@ static void put_zeros(leat__batch *batch, const leat__chunk *chunk, int i)
             (leat_device_choice){.is_zero = 1};
 }
 
-/* Fills place `i`, whose record is `bad`, and says in it with what. */
+/* Fills sample `i`, whose record is `bad`, which notes with what. */
 static int fill(leat__replacement *self, leat__batch *batch, leat__chunk *chunk,
                 int i, leat__bad *bad)
 {
@@ -251,7 +252,7 @@ static int fill(leat__replacement *self, leat__batch *batch, leat__chunk *chunk,
     if (self->options.on_error == LEAT_ON_ERROR_REPLACE)
         status = find(self, batch, chunk, i);
     else if (self->options.step > 1)
-        self->is_mixed = 1; /* other ranks' records were not looked at */
+        self->is_mixed = true; /* other ranks' records were not looked at */
     if (status < 0)
         return status;
     const leat_sample *sample = chunk->sample[i];
@@ -259,7 +260,7 @@ static int fill(leat__replacement *self, leat__batch *batch, leat__chunk *chunk,
     if (status == LEAT_END) {
         put_zeros(batch, chunk, i);
     } else {
-        sample = *self->standing;
+        sample = *self->latest;
         kind = LEAT_REPLACEMENT_RECORD;
     }
     leat__batch_note(batch, chunk->first + i, sample);
@@ -278,23 +279,23 @@ static int note_bad(leat__replacement *self, leat__batch *batch,
     const leat_sample *sample = chunk->sample[i];
     int status = leat__bad_list_add(&chunk->bad, i, &sample->from);
     if (status == LEAT_OK)
-        look_at_shape(self, batch, sample);
+        note_shape(self, batch, sample);
     return status;
 }
 
-int leat__replacement_place(leat__replacement *self, leat__batch *batch,
-                            leat__chunk *chunk, int *failed)
+int leat__replacement_fill(leat__replacement *self, leat__batch *batch,
+                           leat__chunk *chunk, int *failed)
 {
     int unread = chunk->bad.n;
     int next = 0;
     for (int i = 0; i < chunk->n; i++) {
         int from = i;
-        int end = next < unread ? chunk->bad.item[next].place : chunk->n;
-        int status = leat__batch_fill_place(self->fill, batch, chunk, &i, end);
+        int end = next < unread ? chunk->bad.item[next].sample : chunk->n;
+        int status = leat__batch_fill_chunk(self->fill, batch, chunk, &i, end);
         if (i > from) {
             self->state = LEAT__CARRY_RECORD;
-            self->standing = &chunk->sample[i - 1];
-            self->is_mixed = 0;
+            self->latest = &chunk->sample[i - 1];
+            self->is_mixed = false;
         }
         if (status == LEAT_OK && i == chunk->n)
             break;

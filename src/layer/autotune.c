@@ -1,0 +1,69 @@
+#include "layer/autotune.h"
+
+#include <leat/data_layer.h>
+
+/*
+ * What a chunk touches. Below the least handing it over costs more than it
+ * gains
+ * ("Log: small images", "a run is a batch"); the most takes half a millisecond,
+ * by which a caller that works on one may be late.
+ */
+#define CHUNK_BYTES_MIN ((size_t)512 << 10)
+#define CHUNK_BYTES_MAX ((size_t)4 << 20)
+
+/*
+ * LEAT_PREFETCH_AUTO: from so many batches to so many, or so many bytes. Two
+ * beside the caller's let workers fill one while another is ready; more come
+ * into use as they are needed.
+ */
+#define AUTO_BATCHES_MIN 3
+#define AUTO_BATCHES_MAX 64
+#define AUTO_BYTES_MAX ((size_t)256 << 20)
+
+int leat__autotune_workers(int cores, bool caller_helps)
+{
+    return caller_helps && cores > 1 ? cores - 1 : cores;
+}
+
+/*
+ * The whole batch where that is cheap. A batch that one thread fills alone
+ * stays in that core's cache; what two write in turn wanders, which costs more
+ * than the work where they share no cache. But while the caller has its batch,
+ * the others are to keep every worker busy; and beside a thread that reads
+ * ahead workers stay close to it, since storage that they touch too is read
+ * best in one sweep ("Cold data"). An encoded image is work enough for a chunk.
+ */
+int leat__autotune_chunk_size(const leat__autotune_load *load,
+                              bool beside_thread)
+{
+    if (load->sample_bytes == 0)
+        return 1;
+    size_t batch_size = (size_t)load->batch_size;
+    size_t parts =
+        (size_t)((load->workers + load->batches - 1) / load->batches);
+    size_t n = (batch_size + parts - 1) / parts;
+    size_t most = beside_thread ? CHUNK_BYTES_MIN : CHUNK_BYTES_MAX;
+    size_t least = CHUNK_BYTES_MIN / load->sample_bytes;
+    most /= load->sample_bytes;
+    n = n > most ? most : n < least ? least : n;
+    n = n < batch_size ? n : batch_size;
+    return n > 1 ? (int)n : 1;
+}
+
+bool leat__autotune_count_batches(leat__autotune_batches *out, int prefetch,
+                                  size_t bytes, size_t max_memory)
+{
+    bool is_auto = prefetch == LEAT_PREFETCH_AUTO;
+    int n = is_auto ? AUTO_BATCHES_MAX : prefetch + 1;
+    if (max_memory > 0 && bytes > max_memory / 2)
+        return false;
+    if (is_auto && max_memory == 0)
+        max_memory = bytes > AUTO_BYTES_MAX / AUTO_BATCHES_MIN
+                         ? bytes * AUTO_BATCHES_MIN
+                         : AUTO_BYTES_MAX;
+    if (max_memory > 0 && bytes > 0 && max_memory / bytes < (size_t)n)
+        n = (int)(max_memory / bytes);
+    out->all = n;
+    out->circulating = is_auto && n > AUTO_BATCHES_MIN ? AUTO_BATCHES_MIN : n;
+    return true;
+}

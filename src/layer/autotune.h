@@ -1,0 +1,46 @@
+/*
+ * autotune.h: what the options leave open: workers, batches, samples in a
+ * chunk, and how often storage is probed. The measurements behind the numbers
+ * are in benchmarks/RESULTS.md.
+ */
+#ifndef LEAT_LAYER_AUTOTUNE_H
+#define LEAT_LAYER_AUTOTUNE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Storage is probed so often, and at the beginning of an epoch after so long,
+ * in nanoseconds. A probe takes some 50 us: "A cold start, epoch by epoch".
+ */
+#define LEAT__PROBE_EVERY (100 * INT64_C(1000000))
+#define LEAT__PROBE_PAUSE (10 * INT64_C(1000000))
+
+/* Threads for `cores`, one of which the caller uses if it helps. */
+int leat__autotune_workers(int cores, bool caller_helps);
+
+typedef struct leat__autotune_load {
+    size_t sample_bytes; /* read and written for a sample; 0: it is decoded */
+    int batch_size;
+    int workers;
+    int batches; /* in circulation besides those that the callers hold */
+} leat__autotune_load;
+
+/* Samples in a chunk; `beside_thread`: of a thread that reads ahead. */
+int leat__autotune_chunk_size(const leat__autotune_load *load,
+                              bool beside_thread);
+
+typedef struct leat__autotune_batches {
+    int all;         /* of a device, the caller's included */
+    int circulating; /* of those, in use from the start */
+} leat__autotune_batches;
+
+/*
+ * Batches of `bytes` each (both sides of a bus together) for `prefetch`, or
+ * LEAT_PREFETCH_AUTO, within `max_memory` for each device (0: no limit).
+ * Whether there is room for the least, which is two.
+ */
+bool leat__autotune_count_batches(leat__autotune_batches *out, int prefetch,
+                                  size_t bytes, size_t max_memory);
+
+#endif

@@ -1,0 +1,132 @@
+/*
+ * device_queue.h: the batches of each device: free, then in work, then ready
+ * for its caller in the order of the sequence.
+ */
+#ifndef LEAT_LAYER_DEVICE_QUEUE_H
+#define LEAT_LAYER_DEVICE_QUEUE_H
+
+#include "base/memory.h"
+#include "base/queue.h"
+#include "layer/device_copy.h"
+#include "layer/wakeup.h"
+
+#include <leat/stats.h>
+
+/* What the batches of all devices have in common. */
+typedef struct leat__device_queue_options {
+    const leat_transformer *transformer; /* borrowed */
+    /* Where their memory comes from, borrowed; NULL: the device's. */
+    const leat_allocator *host_slabs;   /* where it computes in host memory */
+    const leat_allocator *pinned_slabs; /* else */
+    leat__batch_shape shape;            /* the first record's */
+    int batch_size;
+    bool must_pin;   /* no batch in pageable memory */
+    int batches;     /* of a device: prefetch, and the one its caller holds */
+    int circulating; /* batches in use from the start; the rest as needed */
+} leat__device_queue_options;
+
+typedef struct leat__device_queue {
+    leat_device *device;
+    leat__queue *ready; /* completed batches, for the caller */
+    leat__device_copy copy;
+    leat__batch *batch; /* all of them */
+    int n;
+    bool is_alone;          /* there is no other device */
+    int64_t slab_bytes;     /* of the slab that they share from the start */
+    int64_t top_bytes;      /* of tops that the device computes */
+    bool is_pageable;       /* the slab's host side is not pinned */
+    int host_node;          /* of NUMA, where it begins; -1: not known */
+    bool is_inline;         /* a free batch wakes no worker; the caller's */
+    atomic_int was_full;    /* workers ran out of batches since it grew last */
+    atomic_int circulating; /* batches in use; the caller's, read by anybody */
+    pthread_mutex_t lock;
+    leat__batch **free;           /* a stack; protected by lock, as is */
+    atomic_int nfree;             /* which anybody may read */
+    char apart[LEAT__CACHE_LINE]; /* from the next device's */
+} leat__device_queue;
+
+/* All of them, and what puts finished batches in order. */
+typedef struct leat__device_queues {
+    leat__device_queue *queue; /* batch k goes through queue k mod n */
+    int n;
+    leat__event_count room; /* a batch came free */
+    pthread_mutex_t lock;
+    /* protected by lock, as are the uploads */
+    leat__batch **finished; /* by number modulo `capacity` */
+    int64_t next;           /* the number that is completed next */
+    int ended;              /* the status after which none is; 0: it goes on */
+    int capacity;           /* batches of all devices */
+    char line[LEAT__ERROR_MAX]; /* with `ended` */
+} leat__device_queues;
+
+/*
+ * Makes the batches for `n` devices (borrowed) and what uploads them. Errors:
+ * LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE, LEAT_EUNSUPPORTED, LEAT_EINVAL; finish
+ * is due all the same.
+ */
+int leat__device_queues_init(leat__device_queues *self,
+                             leat_device *const devices[], int n,
+                             const leat__device_queue_options *options);
+/* Takes a zeroed one too. Nobody works on the batches. */
+void leat__device_queues_finish(leat__device_queues *self);
+
+/* The one that the batch of this number goes through. */
+static inline leat__device_queue *
+leat__device_queues_of(const leat__device_queues *self, int64_t number)
+{
+    return self->n == 1 ? self->queue : &self->queue[number % self->n];
+}
+
+/*
+ * Takes a free batch without waiting, rather one that `who` filled last: its
+ * memory is the likeliest to be in the cache. LEAT_AGAIN: none is free.
+ */
+int leat__device_queue_take(leat__device_queue *self, const void *who,
+                            leat__batch **out);
+
+/* Gives a batch back, and wakes a worker if it is time. The caller's. */
+void leat__device_queue_give(leat__device_queues *all, leat__device_queue *self,
+                             leat__batch *batch);
+
+/*
+ * The caller found nothing ready: brings one more batch into use where workers
+ * had run out of them, and wakes those that sleep while one is free.
+ */
+void leat__device_queue_press(leat__device_queues *all,
+                              leat__device_queue *self);
+
+/* In inline mode a free batch wakes no worker. The caller's. */
+void leat__device_queue_set_inline(leat__device_queues *all,
+                                   leat__device_queue *self, bool is_inline);
+
+/*
+ * `n` samples of the batch are in place. After the last one it is completed:
+ * uploaded and made ready, with its finished successors, in sequence; one whose
+ * upload fails is a failed batch. After a failure that is not LEAT_EDATA the
+ * sequence ends. Returns the nanoseconds for which uploads held the caller up,
+ * its own and those that it waited for; 0 where there are none. Any thread.
+ */
+int64_t leat__device_queues_complete(leat__device_queues *self,
+                                     leat__batch *batch, int n);
+
+/*
+ * Ends the sequence, if it goes on: what is ready can still be taken, and those
+ * who wait for more wake. Any thread.
+ */
+void leat__device_queues_end(leat__device_queues *self, int status,
+                             const char *line);
+
+/* The status that it ended with, and in leat_last_error its line; or 0. */
+int leat__device_queues_ended(leat__device_queues *self);
+
+/*
+ * Wakes everybody who waits for a batch, free or ready, for good. Takes one
+ * whose init failed. Any thread.
+ */
+void leat__device_queues_close(leat__device_queues *self);
+
+/* Adds the queue's memory, copies and batches. Any thread. */
+void leat__device_queue_stats(const leat__device_queue *self,
+                              leat_stats *stats);
+
+#endif

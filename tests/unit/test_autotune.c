@@ -1,0 +1,93 @@
+/* The defaults that depend on machine and data. */
+#include "layer/autotune.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <leat/data_layer.h>
+
+#define MIB ((size_t)1 << 20)
+
+START_TEST(a_caller_that_helps_counts_as_a_worker)
+{
+    ck_assert_int_eq(leat__autotune_workers(1, true), 1);
+    ck_assert_int_eq(leat__autotune_workers(1, false), 1);
+    ck_assert_int_eq(leat__autotune_workers(8, true), 7);
+    ck_assert_int_eq(leat__autotune_workers(8, false), 8);
+}
+END_TEST
+
+START_TEST(a_chunk_is_a_batch_where_that_is_cheap)
+{
+    static const struct {
+        leat__autotune_load load;
+        int alone;
+        int beside;
+    } cases[] = {
+        /* An encoded image is a chunk. */
+        {{0, 64, 1, 3}, 1, 1},
+        /* Small images: the batch, whatever the workers. */
+        {{4000, 64, 1, 3}, 64, 64},
+        {{4000, 64, 16, 3}, 64, 64},
+        /* At most 4 MiB; 512 KiB beside a thread that reads ahead. */
+        {{4 * MIB / 32, 64, 1, 3}, 32, 4},
+        /* More workers than batches share a batch. */
+        {{64 << 10, 60, 6, 3}, 30, 8},
+        {{64 << 10, 60, 7, 3}, 20, 8},
+        /* But no smaller chunks than 512 KiB. */
+        {{64 << 10, 60, 60, 3}, 8, 8},
+        /* At least a sample. */
+        {{64 * MIB, 60, 1, 3}, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const leat__autotune_load *load = &cases[i].load;
+        ck_assert_int_eq(leat__autotune_chunk_size(load, false),
+                         cases[i].alone);
+        ck_assert_int_eq(leat__autotune_chunk_size(load, true),
+                         cases[i].beside);
+    }
+}
+END_TEST
+
+START_TEST(batches_are_as_many_as_memory_holds)
+{
+    static const struct {
+        int prefetch;
+        size_t bytes;
+        size_t max_memory;
+        int all; /* 0: too little memory */
+        int circulating;
+    } cases[] = {
+        {4, MIB, 0, 5, 5},
+        {4, MIB, 3 * MIB, 3, 3},
+        {4, MIB, 2 * MIB, 2, 2},
+        {4, MIB, 2 * MIB - 1, 0, 0},
+        {4, 0, 1, 5, 5},
+        /* AUTO: 256 MiB, 64 batches, and at least three. */
+        {LEAT_PREFETCH_AUTO, MIB, 0, 64, 3},
+        {LEAT_PREFETCH_AUTO, 8 * MIB, 0, 32, 3},
+        {LEAT_PREFETCH_AUTO, 100 * MIB, 0, 3, 3},
+        {LEAT_PREFETCH_AUTO, MIB, 8 * MIB, 8, 3},
+        {LEAT_PREFETCH_AUTO, MIB, 2 * MIB, 2, 2},
+        {LEAT_PREFETCH_AUTO, MIB, MIB, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        leat__autotune_batches n = {0, 0};
+        bool fits = leat__autotune_count_batches(
+            &n, cases[i].prefetch, cases[i].bytes, cases[i].max_memory);
+        ck_assert(fits == (cases[i].all > 0));
+        ck_assert_int_eq(n.all, cases[i].all);
+        ck_assert_int_eq(n.circulating, cases[i].circulating);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("autotune");
+    TCase *tcase = tcase_create("autotune");
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, a_caller_that_helps_counts_as_a_worker);
+    tcase_add_test(tcase, a_chunk_is_a_batch_where_that_is_cheap);
+    tcase_add_test(tcase, batches_are_as_many_as_memory_holds);
+    return suite_run(suite);
+}

@@ -1,0 +1,166 @@
+/* The samples of each rank, against positions counted one by one. */
+#include "layer/sampler.h"
+#include "support/suite.h"
+
+#include <check.h>
+
+enum { MOST = 4000 };
+
+static void at(int64_t position, int64_t count, int64_t *epoch, int64_t *index)
+{
+    *epoch = position / count;
+    *index = position % count;
+}
+
+/* Reads on from where the sampler stands, epoch by epoch, record by record. */
+static void check_in_order(leat__sampler *self, int64_t count, int64_t wanted)
+{
+    for (int n = 0; n < 200; n++) {
+        int64_t epoch = -1, index = -1, e, i;
+        while (!leat__sampler_pass(self, &epoch, &index)) {
+            ck_assert_int_eq(epoch, -1);
+            if (self->index == count)
+                leat__sampler_next_epoch(self);
+        }
+        at(wanted, count, &e, &i);
+        ck_assert_int_eq(epoch, e);
+        ck_assert_int_eq(index, i);
+        wanted += self->step;
+        if (self->index == count)
+            leat__sampler_next_epoch(self);
+    }
+}
+
+static void check_by_index(leat__sampler *self, int64_t count, int64_t wanted)
+{
+    for (int n = 0; n < 200; n++) {
+        int64_t epoch, index, e, i;
+        leat__sampler_jump(self, count);
+        ck_assert(leat__sampler_pass(self, &epoch, &index));
+        at(wanted, count, &e, &i);
+        ck_assert_int_eq(epoch, e);
+        ck_assert_int_eq(index, i);
+        wanted += self->step;
+    }
+}
+
+/* The position of batch `k`, and where it stands in its epoch. */
+static leat__position begin_of(int k, int batch, int step, int64_t count)
+{
+    int64_t position = (int64_t)k * batch * step;
+    return (leat__position){position, position / count, position % count};
+}
+
+static const struct {
+    int batch;
+    int step;
+    int count;
+} cases[] = {{1, 1, 1}, {4, 1, 10}, {3, 2, 10}, {3, 2, 7},
+             {5, 3, 4}, {2, 4, 64}, {7, 5, 1}};
+enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+
+START_TEST(each_rank_takes_its_positions_from_any_batch_on)
+{
+    int batch = cases[_i].batch, step = cases[_i].step;
+    int count = cases[_i].count;
+    for (int rank = 0; rank < step; rank++)
+        for (int k = 0; k < 12; k++) {
+            leat__sampler self;
+            leat__sampler_init(&self, batch, rank, step);
+            leat__position start = begin_of(k, batch, step, count);
+            int64_t first = start.position + rank;
+            ck_assert_int_eq(leat__sampler_before(&self, &start),
+                             start.position / step);
+            leat__sampler_seek(&self, &start, count);
+            check_in_order(&self, count, first);
+            leat__sampler_seek(&self, &start, count);
+            check_by_index(&self, count, first);
+            leat__sampler_rewind(&self, &start);
+            ck_assert_int_eq(self.index, 0);
+            ck_assert_int_eq(self.epoch, start.epoch);
+            check_in_order(&self, count, first);
+        }
+}
+END_TEST
+
+START_TEST(every_rank_agrees_where_a_batch_ends)
+{
+    int batch = cases[_i].batch, step = cases[_i].step;
+    int count = cases[_i].count;
+    for (int rank = 0; rank < step; rank++) {
+        leat__sampler self;
+        leat__sampler_init(&self, batch, rank, step);
+        for (int k = 1; k < 20; k++) {
+            leat__position after = {-1, -1, -1};
+            for (int n = 0; n < batch; n++) {
+                int64_t epoch, index;
+                ck_assert_int_eq(leat__sampler_room(&self, MOST), batch - n);
+                ck_assert_int_eq(leat__sampler_room(&self, 1), 1);
+                leat__sampler_jump(&self, count);
+                ck_assert(leat__sampler_pass(&self, &epoch, &index));
+                ck_assert(leat__sampler_hand_out(&self, 1, &after) ==
+                          (n == batch - 1));
+            }
+            int64_t wanted = (int64_t)k * batch * step;
+            ck_assert_int_eq(after.position, wanted);
+            /* Epoch and index may be those of the rank's last sample. */
+            ck_assert_int_eq(after.epoch * count + after.index, wanted);
+        }
+    }
+}
+END_TEST
+
+START_TEST(records_taken_or_dropped_together_are_those_one_by_one)
+{
+    leat__sampler one, many;
+    int64_t epoch[8], index[8], e, i;
+    const leat__position start = {100, 3, 10};
+    leat__sampler_init(&one, 10, 0, 1);
+    leat__sampler_rewind(&one, &start);
+    many = one;
+    leat__sampler_drop(&many, 7);
+    leat__sampler_drop(&many, 3);
+    leat__sampler_take(&many, 8, epoch, index);
+    for (int n = 0; n < 10; n++)
+        ck_assert(!leat__sampler_pass(&one, &e, &i));
+    for (int n = 0; n < 8; n++) {
+        ck_assert(leat__sampler_pass(&one, &e, &i));
+        ck_assert_int_eq(epoch[n], e);
+        ck_assert_int_eq(index[n], i);
+    }
+    ck_assert_int_eq(many.cursor, one.cursor);
+    ck_assert_int_eq(many.index, one.index);
+    ck_assert_int_eq(many.skip, one.skip);
+}
+END_TEST
+
+START_TEST(a_pass_that_ends_is_found_ended_again)
+{
+    leat__sampler self;
+    leat__position after;
+    int64_t epoch, index;
+    leat__sampler_init(&self, 4, 1, 2);
+    for (int n = 0; n < 7; n++)
+        if (leat__sampler_pass(&self, &epoch, &index))
+            (void)leat__sampler_hand_out(&self, 1, &after);
+    leat__sampler_end(&self, &after);
+    ck_assert_int_eq(after.position, 2 * 3);
+    ck_assert_int_eq(after.epoch, 0);
+    ck_assert_int_eq(after.index, 7);
+    ck_assert_int_eq(self.in_batch, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sampler");
+    TCase *tcase = tcase_create("sampler");
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, each_rank_takes_its_positions_from_any_batch_on,
+                        0, CASES);
+    tcase_add_loop_test(tcase, every_rank_agrees_where_a_batch_ends, 0, CASES);
+    tcase_add_test(tcase,
+                   records_taken_or_dropped_together_are_those_one_by_one);
+    tcase_add_test(tcase, a_pass_that_ends_is_found_ended_again);
+    return suite_run(suite);
+}
