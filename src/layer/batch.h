@@ -62,7 +62,6 @@ typedef struct leat__batch {
     /* What it changes for those who fill it: another. */
     pthread_mutex_t lock;
     leat__shape_state state; /* protected by lock */
-    const void *filled_by;   /* who filled it last; under the claim lock */
     int64_t held_up; /* nanoseconds for which the last upload delayed its shape
                       */
 

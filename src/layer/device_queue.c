@@ -184,31 +184,20 @@ void leat__device_queues_finish(leat__device_queues *self)
     leat__free(self->finished);
 }
 
-/* The newest one that `who` filled, or else the newest; of `n`. */
-static int find_warm(leat__batch *const batches[], int n, const void *who)
-{
-    int i = n - 1;
-    while (i >= 0 && batches[i]->filled_by != who)
-        i--;
-    return i >= 0 ? i : n - 1;
-}
-
-int leat__device_queue_take(leat__device_queue *self, const void *who,
-                            leat__batch **out)
+int leat__device_queue_take(leat__device_queue *self, leat__batch **out)
 {
     if (atomic_load_explicit(&self->nfree, memory_order_relaxed) == 0)
         return LEAT_AGAIN;
     pthread_mutex_lock(&self->lock);
     int n = atomic_load_explicit(&self->nfree, memory_order_relaxed);
-    leat__batch **from = self->free;
     if (n > 0) {
         /* With a device's own memory the one that was given back first: its
            upload waits for its consumers. */
-        int i = self->device->ops->unified ? find_warm(from, n, who) : 0;
-        *out = from[i];
-        memmove(from + i, from + i + 1, (size_t)(n - 1 - i) * sizeof(from[0]));
+        int i = self->device->ops->unified ? n - 1 : 0;
+        leat__batch **from = self->free + i;
+        *out = *from;
+        memmove(from, from + 1, (size_t)(n - 1 - i) * sizeof(*from));
         atomic_store_explicit(&self->nfree, n - 1, memory_order_relaxed);
-        (*out)->filled_by = who;
     }
     pthread_mutex_unlock(&self->lock);
     return n > 0 ? LEAT_OK : LEAT_AGAIN;

@@ -78,11 +78,10 @@ leat__device_queues_of(const leat__device_queues *self, int64_t number)
 }
 
 /*
- * Takes a free batch without waiting, rather one that `who` filled last: its
- * memory is the likeliest to be in the cache. LEAT_AGAIN: none is free.
+ * Takes a free batch without waiting: in host memory the newest, which is the
+ * likeliest to be in a cache. LEAT_AGAIN: none is free.
  */
-int leat__device_queue_take(leat__device_queue *self, const void *who,
-                            leat__batch **out);
+int leat__device_queue_take(leat__device_queue *self, leat__batch **out);
 
 /* Gives a batch back, and wakes a worker if it is time. The caller's. */
 void leat__device_queue_give(leat__device_queues *all, leat__device_queue *self,

@@ -64,11 +64,11 @@ typedef struct claimed {
 } claimed;
 
 /* The next batch of the sequence. */
-static int open_batch(leat__prefetcher *self, const claimant *who, claimed *out)
+static int open_batch(leat__prefetcher *self, claimed *out)
 {
     out->number = self->next_number;
     out->queue = leat__device_queues_of(&self->queues, out->number);
-    int status = leat__device_queue_take(out->queue, who, &self->open);
+    int status = leat__device_queue_take(out->queue, &self->open);
     int missing = status ? (int)(out->queue - self->queues.queue) : -1;
     atomic_store_explicit(&self->out_of_batches, missing, memory_order_relaxed);
     if (status == LEAT_OK)
@@ -81,7 +81,7 @@ static claim_result claim_locked(leat__prefetcher *self, const claimant *who,
 {
     if (self->stopped)
         return STOPPED;
-    if (!self->open && open_batch(self, who, out))
+    if (!self->open && open_batch(self, out))
         return NO_BATCH;
     int status = leat__data_reader_take(self->options.worker.reader,
                                         who->number, &out->chunk, &out->input);
@@ -102,29 +102,13 @@ static claim_result claim_locked(leat__prefetcher *self, const claimant *who,
     return CLAIMED;
 }
 
-/* Whether another worker would find a batch. */
-static bool has_more_locked(const leat__prefetcher *self)
-{
-    const leat__device_queue *next =
-        leat__device_queues_of(&self->queues, self->next_number);
-    return !self->stopped &&
-           (self->open ||
-            atomic_load_explicit(&next->nfree, memory_order_relaxed) > 0);
-}
-
 static claim_result claim(leat__prefetcher *self, const claimant *who,
                           claimed *out)
 {
     out->room = leat__event_count_ticket(&self->queues.room);
     leat__mutex_lock_soon(&self->claim);
     claim_result result = claim_locked(self, who, out);
-    /* A caller has woken the workers that it needs, or works alone. */
-    bool wakes = result == CLAIMED && who->number < self->options.workers &&
-                 leat__event_count_has_sleepers(&self->queues.room) &&
-                 has_more_locked(self);
     pthread_mutex_unlock(&self->claim);
-    if (wakes)
-        leat__event_count_wake_one(&self->queues.room);
     return result;
 }
 

@@ -58,17 +58,17 @@ static void tear_down(void)
     watchdog_stop();
 }
 
-static leat__batch *take(const void *who)
+static leat__batch *take(void)
 {
     leat__batch *batch;
-    ck_assert_int_eq(leat__device_queue_take(queue, who, &batch), LEAT_OK);
+    ck_assert_int_eq(leat__device_queue_take(queue, &batch), LEAT_OK);
     return batch;
 }
 
 static void take_all(void)
 {
     leat__batch *batch;
-    while (leat__device_queue_take(queue, NULL, &batch) == LEAT_OK)
+    while (leat__device_queue_take(queue, &batch) == LEAT_OK)
         continue;
 }
 
@@ -101,20 +101,16 @@ static void start_worker(void)
     sleepers_await(before + 1);
 }
 
-START_TEST(a_worker_gets_what_it_filled_last_or_else_the_newest)
+START_TEST(the_newest_is_taken_first)
 {
-    int mine, other, nobody;
-    leat__batch *first = take(&mine), *second = take(&mine);
-    leat__batch *third = take(&other);
+    leat__batch *first = take(), *second = take();
     leat__device_queue_give(&queues, queue, first);
     leat__device_queue_give(&queues, queue, second);
-    leat__device_queue_give(&queues, queue, third);
-    ck_assert_ptr_eq(take(&mine), second);
-    ck_assert_ptr_eq(take(&mine), first);
-    ck_assert_ptr_eq(take(&nobody), third);
+    ck_assert_ptr_eq(take(), second);
+    ck_assert_ptr_eq(take(), first);
     take_all();
     leat__batch *batch = NULL;
-    ck_assert_int_eq(leat__device_queue_take(queue, &mine, &batch), LEAT_AGAIN);
+    ck_assert_int_eq(leat__device_queue_take(queue, &batch), LEAT_AGAIN);
     ck_assert_ptr_null(batch);
 }
 END_TEST
@@ -181,7 +177,7 @@ START_TEST(one_more_comes_into_use_where_workers_ran_out)
     leat__device_queue_press(&queues, queue);
     leat__device_queue_press(&queues, queue);
     ck_assert_int_eq(atomic_load(&queue->circulating), 5);
-    ck_assert_ptr_eq(take(NULL), &queue->batch[4]);
+    ck_assert_ptr_eq(take(), &queue->batch[4]);
     for (int i = 5; i <= BATCHES + 1; i++) {
         atomic_store(&queue->was_full, 1);
         leat__device_queue_press(&queues, queue);
@@ -333,7 +329,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 2 * SECONDS);
-    tcase_add_test(tcase, a_worker_gets_what_it_filled_last_or_else_the_newest);
+    tcase_add_test(tcase, the_newest_is_taken_first);
     tcase_add_test(tcase, half_of_them_wake_a_worker);
     tcase_add_test(tcase, beside_other_devices_each_one_wakes);
     tcase_add_test(tcase, in_inline_mode_none_wakes);
