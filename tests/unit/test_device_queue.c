@@ -191,7 +191,7 @@ static leat__batch *open_batch(int64_t number)
 {
     leat__batch *batch;
     ck_assert_int_eq(leat__device_queue_take(
-                         leat__device_queues_of(&queues, number), NULL, &batch),
+                         leat__device_queues_of(&queues, number), &batch),
                      LEAT_OK);
     leat__batch_begin(batch, number);
     return batch;
