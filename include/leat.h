@@ -12,13 +12,13 @@
 #include <leat/dtype.h>
 #include <leat/image.h>
 #include <leat/launcher.h>
+#include <leat/lmdb_check.h>
 #include <leat/log.h>
 #include <leat/pipeline.h>
 #include <leat/reader.h>
 #include <leat/sample.h>
 #include <leat/stats.h>
 #include <leat/status.h>
-#include <leat/survey.h>
 #include <leat/token.h>
 #include <leat/transform.h>
 

@@ -10,8 +10,8 @@
 #include "readers/lmdb/lmdb_snapshot.h"
 #include "support/suite.h"
 
+#include <leat/lmdb_check.h>
 #include <leat/log.h>
-#include <leat/survey.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -168,12 +168,12 @@ static int open_index(void)
     return status;
 }
 
-static int open_survey(void)
+static int open_check(void)
 {
-    leat_survey *survey = NULL;
-    int status = leat_survey_open(&survey, path);
-    ck_assert_int_eq(status == LEAT_OK, survey != NULL);
-    leat_survey_close(survey);
+    leat_lmdb_check *check = NULL;
+    int status = leat_lmdb_check_open(&check, path);
+    ck_assert_int_eq(status == LEAT_OK, check != NULL);
+    leat_lmdb_check_close(check);
     return status;
 }
 
@@ -184,8 +184,8 @@ static const struct {
 } openings[] = {{"environment", open_environment, 0},
                 {"snapshot", open_snapshot, 0},
                 {"index", open_index, 0},
-                {"survey", open_survey, 0},
-                {"damaged", open_survey, 1}};
+                {"check", open_check, 0},
+                {"damaged", open_check, 1}};
 enum { OPENINGS = sizeof(openings) / sizeof(openings[0]), KINDS = 6 };
 
 static void prepare(int i)

@@ -193,7 +193,7 @@ END_TEST
 static int torn;       /* the meta page that is of another transaction, */
 static uint64_t whole; /* and which it is of in truth */
 
-static void mend(void)
+static void repair(void)
 {
     fault_disarm();
     store(torn, TXNID, whole);
@@ -205,7 +205,7 @@ START_TEST(a_fault_that_is_gone_when_it_is_looked_at_again_is_none)
     enum { SECOND_LOOK = 2 };
     open_data();
     commits = 1;
-    fault_act(mend);
+    fault_act(repair);
     for (int page = 0; page < 2; page++) {
         while (latest_page() == page)
             overtake();

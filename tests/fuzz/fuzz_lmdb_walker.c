@@ -3,7 +3,7 @@
  * every value read as a Datum; then with scouts ahead.
  */
 #include "base/memory.h"
-#include "readers/lmdb/lmdb_free.h"
+#include "readers/lmdb/lmdb_freelist.h"
 #include "readers/lmdb/lmdb_index.h"
 
 #include <leat/datum.h>
@@ -70,19 +70,19 @@ static void walk_followed(const leat__lmdb_map *map)
 
 static void walk_free(const leat__lmdb_map *map)
 {
-    leat__lmdb_free list;
+    leat__lmdb_freelist list;
     leat__lmdb_freed freed;
     leat__lmdb_meta meta = map->meta;
-    if (leat__lmdb_free_init(&list, map))
+    if (leat__lmdb_freelist_init(&list, map))
         return;
-    while (!leat__lmdb_free_next(&list, &freed)) {
+    while (!leat__lmdb_freelist_next(&list, &freed)) {
         for (size_t i = 0; i < freed.n; i++)
             sink += (unsigned char)leat__lmdb_freed_page(&freed, i);
     }
     /* As if the pages from the middle on had never been written. */
     size_t half = map->size / 2;
     if (half / meta.page_size >= 2)
-        leat__lmdb_free_cut(&meta, map->name, map->base, half);
+        leat__lmdb_freelist_cut(&meta, map->name, map->base, half);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,7 @@
 #include "readers/lmdb/lmdb_file.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "readers/lmdb/lmdb_free.h"
+#include "readers/lmdb/lmdb_freelist.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -143,7 +143,7 @@ static int check_end(const leat__lmdb_file *file, leat__lmdb_meta *meta,
     if (base == MAP_FAILED)
         return leat__error_system(errno, "%s: %zu bytes cannot be mapped",
                                   file->data, size);
-    int status = leat__lmdb_free_cut(meta, file->data, base, size);
+    int status = leat__lmdb_freelist_cut(meta, file->data, base, size);
     munmap(base, size);
     return status;
 }

@@ -1,7 +1,7 @@
 #include "readers/lmdb/lmdb_snapshot.h"
 #include "base/memory.h"
 #include "readers/lmdb/lmdb_environment.h"
-#include "readers/lmdb/lmdb_free.h"
+#include "readers/lmdb/lmdb_freelist.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -90,7 +90,7 @@ static int map_pages(leat__lmdb_environment *environment, uint64_t id,
     if (base == MAP_FAILED)
         return leat__error_system(errno, "%s: %zu bytes cannot be mapped",
                                   file->data, size);
-    status = leat__lmdb_free_cut(&meta, file->data, base, size);
+    status = leat__lmdb_freelist_cut(&meta, file->data, base, size);
     if (!status)
         status = leat__lmdb_map_init(out, file->data, base, size, &meta);
     if (status)

@@ -1,11 +1,11 @@
 /*
  * DESIGN
  *
- * Each thread takes runs of records from one survey, which locks itself. What
- * they find goes into one list under one lock, and is put in the order of the
- * records at the end. There may be millions of bad records, most of them for
- * few reasons: texts lie close behind each other, and reasons met lately are
- * not written again.
+ * Each thread takes runs of records from one leat_lmdb_check, which locks
+ * itself. What they find goes into one list under one lock, and is put in the
+ * order of the records at the end. There may be millions of bad records, most
+ * of them for few reasons: texts lie close behind each other, and reasons met
+ * lately are not written again.
  */
 #include "tools/database/inspection.h"
 
@@ -34,7 +34,7 @@ struct flaw_texts {
 };
 
 struct inspector {
-    leat_survey *survey;
+    leat_lmdb_check *check;
     const char *path;
     size_t max_image_bytes;
     int (*visit)(void *context, const struct inspected *record);
@@ -181,8 +181,9 @@ static const char *keep_reason_locked(struct inspector *self, const char *text)
 }
 
 /* Notes a reason by which `lost` records are bad; 0: a codec's warning. */
-static int note_reason(struct inspector *self, const leat_survey_entry *entry,
-                       int64_t lost, const char *reason, int is_warning)
+static int note_reason(struct inspector *self,
+                       const leat_lmdb_check_entry *entry, int64_t lost,
+                       const char *reason, int is_warning)
 {
     char key[KEY_TEXT];
     struct flaw flaw = {
@@ -201,7 +202,7 @@ static int note_reason(struct inspector *self, const leat_survey_entry *entry,
 }
 
 /* Notes the thread's error line. */
-static int note(struct inspector *self, const leat_survey_entry *entry,
+static int note(struct inspector *self, const leat_lmdb_check_entry *entry,
                 int64_t lost)
 {
     return note_reason(self, entry, lost,
@@ -209,7 +210,7 @@ static int note(struct inspector *self, const leat_survey_entry *entry,
 }
 
 /* LEAT_EDATA: the record is bad. */
-static int look_at(struct looker *looker, const leat_survey_entry *entry)
+static int look_at(struct looker *looker, const leat_lmdb_check_entry *entry)
 {
     leat_sample *sample = &looker->sample;
     struct inspector *self = looker->inspector;
@@ -237,8 +238,8 @@ static int look_at(struct looker *looker, const leat_survey_entry *entry)
     return self->visit ? self->visit(self->context, &record) : LEAT_OK;
 }
 
-static int look_at_run(struct looker *looker, const leat_survey_entry entry[],
-                       int n)
+static int look_at_run(struct looker *looker,
+                       const leat_lmdb_check_entry entry[], int n)
 {
     for (int i = 0; i < n; i++) {
         int status = look_at(looker, &entry[i]);
@@ -254,10 +255,10 @@ static int look_at_run(struct looker *looker, const leat_survey_entry entry[],
 static int look_at_all(struct looker *looker, int thread)
 {
     struct inspector *self = looker->inspector;
-    leat_survey_entry entry[RUN];
+    leat_lmdb_check_entry entry[RUN];
     int got, status;
     while (!atomic_load(&self->stopping)) {
-        status = leat_survey_next(self->survey, entry, RUN, &got);
+        status = leat_lmdb_check_next(self->check, entry, RUN, &got);
         if (status == LEAT_END)
             break;
         if (status == LEAT_EFORMAT || status == LEAT_EIO)
@@ -368,18 +369,19 @@ int inspection_run(struct inspection *out, const char *path,
                              .context = context,
                              .found = out};
     memset(out, 0, sizeof(*out));
-    int status = leat_survey_open(&self.survey, path);
+    int status = leat_lmdb_check_open(&self.check, path);
     if (status)
         return status;
-    out->expected = leat_survey_count(self.survey);
+    out->expected = leat_lmdb_check_count(self.check);
     pthread_mutex_init(&self.lock, NULL);
     progress_start(&self.progress, "records", out->expected, quiet);
     status = team_run(processor_count(MOST_THREADS), inspect, &self);
     progress_finish(&self.progress);
     pthread_mutex_destroy(&self.lock);
     out->pages.size = sizeof(out->pages);
-    out->has_pages = !status && !leat_survey_page_use(self.survey, &out->pages);
-    leat_survey_close(self.survey);
+    out->has_pages =
+        !status && !leat_lmdb_check_page_use(self.check, &out->pages);
+    leat_lmdb_check_close(self.check);
     if (status)
         inspection_finish(out);
     else

@@ -3,8 +3,8 @@
 #define LEAT_TOOLS_DATABASE_INSPECTION_H
 
 #include <leat/image.h>
+#include <leat/lmdb_check.h>
 #include <leat/sample.h>
-#include <leat/survey.h>
 
 /* A bad record, a damaged page, or a record whose codec warned. */
 struct flaw {
@@ -20,7 +20,7 @@ int flaw_is_record(const struct flaw *flaw);
 
 /* A good record. */
 struct inspected {
-    const leat_survey_entry *entry;
+    const leat_lmdb_check_entry *entry;
     const leat_sample *sample; /* its fields */
     const leat_image *image;   /* decoded, of an encoded one; else NULL */
     const char *warning;       /* of the codec; NULL: none */
@@ -39,7 +39,7 @@ struct inspection {
     struct flaw *warning; /* a record of which its codec warned, each */
     size_t warnings;      /* likewise */
     int has_pages;        /* 0: the list of free pages cannot be found */
-    leat_page_use pages;
+    leat_lmdb_page_use pages;
     struct flaw_texts *texts; /* what they point to */
 };
 
@@ -47,7 +47,7 @@ struct inspection {
  * Reads every page and record of the database, decodes every image, in at most
  * `max_image_bytes` of memory each (0: as decoders have it). `visit`,
  * unless NULL, gets the good ones on any thread in any order. What is found is
- * the same for any number of threads. Errors: those of leat_survey_open,
+ * the same for any number of threads. Errors: those of leat_lmdb_check_open,
  * LEAT_ENOMEM, LEAT_ECANCELLED, those of `visit`; *out is then zero.
  */
 int inspection_run(struct inspection *out, const char *path,
@@ -55,7 +55,8 @@ int inspection_run(struct inspection *out, const char *path,
                    int (*visit)(void *context, const struct inspected *record),
                    void *context);
 
-/* The number in the whole database of a record that a survey numbered. */
+/* The number in the whole database of a record that a leat_lmdb_check numbered.
+ */
 int64_t inspection_number(const struct inspection *inspection, int64_t record);
 
 void inspection_finish(struct inspection *inspection);

@@ -1,6 +1,6 @@
 #include "tools/database/lmdb_writer.h"
 
-#include "tools/database/lmdb_check.h"
+#include "tools/database/checked_database.h"
 
 #include <leat/ext/reader.h>
 
@@ -157,7 +157,8 @@ static int check_found(const struct lmdb_writer *writer, int fd)
         return database_error(writer, errno);
     if (state.st_size < 2 * sysconf(_SC_PAGESIZE))
         return ftruncate(fd, 0) ? database_error(writer, errno) : LEAT_OK;
-    int status = lmdb_check(&reader, writer->staging.database, &records);
+    int status =
+        checked_database_open(&reader, writer->staging.database, &records);
     if (status == LEAT_EFORMAT || status == LEAT_EUNSUPPORTED) {
         char line[400];
         snprintf(line, sizeof(line), "%s", leat_last_error());
@@ -186,7 +187,8 @@ static int open_staged(struct lmdb_writer *writer)
 static int measure_target(struct lmdb_writer *writer)
 {
     leat_reader *reader;
-    int status = lmdb_check(&reader, target(writer), &writer->records);
+    int status =
+        checked_database_open(&reader, target(writer), &writer->records);
     if (!status)
         leat_reader_close(reader);
     return status;

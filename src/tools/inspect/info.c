@@ -11,8 +11,8 @@
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
+#include <leat/lmdb_check.h>
 #include <leat/reader.h>
-#include <leat/survey.h>
 #include <leat/transform.h>
 
 #include <stdio.h>
@@ -136,7 +136,8 @@ static int count_records(struct survey *survey, leat_reader *reader,
 }
 
 static int sample_record(struct survey *survey, leat_transformer *transformer,
-                         leat_sample *sample, const leat_survey_entry *entry)
+                         leat_sample *sample,
+                         const leat_lmdb_check_entry *entry)
 {
     int status = leat_datum_fields(sample, entry->value, entry->value_size);
     if (!status)
@@ -150,26 +151,26 @@ static int sample_record(struct survey *survey, leat_transformer *transformer,
 }
 
 /* The records from the leaf on at which the walk stands. */
-static int sample_run(struct survey *survey, leat_survey *walk,
+static int sample_run(struct survey *survey, leat_lmdb_check *walk,
                       leat_transformer *transformer, leat_sample *sample)
 {
-    leat_survey_entry entry[SAMPLED_RUN];
-    int got, status = leat_survey_next(walk, entry, SAMPLED_RUN, &got);
+    leat_lmdb_check_entry entry[SAMPLED_RUN];
+    int got, status = leat_lmdb_check_next(walk, entry, SAMPLED_RUN, &got);
     for (int i = 0; i < got && !status; i++)
         status = sample_record(survey, transformer, sample, &entry[i]);
     return status == LEAT_END ? LEAT_OK : status;
 }
 
-static int find_keys(struct survey *survey, leat_survey *walk)
+static int find_keys(struct survey *survey, leat_lmdb_check *walk)
 {
-    leat_survey_entry entry;
+    leat_lmdb_check_entry entry;
     int got;
-    leat_survey_jump(walk, 0);
-    int status = leat_survey_next(walk, &entry, 1, &got);
+    leat_lmdb_check_jump(walk, 0);
+    int status = leat_lmdb_check_next(walk, &entry, 1, &got);
     if (!status)
         inspection_key(survey->first_key, entry.key, entry.key_size, 0);
-    leat_survey_jump(walk, 1);
-    while (!status && !(status = leat_survey_next(walk, &entry, 1, &got)))
+    leat_lmdb_check_jump(walk, 1);
+    while (!status && !(status = leat_lmdb_check_next(walk, &entry, 1, &got)))
         inspection_key(survey->last_key, entry.key, entry.key_size, 0);
     return status == LEAT_END ? LEAT_OK : status;
 }
@@ -178,22 +179,22 @@ static int find_keys(struct survey *survey, leat_survey *walk)
 static int sample_records(struct survey *survey, const char *path,
                           leat_transformer *transformer)
 {
-    leat_survey *walk;
+    leat_lmdb_check *walk;
     leat_sample sample;
-    int status = leat_survey_open(&walk, path);
+    int status = leat_lmdb_check_open(&walk, path);
     if (status)
         return status;
     leat_sample_init(&sample);
-    survey->records = leat_survey_count(walk);
+    survey->records = leat_lmdb_check_count(walk);
     status = find_keys(survey, walk);
     for (int i = 0; !status && i < SAMPLED_RUNS; i++) {
-        leat_survey_jump(walk, (double)i / (SAMPLED_RUNS - 1));
+        leat_lmdb_check_jump(walk, (double)i / (SAMPLED_RUNS - 1));
         status = sample_run(survey, walk, transformer, &sample);
         if (!status)
             status = interrupt_check();
     }
     leat_sample_finish(&sample);
-    leat_survey_close(walk);
+    leat_lmdb_check_close(walk);
     return status;
 }
 

@@ -248,7 +248,7 @@ static void show_lost(struct show *self, const char *is_met)
 }
 
 /* Shows the record wherever it was chosen, and notes where. */
-static int show_entry(struct show *self, const leat_survey_entry *entry,
+static int show_entry(struct show *self, const leat_lmdb_check_entry *entry,
                       leat_sample *sample, const char *damage, char *is_met)
 {
     int64_t record = inspection_number(&self->found, entry->record);
@@ -276,9 +276,9 @@ static int show_entry(struct show *self, const leat_survey_entry *entry,
 }
 
 /* Walks up to the last record that was chosen. */
-static int show_met(struct show *self, leat_survey *survey, char *is_met)
+static int show_met(struct show *self, leat_lmdb_check *check, char *is_met)
 {
-    leat_survey_entry entry;
+    leat_lmdb_check_entry entry;
     leat_sample sample;
     int64_t most = -1;
     int got, status = LEAT_OK;
@@ -287,7 +287,7 @@ static int show_met(struct show *self, leat_survey *survey, char *is_met)
             most = self->all->record[i];
     leat_sample_init(&sample);
     for (entry.record = -1; !status && entry.record < most;) {
-        status = leat_survey_next(survey, &entry, 1, &got);
+        status = leat_lmdb_check_next(check, &entry, 1, &got);
         if (!status)
             status = show_entry(self, &entry, &sample, NULL, is_met);
         else if (status == LEAT_EFORMAT || status == LEAT_EIO)
@@ -306,20 +306,20 @@ static int show_met(struct show *self, leat_survey *survey, char *is_met)
  * The chosen records of a damaged database, by a walk behind its damage; by the
  * numbers of leat verify, which are known when all of it was looked at.
  */
-static int show_by_survey(struct show *self)
+static int show_by_check(struct show *self)
 {
-    leat_survey *survey = NULL;
+    leat_lmdb_check *check = NULL;
     char *is_met = calloc((size_t)self->all->n + 1, 1);
     if (!is_met)
         return leat_error(LEAT_ENOMEM, "out of memory");
     int status = self->has_found ? LEAT_OK : look_at_all(self, NULL, NULL);
     if (!status)
-        status = leat_survey_open(&survey, self->path);
+        status = leat_lmdb_check_open(&check, self->path);
     if (!status)
-        status = show_met(self, survey, is_met);
+        status = show_met(self, check, is_met);
     if (!status)
         show_lost(self, is_met);
-    leat_survey_close(survey);
+    leat_lmdb_check_close(check);
     free(is_met);
     return status;
 }
@@ -419,12 +419,12 @@ static int choose_records(struct show *self, struct choice *choice)
 
 static int count_records(struct show *self)
 {
-    leat_survey *survey;
-    int status = leat_survey_open(&survey, self->path);
+    leat_lmdb_check *check;
+    int status = leat_lmdb_check_open(&check, self->path);
     if (status)
         return status;
-    self->total = leat_survey_count(survey);
-    leat_survey_close(survey);
+    self->total = leat_lmdb_check_count(check);
+    leat_lmdb_check_close(check);
     return LEAT_OK;
 }
 
@@ -469,7 +469,7 @@ static int show_chosen(struct show *self, const struct choice *choice)
     if (status == LEAT_EFORMAT || status == LEAT_EIO) {
         self->shown = self->bad = 0;
         show_flaws(self, self->first);
-        status = show_by_survey(self);
+        status = show_by_check(self);
     }
     if (status)
         return status;

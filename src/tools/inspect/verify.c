@@ -83,7 +83,7 @@ static int print_list(const char *name, const struct flaw *flaws, size_t n,
 
 static json_t *page_use_json(const struct inspection *found)
 {
-    const leat_page_use *pages = &found->pages;
+    const leat_lmdb_page_use *pages = &found->pages;
     if (!found->has_pages)
         return json_null();
     return json_pack(

@@ -1,12 +1,12 @@
 /*
- * lmdb_salvage.h: all that can be read of an LMDB, damaged or not.
+ * lmdb_recovery.h: all that can be read of an LMDB, damaged or not.
  *
  * The checks are the walker's, and go on behind what they find: behind a page
  * with its neighbour, behind a record with the next one. A page is read once,
  * whoever points to it, so that the walk ends.
  */
-#ifndef LEAT_READERS_LMDB_SALVAGE_H
-#define LEAT_READERS_LMDB_SALVAGE_H
+#ifndef LEAT_READERS_LMDB_RECOVERY_H
+#define LEAT_READERS_LMDB_RECOVERY_H
 
 #include "base/error.h"
 #include "readers/lmdb/lmdb_storage.h"
@@ -29,7 +29,7 @@ typedef struct leat__lmdb_event {
  */
 #define LEAT__LMDB_LOOK_AHEAD 6
 
-typedef struct leat__lmdb_salvage {
+typedef struct leat__lmdb_recovery {
     const leat__lmdb_map *map;         /* borrowed, as the next */
     const leat__lmdb_storage *storage; /* NULL: all lies in memory */
     unsigned char *met; /* a bit for each page; owned, unless it is borrowed */
@@ -57,30 +57,31 @@ typedef struct leat__lmdb_salvage {
     int has_gaps;                  /* pages of records are lost */
     const unsigned char *last_key; /* that was given, of a good record */
     size_t last_key_size;
-} leat__lmdb_salvage;
+} leat__lmdb_recovery;
 
 /* Stands before the first record. LEAT_ENOMEM. */
-int leat__lmdb_salvage_init(leat__lmdb_salvage *out, const leat__lmdb_map *map,
-                            const leat__lmdb_storage *storage);
+int leat__lmdb_recovery_init(leat__lmdb_recovery *out,
+                             const leat__lmdb_map *map,
+                             const leat__lmdb_storage *storage);
 /* The same over another tree of the file: bits of pages met are another
-   salvage's, borrowed, so that no page may be in both. Cannot fail. */
-void leat__lmdb_salvage_init_beside(leat__lmdb_salvage *out,
-                                    const leat__lmdb_map *map,
-                                    const leat__lmdb_storage *storage,
-                                    unsigned char *met);
-void leat__lmdb_salvage_finish(leat__lmdb_salvage *salvage);
+   recovery's, borrowed, so that no page may be in both. Cannot fail. */
+void leat__lmdb_recovery_init_shared(leat__lmdb_recovery *out,
+                                     const leat__lmdb_map *map,
+                                     const leat__lmdb_storage *storage,
+                                     unsigned char *met);
+void leat__lmdb_recovery_finish(leat__lmdb_recovery *recovery);
 
 /*
  * Stands before the first record of the leaf at about `share` of the way, from
  * 0 to 1; from now on pages may be met again.
  */
-void leat__lmdb_salvage_jump(leat__lmdb_salvage *salvage, double share);
+void leat__lmdb_recovery_jump(leat__lmdb_recovery *recovery, double share);
 
 /*
  * The next record, its value found, or the next damage: LEAT_OK and LEAT_END
  * alone. Borrowed until the next call.
  */
-int leat__lmdb_salvage_next(leat__lmdb_salvage *salvage,
-                            const leat__lmdb_event **out);
+int leat__lmdb_recovery_next(leat__lmdb_recovery *recovery,
+                             const leat__lmdb_event **out);
 
 #endif

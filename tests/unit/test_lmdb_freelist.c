@@ -1,11 +1,11 @@
 #include "support/images.h"
 
 #include "base/error.h"
-#include "readers/lmdb/lmdb_free.h"
+#include "readers/lmdb/lmdb_freelist.h"
 #include "support/suite.h"
 
 #include <leat.h>
-#include <leat/survey.h>
+#include <leat/lmdb_check.h>
 
 #include <unistd.h>
 
@@ -82,22 +82,23 @@ START_TEST(a_file_may_end_before_its_last_page)
     latest_meta(&meta);
     uint64_t last = meta.last_page;
     ck_assert_uint_gt(last, size / PAGE);
-    ck_assert_int_eq(leat__lmdb_free_cut(&meta, path, bytes, size), LEAT_OK);
+    ck_assert_int_eq(leat__lmdb_freelist_cut(&meta, path, bytes, size),
+                     LEAT_OK);
     ck_assert_uint_eq(meta.last_page, size / PAGE - 1);
     ck_assert_int_eq(count_records(), RECORDS);
 }
 END_TEST
 
-START_TEST(it_is_no_damage_to_a_survey)
+START_TEST(it_is_no_damage_to_a_check)
 {
-    leat_survey *survey;
-    leat_survey_entry entry;
+    leat_lmdb_check *check;
+    leat_lmdb_check_entry entry;
     int got, records = 0;
-    ck_assert_int_eq(leat_survey_open(&survey, directory), LEAT_OK);
-    for (; !leat_survey_next(survey, &entry, 1, &got); records++)
+    ck_assert_int_eq(leat_lmdb_check_open(&check, directory), LEAT_OK);
+    for (; !leat_lmdb_check_next(check, &entry, 1, &got); records++)
         ck_assert_ptr_nonnull(entry.value);
     ck_assert_int_eq(records, RECORDS);
-    leat_survey_close(survey);
+    leat_lmdb_check_close(check);
 }
 END_TEST
 
@@ -108,7 +109,7 @@ START_TEST(what_is_missing_and_not_free_is_truncated)
         latest_meta(&meta);
         unsigned char *part = malloc(pages * PAGE);
         memcpy(part, bytes, pages * PAGE);
-        int status = leat__lmdb_free_cut(&meta, path, part, pages * PAGE);
+        int status = leat__lmdb_freelist_cut(&meta, path, part, pages * PAGE);
         /* LMDB keeps the trees of the latest transaction, free pages not. */
         if (status)
             ck_assert_ptr_nonnull(strstr(leat_last_error(), "truncated"));
@@ -131,25 +132,26 @@ START_TEST(the_list_is_that_of_liblmdb)
     MDB_val key, value;
     leat__lmdb_meta meta;
     leat__lmdb_map map;
-    leat__lmdb_free list;
+    leat__lmdb_freelist list;
     leat__lmdb_freed freed;
     size_t lists = 0;
     latest_meta(&meta);
-    ck_assert_int_eq(leat__lmdb_free_cut(&meta, path, bytes, size), LEAT_OK);
+    ck_assert_int_eq(leat__lmdb_freelist_cut(&meta, path, bytes, size),
+                     LEAT_OK);
     ck_assert_int_eq(leat__lmdb_map_init(&map, path, bytes, size, &meta), 0);
-    ck_assert_int_eq(leat__lmdb_free_init(&list, &map), LEAT_OK);
+    ck_assert_int_eq(leat__lmdb_freelist_init(&list, &map), LEAT_OK);
     ck_assert_int_eq(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn), 0);
     ck_assert_int_eq(mdb_cursor_open(txn, 0, &cursor), 0);
     while (!mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
         const size_t *ids = value.mv_data;
-        ck_assert_int_eq(leat__lmdb_free_next(&list, &freed), LEAT_OK);
+        ck_assert_int_eq(leat__lmdb_freelist_next(&list, &freed), LEAT_OK);
         ck_assert_uint_eq(freed.txnid, *(const size_t *)key.mv_data);
         ck_assert_uint_eq(freed.n, ids[0]);
         for (size_t i = 0; i < freed.n; i++)
             ck_assert_uint_eq(leat__lmdb_freed_page(&freed, i), ids[i + 1]);
         lists++;
     }
-    ck_assert_int_eq(leat__lmdb_free_next(&list, &freed), LEAT_END);
+    ck_assert_int_eq(leat__lmdb_freelist_next(&list, &freed), LEAT_END);
     ck_assert_uint_gt(lists, 0);
     mdb_cursor_close(cursor);
     mdb_txn_abort(txn);
@@ -170,7 +172,7 @@ START_TEST(a_damaged_list_does_no_harm)
         for (int bit = 0; bit < 8; bit++) {
             copy[at] ^= (unsigned char)(1 << bit);
             meta = whole;
-            int status = leat__lmdb_free_cut(&meta, path, copy, size);
+            int status = leat__lmdb_freelist_cut(&meta, path, copy, size);
             ck_assert(status == LEAT_OK || status == LEAT_EFORMAT);
             refused += status != LEAT_OK;
             copy[at] ^= (unsigned char)(1 << bit);
@@ -214,11 +216,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("lmdb_free");
-    TCase *tcase = tcase_create("lmdb_free");
+    Suite *suite = suite_create("lmdb_freelist");
+    TCase *tcase = tcase_create("lmdb_freelist");
     tcase_add_checked_fixture(tcase, begin, end);
     tcase_add_test(tcase, a_file_may_end_before_its_last_page);
-    tcase_add_test(tcase, it_is_no_damage_to_a_survey);
+    tcase_add_test(tcase, it_is_no_damage_to_a_check);
     tcase_add_test(tcase, what_is_missing_and_not_free_is_truncated);
     tcase_add_test(tcase, the_list_is_that_of_liblmdb);
     tcase_add_test(tcase, a_damaged_list_does_no_harm);

@@ -1,6 +1,6 @@
 /* lmdb_check.h: that a database is fit for liblmdb, which trusts its pages. */
-#ifndef LEAT_TOOLS_DATABASE_LMDB_CHECK_H
-#define LEAT_TOOLS_DATABASE_LMDB_CHECK_H
+#ifndef LEAT_TOOLS_DATABASE_CHECKED_DATABASE_H
+#define LEAT_TOOLS_DATABASE_CHECKED_DATABASE_H
 
 #include <leat/reader.h>
 
@@ -10,6 +10,7 @@
  * without a lock of its own (MDB_RDONLY | MDB_NOLOCK).
  * Errors: LEAT_EFORMAT, LEAT_EUNSUPPORTED, LEAT_EIO, LEAT_ENOMEM.
  */
-int lmdb_check(leat_reader **out, const char *path, int64_t *records);
+int checked_database_open(leat_reader **out, const char *path,
+                          int64_t *records);
 
 #endif

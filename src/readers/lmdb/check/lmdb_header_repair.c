@@ -1,5 +1,5 @@
-#include "readers/lmdb/check/lmdb_mend.h"
-#include "readers/lmdb/lmdb_free.h"
+#include "readers/lmdb/check/lmdb_header_repair.h"
+#include "readers/lmdb/lmdb_freelist.h"
 
 #include <string.h>
 
@@ -67,7 +67,7 @@ static int cut(meta_pages *pages, int number, leat__lmdb_map *out)
     leat__lmdb_meta meta = pages->meta[number];
     const char *name = pages->name;
     uint64_t there = pages->size / meta.page_size;
-    int status = leat__lmdb_free_cut(&meta, name, pages->base, pages->size);
+    int status = leat__lmdb_freelist_cut(&meta, name, pages->base, pages->size);
     if (!status)
         status =
             leat__lmdb_map_init(out, name, pages->base, pages->size, &meta);
@@ -110,8 +110,9 @@ static int cut_all(const meta_pages *pages, const leat__lmdb_meta *wanted,
                                &meta);
 }
 
-int leat__lmdb_mend(leat__lmdb_map *out, const char *name, const void *base,
-                    size_t size, leat__lmdb_event event[], int *n)
+int leat__lmdb_header_repair(leat__lmdb_map *out, const char *name,
+                             const void *base, size_t size,
+                             leat__lmdb_event event[], int *n)
 {
     meta_pages pages = {
         .name = name, .base = base, .size = size, .event = event, .n = n};

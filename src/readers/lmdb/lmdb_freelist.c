@@ -1,4 +1,4 @@
-#include "readers/lmdb/lmdb_free.h"
+#include "readers/lmdb/lmdb_freelist.h"
 
 #include <string.h>
 
@@ -12,8 +12,8 @@ static uint64_t load64(const unsigned char *at)
     return value;
 }
 
-int leat__lmdb_free_map(leat__lmdb_map *out, const char *name,
-                        const leat__lmdb_map *map)
+int leat__lmdb_freelist_map(leat__lmdb_map *out, const char *name,
+                            const leat__lmdb_map *map)
 {
     leat__lmdb_meta meta = map->meta;
     meta.root = meta.free_root;
@@ -23,9 +23,10 @@ int leat__lmdb_free_map(leat__lmdb_map *out, const char *name,
     return leat__lmdb_map_init(out, name, map->base, map->size, &meta);
 }
 
-int leat__lmdb_free_init(leat__lmdb_free *list, const leat__lmdb_map *map)
+int leat__lmdb_freelist_init(leat__lmdb_freelist *list,
+                             const leat__lmdb_map *map)
 {
-    int status = leat__lmdb_free_map(&list->map, map->name, map);
+    int status = leat__lmdb_freelist_map(&list->map, map->name, map);
     if (!status)
         leat__lmdb_walker_init(&list->walker, &list->map);
     return status;
@@ -47,7 +48,7 @@ int leat__lmdb_freed_read(leat__lmdb_freed *out, const char *name,
     return LEAT_OK;
 }
 
-int leat__lmdb_free_next(leat__lmdb_free *list, leat__lmdb_freed *out)
+int leat__lmdb_freelist_next(leat__lmdb_freelist *list, leat__lmdb_freed *out)
 {
     leat__lmdb_entry entry;
     int got;
@@ -67,11 +68,11 @@ uint64_t leat__lmdb_freed_page(const leat__lmdb_freed *freed, size_t i)
 static int count(const leat__lmdb_map *map, uint64_t first, uint64_t last,
                  uint64_t *out)
 {
-    leat__lmdb_free list;
+    leat__lmdb_freelist list;
     leat__lmdb_freed freed;
-    int status = leat__lmdb_free_init(&list, map);
+    int status = leat__lmdb_freelist_init(&list, map);
     *out = 0;
-    while (!status && !(status = leat__lmdb_free_next(&list, &freed))) {
+    while (!status && !(status = leat__lmdb_freelist_next(&list, &freed))) {
         for (size_t i = 0; i < freed.n; i++) {
             uint64_t page = leat__lmdb_freed_page(&freed, i);
             *out += page >= first && page <= last;
@@ -80,8 +81,8 @@ static int count(const leat__lmdb_map *map, uint64_t first, uint64_t last,
     return status == LEAT_END ? LEAT_OK : status;
 }
 
-int leat__lmdb_free_cut(leat__lmdb_meta *meta, const char *name,
-                        const void *base, size_t size)
+int leat__lmdb_freelist_cut(leat__lmdb_meta *meta, const char *name,
+                            const void *base, size_t size)
 {
     uint64_t there = size / meta->page_size, last = meta->last_page, missing;
     if (last < there || there < 2)

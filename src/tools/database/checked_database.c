@@ -1,4 +1,4 @@
-#include "tools/database/lmdb_check.h"
+#include "tools/database/checked_database.h"
 
 #include "tools/database/database.h"
 
@@ -17,7 +17,7 @@ static int walk(leat_reader *reader, int64_t records)
     return status == LEAT_EDATA ? LEAT_OK : status;
 }
 
-int lmdb_check(leat_reader **out, const char *path, int64_t *records)
+int checked_database_open(leat_reader **out, const char *path, int64_t *records)
 {
     leat_reader *reader;
     int status = database_open(&reader, path);

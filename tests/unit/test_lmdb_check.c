@@ -1,10 +1,10 @@
-/* What a survey finds, in whole databases and behind planted damage. */
+/* What a check finds, in whole databases and behind planted damage. */
 #include "base/memory.h"
 #include "lmdb_fixture.h"
-#include "readers/lmdb/check/lmdb_mend.h"
+#include "readers/lmdb/check/lmdb_header_repair.h"
 #include "support/suite.h"
 
-#include <leat/survey.h>
+#include <leat/lmdb_check.h>
 
 enum { PAGE = 4096 };
 
@@ -35,12 +35,12 @@ static void remove_database(void)
     fixture_remove(directory);
 }
 
-/* What a survey told: a line a damage, and the records' bits. */
+/* What a check told: a line a damage, and the records' bits. */
 typedef struct report {
     int64_t records;
     int64_t count;
     int damages;
-    leat_survey_entry damage[64];
+    leat_lmdb_check_entry damage[64];
     char line[64][512];
     char key[64][9];
     unsigned char is_good[4096]; /* by the number in the key */
@@ -48,7 +48,7 @@ typedef struct report {
 
 static report told;
 
-static void take_good(const leat_survey_entry *entry)
+static void take_good(const leat_lmdb_check_entry *entry)
 {
     char key[9] = "";
     ck_assert_uint_eq(entry->key_size, 8);
@@ -64,16 +64,16 @@ static void take_good(const leat_survey_entry *entry)
     told.records++;
 }
 
-static int survey_path(const char *at)
+static int check_path(const char *at)
 {
-    leat_survey *survey;
-    leat_survey_entry entry[7];
+    leat_lmdb_check *check;
+    leat_lmdb_check_entry entry[7];
     int got, status;
     memset(&told, 0, sizeof(told));
-    if ((status = leat_survey_open(&survey, at)))
+    if ((status = leat_lmdb_check_open(&check, at)))
         return status;
-    told.count = leat_survey_count(survey);
-    while ((status = leat_survey_next(survey, entry, 7, &got)) != LEAT_END) {
+    told.count = leat_lmdb_check_count(check);
+    while ((status = leat_lmdb_check_next(check, entry, 7, &got)) != LEAT_END) {
         if (status) {
             ck_assert_int_eq(got, 0);
             ck_assert_int_lt(told.damages, 64);
@@ -85,14 +85,14 @@ static int survey_path(const char *at)
         for (int i = 0; i < got; i++)
             take_good(&entry[i]);
     }
-    leat_survey_close(survey);
+    leat_lmdb_check_close(check);
     return LEAT_OK;
 }
 
-static void survey_bytes(const unsigned char *bytes, size_t size)
+static void check_bytes(const unsigned char *bytes, size_t size)
 {
     fixture_store(path, bytes, size);
-    int status = survey_path(directory);
+    int status = check_path(directory);
     ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
 }
 
@@ -160,7 +160,7 @@ START_TEST(a_whole_database_has_no_damage)
     static const int sizes[] = {0, 1, 2, 30, 500, 3000};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         write_database(sizes[i]);
-        ck_assert_int_eq(survey_path(i % 2 ? directory : path), LEAT_OK);
+        ck_assert_int_eq(check_path(i % 2 ? directory : path), LEAT_OK);
         ck_assert_msg(!told.damages, "%s", told.line[0]);
         ck_assert_int_eq(told.records, sizes[i]);
         ck_assert_int_eq(told.count, sizes[i]);
@@ -195,7 +195,7 @@ START_TEST(a_database_much_written_to_has_no_damage)
         MDB_stat stat;
         ck_assert_int_eq(mdb_env_stat(env, &stat), 0);
         mdb_env_close(env);
-        ck_assert_int_eq(survey_path(directory), LEAT_OK);
+        ck_assert_int_eq(check_path(directory), LEAT_OK);
         ck_assert_msg(!told.damages, "round %d: %s", round, told.line[0]);
         ck_assert_int_eq(told.records, (int64_t)stat.ms_entries);
         env = fixture_env(directory, 0);
@@ -215,7 +215,7 @@ START_TEST(a_damaged_leaf_costs_its_own_records)
         ends_of(number, &from, &to);
         unsigned char *number_of_page = file + page * PAGE;
         number_of_page[3] ^= 0x40;
-        survey_bytes(file, file_size);
+        check_bytes(file, file_size);
         number_of_page[3] ^= 0x40;
         check_one(page, -1, "it has the number");
         ck_assert_int_eq(told.damage[0].record, from);
@@ -233,7 +233,7 @@ START_TEST(a_damaged_node_costs_one_record)
         size_t page = leaf_of(number, &slot);
         unsigned char *flags = file + node_of(number) + 4;
         *flags ^= 0x40;
-        survey_bytes(file, file_size);
+        check_bytes(file, file_size);
         *flags ^= 0x40;
         check_one(page, 1, "flags");
         ck_assert_int_eq(told.damage[0].record, number);
@@ -259,7 +259,7 @@ START_TEST(a_damaged_key_costs_one_record)
             unsigned char *key = file + node_of(numbers[i]) + 8;
             unsigned char before = key[0];
             key[0] = up ? 'z' : ' ';
-            survey_bytes(file, file_size);
+            check_bytes(file, file_size);
             key[0] = before;
             ck_assert_msg(told.damages == 1, "%d: %d", numbers[i],
                           told.damages);
@@ -278,7 +278,7 @@ START_TEST(a_damaged_overflow_page_costs_one_record)
     size_t node = node_of(57);
     size_t page = load16(node + 8 + 8);
     file[page * PAGE] ^= 1;
-    survey_bytes(file, file_size);
+    check_bytes(file, file_size);
     file[page * PAGE] ^= 1;
     ck_assert_int_eq(told.damages, 1);
     ck_assert_int_eq(told.damage[0].record, 57);
@@ -293,7 +293,7 @@ START_TEST(an_overflow_page_of_two_records_is_told)
     write_database(1000);
     file[node_of(107) + 16] = file[node_of(57) + 16];
     file[node_of(107) + 17] = file[node_of(57) + 17];
-    survey_bytes(file, file_size);
+    check_bytes(file, file_size);
     ck_assert_int_eq(told.damages, 1);
     ck_assert_int_eq(told.damage[0].record, 107);
     ck_assert_msg(strstr(told.line[0], "second time") != NULL, "%s",
@@ -322,20 +322,20 @@ START_TEST(a_damaged_branch_loses_what_is_below_it)
     memcpy(before, file + node, 2);
     file[node] = (unsigned char)root;
     file[node + 1] = (unsigned char)(root >> 8);
-    survey_bytes(file, file_size);
+    check_bytes(file, file_size);
     memcpy(file + node, before, 2);
     check_one(root, -1, "expected a leaf");
     ck_assert_int_gt(told.records, 900);
 
     /* A key that leads astray costs nothing, but is told. */
     file[node + 8] = 'z';
-    survey_bytes(file, file_size);
+    check_bytes(file, file_size);
     file[node + 8] = '0';
     check_one(root, 0, "cannot be looked up");
     check_good_but(1000, 0, 0);
 
     file[base + 10] ^= 0x20;
-    survey_bytes(file, file_size);
+    check_bytes(file, file_size);
     check_one(root, -1, "expected a branch");
     ck_assert_int_eq(told.records, 0);
     remove_database();
@@ -347,11 +347,11 @@ START_TEST(records_that_the_meta_page_does_not_know_are_given)
     write_database(100);
     size_t meta = file[PAGE + 144] > file[144] ? PAGE : 0;
     file[meta + 120] += 3;
-    survey_bytes(file, file_size);
+    check_bytes(file, file_size);
     check_one(UINT64_MAX, 3, "103 records were expected, 100 found");
     check_good_but(100, 0, 0);
     file[meta + 120] -= 13;
-    survey_bytes(file, file_size);
+    check_bytes(file, file_size);
     check_one(UINT64_MAX, 0, "90 records were expected, 100 found");
     check_good_but(100, 0, 0);
     remove_database();
@@ -363,7 +363,7 @@ START_TEST(a_file_cut_short_is_read_as_far_as_it_goes)
     write_database(2000);
     size_t root = root_of();
     for (size_t pages = root + 1; pages < file_size / PAGE; pages += 7) {
-        survey_bytes(file, pages * PAGE + 100);
+        check_bytes(file, pages * PAGE + 100);
         ck_assert_msg(strstr(told.line[0], "truncated") != NULL, "%s",
                       told.line[0]);
         ck_assert_int_eq(told.damage[0].page, (int64_t)pages);
@@ -378,7 +378,7 @@ END_TEST
 START_TEST(a_file_without_its_root_has_lost_all_its_records)
 {
     write_database(2000);
-    survey_bytes(file, root_of() * PAGE);
+    check_bytes(file, root_of() * PAGE);
     check_one(UINT64_MAX, 2000, "truncated");
     check_good_but(0, 0, 0);
 
@@ -389,7 +389,7 @@ START_TEST(a_file_without_its_root_has_lost_all_its_records)
     mdb_env_close(env);
     free(file);
     file = fixture_load(path, &file_size);
-    survey_bytes(file, (size_t)PAGE * 2);
+    check_bytes(file, (size_t)PAGE * 2);
     ck_assert_int_eq(told.count, 3000);
     ck_assert_int_eq(told.records, 0);
     ck_assert_int_eq(told.damages, 2);
@@ -408,7 +408,7 @@ START_TEST(a_list_of_free_pages_that_is_no_tree_is_damage)
         memset(file + meta + 80, 0x7f, 4);
         memset(file + meta + 84, 0, 4);
     }
-    survey_bytes(file, file_size);
+    check_bytes(file, file_size);
     ck_assert_int_eq(told.records, 100);
     check_good_but(100, 0, 0);
     ck_assert_int_eq(told.damages, 1);
@@ -435,7 +435,7 @@ START_TEST(either_meta_page_will_do)
         for (size_t k = 0; k < 4; k++) {
             size_t at = i * PAGE + places[k];
             file[at] ^= 0x28;
-            survey_bytes(file, file_size);
+            check_bytes(file, file_size);
             file[at] ^= 0x28;
             check_one(i, 0, "data.mdb");
             check_good_but(300, 0, 0);
@@ -444,43 +444,43 @@ START_TEST(either_meta_page_will_do)
     file[16] ^= 1;
     file[PAGE + 16] ^= 1;
     fixture_store(path, file, file_size);
-    ck_assert_int_eq(survey_path(directory), LEAT_EFORMAT);
+    ck_assert_int_eq(check_path(directory), LEAT_EFORMAT);
     remove_database();
 }
 END_TEST
 
 START_TEST(a_jump_goes_where_it_should)
 {
-    leat_survey *survey;
-    leat_survey_entry entry[2];
+    leat_lmdb_check *check;
+    leat_lmdb_check_entry entry[2];
     int got;
     write_database(3000);
-    ck_assert_int_eq(leat_survey_open(&survey, directory), LEAT_OK);
+    ck_assert_int_eq(leat_lmdb_check_open(&check, directory), LEAT_OK);
     for (int i = 0; i <= 20; i++) {
         char key[9] = "";
-        leat_survey_jump(survey, i / 20.);
-        ck_assert_int_eq(leat_survey_next(survey, entry, 2, &got), LEAT_OK);
+        leat_lmdb_check_jump(check, i / 20.);
+        ck_assert_int_eq(leat_lmdb_check_next(check, entry, 2, &got), LEAT_OK);
         ck_assert_int_eq(entry[0].record, -1);
         memcpy(key, entry[0].key, 8);
         ck_assert_int_ge(atoi(key), 3000 * i / 20 - 400);
         ck_assert_int_le(atoi(key), 3000 * i / 20 + 400);
     }
-    leat_survey_jump(survey, 1);
-    while (!leat_survey_next(survey, entry, 1, &got))
+    leat_lmdb_check_jump(check, 1);
+    while (!leat_lmdb_check_next(check, entry, 1, &got))
         ck_assert_mem_eq(entry[0].key, "00002", 5);
     ck_assert_mem_eq(entry[0].key, "00002999", 8);
-    leat_survey_close(survey);
+    leat_lmdb_check_close(check);
     remove_database();
 }
 END_TEST
 
-/* The key of the record at which the survey goes on behind a jump. */
-static void jump_and_take(leat_survey *survey, double share, char key[9])
+/* The key of the record at which the check goes on behind a jump. */
+static void jump_and_take(leat_lmdb_check *check, double share, char key[9])
 {
-    leat_survey_entry entry;
+    leat_lmdb_check_entry entry;
     int got;
-    leat_survey_jump(survey, share);
-    ck_assert_int_eq(leat_survey_next(survey, &entry, 1, &got), LEAT_OK);
+    leat_lmdb_check_jump(check, share);
+    ck_assert_int_eq(leat_lmdb_check_next(check, &entry, 1, &got), LEAT_OK);
     ck_assert_uint_eq(entry.key_size, 8);
     memcpy(key, entry.key, 8);
     key[8] = 0;
@@ -491,29 +491,29 @@ START_TEST(a_jump_beyond_either_end_goes_to_that_end)
     static const double below[] = {-1e-9, -1, -1e9, -1e300, -INFINITY, NAN};
     static const double above[] = {1.5, 1e9, 1e300, INFINITY};
     char first[9], last[9], found[9];
-    leat_survey *survey;
+    leat_lmdb_check *check;
     write_database(3000);
-    ck_assert_int_eq(leat_survey_open(&survey, path), LEAT_OK);
-    jump_and_take(survey, 0, first);
-    jump_and_take(survey, 1, last);
+    ck_assert_int_eq(leat_lmdb_check_open(&check, path), LEAT_OK);
+    jump_and_take(check, 0, first);
+    jump_and_take(check, 1, last);
     ck_assert_str_eq(first, "00000000");
     for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
-        jump_and_take(survey, below[i], found);
+        jump_and_take(check, below[i], found);
         ck_assert_str_eq(found, first);
     }
     for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
-        jump_and_take(survey, above[i], found);
+        jump_and_take(check, above[i], found);
         ck_assert_str_eq(found, last);
     }
-    leat_survey_close(survey);
+    leat_lmdb_check_close(check);
     remove_database();
 }
 END_TEST
 
 START_TEST(a_jump_tells_what_is_in_its_way)
 {
-    leat_survey *survey;
-    leat_survey_entry entry;
+    leat_lmdb_check *check;
+    leat_lmdb_check_entry entry;
     leat__lmdb_map map;
     int got;
     write_database(3000);
@@ -522,47 +522,48 @@ START_TEST(a_jump_tells_what_is_in_its_way)
     ck_assert_int_gt(map.meta.depth, 1);
     file[map.meta.root * PAGE + 10] ^= 0x28;
     fixture_store(path, file, file_size);
-    ck_assert_int_eq(leat_survey_open(&survey, directory), LEAT_OK);
+    ck_assert_int_eq(leat_lmdb_check_open(&check, directory), LEAT_OK);
     for (int i = 0; i <= 2; i++) {
-        leat_survey_jump(survey, i / 2.);
-        ck_assert_int_eq(leat_survey_next(survey, &entry, 1, &got),
+        leat_lmdb_check_jump(check, i / 2.);
+        ck_assert_int_eq(leat_lmdb_check_next(check, &entry, 1, &got),
                          LEAT_EFORMAT);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "expected a branch"));
         ck_assert_int_eq(entry.page, (int64_t)map.meta.root);
         ck_assert_int_eq(entry.lost, -1);
-        ck_assert_int_eq(leat_survey_next(survey, &entry, 1, &got), LEAT_END);
+        ck_assert_int_eq(leat_lmdb_check_next(check, &entry, 1, &got),
+                         LEAT_END);
     }
-    leat_survey_close(survey);
+    leat_lmdb_check_close(check);
     remove_database();
 }
 END_TEST
 
 START_TEST(what_is_no_database_is_refused)
 {
-    leat_survey *survey = NULL;
+    leat_lmdb_check *check = NULL;
     fixture_directory(directory);
     snprintf(path, sizeof(path), "%s/data.mdb", directory);
-    ck_assert_int_eq(leat_survey_open(&survey, directory), LEAT_EIO);
+    ck_assert_int_eq(leat_lmdb_check_open(&check, directory), LEAT_EIO);
     fixture_store(path, "", 0);
-    ck_assert_int_eq(leat_survey_open(&survey, directory), LEAT_EFORMAT);
+    ck_assert_int_eq(leat_lmdb_check_open(&check, directory), LEAT_EFORMAT);
     unsigned char bytes[20000];
     memset(bytes, 0x5a, sizeof(bytes));
     fixture_store(path, bytes, sizeof(bytes));
-    ck_assert_int_eq(leat_survey_open(&survey, directory), LEAT_EFORMAT);
-    ck_assert_ptr_null(survey);
+    ck_assert_int_eq(leat_lmdb_check_open(&check, directory), LEAT_EFORMAT);
+    ck_assert_ptr_null(check);
     fixture_remove(directory);
-    leat_survey_close(NULL);
+    leat_lmdb_check_close(NULL);
 }
 END_TEST
 
 START_TEST(an_unsupported_database_is_no_damage)
 {
-    leat_survey *survey = NULL;
+    leat_lmdb_check *check = NULL;
     fixture_directory(directory);
     MDB_env *env = fixture_env(directory, 0);
     fixture_put(env, make_record, 0, 5, MDB_DUPSORT);
     mdb_env_close(env);
-    ck_assert_int_eq(leat_survey_open(&survey, directory), LEAT_EFORMAT);
+    ck_assert_int_eq(leat_lmdb_check_open(&check, directory), LEAT_EFORMAT);
     ck_assert_msg(strstr(leat_last_error(), "DUPSORT") != NULL, "%s",
                   leat_last_error());
     fixture_remove(directory);
@@ -573,8 +574,8 @@ END_TEST
 START_TEST(flipped_bits_never_make_up_records)
 {
     leat__lmdb_map map;
-    leat__lmdb_salvage salvage;
-    leat__lmdb_event mended[LEAT__LMDB_MEND_EVENTS];
+    leat__lmdb_recovery recovery;
+    leat__lmdb_event header[LEAT__LMDB_HEADER_EVENTS];
     const leat__lmdb_event *event;
     int n;
     write_database(150);
@@ -584,13 +585,15 @@ START_TEST(flipped_bits_never_make_up_records)
         unsigned char before = file[at];
         file[at] ^= (unsigned char)(1U << (at % 8));
         int64_t records = 0, damages = 0;
-        if (!leat__lmdb_mend(&map, "flipped", file, file_size, mended, &n)) {
-            ck_assert_int_eq(leat__lmdb_salvage_init(&salvage, &map, NULL), 0);
-            while (!leat__lmdb_salvage_next(&salvage, &event)) {
+        if (!leat__lmdb_header_repair(&map, "flipped", file, file_size, header,
+                                      &n)) {
+            ck_assert_int_eq(leat__lmdb_recovery_init(&recovery, &map, NULL),
+                             0);
+            while (!leat__lmdb_recovery_next(&recovery, &event)) {
                 records += !event->status;
                 damages += event->status != 0;
             }
-            leat__lmdb_salvage_finish(&salvage);
+            leat__lmdb_recovery_finish(&recovery);
             ck_assert_int_le(records, 150);
             ck_assert_msg(records == 150 || damages || n || !records,
                           "byte %zu: %lld records", at, (long long)records);
@@ -608,14 +611,14 @@ START_TEST(opening_survives_every_failed_allocation)
         int status = LEAT_ENOMEM;
         fixture_store(path, file, cut ? file_size - PAGE : file_size);
         for (int n = 0; status; n++) {
-            leat_survey *survey = NULL;
+            leat_lmdb_check *check = NULL;
             leat__alloc_fail_at(n);
-            status = leat_survey_open(&survey, directory);
+            status = leat_lmdb_check_open(&check, directory);
             leat__alloc_fail_at(-1);
             ck_assert_msg(status == LEAT_OK || status == LEAT_ENOMEM, "%d: %s",
                           n, leat_last_error());
-            ck_assert(!survey == (status != LEAT_OK));
-            leat_survey_close(survey);
+            ck_assert(!check == (status != LEAT_OK));
+            leat_lmdb_check_close(check);
         }
     }
     remove_database();
@@ -624,8 +627,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("survey");
-    TCase *tests = tcase_create("survey");
+    Suite *suite = suite_create("check");
+    TCase *tests = tcase_create("check");
     tcase_add_test(tests, a_whole_database_has_no_damage);
     tcase_add_test(tests, a_database_much_written_to_has_no_damage);
     tcase_add_test(tests, a_damaged_leaf_costs_its_own_records);

@@ -1,10 +1,10 @@
-/* What a survey says of pages: of those in use, those listed as free, and of
+/* What a check says of pages: of those in use, those listed as free, and of
    those that are both or neither. liblmdb is the oracle. */
 #include "lmdb_fixture.h"
-#include "readers/lmdb/lmdb_free.h"
+#include "readers/lmdb/lmdb_freelist.h"
 #include "support/suite.h"
 
-#include <leat/survey.h>
+#include <leat/lmdb_check.h>
 
 enum { PAGE = 4096, RECORDS = 2000 };
 
@@ -46,21 +46,21 @@ static char told[4096];
 static int damages;
 static int64_t first_page;
 static int64_t records;
-static leat_page_use use;
+static leat_lmdb_page_use use;
 static int use_status;
 
-static void survey(void)
+static void check(void)
 {
-    leat_survey *survey;
-    leat_survey_entry entry[7];
+    leat_lmdb_check *check;
+    leat_lmdb_check_entry entry[7];
     int got, status;
     told[0] = 0;
     damages = 0;
     records = 0;
-    ck_assert_int_eq(leat_survey_open(&survey, directory), LEAT_OK);
-    use = (leat_page_use){.size = sizeof(use)};
-    ck_assert_int_eq(leat_survey_page_use(survey, &use), LEAT_ESTATE);
-    while ((status = leat_survey_next(survey, entry, 7, &got)) != LEAT_END) {
+    ck_assert_int_eq(leat_lmdb_check_open(&check, directory), LEAT_OK);
+    use = (leat_lmdb_page_use){.size = sizeof(use)};
+    ck_assert_int_eq(leat_lmdb_check_page_use(check, &use), LEAT_ESTATE);
+    while ((status = leat_lmdb_check_next(check, entry, 7, &got)) != LEAT_END) {
         ck_assert(status == LEAT_OK || status == LEAT_EFORMAT);
         records += got;
         if (!status)
@@ -70,9 +70,9 @@ static void survey(void)
         if (damages++ == 0)
             first_page = entry[0].page;
     }
-    ck_assert_int_eq(leat_survey_next(survey, entry, 7, &got), LEAT_END);
-    use_status = leat_survey_page_use(survey, &use);
-    leat_survey_close(survey);
+    ck_assert_int_eq(leat_lmdb_check_next(check, entry, 7, &got), LEAT_END);
+    use_status = leat_lmdb_check_page_use(check, &use);
+    leat_lmdb_check_close(check);
 }
 
 /* The pages of a tree, as liblmdb counts them. */
@@ -118,7 +118,7 @@ START_TEST(every_page_of_a_sound_database_is_in_use_or_free)
     for (int round = 0; round < 40; round++) {
         write_round(env, &random, round);
         mdb_env_close(env);
-        survey();
+        check();
         ck_assert_msg(!damages, "round %d: %s", round, told);
         env = fixture_env(directory, 0);
         check_against_liblmdb(env);
@@ -152,7 +152,7 @@ START_TEST(a_list_of_hundreds_of_transactions_is_in_order)
     }
     mdb_txn_abort(reader);
     mdb_env_close(env);
-    survey();
+    check();
     ck_assert_msg(!damages, "%s", told);
     env = fixture_env(directory, 0);
     check_against_liblmdb(env);
@@ -165,7 +165,7 @@ START_TEST(an_empty_database_has_two_pages_in_use)
 {
     fixture_directory(directory);
     mdb_env_close(fixture_env(directory, 0));
-    survey();
+    check();
     ck_assert_msg(!damages, "%s", told);
     ck_assert_int_eq(use.all, 2);
     ck_assert_int_eq(use.used, 2);
@@ -202,11 +202,11 @@ static void latest(leat__lmdb_map *map)
 static unsigned char *find_part(uint64_t *n)
 {
     leat__lmdb_map map;
-    leat__lmdb_free list;
+    leat__lmdb_freelist list;
     leat__lmdb_freed freed;
     latest(&map);
-    ck_assert_int_eq(leat__lmdb_free_init(&list, &map), LEAT_OK);
-    while (!leat__lmdb_free_next(&list, &freed)) {
+    ck_assert_int_eq(leat__lmdb_freelist_init(&list, &map), LEAT_OK);
+    while (!leat__lmdb_freelist_next(&list, &freed)) {
         if (freed.n < 5)
             continue;
         *n = freed.n;
@@ -228,10 +228,10 @@ static uint64_t get(const unsigned char *at)
     return number;
 }
 
-static void survey_planted(void)
+static void check_planted(void)
 {
     fixture_store(path, file, file_size);
-    survey();
+    check();
 }
 
 static void check_damage(int64_t page, const char *text)
@@ -249,13 +249,13 @@ START_TEST(a_page_in_use_that_is_listed_as_free_is_damage)
     uint64_t n;
     unsigned char *numbers = find_part(&n);
     latest(&map);
-    survey();
+    check();
     int64_t all_records = records;
     const uint64_t used[] = {map.meta.root, map.meta.free_root, 0, 1};
     for (int i = 0; i < 4; i++) {
         uint64_t before = get(numbers);
         put(numbers, used[i]);
-        survey_planted();
+        check_planted();
         check_damage((int64_t)used[i], "in use, yet listed as free");
         ck_assert_int_eq(records, all_records);
         put(numbers, before);
@@ -268,7 +268,7 @@ START_TEST(a_page_that_is_listed_twice_is_damage)
     uint64_t n;
     unsigned char *numbers = find_part(&n);
     put(numbers + 8, get(numbers));
-    survey_planted();
+    check_planted();
     check_damage((int64_t)get(numbers), "listed as free twice");
 }
 END_TEST
@@ -278,7 +278,7 @@ START_TEST(a_page_behind_the_last_is_damage)
     uint64_t n;
     unsigned char *numbers = find_part(&n);
     put(numbers, 1000000);
-    survey_planted();
+    check_planted();
     check_damage(1000000, "page 1000000 is behind the last page");
 }
 END_TEST
@@ -289,7 +289,7 @@ START_TEST(neighbours_are_told_together)
     unsigned char *numbers = find_part(&n);
     for (uint64_t i = 0; i < 4; i++)
         put(numbers + 8 * i, 1000000 - i);
-    survey_planted();
+    check_planted();
     check_damage(999997, "pages 999997 to 1000000 are behind");
 }
 END_TEST
@@ -300,7 +300,7 @@ START_TEST(a_part_that_is_damaged_is_told)
     uint64_t n;
     unsigned char *numbers = find_part(&n);
     put(numbers - 8, (uint64_t)1 << 40);
-    survey_planted();
+    check_planted();
     ck_assert_int_ge(damages, 1);
     ck_assert_msg(strstr(told, "damaged") != NULL, "%s", told);
     ck_assert_int_eq(use.leaked, -1);
@@ -313,7 +313,7 @@ START_TEST(a_page_that_is_listed_nowhere_is_lost_but_no_damage)
     unsigned char *numbers = find_part(&n);
     for (uint64_t lost = 1; lost <= 3; lost++) {
         put(numbers - 8, n - lost);
-        survey_planted();
+        check_planted();
         ck_assert_msg(!damages, "%s", told);
         ck_assert_int_eq(use.leaked, (int64_t)lost);
     }
@@ -325,7 +325,7 @@ START_TEST(no_damage_to_the_list_costs_a_record)
 {
     leat__lmdb_map map;
     latest(&map);
-    survey();
+    check();
     int64_t all_records = records;
     size_t from = (size_t)map.meta.free_root * PAGE;
     int told_of = 0;
@@ -334,7 +334,7 @@ START_TEST(no_damage_to_the_list_costs_a_record)
         if (at - from > 64 && at % 31)
             continue;
         file[at] ^= 0x11;
-        survey_planted();
+        check_planted();
         ck_assert_int_eq(records, all_records);
         told_of += damages > 0;
         file[at] ^= 0x11;
@@ -349,7 +349,7 @@ START_TEST(a_list_that_cannot_be_found_is_damage)
     latest(&map);
     for (int meta = 0; meta < 2; meta++)
         put(file + (size_t)meta * PAGE + 80, map.meta.last_page + 7);
-    survey_planted();
+    check_planted();
     ck_assert_msg(damages == 1, "%s", told);
     ck_assert_ptr_nonnull(strstr(told, "list of free pages: damaged"));
     ck_assert_int_eq(use_status, LEAT_ESTATE);
@@ -358,17 +358,17 @@ END_TEST
 
 START_TEST(an_older_struct_is_refused)
 {
-    leat_survey *survey;
-    leat_page_use older = {.size = 8};
-    ck_assert_int_eq(leat_survey_open(&survey, directory), LEAT_OK);
-    ck_assert_int_eq(leat_survey_page_use(survey, &older), LEAT_EINVAL);
-    leat_survey_close(survey);
+    leat_lmdb_check *check;
+    leat_lmdb_page_use older = {.size = 8};
+    ck_assert_int_eq(leat_lmdb_check_open(&check, directory), LEAT_OK);
+    ck_assert_int_eq(leat_lmdb_check_page_use(check, &older), LEAT_EINVAL);
+    leat_lmdb_check_close(check);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("lmdb_audit");
+    Suite *suite = suite_create("lmdb_freelist_check");
     TCase *whole = tcase_create("whole");
     TCase *planted = tcase_create("planted");
     tcase_add_test(whole, every_page_of_a_sound_database_is_in_use_or_free);

@@ -1,6 +1,6 @@
 /* Which snapshot is taken of a file whose meta pages or whose end are damaged.
  */
-#include "readers/lmdb/check/lmdb_mend.h"
+#include "readers/lmdb/check/lmdb_header_repair.h"
 #include "support/page_image.h"
 #include "support/suite.h"
 
@@ -28,7 +28,7 @@ enum {
 static page_image image;
 static size_t size;
 static leat__lmdb_map map;
-static leat__lmdb_event event[LEAT__LMDB_MEND_EVENTS];
+static leat__lmdb_event event[LEAT__LMDB_HEADER_EVENTS];
 static int events;
 
 static void put(int meta, size_t at, uint64_t value, size_t bytes)
@@ -64,13 +64,14 @@ static void tear_down(void)
 }
 
 /* Of a copy with nothing behind it, for a sanitizer; compare, do not read. */
-static int mend(void)
+static int repair(void)
 {
     unsigned char *exact = malloc(size + !size);
     memcpy(exact, image.bytes, size);
     memset(&map, 0, sizeof(map));
-    int status = leat__lmdb_mend(&map, "file", exact, size, event, &events);
-    ck_assert_int_le(events, LEAT__LMDB_MEND_EVENTS);
+    int status =
+        leat__lmdb_header_repair(&map, "file", exact, size, event, &events);
+    ck_assert_int_le(events, LEAT__LMDB_HEADER_EVENTS);
     if (!status)
         ck_assert_ptr_eq(map.base, exact);
     free(exact);
@@ -80,7 +81,7 @@ static int mend(void)
 /* Which of the meta pages: its txnid, when all is as it was made. */
 static void check_taken(uint64_t txnid)
 {
-    ck_assert_int_eq(mend(), LEAT_OK);
+    ck_assert_int_eq(repair(), LEAT_OK);
     ck_assert_uint_eq(map.meta.txnid, txnid);
     ck_assert_uint_eq(map.meta.entries, RECORDS);
     ck_assert_uint_eq(map.meta.last_page, image.pages - 1);
@@ -125,7 +126,7 @@ START_TEST(without_the_first_meta_page_the_second_is_found_by_its_place)
         ck_assert_uint_eq(map.meta.page_size, sizes[i]);
         /* It must say itself that it is there. */
         put(1, AT_PAGE_SIZE, sizes[i] == 256 ? 512 : 256, 4);
-        ck_assert_int_eq(mend(), LEAT_EFORMAT);
+        ck_assert_int_eq(repair(), LEAT_EFORMAT);
         ck_assert_int_eq(events, 1);
         ck_assert_str_eq(leat_last_error(), event[0].line);
     }
@@ -154,22 +155,22 @@ START_TEST(a_file_ends_within_a_meta_page_or_just_behind_it)
         put(i, AT_ENTRIES, 0, 8);
     }
     size = PAGE + LEAT__LMDB_META_BYTES - 1;
-    mend();
+    repair();
     ck_assert_int_ge(events, 1);
     check_event(0, 1, 0, "file: truncated: it has 4247 bytes");
     size++;
-    mend();
+    repair();
     for (int i = 0; i < events; i++)
         ck_assert_uint_ne(event[i].page, 1);
     size = 2 * PAGE;
-    ck_assert_int_eq(mend(), LEAT_OK);
+    ck_assert_int_eq(repair(), LEAT_OK);
     ck_assert_int_eq(events, 0);
     ck_assert_uint_eq(map.meta.txnid, 1);
     size = LEAT__LMDB_META_BYTES - 1;
-    ck_assert_int_eq(mend(), LEAT_EFORMAT);
+    ck_assert_int_eq(repair(), LEAT_EFORMAT);
     ck_assert_str_eq(leat_last_error(), "file: truncated: it has 151 bytes");
     size = 0;
-    ck_assert_int_eq(mend(), LEAT_EFORMAT);
+    ck_assert_int_eq(repair(), LEAT_EFORMAT);
 }
 END_TEST
 
@@ -178,7 +179,7 @@ START_TEST(a_database_that_cannot_be_read_is_refused)
 {
     for (int i = 0; i < 2; i++) {
         put(i, AT_DATABASE_FLAGS, 4, 2);
-        ck_assert_int_eq(mend(), LEAT_EFORMAT);
+        ck_assert_int_eq(repair(), LEAT_EFORMAT);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "DUPSORT"));
         ck_assert_int_eq(events, 0);
         put(i, AT_DATABASE_FLAGS, 0, 2);
@@ -225,14 +226,14 @@ START_TEST(a_file_without_the_latest_root_has_the_tree_before_it)
     ck_assert_uint_gt(root, 10);
     make_older(9);
     size = (size_t)root * PAGE + PAGE - 1;
-    ck_assert_int_eq(mend(), LEAT_OK);
+    ck_assert_int_eq(repair(), LEAT_OK);
     ck_assert_uint_eq(map.meta.txnid, 4);
     ck_assert_uint_eq(map.meta.entries, OLDER);
     ck_assert_int_eq(events, 1);
     check_event(0, LEAT__LMDB_NO_PAGE, RECORDS - OLDER, "truncated");
     /* And where both have lost pages, of both it is said. */
     make_older(image.pages - 1);
-    ck_assert_int_eq(mend(), LEAT_OK);
+    ck_assert_int_eq(repair(), LEAT_OK);
     ck_assert_uint_eq(map.meta.txnid, 4);
     ck_assert_uint_eq(map.meta.last_page, root - 1);
     ck_assert_int_eq(events, 2);
@@ -249,7 +250,7 @@ START_TEST(a_file_with_its_root_is_cut_to_what_is_there)
     put(0, AT_DEPTH, 1, 2);
     put(1, AT_DEPTH, 1, 2);
     size = (size_t)(root - 1) * PAGE;
-    ck_assert_int_eq(mend(), LEAT_OK);
+    ck_assert_int_eq(repair(), LEAT_OK);
     ck_assert_uint_eq(map.meta.txnid, 1);
     ck_assert_uint_eq(map.meta.last_page, root - 2);
     ck_assert_uint_eq(map.meta.entries, RECORDS);
@@ -261,7 +262,7 @@ END_TEST
 START_TEST(a_file_of_meta_pages_alone_has_lost_everything)
 {
     size = 2 * PAGE;
-    ck_assert_int_eq(mend(), LEAT_OK);
+    ck_assert_int_eq(repair(), LEAT_OK);
     ck_assert_uint_eq(map.meta.txnid, 1);
     ck_assert_uint_eq(map.meta.last_page, 1);
     ck_assert_uint_eq(map.meta.entries, 0);
@@ -274,7 +275,7 @@ START_TEST(a_file_of_meta_pages_alone_has_lost_everything)
     check_event(0, LEAT__LMDB_NO_PAGE, RECORDS, "truncated");
     /* A byte less is no second meta page. */
     size--;
-    ck_assert_int_eq(mend(), LEAT_EFORMAT);
+    ck_assert_int_eq(repair(), LEAT_EFORMAT);
 }
 END_TEST
 
@@ -283,7 +284,7 @@ START_TEST(a_wrong_number_of_records_is_damage_of_the_meta_page)
 {
     put(0, AT_ENTRIES, UINT64_MAX, 8);
     put(1, AT_ENTRIES, UINT64_MAX, 8);
-    ck_assert_int_eq(mend(), LEAT_OK);
+    ck_assert_int_eq(repair(), LEAT_OK);
     ck_assert_uint_eq(map.meta.txnid, 1);
     ck_assert_uint_eq(map.meta.entries, 0);
     ck_assert_uint_eq(map.meta.last_page, image.pages - 1);
@@ -304,15 +305,15 @@ START_TEST(a_wrong_root_gives_the_tree_before_it)
     check_taken(0);
     check_event(0, image.pages, 0, "truncated");
     put(0, AT_DEPTH, 0, 2);
-    ck_assert_int_eq(mend(), LEAT_EFORMAT);
+    ck_assert_int_eq(repair(), LEAT_EFORMAT);
     ck_assert_int_eq(events, 2);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("lmdb_mend");
-    TCase *tcase = tcase_create("lmdb_mend");
+    Suite *suite = suite_create("lmdb_header_repair");
+    TCase *tcase = tcase_create("lmdb_header_repair");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, of_two_good_meta_pages_the_later_counts);

@@ -1,0 +1,182 @@
+#include "readers/lmdb/check/lmdb_freelist_check.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LIST ": list of free pages"
+
+static int has(const unsigned char *bits, uint64_t page)
+{
+    return bits[page / 8] >> (page % 8) & 1;
+}
+
+static void set(unsigned char *bits, uint64_t page)
+{
+    bits[page / 8] |= (unsigned char)(1U << (page % 8));
+}
+
+/* The tree of the list, in words of the list. */
+static int find_list(leat__lmdb_freelist_check *freelist)
+{
+    const leat__lmdb_map *map = freelist->map;
+    size_t size = strlen(map->name) + sizeof(LIST);
+    freelist->name = leat__alloc(size);
+    if (!freelist->name)
+        return LEAT_ENOMEM;
+    snprintf(freelist->name, size, "%s" LIST, map->name);
+    return leat__lmdb_freelist_map(&freelist->list, freelist->name, map);
+}
+
+int leat__lmdb_freelist_check_init(leat__lmdb_freelist_check *out,
+                                   const leat__lmdb_map *map,
+                                   const leat__lmdb_storage *storage,
+                                   unsigned char *met)
+{
+    memset(out, 0, sizeof(*out));
+    out->map = map;
+    out->listed = leat__alloc_zero((size_t)(map->meta.last_page / 8 + 1), 1);
+    int status = out->listed ? find_list(out) : LEAT_ENOMEM;
+    if (status) {
+        leat__lmdb_freelist_check_finish(out);
+        return status;
+    }
+    leat__lmdb_recovery_init_shared(&out->recovery, &out->list, storage, met);
+    /* The meta pages are nobody else's. */
+    set(met, 0);
+    set(met, 1);
+    return LEAT_OK;
+}
+
+void leat__lmdb_freelist_check_finish(leat__lmdb_freelist_check *freelist)
+{
+    leat__lmdb_recovery_finish(&freelist->recovery);
+    leat__free(freelist->listed);
+    leat__free(freelist->name);
+    memset(freelist, 0, sizeof(*freelist));
+}
+
+/* What is wrong with a page's being listed. */
+typedef enum fault { SOUND, BEHIND, IN_USE, TWICE } fault;
+
+static const char *const words[] = {
+    [BEHIND] = "behind the last page, yet listed as free: a writer would "
+               "leave a hole",
+    [IN_USE] = "in use, yet listed as free: a writer would overwrite what is "
+               "there",
+    [TWICE] = "listed as free twice: a writer would use it twice"};
+
+static fault judge(const leat__lmdb_freelist_check *freelist, uint64_t page)
+{
+    const leat__lmdb_meta *meta = &freelist->map->meta;
+    if (page > meta->last_promised)
+        return BEHIND;
+    /* Never written, and not in the file. */
+    if (page > meta->last_page)
+        return SOUND;
+    if (has(freelist->recovery.met, page))
+        return IN_USE;
+    return has(freelist->listed, page) ? TWICE : SOUND;
+}
+
+/* The next page of the open part, which is then listed. */
+static fault take(leat__lmdb_freelist_check *freelist, uint64_t *page)
+{
+    *page = leat__lmdb_freed_page(&freelist->freed, freelist->at++);
+    fault found = judge(freelist, *page);
+    if (found == SOUND && *page <= freelist->map->meta.last_page)
+        set(freelist->listed, *page);
+    return found;
+}
+
+/* Whether page `page` comes next, and the same is to be said of it. */
+static int goes_on(const leat__lmdb_freelist_check *freelist, uint64_t page,
+                   fault found)
+{
+    return freelist->at < freelist->freed.n &&
+           leat__lmdb_freed_page(&freelist->freed, freelist->at) == page &&
+           judge(freelist, page) == found;
+}
+
+/* Tells of a page, and of those behind it in the list, which descends. */
+static void tell(leat__lmdb_freelist_check *freelist, uint64_t last,
+                 fault found)
+{
+    const char *name = freelist->map->name;
+    leat__lmdb_event *event = &freelist->event;
+    memset(event, 0, sizeof(*event));
+    event->page = last;
+    while (event->page > 0 && goes_on(freelist, event->page - 1, found))
+        (void)take(freelist, &event->page);
+    event->status =
+        event->page == last
+            ? leat_error(LEAT_EFORMAT,
+                         "%s: page %llu is %s; mdb_copy -c makes a sound copy",
+                         name, (unsigned long long)last, words[found])
+            : leat_error(LEAT_EFORMAT,
+                         "%s: pages %llu to %llu are %s; mdb_copy -c makes a "
+                         "sound copy",
+                         name, (unsigned long long)event->page,
+                         (unsigned long long)last, words[found]);
+    leat__error_save(event->line);
+}
+
+/* Opens the next part of the list; damage of it is an event. */
+static int next_part(leat__lmdb_freelist_check *freelist)
+{
+    const leat__lmdb_event *event;
+    if (leat__lmdb_recovery_next(&freelist->recovery, &event))
+        return LEAT_END;
+    freelist->event = *event;
+    freelist->event.lost = 0;
+    /* It is no record's. */
+    freelist->event.node.key = NULL;
+    freelist->event.node.key_size = 0;
+    if (!event->status) {
+        freelist->at = 0;
+        freelist->event.status = leat__lmdb_freed_read(
+            &freelist->freed, freelist->name, event->node.key,
+            event->node.key_size, event->node.value, event->node.value_size);
+        leat__error_save(freelist->event.line);
+    }
+    if (freelist->event.status) {
+        freelist->is_damaged = 1;
+        freelist->freed.n = freelist->at = 0;
+    }
+    return LEAT_OK;
+}
+
+int leat__lmdb_freelist_check_next(leat__lmdb_freelist_check *freelist,
+                                   const leat__lmdb_event **out)
+{
+    *out = &freelist->event;
+    for (;;) {
+        while (freelist->at < freelist->freed.n) {
+            uint64_t page;
+            fault found = take(freelist, &page);
+            if (found == SOUND)
+                continue;
+            tell(freelist, page, found);
+            return LEAT_OK;
+        }
+        if (next_part(freelist) == LEAT_END)
+            return LEAT_END;
+        if (freelist->event.status)
+            return LEAT_OK;
+    }
+}
+
+static uint64_t count_bits(const unsigned char *bits, uint64_t last)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i <= last / 8; i++)
+        n += (uint64_t)__builtin_popcount(bits[i]);
+    return n;
+}
+
+void leat__lmdb_freelist_check_count(const leat__lmdb_freelist_check *freelist,
+                                     uint64_t *used, uint64_t *listed)
+{
+    *used = count_bits(freelist->recovery.met, freelist->map->meta.last_page);
+    *listed = count_bits(freelist->listed, freelist->map->meta.last_page);
+}

@@ -1,0 +1,426 @@
+/*
+ * Two steps: `find` goes through the pages and says what stands where, and
+ * `next` holds some of that back, to judge the order of keys by those behind.
+ */
+#include "readers/lmdb/check/lmdb_recovery.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+void leat__lmdb_recovery_init_shared(leat__lmdb_recovery *out,
+                                     const leat__lmdb_map *map,
+                                     const leat__lmdb_storage *storage,
+                                     unsigned char *met)
+{
+    memset(out, 0, sizeof(*out));
+    out->map = map;
+    out->storage = storage;
+    out->is_cold = storage && leat__lmdb_storage_may_block(storage);
+    out->levels = map->meta.depth - 1;
+    out->met = met;
+    out->borrows_met = 1;
+}
+
+int leat__lmdb_recovery_init(leat__lmdb_recovery *out,
+                             const leat__lmdb_map *map,
+                             const leat__lmdb_storage *storage)
+{
+    unsigned char *met =
+        leat__alloc_zero((size_t)(map->meta.last_page / 8 + 1), 1);
+    if (!met)
+        return LEAT_ENOMEM;
+    leat__lmdb_recovery_init_shared(out, map, storage, met);
+    out->borrows_met = 0;
+    return LEAT_OK;
+}
+
+void leat__lmdb_recovery_finish(leat__lmdb_recovery *recovery)
+{
+    if (!recovery->borrows_met)
+        leat__free(recovery->met);
+    recovery->met = NULL;
+}
+
+/* Makes the thread's error line an event. */
+static void tell(leat__lmdb_recovery *recovery, leat__lmdb_event *event,
+                 int status, uint64_t page, int64_t lost)
+{
+    event->status = status;
+    event->page = page;
+    event->lost = lost;
+    leat__error_save(event->line);
+    if (lost < 0)
+        recovery->has_gaps = 1;
+}
+
+/* Storage that fails must not end in a signal. */
+static int await(const leat__lmdb_recovery *recovery, uint64_t page)
+{
+    if (!recovery->storage || page > recovery->map->meta.last_page)
+        return LEAT_OK;
+    leat__lmdb_span span = leat__lmdb_storage_leaf(recovery->storage, page);
+    return leat__lmdb_storage_await(recovery->storage, &span, 1);
+}
+
+/* Notes that the pages are in use, which lie inside the file. */
+static int meet(leat__lmdb_recovery *recovery, uint64_t page, uint64_t pages)
+{
+    for (uint64_t i = page; i < page + pages && !recovery->jumps; i++) {
+        unsigned char bit = (unsigned char)(1U << (i % 8));
+        if (recovery->met[i / 8] & bit)
+            return leat_error(LEAT_EFORMAT,
+                              "%s: page %llu is damaged, or another one that "
+                              "points to it: it is met a second time",
+                              recovery->map->name, (unsigned long long)i);
+        recovery->met[i / 8] |= bit;
+    }
+    return LEAT_OK;
+}
+
+static int open_page(leat__lmdb_recovery *recovery, uint64_t number,
+                     leat__lmdb_kind kind, leat__lmdb_page *out)
+{
+    leat__lmdb_page page;
+    int status = await(recovery, number);
+    if (!status)
+        status = leat__lmdb_map_page(recovery->map, number, kind, &page);
+    if (!status)
+        status = meet(recovery, number, 1);
+    if (!status)
+        *out = page;
+    return status;
+}
+
+/* Has storage read the leaves below a branch. */
+static void ask_children(const leat__lmdb_recovery *recovery,
+                         const leat__lmdb_page *page)
+{
+    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
+    int n = 0;
+    for (uint32_t slot = 0; slot < page->count; slot++) {
+        uint64_t child;
+        if (leat__lmdb_map_child(recovery->map, page, slot, &child) ||
+            child > recovery->map->meta.last_page)
+            continue;
+        spans[n++] = leat__lmdb_storage_leaf(recovery->storage, child);
+        if (n == LEAT__LMDB_SPANS_MAX || slot + 1 == page->count) {
+            leat__lmdb_storage_ask(recovery->storage, spans, n);
+            n = 0;
+        }
+    }
+}
+
+/* Opens the first leaf under page `number`, `level` branches below the root;
+   what is in the way is an event. */
+static int descend(leat__lmdb_recovery *recovery, uint64_t number, int level,
+                   leat__lmdb_event *event)
+{
+    int status;
+    for (; level < recovery->levels; level++) {
+        leat__lmdb_page *page = &recovery->branch[level].page;
+        status = open_page(recovery, number, LEAT__LMDB_BRANCH, page);
+        if (status)
+            goto damaged;
+        recovery->branch[level].slot = 0;
+        recovery->branches = level + 1;
+        if (recovery->is_cold && level + 1 == recovery->levels)
+            ask_children(recovery, page);
+        uint64_t branch = number;
+        status = leat__lmdb_map_child(recovery->map, page, 0, &number);
+        if (status) {
+            number = branch;
+            goto damaged;
+        }
+    }
+    status = open_page(recovery, number, LEAT__LMDB_LEAF, &recovery->leaf);
+    if (status)
+        goto damaged;
+    recovery->slot = 0;
+    return LEAT_OK;
+
+damaged:
+    tell(recovery, event, status, number, -1);
+    return status;
+}
+
+/* Opens the next leaf; LEAT_END behind the last one. */
+static int next_leaf(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
+{
+    const leat__lmdb_map *map = recovery->map;
+    if (!recovery->is_inside) {
+        recovery->is_inside = 1;
+        return map->meta.root == LEAT__LMDB_NO_PAGE
+                   ? LEAT_END
+                   : descend(recovery, map->meta.root, 0, event);
+    }
+    for (int level = recovery->branches - 1; level >= 0; level--) {
+        const leat__lmdb_page *page = &recovery->branch[level].page;
+        uint32_t slot = recovery->branch[level].slot + 1;
+        if (slot == page->count)
+            continue;
+        uint64_t child = 0;
+        recovery->branch[level].slot = slot;
+        recovery->branches = level + 1;
+        int status = leat__lmdb_map_child(map, page, slot, &child);
+        if (!status)
+            return descend(recovery, child, level + 1, event);
+        tell(recovery, event, status, page->number, -1);
+        return status;
+    }
+    return LEAT_END;
+}
+
+/* The key by which the branches lead to the leaf: that of the lowest one where
+   it does not hang on the first node. */
+static void find_low(const leat__lmdb_recovery *recovery,
+                     leat__lmdb_event *event)
+{
+    event->low = NULL;
+    for (int level = recovery->branches - 1; level >= 0; level--) {
+        const leat__lmdb_page *page = &recovery->branch[level].page;
+        uint32_t slot = recovery->branch[level].slot;
+        if (slot == 0)
+            continue;
+        if (leat__lmdb_map_separator(recovery->map, page, slot, &event->low,
+                                     &event->low_size))
+            event->low = NULL;
+        event->low_page = page->number;
+        return;
+    }
+}
+
+/* The value on its overflow pages, which no other record may have. */
+static int find_value(leat__lmdb_recovery *recovery, leat__lmdb_node *node)
+{
+    if (node->value)
+        return LEAT_OK;
+    leat__lmdb_node found = *node;
+    int status = await(recovery, node->overflow);
+    if (!status)
+        status = leat__lmdb_map_overflow(recovery->map, &found);
+    if (!status)
+        status = meet(recovery, node->overflow,
+                      leat__lmdb_map_overflow_pages(recovery->map, node));
+    if (!status)
+        *node = found;
+    return status;
+}
+
+static int check_count(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
+{
+    int64_t expected = (int64_t)recovery->map->meta.entries;
+    if (recovery->jumps || recovery->has_gaps || recovery->found == expected)
+        return LEAT_END;
+    int64_t lost = expected - recovery->found;
+    int status = leat_error(
+        LEAT_EFORMAT, "%s: damaged: %lld records were expected, %lld found",
+        recovery->map->name, (long long)expected, (long long)recovery->found);
+    tell(recovery, event, status, LEAT__LMDB_NO_PAGE, lost > 0 ? lost : 0);
+    return LEAT_OK;
+}
+
+/* The next record or damage, in the order of the pages. LEAT_OK or LEAT_END. */
+static int find(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
+{
+    event->node = (leat__lmdb_node){0};
+    event->low = NULL;
+    while (recovery->slot == recovery->leaf.count) {
+        int status = next_leaf(recovery, event);
+        if (status == LEAT_END) {
+            recovery->is_over = 1;
+            return check_count(recovery, event);
+        }
+        if (status)
+            return LEAT_OK;
+    }
+    uint32_t slot = recovery->slot++;
+    leat__lmdb_node *node = &event->node;
+    int status =
+        leat__lmdb_map_node(recovery->map, &recovery->leaf, slot, node);
+    if (!status)
+        status = find_value(recovery, node);
+    recovery->found++;
+    if (status) {
+        tell(recovery, event, status, recovery->leaf.number, 1);
+        return LEAT_OK;
+    }
+    event->status = LEAT_OK;
+    event->page = recovery->leaf.number;
+    if (slot == 0)
+        find_low(recovery, event);
+    return LEAT_OK;
+}
+
+static leat__lmdb_event *held(leat__lmdb_recovery *recovery, int i)
+{
+    return &recovery->event[(recovery->at + i) % LEAT__LMDB_LOOK_AHEAD];
+}
+
+/* Looks ahead until two records stand behind the first event. */
+static void look_ahead(leat__lmdb_recovery *recovery)
+{
+    int records = 0;
+    for (int i = 1; i < recovery->held; i++)
+        records += held(recovery, i)->status == LEAT_OK;
+    while (recovery->held < LEAT__LMDB_LOOK_AHEAD && records < 2 &&
+           !recovery->is_over) {
+        leat__lmdb_event *event = held(recovery, recovery->held);
+        if (find(recovery, event) == LEAT_END)
+            break;
+        records += recovery->held > 0 && event->status == LEAT_OK;
+        recovery->held++;
+    }
+}
+
+static int ascends(const leat__lmdb_recovery *recovery,
+                   const leat__lmdb_event *first,
+                   const leat__lmdb_event *second)
+{
+    return leat__lmdb_map_ascends(recovery->map, first->node.key,
+                                  first->node.key_size, second->node.key,
+                                  second->node.key_size);
+}
+
+static int is_behind_last(const leat__lmdb_recovery *recovery,
+                          const unsigned char *key, size_t key_size)
+{
+    return !recovery->last_key ||
+           leat__lmdb_map_ascends(recovery->map, recovery->last_key,
+                                  recovery->last_key_size, key, key_size);
+}
+
+/*
+ * Whether the key is in its place. Of two keys in the wrong order the one is
+ * damaged without which those around it are in order.
+ */
+static int is_in_order(leat__lmdb_recovery *recovery,
+                       const leat__lmdb_event *event)
+{
+    const leat__lmdb_event *behind[2] = {NULL, NULL};
+    int n = 0;
+    if (!is_behind_last(recovery, event->node.key, event->node.key_size))
+        return 0;
+    for (int i = 1; i < recovery->held && n < 2; i++)
+        if (held(recovery, i)->status == LEAT_OK)
+            behind[n++] = held(recovery, i);
+    if (n < 2 || ascends(recovery, event, behind[0]))
+        return 1;
+    return ascends(recovery, event, behind[1]) ||
+           !is_behind_last(recovery, behind[0]->node.key,
+                           behind[0]->node.key_size);
+}
+
+/* Whether the branches' key lies between the record and the one before. */
+static int is_led_to(const leat__lmdb_recovery *recovery,
+                     const leat__lmdb_event *event)
+{
+    return !event->low ||
+           (is_behind_last(recovery, event->low, event->low_size) &&
+            !leat__lmdb_map_ascends(recovery->map, event->node.key,
+                                    event->node.key_size, event->low,
+                                    event->low_size));
+}
+
+/* The record is fine, and found by a walk, but not by its key. */
+static void tell_misled(leat__lmdb_recovery *recovery,
+                        const leat__lmdb_event *event)
+{
+    char key[LEAT__KEY_TEXT_MAX], low[LEAT__KEY_TEXT_MAX];
+    int status = leat_error(
+        LEAT_EFORMAT,
+        "%s: page %llu is damaged: its key %s leads to page %llu, which begins "
+        "with %s; such keys cannot be looked up",
+        recovery->map->name, (unsigned long long)event->low_page,
+        leat__key_text(low, event->low, event->low_size),
+        (unsigned long long)event->page,
+        leat__key_text(key, event->node.key, event->node.key_size));
+    recovery->aside.node = (leat__lmdb_node){0};
+    tell(recovery, &recovery->aside, status, event->low_page, 0);
+}
+
+static void tell_out_of_order(leat__lmdb_recovery *recovery,
+                              leat__lmdb_event *event)
+{
+    char key[LEAT__KEY_TEXT_MAX];
+    int status = leat_error(
+        LEAT_EFORMAT, "%s: page %llu is damaged: the key %s is out of order",
+        recovery->map->name, (unsigned long long)event->page,
+        leat__key_text(key, event->node.key, event->node.key_size));
+    tell(recovery, event, status, event->page, 1);
+}
+
+int leat__lmdb_recovery_next(leat__lmdb_recovery *recovery,
+                             const leat__lmdb_event **out)
+{
+    if (recovery->is_given) {
+        recovery->is_given = 0;
+        recovery->at = (recovery->at + 1) % LEAT__LMDB_LOOK_AHEAD;
+        recovery->held--;
+    }
+    look_ahead(recovery);
+    if (!recovery->held)
+        return LEAT_END;
+    leat__lmdb_event *event = held(recovery, 0);
+    *out = event;
+    recovery->is_given = 1;
+    if (event->status)
+        return LEAT_OK;
+    if (!is_in_order(recovery, event)) {
+        tell_out_of_order(recovery, event);
+        return LEAT_OK;
+    }
+    if (!is_led_to(recovery, event)) {
+        tell_misled(recovery, event);
+        event->low = NULL;
+        recovery->is_given = 0;
+        *out = &recovery->aside;
+        return LEAT_OK;
+    }
+    recovery->last_key = event->node.key;
+    recovery->last_key_size = event->node.key_size;
+    return LEAT_OK;
+}
+
+/* What is in the way of a jump is an event, and the walk goes on behind it. */
+static void tell_in_the_way(leat__lmdb_recovery *recovery, int status,
+                            uint64_t page)
+{
+    leat__lmdb_event *event = held(recovery, recovery->held++);
+    event->node = (leat__lmdb_node){0};
+    event->low = NULL;
+    tell(recovery, event, status, page, -1);
+}
+
+void leat__lmdb_recovery_jump(leat__lmdb_recovery *recovery, double share)
+{
+    const leat__lmdb_map *map = recovery->map;
+    uint64_t number = map->meta.root;
+    int status;
+    recovery->jumps = 1;
+    recovery->held = recovery->is_given = recovery->is_over = 0;
+    recovery->slot = recovery->leaf.count = 0;
+    recovery->last_key = NULL;
+    recovery->branches = 0;
+    recovery->is_inside = recovery->levels > 0;
+    for (int level = 0; level < recovery->levels; level++) {
+        leat__lmdb_page *page = &recovery->branch[level].page;
+        status = open_page(recovery, number, LEAT__LMDB_BRANCH, page);
+        if (status) {
+            tell_in_the_way(recovery, status, number);
+            return;
+        }
+        double at = share * page->count;
+        uint32_t slot = at < page->count ? (uint32_t)at : page->count - 1;
+        share = at - slot;
+        recovery->branch[level].slot = slot;
+        recovery->branches = level + 1;
+        status = leat__lmdb_map_child(map, page, slot, &number);
+        if (status) {
+            tell_in_the_way(recovery, status, page->number);
+            return;
+        }
+    }
+    /* The next leaf is then this one. */
+    if (recovery->levels > 0)
+        recovery->branch[recovery->levels - 1].slot--;
+}
