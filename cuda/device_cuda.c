@@ -255,7 +255,8 @@ static void cuda_free(leat_device *device, void *memory, size_t bytes)
 }
 
 static int cuda_copy(leat_device *device, void *to, const void *from,
-                     size_t bytes, leat_copy_kind kind, leat_stream stream)
+                     size_t bytes, leat_copy_direction direction,
+                     leat_stream stream)
 {
     static const struct {
         enum cudaMemcpyKind kind;
@@ -270,9 +271,9 @@ static int cuda_copy(leat_device *device, void *to, const void *from,
     leat__cuda_visit visit;
     cudaError_t error = leat__cuda_enter(device, &visit);
     if (error == cudaSuccess)
-        error = cudaMemcpyAsync(to, from, bytes, ways[kind].kind,
+        error = cudaMemcpyAsync(to, from, bytes, ways[direction].kind,
                                 (cudaStream_t)stream);
-    return leat__cuda_leave(&visit, error, ways[kind].what);
+    return leat__cuda_leave(&visit, error, ways[direction].what);
 }
 
 static int cuda_stream_create(leat_device *device, leat_stream *out)

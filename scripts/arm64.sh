@@ -24,7 +24,7 @@ case $#:${1-} in
     ;;
 esac
 # Left out: test_image, as libjpeg-turbo has other pixels for a damaged JPEG on arm64,
-# test_image_jpeg, which takes minutes, and test_lmdb_storage and test_lmdb_behind, as
+# test_image_jpeg, which takes minutes, and test_lmdb_storage and test_lmdb_drop_behind, as
 # qemu-user passes over madvise.
 tests='transform|float16|cast|random|test_lmdb_(walker|map|index|free|file|snapshot)'
 tests+='|test_datum|test_wire|test_image_arena|test_mean|test_prototxt|test_queue'

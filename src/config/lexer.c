@@ -106,27 +106,27 @@ static int lex_exponent(leat__lexer *lexer)
 {
     if (!take(lexer, 'e') && !take(lexer, 'E'))
         return LEAT_OK;
-    lexer->current.kind = LEAT__LEXEME_FLOAT;
+    lexer->current.type = LEAT__LEXEME_FLOAT;
     if (!take(lexer, '-'))
         take(lexer, '+');
     if (take_class(lexer, is_digit))
         return LEAT_OK;
-    return leat__prototxt_place_error(
+    return leat__prototxt_location_error(
         lexer->name, lexer->at, "expected digits after the \"e\" of a number");
 }
 
 static int lex_decimal(leat__lexer *lexer)
 {
     take_class(lexer, is_digit);
-    if (lexer->current.kind == LEAT__LEXEME_INTEGER && take(lexer, '.')) {
-        lexer->current.kind = LEAT__LEXEME_FLOAT;
+    if (lexer->current.type == LEAT__LEXEME_INTEGER && take(lexer, '.')) {
+        lexer->current.type = LEAT__LEXEME_FLOAT;
         take_class(lexer, is_digit);
     }
     int status = lex_exponent(lexer);
     if (status)
         return status;
     if (take(lexer, 'f') || take(lexer, 'F'))
-        lexer->current.kind = LEAT__LEXEME_FLOAT;
+        lexer->current.type = LEAT__LEXEME_FLOAT;
     return LEAT_OK;
 }
 
@@ -134,16 +134,16 @@ static int lex_decimal(leat__lexer *lexer)
 static int lex_number(leat__lexer *lexer, char first)
 {
     int status = LEAT_OK;
-    lexer->current.kind =
+    lexer->current.type =
         first == '.' ? LEAT__LEXEME_FLOAT : LEAT__LEXEME_INTEGER;
     if (first == '0' && (take(lexer, 'x') || take(lexer, 'X'))) {
         if (!take_class(lexer, is_hex))
-            return leat__prototxt_place_error(
+            return leat__prototxt_location_error(
                 lexer->name, lexer->at, "expected hex digits after \"0x\"");
     } else if (first == '0' && is_digit(peek(lexer))) {
         take_class(lexer, is_octal);
         if (is_digit(peek(lexer)))
-            return leat__prototxt_place_error(
+            return leat__prototxt_location_error(
                 lexer->name, lexer->at,
                 "expected octal digits after a leading 0, found %c",
                 peek(lexer));
@@ -153,12 +153,12 @@ static int lex_number(leat__lexer *lexer, char first)
     if (status)
         return status;
     if (is_letter(peek(lexer)))
-        return leat__prototxt_place_error(
+        return leat__prototxt_location_error(
             lexer->name, lexer->at,
             "expected a space between a number and a name, found %c",
             peek(lexer));
     if (peek(lexer) == '.')
-        return leat__prototxt_place_error(
+        return leat__prototxt_location_error(
             lexer->name, lexer->at, "expected the end of a number, found .");
     return LEAT_OK;
 }
@@ -182,37 +182,37 @@ static int lex_escape(leat__lexer *lexer)
     }
     if (take(lexer, 'x'))
         return take_hex(lexer, 1) ? LEAT_OK
-                                  : leat__prototxt_place_error(
+                                  : leat__prototxt_location_error(
                                         lexer->name, lexer->at,
                                         "expected hex digits after \"\\x\"");
     if (take(lexer, 'u'))
         return take_hex(lexer, 4)
                    ? LEAT_OK
-                   : leat__prototxt_place_error(
+                   : leat__prototxt_location_error(
                          lexer->name, lexer->at,
                          "expected four hex digits after \"\\u\"");
     if (take(lexer, 'U'))
         return take_long_escape(lexer) ? LEAT_OK
-                                       : leat__prototxt_place_error(
+                                       : leat__prototxt_location_error(
                                              lexer->name, lexer->at,
                                              "expected eight hex digits up to "
                                              "10ffff after \"\\U\"");
-    return leat__prototxt_place_error(
+    return leat__prototxt_location_error(
         lexer->name, lexer->at,
         "expected an escape such as \\n, \\x41 or \\101 after a backslash");
 }
 
 static int lex_string(leat__lexer *lexer, char quote)
 {
-    lexer->current.kind = LEAT__LEXEME_STRING;
+    lexer->current.type = LEAT__LEXEME_STRING;
     while (!take(lexer, quote)) {
         char c = peek(lexer);
         if (c == '\n')
-            return leat__prototxt_place_error(
+            return leat__prototxt_location_error(
                 lexer->name, lexer->at,
                 "expected %c before the end of the line", quote);
         if (!c)
-            return leat__prototxt_place_error(
+            return leat__prototxt_location_error(
                 lexer->name, lexer->at, "expected %c, found %s", quote,
                 lexer->next < lexer->end ? "a NUL byte"
                                          : "the end of the file");
@@ -230,11 +230,11 @@ static int lex_string(leat__lexer *lexer, char quote)
 static int lex_dot(leat__lexer *lexer, const char *behind_identifier)
 {
     if (!is_digit(peek(lexer))) {
-        lexer->current.kind = LEAT__LEXEME_SYMBOL;
+        lexer->current.type = LEAT__LEXEME_SYMBOL;
         return LEAT_OK;
     }
     if (behind_identifier == lexer->current.text)
-        return leat__prototxt_place_error(
+        return leat__prototxt_location_error(
             lexer->name, lexer->current.at,
             "expected a space between a name and a number");
     return lex_number(lexer, '.');
@@ -245,11 +245,11 @@ static int refuse_byte(leat__lexer *lexer)
     unsigned char byte = (unsigned char)*lexer->next;
     if (lexer->end - lexer->next >= 3 &&
         !memcmp(lexer->next, "\xef\xbb\xbf", 3))
-        return leat__prototxt_place_error(
+        return leat__prototxt_location_error(
             lexer->name, lexer->at,
             "expected a field, found a byte order mark: save the file as UTF-8 "
             "without it");
-    return leat__prototxt_place_error(
+    return leat__prototxt_location_error(
         lexer->name, lexer->at,
         "expected ASCII text outside of strings, found the byte 0x%02x", byte);
 }
@@ -267,10 +267,10 @@ void leat__lexer_init(leat__lexer *lexer, const char *name, const char *text,
 int leat__lexer_advance(leat__lexer *lexer)
 {
     const char *behind_identifier =
-        lexer->current.kind == LEAT__LEXEME_IDENTIFIER ? lexer->next : NULL;
+        lexer->current.type == LEAT__LEXEME_IDENTIFIER ? lexer->next : NULL;
     skip_space_and_comments(lexer);
     lexer->current = (leat__lexeme){
-        .kind = LEAT__LEXEME_END, .text = lexer->next, .at = lexer->at};
+        .type = LEAT__LEXEME_END, .text = lexer->next, .at = lexer->at};
     if (lexer->next == lexer->end)
         return LEAT_OK;
     char c = *lexer->next;
@@ -279,7 +279,7 @@ int leat__lexer_advance(leat__lexer *lexer)
     int status = LEAT_OK;
     step(lexer);
     if (is_letter(c)) {
-        lexer->current.kind = LEAT__LEXEME_IDENTIFIER;
+        lexer->current.type = LEAT__LEXEME_IDENTIFIER;
         while (is_letter(peek(lexer)) || is_digit(peek(lexer)))
             step(lexer);
     } else if (is_digit(c)) {
@@ -289,7 +289,7 @@ int leat__lexer_advance(leat__lexer *lexer)
     } else if (c == '"' || c == '\'') {
         status = lex_string(lexer, c);
     } else {
-        lexer->current.kind = LEAT__LEXEME_SYMBOL;
+        lexer->current.type = LEAT__LEXEME_SYMBOL;
     }
     lexer->current.size = (size_t)(lexer->next - lexer->current.text);
     return status;

@@ -2,22 +2,22 @@
 #ifndef LEAT_CONFIG_LEXER_H
 #define LEAT_CONFIG_LEXER_H
 
-#include "config/prototxt_place.h"
+#include "config/prototxt_location.h"
 
-typedef enum leat__lexeme_kind {
+typedef enum leat__lexeme_type {
     LEAT__LEXEME_END,
     LEAT__LEXEME_INTEGER,
     LEAT__LEXEME_FLOAT,
     LEAT__LEXEME_IDENTIFIER,
     LEAT__LEXEME_STRING, /* quotes and escapes as they stand */
     LEAT__LEXEME_SYMBOL  /* one character */
-} leat__lexeme_kind;
+} leat__lexeme_type;
 
 typedef struct leat__lexeme {
-    leat__lexeme_kind kind;
+    leat__lexeme_type type;
     const char *text; /* in the input */
     size_t size;
-    leat__prototxt_place at;
+    leat__prototxt_location at;
 } leat__lexeme;
 
 /* Reads forward over borrowed text; `current` is the lexeme looked at. */
@@ -25,7 +25,7 @@ typedef struct leat__lexer {
     const char *name; /* of the file, for errors; borrowed */
     const char *next;
     const char *end;
-    leat__prototxt_place at; /* of `next` */
+    leat__prototxt_location at; /* of `next` */
     leat__lexeme current;
 } leat__lexer;
 

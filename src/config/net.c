@@ -17,7 +17,8 @@ struct leat_net {
     leat_pipeline *pipeline;
 };
 
-static int place_error(const leat_net *net, leat__prototxt_place at, int status)
+static int place_error(const leat_net *net, leat__prototxt_location at,
+                       int status)
 {
     return leat__error_context(status, "%s:%d:%d", net->param.file.name,
                                at.line, at.column);

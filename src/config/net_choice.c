@@ -37,9 +37,9 @@ static int check_net_field(const leat__prototxt *file, const field *value)
         leat__log(LEAT_LOG_WARNING,
                   "%s:%d:%d: %s is no field of a net, skipped", file->name,
                   value->at.line, value->at.column, value->name);
-    if (!is_layer(value) || value->kind == LEAT__PROTOTXT_NOTHING)
+    if (!is_layer(value) || value->type == LEAT__PROTOTXT_NOTHING)
         return LEAT_OK;
-    if (value->kind != LEAT__PROTOTXT_MESSAGE)
+    if (value->type != LEAT__PROTOTXT_MESSAGE)
         return leat__prototxt_error(file, value->value_at, "%s: expected {",
                                     value->name);
     return LEAT_OK;
@@ -52,7 +52,7 @@ static leat__net_form find_form(const leat__prototxt *file)
     if (!layer)
         return LEAT__NET_V2;
     for (; layer; layer = leat__prototxt_find_next(layer))
-        if (layer->kind == LEAT__PROTOTXT_MESSAGE &&
+        if (layer->type == LEAT__PROTOTXT_MESSAGE &&
             leat__prototxt_find(layer, "layer"))
             return LEAT__NET_V0;
     return LEAT__NET_V1;
@@ -98,13 +98,13 @@ static int match_type(search *search, const field *type, int *out)
     int is_v1 = search->form == LEAT__NET_V1;
     int number = 0;
     *out = 0;
-    if (is_v1 && type->kind == LEAT__PROTOTXT_INTEGER) {
+    if (is_v1 && type->type == LEAT__PROTOTXT_INTEGER) {
         *out = !leat__prototxt_int32(file, type, &number) && number == 5;
         return LEAT_OK;
     }
     if (!type->text || strcasecmp(type->text, "data") != 0)
         return LEAT_OK;
-    if (type->kind !=
+    if (type->type !=
         (is_v1 ? LEAT__PROTOTXT_IDENTIFIER : LEAT__PROTOTXT_STRING))
         return leat__prototxt_error(file, type->value_at, "%s",
                                     expected[search->form]);
@@ -203,7 +203,7 @@ static int visit_layer(search *search, const field *layer)
             "expected layer { } in layers { }, as other layers of the file "
             "have "
             "one: all must be of Caffe's V0 form, or none");
-    if (described->kind != LEAT__PROTOTXT_MESSAGE)
+    if (described->type != LEAT__PROTOTXT_MESSAGE)
         return leat__prototxt_error(file, described->value_at,
                                     "layer: expected {");
     int status = is_data_layer(search, described, &is_data);
@@ -272,7 +272,7 @@ int leat__net_choice_find(leat__net_choice *out, const leat__net_state *state,
     const field *value = file->root.first;
     for (; value && !status; value = value->next) {
         status = check_net_field(file, value);
-        if (!status && is_layer(value) && value->kind == LEAT__PROTOTXT_MESSAGE)
+        if (!status && is_layer(value) && value->type == LEAT__PROTOTXT_MESSAGE)
             status = visit_layer(&search, value);
     }
     if (status)

@@ -99,7 +99,7 @@ static const field *find_source(const field *layer, const field **type)
 {
     const field *v0 = leat__prototxt_find(layer, "layer");
     const field *described =
-        v0 && v0->kind == LEAT__PROTOTXT_MESSAGE ? v0 : layer;
+        v0 && v0->type == LEAT__PROTOTXT_MESSAGE ? v0 : layer;
     *type = leat__prototxt_find(described, "type");
     /* Layers of parameters have a top alone, as those of data do. */
     if (!*type || !(*type)->text || !strcmp((*type)->text, "Parameter") ||
@@ -133,7 +133,7 @@ int leat__net_diagnose_types(const leat__prototxt *file, int layers)
     for (; layer; layer = layer->next) {
         const field *type = NULL;
         const field *described = NULL;
-        if (layer->kind == LEAT__PROTOTXT_MESSAGE &&
+        if (layer->type == LEAT__PROTOTXT_MESSAGE &&
             (!strcmp(layer->name, "layer") || !strcmp(layer->name, "layers")))
             described = find_source(layer, &type);
         if (!described)

@@ -443,8 +443,8 @@ static int read_word(const reading *in, const char *name,
     if (!value)
         return LEAT_OK;
     for (int i = 0; words[i].name; i++)
-        if ((value->kind == LEAT__PROTOTXT_IDENTIFIER ||
-             value->kind == LEAT__PROTOTXT_STRING) &&
+        if ((value->type == LEAT__PROTOTXT_IDENTIFIER ||
+             value->type == LEAT__PROTOTXT_STRING) &&
             !strcasecmp(value->text, words[i].name)) {
             *out = words[i].number;
             return LEAT_OK;

@@ -21,11 +21,11 @@ typedef struct leat__net_param {
     leat_allocator pinned_allocator;
     int ntops;
     const char *tops[LEAT__NET_PARAM_TOPS + 1]; /* NULL-terminated */
-    const char *source;             /* an LMDB, of the file or the caller;
-                                       NULL when there is a reader */
-    const char *reader;             /* a pipeline's text, or NULL */
-    leat__prototxt_place source_at; /* in the file; line 0: the caller's */
-    leat__prototxt_place mean_at;   /* of mean_file; line 0: not in the file */
+    const char *source;                /* an LMDB, of the file or the caller;
+                                          NULL when there is a reader */
+    const char *reader;                /* a pipeline's text, or NULL */
+    leat__prototxt_location source_at; /* in the file; line 0: the caller's */
+    leat__prototxt_location mean_at; /* of mean_file; line 0: not in the file */
 } leat__net_param;
 
 /*

@@ -336,7 +336,7 @@ static int check_message(const leat__prototxt *file, const field *value,
                          const leat__net_schema *schema)
 {
     char shown[LEAT__PROTOTXT_SHOWN_MAX];
-    if (value->kind != LEAT__PROTOTXT_MESSAGE)
+    if (value->type != LEAT__PROTOTXT_MESSAGE)
         return leat__prototxt_error(file, value->value_at,
                                     "%s: expected {, found %s", value->name,
                                     leat__prototxt_show(shown, value));
@@ -401,7 +401,7 @@ static int check_field(const leat__prototxt *file, const field *message,
         return leat__prototxt_error(
             file, value->at, "%s is given twice in %s, and may be given once",
             value->name, schema->name);
-    if (value->kind != LEAT__PROTOTXT_NOTHING)
+    if (value->type != LEAT__PROTOTXT_NOTHING)
         return check_value(file, value, known);
     if (!value->has_colon && known->type != TYPE_MESSAGE)
         return leat__prototxt_error(file, value->value_at,
@@ -425,7 +425,7 @@ void leat__net_schema_warn(const leat__prototxt *file, const field *message,
 {
     for (const field *value = message->first; value; value = value->next) {
         const schema_field *known = find_known(schema, value->name);
-        if (!known || value->kind == LEAT__PROTOTXT_NOTHING)
+        if (!known || value->type == LEAT__PROTOTXT_NOTHING)
             continue;
         if (known->idle)
             leat__log(LEAT_LOG_WARNING, "%s:%d:%d: %s %s", file->name,

@@ -14,7 +14,7 @@ static int check_own(const leat__prototxt *file, const field *own)
     if (twice)
         return leat__prototxt_error(file, twice->at,
                                     "state is given twice in the net");
-    if (own->kind != LEAT__PROTOTXT_MESSAGE || own->is_listed)
+    if (own->type != LEAT__PROTOTXT_MESSAGE || own->is_listed)
         return leat__prototxt_error(file, own->value_at, "state: expected {");
     const field *stage = leat__prototxt_find(own, "stage");
     int stages = 0;

@@ -45,7 +45,7 @@ void *leat__prototxt_alloc(leat__prototxt *file, size_t bytes)
     return memory;
 }
 
-int leat__prototxt_error(const leat__prototxt *file, leat__prototxt_place at,
+int leat__prototxt_error(const leat__prototxt *file, leat__prototxt_location at,
                          const char *format, ...)
 {
     char text[LEAT__ERROR_MAX];
@@ -53,7 +53,7 @@ int leat__prototxt_error(const leat__prototxt *file, leat__prototxt_place at,
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
-    return leat__prototxt_place_error(file->name, at, "%s", text);
+    return leat__prototxt_location_error(file->name, at, "%s", text);
 }
 
 /* `expected X, found Y` at the current lexeme. */
@@ -61,7 +61,7 @@ static int expected(const struct parser *parser, const char *what)
 {
     const leat__lexeme *current = &parser->lexer.current;
     char found[LEAT__KEY_TEXT_MAX];
-    if (current->kind == LEAT__LEXEME_END)
+    if (current->type == LEAT__LEXEME_END)
         return leat__prototxt_error(parser->file, current->at,
                                     "expected %s, found the end of the file",
                                     what);
@@ -73,7 +73,7 @@ static int expected(const struct parser *parser, const char *what)
 static int looking_at(const struct parser *parser, char symbol)
 {
     const leat__lexeme *current = &parser->lexer.current;
-    return current->kind == LEAT__LEXEME_SYMBOL && *current->text == symbol;
+    return current->type == LEAT__LEXEME_SYMBOL && *current->text == symbol;
 }
 
 /* 1 when the symbol was there and is passed, 0 when not, or an error. */
@@ -97,7 +97,7 @@ static int parse_strings(struct parser *parser, field *out)
 {
     size_t capacity = 0;
     leat__lexer ahead = parser->lexer;
-    while (ahead.current.kind == LEAT__LEXEME_STRING) {
+    while (ahead.current.type == LEAT__LEXEME_STRING) {
         capacity += ahead.current.size;
         int status = leat__lexer_advance(&ahead);
         if (status)
@@ -107,14 +107,14 @@ static int parse_strings(struct parser *parser, field *out)
     if (!text)
         return LEAT_ENOMEM;
     char *end = text;
-    while (parser->lexer.current.kind == LEAT__LEXEME_STRING) {
+    while (parser->lexer.current.type == LEAT__LEXEME_STRING) {
         end = leat__lexeme_unquote(&parser->lexer.current, end);
         int status = leat__lexer_advance(&parser->lexer);
         if (status)
             return status;
     }
     *end = 0;
-    out->kind = LEAT__PROTOTXT_STRING;
+    out->type = LEAT__PROTOTXT_STRING;
     out->text = text;
     out->text_size = (size_t)(end - text);
     return LEAT_OK;
@@ -133,19 +133,19 @@ static int is_not_finite(const leat__lexeme *lexeme)
 static int parse_scalar(struct parser *parser, field *out)
 {
     const leat__lexeme *current = &parser->lexer.current;
-    if (current->kind == LEAT__LEXEME_STRING)
+    if (current->type == LEAT__LEXEME_STRING)
         return parse_strings(parser, out);
     int passed = try_pass(parser, '-');
     if (passed < 0)
         return passed;
     out->is_negative = passed;
-    if (current->kind == LEAT__LEXEME_INTEGER)
-        out->kind = LEAT__PROTOTXT_INTEGER;
-    else if (current->kind == LEAT__LEXEME_FLOAT)
-        out->kind = LEAT__PROTOTXT_FLOAT;
-    else if (current->kind == LEAT__LEXEME_IDENTIFIER &&
+    if (current->type == LEAT__LEXEME_INTEGER)
+        out->type = LEAT__PROTOTXT_INTEGER;
+    else if (current->type == LEAT__LEXEME_FLOAT)
+        out->type = LEAT__PROTOTXT_FLOAT;
+    else if (current->type == LEAT__LEXEME_IDENTIFIER &&
              (!passed || is_not_finite(current)))
-        out->kind = LEAT__PROTOTXT_IDENTIFIER;
+        out->type = LEAT__PROTOTXT_IDENTIFIER;
     else
         return expected(parser, passed ? "a number" : "a value");
     out->text_size = current->size;
@@ -168,7 +168,7 @@ static int parse_message(struct parser *parser, field *out)
     int status = leat__lexer_advance(&parser->lexer);
     if (status)
         return status;
-    out->kind = LEAT__PROTOTXT_MESSAGE;
+    out->type = LEAT__PROTOTXT_MESSAGE;
     parser->depth++;
     status = parse_fields(parser, out, end);
     parser->depth--;
@@ -206,7 +206,7 @@ static int parse_list(struct parser *parser, field *like, field ***tail)
     if (passed) {
         field *made = passed < 0 ? NULL : add_field(parser, like, tail);
         if (made)
-            made->kind = LEAT__PROTOTXT_NOTHING;
+            made->type = LEAT__PROTOTXT_NOTHING;
         return made ? LEAT_OK : passed < 0 ? passed : LEAT_ENOMEM;
     }
     for (;;) {
@@ -228,7 +228,7 @@ static int parse_name(struct parser *parser, field *like)
 {
     if (looking_at(parser, '['))
         return expected(parser, "a field's name (Caffe has no extensions)");
-    if (parser->lexer.current.kind != LEAT__LEXEME_IDENTIFIER)
+    if (parser->lexer.current.type != LEAT__LEXEME_IDENTIFIER)
         return expected(parser, "a field's name");
     like->at = parser->lexer.current.at;
     like->name = copy_lexeme(parser);
@@ -275,7 +275,7 @@ static int parse_fields(struct parser *parser, field *message, char end)
             return LEAT_OK;
         if (end && (looking_at(parser, '}') || looking_at(parser, '>')))
             return expected(parser, end == '}' ? "}" : ">");
-        if (parser->lexer.current.kind == LEAT__LEXEME_END)
+        if (parser->lexer.current.type == LEAT__LEXEME_END)
             return end ? expected(parser, end == '}' ? "}" : ">") : LEAT_OK;
         int status = parse_field(parser, &tail);
         if (status)
@@ -287,10 +287,10 @@ int leat__prototxt_parse(leat__prototxt *out, const char *name,
                          const char *text, size_t size)
 {
     leat__prototxt file = {.name = name};
-    file.root.kind = LEAT__PROTOTXT_MESSAGE;
+    file.root.type = LEAT__PROTOTXT_MESSAGE;
     file.root.name = "";
     file.root.text = "";
-    file.root.at = file.root.value_at = (leat__prototxt_place){1, 1};
+    file.root.at = file.root.value_at = (leat__prototxt_location){1, 1};
     struct parser parser = {.file = &file};
     leat__lexer_init(&parser.lexer, file.name, text, size);
     int status = leat__lexer_advance(&parser.lexer);
@@ -316,7 +316,7 @@ void leat__prototxt_finish(leat__prototxt *file)
 
 static const field *find_from(const field *candidate, const char *name)
 {
-    while (candidate && (candidate->kind == LEAT__PROTOTXT_NOTHING ||
+    while (candidate && (candidate->type == LEAT__PROTOTXT_NOTHING ||
                          strcmp(candidate->name, name) != 0))
         candidate = candidate->next;
     return candidate;

@@ -2,31 +2,32 @@
 #ifndef LEAT_CONFIG_PROTOTXT_H
 #define LEAT_CONFIG_PROTOTXT_H
 
-#include "config/prototxt_place.h"
+#include "config/prototxt_location.h"
 
 /* Messages within messages that are still read; protobuf's own limit. */
 #define LEAT__PROTOTXT_DEPTH 100
 
-typedef enum leat__prototxt_kind {
+typedef enum leat__prototxt_type {
     LEAT__PROTOTXT_INTEGER,
     LEAT__PROTOTXT_FLOAT,
     LEAT__PROTOTXT_IDENTIFIER,
     LEAT__PROTOTXT_STRING,
     LEAT__PROTOTXT_MESSAGE,
     LEAT__PROTOTXT_NOTHING /* the empty list, [] */
-} leat__prototxt_kind;
+} leat__prototxt_type;
 
 /*
  * A field and one value of it: a list gives a field for each of its elements.
- * What kind of number a token stands for is settled by the function that reads
+ * What type of number a token stands for is settled by the function that reads
  * it, as the schema would.
  */
 typedef struct leat__prototxt_field leat__prototxt_field;
 struct leat__prototxt_field {
     const char *name;
-    leat__prototxt_place at;       /* of the name */
-    leat__prototxt_place value_at; /* of the value, its minus sign included */
-    leat__prototxt_kind kind;
+    leat__prototxt_location at; /* of the name */
+    leat__prototxt_location
+        value_at; /* of the value, its minus sign included */
+    leat__prototxt_type type;
     int has_colon;
     int is_listed;    /* stands in [ ] */
     int is_negative;  /* a minus sign stands before the token */
@@ -56,7 +57,7 @@ void leat__prototxt_finish(leat__prototxt *file);
 void *leat__prototxt_alloc(leat__prototxt *file, size_t bytes);
 
 /* LEAT_EINVAL with NAME:LINE:COLUMN before the line. */
-int leat__prototxt_error(const leat__prototxt *file, leat__prototxt_place at,
+int leat__prototxt_error(const leat__prototxt *file, leat__prototxt_location at,
                          const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -15,10 +15,10 @@ const char *leat__prototxt_show(char out[LEAT__PROTOTXT_SHOWN_MAX],
                                 const field *value)
 {
     char text[LEAT__KEY_TEXT_MAX] = "";
-    const char *quote = value->kind == LEAT__PROTOTXT_STRING ? "\"" : "";
-    if (value->kind == LEAT__PROTOTXT_MESSAGE)
+    const char *quote = value->type == LEAT__PROTOTXT_STRING ? "\"" : "";
+    if (value->type == LEAT__PROTOTXT_MESSAGE)
         snprintf(text, sizeof(text), "{");
-    else if (value->kind == LEAT__PROTOTXT_NOTHING)
+    else if (value->type == LEAT__PROTOTXT_NOTHING)
         snprintf(text, sizeof(text), "[]");
     else
         leat__key_text(text, value->text, value->text_size);
@@ -66,7 +66,7 @@ static int read_unsigned(const leat__prototxt *file, const field *value,
     char what[64];
     snprintf(what, sizeof(what), "an integer from 0 to %llu",
              (unsigned long long)max);
-    if (value->kind != LEAT__PROTOTXT_INTEGER || value->is_negative ||
+    if (value->type != LEAT__PROTOTXT_INTEGER || value->is_negative ||
         parse_integer(value->text, max, out))
         return expected(file, value, what);
     return LEAT_OK;
@@ -80,7 +80,7 @@ static int read_signed(const leat__prototxt *file, const field *value,
     uint64_t most = (uint64_t)max + (value->is_negative ? 1 : 0);
     snprintf(what, sizeof(what), "an integer from %lld to %lld",
              -(long long)max - 1, (long long)max);
-    if (value->kind != LEAT__PROTOTXT_INTEGER ||
+    if (value->type != LEAT__PROTOTXT_INTEGER ||
         parse_integer(value->text, most, &size))
         return expected(file, value, what);
     /* The least value has no positive counterpart. */
@@ -149,7 +149,7 @@ int leat__prototxt_double(const leat__prototxt *file, const field *value,
 {
     double read = 0;
     const char *text = value->text;
-    switch (value->kind) {
+    switch (value->type) {
     case LEAT__PROTOTXT_INTEGER:
         /* Hex and octal would be read as decimal: protobuf refuses them. */
         if (text[0] == '0' && text[1])
@@ -202,12 +202,12 @@ int leat__prototxt_bool(const leat__prototxt *file, const field *value,
     static const char *const names[2][3] = {{"false", "False", "f"},
                                             {"true", "True", "t"}};
     uint64_t number;
-    if (value->kind == LEAT__PROTOTXT_INTEGER && !value->is_negative &&
+    if (value->type == LEAT__PROTOTXT_INTEGER && !value->is_negative &&
         !parse_integer(value->text, 1, &number)) {
         *out = (int)number;
         return LEAT_OK;
     }
-    if (value->kind == LEAT__PROTOTXT_IDENTIFIER && !value->is_negative)
+    if (value->type == LEAT__PROTOTXT_IDENTIFIER && !value->is_negative)
         for (int i = 0; i < 6; i++)
             if (!strcmp(value->text, names[i / 3][i % 3])) {
                 *out = i / 3;
@@ -219,7 +219,7 @@ int leat__prototxt_bool(const leat__prototxt *file, const field *value,
 int leat__prototxt_string(const leat__prototxt *file, const field *value,
                           const char **out)
 {
-    if (value->kind != LEAT__PROTOTXT_STRING)
+    if (value->type != LEAT__PROTOTXT_STRING)
         return expected(file, value, "a string in quotes");
     *out = value->text;
     return LEAT_OK;
@@ -245,8 +245,8 @@ int leat__prototxt_enum_value(const leat__prototxt *file, const field *value,
     char names[128];
     int32_t number = 0;
     int is_name =
-        value->kind == LEAT__PROTOTXT_IDENTIFIER && !value->is_negative;
-    if (!is_name && (value->kind != LEAT__PROTOTXT_INTEGER ||
+        value->type == LEAT__PROTOTXT_IDENTIFIER && !value->is_negative;
+    if (!is_name && (value->type != LEAT__PROTOTXT_INTEGER ||
                      leat__prototxt_int32(file, value, &number)))
         return expected(file, value, list_names(names, sizeof(names), values));
     for (int i = 0; values[i].name; i++)

@@ -159,7 +159,7 @@ static int is_host_at_hand(const leat__syncedmem *mem)
  * Copies between the sides and waits. A stream of its own, because waiting for
  * the default stream would wait for the whole device.
  */
-static int copy_sides(leat__syncedmem *mem, leat_copy_kind kind)
+static int copy_sides(leat__syncedmem *mem, leat_copy_direction direction)
 {
     leat__slab *slab = mem->slab;
     leat_device *device = slab->device;
@@ -169,12 +169,12 @@ static int copy_sides(leat__syncedmem *mem, leat_copy_kind kind)
     int status = device->ops->stream_create(device, &stream);
     if (status)
         return status;
-    if (kind == LEAT_COPY_TO_DEVICE)
-        status =
-            device->ops->copy(device, memory, host, mem->bytes, kind, stream);
+    if (direction == LEAT_COPY_TO_DEVICE)
+        status = device->ops->copy(device, memory, host, mem->bytes, direction,
+                                   stream);
     else
-        status =
-            device->ops->copy(device, host, memory, mem->bytes, kind, stream);
+        status = device->ops->copy(device, host, memory, mem->bytes, direction,
+                                   stream);
     int waited = device->ops->stream_synchronize(device, stream);
     device->ops->stream_destroy(device, stream);
     return status ? status : waited;

@@ -52,10 +52,11 @@ static leat_stream stream_new(void)
     return stream;
 }
 
-static void copy(void *to, const void *from, leat_copy_kind kind,
+static void copy(void *to, const void *from, leat_copy_direction direction,
                  leat_stream stream)
 {
-    ck_assert_int_eq(ops->copy(device, to, from, BYTES, kind, stream), LEAT_OK);
+    ck_assert_int_eq(ops->copy(device, to, from, BYTES, direction, stream),
+                     LEAT_OK);
 }
 
 static int is_filled(const unsigned char *bytes, size_t n, int value)

@@ -11,7 +11,7 @@
 #define RECORDS 45
 #define BOXES 64
 
-static const reader_case *kind;
+static const reader_case *tested;
 static leat_pipeline *pipeline;
 static leat_reader *reader;
 static int count;
@@ -40,11 +40,11 @@ static void boxes_finish(buffers *self)
 
 static int begin(int i)
 {
-    kind = &reader_cases[i];
-    if (!kind->is_random_access)
+    tested = &reader_cases[i];
+    if (!tested->is_random_access)
         return 0;
     reader_cases_begin();
-    pipeline = kind->make(RECORDS, &count);
+    pipeline = tested->make(RECORDS, &count);
     ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
     return 1;
 }
@@ -58,12 +58,12 @@ static void end(void)
 
 static int is_bad(int64_t index)
 {
-    return kind->has_bad && kind->record((int)index, RECORDS) % 10 == 3;
+    return tested->has_bad && tested->record((int)index, RECORDS) % 10 == 3;
 }
 
 static int is_at(const leat_sample *sample, int64_t index)
 {
-    int record = kind->record((int)index, RECORDS);
+    int record = tested->record((int)index, RECORDS);
     int32_t label;
     memcpy(&label, sample->field[1].data, sizeof(label));
     return *(const unsigned char *)sample->field[0].data == record &&
@@ -81,7 +81,7 @@ static void read_indices(buffers *self, int n)
         if (status == LEAT_EDATA) {
             self->bad += !is_bad(self->index[k]) || got != 0 ||
                          self->out[k]->from.record !=
-                             kind->record((int)self->index[k], RECORDS);
+                             tested->record((int)self->index[k], RECORDS);
             k++;
             continue;
         }
@@ -258,7 +258,7 @@ START_TEST(another_data_sets_token_is_refused_and_changes_nothing)
     int other_count;
     if (!begin(_i))
         return;
-    leat_pipeline *larger = kind->make(RECORDS + 1, &other_count);
+    leat_pipeline *larger = tested->make(RECORDS + 1, &other_count);
     leat_reader *other;
     ck_assert_int_eq(leat_pipeline_open(larger, &other), LEAT_OK);
     leat_token_init(&token);

@@ -13,7 +13,7 @@
 #define RECORDS 45
 #define BOXES 64
 
-static const reader_case *kind;
+static const reader_case *tested;
 static leat_pipeline *pipeline;
 static int count;
 static leat_sample buffers[BOXES];
@@ -22,8 +22,8 @@ static leat_sample *out[BOXES];
 static void begin(int i)
 {
     reader_cases_begin();
-    kind = &reader_cases[i];
-    pipeline = kind->make(RECORDS, &count);
+    tested = &reader_cases[i];
+    pipeline = tested->make(RECORDS, &count);
     for (int k = 0; k < BOXES; k++) {
         leat_sample_init(&buffers[k]);
         out[k] = &buffers[k];
@@ -42,19 +42,19 @@ static leat_reader *reader_new(void)
 {
     leat_reader *reader = NULL;
     int status = leat_pipeline_open(pipeline, &reader);
-    ck_assert_msg(status == LEAT_OK, "%s: %s", kind->name, leat_last_error());
+    ck_assert_msg(status == LEAT_OK, "%s: %s", tested->name, leat_last_error());
     return reader;
 }
 
 static int is_bad(int index)
 {
-    return kind->has_bad && kind->record(index, RECORDS) % 10 == 3;
+    return tested->has_bad && tested->record(index, RECORDS) % 10 == 3;
 }
 
 /* Whether the sample is the one that stands at `index`. */
 static int is_at(const leat_sample *sample, int index)
 {
-    int record = kind->record(index, RECORDS);
+    int record = tested->record(index, RECORDS);
     const unsigned char *data = sample->field[0].data;
     int32_t label;
     memcpy(&label, sample->field[1].data, sizeof(label));
@@ -70,22 +70,23 @@ static void read_to_end(leat_reader *reader, int index, int n)
         int got = -1;
         int status = leat_reader_next_batch(reader, out, n, &got);
         if (status == LEAT_EDATA) {
-            ck_assert_msg(is_bad(index), "%s: %s", kind->name,
+            ck_assert_msg(is_bad(index), "%s: %s", tested->name,
                           leat_last_error());
             ck_assert_int_eq(got, 0);
-            ck_assert_int_eq(out[0]->from.record, kind->record(index, RECORDS));
+            ck_assert_int_eq(out[0]->from.record,
+                             tested->record(index, RECORDS));
             index++;
             continue;
         }
         if (status == LEAT_END)
             break;
-        ck_assert_msg(status == LEAT_OK, "%s: %s", kind->name,
+        ck_assert_msg(status == LEAT_OK, "%s: %s", tested->name,
                       leat_last_error());
         ck_assert_int_ge(got, 1);
         ck_assert_int_le(got, n);
         for (int k = 0; k < got; k++, index++)
             ck_assert_msg(!is_bad(index) && is_at(out[k], index), "%s: %d",
-                          kind->name, index);
+                          tested->name, index);
     }
     ck_assert_int_eq(index, count);
 }
@@ -190,7 +191,7 @@ START_TEST(a_cancelled_reader_gives_nothing_any_more)
     }
     const int64_t index[] = {0};
     int got;
-    if (kind->is_random_access)
+    if (tested->is_random_access)
         ck_assert_int_eq(leat_reader_read_at(reader, index, out, 1, &got),
                          LEAT_ECANCELLED);
     leat_reader_close(reader);
@@ -207,11 +208,11 @@ START_TEST(what_a_reader_cannot_do_it_says)
     int64_t n = -1;
     int got;
     leat_token_init(&token);
-    int expected = kind->is_random_access ? LEAT_OK : LEAT_EUNSUPPORTED;
+    int expected = tested->is_random_access ? LEAT_OK : LEAT_EUNSUPPORTED;
     ck_assert_int_eq(leat_reader_is_random_access(reader),
-                     kind->is_random_access);
+                     tested->is_random_access);
     ck_assert_int_eq(leat_reader_count(reader, &n), expected);
-    ck_assert_int_eq(n, kind->is_random_access ? count : -1);
+    ck_assert_int_eq(n, tested->is_random_access ? count : -1);
     ck_assert_int_eq(leat_reader_read_at(reader, index, out, 1, &got),
                      expected);
     ck_assert_int_eq(leat_reader_seek(reader, 0), expected);

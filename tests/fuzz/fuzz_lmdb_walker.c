@@ -52,18 +52,18 @@ static void walk(const leat__lmdb_map *map, int64_t from)
 static void walk_followed(const leat__lmdb_map *map)
 {
     static leat__lmdb_walker walker;
-    static leat__lmdb_ahead ahead;
+    static leat__lmdb_readahead ahead;
     leat__lmdb_storage storage;
     leat__lmdb_entry entry[8];
     int got;
     leat__lmdb_storage_init(&storage, map, -1);
-    leat__lmdb_ahead_init(&ahead, &storage, 4096, 1);
+    leat__lmdb_readahead_init(&ahead, &storage, 4096, 1);
     leat__lmdb_walker_init(&walker, map);
     for (int lap = 0; lap < 2; lap++) {
         do {
-            leat__lmdb_ahead_follow(&ahead, &walker);
+            leat__lmdb_readahead_follow(&ahead, &walker);
         } while (!leat__lmdb_walker_next(&walker, entry, 8, &got));
-        leat__lmdb_ahead_restart(&ahead, &walker, 1);
+        leat__lmdb_readahead_restart(&ahead, &walker, 1);
         leat__lmdb_walker_init(&walker, map);
     }
 }

@@ -527,16 +527,17 @@ static int lies_in(const char *base, const void *memory, size_t bytes)
 }
 
 static int late_copy(leat_device *device, void *to, const void *from,
-                     size_t bytes, leat_copy_kind kind, leat_stream handle)
+                     size_t bytes, leat_copy_direction direction,
+                     leat_stream handle)
 {
     late_device *self = (late_device *)device;
-    add(&self->copies[kind], 1);
-    add(&self->bytes[kind], (int64_t)bytes);
+    add(&self->copies[direction], 1);
+    add(&self->bytes[direction], (int64_t)bytes);
     int status = fails("copy");
     if (status)
         return status;
-    int is_to_host = kind == LEAT_COPY_TO_HOST;
-    int is_from_host = kind == LEAT_COPY_TO_DEVICE;
+    int is_to_host = direction == LEAT_COPY_TO_HOST;
+    int is_from_host = direction == LEAT_COPY_TO_DEVICE;
     if (!lies_in(is_to_host ? self->pinned : self->window, to, bytes) ||
         !lies_in(is_from_host ? self->pinned : self->window, from, bytes))
         return leat_error(LEAT_EDEVICE,
@@ -545,7 +546,7 @@ static int late_copy(leat_device *device, void *to, const void *from,
                       .from = is_from_host ? from : (const char *)from + WINDOW,
                       .bytes = bytes,
                       .cost = (int64_t)bytes};
-    if (kind != LEAT_COPY_ON_DEVICE)
+    if (direction != LEAT_COPY_ON_DEVICE)
         what.time = get(&self->copy_time);
     return enqueue(stream_of(device, handle), what);
 }
@@ -628,9 +629,9 @@ late_device_counts late_device_count(leat_device *device)
         .destroyed_busy = get(&self->destroyed_busy),
         .used_destroyed = get(&self->used_destroyed),
     };
-    for (int kind = 0; kind < 3; kind++) {
-        out.copies[kind] = get(&self->copies[kind]);
-        out.bytes[kind] = get(&self->bytes[kind]);
+    for (int direction = 0; direction < 3; direction++) {
+        out.copies[direction] = get(&self->copies[direction]);
+        out.bytes[direction] = get(&self->bytes[direction]);
     }
     return out;
 }

@@ -24,8 +24,8 @@ void late_device_register(void);
 
 /* What a device was asked for since it was opened. */
 typedef struct late_device_counts {
-    int64_t copies[3];       /* by leat_copy_kind */
-    int64_t bytes[3];        /* copied, by leat_copy_kind */
+    int64_t copies[3];       /* by leat_copy_direction */
+    int64_t bytes[3];        /* copied, by leat_copy_direction */
     int64_t records;         /* event_record */
     int64_t stream_waits;    /* stream_wait */
     int64_t event_syncs;     /* event_synchronize */

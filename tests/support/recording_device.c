@@ -44,10 +44,11 @@ static void device_free(leat_device *device, void *memory, size_t bytes)
 }
 
 static int device_copy(leat_device *device, void *to, const void *from,
-                       size_t bytes, leat_copy_kind kind, leat_stream stream)
+                       size_t bytes, leat_copy_direction direction,
+                       leat_stream stream)
 {
     record(of(device), "copy %zu %s on %zu; ", bytes,
-           kind == LEAT_COPY_TO_DEVICE ? "to the device" : "elsewhere",
+           direction == LEAT_COPY_TO_DEVICE ? "to the device" : "elsewhere",
            (size_t)stream);
     if (of(device)->act)
         of(device)->act();

@@ -172,7 +172,7 @@ START_TEST(a_tree_keeps_names_values_and_places)
     ck_assert_int_eq(net->at.line, 1);
     ck_assert_int_eq(net->value_at.column, 7);
     const leat__prototxt_field *layer = net->next;
-    ck_assert_int_eq(layer->kind, LEAT__PROTOTXT_MESSAGE);
+    ck_assert_int_eq(layer->type, LEAT__PROTOTXT_MESSAGE);
     const leat__prototxt_field *top = leat__prototxt_find(layer, "top");
     ck_assert_str_eq(top->text, "a");
     top = leat__prototxt_find_next(top);

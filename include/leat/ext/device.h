@@ -22,11 +22,11 @@ struct leat_device {
 };
 
 /** Between which memories a copy goes. */
-typedef enum leat_copy_kind {
+typedef enum leat_copy_direction {
     LEAT_COPY_TO_DEVICE, /* from host memory */
     LEAT_COPY_TO_HOST,   /* from the device's */
     LEAT_COPY_ON_DEVICE  /* within the device's */
-} leat_copy_kind;
+} leat_copy_direction;
 
 /** What a device is, for those who name it beside a measurement. */
 typedef struct leat_device_description {
@@ -113,7 +113,7 @@ struct leat_device_ops {
      * call may wait, and has read all of it when it returns.
      */
     int (*copy)(leat_device *device, void *to, const void *from, size_t bytes,
-                leat_copy_kind kind, leat_stream stream);
+                leat_copy_direction direction, leat_stream stream);
 
     /** A stream that does not synchronise with the default stream. */
     int (*stream_create)(leat_device *device, leat_stream *out);

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "readers/lmdb/lmdb_behind.h"
+#include "readers/lmdb/lmdb_drop_behind.h"
 #include "readers/lmdb/lmdb_snapshot.h"
 
 #include <leat/datum.h>
@@ -56,8 +56,8 @@ typedef struct lmdb_reader {
     leat__lmdb_entry ahead[AHEAD]; /* taken from the walker */
     int at, end;                   /* those of them not yet given */
     pthread_t located_by;          /* the last caller of locate */
-    leat__lmdb_ahead scouts;
-    leat__lmdb_behind sweeper;
+    leat__lmdb_readahead readahead;
+    leat__lmdb_drop_behind drop_behind;
 } lmdb_reader;
 
 /* A child does not share its parent's slot: its pages could be overwritten. */
@@ -126,9 +126,9 @@ static int await(lmdb_reader *self)
 __attribute__((noinline)) static int refill(lmdb_reader *self, int wanted)
 {
     int got = 0;
-    leat__lmdb_behind_follow(&self->sweeper, &self->walker);
-    leat__lmdb_ahead_follow(&self->scouts, &self->walker);
-    int is_cold = self->scouts.is_cold;
+    leat__lmdb_drop_behind_follow(&self->drop_behind, &self->walker);
+    leat__lmdb_readahead_follow(&self->readahead, &self->walker);
+    int is_cold = self->readahead.is_cold;
     int n = is_cold && wanted < AHEAD ? wanted : AHEAD;
     int status = leat__lmdb_walker_next(&self->walker, self->ahead, n, &got);
     self->at = 0;
@@ -161,37 +161,35 @@ static int lmdb_next(leat_reader *reader, leat_sample *const out[], int n,
     return status;
 }
 
-static size_t ask_leaves(const lmdb_reader *self,
-                         const leat__lmdb_index *places, const int64_t index[],
-                         int n)
+static size_t ask_leaves(const lmdb_reader *self, const leat__lmdb_index *index,
+                         const int64_t records[], int n)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
     for (int i = 0; i < n; i++)
         spans[i] = leat__lmdb_storage_leaf(self->storage,
-                                           places->place[index[i]] >> 16);
+                                           index->address[records[i]] >> 16);
     return leat__lmdb_storage_ask(self->storage, spans, n);
 }
 
 /* The leaves are read for this, and waited for. */
-static size_t ask_values(const lmdb_reader *self,
-                         const leat__lmdb_index *places, const int64_t index[],
-                         int n)
+static size_t ask_values(const lmdb_reader *self, const leat__lmdb_index *index,
+                         const int64_t records[], int n)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
     int used = 0;
     for (int i = 0; i < n; i++) {
         leat__lmdb_node node;
-        uint64_t place = places->place[index[i]];
+        uint64_t address = index->address[records[i]];
         /* Damage is reported by who reads the record. */
-        if (!leat__lmdb_map_node_at(self->map, place, &node))
+        if (!leat__lmdb_map_node_at(self->map, address, &node))
             spans[used++] = leat__lmdb_storage_value(self->storage, &node);
     }
     return leat__lmdb_storage_ask(self->storage, spans, used);
 }
 
 /* Asks for records in [0, count), some of which were not in memory lately. */
-static void ask(lmdb_reader *self, const leat__lmdb_index *places,
-                const int64_t index[], int n)
+static void ask(lmdb_reader *self, const leat__lmdb_index *index,
+                const int64_t records[], int n)
 {
     size_t absent = 0;
     int quiet = atomic_load_explicit(&self->quiet, memory_order_relaxed);
@@ -202,29 +200,30 @@ static void ask(lmdb_reader *self, const leat__lmdb_index *places,
     for (int done = 0; done < n; done += LEAT__LMDB_SPANS_MAX) {
         int more =
             n - done < LEAT__LMDB_SPANS_MAX ? n - done : LEAT__LMDB_SPANS_MAX;
-        absent += ask_leaves(self, places, index + done, more);
+        absent += ask_leaves(self, index, records + done, more);
         if (self->map->meta.overflow_pages)
-            absent += ask_values(self, places, index + done, more);
+            absent += ask_values(self, index, records + done, more);
     }
     if (absent == 0)
         atomic_store_explicit(&self->quiet, QUIET, memory_order_relaxed);
 }
 
-static void lmdb_advise(leat_reader *reader, const int64_t index[], int n)
+static void lmdb_advise(leat_reader *reader, const int64_t records[], int n)
 {
     lmdb_reader *self = (lmdb_reader *)reader;
-    const leat__lmdb_index *places;
+    const leat__lmdb_index *index;
     atomic_store_explicit(&self->advised, 1, memory_order_relaxed);
     if (self->window && !leat__lmdb_snapshot_is_inherited(self->snapshot) &&
-        !leat__lmdb_snapshot_index(self->snapshot, self->window, &places))
-        ask(self, places, index, n);
+        !leat__lmdb_snapshot_index(self->snapshot, self->window, &index))
+        ask(self, index, records, n);
 }
 
-static int check_indices(const lmdb_reader *self, const int64_t index[], int n)
+static int check_indices(const lmdb_reader *self, const int64_t records[],
+                         int n)
 {
     int64_t count = (int64_t)self->map->meta.entries;
     int i = 0;
-    while (i < n && index[i] >= 0 && index[i] < count)
+    while (i < n && records[i] >= 0 && records[i] < count)
         i++;
     return i;
 }
@@ -239,35 +238,35 @@ __attribute__((noinline)) static void tell_of_drops(lmdb_reader *self)
                   self->path);
 }
 
-static int lmdb_read_at(leat_reader *reader, const int64_t index[],
+static int lmdb_read_at(leat_reader *reader, const int64_t records[],
                         leat_sample *const out[], int n, int *got)
 {
     lmdb_reader *self = (lmdb_reader *)reader;
-    const leat__lmdb_index *places;
+    const leat__lmdb_index *index;
     int done = 0;
     *got = 0;
     int status = check_running(self);
     if (!status)
         status =
-            leat__lmdb_snapshot_index(self->snapshot, self->window, &places);
+            leat__lmdb_snapshot_index(self->snapshot, self->window, &index);
     if (status)
         return status;
     if (self->drops && !atomic_load_explicit(&self->told, memory_order_relaxed))
         tell_of_drops(self);
-    int good = check_indices(self, index, n);
+    int good = check_indices(self, records, n);
     if (good > 1 && self->window &&
         !atomic_load_explicit(&self->advised, memory_order_relaxed))
-        ask(self, places, index, good);
+        ask(self, index, records, good);
     for (; !status && done < good; done += !status) {
         leat__lmdb_entry entry;
-        status = leat__lmdb_index_read(places, index[done], &entry);
+        status = leat__lmdb_index_read(index, records[done], &entry);
         if (!status)
             status = fill(self, &entry, out[done]);
     }
     if (!status && done < n)
         status = leat_error(LEAT_EINVAL, "%s: record %lld of %lld is wanted",
-                            self->path, (long long)index[done],
-                            (long long)places->count);
+                            self->path, (long long)records[done],
+                            (long long)index->count);
     *got = done;
     return done ? LEAT_OK : status;
 }
@@ -285,7 +284,7 @@ static int give_back_ahead(lmdb_reader *self)
 static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
 {
     lmdb_reader *self = (lmdb_reader *)reader;
-    uint64_t places[LOCATED];
+    uint64_t addresses[LOCATED];
     *got = 0;
     int status = check_running(self);
     if (!status)
@@ -293,23 +292,23 @@ static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
     if (status)
         return status;
     int64_t record = self->walker.record;
-    leat__lmdb_behind_follow(&self->sweeper, &self->walker);
-    leat__lmdb_ahead_follow(&self->scouts, &self->walker);
+    leat__lmdb_drop_behind_follow(&self->drop_behind, &self->walker);
+    leat__lmdb_readahead_follow(&self->readahead, &self->walker);
     /* Only a map that is in memory is located in. */
     self->walker.fetches = 1;
     if (!pthread_equal(self->located_by, pthread_self())) {
         self->located_by = pthread_self();
         leat__lmdb_walker_fetch(&self->walker);
     }
-    status = leat__lmdb_walker_places(&self->walker, places,
-                                      n < LOCATED ? n : LOCATED, got);
+    status = leat__lmdb_walker_addresses(&self->walker, addresses,
+                                         n < LOCATED ? n : LOCATED, got);
     for (int i = 0; i < *got; i++)
-        out[i] = (leat_locator){record + i, places[i]};
+        out[i] = (leat_locator){record + i, addresses[i]};
     return status;
 }
 
-static int read_place(const lmdb_reader *self, const leat_locator *locator,
-                      leat_sample *sample)
+static int read_address(const lmdb_reader *self, const leat_locator *locator,
+                        leat_sample *sample)
 {
     leat__lmdb_node node;
     int status = leat__lmdb_map_node_at(self->map, locator->where, &node);
@@ -329,7 +328,7 @@ static int lmdb_read_located(leat_reader *reader, const leat_locator locator[],
     int done = 0;
     int status = check_running(self);
     while (!status && done < n) {
-        status = read_place(self, &locator[done], out[done]);
+        status = read_address(self, &locator[done], out[done]);
         done += !status;
     }
     *got = done;
@@ -343,35 +342,35 @@ static int lmdb_may_block(leat_reader *reader)
 }
 
 /* The walker's seek, with the leaves on the way read ahead. */
-static int seek_ahead(lmdb_reader *self, int64_t index)
+static int seek_ahead(lmdb_reader *self, int64_t record)
 {
     leat__lmdb_walker *walker = &self->walker;
-    leat__lmdb_ahead scouts;
-    if (index < walker->record || walker->failure)
+    leat__lmdb_readahead readahead;
+    if (record < walker->record || walker->failure)
         leat__lmdb_walker_init(walker, self->map);
-    leat__lmdb_ahead_init(&scouts, self->storage, self->window, 0);
+    leat__lmdb_readahead_init(&readahead, self->storage, self->window, 0);
     int status = LEAT_OK;
-    while (!status && walker->record < index) {
-        leat__lmdb_ahead_follow(&scouts, walker);
-        int64_t left = index - walker->record;
+    while (!status && walker->record < record) {
+        leat__lmdb_readahead_follow(&readahead, walker);
+        int64_t left = record - walker->record;
         status = leat__lmdb_walker_seek(
             walker, walker->record + (left < STRIDE ? left : STRIDE));
     }
     return status;
 }
 
-static int lmdb_seek(leat_reader *reader, int64_t index)
+static int lmdb_seek(leat_reader *reader, int64_t record)
 {
     lmdb_reader *self = (lmdb_reader *)reader;
     int status = check_process(self);
     if (status)
         return status;
-    if (index < 0 || (uint64_t)index > self->map->meta.entries)
-        return leat__lmdb_walker_seek(&self->walker, index);
-    leat__lmdb_ahead_restart(&self->scouts, &self->walker, 0);
-    leat__lmdb_behind_restart(&self->sweeper, &self->walker, 0);
+    if (record < 0 || (uint64_t)record > self->map->meta.entries)
+        return leat__lmdb_walker_seek(&self->walker, record);
+    leat__lmdb_readahead_restart(&self->readahead, &self->walker, 0);
+    leat__lmdb_drop_behind_restart(&self->drop_behind, &self->walker, 0);
     self->at = self->end = 0;
-    return seek_ahead(self, index);
+    return seek_ahead(self, record);
 }
 
 static int lmdb_reset(leat_reader *reader)
@@ -380,8 +379,8 @@ static int lmdb_reset(leat_reader *reader)
     int status = check_process(self);
     if (status)
         return status;
-    leat__lmdb_ahead_restart(&self->scouts, &self->walker, 1);
-    leat__lmdb_behind_restart(&self->sweeper, &self->walker, 1);
+    leat__lmdb_readahead_restart(&self->readahead, &self->walker, 1);
+    leat__lmdb_drop_behind_restart(&self->drop_behind, &self->walker, 1);
     leat__lmdb_walker_init(&self->walker, self->map);
     self->at = self->end = 0;
     return LEAT_OK;
@@ -588,11 +587,12 @@ static void follow_walk(lmdb_reader *self, size_t kept)
 {
     int kernel_does = self->is_auto &&
                       self->storage->kernel_ahead >= LEAT__LMDB_KERNEL_ENOUGH;
-    leat__lmdb_ahead_init(&self->scouts, self->storage,
-                          kernel_does ? 0 : self->window, 1);
-    leat__lmdb_behind_init(&self->sweeper, self->storage, kept, self->window);
+    leat__lmdb_readahead_init(&self->readahead, self->storage,
+                              kernel_does ? 0 : self->window, 1);
+    leat__lmdb_drop_behind_init(&self->drop_behind, self->storage, kept,
+                                self->window);
     if (!self->drops)
-        self->sweeper.due = INT64_MAX;
+        self->drop_behind.due = INT64_MAX;
 }
 
 static int lmdb_open(const leat_args *args, leat_reader *const upstream[],

@@ -5,7 +5,7 @@
 #define STRIDE 1024
 
 static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker,
-                leat__lmdb_ahead *ahead)
+                leat__lmdb_readahead *ahead)
 {
     int64_t done = 0;
     int status, got;
@@ -15,9 +15,9 @@ static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker,
         uint64_t beyond;
         int n = left < STRIDE ? (int)left : STRIDE;
         if (ahead)
-            leat__lmdb_ahead_follow(ahead, walker);
-        status = leat__lmdb_walker_places(
-            walker, n ? index->place + done : &beyond, n ? n : 1, &got);
+            leat__lmdb_readahead_follow(ahead, walker);
+        status = leat__lmdb_walker_addresses(
+            walker, n ? index->address + done : &beyond, n ? n : 1, &got);
         if (status)
             return status == LEAT_END ? LEAT_OK : status;
         done += got;
@@ -25,12 +25,12 @@ static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker,
 }
 
 int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map,
-                            leat__lmdb_ahead *ahead)
+                            leat__lmdb_readahead *ahead)
 {
     /* The number of entries was checked against that of pages. */
     size_t count = (size_t)map->meta.entries;
     leat__lmdb_index *index =
-        leat__alloc(sizeof(*index) + count * sizeof(index->place[0]));
+        leat__alloc(sizeof(*index) + count * sizeof(index->address[0]));
     leat__lmdb_walker *walker = leat__alloc(sizeof(*walker));
     int status = LEAT_ENOMEM;
     if (!index || !walker)
@@ -61,7 +61,7 @@ int leat__lmdb_index_read(const leat__lmdb_index *index, int64_t record,
 {
     leat__lmdb_node node;
     int status =
-        leat__lmdb_map_node_at(index->map, index->place[record], &node);
+        leat__lmdb_map_node_at(index->map, index->address[record], &node);
     if (!status)
         status = leat__lmdb_map_overflow(index->map, &node);
     if (status)

@@ -2,13 +2,13 @@
 #ifndef LEAT_READERS_LMDB_INDEX_H
 #define LEAT_READERS_LMDB_INDEX_H
 
-#include "readers/lmdb/lmdb_ahead.h"
+#include "readers/lmdb/lmdb_readahead.h"
 
 /* Immutable once made. */
 typedef struct leat__lmdb_index {
     const leat__lmdb_map *map; /* borrowed */
     int64_t count;
-    uint64_t place[];
+    uint64_t address[];
 } leat__lmdb_index;
 
 /*
@@ -16,7 +16,7 @@ typedef struct leat__lmdb_index {
  * if not NULL, goes before it. Errors: LEAT_EFORMAT, LEAT_ENOMEM.
  */
 int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map,
-                            leat__lmdb_ahead *ahead);
+                            leat__lmdb_readahead *ahead);
 void leat__lmdb_index_destroy(leat__lmdb_index *index);
 
 /* The record of that number, in [0, count). Thread safety: any thread. */

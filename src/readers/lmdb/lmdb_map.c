@@ -285,15 +285,15 @@ static int check_number(const leat__lmdb_map *map, uint64_t number,
 }
 
 int leat__lmdb_map_page(const leat__lmdb_map *map, uint64_t number,
-                        leat__lmdb_kind kind, leat__lmdb_page *out)
+                        leat__lmdb_page_type type, leat__lmdb_page *out)
 {
     unsigned flags = 0;
     int status = check_number(map, number, &flags);
     if (status)
         return status;
-    if (flags != kind)
+    if (flags != type)
         return BAD_PAGE(map, number, "expected a %s, its flags are 0x%x",
-                        kind == LEAT__LMDB_LEAF ? "leaf" : "branch", flags);
+                        type == LEAT__LMDB_LEAF ? "leaf" : "branch", flags);
     const unsigned char *bytes = page_at(map, number);
     uint32_t lower = load16(bytes + 12), upper = load16(bytes + 14);
     if (lower < PAGE_HEADER || lower > upper || lower % 2 ||
@@ -303,7 +303,7 @@ int leat__lmdb_map_page(const leat__lmdb_map *map, uint64_t number,
                         lower, upper);
     uint32_t count = (lower - PAGE_HEADER) / 2;
     /* Only a tree that was emptied may keep a leaf without records. */
-    if (!count && (kind == LEAT__LMDB_BRANCH || map->meta.entries))
+    if (!count && (type == LEAT__LMDB_BRANCH || map->meta.entries))
         return BAD_PAGE(map, number, "expected %s, it is empty", "nodes");
     *out = (leat__lmdb_page){number, bytes, count, upper};
     return LEAT_OK;
@@ -383,10 +383,10 @@ size_t leat__lmdb_map_overflow_pages(const leat__lmdb_map *map,
     return load32(page_at(map, node->overflow) + 12);
 }
 
-static int bad_node(const leat__lmdb_map *map, uint64_t place, unsigned flags)
+static int bad_node(const leat__lmdb_map *map, uint64_t address, unsigned flags)
 {
-    uint64_t number = place >> 16;
-    unsigned offset = place & 0xffff;
+    uint64_t number = address >> 16;
+    unsigned offset = address & 0xffff;
     if (flags & NODE_DATABASE && !(flags & ~(NODE_DATABASE | NODE_DUPLICATES)))
         return leat_error(LEAT_EFORMAT,
                           "%s: it has named databases, which cannot be read; "
@@ -396,25 +396,25 @@ static int bad_node(const leat__lmdb_map *map, uint64_t place, unsigned flags)
                     flags);
 }
 
-int leat__lmdb_map_node_at(const leat__lmdb_map *map, uint64_t place,
+int leat__lmdb_map_node_at(const leat__lmdb_map *map, uint64_t address,
                            leat__lmdb_node *out)
 {
-    uint32_t offset = place & 0xffff;
-    const unsigned char *node = page_at(map, place >> 16) + offset;
+    uint32_t offset = address & 0xffff;
+    const unsigned char *node = page_at(map, address >> 16) + offset;
     uint64_t header = load64(node);
     size_t key_size = header >> 48, value_size = header & 0xffffffff;
     unsigned flags = (header >> 32) & 0xffff;
     size_t room = map->meta.page_size - offset - NODE_HEADER;
     if (flags & ~(unsigned)NODE_OVERFLOW)
-        return bad_node(map, place, flags);
+        return bad_node(map, address, flags);
     size_t held = flags ? sizeof(uint64_t) : value_size;
     if (!key_size || key_size + held > room)
-        return BAD_PAGE(map, place >> 16,
+        return BAD_PAGE(map, address >> 16,
                         "the node at offset %u has a key of %zu bytes and "
                         "%zu bytes of value",
                         offset, key_size, held);
     const unsigned char *value = node + NODE_HEADER + key_size;
-    out->place = place;
+    out->address = address;
     out->key = node + NODE_HEADER;
     out->key_size = key_size;
     out->value_size = value_size;

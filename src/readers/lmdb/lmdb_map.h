@@ -75,10 +75,10 @@ int leat__lmdb_map_init(leat__lmdb_map *out, const char *name, const void *base,
 int leat__lmdb_map_latest(leat__lmdb_map *out, const char *name,
                           const void *base, size_t size);
 
-typedef enum leat__lmdb_kind {
+typedef enum leat__lmdb_page_type {
     LEAT__LMDB_BRANCH = 1,
     LEAT__LMDB_LEAF = 2
-} leat__lmdb_kind;
+} leat__lmdb_page_type;
 
 /* A page whose header was checked. */
 typedef struct leat__lmdb_page {
@@ -89,7 +89,7 @@ typedef struct leat__lmdb_page {
 } leat__lmdb_page;
 
 int leat__lmdb_map_page(const leat__lmdb_map *map, uint64_t number,
-                        leat__lmdb_kind kind, leat__lmdb_page *out);
+                        leat__lmdb_page_type type, leat__lmdb_page *out);
 
 /* The page that node `slot` of a branch points to. */
 int leat__lmdb_map_child(const leat__lmdb_map *map, const leat__lmdb_page *page,
@@ -110,7 +110,7 @@ int leat__lmdb_map_separator(const leat__lmdb_map *map,
 
 /* A node of a leaf. Its value is either in it or on overflow pages. */
 typedef struct leat__lmdb_node {
-    uint64_t place; /* page << 16 | offset in it */
+    uint64_t address; /* page << 16 | offset in it */
     const unsigned char *key;
     size_t key_size;
     const unsigned char *value; /* NULL: on overflow pages */
@@ -123,7 +123,7 @@ int leat__lmdb_map_node(const leat__lmdb_map *map, const leat__lmdb_page *page,
                         uint32_t slot, leat__lmdb_node *out);
 
 /* The node at a place that an earlier call gave. */
-int leat__lmdb_map_node_at(const leat__lmdb_map *map, uint64_t place,
+int leat__lmdb_map_node_at(const leat__lmdb_map *map, uint64_t address,
                            leat__lmdb_node *out);
 
 /* Finds the value on its overflow pages, if it is there. */

@@ -258,8 +258,8 @@ int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot, size_t window,
     pthread_mutex_lock(&snapshot->index_lock);
     index = atomic_load_explicit(&snapshot->index, memory_order_relaxed);
     if (!index) {
-        leat__lmdb_ahead ahead;
-        leat__lmdb_ahead_init(&ahead, &snapshot->storage, window, 0);
+        leat__lmdb_readahead ahead;
+        leat__lmdb_readahead_init(&ahead, &snapshot->storage, window, 0);
         status = leat__lmdb_index_create(&index, &snapshot->map, &ahead);
         if (!status)
             atomic_store_explicit(&snapshot->index, index,

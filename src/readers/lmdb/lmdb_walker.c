@@ -182,7 +182,7 @@ static inline int check_order(leat__lmdb_walker *walker,
             LEAT_EFORMAT,
             "%s: page %llu is damaged: key %s of record %lld does not come "
             "behind the key before it",
-            walker->map->name, (unsigned long long)(node->place >> 16),
+            walker->map->name, (unsigned long long)(node->address >> 16),
             leat__key_text(text, node->key, node->key_size),
             (long long)walker->record);
     }
@@ -238,8 +238,8 @@ int leat__lmdb_walker_next(leat__lmdb_walker *walker, leat__lmdb_entry out[],
     return finish(walker, status, done, got);
 }
 
-int leat__lmdb_walker_places(leat__lmdb_walker *walker, uint64_t out[], int n,
-                             int *got)
+int leat__lmdb_walker_addresses(leat__lmdb_walker *walker, uint64_t out[],
+                                int n, int *got)
 {
     int done = 0, status = LEAT_OK;
     *got = 0;
@@ -249,7 +249,7 @@ int leat__lmdb_walker_places(leat__lmdb_walker *walker, uint64_t out[], int n,
         leat__lmdb_node node;
         if ((status = next_node(walker, &node)))
             break;
-        out[done++] = node.place;
+        out[done++] = node.address;
         step(walker);
     }
     return finish(walker, status, done, got);

@@ -60,8 +60,8 @@ int leat__lmdb_walker_next(leat__lmdb_walker *walker, leat__lmdb_entry out[],
                            int n, int *got);
 
 /* The same for the places of records (see leat__lmdb_node). */
-int leat__lmdb_walker_places(leat__lmdb_walker *walker, uint64_t out[], int n,
-                             int *got);
+int leat__lmdb_walker_addresses(leat__lmdb_walker *walker, uint64_t out[],
+                                int n, int *got);
 
 /*
  * Fetches into the cache what the walk needs next, as it does itself as long as

@@ -238,7 +238,7 @@ static void give_locked(leat_lmdb_check *check, leat_lmdb_check_entry *out)
 {
     const leat__lmdb_node *node = ring_node(check, 0);
     *out = (leat_lmdb_check_entry){.record = check->record,
-                                   .page = (int64_t)(node->place >> 16),
+                                   .page = (int64_t)(node->address >> 16),
                                    .key = node->key,
                                    .key_size = node->key_size,
                                    .value = node->value,

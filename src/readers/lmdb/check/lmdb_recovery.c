@@ -78,12 +78,12 @@ static int meet(leat__lmdb_recovery *recovery, uint64_t page, uint64_t pages)
 }
 
 static int open_page(leat__lmdb_recovery *recovery, uint64_t number,
-                     leat__lmdb_kind kind, leat__lmdb_page *out)
+                     leat__lmdb_page_type type, leat__lmdb_page *out)
 {
     leat__lmdb_page page;
     int status = await(recovery, number);
     if (!status)
-        status = leat__lmdb_map_page(recovery->map, number, kind, &page);
+        status = leat__lmdb_map_page(recovery->map, number, type, &page);
     if (!status)
         status = meet(recovery, number, 1);
     if (!status)
@@ -253,7 +253,7 @@ static int find(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
 
 static leat__lmdb_event *held(leat__lmdb_recovery *recovery, int i)
 {
-    return &recovery->event[(recovery->at + i) % LEAT__LMDB_LOOK_AHEAD];
+    return &recovery->event[(recovery->at + i) % LEAT__LMDB_LOOKAHEAD];
 }
 
 /* Looks ahead until two records stand behind the first event. */
@@ -262,7 +262,7 @@ static void look_ahead(leat__lmdb_recovery *recovery)
     int records = 0;
     for (int i = 1; i < recovery->held; i++)
         records += held(recovery, i)->status == LEAT_OK;
-    while (recovery->held < LEAT__LMDB_LOOK_AHEAD && records < 2 &&
+    while (recovery->held < LEAT__LMDB_LOOKAHEAD && records < 2 &&
            !recovery->is_over) {
         leat__lmdb_event *event = held(recovery, recovery->held);
         if (find(recovery, event) == LEAT_END)
@@ -354,7 +354,7 @@ int leat__lmdb_recovery_next(leat__lmdb_recovery *recovery,
 {
     if (recovery->is_given) {
         recovery->is_given = 0;
-        recovery->at = (recovery->at + 1) % LEAT__LMDB_LOOK_AHEAD;
+        recovery->at = (recovery->at + 1) % LEAT__LMDB_LOOKAHEAD;
         recovery->held--;
     }
     look_ahead(recovery);

@@ -27,7 +27,7 @@ typedef struct leat__lmdb_event {
 
 /* Events that are looked ahead at, to tell which of two keys is out of order.
  */
-#define LEAT__LMDB_LOOK_AHEAD 6
+#define LEAT__LMDB_LOOKAHEAD 6
 
 typedef struct leat__lmdb_recovery {
     const leat__lmdb_map *map;         /* borrowed, as the next */
@@ -48,7 +48,7 @@ typedef struct leat__lmdb_recovery {
     } branch[LEAT__LMDB_DEPTH_MAX];
 
     /* Found, not yet given. */
-    leat__lmdb_event event[LEAT__LMDB_LOOK_AHEAD];
+    leat__lmdb_event event[LEAT__LMDB_LOOKAHEAD];
     int at, held;
     int is_given;                  /* the one at `at` was */
     int is_over;                   /* nothing more to find */

@@ -1,11 +1,11 @@
-#include "config/prototxt_place.h"
+#include "config/prototxt_location.h"
 #include "base/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-int leat__prototxt_place_error(const char *name, leat__prototxt_place at,
-                               const char *format, ...)
+int leat__prototxt_location_error(const char *name, leat__prototxt_location at,
+                                  const char *format, ...)
 {
     char text[LEAT__ERROR_MAX];
     va_list list;

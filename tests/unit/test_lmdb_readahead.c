@@ -1,4 +1,4 @@
-#include "readers/lmdb/lmdb_ahead.h"
+#include "readers/lmdb/lmdb_readahead.h"
 #include "storage_fixture.h"
 #include "support/suite.h"
 
@@ -6,7 +6,7 @@
 
 static storage_fixture file;
 static leat__lmdb_walker walk;
-static leat__lmdb_ahead ahead;
+static leat__lmdb_readahead ahead;
 
 static void open_file(fixture_maker *make, int n)
 {
@@ -23,7 +23,7 @@ static void tear_down(void)
    lets a test bring about. */
 static void start(size_t window, int values)
 {
-    leat__lmdb_ahead_init(&ahead, &file.storage, window, values);
+    leat__lmdb_readahead_init(&ahead, &file.storage, window, values);
     ahead.is_cold = 1;
     ahead.is_fresh = 0;
 }
@@ -32,7 +32,7 @@ static int step(int n)
 {
     leat__lmdb_entry entry[64];
     int got;
-    leat__lmdb_ahead_follow(&ahead, &walk);
+    leat__lmdb_readahead_follow(&ahead, &walk);
     return leat__lmdb_walker_next(&walk, entry, n, &got);
 }
 
@@ -43,13 +43,14 @@ START_TEST(scouts_keep_their_distance_from_the_walk)
     ck_assert_int_gt(ahead.lead_records, 60);
     ck_assert_int_lt(ahead.lead_records, 120);
     while (step(1) == LEAT_OK && walk.record < 300) {
-        ahead.calm = 0;
-        int64_t lead = ahead.value_scout.record - (walk.record - 1);
+        ahead.resident_bytes = 0;
+        int64_t lead = ahead.value_cursor.record - (walk.record - 1);
         ck_assert_int_ge(lead, 1);
         ck_assert_int_le(lead, ahead.lead_records);
         if (walk.record > 100)
             ck_assert_int_ge(lead, ahead.lead_records * 3 / 4);
-        ck_assert_int_ge(ahead.page_scout[0].leaves, ahead.value_scout.leaves);
+        ck_assert_int_ge(ahead.page_cursor[0].leaves,
+                         ahead.value_cursor.leaves);
     }
     ck_assert_int_eq(walk.record, 300);
 }
@@ -60,10 +61,10 @@ START_TEST(records_within_leaves_are_asked_for_by_leaves)
     open_file(storage_fixture_small, 20000);
     start((size_t)1 << 18, 1);
     ck_assert_int_eq(ahead.lead_records, 0);
-    ck_assert_int_ge(ahead.page_scouts, 2);
+    ck_assert_int_ge(ahead.page_cursors, 2);
     while (step(8) == LEAT_OK && walk.record < 10000) {
-        ahead.calm = 0;
-        int64_t lead = ahead.page_scout[0].leaves - walk.leaves;
+        ahead.resident_bytes = 0;
+        int64_t lead = ahead.page_cursor[0].leaves - walk.leaves;
         ck_assert_int_le(lead, ahead.lead_leaves);
         if (walk.leaves > 64)
             ck_assert_int_ge(lead, ahead.lead_leaves * 3 / 4);
@@ -79,18 +80,18 @@ static void check_laps(int n)
     for (int lap = 0; lap < 3; lap++) {
         int status;
         while ((status = step(7)) == LEAT_OK)
-            ahead.calm = 0;
+            ahead.resident_bytes = 0;
         ck_assert_int_eq(status, LEAT_END);
         met += walk.record;
-        ck_assert(ahead.is_placed);
-        leat__lmdb_ahead_restart(&ahead, &walk, 1);
-        ck_assert(ahead.is_placed);
+        ck_assert(ahead.is_positioned);
+        leat__lmdb_readahead_restart(&ahead, &walk, 1);
+        ck_assert(ahead.is_positioned);
         leat__lmdb_walker_init(&walk, &file.map);
         int64_t before = ahead.past_records;
         ck_assert_int_eq(before, met);
-        ck_assert_int_gt(ahead.lead_records
-                             ? ahead.value_scout_past + ahead.value_scout.record
-                             : ahead.leaf_scout_past,
+        ck_assert_int_gt(ahead.lead_records ? ahead.value_cursor_past +
+                                                  ahead.value_cursor.record
+                                            : ahead.leaf_cursor_past,
                          ahead.lead_records ? met : ahead.past_leaves - 1);
     }
     ck_assert_int_eq(met, 3 * n);
@@ -118,14 +119,14 @@ START_TEST(a_walk_that_goes_elsewhere_takes_the_scouts_along)
     open_file(storage_fixture_large, 500);
     start((size_t)1 << 19, 1);
     ck_assert_int_eq(step(5), LEAT_OK);
-    leat__lmdb_ahead_restart(&ahead, &walk, 0);
+    leat__lmdb_readahead_restart(&ahead, &walk, 0);
     ck_assert_int_eq(leat__lmdb_walker_seek(&walk, 400), LEAT_OK);
     ck_assert_int_eq(step(1), LEAT_OK);
-    ck_assert_int_gt(ahead.value_scout.record, 400);
-    leat__lmdb_ahead_restart(&ahead, &walk, 0);
+    ck_assert_int_gt(ahead.value_cursor.record, 400);
+    leat__lmdb_readahead_restart(&ahead, &walk, 0);
     ck_assert_int_eq(leat__lmdb_walker_seek(&walk, 10), LEAT_OK);
     ck_assert_int_eq(step(1), LEAT_OK);
-    ck_assert_int_lt(ahead.value_scout.record, 100);
+    ck_assert_int_lt(ahead.value_cursor.record, 100);
 }
 END_TEST
 
@@ -138,10 +139,10 @@ START_TEST(over_a_file_in_memory_the_scouts_rest)
         continue;
     ck_assert(!ahead.is_cold);
     ck_assert_int_lt(walk.record, 300);
-    int64_t rested = ahead.value_scout.record;
+    int64_t rested = ahead.value_cursor.record;
     while (step(1) == LEAT_OK)
         ck_assert(!ahead.is_cold);
-    ck_assert_int_eq(ahead.value_scout.record, rested);
+    ck_assert_int_eq(ahead.value_cursor.record, rested);
 }
 END_TEST
 
@@ -150,11 +151,11 @@ START_TEST(a_file_out_of_memory_is_noticed_at_once_or_on_the_way)
     open_file(storage_fixture_large, 500);
     if (!storage_fixture_cool(&file))
         return;
-    leat__lmdb_ahead_init(&ahead, &file.storage, (size_t)1 << 19, 1);
+    leat__lmdb_readahead_init(&ahead, &file.storage, (size_t)1 << 19, 1);
     ck_assert_int_eq(step(1), LEAT_OK);
     ck_assert(ahead.is_cold);
     storage_fixture_warm(&file);
-    leat__lmdb_ahead_init(&ahead, &file.storage, (size_t)1 << 19, 1);
+    leat__lmdb_readahead_init(&ahead, &file.storage, (size_t)1 << 19, 1);
     ck_assert_int_eq(step(1), LEAT_OK);
     ck_assert(!ahead.is_cold);
     /* The kernel's own read-ahead might do as well as this. */
@@ -172,17 +173,17 @@ START_TEST(without_a_window_there_are_looks_but_no_scouts)
 {
     open_file(storage_fixture_large, 500);
     int can_cool = storage_fixture_cool(&file);
-    leat__lmdb_ahead_init(&ahead, &file.storage, 0, 1);
+    leat__lmdb_readahead_init(&ahead, &file.storage, 0, 1);
     ck_assert_int_eq(step(1), LEAT_OK);
     ck_assert_int_eq(ahead.is_cold, can_cool);
     storage_fixture_warm(&file);
     while (step(1) == LEAT_OK)
-        ck_assert(!ahead.is_placed);
+        ck_assert(!ahead.is_positioned);
     ck_assert(!ahead.is_cold);
 }
 END_TEST
 
-/* Every leaf but the first is damaged: the walk reports it, no scout does. */
+/* Every leaf but the first is damaged: the walk reports it, no cursor does. */
 START_TEST(damage_ends_the_scouts_and_is_left_to_the_walk)
 {
     open_file(storage_fixture_large, 500);
@@ -198,7 +199,7 @@ START_TEST(damage_ends_the_scouts_and_is_left_to_the_walk)
     start((size_t)4 << 20, 1);
     int status;
     while ((status = step(1)) == LEAT_OK)
-        ahead.calm = 0;
+        ahead.resident_bytes = 0;
     ck_assert_int_eq(status, LEAT_EFORMAT);
     ck_assert(ahead.is_over);
     ck_assert_int_gt(walk.record, 0);
@@ -217,7 +218,7 @@ START_TEST(counts_of_pages_that_are_wrong_do_no_harm)
         leat__lmdb_walker_init(&walk, &file.map);
         start((size_t)1 << 19, 1);
         while (step(1) == LEAT_OK)
-            ahead.calm = 0;
+            ahead.resident_bytes = 0;
         ck_assert_int_eq(walk.record, 300);
     }
 }
@@ -232,7 +233,7 @@ START_TEST(trees_of_one_leaf_and_of_none_have_nothing_to_scout)
             while (step(1) == LEAT_OK)
                 continue;
             ck_assert_int_eq(walk.record, n);
-            leat__lmdb_ahead_restart(&ahead, &walk, 1);
+            leat__lmdb_readahead_restart(&ahead, &walk, 1);
             leat__lmdb_walker_init(&walk, &file.map);
         }
         if (n == 0)
@@ -243,7 +244,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("lmdb_ahead");
+    TCase *tests = tcase_create("lmdb_readahead");
     tcase_add_checked_fixture(tests, NULL, tear_down);
     tcase_add_test(tests, scouts_keep_their_distance_from_the_walk);
     tcase_add_test(tests, records_within_leaves_are_asked_for_by_leaves);
@@ -257,7 +258,7 @@ int main(void)
     tcase_add_test(tests, damage_ends_the_scouts_and_is_left_to_the_walk);
     tcase_add_test(tests, counts_of_pages_that_are_wrong_do_no_harm);
     tcase_add_test(tests, trees_of_one_leaf_and_of_none_have_nothing_to_scout);
-    Suite *suite = suite_create("lmdb_ahead");
+    Suite *suite = suite_create("lmdb_readahead");
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

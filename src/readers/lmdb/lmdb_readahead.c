@@ -1,12 +1,12 @@
-#include "readers/lmdb/lmdb_ahead.h"
+#include "readers/lmdb/lmdb_readahead.h"
 
 #include <string.h>
 
 /* What a look while warm covers, and how often there is one: a look at more
    costs a walk over small records what it can feel. */
-#define GLANCE_BYTES ((size_t)256 << 10)
-#define GLANCE_EVERY ((size_t)4 << 20)
-#define GLANCE_LEAST 4 /* records */
+#define PROBE_BYTES ((size_t)256 << 10)
+#define PROBE_EVERY ((size_t)4 << 20)
+#define PROBE_RECORDS_MIN 4 /* records */
 
 /* The window is begun with a 32nd, so that the first record comes soon. */
 #define RAMP 5
@@ -15,13 +15,13 @@
 #define STEPS 8
 
 /* Turns bytes into leaves and records, at most a lap of these. */
-static void measure(leat__lmdb_ahead *ahead, int values)
+static void measure(leat__lmdb_readahead *ahead, int values)
 {
     const leat__lmdb_storage *storage = ahead->storage;
     const leat__lmdb_meta *meta = &storage->map->meta;
     int64_t entries = (int64_t)meta->entries;
     int64_t records = (int64_t)(ahead->window / storage->record_bytes) + 1;
-    int64_t glance = (int64_t)(GLANCE_EVERY / storage->record_bytes);
+    int64_t probe = (int64_t)(PROBE_EVERY / storage->record_bytes);
     if (values && meta->overflow_pages)
         ahead->lead_records = records < entries ? records : entries;
     /* Leaves must be there before their values can be asked for. */
@@ -34,17 +34,18 @@ static void measure(leat__lmdb_ahead *ahead, int values)
     if (meta->branch_pages > 0 && meta->leaf_pages / meta->branch_pages > 1)
         branches /= meta->leaf_pages / meta->branch_pages;
     ahead->lead_branches = (int64_t)branches + 2;
-    ahead->page_scouts = meta->depth - 1;
-    if (ahead->page_scouts > LEAT__LMDB_PAGE_SCOUTS)
-        ahead->page_scouts = LEAT__LMDB_PAGE_SCOUTS;
-    if (ahead->page_scouts < 1)
-        ahead->page_scouts = 1;
-    ahead->glance_records = glance > GLANCE_LEAST ? glance : GLANCE_LEAST;
+    ahead->page_cursors = meta->depth - 1;
+    if (ahead->page_cursors > LEAT__LMDB_PAGE_CURSORS)
+        ahead->page_cursors = LEAT__LMDB_PAGE_CURSORS;
+    if (ahead->page_cursors < 1)
+        ahead->page_cursors = 1;
+    ahead->probe_records =
+        probe > PROBE_RECORDS_MIN ? probe : PROBE_RECORDS_MIN;
 }
 
-void leat__lmdb_ahead_init(leat__lmdb_ahead *out,
-                           const leat__lmdb_storage *storage, size_t window,
-                           int values)
+void leat__lmdb_readahead_init(leat__lmdb_readahead *out,
+                               const leat__lmdb_storage *storage, size_t window,
+                               int values)
 {
     memset(out, 0, sizeof(*out));
     out->storage = storage;
@@ -56,8 +57,8 @@ void leat__lmdb_ahead_init(leat__lmdb_ahead *out,
 }
 
 /* Where the walk goes on, or near it: at the leaf's next value or its last. */
-static size_t next_place(const leat__lmdb_map *map,
-                         const leat__lmdb_walker *walk)
+static size_t next_offset(const leat__lmdb_map *map,
+                          const leat__lmdb_walker *walk)
 {
     const leat__lmdb_page *leaf = &walk->leaf;
     leat__lmdb_node node;
@@ -74,43 +75,44 @@ static size_t next_place(const leat__lmdb_map *map,
 }
 
 /* Whether what comes next is in memory; at first, the file as a whole. */
-static int is_warm(leat__lmdb_ahead *ahead, const leat__lmdb_walker *walk)
+static int is_resident(leat__lmdb_readahead *ahead,
+                       const leat__lmdb_walker *walk)
 {
     const leat__lmdb_map *map = ahead->storage->map;
     if (ahead->is_fresh) {
         ahead->is_fresh = 0;
         return !leat__lmdb_storage_may_block(ahead->storage);
     }
-    size_t offset = next_place(map, walk);
+    size_t offset = next_offset(map, walk);
     size_t left = map->size - offset;
-    leat__lmdb_span span = {offset, left < GLANCE_BYTES ? left : GLANCE_BYTES};
+    leat__lmdb_span span = {offset, left < PROBE_BYTES ? left : PROBE_BYTES};
     return leat__lmdb_storage_absent(ahead->storage, span) == 0;
 }
 
-static void ask(leat__lmdb_ahead *ahead, leat__lmdb_span spans[], int n)
+static void ask(leat__lmdb_readahead *ahead, leat__lmdb_span spans[], int n)
 {
     size_t bytes = 0;
     for (int i = 0; i < n; i++)
         bytes += spans[i].bytes;
     if (leat__lmdb_storage_ask(ahead->storage, spans, n))
-        ahead->calm = 0;
+        ahead->resident_bytes = 0;
     else
-        ahead->calm += bytes;
+        ahead->resident_bytes += bytes;
 }
 
-/* The next page for a scout, `up` levels above the leaves; past the end, the
+/* The next page for a cursor, `up` levels above the leaves; past the end, the
    first one again. LEAT_END: there is none, or damage, which the walk meets. */
-static int next_page(leat__lmdb_ahead *ahead, int up, uint64_t *page)
+static int next_page(leat__lmdb_readahead *ahead, int up, uint64_t *page)
 {
-    leat__lmdb_walker *scout = &ahead->page_scout[up];
-    int64_t lap = scout->leaves;
-    int status = leat__lmdb_walker_page(scout, page);
+    leat__lmdb_walker *cursor = &ahead->page_cursor[up];
+    int64_t lap = cursor->leaves;
+    int status = leat__lmdb_walker_page(cursor, page);
     if (status == LEAT_END && lap > 0) {
         if (up == 0)
-            ahead->leaf_scout_past += lap;
-        leat__lmdb_walker_init(scout, ahead->storage->map);
-        leat__lmdb_walker_raise(scout, up);
-        status = leat__lmdb_walker_page(scout, page);
+            ahead->leaf_cursor_past += lap;
+        leat__lmdb_walker_init(cursor, ahead->storage->map);
+        leat__lmdb_walker_raise(cursor, up);
+        status = leat__lmdb_walker_page(cursor, page);
     }
     ahead->is_over |= status != LEAT_OK;
     return status ? LEAT_END : LEAT_OK;
@@ -118,50 +120,53 @@ static int next_page(leat__lmdb_ahead *ahead, int up, uint64_t *page)
 
 /* The next page of a level is asked for; for each branch that is opened to find
    it, another one, further on, is. */
-static int scout_page(leat__lmdb_ahead *ahead, int up, leat__lmdb_span *out)
+static int advance_page_cursor(leat__lmdb_readahead *ahead, int up,
+                               leat__lmdb_span *out)
 {
-    const leat__lmdb_walker *scout = &ahead->page_scout[up];
-    uint64_t parent = leat__lmdb_walker_parent(scout), page = 0;
+    const leat__lmdb_walker *cursor = &ahead->page_cursor[up];
+    uint64_t parent = leat__lmdb_walker_parent(cursor), page = 0;
     if (next_page(ahead, up, &page))
         return LEAT_END;
     *out = leat__lmdb_storage_leaf(ahead->storage, page);
     leat__lmdb_span span;
-    if (up + 1 < ahead->page_scouts &&
-        leat__lmdb_walker_parent(scout) != parent &&
-        !scout_page(ahead, up + 1, &span))
+    if (up + 1 < ahead->page_cursors &&
+        leat__lmdb_walker_parent(cursor) != parent &&
+        !advance_page_cursor(ahead, up + 1, &span))
         (void)leat__lmdb_storage_ask(ahead->storage, &span, 1);
     return LEAT_OK;
 }
 
-static void place_scouts(leat__lmdb_ahead *ahead, const leat__lmdb_walker *walk)
+static void set_cursors(leat__lmdb_readahead *ahead,
+                        const leat__lmdb_walker *walk)
 {
-    for (int up = 0; up < ahead->page_scouts; up++) {
-        ahead->page_scout[up] = *walk;
-        leat__lmdb_walker_raise(&ahead->page_scout[up], up);
+    for (int up = 0; up < ahead->page_cursors; up++) {
+        ahead->page_cursor[up] = *walk;
+        leat__lmdb_walker_raise(&ahead->page_cursor[up], up);
     }
-    ahead->leaf_scout_past = ahead->past_leaves;
-    ahead->value_scout = *walk;
-    ahead->value_scout_past = ahead->past_records;
-    ahead->is_placed = 1;
+    ahead->leaf_cursor_past = ahead->past_leaves;
+    ahead->value_cursor = *walk;
+    ahead->value_cursor_past = ahead->past_records;
+    ahead->is_positioned = 1;
     ahead->ramp = RAMP;
-    ahead->calm = 0;
-    /* From the top: a scout finds the branches that it opens asked for. */
-    for (int up = ahead->page_scouts - 1; up > 0; up--) {
+    ahead->resident_bytes = 0;
+    /* From the top: a cursor finds the branches that it opens asked for. */
+    for (int up = ahead->page_cursors - 1; up > 0; up--) {
         leat__lmdb_span span;
         int64_t n = up == 1 ? ahead->lead_branches : 2;
-        while (n-- > 0 && !scout_page(ahead, up, &span))
+        while (n-- > 0 && !advance_page_cursor(ahead, up, &span))
             (void)leat__lmdb_storage_ask(ahead->storage, &span, 1);
     }
 }
 
 /* Asks for leaves up to the one of that number. */
-static void ask_leaves(leat__lmdb_ahead *ahead, int64_t until)
+static void ask_leaves(leat__lmdb_readahead *ahead, int64_t until)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
-    const leat__lmdb_walker *scout = &ahead->page_scout[0];
+    const leat__lmdb_walker *cursor = &ahead->page_cursor[0];
     int n = 0;
-    while (!ahead->is_over && ahead->leaf_scout_past + scout->leaves < until) {
-        if (!scout_page(ahead, 0, &spans[n]))
+    while (!ahead->is_over &&
+           ahead->leaf_cursor_past + cursor->leaves < until) {
+        if (!advance_page_cursor(ahead, 0, &spans[n]))
             n++;
         if (n == LEAT__LMDB_SPANS_MAX) {
             ask(ahead, spans, n);
@@ -171,17 +176,18 @@ static void ask_leaves(leat__lmdb_ahead *ahead, int64_t until)
     ask(ahead, spans, n);
 }
 
-/* The next record's value for the scout, likewise. */
-static int scout_value(leat__lmdb_ahead *ahead, leat__lmdb_span *out)
+/* The next record's value for the cursor, likewise. */
+static int advance_value_cursor(leat__lmdb_readahead *ahead,
+                                leat__lmdb_span *out)
 {
-    leat__lmdb_walker *scout = &ahead->value_scout;
+    leat__lmdb_walker *cursor = &ahead->value_cursor;
     leat__lmdb_node node;
-    int64_t lap = scout->record;
-    int status = leat__lmdb_walker_node(scout, &node);
+    int64_t lap = cursor->record;
+    int status = leat__lmdb_walker_node(cursor, &node);
     if (status == LEAT_END && lap > 0) {
-        ahead->value_scout_past += lap;
-        leat__lmdb_walker_init(scout, ahead->storage->map);
-        status = leat__lmdb_walker_node(scout, &node);
+        ahead->value_cursor_past += lap;
+        leat__lmdb_walker_init(cursor, ahead->storage->map);
+        status = leat__lmdb_walker_node(cursor, &node);
     }
     ahead->is_over |= status != LEAT_OK;
     if (status)
@@ -191,13 +197,14 @@ static int scout_value(leat__lmdb_ahead *ahead, leat__lmdb_span *out)
 }
 
 /* Asks for the values of records up to the one of that number. */
-static void ask_values(leat__lmdb_ahead *ahead, int64_t until)
+static void ask_values(leat__lmdb_readahead *ahead, int64_t until)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
-    const leat__lmdb_walker *scout = &ahead->value_scout;
+    const leat__lmdb_walker *cursor = &ahead->value_cursor;
     int n = 0;
-    while (!ahead->is_over && ahead->value_scout_past + scout->record < until) {
-        if (!scout_value(ahead, &spans[n]))
+    while (!ahead->is_over &&
+           ahead->value_cursor_past + cursor->record < until) {
+        if (!advance_value_cursor(ahead, &spans[n]))
             n++;
         if (n == LEAT__LMDB_SPANS_MAX) {
             ask(ahead, spans, n);
@@ -214,30 +221,30 @@ static int64_t part(int64_t lead, int ramp, int steps)
     return some > 0 ? some : 1;
 }
 
-static void rest(leat__lmdb_ahead *ahead, const leat__lmdb_walker *walk)
+static void rest(leat__lmdb_readahead *ahead, const leat__lmdb_walker *walk)
 {
     ahead->is_cold = 0;
-    ahead->is_placed = 0;
+    ahead->is_positioned = 0;
     ahead->due_leaves = INT64_MAX;
-    ahead->due_records = walk->record + ahead->glance_records;
+    ahead->due_records = walk->record + ahead->probe_records;
 }
 
-void leat__lmdb_ahead_extend(leat__lmdb_ahead *ahead,
-                             const leat__lmdb_walker *walk)
+void leat__lmdb_readahead_extend(leat__lmdb_readahead *ahead,
+                                 const leat__lmdb_walker *walk)
 {
     if (ahead->window == 0) {
-        int is_cold = !is_warm(ahead, walk);
+        int is_cold = !is_resident(ahead, walk);
         rest(ahead, walk);
         ahead->is_cold = is_cold;
         return;
     }
-    if (ahead->is_over || (!ahead->is_cold && is_warm(ahead, walk))) {
+    if (ahead->is_over || (!ahead->is_cold && is_resident(ahead, walk))) {
         rest(ahead, walk);
         return;
     }
     ahead->is_cold = 1;
-    if (!ahead->is_placed)
-        place_scouts(ahead, walk);
+    if (!ahead->is_positioned)
+        set_cursors(ahead, walk);
     int ramp = ahead->ramp;
     int64_t leaves = ahead->past_leaves + walk->leaves;
     int64_t records = ahead->past_records + walk->record;
@@ -251,12 +258,12 @@ void leat__lmdb_ahead_extend(leat__lmdb_ahead *ahead,
     }
     if (ramp > 0)
         ahead->ramp--;
-    if (ahead->calm >= 2 * ahead->window)
+    if (ahead->resident_bytes >= 2 * ahead->window)
         rest(ahead, walk);
 }
 
-void leat__lmdb_ahead_restart(leat__lmdb_ahead *ahead,
-                              const leat__lmdb_walker *walk, int next_lap)
+void leat__lmdb_readahead_restart(leat__lmdb_readahead *ahead,
+                                  const leat__lmdb_walker *walk, int next_lap)
 {
     if (ahead->due_records == INT64_MAX && ahead->due_leaves == INT64_MAX)
         return;
@@ -264,7 +271,7 @@ void leat__lmdb_ahead_restart(leat__lmdb_ahead *ahead,
         ahead->past_records += walk->record;
         ahead->past_leaves += walk->leaves;
     } else {
-        ahead->is_placed = 0;
+        ahead->is_positioned = 0;
     }
     if (ahead->is_cold) {
         ahead->due_leaves = ahead->due_records = 0;

@@ -1,13 +1,13 @@
-#include "readers/lmdb/lmdb_behind.h"
+#include "readers/lmdb/lmdb_drop_behind.h"
 
 #include <string.h>
 
 /* What is dropped in one go. */
 #define STEP_BYTES ((size_t)2 << 20)
 
-void leat__lmdb_behind_init(leat__lmdb_behind *out,
-                            const leat__lmdb_storage *storage, size_t kept,
-                            size_t ahead)
+void leat__lmdb_drop_behind_init(leat__lmdb_drop_behind *out,
+                                 const leat__lmdb_storage *storage, size_t kept,
+                                 size_t ahead)
 {
     int64_t entries = (int64_t)storage->map->meta.entries;
     size_t size = storage->map->size;
@@ -22,45 +22,45 @@ void leat__lmdb_behind_init(leat__lmdb_behind *out,
         out->due = INT64_MAX;
 }
 
-static void place_sweeper(leat__lmdb_behind *behind,
-                          const leat__lmdb_walker *walk)
+static void set_cursor(leat__lmdb_drop_behind *behind,
+                       const leat__lmdb_walker *walk)
 {
-    behind->sweeper = *walk;
-    behind->sweeper_past = behind->past;
+    behind->cursor = *walk;
+    behind->cursor_past = behind->past;
     behind->leaf = 0;
-    behind->is_placed = 1;
+    behind->is_positioned = 1;
 }
 
-/* Adds what the sweeper leaves behind with its next record: 0 to 2 spans. */
-static int step(leat__lmdb_behind *behind, leat__lmdb_span out[2])
+/* Adds what the cursor leaves behind with its next record: 0 to 2 spans. */
+static int step(leat__lmdb_drop_behind *behind, leat__lmdb_span out[2])
 {
-    leat__lmdb_walker *sweeper = &behind->sweeper;
+    leat__lmdb_walker *cursor = &behind->cursor;
     leat__lmdb_node node;
     int n = 0;
-    int status = leat__lmdb_walker_node(sweeper, &node);
-    uint64_t leaf = status == LEAT_OK ? node.place >> 16 : 0;
+    int status = leat__lmdb_walker_node(cursor, &node);
+    uint64_t leaf = status == LEAT_OK ? node.address >> 16 : 0;
     if (leaf != behind->leaf && behind->leaf != 0)
         out[n++] = leat__lmdb_storage_leaf(behind->storage, behind->leaf);
     behind->leaf = leaf;
     if (status == LEAT_OK) {
         out[n++] = leat__lmdb_storage_value(behind->storage, &node);
     } else if (status == LEAT_END) {
-        behind->sweeper_past += sweeper->record;
-        leat__lmdb_walker_init(sweeper, behind->storage->map);
+        behind->cursor_past += cursor->record;
+        leat__lmdb_walker_init(cursor, behind->storage->map);
     }
     return status < 0 ? status : n;
 }
 
-void leat__lmdb_behind_sweep(leat__lmdb_behind *behind,
-                             const leat__lmdb_walker *walk)
+void leat__lmdb_drop_behind_advance(leat__lmdb_drop_behind *behind,
+                                    const leat__lmdb_walker *walk)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
     int64_t until = behind->past + walk->record - behind->kept;
     int n = 0;
-    if (!behind->is_placed)
-        place_sweeper(behind, walk);
+    if (!behind->is_positioned)
+        set_cursor(behind, walk);
     behind->due = walk->record + behind->step;
-    while (behind->sweeper_past + behind->sweeper.record < until) {
+    while (behind->cursor_past + behind->cursor.record < until) {
         int more = step(behind, spans + n);
         if (more < 0) {
             /* The walk itself has reported this damage, or will. */
@@ -76,14 +76,14 @@ void leat__lmdb_behind_sweep(leat__lmdb_behind *behind,
     leat__lmdb_storage_drop(behind->storage, spans, n);
 }
 
-void leat__lmdb_behind_restart(leat__lmdb_behind *behind,
-                               const leat__lmdb_walker *walk, int next_lap)
+void leat__lmdb_drop_behind_restart(leat__lmdb_drop_behind *behind,
+                                    const leat__lmdb_walker *walk, int next_lap)
 {
     if (behind->due == INT64_MAX)
         return;
     if (next_lap && leat__lmdb_walker_is_at_end(walk))
         behind->past += walk->record;
     else
-        behind->is_placed = 0;
+        behind->is_positioned = 0;
     behind->due = 0;
 }

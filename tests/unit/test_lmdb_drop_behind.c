@@ -1,4 +1,4 @@
-#include "readers/lmdb/lmdb_behind.h"
+#include "readers/lmdb/lmdb_drop_behind.h"
 #include "storage_fixture.h"
 #include "support/suite.h"
 
@@ -6,7 +6,7 @@
 
 static storage_fixture file;
 static leat__lmdb_walker walk;
-static leat__lmdb_behind behind;
+static leat__lmdb_drop_behind behind;
 
 static void tear_down(void)
 {
@@ -18,14 +18,14 @@ static void start(fixture_maker *make, int n, size_t kept)
     storage_fixture_open(&file, make, n);
     leat__lmdb_walker_init(&walk, &file.map);
     memset(&behind, 0xff, sizeof(behind));
-    leat__lmdb_behind_init(&behind, &file.storage, kept, 0);
+    leat__lmdb_drop_behind_init(&behind, &file.storage, kept, 0);
 }
 
 static int step(int n, leat__lmdb_entry *last)
 {
     leat__lmdb_entry entry[64];
     int got;
-    leat__lmdb_behind_follow(&behind, &walk);
+    leat__lmdb_drop_behind_follow(&behind, &walk);
     int status = leat__lmdb_walker_next(&walk, entry, n, &got);
     if (got > 0)
         *last = entry[got - 1];
@@ -84,12 +84,12 @@ START_TEST(the_sweeper_follows_into_the_next_lap)
     for (int lap = 0; lap < 3; lap++) {
         while (step(3, &entry) == LEAT_OK)
             continue;
-        int64_t swept = behind.sweeper_past + behind.sweeper.record;
+        int64_t swept = behind.cursor_past + behind.cursor.record;
         int64_t walked = behind.past + walk.record;
         ck_assert_int_eq(walked, 1000 * (lap + 1));
         ck_assert_int_le(swept, walked - behind.kept);
         ck_assert_int_ge(swept, walked - behind.kept - behind.step - 3);
-        leat__lmdb_behind_restart(&behind, &walk, 1);
+        leat__lmdb_drop_behind_restart(&behind, &walk, 1);
         leat__lmdb_walker_init(&walk, &file.map);
     }
 }
@@ -100,13 +100,13 @@ START_TEST(a_walk_that_goes_elsewhere_is_followed_from_there)
     leat__lmdb_entry entry;
     start(storage_fixture_large, 1000, (size_t)1 << 20);
     ck_assert_int_eq(step(64, &entry), LEAT_OK);
-    leat__lmdb_behind_restart(&behind, &walk, 0);
+    leat__lmdb_drop_behind_restart(&behind, &walk, 0);
     ck_assert_int_eq(leat__lmdb_walker_seek(&walk, 700), LEAT_OK);
     ck_assert_int_eq(step(1, &entry), LEAT_OK);
-    ck_assert_int_eq(behind.sweeper.record, 700);
+    ck_assert_int_eq(behind.cursor.record, 700);
     while (step(1, &entry) == LEAT_OK)
-        ck_assert_int_ge(behind.sweeper.record, 700);
-    ck_assert_int_gt(behind.sweeper.record, 700);
+        ck_assert_int_ge(behind.cursor.record, 700);
+    ck_assert_int_gt(behind.cursor.record, 700);
 }
 END_TEST
 
@@ -115,12 +115,12 @@ START_TEST(a_file_that_is_kept_whole_is_not_swept)
     leat__lmdb_entry entry;
     start(storage_fixture_large, 100, (size_t)1 << 30);
     while (step(1, &entry) == LEAT_OK)
-        ck_assert(!behind.is_placed);
-    leat__lmdb_behind_restart(&behind, &walk, 1);
+        ck_assert(!behind.is_positioned);
+    leat__lmdb_drop_behind_restart(&behind, &walk, 1);
     ck_assert_int_eq(behind.due, INT64_MAX);
     /* Nor where what is kept and what is read ahead meet. */
-    leat__lmdb_behind_init(&behind, &file.storage, file.map.size / 2,
-                           file.map.size / 2);
+    leat__lmdb_drop_behind_init(&behind, &file.storage, file.map.size / 2,
+                                file.map.size / 2);
     ck_assert_int_eq(behind.due, INT64_MAX);
 }
 END_TEST
@@ -132,7 +132,7 @@ START_TEST(a_sweep_that_meets_damage_ends)
     leat__lmdb_entry entry;
     int got;
     start(storage_fixture_large, 1000, (size_t)1 << 20);
-    while (behind.sweeper_past + behind.sweeper.record == 0)
+    while (behind.cursor_past + behind.cursor.record == 0)
         ck_assert_int_eq(step(1, &entry), LEAT_OK);
     for (int i = 0; i < FAR; i++)
         ck_assert_int_eq(leat__lmdb_walker_next(&walk, &entry, 1, &got),
@@ -142,15 +142,15 @@ START_TEST(a_sweep_that_meets_damage_ends)
     ck_assert_int_eq(pwrite(file.fd, zeros, file.map.size, 0),
                      (ssize_t)file.map.size);
     free(zeros);
-    leat__lmdb_behind_follow(&behind, &walk);
+    leat__lmdb_drop_behind_follow(&behind, &walk);
     ck_assert_int_eq(behind.due, INT64_MAX);
-    ck_assert_int_lt(behind.sweeper.record, walk.record - behind.kept);
+    ck_assert_int_lt(behind.cursor.record, walk.record - behind.kept);
 }
 END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("lmdb_behind");
+    TCase *tests = tcase_create("lmdb_drop_behind");
     tcase_add_checked_fixture(tests, NULL, tear_down);
     tcase_add_test(tests, what_is_far_behind_goes_and_what_is_near_stays);
     tcase_add_test(tests, leaves_go_with_the_records_in_them);
@@ -158,7 +158,7 @@ int main(void)
     tcase_add_test(tests, a_walk_that_goes_elsewhere_is_followed_from_there);
     tcase_add_test(tests, a_file_that_is_kept_whole_is_not_swept);
     tcase_add_test(tests, a_sweep_that_meets_damage_ends);
-    Suite *suite = suite_create("lmdb_behind");
+    Suite *suite = suite_create("lmdb_drop_behind");
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
