@@ -71,7 +71,7 @@ static leat__image_region choose_crop(const bench *b, int i)
 {
     const encoded_image *image = &b->images[i];
     uint32_t words[4];
-    leat__choice(1, 0, i, 0, words);
+    leat__random_words(1, 0, i, 0, words);
     return (leat__image_region){
         .row = (int)leat__random_below(words[1],
                                        (uint32_t)(image->height - CROP + 1)),
@@ -120,7 +120,7 @@ static void decode_transform(bench *b, int i)
                         .data = b->images[i].bytes,
                         .bytes = b->images[i].size};
     uint32_t words[4];
-    leat__choice(1, 0, i, 0, words);
+    leat__random_words(1, 0, i, 0, words);
     float *top = b->tops + (size_t)(b->position++ % SLOTS) * 3 * CROP * CROP;
     check(leat_transformer_apply(b->transformer, &field, LEAT_RNG_LEAT, words,
                                  shape, top));
@@ -164,8 +164,8 @@ static void read_image(bench *b, const char *path)
         check(leat_error(LEAT_EIO, "cannot read %s", path));
     fclose(file);
     leat_image header;
-    check(leat_image_peek(b->decoder, image->bytes, image->size,
-                          LEAT_COLOR_NATIVE, &header));
+    check(leat_image_probe(b->decoder, image->bytes, image->size,
+                           LEAT_COLOR_NATIVE, &header));
     image->height = header.height;
     image->width = header.width;
     if (header.channels != 3 || header.height < CROP || header.width < CROP)

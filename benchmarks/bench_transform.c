@@ -166,8 +166,8 @@ static leat__transform_image choose(const bench *b, int64_t position)
         .width = what->width,
     };
     uint32_t words[4] = {0};
-    if (leat__transform_draws(b->transform) > 0)
-        leat__choice(1, 0, position, 0, words);
+    if (leat__transform_words_per_image(b->transform) > 0)
+        leat__random_words(1, 0, position, 0, words);
     leat__transform_choose(b->transform, LEAT_RNG_LEAT, words, &image);
     return image;
 }

@@ -154,7 +154,7 @@ const leat_reader_type reader_every = {
     .size = sizeof(leat_reader_type),
     .name = "every",
     .keys = every_keys,
-    .least_upstream = 1,
-    .most_upstream = 1,
+    .min_upstream = 1,
+    .max_upstream = 1,
     .open = every_open,
 };

@@ -235,7 +235,7 @@ const leat_reader_type reader_fixed = {
     .size = sizeof(leat_reader_type),
     .name = "fixed",
     .keys = fixed_keys,
-    .least_args = 1,
-    .most_args = 1,
+    .min_args = 1,
+    .max_args = 1,
     .open = fixed_open,
 };

@@ -72,14 +72,14 @@ LEAT_API void leat_image_decoder_destroy(leat_image_decoder *decoder);
  * than LEAT_IMAGE_PIXELS_MAX pixels or max_image_bytes of memory; LEAT_ENOMEM.
  * Thread safety: one caller a decoder.
  */
-LEAT_API int leat_image_peek(leat_image_decoder *decoder, const void *bytes,
-                             size_t size, leat_color color, leat_image *out);
+LEAT_API int leat_image_probe(leat_image_decoder *decoder, const void *bytes,
+                              size_t size, leat_color color, leat_image *out);
 
 /**
  * Decodes the image in `size` bytes. One that ends early is LEAT_EDATA; lesser
  * warnings of the codec give its pixels and are counted.
  * Errors: LEAT_EDATA, naming what is wrong, also for one that is too large, as
- * leat_image_peek has it, or whose scans are far more work than its bytes can
+ * leat_image_probe has it, or whose scans are far more work than its bytes can
  * be of use for; LEAT_ENOMEM.
  * Thread safety: one caller a decoder.
  */

@@ -13,8 +13,8 @@ static inline void leat__counter_add(atomic_int_fast64_t *counter,
 }
 
 /* Where nobody else adds meanwhile: a bus lock less. */
-static inline void leat__counter_add_alone(atomic_int_fast64_t *counter,
-                                           int64_t value)
+static inline void leat__counter_add_exclusive(atomic_int_fast64_t *counter,
+                                               int64_t value)
 {
     int64_t sum = atomic_load_explicit(counter, memory_order_relaxed) + value;
     atomic_store_explicit(counter, sum, memory_order_relaxed);
@@ -29,15 +29,16 @@ static inline int64_t leat__counter_get(const atomic_int_fast64_t *counter)
  * A wait, of the one thread that adds, from the clock `begin` to `end`. Until
  * that is known the sum lacks the clock at its beginning, so it is below 0.
  */
-static inline void leat__counter_begin(atomic_int_fast64_t *counter,
-                                       int64_t begin)
+static inline void leat__counter_wait_begin(atomic_int_fast64_t *counter,
+                                            int64_t begin)
 {
-    leat__counter_add_alone(counter, -begin);
+    leat__counter_add_exclusive(counter, -begin);
 }
 
-static inline void leat__counter_end(atomic_int_fast64_t *counter, int64_t end)
+static inline void leat__counter_wait_end(atomic_int_fast64_t *counter,
+                                          int64_t end)
 {
-    leat__counter_add_alone(counter, end);
+    leat__counter_add_exclusive(counter, end);
 }
 
 /* In seconds; a wait that goes on counts up to `now`. */

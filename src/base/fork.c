@@ -42,7 +42,7 @@ unsigned leat__fork_generation(void)
     return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
-void leat__fork_unlock_in_child(pthread_mutex_t *lock)
+void leat__fork_reset_mutex(pthread_mutex_t *lock)
 {
     /* Without the handler forks are as they were: no reason to fail here. */
     (void)leat__fork_watch();

@@ -23,6 +23,6 @@ unsigned leat__fork_generation(void);
  * ever, is unlocked: whoever held it does not run there. What it protects must
  * be usable at any moment. May come again; of so few locks none is refused.
  */
-void leat__fork_unlock_in_child(pthread_mutex_t *lock);
+void leat__fork_reset_mutex(pthread_mutex_t *lock);
 
 #endif

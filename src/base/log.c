@@ -46,7 +46,7 @@ void leat_log_set(leat_log_function *function, void *user, leat_log_level level)
     const char *text = function ? getenv("LEAT_LOG_LEVEL") : NULL;
     int wanted = text && *text ? parse_level(text) : (int)level;
     int now = wanted < 0 ? (int)level : wanted;
-    leat__fork_unlock_in_child(&lock);
+    leat__fork_reset_mutex(&lock);
     pthread_mutex_lock(&lock);
     listener = function;
     listener_user = user;
@@ -56,14 +56,14 @@ void leat_log_set(leat_log_function *function, void *user, leat_log_level level)
         tell_of_junk(function, user, text, level);
 }
 
-int leat__log_wants(leat_log_level level)
+int leat__log_is_enabled(leat_log_level level)
 {
     return (int)level <= atomic_load_explicit(&limit, memory_order_relaxed);
 }
 
 void leat__log(leat_log_level level, const char *format, ...)
 {
-    if (!leat__log_wants(level))
+    if (!leat__log_is_enabled(level))
         return;
     char line[LINE_MAX];
     va_list list;

@@ -5,7 +5,7 @@
 #include <leat/log.h>
 
 /* Whether a line of that level would be heard: check before costly ones. */
-int leat__log_wants(leat_log_level level);
+int leat__log_is_enabled(leat_log_level level);
 
 void leat__log(leat_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -98,7 +98,7 @@ void *leat__alloc_pages(size_t bytes)
     return memory;
 }
 
-int leat__memory_node(const void *memory)
+int leat__numa_node_of(const void *memory)
 {
     int node = -1;
     long code = syscall(SYS_get_mempolicy, &node, NULL, 0, memory,
@@ -114,7 +114,7 @@ static void write_to_pages(volatile unsigned char *memory, size_t bytes)
     memory[bytes - 1] = memory[bytes - 1];
 }
 
-int leat__touch(void *memory, size_t bytes)
+int leat__populate(void *memory, size_t bytes)
 {
     if (!bytes)
         return LEAT_OK;

@@ -33,13 +33,13 @@ void leat__free_pages(void *memory, size_t bytes);
  * Has the system back memory with pages now instead of at the first write; what
  * it holds stays. Errors: LEAT_ENOMEM, there are none left.
  */
-int leat__touch(void *memory, size_t bytes);
+int leat__populate(void *memory, size_t bytes);
 
 /*
  * The NUMA node of the page at `memory`; -1 where the system does not tell, or
  * nothing lies there yet.
  */
-int leat__memory_node(const void *memory);
+int leat__numa_node_of(const void *memory);
 
 /* Frees what any of the others gave. Takes NULL. */
 void leat__free(void *memory);

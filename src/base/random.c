@@ -30,8 +30,8 @@ void leat__philox(const uint32_t counter[4], const uint32_t key[2],
     }
 }
 
-void leat__choice(uint64_t seed, int64_t epoch, int64_t position,
-                  uint32_t operation, uint32_t out[4])
+void leat__random_words(uint64_t seed, int64_t epoch, int64_t position,
+                        uint32_t operation, uint32_t out[4])
 {
     uint64_t place = (uint64_t)position;
     const uint32_t counter[4] = {(uint32_t)place,

@@ -15,8 +15,8 @@ void leat__philox(const uint32_t counter[4], const uint32_t key[2],
  * The four words of operation `operation` for the sample at `position` of
  * `epoch` (law 3). Positions below 2^40 and epochs below 2^32 are told apart.
  */
-void leat__choice(uint64_t seed, int64_t epoch, int64_t position,
-                  uint32_t operation, uint32_t out[4]);
+void leat__random_words(uint64_t seed, int64_t epoch, int64_t position,
+                        uint32_t operation, uint32_t out[4]);
 
 /* A word mapped to [0, n) by its high bits; bias below n / 2^32. */
 static inline uint32_t leat__random_below(uint32_t word, uint32_t n)

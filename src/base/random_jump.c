@@ -16,7 +16,7 @@
 #define WORDS ((DEGREE + 64) / 64)
 #define TERMS_MAX 256
 /* Fewer words are drawn sooner than jumped over. */
-#define JUMP_LEAST ((uint64_t)1 << 20)
+#define JUMP_MIN ((uint64_t)1 << 20)
 
 /* A polynomial over bits, the lowest first, of a degree up to phi's. */
 typedef struct poly {
@@ -157,7 +157,7 @@ static void jump(uint32_t state[N], uint64_t n)
 void leat__mt19937_skip(leat__mt19937 *generator, uint64_t n)
 {
     uint64_t ahead = (uint64_t)generator->next + n;
-    if (n < JUMP_LEAST) {
+    if (n < JUMP_MIN) {
         while (n-- > 0)
             leat__mt19937_next(generator);
         return;

@@ -14,8 +14,8 @@ int leat__table_has(const void *table, size_t size,
     return found != NULL;
 }
 
-const char *leat__table_lacks(const void *table, size_t size,
-                              const leat__table_entry entries[], int n)
+const char *leat__table_first_missing(const void *table, size_t size,
+                                      const leat__table_entry entries[], int n)
 {
     for (int i = 0; i < n; i++)
         if (!leat__table_has(table, size, &entries[i]))

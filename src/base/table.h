@@ -20,7 +20,7 @@ int leat__table_has(const void *table, size_t size,
                     const leat__table_entry *entry);
 
 /* The name of the first of them that is not there; NULL: all are. Static. */
-const char *leat__table_lacks(const void *table, size_t size,
-                              const leat__table_entry entries[], int n);
+const char *leat__table_first_missing(const void *table, size_t size,
+                                      const leat__table_entry entries[], int n);
 
 #endif

@@ -27,7 +27,7 @@ static void *trampoline(void *argument)
 {
     start begin = *(start *)argument;
     leat__free(argument);
-    (void)leat__thread_hold_cancel();
+    (void)leat__thread_disable_cancel();
     owner = begin.owner;
     /* A name is for people: without one the thread works as well. */
     (void)pthread_setname_np(pthread_self(), begin.name);
@@ -100,25 +100,25 @@ int leat__thread_check_stack(const char *who)
     uintptr_t bottom = (uintptr_t)lowest;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     if (code || here < bottom || here - bottom > bytes ||
-        here - bottom >= LEAT__STACK_LEAST)
+        here - bottom >= LEAT__STACK_MIN)
         return LEAT_OK;
     return leat_error(LEAT_ELIMIT,
                       "%s: the calling thread has %zu KiB of stack left, "
                       "expected at least %zu: start it with a larger one "
                       "(pthread_attr_setstacksize), or call from another",
                       who, (size_t)(here - bottom) >> 10,
-                      LEAT__STACK_LEAST >> 10);
+                      LEAT__STACK_MIN >> 10);
 }
 
 /* Neither can fail: the states are those that there are. */
-int leat__thread_hold_cancel(void)
+int leat__thread_disable_cancel(void)
 {
     int before = PTHREAD_CANCEL_ENABLE;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     return before;
 }
 
-void leat__thread_release_cancel(int before)
+void leat__thread_restore_cancel(int before)
 {
     (void)pthread_setcancelstate(before, NULL);
 }
@@ -150,14 +150,14 @@ int leat__cond_init(pthread_cond_t *cond)
     return LEAT_OK;
 }
 
-void leat__thread_be_patient(void)
+void leat__thread_use_batch_scheduling(void)
 {
     const struct sched_param none = {0};
     /* Where it may not it works as well, only slower. */
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
 }
 
-int64_t leat__thread_sleeps(void)
+int64_t leat__thread_sleep_count(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : -1;
@@ -170,7 +170,7 @@ static void pause_processor(void)
 #endif
 }
 
-void leat__mutex_lock_soon(pthread_mutex_t *mutex)
+void leat__mutex_lock_spinning(pthread_mutex_t *mutex)
 {
     for (int i = 0; i < SPINS; i++) {
         if (pthread_mutex_trylock(mutex) == 0)

@@ -25,8 +25,8 @@ int leat_data_layer_group_create_from_net(
     leat_data_layer_group **out, const char *prototxt, leat_phase phase,
     const leat_data_layer_options *options, const char *const devices[], int n)
 {
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     int status = create(out, prototxt, phase, options, devices, n);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
     return status;
 }

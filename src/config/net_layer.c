@@ -22,8 +22,8 @@ int leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
                                     leat_phase phase,
                                     const leat_data_layer_options *options)
 {
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     int status = create(out, prototxt, phase, options);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
     return status;
 }

@@ -316,8 +316,8 @@ leat__image_memory leat__image_memory_use(const leat_image_decoder *decoder)
                                         decoder->arena.size};
 }
 
-int leat_image_peek(leat_image_decoder *decoder, const void *bytes, size_t size,
-                    leat_color color, leat_image *out)
+int leat_image_probe(leat_image_decoder *decoder, const void *bytes,
+                     size_t size, leat_color color, leat_image *out)
 {
     int status = leat__image_open(decoder, bytes, size, color, out);
     close_image(decoder);

@@ -6,7 +6,7 @@
 #include "data/image_frame.h"
 
 /*
- * As leat_image_peek, and leat__image_read can follow: `bytes` are borrowed
+ * As leat_image_probe, and leat__image_read can follow: `bytes` are borrowed
  * until then.
  */
 int leat__image_open(leat_image_decoder *decoder, const void *bytes,

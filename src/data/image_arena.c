@@ -106,7 +106,7 @@ void leat__arena_reset(leat__arena *arena)
     size_t wanted = arena->peak;
     arena->used = arena->peak = 0;
     arena->latest = NULL;
-    size_t kept = leat__demand_note(&arena->demand, wanted, arena->size);
+    size_t kept = leat__demand_record(&arena->demand, wanted, arena->size);
     if (kept == arena->size && (wanted <= kept || wanted > KEPT_MAX))
         return;
     leat__free(arena->block);

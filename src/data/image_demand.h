@@ -20,8 +20,8 @@ typedef struct leat__demand {
  * differ in size by a small factor never shrink it, so in the steady state
  * nothing is allocated.
  */
-static inline size_t leat__demand_note(leat__demand *demand, size_t bytes,
-                                       size_t capacity)
+static inline size_t leat__demand_record(leat__demand *demand, size_t bytes,
+                                         size_t capacity)
 {
     /* Less than `kept` is not worth an allocation, nor is a small factor. */
     const size_t kept = (size_t)4 << 20, factor = 8;

@@ -49,7 +49,7 @@ int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
 {
     /* At most 4 bytes for each of LEAT_IMAGE_PIXELS_MAX. */
     size_t bytes = (size_t)leat__image_pixel_bytes(frame);
-    size_t kept = leat__demand_note(&buffer->demand, bytes, buffer->capacity);
+    size_t kept = leat__demand_record(&buffer->demand, bytes, buffer->capacity);
     if (kept == buffer->capacity && bytes <= kept)
         return LEAT_OK;
     return allocate(buffer, kept < buffer->capacity ? kept : bytes);
@@ -57,7 +57,7 @@ int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
 
 void leat__pixel_buffer_skip(leat__pixel_buffer *buffer)
 {
-    size_t kept = leat__demand_note(&buffer->demand, 0, buffer->capacity);
+    size_t kept = leat__demand_record(&buffer->demand, 0, buffer->capacity);
     if (kept < buffer->capacity)
         leat__pixel_buffer_finish(buffer);
 }

@@ -27,7 +27,7 @@ int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes)
     return LEAT_OK;
 }
 
-void leat__slab_use(leat__slab *slab, const leat_allocator *allocator)
+void leat__slab_set_allocator(leat__slab *slab, const leat_allocator *allocator)
 {
     static const leat_allocator none = {0};
     slab->allocator = allocator ? *allocator : none;
@@ -40,7 +40,7 @@ const leat_allocator *leat__slab_allocator(const leat__slab *slab)
 
 void leat__slab_recall(leat__slab *slab)
 {
-    leat__counter_add_alone(&slab->recalls, 1);
+    leat__counter_add_exclusive(&slab->recalls, 1);
 }
 
 void leat__slab_ref(leat__slab *slab)
@@ -79,8 +79,8 @@ void leat__slab_unref(leat__slab *slab)
         return;
     }
     leat_device *device = slab->device;
-    if (slab->memory && !device->ops->unified)
-        device->ops->free(device, slab->memory, slab->bytes);
+    if (slab->device_memory && !device->ops->unified)
+        device->ops->free(device, slab->device_memory, slab->bytes);
     if (slab->is_pageable)
         leat__free_pages(slab->host, slab->bytes);
     else if (slab->allocator.alloc)
@@ -107,7 +107,7 @@ static int take_host(leat__slab *slab)
     return LEAT_OK;
 }
 
-int leat__slab_make_host(leat__slab *slab)
+int leat__slab_ensure_host(leat__slab *slab)
 {
     if (slab->host)
         return LEAT_OK;
@@ -120,17 +120,18 @@ int leat__slab_make_host(leat__slab *slab)
         !slab->must_pin)
         return make_pageable(slab);
     if (status == LEAT_OK && unified)
-        slab->memory = slab->host;
+        slab->device_memory = slab->host;
     return status;
 }
 
-int leat__slab_make_memory(leat__slab *slab)
+int leat__slab_ensure_device(leat__slab *slab)
 {
-    if (slab->memory)
+    if (slab->device_memory)
         return LEAT_OK;
     if (slab->device->ops->unified)
-        return leat__slab_make_host(slab);
-    return slab->device->ops->alloc(slab->device, slab->bytes, &slab->memory);
+        return leat__slab_ensure_host(slab);
+    return slab->device->ops->alloc(slab->device, slab->bytes,
+                                    &slab->device_memory);
 }
 
 void leat__syncedmem_clear(leat__syncedmem *mem)
@@ -164,7 +165,7 @@ static int copy_sides(leat__syncedmem *mem, leat_copy_direction direction)
     leat__slab *slab = mem->slab;
     leat_device *device = slab->device;
     char *host = (char *)slab->host + mem->offset;
-    char *memory = (char *)slab->memory + mem->offset;
+    char *memory = (char *)slab->device_memory + mem->offset;
     leat_stream stream;
     int status = device->ops->stream_create(device, &stream);
     if (status)
@@ -187,7 +188,7 @@ void *leat__syncedmem_cpu(leat__syncedmem *mem, int will_write)
         (void)refuse_foreign(slab);
         return NULL;
     }
-    if (leat__slab_make_host(slab))
+    if (leat__slab_ensure_host(slab))
         return NULL;
     if (mem->head == LEAT_HEAD_AT_GPU) {
         if (!slab->device->ops->unified && copy_sides(mem, LEAT_COPY_TO_HOST))
@@ -206,7 +207,7 @@ void *leat__syncedmem_gpu(leat__syncedmem *mem, int will_write)
         (void)refuse_foreign(slab);
         return NULL;
     }
-    if (leat__slab_make_memory(slab))
+    if (leat__slab_ensure_device(slab))
         return NULL;
     if (mem->head == LEAT_HEAD_AT_CPU) {
         if (!slab->device->ops->unified && copy_sides(mem, LEAT_COPY_TO_DEVICE))
@@ -215,7 +216,7 @@ void *leat__syncedmem_gpu(leat__syncedmem *mem, int will_write)
     }
     if (will_write || mem->head == LEAT_UNINITIALIZED)
         mem->head = LEAT_HEAD_AT_GPU;
-    return (char *)slab->memory + mem->offset;
+    return (char *)slab->device_memory + mem->offset;
 }
 
 int leat__syncedmem_overwrite(leat__syncedmem *mem, leat_head side, void **out)
@@ -225,11 +226,11 @@ int leat__syncedmem_overwrite(leat__syncedmem *mem, leat_head side, void **out)
     if (leat__slab_is_foreign(slab))
         return refuse_foreign(slab);
     int status =
-        is_host ? leat__slab_make_host(slab) : leat__slab_make_memory(slab);
+        is_host ? leat__slab_ensure_host(slab) : leat__slab_ensure_device(slab);
     if (status)
         return status;
     mem->head = side;
-    *out = (char *)(is_host ? slab->host : slab->memory) + mem->offset;
+    *out = (char *)(is_host ? slab->host : slab->device_memory) + mem->offset;
     return LEAT_OK;
 }
 
@@ -241,12 +242,12 @@ int leat__syncedmem_push(leat__syncedmem *mem, leat_stream stream)
     leat__slab *slab = mem->slab;
     if (leat__slab_is_foreign(slab))
         return refuse_foreign(slab);
-    int status = leat__slab_make_memory(slab);
+    int status = leat__slab_ensure_device(slab);
     if (status)
         return status;
     if (!slab->device->ops->unified)
         status = slab->device->ops->copy(
-            slab->device, (char *)slab->memory + mem->offset,
+            slab->device, (char *)slab->device_memory + mem->offset,
             (char *)slab->host + mem->offset, mem->bytes, LEAT_COPY_TO_DEVICE,
             stream);
     if (status)

@@ -21,8 +21,8 @@ typedef struct leat__slab {
     size_t bytes;
     int must_pin; /* no pageable host memory where the device cannot pin it */
     int is_pageable;
-    void *host;   /* NULL until first used */
-    void *memory; /* on the device; NULL until first used; unified: host */
+    void *host;          /* NULL until first used */
+    void *device_memory; /* NULL until first used; unified: host */
     atomic_int owners;
     unsigned generation;      /* of the process that made it: base/fork.h */
     leat_allocator allocator; /* of the host side; zeroed: the device's own */
@@ -35,7 +35,8 @@ typedef struct leat__slab {
 /* A slab of which neither side exists yet. Errors: LEAT_ENOMEM. */
 int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes);
 /* The host side, not yet made, is to come from there; NULL: the device's. */
-void leat__slab_use(leat__slab *slab, const leat_allocator *allocator);
+void leat__slab_set_allocator(leat__slab *slab,
+                              const leat_allocator *allocator);
 /* What was said so, or NULL; borrowed. */
 const leat_allocator *leat__slab_allocator(const leat__slab *slab);
 /*
@@ -55,8 +56,8 @@ int leat__slab_is_foreign(const leat__slab *slab);
  * memory cannot be pinned (LEAT_ENOMEM) it is pageable, which the log says, but
  * for a slab that must be.
  */
-int leat__slab_make_host(leat__slab *slab);
-int leat__slab_make_memory(leat__slab *slab);
+int leat__slab_ensure_host(leat__slab *slab);
+int leat__slab_ensure_device(leat__slab *slab);
 
 typedef struct leat__syncedmem {
     leat__slab *slab; /* shared; NULL: empty */

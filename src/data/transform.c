@@ -277,7 +277,7 @@ int leat__transform_shape(const leat__transform *transform, const int shape[3],
     return LEAT_OK;
 }
 
-int leat__transform_draws(const leat__transform *transform)
+int leat__transform_words_per_image(const leat__transform *transform)
 {
     int crops = transform->crop_size && transform->phase == LEAT_TRAIN;
     return (transform->mirror ? 1 : 0) + (crops ? 2 : 0);

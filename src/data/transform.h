@@ -46,7 +46,7 @@ int leat__transform_check_mean(const leat__transform *transform, int channels,
                                int height, int width);
 
 /* How many words of Caffe's generator each image takes: 0 to 3. */
-int leat__transform_draws(const leat__transform *transform);
+int leat__transform_words_per_image(const leat__transform *transform);
 
 /*
  * Makes the image's choices (h_off, w_off, mirror; its shape is set) from

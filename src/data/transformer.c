@@ -112,9 +112,9 @@ void leat_transformer_destroy(leat_transformer *transformer)
     leat__free(transformer);
 }
 
-int leat__transformer_draws(const leat_transformer *transformer)
+int leat__transformer_words_per_image(const leat_transformer *transformer)
 {
-    return leat__transform_draws(transformer->shared->transform);
+    return leat__transform_words_per_image(transformer->shared->transform);
 }
 
 int64_t leat__transformer_warnings(const leat_transformer *transformer)
@@ -239,8 +239,8 @@ static int whole_shape(leat_transformer *transformer, const leat_field *field,
     int status = make_decoder(transformer);
     if (status == LEAT_OK)
         status =
-            leat_image_peek(transformer->decoder, field->data, field->bytes,
-                            transformer->shared->color, &image);
+            leat_image_probe(transformer->decoder, field->data, field->bytes,
+                             transformer->shared->color, &image);
     if (status)
         return status;
     shape[0] = image.channels;

@@ -8,7 +8,7 @@
 #include <leat/ext/device.h>
 
 /* How many words of Caffe's generator each image takes. */
-int leat__transformer_draws(const leat_transformer *transformer);
+int leat__transformer_words_per_image(const leat_transformer *transformer);
 
 /*
  * LEAT_EINVAL where the mean file is of another shape than the image before the

@@ -76,13 +76,14 @@ static const leat__table_entry own_entries[] = {OPERATION(alloc),
 static const char *missing_entry(const leat_device_ops *ops)
 {
     size_t size = ops->size;
-    const char *name =
-        leat__table_lacks(ops, size, host_entries, LENGTH(host_entries));
+    const char *name = leat__table_first_missing(ops, size, host_entries,
+                                                 LENGTH(host_entries));
     if (name || ops->unified)
         return name;
     if (!ops->timer_create != !ops->event_elapsed)
         return ops->timer_create ? "event_elapsed" : "timer_create";
-    return leat__table_lacks(ops, size, own_entries, LENGTH(own_entries));
+    return leat__table_first_missing(ops, size, own_entries,
+                                     LENGTH(own_entries));
 }
 
 static int check_table(const leat_device_ops *ops)
@@ -199,12 +200,12 @@ int leat_device_find(leat_device **out, const char *name)
 {
     if (!name)
         return leat_error(LEAT_EINVAL, "a device is found by its name");
-    leat__fork_unlock_in_child(&lock);
-    int cancel = leat__thread_hold_cancel();
+    leat__fork_reset_mutex(&lock);
+    int cancel = leat__thread_disable_cancel();
     pthread_mutex_lock(&lock);
     int status = find_locked(out, name);
     pthread_mutex_unlock(&lock);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
     return status;
 }
 

@@ -117,8 +117,8 @@ int leat__batch_populate(const leat__batch *batch, int first, int n)
 {
     int status = LEAT_OK;
     for (int i = 0; i < batch->shape.ntop && status == LEAT_OK; i++)
-        status = leat__touch(leat__batch_at(batch, i, first),
-                             batch->shape.top[i].bytes * (size_t)n);
+        status = leat__populate(leat__batch_at(batch, i, first),
+                                batch->shape.top[i].bytes * (size_t)n);
     return status;
 }
 
@@ -159,10 +159,10 @@ static int grow_host(leat__batch *batch, size_t bytes)
     if (status)
         return status;
     slab->must_pin = batch->slab->must_pin;
-    leat__slab_use(slab, leat__slab_allocator(batch->slab));
-    status = leat__slab_make_host(slab);
+    leat__slab_set_allocator(slab, leat__slab_allocator(batch->slab));
+    status = leat__slab_ensure_host(slab);
     if (status == LEAT_OK)
-        status = leat__slab_make_memory(slab);
+        status = leat__slab_ensure_device(slab);
     if (status) {
         leat__slab_unref(slab);
         return status;
@@ -181,7 +181,7 @@ static int grow_top(leat__batch *batch, size_t bytes)
     int status = leat__slab_create(&slab, batch->slab->device, bytes);
     if (status)
         return status;
-    status = leat__slab_make_memory(slab);
+    status = leat__slab_ensure_device(slab);
     if (status == LEAT_OK) {
         leat__batch_set_top(batch, slab, 0, bytes);
         atomic_store(&batch->own_tops, (int64_t)bytes);

@@ -18,7 +18,7 @@ int leat__batch_fill_init(leat__batch_fill *fill, const leat__batch_spec *spec,
         return status;
     fill->spec = *spec;
     fill->transformer = own;
-    fill->draws = leat__transformer_draws(own);
+    fill->draws = leat__transformer_words_per_image(own);
     return LEAT_OK;
 }
 
@@ -194,8 +194,8 @@ static inline int put(leat__batch_fill *fill, leat__batch *batch,
     if (rng == LEAT_RNG_CAFFE)
         words = chunk->words + i * fill->draws;
     else if (fill->draws > 0)
-        leat__choice(fill->spec.seed, chunk->epoch[i], chunk->index[i], 0,
-                     chosen);
+        leat__random_words(fill->spec.seed, chunk->epoch[i], chunk->index[i], 0,
+                           chosen);
     if (sample->nfields < shape->ntop)
         return too_few_fields(sample, shape->ntop);
     int at = chunk->first + i;

@@ -149,9 +149,9 @@ void leat__chunk_read(leat__chunk *self, leat_reader *reader, bool collects)
     read_samples(self, reader, collects);
     leat__trace_end();
     self->read = NULL;
-    leat__counter_add_alone(&self->bytes, settle(self));
+    leat__counter_add_exclusive(&self->bytes, settle(self));
     int64_t now = leat__clock_now();
-    leat__counter_add_alone(&self->busy, now - self->begun);
+    leat__counter_add_exclusive(&self->busy, now - self->begun);
     self->begun = now;
 }
 
@@ -243,7 +243,7 @@ static void fill_in_order(leat__chunk_source *self, leat__chunk *chunk,
             set_position(chunk, i);
             bytes += leat__chunk_payload(chunk, i);
         }
-        leat__counter_add_alone(&self->bytes, bytes);
+        leat__counter_add_exclusive(&self->bytes, bytes);
         if (status == LEAT_EDATA) {
             int i = pass(self, chunk);
             if (i >= 0)
@@ -422,7 +422,7 @@ static void fill(leat__chunk_source *self, leat__chunk *chunk,
         chunk->is_last = true;
     else if (chunk->is_last)
         leat__sampler_end(sampler, &chunk->after);
-    leat__counter_add_alone(&self->items, chunk->n);
+    leat__counter_add_exclusive(&self->items, chunk->n);
 }
 
 void leat__chunk_source_fill(leat__chunk_source *self, leat__chunk *chunk,
@@ -442,5 +442,5 @@ void leat__chunk_source_fill(leat__chunk_source *self, leat__chunk *chunk,
     if (chunk->read && !ahead)
         return;
     chunk->begun = leat__clock_now();
-    leat__counter_add_alone(&self->busy, chunk->begun - begun);
+    leat__counter_add_exclusive(&self->busy, chunk->begun - begun);
 }

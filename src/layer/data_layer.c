@@ -104,9 +104,9 @@ int leat_data_layer_top_count(const leat_data_layer *self)
         return group->ntop;
     if (group->options.ntop > 0)
         return group->options.ntop;
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     status = count_fields(group->pipeline);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
     return status;
 }
 
@@ -311,9 +311,9 @@ static int restore(leat_data_layer_group *self, leat_token *token)
 int leat_data_layer_group_restore(leat_data_layer_group *self,
                                   leat_token *token)
 {
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     int status = restore(self, token);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
     return status;
 }
 

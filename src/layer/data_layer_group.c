@@ -18,7 +18,7 @@ static int set_seed(leat_data_layer_group *self)
         self->seed = (uint64_t)options->random_seed;
         return LEAT_OK;
     }
-    if (leat__transformer_draws(self->transformer) == 0)
+    if (leat__transformer_words_per_image(self->transformer) == 0)
         return LEAT_OK;
     if (self->step > 1)
         return leat_error(LEAT_EINVAL,
@@ -181,11 +181,11 @@ int leat__group_create(leat_data_layer_group **out,
                        const leat_data_layer_options *options,
                        const char *const devices[], int n, bool is_alone)
 {
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     int status = leat__thread_check_stack("a data layer");
     if (status == LEAT_OK)
         status = create(out, pipeline, options, devices, n, is_alone);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
     return status;
 }
 
@@ -354,9 +354,9 @@ static int set_up_once(leat_data_layer_group *self, leat_blob *const top[],
 int leat_data_layer_group_setup(leat_data_layer_group *self,
                                 leat_blob *const top[], int ntop)
 {
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     int status = set_up_once(self, top, ntop);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
     return status;
 }
 
@@ -401,7 +401,7 @@ void leat_data_layer_group_cancel(leat_data_layer_group *self)
         return;
     if (atomic_exchange(&self->cancelled, 1))
         return;
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     pthread_mutex_lock(&self->lock);
     /* A restore may have cleared it before the lock was taken. */
     atomic_store(&self->cancelled, 1);
@@ -410,7 +410,7 @@ void leat_data_layer_group_cancel(leat_data_layer_group *self)
     else if (self->reader)
         leat__data_reader_cancel(self->reader);
     pthread_mutex_unlock(&self->lock);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
 }
 
 /*
@@ -441,7 +441,7 @@ void leat_data_layer_group_destroy(leat_data_layer_group *self)
         leat__log(LEAT_LOG_ERROR, "%s; it is not destroyed", leat_last_error());
         return;
     }
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     leat__group_stop(self);
     for (int i = 0; i < self->n; i++)
         leat__bad_record_log_finish(&self->member[i].bad_records);
@@ -452,5 +452,5 @@ void leat_data_layer_group_destroy(leat_data_layer_group *self)
     leat__layer_options_finish(&self->options);
     pthread_mutex_destroy(&self->lock);
     leat__free(self);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
 }

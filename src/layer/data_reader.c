@@ -315,7 +315,8 @@ static void *produce(void *argument)
         int64_t begin = leat__clock_now();
         if (leat__queue_pop(self->free, &item, LEAT__FOREVER))
             break;
-        leat__counter_add_alone(&self->blocked_full, leat__clock_now() - begin);
+        leat__counter_add_exclusive(&self->blocked_full,
+                                    leat__clock_now() - begin);
         leat__chunk *chunk = item;
         /* One chunk more than the one that got stuck: the layer's last batch.
          */

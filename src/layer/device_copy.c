@@ -112,7 +112,7 @@ static int enqueue_copy(leat__device_copy *self, leat__batch *batch)
     leat__trace_begin(LEAT__SPAN_UPLOAD);
     note_waiter(self, 1);
     status = device->ops->copy(
-        device, (char *)batch->slab->memory + batch->offset,
+        device, (char *)batch->slab->device_memory + batch->offset,
         (char *)batch->slab->host + batch->offset, batch->shape.bytes,
         LEAT_COPY_TO_DEVICE, self->stream);
     note_waiter(self, -1);
@@ -123,12 +123,13 @@ static int enqueue_copy(leat__device_copy *self, leat__batch *batch)
 static int enqueue_kernel(leat__device_copy *self, const leat__batch *batch)
 {
     const leat__batch_shape *shape = &batch->shape;
-    const char *uploaded = (const char *)batch->slab->memory + batch->offset;
+    const char *uploaded =
+        (const char *)batch->slab->device_memory + batch->offset;
     leat_device_transform job = self->transform;
     job.pixels = (const unsigned char *)uploaded + shape->top[0].offset;
     job.choices =
         (const leat_device_choice *)(const void *)(uploaded + shape->choices);
-    job.top = (char *)batch->top_slab->memory + batch->top_offset;
+    job.top = (char *)batch->top_slab->device_memory + batch->top_offset;
     job.pixel_layout = shape->pixel_layout;
     job.images = batch->n;
     job.channels = shape->image[0];

@@ -31,7 +31,7 @@ static int make_tops(leat__device_queue *self,
     int status = leat__slab_create(&slab, self->device, bytes);
     if (status)
         return status;
-    status = leat__slab_make_memory(slab);
+    status = leat__slab_ensure_device(slab);
     for (int i = 0; i < self->n && status == LEAT_OK; i++)
         leat__batch_set_top(&self->batch[i], slab, (size_t)i * each, each);
     leat__slab_unref(slab);
@@ -48,11 +48,12 @@ static int make_slab(leat__device_queue *self, leat__slab **out, size_t bytes,
     if (status)
         return status;
     slab->must_pin = options->must_pin;
-    leat__slab_use(slab, self->device->ops->unified ? options->host_slabs
-                                                    : options->pinned_slabs);
-    status = leat__slab_make_host(slab);
+    leat__slab_set_allocator(slab, self->device->ops->unified
+                                       ? options->host_slabs
+                                       : options->pinned_slabs);
+    status = leat__slab_ensure_host(slab);
     if (status == LEAT_OK)
-        status = leat__slab_make_memory(slab);
+        status = leat__slab_ensure_device(slab);
     if (status) {
         leat__slab_unref(slab);
         return status;
@@ -85,9 +86,9 @@ static int make_batches(leat__device_queue *self,
      * batch's by the first one in it; a page of it tells the node. */
     bool is_lazy = self->device->ops->unified || slab->is_pageable;
     if (is_lazy && bytes > 0)
-        status = leat__touch(slab->host, 1);
+        status = leat__populate(slab->host, 1);
     if (status == LEAT_OK)
-        self->host_node = leat__memory_node(slab->host);
+        self->host_node = leat__numa_node_of(slab->host);
     for (int i = 0; i < self->n && status == LEAT_OK; i++)
         status = leat__batch_init(&self->batch[i], slab, (size_t)i * each, each,
                                   options->batch_size, is_lazy);

@@ -108,11 +108,11 @@ int leat_data_layer_release(leat_data_layer *self, const leat_stream *streams,
                           self->name, most, n);
     if (self->device->ops->unified)
         return give_back(self, streams, n);
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     status = check_release(self, streams, n);
     if (status == LEAT_OK)
         status = give_back(self, streams, n);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
     return status;
 }
 
@@ -166,8 +166,8 @@ static int lend(const leat_data_layer *self, leat__batch *batch, int i,
 static const void *device_top(const leat__batch *batch, int i)
 {
     if (is_computed(batch, i))
-        return (const char *)batch->top_slab->memory + batch->top_offset;
-    return (const char *)batch->slab->memory + batch->offset +
+        return (const char *)batch->top_slab->device_memory + batch->top_offset;
+    return (const char *)batch->slab->device_memory + batch->offset +
            batch->shape.top[i].offset;
 }
 
@@ -345,7 +345,7 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
     if (status == LEAT_AGAIN && deadline == 0)
         leat__prefetcher_set_inline(prefetcher, number, false);
     if (status == LEAT_AGAIN && deadline != 0) {
-        int cancel = leat__thread_hold_cancel();
+        int cancel = leat__thread_disable_cancel();
         int64_t begin = leat__clock_now();
         leat__trace_begin(LEAT__SPAN_WAIT);
         status = wait_for_batch(self, out, begin, deadline);
@@ -354,7 +354,7 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
         self->waited += end - begin;
         if (leat__waiting_is_logged())
             leat__waiting_over(self, end);
-        leat__thread_release_cancel(cancel);
+        leat__thread_restore_cancel(cancel);
     }
     if (status == LEAT_ECANCELLED)
         return cancelled(self);
@@ -401,9 +401,9 @@ static int forward(leat_data_layer *self, leat_blob *const top[], int ntop,
     }
     if (self->device->ops->unified && !leat__waiting_is_logged())
         return take_next(self, top, ntop, stream, deadline);
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     int status = take_next(self, top, ntop, stream, deadline);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
     return status;
 }
 

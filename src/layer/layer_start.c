@@ -56,7 +56,7 @@ static int open_reader(leat_data_layer_group *self, leat_token *identity)
 {
     const leat_data_layer_options *values = &self->options.values;
     int draws = values->rng == LEAT_RNG_CAFFE
-                    ? leat__transformer_draws(self->transformer)
+                    ? leat__transformer_words_per_image(self->transformer)
                     : 0;
     const leat__data_reader_options options = {
         .source =
@@ -292,7 +292,7 @@ static void begin(leat_data_layer *member, const leat__position *start)
 static void log_memory(const leat_data_layer *member)
 {
     leat_stats stats = {.size = sizeof(stats)};
-    if (!leat__log_wants(LEAT_LOG_INFO) ||
+    if (!leat__log_is_enabled(LEAT_LOG_INFO) ||
         leat_data_layer_stats(member, &stats))
         return;
     const leat_memory_stats *all = &stats.memory;

@@ -106,7 +106,7 @@ static claim_result claim(leat__prefetcher *self, const claimant *who,
                           claimed *out)
 {
     out->room = leat__event_count_ticket(&self->queues.room);
-    leat__mutex_lock_soon(&self->claim);
+    leat__mutex_lock_spinning(&self->claim);
     claim_result result = claim_locked(self, who, out);
     pthread_mutex_unlock(&self->claim);
     return result;
@@ -138,34 +138,34 @@ static void *worker_body(void *argument)
     claimed got;
     leat__timed_wait timing = {0};
     bool running = true;
-    leat__thread_be_patient();
+    leat__thread_use_batch_scheduling();
     int64_t idle = leat__clock_now(); /* since when it has looked for a chunk */
     while (running && !atomic_load(&prefetcher->cancelled)) {
-        leat__counter_begin(&worker->blocked_lock, idle);
+        leat__counter_wait_begin(&worker->blocked_lock, idle);
         switch (claim(prefetcher, self, &got)) {
         case CLAIMED:
-            leat__counter_end(&worker->blocked_lock, got.chunk->claimed);
+            leat__counter_wait_end(&worker->blocked_lock, got.chunk->claimed);
             idle = leat__worker_work(worker, got.chunk, got.batch);
             break;
         case NO_BATCH:
             idle = leat__clock_now();
-            leat__counter_end(&worker->blocked_lock, idle);
-            leat__counter_begin(&worker->blocked_full, idle);
+            leat__counter_wait_end(&worker->blocked_lock, idle);
+            leat__counter_wait_begin(&worker->blocked_full, idle);
             running = !wait_for_batch(prefetcher, &got, &timing, idle);
             idle = leat__clock_now();
-            leat__counter_end(&worker->blocked_full, idle);
+            leat__counter_wait_end(&worker->blocked_full, idle);
             break;
         case NO_CHUNK:
             idle = leat__clock_now();
-            leat__counter_end(&worker->blocked_lock, idle);
-            leat__counter_begin(&worker->blocked_empty, idle);
+            leat__counter_wait_end(&worker->blocked_lock, idle);
+            leat__counter_wait_begin(&worker->blocked_empty, idle);
             running = !leat__data_reader_wait(prefetcher->options.worker.reader,
                                               got.input);
             idle = leat__clock_now();
-            leat__counter_end(&worker->blocked_empty, idle);
+            leat__counter_wait_end(&worker->blocked_empty, idle);
             break;
         case STOPPED:
-            leat__counter_end(&worker->blocked_lock, idle);
+            leat__counter_wait_end(&worker->blocked_lock, idle);
             running = false;
             break;
         }

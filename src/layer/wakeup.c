@@ -135,7 +135,7 @@ bool leat__inline_mode_enter(leat__inline_mode *self)
 {
     if (self->is_probing) {
         bool is_on = pthread_equal(self->caller, pthread_self()) &&
-                     self->sleeps == leat__thread_sleeps();
+                     self->sleeps == leat__thread_sleep_count();
         self->is_probing = false;
         self->pause = next_pause(self, is_on);
         self->until_probe = self->pause - 1;
@@ -150,5 +150,5 @@ void leat__inline_mode_leave(leat__inline_mode *self)
         return;
     self->is_probing = true;
     self->caller = pthread_self();
-    self->sleeps = leat__thread_sleeps();
+    self->sleeps = leat__thread_sleep_count();
 }

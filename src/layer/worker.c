@@ -151,8 +151,8 @@ static void fill_batch(leat__worker *self, leat__batch *batch,
     leat__trace_end();
     if (status)
         fail_batch(batch, chunk, failed, status);
-    leat__counter_add_alone(&self->bytes,
-                            (int64_t)batch->shape.top[0].bytes * chunk->n);
+    leat__counter_add_exclusive(&self->bytes,
+                                (int64_t)batch->shape.top[0].bytes * chunk->n);
 }
 
 /*
@@ -167,8 +167,8 @@ static bool has_samples(const leat__chunk *chunk)
 
 static void count(leat__worker *self, int samples)
 {
-    leat__counter_add_alone(&self->items, samples);
-    leat__counter_add_alone(&self->chunks, 1);
+    leat__counter_add_exclusive(&self->items, samples);
+    leat__counter_add_exclusive(&self->chunks, 1);
     atomic_store_explicit(&self->warnings,
                           leat__transformer_warnings(self->fill.transformer),
                           memory_order_relaxed);
@@ -183,7 +183,7 @@ int64_t leat__worker_work(leat__worker *self, leat__chunk *chunk,
     leat__data_reader_read(self->options->reader, chunk);
     set_activity(self, LEAT__WORKING);
     int64_t begin = chunk->begun;
-    leat__counter_add_alone(&self->reading, begin - chunk->claimed);
+    leat__counter_add_exclusive(&self->reading, begin - chunk->claimed);
     if (chunk->failed >= 0)
         leat__batch_fail(batch, chunk->first + chunk->failed, chunk->status,
                          chunk->failed < n ? &chunk->sample[chunk->failed]->from
@@ -207,8 +207,8 @@ int64_t leat__worker_work(leat__worker *self, leat__chunk *chunk,
     held_up += leat__device_queues_complete(self->queues, batch, n);
     set_activity(self, LEAT__IDLE);
     int64_t end = leat__clock_now();
-    leat__counter_add_alone(&self->busy, end - begin - held_up);
+    leat__counter_add_exclusive(&self->busy, end - begin - held_up);
     if (held_up > 0)
-        leat__counter_add_alone(&self->blocked_full, held_up);
+        leat__counter_add_exclusive(&self->blocked_full, held_up);
     return end;
 }

@@ -35,10 +35,10 @@ static int make_text(leat_pipeline *pipeline, const char *arguments)
 
 static int check_upstream(const leat_reader_type *type, int n)
 {
-    if (n >= type->least_upstream && n <= type->most_upstream &&
+    if (n >= type->min_upstream && n <= type->max_upstream &&
         n <= LEAT__UPSTREAM_MAX)
         return LEAT_OK;
-    if (type->most_upstream == 0)
+    if (type->max_upstream == 0)
         return leat_error(LEAT_EINVAL,
                           "\"%s\" reads storage: it cannot stand behind "
                           "another reader",
@@ -46,7 +46,7 @@ static int check_upstream(const leat_reader_type *type, int n)
     return leat_error(LEAT_EINVAL,
                       "\"%s\" reads %d to %d other readers, got "
                       "%d",
-                      type->name, type->least_upstream, type->most_upstream, n);
+                      type->name, type->min_upstream, type->max_upstream, n);
 }
 
 static int fill(leat_pipeline *pipeline, const char *arguments,

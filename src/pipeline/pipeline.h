@@ -2,7 +2,7 @@
 #ifndef LEAT_PIPELINE_PIPELINE_H
 #define LEAT_PIPELINE_PIPELINE_H
 
-#include "pipeline/args.h"
+#include "pipeline/arguments.h"
 
 #include <leat/ext/reader.h>
 

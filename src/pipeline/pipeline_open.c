@@ -29,7 +29,7 @@ static int check_opened(const leat_pipeline *pipeline, leat_reader *reader)
                           pipeline->type->name);
     const leat_reader_ops *ops = reader->ops;
     int status = leat__reader_ops_check(ops, pipeline->type->name);
-    if (status && ops->size >= LEAT__READER_OPS_LEAST && ops->close) {
+    if (status && ops->size >= LEAT__READER_OPS_MIN && ops->close) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
         ops->close(reader);
@@ -77,9 +77,9 @@ static int open_reader(const leat_pipeline *pipeline, leat_reader **out)
 int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
 {
     leat_reader *reader;
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     int status = open_reader(pipeline, &reader);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
     if (status < 0 && pipeline->origin)
         return leat__error_context(status, "%s", pipeline->origin);
     if (status)

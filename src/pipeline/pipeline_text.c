@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "pipeline/args.h"
+#include "pipeline/arguments.h"
 #include "pipeline/registry.h"
 
 #include <stdio.h>

@@ -148,11 +148,11 @@ void leat_reader_close(leat_reader *reader)
 {
     if (!reader)
         return;
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     leat_pipeline *pipeline = reader->pipeline;
     reader->ops->close(reader);
     leat_pipeline_unref(pipeline);
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
 }
 
 int leat_reader_count(leat_reader *reader, int64_t *out)

@@ -44,13 +44,13 @@ int leat__reader_type_check(const leat_reader_type *type)
 
 int leat__reader_ops_check(const leat_reader_ops *ops, const char *name)
 {
-    if (ops->size < LEAT__READER_OPS_LEAST)
+    if (ops->size < LEAT__READER_OPS_MIN)
         return leat_error(LEAT_EINVAL,
                           "the reader \"%s\" says in \"size\" that its table "
                           "has %zu bytes, expected %zu",
                           name, ops->size, sizeof(*ops));
-    const char *lacks =
-        leat__table_lacks(ops, ops->size, obligatory, LENGTH(obligatory));
+    const char *lacks = leat__table_first_missing(ops, ops->size, obligatory,
+                                                  LENGTH(obligatory));
     if (lacks)
         return leat_error(LEAT_EINVAL, "the reader \"%s\" lacks \"%s\"", name,
                           lacks);

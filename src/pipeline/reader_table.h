@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Bytes that a table of any age has; optional operations follow. */
-#define LEAT__READER_OPS_LEAST offsetof(leat_reader_ops, count)
+#define LEAT__READER_OPS_MIN offsetof(leat_reader_ops, count)
 
 /* LEAT_EINVAL where the type lacks what it needs, by name. */
 int leat__reader_type_check(const leat_reader_type *type);

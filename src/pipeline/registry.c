@@ -85,7 +85,7 @@ int leat_reader_register(const leat_reader_type *type)
 int leat__registry_find(const leat_reader_type **out, const char *name)
 {
     char names[256] = "";
-    leat__fork_unlock_in_child(&lock);
+    leat__fork_reset_mutex(&lock);
     pthread_mutex_lock(&lock);
     const leat_reader_type *type = find_locked(name);
     for (int i = 0; !type && type_at(i); i++) {

@@ -31,7 +31,7 @@ static int storm_size(void)
 static int pick(int number, int what, int n)
 {
     uint32_t words[4];
-    leat__choice(815, number, what, 0, words);
+    leat__random_words(815, number, what, 0, words);
     return (int)leat__random_below(words[0], (uint32_t)n);
 }
 

@@ -87,7 +87,7 @@ static void check(leat_image_decoder *decoder, const uint8_t *data, size_t size,
                   leat_color color)
 {
     leat_image peeked, image;
-    int status = leat_image_peek(decoder, data, size, color, &peeked);
+    int status = leat_image_probe(decoder, data, size, color, &peeked);
     /* Large ones are slow, and take the paths of small ones. */
     if (status == LEAT_OK && (int64_t)peeked.height * peeked.width > 1 << 20) {
         check_bound(data, size, color, NULL);

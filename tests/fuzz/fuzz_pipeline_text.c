@@ -1,6 +1,6 @@
 /* fuzz_pipeline_text.c: any text as a pipeline; what is one parses again to the
  * same, and any text as a path comes back from the pipeline's text. */
-#include "pipeline/args.h"
+#include "pipeline/arguments.h"
 #include "pipeline/pipeline.h"
 
 #include <stdlib.h>
@@ -25,8 +25,8 @@ static const leat_reader_type any_type = {
     .size = sizeof(leat_reader_type),
     .name = "any",
     .keys = keys,
-    .most_args = 4,
-    .most_upstream = 1,
+    .max_args = 4,
+    .max_upstream = 1,
     .open = open_nothing,
 };
 

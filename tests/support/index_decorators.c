@@ -248,8 +248,8 @@ static const leat_reader_type shuffle_type = {
     .size = sizeof(leat_reader_type),
     .name = "test_shuffle",
     .keys = shuffle_keys,
-    .least_upstream = 1,
-    .most_upstream = 1,
+    .min_upstream = 1,
+    .max_upstream = 1,
     .open = shuffle_open,
 };
 
@@ -257,8 +257,8 @@ static const leat_reader_type slice_type = {
     .size = sizeof(leat_reader_type),
     .name = "test_slice",
     .keys = slice_keys,
-    .least_upstream = 1,
-    .most_upstream = 1,
+    .min_upstream = 1,
+    .max_upstream = 1,
     .open = slice_open,
 };
 

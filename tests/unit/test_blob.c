@@ -142,7 +142,7 @@ static leat__slab *slab_of(leat_device *device, size_t bytes, int value)
 {
     leat__slab *slab;
     ck_assert_int_eq(leat__slab_create(&slab, device, bytes), LEAT_OK);
-    ck_assert_int_eq(leat__slab_make_host(slab), LEAT_OK);
+    ck_assert_int_eq(leat__slab_ensure_host(slab), LEAT_OK);
     memset(slab->host, value, bytes);
     return slab;
 }

@@ -44,7 +44,8 @@ static void set_up(void)
     memset(memory, 0, sizeof(memory));
     for (size_t i = 0; i < sizeof(host); i++)
         host[i] = (unsigned char)(i % 251 + 1);
-    slab = (leat__slab){.device = &device.base, .host = host, .memory = memory};
+    slab = (leat__slab){
+        .device = &device.base, .host = host, .device_memory = memory};
     batch.slab = &slab;
     batch.offset = OFFSET;
     batch.shape.bytes = BYTES;
@@ -115,7 +116,7 @@ END_TEST
 
 START_TEST(a_device_transforms_after_the_copy)
 {
-    leat__slab top = {.memory = memory};
+    leat__slab top = {.device_memory = memory};
     batch.shape.is_cropped = 1;
     batch.top_slab = &top;
     batch.n = 7;
@@ -153,7 +154,7 @@ START_TEST(an_upload_ends_at_the_first_call_that_fails)
          "copy 300 to the device on 1; transform 0 on 1; record 52 on 1; ",
          "event_record failed", 0, 1},
     };
-    leat__slab top = {.memory = memory};
+    leat__slab top = {.device_memory = memory};
     slab.is_pageable = 1;
     batch.shape.is_cropped = 1;
     batch.top_slab = &top;
@@ -504,7 +505,7 @@ END_TEST
 START_TEST(a_batch_is_described_by_its_shape_and_its_memory)
 {
     static unsigned char top_memory[512];
-    leat__slab top = {.memory = top_memory};
+    leat__slab top = {.device_memory = top_memory};
     transform = (leat_transform_options)LEAT_TRANSFORM_OPTIONS_INIT;
     transform.mean_value = mean_values;
     transform.mean_values = 1;

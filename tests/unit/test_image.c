@@ -175,8 +175,8 @@ static void check_digest(leat_image_decoder *decoder, const digest *expected,
     ck_assert_msg(memory.taken <= memory.expected, "%s: %lu bytes, not %lu",
                   expected->name, (unsigned long)memory.taken,
                   (unsigned long)memory.expected);
-    ck_assert_int_eq(leat_image_peek(decoder, file->bytes, file->size,
-                                     expected->color, &peeked),
+    ck_assert_int_eq(leat_image_probe(decoder, file->bytes, file->size,
+                                      expected->color, &peeked),
                      LEAT_OK);
     ck_assert_ptr_null(peeked.pixels);
     ck_assert_int_eq(peeked.channels, image.channels);
@@ -277,8 +277,8 @@ static void check_flips(leat_image_decoder *decoder, const digest *expected,
                                        expected->color, &image);
         ck_assert(status == LEAT_OK || status == LEAT_EDATA);
         if (status == LEAT_OK) {
-            ck_assert_int_eq(leat_image_peek(decoder, file->bytes, file->size,
-                                             expected->color, &peeked),
+            ck_assert_int_eq(leat_image_probe(decoder, file->bytes, file->size,
+                                              expected->color, &peeked),
                              LEAT_OK);
             ck_assert_int_eq(peeked.channels, image.channels);
             ck_assert_int_eq(peeked.height, image.height);
@@ -373,7 +373,7 @@ static void check_error(const void *bytes, size_t size, const char *text)
     ck_assert_msg(strstr(leat_last_error(), text) != NULL, "'%s' lacks '%s'",
                   leat_last_error(), text);
     ck_assert_int_eq(
-        leat_image_peek(decoder, bytes, size, LEAT_COLOR_NATIVE, &image),
+        leat_image_probe(decoder, bytes, size, LEAT_COLOR_NATIVE, &image),
         LEAT_EDATA);
     leat_image_decoder_destroy(decoder);
 }

@@ -105,15 +105,15 @@ START_TEST(a_block_shrinks_by_a_factor_of_more_than_eight)
     leat__demand demand = {0};
     size_t capacity = (size_t)16 << 20, least = (size_t)2 << 20;
     for (int i = 0; i < 4 * LEAT__DEMAND_IMAGES; i++)
-        ck_assert_uint_eq(leat__demand_note(&demand, least, capacity),
+        ck_assert_uint_eq(leat__demand_record(&demand, least, capacity),
                           capacity);
     for (int i = 1; i < LEAT__DEMAND_IMAGES; i++)
-        ck_assert_uint_eq(leat__demand_note(&demand, 7, capacity), capacity);
-    ck_assert_uint_eq(leat__demand_note(&demand, least - 1, capacity),
+        ck_assert_uint_eq(leat__demand_record(&demand, 7, capacity), capacity);
+    ck_assert_uint_eq(leat__demand_record(&demand, least - 1, capacity),
                       least - 1);
     /* Nor for a few megabytes. */
     for (int i = 0; i < 4 * LEAT__DEMAND_IMAGES; i++)
-        ck_assert_uint_eq(leat__demand_note(&demand, 7, (size_t)4 << 20),
+        ck_assert_uint_eq(leat__demand_record(&demand, 7, (size_t)4 << 20),
                           (size_t)4 << 20);
 }
 END_TEST

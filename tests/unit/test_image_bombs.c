@@ -36,7 +36,7 @@ static void check_refused(const bomb *image, leat_color color,
     if (!is_opened) {
         ck_assert_uint_lt(leat__image_memory_use(decoder).taken, HEADER_BYTES);
         ck_assert_int_eq(
-            leat_image_peek(decoder, image->bytes, image->size, color, &out),
+            leat_image_probe(decoder, image->bytes, image->size, color, &out),
             LEAT_EDATA);
     }
     leat_image_decoder_destroy(decoder);
@@ -197,9 +197,9 @@ START_TEST(the_bound_is_what_the_header_tells)
     bomb image = encode(&pictures[_i]);
     leat_image_decoder *decoder = new_decoder(0);
     leat_image out;
-    ck_assert_int_eq(
-        leat_image_peek(decoder, image.bytes, image.size, LEAT_COLOR_BGR, &out),
-        LEAT_OK);
+    ck_assert_int_eq(leat_image_probe(decoder, image.bytes, image.size,
+                                      LEAT_COLOR_BGR, &out),
+                     LEAT_OK);
     size_t expected = (size_t)leat__image_memory_use(decoder).expected;
     leat_image_decoder_set_max_bytes(decoder, expected);
     ck_assert_int_eq(leat_image_decode(decoder, image.bytes, image.size,
@@ -268,10 +268,10 @@ START_TEST(a_png_needs_a_byte_for_1032_of_its_rows)
     bomb_chunk(&image, "IDAT", "", 0);
     bomb_zeros(&image, 2000 - image.size);
     ck_assert_int_eq(
-        leat_image_peek(decoder, image.bytes, 2000, LEAT_COLOR_NATIVE, &out),
+        leat_image_probe(decoder, image.bytes, 2000, LEAT_COLOR_NATIVE, &out),
         LEAT_OK);
     ck_assert_int_eq(
-        leat_image_peek(decoder, image.bytes, 1999, LEAT_COLOR_NATIVE, &out),
+        leat_image_probe(decoder, image.bytes, 1999, LEAT_COLOR_NATIVE, &out),
         LEAT_EDATA);
     ck_assert_str_eq(leat_last_error(), "PNG ends early, after 1999 bytes");
     free(image.bytes);

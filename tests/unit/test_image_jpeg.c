@@ -51,7 +51,7 @@ static void draw_row(unsigned char *row, int samples, int y, uint32_t seed)
     for (int x = 0; x < samples; x++) {
         uint32_t words[4] = {0};
         if (seed)
-            leat__choice(seed, 0, (int64_t)y * samples + x, 0, words);
+            leat__random_words(seed, 0, (int64_t)y * samples + x, 0, words);
         row[x] =
             (unsigned char)(seed ? (x * 2 + y * 3) % 190 + words[0] % 64 : 0);
     }
@@ -161,7 +161,7 @@ static void check_region(pair two, const char *name, const void *bytes,
 static leat__image_region pick_region(int height, int width, int i)
 {
     uint32_t words[4];
-    leat__choice(5, 0, i, 0, words);
+    leat__random_words(5, 0, i, 0, words);
     leat__image_region region = {
         .rows = 1 + (int)leat__random_below(words[0], (uint32_t)height),
         .columns = 1 + (int)leat__random_below(words[1], (uint32_t)width)};
@@ -232,14 +232,14 @@ START_TEST(damage_is_judged_alike_wherever_the_region_lies)
     for (size_t i = 0; i < image.size * 2; i++) {
         unsigned char *byte = image.bytes + i / 2, was = *byte;
         uint32_t words[4];
-        leat__choice(6, 0, (int64_t)i, 0, words);
+        leat__random_words(6, 0, (int64_t)i, 0, words);
         *byte = (unsigned char)(i % 2 ? was ^ 1u << words[0] % 8 : words[1]);
         leat__image_region region = side_region(kind, i);
         leat_color color = (leat_color)(i % 3);
         leat_image header;
         /* Damage in the header may have made it another image. */
-        if (leat_image_peek(two.whole, image.bytes, image.size, color,
-                            &header) == LEAT_OK &&
+        if (leat_image_probe(two.whole, image.bytes, image.size, color,
+                             &header) == LEAT_OK &&
             header.height == kind->height && header.width == kind->width)
             check_region(two, kind->name, image.bytes, image.size, color,
                          &region);

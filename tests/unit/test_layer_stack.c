@@ -151,8 +151,7 @@ static void check_lives(const leat_pipeline *pipeline, int ntop)
         options.top_type = types[i % 3];
         options.layout = (leat_layout)(i / 3 % 2);
         options.rng = (leat_rng)(i / 6);
-        run_on_stack(LEAT__STACK_LEAST + taken_bytes() + SPARE_BYTES, live,
-                     &all);
+        run_on_stack(LEAT__STACK_MIN + taken_bytes() + SPARE_BYTES, live, &all);
         ck_assert_msg(all.status == LEAT_OK, "%s", all.line);
     }
 }
@@ -198,7 +197,7 @@ START_TEST(a_smaller_stack_is_refused_with_what_is_needed)
     leat_pipeline *pipeline = feed_pipeline();
     size_t bytes = taken_bytes() + SPARE_BYTES + ((size_t)_i << 14);
     if (__asan_init)
-        bytes = LEAT__STACK_LEAST;
+        bytes = LEAT__STACK_MIN;
     stint all = {.pipeline = pipeline, .ntop = 2};
     run_on_stack(bytes, live, &all);
     check_refused(&all);

@@ -25,7 +25,7 @@ enum { SECONDS = 60 };
 static int pick(int number, int what, int n)
 {
     uint32_t words[4];
-    leat__choice(4711, number, what, 0, words);
+    leat__random_words(4711, number, what, 0, words);
     return (int)leat__random_below(words[0], (uint32_t)n);
 }
 

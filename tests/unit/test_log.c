@@ -35,7 +35,7 @@ static void tear_down(void)
 
 START_TEST(nobody_hears_anything_by_default)
 {
-    ck_assert_int_eq(leat__log_wants(LEAT_LOG_ERROR), 0);
+    ck_assert_int_eq(leat__log_is_enabled(LEAT_LOG_ERROR), 0);
     leat__log(LEAT_LOG_ERROR, "nobody");
 }
 END_TEST
@@ -46,7 +46,7 @@ START_TEST(a_listener_hears_its_level_and_what_is_graver)
         ear listener = {0};
         leat_log_set(hear, &listener, (leat_log_level)level);
         for (int said = LEAT_LOG_ERROR; said <= LEAT_LOG_DEBUG; said++) {
-            ck_assert_int_eq(leat__log_wants((leat_log_level)said),
+            ck_assert_int_eq(leat__log_is_enabled((leat_log_level)said),
                              said <= level);
             leat__log((leat_log_level)said, "line %d of %s", said, "four");
         }
@@ -63,11 +63,11 @@ START_TEST(the_environment_has_the_last_word)
     ear listener = {0};
     setenv("LEAT_LOG_LEVEL", "Warning", 1);
     leat_log_set(hear, &listener, LEAT_LOG_DEBUG);
-    ck_assert_int_eq(leat__log_wants(LEAT_LOG_WARNING), 1);
-    ck_assert_int_eq(leat__log_wants(LEAT_LOG_INFO), 0);
+    ck_assert_int_eq(leat__log_is_enabled(LEAT_LOG_WARNING), 1);
+    ck_assert_int_eq(leat__log_is_enabled(LEAT_LOG_INFO), 0);
     setenv("LEAT_LOG_LEVEL", "debug", 1);
     leat_log_set(hear, &listener, LEAT_LOG_NONE);
-    ck_assert_int_eq(leat__log_wants(LEAT_LOG_DEBUG), 1);
+    ck_assert_int_eq(leat__log_is_enabled(LEAT_LOG_DEBUG), 1);
     ck_assert_int_eq(listener.lines, 0);
     setenv("LEAT_LOG_LEVEL", "", 1);
     leat_log_set(hear, &listener, LEAT_LOG_ERROR);
@@ -80,8 +80,8 @@ START_TEST(the_environment_has_the_last_word)
     ck_assert_str_eq(listener.line,
                      "LEAT_LOG_LEVEL=loud is none of none, error, warning, "
                      "info, debug; the level is error");
-    ck_assert_int_eq(leat__log_wants(LEAT_LOG_ERROR), 1);
-    ck_assert_int_eq(leat__log_wants(LEAT_LOG_WARNING), 0);
+    ck_assert_int_eq(leat__log_is_enabled(LEAT_LOG_ERROR), 1);
+    ck_assert_int_eq(leat__log_is_enabled(LEAT_LOG_WARNING), 0);
 }
 END_TEST
 
@@ -93,7 +93,7 @@ START_TEST(a_listener_that_left_hears_nothing_whatever_the_environment)
     leat_log_set(NULL, NULL, LEAT_LOG_DEBUG);
     leat__log(LEAT_LOG_ERROR, "nobody");
     ck_assert_int_eq(listener.lines, 0);
-    ck_assert_int_eq(leat__log_wants(LEAT_LOG_ERROR), 0);
+    ck_assert_int_eq(leat__log_is_enabled(LEAT_LOG_ERROR), 0);
 }
 END_TEST
 

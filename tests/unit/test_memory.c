@@ -126,13 +126,13 @@ START_TEST(what_was_touched_is_there_and_as_it_was)
     memory[BYTES - 1] = 7;
     ck_assert_int_eq(mincore(memory, BYTES, present), 0);
     ck_assert_int_eq(present[PAGES / 2] & 1, 0);
-    ck_assert_int_eq(leat__touch(memory + 1, BYTES - 1), LEAT_OK);
+    ck_assert_int_eq(leat__populate(memory + 1, BYTES - 1), LEAT_OK);
     ck_assert_int_eq(mincore(memory, BYTES, present), 0);
     for (int i = 0; i < PAGES; i++)
         ck_assert_int_eq(present[i] & 1, 1);
     ck_assert_int_eq(memory[0], 0);
     ck_assert_int_eq(memory[BYTES - 1], 7);
-    ck_assert_int_eq(leat__touch(memory, 0), LEAT_OK);
+    ck_assert_int_eq(leat__populate(memory, 0), LEAT_OK);
     leat__free_pages(memory, BYTES);
 }
 END_TEST
@@ -142,7 +142,7 @@ START_TEST(what_cannot_be_touched_is_out_of_memory)
 {
     unsigned char *memory = leat__alloc_pages(8192);
     ck_assert_int_eq(munmap(memory, 8192), 0);
-    ck_assert_int_eq(leat__touch(memory, 8192), LEAT_ENOMEM);
+    ck_assert_int_eq(leat__populate(memory, 8192), LEAT_ENOMEM);
 }
 END_TEST
 

@@ -49,7 +49,7 @@ static const leat_reader_type counted_type = {
     .size = sizeof(leat_reader_type),
     .name = "counted",
     .keys = counted_keys,
-    .most_args = 1,
+    .max_args = 1,
     .may_block = 1,
     .open = counted_open,
 };
@@ -90,8 +90,8 @@ static const leat_reader_type pair_type = {
     .size = sizeof(leat_reader_type),
     .name = "pair",
     .keys = counted_keys,
-    .least_upstream = 2,
-    .most_upstream = 2,
+    .min_upstream = 2,
+    .max_upstream = 2,
     .open = pair_open,
 };
 

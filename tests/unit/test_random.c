@@ -108,15 +108,15 @@ START_TEST(a_choice_depends_on_all_of_its_arguments)
     uint32_t first[4];
     uint32_t again[4];
     uint32_t other[6][4];
-    leat__choice(1, 2, 3, 4, first);
-    leat__choice(1, 2, 3, 4, again);
+    leat__random_words(1, 2, 3, 4, first);
+    leat__random_words(1, 2, 3, 4, again);
     ck_assert(is_same(first, again));
-    leat__choice(2, 2, 3, 4, other[0]);
-    leat__choice(1 + (1ull << 32), 2, 3, 4, other[1]);
-    leat__choice(1, 3, 3, 4, other[2]);
-    leat__choice(1, 2, 4, 4, other[3]);
-    leat__choice(1, 2, 3 + (1ll << 39), 4, other[4]);
-    leat__choice(1, 2, 3, 5, other[5]);
+    leat__random_words(2, 2, 3, 4, other[0]);
+    leat__random_words(1 + (1ull << 32), 2, 3, 4, other[1]);
+    leat__random_words(1, 3, 3, 4, other[2]);
+    leat__random_words(1, 2, 4, 4, other[3]);
+    leat__random_words(1, 2, 3 + (1ll << 39), 4, other[4]);
+    leat__random_words(1, 2, 3, 5, other[5]);
     for (int i = 0; i < 6; i++) {
         ck_assert(!is_same(first, other[i]));
         for (int j = 0; j < i; j++)

@@ -141,8 +141,8 @@ static int count_draws(void)
 static void choose(int64_t p, uint32_t words[4])
 {
     if (options.rng == LEAT_RNG_LEAT) {
-        leat__choice((uint64_t)options.random_seed, p / plan.count,
-                     p % plan.count, 0, words);
+        leat__random_words((uint64_t)options.random_seed, p / plan.count,
+                           p % plan.count, 0, words);
         return;
     }
     for (int i = 0; i < count_draws(); i++)

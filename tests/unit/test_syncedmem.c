@@ -70,7 +70,7 @@ START_TEST(nothing_exists_before_it_is_used)
     begin(_i);
     ck_assert_int_eq(mem.head, LEAT_UNINITIALIZED);
     ck_assert_ptr_null(mem.slab->host);
-    ck_assert_ptr_null(mem.slab->memory);
+    ck_assert_ptr_null(mem.slab->device_memory);
     end();
 }
 END_TEST
@@ -150,9 +150,9 @@ START_TEST(push_copies_without_waiting)
     memset(leat__syncedmem_cpu(&mem, 1), 5, BYTES);
     ck_assert_int_eq(leat__syncedmem_push(&mem, stream), LEAT_OK);
     ck_assert_int_eq(mem.head, LEAT_SYNCED);
-    ck_assert_int_eq(on_device(mem.slab->memory), 0);
+    ck_assert_int_eq(on_device(mem.slab->device_memory), 0);
     ck_assert_int_eq(device->ops->stream_synchronize(device, stream), LEAT_OK);
-    ck_assert_int_eq(on_device(mem.slab->memory), 5);
+    ck_assert_int_eq(on_device(mem.slab->device_memory), 5);
     device->ops->stream_destroy(device, stream);
     end();
 }

@@ -76,7 +76,7 @@ static leat__transform_image run(const leat__transform *transform,
     leat__transform_image image = image_of(pixels);
     uint32_t words[4];
     int shape[3];
-    leat__choice(1701, 0, position, 0, words);
+    leat__random_words(1701, 0, position, 0, words);
     leat__transform_choose(transform, LEAT_RNG_LEAT, words, &image);
     ck_assert_int_eq(leat__transform_shape(transform, whole, shape), LEAT_OK);
     ck_assert_msg(leat__transform_apply(transform, &image, shape, top) ==
@@ -92,7 +92,7 @@ START_TEST(without_options_the_bytes_become_floats)
     run(transform, unique, 0, top);
     for (int i = 0; i < COUNT; i++)
         ck_assert_float_eq(top[i], (float)i);
-    ck_assert_int_eq(leat__transform_draws(transform), 0);
+    ck_assert_int_eq(leat__transform_words_per_image(transform), 0);
     leat__transform_destroy(transform);
 }
 END_TEST
@@ -131,7 +131,7 @@ START_TEST(in_test_the_crop_is_the_centre)
         ck_assert_float_eq(top[0], 3 * 5);
         ck_assert_float_eq(top[1], 3 * 17);
     }
-    ck_assert_int_eq(leat__transform_draws(transform), 0);
+    ck_assert_int_eq(leat__transform_words_per_image(transform), 0);
     leat__transform_destroy(transform);
 }
 END_TEST
@@ -172,7 +172,7 @@ START_TEST(mirror_is_random_in_both_phases)
     }
     ck_assert_int_gt(mirrored, 25);
     ck_assert_int_lt(mirrored, 75);
-    ck_assert_int_eq(leat__transform_draws(transform), 1);
+    ck_assert_int_eq(leat__transform_words_per_image(transform), 1);
     leat__transform_destroy(transform);
 }
 END_TEST
@@ -282,7 +282,7 @@ START_TEST(caffes_draws_are_taken_in_its_order_by_modulo)
     const uint32_t words[4] = {7, 11, 4294967295u, 0};
     leat__transform_image image = image_of(unique);
     leat__transform *transform = make(&options, LEAT_TRAIN);
-    ck_assert_int_eq(leat__transform_draws(transform), 2);
+    ck_assert_int_eq(leat__transform_words_per_image(transform), 2);
     leat__transform_choose(transform, LEAT_RNG_CAFFE, words, &image);
     ck_assert_int_eq(image.mirror, 0);
     ck_assert_int_eq(image.h_off, 7 % 3);
@@ -291,7 +291,7 @@ START_TEST(caffes_draws_are_taken_in_its_order_by_modulo)
 
     options.mirror = 1;
     transform = make(&options, LEAT_TRAIN);
-    ck_assert_int_eq(leat__transform_draws(transform), 3);
+    ck_assert_int_eq(leat__transform_words_per_image(transform), 3);
     leat__transform_choose(transform, LEAT_RNG_CAFFE, words, &image);
     ck_assert_int_eq(image.mirror, 1);
     ck_assert_int_eq(image.h_off, 11 % 3);
@@ -303,7 +303,7 @@ START_TEST(caffes_draws_are_taken_in_its_order_by_modulo)
     leat__transform_destroy(transform);
 
     transform = make(&options, LEAT_TEST);
-    ck_assert_int_eq(leat__transform_draws(transform), 1);
+    ck_assert_int_eq(leat__transform_words_per_image(transform), 1);
     leat__transform_destroy(transform);
 }
 END_TEST

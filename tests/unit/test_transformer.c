@@ -88,7 +88,7 @@ START_TEST(crop_mean_and_scale_come_together)
     const int source[] = {1, 2, 5, 6, 13, 14, 17, 18};
     for (int i = 0; i < 8; i++)
         ck_assert(top[i] == (source[i] - (i < 4 ? 1 : 2)) * 0.5);
-    ck_assert_int_eq(leat__transformer_draws(transformer), 0);
+    ck_assert_int_eq(leat__transformer_words_per_image(transformer), 0);
 }
 END_TEST
 

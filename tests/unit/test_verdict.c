@@ -382,7 +382,7 @@ static void check_word(const char *line, const char *word)
 static uint32_t chance(uint32_t trial, uint32_t which, uint32_t n)
 {
     uint32_t words[4];
-    leat__choice(14, 0, trial, which, words);
+    leat__random_words(14, 0, trial, which, words);
     return leat__random_below(words[0], n);
 }
 

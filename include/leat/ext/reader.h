@@ -256,10 +256,10 @@ typedef struct leat_reader_type {
     size_t size;             /* sizeof(leat_reader_type) */
     const char *name;        /* letters, digits and _ */
     const char *const *keys; /* keys it knows, NULL-terminated; may be NULL */
-    int least_args;          /* positional arguments: at least */
-    int most_args;           /* and at most */
-    int least_upstream;      /* 0, 0 for a file reader */
-    int most_upstream;       /* at most 64 */
+    int min_args;            /* positional arguments: at least */
+    int max_args;            /* and at most */
+    int min_upstream;        /* 0, 0 for a file reader */
+    int max_upstream;        /* at most 64 */
     /**
      * Storage may block: AUTO gives it a thread of its own, and forward never
      * runs it on the caller's thread.

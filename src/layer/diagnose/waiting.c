@@ -6,7 +6,7 @@
 
 bool leat__waiting_is_logged(void)
 {
-    return leat__log_wants(LEAT_LOG_INFO);
+    return leat__log_is_enabled(LEAT_LOG_INFO);
 }
 
 /* Whether it is time for another line, which is then counted. */

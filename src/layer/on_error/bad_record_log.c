@@ -70,7 +70,7 @@ static leat__record_mark make_mark(const leat__bad *bad)
 
 int leat__bad_record_log_note(leat__bad_record_log *self, const leat__bad *bad)
 {
-    int cancel = leat__thread_hold_cancel();
+    int cancel = leat__thread_disable_cancel();
     leat__record_mark mark = make_mark(bad);
     int is_new = leat__record_set_add(&self->known, &mark);
     self->count++;
@@ -80,7 +80,7 @@ int leat__bad_record_log_note(leat__bad_record_log *self, const leat__bad *bad)
         self->unwritten++ == 0)
         leat__log(LEAT_LOG_WARNING, "%s; the list in it has gaps",
                   leat_last_error());
-    leat__thread_release_cancel(cancel);
+    leat__thread_restore_cancel(cancel);
     return is_new < 0 ? is_new : LEAT_OK;
 }
 

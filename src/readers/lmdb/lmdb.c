@@ -629,7 +629,7 @@ const leat_reader_type leat__lmdb_reader_type = {
     .size = sizeof(leat_reader_type),
     .name = "lmdb",
     .keys = lmdb_keys,
-    .least_args = 1,
-    .most_args = 1,
+    .min_args = 1,
+    .max_args = 1,
     .open = lmdb_open,
 };

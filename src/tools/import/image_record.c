@@ -254,8 +254,8 @@ static int keeps_bytes(const struct image_record_maker *maker, const char *name)
         return 0;
     leat_image native;
     return !options->gray ||
-           (!leat_image_peek(maker->decoder, maker->file.bytes,
-                             maker->file_size, LEAT_COLOR_NATIVE, &native) &&
+           (!leat_image_probe(maker->decoder, maker->file.bytes,
+                              maker->file_size, LEAT_COLOR_NATIVE, &native) &&
             native.channels == 1);
 }
 

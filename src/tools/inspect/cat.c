@@ -84,8 +84,8 @@ static const char *describe_image(struct cat *self, const leat_field *field,
 {
     leat_image image;
     if (field->dtype != LEAT_BYTES || !field->bytes ||
-        leat_image_peek(self->decoder, field->data, field->bytes,
-                        LEAT_COLOR_NATIVE, &image))
+        leat_image_probe(self->decoder, field->data, field->bytes,
+                         LEAT_COLOR_NATIVE, &image))
         return NULL;
     int is_jpeg = ((const unsigned char *)field->data)[0] == 0xff;
     snprintf(out, size, "%s %dx%dx%d", is_jpeg ? "jpeg" : "png", image.channels,

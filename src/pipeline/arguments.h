@@ -1,6 +1,6 @@
 /* args.h: the arguments of one reader in a pipeline text. */
-#ifndef LEAT_PIPELINE_ARGS_H
-#define LEAT_PIPELINE_ARGS_H
+#ifndef LEAT_PIPELINE_ARGUMENTS_H
+#define LEAT_PIPELINE_ARGUMENTS_H
 
 #include <leat/ext/reader.h>
 

@@ -1,5 +1,5 @@
 #include "base/memory.h"
-#include "pipeline/args.h"
+#include "pipeline/arguments.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -127,7 +127,7 @@ START_TEST(a_type_says_which_arguments_it_takes)
 {
     const char *const keys[] = {"seed", "size", NULL};
     const leat_reader_type type = {
-        .name = "t", .keys = keys, .least_args = 1, .most_args = 2};
+        .name = "t", .keys = keys, .min_args = 1, .max_args = 2};
     const leat_reader_type bare = {.name = "bare"};
     const struct {
         const char *text;

@@ -1,4 +1,4 @@
-#include "pipeline/args.h"
+#include "pipeline/arguments.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -87,18 +87,18 @@ int leat__args_check(const leat_args *args, const leat_reader_type *type)
                               "equals sign in a path is written \\=",
                               type->name, args->key[i]);
     }
-    if (args->n >= type->least_args && args->n <= type->most_args)
+    if (args->n >= type->min_args && args->n <= type->max_args)
         return LEAT_OK;
     char takes[48];
-    int used = snprintf(takes, sizeof(takes), "%d", type->least_args);
-    if (type->most_args > type->least_args)
+    int used = snprintf(takes, sizeof(takes), "%d", type->min_args);
+    if (type->max_args > type->min_args)
         snprintf(takes + used, sizeof(takes) - (size_t)used, " to %d",
-                 type->most_args);
+                 type->max_args);
     return leat_error(
         LEAT_EINVAL,
         "the reader \"%s\" takes %s argument%s, found %d; a comma "
         "inside an argument is written \\,",
-        type->name, takes, type->most_args == 1 ? "" : "s", args->n);
+        type->name, takes, type->max_args == 1 ? "" : "s", args->n);
 }
 
 char *leat__args_escape(const char *text)
