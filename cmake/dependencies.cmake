@@ -26,25 +26,28 @@ find_package(PkgConfig QUIET)
 find_package(JPEG QUIET)
 find_package(PNG QUIET)
 find_package(ZLIB QUIET)
-find_program(LEAT_PROTOC_C protoc-c)
-mark_as_advanced(LEAT_PROTOC_C)
 
-leat_require(PKG_CONFIG_FOUND "pkg-config" pkg-config)
 leat_require(JPEG_FOUND "libjpeg-turbo" libjpeg-dev)
 leat_require(PNG_FOUND "libpng" libpng-dev)
 leat_require(ZLIB_FOUND "zlib" zlib1g-dev)
-leat_require(LEAT_PROTOC_C "protobuf-c's compiler protoc-c" protobuf-c-compiler)
 # The library reads LMDB by itself; all else writes or compares by liblmdb.
 if(LEAT_BUILD_TOOL OR LEAT_BUILD_TESTS OR LEAT_BUILD_FUZZERS OR LEAT_BUILD_BENCHMARKS)
+  leat_require(PKG_CONFIG_FOUND "pkg-config" pkg-config)
   leat_require_module(LEAT_LMDB lmdb "LMDB" liblmdb-dev)
 endif()
-leat_require_module(LEAT_PROTOBUF_C libprotobuf-c "protobuf-c" libprotobuf-c-dev)
 if(LEAT_BUILD_TOOL OR LEAT_BUILD_TESTS OR LEAT_BUILD_FUZZERS)
   leat_require_module(LEAT_JANSSON jansson "Jansson (LEAT_BUILD_TOOL, LEAT_BUILD_TESTS)"
     libjansson-dev)
 endif()
 if(LEAT_BUILD_TESTS)
   leat_require_module(LEAT_CHECK check "Check (LEAT_BUILD_TESTS)" check)
+  # The oracle of the tests of Datums and mean files; the library reads both itself.
+  find_program(LEAT_PROTOC_C protoc-c)
+  mark_as_advanced(LEAT_PROTOC_C)
+  leat_require(LEAT_PROTOC_C "protobuf-c's compiler protoc-c (LEAT_BUILD_TESTS)"
+    protobuf-c-compiler)
+  leat_require_module(LEAT_PROTOBUF_C libprotobuf-c "protobuf-c (LEAT_BUILD_TESTS)"
+    libprotobuf-c-dev)
 endif()
 
 if(LEAT_MISSING)

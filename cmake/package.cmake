@@ -49,7 +49,7 @@ set(CPACK_DEBIAN_TOOL_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOL_PACKAGE_DEPENDS "${LEAT_PACKAGE} ${same_version}")
 # pkg-config wants the files of private requirements, too.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${LEAT_PACKAGE} ${same_version}, \
-libjpeg-dev, libpng-dev, libprotobuf-c-dev, zlib1g-dev")
+libjpeg-dev, libpng-dev, zlib1g-dev")
 
 # What the package files say of the library, and that ldconfig is to look at it.
 set(LEAT_PACKAGE_DIR ${PROJECT_BINARY_DIR}/package)

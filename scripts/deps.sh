@@ -37,8 +37,6 @@ profile_build() {
     need program:cmake cmake
     need program:ninja ninja-build
     need program:pkg-config 'pkg-config|pkgconf'
-    need program:protoc-c protobuf-c-compiler
-    need module:libprotobuf-c libprotobuf-c-dev
     need module:lmdb liblmdb-dev
     need module:libjpeg 'libjpeg-dev|libjpeg62-turbo-dev'
     need module:libpng libpng-dev
@@ -55,6 +53,8 @@ profile_test() {
     profile_demo
     need program:g++ g++
     need module:check check
+    need program:protoc-c protobuf-c-compiler
+    need module:libprotobuf-c libprotobuf-c-dev
     need program:jq jq
     need program:mdb_load lmdb-utils
     need program:valgrind valgrind

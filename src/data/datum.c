@@ -313,14 +313,6 @@ static int has_dimensions(const leat_datum *datum)
     return !datum->encoded || datum->channels || datum->height || datum->width;
 }
 
-static size_t varint_size(uint64_t value)
-{
-    size_t n = 1;
-    while (value >>= 7)
-        n++;
-    return n;
-}
-
 /* A negative int32 is written as the int64 of the same value. */
 static uint64_t extended(int32_t value)
 {
@@ -336,38 +328,24 @@ static int writes_label(const leat_datum *datum)
 
 size_t leat_datum_size(const leat_datum *datum)
 {
-    size_t size =
-        writes_label(datum) ? 1 + varint_size(extended(datum->label)) : 0;
+    size_t size = writes_label(datum)
+                      ? 1 + leat__wire_varint_size(extended(datum->label))
+                      : 0;
     if (has_dimensions(datum))
-        size += 3 + varint_size(extended(datum->channels)) +
-                varint_size(extended(datum->height)) +
-                varint_size(extended(datum->width));
+        size += 3 + leat__wire_varint_size(extended(datum->channels)) +
+                leat__wire_varint_size(extended(datum->height)) +
+                leat__wire_varint_size(extended(datum->width));
     if (datum->data_size)
-        size += 1 + varint_size(datum->data_size) + datum->data_size;
+        size += 1 + leat__wire_varint_size(datum->data_size) + datum->data_size;
     if (datum->float_data)
         size += datum->float_count * (1 + sizeof(float));
     return size + (datum->encoded ? 2 : 0);
 }
 
-static unsigned char *put_varint(unsigned char *out, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        *out++ = (unsigned char)(value | 0x80);
-    *out++ = (unsigned char)value;
-    return out;
-}
-
-static unsigned char *put_tag(unsigned char *out, int number,
-                              leat__wire_type type)
-{
-    *out++ = (unsigned char)(number << 3 | (int)type);
-    return out;
-}
-
 static unsigned char *put_int(unsigned char *out, int number, int32_t value)
 {
-    out = put_tag(out, number, LEAT__WIRE_VARINT);
-    return put_varint(out, extended(value));
+    out = leat__wire_put_tag(out, number, LEAT__WIRE_VARINT);
+    return leat__wire_put_varint(out, extended(value));
 }
 
 size_t leat_datum_write(const leat_datum *datum, void *out)
@@ -379,15 +357,15 @@ size_t leat_datum_write(const leat_datum *datum, void *out)
         at = put_int(at, WIDTH, datum->width);
     }
     if (datum->data_size) {
-        at = put_tag(at, DATA, LEAT__WIRE_BYTES);
-        at = put_varint(at, datum->data_size);
+        at = leat__wire_put_tag(at, DATA, LEAT__WIRE_BYTES);
+        at = leat__wire_put_varint(at, datum->data_size);
         memcpy(at, datum->data, datum->data_size);
         at += datum->data_size;
     }
     if (writes_label(datum))
         at = put_int(at, LABEL, datum->label);
     for (size_t i = 0; datum->float_data && i < datum->float_count; i++) {
-        at = put_tag(at, FLOAT_DATA, LEAT__WIRE_FIXED32);
+        at = leat__wire_put_tag(at, FLOAT_DATA, LEAT__WIRE_FIXED32);
         memcpy(at, datum->float_data + i * sizeof(float), sizeof(float));
         at += sizeof(float);
     }

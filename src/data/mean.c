@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/wire.h"
-#include "net.pb-c.h"
 
 #include <leat/transform.h>
 #include <limits.h>
@@ -323,6 +322,28 @@ void leat__mean_finish(leat__mean *mean)
     mean->values = NULL;
 }
 
+/* Bytes of the tags and varints of a BlobProto, at most. */
+#define MEAN_HEAD_MAX 64
+
+static unsigned char *put_int(unsigned char *out, int number, uint64_t value)
+{
+    out = leat__wire_put_tag(out, number, LEAT__WIRE_VARINT);
+    return leat__wire_put_varint(out, value);
+}
+
+static size_t put_blob(unsigned char *out, int channels, int height, int width,
+                       const float *values, size_t bytes)
+{
+    unsigned char *at = put_int(out, NUM, 1);
+    at = put_int(at, CHANNELS, (uint64_t)channels);
+    at = put_int(at, HEIGHT, (uint64_t)height);
+    at = put_int(at, WIDTH, (uint64_t)width);
+    at = leat__wire_put_tag(at, DATA, LEAT__WIRE_BYTES);
+    at = leat__wire_put_varint(at, bytes);
+    memcpy(at, values, bytes);
+    return (size_t)(at - out) + bytes;
+}
+
 int leat_mean_save(const char *path, int channels, int height, int width,
                    const float *values)
 {
@@ -334,25 +355,16 @@ int leat_mean_save(const char *path, int channels, int height, int width,
     if (leat__multiply((size_t)height, (size_t)width, &plane) ||
         leat__multiply(plane, (size_t)channels, &n) ||
         leat__multiply(n, sizeof(*values), &bytes) ||
-        bytes > MEAN_BYTES_MAX - 64)
+        bytes > MEAN_BYTES_MAX - MEAN_HEAD_MAX)
         return leat_error(LEAT_EINVAL,
                           "%s: a mean of %d x %d x %d is too large for a "
                           "BlobProto",
                           path, channels, height, width);
-    Caffe__BlobProto blob = CAFFE__BLOB_PROTO__INIT;
-    blob.has_num = blob.has_channels = blob.has_height = blob.has_width = 1;
-    blob.num = 1;
-    blob.channels = channels;
-    blob.height = height;
-    blob.width = width;
-    blob.n_data = n;
-    blob.data = (float *)values; /* Packing only reads it. */
-    size_t size = caffe__blob_proto__get_packed_size(&blob);
-    uint8_t *packed = leat__alloc(size);
-    if (!packed)
+    unsigned char *blob = leat__alloc(bytes + MEAN_HEAD_MAX);
+    if (!blob)
         return LEAT_ENOMEM;
-    caffe__blob_proto__pack(&blob, packed);
-    int status = leat__file_write(path, packed, size);
-    leat__free(packed);
+    size_t size = put_blob(blob, channels, height, width, values, bytes);
+    int status = leat__file_write(path, blob, size);
+    leat__free(blob);
     return status;
 }

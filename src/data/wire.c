@@ -137,3 +137,26 @@ int leat__wire_next_any(leat__wire *wire, leat__wire_field *field)
     field->size = 0;
     return skip_group(wire, field->number);
 }
+
+size_t leat__wire_varint_size(uint64_t value)
+{
+    size_t n = 1;
+    while (value >>= 7)
+        n++;
+    return n;
+}
+
+unsigned char *leat__wire_put_varint(unsigned char *out, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *out++ = (unsigned char)(value | 0x80);
+    *out++ = (unsigned char)value;
+    return out;
+}
+
+unsigned char *leat__wire_put_tag(unsigned char *out, int number,
+                                  leat__wire_type type)
+{
+    *out++ = (unsigned char)(number << 3 | (int)type);
+    return out;
+}

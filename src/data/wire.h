@@ -90,4 +90,14 @@ static inline int leat__wire_take(leat__wire *wire, unsigned char tag,
     return 1;
 }
 
+/*
+ * Writing: each writes at `out` and returns where it ended. Field numbers are
+ * 1 to 15, so that a tag is one byte.
+ */
+unsigned char *leat__wire_put_tag(unsigned char *out, int number,
+                                  leat__wire_type type);
+unsigned char *leat__wire_put_varint(unsigned char *out, uint64_t value);
+/* Bytes that leat__wire_put_varint writes: 1 to 10. */
+size_t leat__wire_varint_size(uint64_t value);
+
 #endif

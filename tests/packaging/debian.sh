@@ -55,11 +55,9 @@ installed_files() {
 }
 
 check_fields() {
-    depends "$library" libc6 'libjpeg[^,]*' 'libpng16[^,]*' \
-        'libprotobuf-c1[^,]*' 'zlib1g[^,]*'
+    depends "$library" libc6 'libjpeg[^,]*' 'libpng16[^,]*' 'zlib1g[^,]*'
     depends leat "$library" libc6 libjansson4 liblmdb0
-    depends libleat-dev "$library" libjpeg-dev libpng-dev \
-        libprotobuf-c-dev zlib1g-dev
+    depends libleat-dev "$library" libjpeg-dev libpng-dev zlib1g-dev
     [ "$(dpkg-deb -I "$work/packages/${library}"_*.deb shlibs)" = \
         "libleat $interface $library (>= $version)" ] || fail "the shlibs file is wrong"
     # Every dependency is a package of this system.

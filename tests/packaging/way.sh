@@ -132,10 +132,15 @@ build_with_pkg_config() {
     "$build/consumer_cpp"
 }
 
-# Everything exported is public, and everything declared public is there.
+# Everything exported is public, and everything declared public is there. The
+# library needs the codecs, zlib and libc alone.
 check_symbols() {
-    local library version soname exported declared
+    local library version soname exported declared needed
     library=$(library_dir)/libleat.so
+    needed=$(objdump -p "$library" | awk '$1 == "NEEDED" { print $2 }')
+    if grep -Ev '^(libjpeg|libpng16|libz|libm|libc|ld-linux[^.]*)\.so' <<<"$needed"; then
+        fail "the library needs what is above, expected libjpeg, libpng, zlib and libc"
+    fi
     version=$(PKG_CONFIG_PATH=$(library_dir)/pkgconfig pkg-config --modversion leat)
     # Before 1.0 each minor version has an interface of its own.
     soname=libleat.so.${version%%.*}
@@ -190,7 +195,7 @@ check_options() {
         "${asked:--DLEAT_CUDA=AUTO}" -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
     refuses "must be AUTO, ON or OFF" -DLEAT_CUDA=PERHAPS
     PKG_CONFIG_LIBDIR=/nonexistent refuses \
-        "apt-get install libjpeg-dev liblmdb-dev libprotobuf-c-dev" \
+        "apt-get install libjpeg-dev liblmdb-dev" \
         -DCMAKE_DISABLE_FIND_PACKAGE_JPEG=ON -DLEAT_BUILD_TESTS=OFF \
         -DLEAT_BUILD_TOOL=OFF
     rm -rf "$build"

@@ -198,6 +198,8 @@ START_TEST(a_smaller_stack_is_refused_with_what_is_needed)
     size_t bytes = taken_bytes() + SPARE_BYTES + ((size_t)_i << 14);
     if (__asan_init)
         bytes = LEAT__STACK_MIN;
+    if (bytes < (size_t)PTHREAD_STACK_MIN)
+        bytes = (size_t)PTHREAD_STACK_MIN;
     stint all = {.pipeline = pipeline, .ntop = 2};
     run_on_stack(bytes, live, &all);
     check_refused(&all);
