@@ -18,6 +18,7 @@
 
 #include <ctype.h>
 #include <linux/mempolicy.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -125,13 +126,13 @@ static size_t at_least_one(size_t bytes)
 }
 
 /* Pages of the system, next to the device and pinned where they lie. */
-static cudaError_t pin_pages(const leat__cuda_device *self, size_t bytes,
+static cudaError_t pin_pages(const leat__cuda_device *cuda, size_t bytes,
                              void **out)
 {
     void *memory = leat__alloc_pages(bytes);
     if (!memory)
         return cudaErrorMemoryAllocation;
-    prefer_node(memory, bytes, self->node);
+    prefer_node(memory, bytes, cuda->node);
     memset(memory, 0, bytes);
     cudaError_t error =
         cudaHostRegister(memory, at_least_one(bytes), cudaHostRegisterPortable);
@@ -142,11 +143,11 @@ static cudaError_t pin_pages(const leat__cuda_device *self, size_t bytes,
     return error;
 }
 
-static cudaError_t alloc_pinned(const leat__cuda_device *self, size_t bytes,
+static cudaError_t alloc_pinned(const leat__cuda_device *cuda, size_t bytes,
                                 void **out)
 {
-    if (self->registers)
-        return pin_pages(self, bytes, out);
+    if (cuda->registers)
+        return pin_pages(cuda, bytes, out);
     cudaError_t error =
         cudaHostAlloc(out, at_least_one(bytes), cudaHostAllocPortable);
     if (error == cudaSuccess)
@@ -154,10 +155,10 @@ static cudaError_t alloc_pinned(const leat__cuda_device *self, size_t bytes,
     return error;
 }
 
-static cudaError_t free_pinned(const leat__cuda_device *self, void *memory,
+static cudaError_t free_pinned(const leat__cuda_device *cuda, void *memory,
                                size_t bytes)
 {
-    if (!self->registers)
+    if (!cuda->registers)
         return cudaFreeHost(memory);
     cudaError_t error = cudaHostUnregister(memory);
     leat__free_pages(memory, bytes);
@@ -165,7 +166,7 @@ static cudaError_t free_pinned(const leat__cuda_device *self, void *memory,
 }
 
 /* What a machine says that does not let memory be pinned. */
-static int is_refusal(cudaError_t error)
+static bool is_refusal(cudaError_t error)
 {
     return error == cudaErrorNotSupported || error == cudaErrorNotPermitted ||
            error == cudaErrorOperatingSystem;
@@ -181,7 +182,7 @@ static int cuda_host_alloc(leat_device *device, size_t bytes, void **out)
     char what[64];
     snprintf(what, sizeof(what), "pinning %zu bytes of host memory", bytes);
     int status = leat__cuda_leave(&visit, error, what);
-    if (status == LEAT_OK)
+    if (!status)
         *out = memory;
     else if (memory)
         (void)free_pinned(own(device), memory, bytes);
@@ -237,7 +238,7 @@ static int cuda_alloc(leat_device *device, size_t bytes, void **out)
     char what[64];
     snprintf(what, sizeof(what), "allocating %zu bytes on the device", bytes);
     int status = leat__cuda_leave(&visit, error, what);
-    if (status == LEAT_OK)
+    if (!status)
         *out = memory;
     else if (memory)
         (void)cudaFree(memory);
@@ -284,7 +285,7 @@ static int cuda_stream_create(leat_device *device, leat_stream *out)
     if (error == cudaSuccess)
         error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     int status = leat__cuda_leave(&visit, error, "making a stream");
-    if (status == LEAT_OK)
+    if (!status)
         *out = (leat_stream)stream;
     else if (stream)
         (void)cudaStreamDestroy(stream);
@@ -335,7 +336,7 @@ static int create_event(leat_device *device, unsigned int flags,
     if (error == cudaSuccess)
         error = cudaEventCreateWithFlags(&event, flags);
     int status = leat__cuda_leave(&visit, error, "making an event");
-    if (status == LEAT_OK)
+    if (!status)
         *out = (leat_event)event;
     else if (event)
         (void)cudaEventDestroy(event);
@@ -422,7 +423,7 @@ static int cuda_event_elapsed(leat_device *device, leat_event from,
                                      (cudaEvent_t)to);
     int status =
         leat__cuda_leave(&visit, error, "asking for the time between events");
-    if (status == LEAT_OK)
+    if (!status)
         *out = 1e-3 * (double)milliseconds;
     return status;
 }
@@ -453,7 +454,7 @@ static int cuda_describe(leat_device *device, leat_device_description *out)
     what.capability = 10 * major + minor;
     what.l2_bytes = l2;
     int status = leat__cuda_leave(&visit, error, "asking what it is");
-    if (status == LEAT_OK)
+    if (!status)
         *out = what;
     return status;
 }
@@ -464,16 +465,16 @@ static int cuda_numa_node(leat_device *device)
 }
 
 /* Whether pages can be pinned where they lie; a driver may refuse all. */
-static cudaError_t try_registering(leat__cuda_device *self)
+static cudaError_t try_registering(leat__cuda_device *cuda)
 {
     int supported = 0;
     cudaError_t error = cudaDeviceGetAttribute(
-        &supported, cudaDevAttrHostRegisterSupported, self->ordinal);
+        &supported, cudaDevAttrHostRegisterSupported, cuda->ordinal);
     if (error || !supported)
         return error;
     void *page;
-    error = pin_pages(self, 1, &page);
-    self->registers = error != cudaErrorNotSupported;
+    error = pin_pages(cuda, 1, &page);
+    cuda->registers = error != cudaErrorNotSupported;
     if (error)
         return error;
     error = cudaHostUnregister(page);
@@ -486,15 +487,15 @@ static int cuda_open(int ordinal, leat_device **out)
     int status = check_ordinal(ordinal);
     if (status)
         return status;
-    leat__cuda_device *self = leat__alloc_zero(1, sizeof(*self));
-    if (!self)
+    leat__cuda_device *cuda = leat__alloc_zero(1, sizeof(*cuda));
+    if (!cuda)
         return LEAT_ENOMEM;
-    self->ordinal = ordinal;
-    self->node = find_node(ordinal);
+    cuda->ordinal = ordinal;
+    cuda->node = find_node(ordinal);
     leat__cuda_visit visit;
-    cudaError_t error = leat__cuda_enter(&self->device, &visit);
+    cudaError_t error = leat__cuda_enter(&cuda->device, &visit);
     if (error == cudaSuccess)
-        error = try_registering(self);
+        error = try_registering(cuda);
     /* What cannot be pinned today may be tomorrow: host_alloc will tell. */
     if (error == cudaErrorMemoryAllocation || is_refusal(error)) {
         (void)cudaGetLastError();
@@ -502,9 +503,9 @@ static int cuda_open(int ordinal, leat_device **out)
     }
     status = leat__cuda_leave(&visit, error, "opening the device");
     if (status)
-        leat__free(self);
+        leat__free(cuda);
     else
-        *out = &self->device;
+        *out = &cuda->device;
     return status;
 }
 

@@ -10,6 +10,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,7 +35,7 @@ static void open_domain(void)
         registered[i] = nvtxDomainRegisterStringA(domain, names[i]);
 }
 
-static int is_heard(void)
+static bool is_heard(void)
 {
     pthread_once(&once, open_domain);
     return domain != NULL;

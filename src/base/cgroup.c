@@ -1,29 +1,30 @@
 #include "base/cgroup.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { CORES_MAX = 4096 };
 
 /* "QUOTA PERIOD" or "max PERIOD", microseconds. */
-static int read_pair(const char *path, long long *quota, long long *period)
+static bool read_pair(const char *path, long long *quota, long long *period)
 {
     FILE *file = fopen(path, "re");
     if (!file)
-        return 0;
+        return false;
     int n = fscanf(file, "%lld %lld", quota, period);
     fclose(file);
     return n == 2;
 }
 
-static int read_one(const char *group, const char *name, long long *out)
+static bool read_one(const char *group, const char *name, long long *out)
 {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof(path), "%s/%s", group, name);
     FILE *file = length < (int)sizeof(path) ? fopen(path, "re") : NULL;
     if (!file)
-        return 0;
+        return false;
     int n = fscanf(file, "%lld", out);
     fclose(file);
     return n == 1;
@@ -34,7 +35,7 @@ static int cores_of(const char *group, int version)
 {
     char path[PATH_MAX];
     long long quota = 0, period = 0;
-    int is_read;
+    bool is_read;
     if (version == 1)
         is_read = read_one(group, "cpu.cfs_quota_us", &quota) &&
                   read_one(group, "cpu.cfs_period_us", &period);
@@ -75,16 +76,16 @@ static int least_of(const char *mount, const char *path, int version)
     }
 }
 
-static int has_word(const char *list, const char *word)
+static bool has_word(const char *list, const char *word)
 {
     size_t length = strlen(word);
     for (const char *at = list; at; at = strchr(at, ',')) {
         at += *at == ',';
         if (strncmp(at, word, length) == 0 &&
             (at[length] == ',' || at[length] == 0))
-            return 1;
+            return true;
     }
-    return 0;
+    return false;
 }
 
 /* A line is NUMBER:CONTROLLERS:PATH; version 2 names no controllers. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +46,7 @@ const char *leat_status_text(int status)
     }
 }
 
-int leat__status_is_error(int status)
+bool leat__status_is_error(int status)
 {
     switch (status) {
 #define CASE(name, code, text) case code:
@@ -53,7 +54,7 @@ int leat__status_is_error(int status)
 #undef CASE
         return status < 0;
     default:
-        return 0;
+        return false;
     }
 }
 
@@ -127,7 +128,7 @@ const char *leat__key_text(char out[LEAT__KEY_TEXT_MAX], const void *key,
     const unsigned char *bytes = key;
     size_t used = 0;
     for (size_t i = 0; i < size && i < 64; i++) {
-        int plain = bytes[i] >= 0x20 && bytes[i] < 0x7f && bytes[i] != '\\';
+        bool plain = bytes[i] >= 0x20 && bytes[i] < 0x7f && bytes[i] != '\\';
         used += (size_t)snprintf(out + used, LEAT__KEY_TEXT_MAX - used,
                                  plain ? "%c" : "\\x%02x", bytes[i]);
     }

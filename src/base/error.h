@@ -4,6 +4,8 @@
 
 #include <leat/ext/reader.h>
 
+#include <stdbool.h>
+
 /* Longest error line, its NUL included; longer ones are cut. */
 #define LEAT__ERROR_MAX 512
 
@@ -33,7 +35,7 @@ int leat__error_memory(size_t bytes) __attribute__((cold));
 #endif
 
 /* Whether it is one of leat's errors, for what user code returned. */
-int leat__status_is_error(int status);
+bool leat__status_is_error(int status);
 
 /* How many lines the thread has had: whether a call has left one. */
 unsigned leat__error_lines(void);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static int grow(char **bytes, size_t *capacity, size_t used, size_t limit)
 }
 
 /* What is read, and how far it may go. */
-typedef struct reading {
+typedef struct open_file {
     int fd;
     const char *path;
     size_t most;             /* by the caller */
@@ -63,58 +64,58 @@ typedef struct reading {
     char *bytes;
     size_t capacity;
     size_t used;
-} reading;
+} open_file;
 
 /* Room for more bytes, as many as what was read leaves to be expected. */
-static int make_room(reading *self)
+static int make_room(open_file *file)
 {
-    size_t limit = self->most;
-    if (self->used + 1 < self->capacity)
+    size_t limit = file->most;
+    if (file->used + 1 < file->capacity)
         return LEAT_OK;
-    int status = self->bound
-                     ? self->bound(self->path, self->bytes, self->used, &limit)
+    int status = file->bound
+                     ? file->bound(file->path, file->bytes, file->used, &limit)
                      : LEAT_OK;
     if (status)
         return status;
-    if (self->used > limit)
+    if (file->used > limit)
         return leat_error(LEAT_EFORMAT,
                           "%s: expected at most %zu bytes, found more",
-                          self->path, limit);
-    return grow(&self->bytes, &self->capacity, self->used, limit);
+                          file->path, limit);
+    return grow(&file->bytes, &file->capacity, file->used, limit);
 }
 
-static int read_all(reading *self)
+static int read_all(open_file *file)
 {
     for (;;) {
-        int status = make_room(self);
+        int status = make_room(file);
         if (status)
             return status;
-        ssize_t n = read(self->fd, self->bytes + self->used,
-                         self->capacity - self->used - 1);
+        ssize_t n = read(file->fd, file->bytes + file->used,
+                         file->capacity - file->used - 1);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return leat__error_system(errno, "%s", self->path);
+            return leat__error_system(errno, "%s", file->path);
         if (n == 0)
             break;
-        self->used += (size_t)n;
+        file->used += (size_t)n;
     }
-    self->bytes[self->used] = 0;
+    file->bytes[file->used] = 0;
     return LEAT_OK;
 }
 
-static int read_whole(reading *self)
+static int read_whole(open_file *file)
 {
     int status =
-        first_capacity(self->fd, self->path, self->most, &self->capacity);
+        first_capacity(file->fd, file->path, file->most, &file->capacity);
     if (status)
         return status;
-    self->bytes = leat__alloc(self->capacity);
-    if (!self->bytes)
+    file->bytes = leat__alloc(file->capacity);
+    if (!file->bytes)
         return LEAT_ENOMEM;
-    status = read_all(self);
+    status = read_all(file);
     if (status)
-        leat__free(self->bytes);
+        leat__free(file->bytes);
     return status;
 }
 
@@ -122,7 +123,7 @@ static int read_whole(reading *self)
  * A pipe with a name waits for whoever opens its other end, which a signal need
  * not end. Others, such as the shell's and stdin, have one.
  */
-static int is_readable(int fd, const struct stat *about)
+static bool is_readable(int fd, const struct stat *about)
 {
     struct statfs system;
     if (S_ISFIFO(about->st_mode))
@@ -153,15 +154,15 @@ int leat__file_read_bounded(char **out, size_t *size, const char *path,
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return leat__error_system(errno, "%s", path);
-    reading whole = {.fd = fd, .path = path, .most = limit, .bound = bound};
+    open_file file = {.fd = fd, .path = path, .most = limit, .bound = bound};
     int status = check_source(fd, path);
     if (!status)
-        status = read_whole(&whole);
+        status = read_whole(&file);
     close(fd); /* Read-only: nothing is lost if it fails. */
     if (status)
         return status;
-    *out = whole.bytes;
-    *size = whole.used;
+    *out = file.bytes;
+    *size = file.used;
     return LEAT_OK;
 }
 

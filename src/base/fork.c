@@ -3,13 +3,14 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* The logger's, and those of the registries. */
 enum { LOCKS_MAX = 8 };
 
 static atomic_uint generation;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int registered; /* written once, under `once` */
+static bool registered; /* written once, under `once` */
 
 static _Atomic(pthread_mutex_t *) locks[LOCKS_MAX];
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -32,7 +33,7 @@ static int parse_level(const char *text)
 static void tell_of_junk(leat_log_function *function, void *user,
                          const char *text, leat_log_level level)
 {
-    int is_level = level >= LEAT_LOG_NONE && level <= LEAT_LOG_DEBUG;
+    bool is_level = level >= LEAT_LOG_NONE && level <= LEAT_LOG_DEBUG;
     char line[LINE_MAX];
     snprintf(line, sizeof(line),
              "LEAT_LOG_LEVEL=%.64s is none of none, error, warning, info, "
@@ -56,7 +57,7 @@ void leat_log_set(leat_log_function *function, void *user, leat_log_level level)
         tell_of_junk(function, user, text, level);
 }
 
-int leat__log_is_enabled(leat_log_level level)
+bool leat__log_is_enabled(leat_log_level level)
 {
     return (int)level <= atomic_load_explicit(&limit, memory_order_relaxed);
 }

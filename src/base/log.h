@@ -4,8 +4,10 @@
 
 #include <leat/log.h>
 
+#include <stdbool.h>
+
 /* Whether a line of that level would be heard: check before costly ones. */
-int leat__log_is_enabled(leat_log_level level);
+bool leat__log_is_enabled(leat_log_level level);
 
 void leat__log(leat_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

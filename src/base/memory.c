@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/mempolicy.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,7 +15,7 @@ static atomic_int_fast64_t allocations;
 /* The allocation that is to fail, by its number; below 0: none. */
 static atomic_int_fast64_t fault = -1;
 
-static int is_faulty(void)
+static bool is_faulty(void)
 {
     int64_t number =
         atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);

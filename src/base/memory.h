@@ -4,6 +4,8 @@
 
 #include <leat/allocator.h>
 
+#include <stdbool.h>
+
 /* Where slots and buffers begin: a cache line, and a row of an AVX-512 store.
  */
 #define LEAT__ALIGNMENT 64
@@ -55,7 +57,7 @@ void leat__free_to(const leat_allocator *to, void *memory, size_t bytes,
                    size_t alignment);
 
 /* Whether a x b overflows; else the product in *out. */
-static inline int leat__multiply(size_t a, size_t b, size_t *out)
+static inline bool leat__multiply(size_t a, size_t b, size_t *out)
 {
     return __builtin_mul_overflow(a, b, out);
 }

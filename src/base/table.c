@@ -1,15 +1,16 @@
 #include "base/table.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 typedef void function(void);
 
-int leat__table_has(const void *table, size_t size,
-                    const leat__table_entry *entry)
+bool leat__table_has(const void *table, size_t size,
+                     const leat__table_entry *entry)
 {
     function *found;
     if (entry->offset > size || sizeof(found) > size - entry->offset)
-        return 0;
+        return false;
     memcpy(&found, (const char *)table + entry->offset, sizeof(found));
     return found != NULL;
 }

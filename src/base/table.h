@@ -4,6 +4,8 @@
 
 #include <leat/status.h>
 
+#include <stdbool.h>
+
 /* A pointer in a table, by its name. */
 typedef struct leat__table_entry {
     const char *name;
@@ -16,8 +18,8 @@ typedef struct leat__table_entry {
     }
 
 /* Whether the table, of `size` bytes, has it: an older one may end before. */
-int leat__table_has(const void *table, size_t size,
-                    const leat__table_entry *entry);
+bool leat__table_has(const void *table, size_t size,
+                     const leat__table_entry *entry);
 
 /* The name of the first of them that is not there; NULL: all are. Static. */
 const char *leat__table_first_missing(const void *table, size_t size,

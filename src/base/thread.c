@@ -6,6 +6,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,7 +72,7 @@ int leat__thread_start(leat__thread *thread, const char *name,
         leat__free(begin);
         return leat__error_system(code, "cannot start the thread %s", name);
     }
-    thread->running = 1;
+    thread->running = true;
     return LEAT_OK;
 }
 
@@ -85,7 +86,7 @@ void leat__thread_join(leat__thread *thread)
     if (!thread->running)
         return;
     pthread_join(thread->id, NULL);
-    thread->running = 0;
+    thread->running = false;
 }
 
 int leat__thread_check_stack(const char *who)

@@ -5,10 +5,11 @@
 #include <leat/status.h>
 
 #include <pthread.h>
+#include <stdbool.h>
 
 typedef struct leat__thread {
     pthread_t id;
-    int running;       /* started and not yet joined; the starter's */
+    bool running;      /* started and not yet joined; the starter's */
     const void *owner; /* whom it works for; set before the start */
 } leat__thread;
 

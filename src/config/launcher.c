@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,13 +26,13 @@ static const launcher launchers[] = {
 };
 
 /* A batch script of Slurm has a SLURM_PROCID of 0, but is no step's process. */
-static int has_started(const launcher *self)
+static bool has_started(const launcher *from)
 {
-    const char *rank = getenv(self->rank);
-    if (getenv(self->world_size))
-        return 1;
+    const char *rank = getenv(from->rank);
+    if (getenv(from->world_size))
+        return true;
     return rank &&
-           (strcmp(self->rank, "SLURM_PROCID") != 0 || strcmp(rank, "0") != 0);
+           (strcmp(from->rank, "SLURM_PROCID") != 0 || strcmp(rank, "0") != 0);
 }
 
 static int read_variable(const char *name, const char *other, long least,

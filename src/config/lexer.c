@@ -1,5 +1,6 @@
 #include "config/lexer.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,22 +8,22 @@
  * isalpha and its kin follow the locale, and take no negative characters; the
  * format knows ASCII alone.
  */
-static int is_space(char c)
+static bool is_space(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static int is_digit(char c)
+static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static int is_octal(char c)
+static bool is_octal(char c)
 {
     return c >= '0' && c <= '7';
 }
 
-static int is_letter(char c)
+static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -38,7 +39,7 @@ static int digit_value(char c)
     return -1;
 }
 
-static int is_hex(char c)
+static bool is_hex(char c)
 {
     return digit_value(c) >= 0;
 }
@@ -64,15 +65,15 @@ static void step(leat__lexer *lexer)
     }
 }
 
-static int take(leat__lexer *lexer, char c)
+static bool take(leat__lexer *lexer, char c)
 {
     if (lexer->next >= lexer->end || *lexer->next != c)
-        return 0;
+        return false;
     step(lexer);
-    return 1;
+    return true;
 }
 
-static int take_class(leat__lexer *lexer, int (*is_class)(char))
+static bool take_class(leat__lexer *lexer, bool (*is_class)(char))
 {
     int taken = 0;
     while (is_class(peek(lexer))) {
@@ -164,11 +165,11 @@ static int lex_number(leat__lexer *lexer, char first)
 }
 
 /* `\U` takes eight digits, and protobuf looks at the first three alone. */
-static int take_long_escape(leat__lexer *lexer)
+static bool take_long_escape(leat__lexer *lexer)
 {
     for (int i = 0; i < 2; i++)
         if (!take(lexer, '0'))
-            return 0;
+            return false;
     return (take(lexer, '0') || take(lexer, '1')) && take_hex(lexer, 5);
 }
 

@@ -6,6 +6,7 @@
 #include "data/mean.h"
 #include "pipeline/pipeline.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,15 +50,15 @@ static int make_pipeline(leat_net *net)
 }
 
 /* Loading it again leaves the same line. */
-static int is_of_mean(const leat_net *net, const char *line)
+static bool is_of_mean(const leat_net *net, const char *line)
 {
     leat__mean mean;
     char again[LEAT__ERROR_MAX];
     if (net->param.mean_at.line == 0)
-        return 0;
+        return false;
     if (leat__mean_load(&mean, net->param.transform.mean_file) == LEAT_OK) {
         leat__mean_finish(&mean);
-        return 0;
+        return false;
     }
     leat__error_save(again);
     return strcmp(line, again) == 0;

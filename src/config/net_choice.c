@@ -4,6 +4,7 @@
 #include "config/net_diagnosis.h"
 #include "config/net_schema.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -15,15 +16,15 @@ static const char *const net_fields[] = {
     "name",  "input",      "input_shape", "input_dim", "force_backward",
     "state", "debug_info", "layer",       "layers",    NULL};
 
-static int is_known(const char *name)
+static bool is_known(const char *name)
 {
     for (int i = 0; net_fields[i]; i++)
         if (!strcmp(net_fields[i], name))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
-static int is_layer(const field *value)
+static bool is_layer(const field *value)
 {
     return !strcmp(value->name, "layer") || !strcmp(value->name, "layers");
 }
@@ -85,7 +86,7 @@ static const char *const type_names[] = {
  * Whether a type stands for the data layer. V1's is an enum, the others' are
  * strings: each in the other's place is an error that is worth naming.
  */
-static int match_type(search *search, const field *type, int *out)
+static int match_type(search *search, const field *type, bool *out)
 {
     static const char *const expected[] = {
         [LEAT__NET_V2] = "type: expected \"Data\", as the type of layer { } is "
@@ -95,9 +96,9 @@ static int match_type(search *search, const field *type, int *out)
         [LEAT__NET_V0] = "type: expected \"data\", as the type of layers { "
                          "layer { } } is a string"};
     const leat__prototxt *file = search->state->file;
-    int is_v1 = search->form == LEAT__NET_V1;
+    bool is_v1 = search->form == LEAT__NET_V1;
     int number = 0;
-    *out = 0;
+    *out = false;
     if (is_v1 && type->type == LEAT__PROTOTXT_INTEGER) {
         *out = !leat__prototxt_int32(file, type, &number) && number == 5;
         return LEAT_OK;
@@ -114,10 +115,10 @@ static int match_type(search *search, const field *type, int *out)
     return LEAT_OK;
 }
 
-static int is_data_layer(search *search, const field *layer, int *out)
+static int match_data_layer(search *search, const field *layer, bool *out)
 {
     const field *type = leat__prototxt_find(layer, "type");
-    *out = 0;
+    *out = false;
     for (; type && !*out; type = leat__prototxt_find_next(type)) {
         int status = match_type(search, type, out);
         if (status)
@@ -141,12 +142,12 @@ static const char *layer_name(const search *search, const field *layer)
 }
 
 /* Rules of V0 layers do not count: Caffe's upgrade drops them. */
-static int is_included(const search *search, leat_phase phase,
-                       const field *layer, int *out)
+static int match_rules(const search *search, leat_phase phase,
+                       const field *layer, bool *out)
 {
     leat__net_state state = *search->state;
     state.phase = phase;
-    *out = 1;
+    *out = true;
     return search->form == LEAT__NET_V0
                ? LEAT_OK
                : leat__net_state_includes(&state, layer, out);
@@ -154,7 +155,7 @@ static int is_included(const search *search, leat_phase phase,
 
 /* One more data layer for an error's list: `, "cifar" (line 3, TRAIN)`. */
 static void list_layer(char *list, size_t size, const search *search,
-                       const field *layer, const int in[2])
+                       const field *layer, const bool in[2])
 {
     char shown[LEAT__KEY_TEXT_MAX];
     const char *name = layer_name(search, layer);
@@ -171,9 +172,9 @@ static void list_layer(char *list, size_t size, const search *search,
 /* A data layer that passed its schema. */
 static int visit_data_layer(search *search, const field *layer)
 {
-    int in[2];
+    bool in[2];
     for (int phase = 0; phase < 2; phase++) {
-        int status = is_included(search, (leat_phase)phase, layer, &in[phase]);
+        int status = match_rules(search, (leat_phase)phase, layer, &in[phase]);
         if (status)
             return status;
     }
@@ -195,7 +196,7 @@ static int visit_layer(search *search, const field *layer)
 {
     const leat__prototxt *file = search->state->file;
     const field *described = described_in(search, layer);
-    int is_data;
+    bool is_data;
     search->layers++;
     if (!described)
         return leat__prototxt_error(
@@ -206,7 +207,7 @@ static int visit_layer(search *search, const field *layer)
     if (described->type != LEAT__PROTOTXT_MESSAGE)
         return leat__prototxt_error(file, described->value_at,
                                     "layer: expected {");
-    int status = is_data_layer(search, described, &is_data);
+    int status = match_data_layer(search, described, &is_data);
     if (status || !is_data)
         return status;
     status = leat__net_schema_check(file, layer,
@@ -235,7 +236,7 @@ static int refuse(const search *search)
     static const char *const phases[] = {"TRAIN", "TEST"};
     const leat__prototxt *file = search->state->file;
     int own = own_phase(search);
-    int has_other = search->phases[!own];
+    bool has_other = search->phases[!own];
     char named[96] = "";
     if (search->name)
         snprintf(named, sizeof(named), " named \"%s\"", search->name);

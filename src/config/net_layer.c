@@ -6,7 +6,7 @@ static int create(leat_data_layer **out, const char *prototxt, leat_phase phase,
 {
     leat_net *net;
     int status = leat__thread_check_stack(prototxt);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat_net_open(&net, prototxt, phase, options);
     if (status)
         return status;

@@ -1,6 +1,7 @@
 #include "config/net_schema.h"
 #include "base/log.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 typedef leat__prototxt_field field;
@@ -22,7 +23,7 @@ typedef enum field_type {
 typedef struct schema_field {
     const char *name;
     field_type type;
-    int is_repeated;
+    bool is_repeated;
     const leat__prototxt_enum *values; /* of an enum */
     const leat__net_schema *message;
     const char *idle; /* why the field has no effect; NULL: it has one */

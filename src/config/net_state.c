@@ -1,6 +1,7 @@
 #include "config/net_state.h"
 #include "config/net_schema.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* More stages than any net has would make matching rules take long. */
@@ -47,36 +48,37 @@ int leat__net_state_read(leat__net_state *out, const leat__prototxt *file,
 }
 
 /* Names may hold NULs, so their sizes are compared as well. */
-static int is_equal(const field *a, const char *text, size_t size)
+static bool is_equal(const field *a, const char *text, size_t size)
 {
     return a->text_size == size && !memcmp(a->text, text, size);
 }
 
-static int has_stage(const leat__net_state *state, const field *wanted)
+static bool has_stage(const leat__net_state *state, const field *wanted)
 {
     const field *own =
         state->own ? leat__prototxt_find(state->own, "stage") : NULL;
     for (; own; own = leat__prototxt_find_next(own))
         if (is_equal(wanted, own->text, own->text_size))
-            return 1;
+            return true;
     for (int i = 0; state->stages && state->stages[i]; i++)
         if (is_equal(wanted, state->stages[i], strlen(state->stages[i])))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
-/* Whether each stage of that name in a rule is there, or each is not. */
-static int meets_stages(const leat__net_state *state, const field *rule,
-                        const char *name, int there)
+/* Whether each stage of that name in a rule is given (`is_wanted`), or none is.
+ */
+static bool meets_stages(const leat__net_state *state, const field *rule,
+                         const char *name, bool is_wanted)
 {
     const field *stage = leat__prototxt_find(rule, name);
     for (; stage; stage = leat__prototxt_find_next(stage))
-        if (has_stage(state, stage) != there)
-            return 0;
-    return 1;
+        if (has_stage(state, stage) != is_wanted)
+            return false;
+    return true;
 }
 
-static int meets_rule(const leat__net_state *state, const field *rule)
+static bool meets_rule(const leat__net_state *state, const field *rule)
 {
     const field *given = leat__prototxt_find(rule, "phase");
     int phase = (int)state->phase;
@@ -85,29 +87,29 @@ static int meets_rule(const leat__net_state *state, const field *rule)
     if (given && (leat__prototxt_enum_value(state->file, given,
                                             leat__net_schema_phase, &phase) ||
                   phase != (int)state->phase))
-        return 0;
+        return false;
     given = leat__prototxt_find(rule, "min_level");
     if (given && (leat__prototxt_int32(state->file, given, &level) ||
                   state->level < level))
-        return 0;
+        return false;
     given = leat__prototxt_find(rule, "max_level");
     if (given && (leat__prototxt_int32(state->file, given, &level) ||
                   state->level > level))
-        return 0;
-    return meets_stages(state, rule, "stage", 1) &&
-           meets_stages(state, rule, "not_stage", 0);
+        return false;
+    return meets_stages(state, rule, "stage", true) &&
+           meets_stages(state, rule, "not_stage", false);
 }
 
-static int meets_any(const leat__net_state *state, const field *rule)
+static bool meets_any(const leat__net_state *state, const field *rule)
 {
     for (; rule; rule = leat__prototxt_find_next(rule))
         if (meets_rule(state, rule))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 int leat__net_state_includes(const leat__net_state *state, const field *layer,
-                             int *out)
+                             bool *out)
 {
     const field *include = leat__prototxt_find(layer, "include");
     const field *exclude = leat__prototxt_find(layer, "exclude");

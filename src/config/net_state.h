@@ -3,6 +3,7 @@
 #define LEAT_CONFIG_NET_STATE_H
 
 #include <leat/data_layer.h>
+#include <stdbool.h>
 
 #include "config/prototxt.h"
 
@@ -28,6 +29,6 @@ int leat__net_state_read(leat__net_state *out, const leat__prototxt *file,
  * The layer passed its schema. Errors: LEAT_EINVAL when it has both.
  */
 int leat__net_state_includes(const leat__net_state *state,
-                             const leat__prototxt_field *layer, int *out);
+                             const leat__prototxt_field *layer, bool *out);
 
 #endif

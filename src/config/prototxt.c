@@ -5,6 +5,7 @@
 
 #include <stdalign.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -70,7 +71,7 @@ static int expected(const struct parser *parser, const char *what)
         leat__key_text(found, current->text, current->size));
 }
 
-static int looking_at(const struct parser *parser, char symbol)
+static bool looking_at(const struct parser *parser, char symbol)
 {
     const leat__lexeme *current = &parser->lexer.current;
     return current->type == LEAT__LEXEME_SYMBOL && *current->text == symbol;
@@ -120,14 +121,14 @@ static int parse_strings(struct parser *parser, field *out)
     return LEAT_OK;
 }
 
-static int is_not_finite(const leat__lexeme *lexeme)
+static bool is_not_finite(const leat__lexeme *lexeme)
 {
     static const char *const names[] = {"inf", "infinity", "nan"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (lexeme->size == strlen(names[i]) &&
             !strncasecmp(lexeme->text, names[i], lexeme->size))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 static int parse_scalar(struct parser *parser, field *out)

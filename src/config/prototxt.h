@@ -4,6 +4,8 @@
 
 #include "config/prototxt_location.h"
 
+#include <stdbool.h>
+
 /* Messages within messages that are still read; protobuf's own limit. */
 #define LEAT__PROTOTXT_DEPTH 100
 
@@ -28,9 +30,9 @@ struct leat__prototxt_field {
     leat__prototxt_location
         value_at; /* of the value, its minus sign included */
     leat__prototxt_type type;
-    int has_colon;
-    int is_listed;    /* stands in [ ] */
-    int is_negative;  /* a minus sign stands before the token */
+    bool has_colon;
+    bool is_listed;   /* stands in [ ] */
+    bool is_negative; /* a minus sign stands before the token */
     const char *text; /* the token; of a string its bytes. Ends in a NUL */
     size_t text_size;
     leat__prototxt_field *first; /* the first field of a message */

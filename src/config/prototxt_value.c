@@ -4,6 +4,7 @@
 #include <float.h>
 #include <locale.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,7 +245,7 @@ int leat__prototxt_enum_value(const leat__prototxt *file, const field *value,
 {
     char names[128];
     int32_t number = 0;
-    int is_name =
+    bool is_name =
         value->type == LEAT__PROTOTXT_IDENTIFIER && !value->is_negative;
     if (!is_name && (value->type != LEAT__PROTOTXT_INTEGER ||
                      leat__prototxt_int32(file, value, &number)))

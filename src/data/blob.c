@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 struct leat_blob {
@@ -12,7 +13,7 @@ struct leat_blob {
     int64_t shape[LEAT_MAX_DIMS];
     int64_t count;
     leat__syncedmem mem;
-    int lent;        /* mem is a view of somebody else's slab */
+    bool lent;       /* mem is a view of somebody else's slab */
     int64_t recalls; /* the slab's when it was lent */
 };
 
@@ -90,7 +91,7 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
             return status;
         leat__syncedmem_clear(&blob->mem);
         blob->mem.slab = slab;
-        blob->lent = 0;
+        blob->lent = false;
     }
     /* All of it is synced: a smaller shape may grow again. */
     blob->mem.bytes = blob->mem.slab->bytes;
@@ -98,11 +99,11 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
     return LEAT_OK;
 }
 
-static int is_lent_so(const leat_blob *blob, leat_dtype dtype, int ndim,
-                      const int64_t shape[], const leat__slab *slab)
+static bool is_lent_so(const leat_blob *blob, leat_dtype dtype, int ndim,
+                       const int64_t shape[], const leat__slab *slab)
 {
-    int same = blob->lent && blob->mem.slab == slab && blob->dtype == dtype &&
-               blob->ndim == ndim;
+    bool same = blob->lent && blob->mem.slab == slab && blob->dtype == dtype &&
+                blob->ndim == ndim;
     for (int i = 0; same && i < ndim; i++)
         same = blob->shape[i] == shape[i];
     return same;
@@ -129,7 +130,7 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
         leat__syncedmem_clear(&blob->mem);
     }
     blob->mem = (leat__syncedmem){slab, offset, bytes, head};
-    blob->lent = 1;
+    blob->lent = true;
     blob->recalls = recalls;
     set_shape(blob, dtype, ndim, shape, count);
     return LEAT_OK;
@@ -185,39 +186,39 @@ leat_device *leat_blob_device(const leat_blob *blob)
  * A blob that was never given a shape has no memory to point to, and one whose
  * batch went back has memory that is being refilled.
  */
-static int has_memory(const leat_blob *blob)
+static bool has_memory(const leat_blob *blob)
 {
     const leat__slab *slab = blob->mem.slab;
     if (!slab) {
         leat_error(LEAT_ESTATE, "the blob has no shape yet");
-        return 0;
+        return false;
     }
     if (!blob->lent || blob->recalls == leat__counter_get(&slab->recalls))
-        return 1;
+        return true;
     leat_error(LEAT_ESTATE,
                "the blob's batch was given back to its data layer; read it "
                "before release and the next forward, or use top_mode COPY");
-    return 0;
+    return false;
 }
 
 const void *leat_blob_cpu_data(leat_blob *blob)
 {
-    return has_memory(blob) ? leat__syncedmem_cpu(&blob->mem, 0) : NULL;
+    return has_memory(blob) ? leat__syncedmem_cpu(&blob->mem, false) : NULL;
 }
 
 void *leat_blob_mutable_cpu_data(leat_blob *blob)
 {
-    return has_memory(blob) ? leat__syncedmem_cpu(&blob->mem, 1) : NULL;
+    return has_memory(blob) ? leat__syncedmem_cpu(&blob->mem, true) : NULL;
 }
 
 const void *leat_blob_gpu_data(leat_blob *blob)
 {
-    return has_memory(blob) ? leat__syncedmem_gpu(&blob->mem, 0) : NULL;
+    return has_memory(blob) ? leat__syncedmem_gpu(&blob->mem, false) : NULL;
 }
 
 void *leat_blob_mutable_gpu_data(leat_blob *blob)
 {
-    return has_memory(blob) ? leat__syncedmem_gpu(&blob->mem, 1) : NULL;
+    return has_memory(blob) ? leat__syncedmem_gpu(&blob->mem, true) : NULL;
 }
 
 int leat_blob_async_gpu_push(leat_blob *blob, leat_stream stream)

@@ -1,21 +1,22 @@
 #include "data/cast.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-static int is_number(leat_dtype dtype)
+static bool is_number(leat_dtype dtype)
 {
     return dtype == LEAT_UINT8 || dtype == LEAT_INT32 || dtype == LEAT_INT64 ||
            dtype == LEAT_FLOAT32 || dtype == LEAT_FLOAT64;
 }
 
-int leat__cast_is_possible(leat_dtype from, leat_dtype to)
+bool leat__cast_is_possible(leat_dtype from, leat_dtype to)
 {
     return from == to || (is_number(from) && is_number(to));
 }
 
 /* An element as both an integer and a float; integers keep all their bits. */
 typedef struct number {
-    int is_integer;
+    bool is_integer;
     int64_t integer;
     double real;
 } number;

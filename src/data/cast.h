@@ -4,11 +4,13 @@
 
 #include <leat/dtype.h>
 
+#include <stdbool.h>
+
 /*
  * Whether elements of `from` can become `to`: integers and floats of at least
  * 32 bits and uint8 can; BYTES only itself.
  */
-int leat__cast_is_possible(leat_dtype from, leat_dtype to);
+bool leat__cast_is_possible(leat_dtype from, leat_dtype to);
 
 /*
  * Converts `n` elements as C does, floats to integers towards zero and clamped

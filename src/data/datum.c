@@ -5,6 +5,7 @@
 
 #include <leat/datum.h>
 
+#include <stdbool.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -46,7 +47,7 @@ static void take_varint(leat_datum *datum, const leat__wire_field *field)
     }
 }
 
-static int is_floats(const leat__wire_field *field)
+static bool is_floats(const leat__wire_field *field)
 {
     return field->number == FLOAT_DATA && (field->type == LEAT__WIRE_BYTES ||
                                            field->type == LEAT__WIRE_FIXED32);
@@ -65,7 +66,7 @@ static int take_floats(leat_datum *datum, const leat__wire_field *field)
         return ragged_floats(field->size);
     if (!field->size)
         return LEAT_OK;
-    int alone = datum->float_count == 0 && field->type == LEAT__WIRE_BYTES;
+    bool alone = datum->float_count == 0 && field->type == LEAT__WIRE_BYTES;
     datum->float_data = alone ? field->bytes : NULL;
     datum->float_count += field->size / sizeof(float);
     return LEAT_OK;
@@ -75,7 +76,7 @@ static int take_floats(leat_datum *datum, const leat__wire_field *field)
  * Whether it is what Caffe's tools write, these fields in this order and
  * nothing else: then it is taken, without a loop over whatever may come.
  */
-static int parse_usual(leat_datum *out, leat__wire wire)
+static bool parse_usual(leat_datum *out, leat__wire wire)
 {
     uint32_t channels, height, width, size, label = 0, encoded = 0;
     if (!leat__wire_take(&wire, CHANNELS << 3, &channels) ||
@@ -83,13 +84,13 @@ static int parse_usual(leat_datum *out, leat__wire wire)
         !leat__wire_take(&wire, WIDTH << 3, &width) ||
         !leat__wire_take(&wire, DATA << 3 | LEAT__WIRE_BYTES, &size) ||
         size > (size_t)(wire.end - wire.at))
-        return 0;
+        return false;
     const unsigned char *data = wire.at;
     wire.at += size;
     leat__wire_take(&wire, LABEL << 3, &label);
     leat__wire_take(&wire, ENCODED << 3, &encoded);
     if (wire.at != wire.end)
-        return 0;
+        return false;
     *out = (leat_datum){.channels = (int32_t)channels,
                         .height = (int32_t)height,
                         .width = (int32_t)width,
@@ -97,15 +98,15 @@ static int parse_usual(leat_datum *out, leat__wire wire)
                         .encoded = encoded != 0,
                         .data = data,
                         .data_size = size};
-    return 1;
+    return true;
 }
 
 /* Any fields in any order. Apart, so that the usual case needs no stack. */
-__attribute__((noinline)) static int parse_any(leat_datum *out, int *has_label,
+__attribute__((noinline)) static int parse_any(leat_datum *out, bool *has_label,
                                                leat__wire wire)
 {
     leat_datum datum = {0};
-    *has_label = 0;
+    *has_label = false;
     leat__wire_field field;
     int status;
     while ((status = leat__wire_next(&wire, &field)) == LEAT_OK) {
@@ -127,7 +128,7 @@ __attribute__((noinline)) static int parse_any(leat_datum *out, int *has_label,
 }
 
 /* *has_label is left alone where there are no floats. */
-static inline int parse(leat_datum *out, int *has_label, const void *bytes,
+static inline int parse(leat_datum *out, bool *has_label, const void *bytes,
                         size_t size)
 {
     leat__wire wire;
@@ -137,7 +138,7 @@ static inline int parse(leat_datum *out, int *has_label, const void *bytes,
 
 int leat_datum_parse(leat_datum *out, const void *bytes, size_t size)
 {
-    int has_label;
+    bool has_label;
     return parse(out, &has_label, bytes, size);
 }
 
@@ -287,7 +288,7 @@ int leat_datum_fields(leat_sample *sample, const void *bytes, size_t size)
 {
     leat_datum datum;
     size_t count;
-    int has_label = 1;
+    bool has_label = true;
     int status = parse(&datum, &has_label, bytes, size);
     if (status)
         return leat__datum_foreign(NULL, bytes, size, status);
@@ -308,7 +309,7 @@ int leat_datum_fields(leat_sample *sample, const void *bytes, size_t size)
 }
 
 /* An image that says its own size, as Caffe's tools write it. */
-static int has_dimensions(const leat_datum *datum)
+static bool has_dimensions(const leat_datum *datum)
 {
     return !datum->encoded || datum->channels || datum->height || datum->width;
 }
@@ -320,7 +321,7 @@ static uint64_t extended(int32_t value)
 }
 
 /* Beside pixels, floats are labels where there is no class. */
-static int writes_label(const leat_datum *datum)
+static bool writes_label(const leat_datum *datum)
 {
     return datum->label || !datum->data_size || !datum->float_data ||
            !datum->float_count;

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "data/wire.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* "JPEG" or "PNG" for the bytes that such files begin with; or NULL. */
@@ -24,7 +25,7 @@ typedef struct outline {
 } outline;
 
 /* Whether the bytes are a message that has fields at all. */
-static int read_outline(outline *out, const void *bytes, size_t size)
+static bool read_outline(outline *out, const void *bytes, size_t size)
 {
     leat__wire wire;
     leat__wire_field field;
@@ -51,13 +52,13 @@ static int read_outline(outline *out, const void *bytes, size_t size)
 #define BIT(number) (1u << (number))
 
 /* SSD: datum = 1, type = 2 (an enum), annotation_group = 3. */
-static int is_annotated(const outline *record)
+static bool is_annotated(const outline *record)
 {
     outline datum;
     if ((record->varints & ~BIT(2)) || (record->bytes & ~(BIT(1) | BIT(3))) ||
         record->others || !record->first ||
         !read_outline(&datum, record->first, record->first_size))
-        return 0;
+        return false;
     /* Of a Datum: data, and width, label or encoded, which are numbers. */
     return (datum.bytes & BIT(4)) && !(datum.bytes & ~(BIT(4) | BIT(6))) &&
            (datum.varints & (BIT(3) | BIT(5) | BIT(7)));
@@ -68,22 +69,22 @@ static int is_annotated(const outline *record)
  * of 3 to 6, 9 and 10, and name = 7. What would be a Datum's width, label and
  * encoded are no varints there.
  */
-static int is_tensors(const outline *record)
+static bool is_tensors(const outline *record)
 {
     const unsigned elements =
         BIT(3) | BIT(4) | BIT(5) | BIT(6) | BIT(9) | BIT(10);
     outline tensor;
     if (record->varints || record->bytes != BIT(1) || record->others ||
         !read_outline(&tensor, record->first, record->first_size))
-        return 0;
+        return false;
     return (tensor.varints & (BIT(1) | BIT(2))) &&
            !(tensor.varints & (BIT(3) | BIT(5) | BIT(7))) &&
            ((tensor.bytes | tensor.others) & elements);
 }
 
 /* Whether a line of its own was left. */
-static int name_foreign(const leat_datum *datum, const void *bytes, size_t size,
-                        int status)
+static bool name_foreign(const leat_datum *datum, const void *bytes,
+                         size_t size, int status)
 {
     outline record;
     const char *format =
@@ -93,7 +94,7 @@ static int name_foreign(const leat_datum *datum, const void *bytes, size_t size,
                    "Datum of %d x %d x %d: its data is a %s file, but encoded "
                    "is not set: write the records with encoded: true",
                    datum->channels, datum->height, datum->width, format);
-        return 1;
+        return true;
     }
     format = image_format(bytes, size);
     if (format) {
@@ -101,23 +102,23 @@ static int name_foreign(const leat_datum *datum, const void *bytes, size_t size,
                    "expected a Datum, found a %s file: make an LMDB of the "
                    "images with leat import images",
                    format);
-        return 1;
+        return true;
     }
     if (!read_outline(&record, bytes, size))
-        return 0;
+        return false;
     if (is_annotated(&record)) {
         leat_error(status, "expected a Datum, found SSD's AnnotatedDatum, an "
                            "image with boxes: write the Datum within each as "
                            "the record");
-        return 1;
+        return true;
     }
     if (is_tensors(&record)) {
         leat_error(status, "expected Caffe's Datum, found Caffe2's "
                            "TensorProtos: write the image and label of each as "
                            "a Datum");
-        return 1;
+        return true;
     }
-    return 0;
+    return false;
 }
 
 int leat__datum_foreign(const leat_datum *datum, const void *bytes, size_t size,

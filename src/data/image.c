@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "data/image_codec.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -53,10 +54,10 @@ int leat_image_decoder_create(leat_image_decoder **out)
         return LEAT_ENOMEM;
     leat_image_decoder_set_max_bytes(decoder, 0);
     int status = leat__jpeg_create(&decoder->jpeg, &decoder->arena);
-    if (status < 0)
+    if (status)
         goto fail;
     status = leat__png_create(&decoder->png, &decoder->arena);
-    if (status < 0)
+    if (status)
         goto fail;
     *out = decoder;
     return LEAT_OK;
@@ -94,8 +95,8 @@ const char *leat_image_warning(const leat_image_decoder *decoder)
     return decoder->warning;
 }
 
-static int has_magic(const leat__image_source *source,
-                     const image_format *format)
+static bool has_magic(const leat__image_source *source,
+                      const image_format *format)
 {
     return source->size >= format->offset + format->size &&
            !memcmp(source->bytes + format->offset, format->magic, format->size);
@@ -169,9 +170,9 @@ static int open_image(leat_image_decoder *decoder)
     } else {
         return foreign_error(source);
     }
-    if (status == LEAT_OK)
+    if (!status)
         status = check_memory(decoder);
-    if (status < 0)
+    if (status)
         close_image(decoder);
     return status;
 }
@@ -199,7 +200,7 @@ static int read_frame(leat_image_decoder *decoder,
     leat__image_frame *frame = &decoder->frame;
     make_room(decoder);
     int status = leat__pixel_buffer_reserve(&decoder->pixels, frame);
-    if (status < 0)
+    if (status)
         return status;
     unsigned char *pixels = decoder->pixels.bytes;
     if (decoder->format == &jpeg_format)
@@ -208,7 +209,7 @@ static int read_frame(leat_image_decoder *decoder,
 }
 
 /* From EXIF's 5 on, rows and columns change places. */
-static int is_transposed(const leat__image_frame *frame)
+static bool is_transposed(const leat__image_frame *frame)
 {
     return frame->orientation >= 5;
 }
@@ -222,8 +223,8 @@ static void turn_upright(const leat__image_frame *frame,
                          const unsigned char *from, unsigned char *to)
 {
     int o = frame->orientation;
-    int along_is_reversed = o == 2 || o == 3 || o == 7 || o == 8;
-    int across_is_reversed = o == 3 || o == 4 || o == 6 || o == 7;
+    bool along_is_reversed = o == 2 || o == 3 || o == 7 || o == 8;
+    bool across_is_reversed = o == 3 || o == 4 || o == 6 || o == 7;
     ptrdiff_t channels = frame->channels;
     ptrdiff_t along = channels, across = channels;
     if (is_transposed(frame))
@@ -249,15 +250,15 @@ static void turn_upright(const leat__image_frame *frame,
 static void give(const leat__image_frame *frame, const unsigned char *pixels,
                  leat_image *out)
 {
-    int turned = is_transposed(frame);
+    bool turned = is_transposed(frame);
     *out = (leat_image){.channels = frame->channels,
                         .height = turned ? frame->width : frame->height,
                         .width = turned ? frame->height : frame->width,
                         .pixels = pixels};
 }
 
-static int is_inside(const leat__image_region *region,
-                     const leat__image_frame *frame)
+static bool is_inside(const leat__image_region *region,
+                      const leat__image_frame *frame)
 {
     return region->row >= 0 && region->column >= 0 && region->rows > 0 &&
            region->columns > 0 && region->row <= frame->height - region->rows &&
@@ -272,7 +273,7 @@ int leat__image_open(leat_image_decoder *decoder, const void *bytes,
     decoder->source =
         (leat__image_source){.bytes = bytes, .size = size, .color = color};
     int status = open_image(decoder);
-    if (status < 0)
+    if (status)
         return status;
     give(&decoder->frame, NULL, out);
     return LEAT_OK;
@@ -286,12 +287,12 @@ int leat__image_read(leat_image_decoder *decoder,
         region = NULL;
     int status = read_frame(decoder, region);
     close_image(decoder);
-    if (status < 0)
+    if (status)
         return status;
     const unsigned char *pixels = decoder->pixels.bytes;
     if (frame->orientation > 1) {
         status = leat__pixel_buffer_reserve(&decoder->upright, frame);
-        if (status < 0)
+        if (status)
             return status;
         turn_upright(frame, pixels, decoder->upright.bytes);
         pixels = decoder->upright.bytes;
@@ -329,5 +330,5 @@ int leat_image_decode(leat_image_decoder *decoder, const void *bytes,
 {
     leat_image whole;
     int status = leat__image_open(decoder, bytes, size, color, &whole);
-    return status < 0 ? status : leat__image_read(decoder, NULL, out);
+    return status ? status : leat__image_read(decoder, NULL, out);
 }

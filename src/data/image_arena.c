@@ -1,6 +1,7 @@
 #include "data/image_arena.h"
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* Kept from image to image at most; a rare giant gives its memory back. */
@@ -43,7 +44,7 @@ static size_t in_use(const leat__arena *arena)
 }
 
 /* Whether `bytes` more may be in use; else `status` and the line say why. */
-static int is_allowed(leat__arena *arena, size_t bytes)
+static bool is_allowed(leat__arena *arena, size_t bytes)
 {
     size_t taken = in_use(arena) + arena->reserved;
     if (arena->limit && (taken > arena->limit || bytes > arena->limit - taken))
@@ -56,8 +57,8 @@ static int is_allowed(leat__arena *arena, size_t bytes)
     else if (bytes > SIZE_MAX / 2)
         arena->status = leat__error_memory(bytes);
     else
-        return 1;
-    return 0;
+        return true;
+    return false;
 }
 
 static void *alloc_piece(leat__arena *arena, size_t bytes)

@@ -1,5 +1,6 @@
 #include "data/image_exif.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define TIFF_MARK 0x2a
@@ -26,42 +27,42 @@ enum exif_tag {
 typedef struct exif_block {
     const unsigned char *bytes;
     size_t size;
-    int is_little;
+    bool is_little;
 } exif_block;
 
 /* Each reader returns 0 where the block is too short. */
-static int read_u16(const exif_block *block, uint64_t offset, uint32_t *out)
+static bool read_u16(const exif_block *block, uint64_t offset, uint32_t *out)
 {
     if (offset + 2 > block->size)
-        return 0;
+        return false;
     const unsigned char *p = block->bytes + offset;
     *out = block->is_little ? (uint32_t)(p[0] | p[1] << 8)
                             : (uint32_t)(p[0] << 8 | p[1]);
-    return 1;
+    return true;
 }
 
-static int read_u32(const exif_block *block, uint64_t offset, uint32_t *out)
+static bool read_u32(const exif_block *block, uint64_t offset, uint32_t *out)
 {
     uint32_t first, second;
     if (offset + 4 > block->size || !read_u16(block, offset, &first) ||
         !read_u16(block, offset + 2, &second))
-        return 0;
+        return false;
     *out = block->is_little ? second << 16 | first : first << 16 | second;
-    return 1;
+    return true;
 }
 
 /* A text of up to 4 bytes is looked for at offset 8, whatever stands there. */
-static int has_text(const exif_block *block, uint64_t entry)
+static bool has_text(const exif_block *block, uint64_t entry)
 {
     uint32_t bytes, offset = 8;
     if (!read_u32(block, entry + 4, &bytes))
-        return 0;
+        return false;
     if (bytes > 4 && !read_u32(block, entry + 8, &offset))
-        return 0;
+        return false;
     return (uint64_t)offset + bytes <= block->size;
 }
 
-static int has_rationals(const exif_block *block, uint64_t entry, unsigned n)
+static bool has_rationals(const exif_block *block, uint64_t entry, unsigned n)
 {
     uint32_t offset;
     return read_u32(block, entry + 8, &offset) &&
@@ -72,7 +73,7 @@ static int has_rationals(const exif_block *block, uint64_t entry, unsigned n)
  * Whether OpenCV can read the entry's value: it gives up at the first one that
  * points outside the block, and so never reaches an orientation behind it.
  */
-static int is_readable(const exif_block *block, uint64_t entry, uint32_t tag)
+static bool is_readable(const exif_block *block, uint64_t entry, uint32_t tag)
 {
     uint32_t value;
     switch (tag) {
@@ -97,7 +98,7 @@ static int is_readable(const exif_block *block, uint64_t entry, uint32_t tag)
     case TAG_YCBCR_POSITIONING:
         return read_u16(block, entry + 8, &value);
     default:
-        return 1;
+        return true;
     }
 }
 

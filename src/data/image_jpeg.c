@@ -10,6 +10,7 @@
 
 #include <jerror.h>
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,11 +47,11 @@ struct leat__jpeg {
     struct jpeg_memory_mgr *first_manager; /* put back to destroy */
     leat__jpeg_memory memory;
     jmp_buf escape;
-    int status;      /* what the jump to `escape` was for */
-    int is_done;     /* all pixels are there: errors count as warnings */
-    int is_scanning; /* coefficients are gathered, scan by scan */
-    uint64_t work;   /* that the scans made so far */
-    int has_ended;   /* libjpeg asked for bytes behind the last */
+    int status;       /* what the jump to `escape` was for */
+    bool is_done;     /* all pixels are there: errors count as warnings */
+    bool is_scanning; /* coefficients are gathered, scan by scan */
+    uint64_t work;    /* that the scans made so far */
+    bool has_ended;   /* libjpeg asked for bytes behind the last */
     char warning[16 + JMSG_LENGTH_MAX]; /* the first of this image; or "" */
     const leat__image_source *source;
     const unsigned char *exif; /* the first APP1, in the source; or NULL */
@@ -138,7 +139,7 @@ static boolean fill_input(j_decompress_ptr codec)
 {
     static const JOCTET end[] = {0xff, JPEG_EOI};
     leat__jpeg *jpeg = codec->client_data;
-    jpeg->has_ended = 1;
+    jpeg->has_ended = true;
     if (codec->arith_code && !jpeg->is_done)
         leave(jpeg, ends_early(jpeg));
     codec->src->next_input_byte = end;
@@ -322,7 +323,7 @@ static uint64_t padded_blocks(const jpeg_component_info *component,
  * A small file cannot make us take memory for a huge image. Arithmetic coding
  * has no such bound, but each block is work at least once.
  */
-static int is_too_short(const leat__jpeg *jpeg)
+static bool is_too_short(const leat__jpeg *jpeg)
 {
     const struct jpeg_decompress_struct *codec = &jpeg->codec;
     uint64_t pixels = (uint64_t)codec->image_width * codec->image_height;
@@ -364,7 +365,7 @@ static int read_header(leat__jpeg *jpeg, leat__image_frame *frame)
     jpeg_read_header(codec, TRUE);
     int status =
         leat__image_check_size(codec->image_width, codec->image_height);
-    if (status < 0)
+    if (status)
         return status;
     if (jpeg->has_ended || is_too_short(jpeg))
         return ends_early(jpeg);
@@ -475,7 +476,7 @@ static void read_region(leat__jpeg *jpeg, const leat__image_region *region,
  * which it does otherwise in a window; arithmetic coding could not be skipped
  * in its older versions.
  */
-static int can_skip(const leat__jpeg *jpeg)
+static bool can_skip(const leat__jpeg *jpeg)
 {
     const struct jpeg_decompress_struct *codec = &jpeg->codec;
     return !jpeg_has_multiple_scans((j_decompress_ptr)codec) &&
@@ -488,7 +489,7 @@ static int read_image(leat__jpeg *jpeg, const leat__image_region *region,
     struct jpeg_decompress_struct *codec = &jpeg->codec;
     jpeg->is_scanning = jpeg_has_multiple_scans(codec);
     jpeg_start_decompress(codec);
-    jpeg->is_scanning = 0;
+    jpeg->is_scanning = false;
     /* Without the end marker, further scans may be missing. */
     if (jpeg->has_ended && jpeg_has_multiple_scans(codec))
         return ends_early(jpeg);
@@ -500,7 +501,7 @@ static int read_image(leat__jpeg *jpeg, const leat__image_region *region,
         read_rows(jpeg, pixels, (size_t)frame->width * (size_t)frame->channels,
                   codec->output_height);
     /* Only now the bytes up to the end marker are looked at. */
-    jpeg->is_done = 1;
+    jpeg->is_done = true;
     jpeg_finish_decompress(codec);
     return LEAT_OK;
 }
@@ -511,9 +512,9 @@ int leat__jpeg_open(leat__jpeg *jpeg, const leat__image_source *source,
     jpeg->source = source;
     jpeg->input.next_input_byte = source->bytes;
     jpeg->input.bytes_in_buffer = source->size;
-    jpeg->is_done = jpeg->has_ended = 0;
+    jpeg->is_done = jpeg->has_ended = false;
     jpeg->warning[0] = 0;
-    jpeg->is_scanning = 0;
+    jpeg->is_scanning = false;
     jpeg->work = 0;
     jpeg->exif = NULL;
     jpeg->exif_bytes = 0;

@@ -10,6 +10,7 @@
 
 #include <png.h>
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>
@@ -129,46 +130,46 @@ typedef struct png_chunk {
 } png_chunk;
 
 /* The chunk at *position, which moves on; 0 where no whole one is left. */
-static int next_chunk(const leat__image_source *source, size_t *position,
-                      png_chunk *out)
+static bool next_chunk(const leat__image_source *source, size_t *position,
+                       png_chunk *out)
 {
     size_t left = source->size - *position;
     if (left < CHUNK_BYTES)
-        return 0;
+        return false;
     const unsigned char *chunk = source->bytes + *position;
     out->bytes = png_get_uint_32(chunk);
     out->name = chunk + 4;
     out->data = chunk + 8;
     if (out->bytes > left - CHUNK_BYTES)
-        return 0;
+        return false;
     *position += out->bytes + CHUNK_BYTES;
-    return 1;
+    return true;
 }
 
-static int is_named(const png_chunk *chunk, const void *name)
+static bool is_named(const png_chunk *chunk, const void *name)
 {
     return !memcmp(chunk->name, name, 4);
 }
 
 /* libpng refuses a chunk that it knows before the header, if it looks at it. */
-static int is_header_late(const leat__image_source *source)
+static bool is_header_late(const leat__image_source *source)
 {
     size_t position = SIGNATURE_BYTES;
     png_chunk chunk;
     while (next_chunk(source, &position, &chunk) && !is_named(&chunk, "IHDR"))
         for (size_t i = 0; i < IGNORED; i++)
             if (is_named(&chunk, ignored + i * NAME_STEP))
-                return 1;
-    return 0;
+                return true;
+    return false;
 }
 
 /* Whether libpng accepts this eXIf chunk. */
-static int is_exif_valid(const png_chunk *chunk)
+static bool is_exif_valid(const png_chunk *chunk)
 {
     const unsigned char *data = chunk->data;
     if (chunk->bytes < 2 || (data[0] != 'M' && data[0] != 'I') ||
         data[0] != data[1])
-        return 0;
+        return false;
     uLong sum = crc32(0, chunk->name, (uInt)chunk->bytes + 4);
     return sum == png_get_uint_32(data + chunk->bytes);
 }
@@ -205,7 +206,7 @@ static int native_channels(const leat__png *png)
 }
 
 /* Nor does deflate make a huge image of a small file. */
-static int is_too_short(const leat__png *png, uint64_t height)
+static bool is_too_short(const leat__png *png, uint64_t height)
 {
     uint64_t row = png_get_rowbytes(png->codec, png->info);
     return row * height / INFLATION_MAX > png->source->size;
@@ -232,7 +233,7 @@ static int read_header(leat__png *png, leat__image_frame *frame)
     png_get_IHDR(png->codec, png->info, &width, &height, &png->bit_depth,
                  &png->color_type, NULL, NULL, NULL);
     int status = leat__image_check_size(width, height);
-    if (status < 0)
+    if (status)
         return status;
     if (is_too_short(png, height))
         return ends_early(png);
@@ -256,7 +257,7 @@ static int read_header(leat__png *png, leat__image_frame *frame)
 static void set_transforms(const leat__png *png, int channels)
 {
     png_structp codec = png->codec;
-    int has_color = png->color_type & PNG_COLOR_MASK_COLOR;
+    bool has_color = png->color_type & PNG_COLOR_MASK_COLOR;
     if (png->bit_depth == 16)
         png_set_strip_16(codec);
     if (channels < 4)

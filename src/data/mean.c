@@ -6,6 +6,7 @@
 
 #include <leat/transform.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -35,9 +36,9 @@ enum { DIM = 1 };
 
 /* What a BlobProto holds; its values stay where they are. */
 typedef struct blob_summary {
-    int has_old_shape;
+    bool has_old_shape;
     int64_t old_shape[4]; /* num, channels, height, width */
-    int has_shape;
+    bool has_shape;
     int64_t dim[4]; /* the first axes of the new shape */
     size_t axes;
     size_t floats;
@@ -58,7 +59,7 @@ static int take_shape(blob_summary *blob, const leat__wire_field *shape)
     leat__wire_field field;
     uint64_t dim;
     int status;
-    blob->has_shape = 1;
+    blob->has_shape = true;
     leat__wire_init(&wire, shape->bytes, shape->size);
     while ((status = leat__wire_next(&wire, &field)) == LEAT_OK) {
         if (field.number != DIM)
@@ -103,7 +104,7 @@ static int take_blob_field(blob_summary *blob, const leat__wire_field *field)
     } else if (field->number == SHAPE && field->type == LEAT__WIRE_BYTES) {
         return take_shape(blob, field);
     } else if (field->number <= WIDTH && field->type == LEAT__WIRE_VARINT) {
-        blob->has_old_shape = 1;
+        blob->has_old_shape = true;
         /* An int32 keeps the low half of its varint. */
         blob->old_shape[field->number - NUM] = (int32_t)(uint32_t)field->value;
     }
@@ -224,17 +225,17 @@ int leat__mean_parse(leat__mean *out, const char *name, const void *bytes,
 }
 
 /* A varint at *at, which moves on; 0 where the bytes end within it. */
-static int take_varint(const char *bytes, size_t size, size_t *at,
-                       uint64_t *out)
+static bool take_varint(const char *bytes, size_t size, size_t *at,
+                        uint64_t *out)
 {
     *out = 0;
     for (int shift = 0; shift < 64 && *at < size; shift += 7) {
         unsigned char byte = (unsigned char)bytes[(*at)++];
         *out |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80)
-            return 1;
+            return true;
     }
-    return 0;
+    return false;
 }
 
 /* The beginning of a BlobProto, as far as it tells how long it gets. */
@@ -245,7 +246,7 @@ typedef struct beginning {
 } beginning;
 
 /* Takes a field; 0 where the bytes end within it, below 0 for none. */
-static int take_field(beginning *self, const char *bytes, size_t size,
+static int take_field(beginning *found, const char *bytes, size_t size,
                       size_t *at)
 {
     static const uint64_t fixed[8] = {[1] = 8, [5] = 4};
@@ -260,16 +261,16 @@ static int take_field(beginning *self, const char *bytes, size_t size,
     if ((type == 0 || type == 2) && !take_varint(bytes, size, at, &length))
         return 0;
     if (type == 0 && number <= 4)
-        self->dim[number - 1] = length;
+        found->dim[number - 1] = length;
     length = type == 0 ? 0 : type == 2 ? length : fixed[type];
     if (length > MEAN_BYTES_MAX)
         return -1;
     /* data, diff, double_data and double_diff */
     if (number != 5 && number != 6 && number != 8 && number != 9)
-        self->rest += *at - first + length;
-    self->claimed = *at + length;
+        found->rest += *at - first + length;
+    found->claimed = *at + length;
     *at += length < size - *at ? length : size - *at;
-    return *at == self->claimed;
+    return *at == found->claimed;
 }
 
 /*

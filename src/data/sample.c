@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 void leat_sample_init(leat_sample *sample)
@@ -97,7 +98,7 @@ static int list_views(leat_sample *sample, view out[LEAT_MAX_FIELDS + 1])
     return n;
 }
 
-static int is_in_box(const leat_sample *sample, const view *one)
+static bool is_in_box(const leat_sample *sample, const view *one)
 {
     uintptr_t offset = (uintptr_t)*one->data - (uintptr_t)sample->buffer;
     return sample->buffer && offset < sample->buffer_size;

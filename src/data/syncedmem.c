@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "device/device.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* What a caller's allocator is asked to align to, as devices do. */
@@ -48,12 +49,12 @@ void leat__slab_ref(leat__slab *slab)
     atomic_fetch_add_explicit(&slab->owners, 1, memory_order_relaxed);
 }
 
-static int is_inherited(const leat__slab *slab)
+static bool is_inherited(const leat__slab *slab)
 {
     return slab->generation != leat__fork_generation();
 }
 
-int leat__slab_is_foreign(const leat__slab *slab)
+bool leat__slab_is_foreign(const leat__slab *slab)
 {
     return is_inherited(slab) && !slab->device->ops->unified;
 }
@@ -64,7 +65,7 @@ int leat__slab_is_foreign(const leat__slab *slab)
  */
 static void free_inherited(leat__slab *slab)
 {
-    int is_of_cpu = slab->device->ops == &leat__cpu_device_ops;
+    bool is_of_cpu = slab->device->ops == &leat__cpu_device_ops;
     if (slab->is_pageable || (is_of_cpu && !slab->allocator.alloc))
         leat__free_pages(slab->host, slab->bytes);
     leat__free(slab);
@@ -111,7 +112,7 @@ int leat__slab_ensure_host(leat__slab *slab)
 {
     if (slab->host)
         return LEAT_OK;
-    int unified = slab->device->ops->unified;
+    bool unified = slab->device->ops->unified;
     int status = slab->allocator.alloc
                      ? take_host(slab)
                      : slab->device->ops->host_alloc(slab->device, slab->bytes,
@@ -119,7 +120,7 @@ int leat__slab_ensure_host(leat__slab *slab)
     if (status == LEAT_ENOMEM && !slab->allocator.alloc && !unified &&
         !slab->must_pin)
         return make_pageable(slab);
-    if (status == LEAT_OK && unified)
+    if (!status && unified)
         slab->device_memory = slab->host;
     return status;
 }
@@ -149,7 +150,7 @@ static int refuse_foreign(const leat__slab *slab)
 }
 
 /* Pinned pages may be missing in a child, pageable ones are not. */
-static int is_host_at_hand(const leat__syncedmem *mem)
+static bool is_host_at_hand(const leat__syncedmem *mem)
 {
     const leat__slab *slab = mem->slab;
     return !leat__slab_is_foreign(slab) ||
@@ -181,7 +182,7 @@ static int copy_sides(leat__syncedmem *mem, leat_copy_direction direction)
     return status ? status : waited;
 }
 
-void *leat__syncedmem_cpu(leat__syncedmem *mem, int will_write)
+void *leat__syncedmem_cpu(leat__syncedmem *mem, bool will_write)
 {
     leat__slab *slab = mem->slab;
     if (!is_host_at_hand(mem)) {
@@ -200,7 +201,7 @@ void *leat__syncedmem_cpu(leat__syncedmem *mem, int will_write)
     return (char *)slab->host + mem->offset;
 }
 
-void *leat__syncedmem_gpu(leat__syncedmem *mem, int will_write)
+void *leat__syncedmem_gpu(leat__syncedmem *mem, bool will_write)
 {
     leat__slab *slab = mem->slab;
     if (leat__slab_is_foreign(slab)) {
@@ -222,7 +223,7 @@ void *leat__syncedmem_gpu(leat__syncedmem *mem, int will_write)
 int leat__syncedmem_overwrite(leat__syncedmem *mem, leat_head side, void **out)
 {
     leat__slab *slab = mem->slab;
-    int is_host = side == LEAT_HEAD_AT_CPU;
+    bool is_host = side == LEAT_HEAD_AT_CPU;
     if (leat__slab_is_foreign(slab))
         return refuse_foreign(slab);
     int status =

@@ -15,12 +15,13 @@
 #include <leat/ext/device.h>
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 typedef struct leat__slab {
     leat_device *device;
     size_t bytes;
-    int must_pin; /* no pageable host memory where the device cannot pin it */
-    int is_pageable;
+    bool must_pin; /* no pageable host memory where the device cannot pin it */
+    bool is_pageable;
     void *host;          /* NULL until first used */
     void *device_memory; /* NULL until first used; unified: host */
     atomic_int owners;
@@ -50,7 +51,7 @@ void leat__slab_unref(leat__slab *slab); /* takes NULL */
  * Whether another process made the slab, on a device with memory of its own:
  * here that device cannot be asked for anything.
  */
-int leat__slab_is_foreign(const leat__slab *slab);
+bool leat__slab_is_foreign(const leat__slab *slab);
 /*
  * Makes the host side, or the device's, if it is not there; zeroed. Where host
  * memory cannot be pinned (LEAT_ENOMEM) it is pageable, which the log says, but
@@ -73,8 +74,8 @@ void leat__syncedmem_clear(leat__syncedmem *mem);
  * The side wanted, after the copy that it needs; NULL on error, which is
  * LEAT_ESTATE where the slab is foreign and the host side not at hand.
  */
-void *leat__syncedmem_cpu(leat__syncedmem *mem, int will_write);
-void *leat__syncedmem_gpu(leat__syncedmem *mem, int will_write);
+void *leat__syncedmem_cpu(leat__syncedmem *mem, bool will_write);
+void *leat__syncedmem_gpu(leat__syncedmem *mem, bool will_write);
 
 /*
  * The side wanted, to be written whole: nothing is copied to it, and it is the

@@ -160,9 +160,9 @@ int leat_token_parse(leat_token *token, const char *text)
     if (size > TEXT_MAX)
         return leat_error(LEAT_EINVAL, "no resume token: it is too long");
     int status = reserve(&parsed, size + 1);
-    if (status == LEAT_OK)
+    if (!status)
         status = decode(&parsed, text, without_line_end(text, size));
-    if (status == LEAT_OK)
+    if (!status)
         status = check(&parsed);
     if (status) {
         leat_token_finish(&parsed);

@@ -6,6 +6,8 @@
 #include "data/mean.h"
 #include "device/transform_top.h"
 
+#include <stdbool.h>
+
 struct leat__transform {
     const leat__row_kernels *kernels;
     int crop_size; /* 0: none */
@@ -29,11 +31,11 @@ static int check_flag(const char *name, int value)
 static int check_flags(const leat_transform_options *options)
 {
     int status = check_flag("mirror", options->mirror);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_flag("force_color", options->force_color);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_flag("force_gray", options->force_gray);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_flag("has_scale", options->has_scale);
     return status;
 }
@@ -175,13 +177,13 @@ int leat__transform_create(leat__transform **out,
 {
     leat_transform_options complete;
     int status = leat__transform_options_copy(&complete, options);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_flags(&complete);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_options(&complete);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_choices(phase, layout);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_top(&complete, top_type);
     if (status)
         return status;
@@ -222,9 +224,9 @@ int leat__transform_check_mean(const leat__transform *transform, int channels,
                                int height, int width)
 {
     const leat__transform_job *job = &transform->job;
-    int is_image = channels > 0 && height > 0 && width > 0;
-    int fits = transform->mean_channels == channels &&
-               job->mean_height == height && job->mean_width == width;
+    bool is_image = channels > 0 && height > 0 && width > 0;
+    bool fits = transform->mean_channels == channels &&
+                job->mean_height == height && job->mean_width == width;
     if (!job->mean || !is_image || fits)
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
@@ -279,7 +281,7 @@ int leat__transform_shape(const leat__transform *transform, const int shape[3],
 
 int leat__transform_words_per_image(const leat__transform *transform)
 {
-    int crops = transform->crop_size && transform->phase == LEAT_TRAIN;
+    bool crops = transform->crop_size && transform->phase == LEAT_TRAIN;
     return (transform->mirror ? 1 : 0) + (crops ? 2 : 0);
 }
 
@@ -380,9 +382,9 @@ int leat__transform_apply(const leat__transform *transform,
 {
     int status = check_image(transform, LEAT_EDATA, image->channels,
                              image->height, image->width);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_place(transform, image, shape);
-    if (status == LEAT_OK)
+    if (!status)
         leat__transform_run(transform, image, shape, top);
     return status;
 }
@@ -394,12 +396,12 @@ int leat__transform_crop(const leat__transform *transform,
 {
     int status = check_image(transform, LEAT_EDATA, image->channels,
                              image->height, image->width);
-    if (status == LEAT_OK && image->type != LEAT_UINT8)
+    if (!status && image->type != LEAT_UINT8)
         status = leat_error(LEAT_EDATA,
                             "the image is of type %s: with transform_on DEVICE "
                             "it must be uint8",
                             leat_dtype_name(image->type));
-    if (status == LEAT_OK)
+    if (!status)
         status = check_place(transform, image, shape);
     if (status)
         return status;

@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What the clones share. */
@@ -17,7 +18,7 @@ typedef struct shared_transform {
 
 /* A raw image that was transformed, and the shape of its place in the top. */
 typedef struct known_image {
-    int is_set;
+    bool is_set;
     int64_t dim[3]; /* of its field */
     size_t bytes;   /* that it needs */
     int shape[3];
@@ -77,7 +78,7 @@ int leat_transformer_create(leat_transformer **out,
     shared->color = color_of(options);
     int status = leat__transform_create(&shared->transform, options, phase,
                                         top_type, layout);
-    if (status == LEAT_OK)
+    if (!status)
         status = wrap(out, shared);
     if (status)
         unref(shared);
@@ -137,7 +138,7 @@ static int raw_shape(const leat_field *field, int shape[3])
     for (int i = 0; i < field->ndim; i++) {
         int to = field->ndim == 3 ? i : 2;
         int64_t dim = field->shape[i];
-        int is_int = dim >= 0 && dim <= INT_MAX;
+        bool is_int = dim >= 0 && dim <= INT_MAX;
         whole[to] *= is_int ? dim : 0;
         if (!is_int || whole[to] > INT_MAX)
             return leat_error(LEAT_EDATA, "dimension %d is %lld", i,
@@ -151,7 +152,7 @@ static int raw_shape(const leat_field *field, int shape[3])
 static int check_bytes(const leat_field *field, const int shape[3])
 {
     size_t bytes = leat_dtype_size(field->dtype);
-    int overflows = 0;
+    bool overflows = false;
     for (int i = 0; i < 3; i++)
         overflows |= leat__multiply(bytes, (size_t)shape[i], &bytes);
     if (!overflows && bytes <= field->bytes)
@@ -187,7 +188,7 @@ static int make_decoder(leat_transformer *transformer)
     if (transformer->decoder)
         return LEAT_OK;
     int status = leat_image_decoder_create(&transformer->decoder);
-    if (status == LEAT_OK)
+    if (!status)
         leat_image_decoder_set_max_bytes(transformer->decoder,
                                          transformer->max_image_bytes);
     return status;
@@ -237,7 +238,7 @@ static int whole_shape(leat_transformer *transformer, const leat_field *field,
         return raw_shape(field, shape);
     leat_image image;
     int status = make_decoder(transformer);
-    if (status == LEAT_OK)
+    if (!status)
         status =
             leat_image_probe(transformer->decoder, field->data, field->bytes,
                              transformer->shared->color, &image);
@@ -274,10 +275,10 @@ static int take_image(leat_transformer *transformer, const leat_field *field,
                       leat_rng rng, const uint32_t words[4], const int shape[3],
                       leat__transform_image *image)
 {
-    int is_encoded = field->dtype == LEAT_BYTES;
+    bool is_encoded = field->dtype == LEAT_BYTES;
     int status = is_encoded ? open_encoded(transformer, field, image)
                             : raw_image(field, image);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__transform_check_mean(transformer->shared->transform,
                                             image->channels, image->height,
                                             image->width);
@@ -287,8 +288,8 @@ static int take_image(leat_transformer *transformer, const leat_field *field,
     return is_encoded ? read_encoded(transformer, shape, image) : LEAT_OK;
 }
 
-static int is_known(const known_image *known, const leat_field *field,
-                    const int shape[3])
+static bool is_known(const known_image *known, const leat_field *field,
+                     const int shape[3])
 {
     return known->is_set && field->ndim == 3 &&
            field->dtype == known->image.type && field->bytes >= known->bytes &&
@@ -304,7 +305,7 @@ static void remember(leat_transformer *transformer, const leat_field *field,
     known_image *known = &transformer->known;
     if (field->dtype == LEAT_BYTES || field->ndim != 3)
         return;
-    known->is_set = 1;
+    known->is_set = true;
     known->bytes = leat_dtype_size(field->dtype);
     for (int i = 0; i < 3; i++) {
         known->dim[i] = field->shape[i];
@@ -337,10 +338,10 @@ apply_new(leat_transformer *transformer, const leat_field *field, leat_rng rng,
 {
     leat__transform_image image;
     int status = take_image(transformer, field, rng, words, shape, &image);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__transform_apply(transformer->shared->transform, &image,
                                        shape, top);
-    if (status == LEAT_OK)
+    if (!status)
         remember(transformer, field, &image, shape);
     return status;
 }

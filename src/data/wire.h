@@ -4,6 +4,8 @@
 
 #include <leat/status.h>
 
+#include <stdbool.h>
+
 typedef enum leat__wire_type {
     LEAT__WIRE_VARINT = 0,
     LEAT__WIRE_FIXED64 = 1,
@@ -67,27 +69,27 @@ int leat__wire_varint(leat__wire *wire, uint64_t *out);
  * Takes a field of that tag, of one byte, and its varint, of up to 3; whether
  * it is the next one. What is longer or cut short is left to the others.
  */
-static inline int leat__wire_take(leat__wire *wire, unsigned char tag,
-                                  uint32_t *value)
+static inline bool leat__wire_take(leat__wire *wire, unsigned char tag,
+                                   uint32_t *value)
 {
     const unsigned char *at = wire->at;
     size_t left = (size_t)(wire->end - at);
     if (left < 2 || at[0] != tag)
-        return 0;
+        return false;
     if (at[1] < 0x80) {
         *value = at[1];
         wire->at = at + 2;
-        return 1;
+        return true;
     }
     if (left < 4)
-        return 0;
-    int is_short = at[2] < 0x80;
+        return false;
+    bool is_short = at[2] < 0x80;
     *value = (at[1] & 0x7fu) | (at[2] & 0x7fu) << 7 |
              (is_short ? 0 : (uint32_t)at[3] << 14);
     if (!is_short && at[3] >= 0x80)
-        return 0;
+        return false;
     wire->at = at + (is_short ? 3 : 4);
-    return 1;
+    return true;
 }
 
 /*

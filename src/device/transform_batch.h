@@ -100,25 +100,25 @@ leat__divide(uint32_t dividend, const leat__divisor *by)
     return (high + ((dividend - high) >> by->first)) >> by->second;
 }
 
-static inline void leat__transform_batch_init(leat__transform_batch *self,
+static inline void leat__transform_batch_init(leat__transform_batch *batch,
                                               const leat_device_transform *job)
 {
     uint32_t width = (uint32_t)job->width;
     uint32_t channels = (uint32_t)job->channels;
     int is_planar = job->layout == LEAT_NCHW || channels == 1;
-    memset(self, 0, sizeof(*self));
-    self->job = *job;
-    self->rows = (uint32_t)job->height;
-    self->count = channels * self->rows * width;
-    self->row = is_planar ? width : width * channels;
-    self->plane = self->row * self->rows;
-    self->channels = is_planar ? 1 : channels;
-    self->total = job->images * (int64_t)self->count;
-    self->is_same_order = channels == 1 || job->pixel_layout == job->layout;
-    self->by_count = leat__divisor_of(self->count);
-    self->by_row = leat__divisor_of(self->row);
-    self->by_rows = leat__divisor_of(self->rows);
-    self->by_channels = leat__divisor_of(self->channels);
+    memset(batch, 0, sizeof(*batch));
+    batch->job = *job;
+    batch->rows = (uint32_t)job->height;
+    batch->count = channels * batch->rows * width;
+    batch->row = is_planar ? width : width * channels;
+    batch->plane = batch->row * batch->rows;
+    batch->channels = is_planar ? 1 : channels;
+    batch->total = job->images * (int64_t)batch->count;
+    batch->is_same_order = channels == 1 || job->pixel_layout == job->layout;
+    batch->by_count = leat__divisor_of(batch->count);
+    batch->by_row = leat__divisor_of(batch->row);
+    batch->by_rows = leat__divisor_of(batch->rows);
+    batch->by_channels = leat__divisor_of(batch->channels);
 }
 
 /* Elements of the top in 16 bytes. */

@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "device/transform_rows.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 extern const leat__row_kernels leat__row_kernels_c;
@@ -9,12 +10,12 @@ extern const leat__row_kernels leat__row_kernels_c;
 extern const leat__row_kernels leat__row_kernels_avx2;
 extern const leat__row_kernels leat__row_kernels_avx512;
 
-static int has_avx2(void)
+static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2");
 }
 
-static int has_avx512(void)
+static bool has_avx512(void)
 {
     return has_avx2() && __builtin_cpu_supports("avx512f") &&
            __builtin_cpu_supports("avx512bw") &&
@@ -23,15 +24,15 @@ static int has_avx512(void)
 }
 #endif
 
-static int always(void)
+static bool always(void)
 {
-    return 1;
+    return true;
 }
 
 /* Every set of kernels, best first. */
 static const struct {
     const leat__row_kernels *kernels;
-    int (*is_supported)(void);
+    bool (*is_supported)(void);
 } sets[] = {
 #if defined(__x86_64__) || defined(__i386__)
     {&leat__row_kernels_avx512, has_avx512},

@@ -6,6 +6,8 @@
 #include "device/float16.h"
 #include "device/transform_reference.h"
 
+#include <stdbool.h>
+
 /* Floats in a band. */
 #define BAND 8192
 
@@ -55,7 +57,7 @@ static void transform_half(const leat__row_kernels *kernels,
     }
 }
 
-static int is_half(leat_dtype type)
+static bool is_half(leat_dtype type)
 {
     return type == LEAT_FLOAT16 || type == LEAT_BFLOAT16;
 }

@@ -4,11 +4,12 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int is_special(char c)
+static bool is_special(char c)
 {
     return c == ',' || c == '=' || c == '|' || c == '\\';
 }
@@ -41,7 +42,7 @@ int leat__args_parse(leat_args *out, const char *text)
     const char *start = to;
     char *equals = NULL;
     int status = LEAT_OK;
-    for (size_t i = 0; i <= size && size > 0 && status == LEAT_OK; i++) {
+    for (size_t i = 0; i <= size && size > 0 && !status; i++) {
         if (i == size || text[i] == ',') {
             *to++ = 0;
             status = add(&args, start, equals);
@@ -69,13 +70,13 @@ void leat__args_finish(leat_args *args)
     memset(args, 0, sizeof(*args));
 }
 
-static int knows(const leat_reader_type *type, const char *key)
+static bool knows(const leat_reader_type *type, const char *key)
 {
     for (int i = 0; type->keys && type->keys[i]; i++) {
         if (strcmp(type->keys[i], key) == 0)
-            return 1;
+            return true;
     }
-    return 0;
+    return false;
 }
 
 int leat__args_check(const leat_args *args, const leat_reader_type *type)
@@ -109,7 +110,7 @@ char *leat__args_escape(const char *text)
         return NULL;
     char *to = out;
     for (size_t i = 0; i < size; i++) {
-        int edge = text[i] == ' ' && (i == 0 || i + 1 == size);
+        bool edge = text[i] == ' ' && (i == 0 || i + 1 == size);
         if (is_special(text[i]) || edge)
             *to++ = '\\';
         *to++ = text[i];

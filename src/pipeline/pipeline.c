@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "pipeline/reader_table.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ static int make_text(leat_pipeline *pipeline, const char *arguments)
     if (!text)
         return LEAT_ENOMEM;
     size_t used = 0;
-    int several = pipeline->nupstream > 1;
+    bool several = pipeline->nupstream > 1;
     for (int i = 0; i < pipeline->nupstream; i++)
         used += (size_t)snprintf(text + used, size - used,
                                  several ? "(%s) " : "%s ",
@@ -141,18 +142,18 @@ const char *leat_pipeline_text(const leat_pipeline *pipeline)
     return pipeline->text;
 }
 
-int leat__pipeline_may_block(const leat_pipeline *pipeline)
+bool leat__pipeline_may_block(const leat_pipeline *pipeline)
 {
     if (pipeline->type->may_block)
-        return 1;
+        return true;
     for (int i = 0; i < pipeline->nupstream; i++) {
         if (leat__pipeline_may_block(pipeline->upstream[i]))
-            return 1;
+            return true;
     }
-    return 0;
+    return false;
 }
 
-int leat__pipeline_has_upstream(const leat_pipeline *pipeline)
+bool leat__pipeline_has_upstream(const leat_pipeline *pipeline)
 {
     return pipeline->nupstream > 0;
 }

@@ -7,6 +7,7 @@
 #include <leat/ext/reader.h>
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* Readers that one reads. */
 #define LEAT__UPSTREAM_MAX 64
@@ -26,13 +27,13 @@ struct leat_pipeline {
 };
 
 /* Whether any reader of the pipeline may block on storage. */
-int leat__pipeline_may_block(const leat_pipeline *pipeline);
+bool leat__pipeline_may_block(const leat_pipeline *pipeline);
 
 /* Whether what leat_reader_may_block says follows the storage. */
-int leat__reader_can_probe(const leat_reader *reader);
+bool leat__reader_can_probe(const leat_reader *reader);
 
 /* Whether it reads other pipelines: decorators permute or change samples. */
-int leat__pipeline_has_upstream(const leat_pipeline *pipeline);
+bool leat__pipeline_has_upstream(const leat_pipeline *pipeline);
 
 /*
  * Notes where a pipeline that nobody else has yet is written, such as

@@ -10,9 +10,9 @@ static int open_upstream(const leat_pipeline *pipeline,
 {
     int status = LEAT_OK;
     *n = 0;
-    while (*n < pipeline->nupstream && status == LEAT_OK) {
+    while (*n < pipeline->nupstream && !status) {
         status = leat_pipeline_open(pipeline->upstream[*n], &upstream[*n]);
-        *n += status == LEAT_OK;
+        *n += !status;
     }
     return status;
 }
@@ -44,7 +44,7 @@ static int call_open(const leat_pipeline *pipeline,
 {
     unsigned lines = leat__error_lines();
     int status = pipeline->type->open(&pipeline->args, upstream, n, out);
-    if (status != LEAT_OK && !leat__status_is_error(status))
+    if (status && !leat__status_is_error(status))
         return leat_error(LEAT_ESTATE,
                           "the reader \"%s\": open returned %d, expected "
                           "LEAT_OK or an error of leat/status.h",
@@ -61,7 +61,7 @@ static int open_reader(const leat_pipeline *pipeline, leat_reader **out)
     leat_reader *reader = NULL;
     int n;
     int status = open_upstream(pipeline, upstream, &n);
-    if (status == LEAT_OK)
+    if (!status)
         status = call_open(pipeline, upstream, n, &reader);
     if (status) {
         while (n > 0)
@@ -69,7 +69,7 @@ static int open_reader(const leat_pipeline *pipeline, leat_reader **out)
         return status;
     }
     status = check_opened(pipeline, reader);
-    if (status == LEAT_OK)
+    if (!status)
         *out = reader;
     return status;
 }

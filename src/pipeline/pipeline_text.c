@@ -5,6 +5,7 @@
 #include "pipeline/arguments.h"
 #include "pipeline/registry.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static size_t segment_length(const char *text)
 }
 
 /* Whether the letter at `i` stands behind a backslash that is none itself. */
-static int is_escaped(const char *text, size_t i)
+static bool is_escaped(const char *text, size_t i)
 {
     size_t backslashes = 0;
     while (backslashes < i && text[i - 1 - backslashes] == '\\')

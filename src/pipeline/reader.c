@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Tables of an older header are shorter: what lies behind is not there. */
@@ -24,7 +25,7 @@ static int unsupported(const leat_reader *reader, const char *what)
 static int check_status(const leat_reader *reader, const char *operation,
                         unsigned lines, int status)
 {
-    if (status == LEAT_OK || status == LEAT_END)
+    if (!status || status == LEAT_END)
         return status;
     if (!leat__status_is_error(status))
         return leat_error(
@@ -47,7 +48,7 @@ static int name_record(const leat_reader *reader, const leat_provenance *from)
 }
 
 /* Counts of fields out of bounds would be followed out of the sample. */
-static int has_bad_sample(leat_sample *const out[], int n)
+static bool has_bad_sample(leat_sample *const out[], int n)
 {
     unsigned bad = 0;
     for (int i = 0; i < n; i++)
@@ -71,11 +72,11 @@ static int check_given(const leat_reader *reader, const char *operation,
                        unsigned lines, int status, int n, int *got)
 {
     int given = *got;
-    if (status != LEAT_OK)
+    if (status)
         *got = 0;
-    if (status == LEAT_OK && given >= 1 && given <= n)
+    if (!status && given >= 1 && given <= n)
         return LEAT_OK;
-    if (status == LEAT_OK) {
+    if (!status) {
         *got = 0;
         return leat_error(LEAT_ESTATE,
                           "the reader \"%s\" says that it gave %d samples, "
@@ -212,7 +213,7 @@ int leat_reader_may_block(leat_reader *reader)
     return leat__pipeline_may_block(reader->pipeline);
 }
 
-int leat__reader_can_probe(const leat_reader *reader)
+bool leat__reader_can_probe(const leat_reader *reader)
 {
     return HAS(reader, may_block);
 }

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,17 +40,17 @@ static const leat_reader_type *find_locked(const char *name)
     return NULL;
 }
 
-static int is_name(const char *name)
+static bool is_name(const char *name)
 {
     for (const char *p = name; *p; p++) {
         if (!isalnum((unsigned char)*p) && *p != '_')
-            return 0;
+            return false;
     }
     return name[0] != 0 && strlen(name) <= NAME_MAX_SIZE;
 }
 
 /* Whether a path was meant: it cannot be a name, or it is there. */
-static int is_path(const char *name)
+static bool is_path(const char *name)
 {
     return name[0] != 0 && (!is_name(name) || access(name, F_OK) == 0);
 }

@@ -4,6 +4,7 @@
 #include "data/sample.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,10 +25,10 @@ typedef struct callback_reader {
     callback_feed *feed; /* borrowed from the pipeline */
     void *pass;
     int64_t record;
-    int ended;
+    bool ended;
     int broken; /* a sticky error, with its line */
     char line[LEAT__ERROR_MAX];
-    atomic_int cancelled;
+    atomic_bool cancelled;
 } callback_reader;
 
 static int callback_fields(leat_reader *reader, const leat_field_spec **out,
@@ -39,20 +40,20 @@ static int callback_fields(leat_reader *reader, const leat_field_spec **out,
     return LEAT_OK;
 }
 
-static void begin_sample(const callback_reader *self, leat_sample *sample)
+static void begin_sample(const callback_reader *callback, leat_sample *sample)
 {
     sample->nfields = 0;
     sample->stable = 0;
-    sample->from.source = self->feed->name;
-    sample->from.record = self->record;
+    sample->from.source = callback->feed->name;
+    sample->from.record = callback->record;
     sample->from.key = NULL;
     sample->from.key_size = 0;
 }
 
-static int cancelled(const callback_reader *self)
+static int cancelled(const callback_reader *callback)
 {
     return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
-                      self->feed->name);
+                      callback->feed->name);
 }
 
 /*
@@ -62,7 +63,7 @@ static int cancelled(const callback_reader *self)
 static int check_status(const callback_feed *feed, const char *what,
                         unsigned lines, int status, int allowed)
 {
-    if (status == LEAT_OK || status == allowed)
+    if (!status || status == allowed)
         return status;
     if (!leat__status_is_error(status))
         return leat_error(LEAT_EINVAL,
@@ -77,15 +78,15 @@ static int check_status(const callback_feed *feed, const char *what,
 }
 
 /* Whether the field can be read as it says. */
-static int is_whole(const leat_field *field)
+static bool is_whole(const leat_field *field)
 {
     size_t bytes = leat_dtype_size(field->dtype);
     if (bytes == 0 || field->ndim < 0 || field->ndim > LEAT_MAX_DIMS)
-        return 0;
+        return false;
     for (int i = 0; i < field->ndim; i++) {
         if (field->shape[i] < 0 ||
             leat__multiply(bytes, (size_t)field->shape[i], &bytes))
-            return 0;
+            return false;
     }
     /* Bytes whose meaning lies inside them have the size that they have. */
     if (field->dtype == LEAT_BYTES)
@@ -93,41 +94,42 @@ static int is_whole(const leat_field *field)
     return field->bytes >= bytes && (field->data || bytes == 0);
 }
 
-static int check_sample(const callback_reader *self, const leat_sample *sample)
+static int check_sample(const callback_reader *callback,
+                        const leat_sample *sample)
 {
-    const callback_feed *feed = self->feed;
+    const callback_feed *feed = callback->feed;
     if (sample->nfields != feed->callbacks.nfields)
         return leat_error(LEAT_EINVAL,
                           "%s: sample %lld has %d fields, %d were announced",
-                          feed->name, (long long)self->record, sample->nfields,
-                          feed->callbacks.nfields);
+                          feed->name, (long long)callback->record,
+                          sample->nfields, feed->callbacks.nfields);
     for (int i = 0; i < sample->nfields; i++) {
         if (!is_whole(&sample->field[i]))
             return leat_error(LEAT_EINVAL,
                               "%s: sample %lld: field \"%s\" has not the bytes "
                               "that its type and shape need",
-                              feed->name, (long long)self->record,
+                              feed->name, (long long)callback->record,
                               feed->field_name[i]);
     }
     return LEAT_OK;
 }
 
-static int call_next(callback_reader *self, leat_sample *sample)
+static int call_next(callback_reader *callback, leat_sample *sample)
 {
-    const leat_callbacks *callbacks = &self->feed->callbacks;
+    const leat_callbacks *callbacks = &callback->feed->callbacks;
     unsigned lines = leat__error_lines();
-    int status = callbacks->next(self->pass, sample);
+    int status = callbacks->next(callback->pass, sample);
     if (status == LEAT_EDATA && leat__error_lines() == lines)
         (void)leat_error(status,
                          "%s: record %lld is bad; the callback next "
                          "gave no reason",
-                         self->feed->name, (long long)self->record);
-    status = check_status(self->feed, "next", lines, status, LEAT_END);
+                         callback->feed->name, (long long)callback->record);
+    status = check_status(callback->feed, "next", lines, status, LEAT_END);
     /* Whatever a callback returns that was woken by cancel. */
-    if (status && atomic_load(&self->cancelled))
-        return cancelled(self);
-    if (status == LEAT_OK)
-        status = check_sample(self, sample);
+    if (status && atomic_load(&callback->cancelled))
+        return cancelled(callback);
+    if (!status)
+        status = check_sample(callback, sample);
     /* The views may be of what the next call overwrites. */
     return status || sample->stable ? status : leat__sample_own(sample);
 }
@@ -135,61 +137,62 @@ static int call_next(callback_reader *self, leat_sample *sample)
 static int callback_next(leat_reader *reader, leat_sample *const out[], int n,
                          int *got)
 {
-    callback_reader *self = (callback_reader *)reader;
+    callback_reader *callback = (callback_reader *)reader;
     (void)n;
     *got = 0;
-    if (atomic_load(&self->cancelled))
-        return cancelled(self);
-    if (self->broken)
-        return leat_error(self->broken, "%s", self->line);
-    if (self->ended)
+    if (atomic_load(&callback->cancelled))
+        return cancelled(callback);
+    if (callback->broken)
+        return leat_error(callback->broken, "%s", callback->line);
+    if (callback->ended)
         return LEAT_END;
-    begin_sample(self, out[0]);
-    int status = call_next(self, out[0]);
-    self->record += status == LEAT_OK || status == LEAT_EDATA;
-    *got = status == LEAT_OK;
+    begin_sample(callback, out[0]);
+    int status = call_next(callback, out[0]);
+    callback->record += !status || status == LEAT_EDATA;
+    *got = !status;
     if (status == LEAT_END) {
-        self->ended = 1;
+        callback->ended = true;
     } else if (status < 0 && status != LEAT_EDATA) {
-        self->broken = status;
-        leat__error_save(self->line);
+        callback->broken = status;
+        leat__error_save(callback->line);
     }
     return status;
 }
 
 static int callback_reset(leat_reader *reader)
 {
-    callback_reader *self = (callback_reader *)reader;
-    if (!self->feed->callbacks.reset)
+    callback_reader *callback = (callback_reader *)reader;
+    if (!callback->feed->callbacks.reset)
         return leat_error(LEAT_EUNSUPPORTED,
                           "%s: a second epoch needs the callback reset",
-                          self->feed->name);
+                          callback->feed->name);
     unsigned lines = leat__error_lines();
-    int status = check_status(self->feed, "reset", lines,
-                              self->feed->callbacks.reset(self->pass), LEAT_OK);
+    int status =
+        check_status(callback->feed, "reset", lines,
+                     callback->feed->callbacks.reset(callback->pass), LEAT_OK);
     if (status)
         return status;
-    self->record = 0;
-    self->ended = 0;
-    self->broken = LEAT_OK;
+    callback->record = 0;
+    callback->ended = false;
+    callback->broken = LEAT_OK;
     return LEAT_OK;
 }
 
 static void callback_cancel(leat_reader *reader)
 {
-    callback_reader *self = (callback_reader *)reader;
-    atomic_store(&self->cancelled, 1);
-    if (self->feed->callbacks.cancel)
-        self->feed->callbacks.cancel(self->pass);
+    callback_reader *callback = (callback_reader *)reader;
+    atomic_store(&callback->cancelled, 1);
+    if (callback->feed->callbacks.cancel)
+        callback->feed->callbacks.cancel(callback->pass);
 }
 
 static void callback_close(leat_reader *reader)
 {
-    callback_reader *self = (callback_reader *)reader;
-    if (self->feed->callbacks.close)
-        self->feed->callbacks.close(self->pass);
-    atomic_fetch_sub(&self->feed->readers, 1);
-    leat__free(self);
+    callback_reader *callback = (callback_reader *)reader;
+    if (callback->feed->callbacks.close)
+        callback->feed->callbacks.close(callback->pass);
+    atomic_fetch_sub(&callback->feed->readers, 1);
+    leat__free(callback);
 }
 
 static const leat_reader_ops callback_ops = {
@@ -216,25 +219,25 @@ static int callback_open(const leat_args *args, leat_reader *const upstream[],
     (void)n;
     callback_feed *feed = (void *)(uintptr_t)leat_args_object(args);
     const leat_callbacks *callbacks = &feed->callbacks;
-    callback_reader *self = leat__alloc_zero(1, sizeof(*self));
-    if (!self)
+    callback_reader *callback = leat__alloc_zero(1, sizeof(*callback));
+    if (!callback)
         return LEAT_ENOMEM;
-    self->reader.ops = &callback_ops;
-    self->feed = feed;
-    self->pass = feed->user;
+    callback->reader.ops = &callback_ops;
+    callback->feed = feed;
+    callback->pass = feed->user;
     int status = LEAT_OK;
     if (atomic_fetch_add(&feed->readers, 1) > 0 && !callbacks->open)
         status = leat_error(LEAT_ESTATE,
                             "%s: a second reader needs the callback open",
                             feed->name);
     else if (callbacks->open)
-        status = call_open(feed, &self->pass);
+        status = call_open(feed, &callback->pass);
     if (status) {
         atomic_fetch_sub(&feed->readers, 1);
-        leat__free(self);
+        leat__free(callback);
         return status;
     }
-    *out = &self->reader;
+    *out = &callback->reader;
     return LEAT_OK;
 }
 

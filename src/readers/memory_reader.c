@@ -20,15 +20,15 @@ typedef struct memory_reader {
     leat_reader reader;
     const memory_slices *slices; /* borrowed from the pipeline */
     int64_t next;                /* one caller at a time */
-    atomic_int cancelled;
+    atomic_bool cancelled;
 } memory_reader;
 
 static int memory_fields(leat_reader *reader, const leat_field_spec **out,
                          int *n)
 {
-    const memory_reader *self = (const memory_reader *)reader;
-    *out = self->slices->spec;
-    *n = self->slices->nfields;
+    const memory_reader *memory = (const memory_reader *)reader;
+    *out = memory->slices->spec;
+    *n = memory->slices->nfields;
     return LEAT_OK;
 }
 
@@ -57,9 +57,9 @@ static void fill(const memory_slices *slices, int64_t index,
     sample->from.key_size = 0;
 }
 
-static int check_running(memory_reader *self)
+static int check_running(memory_reader *memory)
 {
-    if (!atomic_load_explicit(&self->cancelled, memory_order_relaxed))
+    if (!atomic_load_explicit(&memory->cancelled, memory_order_relaxed))
         return LEAT_OK;
     return leat_error(LEAT_ECANCELLED, "memory: reading was cancelled");
 }
@@ -67,12 +67,12 @@ static int check_running(memory_reader *self)
 static int memory_read_at(leat_reader *reader, const int64_t index[],
                           leat_sample *const out[], int n, int *got)
 {
-    memory_reader *self = (memory_reader *)reader;
-    int status = check_running(self);
+    memory_reader *memory = (memory_reader *)reader;
+    int status = check_running(memory);
     if (status)
         return status;
     for (int i = 0; i < n; i++)
-        fill(self->slices, index[i], out[i]);
+        fill(memory->slices, index[i], out[i]);
     *got = n;
     return LEAT_OK;
 }
@@ -80,13 +80,13 @@ static int memory_read_at(leat_reader *reader, const int64_t index[],
 static int memory_next(leat_reader *reader, leat_sample *const out[], int n,
                        int *got)
 {
-    memory_reader *self = (memory_reader *)reader;
+    memory_reader *memory = (memory_reader *)reader;
     *got = 0;
-    int status = check_running(self);
+    int status = check_running(memory);
     if (status)
         return status;
-    while (*got < n && self->next < self->slices->count)
-        fill(self->slices, self->next++, out[(*got)++]);
+    while (*got < n && memory->next < memory->slices->count)
+        fill(memory->slices, memory->next++, out[(*got)++]);
     return *got > 0 ? LEAT_OK : LEAT_END;
 }
 
@@ -114,12 +114,12 @@ static int memory_count(leat_reader *reader, int64_t *out)
 
 static int memory_seek(leat_reader *reader, int64_t index)
 {
-    memory_reader *self = (memory_reader *)reader;
-    if (index < 0 || index > self->slices->count)
+    memory_reader *memory = (memory_reader *)reader;
+    if (index < 0 || index > memory->slices->count)
         return leat_error(LEAT_EINVAL,
                           "sample %lld is out of range: there are %lld",
-                          (long long)index, (long long)self->slices->count);
-    self->next = index;
+                          (long long)index, (long long)memory->slices->count);
+    memory->next = index;
     return LEAT_OK;
 }
 
@@ -164,12 +164,12 @@ static int memory_open(const leat_args *args, leat_reader *const upstream[],
 {
     (void)upstream;
     (void)n;
-    memory_reader *self = leat__alloc_zero(1, sizeof(*self));
-    if (!self)
+    memory_reader *memory = leat__alloc_zero(1, sizeof(*memory));
+    if (!memory)
         return LEAT_ENOMEM;
-    self->reader.ops = &memory_ops;
-    self->slices = leat_args_object(args);
-    *out = &self->reader;
+    memory->reader.ops = &memory_ops;
+    memory->slices = leat_args_object(args);
+    *out = &memory->reader;
     return LEAT_OK;
 }
 

@@ -291,13 +291,15 @@ END_TEST
 START_TEST(keys_that_are_the_same_do_not_ascend)
 {
     leat__lmdb_map map = {.name = "memory"};
-    for (map.meta.backward = 0; map.meta.backward < 2; map.meta.backward++)
+    for (int backward = 0; backward < 2; backward++) {
+        map.meta.backward = backward;
         for (size_t size = 1; size < 12; size++) {
             const char *key = "aaaaaaaaaaaa";
             ck_assert(!leat__lmdb_map_ascends(&map, key, size, key, size));
             ck_assert(leat__lmdb_map_ascends(&map, key, size, key, size + 1));
             ck_assert(!leat__lmdb_map_ascends(&map, key, size + 1, key, size));
         }
+    }
 }
 END_TEST
 

@@ -20,6 +20,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define AHEAD 32
@@ -40,13 +41,13 @@ typedef struct lmdb_reader {
     const leat__lmdb_map *map;     /* the snapshot's, as the next */
     const leat__lmdb_storage *storage;
     size_t window; /* bytes to read ahead; 0: none */
-    int is_auto;   /* the kernel may do it in a walk */
-    int drops;     /* pages behind the walk */
+    bool is_auto;  /* the kernel may do it in a walk */
+    bool drops;    /* pages behind the walk */
     char *path;    /* owned */
-    atomic_int cancelled;
-    atomic_int advised; /* somebody tells beforehand what read_at will read */
-    atomic_int quiet;   /* records to read before the next look */
-    atomic_int told;    /* that drops has no effect on them */
+    atomic_bool cancelled;
+    atomic_bool advised; /* somebody tells beforehand what read_at will read */
+    atomic_int quiet;    /* records to read before the next look */
+    atomic_bool told;    /* that drops has no effect on them */
 
     /* Of the one caller at a time. */
     leat_field_spec spec[2];
@@ -61,94 +62,94 @@ typedef struct lmdb_reader {
 } lmdb_reader;
 
 /* A child does not share its parent's slot: its pages could be overwritten. */
-static int check_process(const lmdb_reader *self)
+static int check_process(const lmdb_reader *lmdb)
 {
-    if (!leat__lmdb_snapshot_is_inherited(self->snapshot))
+    if (!leat__lmdb_snapshot_is_inherited(lmdb->snapshot))
         return LEAT_OK;
     return leat_error(LEAT_ESTATE,
                       "%s: was opened before fork, and is the parent's; open "
                       "it anew in the child",
-                      self->path);
+                      lmdb->path);
 }
 
-static int check_running(const lmdb_reader *self)
+static int check_running(const lmdb_reader *lmdb)
 {
-    if (!atomic_load_explicit(&self->cancelled, memory_order_relaxed))
-        return check_process(self);
-    return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled", self->path);
+    if (!atomic_load_explicit(&lmdb->cancelled, memory_order_relaxed))
+        return check_process(lmdb);
+    return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled", lmdb->path);
 }
 
-static int bad_record(const lmdb_reader *self, const leat__lmdb_entry *entry,
+static int bad_record(const lmdb_reader *lmdb, const leat__lmdb_entry *entry,
                       int status)
 {
     char text[LEAT__KEY_TEXT_MAX];
     leat__key_text(text, entry->key, entry->key_size);
-    return leat__error_context(status, "%s: record %lld, key %s", self->path,
+    return leat__error_context(status, "%s: record %lld, key %s", lmdb->path,
                                (long long)entry->record, text);
 }
 
-static inline int fill(const lmdb_reader *self, const leat__lmdb_entry *entry,
+static inline int fill(const lmdb_reader *lmdb, const leat__lmdb_entry *entry,
                        leat_sample *sample)
 {
     leat_provenance *from = &sample->from;
-    from->source = self->path;
+    from->source = lmdb->path;
     from->record = entry->record;
     from->key = entry->key;
     from->key_size = entry->key_size;
     int status = leat_datum_fields(sample, entry->value, entry->value_size);
     if (status)
-        return bad_record(self, entry, status);
+        return bad_record(lmdb, entry, status);
     uintptr_t data = (uintptr_t)sample->field[0].data;
-    sample->stable = data - (uintptr_t)self->map->base < self->map->size;
+    sample->stable = data - (uintptr_t)lmdb->map->base < lmdb->map->size;
     return LEAT_OK;
 }
 
 /* Waits for the values that the walker has found. */
-static int await(lmdb_reader *self)
+static int await(lmdb_reader *lmdb)
 {
     leat__lmdb_span spans[AHEAD];
-    for (int i = 0; i < self->end; i++) {
-        const leat__lmdb_entry *entry = &self->ahead[i];
-        spans[i].offset = (size_t)(entry->value - self->map->base);
+    for (int i = 0; i < lmdb->end; i++) {
+        const leat__lmdb_entry *entry = &lmdb->ahead[i];
+        spans[i].offset = (size_t)(entry->value - lmdb->map->base);
         spans[i].bytes = entry->value_size;
     }
-    int status = leat__lmdb_storage_await(self->storage, spans, self->end);
+    int status = leat__lmdb_storage_await(lmdb->storage, spans, lmdb->end);
     if (!status)
         return LEAT_OK;
-    self->end = 0;
-    status = bad_record(self, &self->ahead[0], status);
-    self->walker.failure = status;
-    leat__error_save(self->walker.failure_line);
+    lmdb->end = 0;
+    status = bad_record(lmdb, &lmdb->ahead[0], status);
+    lmdb->walker.failure = status;
+    leat__error_save(lmdb->walker.failure_line);
     return status;
 }
 
 /* From storage no more is taken than is `wanted`: all of it is waited for. */
-__attribute__((noinline)) static int refill(lmdb_reader *self, int wanted)
+__attribute__((noinline)) static int refill(lmdb_reader *lmdb, int wanted)
 {
     int got = 0;
-    leat__lmdb_drop_behind_follow(&self->drop_behind, &self->walker);
-    leat__lmdb_readahead_follow(&self->readahead, &self->walker);
-    int is_cold = self->readahead.is_cold;
+    leat__lmdb_drop_behind_follow(&lmdb->drop_behind, &lmdb->walker);
+    leat__lmdb_readahead_follow(&lmdb->readahead, &lmdb->walker);
+    bool is_cold = lmdb->readahead.is_cold;
     int n = is_cold && wanted < AHEAD ? wanted : AHEAD;
-    int status = leat__lmdb_walker_next(&self->walker, self->ahead, n, &got);
-    self->at = 0;
-    self->end = got;
-    return !status && is_cold ? await(self) : status;
+    int status = leat__lmdb_walker_next(&lmdb->walker, lmdb->ahead, n, &got);
+    lmdb->at = 0;
+    lmdb->end = got;
+    return !status && is_cold ? await(lmdb) : status;
 }
 
 static int lmdb_next(leat_reader *reader, leat_sample *const out[], int n,
                      int *got)
 {
-    lmdb_reader *self = (lmdb_reader *)reader;
+    lmdb_reader *lmdb = (lmdb_reader *)reader;
     int done = 0;
     *got = 0;
-    int status = check_running(self);
+    int status = check_running(lmdb);
     while (!status && done < n) {
-        if (self->at == self->end && (status = refill(self, n - done)))
+        if (lmdb->at == lmdb->end && (status = refill(lmdb, n - done)))
             break;
-        status = fill(self, &self->ahead[self->at], out[done]);
+        status = fill(lmdb, &lmdb->ahead[lmdb->at], out[done]);
         if (!status) {
-            self->at++;
+            lmdb->at++;
             done++;
         }
     }
@@ -157,22 +158,22 @@ static int lmdb_next(leat_reader *reader, leat_sample *const out[], int n,
         return LEAT_OK;
     /* A bad record is stepped over; memory may suffice the next time. */
     if (status == LEAT_EDATA)
-        self->at++;
+        lmdb->at++;
     return status;
 }
 
-static size_t ask_leaves(const lmdb_reader *self, const leat__lmdb_index *index,
+static size_t ask_leaves(const lmdb_reader *lmdb, const leat__lmdb_index *index,
                          const int64_t records[], int n)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
     for (int i = 0; i < n; i++)
-        spans[i] = leat__lmdb_storage_leaf(self->storage,
+        spans[i] = leat__lmdb_storage_leaf(lmdb->storage,
                                            index->address[records[i]] >> 16);
-    return leat__lmdb_storage_ask(self->storage, spans, n);
+    return leat__lmdb_storage_ask(lmdb->storage, spans, n);
 }
 
 /* The leaves are read for this, and waited for. */
-static size_t ask_values(const lmdb_reader *self, const leat__lmdb_index *index,
+static size_t ask_values(const lmdb_reader *lmdb, const leat__lmdb_index *index,
                          const int64_t records[], int n)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
@@ -181,47 +182,47 @@ static size_t ask_values(const lmdb_reader *self, const leat__lmdb_index *index,
         leat__lmdb_node node;
         uint64_t address = index->address[records[i]];
         /* Damage is reported by who reads the record. */
-        if (!leat__lmdb_map_node_at(self->map, address, &node))
-            spans[used++] = leat__lmdb_storage_value(self->storage, &node);
+        if (!leat__lmdb_map_node_at(lmdb->map, address, &node))
+            spans[used++] = leat__lmdb_storage_value(lmdb->storage, &node);
     }
-    return leat__lmdb_storage_ask(self->storage, spans, used);
+    return leat__lmdb_storage_ask(lmdb->storage, spans, used);
 }
 
 /* Asks for records in [0, count), some of which were not in memory lately. */
-static void ask(lmdb_reader *self, const leat__lmdb_index *index,
+static void ask(lmdb_reader *lmdb, const leat__lmdb_index *index,
                 const int64_t records[], int n)
 {
     size_t absent = 0;
-    int quiet = atomic_load_explicit(&self->quiet, memory_order_relaxed);
+    int quiet = atomic_load_explicit(&lmdb->quiet, memory_order_relaxed);
     if (quiet > 0) {
-        atomic_store_explicit(&self->quiet, quiet - n, memory_order_relaxed);
+        atomic_store_explicit(&lmdb->quiet, quiet - n, memory_order_relaxed);
         return;
     }
     for (int done = 0; done < n; done += LEAT__LMDB_SPANS_MAX) {
         int more =
             n - done < LEAT__LMDB_SPANS_MAX ? n - done : LEAT__LMDB_SPANS_MAX;
-        absent += ask_leaves(self, index, records + done, more);
-        if (self->map->meta.overflow_pages)
-            absent += ask_values(self, index, records + done, more);
+        absent += ask_leaves(lmdb, index, records + done, more);
+        if (lmdb->map->meta.overflow_pages)
+            absent += ask_values(lmdb, index, records + done, more);
     }
     if (absent == 0)
-        atomic_store_explicit(&self->quiet, QUIET, memory_order_relaxed);
+        atomic_store_explicit(&lmdb->quiet, QUIET, memory_order_relaxed);
 }
 
 static void lmdb_advise(leat_reader *reader, const int64_t records[], int n)
 {
-    lmdb_reader *self = (lmdb_reader *)reader;
+    lmdb_reader *lmdb = (lmdb_reader *)reader;
     const leat__lmdb_index *index;
-    atomic_store_explicit(&self->advised, 1, memory_order_relaxed);
-    if (self->window && !leat__lmdb_snapshot_is_inherited(self->snapshot) &&
-        !leat__lmdb_snapshot_index(self->snapshot, self->window, &index))
-        ask(self, index, records, n);
+    atomic_store_explicit(&lmdb->advised, 1, memory_order_relaxed);
+    if (lmdb->window && !leat__lmdb_snapshot_is_inherited(lmdb->snapshot) &&
+        !leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, &index))
+        ask(lmdb, index, records, n);
 }
 
-static int check_indices(const lmdb_reader *self, const int64_t records[],
+static int check_indices(const lmdb_reader *lmdb, const int64_t records[],
                          int n)
 {
-    int64_t count = (int64_t)self->map->meta.entries;
+    int64_t count = (int64_t)lmdb->map->meta.entries;
     int i = 0;
     while (i < n && records[i] >= 0 && records[i] < count)
         i++;
@@ -229,106 +230,106 @@ static int check_indices(const lmdb_reader *self, const int64_t records[],
 }
 
 /* There is no "behind" where records are read in any order. */
-__attribute__((noinline)) static void tell_of_drops(lmdb_reader *self)
+__attribute__((noinline)) static void tell_of_drops(lmdb_reader *lmdb)
 {
-    if (!atomic_exchange_explicit(&self->told, 1, memory_order_relaxed))
+    if (!atomic_exchange_explicit(&lmdb->told, 1, memory_order_relaxed))
         leat__log(LEAT_LOG_WARNING,
                   "%s: drop_behind has no effect on records that are not read "
                   "in order, one after the other: their pages stay in memory",
-                  self->path);
+                  lmdb->path);
 }
 
 static int lmdb_read_at(leat_reader *reader, const int64_t records[],
                         leat_sample *const out[], int n, int *got)
 {
-    lmdb_reader *self = (lmdb_reader *)reader;
+    lmdb_reader *lmdb = (lmdb_reader *)reader;
     const leat__lmdb_index *index;
     int done = 0;
     *got = 0;
-    int status = check_running(self);
+    int status = check_running(lmdb);
     if (!status)
         status =
-            leat__lmdb_snapshot_index(self->snapshot, self->window, &index);
+            leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, &index);
     if (status)
         return status;
-    if (self->drops && !atomic_load_explicit(&self->told, memory_order_relaxed))
-        tell_of_drops(self);
-    int good = check_indices(self, records, n);
-    if (good > 1 && self->window &&
-        !atomic_load_explicit(&self->advised, memory_order_relaxed))
-        ask(self, index, records, good);
+    if (lmdb->drops && !atomic_load_explicit(&lmdb->told, memory_order_relaxed))
+        tell_of_drops(lmdb);
+    int good = check_indices(lmdb, records, n);
+    if (good > 1 && lmdb->window &&
+        !atomic_load_explicit(&lmdb->advised, memory_order_relaxed))
+        ask(lmdb, index, records, good);
     for (; !status && done < good; done += !status) {
         leat__lmdb_entry entry;
         status = leat__lmdb_index_read(index, records[done], &entry);
         if (!status)
-            status = fill(self, &entry, out[done]);
+            status = fill(lmdb, &entry, out[done]);
     }
     if (!status && done < n)
         status = leat_error(LEAT_EINVAL, "%s: record %lld of %lld is wanted",
-                            self->path, (long long)records[done],
+                            lmdb->path, (long long)records[done],
                             (long long)index->count);
     *got = done;
     return done ? LEAT_OK : status;
 }
 
 /* Records taken ahead for next are given to whoever comes for them first. */
-static int give_back_ahead(lmdb_reader *self)
+static int give_back_ahead(lmdb_reader *lmdb)
 {
-    if (self->at == self->end)
+    if (lmdb->at == lmdb->end)
         return LEAT_OK;
-    int64_t record = self->ahead[self->at].record;
-    self->at = self->end = 0;
-    return leat__lmdb_walker_seek(&self->walker, record);
+    int64_t record = lmdb->ahead[lmdb->at].record;
+    lmdb->at = lmdb->end = 0;
+    return leat__lmdb_walker_seek(&lmdb->walker, record);
 }
 
 static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
 {
-    lmdb_reader *self = (lmdb_reader *)reader;
+    lmdb_reader *lmdb = (lmdb_reader *)reader;
     uint64_t addresses[LOCATED];
     *got = 0;
-    int status = check_running(self);
+    int status = check_running(lmdb);
     if (!status)
-        status = give_back_ahead(self);
+        status = give_back_ahead(lmdb);
     if (status)
         return status;
-    int64_t record = self->walker.record;
-    leat__lmdb_drop_behind_follow(&self->drop_behind, &self->walker);
-    leat__lmdb_readahead_follow(&self->readahead, &self->walker);
+    int64_t record = lmdb->walker.record;
+    leat__lmdb_drop_behind_follow(&lmdb->drop_behind, &lmdb->walker);
+    leat__lmdb_readahead_follow(&lmdb->readahead, &lmdb->walker);
     /* Only a map that is in memory is located in. */
-    self->walker.fetches = 1;
-    if (!pthread_equal(self->located_by, pthread_self())) {
-        self->located_by = pthread_self();
-        leat__lmdb_walker_fetch(&self->walker);
+    lmdb->walker.fetches = true;
+    if (!pthread_equal(lmdb->located_by, pthread_self())) {
+        lmdb->located_by = pthread_self();
+        leat__lmdb_walker_fetch(&lmdb->walker);
     }
-    status = leat__lmdb_walker_addresses(&self->walker, addresses,
+    status = leat__lmdb_walker_addresses(&lmdb->walker, addresses,
                                          n < LOCATED ? n : LOCATED, got);
     for (int i = 0; i < *got; i++)
         out[i] = (leat_locator){record + i, addresses[i]};
     return status;
 }
 
-static int read_address(const lmdb_reader *self, const leat_locator *locator,
+static int read_address(const lmdb_reader *lmdb, const leat_locator *locator,
                         leat_sample *sample)
 {
     leat__lmdb_node node;
-    int status = leat__lmdb_map_node_at(self->map, locator->where, &node);
+    int status = leat__lmdb_map_node_at(lmdb->map, locator->where, &node);
     if (!status)
-        status = leat__lmdb_map_overflow(self->map, &node);
+        status = leat__lmdb_map_overflow(lmdb->map, &node);
     if (status)
         return status;
     const leat__lmdb_entry entry = {locator->record, node.key, node.key_size,
                                     node.value, node.value_size};
-    return fill(self, &entry, sample);
+    return fill(lmdb, &entry, sample);
 }
 
 static int lmdb_read_located(leat_reader *reader, const leat_locator locator[],
                              leat_sample *const out[], int n, int *got)
 {
-    const lmdb_reader *self = (const lmdb_reader *)reader;
+    const lmdb_reader *lmdb = (const lmdb_reader *)reader;
     int done = 0;
-    int status = check_running(self);
+    int status = check_running(lmdb);
     while (!status && done < n) {
-        status = read_address(self, &locator[done], out[done]);
+        status = read_address(lmdb, &locator[done], out[done]);
         done += !status;
     }
     *got = done;
@@ -337,18 +338,18 @@ static int lmdb_read_located(leat_reader *reader, const leat_locator locator[],
 
 static int lmdb_may_block(leat_reader *reader)
 {
-    const lmdb_reader *self = (lmdb_reader *)reader;
-    return self->drops || leat__lmdb_storage_may_block(self->storage);
+    const lmdb_reader *lmdb = (lmdb_reader *)reader;
+    return lmdb->drops || leat__lmdb_storage_may_block(lmdb->storage);
 }
 
 /* The walker's seek, with the leaves on the way read ahead. */
-static int seek_ahead(lmdb_reader *self, int64_t record)
+static int seek_ahead(lmdb_reader *lmdb, int64_t record)
 {
-    leat__lmdb_walker *walker = &self->walker;
+    leat__lmdb_walker *walker = &lmdb->walker;
     leat__lmdb_readahead readahead;
     if (record < walker->record || walker->failure)
-        leat__lmdb_walker_init(walker, self->map);
-    leat__lmdb_readahead_init(&readahead, self->storage, self->window, 0);
+        leat__lmdb_walker_init(walker, lmdb->map);
+    leat__lmdb_readahead_init(&readahead, lmdb->storage, lmdb->window, 0);
     int status = LEAT_OK;
     while (!status && walker->record < record) {
         leat__lmdb_readahead_follow(&readahead, walker);
@@ -361,43 +362,43 @@ static int seek_ahead(lmdb_reader *self, int64_t record)
 
 static int lmdb_seek(leat_reader *reader, int64_t record)
 {
-    lmdb_reader *self = (lmdb_reader *)reader;
-    int status = check_process(self);
+    lmdb_reader *lmdb = (lmdb_reader *)reader;
+    int status = check_process(lmdb);
     if (status)
         return status;
-    if (record < 0 || (uint64_t)record > self->map->meta.entries)
-        return leat__lmdb_walker_seek(&self->walker, record);
-    leat__lmdb_readahead_restart(&self->readahead, &self->walker, 0);
-    leat__lmdb_drop_behind_restart(&self->drop_behind, &self->walker, 0);
-    self->at = self->end = 0;
-    return seek_ahead(self, record);
+    if (record < 0 || (uint64_t)record > lmdb->map->meta.entries)
+        return leat__lmdb_walker_seek(&lmdb->walker, record);
+    leat__lmdb_readahead_restart(&lmdb->readahead, &lmdb->walker, 0);
+    leat__lmdb_drop_behind_restart(&lmdb->drop_behind, &lmdb->walker, 0);
+    lmdb->at = lmdb->end = 0;
+    return seek_ahead(lmdb, record);
 }
 
 static int lmdb_reset(leat_reader *reader)
 {
-    lmdb_reader *self = (lmdb_reader *)reader;
-    int status = check_process(self);
+    lmdb_reader *lmdb = (lmdb_reader *)reader;
+    int status = check_process(lmdb);
     if (status)
         return status;
-    leat__lmdb_readahead_restart(&self->readahead, &self->walker, 1);
-    leat__lmdb_drop_behind_restart(&self->drop_behind, &self->walker, 1);
-    leat__lmdb_walker_init(&self->walker, self->map);
-    self->at = self->end = 0;
+    leat__lmdb_readahead_restart(&lmdb->readahead, &lmdb->walker, 1);
+    leat__lmdb_drop_behind_restart(&lmdb->drop_behind, &lmdb->walker, 1);
+    leat__lmdb_walker_init(&lmdb->walker, lmdb->map);
+    lmdb->at = lmdb->end = 0;
     return LEAT_OK;
 }
 
 static int lmdb_count(leat_reader *reader, int64_t *out)
 {
-    const lmdb_reader *self = (lmdb_reader *)reader;
-    int status = check_process(self);
+    const lmdb_reader *lmdb = (lmdb_reader *)reader;
+    int status = check_process(lmdb);
     if (!status)
-        *out = (int64_t)self->map->meta.entries;
+        *out = (int64_t)lmdb->map->meta.entries;
     return status;
 }
 
-static void describe(lmdb_reader *self, const leat_field *data)
+static void describe(lmdb_reader *lmdb, const leat_field *data)
 {
-    leat_field_spec *spec = self->spec;
+    leat_field_spec *spec = lmdb->spec;
     spec[0] =
         (leat_field_spec){.name = "data", .dtype = LEAT_BYTES, .ndim = -1};
     spec[1] = (leat_field_spec){.name = "label", .dtype = LEAT_INT32};
@@ -406,11 +407,11 @@ static void describe(lmdb_reader *self, const leat_field *data)
         spec[0].ndim = data->ndim;
         memcpy(spec[0].shape, data->shape, sizeof(spec[0].shape));
     }
-    self->nspec = 2;
+    lmdb->nspec = 2;
 }
 
 /* LEAT_END where there is none, LEAT_EDATA where none of the first is good. */
-static int find_good(lmdb_reader *self, leat__lmdb_walker *walker,
+static int find_good(lmdb_reader *lmdb, leat__lmdb_walker *walker,
                      leat_sample *sample)
 {
     int first = LEAT_OK;
@@ -419,8 +420,8 @@ static int find_good(lmdb_reader *self, leat__lmdb_walker *walker,
         leat__lmdb_entry entry;
         int got;
         int status = leat__lmdb_walker_next(walker, &entry, 1, &got);
-        if (status == LEAT_OK)
-            status = fill(self, &entry, sample);
+        if (!status)
+            status = fill(lmdb, &entry, sample);
         if (status == LEAT_END && first)
             break;
         if (status != LEAT_EDATA)
@@ -433,17 +434,17 @@ static int find_good(lmdb_reader *self, leat__lmdb_walker *walker,
 }
 
 /* The first record tells what the others are like; a bad one tells nothing. */
-static int look_at_first(lmdb_reader *self)
+static int look_at_first(lmdb_reader *lmdb)
 {
     leat_sample sample;
     leat__lmdb_walker *walker = leat__alloc(sizeof(*walker));
     if (!walker)
         return LEAT_ENOMEM;
-    leat__lmdb_walker_init(walker, self->map);
+    leat__lmdb_walker_init(walker, lmdb->map);
     leat_sample_init(&sample);
-    int status = find_good(self, walker, &sample);
+    int status = find_good(lmdb, walker, &sample);
     if (status >= 0)
-        describe(self, status == LEAT_END ? NULL : &sample.field[0]);
+        describe(lmdb, status == LEAT_END ? NULL : &sample.field[0]);
     leat_sample_finish(&sample);
     leat__free(walker);
     return status < 0 ? status : LEAT_OK;
@@ -451,14 +452,14 @@ static int look_at_first(lmdb_reader *self)
 
 static int lmdb_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 {
-    lmdb_reader *self = (lmdb_reader *)reader;
-    int status = check_process(self);
-    if (!status && !self->nspec)
-        status = look_at_first(self);
+    lmdb_reader *lmdb = (lmdb_reader *)reader;
+    int status = check_process(lmdb);
+    if (!status && !lmdb->nspec)
+        status = look_at_first(lmdb);
     if (status)
         return status;
-    *out = self->spec;
-    *n = self->nspec;
+    *out = lmdb->spec;
+    *n = lmdb->nspec;
     return LEAT_OK;
 }
 
@@ -473,22 +474,22 @@ static uint64_t hash_key(uint64_t hash, const void *key, size_t size)
 }
 
 /* The data set's fingerprint: its records' number, its first and last key. */
-static int fingerprint(const lmdb_reader *self, uint64_t out[2])
+static int fingerprint(const lmdb_reader *lmdb, uint64_t out[2])
 {
     leat__lmdb_node first, last;
     uint64_t hash = 0xcbf29ce484222325;
-    int status = check_process(self);
+    int status = check_process(lmdb);
     if (!status)
-        status = leat__lmdb_walker_first(self->map, &first);
+        status = leat__lmdb_walker_first(lmdb->map, &first);
     if (!status)
-        status = leat__lmdb_walker_last(self->map, &last);
+        status = leat__lmdb_walker_last(lmdb->map, &last);
     if (status < 0)
         return status;
-    if (status == LEAT_OK) {
+    if (!status) {
         hash = hash_key(hash, first.key, first.key_size);
         hash = hash_key(hash, last.key, last.key_size);
     }
-    out[0] = self->map->meta.entries;
+    out[0] = lmdb->map->meta.entries;
     out[1] = hash;
     return LEAT_OK;
 }
@@ -502,9 +503,9 @@ static int lmdb_save(leat_reader *reader, leat_token *token)
 
 static int lmdb_restore(leat_reader *reader, leat_token *token)
 {
-    lmdb_reader *self = (lmdb_reader *)reader;
+    lmdb_reader *lmdb = (lmdb_reader *)reader;
     uint64_t mine[2], theirs[2];
-    int status = fingerprint(self, mine);
+    int status = fingerprint(lmdb, mine);
     if (!status)
         status = leat_token_get(token, theirs, sizeof(theirs));
     if (status)
@@ -513,28 +514,28 @@ static int lmdb_restore(leat_reader *reader, leat_token *token)
         return leat_error(LEAT_EINVAL,
                           "%s: has %llu records, the token is of a data set "
                           "of %llu",
-                          self->path, (unsigned long long)mine[0],
+                          lmdb->path, (unsigned long long)mine[0],
                           (unsigned long long)theirs[0]);
     if (theirs[1] != mine[1])
         return leat_error(LEAT_EINVAL,
                           "%s: its first or last key is not that of the data "
                           "set the token is of",
-                          self->path);
+                          lmdb->path);
     return lmdb_reset(reader);
 }
 
 static void lmdb_cancel(leat_reader *reader)
 {
-    lmdb_reader *self = (lmdb_reader *)reader;
-    atomic_store_explicit(&self->cancelled, 1, memory_order_relaxed);
+    lmdb_reader *lmdb = (lmdb_reader *)reader;
+    atomic_store_explicit(&lmdb->cancelled, 1, memory_order_relaxed);
 }
 
 static void lmdb_close(leat_reader *reader)
 {
-    lmdb_reader *self = (lmdb_reader *)reader;
-    leat__lmdb_snapshot_close(self->snapshot);
-    leat__free(self->path);
-    leat__free(self);
+    lmdb_reader *lmdb = (lmdb_reader *)reader;
+    leat__lmdb_snapshot_close(lmdb->snapshot);
+    leat__free(lmdb->path);
+    leat__free(lmdb);
 }
 
 static const leat_reader_ops lmdb_ops = {
@@ -565,9 +566,9 @@ static size_t value_or(int64_t bytes, size_t otherwise)
 }
 
 /* What the arguments say, and the defaults where they say nothing. */
-static int take_options(lmdb_reader *self, const leat_args *args, size_t *kept)
+static int take_options(lmdb_reader *lmdb, const leat_args *args, size_t *kept)
 {
-    int64_t window = 0, behind = 0, drops = 0;
+    int64_t window = 0, behind = 0, drops = false;
     int status = leat_args_int(args, "read_ahead", -1, INT64_MAX, &window);
     if (!status)
         status = leat_args_int(args, "drop_behind", 0, 1, &drops);
@@ -575,24 +576,24 @@ static int take_options(lmdb_reader *self, const leat_args *args, size_t *kept)
         status = leat_args_int(args, "keep_behind", -1, INT64_MAX, &behind);
     if (status)
         return status;
-    self->is_auto = window == 0;
-    self->window = value_or(window, LEAT__LMDB_WINDOW);
-    self->drops = (int)drops;
+    lmdb->is_auto = window == 0;
+    lmdb->window = value_or(window, LEAT__LMDB_WINDOW);
+    lmdb->drops = (int)drops;
     *kept = value_or(behind, LEAT__LMDB_KEPT);
     return LEAT_OK;
 }
 
 /* Read-ahead and what follows the walk, from its beginning on. */
-static void follow_walk(lmdb_reader *self, size_t kept)
+static void follow_walk(lmdb_reader *lmdb, size_t kept)
 {
-    int kernel_does = self->is_auto &&
-                      self->storage->kernel_ahead >= LEAT__LMDB_KERNEL_ENOUGH;
-    leat__lmdb_readahead_init(&self->readahead, self->storage,
-                              kernel_does ? 0 : self->window, 1);
-    leat__lmdb_drop_behind_init(&self->drop_behind, self->storage, kept,
-                                self->window);
-    if (!self->drops)
-        self->drop_behind.due = INT64_MAX;
+    bool kernel_does = lmdb->is_auto &&
+                       lmdb->storage->kernel_ahead >= LEAT__LMDB_KERNEL_ENOUGH;
+    leat__lmdb_readahead_init(&lmdb->readahead, lmdb->storage,
+                              kernel_does ? 0 : lmdb->window, 1);
+    leat__lmdb_drop_behind_init(&lmdb->drop_behind, lmdb->storage, kept,
+                                lmdb->window);
+    if (!lmdb->drops)
+        lmdb->drop_behind.due = INT64_MAX;
 }
 
 static int lmdb_open(const leat_args *args, leat_reader *const upstream[],
@@ -602,23 +603,23 @@ static int lmdb_open(const leat_args *args, leat_reader *const upstream[],
     (void)n;
     const char *path = leat_args_at(args, 0);
     size_t kept = 0;
-    lmdb_reader *self = leat__alloc_aligned_zero(sizeof(*self));
-    if (!self)
+    lmdb_reader *lmdb = leat__alloc_aligned_zero(sizeof(*lmdb));
+    if (!lmdb)
         return LEAT_ENOMEM;
-    self->reader.ops = &lmdb_ops;
-    self->path = leat__strdup(path);
-    int status = self->path ? take_options(self, args, &kept) : LEAT_ENOMEM;
+    lmdb->reader.ops = &lmdb_ops;
+    lmdb->path = leat__strdup(path);
+    int status = lmdb->path ? take_options(lmdb, args, &kept) : LEAT_ENOMEM;
     if (!status)
-        status = leat__lmdb_snapshot_open(&self->snapshot, path);
+        status = leat__lmdb_snapshot_open(&lmdb->snapshot, path);
     if (status) {
-        lmdb_close(&self->reader);
+        lmdb_close(&lmdb->reader);
         return status;
     }
-    self->map = leat__lmdb_snapshot_map(self->snapshot);
-    self->storage = leat__lmdb_snapshot_storage(self->snapshot);
-    leat__lmdb_walker_init(&self->walker, self->map);
-    follow_walk(self, kept);
-    *out = &self->reader;
+    lmdb->map = leat__lmdb_snapshot_map(lmdb->snapshot);
+    lmdb->storage = leat__lmdb_snapshot_storage(lmdb->snapshot);
+    leat__lmdb_walker_init(&lmdb->walker, lmdb->map);
+    follow_walk(lmdb, kept);
+    *out = &lmdb->reader;
     return LEAT_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "readers/lmdb/lmdb_drop_behind.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* What is dropped in one go. */
@@ -28,7 +29,7 @@ static void set_cursor(leat__lmdb_drop_behind *behind,
     behind->cursor = *walk;
     behind->cursor_past = behind->past;
     behind->leaf = 0;
-    behind->is_positioned = 1;
+    behind->is_positioned = true;
 }
 
 /* Adds what the cursor leaves behind with its next record: 0 to 2 spans. */
@@ -38,11 +39,11 @@ static int step(leat__lmdb_drop_behind *behind, leat__lmdb_span out[2])
     leat__lmdb_node node;
     int n = 0;
     int status = leat__lmdb_walker_node(cursor, &node);
-    uint64_t leaf = status == LEAT_OK ? node.address >> 16 : 0;
+    uint64_t leaf = status ? 0 : node.address >> 16;
     if (leaf != behind->leaf && behind->leaf != 0)
         out[n++] = leat__lmdb_storage_leaf(behind->storage, behind->leaf);
     behind->leaf = leaf;
-    if (status == LEAT_OK) {
+    if (!status) {
         out[n++] = leat__lmdb_storage_value(behind->storage, &node);
     } else if (status == LEAT_END) {
         behind->cursor_past += cursor->record;
@@ -84,6 +85,6 @@ void leat__lmdb_drop_behind_restart(leat__lmdb_drop_behind *behind,
     if (next_lap && leat__lmdb_walker_is_at_end(walk))
         behind->past += walk->record;
     else
-        behind->is_positioned = 0;
+        behind->is_positioned = false;
     behind->due = 0;
 }

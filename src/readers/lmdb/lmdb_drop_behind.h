@@ -10,6 +10,8 @@
 #include "readers/lmdb/lmdb_storage.h"
 #include "readers/lmdb/lmdb_walker.h"
 
+#include <stdbool.h>
+
 /* What stays behind the walk where nobody says, in bytes. */
 #define LEAT__LMDB_KEPT ((size_t)64 << 20)
 
@@ -18,7 +20,7 @@ typedef struct leat__lmdb_drop_behind {
     const leat__lmdb_storage *storage; /* borrowed */
     int64_t kept;                      /* records behind the walk */
     int64_t step;                      /* records dropped in one go */
-    int is_positioned;                 /* the cursor stands behind the walk */
+    bool is_positioned;                /* the cursor stands behind the walk */
     leat__lmdb_walker cursor;
     uint64_t leaf;       /* the page that it is in; 0: none */
     int64_t cursor_past; /* records of its earlier laps */

@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -56,14 +57,14 @@ static void watch_forks(void)
         pthread_atfork(NULL, NULL, forget_parent) ? LEAT_ENOMEM : LEAT_OK;
 }
 
-int leat__lmdb_environment_is_inherited(
+bool leat__lmdb_environment_is_inherited(
     const leat__lmdb_environment *environment)
 {
     return environment->generation != leat__fork_generation();
 }
 
 /* Whether locking failed for want of a right, a means or the room to lock. */
-static int is_unlockable(int code)
+static bool is_unlockable(int code)
 {
     return code == EACCES || code == EPERM || code == EROFS || code == ENOLCK ||
            code == ENOSYS || code == EOPNOTSUPP || code == ENOSPC ||
@@ -82,7 +83,7 @@ static int read_unlocked(const leat__lmdb_file *file, int code)
     return LEAT_OK;
 }
 
-static int is_same_data(const leat__lmdb_file *a, const leat__lmdb_file *b)
+static bool is_same_data(const leat__lmdb_file *a, const leat__lmdb_file *b)
 {
     return a->device == b->device && a->inode == b->inode;
 }

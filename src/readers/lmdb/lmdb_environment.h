@@ -13,6 +13,7 @@
 #include "readers/lmdb/lmdb_lock.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 typedef struct leat__lmdb_environment leat__lmdb_environment;
 
@@ -43,7 +44,7 @@ int leat__lmdb_environment_open(leat__lmdb_environment **out, const char *path);
 void leat__lmdb_environment_close(leat__lmdb_environment *environment);
 
 /* Whether it is of a process that this one was forked from. */
-int leat__lmdb_environment_is_inherited(
+bool leat__lmdb_environment_is_inherited(
     const leat__lmdb_environment *environment);
 
 /* The latest transaction of the file. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -38,7 +39,7 @@ static char *directory_of(const char *path)
     return directory;
 }
 
-static int is_named_data(const char *path)
+static bool is_named_data(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return strcmp(slash ? slash + 1 : path, "data.mdb") == 0;
@@ -66,7 +67,8 @@ static char *followed(const char *path)
  * file that is stored under another name is locked where it is linked from as
  * data.mdb, as nobody would look beside the other.
  */
-static int name_files(leat__lmdb_file *file, const char *path, int is_directory)
+static int name_files(leat__lmdb_file *file, const char *path,
+                      bool is_directory)
 {
     char *link = is_directory ? joined(path, "/data.mdb") : leat__strdup(path);
     char *real = link ? followed(link) : NULL;
@@ -95,7 +97,7 @@ static int no_data_file(const leat__lmdb_file *file)
     char *current = joined(file->directory, "/CURRENT");
     if (!current)
         return LEAT_ENOMEM;
-    int is_leveldb = access(current, F_OK) == 0;
+    bool is_leveldb = access(current, F_OK) == 0;
     leat__free(current);
     return leat_error(
         LEAT_EIO, "%s: no data.mdb in this directory%s", file->directory,
@@ -165,7 +167,7 @@ static int check_metas(const leat__lmdb_file *file,
     return status;
 }
 
-static int is_same(const leat__lmdb_meta a[2], const leat__lmdb_meta b[2])
+static bool is_same(const leat__lmdb_meta a[2], const leat__lmdb_meta b[2])
 {
     return a[0].txnid == b[0].txnid && a[1].txnid == b[1].txnid &&
            a[0].last_page == b[0].last_page && a[1].last_page == b[1].last_page;
@@ -201,13 +203,13 @@ static int check_contents(const leat__lmdb_file *file)
 }
 
 /* What leat import or synth was stopped in lies beside what it would be. */
-static int has_part(const char *path)
+static bool has_part(const char *path)
 {
     static const char end[] = ".leat-part";
     char part[PATH_MAX];
     size_t length = strlen(path);
     if (length + sizeof(end) > sizeof(part))
-        return 0;
+        return false;
     memcpy(part, path, length);
     memcpy(part + length, end, sizeof(end));
     return access(part, F_OK) == 0;
@@ -300,12 +302,12 @@ int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
     return leat__lmdb_meta_parse(out, file->data, number, bytes);
 }
 
-int leat__lmdb_file_is_sealed(const leat__lmdb_file *file)
+bool leat__lmdb_file_is_sealed(const leat__lmdb_file *file)
 {
     struct stat found;
     if (access(file->lock, F_OK) == 0 || errno != ENOENT)
-        return 0;
+        return false;
     if (faccessat(AT_FDCWD, file->directory, W_OK, AT_EACCESS) != 0)
-        return 1;
+        return true;
     return stat(file->directory, &found) == 0 && !(found.st_mode & 0222);
 }

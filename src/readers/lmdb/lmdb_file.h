@@ -5,15 +5,16 @@
 
 #include "readers/lmdb/lmdb_map.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 typedef struct leat__lmdb_file {
     char *path; /* as given; all four owned */
     char *data; /* the data file */
     char *lock;
-    char *directory;  /* that they are in */
-    int in_directory; /* `path` is it, or its data.mdb: locked as it is */
-    int fd;           /* of the data file */
+    char *directory;   /* that they are in */
+    bool in_directory; /* `path` is it, or its data.mdb: locked as it is */
+    int fd;            /* of the data file */
     dev_t device;
     ino_t inode;
 } leat__lmdb_file;
@@ -41,6 +42,6 @@ int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
  * Whether there is no lock file and none is to be made: the directory is
  * read-only, by its mode too, which the superuser would not be held by.
  */
-int leat__lmdb_file_is_sealed(const leat__lmdb_file *file);
+bool leat__lmdb_file_is_sealed(const leat__lmdb_file *file);
 
 #endif

@@ -1,5 +1,6 @@
 #include "readers/lmdb/lmdb_freelist.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* What is under a transaction: how many pages, then their numbers. */
@@ -19,7 +20,7 @@ int leat__lmdb_freelist_map(leat__lmdb_map *out, const char *name,
     meta.root = meta.free_root;
     meta.entries = meta.free_entries;
     meta.depth = meta.free_depth;
-    meta.backward = 1; /* transactions are ordered as integers */
+    meta.backward = true; /* transactions are ordered as integers */
     return leat__lmdb_map_init(out, name, map->base, map->size, &meta);
 }
 

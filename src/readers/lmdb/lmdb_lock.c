@@ -32,6 +32,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -99,7 +100,7 @@ static int damaged(const leat__lmdb_lock *lock, const char *what)
                       lock->path, what);
 }
 
-static int is_foreign(const char *path, const char *what)
+static int foreign_file(const char *path, const char *what)
 {
     return leat_error(LEAT_EIO,
                       "%s: %s, expected LMDB's lock file; it is not written "
@@ -149,7 +150,7 @@ static int set_lock(const leat__lmdb_lock *lock, short type, off_t at)
     return result ? errno : 0;
 }
 
-static int is_taken(int code)
+static bool is_taken(int code)
 {
     return code == EAGAIN || code == EACCES;
 }
@@ -168,19 +169,19 @@ static int open_file(leat__lmdb_lock *lock, int *code)
     struct stat found;
     /* Opening a device can have effects, so it is looked at first. */
     if (lstat(lock->path, &found) == 0 && !S_ISREG(found.st_mode))
-        return is_foreign(lock->path, type_of(found.st_mode));
+        return foreign_file(lock->path, type_of(found.st_mode));
     lock->fd =
         open(lock->path,
              O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
              0664);
     if (lock->fd < 0 && errno == ELOOP)
-        return is_foreign(lock->path, "a symbolic link");
+        return foreign_file(lock->path, "a symbolic link");
     if (lock->fd < 0 || fstat(lock->fd, &found) != 0) {
         *code = errno;
         return LEAT_OK;
     }
     if (!S_ISREG(found.st_mode))
-        return is_foreign(lock->path, type_of(found.st_mode));
+        return foreign_file(lock->path, type_of(found.st_mode));
     lock->device = found.st_dev;
     lock->inode = found.st_ino;
     return LEAT_OK;
@@ -206,14 +207,14 @@ int leat__lmdb_lock_open(leat__lmdb_lock **out, const leat__lmdb_file *file,
     return status;
 }
 
-int leat__lmdb_lock_is_same(const leat__lmdb_lock *a, const leat__lmdb_lock *b)
+bool leat__lmdb_lock_is_same(const leat__lmdb_lock *a, const leat__lmdb_lock *b)
 {
     if (!a || !b)
         return a == b;
     return a->device == b->device && a->inode == b->inode;
 }
 
-int leat__lmdb_lock_is_held(const leat__lmdb_lock *lock)
+bool leat__lmdb_lock_is_held(const leat__lmdb_lock *lock)
 {
     return lock && lock->table;
 }
@@ -294,7 +295,7 @@ static int set_latest(leat__lmdb_lock *lock, const leat__lmdb_file *file)
 }
 
 /* Whether all of its bytes are 0, as when whoever made it died in doing so. */
-static int is_blank(const leat__lmdb_lock *lock, int *code)
+static bool is_blank(const leat__lmdb_lock *lock, int *code)
 {
     unsigned char bytes[4096];
     for (off_t at = 0;;) {
@@ -307,7 +308,7 @@ static int is_blank(const leat__lmdb_lock *lock, int *code)
             return n == 0;
         for (ssize_t i = 0; i < n; i++)
             if (bytes[i])
-                return 0;
+                return false;
         at += n;
     }
 }
@@ -321,14 +322,14 @@ static int check_own(const leat__lmdb_lock *lock, const struct stat *found,
 {
     uint32_t magic = 0;
     if (found->st_size > LOCK_BYTES_MAX)
-        return is_foreign(lock->path, "too large");
+        return foreign_file(lock->path, "too large");
     ssize_t n = pread(lock->fd, &magic, sizeof(magic), 0);
     if (n == (ssize_t)sizeof(magic) && magic == MAGIC)
         return LEAT_OK;
-    int is_own = found->st_size == 0 || found->st_nlink == 1;
+    bool is_own = found->st_size == 0 || found->st_nlink == 1;
     if ((is_own && is_blank(lock, code)) || *code)
         return LEAT_OK;
-    return is_foreign(lock->path, "a file of something else");
+    return foreign_file(lock->path, "a file of something else");
 }
 
 /* The caller holds byte 0 alone: whatever the table says is of the past. */
@@ -426,7 +427,7 @@ static int map_shared(leat__lmdb_lock *lock, int *code)
 }
 
 /* Takes byte 0: alone if it can, else with others. */
-static int lock_file(leat__lmdb_lock *lock, int *is_alone, int *code)
+static int lock_file(leat__lmdb_lock *lock, bool *is_alone, int *code)
 {
     lock_wait wait = {0};
     for (;;) {
@@ -446,14 +447,14 @@ static int lock_file(leat__lmdb_lock *lock, int *is_alone, int *code)
 
 static int join(leat__lmdb_lock *lock, const leat__lmdb_file *file, int *code)
 {
-    int is_alone = 0;
+    bool is_alone = false;
     int status = lock_file(lock, &is_alone, code);
     if (!status && !*code && !is_alone) {
         status = map_shared(lock, code);
         /* Whoever made it may have died in doing so, and left the rest. */
         if (status && set_lock(lock, F_WRLCK, 0) == 0) {
             unmap_table(lock);
-            is_alone = 1;
+            is_alone = true;
             status = LEAT_OK;
         }
     }
@@ -507,7 +508,7 @@ int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file)
     if (!lock->table ||
         (lock->data_device == file->device && lock->data_inode == file->inode))
         return LEAT_OK;
-    int is_alone = set_lock(lock, F_WRLCK, 0) == 0;
+    bool is_alone = set_lock(lock, F_WRLCK, 0) == 0;
     int status = is_alone ? set_latest(lock, file) : check_latest(lock, file);
     int code = is_alone ? set_lock(lock, F_RDLCK, 0) : 0;
     if (!status && code)
@@ -563,12 +564,12 @@ uint64_t leat__lmdb_lock_latest(const leat__lmdb_lock *lock)
 }
 
 /* Whether no process has locked the byte of that number. */
-static int is_dead(const leat__lmdb_lock *lock, pid_t number)
+static bool is_dead(const leat__lmdb_lock *lock, pid_t number)
 {
     struct flock found = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1};
     if (number == lock->number)
-        return 0;
+        return false;
     return number < 0 || (fcntl(lock->fd, F_OFD_GETLK, &found) == 0 &&
                           found.l_type == F_UNLCK);
 }

@@ -11,6 +11,7 @@
 
 #include "readers/lmdb/lmdb_file.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -36,7 +37,8 @@ typedef struct leat__lmdb_pin {
 int leat__lmdb_lock_open(leat__lmdb_lock **out, const leat__lmdb_file *file,
                          int *code);
 
-int leat__lmdb_lock_is_same(const leat__lmdb_lock *a, const leat__lmdb_lock *b);
+bool leat__lmdb_lock_is_same(const leat__lmdb_lock *a,
+                             const leat__lmdb_lock *b);
 
 /*
  * Locks it as a user of the database, and makes it anew where there is no
@@ -48,7 +50,7 @@ int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
                          int *code);
 
 /* Whether join succeeded, so that transactions can be pinned. */
-int leat__lmdb_lock_is_held(const leat__lmdb_lock *lock);
+bool leat__lmdb_lock_is_held(const leat__lmdb_lock *lock);
 
 /*
  * Makes it speak of `file` when the process held it for another data file,

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define MAGIC 0xbeefc0deU
@@ -463,8 +464,8 @@ int leat__lmdb_map_overflow(const leat__lmdb_map *map, leat__lmdb_node *node)
     return node->value ? LEAT_OK : find_overflow(map, node);
 }
 
-static int ascends_backward(const unsigned char *a, size_t a_size,
-                            const unsigned char *b, size_t b_size)
+static bool ascends_backward(const unsigned char *a, size_t a_size,
+                             const unsigned char *b, size_t b_size)
 {
     while (a_size && b_size) {
         int difference = (int)b[--b_size] - a[--a_size];
@@ -474,8 +475,8 @@ static int ascends_backward(const unsigned char *a, size_t a_size,
     return a_size < b_size;
 }
 
-int leat__lmdb_map_ascends(const leat__lmdb_map *map, const void *a,
-                           size_t a_size, const void *b, size_t b_size)
+bool leat__lmdb_map_ascends(const leat__lmdb_map *map, const void *a,
+                            size_t a_size, const void *b, size_t b_size)
 {
     if (map->meta.backward)
         return ascends_backward(a, a_size, b, b_size);

@@ -10,6 +10,8 @@
 
 #include <leat/status.h>
 
+#include <stdbool.h>
+
 /* The bytes of a meta page that are read, its page header included. */
 #define LEAT__LMDB_META_BYTES 152
 
@@ -33,8 +35,8 @@ typedef struct leat__lmdb_meta {
     uint64_t free_root; /* of the tree of free pages */
     uint64_t free_entries;
     int free_depth;
-    int depth;    /* levels, that of the leaves included */
-    int backward; /* keys are ordered from their last byte on */
+    int depth;     /* levels, that of the leaves included */
+    bool backward; /* keys are ordered from their last byte on */
 } leat__lmdb_meta;
 
 typedef struct leat__lmdb_map {
@@ -135,7 +137,7 @@ size_t leat__lmdb_map_overflow_pages(const leat__lmdb_map *map,
                                      const leat__lmdb_node *node);
 
 /* Whether key `b` comes behind key `a` in the file's order. */
-int leat__lmdb_map_ascends(const leat__lmdb_map *map, const void *a,
-                           size_t a_size, const void *b, size_t b_size);
+bool leat__lmdb_map_ascends(const leat__lmdb_map *map, const void *a,
+                            size_t a_size, const void *b, size_t b_size);
 
 #endif

@@ -1,5 +1,6 @@
 #include "readers/lmdb/lmdb_readahead.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* What a look while warm covers, and how often there is one: a look at more
@@ -50,7 +51,7 @@ void leat__lmdb_readahead_init(leat__lmdb_readahead *out,
     memset(out, 0, sizeof(*out));
     out->storage = storage;
     out->window = window < storage->map->size ? window : storage->map->size;
-    out->is_fresh = 1;
+    out->is_fresh = true;
     measure(out, values);
     if (storage->map->meta.entries == 0)
         out->due_leaves = out->due_records = INT64_MAX;
@@ -75,12 +76,12 @@ static size_t next_offset(const leat__lmdb_map *map,
 }
 
 /* Whether what comes next is in memory; at first, the file as a whole. */
-static int is_resident(leat__lmdb_readahead *ahead,
-                       const leat__lmdb_walker *walk)
+static bool is_resident(leat__lmdb_readahead *ahead,
+                        const leat__lmdb_walker *walk)
 {
     const leat__lmdb_map *map = ahead->storage->map;
     if (ahead->is_fresh) {
-        ahead->is_fresh = 0;
+        ahead->is_fresh = false;
         return !leat__lmdb_storage_may_block(ahead->storage);
     }
     size_t offset = next_offset(map, walk);
@@ -146,7 +147,7 @@ static void set_cursors(leat__lmdb_readahead *ahead,
     ahead->leaf_cursor_past = ahead->past_leaves;
     ahead->value_cursor = *walk;
     ahead->value_cursor_past = ahead->past_records;
-    ahead->is_positioned = 1;
+    ahead->is_positioned = true;
     ahead->ramp = RAMP;
     ahead->resident_bytes = 0;
     /* From the top: a cursor finds the branches that it opens asked for. */
@@ -223,8 +224,8 @@ static int64_t part(int64_t lead, int ramp, int steps)
 
 static void rest(leat__lmdb_readahead *ahead, const leat__lmdb_walker *walk)
 {
-    ahead->is_cold = 0;
-    ahead->is_positioned = 0;
+    ahead->is_cold = false;
+    ahead->is_positioned = false;
     ahead->due_leaves = INT64_MAX;
     ahead->due_records = walk->record + ahead->probe_records;
 }
@@ -233,7 +234,7 @@ void leat__lmdb_readahead_extend(leat__lmdb_readahead *ahead,
                                  const leat__lmdb_walker *walk)
 {
     if (ahead->window == 0) {
-        int is_cold = !is_resident(ahead, walk);
+        bool is_cold = !is_resident(ahead, walk);
         rest(ahead, walk);
         ahead->is_cold = is_cold;
         return;
@@ -242,7 +243,7 @@ void leat__lmdb_readahead_extend(leat__lmdb_readahead *ahead,
         rest(ahead, walk);
         return;
     }
-    ahead->is_cold = 1;
+    ahead->is_cold = true;
     if (!ahead->is_positioned)
         set_cursors(ahead, walk);
     int ramp = ahead->ramp;
@@ -271,7 +272,7 @@ void leat__lmdb_readahead_restart(leat__lmdb_readahead *ahead,
         ahead->past_records += walk->record;
         ahead->past_leaves += walk->leaves;
     } else {
-        ahead->is_positioned = 0;
+        ahead->is_positioned = false;
     }
     if (ahead->is_cold) {
         ahead->due_leaves = ahead->due_records = 0;

@@ -13,6 +13,8 @@
 #include "readers/lmdb/lmdb_storage.h"
 #include "readers/lmdb/lmdb_walker.h"
 
+#include <stdbool.h>
+
 /* How far read-ahead goes where nobody says, in bytes. */
 #define LEAT__LMDB_WINDOW ((size_t)32 << 20)
 
@@ -32,10 +34,10 @@ typedef struct leat__lmdb_readahead {
     int64_t lead_records;              /* and in records; 0: no values */
     int64_t probe_records;             /* between two looks while warm */
 
-    int is_cold;           /* the walk comes to what is not in memory */
-    int is_fresh;          /* nothing was looked at yet */
-    int is_positioned;     /* the scouts stand ahead of the walk */
-    int is_over;           /* a cursor met damage, which the walk will report */
+    bool is_cold;          /* the walk comes to what is not in memory */
+    bool is_fresh;         /* nothing was looked at yet */
+    bool is_positioned;    /* the scouts stand ahead of the walk */
+    bool is_over;          /* a cursor met damage, which the walk will report */
     int ramp;              /* the window is as yet this many times halved */
     size_t resident_bytes; /* bytes found in memory since any were not */
     int page_cursors;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 
 /* How often a writer may overtake the opening before it is given up. */
@@ -213,7 +214,7 @@ void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot)
     if (leat__lmdb_environment_is_inherited(environment))
         return;
     pthread_mutex_lock(&environment->snapshots_lock);
-    int is_last = --snapshot->references == 0;
+    bool is_last = --snapshot->references == 0;
     if (is_last) {
         leat__lmdb_snapshot **at = &environment->snapshots;
         while (*at != snapshot)
@@ -228,7 +229,7 @@ void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot)
     leat__lmdb_environment_close(environment);
 }
 
-int leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot)
+bool leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot)
 {
     return leat__lmdb_environment_is_inherited(snapshot->environment);
 }

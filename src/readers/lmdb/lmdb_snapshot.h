@@ -10,6 +10,8 @@
 #include "readers/lmdb/lmdb_index.h"
 #include "readers/lmdb/lmdb_storage.h"
 
+#include <stdbool.h>
+
 typedef struct leat__lmdb_snapshot leat__lmdb_snapshot;
 
 /*
@@ -26,7 +28,7 @@ void leat__lmdb_snapshot_close(leat__lmdb_snapshot *snapshot);
  * Whether it is of a process that this one was forked from: its slot is the
  * parent's, and so a writer may overwrite its pages when the parent is done.
  */
-int leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot);
+bool leat__lmdb_snapshot_is_inherited(const leat__lmdb_snapshot *snapshot);
 
 /* Its pages, mapped as long as the snapshot is open. Any thread. */
 const leat__lmdb_map *

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -27,13 +28,13 @@
 enum { SAMPLES = 64, SAMPLES_ABSENT = 4 };
 
 /* mincore says "in memory" of every page of a file that is somebody else's. */
-static int can_see(int fd)
+static bool can_see(int fd)
 {
     struct stat found;
-    uid_t self = geteuid();
+    uid_t user = geteuid();
     if (fstat(fd, &found) != 0)
-        return 0;
-    return self == 0 || found.st_uid == self ||
+        return false;
+    return user == 0 || found.st_uid == user ||
            faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
 }
 
@@ -163,7 +164,7 @@ size_t leat__lmdb_storage_absent(const leat__lmdb_storage *storage,
     return absent;
 }
 
-int leat__lmdb_storage_may_block(const leat__lmdb_storage *storage)
+bool leat__lmdb_storage_may_block(const leat__lmdb_storage *storage)
 {
     size_t absent = 0;
     for (size_t i = 0; i < SAMPLES; i++) {

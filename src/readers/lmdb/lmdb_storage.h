@@ -10,6 +10,8 @@
 
 #include "readers/lmdb/lmdb_map.h"
 
+#include <stdbool.h>
+
 /* Spans that one call takes. */
 #define LEAT__LMDB_SPANS_MAX 256
 
@@ -22,8 +24,8 @@ typedef struct leat__lmdb_span {
 typedef struct leat__lmdb_storage {
     const leat__lmdb_map *map; /* borrowed */
     int fd;                    /* of its file; borrowed */
-    int can_see; /* the kernel tells us what lies in memory: a file of ours */
-    size_t page; /* the system's */
+    bool can_see; /* the kernel tells us what lies in memory: a file of ours */
+    size_t page;  /* the system's */
     size_t kernel_ahead; /* bytes that the kernel reads ahead; 0: not known */
     size_t
         record_bytes;  /* averages over the tree: a record with its share of */
@@ -48,7 +50,7 @@ size_t leat__lmdb_storage_absent(const leat__lmdb_storage *storage,
                                  leat__lmdb_span span);
 
 /* Whether more than a few of pages from all over the file are not in memory. */
-int leat__lmdb_storage_may_block(const leat__lmdb_storage *storage);
+bool leat__lmdb_storage_may_block(const leat__lmdb_storage *storage);
 
 /*
  * Asks the kernel to read what is not in memory, and does not wait for it. The

@@ -1,5 +1,6 @@
 #include "readers/lmdb/lmdb_walker.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* How many leaves ahead of the walk those parts are fetched. */
@@ -15,8 +16,8 @@ void leat__lmdb_walker_init(leat__lmdb_walker *walker,
     walker->slot = 0;
     walker->levels = map->meta.depth - 1;
     walker->branches = 0;
-    walker->is_inside = 0;
-    walker->fetches = 0;
+    walker->is_inside = false;
+    walker->fetches = false;
     walker->last_key = NULL;
     walker->failure = LEAT_OK;
 }
@@ -89,7 +90,7 @@ static inline int find_leaf(leat__lmdb_walker *walker, uint64_t *leaf)
     if (!walker->is_inside) {
         if (walker->map->meta.root == LEAT__LMDB_NO_PAGE)
             return LEAT_END;
-        walker->is_inside = 1;
+        walker->is_inside = true;
         return descend(walker, walker->map->meta.root, 0, leaf);
     }
     for (int level = walker->branches - 1; level >= 0; level--) {
@@ -334,7 +335,7 @@ int leat__lmdb_walker_seek(leat__lmdb_walker *walker, int64_t index)
 }
 
 /* The record that the outermost nodes of all branches lead to. */
-static int outermost(const leat__lmdb_map *map, int is_last,
+static int outermost(const leat__lmdb_map *map, bool is_last,
                      leat__lmdb_node *out)
 {
     leat__lmdb_page page;
@@ -358,10 +359,10 @@ static int outermost(const leat__lmdb_map *map, int is_last,
 
 int leat__lmdb_walker_first(const leat__lmdb_map *map, leat__lmdb_node *out)
 {
-    return outermost(map, 0, out);
+    return outermost(map, false, out);
 }
 
 int leat__lmdb_walker_last(const leat__lmdb_map *map, leat__lmdb_node *out)
 {
-    return outermost(map, 1, out);
+    return outermost(map, true, out);
 }

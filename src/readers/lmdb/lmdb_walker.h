@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "readers/lmdb/lmdb_map.h"
 
+#include <stdbool.h>
+
 /* A record; its views point into the map. */
 typedef struct leat__lmdb_entry {
     int64_t record; /* its number, from 0 */
@@ -31,10 +33,10 @@ typedef struct leat__lmdb_walker {
     int branches;  /* that are open */
 
     const leat__lmdb_map *map;
-    int levels;    /* of branches above what is walked over */
-    int is_inside; /* 0: before the first leaf */
-    int fetches;   /* the next leaves into the cache: they are in memory */
-    int failure;   /* returned again until the walk begins anew */
+    int levels;     /* of branches above what is walked over */
+    bool is_inside; /* 0: before the first leaf */
+    bool fetches;   /* the next leaves into the cache: they are in memory */
+    int failure;    /* returned again until the walk begins anew */
     struct {
         leat__lmdb_page page;
         uint32_t slot; /* of the child that is open */
@@ -47,7 +49,7 @@ void leat__lmdb_walker_init(leat__lmdb_walker *walker,
                             const leat__lmdb_map *map);
 
 /* Whether all records were met. */
-static inline int leat__lmdb_walker_is_at_end(const leat__lmdb_walker *walker)
+static inline bool leat__lmdb_walker_is_at_end(const leat__lmdb_walker *walker)
 {
     return (uint64_t)walker->record == walker->map->meta.entries;
 }

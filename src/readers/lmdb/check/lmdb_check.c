@@ -20,6 +20,7 @@
 #include <leat/lmdb_check.h>
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -39,11 +40,11 @@ struct leat_lmdb_check {
     int header_at, header_n; /* those not yet given */
     leat__lmdb_recovery recovery;
     const leat__lmdb_event *damage;     /* behind the ring; NULL: none */
-    int is_over;                        /* nothing comes behind the ring */
-    int is_damaged;                     /* damage was met */
-    int is_walked;                      /* all records were */
+    bool is_over;                       /* nothing comes behind the ring */
+    bool is_damaged;                    /* damage was met */
+    bool is_walked;                     /* all records were */
     leat__lmdb_freelist_check freelist; /* then */
-    int has_freelist;
+    bool has_freelist;
     leat__lmdb_node ring[RING];
     int at, held;
     size_t held_bytes;
@@ -163,8 +164,8 @@ static int give_damage_locked(leat_lmdb_check *check,
                               const leat__lmdb_event *event,
                               leat_lmdb_check_entry *out)
 {
-    int is_record = event->lost == 1 && event->page != LEAT__LMDB_NO_PAGE;
-    check->is_damaged = 1;
+    bool is_record = event->lost == 1 && event->page != LEAT__LMDB_NO_PAGE;
+    check->is_damaged = true;
     *out = (leat_lmdb_check_entry){.record = check->record,
                                    .page = (int64_t)event->page,
                                    .lost = event->lost,
@@ -185,7 +186,7 @@ static int begin_freelist_locked(leat_lmdb_check *check)
         &check->freelist, &check->map, &check->storage, check->recovery.met);
     if (status == LEAT_ENOMEM)
         return status;
-    check->is_walked = 1;
+    check->is_walked = true;
     check->has_freelist = !status;
     return status;
 }
@@ -196,7 +197,7 @@ static int freelist_locked(leat_lmdb_check *check, leat_lmdb_check_entry *out)
     const leat__lmdb_event *event;
     int status = begin_freelist_locked(check);
     if (status == LEAT_EFORMAT) {
-        check->is_damaged = 1;
+        check->is_damaged = true;
         *out = (leat_lmdb_check_entry){.record = check->record, .page = -1};
         return status;
     }
@@ -219,7 +220,7 @@ static void fill_locked(leat_lmdb_check *check)
            check->held < RING && check->held_bytes < RING_BYTES) {
         const leat__lmdb_event *event;
         if (leat__lmdb_recovery_next(&check->recovery, &event)) {
-            check->is_over = 1;
+            check->is_over = true;
         } else if (event->status) {
             check->damage = event;
         } else {
@@ -318,8 +319,8 @@ int leat_lmdb_check_page_use(leat_lmdb_check *check, leat_lmdb_page_use *out)
     if (size < sizeof(*out))
         return leat_error(LEAT_EINVAL, "the numbers of pages have no size");
     pthread_mutex_lock(&check->lock);
-    int is_known = check->is_walked && check->has_freelist;
-    int is_damaged = check->is_damaged;
+    bool is_known = check->is_walked && check->has_freelist;
+    bool is_damaged = check->is_damaged;
     if (is_known)
         leat__lmdb_freelist_check_count(&check->freelist, &used, &listed);
     pthread_mutex_unlock(&check->lock);
@@ -342,7 +343,7 @@ void leat_lmdb_check_jump(leat_lmdb_check *check, double share)
 {
     check->header_at = check->header_n;
     check->damage = NULL;
-    check->is_over = 0;
+    check->is_over = false;
     check->held = 0;
     check->held_bytes = 0;
     check->record = -1;

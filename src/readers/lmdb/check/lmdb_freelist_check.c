@@ -1,12 +1,13 @@
 #include "readers/lmdb/check/lmdb_freelist_check.h"
 #include "base/memory.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #define LIST ": list of free pages"
 
-static int has(const unsigned char *bits, uint64_t page)
+static bool has(const unsigned char *bits, uint64_t page)
 {
     return bits[page / 8] >> (page % 8) & 1;
 }
@@ -140,7 +141,7 @@ static int next_part(leat__lmdb_freelist_check *freelist)
         leat__error_save(freelist->event.line);
     }
     if (freelist->event.status) {
-        freelist->is_damaged = 1;
+        freelist->is_damaged = true;
         freelist->freed.n = freelist->at = 0;
     }
     return LEAT_OK;

@@ -12,6 +12,8 @@
 #include "readers/lmdb/check/lmdb_recovery.h"
 #include "readers/lmdb/lmdb_freelist.h"
 
+#include <stdbool.h>
+
 typedef struct leat__lmdb_freelist_check {
     const leat__lmdb_map *map; /* borrowed */
     char *name;                /* of the list, for errors; owned */
@@ -21,7 +23,7 @@ typedef struct leat__lmdb_freelist_check {
     unsigned char *listed;  /* a bit for each page; owned */
     leat__lmdb_freed freed; /* the part of the list that is open */
     size_t at;              /* in it */
-    int is_damaged;         /* the list is */
+    bool is_damaged;        /* the list is */
     leat__lmdb_event event; /* the latest */
 } leat__lmdb_freelist_check;
 

@@ -1,6 +1,7 @@
 #include "readers/lmdb/check/lmdb_header_repair.h"
 #include "readers/lmdb/lmdb_freelist.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* What is known of the two meta pages. */
@@ -9,7 +10,7 @@ typedef struct meta_pages {
     const unsigned char *base;
     size_t size;
     leat__lmdb_meta meta[2];
-    int is_read[2];
+    bool is_read[2];
     leat__lmdb_event *event;
     int *n;
 } meta_pages;
@@ -73,7 +74,7 @@ static int cut(meta_pages *pages, int number, leat__lmdb_map *out)
             leat__lmdb_map_init(out, name, pages->base, pages->size, &meta);
     if (!status || there < 2)
         return status;
-    int is_short = meta.last_page >= there;
+    bool is_short = meta.last_page >= there;
     note(pages, status, is_short ? there : (uint64_t)number);
     if (is_short) {
         meta.last_page = there - 1;
@@ -90,7 +91,7 @@ static int cut(meta_pages *pages, int number, leat__lmdb_map *out)
 }
 
 /* Of a file that was cut off: its meta page is sound for the whole of it. */
-static int is_cut_off(const meta_pages *pages, const leat__lmdb_meta *meta)
+static bool is_cut_off(const meta_pages *pages, const leat__lmdb_meta *meta)
 {
     size_t whole = (size_t)(meta->last_page + 1) * meta->page_size;
     return whole > pages->size && pages->size >= 2 * meta->page_size &&

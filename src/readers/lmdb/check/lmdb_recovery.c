@@ -5,6 +5,7 @@
 #include "readers/lmdb/check/lmdb_recovery.h"
 #include "base/memory.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 void leat__lmdb_recovery_init_shared(leat__lmdb_recovery *out,
@@ -18,7 +19,7 @@ void leat__lmdb_recovery_init_shared(leat__lmdb_recovery *out,
     out->is_cold = storage && leat__lmdb_storage_may_block(storage);
     out->levels = map->meta.depth - 1;
     out->met = met;
-    out->borrows_met = 1;
+    out->borrows_met = true;
 }
 
 int leat__lmdb_recovery_init(leat__lmdb_recovery *out,
@@ -30,7 +31,7 @@ int leat__lmdb_recovery_init(leat__lmdb_recovery *out,
     if (!met)
         return LEAT_ENOMEM;
     leat__lmdb_recovery_init_shared(out, map, storage, met);
-    out->borrows_met = 0;
+    out->borrows_met = false;
     return LEAT_OK;
 }
 
@@ -50,7 +51,7 @@ static void tell(leat__lmdb_recovery *recovery, leat__lmdb_event *event,
     event->lost = lost;
     leat__error_save(event->line);
     if (lost < 0)
-        recovery->has_gaps = 1;
+        recovery->has_gaps = true;
 }
 
 /* Storage that fails must not end in a signal. */
@@ -148,7 +149,7 @@ static int next_leaf(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
 {
     const leat__lmdb_map *map = recovery->map;
     if (!recovery->is_inside) {
-        recovery->is_inside = 1;
+        recovery->is_inside = true;
         return map->meta.root == LEAT__LMDB_NO_PAGE
                    ? LEAT_END
                    : descend(recovery, map->meta.root, 0, event);
@@ -227,7 +228,7 @@ static int find(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
     while (recovery->slot == recovery->leaf.count) {
         int status = next_leaf(recovery, event);
         if (status == LEAT_END) {
-            recovery->is_over = 1;
+            recovery->is_over = true;
             return check_count(recovery, event);
         }
         if (status)
@@ -272,17 +273,17 @@ static void look_ahead(leat__lmdb_recovery *recovery)
     }
 }
 
-static int ascends(const leat__lmdb_recovery *recovery,
-                   const leat__lmdb_event *first,
-                   const leat__lmdb_event *second)
+static bool ascends(const leat__lmdb_recovery *recovery,
+                    const leat__lmdb_event *first,
+                    const leat__lmdb_event *second)
 {
     return leat__lmdb_map_ascends(recovery->map, first->node.key,
                                   first->node.key_size, second->node.key,
                                   second->node.key_size);
 }
 
-static int is_behind_last(const leat__lmdb_recovery *recovery,
-                          const unsigned char *key, size_t key_size)
+static bool is_behind_last(const leat__lmdb_recovery *recovery,
+                           const unsigned char *key, size_t key_size)
 {
     return !recovery->last_key ||
            leat__lmdb_map_ascends(recovery->map, recovery->last_key,
@@ -293,26 +294,26 @@ static int is_behind_last(const leat__lmdb_recovery *recovery,
  * Whether the key is in its place. Of two keys in the wrong order the one is
  * damaged without which those around it are in order.
  */
-static int is_in_order(leat__lmdb_recovery *recovery,
-                       const leat__lmdb_event *event)
+static bool is_in_order(leat__lmdb_recovery *recovery,
+                        const leat__lmdb_event *event)
 {
     const leat__lmdb_event *behind[2] = {NULL, NULL};
     int n = 0;
     if (!is_behind_last(recovery, event->node.key, event->node.key_size))
-        return 0;
+        return false;
     for (int i = 1; i < recovery->held && n < 2; i++)
         if (held(recovery, i)->status == LEAT_OK)
             behind[n++] = held(recovery, i);
     if (n < 2 || ascends(recovery, event, behind[0]))
-        return 1;
+        return true;
     return ascends(recovery, event, behind[1]) ||
            !is_behind_last(recovery, behind[0]->node.key,
                            behind[0]->node.key_size);
 }
 
 /* Whether the branches' key lies between the record and the one before. */
-static int is_led_to(const leat__lmdb_recovery *recovery,
-                     const leat__lmdb_event *event)
+static bool is_led_to(const leat__lmdb_recovery *recovery,
+                      const leat__lmdb_event *event)
 {
     return !event->low ||
            (is_behind_last(recovery, event->low, event->low_size) &&
@@ -353,7 +354,7 @@ int leat__lmdb_recovery_next(leat__lmdb_recovery *recovery,
                              const leat__lmdb_event **out)
 {
     if (recovery->is_given) {
-        recovery->is_given = 0;
+        recovery->is_given = false;
         recovery->at = (recovery->at + 1) % LEAT__LMDB_LOOKAHEAD;
         recovery->held--;
     }
@@ -362,7 +363,7 @@ int leat__lmdb_recovery_next(leat__lmdb_recovery *recovery,
         return LEAT_END;
     leat__lmdb_event *event = held(recovery, 0);
     *out = event;
-    recovery->is_given = 1;
+    recovery->is_given = true;
     if (event->status)
         return LEAT_OK;
     if (!is_in_order(recovery, event)) {
@@ -372,7 +373,7 @@ int leat__lmdb_recovery_next(leat__lmdb_recovery *recovery,
     if (!is_led_to(recovery, event)) {
         tell_misled(recovery, event);
         event->low = NULL;
-        recovery->is_given = 0;
+        recovery->is_given = false;
         *out = &recovery->aside;
         return LEAT_OK;
     }
@@ -396,8 +397,8 @@ void leat__lmdb_recovery_jump(leat__lmdb_recovery *recovery, double share)
     const leat__lmdb_map *map = recovery->map;
     uint64_t number = map->meta.root;
     int status;
-    recovery->jumps = 1;
-    recovery->held = recovery->is_given = recovery->is_over = 0;
+    recovery->jumps = true;
+    recovery->held = recovery->is_given = recovery->is_over = false;
     recovery->slot = recovery->leaf.count = 0;
     recovery->last_key = NULL;
     recovery->branches = 0;

@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "readers/lmdb/lmdb_storage.h"
 
+#include <stdbool.h>
+
 /* A record, or damage. */
 typedef struct leat__lmdb_event {
     int status; /* LEAT_OK: a record; LEAT_EFORMAT, LEAT_EIO: damage */
@@ -33,15 +35,15 @@ typedef struct leat__lmdb_recovery {
     const leat__lmdb_map *map;         /* borrowed, as the next */
     const leat__lmdb_storage *storage; /* NULL: all lies in memory */
     unsigned char *met; /* a bit for each page; owned, unless it is borrowed */
-    int borrows_met;
-    int jumps; /* pages may be met again */
+    bool borrows_met;
+    bool jumps; /* pages may be met again */
 
     leat__lmdb_page leaf;
-    uint32_t slot; /* of the next record in the leaf */
-    int levels;    /* of branches */
-    int branches;  /* that are open */
-    int is_inside; /* 0: before the first leaf */
-    int is_cold;   /* pages are asked for ahead */
+    uint32_t slot;  /* of the next record in the leaf */
+    int levels;     /* of branches */
+    int branches;   /* that are open */
+    bool is_inside; /* 0: before the first leaf */
+    bool is_cold;   /* pages are asked for ahead */
     struct {
         leat__lmdb_page page;
         uint32_t slot; /* of the child that is open */
@@ -50,11 +52,11 @@ typedef struct leat__lmdb_recovery {
     /* Found, not yet given. */
     leat__lmdb_event event[LEAT__LMDB_LOOKAHEAD];
     int at, held;
-    int is_given;                  /* the one at `at` was */
-    int is_over;                   /* nothing more to find */
+    bool is_given;                 /* the one at `at` was */
+    bool is_over;                  /* nothing more to find */
     leat__lmdb_event aside;        /* damage that has no place among them */
     int64_t found;                 /* records, damaged ones included */
-    int has_gaps;                  /* pages of records are lost */
+    bool has_gaps;                 /* pages of records are lost */
     const unsigned char *last_key; /* that was given, of a good record */
     size_t last_key_size;
 } leat__lmdb_recovery;
