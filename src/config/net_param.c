@@ -4,7 +4,7 @@
 #include "config/net_choice.h"
 #include "config/net_schema.h"
 #include "data/transform.h"
-#include "layer/layer_options.h"
+#include "layer/data_layer_options.h"
 
 #include <limits.h>
 #include <string.h>

@@ -88,15 +88,16 @@ static int open_seat(struct seat *seat, int ntop)
 }
 
 /* The group of the pipeline and options that the command line names. */
-static int create(struct group *self, const struct intake_options *options)
+static int create(struct group *self,
+                  const struct layer_source_options *options)
 {
-    struct intake_options on_cpu = *options;
-    struct intake intake = {0};
+    struct layer_source_options on_cpu = *options;
+    struct layer_source source = {0};
     const char *names[MOST_DEVICES];
     on_cpu.device = NULL;
-    int status = intake_create(&intake, &on_cpu);
+    int status = layer_source_create(&source, &on_cpu);
     if (!status) {
-        self->ntop = leat_data_layer_top_count(intake.layer);
+        self->ntop = leat_data_layer_top_count(source.layer);
         status = self->ntop < 0 ? self->ntop : LEAT_OK;
     }
     if (!status && self->ntop > LEAT_MAX_FIELDS)
@@ -106,9 +107,9 @@ static int create(struct group *self, const struct intake_options *options)
         names[i] = self->seat[i].name;
     if (!status)
         status = leat_data_layer_group_create(
-            &self->group, leat_data_layer_pipeline(intake.layer),
-            leat_data_layer_get_options(intake.layer), names, self->n);
-    intake_destroy(&intake);
+            &self->group, leat_data_layer_pipeline(source.layer),
+            leat_data_layer_get_options(source.layer), names, self->n);
+    layer_source_destroy(&source);
     return status;
 }
 
@@ -242,9 +243,9 @@ static int run_steps(struct group *self, const struct bench_group_options *what)
 static int measure(struct group *self, const struct bench_group_options *what)
 {
     double start = progress_clock();
-    int status = parse_names(self, what->intake->device);
+    int status = parse_names(self, what->source->device);
     if (!status)
-        status = create(self, what->intake);
+        status = create(self, what->source);
     if (!status)
         status = set_up(self);
     interrupt_catch();

@@ -3,10 +3,10 @@
 #ifndef LEAT_TOOLS_BENCH_BENCH_GROUP_H
 #define LEAT_TOOLS_BENCH_BENCH_GROUP_H
 
-#include "tools/delivery/intake.h"
+#include "tools/delivery/layer_source.h"
 
 struct bench_group_options {
-    const struct intake_options *intake; /* its device: "cuda:0,cuda:1" */
+    const struct layer_source_options *source; /* its device: "cuda:0,cuda:1" */
     double seconds;
     double compute_ms; /* of one core, after each step */
     double sleep_ms;   /* after each step */

@@ -31,7 +31,7 @@
 static const double warm_up_seconds = 0.02;
 
 struct layer_options {
-    struct intake_options intake;
+    struct layer_source_options source;
     double seconds;
     int64_t epochs;    /* instead of seconds; 0: none */
     double compute_ms; /* of one core, after each batch */
@@ -76,11 +76,11 @@ static int64_t peak_rss(void)
     return (int64_t)usage.ru_maxrss * 1024;
 }
 
-static int read_stats(const struct intake *intake, leat_stats *stats)
+static int read_stats(const struct layer_source *source, leat_stats *stats)
 {
     memset(stats, 0, sizeof(*stats));
     stats->size = sizeof(*stats);
-    return leat_data_layer_stats(intake->layer, stats);
+    return leat_data_layer_stats(source->layer, stats);
 }
 
 /* Adds what the stages did between two readings. */
@@ -137,35 +137,36 @@ static void note_slice(struct bench_result *result, int64_t samples,
 }
 
 /* Takes batches for the time of a slice, or to the end of the last epoch. */
-static int run_slice(struct intake *intake, const struct layer_options *options,
+static int run_slice(struct layer_source *source,
+                     const struct layer_options *options,
                      struct bench_result *result)
 {
     leat_stats before, after;
     int64_t samples = result->samples;
-    int status = read_stats(intake, &before);
+    int status = read_stats(source, &before);
     int64_t allocations = allocation_count();
     double cpu = processor_seconds(), start = progress_clock(), now = start;
     while (!status && now - start < BENCH_SLICE && !result->ended) {
-        status = intake_forward(intake);
+        status = layer_source_forward(source);
         double ready = progress_clock();
         latency_add(&result->waits, ready - now);
         result->in_forward += ready - now;
-        const leat_batch *batch = leat_data_layer_batch(intake->layer);
+        const leat_batch *batch = leat_data_layer_batch(source->layer);
         if (batch)
             count_batch(batch, options, result);
         result->cpu -= consume(options);
         now = progress_clock();
     }
     if (!status)
-        status = intake_wait(intake);
-    if (intake->device)
+        status = layer_source_wait(source);
+    if (source->device)
         now = progress_clock();
     result->allocations += allocation_count() - allocations;
     result->cpu += processor_seconds() - cpu;
     result->seconds += now - start;
     note_slice(result, result->samples - samples, now - start);
     if (!status)
-        status = read_stats(intake, &after);
+        status = read_stats(source, &after);
     if (status)
         return status;
     add_stages(&result->stats, &before, &after);
@@ -188,22 +189,23 @@ static void settle(void)
 }
 
 /* Takes what was made while nobody asked, and goes on until all threads run. */
-static int warm_up(struct intake *intake, const struct layer_options *options)
+static int warm_up(struct layer_source *source,
+                   const struct layer_options *options)
 {
-    int prefetch = leat_data_layer_get_options(intake->layer)->prefetch;
+    int prefetch = leat_data_layer_get_options(source->layer)->prefetch;
     int batches = prefetch < 4 ? 5 : prefetch + 1;
     double start = progress_clock();
     int status = LEAT_OK;
     for (int i = 0;
          !status && (i < batches || progress_clock() - start < warm_up_seconds);
          i++) {
-        status = intake_forward(intake);
+        status = layer_source_forward(source);
         consume(options);
     }
     return status;
 }
 
-static int run_slices(struct intake *intake,
+static int run_slices(struct layer_source *source,
                       const struct layer_options *options,
                       struct bench_result *result)
 {
@@ -216,9 +218,9 @@ static int run_slices(struct intake *intake,
             status = bench_limit_slice(&result->limit);
         }
         if (!status && (options->limit || !result->batches))
-            status = warm_up(intake, options);
+            status = warm_up(source, options);
         if (!status)
-            status = run_slice(intake, options, result);
+            status = run_slice(source, options, result);
         progress_update(&progress, result->batches);
     } while (!status && (options->epochs ? !result->ended
                                          : result->seconds < options->seconds));
@@ -236,43 +238,44 @@ static leat_stage_stats copies(const struct bench_result *result)
 }
 
 /* What such copies reach while the layer rests. */
-static int measure_ceiling(const struct intake *intake,
+static int measure_ceiling(const struct layer_source *source,
                            struct bench_result *result)
 {
     leat_stage_stats copy = copies(result);
     size_t bytes = copy.items > 0 ? (size_t)(copy.bytes / copy.items) : 0;
-    result->device = intake->device;
+    result->device = source->device;
     settle();
-    return ceiling_measure(&result->ceiling, intake->device, bytes);
+    return ceiling_measure(&result->ceiling, source->device, bytes);
 }
 
 static int measure_layer(const struct layer_options *options,
-                         struct bench_result *result, struct intake *intake)
+                         struct bench_result *result,
+                         struct layer_source *source)
 {
     double start = progress_clock();
-    int status = intake_create(intake, &options->intake);
+    int status = layer_source_create(source, &options->source);
     if (!status)
-        status = intake_setup(intake);
+        status = layer_source_setup(source);
     interrupt_catch();
     if (!status)
-        status = intake_forward(intake);
+        status = layer_source_forward(source);
     result->first_batch = progress_clock() - start;
     if (!status && options->limit) {
         settle();
-        status = bench_limit_open(&result->limit, intake, options->row_copy,
+        status = bench_limit_open(&result->limit, source, options->row_copy,
                                   bench_workers(0));
     }
     if (!status)
-        status = run_slices(intake, options, result);
+        status = run_slices(source, options, result);
     result->peak_rss = peak_rss();
     bench_limit_close(&result->limit);
     if (!status && options->limit)
         status = bandwidth_measure(&result->limit.bandwidth);
     if (!status && options->overlap)
-        status = overlap_measure(&result->overlap, intake,
+        status = overlap_measure(&result->overlap, source,
                                  1e-3 * options->kernel_ms);
-    if (!status && intake->device)
-        status = measure_ceiling(intake, result);
+    if (!status && source->device)
+        status = measure_ceiling(source, result);
     return status;
 }
 
@@ -563,12 +566,12 @@ static int print_layer(const struct layer_options *options,
 static int run(const struct layer_options *options)
 {
     static struct bench_result result;
-    struct intake intake = {0};
-    int status = measure_layer(options, &result, &intake);
+    struct layer_source source = {0};
+    int status = measure_layer(options, &result, &source);
     int exit_status = status          ? message_last_error()
                       : options->json ? print_layer_json(options, &result)
                                       : print_layer(options, &result);
-    intake_destroy(&intake);
+    layer_source_destroy(&source);
     return exit_status;
 }
 
@@ -581,7 +584,7 @@ static int run_group(const struct layer_options *options)
                               "with several devices there is no --limit, "
                               "--row-copy, --overlap or --epochs");
     const struct bench_group_options group = {
-        .intake = &options->intake,
+        .source = &options->source,
         .seconds = options->seconds,
         .compute_ms = options->compute_ms,
         .sleep_ms = options->sleep_ms,
@@ -592,10 +595,10 @@ static int run_group(const struct layer_options *options)
 
 int bench_layer(int argc, char **argv)
 {
-    struct layer_options options = {.intake = INTAKE_OPTIONS_INIT,
+    struct layer_options options = {.source = LAYER_SOURCE_OPTIONS_INIT,
                                     .seconds = 3};
-    struct option_spec layer[INTAKE_OPTIONS];
-    intake_options_list(layer, &options.intake);
+    struct option_spec layer[LAYER_SOURCE_OPTIONS];
+    layer_source_options_list(layer, &options.source);
     const struct option_spec specs[] = {
         bench_seconds(&options.seconds),
         {"epochs", "N", "measure so many epochs instead", option_int,
@@ -613,7 +616,7 @@ int bench_layer(int argc, char **argv)
         {"row-copy", NULL, "the limit: a bare copy of rows of uint8 images",
          NULL, &options.row_copy, 0, 0},
         {"device", "NAME,...", "where to: cuda:0, or cuda:0,cuda:1",
-         option_text, &options.intake.device, 0, 0},
+         option_text, &options.source.device, 0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {
@@ -629,8 +632,8 @@ int bench_layer(int argc, char **argv)
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status == OPTION_GO)
-        status = intake_options_check(&options.intake, usage.command);
-    if (status == OPTION_GO && options.overlap && !options.intake.device)
+        status = layer_source_options_check(&options.source, usage.command);
+    if (status == OPTION_GO && options.overlap && !options.source.device)
         status = message_misuse(usage.command, "--overlap needs a --device");
     if (status == OPTION_GO && options.kernel_ms > 0 && !options.overlap)
         status = message_misuse(usage.command, "--kernel-ms needs --overlap");
@@ -638,6 +641,6 @@ int bench_layer(int argc, char **argv)
         status = message_misuse(usage.command, "--row-copy needs --limit");
     if (status != OPTION_GO)
         return status;
-    return bench_group_is_list(options.intake.device) ? run_group(&options)
+    return bench_group_is_list(options.source.device) ? run_group(&options)
                                                       : run(&options);
 }

@@ -10,17 +10,17 @@
 #include <stdio.h>
 
 struct limit_options {
-    struct intake_options intake;
+    struct layer_source_options source;
     double seconds;
     int row_copy;
     int json;
 };
 
-int bench_limit_open(struct bench_limit *self, const struct intake *intake,
-                     int copies, int threads)
+int bench_limit_open(struct bench_limit *self,
+                     const struct layer_source *source, int copies, int threads)
 {
     struct limit_result ignored = {0};
-    int status = limit_open(&self->limit, intake->layer, copies, threads);
+    int status = limit_open(&self->limit, source->layer, copies, threads);
     return status ? status : limit_run(self->limit, BENCH_SLICE, &ignored);
 }
 
@@ -83,11 +83,11 @@ void bench_limit_print(const struct bench_limit *self)
 static int measure(const struct limit_options *options,
                    struct bench_limit *limit)
 {
-    struct intake intake = {0};
-    int status = intake_create(&intake, &options->intake);
+    struct layer_source source = {0};
+    int status = layer_source_create(&source, &options->source);
     if (!status)
-        status = bench_limit_open(limit, &intake, options->row_copy,
-                                  bench_workers(options->intake.workers));
+        status = bench_limit_open(limit, &source, options->row_copy,
+                                  bench_workers(options->source.workers));
     interrupt_catch();
     while (!status) {
         status = bench_limit_slice(limit);
@@ -97,7 +97,7 @@ static int measure(const struct limit_options *options,
             break;
     }
     bench_limit_close(limit);
-    intake_destroy(&intake);
+    layer_source_destroy(&source);
     return status ? status : bandwidth_measure(&limit->bandwidth);
 }
 
@@ -116,7 +116,7 @@ static int run(const struct limit_options *options)
     json_t *object =
         json_pack("{s:f, s:I, s:i, s:I}", "seconds", limit.result.seconds,
                   "images", (json_int_t)limit.result.images, "threads",
-                  bench_workers(options->intake.workers), "bad_records",
+                  bench_workers(options->source.workers), "bad_records",
                   (json_int_t)limit.result.bad);
     bench_limit_add_json(&limit, object);
     bench_add_machine(object);
@@ -125,10 +125,10 @@ static int run(const struct limit_options *options)
 
 int bench_limit(int argc, char **argv)
 {
-    struct limit_options options = {.intake = INTAKE_OPTIONS_INIT,
+    struct limit_options options = {.source = LAYER_SOURCE_OPTIONS_INIT,
                                     .seconds = 3};
-    struct option_spec layer[INTAKE_OPTIONS];
-    intake_options_list(layer, &options.intake);
+    struct option_spec layer[LAYER_SOURCE_OPTIONS];
+    layer_source_options_list(layer, &options.source);
     const struct option_spec specs[] = {
         bench_seconds(&options.seconds),
         {"row-copy", NULL, "a bare copy of rows of uint8 images", NULL,
@@ -149,10 +149,10 @@ int bench_limit(int argc, char **argv)
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status == OPTION_GO)
-        status = intake_options_check(&options.intake, usage.command);
-    const struct intake_options *intake = &options.intake;
+        status = layer_source_options_check(&options.source, usage.command);
+    const struct layer_source_options *source = &options.source;
     if (status == OPTION_GO &&
-        (intake->max_errors >= 0 || intake->bad_record_file))
+        (source->max_errors >= 0 || source->bad_record_file))
         status = message_misuse(usage.command,
                                 "%s: --max-errors and --bad-record-file are "
                                 "for a layer: leat bench layer",

@@ -4,7 +4,7 @@
 
 #include "tools/bench/bandwidth.h"
 #include "tools/bench/limit.h"
-#include "tools/delivery/intake.h"
+#include "tools/delivery/layer_source.h"
 
 #include <jansson.h>
 
@@ -24,8 +24,9 @@ struct bench_limit {
  * `copies`: of rows. `threads`: as bench_workers says. Errors: those of
  * limit_open.
  */
-int bench_limit_open(struct bench_limit *limit, const struct intake *intake,
-                     int copies, int threads);
+int bench_limit_open(struct bench_limit *limit,
+                     const struct layer_source *source, int copies,
+                     int threads);
 
 int bench_limit_slice(struct bench_limit *limit);
 

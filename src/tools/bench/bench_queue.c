@@ -13,7 +13,7 @@
  */
 #include "tools/bench/bench.h"
 #include "tools/bench/latency.h"
-#include "tools/delivery/intake.h"
+#include "tools/delivery/layer_source.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
 #include "tools/output.h"
@@ -70,7 +70,8 @@ static int tick(void *pass, leat_sample *sample)
     return LEAT_OK;
 }
 
-static int open_layer(struct intake *intake, const leat_pipeline *pipeline,
+static int open_layer(struct layer_source *source,
+                      const leat_pipeline *pipeline,
                       const struct handoff_case *what)
 {
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
@@ -82,18 +83,18 @@ static int open_layer(struct intake *intake, const leat_pipeline *pipeline,
         what->help ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     options.reader_thread =
         what->reader_thread ? LEAT_READER_ON : LEAT_READER_OFF;
-    int status = leat_data_layer_create(&intake->layer, pipeline, &options);
-    return status ? status : intake_setup(intake);
+    int status = leat_data_layer_create(&source->layer, pipeline, &options);
+    return status ? status : layer_source_setup(source);
 }
 
 /* Batches a second while nobody pauses. */
-static int run_round(struct intake *intake, double seconds, double *rate)
+static int run_round(struct layer_source *source, double seconds, double *rate)
 {
     int64_t batches = 0;
     double start = progress_clock(), now;
     do {
         for (int i = 0; i < CLOCK_STRIDE; i++) {
-            int status = intake_forward(intake);
+            int status = layer_source_forward(source);
             if (status)
                 return status;
         }
@@ -112,28 +113,28 @@ static int measure_rate(struct handoff_case *what, double seconds)
     int status = leat_pipeline_memory(&pipeline, &field, 1, RECORDS);
     if (status)
         return status;
-    struct intake intake = {0};
-    status = open_layer(&intake, pipeline, what);
+    struct layer_source source = {0};
+    status = open_layer(&source, pipeline, what);
     double rounds[ROUNDS] = {0};
     for (int round = -1; !status && round < ROUNDS; round++)
-        status = run_round(&intake, seconds / (ROUNDS + 1),
+        status = run_round(&source, seconds / (ROUNDS + 1),
                            &rounds[round < 0 ? 0 : round]);
     what->batches = bench_spread_of(rounds, ROUNDS);
-    intake_destroy(&intake);
+    layer_source_destroy(&source);
     leat_pipeline_unref(pipeline);
     return status;
 }
 
 /* The batches made before the caller asked have waited for it, and not it. */
-static int wait_for_samples(struct intake *intake, struct handoff_case *what,
-                            double seconds)
+static int wait_for_samples(struct layer_source *source,
+                            struct handoff_case *what, double seconds)
 {
     double start = progress_clock(), now = start;
     int status = LEAT_OK;
     for (int64_t batch = 0; !status && now - start < seconds; batch++) {
-        status = intake_forward(intake);
+        status = layer_source_forward(source);
         now = progress_clock();
-        const void *data = status ? NULL : leat_blob_cpu_data(intake->top[0]);
+        const void *data = status ? NULL : leat_blob_cpu_data(source->top[0]);
         if (!data)
             continue;
         double stamp;
@@ -158,11 +159,11 @@ static int measure_latency(struct handoff_case *what, double seconds)
     int status = leat_pipeline_callback(&pipeline, &callbacks, &clockwork);
     if (status)
         return status;
-    struct intake intake = {0};
-    status = open_layer(&intake, pipeline, what);
+    struct layer_source source = {0};
+    status = open_layer(&source, pipeline, what);
     if (!status)
-        status = wait_for_samples(&intake, what, seconds);
-    intake_destroy(&intake);
+        status = wait_for_samples(&source, what, seconds);
+    layer_source_destroy(&source);
     leat_pipeline_unref(pipeline);
     return status;
 }

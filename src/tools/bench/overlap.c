@@ -20,7 +20,7 @@ enum { FEWEST = 64, MOST = 1024 };
 static const double run_seconds = 0.5;
 
 struct run {
-    struct intake *intake;
+    struct layer_source *source;
     leat_event timer[2];
     int forwards;   /* or only kernels */
     double kernels; /* seconds each; 0: none */
@@ -42,14 +42,14 @@ static int check_device(leat_device *device)
 
 static int take_batches(const struct run *self, int n)
 {
-    struct intake *intake = self->intake;
-    leat_device *device = intake->device;
+    struct layer_source *source = self->source;
+    leat_device *device = source->device;
     int status = LEAT_OK;
     for (int i = 0; i < n && !status; i++) {
         if (self->forwards)
-            status = intake_forward(intake);
+            status = layer_source_forward(source);
         if (!status && self->kernels > 0)
-            status = device->ops->occupy(device, self->kernels, intake->stream);
+            status = device->ops->occupy(device, self->kernels, source->stream);
         if (!status)
             status = interrupt_check();
     }
@@ -57,29 +57,29 @@ static int take_batches(const struct run *self, int n)
 }
 
 /* Batches that may be there before the run begins, and one more. */
-static int stock(const struct intake *intake)
+static int stock(const struct layer_source *source)
 {
     leat_stats stats;
     memset(&stats, 0, sizeof(stats));
     stats.size = sizeof(stats);
-    (void)leat_data_layer_stats(intake->layer, &stats);
+    (void)leat_data_layer_stats(source->layer, &stats);
     return (int)stats.slots + 1;
 }
 
 /* The device's seconds for each of `n` batches. */
 static int time_run(const struct run *self, int n, double *out)
 {
-    struct intake *intake = self->intake;
-    leat_device *device = intake->device;
+    struct layer_source *source = self->source;
+    leat_device *device = source->device;
     const leat_device_ops *ops = device->ops;
     double seconds = 0;
-    int status = take_batches(self, stock(intake));
+    int status = take_batches(self, stock(source));
     if (!status)
-        status = ops->event_record(device, self->timer[0], intake->stream);
+        status = ops->event_record(device, self->timer[0], source->stream);
     if (!status)
         status = take_batches(self, n);
     if (!status)
-        status = ops->event_record(device, self->timer[1], intake->stream);
+        status = ops->event_record(device, self->timer[1], source->stream);
     if (!status)
         status = ops->event_synchronize(device, self->timer[1]);
     if (!status)
@@ -114,11 +114,12 @@ static int measure(struct overlap *out, struct run *self, double seconds)
     return status;
 }
 
-int overlap_measure(struct overlap *out, struct intake *intake, double seconds)
+int overlap_measure(struct overlap *out, struct layer_source *source,
+                    double seconds)
 {
-    struct run run = {.intake = intake};
+    struct run run = {.source = source};
     struct overlap result = {0};
-    leat_device *device = intake->device;
+    leat_device *device = source->device;
     int status = check_device(device);
     if (status)
         return status;

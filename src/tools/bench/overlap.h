@@ -2,7 +2,7 @@
 #ifndef LEAT_TOOLS_BENCH_OVERLAP_H
 #define LEAT_TOOLS_BENCH_OVERLAP_H
 
-#include "tools/delivery/intake.h"
+#include "tools/delivery/layer_source.h"
 
 /* Seconds of the device for each batch, by its own clock. */
 struct overlap {
@@ -14,10 +14,11 @@ struct overlap {
 };
 
 /*
- * Measures it on the intake's stream, kernels `seconds` long, or, with 0, as
+ * Measures it on the source's stream, kernels `seconds` long, or, with 0, as
  * long as the delivery of a batch takes. LEAT_EUNSUPPORTED where the device has
  * no such kernel or no timers.
  */
-int overlap_measure(struct overlap *out, struct intake *intake, double seconds);
+int overlap_measure(struct overlap *out, struct layer_source *source,
+                    double seconds);
 
 #endif

@@ -18,12 +18,12 @@
 #include <string.h>
 
 struct compare_options {
-    struct intake_options intake;
+    struct layer_source_options source;
     double tolerance;
     int keys;
     int64_t listed; /* differences that are named */
     int json;
-    int has_intake; /* something is said of a layer */
+    int has_source; /* something is said of a layer */
 };
 
 struct comparison {
@@ -355,7 +355,7 @@ static void print_seed(const struct comparison *self)
 {
     for (int side = 0; side < 2; side++) {
         uint64_t seed = delivery_seed(self->side[side]);
-        if (seed && self->options->intake.seed < 0)
+        if (seed && self->options->source.seed < 0)
             printf("the layer of %s chose at random with seed %llu; give "
                    "--seed with the one that leat dump told\n",
                    plain_text(self->name[side]), (unsigned long long)seed);
@@ -413,15 +413,15 @@ static char *reader_text(const char *path)
 
 /* A database beside a dump is what a layer over it delivers. */
 static int open_layer_of(struct delivery **out, const char *path,
-                         const struct intake_options *options)
+                         const struct layer_source_options *options)
 {
-    struct intake_options intake = *options;
+    struct layer_source_options source = *options;
     char *text = reader_text(path);
     if (!text)
         return leat_error(LEAT_ENOMEM, "out of memory");
-    intake.reader = text;
-    intake.batch = intake.batch ? intake.batch : 1;
-    int status = delivery_open_layer(out, &intake);
+    source.reader = text;
+    source.batch = source.batch ? source.batch : 1;
+    int status = delivery_open_layer(out, &source);
     free(text);
     return status;
 }
@@ -434,13 +434,13 @@ static int check_sides(const struct comparison *self, const int is_dump[2])
     if (!self->name[0] && !dumps)
         return leat_error(LEAT_EINVAL, "%s: expected a directory of .npy files",
                           self->name[1]);
-    if (!has_layer && self->options->has_intake)
+    if (!has_layer && self->options->has_source)
         return leat_error(LEAT_EINVAL,
                           "both sides are %s, and no layer is between them: "
                           "--crop, --batch and the like are for a dump and a "
                           "database",
                           dumps ? "dumps" : "databases");
-    if (dumps == 2 && self->options->intake.max_image_bytes)
+    if (dumps == 2 && self->options->source.max_image_bytes)
         return leat_error(LEAT_EINVAL, "--max-image-bytes is for databases: "
                                        "dumps have no encoded images");
     if (self->options->keys && (dumps || has_layer))
@@ -451,22 +451,22 @@ static int check_sides(const struct comparison *self, const int is_dump[2])
 
 static int open_sides(struct comparison *self)
 {
-    const struct intake_options *intake = &self->options->intake;
+    const struct layer_source_options *source = &self->options->source;
     int is_dump[2];
     for (int i = 0; i < 2; i++)
         is_dump[i] = self->name[i] && dump_reader_is_dump(self->name[i]);
     int status = check_sides(self, is_dump);
     for (int i = 0; i < 2 && !status; i++) {
         if (!self->name[i]) {
-            status = delivery_open_layer(&self->side[i], intake);
-            self->name[i] = intake->net ? intake->net : intake->reader;
+            status = delivery_open_layer(&self->side[i], source);
+            self->name[i] = source->net ? source->net : source->reader;
         } else if (is_dump[i]) {
             status = delivery_open_dump(&self->side[i], self->name[i]);
         } else if (is_dump[!i]) {
-            status = open_layer_of(&self->side[i], self->name[i], intake);
+            status = open_layer_of(&self->side[i], self->name[i], source);
         } else {
             status = delivery_open_database(&self->side[i], self->name[i],
-                                            (size_t)intake->max_image_bytes);
+                                            (size_t)source->max_image_bytes);
         }
     }
     return status;
@@ -500,9 +500,10 @@ static int compare(const struct compare_options *options, const char *a,
 
 int command_compare(int argc, char **argv)
 {
-    struct compare_options options = {INTAKE_OPTIONS_INIT, 0, 0, 10, 0, 0};
-    struct option_spec layer[INTAKE_OPTIONS];
-    intake_options_list(layer, &options.intake);
+    struct compare_options options = {
+        LAYER_SOURCE_OPTIONS_INIT, 0, 0, 10, 0, 0};
+    struct option_spec layer[LAYER_SOURCE_OPTIONS];
+    layer_source_options_list(layer, &options.source);
     const struct option_spec specs[] = {
         {"tolerance", "X", "values may differ by so much (0)", option_real,
          &options.tolerance, 0, INT32_MAX},
@@ -531,20 +532,20 @@ int command_compare(int argc, char **argv)
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status != OPTION_GO)
         return status;
-    struct intake_options *intake = &options.intake;
-    if (!intake->net == !intake->reader && n == 1)
+    struct layer_source_options *source = &options.source;
+    if (!source->net == !source->reader && n == 1)
         return message_misuse("compare", "compare: give A and B, or one and "
                                          "either --net or --reader");
-    if ((intake->net || intake->reader) && n == 2)
+    if ((source->net || source->reader) && n == 2)
         return message_misuse("compare",
                               "compare: with --net or --reader give B alone");
-    options.has_intake = intake_options_are_given(intake);
-    struct intake_options checked = *intake;
+    options.has_source = layer_source_options_are_given(source);
+    struct layer_source_options checked = *source;
     if (!checked.net && !checked.reader)
         checked.reader = arguments[0];
     if (!checked.net && !checked.batch)
-        checked.batch = intake->batch = 1;
-    status = intake_options_check(&checked, "compare");
+        checked.batch = source->batch = 1;
+    status = layer_source_options_check(&checked, "compare");
     if (status != OPTION_GO)
         return status;
     return n == 2 ? compare(&options, arguments[0], arguments[1])

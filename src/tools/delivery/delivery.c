@@ -25,7 +25,7 @@ struct delivery {
     struct dump_reader dump;
 
     /* Of a layer. */
-    struct intake intake;
+    struct layer_source source;
     int64_t row, rows;           /* of the batch: the next one, and how many */
     char bad[512];               /* why there is none */
     char *name[LEAT_MAX_FIELDS]; /* of tops, as their files would be called */
@@ -174,14 +174,14 @@ int delivery_open_dump(struct delivery **out, const char *directory)
 /* The next batch; all its places are bad if one is. */
 static int next_batch(struct delivery *delivery)
 {
-    int status = intake_forward(&delivery->intake);
+    int status = layer_source_forward(&delivery->source);
     delivery->row = 0;
     delivery->bad[0] = 0;
     if (status == LEAT_EDATA)
         snprintf(delivery->bad, sizeof(delivery->bad), "%s", leat_last_error());
     else if (status)
         return status;
-    delivery->rows = leat_blob_dim(delivery->intake.top[0], 0);
+    delivery->rows = leat_blob_dim(delivery->source.top[0], 0);
     return LEAT_OK;
 }
 
@@ -211,16 +211,16 @@ static int next_of_layer(struct delivery *delivery)
     memcpy(record->bad, delivery->bad, sizeof(record->bad));
     if (record->bad[0])
         return LEAT_OK;
-    const leat_batch *batch = leat_data_layer_batch(delivery->intake.layer);
+    const leat_batch *batch = leat_data_layer_batch(delivery->source.layer);
     if (batch && row < batch->n) {
         record->key = batch->from[row].key;
         record->key_size = batch->from[row].key_size;
         record->key_cut = batch->from[row].key_cut;
     }
-    record->arrays = delivery->intake.ntop;
+    record->arrays = delivery->source.ntop;
     for (int i = 0; i < record->arrays && !status; i++) {
         record->array[i].name = delivery->name[i];
-        status = set_row(&record->array[i], delivery->intake.top[i], row);
+        status = set_row(&record->array[i], delivery->source.top[i], row);
     }
     return status;
 }
@@ -228,9 +228,9 @@ static int next_of_layer(struct delivery *delivery)
 /* As npy_writer_open calls the files of tops. */
 static int name_tops(struct delivery *delivery)
 {
-    for (int i = 0; i < delivery->intake.ntop; i++) {
+    for (int i = 0; i < delivery->source.ntop; i++) {
         delivery->name[i] =
-            strdup(leat_data_layer_top_name(delivery->intake.layer, i));
+            strdup(leat_data_layer_top_name(delivery->source.layer, i));
         if (!delivery->name[i])
             return leat_error(LEAT_ENOMEM, "out of memory");
         for (char *c = delivery->name[i]; *c; c++)
@@ -241,22 +241,22 @@ static int name_tops(struct delivery *delivery)
 }
 
 int delivery_open_layer(struct delivery **out,
-                        const struct intake_options *options)
+                        const struct layer_source_options *options)
 {
     struct delivery *delivery = create(next_of_layer);
     if (!delivery)
         return LEAT_ENOMEM;
     delivery->count = -1;
-    int status = intake_create(&delivery->intake, options);
+    int status = layer_source_create(&delivery->source, options);
     if (!status)
-        status = intake_setup(&delivery->intake);
+        status = layer_source_setup(&delivery->source);
     if (!status)
         status = name_tops(delivery);
     if (status) {
         delivery_close(delivery);
         return status;
     }
-    delivery->rows = delivery->row = leat_blob_dim(delivery->intake.top[0], 0);
+    delivery->rows = delivery->row = leat_blob_dim(delivery->source.top[0], 0);
     *out = delivery;
     return status;
 }
@@ -268,7 +268,7 @@ int64_t delivery_count(const struct delivery *delivery)
 
 uint64_t delivery_seed(const struct delivery *delivery)
 {
-    const leat_data_layer *layer = delivery->intake.layer;
+    const leat_data_layer *layer = delivery->source.layer;
     return layer ? leat_data_layer_seed(layer) : 0;
 }
 
@@ -291,7 +291,7 @@ void delivery_close(struct delivery *delivery)
     leat_reader_close(delivery->reader);
     leat_image_decoder_destroy(delivery->decoder);
     dump_reader_close(&delivery->dump);
-    intake_destroy(&delivery->intake);
+    layer_source_destroy(&delivery->source);
     for (int i = 0; i < LEAT_MAX_FIELDS; i++)
         free(delivery->name[i]);
     free(delivery);

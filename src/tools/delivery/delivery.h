@@ -3,7 +3,7 @@
 #ifndef LEAT_TOOLS_DELIVERY_DELIVERY_H
 #define LEAT_TOOLS_DELIVERY_DELIVERY_H
 
-#include "tools/delivery/intake.h"
+#include "tools/delivery/layer_source.h"
 #include "tools/delivery/npy_header.h"
 
 /* A field's elements; the views live until the next step. */
@@ -39,7 +39,7 @@ int delivery_open_dump(struct delivery **out, const char *directory);
 
 /* Samples that a data layer delivers, without end. */
 int delivery_open_layer(struct delivery **out,
-                        const struct intake_options *options);
+                        const struct layer_source_options *options);
 
 /* How many records there are; -1: no end. */
 int64_t delivery_count(const struct delivery *delivery);

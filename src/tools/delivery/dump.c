@@ -2,7 +2,7 @@
 #include "tools/command.h"
 #include "tools/database/directory.h"
 #include "tools/delivery/dump_files.h"
-#include "tools/delivery/intake.h"
+#include "tools/delivery/layer_source.h"
 #include "tools/delivery/npy.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 struct dump_options {
-    struct intake_options intake;
+    struct layer_source_options source;
     int64_t batches;
     const char *out;
     int force;
@@ -28,7 +28,7 @@ struct dump_options {
 };
 
 struct dump {
-    struct intake intake;
+    struct layer_source source;
     struct npy_writer *file[LEAT_MAX_FIELDS];
     int made_directory; /* and what of its path was there before */
     size_t kept;
@@ -55,8 +55,8 @@ static int open_directory(struct dump *dump, const char *directory, int force)
 
 static int open_files(struct dump *dump, const char *directory)
 {
-    for (int i = 0; i < dump->intake.ntop; i++) {
-        const char *name = leat_data_layer_top_name(dump->intake.layer, i);
+    for (int i = 0; i < dump->source.ntop; i++) {
+        const char *name = leat_data_layer_top_name(dump->source.layer, i);
         int status = npy_writer_open(&dump->file[i], directory, name);
         if (status)
             return status;
@@ -64,7 +64,7 @@ static int open_files(struct dump *dump, const char *directory)
             if (npy_writer_clash(dump->file[j], dump->file[i]))
                 return leat_error(
                     LEAT_EINVAL, "tops %s and %s would be one file",
-                    leat_data_layer_top_name(dump->intake.layer, j), name);
+                    leat_data_layer_top_name(dump->source.layer, j), name);
     }
     return LEAT_OK;
 }
@@ -76,10 +76,10 @@ static int write_batches(struct dump *dump, int64_t batches, int quiet)
     int status = LEAT_OK;
     leat_blob *top[LEAT_MAX_FIELDS];
     for (int64_t b = 0; !status && b < batches; b++) {
-        status = intake_forward(&dump->intake);
+        status = layer_source_forward(&dump->source);
         if (!status)
-            status = intake_fetch(&dump->intake, top);
-        for (int i = 0; !status && i < dump->intake.ntop; i++)
+            status = layer_source_fetch(&dump->source, top);
+        for (int i = 0; !status && i < dump->source.ntop; i++)
             status = npy_writer_put(dump->file[i], top[i]);
         if (!status)
             status = interrupt_check();
@@ -96,13 +96,13 @@ static int write_batches(struct dump *dump, int64_t batches, int quiet)
 static int publish(struct dump *dump, const char *directory)
 {
     int status = LEAT_OK;
-    for (int i = 0; !status && i < dump->intake.ntop; i++)
+    for (int i = 0; !status && i < dump->source.ntop; i++)
         status = npy_writer_finish(dump->file[i]);
     if (!status)
         status = dump_files_clear(dump->directory, directory);
-    for (int i = 0; !status && i < dump->intake.ntop; i++)
+    for (int i = 0; !status && i < dump->source.ntop; i++)
         status = npy_writer_publish(dump->file[i]);
-    for (int i = 0; status && i < dump->intake.ntop; i++)
+    for (int i = 0; status && i < dump->source.ntop; i++)
         npy_writer_withdraw(dump->file[i]);
     return status;
 }
@@ -110,20 +110,20 @@ static int publish(struct dump *dump, const char *directory)
 static int report_json(struct dump *dump, int64_t batches)
 {
     json_t *files = json_array();
-    for (int i = 0; i < dump->intake.ntop; i++)
+    for (int i = 0; i < dump->source.ntop; i++)
         for (int64_t f = 0; f < npy_writer_files(dump->file[i]); f++)
             json_array_append_new(
                 files, output_text(npy_writer_path(dump->file[i], f)));
     return output_json(json_pack(
         "{s:I, s:o, s:o, s:I}", "batches", (json_int_t)batches, "files", files,
         "seed",
-        json_integer((json_int_t)leat_data_layer_seed(dump->intake.layer)),
-        "bad_records", (json_int_t)intake_bad_records(&dump->intake)));
+        json_integer((json_int_t)leat_data_layer_seed(dump->source.layer)),
+        "bad_records", (json_int_t)layer_source_bad_records(&dump->source)));
 }
 
 static int report(struct dump *dump, int64_t batches)
 {
-    for (int i = 0; i < dump->intake.ntop; i++) {
+    for (int i = 0; i < dump->source.ntop; i++) {
         int64_t files = npy_writer_files(dump->file[i]);
         if (files > 1)
             printf("%s and %lld more, one for each batch\n",
@@ -133,10 +133,10 @@ static int report(struct dump *dump, int64_t batches)
             printf("%s: %s\n", plain_text(npy_writer_path(dump->file[i], 0)),
                    output_count(batches, "batch", "batches"));
     }
-    uint64_t seed = leat_data_layer_seed(dump->intake.layer);
+    uint64_t seed = leat_data_layer_seed(dump->source.layer);
     if (seed)
         printf("seed: %llu\n", (unsigned long long)seed);
-    int64_t bad = intake_bad_records(&dump->intake);
+    int64_t bad = layer_source_bad_records(&dump->source);
     if (bad > 0)
         printf("bad records: %lld\n", (long long)bad);
     return 0;
@@ -145,9 +145,9 @@ static int report(struct dump *dump, int64_t batches)
 static int dump_batches(const struct dump_options *options)
 {
     struct dump dump = {.directory = -1};
-    int status = intake_create(&dump.intake, &options->intake);
+    int status = layer_source_create(&dump.source, &options->source);
     if (!status)
-        status = intake_setup(&dump.intake);
+        status = layer_source_setup(&dump.source);
     /* Nothing is to be tidied up before, and a file may be a silent pipe. */
     interrupt_catch();
     if (!status)
@@ -171,22 +171,22 @@ static int dump_batches(const struct dump_options *options)
         directory_unmake(options->out, dump.kept);
     if (dump.directory >= 0)
         close(dump.directory);
-    intake_destroy(&dump.intake);
+    layer_source_destroy(&dump.source);
     return exit_status;
 }
 
 int command_dump(int argc, char **argv)
 {
-    struct dump_options options = {INTAKE_OPTIONS_INIT, 1, NULL, 0, 0};
-    struct option_spec layer[INTAKE_OPTIONS];
-    intake_options_list(layer, &options.intake);
+    struct dump_options options = {LAYER_SOURCE_OPTIONS_INIT, 1, NULL, 0, 0};
+    struct option_spec layer[LAYER_SOURCE_OPTIONS];
+    layer_source_options_list(layer, &options.source);
     const struct option_spec specs[] = {
         {"batches", "K", "how many batches (1)", option_int, &options.batches,
          1, INT32_MAX},
         {"out", "DIR", "where the files go; made if need be", option_text,
          &options.out, 0, 0},
         {"device", "NAME", "by way of that device, such as cuda:0, and back",
-         option_text, &options.intake.device, 0, 0},
+         option_text, &options.source.device, 0, 0},
         {"force", NULL, "replace an earlier dump in DIR", NULL, &options.force,
          0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
@@ -206,7 +206,7 @@ int command_dump(int argc, char **argv)
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status == OPTION_GO)
-        status = intake_options_check(&options.intake, "dump");
+        status = layer_source_options_check(&options.source, "dump");
     if (status != OPTION_GO)
         return status;
     if (!options.out)

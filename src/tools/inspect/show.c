@@ -40,7 +40,7 @@ struct show_options {
     int rgb;
     int force;
     int json;
-    struct intake_options layer; /* whose forward is shown, with --net */
+    struct layer_source_options layer; /* whose forward is shown, with --net */
 };
 
 struct show {
@@ -566,7 +566,7 @@ static int check_out(const struct show_options *options, const char *source)
 
 static int show_layer(const struct show_options *options)
 {
-    const struct show_net_options net = {.intake = &options->layer,
+    const struct show_net_options net = {.source = &options->layer,
                                          .out = options->out,
                                          .count = options->count,
                                          .side = options->side,
@@ -578,7 +578,7 @@ static int show_layer(const struct show_options *options)
 
 static int check_options(const struct show_options *options, int databases)
 {
-    const struct intake_options *layer = &options->layer;
+    const struct layer_source_options *layer = &options->layer;
     int has_layer = layer->net || layer->reader;
     if (!options->out)
         return message_misuse("show", "show: --out is missing");
@@ -598,8 +598,8 @@ static int check_options(const struct show_options *options, int databases)
         return message_misuse("show", "show: --records and --worst are for "
                                       "databases");
     if (has_layer)
-        return intake_options_check(layer, "show");
-    if (intake_options_are_given(layer))
+        return layer_source_options_check(layer, "show");
+    if (layer_source_options_are_given(layer))
         return message_misuse("show", "show: --phase, --batch and the like are "
                                       "for --net and --reader");
     return OPTION_GO;
@@ -607,9 +607,10 @@ static int check_options(const struct show_options *options, int databases)
 
 int command_show(int argc, char **argv)
 {
-    struct show_options options = {.side = 112, .layer = INTAKE_OPTIONS_INIT};
-    struct option_spec layer[INTAKE_OPTIONS];
-    intake_options_list(layer, &options.layer);
+    struct show_options options = {.side = 112,
+                                   .layer = LAYER_SOURCE_OPTIONS_INIT};
+    struct option_spec layer[LAYER_SOURCE_OPTIONS];
+    layer_source_options_list(layer, &options.layer);
     const struct option_spec specs[] = {
         {"out", "FILE", "where the sheet goes, a .png or .jpg", option_text,
          &options.out, 0, 0},

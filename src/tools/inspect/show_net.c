@@ -1,7 +1,7 @@
 #include "tools/inspect/show_net.h"
 
 #include "tools/database/inspection.h"
-#include "tools/delivery/intake.h"
+#include "tools/delivery/layer_source.h"
 #include "tools/inspect/contact_sheet.h"
 #include "tools/interrupt.h"
 #include "tools/message.h"
@@ -16,8 +16,8 @@
 
 struct net_sheet {
     const struct show_net_options *options;
-    struct intake intake; /* delivers what is drawn */
-    leat_dtype top_type;  /* of what the layer itself delivers */
+    struct layer_source source; /* delivers what is drawn */
+    leat_dtype top_type;        /* of what the layer itself delivers */
     leat_phase phase;
     uint64_t seed; /* of its choices; 0: none at random */
     struct contact_sheet sheet;
@@ -51,21 +51,21 @@ static int create_plain_layer(struct net_sheet *self,
     options.bad_record_file = NULL;
     if (self->seed)
         options.random_seed = (int64_t)self->seed;
-    return leat_data_layer_create(&self->intake.layer,
+    return leat_data_layer_create(&self->source.layer,
                                   leat_data_layer_pipeline(layer), &options);
 }
 
 /* The layer itself is set up first, which finds what is wrong with it. */
 static int open_layer(struct net_sheet *self)
 {
-    struct intake layer = {0};
-    int status = intake_create(&layer, self->options->intake);
+    struct layer_source layer = {0};
+    int status = layer_source_create(&layer, self->options->source);
     if (!status)
-        status = intake_setup(&layer);
+        status = layer_source_setup(&layer);
     if (!status)
         status = create_plain_layer(self, layer.layer);
-    intake_destroy(&layer);
-    return status ? status : intake_setup(&self->intake);
+    layer_source_destroy(&layer);
+    return status ? status : layer_source_setup(&self->source);
 }
 
 /* Room for what stands below a picture. */
@@ -117,7 +117,7 @@ static int draw_sample(struct net_sheet *self, const leat_batch *batch,
                        int64_t i)
 {
     const leat_provenance *from = &batch->from[i];
-    leat_blob *const *top = self->intake.top;
+    leat_blob *const *top = self->source.top;
     struct caption_text text;
     struct caption caption = {text.label, text.number, NULL, text.kind};
     struct thumbnail thumbnail;
@@ -135,7 +135,7 @@ static int draw_sample(struct net_sheet *self, const leat_batch *batch,
         thumbnail.scale = 1;
     }
     text.label[0] = 0;
-    if (self->intake.ntop > 1)
+    if (self->source.ntop > 1)
         write_labels(text.label, sizeof(text.label), top[1], i);
     snprintf(text.number, sizeof(text.number), "#%lld",
              (long long)from->record);
@@ -158,10 +158,10 @@ static int draw_samples(struct net_sheet *self)
 {
     int status = LEAT_OK;
     while (!status && self->shown < self->options->count) {
-        status = intake_forward(&self->intake);
+        status = layer_source_forward(&self->source);
         if (status)
             break;
-        const leat_batch *batch = leat_data_layer_batch(self->intake.layer);
+        const leat_batch *batch = leat_data_layer_batch(self->source.layer);
         for (int64_t i = 0;
              !status && i < batch->n && self->shown < self->options->count; i++)
             status = draw_sample(self, batch, i);
@@ -173,8 +173,8 @@ static int draw_samples(struct net_sheet *self)
 
 static const char *layer_source(const struct net_sheet *self)
 {
-    const struct intake_options *intake = self->options->intake;
-    return intake->net ? intake->net : intake->reader;
+    const struct layer_source_options *source = self->options->source;
+    return source->net ? source->net : source->reader;
 }
 
 static void write_title(struct net_sheet *self)
@@ -235,6 +235,6 @@ int show_net(const struct show_net_options *options)
     if (!exit_status)
         exit_status = check_good(&self);
     contact_sheet_finish(&self.sheet);
-    intake_destroy(&self.intake);
+    layer_source_destroy(&self.source);
     return exit_status;
 }

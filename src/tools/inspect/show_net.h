@@ -2,14 +2,14 @@
 #ifndef LEAT_TOOLS_INSPECT_SHOW_NET_H
 #define LEAT_TOOLS_INSPECT_SHOW_NET_H
 
-#include "tools/delivery/intake_options.h"
+#include "tools/delivery/layer_source_options.h"
 
 struct show_net_options {
-    const struct intake_options *intake; /* the layer */
-    const char *out;                     /* where the sheet goes */
-    int64_t count;                       /* of samples */
-    int64_t side;                        /* as of contact_sheet_init */
-    int64_t columns;                     /* likewise */
+    const struct layer_source_options *source; /* the layer */
+    const char *out;                           /* where the sheet goes */
+    int64_t count;                             /* of samples */
+    int64_t side;                              /* as of contact_sheet_init */
+    int64_t columns;                           /* likewise */
     int rgb;
     int json;
 };

@@ -1,4 +1,4 @@
-#include "tools/delivery/intake_options.h"
+#include "tools/delivery/layer_source_options.h"
 
 #include "tools/message.h"
 #include "tools/number.h"
@@ -11,11 +11,11 @@
 /* Appended to those given before. */
 static int read_stage(const struct option_spec *spec, const char *text)
 {
-    struct intake_options *options = spec->out;
+    struct layer_source_options *options = spec->out;
     int n = 0;
     while (options->stages[n])
         n++;
-    if (n == INTAKE_MOST_STAGES || !*text)
+    if (n == LAYER_SOURCE_MOST_STAGES || !*text)
         return -1;
     options->stages[n] = text;
     return 0;
@@ -24,12 +24,13 @@ static int read_stage(const struct option_spec *spec, const char *text)
 /* In the place of those given before. */
 static int read_means(const struct option_spec *spec, const char *text)
 {
-    struct intake_options *options = spec->out;
+    struct layer_source_options *options = spec->out;
     int n = 0;
     for (;; text++) {
         char *end;
         float value;
-        if (n == INTAKE_MOST_MEANS || number_read_float(text, &end, &value))
+        if (n == LAYER_SOURCE_MOST_MEANS ||
+            number_read_float(text, &end, &value))
             return -1;
         options->means[n++] = value;
         text = end;
@@ -60,7 +61,7 @@ static struct option_spec *append(struct option_spec *out,
 }
 
 static struct option_spec *list_source(struct option_spec *out,
-                                       struct intake_options *o)
+                                       struct layer_source_options *o)
 {
     const struct option_spec table[] = {
         {"net", "FILE", "the data layer of this Caffe net file", option_text,
@@ -84,7 +85,7 @@ static struct option_spec *list_source(struct option_spec *out,
 }
 
 static struct option_spec *list_transform(struct option_spec *out,
-                                          struct intake_options *o)
+                                          struct layer_source_options *o)
 {
     const struct option_spec table[] = {
         {"crop", "SIDE", "with --reader: crop to a square", option_int,
@@ -113,7 +114,7 @@ static struct option_spec *list_transform(struct option_spec *out,
 }
 
 static struct option_spec *list_work(struct option_spec *out,
-                                     struct intake_options *o)
+                                     struct layer_source_options *o)
 {
     const struct option_spec table[] = {
         {"rng", "LEAT|CAFFE", "where random choices come from", option_text,
@@ -143,8 +144,8 @@ static struct option_spec *list_work(struct option_spec *out,
     return append(out, table);
 }
 
-void intake_options_list(struct option_spec out[INTAKE_OPTIONS],
-                         struct intake_options *options)
+void layer_source_options_list(struct option_spec out[LAYER_SOURCE_OPTIONS],
+                               struct layer_source_options *options)
 {
     struct option_spec *end = list_source(out, options);
     end = list_transform(end, options);
@@ -169,14 +170,14 @@ static const char *const places[] = {"CPU", "DEVICE", NULL};
 static const char *const rngs[] = {"LEAT", "CAFFE", NULL};
 static const char *const policies[] = {"FAIL", "ZERO", "REPLACE", NULL};
 
-static int has_transform(const struct intake_options *options)
+static int has_transform(const struct layer_source_options *options)
 {
     return options->crop || options->mirror || options->scale != 1 ||
            options->mean_file || options->nmeans || options->color ||
            options->gray;
 }
 
-int intake_options_are_given(const struct intake_options *options)
+int layer_source_options_are_given(const struct layer_source_options *options)
 {
     return has_transform(options) || options->net || options->reader ||
            options->source || options->phase || options->layer ||
@@ -188,8 +189,8 @@ int intake_options_are_given(const struct intake_options *options)
            options->bad_record_file || options->device;
 }
 
-int intake_options_check(const struct intake_options *options,
-                         const char *command)
+int layer_source_options_check(const struct layer_source_options *options,
+                               const char *command)
 {
     leat_dtype dtype;
     if (!options->net == !options->reader)
@@ -248,8 +249,8 @@ int intake_options_check(const struct intake_options *options,
     return OPTION_GO;
 }
 
-int intake_options_fill(const struct intake_options *options,
-                        leat_data_layer_options *out)
+int layer_source_options_fill(const struct layer_source_options *options,
+                              leat_data_layer_options *out)
 {
     out->phase = (leat_phase)find_word(phases, options->phase);
     out->layer = options->layer;
@@ -280,8 +281,8 @@ int intake_options_fill(const struct intake_options *options,
                              : LEAT_OK;
 }
 
-void intake_options_fill_transform(const struct intake_options *options,
-                                   leat_transform_options *out)
+void layer_source_options_fill_transform(
+    const struct layer_source_options *options, leat_transform_options *out)
 {
     out->crop_size = (int)options->crop;
     out->mirror = options->mirror;

@@ -1,9 +1,9 @@
 /* The same value of an option means the same in C, in a net file and on the
    command line. */
 #include "config/net_param.h"
-#include "layer/layer_options.h"
+#include "layer/data_layer_options.h"
 #include "support/suite.h"
-#include "tools/delivery/intake_options.h"
+#include "tools/delivery/layer_source_options.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -67,8 +67,8 @@ static outcome from_net(const char *own, const char *pixels)
 
 static outcome from_command(const char *name, const char *value)
 {
-    struct intake_options intake = INTAKE_OPTIONS_INIT;
-    struct option_spec table[INTAKE_OPTIONS];
+    struct layer_source_options source = LAYER_SOURCE_OPTIONS_INIT;
+    struct option_spec table[LAYER_SOURCE_OPTIONS];
     const struct usage usage = {
         .command = "dump", .arguments = "", .about = "", .shared = table};
     char line[5][32] = {"dump", "--batch=6", "--on-error=ZERO", "", ""};
@@ -77,13 +77,13 @@ static outcome from_command(const char *name, const char *value)
     int n;
     if (*name)
         snprintf(line[3], sizeof(line[3]), "--%s=%s", name, value);
-    intake_options_list(table, &intake);
+    layer_source_options_list(table, &source);
     ck_assert_int_eq(option_parse(&usage, *name ? 4 : 3, argv, &arguments, &n),
                      OPTION_GO);
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     leat_transform_options pixels = LEAT_TRANSFORM_OPTIONS_INIT;
-    ck_assert_int_eq(intake_options_fill(&intake, &options), LEAT_OK);
-    intake_options_fill_transform(&intake, &pixels);
+    ck_assert_int_eq(layer_source_options_fill(&source, &options), LEAT_OK);
+    layer_source_options_fill_transform(&source, &pixels);
     options.transform = &pixels;
     return resolve(&options);
 }
@@ -183,8 +183,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("intake_options");
-    TCase *tcase = tcase_create("intake_options");
+    Suite *suite = suite_create("layer_source_options");
+    TCase *tcase = tcase_create("layer_source_options");
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, a_value_means_the_same_wherever_it_is_given, 0,
                         (int)(sizeof(values) / sizeof(values[0])));

@@ -1,11 +1,11 @@
-/* intake.h: a data layer from the command line, for dump and bench. */
-#ifndef LEAT_TOOLS_DELIVERY_INTAKE_H
-#define LEAT_TOOLS_DELIVERY_INTAKE_H
+/* layer_source.h: a data layer from the command line, for dump and bench. */
+#ifndef LEAT_TOOLS_DELIVERY_LAYER_SOURCE_H
+#define LEAT_TOOLS_DELIVERY_LAYER_SOURCE_H
 
-#include "tools/delivery/intake_options.h"
+#include "tools/delivery/layer_source_options.h"
 
 /* A layer with its tops. */
-struct intake {
+struct layer_source {
     leat_data_layer *layer;
     int ntop;
     leat_blob *top[LEAT_MAX_FIELDS];
@@ -15,27 +15,29 @@ struct intake {
 };
 
 /* Creates the layer; nothing is opened yet. Errors: those of the layer. */
-int intake_create(struct intake *intake, const struct intake_options *options);
+int layer_source_create(struct layer_source *source,
+                        const struct layer_source_options *options);
 
 /* Makes the tops and sets the layer up. Errors: those of the layer. */
-int intake_setup(struct intake *intake);
+int layer_source_setup(struct layer_source *source);
 
-int intake_forward(struct intake *intake);
+int layer_source_forward(struct layer_source *source);
 
 /* Waits until the batches of all forwards are where they should be. */
-int intake_wait(struct intake *intake);
+int layer_source_wait(struct layer_source *source);
 
 /*
  * The tops of the last forward where the CPU reads them: themselves, or what
  * the device has, copied back. Borrowed until the next call. Errors:
  * LEAT_ENOMEM, LEAT_EDEVICE.
  */
-int intake_fetch(struct intake *intake, leat_blob *out[LEAT_MAX_FIELDS]);
+int layer_source_fetch(struct layer_source *source,
+                       leat_blob *out[LEAT_MAX_FIELDS]);
 
 /* Bad records that forward met so far. */
-int64_t intake_bad_records(const struct intake *intake);
+int64_t layer_source_bad_records(const struct layer_source *source);
 
 /* Frees what there is of it; zeroed memory is nothing. */
-void intake_destroy(struct intake *intake);
+void layer_source_destroy(struct layer_source *source);
 
 #endif

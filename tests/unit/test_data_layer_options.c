@@ -1,6 +1,6 @@
 /* A data layer's options at each bound, copied, completed and let go. */
 #include "base/memory.h"
-#include "layer/layer_options.h"
+#include "layer/data_layer_options.h"
 #include "support/suite.h"
 
 #include <leat/image.h>
@@ -610,8 +610,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("layer_options");
-    TCase *tcase = tcase_create("layer_options");
+    Suite *suite = suite_create("data_layer_options");
+    TCase *tcase = tcase_create("data_layer_options");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_number_is_taken_up_to_its_bounds);

@@ -1,4 +1,4 @@
-#include "layer/layer_options.h"
+#include "layer/data_layer_options.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"

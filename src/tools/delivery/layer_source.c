@@ -1,0 +1,159 @@
+#include "tools/delivery/layer_source.h"
+
+#include "tools/database/database.h"
+
+#include <leat/ext/device.h>
+#include <leat/ext/reader.h>
+
+#include <string.h>
+
+/* The stream that reads the batches, where a device has any. */
+static int open_stream(struct layer_source *source, const char *name)
+{
+    leat_device *device;
+    int status = leat_device_find(&device, name);
+    if (status || device->ops->unified)
+        return status;
+    status = device->ops->stream_create(device, &source->stream);
+    if (!status)
+        source->device = device;
+    return status;
+}
+
+/* A net file that leaves the size open takes it; what it says wins. */
+static int check_batch(const struct layer_source *source,
+                       const struct layer_source_options *options)
+{
+    const leat_data_layer_options *in_force =
+        leat_data_layer_get_options(source->layer);
+    if (!options->batch || in_force->batch_size == options->batch)
+        return LEAT_OK;
+    return leat_error(LEAT_EINVAL,
+                      "--batch %lld: %s says the size of a batch itself; leave "
+                      "--batch out",
+                      (long long)options->batch, options->net);
+}
+
+static int create_from_net(struct layer_source *source,
+                           const struct layer_source_options *options,
+                           const leat_data_layer_options *layer_options)
+{
+    int status = leat_data_layer_create_from_net(
+        &source->layer, options->net, layer_options->phase, layer_options);
+    return status ? status : check_batch(source, options);
+}
+
+int layer_source_create(struct layer_source *source,
+                        const struct layer_source_options *options)
+{
+    leat_data_layer_options layer_options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    int status = layer_source_options_fill(options, &layer_options);
+    if (!status && options->device)
+        status = open_stream(source, options->device);
+    if (status)
+        return status;
+    if (options->net)
+        return create_from_net(source, options, &layer_options);
+
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    layer_source_options_fill_transform(options, &transform);
+    layer_options.transform = &transform;
+    leat_pipeline *pipeline;
+    status = database_pipeline(&pipeline, options->reader);
+    if (status)
+        return status;
+    status = leat_data_layer_create(&source->layer, pipeline, &layer_options);
+    leat_pipeline_unref(pipeline);
+    return status;
+}
+
+int layer_source_setup(struct layer_source *source)
+{
+    int ntop = leat_data_layer_top_count(source->layer);
+    if (ntop < 0)
+        return ntop;
+    if (ntop > LEAT_MAX_FIELDS)
+        return leat_error(LEAT_EUNSUPPORTED, "%d tops, more than %d", ntop,
+                          LEAT_MAX_FIELDS);
+    source->ntop = ntop;
+    for (int i = 0; i < source->ntop; i++) {
+        int status = leat_blob_create(&source->top[i], source->device);
+        if (status)
+            return status;
+    }
+    return leat_data_layer_setup(source->layer, source->top, source->ntop);
+}
+
+int layer_source_forward(struct layer_source *source)
+{
+    int status =
+        leat_data_layer_forward(source->layer, source->top, source->ntop,
+                                source->device ? source->stream : LEAT_HOST);
+    if (status == LEAT_END)
+        return leat_error(LEAT_EDATA, "the data has ended");
+    return status;
+}
+
+int layer_source_wait(struct layer_source *source)
+{
+    leat_device *device = source->device;
+    return device ? device->ops->stream_synchronize(device, source->stream)
+                  : LEAT_OK;
+}
+
+/* Enqueues the copy of a top, out of the device's own memory. */
+static int copy_back(struct layer_source *source, int i)
+{
+    leat_device *device = source->device;
+    leat_blob *top = source->top[i];
+    int status = LEAT_OK;
+    if (!source->copy[i])
+        status = leat_blob_create(&source->copy[i], NULL);
+    if (status)
+        return status;
+    leat_blob *copy = source->copy[i];
+    status = leat_blob_reshape(copy, leat_blob_dtype(top), leat_blob_ndim(top),
+                               leat_blob_shape(top));
+    size_t bytes = leat_blob_bytes(copy);
+    if (status || bytes == 0)
+        return status;
+    const void *from = leat_blob_gpu_data(top);
+    void *to = leat_blob_mutable_cpu_data(copy);
+    if (!from || !to)
+        return LEAT_ENOMEM;
+    return device->ops->copy(device, to, from, bytes, LEAT_COPY_TO_HOST,
+                             source->stream);
+}
+
+int layer_source_fetch(struct layer_source *source,
+                       leat_blob *out[LEAT_MAX_FIELDS])
+{
+    int status = LEAT_OK;
+    for (int i = 0; !status && source->device && i < source->ntop; i++)
+        status = copy_back(source, i);
+    int waited = layer_source_wait(source);
+    if (status || waited)
+        return status ? status : waited;
+    for (int i = 0; i < source->ntop; i++)
+        out[i] = source->device ? source->copy[i] : source->top[i];
+    return LEAT_OK;
+}
+
+int64_t layer_source_bad_records(const struct layer_source *source)
+{
+    leat_stats stats = {.size = sizeof(stats)};
+    (void)leat_data_layer_stats(source->layer, &stats);
+    return stats.bad_records;
+}
+
+void layer_source_destroy(struct layer_source *source)
+{
+    leat_data_layer_destroy(source->layer);
+    for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
+        leat_blob_destroy(source->top[i]);
+        leat_blob_destroy(source->copy[i]);
+    }
+    if (source->device)
+        source->device->ops->stream_destroy(source->device, source->stream);
+    memset(source, 0, sizeof(*source));
+}
