@@ -14,6 +14,7 @@
 #include <leat/launcher.h>
 #include <leat/lmdb_check.h>
 #include <leat/log.h>
+#include <leat/option.h>
 #include <leat/pipeline.h>
 #include <leat/reader.h>
 #include <leat/sample.h>

@@ -4,6 +4,7 @@
 
 #include <leat/allocator.h>
 #include <leat/blob.h>
+#include <leat/option.h>
 #include <leat/pipeline.h>
 #include <leat/stats.h>
 #include <leat/token.h>
@@ -74,7 +75,7 @@ typedef enum leat_on_error {
           the place's own random choices; none: zeros */
 } leat_on_error;
 
-/** The `prefetch` of Caffe, which 0 stands for. */
+/** The `prefetch` of Caffe, the default. */
 #define LEAT_PREFETCH_DEFAULT 4
 
 /**
@@ -84,28 +85,49 @@ typedef enum leat_on_error {
 #define LEAT_PREFETCH_AUTO (-1)
 
 /**
- * What a data layer is told. Zero is the default of every field but `size` and
- * the batch's size, so that a designated initialiser names only what differs:
+ * The options of a data layer. Zero is the default of every field but `size`
+ * and the batch's size, so that a designated initialiser names only what
+ * differs:
  *
  *     leat_data_layer_options options = {.size = sizeof(options),
  *                                        .batch_size = 64};
  *
  * A number of which 0 is a value too has a flag beside it. The same value means
- * the same in a net file's leat_param and on the tool's command line.
+ * the same in a net file's leat_param and on the tool's command line;
+ * leat_data_layer_options_set sets a field by name, and
+ * leat_data_layer_option_list lists all of them with range, words and default.
  */
 typedef struct leat_data_layer_options {
-    size_t size;               /* of this struct, as the caller knows it */
-    const char *name;          /* the layer's; NULL: "data" */
-    const char *const *tops;   /* their names, NULL-terminated; NULL: the
-                                  fields' */
-    leat_phase phase;          /* TRAIN crops at random, TEST in the centre */
+    size_t size; /* of this struct, as the caller knows it */
+
+    /* The layer. */
+    const char *name;        /* NULL: "data" */
+    const char *const *tops; /* their names, NULL-terminated; NULL: the
+                                fields' */
+    leat_phase phase;        /* TRAIN crops at random, TEST in the centre */
+    const char *device;      /* where batches end; NULL: "cpu" */
+
+    /* The choice among a net file's data layers, and its source. */
+    const char *layer;         /* by name; NULL: the only one */
+    const char *const *stages; /* the net state's, NULL-terminated; or NULL */
+    int level;                 /* the net state's; 0: the file's */
+    const char *source; /* path of an LMDB to read instead of the file's source
+                           or reader, which may then be missing; NULL: the
+                           file's */
+
+    /* Batches and ranks. */
     int64_t batch_size;        /* samples in a batch of this rank, at least 1 */
     int64_t global_batch_size; /* of all ranks together; instead of it, or
                                   world_size times it */
-    int prefetch;              /* batches made ahead: 1 to 2^20, or
-                                  LEAT_PREFETCH_AUTO; 0: 4 */
+    int rank;        /* takes positions p = rank mod world_size in TRAIN */
+    int world_size;  /* ranks, 1 to 65535, what a resume token has room for; 0:
+                        1 */
+    bool shard_test; /* TEST is divided between the ranks as TRAIN is */
+
+    /* The transform and the tops. */
     const leat_transform_options *transform; /* of field `data`; NULL: none */
-    const char *device;                      /* NULL: "cpu" */
+    leat_transform_on transform_on; /* DEVICE: pixels are uint8 or encoded, and
+                                       top_type is not FLOAT64 */
     leat_dtype top_type;    /* FLOAT32, FLOAT64, FLOAT16, BFLOAT16, or UINT8 (no
                                mean, no scale); 0, which is BYTES: FLOAT32 */
     leat_dtype label_type;  /* of all other tops, not FLOAT16 or BFLOAT16; 0,
@@ -113,72 +135,87 @@ typedef struct leat_data_layer_options {
                                FLOAT32 */
     leat_layout layout;     /* of images */
     leat_top_mode top_mode; /* whose memory the tops have */
-    leat_rng rng;           /* CAFFE: its sequence, a generator a rank */
-    int64_t random_seed;    /* 0 or below: drawn from the system: keep what
-                               leat_data_layer_seed returns. Several ranks that
-                               choose at random need one, also to resume */
-    int has_random_seed;    /* 1: a random_seed of 0 is the seed 0 */
-    int rank;       /* takes positions p = rank mod world_size in TRAIN */
-    int world_size; /* ranks, 1 to 65535; 0: 1 */
-    int shard_test; /* 1: TEST is divided between the ranks as TRAIN is */
-    int workers;    /* threads, up to 1024; 0: as many as the machine lends */
+
+    /* Threads and prefetch. */
+    int prefetch; /* batches made ahead: 1 to 2^20, or LEAT_PREFETCH_AUTO; 0:
+                     4 */
+    int workers;  /* threads, up to 1024; 0: as many as the machine lends */
     leat_reader_thread reader_thread; /* who reads */
     leat_caller_helps caller_helps;   /* whether a forward that would wait works
                                          instead */
-    size_t max_memory; /* bytes that batches may take, on host and device;
-                          prefetch shrinks to fit; 0: no limit */
-    /* Which data layer of a net file, for what takes one out of it. */
-    const char *layer;         /* by name; NULL: the only one */
-    const char *const *stages; /* the net state's, NULL-terminated; or NULL */
-    int level;                 /* the net state's; 0: the file's */
-    leat_on_error on_error;    /* what becomes of a bad record */
-    int64_t max_errors; /* with ZERO and REPLACE: more different bad records
-                           than this are LEAT_ELIMIT; each counts once since
-                           setup, and after restore those met before the
-                           position. 0 or -1: no limit */
-    int has_max_errors; /* 1: a max_errors of 0 allows none */
-    const char *bad_record_file; /* gets a line for each bad record that it does
-                                    not list yet; NULL: none.
-                                    docs/reliability.md */
-    int must_pin; /* 1: an error where the device cannot pin the batches' host
-                     memory; 0: they are then copied from pageable memory, and
-                     leat_memory_stats tells */
+
+    /* Memory. */
+    size_t max_memory;      /* bytes that batches may take, on host and device;
+                               prefetch shrinks to fit; 0: no limit */
+    size_t max_image_bytes; /* memory that decoding one image may take, pixels
+                               and coefficients; one that takes more is a bad
+                               record. 0: LEAT_IMAGE_BYTES_DEFAULT, or with
+                               max_memory a quarter of that, from 64 MiB to
+                               LEAT_IMAGE_BYTES_DEFAULT */
+    bool must_pin; /* an error where the device cannot pin the batches' host
+                      memory; false: they are then copied from pageable memory,
+                      which leat_memory_stats counts */
     /* Where large memory comes from; copied; NULL: leat's own. */
     const leat_allocator *host_allocator;   /* batches on a device that computes
                           in host memory, and the buffers of samples that readers
                           do not give as views */
     const leat_allocator *pinned_allocator; /* the host side of batches on any
                         other device, which it must reach by DMA */
-    leat_transform_on transform_on; /* DEVICE: pixels are uint8 or encoded, and
-                                       top_type is not FLOAT64 */
-    size_t max_image_bytes; /* memory that decoding one image may take, pixels
-                               and coefficients; one that takes more is a bad
-                               record. 0: LEAT_IMAGE_BYTES_DEFAULT, or with
-                               max_memory a quarter of that, from 64 MiB to
-                               LEAT_IMAGE_BYTES_DEFAULT */
-    const char
-        *source; /* for what takes a layer out of a net file: the path of
-                    an LMDB to read instead of the file's source or
-                    reader, which may then be missing; NULL: the file's */
+
+    /* Bad records. */
+    leat_on_error on_error; /* what becomes of a bad record */
+    int64_t max_errors;     /* with ZERO and REPLACE: more different bad records
+                               than this are LEAT_ELIMIT; each counts once since
+                               setup, and after restore those met before the
+                               position. 0 or -1: no limit */
+    bool has_max_errors;    /* a max_errors of 0 allows none */
+    const char *bad_record_file; /* gets a line for each bad record that it does
+                                    not list yet; NULL: none.
+                                    docs/reliability.md */
+
+    /* Random choices. */
+    leat_rng rng;         /* CAFFE: its sequence, a generator a rank */
+    int64_t random_seed;  /* 0 or below: drawn from the system: keep what
+                             leat_data_layer_seed returns. Several ranks that
+                             choose at random need one, also to resume */
+    bool has_random_seed; /* a random_seed of 0 is the seed 0 */
 } leat_data_layer_options;
 
-/** Every default, written out. */
+/** Every default: zeros after the size. */
+#ifdef __cplusplus
+#define LEAT_DATA_LAYER_OPTIONS_INIT leat__data_layer_options_defaults()
+inline leat_data_layer_options leat__data_layer_options_defaults(void)
+{
+    leat_data_layer_options options = leat_data_layer_options();
+    options.size = sizeof(options);
+    return options;
+}
+#else
 #define LEAT_DATA_LAYER_OPTIONS_INIT                                           \
     {                                                                          \
-        sizeof(leat_data_layer_options), NULL, NULL, LEAT_TRAIN, 0, 0,         \
-            LEAT_PREFETCH_DEFAULT, NULL, NULL, LEAT_FLOAT32, LEAT_BYTES,       \
-            LEAT_NCHW, LEAT_TOP_LEND, LEAT_RNG_LEAT, -1, 0, 0, 1, 0, 0,        \
-            LEAT_READER_AUTO, LEAT_CALLER_HELPS_AUTO, 0, NULL, NULL, 0,        \
-            LEAT_ON_ERROR_FAIL, -1, 0, NULL, 0, NULL, NULL,                    \
-            LEAT_TRANSFORM_ON_CPU, 0, NULL                                     \
+        .size = sizeof(leat_data_layer_options)                                \
     }
+#endif
 
 /**
- * Writes every default, as the macro does, for bindings. `options->size` is set
- * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
- * Thread safety: any thread.
+ * Writes every default out, for bindings: a prefetch of 4 where the macro has
+ * 0. `options->size` is set by the caller: no more is written. Errors:
+ * LEAT_EINVAL where it is 0. Thread safety: any thread.
  */
 LEAT_API int leat_data_layer_options_init(leat_data_layer_options *options);
+
+/**
+ * All `*n` options, in the order of the struct's members. Static.
+ * Thread safety: any thread.
+ */
+LEAT_API const leat_option *leat_data_layer_option_list(int *n);
+
+/**
+ * Sets the option of that name, such as "prefetch", to what the text says, as
+ * leat_option_set does. Errors: LEAT_EINVAL. Thread safety: any thread.
+ */
+LEAT_API int leat_data_layer_options_set(leat_data_layer_options *options,
+                                         const char *name, const char *text);
 
 /** What forward delivered: provenance of every sample. */
 typedef struct leat_batch {

@@ -2,7 +2,10 @@
 #ifndef LEAT_TRANSFORM_H
 #define LEAT_TRANSFORM_H
 
+#include <leat/option.h>
 #include <leat/sample.h>
+
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,24 +44,34 @@ typedef enum leat_rng {
  * but `size`.
  */
 typedef struct leat_transform_options {
-    size_t size;   /* of this struct, as the caller knows it */
-    int crop_size; /* pixels, square; 0: none */
-    int mirror;    /* 1: at random, one image in two */
-    float scale;   /* 1, or 0, changes nothing */
-    int has_scale; /* 1: a scale of 0 is one, and makes every value 0 */
+    size_t size;    /* of this struct, as the caller knows it */
+    int crop_size;  /* pixels, square; 0: none */
+    bool mirror;    /* at random, one image in two */
+    float scale;    /* 1, or 0, changes nothing */
+    bool has_scale; /* a scale of 0 is one, and makes every value 0 */
     /** A BlobProto of the uncropped C x H x W; NULL: none. */
     const char *mean_file;
     const float *mean_value; /* one for all channels, or one for each */
     int mean_values;         /* 0: none; not together with mean_file */
-    int force_color;         /* decode images to 3 channels */
-    int force_gray;          /* decode images to 1; not with force_color */
+    bool force_color;        /* decode images to 3 channels */
+    bool force_gray;         /* decode images to 1; not with force_color */
 } leat_transform_options;
 
-/** Every default, written out: the pixels as they are, in the top's type. */
+/** Every default, zeros after the size: the pixels as they are. */
+#ifdef __cplusplus
+#define LEAT_TRANSFORM_OPTIONS_INIT leat__transform_options_defaults()
+inline leat_transform_options leat__transform_options_defaults(void)
+{
+    leat_transform_options options = leat_transform_options();
+    options.size = sizeof(options);
+    return options;
+}
+#else
 #define LEAT_TRANSFORM_OPTIONS_INIT                                            \
     {                                                                          \
-        sizeof(leat_transform_options), 0, 0, 1.0f, 0, NULL, NULL, 0, 0, 0     \
+        .size = sizeof(leat_transform_options)                                 \
     }
+#endif
 
 /**
  * Writes every default, as the macro does, for bindings. `options->size` is set
@@ -66,6 +79,19 @@ typedef struct leat_transform_options {
  * Thread safety: any thread.
  */
 LEAT_API int leat_transform_options_init(leat_transform_options *options);
+
+/**
+ * All `*n` options, in the order of the struct's members; the mean's number of
+ * values goes with them. Static. Thread safety: any thread.
+ */
+LEAT_API const leat_option *leat_transform_option_list(int *n);
+
+/**
+ * Sets the option of that name, such as "crop_size", to what the text says, as
+ * leat_option_set does. Errors: LEAT_EINVAL. Thread safety: any thread.
+ */
+LEAT_API int leat_transform_options_set(leat_transform_options *options,
+                                        const char *name, const char *text);
 
 /**
  * Caffe's DataTransformer, for a thread of its own: decodes, then transforms

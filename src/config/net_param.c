@@ -1,6 +1,7 @@
 #include "config/net_param.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/option_list.h"
 #include "config/net_choice.h"
 #include "config/net_schema.h"
 #include "data/transform.h"
@@ -8,12 +9,6 @@
 
 #include <limits.h>
 #include <string.h>
-#include <strings.h>
-
-/* The data layer's own limits, named here with their place in the file. */
-#define BATCH_SIZE_MAX (INT_MAX / 2)
-#define PREFETCH_MAX (1 << 20)
-#define WORKERS_MAX 1024
 
 typedef leat__prototxt_field field;
 
@@ -71,19 +66,73 @@ static int read_path(const reading *in, const field *value, const char **out)
     return status;
 }
 
-static int read_int(const reading *in, const field *value, int min, int max,
-                    int *out)
+/* A number, or a word in any case, quoted or not; false: it is neither. */
+static int take_value(const reading *in, const leat_option *option,
+                      const field *value, void *options, bool *taken)
 {
-    int64_t read;
-    int status = leat__prototxt_int64(in->file, value, &read);
-    if (!status && (read < min || read > max))
-        return leat__prototxt_error(
-            in->file, value->value_at,
-            "%s: expected an integer from %d to %d, found %lld", value->name,
-            min, max, (long long)read);
-    if (!status)
-        *out = (int)read;
+    int64_t number;
+    uint64_t bytes;
+    bool is_number = value->type == LEAT__PROTOTXT_INTEGER;
+    bool is_word = value->type == LEAT__PROTOTXT_IDENTIFIER ||
+                   value->type == LEAT__PROTOTXT_STRING;
+    int status = LEAT_OK;
+    *taken = false;
+    if (is_number && option->type == LEAT_OPTION_BYTES) {
+        status = leat__prototxt_uint64(in->file, value, &bytes);
+        number = !status && bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
+    } else if (is_number) {
+        status = leat__prototxt_int64(in->file, value, &number);
+    }
+    if (is_number && !status)
+        *taken = leat__option_take_number(option, options, number);
+    if (is_word && !value->is_negative)
+        *taken = leat__option_take_word(option, options, value->text);
     return status;
+}
+
+/* What a field says of an option, stored. The field passed its schema. */
+static int read_option(const reading *in, const leat_option *option,
+                       const field *value, void *options)
+{
+    char shown[LEAT__PROTOTXT_SHOWN_MAX], fault[LEAT__OPTION_FAULT_MAX];
+    const char *text;
+    float real;
+    bool flag, taken = true;
+    int status;
+    switch (option->type) {
+    case LEAT_OPTION_TEXT:
+        status = read_path(in, value, &text);
+        return status || leat__option_take_text(option, options, text)
+                   ? status
+                   : LEAT_EINVAL;
+    case LEAT_OPTION_BOOL:
+        status = leat__prototxt_bool(in->file, value, &flag);
+        if (!status)
+            leat__option_take_number(option, options, flag);
+        return status;
+    case LEAT_OPTION_FLOAT:
+        status = leat__prototxt_float(in->file, value, &real);
+        if (!status)
+            leat__option_take_float(option, options, real);
+        return status;
+    default:
+        status = take_value(in, option, value, options, &taken);
+    }
+    if (status || taken)
+        return status;
+    return leat__prototxt_error(
+        in->file, value->value_at, "%s: %s", value->name,
+        leat__option_fault(option, value->text ? value->text : "",
+                           leat__prototxt_show(shown, value), fault));
+}
+
+/* The same of the data layer's option of that name. */
+static int read_named(const reading *in, const char *name, const field *value)
+{
+    int n;
+    const leat_option *list = leat_data_layer_option_list(&n);
+    return read_option(in, leat__option_find(list, n, name), value,
+                       &in->out->options);
 }
 
 static void warn(const reading *in, const field *value, const char *what)
@@ -122,12 +171,13 @@ static int start_options(leat__net_param *out,
     out->options = options;
     keep_allocator(&out->host_allocator, &out->options.host_allocator);
     keep_allocator(&out->pinned_allocator, &out->options.pinned_allocator);
-    int status = keep(out, &out->source);
-    if (!status)
-        status = keep(out, &out->options.name);
-    if (!status)
-        status = keep(out, &out->options.device);
-    return status ? status : keep(out, &out->options.bad_record_file);
+    int n, status = keep(out, &out->source);
+    const leat_option *list = leat_data_layer_option_list(&n);
+    for (int i = 0; i < n && !status; i++)
+        if (list[i].type == LEAT_OPTION_TEXT)
+            status = keep(
+                out, (const char **)((char *)&out->options + list[i].offset));
+    return status;
 }
 
 static int start_transform(leat__net_param *out)
@@ -233,6 +283,7 @@ static const field *find_transform(const reading *in, const char *name)
     return old ? old : find(in->transform, name);
 }
 
+/* A mean of the file replaces the caller's, whichever form either has. */
 static int read_mean(const reading *in)
 {
     leat_transform_options *transform = &in->out->transform;
@@ -242,57 +293,44 @@ static int read_mean(const reading *in)
         return leat__prototxt_error(
             in->file, values->at,
             "expected mean_file or mean_value, found both");
-    if (!file && !values)
-        return LEAT_OK;
-    transform->mean_file = NULL;
-    transform->mean_value = NULL;
-    transform->mean_values = 0;
-    if (!file)
-        return read_mean_values(in, values);
-    in->out->mean_at = file->value_at;
-    return read_path(in, file, &transform->mean_file);
+    if (file)
+        in->out->mean_at = file->value_at;
+    if (file || values) {
+        transform->mean_file = NULL;
+        transform->mean_value = NULL;
+        transform->mean_values = 0;
+    }
+    return values ? read_mean_values(in, values) : LEAT_OK;
 }
 
-static int read_force(const reading *in)
+/* One of the two in the file takes back the other one of the caller's. */
+static int check_force(const reading *in)
 {
     leat_transform_options *transform = &in->out->transform;
     const field *color = find(in->transform, "force_color");
     const field *gray = find(in->transform, "force_gray");
-    int status = LEAT_OK;
-    if (color) {
-        status = leat__prototxt_bool(in->file, color, &transform->force_color);
-        if (!gray && transform->force_color)
-            transform->force_gray = 0;
-    }
-    if (!status && gray) {
-        status = leat__prototxt_bool(in->file, gray, &transform->force_gray);
-        if (!color && transform->force_gray)
-            transform->force_color = 0;
-    }
-    if (!status && color && gray && transform->force_color &&
-        transform->force_gray)
+    if (!transform->force_color || !transform->force_gray)
+        return LEAT_OK;
+    if (color && gray)
         return leat__prototxt_error(
             in->file, gray->at,
             "expected force_color or force_gray, found both");
-    return status;
+    transform->force_color = !gray;
+    transform->force_gray = !color;
+    return LEAT_OK;
 }
 
 static int read_transform(const reading *in)
 {
-    leat_transform_options *transform = &in->out->transform;
-    const field *value = find_transform(in, "scale");
-    int status = LEAT_OK;
-    if (value)
-        status = leat__prototxt_float(in->file, value, &transform->scale);
-    if (value)
-        transform->has_scale = 1;
-    if (!status && (value = find_transform(in, "mirror")))
-        status = leat__prototxt_bool(in->file, value, &transform->mirror);
-    if (!status && (value = find_transform(in, "crop_size")))
-        status = read_int(in, value, 0, INT_MAX, &transform->crop_size);
-    if (!status)
-        status = read_mean(in);
-    return status ? status : read_force(in);
+    int n, status = read_mean(in);
+    const leat_option *list = leat_transform_option_list(&n);
+    for (int i = 0; i < n && !status; i++) {
+        const field *value =
+            list[i].field ? find_transform(in, list[i].name) : NULL;
+        if (value)
+            status = read_option(in, &list[i], value, &in->out->transform);
+    }
+    return status ? status : check_force(in);
 }
 
 /* What Caffe reads in a new file's data_param and then makes nothing of. */
@@ -396,24 +434,20 @@ static int read_batch(const reading *in)
     leat_data_layer_options *options = &in->out->options;
     const field *mine = find_data(in, "batch_size");
     const field *all = find(in->own, "global_batch_size");
-    int batch = 0;
-    int global = 0;
-    int status = mine ? read_int(in, mine, 1, BATCH_SIZE_MAX, &batch) : LEAT_OK;
+    int status = LEAT_OK;
+    if (mine || all)
+        options->batch_size = options->global_batch_size = 0;
+    if (mine)
+        status = read_named(in, "batch_size", mine);
     if (!status && all)
-        status = read_int(in, all, 1, BATCH_SIZE_MAX, &global);
-    if (status)
+        status = read_named(in, "global_batch_size", all);
+    if (status || options->batch_size || options->global_batch_size)
         return status;
-    if (mine || all) {
-        options->batch_size = batch;
-        options->global_batch_size = global;
-    }
-    if (!options->batch_size && !options->global_batch_size)
-        return leat__prototxt_error(
-            in->file, in->data ? in->data->at : in->layer->at,
-            in->form == LEAT__NET_V0
-                ? "expected a batchsize in layer, found none"
-                : "expected a batch_size in data_param, found none");
-    return LEAT_OK;
+    return leat__prototxt_error(
+        in->file, in->data ? in->data->at : in->layer->at,
+        in->form == LEAT__NET_V0
+            ? "expected a batchsize in layer, found none"
+            : "expected a batch_size in data_param, found none");
 }
 
 static int read_prefetch(const reading *in)
@@ -424,175 +458,28 @@ static int read_prefetch(const reading *in)
         return leat__prototxt_error(
             in->file, own->at,
             "expected prefetch in data_param or in leat_param, found both");
-    if (own && own->text && !strcasecmp(own->text, "AUTO")) {
-        in->out->options.prefetch = LEAT_PREFETCH_AUTO;
-        return LEAT_OK;
+    return value ? read_named(in, "prefetch", value) : LEAT_OK;
+}
+
+/* All that leat_param says but for the reader, and the defaults. */
+static int read_own(const reading *in)
+{
+    leat_data_layer_options *options = &in->out->options;
+    int n, status = LEAT_OK;
+    const leat_option *list = leat_data_layer_option_list(&n);
+    for (int i = 0; i < n && !status; i++) {
+        const field *value = list[i].field ? find(in->own, list[i].name) : NULL;
+        if (value)
+            status = read_option(in, &list[i], value, options);
     }
-    if (!value)
-        value = own;
-    return value ? read_int(in, value, LEAT_PREFETCH_AUTO, PREFETCH_MAX,
-                            &in->out->options.prefetch)
-                 : LEAT_OK;
-}
-
-/* leat's enums: by name in any case, quoted or not, or by number. */
-static int read_word(const reading *in, const char *name,
-                     const leat__prototxt_enum words[], int *out)
-{
-    const field *value = find(in->own, name);
-    if (!value)
-        return LEAT_OK;
-    for (int i = 0; words[i].name; i++)
-        if ((value->type == LEAT__PROTOTXT_IDENTIFIER ||
-             value->type == LEAT__PROTOTXT_STRING) &&
-            !strcasecmp(value->text, words[i].name)) {
-            *out = words[i].number;
-            return LEAT_OK;
-        }
-    return leat__prototxt_enum_value(in->file, value, words, out);
-}
-
-/* The word of leat 0.1.0, which did not say that it repeats a neighbour. */
-static int refuse_skip(const reading *in)
-{
-    const field *value = find(in->own, "on_error");
-    if (!value || !value->text || strcasecmp(value->text, "SKIP") != 0)
-        return LEAT_OK;
-    return leat__prototxt_error(in->file, value->value_at,
-                                "on_error: SKIP is called REPLACE now; "
-                                "expected one of FAIL, ZERO, REPLACE");
-}
-
-static int read_words(const reading *in)
-{
-    static const leat__prototxt_enum rng[] = {
-        {"LEAT", LEAT_RNG_LEAT}, {"CAFFE", LEAT_RNG_CAFFE}, {NULL, 0}};
-    static const leat__prototxt_enum reader_thread[] = {
-        {"AUTO", LEAT_READER_AUTO},
-        {"ON", LEAT_READER_ON},
-        {"OFF", LEAT_READER_OFF},
-        {NULL, 0}};
-    static const leat__prototxt_enum caller_helps[] = {
-        {"AUTO", LEAT_CALLER_HELPS_AUTO},
-        {"OFF", LEAT_CALLER_HELPS_OFF},
-        {NULL, 0}};
-    static const leat__prototxt_enum layout[] = {
-        {"NCHW", LEAT_NCHW}, {"NHWC", LEAT_NHWC}, {NULL, 0}};
-    static const leat__prototxt_enum top_mode[] = {
-        {"LEND", LEAT_TOP_LEND}, {"COPY", LEAT_TOP_COPY}, {NULL, 0}};
-    static const leat__prototxt_enum top_type[] = {
-        {"FLOAT32", LEAT_FLOAT32}, {"FLOAT64", LEAT_FLOAT64},
-        {"FLOAT16", LEAT_FLOAT16}, {"BFLOAT16", LEAT_BFLOAT16},
-        {"UINT8", LEAT_UINT8},     {NULL, 0}};
-    static const leat__prototxt_enum label_type[] = {
-        {"FLOAT32", LEAT_FLOAT32}, {"FLOAT64", LEAT_FLOAT64},
-        {"INT32", LEAT_INT32},     {"INT64", LEAT_INT64},
-        {"UINT8", LEAT_UINT8},     {NULL, 0}};
-    static const leat__prototxt_enum on_error[] = {
-        {"FAIL", LEAT_ON_ERROR_FAIL},
-        {"ZERO", LEAT_ON_ERROR_ZERO},
-        {"REPLACE", LEAT_ON_ERROR_REPLACE},
-        {NULL, 0}};
-    static const leat__prototxt_enum transform_on[] = {
-        {"CPU", LEAT_TRANSFORM_ON_CPU},
-        {"DEVICE", LEAT_TRANSFORM_ON_DEVICE},
-        {NULL, 0}};
-    leat_data_layer_options *options = &in->out->options;
-    int words[] = {(int)options->rng,         (int)options->reader_thread,
-                   (int)options->layout,      (int)options->top_mode,
-                   (int)options->top_type,    (int)options->label_type,
-                   (int)options->on_error,    (int)options->transform_on,
-                   (int)options->caller_helps};
-    int status = read_word(in, "rng", rng, &words[0]);
-    if (!status)
-        status = read_word(in, "reader_thread", reader_thread, &words[1]);
-    if (!status)
-        status = read_word(in, "layout", layout, &words[2]);
-    if (!status)
-        status = read_word(in, "top_mode", top_mode, &words[3]);
-    if (!status)
-        status = read_word(in, "top_type", top_type, &words[4]);
-    if (!status)
-        status = read_word(in, "label_type", label_type, &words[5]);
-    if (!status)
-        status = refuse_skip(in);
-    if (!status)
-        status = read_word(in, "on_error", on_error, &words[6]);
-    if (!status)
-        status = read_word(in, "transform_on", transform_on, &words[7]);
-    if (!status)
-        status = read_word(in, "caller_helps", caller_helps, &words[8]);
-    options->rng = (leat_rng)words[0];
-    options->reader_thread = (leat_reader_thread)words[1];
-    options->layout = (leat_layout)words[2];
-    options->top_mode = (leat_top_mode)words[3];
-    options->top_type = (leat_dtype)words[4];
-    options->label_type = (leat_dtype)words[5];
-    options->on_error = (leat_on_error)words[6];
-    options->transform_on = (leat_transform_on)words[7];
-    options->caller_helps = (leat_caller_helps)words[8];
-    return status;
-}
-
-static int read_bytes(const reading *in, const char *name, size_t *out)
-{
-    uint64_t bytes;
-    const field *value = find(in->own, name);
-    int status = value ? leat__prototxt_uint64(in->file, value, &bytes) : 0;
-    if (value && !status)
-        *out = bytes < SIZE_MAX ? bytes : SIZE_MAX;
-    return status;
-}
-
-/* What becomes of bad records; on_error is read. */
-static int read_errors(const reading *in)
-{
-    leat_data_layer_options *options = &in->out->options;
     const field *most = find(in->own, "max_errors");
-    const field *list = find(in->own, "bad_record_file");
-    int status = LEAT_OK;
-    if (most)
-        status = leat__prototxt_int64(in->file, most, &options->max_errors);
-    if (most)
-        options->has_max_errors = 1;
-    if (!status && most && options->max_errors < -1)
-        return leat__prototxt_error(
-            in->file, most->value_at,
-            "max_errors: expected 0 or more, or -1 for no limit, found %lld",
-            (long long)options->max_errors);
     if (!status && most && options->max_errors >= 0 &&
         options->on_error == LEAT_ON_ERROR_FAIL)
         return leat__prototxt_error(in->file, most->at,
                                     "max_errors: expected on_error ZERO or "
                                     "REPLACE beside it, found FAIL");
-    if (!status && list)
-        status = read_path(in, list, &options->bad_record_file);
+    leat__data_layer_options_complete(options);
     return status;
-}
-
-/* The numbers of leat_param. */
-static int read_own(const reading *in)
-{
-    leat_data_layer_options *options = &in->out->options;
-    const field *value;
-    int status = read_bytes(in, "max_memory", &options->max_memory);
-    if (!status)
-        status = read_bytes(in, "max_image_bytes", &options->max_image_bytes);
-    if (!status && (value = find(in->own, "random_seed"))) {
-        status = leat__prototxt_int64(in->file, value, &options->random_seed);
-        options->has_random_seed = 1;
-    }
-    if (!status && (value = find(in->own, "workers")))
-        status = read_int(in, value, 0, WORKERS_MAX, &options->workers);
-    if (!status && (value = find(in->own, "rank")))
-        status = read_int(in, value, 0, INT_MAX, &options->rank);
-    if (!status && (value = find(in->own, "world_size")))
-        status = read_int(in, value, 0, LEAT__WORLD_MAX, &options->world_size);
-    if (!status && (value = find(in->own, "shard_test")))
-        status = leat__prototxt_bool(in->file, value, &options->shard_test);
-    if (!status)
-        status = read_words(in);
-    return status ? status : read_errors(in);
 }
 
 static int read_all(const reading *in)

@@ -1,5 +1,7 @@
 #include "config/net_schema.h"
 #include "base/log.h"
+#include "data/transform_option_table.h"
+#include "layer/data_layer_option_table.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -17,6 +19,7 @@ typedef enum field_type {
     TYPE_ENUM,
     TYPE_MESSAGE, /* with a schema; NULL: whatever it contains */
     TYPE_WORD,    /* leat's own enums: read by whoever wants them */
+    TYPE_NONE,    /* an option that net files do not have here: no field */
     TYPE_PLANNED  /* leat knows the name and does not have it yet */
 } field_type;
 
@@ -52,6 +55,8 @@ struct leat__net_schema {
  */
 #define FOREIGN(name, type) FIELD(name, type, 0, NULL, NULL, foreign)
 #define FOREIGN_ENUM(name, values) FIELD(name, ENUM, 0, values, NULL, foreign)
+/* A line of an option table. */
+#define OPTION(name, type, proto, ...) ONE(#name, proto),
 #define END FIELD(NULL, STRING, 0, NULL, NULL, NULL)
 
 static const char foreign[] =
@@ -98,11 +103,10 @@ static const schema_field param_fields[] = {
 static const leat__net_schema param_schema = {"param", param_fields};
 
 static const schema_field transform_fields[] = {
-    ONE("scale", FLOAT),       ONE("mirror", BOOL),
-    ONE("crop_size", UINT32),  ONE("mean_file", STRING),
-    MANY("mean_value", FLOAT), ONE("force_color", BOOL),
-    ONE("force_gray", BOOL),   FOREIGN("use_gpu_transform", BOOL),
-    FOREIGN("display", BOOL),  END,
+    MANY("mean_value", FLOAT),
+    FOREIGN("use_gpu_transform", BOOL),
+    FOREIGN("display", BOOL),
+    LEAT__TRANSFORM_OPTIONS(OPTION) END,
 };
 const leat__net_schema leat__net_schema_transform = {"transform_param",
                                                      transform_fields};
@@ -128,29 +132,9 @@ static const leat__net_schema data_schema = {"data_param", data_fields};
 
 static const schema_field leat_fields[] = {
     ONE("reader", STRING),
-    ONE("random_seed", INT64),
-    ONE("rng", WORD),
-    ONE("workers", UINT32),
-    ONE("prefetch", WORD),
-    ONE("reader_thread", WORD),
-    ONE("caller_helps", WORD),
-    ONE("top_type", WORD),
-    ONE("transform_on", WORD),
-    ONE("label_type", WORD),
-    ONE("layout", WORD),
-    ONE("top_mode", WORD),
-    ONE("rank", UINT32),
-    ONE("world_size", UINT32),
-    ONE("global_batch_size", INT64),
-    ONE("shard_test", BOOL),
-    ONE("max_memory", UINT64),
-    ONE("max_image_bytes", UINT64),
     ONE("shuffle", PLANNED),
-    ONE("on_error", WORD),
-    ONE("max_errors", INT64),
-    ONE("bad_record_file", STRING),
     ONE("epoch_end", PLANNED),
-    END,
+    LEAT__DATA_LAYER_OPTIONS(OPTION) END,
 };
 static const leat__net_schema leat_schema = {"leat_param", leat_fields};
 
@@ -328,7 +312,7 @@ static const schema_field *find_known(const leat__net_schema *schema,
                                       const char *name)
 {
     for (const schema_field *known = schema->fields; known->name; known++)
-        if (!strcmp(known->name, name))
+        if (known->type != TYPE_NONE && !strcmp(known->name, name))
             return known;
     return NULL;
 }
@@ -351,6 +335,7 @@ static int check_value(const leat__prototxt *file, const field *value,
     union {
         const char *text;
         float f;
+        bool b;
         int i;
         int32_t i32;
         uint32_t u32;
@@ -361,7 +346,7 @@ static int check_value(const leat__prototxt *file, const field *value,
     case TYPE_STRING:
         return leat__prototxt_string(file, value, &read.text);
     case TYPE_BOOL:
-        return leat__prototxt_bool(file, value, &read.i);
+        return leat__prototxt_bool(file, value, &read.b);
     case TYPE_FLOAT:
         return leat__prototxt_float(file, value, &read.f);
     case TYPE_INT32:
@@ -380,6 +365,7 @@ static int check_value(const leat__prototxt *file, const field *value,
         return leat__prototxt_error(
             file, value->at, "%s is not in this version of leat", value->name);
     case TYPE_WORD:
+    case TYPE_NONE:
         break;
     }
     return LEAT_OK;

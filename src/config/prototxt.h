@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+#include <stdbool.h>
+
 /* Messages within messages that are still read; protobuf's own limit. */
 #define LEAT__PROTOTXT_DEPTH 100
 
@@ -100,7 +102,7 @@ int leat__prototxt_int64(const leat__prototxt *file,
 int leat__prototxt_uint64(const leat__prototxt *file,
                           const leat__prototxt_field *value, uint64_t *out);
 int leat__prototxt_bool(const leat__prototxt *file,
-                        const leat__prototxt_field *value, int *out);
+                        const leat__prototxt_field *value, bool *out);
 /* Borrowed until finish; may have NULs within its text_size bytes. */
 int leat__prototxt_string(const leat__prototxt *file,
                           const leat__prototxt_field *value, const char **out);

@@ -198,20 +198,20 @@ int leat__prototxt_float(const leat__prototxt *file, const field *value,
 }
 
 int leat__prototxt_bool(const leat__prototxt *file, const field *value,
-                        int *out)
+                        bool *out)
 {
     static const char *const names[2][3] = {{"false", "False", "f"},
                                             {"true", "True", "t"}};
     uint64_t number;
     if (value->type == LEAT__PROTOTXT_INTEGER && !value->is_negative &&
         !parse_integer(value->text, 1, &number)) {
-        *out = (int)number;
+        *out = number == 1;
         return LEAT_OK;
     }
     if (value->type == LEAT__PROTOTXT_IDENTIFIER && !value->is_negative)
         for (int i = 0; i < 6; i++)
             if (!strcmp(value->text, names[i / 3][i % 3])) {
-                *out = i / 3;
+                *out = i >= 3;
                 return LEAT_OK;
             }
     return expected(file, value, "true or false");

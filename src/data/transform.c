@@ -1,9 +1,11 @@
 #include "data/transform.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/option_list.h"
 #include "base/options.h"
 #include "base/random.h"
 #include "data/mean.h"
+#include "data/transform_option_table.h"
 #include "device/transform_top.h"
 
 #include <stdbool.h>
@@ -11,7 +13,7 @@
 struct leat__transform {
     const leat__row_kernels *kernels;
     int crop_size; /* 0: none */
-    int mirror;
+    bool mirror;
     leat_phase phase;
     int mean_channels; /* of the mean image; 0: none */
     char *mean_file;   /* its path, for errors; owned */
@@ -20,25 +22,6 @@ struct leat__transform {
     void *mean;       /* owned */
     void *mean_value; /* owned */
 };
-
-static int check_flag(const char *name, int value)
-{
-    if (value == 0 || value == 1)
-        return LEAT_OK;
-    return leat_error(LEAT_EINVAL, "%s is %d: expected 0 or 1", name, value);
-}
-
-static int check_flags(const leat_transform_options *options)
-{
-    int status = check_flag("mirror", options->mirror);
-    if (!status)
-        status = check_flag("force_color", options->force_color);
-    if (!status)
-        status = check_flag("force_gray", options->force_gray);
-    if (!status)
-        status = check_flag("has_scale", options->has_scale);
-    return status;
-}
 
 static int check_choices(leat_phase phase, leat_layout layout)
 {
@@ -53,9 +36,6 @@ static int check_choices(leat_phase phase, leat_layout layout)
 
 static int check_options(const leat_transform_options *options)
 {
-    if (options->crop_size < 0)
-        return leat_error(LEAT_EINVAL, "crop_size is %d, must not be negative",
-                          options->crop_size);
     if (options->mean_values < 0)
         return leat_error(LEAT_EINVAL,
                           "mean_values is %d, must not be negative",
@@ -97,9 +77,27 @@ static int check_top(const leat_transform_options *options, leat_dtype top_type)
     return LEAT_OK;
 }
 
+#define ENTRY(member, ...)                                                     \
+    LEAT__OPTION(leat_transform_options, member, __VA_ARGS__),
+static const leat_option list[] = {LEAT__TRANSFORM_OPTIONS(ENTRY)};
+enum { COUNT = sizeof(list) / sizeof(list[0]) };
+
+const leat_option *leat_transform_option_list(int *n)
+{
+    *n = COUNT;
+    return list;
+}
+
+int leat_transform_options_set(leat_transform_options *options,
+                               const char *name, const char *text)
+{
+    return leat__option_set(list, COUNT, "the transform", options, name, text);
+}
+
 int leat_transform_options_init(leat_transform_options *options)
 {
-    const leat_transform_options defaults = LEAT_TRANSFORM_OPTIONS_INIT;
+    leat_transform_options defaults = LEAT_TRANSFORM_OPTIONS_INIT;
+    leat__option_complete(list, COUNT, &defaults);
     return leat__options_init(options, &defaults, sizeof(defaults));
 }
 
@@ -108,18 +106,17 @@ int leat__transform_options_copy(leat_transform_options *out,
 {
     const leat_transform_options defaults = LEAT_TRANSFORM_OPTIONS_INIT;
     *out = defaults;
-    if (!given)
-        return LEAT_OK;
-    if (given->size < sizeof(given->size))
+    if (given && given->size < sizeof(given->size))
         return leat_error(LEAT_EINVAL,
                           "the transform options have size %zu: expected that "
                           "of the struct, as LEAT_TRANSFORM_OPTIONS_INIT sets "
                           "it",
                           given->size);
-    memcpy(out, given, given->size < sizeof(*out) ? given->size : sizeof(*out));
+    if (given)
+        memcpy(out, given,
+               given->size < sizeof(*out) ? given->size : sizeof(*out));
     out->size = sizeof(*out);
-    if (out->scale == 0 && out->has_scale == 0)
-        out->scale = defaults.scale;
+    leat__option_complete(list, COUNT, out);
     return LEAT_OK;
 }
 
@@ -177,9 +174,9 @@ int leat__transform_create(leat__transform **out,
 {
     leat_transform_options complete;
     int status = leat__transform_options_copy(&complete, options);
-    if (!status)
-        status = check_flags(&complete);
-    if (!status)
+    if (status == LEAT_OK)
+        status = leat__option_check(list, COUNT, &complete);
+    if (status == LEAT_OK)
         status = check_options(&complete);
     if (!status)
         status = check_choices(phase, layout);

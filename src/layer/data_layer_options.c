@@ -1,12 +1,12 @@
 #include "layer/data_layer_options.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/option_list.h"
 #include "base/options.h"
 #include "data/transform.h"
+#include "layer/data_layer_option_table.h"
 
 #include <leat/image.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 static int copy_text(char **out, const char *text)
@@ -17,30 +17,33 @@ static int copy_text(char **out, const char *text)
     return *out ? LEAT_OK : LEAT_ENOMEM;
 }
 
+#define ENTRY(member, ...)                                                     \
+    LEAT__OPTION(leat_data_layer_options, member, __VA_ARGS__),
+static const leat_option list[] = {LEAT__DATA_LAYER_OPTIONS(ENTRY)};
+enum { COUNT = sizeof(list) / sizeof(list[0]) };
+
+const leat_option *leat_data_layer_option_list(int *n)
+{
+    *n = COUNT;
+    return list;
+}
+
+int leat_data_layer_options_set(leat_data_layer_options *options,
+                                const char *name, const char *text)
+{
+    return leat__option_set(list, COUNT, "the data layer", options, name, text);
+}
+
 int leat_data_layer_options_init(leat_data_layer_options *options)
 {
-    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
+    leat__data_layer_options_complete(&defaults);
     return leat__options_init(options, &defaults, sizeof(defaults));
 }
 
-/*
- * Every default in the place of its zero. A number that may be zero is below it
- * from here on where it was not given, and its flag says whether it was.
- */
-static void set_defaults(leat_data_layer_options *values)
+void leat__data_layer_options_complete(leat_data_layer_options *options)
 {
-    if (values->prefetch == 0)
-        values->prefetch = LEAT_PREFETCH_DEFAULT;
-    if (values->world_size == 0)
-        values->world_size = 1;
-    if (values->top_type == LEAT_BYTES)
-        values->top_type = LEAT_FLOAT32;
-    if (values->random_seed == 0 && !values->has_random_seed)
-        values->random_seed = -1;
-    if (values->max_errors == 0 && !values->has_max_errors)
-        values->max_errors = -1;
-    values->has_random_seed = values->random_seed >= 0;
-    values->has_max_errors = values->max_errors >= 0;
+    leat__option_complete(list, COUNT, options);
 }
 
 /* Fields beyond the caller's size take their defaults. */
@@ -121,128 +124,48 @@ static int copy_allocator(leat_allocator *out, const leat_allocator **hooks,
     return LEAT_OK;
 }
 
+/* The size of a batch of one rank, from that of all ranks where need be. */
 static int set_batch_size(leat_data_layer_options *values)
 {
-    if (values->world_size < 1 || values->rank < 0 ||
-        values->rank >= values->world_size)
+    if (values->rank >= values->world_size)
         return leat_error(LEAT_EINVAL,
                           "rank is %d of world_size %d: expected a rank from 0 "
                           "and below world_size",
                           values->rank, values->world_size);
-    if (values->world_size > LEAT__WORLD_MAX)
+    int64_t all = values->global_batch_size, world = values->world_size;
+    if (all % world)
         return leat_error(LEAT_EINVAL,
-                          "world_size is %d: expected at most %d, which is "
-                          "what a resume token has room for",
-                          values->world_size, LEAT__WORLD_MAX);
-    int64_t world = values->world_size;
-    if (values->global_batch_size != 0) {
-        if (values->global_batch_size < 0 ||
-            values->global_batch_size % world != 0)
-            return leat_error(LEAT_EINVAL,
-                              "global_batch_size is %lld: expected a multiple "
-                              "of world_size %d",
-                              (long long)values->global_batch_size,
-                              values->world_size);
-        int64_t each = values->global_batch_size / world;
-        if (values->batch_size != 0 && values->batch_size != each)
-            return leat_error(LEAT_EINVAL,
-                              "batch_size %lld and global_batch_size %lld of "
-                              "%d ranks contradict each other",
-                              (long long)values->batch_size,
-                              (long long)values->global_batch_size,
-                              values->world_size);
-        values->batch_size = each;
-    }
-    if (values->batch_size < 1 || values->batch_size > INT_MAX / 2)
-        return leat_error(LEAT_EINVAL, "batch_size is %lld: expected 1 to %d",
-                          (long long)values->batch_size, INT_MAX / 2);
+                          "global_batch_size is %lld: expected a multiple of "
+                          "world_size %lld",
+                          (long long)all, (long long)world);
+    if (all && values->batch_size && values->batch_size != all / world)
+        return leat_error(LEAT_EINVAL,
+                          "batch_size %lld and global_batch_size %lld of %lld "
+                          "ranks contradict each other",
+                          (long long)values->batch_size, (long long)all,
+                          (long long)world);
+    if (all)
+        values->batch_size = all / world;
+    if (values->batch_size < 1 || values->batch_size > LEAT__BATCH_SIZE_MAX)
+        return leat_error(LEAT_EINVAL,
+                          "batch_size is %lld: expected 1 to %d samples",
+                          (long long)values->batch_size, LEAT__BATCH_SIZE_MAX);
     return LEAT_OK;
 }
 
-static int is_half(leat_dtype type)
+static int check_pairs(const leat_data_layer_options *values)
 {
-    return type == LEAT_FLOAT16 || type == LEAT_BFLOAT16;
-}
-
-static int is_top_type(leat_dtype type)
-{
-    return type == LEAT_FLOAT32 || type == LEAT_FLOAT64 || type == LEAT_UINT8 ||
-           is_half(type);
-}
-
-/* Numbers of classes are beyond what two bytes of float can tell apart. */
-static int is_label_type(leat_dtype type)
-{
-    return (is_top_type(type) && !is_half(type)) || type == LEAT_INT32 ||
-           type == LEAT_INT64;
-}
-
-/* A type by its name, or by its number where it has none. */
-static int type_error(const char *field, leat_dtype type, const char *expected)
-{
-    char number[16];
-    snprintf(number, sizeof(number), "%d", (int)type);
-    return leat_error(LEAT_EINVAL, "%s is %s: expected %s", field,
-                      leat_dtype_size(type) ? leat_dtype_name(type) : number,
-                      expected);
-}
-
-static int set_types(leat_data_layer_options *values)
-{
-    if (!is_top_type(values->top_type))
-        return type_error("top_type", values->top_type,
-                          "float32, float64, float16, bfloat16 or uint8");
-    if (values->label_type == LEAT_BYTES)
-        values->label_type =
-            values->top_type == LEAT_FLOAT64 ? LEAT_FLOAT64 : LEAT_FLOAT32;
-    if (!is_label_type(values->label_type))
-        return type_error("label_type", values->label_type,
-                          "float32, float64, uint8, int32 or int64");
-    return LEAT_OK;
-}
-
-static int check_errors(const leat_data_layer_options *values)
-{
-    if (values->max_errors < -1)
+    if (values->transform_on == LEAT_TRANSFORM_ON_DEVICE &&
+        values->top_type == LEAT_FLOAT64)
         return leat_error(LEAT_EINVAL,
-                          "max_errors is %lld: expected 0 or more, or -1 for "
-                          "no limit",
-                          (long long)values->max_errors);
-    if (values->max_errors >= 0 && values->on_error == LEAT_ON_ERROR_FAIL)
+                          "transform_on is DEVICE, top_type float64: doubles "
+                          "are made on the CPU");
+    if (values->has_max_errors && values->on_error == LEAT_ON_ERROR_FAIL)
         return leat_error(
             LEAT_EINVAL,
             "max_errors is %lld, but on_error is FAIL, where "
             "each bad record is an error; expected ZERO or REPLACE",
             (long long)values->max_errors);
-    return LEAT_OK;
-}
-
-/* Fields that hold one of a few words, which are numbered from 0. */
-static int check_choices(const leat_data_layer_options *values)
-{
-    const struct {
-        const char *name;
-        int value;
-        int words;
-        const char *expected;
-    } fields[] = {
-        {"phase", (int)values->phase, 2, "TRAIN or TEST"},
-        {"layout", (int)values->layout, 2, "NCHW or NHWC"},
-        {"top_mode", (int)values->top_mode, 2, "LEND or COPY"},
-        {"rng", (int)values->rng, 2, "LEAT or CAFFE"},
-        {"shard_test", values->shard_test, 2, "0 or 1"},
-        {"reader_thread", (int)values->reader_thread, 3, "AUTO, ON or OFF"},
-        {"has_random_seed", values->has_random_seed, 2, "0 or 1"},
-        {"caller_helps", (int)values->caller_helps, 2, "AUTO or OFF"},
-        {"has_max_errors", values->has_max_errors, 2, "0 or 1"},
-        {"on_error", (int)values->on_error, 3, "FAIL, ZERO or REPLACE"},
-        {"must_pin", values->must_pin, 2, "0 or 1"},
-        {"transform_on", (int)values->transform_on, 2, "CPU or DEVICE"}};
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        if (fields[i].value < 0 || fields[i].value >= fields[i].words)
-            return leat_error(LEAT_EINVAL, "%s is %d: expected %s",
-                              fields[i].name, fields[i].value,
-                              fields[i].expected);
     return LEAT_OK;
 }
 
@@ -260,32 +183,24 @@ static void set_image_bytes(leat_data_layer_options *values)
         share > IMAGE_BYTES_LEAST ? share : IMAGE_BYTES_LEAST;
 }
 
-static int check_values(leat_data_layer_options *values)
+/*
+ * The table's ranges, words and defaults first, then what one option has to do
+ * with another.
+ */
+static int resolve(leat_data_layer_options *values)
 {
-    int status = check_choices(values);
+    int status = leat__option_check(list, COUNT, values);
     if (status)
         return status;
-    set_defaults(values);
+    leat__data_layer_options_complete(values);
+    values->has_random_seed = values->random_seed >= 0;
+    values->has_max_errors = values->max_errors >= 0;
+    if (values->label_type == LEAT_BYTES)
+        values->label_type =
+            values->top_type == LEAT_FLOAT64 ? LEAT_FLOAT64 : LEAT_FLOAT32;
+    set_image_bytes(values);
     status = set_batch_size(values);
-    if (status == LEAT_OK)
-        status = set_types(values);
-    if (status)
-        return status;
-    if (values->prefetch != LEAT_PREFETCH_AUTO &&
-        (values->prefetch < 1 || values->prefetch > 1 << 20))
-        return leat_error(LEAT_EINVAL,
-                          "prefetch is %d: expected 1 to %d, 0 for "
-                          "the default, or -1 for AUTO",
-                          values->prefetch, 1 << 20);
-    if (values->workers < 0 || values->workers > 1024)
-        return leat_error(LEAT_EINVAL, "workers is %d: expected 0 to 1024",
-                          values->workers);
-    if (values->transform_on == LEAT_TRANSFORM_ON_DEVICE &&
-        values->top_type == LEAT_FLOAT64)
-        return leat_error(LEAT_EINVAL,
-                          "transform_on is DEVICE, top_type float64: doubles "
-                          "are made on the CPU");
-    return check_errors(values);
+    return status ? status : check_pairs(values);
 }
 
 int leat__layer_options_init(leat__layer_options *out,
@@ -296,11 +211,11 @@ int leat__layer_options_init(leat__layer_options *out,
     if (status == LEAT_OK)
         status = copy_transform(out);
     if (status == LEAT_OK)
-        status =
-            copy_text(&out->name, out->values.name ? out->values.name : "data");
+        status = resolve(&out->values);
     if (status == LEAT_OK)
-        status = copy_text(&out->device,
-                           out->values.device ? out->values.device : "cpu");
+        status = copy_text(&out->name, out->values.name);
+    if (status == LEAT_OK)
+        status = copy_text(&out->device, out->values.device);
     if (status == LEAT_OK)
         status = copy_text(&out->bad_record_file, out->values.bad_record_file);
     if (status == LEAT_OK)
@@ -312,13 +227,10 @@ int leat__layer_options_init(leat__layer_options *out,
         status =
             copy_allocator(&out->pinned_allocator,
                            &out->values.pinned_allocator, "pinned_allocator");
-    if (status == LEAT_OK)
-        status = check_values(&out->values);
     if (status) {
         leat__layer_options_finish(out);
         return status;
     }
-    set_image_bytes(&out->values);
     out->values.name = out->name;
     out->values.device = out->device;
     out->values.bad_record_file = out->bad_record_file;

@@ -4,9 +4,6 @@
 
 #include <leat/data_layer.h>
 
-/* Ranks; a resume token has 16 bits for their number. */
-#define LEAT__WORLD_MAX UINT16_MAX
-
 typedef struct leat__layer_options {
     leat_data_layer_options values; /* its pointers point into this struct */
     leat_transform_options transform;
@@ -30,6 +27,9 @@ typedef struct leat__layer_options {
 int leat__layer_options_init(leat__layer_options *out,
                              const leat_data_layer_options *options);
 void leat__layer_options_finish(leat__layer_options *options);
+
+/* The table's default in the place of each zero that does not count. */
+void leat__data_layer_options_complete(leat_data_layer_options *options);
 
 /* Ranks that divide the data among themselves; 1 where each takes all. */
 int leat__layer_options_step(const leat_data_layer_options *options);

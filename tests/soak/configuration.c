@@ -288,9 +288,10 @@ static void choose_errors(configuration *c)
     if (c->source == FROM_CALLBACK && rules->step > 1)
         rules->policy = BAD_FAILS;
     c->options.on_error = (leat_on_error)rules->policy;
-    if (rules->policy != BAD_FAILS && once_in(3))
+    if (rules->policy != BAD_FAILS && once_in(3)) {
         c->options.max_errors = below(30);
-    c->options.has_max_errors = c->options.max_errors >= 0;
+        c->options.has_max_errors = true;
+    }
     c->has_ledger = once_in(3);
     snprintf(path, sizeof(path), "%s", soak_path("bad"));
     if (c->has_ledger)
@@ -299,9 +300,9 @@ static void choose_errors(configuration *c)
 
 static void choose_layer(configuration *c)
 {
-    const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
     rules *rules = &c->rules;
-    c->options = defaults;
+    c->options.size = sizeof(c->options);
+    (void)leat_data_layer_options_init(&c->options);
     rules->is_train = below(2);
     rules->mirror = below(2);
     rules->is_nhwc = !c->is_flat && once_in(3);
@@ -319,7 +320,7 @@ static void choose_layer(configuration *c)
     /* Drawn by the layer, which says it. */
     if (rules->step == 1 && once_in(4))
         c->options.random_seed = -1;
-    c->options.has_random_seed = 1;
+    c->options.has_random_seed = true;
     c->ntop = c->source == FROM_LMDB ? between(1, 2) : between(1, 3);
     c->from_net = c->source == FROM_LMDB && c->members == 1 && once_in(3);
     c->gives_names = c->from_net || once_in(3);
@@ -327,10 +328,10 @@ static void choose_layer(configuration *c)
 
 void configuration_choose(configuration *c)
 {
-    const leat_transform_options none = LEAT_TRANSFORM_OPTIONS_INIT;
     const leat_lmdb_options plain = LEAT_LMDB_OPTIONS_INIT;
     memset(c, 0, sizeof(*c));
-    c->transform = none;
+    c->transform.size = sizeof(c->transform);
+    (void)leat_transform_options_init(&c->transform);
     c->lmdb = plain;
     c->source = (source_kind)below(3);
     choose_records(c);

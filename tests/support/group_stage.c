@@ -24,6 +24,7 @@ void group_set_up(void)
     group_transform = none;
     group_source = fresh;
     group_options.batch_size = 4;
+    group_options.world_size = 1;
     group_options.random_seed = 99;
     group_options.prefetch = 2;
     late_device_register();

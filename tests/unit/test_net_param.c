@@ -585,17 +585,17 @@ START_TEST(wrong_values_are_refused_where_they_stand)
     refused(HEAD "data_param { source: 'x' backend: LMDB } }",
             "net:2:1: expected a batch_size in data_param, found none");
     refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: 0 } }",
-            "net:2:52: batch_size: expected an integer from 1 to 1073741823, "
+            "net:2:52: batch_size: expected 1 to 1073741823 samples, "
             "found 0");
     refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: -1 } }",
             "net:2:52: batch_size: expected an integer from 0 to 4294967295, "
             "found -1");
     refused(HEAD "data_param { source: 'x' backend: LMDB batch_size: "
                  "3000000000 } }",
-            "net:2:52: batch_size: expected an integer from 1 to 1073741823, "
+            "net:2:52: batch_size: expected 1 to 1073741823 samples, "
             "found 3000000000");
     refused(HEAD LMDB "leat_param { prefetch: -2 } }",
-            "net:3:24: prefetch: expected an integer from -1 to 1048576, "
+            "net:3:24: prefetch: expected 0 to 1048576 batches or AUTO, "
             "found -2");
     refused(HEAD LMDB "transform_param { mean_file: 'm' mean_value: 1 } }",
             "net:3:34: expected mean_file or mean_value, found both");
@@ -605,7 +605,7 @@ START_TEST(wrong_values_are_refused_where_they_stand)
             "transform_param { force_color: true force_gray: true } }",
             "net:3:37: expected force_color or force_gray, found both");
     refused(HEAD LMDB "transform_param { crop_size: 4294967295 } }",
-            "net:3:30: crop_size: expected an integer from 0 to 2147483647, "
+            "net:3:30: crop_size: expected 0 to 2147483647 pixels, "
             "found 4294967295");
     refused(OLD "data_param { source: 'x' backend: LMDB batch_size: 1 "
                 "mean_file: 'm' } transform_param { mean_value: 1 } }",
@@ -674,18 +674,17 @@ START_TEST(leats_enums_are_read_in_any_case_and_quoted)
     ck_assert_int_eq(options->reader_thread, LEAT_READER_OFF);
     leat__net_param_finish(&net);
     refused(HEAD LMDB "leat_param { rng: mt19937 } }",
-            "net:3:19: rng: expected one of LEAT, CAFFE, found mt19937");
+            "net:3:19: rng: expected LEAT or CAFFE, found mt19937");
     refused(HEAD LMDB "leat_param { top_type: int8 } }",
-            "net:3:24: top_type: expected one of FLOAT32, FLOAT64, FLOAT16, "
-            "BFLOAT16, UINT8, found int8");
+            "net:3:24: top_type: expected FLOAT32, FLOAT64, FLOAT16, "
+            "BFLOAT16 or UINT8, found int8");
     refused(HEAD LMDB "leat_param { reader: 'lmdb:x' } }",
             "net:3:14: expected data_param.source or leat_param.reader, found "
             "both");
     refused(HEAD LMDB "leat_param { world_size: 65536 } }",
-            "net:3:26: world_size: expected an integer from 0 to 65535, "
-            "found 65536");
+            "net:3:26: world_size: expected 0 to 65535 ranks, found 65536");
     refused(HEAD LMDB "leat_param { on_error: RETRY } }",
-            "net:3:24: on_error: expected one of FAIL, ZERO, REPLACE, found "
+            "net:3:24: on_error: expected FAIL, ZERO or REPLACE, found "
             "RETRY");
     static const char *const skips[] = {"SKIP", "skip", "'SKIP'"};
     for (int i = 0; i < 3; i++) {
@@ -693,15 +692,15 @@ START_TEST(leats_enums_are_read_in_any_case_and_quoted)
         snprintf(text, sizeof(text), HEAD LMDB "leat_param { on_error: %s } }",
                  skips[i]);
         refused(text, "net:3:24: on_error: SKIP is called REPLACE now; "
-                      "expected one of FAIL, ZERO, REPLACE");
+                      "expected FAIL, ZERO or REPLACE");
     }
     refused(
         HEAD LMDB "leat_param { max_errors: 3 } }",
         "net:3:14: max_errors: expected on_error ZERO or REPLACE beside it, "
         "found FAIL");
     refused(HEAD LMDB "leat_param { on_error: ZERO max_errors: -2 } }",
-            "net:3:41: max_errors: expected 0 or more, or -1 for no limit, "
-            "found -2");
+            "net:3:41: max_errors: expected -1 or more records (-1: no "
+            "limit), found -2");
 }
 END_TEST
 

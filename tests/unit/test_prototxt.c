@@ -85,7 +85,7 @@ static void print_value(FILE *out, const leat__prototxt_field *field)
     const char *text;
     float number;
     uint32_t size;
-    int flag;
+    bool flag;
     if (!strcmp(field->name, "mean_file")) {
         ck_assert_int_eq(leat__prototxt_string(&file, field, &text), LEAT_OK);
         print_string(out, text, field->text_size);
