@@ -13,6 +13,12 @@ static inline int64_t leat__clock_now(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* The same in seconds, for measurements. */
+static inline double leat__clock_seconds(void)
+{
+    return 1e-9 * (double)leat__clock_now();
+}
+
 /* A time of that clock as condition variables take it. */
 static inline struct timespec leat__clock_timespec(int64_t nanoseconds)
 {
