@@ -14,10 +14,11 @@
  * are compared with what they should be.
  */
 #include "bare_loop.h"
+#include "base/clock.h"
+#include "base/parallel_for.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/limit.h"
-#include "tools/progress.h"
-#include "tools/team.h"
+#include "tools/cli/progress.h"
 
 #include <leat.h>
 
@@ -185,13 +186,13 @@ static int loop_for_a_while(int i, void *context)
 {
     bench *self = context;
     walker *walker = &self->walker[i];
-    double start = progress_clock(), now = start;
+    double start = leat__clock_seconds(), now = start;
     walker->images = 0;
     while (now - start < self->slice) {
         if (bare_loop_run(walker->loop, RUN))
             return LEAT_EDATA;
         walker->images += RUN;
-        now = progress_clock();
+        now = leat__clock_seconds();
     }
     walker->seconds = now - start;
     return LEAT_OK;
@@ -205,7 +206,8 @@ static int run_bare(bench *self, double *rate)
 {
     int status = self->threads == 1
                      ? loop_for_a_while(0, self)
-                     : team_run(self->threads, loop_for_a_while, self);
+                     : leat__parallel_for("leat-bench", self->threads,
+                                          loop_for_a_while, self);
     double images = 0, longest = 0;
     for (int i = 0; i < self->threads; i++) {
         images += (double)self->walker[i].images;
@@ -228,11 +230,11 @@ static int run_layer(const bench *self, double *rate)
     int status = LEAT_OK;
     for (int i = 0; !status && i < SLOTS; i++)
         status = forward(self);
-    double start = progress_clock(), now = start;
+    double start = leat__clock_seconds(), now = start;
     while (!status && now - start < self->slice) {
         status = forward(self);
         images += self->what->batch;
-        now = progress_clock();
+        now = leat__clock_seconds();
     }
     *rate = bench_share((double)images, now - start);
     return status;

@@ -1,24 +1,168 @@
 #include "tools/command.h"
 
-#include <stddef.h>
+#include "tools/cli/message.h"
+#include "tools/cli/suggestion.h"
 
-const struct kind *command_list(void)
+#include <stdio.h>
+#include <string.h>
+
+static const struct command import_commands[] = {
+    {.name = "mnist",
+     .summary = "MNIST's IDX files, images and labels",
+     .run = command_import_mnist},
+    {.name = "cifar10",
+     .summary = "the batches of CIFAR-10, binary version",
+     .run = command_import_cifar10},
+    {.name = "images",
+     .summary = "image files, by a list of names and labels",
+     .run = command_import_images},
+    {.name = "pipeline",
+     .summary = "the samples of a pipeline",
+     .run = command_import_pipeline},
+    {0},
+};
+
+static const struct command bench_commands[] = {
+    {.name = "layer",
+     .summary = "how fast a data layer delivers, who waits and why",
+     .run = command_bench_layer},
+    {.name = "limit",
+     .summary = "what all cores together can do at most",
+     .run = command_bench_limit},
+    {.name = "reader",
+     .summary = "how fast a pipeline gives its samples",
+     .run = command_bench_reader},
+    {.name = "queue",
+     .summary = "what it costs to hand a batch over",
+     .run = command_bench_queue},
+    {.name = "h2d",
+     .summary = "the bandwidth from host memory to a GPU",
+     .run = command_bench_h2d},
+    {.name = "kernel",
+     .summary = "the bandwidth of a GPU's transform",
+     .run = command_bench_kernel},
+    {0},
+};
+
+static const struct command commands[] = {
+    {.name = "synth",
+     .summary = "make a database of drawn digits or of noise",
+     .run = command_synth},
+    {.name = "import",
+     .summary = "make a database from other files",
+     .commands = import_commands,
+     .arguments = "COMMAND [options] ... OUT",
+     .about = "Makes an LMDB of Caffe's Datums, all of it or nothing. Rerun\n"
+              "the same command to resume a stopped import."},
+    {.name = "info",
+     .summary = "print what is in a database",
+     .run = command_info},
+    {.name = "show",
+     .summary = "draw a contact sheet of records",
+     .run = command_show},
+    {.name = "verify",
+     .summary = "find every bad record of a database",
+     .run = command_verify},
+    {.name = "compare",
+     .summary = "print whether two databases are the same",
+     .run = command_compare},
+    {.name = "cat", .summary = "print samples as text", .run = command_cat},
+    {.name = "mean",
+     .summary = "compute the mean image of a database",
+     .run = command_mean},
+    {.name = "dump",
+     .summary = "write what a data layer delivers to .npy files",
+     .run = command_dump},
+    {.name = "bench",
+     .summary = "measure a data layer, and what is possible",
+     .commands = bench_commands,
+     .arguments = "COMMAND [options]",
+     .about = "Measures what a data layer does, and what the machine allows."},
+    {.name = "completion",
+     .summary = "print what completes leat's command line in a shell",
+     .run = command_completion},
+    {0},
+};
+
+static const struct command root = {
+    .name = "",
+    .commands = commands,
+    .arguments = "COMMAND [options] ...",
+    .about = "Works on Caffe's LMDB databases and what leat makes of them.",
+};
+
+const struct command *command_root(void)
 {
-    static const struct kind commands[] = {
-        {"synth", command_synth, "make a database of drawn digits or of noise"},
-        {"import", command_import, "make a database from other files"},
-        {"info", command_info, "say what is in a database"},
-        {"show", command_show, "draw a contact sheet of records"},
-        {"verify", command_verify, "find every bad record of a database"},
-        {"compare", command_compare, "say whether two databases are the same"},
-        {"cat", command_cat, "print samples as text"},
-        {"mean", command_mean, "compute the mean image of a database"},
-        {"dump", command_dump,
-         "write what a data layer delivers to .npy files"},
-        {"bench", command_bench, "measure a data layer, and what is possible"},
-        {"completion", command_completion,
-         "print what completes leat's command line in a shell"},
-        {NULL, NULL, NULL},
-    };
-    return commands;
+    return &root;
+}
+
+const struct command *command_find(const struct command *list, const char *name)
+{
+    for (; list->name; list++)
+        if (!strcmp(name, list->name))
+            return list;
+    return NULL;
+}
+
+static int print_help(const struct command *self)
+{
+    const char *blank = *self->name ? " " : "";
+    printf("Usage: leat %s%s%s\n\n%s\n\nCommands:\n", self->name, blank,
+           self->arguments, self->about);
+    for (const struct command *one = self->commands; one->name; one++)
+        printf("  %-10s  %s\n", one->name, one->summary);
+    if (self == &root)
+        printf("  %-10s  %s\n\nOptions:\n  %-13s  %s\n  %-13s  %s\n\n"
+               "leat help COMMAND and leat COMMAND --help print more.\n",
+               "help", "print this, or the help of a command", "-h, --help",
+               "print this and exit", "-V, --version",
+               "print the version and exit");
+    else
+        printf("\nleat %s COMMAND --help prints more.\n", self->name);
+    return 0;
+}
+
+static int refuse_word(const struct command *self, const char *word)
+{
+    char nearest[64];
+    struct suggestion suggestion = suggestion_of(word);
+    for (const struct command *one = self->commands; one->name; one++)
+        suggestion_consider(&suggestion, one->name);
+    suggestion_write(&suggestion, "", nearest, sizeof(nearest));
+    return message_misuse(self->name, "%s%sunknown command '%s'%s", self->name,
+                          *self->name ? ": " : "", word, nearest);
+}
+
+/* `leat help COMMAND COMMAND` is `leat COMMAND COMMAND --help`. */
+static int run_help(int argc, char **argv)
+{
+    static char option[] = "--help";
+    char *asked[] = {argv[0], argc > 1 ? argv[1] : option,
+                     argc > 2 ? argv[2] : option, option, NULL};
+    if (argc > 3)
+        return message_misuse("", "help: unexpected argument '%s'", argv[3]);
+    return command_run(argc + 1, asked);
+}
+
+int command_run(int argc, char **argv)
+{
+    const struct command *self = &root;
+    for (; !self->run; argc--, argv++) {
+        const char *word = argc > 1 ? argv[1] : "";
+        if (argc < 2)
+            return message_misuse(self->name, "%s%sno command given",
+                                  self->name, *self->name ? ": " : "");
+        if (self == &root && !strcmp(word, "help"))
+            return run_help(argc - 1, argv + 1);
+        if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+            return print_help(self);
+        if (!strcmp(word, "-V") ||
+            (self == &root && !strcmp(word, "--version")))
+            return message_version();
+        const struct command *next = command_find(self->commands, word);
+        if (!next)
+            return refuse_word(self, word);
+        self = next;
+    }
+    return self->run(argc, argv);
 }

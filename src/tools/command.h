@@ -1,12 +1,38 @@
-/* command.h: the tool's commands; argv[0] is the command's own name. */
+/* command.h: the tool's commands; the one table of them is in command.c. */
 #ifndef LEAT_TOOLS_COMMAND_H
 #define LEAT_TOOLS_COMMAND_H
 
-#include "tools/kind.h"
+/*
+ * A command, or one that has further commands: `leat import mnist`. The tool
+ * itself is the outermost one.
+ */
+struct command {
+    const char *name; /* NULL ends a list */
+    const char *summary;
+    int (*run)(int argc, char **argv); /* NULL where there are commands */
+    const struct command *commands;    /* NULL where there is run */
+    const char *arguments, *about;     /* for --help, where there are */
+};
 
-/* Each returns the tool's exit status, having said on stderr what is wrong. */
+/* `leat`, with all commands in it. */
+const struct command *command_root(void);
+
+/* The command of that name in a list; NULL: none. */
+const struct command *command_find(const struct command *list,
+                                   const char *name);
+
+/* Runs the tool: argv is main's. Returns the exit status, having printed. */
+int command_run(int argc, char **argv);
+
+/*
+ * The commands. argv[0] is the last word of the command's name; each returns
+ * the tool's exit status, having printed on stderr what is wrong.
+ */
 int command_synth(int argc, char **argv);
-int command_import(int argc, char **argv);
+int command_import_mnist(int argc, char **argv);
+int command_import_cifar10(int argc, char **argv);
+int command_import_images(int argc, char **argv);
+int command_import_pipeline(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_show(int argc, char **argv);
 int command_verify(int argc, char **argv);
@@ -14,10 +40,12 @@ int command_compare(int argc, char **argv);
 int command_cat(int argc, char **argv);
 int command_mean(int argc, char **argv);
 int command_dump(int argc, char **argv);
-int command_bench(int argc, char **argv);
+int command_bench_layer(int argc, char **argv);
+int command_bench_limit(int argc, char **argv);
+int command_bench_reader(int argc, char **argv);
+int command_bench_queue(int argc, char **argv);
+int command_bench_h2d(int argc, char **argv);
+int command_bench_kernel(int argc, char **argv);
 int command_completion(int argc, char **argv);
-
-/* All of them, as the tool's help lists them; its end has no name. */
-const struct kind *command_list(void);
 
 #endif

@@ -47,7 +47,7 @@ printf '\000\000\010\001\000\000\000\002\003\310' >labels200
 "$leat" import mnist images14 labels200 wide >/dev/null || fail "a label of 200"
 "$leat" info --json wide | grep -q '"labels": {"3": 1, "200": 1}' || fail "labels: $("$leat" info wide)"
 
-refuses 64 'no kind' "$leat" import cifar5 images made
+refuses 64 'unknown command' "$leat" import cifar5 images made
 refuses 64 'arguments are missing' "$leat" import mnist images made
 refuses 64 'expected A:B' "$leat" import mnist images labels made --range 2:1
 refuses 2 'only 3 images' "$leat" import mnist images labels made --range 0:4

@@ -25,9 +25,9 @@ names() {
 # What dump, compare, bench and show say of a data layer stands in one place.
 source=$(sed -n '/^\.SH SOURCE/,/^\.SH EX/p' leat-dump.1)
 
-# check_page COMMAND: against the --help of the command, or of each of its kinds.
+# check_page COMMAND: against the --help of the command, or of each of those in it.
 check_page() {
-    local command=$1 page=leat-$1.1 text known='' kinds kind option
+    local command=$1 page=leat-$1.1 text known='' parts part option
     [ -s "$page" ] || {
         fail "docs/$page is missing"
         return
@@ -41,14 +41,14 @@ check_page() {
         fail "$page: another summary than that of leat --help"
     grep -qx '\.SH EXAMPLES' "$page" || fail "$page: no examples"
     grep -qF "leat\\-$command (1)" leat.1 || fail "leat.1 does not name $page"
-    kinds=$("$leat" help "$command" | names Kinds)
-    for kind in ${kinds:-.}; do
-        for option in $("$leat" help "$command" ${kinds:+"$kind"} |
+    parts=$("$leat" help "$command" | names Commands)
+    for part in ${parts:-.}; do
+        for option in $("$leat" help "$command" ${parts:+"$part"} |
             grep -oE '^  --[a-z0-9-]+'); do
             known+=" $option"
             [ "$option" = --help ] && continue
             grep -qE -- "${option//-/\\\\-}([^a-z\\]|$)" <<<"$text" ||
-                fail "$page: nothing on $option of leat $command ${kinds:+$kind}"
+                fail "$page: nothing on $option of leat $command ${parts:+$part}"
         done
     done
     for option in $(grep -A 1 -x '\.TP' "$page" | grep -oE '\\-\\-[a-z0-9\\-]+' | tr -d '\134'); do

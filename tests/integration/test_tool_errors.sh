@@ -109,9 +109,9 @@ expect 64 '^leat: --mean-value: expected MEAN,..., found .q.: .*one number' dump
 expect 64 '.' info
 expect 64 '.' dump
 expect 64 'CPU or DEVICE' dump --reader lmdb:db --batch 1 --transform-on GPU --out out
-expect 64 'of which kind.*leat bench --help' bench
+expect 64 'no command given.*leat bench --help' bench
 expect 64 'either --net or --reader.*leat bench layer --help' bench layer
-expect 64 'of which kind' import
+expect 64 'no command given' import
 expect 64 'phase' dump --net net.prototxt --phase SIDEWAYS --batches 1 --out out
 expect 64 'batches' dump --net net.prototxt --phase TEST --batches -1 --out out
 expect 64 '--net needs --phase' dump --net net.prototxt --out out
@@ -142,7 +142,7 @@ expect 64 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \
 for kind in cifar10 images mnist pipeline; do
     expect 64 "import $kind --help" import $kind
 done
-expect 64 'no kind .kittens' import kittens a b
+expect 64 'unknown command .kittens' import kittens a b
 expect 64 'kittens' bench kittens
 expect 64 '--append no longer exists: .*--force' import mnist a b c --append
 expect 64 '--append no longer exists' import pipeline a b --append=1

@@ -81,7 +81,7 @@ if [ -w /dev/full ]; then
     done
 fi
 
-# 64: wrong usage of the tool, of each command and kind.
+# 64: wrong usage of the tool and of each command.
 run 64
 run 64 frobnicate
 for command in synth import info show verify compare cat mean dump bench \
@@ -125,13 +125,13 @@ done
 run 64 help frobnicate
 run 64 help import mnist more
 
-# A mistyped command, kind or option leads to the nearest one.
+# A mistyped command or option leads to the nearest one.
 run 64 imprt
 says "unknown command 'imprt'; did you mean import?"
 run 64 help verfy
 says 'did you mean verify?'
 run 64 import mnits images labels new
-says "there is no kind 'mnits'; did you mean mnist?"
+says "import: unknown command 'mnits'; did you mean mnist?"
 run 64 info --jsno good
 says "unknown option '--jsno'; did you mean --json?"
 run 64 cat --vlaues=3 good

@@ -1,7 +1,7 @@
 /* `leat import pipeline` of whatever a reader may give: types of pixels and
    labels, readers that can only go forward, and what no Datum can hold. */
 #include "support/suite.h"
-#include "tools/import/import.h"
+#include "tools/command.h"
 
 #include <leat.h>
 #include <leat/ext/reader.h>
@@ -173,7 +173,7 @@ static int run(void)
 {
     char name[] = "pipeline", text[] = "typed";
     char *arguments[] = {name, text, path, NULL};
-    return import_pipeline(3, arguments);
+    return command_import_pipeline(3, arguments);
 }
 
 /* All records, as an LMDB gives them. */

@@ -1,7 +1,7 @@
 /* Numbers as people write them are read, and so is what the tool prints. */
 #include "support/suite.h"
-#include "tools/number.h"
-#include "tools/option.h"
+#include "tools/cli/number.h"
+#include "tools/cli/option.h"
 
 #include <check.h>
 #include <stdio.h>

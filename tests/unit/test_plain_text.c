@@ -1,6 +1,6 @@
 /* Text of outside origin does nothing to a terminal, whatever it holds. */
 #include "support/suite.h"
-#include "tools/plain_text.h"
+#include "tools/cli/plain_text.h"
 
 #include <check.h>
 #include <stdio.h>

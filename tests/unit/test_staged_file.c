@@ -1,7 +1,7 @@
 /* What stands at the name of a staged file is never opened, and never replaced
    by anything but a complete file. */
 #include "support/suite.h"
-#include "tools/staged_file.h"
+#include "tools/cli/staged_file.h"
 
 #include <leat/status.h>
 

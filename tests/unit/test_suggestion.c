@@ -1,6 +1,6 @@
 /* A mistyped word leads to the known one that is nearest, or to none. */
 #include "support/suite.h"
-#include "tools/suggestion.h"
+#include "tools/cli/suggestion.h"
 
 #include <check.h>
 #include <string.h>

@@ -1,29 +1,30 @@
 #include "tools/bench/bandwidth.h"
+#include "base/clock.h"
+#include "base/parallel_for.h"
+#include "tools/bench/bench.h"
 
-#include "tools/processor.h"
-#include "tools/progress.h"
-#include "tools/team.h"
+#include "tools/cli/progress.h"
 
 #include <leat/ext/reader.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 256, BYTES = 64 << 20 };
+enum { BYTES = 64 << 20 };
 
 static const double seconds = 0.4;
 
 struct run {
     int copies; /* 1: memcpy, 0: memset */
-    unsigned char *memory[MOST_THREADS];
-    double rate[MOST_THREADS];
+    unsigned char *memory[BENCH_MOST_WORKERS];
+    double rate[BENCH_MOST_WORKERS];
 };
 
 static int measure(int i, void *context)
 {
     struct run *run = context;
     unsigned char *to = run->memory[i], *from = to + BYTES;
-    double start = progress_clock(), now;
+    double start = leat__clock_seconds(), now;
     int64_t rounds = 0;
     do {
         if (run->copies)
@@ -33,7 +34,7 @@ static int measure(int i, void *context)
         /* The compiler must not leave out what nobody reads. */
         __asm__ volatile("" : : "r"(to) : "memory");
         rounds++;
-        now = progress_clock();
+        now = leat__clock_seconds();
     } while (now - start < seconds);
     run->rate[i] = (double)rounds * BYTES / (now - start);
     return LEAT_OK;
@@ -42,7 +43,7 @@ static int measure(int i, void *context)
 static int measure_all(struct run *run, int threads, int copies, double *out)
 {
     run->copies = copies;
-    int status = team_run(threads, measure, run);
+    int status = leat__parallel_for("leat-bench", threads, measure, run);
     *out = 0;
     for (int i = 0; i < threads; i++)
         *out += run->rate[i];
@@ -54,7 +55,7 @@ int bandwidth_measure(struct bandwidth *out)
     struct run *run = calloc(1, sizeof(*run));
     if (!run)
         return leat_error(LEAT_ENOMEM, "out of memory");
-    int threads = processor_count(MOST_THREADS);
+    int threads = bench_workers(0);
     int status = LEAT_OK;
     for (int i = 0; !status && i < threads; i++) {
         run->memory[i] = malloc(2 * (size_t)BYTES);

@@ -1,10 +1,8 @@
-/* bench.c: `leat bench`, and what all its kinds share. */
 #include "tools/bench/bench.h"
+#include "base/thread.h"
 
-#include "tools/command.h"
-#include "tools/kind.h"
-#include "tools/output.h"
-#include "tools/processor.h"
+#include "tools/bench/processor.h"
+#include "tools/cli/output.h"
 
 #include <leat/status.h>
 
@@ -46,8 +44,7 @@ double bench_share(double part, double whole)
 void bench_add_machine(json_t *object)
 {
     json_object_set_new(object, "cpu", json_string(processor_name()));
-    json_object_set_new(object, "cores",
-                        json_integer(processor_count(1 << 16)));
+    json_object_set_new(object, "cores", json_integer(leat__thread_cores()));
     json_object_set_new(object, "version", json_string(leat_version()));
 }
 
@@ -66,8 +63,7 @@ void bench_add_verdict(json_t *object, const leat_stats *now,
 void bench_print_machine(void)
 {
     printf("%s, %s, leat %s\n", processor_name(),
-           output_count(processor_count(1 << 16), "core", "cores"),
-           leat_version());
+           output_count(leat__thread_cores(), "core", "cores"), leat_version());
 }
 
 void bench_print_waits(const struct latency *waits)
@@ -83,24 +79,6 @@ void bench_print_waits(const struct latency *waits)
 int bench_workers(int64_t asked)
 {
     if (!asked)
-        return processor_count(BENCH_MOST_WORKERS);
+        asked = leat__thread_cores();
     return asked < BENCH_MOST_WORKERS ? (int)asked : BENCH_MOST_WORKERS;
-}
-
-int command_bench(int argc, char **argv)
-{
-    static const struct kind kind[] = {
-        {"layer", bench_layer,
-         "how fast a data layer delivers, who waits and why"},
-        {"limit", bench_limit, "what all cores together can do at most"},
-        {"reader", bench_reader, "how fast a pipeline gives its samples"},
-        {"queue", bench_queue, "what it costs to hand a batch over"},
-        {"h2d", bench_h2d, "the bandwidth from host memory to a GPU"},
-        {"kernel", bench_kernel, "the bandwidth of a GPU's transform"},
-        {NULL, NULL, NULL},
-    };
-    const struct kinds kinds = {
-        "bench", "KIND [options]",
-        "Measures what a data layer does, and what the machine allows.", kind};
-    return kind_run(&kinds, argc, argv);
 }

@@ -1,23 +1,15 @@
-/* bench.h: what the kinds of `leat bench` share, of which each has a file. */
+/* bench.h: what the commands of `leat bench` share. */
 #ifndef LEAT_TOOLS_BENCH_BENCH_H
 #define LEAT_TOOLS_BENCH_BENCH_H
 
 #include "tools/bench/latency.h"
-#include "tools/option.h"
+#include "tools/cli/option.h"
 
 #include <leat/stats.h>
 
 #include <jansson.h>
 
 enum { BENCH_MOST_WORKERS = 256 };
-
-/* The kinds, as commands. */
-int bench_layer(int argc, char **argv);
-int bench_limit(int argc, char **argv);
-int bench_reader(int argc, char **argv);
-int bench_queue(int argc, char **argv);
-int bench_h2d(int argc, char **argv);
-int bench_kernel(int argc, char **argv);
 
 /* An entry in the tables of those that measure for a time. */
 struct option_spec bench_seconds(double *seconds);

@@ -3,17 +3,18 @@
  * as a training loop does. What the members took is counted for each of them.
  */
 #include "tools/bench/bench_group.h"
+#include "base/clock.h"
 
 #include "tools/bench/allocation.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/caller.h"
 #include "tools/bench/latency.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
-#include "tools/processor.h"
-#include "tools/progress.h"
+#include "tools/bench/processor.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
 
 #include <leat/data_layer_group.h>
 #include <leat/ext/device.h>
@@ -154,10 +155,10 @@ static int step(struct group *self, struct latency *waits)
     int status = LEAT_OK;
     for (int i = 0; !status && i < self->n; i++) {
         struct seat *seat = &self->seat[i];
-        double begin = progress_clock();
+        double begin = leat__clock_seconds();
         status = forward(self, seat);
         if (waits)
-            latency_add(waits, progress_clock() - begin);
+            latency_add(waits, leat__clock_seconds() - begin);
         const leat_batch *batch = leat_data_layer_batch(seat->layer);
         if (waits && batch) {
             seat->samples += batch->n;
@@ -221,7 +222,7 @@ static int run_steps(struct group *self, const struct bench_group_options *what)
     int64_t steps = 0;
     int status = read_stats(self, 0);
     int64_t allocations = allocation_count();
-    double cpu = processor_seconds(), start = progress_clock();
+    double cpu = processor_seconds(), start = leat__clock_seconds();
     progress_start(&progress, "steps", -1, what->json);
     do {
         if (!status)
@@ -230,11 +231,11 @@ static int run_steps(struct group *self, const struct bench_group_options *what)
         if (!status)
             status = interrupt_check();
         progress_update(&progress, ++steps);
-    } while (!status && progress_clock() - start < what->seconds);
+    } while (!status && leat__clock_seconds() - start < what->seconds);
     progress_finish(&progress);
     if (!status)
         status = wait_for_all(self);
-    self->seconds = progress_clock() - start;
+    self->seconds = leat__clock_seconds() - start;
     self->cpu += processor_seconds() - cpu;
     self->allocations = allocation_count() - allocations;
     return status ? status : read_stats(self, 1);
@@ -242,7 +243,7 @@ static int run_steps(struct group *self, const struct bench_group_options *what)
 
 static int measure(struct group *self, const struct bench_group_options *what)
 {
-    double start = progress_clock();
+    double start = leat__clock_seconds();
     int status = parse_names(self, what->source->device);
     if (!status)
         status = create(self, what->source);
@@ -251,7 +252,7 @@ static int measure(struct group *self, const struct bench_group_options *what)
     interrupt_catch();
     if (!status)
         status = step(self, NULL);
-    self->first_step = progress_clock() - start;
+    self->first_step = leat__clock_seconds() - start;
     if (!status)
         status = warm_up(self, what);
     if (!status)

@@ -5,10 +5,11 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/h2d.h"
 #include "tools/bench/pci.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/output.h"
-#include "tools/progress.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/cli/progress.h"
+#include "tools/command.h"
 
 #include <leat/ext/reader.h>
 
@@ -181,7 +182,7 @@ static int run(const struct h2d_options *options)
     return options->json ? print_json(&bench) : print_table(&bench);
 }
 
-int bench_h2d(int argc, char **argv)
+int command_bench_h2d(int argc, char **argv)
 {
     struct h2d_options options = {
         .device = "cuda:0", .bytes = {4096, INT64_C(1) << 28}, .streams = 4};

@@ -8,9 +8,10 @@
  * holds.
  */
 #include "tools/bench/bench.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/output.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/command.h"
 
 #include <leat/ext/device.h>
 #include <leat/ext/reader.h>
@@ -313,7 +314,7 @@ static int run(struct kernel_bench *bench, const char *name, int json)
     return exit_status;
 }
 
-int bench_kernel(int argc, char **argv)
+int command_bench_kernel(int argc, char **argv)
 {
     static struct kernel_bench bench;
     const char *device = "cuda:0";

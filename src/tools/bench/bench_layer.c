@@ -7,6 +7,7 @@
  * the layer has filled its slots and rests; the layer's when these batches are
  * taken.
  */
+#include "base/clock.h"
 #include "tools/bench/allocation.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_group.h"
@@ -15,12 +16,13 @@
 #include "tools/bench/ceiling.h"
 #include "tools/bench/latency.h"
 #include "tools/bench/overlap.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
-#include "tools/processor.h"
-#include "tools/progress.h"
+#include "tools/bench/processor.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
+#include "tools/command.h"
 
 #include <leat/ext/reader.h>
 
@@ -145,22 +147,23 @@ static int run_slice(struct layer_source *source,
     int64_t samples = result->samples;
     int status = read_stats(source, &before);
     int64_t allocations = allocation_count();
-    double cpu = processor_seconds(), start = progress_clock(), now = start;
+    double cpu = processor_seconds(), start = leat__clock_seconds(),
+           now = start;
     while (!status && now - start < BENCH_SLICE && !result->ended) {
         status = layer_source_forward(source);
-        double ready = progress_clock();
+        double ready = leat__clock_seconds();
         latency_add(&result->waits, ready - now);
         result->in_forward += ready - now;
         const leat_batch *batch = leat_data_layer_batch(source->layer);
         if (batch)
             count_batch(batch, options, result);
         result->cpu -= consume(options);
-        now = progress_clock();
+        now = leat__clock_seconds();
     }
     if (!status)
         status = layer_source_wait(source);
     if (source->device)
-        now = progress_clock();
+        now = leat__clock_seconds();
     result->allocations += allocation_count() - allocations;
     result->cpu += processor_seconds() - cpu;
     result->seconds += now - start;
@@ -194,10 +197,10 @@ static int warm_up(struct layer_source *source,
 {
     int prefetch = leat_data_layer_get_options(source->layer)->prefetch;
     int batches = prefetch < 4 ? 5 : prefetch + 1;
-    double start = progress_clock();
+    double start = leat__clock_seconds();
     int status = LEAT_OK;
-    for (int i = 0;
-         !status && (i < batches || progress_clock() - start < warm_up_seconds);
+    for (int i = 0; !status && (i < batches || leat__clock_seconds() - start <
+                                                   warm_up_seconds);
          i++) {
         status = layer_source_forward(source);
         consume(options);
@@ -252,14 +255,14 @@ static int measure_layer(const struct layer_options *options,
                          struct bench_result *result,
                          struct layer_source *source)
 {
-    double start = progress_clock();
+    double start = leat__clock_seconds();
     int status = layer_source_create(source, &options->source);
     if (!status)
         status = layer_source_setup(source);
     interrupt_catch();
     if (!status)
         status = layer_source_forward(source);
-    result->first_batch = progress_clock() - start;
+    result->first_batch = leat__clock_seconds() - start;
     if (!status && options->limit) {
         settle();
         status = bench_limit_open(&result->limit, source, options->row_copy,
@@ -593,7 +596,7 @@ static int run_group(const struct layer_options *options)
     return bench_group(&group);
 }
 
-int bench_layer(int argc, char **argv)
+int command_bench_layer(int argc, char **argv)
 {
     struct layer_options options = {.source = LAYER_SOURCE_OPTIONS_INIT,
                                     .seconds = 3};

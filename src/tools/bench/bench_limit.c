@@ -2,10 +2,11 @@
 #include "tools/bench/bench_limit.h"
 
 #include "tools/bench/bench.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/output.h"
-#include "tools/processor.h"
+#include "tools/bench/processor.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/command.h"
 
 #include <stdio.h>
 
@@ -123,7 +124,7 @@ static int run(const struct limit_options *options)
     return output_json(object);
 }
 
-int bench_limit(int argc, char **argv)
+int command_bench_limit(int argc, char **argv)
 {
     struct limit_options options = {.source = LAYER_SOURCE_OPTIONS_INIT,
                                     .seconds = 3};

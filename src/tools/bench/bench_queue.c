@@ -11,13 +11,15 @@
  *     sleeps has it: the reader makes one only every so often, and writes the
  *     time into it.
  */
+#include "base/clock.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/latency.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/cli/progress.h"
+#include "tools/command.h"
 #include "tools/delivery/layer_source.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/output.h"
-#include "tools/progress.h"
 
 #include <leat/ext/reader.h>
 
@@ -59,9 +61,9 @@ static int tick(void *pass, leat_sample *sample)
     int status = leat_sample_reserve(sample, sizeof(double));
     if (status)
         return status;
-    double next = progress_clock() + pause_seconds;
+    double next = leat__clock_seconds() + pause_seconds;
     do
-        self->now = progress_clock();
+        self->now = leat__clock_seconds();
     while (self->now < next);
     memcpy(sample->buffer, &self->now, sizeof(self->now));
     sample->nfields = 1;
@@ -91,7 +93,7 @@ static int open_layer(struct layer_source *source,
 static int run_round(struct layer_source *source, double seconds, double *rate)
 {
     int64_t batches = 0;
-    double start = progress_clock(), now;
+    double start = leat__clock_seconds(), now;
     do {
         for (int i = 0; i < CLOCK_STRIDE; i++) {
             int status = layer_source_forward(source);
@@ -99,7 +101,7 @@ static int run_round(struct layer_source *source, double seconds, double *rate)
                 return status;
         }
         batches += CLOCK_STRIDE;
-        now = progress_clock();
+        now = leat__clock_seconds();
     } while (now - start < seconds);
     *rate = (double)batches / (now - start);
     return interrupt_check();
@@ -129,11 +131,11 @@ static int measure_rate(struct handoff_case *what, double seconds)
 static int wait_for_samples(struct layer_source *source,
                             struct handoff_case *what, double seconds)
 {
-    double start = progress_clock(), now = start;
+    double start = leat__clock_seconds(), now = start;
     int status = LEAT_OK;
     for (int64_t batch = 0; !status && now - start < seconds; batch++) {
         status = layer_source_forward(source);
-        now = progress_clock();
+        now = leat__clock_seconds();
         const void *data = status ? NULL : leat_blob_cpu_data(source->top[0]);
         if (!data)
             continue;
@@ -271,7 +273,7 @@ static int run(const struct queue_options *options)
     return options->json ? print_json(&bench) : print_table(&bench);
 }
 
-int bench_queue(int argc, char **argv)
+int command_bench_queue(int argc, char **argv)
 {
     struct queue_options options = {.seconds = 3};
     const struct option_spec specs[] = {

@@ -5,14 +5,16 @@
  * is read is found, not looked at, unless --touch asks for it: a reader over a
  * map gives views, and their pages are fetched by whoever looks.
  */
+#include "base/clock.h"
+#include "base/parallel_for.h"
 #include "tools/bench/bench.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/splitmix.h"
+#include "tools/command.h"
 #include "tools/database/database.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/output.h"
-#include "tools/progress.h"
-#include "tools/splitmix.h"
-#include "tools/team.h"
 
 #include <leat/ext/reader.h>
 #include <leat/reader.h>
@@ -141,14 +143,14 @@ static int read_for_a_while(int i, void *context)
     struct reading *self = &bench->reading[i];
     self->records = self->bytes = 0;
     int calls = CLOCK_STRIDE / bench->now->batch;
-    double start = progress_clock(), now;
+    double start = leat__clock_seconds(), now;
     do {
         for (int call = 0; call < calls; call++) {
             int status = read_once(self, bench);
             if (status)
                 return status;
         }
-        now = progress_clock();
+        now = leat__clock_seconds();
     } while (now - start < bench->seconds);
     self->rate = (double)self->records / (now - start);
     return LEAT_OK;
@@ -158,7 +160,8 @@ static int run_round(struct reader_bench *bench, struct reading_case *what,
                      int round)
 {
     bench->now = what;
-    int status = team_run(what->threads, read_for_a_while, bench);
+    int status = leat__parallel_for("leat-bench", what->threads,
+                                    read_for_a_while, bench);
     if (status)
         return status;
     int64_t records = 0, bytes = 0;
@@ -326,7 +329,7 @@ static int run(const struct reader_options *options)
     return exit_status;
 }
 
-int bench_reader(int argc, char **argv)
+int command_bench_reader(int argc, char **argv)
 {
     struct reader_options options = {.seconds = 3};
     const struct option_spec specs[] = {

@@ -10,7 +10,7 @@
 #include "tools/bench/h2d.h"
 
 #include "tools/bench/bench.h"
-#include "tools/interrupt.h"
+#include "tools/cli/interrupt.h"
 
 #include <leat/ext/reader.h>
 

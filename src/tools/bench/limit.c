@@ -1,9 +1,10 @@
 #include "tools/bench/limit.h"
+#include "base/clock.h"
+#include "base/parallel_for.h"
 
+#include "tools/cli/progress.h"
+#include "tools/cli/splitmix.h"
 #include "tools/database/inspection.h"
-#include "tools/progress.h"
-#include "tools/splitmix.h"
-#include "tools/team.h"
 
 #include <leat/ext/reader.h>
 #include <leat/reader.h>
@@ -254,22 +255,23 @@ static int walk_for_a_while(int i, void *context)
 {
     struct limit *limit = context;
     struct walker *walker = &limit->walker[i];
-    while (progress_clock() - limit->start < limit->seconds) {
+    while (leat__clock_seconds() - limit->start < limit->seconds) {
         int status = walk(walker, limit);
         if (status)
             return status;
     }
-    walker->result.seconds = progress_clock() - limit->start;
+    walker->result.seconds = leat__clock_seconds() - limit->start;
     return LEAT_OK;
 }
 
 int limit_run(struct limit *limit, double seconds, struct limit_result *result)
 {
     limit->seconds = seconds;
-    limit->start = progress_clock();
+    limit->start = leat__clock_seconds();
     for (int i = 0; i < limit->threads; i++)
         limit->walker[i].result = (struct limit_result){0};
-    int status = team_run(limit->threads, walk_for_a_while, limit);
+    int status = leat__parallel_for("leat-bench", limit->threads,
+                                    walk_for_a_while, limit);
     if (status)
         return status;
     double longest = 0;

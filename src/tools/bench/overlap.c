@@ -7,7 +7,7 @@
 #include "tools/bench/overlap.h"
 
 #include "tools/bench/bench.h"
-#include "tools/interrupt.h"
+#include "tools/cli/interrupt.h"
 
 #include <leat/ext/device.h>
 #include <leat/ext/reader.h>

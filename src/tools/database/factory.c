@@ -10,8 +10,7 @@
  * others go on, so that errors come in order, too.
  */
 #include "tools/database/factory.h"
-
-#include "tools/processor.h"
+#include "base/thread.h"
 
 #include <leat/ext/reader.h>
 
@@ -176,7 +175,9 @@ static int start_worker(struct factory *factory)
 
 int factory_open(struct factory **out, const struct factory_order *order)
 {
-    int workers = processor_count(MOST_WORKERS);
+    int workers = leat__thread_cores();
+    if (workers > MOST_WORKERS)
+        workers = MOST_WORKERS;
     int boxes = workers * BOXES_PER_WORKER;
     struct factory *factory =
         calloc(1, sizeof(*factory) + (size_t)boxes * sizeof(struct box));

@@ -8,11 +8,11 @@
  * lately are not written again.
  */
 #include "tools/database/inspection.h"
+#include "base/parallel_for.h"
+#include "base/thread.h"
 
-#include "tools/interrupt.h"
-#include "tools/processor.h"
-#include "tools/progress.h"
-#include "tools/team.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/progress.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
@@ -24,7 +24,7 @@
 #include <string.h>
 
 /* Records taken at once; reasons looked at for being the same. */
-enum { RUN = 16, MOST_THREADS = 256, REASONS = 32 };
+enum { RUN = 16, REASONS = 32 };
 
 /* A piece of memory full of texts. */
 struct flaw_texts {
@@ -375,7 +375,8 @@ int inspection_run(struct inspection *out, const char *path,
     out->expected = leat_lmdb_check_count(self.check);
     pthread_mutex_init(&self.lock, NULL);
     progress_start(&self.progress, "records", out->expected, quiet);
-    status = team_run(processor_count(MOST_THREADS), inspect, &self);
+    status = leat__parallel_for("leat-inspect", leat__thread_cores(), inspect,
+                                &self);
     progress_finish(&self.progress);
     pthread_mutex_destroy(&self.lock);
     out->pages.size = sizeof(out->pages);

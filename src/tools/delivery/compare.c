@@ -1,14 +1,14 @@
 /* compare.c: `leat compare`, whether two sides deliver the same. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/option.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
 #include "tools/command.h"
 #include "tools/database/inspection.h"
 #include "tools/delivery/delivery.h"
 #include "tools/delivery/dump_reader.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/option.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
-#include "tools/progress.h"
 
 #include <leat/ext/reader.h>
 

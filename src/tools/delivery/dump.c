@@ -1,14 +1,14 @@
 /* dump.c: `leat dump`, what forward delivers, as .npy files. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
 #include "tools/command.h"
 #include "tools/database/directory.h"
 #include "tools/delivery/dump_files.h"
 #include "tools/delivery/layer_source.h"
 #include "tools/delivery/npy.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
-#include "tools/progress.h"
 
 #include <leat/ext/reader.h>
 

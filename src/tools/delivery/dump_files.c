@@ -1,8 +1,8 @@
 #include "tools/delivery/dump_files.h"
 
+#include "tools/cli/staged_file.h"
 #include "tools/database/directory.h"
 #include "tools/delivery/npy.h"
-#include "tools/staged_file.h"
 
 #include <leat/ext/reader.h>
 

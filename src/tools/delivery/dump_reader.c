@@ -1,6 +1,6 @@
 #include "tools/delivery/dump_reader.h"
 
-#include "tools/output.h"
+#include "tools/cli/output.h"
 
 #include <leat/ext/reader.h>
 

@@ -1,7 +1,7 @@
 #include "tools/delivery/layer_source_options.h"
 
-#include "tools/message.h"
-#include "tools/number.h"
+#include "tools/cli/message.h"
+#include "tools/cli/number.h"
 
 #include <leat/ext/reader.h>
 #include <leat/launcher.h>

@@ -2,7 +2,7 @@
 #ifndef LEAT_TOOLS_DELIVERY_LAYER_SOURCE_OPTIONS_H
 #define LEAT_TOOLS_DELIVERY_LAYER_SOURCE_OPTIONS_H
 
-#include "tools/option.h"
+#include "tools/cli/option.h"
 
 #include <leat/data_layer.h>
 

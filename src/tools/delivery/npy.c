@@ -1,6 +1,6 @@
 #include "tools/delivery/npy.h"
 
-#include "tools/staged_file.h"
+#include "tools/cli/staged_file.h"
 
 #include <leat/ext/reader.h>
 

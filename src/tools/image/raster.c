@@ -1,8 +1,8 @@
 #include "tools/image/raster.h"
 
+#include "tools/cli/staged_file.h"
 #include "tools/image/font.h"
 #include "tools/image/jpeg_writer.h"
-#include "tools/staged_file.h"
 
 #include <leat/ext/reader.h>
 

@@ -1,7 +1,7 @@
 #include "tools/import/gzip_file.h"
 
-#include "tools/input.h"
-#include "tools/interrupt.h"
+#include "tools/cli/input.h"
+#include "tools/cli/interrupt.h"
 
 #include <leat/ext/reader.h>
 

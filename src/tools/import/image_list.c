@@ -1,7 +1,7 @@
 #include "tools/import/image_list.h"
 
-#include "tools/input.h"
-#include "tools/splitmix.h"
+#include "tools/cli/input.h"
+#include "tools/cli/splitmix.h"
 
 #include <leat/ext/reader.h>
 

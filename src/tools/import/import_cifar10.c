@@ -1,8 +1,9 @@
 /* import_cifar10.c: `leat import cifar10`, as Caffe's convert_cifar_data. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/command.h"
 #include "tools/import/cifar_batch.h"
-#include "tools/import/import.h"
 #include "tools/import/importer.h"
-#include "tools/message.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
@@ -86,8 +87,9 @@ static int describe(const struct cifar10 *cifar10,
     return status;
 }
 
-int import_cifar10(int argc, char **argv)
+int command_import_cifar10(int argc, char **argv)
 {
+    interrupt_catch();
     struct importer_options options = {0};
     struct option_spec shared[IMPORTER_OPTIONS];
     importer_list_options(shared, &options);

@@ -1,12 +1,12 @@
 /* import_images.c: `leat import images`, as Caffe's convert_imageset. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/command.h"
 #include "tools/database/factory.h"
 #include "tools/import/image_list.h"
 #include "tools/import/image_record.h"
-#include "tools/import/import.h"
 #include "tools/import/importer.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/output.h"
 
 #include <leat/ext/reader.h>
 
@@ -358,8 +358,9 @@ static int run_import(const struct image_options *options,
     return exit_status;
 }
 
-int import_images(int argc, char **argv)
+int command_import_images(int argc, char **argv)
 {
+    interrupt_catch();
     struct image_options options = {.seed = -1};
     struct option_spec shared[IMPORTER_OPTIONS];
     importer_list_options(shared, &options.importer);

@@ -1,9 +1,10 @@
 /* import_mnist.c: `leat import mnist`, as Caffe's convert_mnist_data. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/command.h"
 #include "tools/import/idx.h"
-#include "tools/import/import.h"
 #include "tools/import/importer.h"
-#include "tools/message.h"
-#include "tools/output.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
@@ -117,8 +118,9 @@ static int open_files(struct mnist *mnist, struct import_arguments *arguments,
     return status;
 }
 
-int import_mnist(int argc, char **argv)
+int command_import_mnist(int argc, char **argv)
 {
+    interrupt_catch();
     struct importer_options options = {0};
     struct mnist mnist = {
         {"images", 0, KEY_DIGITS, next_record, seek_record, NULL},

@@ -1,8 +1,9 @@
 /* import_pipeline.c: `leat import pipeline`, whatever readers give. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/command.h"
 #include "tools/database/database.h"
-#include "tools/import/import.h"
 #include "tools/import/importer.h"
-#include "tools/message.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
@@ -252,8 +253,9 @@ static int open_pipeline(struct pipeline_source *self, const char *text,
     return status;
 }
 
-int import_pipeline(int argc, char **argv)
+int command_import_pipeline(int argc, char **argv)
 {
+    interrupt_catch();
     struct importer_options options = {0};
     struct option_spec shared[IMPORTER_OPTIONS];
     importer_list_options(shared, &options);

@@ -1,12 +1,13 @@
 #include "tools/import/importer.h"
+#include "base/clock.h"
 
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
 #include "tools/database/lmdb_writer.h"
 #include "tools/import/record_key.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
-#include "tools/progress.h"
 
 #include <leat/ext/reader.h>
 
@@ -211,12 +212,12 @@ int importer_run(const struct importer_options *options,
                                            .arguments = arguments->text,
                                            .replace = options->force,
                                            .restart = options->restart};
-    double started = progress_clock();
+    double started = leat__clock_seconds();
     int status = lmdb_writer_open(&run.writer, &target);
     if (!status)
         status = make_database(&run);
     progress_finish(&run.progress);
-    double seconds = progress_clock() - started;
+    double seconds = leat__clock_seconds() - started;
     int exit_status =
         status ? say_failure(&run, status) : report(&run, path, seconds);
     /* Whoever is killed before this gets the report from the next run. */

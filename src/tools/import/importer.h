@@ -6,9 +6,9 @@
 #ifndef LEAT_TOOLS_IMPORT_IMPORTER_H
 #define LEAT_TOOLS_IMPORT_IMPORTER_H
 
+#include "tools/cli/option.h"
 #include "tools/import/import_arguments.h"
 #include "tools/import/record_source.h"
-#include "tools/option.h"
 
 struct importer_options {
     int force;

@@ -1,12 +1,12 @@
 /* cat.c: `leat cat`, the samples of a pipeline as text. */
+#include "tools/cli/message.h"
+#include "tools/cli/option.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
 #include "tools/command.h"
 #include "tools/database/database.h"
 #include "tools/database/inspection.h"
 #include "tools/delivery/npy_header.h"
-#include "tools/message.h"
-#include "tools/option.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
 
 #include <leat/ext/reader.h>
 #include <leat/image.h>

@@ -1,13 +1,13 @@
 /* info.c: `leat info`, what is in a database. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/option.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
 #include "tools/command.h"
 #include "tools/database/database.h"
 #include "tools/database/inspection.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/option.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
-#include "tools/progress.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>

@@ -2,16 +2,16 @@
  * mean_image.c: `leat mean`, Caffe's compute_image_mean: float sums in the
  * order of the keys, divided by the count.
  */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/option.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
 #include "tools/command.h"
 #include "tools/database/database.h"
 #include "tools/database/inspection.h"
 #include "tools/database/target.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/option.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
-#include "tools/progress.h"
 
 #include <leat/ext/reader.h>
 #include <leat/reader.h>

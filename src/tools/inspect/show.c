@@ -1,16 +1,16 @@
 /* show.c: `leat show`, a contact sheet of records. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/number.h"
+#include "tools/cli/option.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
 #include "tools/command.h"
 #include "tools/database/database.h"
 #include "tools/database/inspection.h"
 #include "tools/database/target.h"
 #include "tools/inspect/contact_sheet.h"
 #include "tools/inspect/show_net.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/number.h"
-#include "tools/option.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>

@@ -1,12 +1,12 @@
 #include "tools/inspect/show_net.h"
 
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
 #include "tools/database/inspection.h"
 #include "tools/delivery/layer_source.h"
 #include "tools/inspect/contact_sheet.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
 
 #include <leat/ext/reader.h>
 

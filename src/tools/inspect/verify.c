@@ -1,11 +1,11 @@
 /* verify.c: `leat verify`, whether all of a database can be read. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/option.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
 #include "tools/command.h"
 #include "tools/database/inspection.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/option.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* digit.c: digits drawn with a pen, each differently. */
+#include "tools/cli/splitmix.h"
 #include "tools/image/canvas.h"
-#include "tools/splitmix.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* noise.c: images that cost what photographs cost, and mean nothing. */
+#include "tools/cli/splitmix.h"
 #include "tools/image/canvas.h"
-#include "tools/splitmix.h"
 
 #include <math.h>
 

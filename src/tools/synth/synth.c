@@ -1,15 +1,15 @@
 /* synth.c: `leat synth`, databases made of nothing. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/option.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
 #include "tools/command.h"
 #include "tools/database/factory.h"
 #include "tools/database/lmdb_writer.h"
 #include "tools/image/canvas.h"
 #include "tools/image/jpeg_writer.h"
-#include "tools/interrupt.h"
-#include "tools/message.h"
-#include "tools/option.h"
-#include "tools/output.h"
-#include "tools/plain_text.h"
-#include "tools/progress.h"
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>

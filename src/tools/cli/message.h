@@ -1,6 +1,6 @@
 /* message.h: what the tool says when something is wrong. */
-#ifndef LEAT_TOOLS_MESSAGE_H
-#define LEAT_TOOLS_MESSAGE_H
+#ifndef LEAT_TOOLS_CLI_MESSAGE_H
+#define LEAT_TOOLS_CLI_MESSAGE_H
 
 #include <leat/status.h>
 

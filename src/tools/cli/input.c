@@ -1,6 +1,6 @@
-#include "tools/input.h"
+#include "tools/cli/input.h"
 
-#include "tools/interrupt.h"
+#include "tools/cli/interrupt.h"
 
 #include <leat/ext/reader.h>
 

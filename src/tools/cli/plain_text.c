@@ -1,4 +1,4 @@
-#include "tools/plain_text.h"
+#include "tools/cli/plain_text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* option.h: a command's options, one table for parsing and for --help. */
-#ifndef LEAT_TOOLS_OPTION_H
-#define LEAT_TOOLS_OPTION_H
+#ifndef LEAT_TOOLS_CLI_OPTION_H
+#define LEAT_TOOLS_CLI_OPTION_H
 
 #include <leat/status.h>
 
@@ -51,22 +51,12 @@ enum { OPTION_GO = -1 };
 int option_parse(const struct usage *usage, int argc, char **argv,
                  char ***arguments, int *n);
 
-struct kinds;
-
-/* Who wants to know the options, instead of having a command line parsed. */
-struct usage_visitor {
-    void (*kinds)(const struct kinds *kinds, void *context);
-    void (*usage)(const struct usage *usage, void *context);
-    void *context;
-};
-
 /*
- * While a visitor is set, a command that is run describes itself to it and ends
- * with 0: option_parse hands over its usage, kind_run its kinds, and then those
- * of each. NULL: commands run again. For the main thread.
+ * While `visit` is set, a command that is run passes it its usage and ends with
+ * 0, instead of having a command line parsed. NULL: commands run again. For the
+ * main thread.
  */
-void option_visit(const struct usage_visitor *visitor);
-const struct usage_visitor *option_visitor(void);
+void option_visit(void (*visit)(const struct usage *usage));
 
 /* An option of the command, its own before those that it shares; or NULL. */
 const struct option_spec *option_at(const struct usage *usage, int i);

@@ -2,8 +2,8 @@
  * number.h: numbers as people write them: 10k, 64M, 1.5GiB, 28.0 ms. What the
  * second half writes the first half reads back.
  */
-#ifndef LEAT_TOOLS_NUMBER_H
-#define LEAT_TOOLS_NUMBER_H
+#ifndef LEAT_TOOLS_CLI_NUMBER_H
+#define LEAT_TOOLS_CLI_NUMBER_H
 
 #include <stddef.h>
 #include <stdint.h>

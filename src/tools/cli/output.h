@@ -1,6 +1,6 @@
 /* output.h: what commands print on stdout. */
-#ifndef LEAT_TOOLS_OUTPUT_H
-#define LEAT_TOOLS_OUTPUT_H
+#ifndef LEAT_TOOLS_CLI_OUTPUT_H
+#define LEAT_TOOLS_CLI_OUTPUT_H
 
 #include <leat/status.h>
 

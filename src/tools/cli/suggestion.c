@@ -1,4 +1,4 @@
-#include "tools/suggestion.h"
+#include "tools/cli/suggestion.h"
 
 #include <stdio.h>
 #include <string.h>

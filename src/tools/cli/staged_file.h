@@ -6,8 +6,8 @@
  * several processes may write the same target at once. Publishing renames it,
  * in one step.
  */
-#ifndef LEAT_TOOLS_STAGED_FILE_H
-#define LEAT_TOOLS_STAGED_FILE_H
+#ifndef LEAT_TOOLS_CLI_STAGED_FILE_H
+#define LEAT_TOOLS_CLI_STAGED_FILE_H
 
 #include <leat/status.h>
 

@@ -1,21 +1,14 @@
-#include "tools/progress.h"
+#include "tools/cli/progress.h"
 
-#include "tools/number.h"
+#include "base/clock.h"
+#include "tools/cli/number.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 static const double draw_interval = 0.1;
-
-double progress_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 void progress_start(struct progress *progress, const char *unit, int64_t total,
                     int quiet)
@@ -23,7 +16,7 @@ void progress_start(struct progress *progress, const char *unit, int64_t total,
     progress->unit = unit;
     progress->total = total;
     progress->skipped = 0;
-    progress->started = progress_clock();
+    progress->started = leat__clock_seconds();
     progress->drawn = progress->started;
     progress->shown = !quiet && isatty(STDERR_FILENO);
 }
@@ -70,7 +63,7 @@ void progress_update(struct progress *progress, int64_t done)
     if (!progress->shown)
         return;
     char text[32];
-    double now = progress_clock();
+    double now = leat__clock_seconds();
     if (now - progress->drawn < draw_interval)
         return;
     progress->drawn = now;
@@ -90,5 +83,5 @@ double progress_finish(struct progress *progress)
     if (progress->shown)
         fprintf(stderr, "\r\033[K");
     progress->shown = 0;
-    return progress_clock() - progress->started;
+    return leat__clock_seconds() - progress->started;
 }

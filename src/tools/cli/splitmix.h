@@ -3,8 +3,8 @@
  * so that records can be made in any order (Steele, Lea, Flood: "Fast
  * splittable pseudorandom number generators", OOPSLA 2014).
  */
-#ifndef LEAT_TOOLS_SPLITMIX_H
-#define LEAT_TOOLS_SPLITMIX_H
+#ifndef LEAT_TOOLS_CLI_SPLITMIX_H
+#define LEAT_TOOLS_CLI_SPLITMIX_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
-#include "tools/option.h"
+#include "tools/cli/option.h"
 
-#include "tools/message.h"
-#include "tools/number.h"
-#include "tools/suggestion.h"
+#include "tools/cli/message.h"
+#include "tools/cli/number.h"
+#include "tools/cli/suggestion.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -18,16 +18,11 @@ enum { KNOWN = 256 };
 static const struct option_spec help_option = {
     "help", NULL, "print this and exit", NULL, NULL, 0, 0};
 
-static const struct usage_visitor *visitor;
+static void (*visitor)(const struct usage *usage);
 
-void option_visit(const struct usage_visitor *new_visitor)
+void option_visit(void (*visit)(const struct usage *usage))
 {
-    visitor = new_visitor;
-}
-
-const struct usage_visitor *option_visitor(void)
-{
-    return visitor;
+    visitor = visit;
 }
 
 static void print_option(const struct option_spec *option, int width)
@@ -194,7 +189,7 @@ int option_parse(const struct usage *usage, int argc, char **argv,
                  char ***arguments, int *n)
 {
     if (visitor) {
-        visitor->usage(usage, visitor->context);
+        visitor(usage);
         return 0;
     }
     struct option known[MOST_OPTIONS + 1] = {{0}};

@@ -1,7 +1,7 @@
 /* interrupt.h: SIGINT, SIGTERM and SIGHUP as a flag, so that commands can tidy
  * up. */
-#ifndef LEAT_TOOLS_INTERRUPT_H
-#define LEAT_TOOLS_INTERRUPT_H
+#ifndef LEAT_TOOLS_CLI_INTERRUPT_H
+#define LEAT_TOOLS_CLI_INTERRUPT_H
 
 #include <leat/status.h>
 

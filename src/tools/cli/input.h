@@ -1,6 +1,6 @@
 /* input.h: what is read once from its beginning, a file or a pipe. */
-#ifndef LEAT_TOOLS_INPUT_H
-#define LEAT_TOOLS_INPUT_H
+#ifndef LEAT_TOOLS_CLI_INPUT_H
+#define LEAT_TOOLS_CLI_INPUT_H
 
 #include <leat/status.h>
 

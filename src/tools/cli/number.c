@@ -1,4 +1,4 @@
-#include "tools/number.h"
+#include "tools/cli/number.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -8,8 +8,8 @@
  * byte by byte, and so do byte order marks, which nobody sees, and bytes that
  * are no UTF-8. All else stays as it is.
  */
-#ifndef LEAT_TOOLS_PLAIN_TEXT_H
-#define LEAT_TOOLS_PLAIN_TEXT_H
+#ifndef LEAT_TOOLS_CLI_PLAIN_TEXT_H
+#define LEAT_TOOLS_CLI_PLAIN_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-#include "tools/message.h"
-#include "tools/plain_text.h"
+#include "tools/cli/message.h"
+#include "tools/cli/plain_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

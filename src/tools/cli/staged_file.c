@@ -1,4 +1,4 @@
-#include "tools/staged_file.h"
+#include "tools/cli/staged_file.h"
 
 #include <leat/ext/reader.h>
 

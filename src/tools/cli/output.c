@@ -1,8 +1,8 @@
-#include "tools/output.h"
+#include "tools/cli/output.h"
 
-#include "tools/message.h"
-#include "tools/number.h"
-#include "tools/plain_text.h"
+#include "tools/cli/message.h"
+#include "tools/cli/number.h"
+#include "tools/cli/plain_text.h"
 
 #include <leat/ext/reader.h>
 

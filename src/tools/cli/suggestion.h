@@ -1,6 +1,6 @@
 /* suggestion.h: which known word a mistyped one was meant to be. */
-#ifndef LEAT_TOOLS_SUGGESTION_H
-#define LEAT_TOOLS_SUGGESTION_H
+#ifndef LEAT_TOOLS_CLI_SUGGESTION_H
+#define LEAT_TOOLS_CLI_SUGGESTION_H
 
 struct suggestion {
     const char *word; /* as typed */

@@ -1,6 +1,6 @@
 /* progress.h: a bar on a terminal's stderr: share, rate, time left. */
-#ifndef LEAT_TOOLS_PROGRESS_H
-#define LEAT_TOOLS_PROGRESS_H
+#ifndef LEAT_TOOLS_CLI_PROGRESS_H
+#define LEAT_TOOLS_CLI_PROGRESS_H
 
 #include <leat/status.h>
 
@@ -25,8 +25,5 @@ void progress_update(struct progress *progress, int64_t done);
 
 /* Wipes the bar. Returns the seconds since the start. */
 double progress_finish(struct progress *progress);
-
-/* Seconds of a clock that never jumps. */
-double progress_clock(void);
 
 #endif

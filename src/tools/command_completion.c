@@ -1,0 +1,242 @@
+/*
+ * command_completion.c: `leat completion SHELL`: the script by which a shell
+ * completes leat's command line.
+ *
+ * The scripts know no command. They run `leat completion words WORD...` with
+ * what is typed so far, the last word being the one to complete, and get a line
+ * for each candidate, WORD or WORD<TAB>DESCRIPTION, or :file or :directory
+ * where the shell completes paths. So the commands' own tables answer.
+ */
+#include "tools/cli/message.h"
+#include "tools/cli/option.h"
+#include "tools/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The words that were typed behind leat, and what they lead to. */
+struct line {
+    int n;
+    char **words;
+    int at;                     /* the first word that names no command */
+    const struct command *self; /* that the words before name */
+    const char *typed;          /* of the word to complete */
+    const char *option;         /* whose value it is; NULL: of none */
+};
+
+/* option_visit has no context. */
+static const struct line *line;
+
+static void print_candidate(const char *prefix, const char *word,
+                            const char *description)
+{
+    size_t size = strlen(prefix), typed = strlen(line->typed);
+    if (strncmp(prefix, line->typed, size < typed ? size : typed) != 0 ||
+        (typed > size && strncmp(word, line->typed + size, typed - size) != 0))
+        return;
+    printf("%s%s%s%s\n", prefix, word, description ? "\t" : "",
+           description ? description : "");
+}
+
+static int is_path(const char *value)
+{
+    static const char *const paths[] = {"FILE", "PATH", "TEXT"};
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        if (!strcmp(value, paths[i]))
+            return 1;
+    return 0;
+}
+
+/* The words of "A|B", a path, or nothing. */
+static void print_value(const char *value)
+{
+    if (!strchr(value, '|')) {
+        if (is_path(value) || !strcmp(value, "DIR"))
+            printf("%s\n", is_path(value) ? ":file" : ":directory");
+        return;
+    }
+    for (size_t size; *value; value += size + (value[size] == '|')) {
+        char word[64];
+        size = strcspn(value, "|");
+        snprintf(word, sizeof(word), "%.*s", (int)size, value);
+        print_candidate("", word, NULL);
+    }
+}
+
+static void print_usage(const struct usage *usage)
+{
+    const struct option_spec *o;
+    size_t size = line->option ? strcspn(line->option, "=") : 0;
+    for (int i = 0; (o = option_at(usage, i)) != NULL; i++)
+        if (o->value && strlen(o->name) == size &&
+            !strncmp(o->name, line->option, size)) {
+            print_value(o->value);
+            return;
+        }
+    if (*line->typed != '-') {
+        puts(":file");
+        return;
+    }
+    for (int i = 0; (o = option_at(usage, i)) != NULL; i++)
+        print_candidate("--", o->name, o->help);
+    print_candidate("--", "help", "print help and exit");
+}
+
+static void print_commands(int is_help)
+{
+    for (const struct command *one = line->self->commands; one->name; one++)
+        print_candidate("", one->name, one->summary);
+    if (line->self != command_root())
+        return;
+    if (!is_help)
+        print_candidate("", "help", "print the help of a command");
+    if (*line->typed == '-')
+        print_candidate("--", "version", "print the version and exit");
+}
+
+/* --NAME=VALUE is one word or, in bash, three. */
+static void find_option(struct line *self)
+{
+    char *const *last = self->words + self->n - 1;
+    const char *name = self->n > 1 ? last[-1] : "";
+    if (!strcmp(self->typed, "=")) {
+        self->typed = "";
+    } else if (self->n > 2 && !strcmp(name, "=")) {
+        name = last[-2];
+    } else if (!strncmp(self->typed, "--", 2) && strchr(self->typed, '=')) {
+        name = self->typed;
+        self->typed = strchr(name, '=') + 1;
+    }
+    if (!strncmp(name, "--", 2))
+        self->option = name + 2;
+}
+
+static void print_words(int n, char **words)
+{
+    struct line found = {.n = n, .words = words, .self = command_root()};
+    int is_help = n > 1 && !strcmp(words[0], "help");
+    found.at = is_help;
+    while (found.at < n - 1 && found.self->commands) {
+        const struct command *next =
+            command_find(found.self->commands, words[found.at]);
+        if (!next)
+            break;
+        found.self = next;
+        found.at++;
+    }
+    found.typed = words[n - 1];
+    find_option(&found);
+    line = &found;
+    if (!found.self->commands) {
+        option_visit(print_usage);
+        found.self->run(0, NULL);
+        option_visit(NULL);
+    } else if (found.at == n - 1) {
+        print_commands(is_help);
+        if (*found.typed == '-')
+            print_candidate("--", "help", "print help and exit");
+    } else {
+        puts(":file");
+    }
+    line = NULL;
+}
+
+static const char bash[] =
+    "# bash completion of leat; `leat completion bash` prints it.\n"
+    "_leat()\n{\n"
+    "    local line current=${COMP_WORDS[COMP_CWORD]}\n"
+    "    [[ $current == = ]] && current=\n"
+    "    COMPREPLY=()\n"
+    "    while IFS= read -r line; do\n"
+    "        case $line in\n"
+    "        :file | :directory)\n"
+    "            compopt -o filenames 2>/dev/null\n"
+    "            mapfile -t COMPREPLY < <(compgen -A \"${line#:}\" -- "
+    "\"$current\")\n"
+    "            ;;\n"
+    "        *) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
+    "        esac\n"
+    "    done < <(\"${COMP_WORDS[0]}\" completion words "
+    "\"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
+    "}\n"
+    "complete -F _leat leat\n";
+
+static const char zsh[] =
+    "#compdef leat\n"
+    "# zsh completion of leat; `leat completion zsh` prints it.\n"
+    "_leat() {\n"
+    "  local -a lines\n"
+    "  lines=(\"${(@f)$(\"$words[1]\" completion words "
+    "\"${(@)words[2,CURRENT]}\" 2>/dev/null)}\")\n"
+    "  compset -P '--*='\n"
+    "  case $lines[1] in\n"
+    "  '') return 1 ;;\n"
+    "  :file) _files ;;\n"
+    "  :directory) _files -/ ;;\n"
+    "  *)\n"
+    "    lines=(\"${(@)lines//:/\\\\:}\")\n"
+    "    lines=(\"${(@)lines/$'\\t'/:}\")\n"
+    "    _describe -t leat leat lines\n"
+    "    ;;\n"
+    "  esac\n"
+    "}\n"
+    "# The file is the function itself where zsh loads it.\n"
+    "if [[ $funcstack[1] == _leat ]]; then\n"
+    "  _leat \"$@\"\n"
+    "else\n"
+    "  compdef _leat leat\n"
+    "fi\n";
+
+static const char fish[] =
+    "# fish completion of leat; `leat completion fish` prints it.\n"
+    "function __leat_words\n"
+    "    set -l typed (commandline -opc)\n"
+    "    set -l current (commandline -ct)\n"
+    "    set -l prefix (string match -r -- '^--[^=]*=' $current)\n"
+    "    set -l value (string replace -r -- '^--[^=]*=' '' $current)\n"
+    "    for line in ($typed[1] completion words $typed[2..-1] \"$current\" "
+    "2>/dev/null)\n"
+    "        switch $line\n"
+    "            case :file\n"
+    "                printf '%s\\n' $prefix(__fish_complete_path $value)\n"
+    "            case :directory\n"
+    "                printf '%s\\n' $prefix(__fish_complete_directories "
+    "$value)\n"
+    "            case '*'\n"
+    "                printf '%s%s\\n' \"$prefix\" $line\n"
+    "        end\n"
+    "    end\n"
+    "end\n"
+    "complete -c leat -f -a '(__leat_words)'\n";
+
+int command_completion(int argc, char **argv)
+{
+    const struct usage usage = {
+        .command = "completion",
+        .arguments = "bash|zsh|fish",
+        .about = "Prints the script by which a shell completes leat's command\n"
+                 "line. An installed leat has it in its place already.",
+        .least_arguments = 1,
+        .most_arguments = 1,
+    };
+    static const struct {
+        const char *name, *script;
+    } shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+    if (argc > 2 && !strcmp(argv[1], "words")) {
+        print_words(argc - 2, argv + 2);
+        return 0;
+    }
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++)
+        if (!strcmp(arguments[0], shells[i].name)) {
+            fputs(shells[i].script, stdout);
+            return 0;
+        }
+    return message_misuse("completion",
+                          "completion: expected bash, zsh or fish, found '%s'",
+                          arguments[0]);
+}
