@@ -100,8 +100,17 @@ else
 fi
 if command -v fish >/dev/null; then
     fish --no-execute fish || fail 'fish cannot read its completion'
-    found=$(HOME=$work fish -N -c 'source fish; complete -C "leat import m"' | cut -f 1)
-    [ "$found" = mnist ] || fail "fish, 'leat import m': $found"
+    # in_fish TEXT LINE: it completes the line to this.
+    in_fish() {
+        local found
+        found=$(HOME=$work fish -N -c "source fish; complete -C '$2'" | cut -f 1)
+        [ "$found" = "$1" ] || fail "fish, '$2': $found"
+    }
+    in_fish mnist 'leat import m'
+    in_fish --phase=TEST 'leat dump --phase=TE'
+    in_fish net.prototxt 'leat dump --net n'
+    in_fish --net=net.prototxt 'leat dump --net=n'
+    in_fish db/ 'leat import images --root '
 else
     echo "fish is not installed: its completion's syntax is not checked"
 fi
