@@ -38,6 +38,7 @@ done
 scripts/build.sh -- -DLEAT_BUILD_BENCHMARKS=ON
 command -v jq >/dev/null || scripts/deps.sh test
 leat=build/leat
+counter=$PWD/build/libleat_allocation_count.so
 work=$(mktemp -d "${TMPDIR:-/tmp}/leat-bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
@@ -268,7 +269,7 @@ section_parts() {
 ## Readers and the hand-over
 
 Records of the MNIST-like database by \`leat bench reader\`, found and not looked at, and
-batches of one byte by \`leat bench queue\`; its latencies are from the moment a sample is
+batches of one byte by \`bench_queue\`; its latencies are from the moment a sample is
 there until a caller that sleeps has it.
 
 $(machine)
@@ -276,7 +277,7 @@ $(machine)
 \`\`\`
 $($leat bench reader --reader "lmdb:$work/mnist" --seconds "$seconds")
 
-$($leat bench queue --seconds "$seconds")
+$(build/benchmarks/bench_queue --seconds "$seconds")
 \`\`\`
 END
 }

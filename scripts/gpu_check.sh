@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What only a machine with an NVIDIA GPU can show: the GPU tests, these again under
 # compute-sanitizer, the bytes of each type of top beside the CPU's, `bench h2d`,
-# `bench kernel`, and `bench layer` of four workloads with uint8 upload and the
+# bench_kernel, and `bench layer` of four workloads with uint8 upload and the
 # transform on the GPU. Writes the figures, and which of the thresholds they meet, to
 # benchmarks/results/<gpu>.json.
 #   gpu_check.sh [BUNDLE [FOLDER]]
@@ -44,6 +44,8 @@ else
     bundle=$work/bundle
 fi
 [ -f "$bundle/BUNDLE" ] || fail "$bundle is no bundle of scripts/bundle.sh"
+[ -x "$bundle/bin/bench_kernel" ] ||
+    fail "$bundle has no bench_kernel; build with LEAT_BUILD_BENCHMARKS"
 [ -s "$bundle/gpu_tests" ] || fail "$bundle has no GPU tests; build with CUDA"
 folder=$here/../benchmarks/results
 [ ! -f "$here/BUNDLE" ] || folder=$here/results
@@ -168,7 +170,7 @@ done
 
 echo "measuring ..." >&2
 "$leat" bench h2d --bytes $sizes --json >"$work/h2d"
-"$leat" bench kernel --batch $images --json >"$work/kernel"
+"$bundle/bin/bench_kernel" --batch $images --json >"$work/kernel"
 
 # measure WORKLOAD ARGUMENT...: its layer, one JSON object.
 measure() {

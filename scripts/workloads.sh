@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # The workloads of which this project tells figures: sourced by what measures.
-# `work` is a folder of the caller's, `leat` the tool.
+# `work` is a folder of the caller's, `leat` the tool; `counter` may be the library
+# that counts allocations.
 
 names=(
     "MNIST-like 1x28x28, batch 64, scale"
@@ -38,6 +39,6 @@ measure() {
     crops) set -- --batch 64 --crop 227 --mirror --top-type uint8 "$@" ;;
     esac
     warm "$database"
-    ${pinned:+taskset -c 0} "$tool" bench layer --reader "lmdb:$work/$database" \
+    LD_PRELOAD=${counter-} ${pinned:+taskset -c 0} "$tool" bench layer --reader "lmdb:$work/$database" \
         "$@" --json
 }

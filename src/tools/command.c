@@ -32,15 +32,9 @@ static const struct command bench_commands[] = {
     {.name = "reader",
      .summary = "how fast a pipeline gives its samples",
      .run = command_bench_reader},
-    {.name = "queue",
-     .summary = "what it costs to hand a batch over",
-     .run = command_bench_queue},
     {.name = "h2d",
      .summary = "the bandwidth from host memory to a GPU",
      .run = command_bench_h2d},
-    {.name = "kernel",
-     .summary = "the bandwidth of a GPU's transform",
-     .run = command_bench_kernel},
     {0},
 };
 

@@ -43,9 +43,7 @@ int command_dump(int argc, char **argv);
 int command_bench_layer(int argc, char **argv);
 int command_bench_limit(int argc, char **argv);
 int command_bench_reader(int argc, char **argv);
-int command_bench_queue(int argc, char **argv);
 int command_bench_h2d(int argc, char **argv);
-int command_bench_kernel(int argc, char **argv);
 int command_completion(int argc, char **argv);
 
 #endif

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # scripts/gpu_check.sh without a GPU, and with one that the double plays:
-# test_gpu_check.sh TOOL
+# test_gpu_check.sh TOOL BENCH_KERNEL
 set -eu
 leat=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+kernel=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
 check=$(cd "$(dirname "$0")/../.." && pwd)/scripts/gpu_check.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -47,6 +48,7 @@ fi
 sed "s/\"model\": \"unknown\"/\"model\": \"\$(cat "$work/model")\"/" "$work/h2d"
 TOOL
 chmod +x bundle/bin/leat
+ln -s "$kernel" bundle/bin/bench_kernel
 echo unknown >model
 echo 0 >mutant
 echo 'commit: abc' >bundle/BUNDLE

@@ -70,20 +70,6 @@ refuses 2 'no records' reader --reader lmdb:none --seconds 0.05
 refuses 2 'absent' reader --reader lmdb:absent --seconds 0.05
 refuses 64 '--reader' reader
 
-# queue
-"$leat" bench queue --workers 3 --seconds 0.3 --json >json || failed=1
-has_keys 'bench queue' results workers reader_thread help batches_per_s median \
-    p10 p90 ns_per_batch latency_us p50 p99 max cpu cores version
-for n in 1 2 3; do
-    check "three cases of $n workers" test \
-        "$(grep -oE "\"workers\": $n," json | wc -l)" -eq 3
-done
-check 'no case of more workers' test "$(grep -oE '"workers"' json | wc -l)" -eq 9
-check 'a rate' holds "$(value median) > 100"
-"$leat" bench queue --workers 1 --seconds 0.1 >text || failed=1
-check 'a table of bench queue' test "$(grep -cE '^ +1 \|' text)" -eq 3
-refuses 64 "unknown.*'--reader'.*leat bench queue --help" queue --reader lmdb:raw
-
 # layer: a caller that computes is no part of what the feed costs.
 "$leat" bench layer --reader lmdb:raw --batch 4 --compute-ms 20 --seconds 0.3 \
     --json >json || failed=1
@@ -95,6 +81,21 @@ check 'computing is not counted' holds \
     --json >json || failed=1
 check 'sleeping takes its time' holds \
     "$(value batches) >= 1 && $(value seconds) / $(value batches) > 0.019"
+
+# layer: no allocation in the steady state, where something counts them.
+check 'no count without the preload' test -z "$(grep -o steady_allocations json)"
+if [ -n "${LEAT_ALLOCATION_COUNT-}" ]; then
+    for database in raw jpegs; do
+        LD_PRELOAD=$LEAT_ALLOCATION_COUNT "$leat" bench layer --reader lmdb:$database \
+            --batch 4 --seconds 0.3 --json >json || failed=1
+        check "no allocation of $database" test "$(value steady_allocations)" = 0
+        LD_PRELOAD=$LEAT_ALLOCATION_COUNT "$leat" bench layer --reader lmdb:$database \
+            --batch 4 --seconds 0.1 >text || failed=1
+        check "allocations of $database in the table" grep -qE '^allocations +0$' text
+    done
+else
+    echo 'left out: allocations, for a sanitizer has a malloc of its own'
+fi
 
 # layer: epochs, and the limits.
 "$leat" bench layer --reader lmdb:raw --batch 4 --epochs 3 --json >json ||
@@ -126,14 +127,14 @@ refuses 64 "unknown.*'--device'" reader --reader lmdb:raw --device cuda:0
 refuses 64 "unknown.*'--batch'" reader --reader lmdb:raw --batch 1
 refuses 64 "unknown.*'--epochs'" limit --reader lmdb:raw --batch 1 --epochs 1
 
-# Each kind tells its own options and no others.
+# Each command has its own options and no others.
 tells() {
-    local kind=$1 found
+    local command=$1 found
     shift
-    "$leat" bench "$kind" --help >help || failed=1
-    check "the usage of bench $kind" grep -q "^Usage: leat bench $kind " help
+    "$leat" bench "$command" --help >help || failed=1
+    check "the usage of bench $command" grep -q "^Usage: leat bench $command " help
     found=$(sed -n 's/^  --\([a-z0-9-]*\).*/\1/p' help)
-    check "the options of bench $kind: $found" test "$(sort <<<"$found")" = \
+    check "the options of bench $command: $found" test "$(sort <<<"$found")" = \
         "$(printf '%s\n' "$@" help json | sort)"
 }
 layer=(net phase layer stage level source reader batch crop mirror scale mean-file
@@ -144,12 +145,10 @@ tells layer "${layer[@]}" epochs compute-ms sleep-ms overlap kernel-ms limit \
     device
 tells limit "${layer[@]}"
 tells reader reader workers seconds touch
-tells queue workers seconds
 tells h2d device bytes streams
-tells kernel device batch
 "$leat" bench --help >help || failed=1
-for kind in layer limit reader queue h2d kernel; do
-    check "leat bench --help names $kind" grep -q "^  $kind  " help
+for command in layer limit reader h2d; do
+    check "leat bench --help names $command" grep -q "^  $command  " help
 done
 
 refuses 2 'overlap is for a device with memory of its own' layer --reader lmdb:raw \
@@ -237,8 +236,8 @@ if command -v mdb_load >/dev/null; then
     bad_database short 08011001180a220105
     bad_database foreign 2204deadbeef28013801
     for bad in short foreign; do
-        for kind in layer limit; do
-            refuses 2 "^leat: $bad: record 23, key 33: " $kind \
+        for command in layer limit; do
+            refuses 2 "^leat: $bad: record 23, key 33: " $command \
                 --reader lmdb:$bad --batch 4 --seconds 0.1
         done
         for policy in ZERO REPLACE; do

@@ -66,7 +66,7 @@ for arguments in 'synth digits good' 'import mnist none none new' \
     'dump --reader lmdb:bad --batch 20 --out new' \
     'bench layer --reader lmdb:none --batch 1' \
     'bench limit --reader lmdb:none --batch 1' 'bench reader --reader lmdb:none' \
-    'bench h2d --device cuda:4096' 'bench kernel --device cuda:4096'; do
+    'bench h2d --device cuda:4096'; do
     # shellcheck disable=SC2086
     run 2 $arguments
     check "leat $arguments: one line" test "$(wc -l <err)" -eq 1
@@ -86,8 +86,7 @@ run 64
 run 64 frobnicate
 for command in synth import info show verify compare cat mean dump bench \
     'import mnist' 'import cifar10' 'import images' 'import pipeline' \
-    'bench layer' 'bench limit' 'bench reader' 'bench queue' 'bench h2d' \
-    'bench kernel'; do
+    'bench layer' 'bench limit' 'bench reader' 'bench h2d'; do
     # shellcheck disable=SC2086
     run 64 $command --nonesuch
     check "leat $command: one line" test "$(wc -l <err)" -eq 1

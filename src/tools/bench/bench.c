@@ -6,8 +6,10 @@
 
 #include <leat/status.h>
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct option_spec bench_seconds(double *seconds)
 {
@@ -74,6 +76,15 @@ void bench_print_waits(const struct latency *waits)
            output_time(1e-6 * latency_percentile(waits, .99)));
     printf("wait max          %12s\n",
            output_time(1e-6 * latency_longest(waits)));
+}
+
+int64_t bench_allocations(void)
+{
+    void *found = dlsym(RTLD_DEFAULT, "leat_allocation_count");
+    int64_t (*count)(void);
+    /* ISO C converts no such pointer to one of a function. */
+    memcpy(&count, &found, sizeof(count));
+    return found ? count() : -1;
 }
 
 int bench_workers(int64_t asked)

@@ -42,6 +42,12 @@ void bench_print_waits(const struct latency *waits);
 void bench_add_verdict(json_t *object, const leat_stats *now,
                        const leat_stats *before);
 
+/*
+ * Calls of malloc and its kin so far, where benchmarks/allocation_count.c is
+ * preloaded; else -1.
+ */
+int64_t bench_allocations(void);
+
 /* Threads to measure with: those asked for, or with 0 one for each core. */
 int bench_workers(int64_t asked);
 

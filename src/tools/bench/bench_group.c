@@ -5,7 +5,6 @@
 #include "tools/bench/bench_group.h"
 #include "base/clock.h"
 
-#include "tools/bench/allocation.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/caller.h"
 #include "tools/bench/latency.h"
@@ -221,7 +220,7 @@ static int run_steps(struct group *self, const struct bench_group_options *what)
     struct progress progress;
     int64_t steps = 0;
     int status = read_stats(self, 0);
-    int64_t allocations = allocation_count();
+    int64_t allocations = bench_allocations();
     double cpu = processor_seconds(), start = leat__clock_seconds();
     progress_start(&progress, "steps", -1, what->json);
     do {
@@ -237,7 +236,7 @@ static int run_steps(struct group *self, const struct bench_group_options *what)
         status = wait_for_all(self);
     self->seconds = leat__clock_seconds() - start;
     self->cpu += processor_seconds() - cpu;
-    self->allocations = allocation_count() - allocations;
+    self->allocations = bench_allocations() - allocations;
     return status ? status : read_stats(self, 1);
 }
 
@@ -336,10 +335,9 @@ static int report_json(const struct group *self)
                   latency_percentile(&self->waits, .99), "max",
                   latency_longest(&self->waits), "devices", json_devices(self));
     bench_add_verdict(object, &worst->after, &worst->before);
-    json_object_set_new(object, "steady_allocations",
-                        allocation_count() < 0
-                            ? json_null()
-                            : json_integer((json_int_t)self->allocations));
+    if (bench_allocations() >= 0)
+        json_object_set_new(object, "steady_allocations",
+                            json_integer((json_int_t)self->allocations));
     json_object_set_new(object, "cpu_seconds", json_real(self->cpu));
     bench_add_machine(object);
     return output_json(object);
@@ -354,7 +352,8 @@ static int report(const struct group *self)
     printf("payload           %12s\n",
            output_bandwidth(bench_share(payload(self), self->seconds)));
     bench_print_waits(&self->waits);
-    printf("allocations       %12lld\n", (long long)self->allocations);
+    if (bench_allocations() >= 0)
+        printf("allocations       %12lld\n", (long long)self->allocations);
     printf("cpu               %12s an image\n",
            output_time(bench_share(self->cpu, (double)self->samples)));
     for (int i = 0; i < self->n; i++) {

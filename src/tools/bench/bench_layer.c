@@ -8,7 +8,6 @@
  * taken.
  */
 #include "base/clock.h"
-#include "tools/bench/allocation.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_group.h"
 #include "tools/bench/bench_limit.h"
@@ -146,7 +145,7 @@ static int run_slice(struct layer_source *source,
     leat_stats before, after;
     int64_t samples = result->samples;
     int status = read_stats(source, &before);
-    int64_t allocations = allocation_count();
+    int64_t allocations = bench_allocations();
     double cpu = processor_seconds(), start = leat__clock_seconds(),
            now = start;
     while (!status && now - start < BENCH_SLICE && !result->ended) {
@@ -164,7 +163,7 @@ static int run_slice(struct layer_source *source,
         status = layer_source_wait(source);
     if (source->device)
         now = leat__clock_seconds();
-    result->allocations += allocation_count() - allocations;
+    result->allocations += bench_allocations() - allocations;
     result->cpu += processor_seconds() - cpu;
     result->seconds += now - start;
     note_slice(result, result->samples - samples, now - start);
@@ -436,10 +435,9 @@ static int print_layer_json(const struct layer_options *options,
                         json_integer((json_int_t)result->stats.helped_chunks));
     json_object_set_new(object, "helped", json_real(result->stats.helped));
     bench_add_verdict(object, &result->stats, NULL);
-    json_object_set_new(object, "steady_allocations",
-                        allocation_count() < 0
-                            ? json_null()
-                            : json_integer((json_int_t)result->allocations));
+    if (bench_allocations() >= 0)
+        json_object_set_new(object, "steady_allocations",
+                            json_integer((json_int_t)result->allocations));
     json_object_set_new(object, "memory", json_memory(&result->stats.memory));
     json_object_set_new(object, "memory_peak",
                         json_memory(&result->stats.peak));
@@ -549,7 +547,8 @@ static int print_layer(const struct layer_options *options,
     }
     if (result->device)
         print_device(result);
-    printf("allocations       %12lld\n", (long long)result->allocations);
+    if (bench_allocations() >= 0)
+        printf("allocations       %12lld\n", (long long)result->allocations);
     print_memories(&result->stats);
     printf("cpu               %12s an image, %s in %s\n",
            output_time(bench_share(result->cpu, (double)result->samples)),

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# leat bench kernel on a GPU whose memory is modelled: test_tool_kernel.sh TOOL
+# bench_kernel on a GPU whose memory is modelled: test_bench_kernel.sh PROGRAM
 set -u
-leat=$1
+bench=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -17,7 +17,7 @@ tells() {
     local text=$1
     shift
     "$@" >stdout 2>stderr
-    check "the status of $*" test $? -eq 2
+    check "the status of $*" test $? -eq 1
     check "$* says '$text'" grep -q -- "$text" stderr
     check "$* says it in one line" test "$(wc -l <stderr)" -eq 1
     check "$* prints nothing" test ! -s stdout
@@ -26,7 +26,7 @@ tells() {
 # The kernel's bytes and the copy's, at the model's rate.
 # More pixels than the cache could hold, if it tells: four times 70000 bytes are 2
 # images of 154587.
-LEAT_DOUBLE_MEMORY_BUS=400 LEAT_DOUBLE_L2=70000 "$leat" bench kernel --json >json ||
+LEAT_DOUBLE_MEMORY_BUS=400 LEAT_DOUBLE_L2=70000 "$bench" --json >json ||
     failed=1
 check 'images for the cache' \
     grep -q '"images": 2, "pixel_bytes": 309174, "l2_bytes": 70000' json
@@ -36,9 +36,9 @@ for key in copy_gb_per_s gb_per_s; do
     check "$key of $rate" awk -v rate="$rate" \
         'BEGIN { exit !(rate > 399 && rate < 401) }'
 done
-LEAT_DOUBLE_MEMORY_BUS=400 "$leat" bench kernel --batch 1 >table || failed=1
+LEAT_DOUBLE_MEMORY_BUS=400 "$bench" --batch 1 >table || failed=1
 check 'a row of kernels' \
     grep -qE '^float16, NHWC to NCHW .*GB/s, 100.0 % of copy$' table
-tells 'no transform' "$leat" bench kernel --device cpu
-tells 'out of memory' env LEAT_DOUBLE_MEMORY=1000000 "$leat" bench kernel --batch 9
+tells 'no transform' "$bench" --device cpu
+tells 'out of memory' env LEAT_DOUBLE_MEMORY=1000000 "$bench" --batch 9
 exit $failed

@@ -1,29 +1,28 @@
 /*
- * bench_queue.c: `leat bench queue`: what it costs to hand a batch over.
+ * bench_queue: what it costs to hand a batch over.
  *
- * Batches of one sample that takes next to no work: all that is left is the way
- * through the queues. Two things are measured, each with the workers reading
- * themselves and with a reader thread before them.
+ *     bench_queue [--json] [--workers N] [--seconds S]
  *
- *   - How many batches a second go through when nobody pauses; with `help` the
- *     caller works, too, where it would wait.
+ * Batches of one sample of one byte: all that is left is the way through the
+ * queues. Each case, of one worker, two, four ... up to N (one for each core),
+ * is measured with the workers reading, with a caller that helps them, and with
+ * a reader thread before them; all together in S seconds (3).
+ *
+ *   - How many batches a second go through when nobody pauses.
  *   - How long it takes from the moment a sample is there until a caller that
  *     sleeps has it: the reader makes one only every so often, and writes the
- *     time into it.
+ *     time into it. Not where the caller helps.
  */
 #include "base/clock.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/latency.h"
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
 #include "tools/cli/output.h"
-#include "tools/cli/progress.h"
-#include "tools/command.h"
-#include "tools/delivery/layer_source.h"
 
+#include <leat.h>
 #include <leat/ext/reader.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS = 9, MOST_CASES = 32, RECORDS = 4096, CLOCK_STRIDE = 32 };
@@ -31,18 +30,12 @@ enum { ROUNDS = 9, MOST_CASES = 32, RECORDS = 4096, CLOCK_STRIDE = 32 };
 /* The caller has long been asleep when this time is over. */
 static const double pause_seconds = 100e-6;
 
-struct queue_options {
-    int64_t workers;
-    double seconds;
-    int json;
-};
-
 struct handoff_case {
     int workers;
     int reader_thread;
-    int help;
+    int caller_helps;
     struct bench_spread batches; /* a second */
-    struct latency latency;      /* empty with `help` */
+    struct latency latency;      /* empty where the caller helps */
 };
 
 struct queue_bench {
@@ -72,9 +65,14 @@ static int tick(void *pass, leat_sample *sample)
     return LEAT_OK;
 }
 
-static int open_layer(struct layer_source *source,
-                      const leat_pipeline *pipeline,
-                      const struct handoff_case *what)
+/* A layer and its top. */
+struct feed {
+    leat_data_layer *layer;
+    leat_blob *top;
+};
+
+static int open_feed(struct feed *feed, const leat_pipeline *pipeline,
+                     const struct handoff_case *what)
 {
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     options.batch_size = 1;
@@ -82,21 +80,34 @@ static int open_layer(struct layer_source *source,
     options.top_type = LEAT_UINT8;
     options.workers = what->workers;
     options.caller_helps =
-        what->help ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
+        what->caller_helps ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     options.reader_thread =
         what->reader_thread ? LEAT_READER_ON : LEAT_READER_OFF;
-    int status = leat_data_layer_create(&source->layer, pipeline, &options);
-    return status ? status : layer_source_setup(source);
+    int status = leat_blob_create(&feed->top, NULL);
+    if (!status)
+        status = leat_data_layer_create(&feed->layer, pipeline, &options);
+    return status ? status : leat_data_layer_setup(feed->layer, &feed->top, 1);
+}
+
+static int forward(struct feed *feed)
+{
+    return leat_data_layer_forward(feed->layer, &feed->top, 1, LEAT_HOST);
+}
+
+static void close_feed(struct feed *feed)
+{
+    leat_data_layer_destroy(feed->layer);
+    leat_blob_destroy(feed->top);
 }
 
 /* Batches a second while nobody pauses. */
-static int run_round(struct layer_source *source, double seconds, double *rate)
+static int run_round(struct feed *feed, double seconds, double *rate)
 {
     int64_t batches = 0;
     double start = leat__clock_seconds(), now;
     do {
         for (int i = 0; i < CLOCK_STRIDE; i++) {
-            int status = layer_source_forward(source);
+            int status = forward(feed);
             if (status)
                 return status;
         }
@@ -104,7 +115,7 @@ static int run_round(struct layer_source *source, double seconds, double *rate)
         now = leat__clock_seconds();
     } while (now - start < seconds);
     *rate = (double)batches / (now - start);
-    return interrupt_check();
+    return LEAT_OK;
 }
 
 static int measure_rate(struct handoff_case *what, double seconds)
@@ -115,28 +126,28 @@ static int measure_rate(struct handoff_case *what, double seconds)
     int status = leat_pipeline_memory(&pipeline, &field, 1, RECORDS);
     if (status)
         return status;
-    struct layer_source source = {0};
-    status = open_layer(&source, pipeline, what);
+    struct feed feed = {0};
+    status = open_feed(&feed, pipeline, what);
     double rounds[ROUNDS] = {0};
     for (int round = -1; !status && round < ROUNDS; round++)
-        status = run_round(&source, seconds / (ROUNDS + 1),
+        status = run_round(&feed, seconds / (ROUNDS + 1),
                            &rounds[round < 0 ? 0 : round]);
     what->batches = bench_spread_of(rounds, ROUNDS);
-    layer_source_destroy(&source);
+    close_feed(&feed);
     leat_pipeline_unref(pipeline);
     return status;
 }
 
 /* The batches made before the caller asked have waited for it, and not it. */
-static int wait_for_samples(struct layer_source *source,
-                            struct handoff_case *what, double seconds)
+static int wait_for_samples(struct feed *feed, struct handoff_case *what,
+                            double seconds)
 {
     double start = leat__clock_seconds(), now = start;
     int status = LEAT_OK;
     for (int64_t batch = 0; !status && now - start < seconds; batch++) {
-        status = layer_source_forward(source);
+        status = forward(feed);
         now = leat__clock_seconds();
-        const void *data = status ? NULL : leat_blob_cpu_data(source->top[0]);
+        const void *data = status ? NULL : leat_blob_cpu_data(feed->top);
         if (!data)
             continue;
         double stamp;
@@ -144,7 +155,7 @@ static int wait_for_samples(struct layer_source *source,
         if (batch > 32)
             latency_add(&what->latency, now - stamp);
     }
-    return status ? status : interrupt_check();
+    return status;
 }
 
 static int measure_latency(struct handoff_case *what, double seconds)
@@ -161,22 +172,22 @@ static int measure_latency(struct handoff_case *what, double seconds)
     int status = leat_pipeline_callback(&pipeline, &callbacks, &clockwork);
     if (status)
         return status;
-    struct layer_source source = {0};
-    status = open_layer(&source, pipeline, what);
+    struct feed feed = {0};
+    status = open_feed(&feed, pipeline, what);
     if (!status)
-        status = wait_for_samples(&source, what, seconds);
-    layer_source_destroy(&source);
+        status = wait_for_samples(&feed, what, seconds);
+    close_feed(&feed);
     leat_pipeline_unref(pipeline);
     return status;
 }
 
 static void add_case(struct queue_bench *bench, int workers, int reader_thread,
-                     int help)
+                     int caller_helps)
 {
     struct handoff_case *what = &bench->cases[bench->ncases++];
     what->workers = workers;
     what->reader_thread = reader_thread;
-    what->help = help;
+    what->caller_helps = caller_helps;
 }
 
 /* One worker, two, four ... and as many as were asked for. */
@@ -192,22 +203,17 @@ static void choose_cases(struct queue_bench *bench, int most)
     }
 }
 
-static int measure(struct queue_bench *bench,
-                   const struct queue_options *options)
+static int measure(struct queue_bench *bench, int workers, double seconds)
 {
-    choose_cases(bench, bench_workers(options->workers));
-    double seconds = options->seconds / (2 * bench->ncases);
-    struct progress progress;
-    progress_start(&progress, "cases", bench->ncases, options->json);
+    choose_cases(bench, bench_workers(workers));
+    seconds /= 2 * bench->ncases;
     int status = LEAT_OK;
     for (int i = 0; !status && i < bench->ncases; i++) {
         struct handoff_case *what = &bench->cases[i];
         status = measure_rate(what, seconds);
-        if (!status && !what->help)
+        if (!status && !what->caller_helps)
             status = measure_latency(what, seconds);
-        progress_update(&progress, i + 1);
     }
-    progress_finish(&progress);
     return status;
 }
 
@@ -217,12 +223,12 @@ static int print_json(const struct queue_bench *bench)
     for (int i = 0; i < bench->ncases; i++) {
         const struct handoff_case *what = &bench->cases[i];
         const struct bench_spread *batches = &what->batches;
-        json_t *result =
-            json_pack("{s:i, s:b, s:b, s:{s:f, s:f, s:f}, s:f}", "workers",
-                      what->workers, "reader_thread", what->reader_thread,
-                      "help", what->help, "batches_per_s", "median",
-                      batches->median, "p10", batches->p10, "p90", batches->p90,
-                      "ns_per_batch", 1e9 * bench_share(1, batches->median));
+        json_t *result = json_pack(
+            "{s:i, s:b, s:b, s:{s:f, s:f, s:f}, s:f}", "workers", what->workers,
+            "reader_thread", what->reader_thread, "caller_helps",
+            what->caller_helps, "batches_per_s", "median", batches->median,
+            "p10", batches->p10, "p90", batches->p90, "ns_per_batch",
+            1e9 * bench_share(1, batches->median));
         json_object_set_new(
             result, "latency_us",
             !what->latency.total
@@ -246,9 +252,9 @@ static int print_table(const struct queue_bench *bench)
     for (int i = 0; i < bench->ncases; i++) {
         const struct handoff_case *what = &bench->cases[i];
         printf("%7d | %-18s | %9s | %9s | %9s | %10s | ", what->workers,
-               what->reader_thread ? "a reader thread"
-               : what->help        ? "workers and caller"
-                                   : "workers",
+               what->reader_thread  ? "a reader thread"
+               : what->caller_helps ? "workers and caller"
+                                    : "workers",
                output_scaled(what->batches.median),
                output_scaled(what->batches.p10),
                output_scaled(what->batches.p90),
@@ -263,35 +269,27 @@ static int print_table(const struct queue_bench *bench)
     return 0;
 }
 
-static int run(const struct queue_options *options)
+int main(int argc, char **argv)
 {
-    interrupt_catch();
     static struct queue_bench bench;
-    int status = measure(&bench, options);
-    if (status)
-        return message_last_error();
-    return options->json ? print_json(&bench) : print_table(&bench);
-}
-
-int command_bench_queue(int argc, char **argv)
-{
-    struct queue_options options = {.seconds = 3};
-    const struct option_spec specs[] = {
-        {"workers", "N", "at most (one for each core)", option_int,
-         &options.workers, 0, BENCH_MOST_WORKERS},
-        bench_seconds(&options.seconds),
-        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
-        {0}};
-    const struct usage usage = {
-        .command = "bench queue",
-        .arguments = "[options]",
-        .about = "Measures what it costs to hand a batch over, for one\n"
-                 "worker, two, four and so on up to --workers, on records of\n"
-                 "its own.",
-        .options = specs,
-    };
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    return status == OPTION_GO ? run(&options) : status;
+    int json = 0, workers = 0;
+    double seconds = 3;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            json = 1;
+        } else if (strcmp(argv[i], "--workers") == 0 && i + 1 < argc) {
+            workers = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
+            seconds = atof(argv[++i]);
+        } else {
+            fprintf(stderr, "usage: bench_queue [--json] [--workers N] "
+                            "[--seconds S]\n");
+            return 2;
+        }
+    }
+    if (measure(&bench, workers, seconds)) {
+        fprintf(stderr, "bench_queue: %s\n", leat_last_error());
+        return 1;
+    }
+    return json ? print_json(&bench) : print_table(&bench);
 }

@@ -1,32 +1,18 @@
 /*
- * allocation.c: the program's own malloc, which the libraries use too, counts
- * and calls glibc's.
+ * allocation_count.c: a library to preload: malloc and its kin, of the program
+ * and of all its libraries, are counted and passed on to glibc. `leat bench
+ * layer` finds the count by its name, and reports steady_allocations.
+ *
+ *     LD_PRELOAD=build/libleat_allocation_count.so leat bench layer --json ...
+ *
+ * With another C library it counts nothing, and has no such name.
  */
-#include "tools/bench/allocation.h"
-
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||     \
-    __has_feature(memory_sanitizer)
-#define ALLOCATION_UNCOUNTED
-#endif
-#endif
-#if !defined(__GLIBC__) || defined(__SANITIZE_ADDRESS__) ||                    \
-    defined(__SANITIZE_THREAD__)
-#define ALLOCATION_UNCOUNTED
-#endif
-
-#ifdef ALLOCATION_UNCOUNTED
-
-int64_t allocation_count(void)
-{
-    return -1;
-}
-
-#else
+#ifdef __GLIBC__
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
@@ -41,7 +27,10 @@ static void count(void)
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
 }
 
-int64_t allocation_count(void)
+/* Calls so far, of all threads. */
+int64_t leat_allocation_count(void);
+
+int64_t leat_allocation_count(void)
 {
     return atomic_load_explicit(&calls, memory_order_relaxed);
 }
