@@ -18,7 +18,7 @@
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/limit.h"
-#include "tools/cli/progress.h"
+#include "tools/bench/report.h"
 
 #include <leat.h>
 
@@ -269,16 +269,34 @@ static int measure(bench *self, double bare[ROUNDS], double leat[ROUNDS],
     return status ? fail() : 0;
 }
 
-static json_t *spread_json(double rounds[ROUNDS])
+static void report_threads(struct report *report, const bench *self,
+                           int with_layer, double bare[ROUNDS],
+                           double leat[ROUNDS], double ratio[ROUNDS])
 {
-    struct bench_spread spread = bench_spread_of(rounds, ROUNDS);
-    return json_pack("{s:f, s:f, s:f}", "median", spread.median, "p10",
-                     spread.p10, "p90", spread.p90);
+    struct bench_spread b = bench_spread_of(bare, ROUNDS);
+    struct bench_spread l = bench_spread_of(leat, ROUNDS);
+    struct bench_spread r = bench_spread_of(ratio, ROUNDS);
+    report_row(
+        report,
+        (struct figure[]){
+            {"case", "case", REPORT_TEXT, 0, self->what->name},
+            {"beside", NULL, REPORT_TEXT, 0, with_layer ? "layer" : "limit"},
+            {"threads", "threads", REPORT_COUNT, self->threads, NULL},
+            {"bare.median", "bare loop, images/s", REPORT_RATE, b.median, NULL},
+            {"bare.p10", NULL, REPORT_RATE, b.p10, NULL},
+            {"bare.p90", NULL, REPORT_RATE, b.p90, NULL},
+            {"leat.median", "leat, images/s", REPORT_RATE, l.median, NULL},
+            {"leat.p10", NULL, REPORT_RATE, l.p10, NULL},
+            {"leat.p90", NULL, REPORT_RATE, l.p90, NULL},
+            {"ratio.median", "of the loop", REPORT_REAL, r.median, NULL},
+            {"ratio.p10", "p10", REPORT_REAL, r.p10, NULL},
+            {"ratio.p90", "p90", REPORT_REAL, r.p90, NULL},
+            {0}});
 }
 
 static int run_threads(const bench_case *what, const char *database,
                        int threads, int with_layer, double seconds,
-                       json_t *results)
+                       struct report *report)
 {
     double bare[ROUNDS], leat[ROUNDS], ratio[ROUNDS];
     bench self = {
@@ -293,64 +311,27 @@ static int run_threads(const bench_case *what, const char *database,
         failed = open_loops(&self, database) || verify(&self) ||
                  measure(&self, bare, leat, ratio);
     if (!failed)
-        failed = json_array_append_new(
-            results,
-            json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "case", what->name,
-                      "beside", with_layer ? "layer" : "limit", "threads",
-                      threads, "bare", spread_json(bare), "leat",
-                      spread_json(leat), "ratio", spread_json(ratio)));
+        report_threads(report, &self, with_layer, bare, leat, ratio);
     close_all(&self);
     return failed;
-}
-
-static double number(const json_t *result, const char *what, const char *name)
-{
-    return json_real_value(
-        json_object_get(json_object_get(result, what), name));
-}
-
-static void print(const json_t *results)
-{
-    size_t i;
-    json_t *result;
-    bench_print_machine();
-    printf("threads | bare loop, images/s | leat, images/s | of the loop |  "
-           "p10 |  p90\n");
-    json_array_foreach(results, i, result)
-    {
-        printf("%7d | %19.0f | %14.0f | %11.2f | %4.2f | %4.2f\n",
-               (int)json_integer_value(json_object_get(result, "threads")),
-               number(result, "bare", "median"),
-               number(result, "leat", "median"),
-               number(result, "ratio", "median"),
-               number(result, "ratio", "p10"), number(result, "ratio", "p90"));
-    }
 }
 
 static int run(const bench_case *what, const char *database, int with_layer,
                double seconds, int json)
 {
-    json_t *results = json_array();
-    int cores = bench_workers(0);
-    int failed = !results;
-    if (!failed && !with_layer && cores > 1)
-        failed = run_threads(what, database, 1, 0, seconds, results);
+    struct report report;
+    int cores = bench_workers(0), failed = 0;
+    report_begin(&report, json);
+    report_add(&report, (struct figure[]){
+                            {"commit", NULL, REPORT_TEXT, 0, LEAT_COMMIT},
+                            {"compiler", NULL, REPORT_TEXT, 0, LEAT_COMPILER},
+                            {0}});
+    if (!with_layer && cores > 1)
+        failed = run_threads(what, database, 1, 0, seconds, &report);
     if (!failed)
         failed =
-            run_threads(what, database, cores, with_layer, seconds, results);
-    if (!failed && json) {
-        json_t *object =
-            json_pack("{s:s, s:s, s:O}", "commit", LEAT_COMMIT, "compiler",
-                      LEAT_COMPILER, "results", results);
-        bench_add_machine(object);
-        failed = json_dumpf(object, stdout, JSON_INDENT(2));
-        printf("\n");
-        json_decref(object);
-    } else if (!failed) {
-        print(results);
-    }
-    json_decref(results);
-    return failed;
+            run_threads(what, database, cores, with_layer, seconds, &report);
+    return failed ? failed : report_end(&report);
 }
 
 int main(int argc, char **argv)

@@ -13,7 +13,7 @@
  * holds, or 1024 images where its size is unknown.
  */
 #include "tools/bench/bench.h"
-#include "tools/cli/output.h"
+#include "tools/bench/report.h"
 
 #include <leat/ext/device.h>
 #include <leat/ext/reader.h>
@@ -251,52 +251,47 @@ static int measure(struct kernel_bench *self)
     return status;
 }
 
-static int print_json(const struct kernel_bench *self)
+static void report_case(struct report *report, const struct kernel_bench *self,
+                        int type, int way)
 {
-    json_t *results = json_array();
-    for (int i = 0; i < TYPES * WAYS; i++) {
-        const struct bench_spread *rate = &self->rate[i / WAYS][i % WAYS];
-        if (!is_case(i / WAYS, i % WAYS))
-            continue;
-        json_array_append_new(
-            results, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f}", "type",
-                               leat_dtype_name(types[i / WAYS]), "case",
-                               ways[i % WAYS].name, "gb_per_s", rate->median,
-                               "p10", rate->p10, "p90", rate->p90, "copy_share",
-                               bench_share(rate->median, self->copy.median)));
-    }
-    json_t *object = json_pack(
-        "{s:s, s:f, s:I, s:I, s:I, s:i, s:o}", "device",
-        leat_device_name(self->device), "copy_gb_per_s", self->copy.median,
-        "images", (json_int_t)self->images, "pixel_bytes",
-        (json_int_t)self->pixel_bytes, "l2_bytes", (json_int_t)self->l2_bytes,
-        "samples", SAMPLES, "results", results);
-    bench_add_machine(object);
-    return output_json(object);
+    const struct bench_spread *rate = &self->rate[type][way];
+    char name[64];
+    snprintf(name, sizeof(name), "%s, %s", leat_dtype_name(types[type]),
+             ways[way].name);
+    report_row(report,
+               (struct figure[]){
+                   {NULL, "case", REPORT_TEXT, 0, name},
+                   {"type", NULL, REPORT_TEXT, 0, leat_dtype_name(types[type])},
+                   {"case", NULL, REPORT_TEXT, 0, ways[way].name},
+                   {"gb_per_s", "GB/s", REPORT_REAL, rate->median, NULL},
+                   {"p10", "p10", REPORT_REAL, rate->p10, NULL},
+                   {"p90", "p90", REPORT_REAL, rate->p90, NULL},
+                   {"copy_share", "% of copy", REPORT_SHARE,
+                    bench_share(rate->median, self->copy.median), NULL},
+                   {0}});
 }
 
-static int print_table(const struct kernel_bench *self)
+static int print_report(const struct kernel_bench *self, int json)
 {
-    bench_print_machine();
-    printf("%s of %d x %d x %d on %s, bytes read plus written\n",
-           output_count(self->images, "image", "images"), CHANNELS, SIDE, SIDE,
-           leat_device_name(self->device));
-    printf("%-36s | %10s | %10s | %10s | unit\n", "case", "median", "p10",
-           "p90");
-    printf("%-36s | %10.2f | %10.2f | %10.2f | GB/s\n", "copy",
-           self->copy.median, self->copy.p10, self->copy.p90);
-    for (int i = 0; i < TYPES * WAYS; i++) {
-        const struct bench_spread *rate = &self->rate[i / WAYS][i % WAYS];
-        char name[64];
-        if (!is_case(i / WAYS, i % WAYS))
-            continue;
-        snprintf(name, sizeof(name), "%s, %s", leat_dtype_name(types[i / WAYS]),
-                 ways[i % WAYS].name);
-        printf("%-36s | %10.2f | %10.2f | %10.2f | GB/s, %.1f %% of copy\n",
-               name, rate->median, rate->p10, rate->p90,
-               100 * bench_share(rate->median, self->copy.median));
-    }
-    return 0;
+    struct report report;
+    report_begin(&report, json);
+    report_add(
+        &report,
+        (struct figure[]){
+            {"device", "device", REPORT_TEXT, 0,
+             leat_device_name(self->device)},
+            {"copy_gb_per_s", "copy", REPORT_REAL, self->copy.median, "GB/s"},
+            {"images", "images", REPORT_COUNT, (double)self->images,
+             "of 3 x 227 x 227 bytes; below, bytes read plus written"},
+            {"pixel_bytes", NULL, REPORT_BYTES, (double)self->pixel_bytes,
+             NULL},
+            {"l2_bytes", NULL, REPORT_BYTES, (double)self->l2_bytes, NULL},
+            {"samples", NULL, REPORT_COUNT, SAMPLES, NULL},
+            {0}});
+    for (int i = 0; i < TYPES * WAYS; i++)
+        if (is_case(i / WAYS, i % WAYS))
+            report_case(&report, self, i / WAYS, i % WAYS);
+    return report_end(&report);
 }
 
 static int run(struct kernel_bench *bench, const char *name, int json)
@@ -307,7 +302,7 @@ static int run(struct kernel_bench *bench, const char *name, int json)
     if (!status) {
         status = measure(bench);
         if (!status)
-            status = json ? print_json(bench) : print_table(bench);
+            status = print_report(bench, json);
         let_go(bench);
     }
     return status;

@@ -16,11 +16,12 @@
 #include "base/clock.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/latency.h"
-#include "tools/cli/output.h"
+#include "tools/bench/report.h"
 
 #include <leat.h>
 #include <leat/ext/reader.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,56 +218,38 @@ static int measure(struct queue_bench *bench, int workers, double seconds)
     return status;
 }
 
-static int print_json(const struct queue_bench *bench)
+static const char *who_reads(const struct handoff_case *what)
 {
-    json_t *results = json_array();
-    for (int i = 0; i < bench->ncases; i++) {
-        const struct handoff_case *what = &bench->cases[i];
-        const struct bench_spread *batches = &what->batches;
-        json_t *result = json_pack(
-            "{s:i, s:b, s:b, s:{s:f, s:f, s:f}, s:f}", "workers", what->workers,
-            "reader_thread", what->reader_thread, "caller_helps",
-            what->caller_helps, "batches_per_s", "median", batches->median,
-            "p10", batches->p10, "p90", batches->p90, "ns_per_batch",
-            1e9 * bench_share(1, batches->median));
-        json_object_set_new(
-            result, "latency_us",
-            !what->latency.total
-                ? json_null()
-                : json_pack("{s:f, s:f, s:f}", "p50",
-                            latency_percentile(&what->latency, .5), "p99",
-                            latency_percentile(&what->latency, .99), "max",
-                            latency_longest(&what->latency)));
-        json_array_append_new(results, result);
-    }
-    json_t *object = json_pack("{s:o}", "results", results);
-    bench_add_machine(object);
-    return output_json(object);
+    return what->reader_thread  ? "a reader thread"
+           : what->caller_helps ? "workers and caller"
+                                : "workers";
 }
 
-static int print_table(const struct queue_bench *bench)
+static void report_case(struct report *report, const struct handoff_case *what)
 {
-    bench_print_machine();
-    printf("%7s | %-18s | %9s | %9s | %9s | %10s | %8s | %8s\n", "workers",
-           "who reads", "batches/s", "p10", "p90", "time/batch", "p50", "p99");
-    for (int i = 0; i < bench->ncases; i++) {
-        const struct handoff_case *what = &bench->cases[i];
-        printf("%7d | %-18s | %9s | %9s | %9s | %10s | ", what->workers,
-               what->reader_thread  ? "a reader thread"
-               : what->caller_helps ? "workers and caller"
-                                    : "workers",
-               output_scaled(what->batches.median),
-               output_scaled(what->batches.p10),
-               output_scaled(what->batches.p90),
-               output_time(bench_share(1, what->batches.median)));
-        if (what->latency.total)
-            printf("%8s | %8s\n",
-                   output_time(1e-6 * latency_percentile(&what->latency, .5)),
-                   output_time(1e-6 * latency_percentile(&what->latency, .99)));
-        else
-            printf("%8s | %8s\n", "-", "-");
+    const struct bench_spread *batches = &what->batches;
+    const struct latency *latency = &what->latency;
+    struct figure figures[12] = {
+        {NULL, "who reads", REPORT_TEXT, 0, who_reads(what)},
+        {"workers", "workers", REPORT_COUNT, what->workers, NULL},
+        {"reader_thread", NULL, REPORT_FLAG, what->reader_thread, NULL},
+        {"caller_helps", NULL, REPORT_FLAG, what->caller_helps, NULL},
+        {"batches_per_s.median", "batches/s", REPORT_RATE, batches->median,
+         NULL},
+        {"batches_per_s.p10", "p10", REPORT_RATE, batches->p10, NULL},
+        {"batches_per_s.p90", "p90", REPORT_RATE, batches->p90, NULL},
+        {"ns_per_batch", "time/batch", REPORT_NS,
+         1e9 * bench_share(1, batches->median), NULL},
+        {"latency_us", NULL, REPORT_TEXT, NAN, NULL}};
+    if (latency->total) {
+        figures[8] = (struct figure){"latency_us.p50", "p50", REPORT_US,
+                                     latency_percentile(latency, .5), NULL};
+        figures[9] = (struct figure){"latency_us.p99", "p99", REPORT_US,
+                                     latency_percentile(latency, .99), NULL};
+        figures[10] = (struct figure){"latency_us.max", NULL, REPORT_US,
+                                      latency_longest(latency), NULL};
     }
-    return 0;
+    report_row(report, figures);
 }
 
 int main(int argc, char **argv)
@@ -291,5 +274,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_queue: %s\n", leat_last_error());
         return 1;
     }
-    return json ? print_json(&bench) : print_table(&bench);
+    struct report report;
+    report_begin(&report, json);
+    for (int i = 0; i < bench.ncases; i++)
+        report_case(&report, &bench.cases[i]);
+    return report_end(&report);
 }

@@ -183,7 +183,7 @@ check 'one line where all that is reserved is in use' test \
 check 'memory stands in its column' grep -qE '^memory[a-z ]{12} {4,}[0-9.]+ (bytes|[kMGT]B) pinned' text
 # shellcheck disable=SC2016
 check 'a share above 100 is told why, another is not' awk '/^share of limit/ {
-    found = 1; if (($4 > 100) != /by turns, and vary/) bad = 1
+    found = 1; if (($4 > 100) != /in alternation, and vary/) bad = 1
 } END { exit bad || !found }' text
 cat >net.prototxt <<'TEXT'
 layer {

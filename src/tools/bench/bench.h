@@ -2,12 +2,7 @@
 #ifndef LEAT_TOOLS_BENCH_BENCH_H
 #define LEAT_TOOLS_BENCH_BENCH_H
 
-#include "tools/bench/latency.h"
 #include "tools/cli/option.h"
-
-#include <leat/stats.h>
-
-#include <jansson.h>
 
 enum { BENCH_MOST_WORKERS = 256 };
 
@@ -22,25 +17,11 @@ struct bench_spread {
 };
 struct bench_spread bench_spread_of(double rounds[], int n);
 
-/*
- * How much of the shorter of two things was hidden behind the other, when both
- * together took `together` seconds: 1 all of it, 0 nothing.
- */
-double bench_overlap(double one, double other, double together);
-
 /* 0 where there is no whole. */
 double bench_share(double part, double whole);
 
-/* Adds the processor, its cores and leat's version; prints them. */
-void bench_add_machine(json_t *object);
-void bench_print_machine(void);
-
-/* Prints the median, the 99th percentile and the longest of waits. */
-void bench_print_waits(const struct latency *waits);
-
-/* Adds bound_by, a word, and verdict, a sentence; null where there is none. */
-void bench_add_verdict(json_t *object, const leat_stats *now,
-                       const leat_stats *before);
+/* Seconds of processor time that this process took so far, on all cores. */
+double bench_cpu_seconds(void);
 
 /*
  * Calls of malloc and its kin so far, where benchmarks/allocation_count.c is

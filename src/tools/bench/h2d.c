@@ -1,11 +1,12 @@
 /*
  * DESIGN. A sample is as many copies as make up some 64 MiB, so that the cost
  * of the events does not count, each shared out to the streams. All streams
- * begin behind the `start` event on the first, which waits for the others
- * before `end`: the time between the two is that of all copies.
+ * wait for the `start` event on the first, which waits for the others before
+ * `end`: the time between the two is that of all copies.
  *
- * Every case sends bytes of its own and fetches them again behind the last
- * sample. What an earlier case has left on the device does not pass for them.
+ * Every case sends bytes of its own and fetches them again after the last
+ * sample, so that what an earlier case left on the device does not pass for
+ * them.
  */
 #include "tools/bench/h2d.h"
 
@@ -14,6 +15,8 @@
 
 #include <leat/ext/reader.h>
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +48,7 @@ static int check_device(const leat_device *device)
                           name);
     if (!device->ops->timer_create || !device->ops->event_elapsed)
         return leat_error(LEAT_EUNSUPPORTED,
-                          "%s has no events that tell its time", name);
+                          "%s has no events that measure time", name);
     return LEAT_OK;
 }
 
@@ -235,4 +238,51 @@ int h2d_measure(struct h2d *h2d, struct h2d_case *what)
     what->p10 = spread.p10;
     what->p90 = spread.p90;
     return LEAT_OK;
+}
+
+/*
+ * A copy of a small batch pays for its beginning as the upload does, so the
+ * ceiling of uploads is that of copies of their size. What larger ones reach
+ * shows how much is lost by the size alone.
+ */
+static int measure_ceiling(struct h2d_ceiling *out, struct h2d *h2d)
+{
+    struct h2d_case what = {.pinned = 1,
+                            .bytes = out->bytes,
+                            .streams = 1,
+                            .samples = out->samples};
+    int status = h2d_measure(h2d, &what);
+    out->rate = out->best = 1e9 * what.gb_per_s;
+    out->p10 = 1e9 * what.p10;
+    out->p90 = 1e9 * what.p90;
+    if (status)
+        return status;
+    what.bytes = sample_bytes;
+    status = h2d_measure(h2d, &what);
+    if (1e9 * what.gb_per_s > out->best)
+        out->best = 1e9 * what.gb_per_s;
+    return status;
+}
+
+int h2d_measure_ceiling(struct h2d_ceiling *out, leat_device *device,
+                        size_t bytes)
+{
+    *out = (struct h2d_ceiling){
+        .bytes = bytes, .rate = NAN, .p10 = NAN, .p90 = NAN, .best = NAN};
+    if (!bytes) {
+        snprintf(out->why, sizeof(out->why), "nothing was uploaded");
+        return LEAT_OK;
+    }
+    struct h2d *h2d = NULL;
+    struct h2d_ceiling found = {.bytes = bytes, .samples = H2D_SAMPLES};
+    int status =
+        h2d_open(&h2d, device, bytes > sample_bytes ? bytes : sample_bytes, 1);
+    if (!status)
+        status = measure_ceiling(&found, h2d);
+    h2d_close(h2d);
+    if (!status)
+        *out = found;
+    if (status == LEAT_ENOMEM)
+        snprintf(out->why, sizeof(out->why), "%s", leat_last_error());
+    return status == LEAT_ENOMEM ? LEAT_OK : status;
 }

@@ -4,7 +4,7 @@
 
 #include <leat/ext/device.h>
 
-enum { H2D_MOST_STREAMS = 16, H2D_MOST_SAMPLES = 101 };
+enum { H2D_MOST_STREAMS = 16, H2D_MOST_SAMPLES = 101, H2D_SAMPLES = 11 };
 
 struct h2d;
 
@@ -34,5 +34,24 @@ int h2d_open(struct h2d **out, leat_device *device, size_t bytes, int streams);
 int h2d_measure(struct h2d *h2d, struct h2d_case *what);
 
 void h2d_close(struct h2d *h2d);
+
+/* What a layer's uploads are compared with: bytes a second of pinned copies. */
+struct h2d_ceiling {
+    size_t bytes; /* of one copy, as large as an upload; 0: none was made */
+    int samples;
+    double rate; /* of copies of that size, the median; NAN: unknown */
+    double p10;
+    double p90;
+    double best;   /* of these, and of copies of 64 MiB */
+    char why[256]; /* it is unknown */
+};
+
+/*
+ * Measures it on an idle device, for uploads of `bytes`. A layer works without
+ * the pinned memory that this needs: where that is not available the ceiling is
+ * unknown, which is no error. Errors: those of h2d_open and h2d_measure.
+ */
+int h2d_measure_ceiling(struct h2d_ceiling *out, leat_device *device,
+                        size_t bytes);
 
 #endif

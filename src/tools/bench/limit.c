@@ -1,8 +1,8 @@
 #include "tools/bench/limit.h"
 #include "base/clock.h"
 #include "base/parallel_for.h"
+#include "tools/bench/bench.h"
 
-#include "tools/cli/progress.h"
 #include "tools/cli/splitmix.h"
 #include "tools/database/inspection.h"
 
@@ -14,17 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUN = 32 };
+enum { CHUNK = 32 };
 
 /* One thread's own; a cache line between two. */
 struct walker {
     leat_reader *reader;
     leat_transformer *transformer;
-    int draws; /* mirrors or crops at random */
+    int is_random; /* mirrors or crops at random */
     int locates;
-    leat_sample sample[RUN];
-    leat_locator locator[RUN]; /* located, of which those from `at` on */
-    int at;                    /* are not yet read */
+    leat_sample sample[CHUNK];
+    leat_locator locator[CHUNK]; /* located, of which those from `at` on */
+    int at;                      /* are not yet read */
     int located;
     int shape[3];
     size_t bytes;        /* of a transformed image */
@@ -40,9 +40,9 @@ struct walker {
 struct limit {
     int threads;
     size_t element; /* bytes of one in the top */
-    int copies;     /* rows, instead of the transform */
+    int row_copy;   /* instead of the transform */
     int tolerates;  /* bad records: they count for nothing */
-    double seconds; /* of the run under way */
+    double seconds; /* of the slice under way */
     double start;
     struct walker walker[];
 };
@@ -84,7 +84,7 @@ static int take_shape(struct walker *walker, const struct limit *limit,
     return take_ring(walker, limit->element, walker->slots);
 }
 
-/* Copies the rows of a crop at a random place. */
+/* Copies the rows of a crop at a random position. */
 static int copy_rows(struct walker *walker, const leat_field *data)
 {
     if (data->dtype != LEAT_UINT8 || data->ndim != 3)
@@ -114,7 +114,7 @@ static int copy_rows(struct walker *walker, const leat_field *data)
 static int transform_image(struct walker *walker, const leat_field *data)
 {
     uint32_t words[4] = {0};
-    if (walker->draws) {
+    if (walker->is_random) {
         uint64_t random[2] = {splitmix_next(&walker->random),
                               splitmix_next(&walker->random)};
         memcpy(words, random, sizeof(words));
@@ -129,8 +129,8 @@ static int transform(struct walker *walker, const struct limit *limit,
 {
     const leat_field *data = &sample->field[0];
     for (int again = 0;; again = 1) {
-        int status = limit->copies ? copy_rows(walker, data)
-                                   : transform_image(walker, data);
+        int status = limit->row_copy ? copy_rows(walker, data)
+                                     : transform_image(walker, data);
         if (status != LEAT_EDATA || again)
             return status;
         status = take_shape(walker, limit, data);
@@ -139,7 +139,7 @@ static int transform(struct walker *walker, const struct limit *limit,
     }
 }
 
-/* As the layer does: the beginning of a sample, ahead of its turn. */
+/* As the layer does: prefetches the beginning of a sample. */
 static void fetch(const leat_sample *sample)
 {
     const leat_field *field = &sample->field[0];
@@ -149,7 +149,7 @@ static void fetch(const leat_sample *sample)
         __builtin_prefetch(data + i);
 }
 
-/* Says where the sample stands that the line of the last error is about. */
+/* Puts the record before the line of the last error, which is about it. */
 static int name_record(const leat_sample *sample, int status)
 {
     const leat_provenance *from = &sample->from;
@@ -163,8 +163,8 @@ static int name_record(const leat_sample *sample, int status)
                       line);
 }
 
-static int transform_run(struct walker *walker, const struct limit *limit,
-                         int n)
+static int transform_chunk(struct walker *walker, const struct limit *limit,
+                           int n)
 {
     int bad = 0;
     if (n > 1)
@@ -192,16 +192,16 @@ static int transform_run(struct walker *walker, const struct limit *limit,
     return LEAT_OK;
 }
 
-/* Behind the last record comes the first, in the same run, as in a layer. */
-static int locate_run(struct walker *walker)
+/* The first record follows the last one in the same chunk, as in a layer. */
+static int locate_chunk(struct walker *walker)
 {
     int is_rewound = 0;
     walker->at = walker->located = 0;
-    while (walker->located < RUN) {
+    while (walker->located < CHUNK) {
         int got;
         int status = leat_reader_locate(walker->reader,
                                         walker->locator + walker->located,
-                                        RUN - walker->located, &got);
+                                        CHUNK - walker->located, &got);
         walker->located += got;
         if (got)
             is_rewound = 0;
@@ -215,40 +215,40 @@ static int locate_run(struct walker *walker)
     return LEAT_OK;
 }
 
-/* As a worker reads: where a warm map only needs to be located in, by that. */
-static int read_run(struct walker *walker, int *got)
+/* As a worker reads: by locating, where the records are in a warm map. */
+static int read_chunk(struct walker *walker, int *got)
 {
-    leat_sample *box[RUN];
+    leat_sample *samples[CHUNK];
     *got = 0;
-    for (int i = 0; i < RUN; i++)
-        box[i] = &walker->sample[i];
+    for (int i = 0; i < CHUNK; i++)
+        samples[i] = &walker->sample[i];
     if (!walker->locates)
-        return leat_reader_next_batch(walker->reader, box, RUN, got);
-    int status = walker->at == walker->located ? locate_run(walker) : LEAT_OK;
+        return leat_reader_next_batch(walker->reader, samples, CHUNK, got);
+    int status = walker->at == walker->located ? locate_chunk(walker) : LEAT_OK;
     if (status) {
         walker->at = walker->located = 0;
         return status;
     }
     status =
         leat_reader_read_located(walker->reader, walker->locator + walker->at,
-                                 box, walker->located - walker->at, got);
-    /* A bad record is behind what was read before it. */
+                                 samples, walker->located - walker->at, got);
+    /* A bad record ends the samples that were read before it. */
     walker->at += status == LEAT_EDATA ? 1 : status ? 0 : *got;
     return status;
 }
 
-/* Reads and transforms the next run. */
+/* Reads and transforms the next chunk. */
 static int walk(struct walker *walker, const struct limit *limit)
 {
     int got;
-    int status = read_run(walker, &got);
+    int status = read_chunk(walker, &got);
     if (status == LEAT_END)
         return leat_reader_reset(walker->reader);
     if (status == LEAT_EDATA && limit->tolerates) {
         walker->result.bad++;
         return LEAT_OK;
     }
-    return status ? status : transform_run(walker, limit, got);
+    return status ? status : transform_chunk(walker, limit, got);
 }
 
 static int walk_for_a_while(int i, void *context)
@@ -267,13 +267,15 @@ static int walk_for_a_while(int i, void *context)
 int limit_run(struct limit *limit, double seconds, struct limit_result *result)
 {
     limit->seconds = seconds;
-    limit->start = leat__clock_seconds();
     for (int i = 0; i < limit->threads; i++)
         limit->walker[i].result = (struct limit_result){0};
+    double cpu = bench_cpu_seconds();
+    limit->start = leat__clock_seconds();
     int status = leat__parallel_for("leat-bench", limit->threads,
                                     walk_for_a_while, limit);
     if (status)
         return status;
+    result->cpu += bench_cpu_seconds() - cpu;
     double longest = 0;
     for (int i = 0; i < limit->threads; i++) {
         const struct limit_result *one = &limit->walker[i].result;
@@ -285,6 +287,31 @@ int limit_run(struct limit *limit, double seconds, struct limit_result *result)
     }
     result->seconds += longest;
     return LEAT_OK;
+}
+
+double limit_rate(const struct limit_result *result)
+{
+    return bench_share((double)result->images, result->seconds);
+}
+
+void limit_report(const struct limit_result *result,
+                  const struct bandwidth *bandwidth, struct report *report)
+{
+    double cpu = 1e6 * bench_share(result->cpu, (double)result->images);
+    report_add(
+        report,
+        (struct figure[]){
+            {"limit_images_per_s", "limit", REPORT_RATE, limit_rate(result),
+             "images/s"},
+            {"limit_cpu_us_per_image", "limit, cpu", REPORT_US, cpu,
+             "an image"},
+            {"limit_payload_bytes_per_s", "limit, payload", REPORT_BANDWIDTH,
+             bench_share((double)result->bytes, result->seconds), NULL},
+            {"store_bytes_per_s", "store bandwidth", REPORT_BANDWIDTH,
+             bandwidth->store, NULL},
+            {"memcpy_bytes_per_s", "memcpy bandwidth", REPORT_BANDWIDTH,
+             bandwidth->memcpy, NULL},
+            {0}});
 }
 
 /* The next record's shape. */
@@ -348,7 +375,7 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
                                          options->max_image_bytes);
 
     const leat_transform_options *chosen = options->transform;
-    walker->draws = chosen && (chosen->mirror || chosen->crop_size);
+    walker->is_random = chosen && (chosen->mirror || chosen->crop_size);
     walker->locates = leat_reader_can_locate(walker->reader) &&
                       !leat_reader_may_block(walker->reader);
     int64_t batch = options->batch_size;
@@ -360,7 +387,7 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
                         (slots + limit->threads - 1) / limit->threads);
 }
 
-int limit_open(struct limit **out, const leat_data_layer *layer, int copies,
+int limit_open(struct limit **out, const leat_data_layer *layer, int row_copy,
                int threads)
 {
     struct limit *limit =
@@ -370,10 +397,10 @@ int limit_open(struct limit **out, const leat_data_layer *layer, int copies,
     const leat_data_layer_options *options = leat_data_layer_get_options(layer);
     limit->threads = threads;
     limit->element = leat_dtype_size(options->top_type);
-    limit->copies = copies;
+    limit->row_copy = row_copy;
     limit->tolerates = options->on_error != LEAT_ON_ERROR_FAIL;
     int status = LEAT_OK;
-    if (copies &&
+    if (row_copy &&
         (options->top_type != LEAT_UINT8 || options->layout != LEAT_NCHW))
         status = leat_error(LEAT_EUNSUPPORTED,
                             "a bare copy of rows is for uint8 tops in NCHW");
@@ -387,11 +414,6 @@ int limit_open(struct limit **out, const leat_data_layer *layer, int copies,
     return LEAT_OK;
 }
 
-int limit_threads(const struct limit *limit)
-{
-    return limit->threads;
-}
-
 void limit_close(struct limit *limit)
 {
     if (!limit)
@@ -400,7 +422,7 @@ void limit_close(struct limit *limit)
         struct walker *walker = &limit->walker[i];
         leat_transformer_destroy(walker->transformer);
         leat_reader_close(walker->reader);
-        for (int s = 0; s < RUN; s++)
+        for (int s = 0; s < CHUNK; s++)
             leat_sample_finish(&walker->sample[s]);
         free(walker->ring);
         free(walker->labels);

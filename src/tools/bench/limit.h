@@ -2,44 +2,56 @@
  * limit.h: what the machine can do at most on a layer's records.
  *
  * Each of several threads, one for each core, walks round the records with a
- * reader of its own, each from a place of its own, and transforms them into its
- * part of a ring as large as the layer's slots. There are no queues and no
- * order. From the last record to the first it goes as the layer does, by a
- * reset: a seek may look at storage, for longer than few records take. Where
- * the layer does no more than crop, a bare copy of rows is a limit that owes
+ * reader of its own, from a start of its own, and transforms them into its part
+ * of a ring as large as the layer's slots. There are no queues and no order.
+ * From the last record to the first it goes as the layer does, by a reset: a
+ * seek may access storage, which takes longer than a few records. Where the
+ * layer does no more than crop, a bare copy of rows is a limit that owes
  * nothing to leat's transform.
  */
 #ifndef LEAT_TOOLS_BENCH_LIMIT_H
 #define LEAT_TOOLS_BENCH_LIMIT_H
 
+#include "tools/bench/bandwidth.h"
+#include "tools/bench/report.h"
+
 #include <leat/data_layer.h>
+
+/* The seconds of a slice, where a limit is measured beside something else. */
+#define LIMIT_SLICE 0.25
 
 struct limit;
 
-/* What one or several runs did. Zeroed memory is nothing. */
+/* What one or several slices did. Zeroed memory is nothing. */
 struct limit_result {
     int64_t images;
     int64_t bytes; /* of the records' payload */
     int64_t bad;   /* records left out, in every pass over them */
     double seconds;
+    double cpu; /* seconds */
 };
 
 /*
  * Opens readers and takes the memory; `layer` is created, and borrowed during
- * the call. `copies`: rows of crops are copied and not even mirrored; of uint8
- * images into uint8 tops, LEAT_EUNSUPPORTED of others. `threads`: 1 to 256.
- * Bad records end a run, unless the layer's on_error lets them pass.
+ * the call. `row_copy`: rows of crops are copied and not even mirrored; of
+ * uint8 images into uint8 tops, LEAT_EUNSUPPORTED of others. `threads`: 1 to
+ * 256. Bad records end a slice, unless the layer's on_error skips them.
  * Errors: those of the readers and the transform.
  */
-int limit_open(struct limit **out, const leat_data_layer *layer, int copies,
+int limit_open(struct limit **out, const leat_data_layer *layer, int row_copy,
                int threads);
 
 /* Runs all threads for so long and adds what they did. */
 int limit_run(struct limit *limit, double seconds, struct limit_result *result);
 
-int limit_threads(const struct limit *limit);
-
 /* Takes NULL. */
 void limit_close(struct limit *limit);
+
+/* Images a second. */
+double limit_rate(const struct limit_result *result);
+
+/* Adds it, beside the memory's bandwidth. */
+void limit_report(const struct limit_result *result,
+                  const struct bandwidth *bandwidth, struct report *report);
 
 #endif

@@ -1,11 +1,11 @@
-/* bench_group.h: `leat bench layer` on several devices that one reader feeds.
+/* layer_group.h: `leat bench layer` on several devices that one reader feeds.
  */
-#ifndef LEAT_TOOLS_BENCH_BENCH_GROUP_H
-#define LEAT_TOOLS_BENCH_BENCH_GROUP_H
+#ifndef LEAT_TOOLS_BENCH_LAYER_GROUP_H
+#define LEAT_TOOLS_BENCH_LAYER_GROUP_H
 
 #include "tools/delivery/layer_source.h"
 
-struct bench_group_options {
+struct layer_group_options {
     const struct layer_source_options *source; /* its device: "cuda:0,cuda:1" */
     double seconds;
     double compute_ms; /* of one core, after each step */
@@ -14,9 +14,9 @@ struct bench_group_options {
 };
 
 /* Whether that names more devices than one. */
-int bench_group_is_list(const char *device);
+int layer_group_is_list(const char *device);
 
 /* Measures and reports. The tool's exit status. */
-int bench_group(const struct bench_group_options *options);
+int layer_group_run(const struct layer_group_options *options);
 
 #endif

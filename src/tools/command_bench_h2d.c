@@ -1,12 +1,13 @@
 /*
- * bench_h2d.c: `leat bench h2d`: what copies to a device reach over its bus, of
- * pinned and of pageable memory, by one stream and by several.
+ * command_bench_h2d.c: `leat bench h2d`: what copies to a device reach over its
+ * bus, of pinned and of pageable memory, by one stream and by several.
  */
-#include "tools/bench/bench.h"
 #include "tools/bench/h2d.h"
 #include "tools/bench/pci.h"
+#include "tools/bench/report.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/message.h"
+#include "tools/cli/option.h"
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/command.h"
@@ -15,7 +16,7 @@
 
 #include <stdio.h>
 
-enum { MOST_SIZES = 9, MOST_WAYS = 10, SAMPLES = 11 };
+enum { MOST_SIZES = 9, MOST_WAYS = 10 };
 
 struct h2d_options {
     const char *device;
@@ -74,7 +75,7 @@ static int measure_cases(struct h2d_bench *bench, struct h2d *h2d, int silent)
             .pinned = way < bench->nstreams,
             .bytes = bench->size[i / ways],
             .streams = bench->streams[way % bench->nstreams],
-            .samples = SAMPLES,
+            .samples = H2D_SAMPLES,
         };
         status = h2d_measure(h2d, what);
         progress_update(&progress, i + 1);
@@ -103,37 +104,50 @@ static int measure(struct h2d_bench *bench, const struct h2d_options *options)
     return status;
 }
 
-static json_t *json_device(const struct h2d_bench *bench)
+static void report_results(struct report *report, const struct h2d_bench *bench)
+{
+    for (int i = 0; i < bench->nsizes * 2 * bench->nstreams; i++) {
+        const struct h2d_case *one =
+            &bench->cases[i / (2 * bench->nstreams)][i % (2 * bench->nstreams)];
+        report_row(report,
+                   (struct figure[]){
+                       {"kind", NULL, REPORT_TEXT, 0,
+                        one->pinned ? "pinned" : "pageable"},
+                       {"bytes", NULL, REPORT_BYTES, (double)one->bytes, NULL},
+                       {"streams", NULL, REPORT_COUNT, one->streams, NULL},
+                       {"gb_per_s", NULL, REPORT_REAL, one->gb_per_s, NULL},
+                       {"p10", NULL, REPORT_REAL, one->p10, NULL},
+                       {"p90", NULL, REPORT_REAL, one->p90, NULL},
+                       {0}});
+    }
+}
+
+static int print_json(struct report *report, const struct h2d_bench *bench)
 {
     const struct pci_device *pci = &bench->pci;
     const leat_device_description *what = &bench->description;
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:{s:s, s:i, s:s, s:i}}", "name",
-        leat_device_name(bench->device), "model", pci->model, "bus_id",
-        what->bus_id, "driver", pci->driver, "driver_cuda",
-        what->driver_version, "runtime_cuda", what->runtime_version,
-        "capability", what->capability, "link", "speed", pci->link_speed,
-        "width", pci->link_width, "most_speed", pci->most_speed, "most_width",
-        pci->most_width);
-}
-
-static int print_json(const struct h2d_bench *bench)
-{
-    json_t *results = json_array();
-    for (int size = 0; size < bench->nsizes; size++)
-        for (int way = 0; way < 2 * bench->nstreams; way++) {
-            const struct h2d_case *one = &bench->cases[size][way];
-            json_array_append_new(
-                results, json_pack("{s:s, s:I, s:i, s:f, s:f, s:f}", "kind",
-                                   one->pinned ? "pinned" : "pageable", "bytes",
-                                   (json_int_t)one->bytes, "streams",
-                                   one->streams, "gb_per_s", one->gb_per_s,
-                                   "p10", one->p10, "p90", one->p90));
-        }
-    json_t *object = json_pack("{s:o, s:i, s:o}", "results", results, "samples",
-                               SAMPLES, "device", json_device(bench));
-    bench_add_machine(object);
-    return output_json(object);
+    report_results(report, bench);
+    report_add(
+        report,
+        (struct figure[]){
+            {"samples", NULL, REPORT_COUNT, H2D_SAMPLES, NULL},
+            {"device.name", NULL, REPORT_TEXT, 0,
+             leat_device_name(bench->device)},
+            {"device.model", NULL, REPORT_TEXT, 0, pci->model},
+            {"device.bus_id", NULL, REPORT_TEXT, 0, what->bus_id},
+            {"device.driver", NULL, REPORT_TEXT, 0, pci->driver},
+            {"device.driver_cuda", NULL, REPORT_COUNT, what->driver_version,
+             NULL},
+            {"device.runtime_cuda", NULL, REPORT_COUNT, what->runtime_version,
+             NULL},
+            {"device.capability", NULL, REPORT_COUNT, what->capability, NULL},
+            {"device.link.speed", NULL, REPORT_TEXT, 0, pci->link_speed},
+            {"device.link.width", NULL, REPORT_COUNT, pci->link_width, NULL},
+            {"device.link.most_speed", NULL, REPORT_TEXT, 0, pci->most_speed},
+            {"device.link.most_width", NULL, REPORT_COUNT, pci->most_width,
+             NULL},
+            {0}});
+    return report_end(report);
 }
 
 static void print_device(const struct h2d_bench *bench)
@@ -142,7 +156,7 @@ static void print_device(const struct h2d_bench *bench)
     const leat_device_description *what = &bench->description;
     printf("%s: %s at %s, driver %s (CUDA %d.%d), runtime %d.%d\n",
            leat_device_name(bench->device), pci->model,
-           what->bus_id[0] ? what->bus_id : "an unknown place", pci->driver,
+           what->bus_id[0] ? what->bus_id : "an unknown address", pci->driver,
            what->driver_version / 1000, what->driver_version % 1000 / 10,
            what->runtime_version / 1000, what->runtime_version % 1000 / 10);
     printf("link: %s, %d lanes, of %s, %d lanes\n\n", pci->link_speed,
@@ -151,7 +165,6 @@ static void print_device(const struct h2d_bench *bench)
 
 static int print_table(const struct h2d_bench *bench)
 {
-    bench_print_machine();
     print_device(bench);
     printf("memcpy CE CPU -> GPU bandwidth (GB/s)\n%10s", "bytes");
     for (int way = 0; way < 2 * bench->nstreams; way++) {
@@ -169,7 +182,7 @@ static int print_table(const struct h2d_bench *bench)
         printf("\n");
     }
     printf("\nmedians of %d samples by the device's clock, data verified\n",
-           SAMPLES);
+           H2D_SAMPLES);
     return 0;
 }
 
@@ -179,7 +192,9 @@ static int run(const struct h2d_options *options)
     static struct h2d_bench bench;
     if (measure(&bench, options))
         return message_last_error();
-    return options->json ? print_json(&bench) : print_table(&bench);
+    struct report report;
+    report_begin(&report, options->json);
+    return options->json ? print_json(&report, &bench) : print_table(&bench);
 }
 
 int command_bench_h2d(int argc, char **argv)

@@ -1,21 +1,21 @@
 /*
- * bench_layer.c: `leat bench layer`: how fast a data layer delivers, and with
- * --limit how fast one could at most.
+ * command_bench_layer.c: `leat bench layer`: how fast a data layer delivers,
+ * and with --limit how fast one could at most.
  *
  * The layer is measured in slices. With --limit they alternate with slices of
  * the limit, so that both see the same machine. The limit's clock starts when
- * the layer has filled its slots and rests; the layer's when these batches are
- * taken.
+ * the layer has filled its batches and is idle; the layer's when these batches
+ * are taken.
  */
 #include "base/clock.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/bench_group.h"
-#include "tools/bench/bench_limit.h"
 #include "tools/bench/caller.h"
-#include "tools/bench/ceiling.h"
+#include "tools/bench/h2d.h"
 #include "tools/bench/latency.h"
+#include "tools/bench/layer_group.h"
+#include "tools/bench/limit.h"
 #include "tools/bench/overlap.h"
-#include "tools/bench/processor.h"
+#include "tools/bench/report.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/message.h"
 #include "tools/cli/output.h"
@@ -25,6 +25,7 @@
 
 #include <leat/ext/reader.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -63,10 +64,12 @@ struct bench_result {
     double slice[SLICES_KEPT]; /* images a second */
     int64_t slices;
     struct latency waits;
-    struct bench_limit limit;
+    struct limit *limit;
+    struct limit_result limited;
+    struct bandwidth bandwidth;
     int64_t peak_rss;
     leat_device *device; /* NULL: the batches stay with the CPU */
-    struct ceiling ceiling;
+    struct h2d_ceiling ceiling;
     struct overlap overlap;
 };
 
@@ -131,7 +134,7 @@ static void count_batch(const leat_batch *batch,
 static void note_slice(struct bench_result *result, int64_t samples,
                        double seconds)
 {
-    if (result->slices > 0 && seconds < BENCH_SLICE / 2)
+    if (result->slices > 0 && seconds < LIMIT_SLICE / 2)
         return;
     result->slice[result->slices++ % SLICES_KEPT] =
         bench_share((double)samples, seconds);
@@ -146,9 +149,9 @@ static int run_slice(struct layer_source *source,
     int64_t samples = result->samples;
     int status = read_stats(source, &before);
     int64_t allocations = bench_allocations();
-    double cpu = processor_seconds(), start = leat__clock_seconds(),
+    double cpu = bench_cpu_seconds(), start = leat__clock_seconds(),
            now = start;
-    while (!status && now - start < BENCH_SLICE && !result->ended) {
+    while (!status && now - start < LIMIT_SLICE && !result->ended) {
         status = layer_source_forward(source);
         double ready = leat__clock_seconds();
         latency_add(&result->waits, ready - now);
@@ -164,7 +167,7 @@ static int run_slice(struct layer_source *source,
     if (source->device)
         now = leat__clock_seconds();
     result->allocations += bench_allocations() - allocations;
-    result->cpu += processor_seconds() - cpu;
+    result->cpu += bench_cpu_seconds() - cpu;
     result->seconds += now - start;
     note_slice(result, result->samples - samples, now - start);
     if (!status)
@@ -184,9 +187,9 @@ static int run_slice(struct layer_source *source,
 static void settle(void)
 {
     for (int quiet = 0, tries = 0; quiet < 2 && tries < 500; tries++) {
-        double cpu = processor_seconds();
+        double cpu = bench_cpu_seconds();
         caller_sleep(10);
-        quiet = processor_seconds() - cpu < 0.0005 ? quiet + 1 : 0;
+        quiet = bench_cpu_seconds() - cpu < 0.0005 ? quiet + 1 : 0;
     }
 }
 
@@ -217,7 +220,7 @@ static int run_slices(struct layer_source *source,
     do {
         if (options->limit) {
             settle();
-            status = bench_limit_slice(&result->limit);
+            status = limit_run(result->limit, LIMIT_SLICE, &result->limited);
         }
         if (!status && (options->limit || !result->batches))
             status = warm_up(source, options);
@@ -247,7 +250,7 @@ static int measure_ceiling(const struct layer_source *source,
     size_t bytes = copy.items > 0 ? (size_t)(copy.bytes / copy.items) : 0;
     result->device = source->device;
     settle();
-    return ceiling_measure(&result->ceiling, source->device, bytes);
+    return h2d_measure_ceiling(&result->ceiling, source->device, bytes);
 }
 
 static int measure_layer(const struct layer_options *options,
@@ -263,16 +266,19 @@ static int measure_layer(const struct layer_options *options,
         status = layer_source_forward(source);
     result->first_batch = leat__clock_seconds() - start;
     if (!status && options->limit) {
+        struct limit_result ignored = {0};
         settle();
-        status = bench_limit_open(&result->limit, source, options->row_copy,
-                                  bench_workers(0));
+        status = limit_open(&result->limit, source->layer, options->row_copy,
+                            bench_workers(0));
+        if (!status)
+            status = limit_run(result->limit, LIMIT_SLICE, &ignored);
     }
     if (!status)
         status = run_slices(source, options, result);
     result->peak_rss = peak_rss();
-    bench_limit_close(&result->limit);
+    limit_close(result->limit);
     if (!status && options->limit)
-        status = bandwidth_measure(&result->limit.bandwidth);
+        status = bandwidth_measure(&result->bandwidth);
     if (!status && options->overlap)
         status = overlap_measure(&result->overlap, source,
                                  1e-3 * options->kernel_ms);
@@ -281,88 +287,73 @@ static int measure_layer(const struct layer_options *options,
     return status;
 }
 
-static double rate(int64_t n, double seconds)
+static double images_rate(const struct bench_result *result)
 {
-    return bench_share((double)n, seconds);
+    return bench_share((double)result->samples, result->seconds);
 }
 
 static double bus_rate(const struct bench_result *result)
 {
-    return rate(copies(result).bytes, result->seconds);
+    return bench_share((double)copies(result).bytes, result->seconds);
 }
 
-static json_t *json_rate(double value, int is_known)
+static void report_device(struct report *report,
+                          const struct bench_result *result)
 {
-    return is_known ? json_real(value) : json_null();
-}
-
-static void add_json_ceiling(json_t *object, const struct bench_result *result)
-{
-    const struct ceiling *ceiling = &result->ceiling;
+    const struct h2d_ceiling *ceiling = &result->ceiling;
     double bus = bus_rate(result);
-    int is_known = ceiling->rate > 0;
-    json_object_set_new(object, "h2d_bytes_per_s",
-                        json_rate(ceiling->rate, is_known));
-    json_object_set_new(object, "h2d_share",
-                        json_rate(bench_share(bus, ceiling->rate), is_known));
-    json_t *how =
-        json_pack("{s:I, s:i}", "copy_bytes", (json_int_t)ceiling->bytes,
-                  "samples", ceiling->samples);
-    json_object_set_new(how, "p10", json_rate(ceiling->p10, is_known));
-    json_object_set_new(how, "p90", json_rate(ceiling->p90, is_known));
-    json_object_set_new(how, "best_bytes_per_s",
-                        json_rate(ceiling->best, is_known));
-    json_object_set_new(how, "best_share",
-                        json_rate(bench_share(bus, ceiling->best), is_known));
-    json_object_set_new(object, "h2d_copies", how);
-}
-
-static void add_json_device(json_t *object, const struct bench_result *result)
-{
-    const struct overlap *overlap = &result->overlap;
-    json_object_set_new(object, "device",
-                        json_string(leat_device_name(result->device)));
-    json_object_set_new(object, "bus_bytes_per_s", json_real(bus_rate(result)));
-    add_json_ceiling(object, result);
-    if (!overlap->batches) {
-        json_object_set_new(object, "overlap", json_null());
-        return;
-    }
-    json_object_set_new(object, "overlap", json_real(overlap->share));
-    json_object_set_new(
-        object, "overlap_ms",
-        json_pack("{s:f, s:f, s:f, s:i}", "copies", 1e3 * overlap->copies,
-                  "kernels", 1e3 * overlap->kernels, "together",
-                  1e3 * overlap->together, "batches", overlap->batches));
-}
-
-static void print_ceiling(const struct bench_result *result)
-{
-    const struct ceiling *ceiling = &result->ceiling;
-    double bus = bus_rate(result);
-    if (!(ceiling->rate > 0)) {
+    char to[64], how[128];
+    snprintf(to, sizeof(to), "to %s", leat_device_name(result->device));
+    snprintf(how, sizeof(how), "by copies of %s, at best %s",
+             output_bytes((int64_t)ceiling->bytes),
+             output_bandwidth(ceiling->best));
+    report_add(
+        report,
+        (struct figure[]){
+            {"device", NULL, REPORT_TEXT, 0, leat_device_name(result->device)},
+            {"bus_bytes_per_s", "over the bus", REPORT_BANDWIDTH, bus, to},
+            {"h2d_bytes_per_s", "h2d, pinned", REPORT_BANDWIDTH, ceiling->rate,
+             how},
+            {"h2d_share", "share of h2d", REPORT_SHARE, bus / ceiling->rate,
+             NULL},
+            {"h2d_copies.copy_bytes", NULL, REPORT_BYTES,
+             (double)ceiling->bytes, NULL},
+            {"h2d_copies.samples", NULL, REPORT_COUNT, ceiling->samples, NULL},
+            {"h2d_copies.p10", NULL, REPORT_BANDWIDTH, ceiling->p10, NULL},
+            {"h2d_copies.p90", NULL, REPORT_BANDWIDTH, ceiling->p90, NULL},
+            {"h2d_copies.best_bytes_per_s", NULL, REPORT_BANDWIDTH,
+             ceiling->best, NULL},
+            {"h2d_copies.best_share", NULL, REPORT_SHARE, bus / ceiling->best,
+             NULL},
+            {0}});
+    if (isnan(ceiling->rate) && !report->object)
         printf("h2d, pinned            unknown: %s\n",
                plain_text(ceiling->why));
-        return;
-    }
-    printf(
-        "h2d, pinned       %12s by copies of %s, at best %s\n"
-        "share of h2d      %12.1f %%\n",
-        output_bandwidth(ceiling->rate), output_bytes((int64_t)ceiling->bytes),
-        output_bandwidth(ceiling->best), 100 * bench_share(bus, ceiling->rate));
 }
 
-static void print_device(const struct bench_result *result)
+static void report_overlap(struct report *report, const struct overlap *overlap)
 {
-    const struct overlap *overlap = &result->overlap;
-    printf("over the bus      %12s to %s\n", output_bandwidth(bus_rate(result)),
-           leat_device_name(result->device));
-    print_ceiling(result);
-    if (overlap->batches)
-        printf("overlap           %12.1f %%, copies %s a batch, kernels %s, "
-               "together %s\n",
-               100 * overlap->share, output_time(overlap->copies),
-               output_time(overlap->kernels), output_time(overlap->together));
+    if (!overlap->batches) {
+        report_add(
+            report,
+            (struct figure[]){{"overlap", NULL, REPORT_SHARE, NAN, NULL}, {0}});
+        return;
+    }
+    char how[160];
+    snprintf(how, sizeof(how), ", copies %s a batch, kernels %s, together %s",
+             output_time(overlap->copies), output_time(overlap->kernels),
+             output_time(overlap->together));
+    report_add(
+        report,
+        (struct figure[]){
+            {"overlap", "overlap", REPORT_SHARE, overlap->share, how},
+            {"overlap_ms.copies", NULL, REPORT_MS, 1e3 * overlap->copies, NULL},
+            {"overlap_ms.kernels", NULL, REPORT_MS, 1e3 * overlap->kernels,
+             NULL},
+            {"overlap_ms.together", NULL, REPORT_MS, 1e3 * overlap->together,
+             NULL},
+            {"overlap_ms.batches", NULL, REPORT_COUNT, overlap->batches, NULL},
+            {0}});
 }
 
 static int is_work(const leat_stage_stats *stage)
@@ -371,15 +362,18 @@ static int is_work(const leat_stage_stats *stage)
 }
 
 /* How the rates of the slices vary. */
-static json_t *json_slices(const struct bench_result *result)
+static void report_slices(struct report *report, struct bench_result *result)
 {
-    double rates[SLICES_KEPT];
     int n = result->slices < SLICES_KEPT ? (int)result->slices : SLICES_KEPT;
-    memcpy(rates, result->slice, sizeof(rates));
-    struct bench_spread spread = bench_spread_of(rates, n);
-    return json_pack("{s:I, s:f, s:f, s:f}", "n", (json_int_t)result->slices,
-                     "p10", spread.p10, "median", spread.median, "p90",
-                     spread.p90);
+    struct bench_spread spread = bench_spread_of(result->slice, n);
+    report_add(
+        report,
+        (struct figure[]){
+            {"slices.n", NULL, REPORT_COUNT, (double)result->slices, NULL},
+            {"slices.p10", NULL, REPORT_RATE, spread.p10, NULL},
+            {"slices.median", NULL, REPORT_RATE, spread.median, NULL},
+            {"slices.p90", NULL, REPORT_RATE, spread.p90, NULL},
+            {0}});
 }
 
 static json_t *json_stages(const leat_stats *stats)
@@ -409,50 +403,6 @@ static json_t *json_memory(const leat_memory_stats *memory)
         (json_int_t)memory->mapped);
 }
 
-static int print_layer_json(const struct layer_options *options,
-                            const struct bench_result *result)
-{
-    double images = rate(result->samples, result->seconds);
-    json_t *object = json_pack(
-        "{s:f, s:f, s:f, s:I, s:f, s:{s:f, s:f, s:f}}", "first_batch_ms",
-        1e3 * result->first_batch, "images_per_s", images,
-        "payload_bytes_per_s", bench_share(result->payload, result->seconds),
-        "batches", (json_int_t)result->batches, "seconds", result->seconds,
-        "wait_us", "p50", latency_percentile(&result->waits, .5), "p99",
-        latency_percentile(&result->waits, .99), "max",
-        latency_longest(&result->waits));
-    json_object_set_new(object, "slices", json_slices(result));
-    if (options->limit) {
-        double limit = bench_limit_rate(&result->limit);
-        bench_limit_add_json(&result->limit, object);
-        json_object_set_new(object, "limit_share",
-                            json_real(bench_share(images, limit)));
-    }
-    if (result->device)
-        add_json_device(object, result);
-    json_object_set_new(object, "stages", json_stages(&result->stats));
-    json_object_set_new(object, "helped_chunks",
-                        json_integer((json_int_t)result->stats.helped_chunks));
-    json_object_set_new(object, "helped", json_real(result->stats.helped));
-    bench_add_verdict(object, &result->stats, NULL);
-    if (bench_allocations() >= 0)
-        json_object_set_new(object, "steady_allocations",
-                            json_integer((json_int_t)result->allocations));
-    json_object_set_new(object, "memory", json_memory(&result->stats.memory));
-    json_object_set_new(object, "memory_peak",
-                        json_memory(&result->stats.peak));
-    json_object_set_new(object, "cpu_seconds", json_real(result->cpu));
-    json_object_set_new(
-        object, "cpu_us_per_image",
-        json_real(1e6 * bench_share(result->cpu, (double)result->samples)));
-    json_object_set_new(object, "peak_rss",
-                        json_integer((json_int_t)result->peak_rss));
-    json_object_set_new(object, "bad_records",
-                        json_integer((json_int_t)result->stats.bad_records));
-    bench_add_machine(object);
-    return output_json(object);
-}
-
 static void print_memory(const char *title, const leat_memory_stats *memory)
 {
     printf("%-17s %12s pinned, %s device, %s host, %s mapped\n", title,
@@ -471,14 +421,6 @@ static void print_memories(const leat_stats *stats)
     }
     print_memory("memory reserved", all);
     print_memory("memory in use", used);
-}
-
-/* A limit is no ceiling: it is another measurement. */
-static void print_share(double share)
-{
-    printf("share of limit    %12.1f %%%s\n", 100 * share,
-           share > 1 ? ", above 100: both were measured, by turns, and vary"
-                     : "");
 }
 
 /*
@@ -524,45 +466,99 @@ static void print_stage(const leat_stats *stats, const leat_stage_stats *stage)
     printf("%s%s: busy %.2f s of %.2f s", is_reading ? "the workers, " : "",
            who, stage->busy, had);
     if (!is_reading)
-        printf(", waited %.2f s for input, %.2f s for a free place",
+        printf(", waited %.2f s for input, %.2f s for a free slot",
                stage->blocked_empty, stage->blocked_full);
     if (is_work(stage))
         printf(", %.2f s for each other", stats->blocked_lock);
     printf("\n");
 }
 
-static int print_layer(const struct layer_options *options,
-                       const struct bench_result *result)
+/* What all lines and keys of a layer begin with. */
+static void report_rates(struct report *report,
+                         const struct bench_result *result)
 {
-    double images = rate(result->samples, result->seconds);
-    bench_print_machine();
-    printf("first batch       %12s\n", output_time(result->first_batch));
-    printf("images            %12s images/s\n", output_scaled(images));
-    printf("payload           %12s\n",
-           output_bandwidth(bench_share(result->payload, result->seconds)));
-    bench_print_waits(&result->waits);
-    if (options->limit) {
-        bench_limit_print(&result->limit);
-        print_share(bench_share(images, bench_limit_rate(&result->limit)));
+    report_add(
+        report,
+        (struct figure[]){
+            {"first_batch_ms", "first batch", REPORT_MS,
+             1e3 * result->first_batch, NULL},
+            {"images_per_s", "images", REPORT_RATE, images_rate(result),
+             "images/s"},
+            {"payload_bytes_per_s", "payload", REPORT_BANDWIDTH,
+             bench_share(result->payload, result->seconds), NULL},
+            {"batches", NULL, REPORT_COUNT, (double)result->batches, NULL},
+            {"seconds", NULL, REPORT_SECONDS, result->seconds, NULL},
+            {0}});
+    report_waits(report, &result->waits);
+}
+
+/* The share is no ceiling: the limit is another measurement. */
+static void report_limit(struct report *report,
+                         const struct bench_result *result)
+{
+    double share =
+        bench_share(images_rate(result), limit_rate(&result->limited));
+    limit_report(&result->limited, &result->bandwidth, report);
+    report_add(
+        report,
+        (struct figure[]){{"limit_share", "share of limit", REPORT_SHARE, share,
+                           share > 1 ? ", above 100: both were measured, in "
+                                       "alternation, and vary"
+                                     : NULL},
+                          {0}});
+}
+
+static void report_costs(struct report *report,
+                         const struct bench_result *result)
+{
+    const leat_stats *stats = &result->stats;
+    char all[64];
+    double cpu = bench_share(result->cpu, (double)result->samples);
+    snprintf(all, sizeof(all), "an image, %s in %s", output_time(result->cpu),
+             output_time(result->seconds));
+    report_allocations(report, result->allocations);
+    if (report->object) {
+        json_object_set_new(report->object, "memory",
+                            json_memory(&stats->memory));
+        json_object_set_new(report->object, "memory_peak",
+                            json_memory(&stats->peak));
+        json_object_set_new(report->object, "stages", json_stages(stats));
+    } else {
+        print_memories(stats);
     }
-    if (result->device)
-        print_device(result);
-    if (bench_allocations() >= 0)
-        printf("allocations       %12lld\n", (long long)result->allocations);
-    print_memories(&result->stats);
-    printf("cpu               %12s an image, %s in %s\n",
-           output_time(bench_share(result->cpu, (double)result->samples)),
-           output_time(result->cpu), output_time(result->seconds));
-    printf("peak resident     %12s\n", output_bytes(result->peak_rss));
-    for (int i = 0; i < result->stats.nstages; i++)
+    report_add(
+        report,
+        (struct figure[]){
+            {"cpu_us_per_image", "cpu", REPORT_US, 1e6 * cpu, all},
+            {"cpu_seconds", NULL, REPORT_SECONDS, result->cpu, NULL},
+            {"peak_rss", "peak resident", REPORT_BYTES,
+             (double)result->peak_rss, NULL},
+            {"helped_chunks", NULL, REPORT_COUNT, (double)stats->helped_chunks,
+             NULL},
+            {"helped", NULL, REPORT_SECONDS, stats->helped, NULL},
+            {"bad_records", stats->bad_records > 0 ? "bad records" : NULL,
+             REPORT_COUNT, (double)stats->bad_records, NULL},
+            {0}});
+}
+
+static int print_report(const struct layer_options *options,
+                        struct bench_result *result)
+{
+    struct report report;
+    report_begin(&report, options->json);
+    report_rates(&report, result);
+    report_slices(&report, result);
+    if (options->limit)
+        report_limit(&report, result);
+    if (result->device) {
+        report_device(&report, result);
+        report_overlap(&report, &result->overlap);
+    }
+    report_costs(&report, result);
+    for (int i = 0; !report.object && i < result->stats.nstages; i++)
         print_stage(&result->stats, &result->stats.stage[i]);
-    if (result->stats.bad_records > 0)
-        printf("bad records       %12lld\n",
-               (long long)result->stats.bad_records);
-    char verdict[LEAT_VERDICT_MAX];
-    if (leat_stats_verdict(&result->stats, NULL, verdict) == LEAT_OK)
-        printf("%s\n", plain_text(verdict));
-    return 0;
+    report_verdict(&report, &result->stats, NULL);
+    return report_end(&report);
 }
 
 static int run(const struct layer_options *options)
@@ -570,9 +566,8 @@ static int run(const struct layer_options *options)
     static struct bench_result result;
     struct layer_source source = {0};
     int status = measure_layer(options, &result, &source);
-    int exit_status = status          ? message_last_error()
-                      : options->json ? print_layer_json(options, &result)
-                                      : print_layer(options, &result);
+    int exit_status =
+        status ? message_last_error() : print_report(options, &result);
     layer_source_destroy(&source);
     return exit_status;
 }
@@ -585,14 +580,14 @@ static int run_group(const struct layer_options *options)
         return message_misuse("bench layer",
                               "with several devices there is no --limit, "
                               "--row-copy, --overlap or --epochs");
-    const struct bench_group_options group = {
+    const struct layer_group_options group = {
         .source = &options->source,
         .seconds = options->seconds,
         .compute_ms = options->compute_ms,
         .sleep_ms = options->sleep_ms,
         .json = options->json,
     };
-    return bench_group(&group);
+    return layer_group_run(&group);
 }
 
 int command_bench_layer(int argc, char **argv)
@@ -643,6 +638,6 @@ int command_bench_layer(int argc, char **argv)
         status = message_misuse(usage.command, "--row-copy needs --limit");
     if (status != OPTION_GO)
         return status;
-    return bench_group_is_list(options.source.device) ? run_group(&options)
+    return layer_group_is_list(options.source.device) ? run_group(&options)
                                                       : run(&options);
 }

@@ -1,16 +1,17 @@
 /*
- * bench_reader.c: `leat bench reader`: how fast a pipeline gives its samples.
+ * command_bench_reader.c: `leat bench reader`: how fast a pipeline gives its
+ * samples.
  *
- * The cases take turns, round by round, so that all see the same machine. What
- * is read is found, not looked at, unless --touch asks for it: a reader over a
- * map gives views, and their pages are fetched by whoever looks.
+ * The cases alternate, round by round, so that all see the same machine.
+ * Samples are located, not accessed, unless --touch asks for it: a reader over
+ * a map gives views, whose pages are fetched on access.
  */
 #include "base/clock.h"
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/report.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/message.h"
-#include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/splitmix.h"
 #include "tools/command.h"
@@ -19,7 +20,7 @@
 #include <leat/ext/reader.h>
 #include <leat/reader.h>
 
-#include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ struct reader_options {
     const char *reader;
     int64_t workers;
     double seconds;
-    int touch; /* records are read, not only found */
+    int touch; /* records are accessed, not only located */
     int json;
 };
 
@@ -49,11 +50,11 @@ struct reading_case {
 /* One thread's own. */
 struct reading {
     leat_reader *reader; /* for next */
-    leat_sample box[MOST_BATCH];
+    leat_sample storage[MOST_BATCH];
     leat_sample *sample[MOST_BATCH];
     struct splitmix random;
-    int64_t place; /* of read_at in order */
-    int ended;     /* the call before gave LEAT_END */
+    int64_t position; /* of read_at in order */
+    int ended;        /* the call before gave LEAT_END */
     int64_t records;
     int64_t bytes;
     double rate; /* records a second, of the round */
@@ -118,7 +119,7 @@ static int read_at(struct reading *self, const struct reader_bench *bench,
             uint64_t word = splitmix_next(&self->random);
             index[i] = (int64_t)(word % (uint64_t)bench->count);
         } else {
-            index[i] = self->place++ % bench->count;
+            index[i] = self->position++ % bench->count;
         }
     }
     return leat_reader_read_at(bench->shared, index, self->sample, n, got);
@@ -225,8 +226,8 @@ static int open_bench(struct reader_bench *bench,
         struct reading *self = &bench->reading[i];
         self->random = splitmix_start(1, (uint64_t)i);
         for (int k = 0; k < MOST_BATCH; k++) {
-            leat_sample_init(&self->box[k]);
-            self->sample[k] = &self->box[k];
+            leat_sample_init(&self->storage[k]);
+            self->sample[k] = &self->storage[k];
         }
     }
     int status = database_pipeline(&bench->pipeline, options->reader);
@@ -244,14 +245,15 @@ static void close_bench(struct reader_bench *bench)
     for (int i = 0; bench->reading && i < bench->threads; i++) {
         leat_reader_close(bench->reading[i].reader);
         for (int k = 0; k < MOST_BATCH; k++)
-            leat_sample_finish(&bench->reading[i].box[k]);
+            leat_sample_finish(&bench->reading[i].storage[k]);
     }
     leat_reader_close(bench->shared);
     leat_pipeline_unref(bench->pipeline);
     free(bench->reading);
 }
 
-/* The first round of each case is for caches and an index, and counts not. */
+/* The first round of each case is for caches and an index, and is not counted.
+ */
 static int measure(struct reader_bench *bench,
                    const struct reader_options *options)
 {
@@ -273,48 +275,39 @@ static int measure(struct reader_bench *bench,
     return status;
 }
 
-static int print_json(const struct reader_bench *bench)
+static int print_report(const struct reader_bench *bench, int json)
 {
-    json_t *results = json_array();
+    struct report report;
+    report_begin(&report, json);
     for (int i = 0; i < bench->ncases; i++) {
         const struct reading_case *what = &bench->cases[i];
-        const struct bench_spread *records = &what->records;
-        json_array_append_new(
-            results,
-            json_pack("{s:s, s:i, s:i, s:{s:f, s:f, s:f}, s:f, s:f}", "case",
-                      order_names[what->order], "batch", what->batch, "threads",
-                      what->threads, "records_per_s", "median", records->median,
-                      "p10", records->p10, "p90", records->p90, "bytes_per_s",
-                      records->median * what->bytes, "ns_per_record",
-                      1e9 * bench_share(what->threads, records->median)));
+        double rate = what->records.median;
+        report_row(
+            &report,
+            (struct figure[]){
+                {"case", "case", REPORT_TEXT, 0, order_names[what->order]},
+                {"batch", "batch", REPORT_COUNT, what->batch, NULL},
+                {"threads", "threads", REPORT_COUNT, what->threads, NULL},
+                {"records_per_s.median", "records/s", REPORT_RATE, rate, NULL},
+                {"records_per_s.p10", "p10", REPORT_RATE, what->records.p10,
+                 NULL},
+                {"records_per_s.p90", "p90", REPORT_RATE, what->records.p90,
+                 NULL},
+                {"ns_per_record", "time/record", REPORT_NS,
+                 1e9 * bench_share(what->threads, rate), NULL},
+                {"bytes_per_s", "bytes/s", REPORT_BANDWIDTH, rate * what->bytes,
+                 NULL},
+                {0}});
     }
-    json_t *object =
-        json_pack("{s:o, s:b, s:b}", "results", results, "random_access",
-                  bench->shared != NULL, "touched", bench->touch);
-    json_object_set_new(object, "records",
-                        bench->count < 0 ? json_null()
-                                         : json_integer(bench->count));
-    bench_add_machine(object);
-    return output_json(object);
-}
-
-static int print_table(const struct reader_bench *bench)
-{
-    bench_print_machine();
-    printf("%-17s | %5s | %7s | %9s | %9s | %9s | %11s | %9s\n", "case",
-           "batch", "threads", "records/s", "p10", "p90", "time/record",
-           "bytes/s");
-    for (int i = 0; i < bench->ncases; i++) {
-        const struct reading_case *what = &bench->cases[i];
-        const struct bench_spread *records = &what->records;
-        printf("%-17s | %5d | %7d | %9s | %9s | %9s | %11s | %9s\n",
-               order_names[what->order], what->batch, what->threads,
-               output_scaled(records->median), output_scaled(records->p10),
-               output_scaled(records->p90),
-               output_time(bench_share(what->threads, records->median)),
-               output_bandwidth(records->median * what->bytes));
-    }
-    return 0;
+    report_add(
+        &report,
+        (struct figure[]){
+            {"random_access", NULL, REPORT_FLAG, bench->shared != NULL, NULL},
+            {"touched", NULL, REPORT_FLAG, bench->touch, NULL},
+            {"records", NULL, REPORT_COUNT,
+             bench->count < 0 ? NAN : (double)bench->count, NULL},
+            {0}});
+    return report_end(&report);
 }
 
 static int run(const struct reader_options *options)
@@ -322,9 +315,8 @@ static int run(const struct reader_options *options)
     interrupt_catch();
     struct reader_bench bench = {0};
     int status = measure(&bench, options);
-    int exit_status = status          ? message_last_error()
-                      : options->json ? print_json(&bench)
-                                      : print_table(&bench);
+    int exit_status =
+        status ? message_last_error() : print_report(&bench, options->json);
     close_bench(&bench);
     return exit_status;
 }
@@ -338,8 +330,8 @@ int command_bench_reader(int argc, char **argv)
         {"workers", "N", "threads (one for each core)", option_int,
          &options.workers, 0, BENCH_MOST_WORKERS},
         bench_seconds(&options.seconds),
-        {"touch", NULL, "read what the records hold, too", NULL, &options.touch,
-         0, 0},
+        {"touch", NULL, "read the bytes of the records, too", NULL,
+         &options.touch, 0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {

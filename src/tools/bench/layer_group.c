@@ -2,13 +2,13 @@
  * One caller takes a step, a batch on each device, and then computes or sleeps
  * as a training loop does. What the members took is counted for each of them.
  */
-#include "tools/bench/bench_group.h"
+#include "tools/bench/layer_group.h"
 #include "base/clock.h"
 
 #include "tools/bench/bench.h"
 #include "tools/bench/caller.h"
 #include "tools/bench/latency.h"
-#include "tools/bench/processor.h"
+#include "tools/bench/report.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/message.h"
 #include "tools/cli/output.h"
@@ -25,7 +25,7 @@
 enum { MOST_DEVICES = 16, MOST_NAME = 32 };
 
 /* A member with its tops and the stream that reads them. */
-struct seat {
+struct member {
     char name[MOST_NAME];
     leat_data_layer *layer;
     leat_device *device;
@@ -41,7 +41,7 @@ struct group {
     leat_data_layer_group *group;
     int n;
     int ntop;
-    struct seat seat[MOST_DEVICES];
+    struct member member[MOST_DEVICES];
     double first_step; /* seconds from create to the end of the first one */
     double seconds;
     int64_t samples;
@@ -51,7 +51,7 @@ struct group {
     struct latency waits;
 };
 
-int bench_group_is_list(const char *device)
+int layer_group_is_list(const char *device)
 {
     return device && strchr(device, ',') != NULL;
 }
@@ -67,7 +67,7 @@ static int parse_names(struct group *self, const char *list)
         if (size == 0 || size >= MOST_NAME)
             return leat_error(LEAT_EINVAL, "\"%s\" is no list of devices",
                               list);
-        memcpy(self->seat[self->n++].name, list, size);
+        memcpy(self->member[self->n++].name, list, size);
         list += size;
         if (*list == ',' && !*++list)
             return leat_error(LEAT_EINVAL,
@@ -76,14 +76,15 @@ static int parse_names(struct group *self, const char *list)
     return LEAT_OK;
 }
 
-static int open_seat(struct seat *seat, int ntop)
+static int open_member(struct member *member, int ntop)
 {
-    int status = leat_device_find(&seat->device, seat->name);
-    seat->stream = LEAT_HOST;
-    if (!status && !seat->device->ops->unified)
-        status = seat->device->ops->stream_create(seat->device, &seat->stream);
+    int status = leat_device_find(&member->device, member->name);
+    member->stream = LEAT_HOST;
+    if (!status && !member->device->ops->unified)
+        status =
+            member->device->ops->stream_create(member->device, &member->stream);
     for (int i = 0; !status && i < ntop; i++)
-        status = leat_blob_create(&seat->top[i], seat->device);
+        status = leat_blob_create(&member->top[i], member->device);
     return status;
 }
 
@@ -104,7 +105,7 @@ static int create(struct group *self,
         status = leat_error(LEAT_EUNSUPPORTED, "%d tops, more than %d",
                             self->ntop, LEAT_MAX_FIELDS);
     for (int i = 0; i < self->n; i++)
-        names[i] = self->seat[i].name;
+        names[i] = self->member[i].name;
     if (!status)
         status = leat_data_layer_group_create(
             &self->group, leat_data_layer_pipeline(source.layer),
@@ -118,10 +119,10 @@ static int set_up(struct group *self)
     leat_blob *tops[MOST_DEVICES * LEAT_MAX_FIELDS];
     int status = LEAT_OK;
     for (int i = 0; !status && i < self->n; i++) {
-        struct seat *seat = &self->seat[i];
-        seat->layer = leat_data_layer_group_member(self->group, i);
-        status = open_seat(seat, self->ntop);
-        memcpy(tops + i * self->ntop, seat->top,
+        struct member *member = &self->member[i];
+        member->layer = leat_data_layer_group_member(self->group, i);
+        status = open_member(member, self->ntop);
+        memcpy(tops + i * self->ntop, member->top,
                (size_t)self->ntop * sizeof(tops[0]));
     }
     return status ? status
@@ -132,18 +133,18 @@ static void finish(struct group *self)
 {
     leat_data_layer_group_destroy(self->group);
     for (int i = 0; i < self->n; i++) {
-        struct seat *seat = &self->seat[i];
+        struct member *member = &self->member[i];
         for (int k = 0; k < LEAT_MAX_FIELDS; k++)
-            leat_blob_destroy(seat->top[k]);
-        if (seat->device && seat->stream != LEAT_HOST)
-            seat->device->ops->stream_destroy(seat->device, seat->stream);
+            leat_blob_destroy(member->top[k]);
+        if (member->device && member->stream != LEAT_HOST)
+            member->device->ops->stream_destroy(member->device, member->stream);
     }
 }
 
-static int forward(struct group *self, struct seat *seat)
+static int forward(struct group *self, struct member *member)
 {
-    int status = leat_data_layer_forward(seat->layer, seat->top, self->ntop,
-                                         seat->stream);
+    int status = leat_data_layer_forward(member->layer, member->top, self->ntop,
+                                         member->stream);
     return status == LEAT_END ? leat_error(LEAT_EDATA, "the data has ended")
                               : status;
 }
@@ -153,21 +154,21 @@ static int step(struct group *self, struct latency *waits)
 {
     int status = LEAT_OK;
     for (int i = 0; !status && i < self->n; i++) {
-        struct seat *seat = &self->seat[i];
+        struct member *member = &self->member[i];
         double begin = leat__clock_seconds();
-        status = forward(self, seat);
+        status = forward(self, member);
         if (waits)
             latency_add(waits, leat__clock_seconds() - begin);
-        const leat_batch *batch = leat_data_layer_batch(seat->layer);
+        const leat_batch *batch = leat_data_layer_batch(member->layer);
         if (waits && batch) {
-            seat->samples += batch->n;
-            seat->batches++;
+            member->samples += batch->n;
+            member->batches++;
         }
     }
     return status;
 }
 
-static double consume(const struct bench_group_options *options)
+static double consume(const struct layer_group_options *options)
 {
     caller_compute(options->compute_ms);
     caller_sleep(options->sleep_ms);
@@ -179,11 +180,11 @@ static int wait_for_all(struct group *self)
 {
     int status = LEAT_OK;
     for (int i = 0; i < self->n; i++) {
-        struct seat *seat = &self->seat[i];
-        if (seat->stream == LEAT_HOST)
+        struct member *member = &self->member[i];
+        if (member->stream == LEAT_HOST)
             continue;
-        int own =
-            seat->device->ops->stream_synchronize(seat->device, seat->stream);
+        int own = member->device->ops->stream_synchronize(member->device,
+                                                          member->stream);
         status = status ? status : own;
     }
     return status;
@@ -193,18 +194,18 @@ static int read_stats(struct group *self, int is_after)
 {
     int status = LEAT_OK;
     for (int i = 0; !status && i < self->n; i++) {
-        struct seat *seat = &self->seat[i];
-        leat_stats *stats = is_after ? &seat->after : &seat->before;
+        struct member *member = &self->member[i];
+        leat_stats *stats = is_after ? &member->after : &member->before;
         stats->size = sizeof(*stats);
-        status = leat_data_layer_stats(seat->layer, stats);
+        status = leat_data_layer_stats(member->layer, stats);
     }
     return status;
 }
 
 /* What was made while nobody asked is not the rate. */
-static int warm_up(struct group *self, const struct bench_group_options *what)
+static int warm_up(struct group *self, const struct layer_group_options *what)
 {
-    leat_data_layer *layer = self->seat[0].layer;
+    leat_data_layer *layer = self->member[0].layer;
     int prefetch = leat_data_layer_get_options(layer)->prefetch;
     int steps = prefetch < 4 ? 5 : prefetch + 1;
     int status = LEAT_OK;
@@ -215,13 +216,13 @@ static int warm_up(struct group *self, const struct bench_group_options *what)
     return status ? status : wait_for_all(self);
 }
 
-static int run_steps(struct group *self, const struct bench_group_options *what)
+static int run_steps(struct group *self, const struct layer_group_options *what)
 {
     struct progress progress;
     int64_t steps = 0;
     int status = read_stats(self, 0);
     int64_t allocations = bench_allocations();
-    double cpu = processor_seconds(), start = leat__clock_seconds();
+    double cpu = bench_cpu_seconds(), start = leat__clock_seconds();
     progress_start(&progress, "steps", -1, what->json);
     do {
         if (!status)
@@ -235,12 +236,12 @@ static int run_steps(struct group *self, const struct bench_group_options *what)
     if (!status)
         status = wait_for_all(self);
     self->seconds = leat__clock_seconds() - start;
-    self->cpu += processor_seconds() - cpu;
+    self->cpu += bench_cpu_seconds() - cpu;
     self->allocations = bench_allocations() - allocations;
     return status ? status : read_stats(self, 1);
 }
 
-static int measure(struct group *self, const struct bench_group_options *what)
+static int measure(struct group *self, const struct layer_group_options *what)
 {
     double start = leat__clock_seconds();
     int status = parse_names(self, what->source->device);
@@ -257,25 +258,25 @@ static int measure(struct group *self, const struct bench_group_options *what)
     if (!status)
         status = run_steps(self, what);
     for (int i = 0; i < self->n; i++) {
-        self->samples += self->seat[i].samples;
-        self->batches += self->seat[i].batches;
+        self->samples += self->member[i].samples;
+        self->batches += self->member[i].batches;
     }
     return status;
 }
 
 /* Bytes that went over the bus to the member's device. */
-static int64_t bus_bytes(const struct seat *seat)
+static int64_t bus_bytes(const struct member *member)
 {
-    for (int i = 0; i < seat->after.nstages; i++)
-        if (strcmp(seat->after.stage[i].name, "copy") == 0)
-            return seat->after.stage[i].bytes - seat->before.stage[i].bytes;
+    for (int i = 0; i < member->after.nstages; i++)
+        if (strcmp(member->after.stage[i].name, "copy") == 0)
+            return member->after.stage[i].bytes - member->before.stage[i].bytes;
     return 0;
 }
 
 /* What is read is not yet delivered: so much a record, as read so far. */
 static double payload(const struct group *self)
 {
-    const leat_stage_stats *read = &self->seat[0].after.stage[0];
+    const leat_stage_stats *read = &self->member[0].after.stage[0];
     return (double)self->samples *
            bench_share((double)read->bytes, (double)read->items);
 }
@@ -285,18 +286,18 @@ static double rate(int64_t n, double seconds)
     return bench_share((double)n, seconds);
 }
 
-static double waited(const struct seat *seat)
+static double waited(const struct member *member)
 {
-    return seat->after.waited - seat->before.waited;
+    return member->after.waited - member->before.waited;
 }
 
 /* What bounds the feed shows where the caller waited longest. */
-static const struct seat *find_worst(const struct group *self)
+static const struct member *find_worst(const struct group *self)
 {
-    const struct seat *worst = &self->seat[0];
+    const struct member *worst = &self->member[0];
     for (int i = 1; i < self->n; i++)
-        if (waited(&self->seat[i]) > waited(worst))
-            worst = &self->seat[i];
+        if (waited(&self->member[i]) > waited(worst))
+            worst = &self->member[i];
     return worst;
 }
 
@@ -304,17 +305,17 @@ static json_t *json_devices(const struct group *self)
 {
     json_t *devices = json_array();
     for (int i = 0; i < self->n; i++) {
-        const struct seat *seat = &self->seat[i];
-        const leat_memory_stats *memory = &seat->after.memory;
+        const struct member *member = &self->member[i];
+        const leat_memory_stats *memory = &member->after.memory;
         json_array_append_new(
             devices,
             json_pack("{s:s, s:f, s:I, s:f, s:f, s:i, s:i, s:I, s:I, s:I}",
-                      "device", leat_device_name(seat->device), "images_per_s",
-                      rate(seat->samples, self->seconds), "batches",
-                      (json_int_t)seat->batches, "bus_bytes_per_s",
-                      rate(bus_bytes(seat), self->seconds), "waited",
-                      waited(seat), "device_node", seat->after.device_node,
-                      "host_node", seat->after.host_node, "pinned",
+                      "device", leat_device_name(member->device),
+                      "images_per_s", rate(member->samples, self->seconds),
+                      "batches", (json_int_t)member->batches, "bus_bytes_per_s",
+                      rate(bus_bytes(member), self->seconds), "waited",
+                      waited(member), "device_node", member->after.device_node,
+                      "host_node", member->after.host_node, "pinned",
                       (json_int_t)memory->pinned, "device_memory",
                       (json_int_t)memory->device, "host",
                       (json_int_t)memory->host));
@@ -322,65 +323,58 @@ static json_t *json_devices(const struct group *self)
     return devices;
 }
 
-static int report_json(const struct group *self)
+static void print_member(const struct group *self, const struct member *member)
 {
-    const struct seat *worst = find_worst(self);
-    json_t *object =
-        json_pack("{s:f, s:f, s:f, s:I, s:f, s:{s:f, s:f, s:f}, s:o}",
-                  "first_batch_ms", 1e3 * self->first_step, "images_per_s",
-                  rate(self->samples, self->seconds), "payload_bytes_per_s",
-                  bench_share(payload(self), self->seconds), "batches",
-                  (json_int_t)self->batches, "seconds", self->seconds,
-                  "wait_us", "p50", latency_percentile(&self->waits, .5), "p99",
-                  latency_percentile(&self->waits, .99), "max",
-                  latency_longest(&self->waits), "devices", json_devices(self));
-    bench_add_verdict(object, &worst->after, &worst->before);
-    if (bench_allocations() >= 0)
-        json_object_set_new(object, "steady_allocations",
-                            json_integer((json_int_t)self->allocations));
-    json_object_set_new(object, "cpu_seconds", json_real(self->cpu));
-    bench_add_machine(object);
-    return output_json(object);
+    printf("%-16s  %12s images/s, %s over the bus",
+           leat_device_name(member->device),
+           output_scaled(rate(member->samples, self->seconds)),
+           output_bandwidth(rate(bus_bytes(member), self->seconds)));
+    if (member->after.device_node >= 0)
+        printf(", on node %d, its batches on %d", member->after.device_node,
+               member->after.host_node);
+    printf("\n");
 }
 
-static int report(const struct group *self)
+static int print_report(const struct group *self, int json)
 {
-    bench_print_machine();
-    printf("first step        %12s\n", output_time(self->first_step));
-    printf("images            %12s images/s on %d devices\n",
-           output_scaled(rate(self->samples, self->seconds)), self->n);
-    printf("payload           %12s\n",
-           output_bandwidth(bench_share(payload(self), self->seconds)));
-    bench_print_waits(&self->waits);
-    if (bench_allocations() >= 0)
-        printf("allocations       %12lld\n", (long long)self->allocations);
-    printf("cpu               %12s an image\n",
-           output_time(bench_share(self->cpu, (double)self->samples)));
-    for (int i = 0; i < self->n; i++) {
-        const struct seat *seat = &self->seat[i];
-        printf("%-16s  %12s images/s, %s over the bus",
-               leat_device_name(seat->device),
-               output_scaled(rate(seat->samples, self->seconds)),
-               output_bandwidth(rate(bus_bytes(seat), self->seconds)));
-        if (seat->after.device_node >= 0)
-            printf(", on node %d, its batches on %d", seat->after.device_node,
-                   seat->after.host_node);
-        printf("\n");
-    }
-    char verdict[LEAT_VERDICT_MAX];
-    const struct seat *worst = find_worst(self);
-    if (leat_stats_verdict(&worst->after, &worst->before, verdict) == LEAT_OK)
-        printf("%s\n", plain_text(verdict));
-    return 0;
+    const struct member *worst = find_worst(self);
+    struct report report;
+    char images[64];
+    snprintf(images, sizeof(images), "images/s on %d devices", self->n);
+    report_begin(&report, json);
+    report_add(&report,
+               (struct figure[]){
+                   {"first_batch_ms", "first step", REPORT_MS,
+                    1e3 * self->first_step, NULL},
+                   {"images_per_s", "images", REPORT_RATE,
+                    rate(self->samples, self->seconds), images},
+                   {"payload_bytes_per_s", "payload", REPORT_BANDWIDTH,
+                    bench_share(payload(self), self->seconds), NULL},
+                   {"batches", NULL, REPORT_COUNT, (double)self->batches, NULL},
+                   {"seconds", NULL, REPORT_SECONDS, self->seconds, NULL},
+                   {0}});
+    report_waits(&report, &self->waits);
+    report_allocations(&report, self->allocations);
+    report_add(&report,
+               (struct figure[]){
+                   {"cpu_seconds", NULL, REPORT_SECONDS, self->cpu, NULL},
+                   {NULL, "cpu", REPORT_SECONDS,
+                    bench_share(self->cpu, (double)self->samples), "an image"},
+                   {0}});
+    if (json)
+        json_object_set_new(report.object, "devices", json_devices(self));
+    for (int i = 0; !json && i < self->n; i++)
+        print_member(self, &self->member[i]);
+    report_verdict(&report, &worst->after, &worst->before);
+    return report_end(&report);
 }
 
-int bench_group(const struct bench_group_options *options)
+int layer_group_run(const struct layer_group_options *options)
 {
     static struct group group;
     int status = measure(&group, options);
-    int exit_status = status          ? message_last_error()
-                      : options->json ? report_json(&group)
-                                      : report(&group);
+    int exit_status =
+        status ? message_last_error() : print_report(&group, options->json);
     finish(&group);
     return exit_status;
 }

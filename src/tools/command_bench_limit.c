@@ -1,0 +1,101 @@
+/*
+ * command_bench_limit.c: `leat bench limit`: how fast a data layer could be at
+ * most.
+ */
+#include "tools/bench/bench.h"
+#include "tools/bench/limit.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/command.h"
+#include "tools/delivery/layer_source.h"
+
+struct options {
+    struct layer_source_options source;
+    double seconds;
+    int row_copy;
+    int json;
+};
+
+/* The layer is created for its options, not set up. The first slice is for
+   caches and clocks, and does not count. */
+static int measure(const struct options *options, struct limit_result *result,
+                   struct bandwidth *bandwidth)
+{
+    struct layer_source source = {0};
+    struct limit *limit = NULL;
+    struct limit_result ignored = {0};
+    int status = layer_source_create(&source, &options->source);
+    if (!status)
+        status = limit_open(&limit, source.layer, options->row_copy,
+                            bench_workers(options->source.workers));
+    if (!status)
+        status = limit_run(limit, LIMIT_SLICE, &ignored);
+    interrupt_catch();
+    while (!status) {
+        status = limit_run(limit, LIMIT_SLICE, result);
+        if (!status)
+            status = interrupt_check();
+        if (result->seconds >= options->seconds)
+            break;
+    }
+    limit_close(limit);
+    layer_source_destroy(&source);
+    return status ? status : bandwidth_measure(bandwidth);
+}
+
+static int run(const struct options *options)
+{
+    struct limit_result result = {0};
+    struct bandwidth bandwidth;
+    struct report report;
+    if (measure(options, &result, &bandwidth))
+        return message_last_error();
+    report_begin(&report, options->json);
+    report_add(&report,
+               (struct figure[]){
+                   {"seconds", NULL, REPORT_SECONDS, result.seconds, NULL},
+                   {"images", NULL, REPORT_COUNT, (double)result.images, NULL},
+                   {"threads", NULL, REPORT_COUNT,
+                    bench_workers(options->source.workers), NULL},
+                   {"bad_records", result.bad > 0 ? "bad records" : NULL,
+                    REPORT_COUNT, (double)result.bad, ", left out"},
+                   {0}});
+    limit_report(&result, &bandwidth, &report);
+    return report_end(&report);
+}
+
+int command_bench_limit(int argc, char **argv)
+{
+    struct options options = {.source = LAYER_SOURCE_OPTIONS_INIT, .seconds = 3};
+    struct option_spec layer[LAYER_SOURCE_OPTIONS];
+    layer_source_options_list(layer, &options.source);
+    const struct option_spec specs[] = {
+        bench_seconds(&options.seconds),
+        {"row-copy", NULL, "a bare copy of rows of uint8 images", NULL,
+         &options.row_copy, 0, 0},
+        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        .command = "bench limit",
+        .arguments =
+            "(--net FILE --phase P | --reader TEXT --batch N) [options]",
+        .about = "Measures what all cores together, or --workers of them,\n"
+                 "can do at most on the same records, reading and\n"
+                 "transforming them without any queue.",
+        .options = specs,
+        .shared = layer,
+    };
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status == OPTION_GO)
+        status = layer_source_options_check(&options.source, usage.command);
+    const struct layer_source_options *source = &options.source;
+    if (status == OPTION_GO &&
+        (source->max_errors >= 0 || source->bad_record_file))
+        status = message_misuse(usage.command,
+                                "%s: --max-errors and --bad-record-file are "
+                                "for a layer: leat bench layer",
+                                usage.command);
+    return status == OPTION_GO ? run(&options) : status;
+}
