@@ -277,7 +277,7 @@ static void report_threads(struct report *report, const bench *self,
     struct bench_spread l = bench_spread_of(leat, ROUNDS);
     struct bench_spread r = bench_spread_of(ratio, ROUNDS);
     report_row(
-        report,
+        report, "results",
         (struct figure[]){
             {"case", "case", REPORT_TEXT, 0, self->what->name},
             {"beside", NULL, REPORT_TEXT, 0, with_layer ? "layer" : "limit"},

@@ -258,7 +258,7 @@ static void report_case(struct report *report, const struct kernel_bench *self,
     char name[64];
     snprintf(name, sizeof(name), "%s, %s", leat_dtype_name(types[type]),
              ways[way].name);
-    report_row(report,
+    report_row(report, "results",
                (struct figure[]){
                    {NULL, "case", REPORT_TEXT, 0, name},
                    {"type", NULL, REPORT_TEXT, 0, leat_dtype_name(types[type])},

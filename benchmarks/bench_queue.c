@@ -249,7 +249,7 @@ static void report_case(struct report *report, const struct handoff_case *what)
         figures[10] = (struct figure){"latency_us.max", NULL, REPORT_US,
                                       latency_longest(latency), NULL};
     }
-    report_row(report, figures);
+    report_row(report, "results", figures);
 }
 
 int main(int argc, char **argv)

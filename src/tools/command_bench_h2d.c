@@ -109,7 +109,7 @@ static void report_results(struct report *report, const struct h2d_bench *bench)
     for (int i = 0; i < bench->nsizes * 2 * bench->nstreams; i++) {
         const struct h2d_case *one =
             &bench->cases[i / (2 * bench->nstreams)][i % (2 * bench->nstreams)];
-        report_row(report,
+        report_row(report, "results",
                    (struct figure[]){
                        {"kind", NULL, REPORT_TEXT, 0,
                         one->pinned ? "pinned" : "pageable"},

@@ -283,7 +283,7 @@ static int print_report(const struct reader_bench *bench, int json)
         const struct reading_case *what = &bench->cases[i];
         double rate = what->records.median;
         report_row(
-            &report,
+            &report, "results",
             (struct figure[]){
                 {"case", "case", REPORT_TEXT, 0, order_names[what->order]},
                 {"batch", "batch", REPORT_COUNT, what->batch, NULL},

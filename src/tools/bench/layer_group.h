@@ -1,22 +1,37 @@
-/* layer_group.h: `leat bench layer` on several devices that one reader feeds.
+/*
+ * layer_group.h: the layers that `leat bench layer` takes its batches from: one
+ * alone, or a group's, one a device, which one reader feeds.
  */
 #ifndef LEAT_TOOLS_BENCH_LAYER_GROUP_H
 #define LEAT_TOOLS_BENCH_LAYER_GROUP_H
 
 #include "tools/delivery/layer_source.h"
 
-struct layer_group_options {
-    const struct layer_source_options *source; /* its device: "cuda:0,cuda:1" */
-    double seconds;
-    double compute_ms; /* of one core, after each step */
-    double sleep_ms;   /* after each step */
-    int json;
+#include <leat/data_layer_group.h>
+
+enum { LAYER_GROUP_MOST = 16, LAYER_GROUP_NAME = 32 };
+
+/* Zeroed memory is none. */
+struct layer_group {
+    leat_data_layer_group *group; /* NULL: a layer alone */
+    int n;
+    struct layer_source member[LAYER_GROUP_MOST];
+    char name[LAYER_GROUP_MOST][LAYER_GROUP_NAME]; /* of a group's devices */
 };
 
 /* Whether that names more devices than one. */
 int layer_group_is_list(const char *device);
 
-/* Measures and reports. The tool's exit status. */
-int layer_group_run(const struct layer_group_options *options);
+/*
+ * Creates the layer or layers of the command line and sets them up. Errors:
+ * those of the layers, LEAT_EINVAL for a wrong list of devices.
+ */
+int layer_group_open(struct layer_group *self,
+                     const struct layer_source_options *options);
+
+/* Waits until the batches of all forwards are where they should be. */
+int layer_group_wait(struct layer_group *self);
+
+void layer_group_close(struct layer_group *self);
 
 #endif

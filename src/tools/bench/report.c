@@ -132,9 +132,10 @@ void report_add(struct report *report, const struct figure figures[])
 }
 
 /* The labels, or the values below them. */
-static void print_cells(const struct figure figures[], int are_labels)
+static int print_cells(const struct figure figures[], int are_labels)
 {
-    for (int n = 0; !is_end(figures); figures++) {
+    int n = 0;
+    for (; !is_end(figures); figures++) {
         if (!figures->label)
             continue;
         int width = (int)strlen(figures->label);
@@ -145,27 +146,30 @@ static void print_cells(const struct figure figures[], int are_labels)
         else
             printf(" | %*s", width, text);
     }
-    printf("\n");
+    if (n)
+        printf("\n");
+    return n;
 }
 
-void report_row(struct report *report, const struct figure figures[])
+void report_row(struct report *report, const char *array,
+                const struct figure figures[])
 {
     if (!report->object) {
-        if (!report->rows++)
-            print_cells(figures, 1);
+        if (!report->rows)
+            report->rows += print_cells(figures, 1);
         print_cells(figures, 0);
         return;
     }
-    json_t *results = json_object_get(report->object, "results");
-    if (!results) {
-        results = json_array();
-        json_object_set_new(report->object, "results", results);
+    json_t *rows = json_object_get(report->object, array);
+    if (!rows) {
+        rows = json_array();
+        json_object_set_new(report->object, array, rows);
     }
     json_t *row = json_object();
     for (; !is_end(figures); figures++)
         if (figures->key)
             set_value(row, figures);
-    json_array_append_new(results, row);
+    json_array_append_new(rows, row);
 }
 
 void report_waits(struct report *report, const struct latency *waits)

@@ -46,8 +46,10 @@ void report_begin(struct report *report, int json);
 /* Adds figures, up to one without key and label. */
 void report_add(struct report *report, const struct figure figures[]);
 
-/* Adds a row of a table: an element of the array "results". */
-void report_row(struct report *report, const struct figure figures[]);
+/* Adds a row of a table, without labels an invisible one: an element of the
+   array of that name. */
+void report_row(struct report *report, const char *array,
+                const struct figure figures[]);
 
 /* Adds wait_us: p50, p99 and max. */
 void report_waits(struct report *report, const struct latency *waits);

@@ -1,0 +1,256 @@
+#include "tools/bench/layer_measure.h"
+
+#include "base/clock.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/caller.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/progress.h"
+
+#include <leat/ext/reader.h>
+
+#include <string.h>
+#include <sys/resource.h>
+
+static const double warm_up_seconds = 0.02;
+
+static int64_t peak_rss(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)usage.ru_maxrss * 1024;
+}
+
+/* Adds what the stages did between two readings. */
+static void add_stages(leat_stats *sum, const leat_stats *before,
+                       const leat_stats *after)
+{
+    const leat_stats so_far = *sum;
+    *sum = *after;
+    sum->waited += so_far.waited - before->waited;
+    sum->elapsed += so_far.elapsed - before->elapsed;
+    sum->helped_chunks += so_far.helped_chunks - before->helped_chunks;
+    sum->helped += so_far.helped - before->helped;
+    sum->blocked_lock += so_far.blocked_lock - before->blocked_lock;
+    for (int i = 0; i < after->nstages; i++) {
+        const leat_stage_stats *from = &before->stage[i];
+        const leat_stage_stats *old = &so_far.stage[i];
+        leat_stage_stats *to = &sum->stage[i];
+        to->items += old->items - from->items;
+        to->bytes += old->bytes - from->bytes;
+        to->busy += old->busy - from->busy;
+        to->blocked_empty += old->blocked_empty - from->blocked_empty;
+        to->blocked_full += old->blocked_full - from->blocked_full;
+    }
+}
+
+static int read_stats(const struct layer_group *group, leat_stats stats[])
+{
+    int status = LEAT_OK;
+    for (int i = 0; !status && i < group->n; i++) {
+        stats[i] = (leat_stats){.size = sizeof(stats[i])};
+        status = leat_data_layer_stats(group->member[i].layer, &stats[i]);
+    }
+    return status;
+}
+
+/* What the caller does with a batch. Returns the seconds it computed. */
+static double consume(const struct layer_options *options)
+{
+    caller_compute(options->compute_ms);
+    caller_sleep(options->sleep_ms);
+    return 1e-3 * options->compute_ms;
+}
+
+static void count_batch(const leat_batch *batch,
+                        const struct layer_options *options,
+                        struct layer_result *result, int i)
+{
+    if (!result->batches)
+        result->first_epoch = batch->epoch;
+    result->batches++;
+    result->samples += batch->n;
+    result->share[i].batches++;
+    result->share[i].samples += batch->n;
+    result->ended = options->epochs &&
+                    batch->epoch - result->first_epoch >= options->epochs;
+}
+
+/* A batch of each layer, from the time `*now` on; moves it to the end. What is
+   taken is counted in `result`, if there is one. */
+static int take_step(struct layer_group *group, double *now,
+                     const struct layer_options *options,
+                     struct layer_result *result)
+{
+    int status = LEAT_OK;
+    for (int i = 0; !status && i < group->n; i++) {
+        double start = *now;
+        status = layer_source_forward(&group->member[i]);
+        *now = leat__clock_seconds();
+        if (!result)
+            continue;
+        latency_add(&result->waits, *now - start);
+        const leat_batch *batch = leat_data_layer_batch(group->member[i].layer);
+        if (batch)
+            count_batch(batch, options, result, i);
+    }
+    return status;
+}
+
+/* A last slice that the end of an epoch cuts short says little. */
+static void keep_slice(struct layer_result *result, int64_t samples,
+                       double seconds)
+{
+    if (result->slices > 0 && seconds < LIMIT_SLICE / 2)
+        return;
+    result->slice[result->slices++ % LAYER_SLICES_KEPT] =
+        bench_share((double)samples, seconds);
+}
+
+static void add_stats(struct layer_result *result, int n,
+                      const leat_stats before[], const leat_stats after[])
+{
+    const leat_stage_stats *read = &after[0].stage[0];
+    for (int i = 0; i < n; i++)
+        add_stages(&result->share[i].stats, &before[i], &after[i]);
+    /* What is read is not yet delivered: so much a record, as read so far. */
+    result->payload = (double)result->samples *
+                      bench_share((double)read->bytes, (double)read->items);
+}
+
+/* Takes batches for the time of a slice, or to the end of the last epoch. */
+static int run_slice(struct layer_group *group,
+                     const struct layer_options *options,
+                     struct layer_result *result)
+{
+    leat_stats before[LAYER_GROUP_MOST], after[LAYER_GROUP_MOST];
+    int64_t samples = result->samples;
+    int status = read_stats(group, before);
+    int64_t allocations = bench_allocations();
+    double cpu = bench_cpu_seconds(), start = leat__clock_seconds(),
+           now = start;
+    while (!status && now - start < LIMIT_SLICE && !result->ended) {
+        status = take_step(group, &now, options, result);
+        result->cpu -= consume(options);
+        now = leat__clock_seconds();
+    }
+    if (!status)
+        status = layer_group_wait(group);
+    if (group->member[0].device || group->group)
+        now = leat__clock_seconds();
+    result->allocations += bench_allocations() - allocations;
+    result->cpu += bench_cpu_seconds() - cpu;
+    result->seconds += now - start;
+    keep_slice(result, result->samples - samples, now - start);
+    if (!status)
+        status = read_stats(group, after);
+    if (status)
+        return status;
+    add_stats(result, group->n, before, after);
+    return interrupt_check();
+}
+
+/* Waits until the layer's threads are idle: twice no processor time. */
+static void settle(void)
+{
+    for (int quiet = 0, tries = 0; quiet < 2 && tries < 500; tries++) {
+        double cpu = bench_cpu_seconds();
+        caller_sleep(10);
+        quiet = bench_cpu_seconds() - cpu < 0.0005 ? quiet + 1 : 0;
+    }
+}
+
+/* Takes the batches that are ready, and goes on until all threads run. */
+static int warm_up(struct layer_group *group,
+                   const struct layer_options *options)
+{
+    leat_data_layer *layer = group->member[0].layer;
+    int prefetch = leat_data_layer_get_options(layer)->prefetch;
+    int steps = prefetch < 4 ? 5 : prefetch + 1;
+    double now = leat__clock_seconds(), end = now + warm_up_seconds;
+    int status = LEAT_OK;
+    for (int i = 0; !status && (i < steps || now < end); i++) {
+        status = take_step(group, &now, options, NULL);
+        consume(options);
+    }
+    return status;
+}
+
+static int run_slices(struct layer_group *group, struct limit *limit,
+                      const struct layer_options *options,
+                      struct layer_result *result)
+{
+    struct progress progress;
+    progress_start(&progress, "batches", -1, options->json);
+    int status = LEAT_OK;
+    do {
+        if (limit) {
+            settle();
+            status = limit_run(limit, LIMIT_SLICE, &result->limited);
+        }
+        if (!status && (limit || !result->batches))
+            status = warm_up(group, options);
+        if (!status)
+            status = run_slice(group, options, result);
+        progress_update(&progress, result->batches);
+    } while (!status && (options->epochs ? !result->ended
+                                         : result->seconds < options->seconds));
+    progress_finish(&progress);
+    return status;
+}
+
+/* The limit's first slice is for caches and clocks. */
+static int open_limit(struct limit **limit, const struct layer_group *group,
+                      const struct layer_options *options)
+{
+    struct limit_result ignored = {0};
+    settle();
+    int status = limit_open(limit, group->member[0].layer, options->row_copy,
+                            bench_workers(0));
+    return status ? status : limit_run(*limit, LIMIT_SLICE, &ignored);
+}
+
+leat_stage_stats layer_copies(const leat_stats *stats)
+{
+    for (int i = 0; i < stats->nstages; i++)
+        if (strcmp(stats->stage[i].name, "copy") == 0)
+            return stats->stage[i];
+    return (leat_stage_stats){0};
+}
+
+/* What single devices have besides, measured while the layer is idle. */
+static int measure_device(struct layer_result *out, struct layer_source *member,
+                          const struct layer_options *options)
+{
+    leat_stage_stats copy = layer_copies(&out->share[0].stats);
+    size_t bytes = copy.items > 0 ? (size_t)(copy.bytes / copy.items) : 0;
+    int status = options->overlap ? overlap_measure(&out->overlap, member,
+                                                    1e-3 * options->kernel_ms)
+                                  : LEAT_OK;
+    if (status || !member->device)
+        return status;
+    settle();
+    return h2d_measure_ceiling(&out->ceiling, member->device, bytes);
+}
+
+int layer_measure(struct layer_result *out, struct layer_group *group,
+                  const struct layer_options *options)
+{
+    struct limit *limit = NULL;
+    double start = leat__clock_seconds(), now = start;
+    int status = layer_group_open(group, &options->source);
+    interrupt_catch();
+    if (!status)
+        status = take_step(group, &now, options, NULL);
+    out->first_batch = now - start;
+    if (!status && options->limit)
+        status = open_limit(&limit, group, options);
+    if (!status)
+        status = run_slices(group, limit, options, out);
+    out->peak_rss = peak_rss();
+    limit_close(limit);
+    if (!status && options->limit)
+        status = bandwidth_measure(&out->bandwidth);
+    if (!status && !group->group)
+        status = measure_device(out, &group->member[0], options);
+    return status;
+}
