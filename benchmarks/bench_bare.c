@@ -71,7 +71,7 @@ static int fail(void)
     return 1;
 }
 
-/* The layer is made for what it says, not set up. */
+/* The layer is created for its options, not set up. */
 static int create_layer(bench *self, const char *database)
 {
     const bench_case *what = self->what;

@@ -30,7 +30,7 @@ enum {
     WARM_UPS = 2,
     LAUNCHES = 4,   /* in a sample */
     CACHES = 4,     /* that the pixels fill */
-    UNKNOWN = 1024, /* images where nothing is told of a cache */
+    UNKNOWN = 1024, /* images where the cache's size is unknown */
     MOST = 65536
 };
 

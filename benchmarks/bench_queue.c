@@ -8,7 +8,7 @@
  * is measured with the workers reading, with a caller that helps them, and with
  * a reader thread before them; all together in S seconds (3).
  *
- *   - How many batches a second go through when nobody pauses.
+ *   - How many batches a second go through when the caller does not pause.
  *   - How long it takes from the moment a sample is there until a caller that
  *     sleeps has it: the reader makes one only every so often, and writes the
  *     time into it. Not where the caller helps.
@@ -101,7 +101,7 @@ static void close_feed(struct feed *feed)
     leat_blob_destroy(feed->top);
 }
 
-/* Batches a second while nobody pauses. */
+/* Batches a second while the caller does not pause. */
 static int run_round(struct feed *feed, double seconds, double *rate)
 {
     int64_t batches = 0;

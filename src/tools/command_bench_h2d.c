@@ -97,7 +97,7 @@ static int measure(struct h2d_bench *bench, const struct h2d_options *options)
         status = describe(bench);
     if (!status)
         status = measure_cases(bench, h2d, options->json);
-    /* Only now: the link of a device that rests may be at a lower speed. */
+    /* Only now: the link of an idle device may be at a lower speed. */
     if (!status)
         pci_read(&bench->pci, "", bench->description.bus_id);
     h2d_close(h2d);

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The words that were typed behind leat, and what they lead to. */
+/* The words typed after `leat`, and what they lead to. */
 struct line {
     int n;
     char **words;
@@ -214,8 +214,9 @@ int command_completion(int argc, char **argv)
     const struct usage usage = {
         .command = "completion",
         .arguments = "bash|zsh|fish",
-        .about = "Prints the script by which a shell completes leat's command\n"
-                 "line. An installed leat has it in its place already.",
+        .about =
+            "Prints the script with which a shell completes leat's command\n"
+            "line. Packages install it where the shell finds it.",
         .least_arguments = 1,
         .most_arguments = 1,
     };

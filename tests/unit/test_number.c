@@ -9,21 +9,22 @@
 
 enum { TEXT = 64 };
 
-static void reads(const char *text, enum number_kind kind, int64_t wanted)
+static void reads(const char *text, enum number_quantity quantity,
+                  int64_t wanted)
 {
     char *end = NULL;
     int64_t value = -77;
-    ck_assert_msg(!number_read(text, &end, kind, &value), "'%s'", text);
+    ck_assert_msg(!number_read(text, &end, quantity, &value), "'%s'", text);
     ck_assert_msg(!*end, "'%s' ends at '%s'", text, end);
     ck_assert_msg(value == wanted, "'%s' is %lld", text, (long long)value);
 }
 
 /* Whether all of a text is a number. */
-static int is_number(const char *text, enum number_kind kind)
+static int is_number(const char *text, enum number_quantity quantity)
 {
     char *end;
     int64_t value;
-    return !number_read(text, &end, kind, &value) && !*end;
+    return !number_read(text, &end, quantity, &value) && !*end;
 }
 
 START_TEST(counts)

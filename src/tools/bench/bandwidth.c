@@ -13,7 +13,7 @@ enum { BYTES = 64 << 20 };
 
 static const double seconds = 0.4;
 
-/* Bytes a second of one core, which writes, or copies from behind it. */
+/* Bytes a second of one core, which writes, or copies from the second half. */
 static double measure(unsigned char *to, int copies)
 {
     double start = leat__clock_seconds(), now;
@@ -23,7 +23,7 @@ static double measure(unsigned char *to, int copies)
             memcpy(to, to + BYTES, BYTES);
         else
             memset(to, (int)rounds & 0xff, BYTES);
-        /* The compiler must not leave out what nobody reads. */
+        /* The compiler must not drop stores that are never read. */
         __asm__ volatile("" : : "r"(to) : "memory");
         rounds++;
         now = leat__clock_seconds();

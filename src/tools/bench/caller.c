@@ -17,13 +17,13 @@ static void multiply(void)
     for (int round = 0; round < 16; round++)
         for (int i = 0; i < 1024; i++)
             matrix[i] = matrix[i] * 0.5f + (float)round;
-    /* The compiler must not leave out what nobody reads. */
+    /* The compiler must not drop stores that are never read. */
     __asm__ volatile("" : : "r"(matrix) : "memory");
 }
 
 /*
- * A net's work does not shrink when the caller's thread is taken off its core,
- * so the thread's own time is what counts.
+ * A net's work does not shrink when the caller's thread loses its core, so the
+ * thread's own processor time counts.
  */
 void caller_compute(double milliseconds)
 {

@@ -1,4 +1,4 @@
-/* h2d.h: how fast copies go from host memory to a device. */
+/* h2d.h: how fast copies run from host memory to a device. */
 #ifndef LEAT_TOOLS_BENCH_H2D_H
 #define LEAT_TOOLS_BENCH_H2D_H
 
@@ -27,8 +27,8 @@ struct h2d_case {
 int h2d_open(struct h2d **out, leat_device *device, size_t bytes, int streams);
 
 /*
- * Measures `what`, which says all but the figures. The device's events time
- * each sample; what has arrived is compared outside of that time. Errors:
+ * Measures `what`, in which all but the figures is set. The device's events
+ * time each sample; what has arrived is compared outside of that time. Errors:
  * LEAT_EDEVICE where it is not what was sent; the device's own.
  */
 int h2d_measure(struct h2d *h2d, struct h2d_case *what);

@@ -96,7 +96,7 @@ static int take_step(struct layer_group *group, double *now,
     return status;
 }
 
-/* A last slice that the end of an epoch cuts short says little. */
+/* A last slice that the end of an epoch cuts short is too noisy to count. */
 static void keep_slice(struct layer_result *result, int64_t samples,
                        double seconds)
 {
@@ -112,7 +112,7 @@ static void add_stats(struct layer_result *result, int n,
     const leat_stage_stats *read = &after[0].stage[0];
     for (int i = 0; i < n; i++)
         add_stages(&result->share[i].stats, &before[i], &after[i]);
-    /* What is read is not yet delivered: so much a record, as read so far. */
+    /* What was read is not yet delivered: the mean bytes of a record count. */
     result->payload = (double)result->samples *
                       bench_share((double)read->bytes, (double)read->items);
 }

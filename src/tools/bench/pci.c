@@ -38,7 +38,7 @@ static int read_width(const char *root, const char *bus_id, const char *name)
     char text[32];
     read_attribute(root, bus_id, name, text, sizeof(text));
     long lanes = strtol(text, NULL, 10);
-    /* A device that sleeps says 63 or 255. */
+    /* A suspended device reports 63 or 255. */
     return lanes > 0 && lanes <= 32 ? (int)lanes : 0;
 }
 

@@ -11,8 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A signal between a look at its flag and the wait is seen after so long. */
-enum { LOOK_MS = 100 };
+/* A signal that arrives between the check of its flag and the wait is noticed
+   after this time. */
+enum { CHECK_MS = 100 };
 
 static int system_error(const char *path)
 {
@@ -29,8 +30,8 @@ int input_open(int *fd, const char *path)
 }
 
 /*
- * Until there is something to read, or an end: a pipe that had no writer yet
- * has none. Unlike open and read, poll is not begun anew behind a signal.
+ * Waits for input or its end; a pipe without a writer so far has neither.
+ * Unlike open and read, poll is not restarted after a signal.
  */
 static int wait_for(int fd, const char *path)
 {
@@ -39,7 +40,7 @@ static int wait_for(int fd, const char *path)
         int status = interrupt_check();
         if (status)
             return status;
-        int n = poll(&wanted, 1, LOOK_MS);
+        int n = poll(&wanted, 1, CHECK_MS);
         if (n > 0)
             return LEAT_OK;
         if (n < 0 && errno != EINTR)

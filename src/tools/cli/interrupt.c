@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* `timeout` and some supervisors send a signal twice, to a process and to its
-   group: so soon after the first it is no second wish. */
+   group: one so soon after the first is the same request. */
 enum { SAME_SIGNAL_MS = 500 };
 
 static volatile sig_atomic_t caught;
@@ -29,7 +29,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A read that was interrupted begins anew, and then finds the end. */
+/* An interrupted read is restarted, and then finds the end. */
 static void end_reads(void)
 {
     for (int i = 0; i < MOST_ENDED; i++)
@@ -38,7 +38,7 @@ static void end_reads(void)
 }
 
 /* Only async-signal-safe calls. All signals are blocked meanwhile. */
-static void note_signal(int signal_number)
+static void handle_signal(int signal_number)
 {
     int error = errno;
     int64_t now = now_ms();
@@ -57,12 +57,12 @@ void interrupt_catch(void)
 {
     struct sigaction action, before;
     memset(&action, 0, sizeof(action));
-    action.sa_handler = note_signal;
+    action.sa_handler = handle_signal;
     action.sa_flags = SA_RESTART;
     sigfillset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    /* Whom nohup started is to outlive its terminal. */
+    /* A process started by nohup must outlive its terminal. */
     if (sigaction(SIGHUP, NULL, &before) || before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &action, NULL);
 }
@@ -85,7 +85,7 @@ int interrupt_end(int fd)
         return leat_error(LEAT_EIO, "/dev/null: %s",
                           strerror(nothing < 0 ? errno : EMFILE));
     ended[i] = fd + 1;
-    /* A signal that came before is seen here, a later one by its handler. */
+    /* A signal that arrived before is seen here, a later one by its handler. */
     if (caught)
         end_reads();
     return LEAT_OK;

@@ -1,4 +1,4 @@
-/* interrupt.h: SIGINT, SIGTERM and SIGHUP as a flag, so that commands can tidy
+/* interrupt.h: SIGINT, SIGTERM and SIGHUP as a flag, so that commands can clean
  * up. */
 #ifndef LEAT_TOOLS_CLI_INTERRUPT_H
 #define LEAT_TOOLS_CLI_INTERRUPT_H
@@ -6,25 +6,25 @@
 #include <leat/status.h>
 
 /*
- * From now on each of these signals sets the flag, and kills half a second
- * later; SIGHUP stays ignored where it is, as behind nohup. To be called when
- * there is something to tidy up: a layer's setup may wait for a pipe, and only
- * a signal that kills ends that.
+ * From now on the first of these signals sets the flag, and one more than half
+ * a second later kills. SIGHUP stays ignored where it was, as under nohup. Call
+ * it once there is something to clean up: a layer's setup may wait for a pipe,
+ * which only a signal that kills ends.
  */
 void interrupt_catch(void);
 
-/* LEAT_OK, or LEAT_ECANCELLED with its line once a signal came. */
+/* LEAT_OK, or LEAT_ECANCELLED with its line once a signal has arrived. */
 int interrupt_check(void);
 
 /*
- * From now on a signal puts an end to what is read from `fd`, also to a read
- * that blocks: interrupt_check tells it from the file's own. Before close,
- * interrupt_keep takes it back.
+ * From now on a signal ends the input from `fd`, even in a read that blocks;
+ * interrupt_check distinguishes this from the file's own end. interrupt_keep
+ * undoes it before close.
  */
 int interrupt_end(int fd);
 void interrupt_keep(int fd);
 
-/* Dies of the signal that came, if one came, as the shell expects it. */
+/* Dies of the signal that arrived, if any, as the shell expects. */
 void interrupt_obey(void);
 
 #endif

@@ -7,15 +7,15 @@
 
 enum { TEXT_BYTES = 2048 };
 
-/* Paths and keys may hold anything; a line break would make two messages. */
+/* Paths and keys may contain any byte; a line break would make two messages. */
 static void print_line(const char *text)
 {
     char plain[4 * TEXT_BYTES];
     plain_text_write(plain, sizeof(plain), text);
-    /* Where both streams go to one file, what was printed before comes first.
-       What cannot be written shows at the end. */
+    /* Keeps the order where both streams go to one file. A failure shows at the
+       end of main. */
     fflush(stdout);
-    /* A terminal's line may hold a bar, which is drawn anew. */
+    /* A terminal's line may hold a progress bar, which is redrawn. */
     fprintf(stderr, "%sleat: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
             plain);
 }

@@ -1,13 +1,13 @@
-/* message.h: what the tool says when something is wrong. */
+/* message.h: error messages and exit statuses. */
 #ifndef LEAT_TOOLS_CLI_MESSAGE_H
 #define LEAT_TOOLS_CLI_MESSAGE_H
 
 #include <leat/status.h>
 
 /*
- * The tool's exit statuses, beside 0. As those of cmp, diff and grep, 1 is an
+ * The tool's exit statuses, beside 0. As with cmp, diff and grep, 1 is an
  * answer and 2 is trouble; wrong usage is EX_USAGE of sysexits.h. The manual
- * has them in one table, which test_tool_manners holds against the tool.
+ * has them in one table, which test_tool_manners compares with the tool.
  */
 enum {
     EXIT_FOUND = 1,   /* the sides differ, or there are bad records */
@@ -22,7 +22,7 @@ enum {
 int message_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
-/* The same of what was found in the data. Returns EXIT_FOUND. */
+/* The same for what was found in the data. Returns EXIT_FOUND. */
 int message_found(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 

@@ -11,19 +11,34 @@
 /* With the largest unit, 2^40, a fraction of them stays below 2^63. */
 enum { MOST_DECIMALS = 6 };
 
-static const char prefixes[] = "kMGT";
-
-struct unit {
-    int64_t factor;
+static const struct unit {
+    const char *name;
+    enum number_quantity quantity;
     int is_binary; /* a power of 1024 */
+    int64_t factor;
+} units[] = {
+    {"k", NUMBER_COUNT, 0, 1000},
+    {"M", NUMBER_COUNT, 0, 1000000},
+    {"G", NUMBER_COUNT, 0, 1000000000},
+    {"T", NUMBER_COUNT, 0, 1000000000000},
+    {"B", NUMBER_BYTES, 0, 1},
+    {"byte", NUMBER_BYTES, 0, 1},
+    {"bytes", NUMBER_BYTES, 0, 1},
+    {"kB", NUMBER_BYTES, 0, 1000},
+    {"MB", NUMBER_BYTES, 0, 1000000},
+    {"GB", NUMBER_BYTES, 0, 1000000000},
+    {"TB", NUMBER_BYTES, 0, 1000000000000},
+    {"K", NUMBER_BYTES, 1, INT64_C(1) << 10},
+    {"KiB", NUMBER_BYTES, 1, INT64_C(1) << 10},
+    {"M", NUMBER_BYTES, 1, INT64_C(1) << 20},
+    {"MiB", NUMBER_BYTES, 1, INT64_C(1) << 20},
+    {"G", NUMBER_BYTES, 1, INT64_C(1) << 30},
+    {"GiB", NUMBER_BYTES, 1, INT64_C(1) << 30},
+    {"T", NUMBER_BYTES, 1, INT64_C(1) << 40},
+    {"TiB", NUMBER_BYTES, 1, INT64_C(1) << 40},
 };
 
-static int64_t power(int64_t base, int n)
-{
-    return n ? base * power(base, n - 1) : 1;
-}
-
-/* Whether the text begins with a word that ends there; moves behind it. */
+/* Whether the text begins with this whole word, in any case; skips it. */
 static int take_word(const char **text, const char *word)
 {
     size_t size = strlen(word);
@@ -34,36 +49,19 @@ static int take_word(const char **text, const char *word)
     return 1;
 }
 
-/* Moves *text behind the unit, if there is one, and a blank before it. */
-static struct unit read_unit(const char **text, enum number_kind kind)
+/* The unit at *text, and a blank before it, which are skipped; else of 1. */
+static struct unit read_unit(const char **text, enum number_quantity quantity)
 {
-    struct unit unit = {1, 0};
     const char *at = *text + (**text == ' ');
-    if (kind == NUMBER_BYTES &&
-        (take_word(&at, "bytes") || take_word(&at, "byte") ||
-         take_word(&at, "B"))) {
-        *text = at;
-        return unit;
-    }
-    for (int i = 0; prefixes[i]; i++) {
-        char letter[] = {prefixes[i], 0}, si[] = {prefixes[i], 'B', 0};
-        char iec[] = {prefixes[i], 'i', 'B', 0};
-        if (kind == NUMBER_COUNT && take_word(&at, letter))
-            unit.factor = power(1000, i + 1);
-        else if (kind == NUMBER_BYTES && take_word(&at, si))
-            unit.factor = power(1000, i + 1);
-        else if (kind == NUMBER_BYTES &&
-                 (take_word(&at, iec) || take_word(&at, letter)))
-            unit = (struct unit){power(1024, i + 1), 1};
-        else
-            continue;
-        *text = at;
-        break;
-    }
-    return unit;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (units[i].quantity == quantity && take_word(&at, units[i].name)) {
+            *text = at;
+            return units[i];
+        }
+    return (struct unit){.factor = 1};
 }
 
-/* The digits behind a point, as parts of *scale; moves behind them. */
+/* The digits after a point, as parts of *scale, which are skipped. */
 static int read_decimals(const char **text, int64_t *parts, int64_t *scale)
 {
     *parts = 0;
@@ -91,21 +89,21 @@ static int scale_decimals(int64_t parts, int64_t scale, struct unit unit,
     return 0;
 }
 
-int number_read(const char *text, char **end, enum number_kind kind,
+int number_read(const char *text, char **end, enum number_quantity quantity,
                 int64_t *out)
 {
-    char *behind;
+    char *after;
     int is_negative = *text == '-';
     int has_sign = is_negative || *text == '+';
     if (!isdigit((unsigned char)text[has_sign]))
         return -1;
     errno = 0;
-    long long whole = strtoll(text, &behind, 10);
-    const char *at = behind;
+    long long whole = strtoll(text, &after, 10);
+    const char *at = after;
     int64_t parts, scale, fraction, value;
     if (errno || read_decimals(&at, &parts, &scale))
         return -1;
-    struct unit unit = read_unit(&at, kind);
+    struct unit unit = read_unit(&at, quantity);
     if (scale_decimals(parts, scale, unit, &fraction) ||
         __builtin_mul_overflow((int64_t)whole, unit.factor, &value) ||
         __builtin_add_overflow(value, is_negative ? -fraction : fraction,

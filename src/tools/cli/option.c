@@ -11,8 +11,8 @@
 /* Options of one command, --help included. */
 enum { MOST_OPTIONS = 48 };
 
-/* What getopt_long says of the first option that is known, and counts on from:
-   beginnings of two that had one number would be taken for the first. */
+/* getopt_long's value of the first option, from which the others count on: two
+   that shared a value would not be ambiguous by their common beginning. */
 enum { KNOWN = 256 };
 
 static const struct option_spec help_option = {
@@ -61,27 +61,27 @@ static void print_help(const struct usage *usage)
     print_option(&help_option, (int)width);
 }
 
-/* What a value is, in words; NULL where --help says it. */
-static const char *value_kind(const struct option_spec *option)
+/* What a value is, in words; NULL where its help does. */
+static const char *describe_value(const struct option_spec *option)
 {
     static const struct {
         option_reader *read;
         const char *words;
-    } kinds[] = {{option_int, "a whole number"},
-                 {option_bytes, "bytes, such as 65536 or 64K,"},
-                 {option_seconds, "a time, such as 3 or 500ms, in seconds"},
-                 {option_ms, "a time, such as 3 or 500us, in milliseconds"},
-                 {option_real, "a number"},
-                 {option_float, "a number"},
-                 {option_shape, "three whole numbers C,H,W or CxHxW"},
-                 {option_size, "two whole numbers H,W or HxW"}};
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (kinds[i].read == option->read)
-            return kinds[i].words;
+    } values[] = {{option_int, "a whole number"},
+                  {option_bytes, "bytes, such as 65536 or 64K,"},
+                  {option_seconds, "a time, such as 3 or 500ms, in seconds"},
+                  {option_ms, "a time, such as 3 or 500us, in milliseconds"},
+                  {option_real, "a number"},
+                  {option_float, "a number"},
+                  {option_shape, "three whole numbers C,H,W or CxHxW"},
+                  {option_size, "two whole numbers H,W or HxW"}};
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+        if (values[i].read == option->read)
+            return values[i].words;
     return NULL;
 }
 
-/* The values that a number may have, as a user would say it. */
+/* The values that a number may have, in words. */
 static void write_range(char *out, size_t size,
                         const struct option_spec *option)
 {
@@ -104,15 +104,15 @@ static int read_option(const struct usage *usage,
     }
     if (!option->read(option, optarg))
         return OPTION_GO;
-    const char *kind = value_kind(option);
-    if (!kind)
+    const char *words = describe_value(option);
+    if (!words)
         return message_misuse(usage->command,
                               "--%s: expected %s, found '%s': %s", option->name,
                               option->value, optarg, option->help);
     char range[64];
     write_range(range, sizeof(range), option);
     return message_misuse(usage->command, "--%s: expected %s%s, found '%s'",
-                          option->name, kind, range, optarg);
+                          option->name, words, range, optarg);
 }
 
 /* Whether a word, --NAME or --NAME=VALUE, begins more than one option. */
@@ -150,8 +150,8 @@ static int is_named(const char *word, const char *name)
            (!word[2 + length] || word[2 + length] == '=');
 }
 
-/* `word` is what getopt_long stopped at; of letters behind one dash it goes on
-   to the next word only with the last. */
+/* `word` is where getopt_long stopped; of several letters after one dash, only
+   the last one moves it to the next word. */
 static int refuse_option(const struct usage *usage, const char *word)
 {
     char letter[] = {'-', (char)optopt, 0};
@@ -235,11 +235,11 @@ int option_text(const struct option_spec *spec, const char *text)
 
 /* All of a text as a number within the option's bounds. */
 static int read_bounded(const struct option_spec *spec, const char *text,
-                        enum number_kind kind)
+                        enum number_quantity quantity)
 {
     char *end;
     int64_t value;
-    if (number_read(text, &end, kind, &value) || *end)
+    if (number_read(text, &end, quantity, &value) || *end)
         return -1;
     if (spec->least != spec->most &&
         (value < spec->least || value > spec->most))
@@ -298,11 +298,11 @@ int option_float(const struct option_spec *spec, const char *text)
     return 0;
 }
 
-/* Numbers from 1 on, all parted by commas or all by an x. */
+/* Numbers from 1 on, all separated by commas or all by an x. */
 static int read_sides(const struct option_spec *spec, const char *text, int n)
 {
     int side[3];
-    char parting = 0;
+    char separator = 0;
     for (int i = 0; i < n; i++) {
         char *end;
         int64_t value;
@@ -311,8 +311,8 @@ static int read_sides(const struct option_spec *spec, const char *text, int n)
             return -1;
         char found = *end == 'X' ? 'x' : *end;
         if (!i)
-            parting = found;
-        if (i < n - 1 ? found != parting || !strchr(",x", found) : found != 0)
+            separator = found;
+        if (i < n - 1 ? found != separator || !strchr(",x", found) : found != 0)
             return -1;
         side[i] = (int)value;
         text = end + 1;
@@ -332,15 +332,15 @@ int option_size(const struct option_spec *spec, const char *text)
 }
 
 static int read_range(const struct option_spec *spec, const char *text,
-                      enum number_kind kind)
+                      enum number_quantity quantity)
 {
     int64_t range[2] = {0, INT64_MAX};
     char *end = (char *)text;
-    if (*text != ':' && number_read(text, &end, kind, &range[0]))
+    if (*text != ':' && number_read(text, &end, quantity, &range[0]))
         return -1;
     if (*end++ != ':')
         return -1;
-    if (*end && (number_read(end, &end, kind, &range[1]) || *end))
+    if (*end && (number_read(end, &end, quantity, &range[1]) || *end))
         return -1;
     if (range[0] < 0 || range[1] <= range[0])
         return -1;

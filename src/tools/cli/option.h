@@ -22,7 +22,7 @@ struct option_spec {
     int64_t most;
 };
 
-/* An option that a command no longer has. */
+/* An option that a command has no longer. */
 struct option_removed {
     const char *name;
     const char *advice; /* what to do instead */
@@ -40,7 +40,7 @@ struct usage {
     const struct option_removed *removed; /* NULL: none */
 };
 
-/* What option_parse says the command should do. */
+/* From option_parse: run the command. */
 enum { OPTION_GO = -1 };
 
 /*

@@ -76,7 +76,7 @@ json_t *output_text(const char *text)
     return value;
 }
 
-/* One of a few buffers by turns: a line may hold several. */
+/* One of a few buffers in turn: a line may hold several. */
 static char *next_text(void)
 {
     static char texts[TEXTS][TEXT_BYTES];

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-/* Whether all that was printed is written; else LEAT_EIO, with the reason. */
+/* Whether all output is written; else LEAT_EIO, with the reason. */
 int output_flush(void);
 
 /* Prints the object in one line and frees it. Returns the exit status. */
@@ -26,8 +26,8 @@ int output_json_write(const json_t *object, size_t flags);
 json_t *output_text(const char *text);
 
 /*
- * Numbers for people, in one of a few buffers by turns; number.h reads them
- * back. Those for programs, in JSON, are plain.
+ * Numbers for people, in one of a few buffers in turn; number.h reads them
+ * back. In JSON numbers are plain.
  */
 const char *output_bytes(int64_t bytes);          /* "12.3 MB" */
 const char *output_size(int64_t bytes);           /* "64 MiB", exactly */

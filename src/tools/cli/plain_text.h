@@ -1,12 +1,12 @@
 /*
- * plain_text.h: text of outside origin, such as paths and error lines, in a
- * form that does nothing to a terminal and does not break a line.
+ * plain_text.h: text from outside, such as paths and error lines, in a form
+ * that does not control a terminal or break a line.
  *
  * Control characters of ASCII (tabs and line breaks too) and of Unicode (C1),
  * line and paragraph separators, and what changes the direction of text
  * (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069) become \xNN,
- * byte by byte, and so do byte order marks, which nobody sees, and bytes that
- * are no UTF-8. All else stays as it is.
+ * byte by byte, and so do byte order marks, which are invisible, and bytes that
+ * are not UTF-8. All else stays as it is.
  */
 #ifndef LEAT_TOOLS_CLI_PLAIN_TEXT_H
 #define LEAT_TOOLS_CLI_PLAIN_TEXT_H
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /*
- * The plain form, in one of a few buffers by turns, for an argument of printf;
+ * The plain form, in one of a few buffers in turn, for an argument of printf;
  * longer than a path or a line can be, it is cut. Main thread only.
  */
 const char *plain_text(const char *text);

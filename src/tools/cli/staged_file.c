@@ -12,7 +12,7 @@
 
 #define MARK ".leat-"
 
-/* The name is drawn anew where there is such a file already. */
+/* Another name is drawn where such a file exists already. */
 enum { LETTERS = 6, TRIES = 100 };
 
 static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
@@ -34,7 +34,7 @@ static int draw_letters(char *out)
     return 0;
 }
 
-/* O_EXCL: whatever has the name, a dangling link too, is not opened. */
+/* O_EXCL: an existing file of that name, or a dangling link, is not opened. */
 static int open_new(char *path, char *letters)
 {
     int fd = -1;
@@ -101,12 +101,12 @@ void staged_file_discard(struct staged_file *file)
 
 size_t staged_file_target(const char *name)
 {
-    size_t length = strlen(name), behind = strlen(MARK) + LETTERS;
-    if (length <= behind)
+    size_t length = strlen(name), suffix = strlen(MARK) + LETTERS;
+    if (length <= suffix)
         return 0;
-    const char *mark = name + length - behind;
+    const char *mark = name + length - suffix;
     const char *letters = mark + strlen(MARK);
     int is_staged = !strncmp(mark, MARK, strlen(MARK)) &&
                     strspn(letters, alphabet) == LETTERS;
-    return is_staged ? length - behind : 0;
+    return is_staged ? length - suffix : 0;
 }

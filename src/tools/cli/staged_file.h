@@ -1,10 +1,9 @@
 /*
  * staged_file.h: a file that is written beside its target until it is complete.
  *
- * It is created by nobody else, under a random name of its own,
- * TARGET.leat-XXXXXX: no link is followed, no pipe or device opened, and
- * several processes may write the same target at once. Publishing renames it,
- * in one step.
+ * It is new and has a random name, TARGET.leat-XXXXXX: no link is followed, no
+ * pipe or device opened, and several processes may write the same target at
+ * once. Publishing renames it in one step.
  */
 #ifndef LEAT_TOOLS_CLI_STAGED_FILE_H
 #define LEAT_TOOLS_CLI_STAGED_FILE_H

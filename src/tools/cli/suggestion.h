@@ -1,4 +1,4 @@
-/* suggestion.h: which known word a mistyped one was meant to be. */
+/* suggestion.h: the known word that a mistyped one resembles. */
 #ifndef LEAT_TOOLS_CLI_SUGGESTION_H
 #define LEAT_TOOLS_CLI_SUGGESTION_H
 
