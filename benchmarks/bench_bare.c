@@ -276,22 +276,24 @@ static void report_threads(struct report *report, const bench *self,
     struct bench_spread b = bench_spread_of(bare, ROUNDS);
     struct bench_spread l = bench_spread_of(leat, ROUNDS);
     struct bench_spread r = bench_spread_of(ratio, ROUNDS);
-    report_row(
-        report, "results",
-        (struct figure[]){
-            {"case", "case", REPORT_TEXT, 0, self->what->name},
-            {"beside", NULL, REPORT_TEXT, 0, with_layer ? "layer" : "limit"},
-            {"threads", "threads", REPORT_COUNT, self->threads, NULL},
-            {"bare.median", "bare loop, images/s", REPORT_RATE, b.median, NULL},
-            {"bare.p10", NULL, REPORT_RATE, b.p10, NULL},
-            {"bare.p90", NULL, REPORT_RATE, b.p90, NULL},
-            {"leat.median", "leat, images/s", REPORT_RATE, l.median, NULL},
-            {"leat.p10", NULL, REPORT_RATE, l.p10, NULL},
-            {"leat.p90", NULL, REPORT_RATE, l.p90, NULL},
-            {"ratio.median", "of the loop", REPORT_REAL, r.median, NULL},
-            {"ratio.p10", "p10", REPORT_REAL, r.p10, NULL},
-            {"ratio.p90", "p90", REPORT_REAL, r.p90, NULL},
-            {0}});
+    report_row(report, "results");
+    report_line(report, "case", "case", REPORT_TEXT, 0, self->what->name);
+    report_text(report, "beside", with_layer ? "layer" : "limit");
+    report_line(report, "threads", "threads", REPORT_COUNT, self->threads,
+                NULL);
+    report_line(report, "bare.median", "bare loop, images/s", REPORT_RATE,
+                b.median, NULL);
+    report_value(report, "bare.p10", REPORT_RATE, b.p10);
+    report_value(report, "bare.p90", REPORT_RATE, b.p90);
+    report_line(report, "leat.median", "leat, images/s", REPORT_RATE, l.median,
+                NULL);
+    report_value(report, "leat.p10", REPORT_RATE, l.p10);
+    report_value(report, "leat.p90", REPORT_RATE, l.p90);
+    report_line(report, "ratio.median", "of the loop", REPORT_REAL, r.median,
+                NULL);
+    report_line(report, "ratio.p10", "p10", REPORT_REAL, r.p10, NULL);
+    report_line(report, "ratio.p90", "p90", REPORT_REAL, r.p90, NULL);
+    report_row_end(report);
 }
 
 static int run_threads(const bench_case *what, const char *database,
@@ -322,10 +324,8 @@ static int run(const bench_case *what, const char *database, int with_layer,
     struct report report;
     int cores = bench_workers(0), failed = 0;
     report_begin(&report, json);
-    report_add(&report, (struct figure[]){
-                            {"commit", NULL, REPORT_TEXT, 0, LEAT_COMMIT},
-                            {"compiler", NULL, REPORT_TEXT, 0, LEAT_COMPILER},
-                            {0}});
+    report_text(&report, "commit", LEAT_COMMIT);
+    report_text(&report, "compiler", LEAT_COMPILER);
     if (!with_layer && cores > 1)
         failed = run_threads(what, database, 1, 0, seconds, &report);
     if (!failed)

@@ -258,36 +258,32 @@ static void report_case(struct report *report, const struct kernel_bench *self,
     char name[64];
     snprintf(name, sizeof(name), "%s, %s", leat_dtype_name(types[type]),
              ways[way].name);
-    report_row(report, "results",
-               (struct figure[]){
-                   {NULL, "case", REPORT_TEXT, 0, name},
-                   {"type", NULL, REPORT_TEXT, 0, leat_dtype_name(types[type])},
-                   {"case", NULL, REPORT_TEXT, 0, ways[way].name},
-                   {"gb_per_s", "GB/s", REPORT_REAL, rate->median, NULL},
-                   {"p10", "p10", REPORT_REAL, rate->p10, NULL},
-                   {"p90", "p90", REPORT_REAL, rate->p90, NULL},
-                   {"copy_share", "% of copy", REPORT_SHARE,
-                    bench_share(rate->median, self->copy.median), NULL},
-                   {0}});
+    report_row(report, "results");
+    report_line(report, NULL, "case", REPORT_TEXT, 0, name);
+    report_text(report, "type", leat_dtype_name(types[type]));
+    report_text(report, "case", ways[way].name);
+    report_line(report, "gb_per_s", "GB/s", REPORT_REAL, rate->median, NULL);
+    report_line(report, "p10", "p10", REPORT_REAL, rate->p10, NULL);
+    report_line(report, "p90", "p90", REPORT_REAL, rate->p90, NULL);
+    report_line(report, "copy_share", "% of copy", REPORT_SHARE,
+                bench_share(rate->median, self->copy.median), NULL);
+    report_row_end(report);
 }
 
 static int print_report(const struct kernel_bench *self, int json)
 {
     struct report report;
     report_begin(&report, json);
-    report_add(
-        &report,
-        (struct figure[]){
-            {"device", "device", REPORT_TEXT, 0,
-             leat_device_name(self->device)},
-            {"copy_gb_per_s", "copy", REPORT_REAL, self->copy.median, "GB/s"},
-            {"images", "images", REPORT_COUNT, (double)self->images,
-             "of 3 x 227 x 227 bytes; below, bytes read plus written"},
-            {"pixel_bytes", NULL, REPORT_BYTES, (double)self->pixel_bytes,
-             NULL},
-            {"l2_bytes", NULL, REPORT_BYTES, (double)self->l2_bytes, NULL},
-            {"samples", NULL, REPORT_COUNT, SAMPLES, NULL},
-            {0}});
+    report_line(&report, "device", "device", REPORT_TEXT, 0,
+                leat_device_name(self->device));
+    report_line(&report, "copy_gb_per_s", "copy", REPORT_REAL,
+                self->copy.median, "GB/s");
+    report_line(&report, "images", "images", REPORT_COUNT, (double)self->images,
+                "of 3 x 227 x 227 bytes; below, bytes read plus written");
+    report_value(&report, "pixel_bytes", REPORT_BYTES,
+                 (double)self->pixel_bytes);
+    report_value(&report, "l2_bytes", REPORT_BYTES, (double)self->l2_bytes);
+    report_value(&report, "samples", REPORT_COUNT, SAMPLES);
     for (int i = 0; i < TYPES * WAYS; i++)
         if (is_case(i / WAYS, i % WAYS))
             report_case(&report, self, i / WAYS, i % WAYS);

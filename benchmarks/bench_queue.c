@@ -21,7 +21,6 @@
 #include <leat.h>
 #include <leat/ext/reader.h>
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,27 +228,31 @@ static void report_case(struct report *report, const struct handoff_case *what)
 {
     const struct bench_spread *batches = &what->batches;
     const struct latency *latency = &what->latency;
-    struct figure figures[12] = {
-        {NULL, "who reads", REPORT_TEXT, 0, who_reads(what)},
-        {"workers", "workers", REPORT_COUNT, what->workers, NULL},
-        {"reader_thread", NULL, REPORT_FLAG, what->reader_thread, NULL},
-        {"caller_helps", NULL, REPORT_FLAG, what->caller_helps, NULL},
-        {"batches_per_s.median", "batches/s", REPORT_RATE, batches->median,
-         NULL},
-        {"batches_per_s.p10", "p10", REPORT_RATE, batches->p10, NULL},
-        {"batches_per_s.p90", "p90", REPORT_RATE, batches->p90, NULL},
-        {"ns_per_batch", "time/batch", REPORT_NS,
-         1e9 * bench_share(1, batches->median), NULL},
-        {"latency_us", NULL, REPORT_TEXT, NAN, NULL}};
+    report_row(report, "results");
+    report_line(report, NULL, "who reads", REPORT_TEXT, 0, who_reads(what));
+    report_line(report, "workers", "workers", REPORT_COUNT, what->workers,
+                NULL);
+    report_value(report, "reader_thread", REPORT_FLAG, what->reader_thread);
+    report_value(report, "caller_helps", REPORT_FLAG, what->caller_helps);
+    report_line(report, "batches_per_s.median", "batches/s", REPORT_RATE,
+                batches->median, NULL);
+    report_line(report, "batches_per_s.p10", "p10", REPORT_RATE, batches->p10,
+                NULL);
+    report_line(report, "batches_per_s.p90", "p90", REPORT_RATE, batches->p90,
+                NULL);
+    report_line(report, "ns_per_batch", "time/batch", REPORT_NS,
+                1e9 * bench_share(1, batches->median), NULL);
     if (latency->total) {
-        figures[8] = (struct figure){"latency_us.p50", "p50", REPORT_US,
-                                     latency_percentile(latency, .5), NULL};
-        figures[9] = (struct figure){"latency_us.p99", "p99", REPORT_US,
-                                     latency_percentile(latency, .99), NULL};
-        figures[10] = (struct figure){"latency_us.max", NULL, REPORT_US,
-                                      latency_longest(latency), NULL};
+        report_line(report, "latency_us.p50", "p50", REPORT_US,
+                    latency_percentile(latency, .5), NULL);
+        report_line(report, "latency_us.p99", "p99", REPORT_US,
+                    latency_percentile(latency, .99), NULL);
+        report_value(report, "latency_us.max", REPORT_US,
+                     latency_longest(latency));
+    } else {
+        report_text(report, "latency_us", NULL);
     }
-    report_row(report, "results", figures);
+    report_row_end(report);
 }
 
 int main(int argc, char **argv)

@@ -51,22 +51,20 @@ static int run(const struct options *options)
     if (measure(options, &result, &bandwidth))
         return message_last_error();
     report_begin(&report, options->json);
-    report_add(&report,
-               (struct figure[]){
-                   {"seconds", NULL, REPORT_SECONDS, result.seconds, NULL},
-                   {"images", NULL, REPORT_COUNT, (double)result.images, NULL},
-                   {"threads", NULL, REPORT_COUNT,
-                    bench_workers(options->source.workers), NULL},
-                   {"bad_records", result.bad > 0 ? "bad records" : NULL,
-                    REPORT_COUNT, (double)result.bad, ", left out"},
-                   {0}});
+    report_value(&report, "seconds", REPORT_SECONDS, result.seconds);
+    report_value(&report, "images", REPORT_COUNT, (double)result.images);
+    report_value(&report, "threads", REPORT_COUNT,
+                 bench_workers(options->source.workers));
+    report_line(&report, "bad_records", result.bad > 0 ? "bad records" : NULL,
+                REPORT_COUNT, (double)result.bad, ", left out");
     limit_report(&result, &bandwidth, &report);
     return report_end(&report);
 }
 
 int command_bench_limit(int argc, char **argv)
 {
-    struct options options = {.source = LAYER_SOURCE_OPTIONS_INIT, .seconds = 3};
+    struct options options = {.source = LAYER_SOURCE_OPTIONS_INIT,
+                              .seconds = 3};
     struct option_spec layer[LAYER_SOURCE_OPTIONS];
     layer_source_options_list(layer, &options.source);
     const struct option_spec specs[] = {

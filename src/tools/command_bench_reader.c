@@ -176,29 +176,27 @@ static int run_round(struct reader_bench *bench, struct reading_case *what,
     return interrupt_check();
 }
 
-static void add_case(struct reader_bench *bench, enum order order, int batch,
-                     int threads)
-{
-    struct reading_case *what = &bench->cases[bench->ncases++];
-    what->order = order;
-    what->batch = batch;
-    what->threads = threads;
-}
-
+/* One sample and many in a call, by one thread and by several. */
 static void choose_cases(struct reader_bench *bench)
 {
-    int several = bench->threads > 1;
-    add_case(bench, NEXT, 1, 1);
-    add_case(bench, NEXT, MOST_BATCH, 1);
-    if (several)
-        add_case(bench, NEXT, MOST_BATCH, bench->threads);
-    if (!bench->shared)
-        return;
-    add_case(bench, IN_ORDER, MOST_BATCH, 1);
-    add_case(bench, SHUFFLED, MOST_BATCH, 1);
-    if (several) {
-        add_case(bench, IN_ORDER, MOST_BATCH, bench->threads);
-        add_case(bench, SHUFFLED, MOST_BATCH, bench->threads);
+    static const struct {
+        enum order order;
+        int batch, is_parallel;
+    } all[] = {{NEXT, 1, 0},
+               {NEXT, MOST_BATCH, 0},
+               {NEXT, MOST_BATCH, 1},
+               {IN_ORDER, MOST_BATCH, 0},
+               {SHUFFLED, MOST_BATCH, 0},
+               {IN_ORDER, MOST_BATCH, 1},
+               {SHUFFLED, MOST_BATCH, 1}};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        int is_possible = (all[i].order == NEXT || bench->shared) &&
+                          (!all[i].is_parallel || bench->threads > 1);
+        if (is_possible)
+            bench->cases[bench->ncases++] = (struct reading_case){
+                .order = all[i].order,
+                .batch = all[i].batch,
+                .threads = all[i].is_parallel ? bench->threads : 1};
     }
 }
 
@@ -282,31 +280,28 @@ static int print_report(const struct reader_bench *bench, int json)
     for (int i = 0; i < bench->ncases; i++) {
         const struct reading_case *what = &bench->cases[i];
         double rate = what->records.median;
-        report_row(
-            &report, "results",
-            (struct figure[]){
-                {"case", "case", REPORT_TEXT, 0, order_names[what->order]},
-                {"batch", "batch", REPORT_COUNT, what->batch, NULL},
-                {"threads", "threads", REPORT_COUNT, what->threads, NULL},
-                {"records_per_s.median", "records/s", REPORT_RATE, rate, NULL},
-                {"records_per_s.p10", "p10", REPORT_RATE, what->records.p10,
-                 NULL},
-                {"records_per_s.p90", "p90", REPORT_RATE, what->records.p90,
-                 NULL},
-                {"ns_per_record", "time/record", REPORT_NS,
-                 1e9 * bench_share(what->threads, rate), NULL},
-                {"bytes_per_s", "bytes/s", REPORT_BANDWIDTH, rate * what->bytes,
-                 NULL},
-                {0}});
+        report_row(&report, "results");
+        report_line(&report, "case", "case", REPORT_TEXT, 0,
+                    order_names[what->order]);
+        report_line(&report, "batch", "batch", REPORT_COUNT, what->batch, NULL);
+        report_line(&report, "threads", "threads", REPORT_COUNT, what->threads,
+                    NULL);
+        report_line(&report, "records_per_s.median", "records/s", REPORT_RATE,
+                    rate, NULL);
+        report_line(&report, "records_per_s.p10", "p10", REPORT_RATE,
+                    what->records.p10, NULL);
+        report_line(&report, "records_per_s.p90", "p90", REPORT_RATE,
+                    what->records.p90, NULL);
+        report_line(&report, "ns_per_record", "time/record", REPORT_NS,
+                    1e9 * bench_share(what->threads, rate), NULL);
+        report_line(&report, "bytes_per_s", "bytes/s", REPORT_BANDWIDTH,
+                    rate * what->bytes, NULL);
+        report_row_end(&report);
     }
-    report_add(
-        &report,
-        (struct figure[]){
-            {"random_access", NULL, REPORT_FLAG, bench->shared != NULL, NULL},
-            {"touched", NULL, REPORT_FLAG, bench->touch, NULL},
-            {"records", NULL, REPORT_COUNT,
-             bench->count < 0 ? NAN : (double)bench->count, NULL},
-            {0}});
+    report_value(&report, "random_access", REPORT_FLAG, bench->shared != NULL);
+    report_value(&report, "touched", REPORT_FLAG, bench->touch);
+    report_value(&report, "records", REPORT_COUNT,
+                 bench->count < 0 ? NAN : (double)bench->count);
     return report_end(&report);
 }
 

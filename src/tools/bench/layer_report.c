@@ -33,25 +33,22 @@ static void report_device(struct report *report,
     snprintf(how, sizeof(how), "by copies of %s, at best %s",
              output_bytes((int64_t)ceiling->bytes),
              output_bandwidth(ceiling->best));
-    report_add(
-        report,
-        (struct figure[]){
-            {"device", NULL, REPORT_TEXT, 0, leat_device_name(device)},
-            {"bus_bytes_per_s", "over the bus", REPORT_BANDWIDTH, bus, to},
-            {"h2d_bytes_per_s", "h2d, pinned", REPORT_BANDWIDTH, ceiling->rate,
-             how},
-            {"h2d_share", "share of h2d", REPORT_SHARE, bus / ceiling->rate,
-             NULL},
-            {"h2d_copies.copy_bytes", NULL, REPORT_BYTES,
-             (double)ceiling->bytes, NULL},
-            {"h2d_copies.samples", NULL, REPORT_COUNT, ceiling->samples, NULL},
-            {"h2d_copies.p10", NULL, REPORT_BANDWIDTH, ceiling->p10, NULL},
-            {"h2d_copies.p90", NULL, REPORT_BANDWIDTH, ceiling->p90, NULL},
-            {"h2d_copies.best_bytes_per_s", NULL, REPORT_BANDWIDTH,
-             ceiling->best, NULL},
-            {"h2d_copies.best_share", NULL, REPORT_SHARE, bus / ceiling->best,
-             NULL},
-            {0}});
+    report_text(report, "device", leat_device_name(device));
+    report_line(report, "bus_bytes_per_s", "over the bus", REPORT_BANDWIDTH,
+                bus, to);
+    report_line(report, "h2d_bytes_per_s", "h2d, pinned", REPORT_BANDWIDTH,
+                ceiling->rate, how);
+    report_line(report, "h2d_share", "share of h2d", REPORT_SHARE,
+                bus / ceiling->rate, NULL);
+    report_value(report, "h2d_copies.copy_bytes", REPORT_BYTES,
+                 (double)ceiling->bytes);
+    report_value(report, "h2d_copies.samples", REPORT_COUNT, ceiling->samples);
+    report_value(report, "h2d_copies.p10", REPORT_BANDWIDTH, ceiling->p10);
+    report_value(report, "h2d_copies.p90", REPORT_BANDWIDTH, ceiling->p90);
+    report_value(report, "h2d_copies.best_bytes_per_s", REPORT_BANDWIDTH,
+                 ceiling->best);
+    report_value(report, "h2d_copies.best_share", REPORT_SHARE,
+                 bus / ceiling->best);
     if (isnan(ceiling->rate) && !report->object)
         printf("h2d, pinned            unknown: %s\n",
                plain_text(ceiling->why));
@@ -60,26 +57,21 @@ static void report_device(struct report *report,
 static void report_overlap(struct report *report, const struct overlap *overlap)
 {
     if (!overlap->batches) {
-        report_add(
-            report,
-            (struct figure[]){{"overlap", NULL, REPORT_SHARE, NAN, NULL}, {0}});
+        report_value(report, "overlap", REPORT_SHARE, NAN);
         return;
     }
     char how[160];
     snprintf(how, sizeof(how), ", copies %s a batch, kernels %s, together %s",
              output_time(overlap->copies), output_time(overlap->kernels),
              output_time(overlap->together));
-    report_add(
-        report,
-        (struct figure[]){
-            {"overlap", "overlap", REPORT_SHARE, overlap->share, how},
-            {"overlap_ms.copies", NULL, REPORT_MS, 1e3 * overlap->copies, NULL},
-            {"overlap_ms.kernels", NULL, REPORT_MS, 1e3 * overlap->kernels,
-             NULL},
-            {"overlap_ms.together", NULL, REPORT_MS, 1e3 * overlap->together,
-             NULL},
-            {"overlap_ms.batches", NULL, REPORT_COUNT, overlap->batches, NULL},
-            {0}});
+    report_line(report, "overlap", "overlap", REPORT_SHARE, overlap->share,
+                how);
+    report_value(report, "overlap_ms.copies", REPORT_MS, 1e3 * overlap->copies);
+    report_value(report, "overlap_ms.kernels", REPORT_MS,
+                 1e3 * overlap->kernels);
+    report_value(report, "overlap_ms.together", REPORT_MS,
+                 1e3 * overlap->together);
+    report_value(report, "overlap_ms.batches", REPORT_COUNT, overlap->batches);
 }
 
 static int is_work(const leat_stage_stats *stage)
@@ -93,14 +85,10 @@ static void report_slices(struct report *report, struct layer_result *result)
     int n = result->slices < LAYER_SLICES_KEPT ? (int)result->slices
                                                : LAYER_SLICES_KEPT;
     struct bench_spread spread = bench_spread_of(result->slice, n);
-    report_add(
-        report,
-        (struct figure[]){
-            {"slices.n", NULL, REPORT_COUNT, (double)result->slices, NULL},
-            {"slices.p10", NULL, REPORT_RATE, spread.p10, NULL},
-            {"slices.median", NULL, REPORT_RATE, spread.median, NULL},
-            {"slices.p90", NULL, REPORT_RATE, spread.p90, NULL},
-            {0}});
+    report_value(report, "slices.n", REPORT_COUNT, (double)result->slices);
+    report_value(report, "slices.p10", REPORT_RATE, spread.p10);
+    report_value(report, "slices.median", REPORT_RATE, spread.median);
+    report_value(report, "slices.p90", REPORT_RATE, spread.p90);
 }
 
 static json_t *json_memory(const leat_memory_stats *memory)
@@ -185,19 +173,17 @@ static void print_stage(const leat_stats *stats, const leat_stage_stats *stage)
 static void report_stage(struct report *report, const leat_stats *stats,
                          const leat_stage_stats *stage)
 {
-    report_row(
-        report, "stages",
-        (struct figure[]){
-            {"name", NULL, REPORT_TEXT, 0, stage->name},
-            {"threads", NULL, REPORT_COUNT, stage->threads, NULL},
-            {"busy", NULL, REPORT_SECONDS, stage->busy, NULL},
-            {"blocked_empty", NULL, REPORT_SECONDS, stage->blocked_empty, NULL},
-            {"blocked_full", NULL, REPORT_SECONDS, stage->blocked_full, NULL},
-            {"blocked_lock", NULL, REPORT_SECONDS,
-             is_work(stage) ? stats->blocked_lock : 0, NULL},
-            {"items", NULL, REPORT_COUNT, (double)stage->items, NULL},
-            {"bytes", NULL, REPORT_BYTES, (double)stage->bytes, NULL},
-            {0}});
+    report_row(report, "stages");
+    report_text(report, "name", stage->name);
+    report_value(report, "threads", REPORT_COUNT, stage->threads);
+    report_value(report, "busy", REPORT_SECONDS, stage->busy);
+    report_value(report, "blocked_empty", REPORT_SECONDS, stage->blocked_empty);
+    report_value(report, "blocked_full", REPORT_SECONDS, stage->blocked_full);
+    report_value(report, "blocked_lock", REPORT_SECONDS,
+                 is_work(stage) ? stats->blocked_lock : 0);
+    report_value(report, "items", REPORT_COUNT, (double)stage->items);
+    report_value(report, "bytes", REPORT_BYTES, (double)stage->bytes);
+    report_row_end(report);
     if (!report->object)
         print_stage(stats, stage);
 }
@@ -209,18 +195,14 @@ static void report_rates(struct report *report,
     char images[64] = "images/s";
     if (n > 1)
         snprintf(images, sizeof(images), "images/s on %d devices", n);
-    report_add(
-        report,
-        (struct figure[]){
-            {"first_batch_ms", n > 1 ? "first step" : "first batch", REPORT_MS,
-             1e3 * result->first_batch, NULL},
-            {"images_per_s", "images", REPORT_RATE, images_rate(result),
-             images},
-            {"payload_bytes_per_s", "payload", REPORT_BANDWIDTH,
-             bench_share(result->payload, result->seconds), NULL},
-            {"batches", NULL, REPORT_COUNT, (double)result->batches, NULL},
-            {"seconds", NULL, REPORT_SECONDS, result->seconds, NULL},
-            {0}});
+    report_line(report, "first_batch_ms", n > 1 ? "first step" : "first batch",
+                REPORT_MS, 1e3 * result->first_batch, NULL);
+    report_line(report, "images_per_s", "images", REPORT_RATE,
+                images_rate(result), images);
+    report_line(report, "payload_bytes_per_s", "payload", REPORT_BANDWIDTH,
+                bench_share(result->payload, result->seconds), NULL);
+    report_value(report, "batches", REPORT_COUNT, (double)result->batches);
+    report_value(report, "seconds", REPORT_SECONDS, result->seconds);
     report_waits(report, &result->waits);
 }
 
@@ -231,13 +213,10 @@ static void report_limit(struct report *report,
     double share =
         bench_share(images_rate(result), limit_rate(&result->limited));
     limit_report(&result->limited, &result->bandwidth, report);
-    report_add(
-        report,
-        (struct figure[]){{"limit_share", "share of limit", REPORT_SHARE, share,
-                           share > 1 ? ", above 100: both were measured, in "
-                                       "alternation, and vary"
-                                     : NULL},
-                          {0}});
+    report_line(report, "limit_share", "share of limit", REPORT_SHARE, share,
+                share > 1 ? ", above 100: both were measured, in "
+                            "alternation, and vary"
+                          : NULL);
 }
 
 static void report_cpu(struct report *report, const struct layer_result *result)
@@ -247,13 +226,10 @@ static void report_cpu(struct report *report, const struct layer_result *result)
     snprintf(all, sizeof(all), "an image, %s in %s", output_time(result->cpu),
              output_time(result->seconds));
     report_allocations(report, result->allocations);
-    report_add(report,
-               (struct figure[]){
-                   {"cpu_us_per_image", "cpu", REPORT_US, 1e6 * cpu, all},
-                   {"cpu_seconds", NULL, REPORT_SECONDS, result->cpu, NULL},
-                   {"peak_rss", "peak resident", REPORT_BYTES,
-                    (double)result->peak_rss, NULL},
-                   {0}});
+    report_line(report, "cpu_us_per_image", "cpu", REPORT_US, 1e6 * cpu, all);
+    report_value(report, "cpu_seconds", REPORT_SECONDS, result->cpu);
+    report_line(report, "peak_rss", "peak resident", REPORT_BYTES,
+                (double)result->peak_rss, NULL);
 }
 
 /* What a layer alone took, and which stage took it. */
@@ -269,15 +245,12 @@ static void report_stages(struct report *report, const leat_stats *stats)
     }
     for (int i = 0; i < stats->nstages; i++)
         report_stage(report, stats, &stats->stage[i]);
-    report_add(
-        report,
-        (struct figure[]){{"helped_chunks", NULL, REPORT_COUNT,
-                           (double)stats->helped_chunks, NULL},
-                          {"helped", NULL, REPORT_SECONDS, stats->helped, NULL},
-                          {"bad_records",
-                           stats->bad_records > 0 ? "bad records" : NULL,
-                           REPORT_COUNT, (double)stats->bad_records, NULL},
-                          {0}});
+    report_value(report, "helped_chunks", REPORT_COUNT,
+                 (double)stats->helped_chunks);
+    report_value(report, "helped", REPORT_SECONDS, stats->helped);
+    report_line(report, "bad_records",
+                stats->bad_records > 0 ? "bad records" : NULL, REPORT_COUNT,
+                (double)stats->bad_records, NULL);
 }
 
 static void report_member(struct report *report,
@@ -287,22 +260,20 @@ static void report_member(struct report *report,
     const struct layer_share *share = &result->share[i];
     const leat_stats *stats = &share->stats;
     double images = bench_share((double)share->samples, result->seconds);
-    report_row(
-        report, "devices",
-        (struct figure[]){
-            {"device", NULL, REPORT_TEXT, 0, name},
-            {"images_per_s", NULL, REPORT_RATE, images, NULL},
-            {"batches", NULL, REPORT_COUNT, (double)share->batches, NULL},
-            {"bus_bytes_per_s", NULL, REPORT_BANDWIDTH, bus_rate(result, i),
-             NULL},
-            {"waited", NULL, REPORT_SECONDS, stats->waited, NULL},
-            {"device_node", NULL, REPORT_COUNT, stats->device_node, NULL},
-            {"host_node", NULL, REPORT_COUNT, stats->host_node, NULL},
-            {"pinned", NULL, REPORT_BYTES, (double)stats->memory.pinned, NULL},
-            {"device_memory", NULL, REPORT_BYTES, (double)stats->memory.device,
-             NULL},
-            {"host", NULL, REPORT_BYTES, (double)stats->memory.host, NULL},
-            {0}});
+    report_row(report, "devices");
+    report_text(report, "device", name);
+    report_value(report, "images_per_s", REPORT_RATE, images);
+    report_value(report, "batches", REPORT_COUNT, (double)share->batches);
+    report_value(report, "bus_bytes_per_s", REPORT_BANDWIDTH,
+                 bus_rate(result, i));
+    report_value(report, "waited", REPORT_SECONDS, stats->waited);
+    report_value(report, "device_node", REPORT_COUNT, stats->device_node);
+    report_value(report, "host_node", REPORT_COUNT, stats->host_node);
+    report_value(report, "pinned", REPORT_BYTES, (double)stats->memory.pinned);
+    report_value(report, "device_memory", REPORT_BYTES,
+                 (double)stats->memory.device);
+    report_value(report, "host", REPORT_BYTES, (double)stats->memory.host);
+    report_row_end(report);
     if (report->object)
         return;
     printf("%-16s  %12s images/s, %s over the bus", name, output_scaled(images),

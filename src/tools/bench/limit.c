@@ -298,20 +298,17 @@ void limit_report(const struct limit_result *result,
                   const struct bandwidth *bandwidth, struct report *report)
 {
     double cpu = 1e6 * bench_share(result->cpu, (double)result->images);
-    report_add(
-        report,
-        (struct figure[]){
-            {"limit_images_per_s", "limit", REPORT_RATE, limit_rate(result),
-             "images/s"},
-            {"limit_cpu_us_per_image", "limit, cpu", REPORT_US, cpu,
-             "an image"},
-            {"limit_payload_bytes_per_s", "limit, payload", REPORT_BANDWIDTH,
-             bench_share((double)result->bytes, result->seconds), NULL},
-            {"store_bytes_per_s", "store bandwidth", REPORT_BANDWIDTH,
-             bandwidth->store, NULL},
-            {"memcpy_bytes_per_s", "memcpy bandwidth", REPORT_BANDWIDTH,
-             bandwidth->memcpy, NULL},
-            {0}});
+    report_line(report, "limit_images_per_s", "limit", REPORT_RATE,
+                limit_rate(result), "images/s");
+    report_line(report, "limit_cpu_us_per_image", "limit, cpu", REPORT_US, cpu,
+                "an image");
+    report_line(report, "limit_payload_bytes_per_s", "limit, payload",
+                REPORT_BANDWIDTH,
+                bench_share((double)result->bytes, result->seconds), NULL);
+    report_line(report, "store_bytes_per_s", "store bandwidth",
+                REPORT_BANDWIDTH, bandwidth->store, NULL);
+    report_line(report, "memcpy_bytes_per_s", "memcpy bandwidth",
+                REPORT_BANDWIDTH, bandwidth->memcpy, NULL);
 }
 
 /* The next record's shape. */

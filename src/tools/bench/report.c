@@ -37,26 +37,25 @@ void report_begin(struct report *report, int json)
                leat_version());
 }
 
-static json_t *json_value(const struct figure *figure)
+static json_t *json_value(enum report_unit unit, double value, const char *text)
 {
-    if (isnan(figure->value))
+    if (isnan(value))
         return json_null();
-    switch (figure->unit) {
+    switch (unit) {
     case REPORT_TEXT:
-        return figure->text ? output_text(figure->text) : json_null();
+        return text ? output_text(text) : json_null();
     case REPORT_FLAG:
-        return json_boolean(figure->value != 0);
+        return json_boolean(value != 0);
     case REPORT_COUNT:
     case REPORT_BYTES:
-        return json_integer((json_int_t)figure->value);
+        return json_integer((json_int_t)value);
     default:
-        return json_real(figure->value);
+        return json_real(value);
     }
 }
 
-static void set_value(json_t *object, const struct figure *figure)
+static void set_value(json_t *object, const char *key, json_t *value)
 {
-    const char *key = figure->key;
     for (size_t size; key[size = strcspn(key, ".")]; key += size + 1) {
         char name[64];
         snprintf(name, sizeof(name), "%.*s", (int)size, key);
@@ -64,31 +63,31 @@ static void set_value(json_t *object, const struct figure *figure)
             json_object_set_new(object, name, json_object());
         object = json_object_get(object, name);
     }
-    json_object_set_new(object, key, json_value(figure));
+    json_object_set_new(object, key, value);
 }
 
-static const char *text_value(const struct figure *figure)
+static const char *text_value(enum report_unit unit, double value,
+                              const char *text)
 {
-    static char text[32];
-    double value = figure->value;
+    static char number[32];
     if (isnan(value))
         return "-";
-    switch (figure->unit) {
+    switch (unit) {
     case REPORT_TEXT:
-        return figure->text;
+        return text;
     case REPORT_FLAG:
         return value != 0 ? "yes" : "no";
     case REPORT_COUNT:
-        snprintf(text, sizeof(text), "%.0f", value);
-        return text;
+        snprintf(number, sizeof(number), "%.0f", value);
+        return number;
     case REPORT_REAL:
-        snprintf(text, sizeof(text), "%.2f", value);
-        return text;
+        snprintf(number, sizeof(number), "%.2f", value);
+        return number;
     case REPORT_RATE:
         return output_scaled(value);
     case REPORT_SHARE:
-        snprintf(text, sizeof(text), "%.1f", 100 * value);
-        return text;
+        snprintf(number, sizeof(number), "%.1f", 100 * value);
+        return number;
     case REPORT_BYTES:
         return output_bytes((int64_t)value);
     case REPORT_BANDWIDTH:
@@ -105,91 +104,94 @@ static const char *text_value(const struct figure *figure)
     return "";
 }
 
-static void print_line(const struct figure *figure)
+static void print_line(const char *label, enum report_unit unit, double value,
+                       const char *text)
 {
-    if (isnan(figure->value))
+    if (isnan(value))
         return;
-    printf("%-17s %12s", figure->label, text_value(figure));
-    if (figure->unit == REPORT_SHARE)
+    printf("%-17s %12s", label, text_value(unit, value, text));
+    if (unit == REPORT_SHARE)
         printf(" %%");
-    if (figure->unit != REPORT_TEXT && figure->text)
-        printf("%s%s", *figure->text == ',' ? "" : " ", figure->text);
+    if (unit != REPORT_TEXT && text)
+        printf("%s%s", *text == ',' ? "" : " ", text);
     printf("\n");
 }
 
-static int is_end(const struct figure *figure)
+/* Appends a cell to the row of labels and to that of values. */
+static void add_cell(struct report *report, const char *label,
+                     const char *value)
 {
-    return !figure->key && !figure->label;
+    size_t used = strlen(report->labels), filled = strlen(report->cells);
+    int width = (int)strlen(label);
+    width = width < COLUMN ? COLUMN : width;
+    const char *format = used ? " | %*s" : "%-*s";
+    width = used ? width : FIRST_COLUMN;
+    snprintf(report->labels + used, sizeof(report->labels) - used, format,
+             width, label);
+    snprintf(report->cells + filled, sizeof(report->cells) - filled, format,
+             width, value);
 }
 
-void report_add(struct report *report, const struct figure figures[])
+void report_line(struct report *report, const char *key, const char *label,
+                 enum report_unit unit, double value, const char *text)
 {
-    for (; !is_end(figures); figures++)
-        if (report->object && figures->key)
-            set_value(report->object, figures);
-        else if (!report->object && figures->label)
-            print_line(figures);
+    json_t *object = report->row ? report->row : report->object;
+    if (object && key)
+        set_value(object, key, json_value(unit, value, text));
+    else if (!object && label && report->in_row)
+        add_cell(report, label, text_value(unit, value, text));
+    else if (!object && label)
+        print_line(label, unit, value, text);
 }
 
-/* The labels, or the values below them. */
-static int print_cells(const struct figure figures[], int are_labels)
+void report_value(struct report *report, const char *key, enum report_unit unit,
+                  double value)
 {
-    int n = 0;
-    for (; !is_end(figures); figures++) {
-        if (!figures->label)
-            continue;
-        int width = (int)strlen(figures->label);
-        width = width < COLUMN ? COLUMN : width;
-        const char *text = are_labels ? figures->label : text_value(figures);
-        if (!n++)
-            printf("%-*s", FIRST_COLUMN, text);
-        else
-            printf(" | %*s", width, text);
-    }
-    if (n)
-        printf("\n");
-    return n;
+    report_line(report, key, NULL, unit, value, NULL);
 }
 
-void report_row(struct report *report, const char *array,
-                const struct figure figures[])
+void report_text(struct report *report, const char *key, const char *text)
 {
-    if (!report->object) {
-        if (!report->rows)
-            report->rows += print_cells(figures, 1);
-        print_cells(figures, 0);
+    report_line(report, key, NULL, REPORT_TEXT, 0, text);
+}
+
+void report_row(struct report *report, const char *array)
+{
+    report->in_row = 1;
+    *report->labels = *report->cells = 0;
+    if (!report->object)
         return;
-    }
-    json_t *rows = json_object_get(report->object, array);
-    if (!rows) {
-        rows = json_array();
-        json_object_set_new(report->object, array, rows);
-    }
-    json_t *row = json_object();
-    for (; !is_end(figures); figures++)
-        if (figures->key)
-            set_value(row, figures);
-    json_array_append_new(rows, row);
+    if (!json_object_get(report->object, array))
+        json_object_set_new(report->object, array, json_array());
+    report->row = json_object();
+    json_array_append_new(json_object_get(report->object, array), report->row);
+}
+
+void report_row_end(struct report *report)
+{
+    report->in_row = 0;
+    report->row = NULL;
+    if (*report->labels && !report->rows++)
+        puts(report->labels);
+    if (*report->labels)
+        puts(report->cells);
 }
 
 void report_waits(struct report *report, const struct latency *waits)
 {
-    report_add(report, (struct figure[]){{"wait_us.p50", "wait p50", REPORT_US,
-                                          latency_percentile(waits, .5), NULL},
-                                         {"wait_us.p99", "wait p99", REPORT_US,
-                                          latency_percentile(waits, .99), NULL},
-                                         {"wait_us.max", "wait max", REPORT_US,
-                                          latency_longest(waits), NULL},
-                                         {0}});
+    report_line(report, "wait_us.p50", "wait p50", REPORT_US,
+                latency_percentile(waits, .5), NULL);
+    report_line(report, "wait_us.p99", "wait p99", REPORT_US,
+                latency_percentile(waits, .99), NULL);
+    report_line(report, "wait_us.max", "wait max", REPORT_US,
+                latency_longest(waits), NULL);
 }
 
 void report_allocations(struct report *report, int64_t allocations)
 {
     if (bench_allocations() >= 0)
-        report_add(report,
-                   (struct figure[]){{"steady_allocations", "allocations",
-                                      REPORT_COUNT, (double)allocations, NULL},
-                                     {0}});
+        report_line(report, "steady_allocations", "allocations", REPORT_COUNT,
+                    (double)allocations, NULL);
 }
 
 void report_verdict(struct report *report, const leat_stats *now,
@@ -198,11 +200,8 @@ void report_verdict(struct report *report, const leat_stats *now,
     char verdict[LEAT_VERDICT_MAX];
     int has_one = leat_stats_verdict(now, before, verdict) == LEAT_OK;
     const char *word = has_one ? leat_stats_bound_by(now, before) : NULL;
-    report_add(report,
-               (struct figure[]){
-                   {"bound_by", NULL, REPORT_TEXT, 0, word},
-                   {"verdict", NULL, REPORT_TEXT, 0, has_one ? verdict : NULL},
-                   {0}});
+    report_text(report, "bound_by", word);
+    report_text(report, "verdict", has_one ? verdict : NULL);
     if (has_one && !report->object)
         printf("%s\n", plain_text(verdict));
 }
@@ -211,11 +210,8 @@ int report_end(struct report *report)
 {
     if (!report->object)
         return 0;
-    report_add(report,
-               (struct figure[]){
-                   {"cpu", NULL, REPORT_TEXT, 0, processor_name()},
-                   {"cores", NULL, REPORT_COUNT, leat__thread_cores(), NULL},
-                   {"version", NULL, REPORT_TEXT, 0, leat_version()},
-                   {0}});
+    report_text(report, "cpu", processor_name());
+    report_value(report, "cores", REPORT_COUNT, leat__thread_cores());
+    report_text(report, "version", leat_version());
     return output_json(report->object);
 }

@@ -13,7 +13,7 @@
 
 /* What a value is, which decides how it is written. */
 enum report_unit {
-    REPORT_TEXT,      /* no value: `text` */
+    REPORT_TEXT,      /* no value but the text */
     REPORT_COUNT,     /* a whole number */
     REPORT_FLAG,      /* true or false */
     REPORT_REAL,      /* 24.87 */
@@ -27,29 +27,35 @@ enum report_unit {
     REPORT_NS
 };
 
-struct figure {
-    const char *key;   /* in JSON; a.b is b in the object a; NULL: not there */
-    const char *label; /* of its line or column; NULL: in JSON alone */
-    enum report_unit unit;
-    double value;     /* NAN: unknown, null in JSON and no line */
-    const char *text; /* in a line, what follows the value; NULL: nothing */
-};
-
 struct report {
     json_t *object; /* NULL: lines are printed */
-    int rows;       /* printed so far */
+    json_t *row;    /* of an array in it; NULL: figures go to the object */
+    int in_row;
+    int rows; /* printed so far */
+    char labels[256];
+    char cells[256];
 };
 
 /* Begins it; of lines the first is the machine. */
 void report_begin(struct report *report, int json);
 
-/* Adds figures, up to one without key and label. */
-void report_add(struct report *report, const struct figure figures[]);
+/*
+ * Adds a figure: to the object as `key`, where a.b is b in the object a and
+ * NULL nothing, and as a line "label value text" or, within a row, as a cell of
+ * the column `label`. NAN is unknown: null, no line, the cell "-".
+ */
+void report_line(struct report *report, const char *key, const char *label,
+                 enum report_unit unit, double value, const char *text);
 
-/* Adds a row of a table, without labels an invisible one: an element of the
-   array of that name. */
-void report_row(struct report *report, const char *array,
-                const struct figure figures[]);
+/* Adds it to the object alone; a text of NULL is null. */
+void report_value(struct report *report, const char *key, enum report_unit unit,
+                  double value);
+void report_text(struct report *report, const char *key, const char *text);
+
+/* Until report_row_end figures go to a row of a table, which in the object is
+   an element of the array of that name. */
+void report_row(struct report *report, const char *array);
+void report_row_end(struct report *report);
 
 /* Adds wait_us: p50, p99 and max. */
 void report_waits(struct report *report, const struct latency *waits);

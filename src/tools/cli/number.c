@@ -16,7 +16,7 @@ static const struct unit {
     enum number_quantity quantity;
     int is_binary; /* a power of 1024 */
     int64_t factor;
-} units[] = {
+} suffixes[] = {
     {"k", NUMBER_COUNT, 0, 1000},
     {"M", NUMBER_COUNT, 0, 1000000},
     {"G", NUMBER_COUNT, 0, 1000000000},
@@ -53,10 +53,11 @@ static int take_word(const char **text, const char *word)
 static struct unit read_unit(const char **text, enum number_quantity quantity)
 {
     const char *at = *text + (**text == ' ');
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-        if (units[i].quantity == quantity && take_word(&at, units[i].name)) {
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+        if (suffixes[i].quantity == quantity &&
+            take_word(&at, suffixes[i].name)) {
             *text = at;
-            return units[i];
+            return suffixes[i];
         }
     return (struct unit){.factor = 1};
 }
