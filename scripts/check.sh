@@ -97,7 +97,7 @@ scripts_alone='^test_gpu_check$|^test_kernel_code$|^test_plot_bench$'
 # what starts no thread, and kernels that the double runs one after the other.
 threadless='^test_import_(kills|stops|full)$|^test_lmdb_(map|walker)$'
 threadless+='|^test_(image_jpeg|transform_batch|transform_rows|cifar_batch|float16)$'
-threadless+='|^test_tool_kernel$'
+threadless+='|^test_bench_kernel$'
 
 # Without optimisation asserts live, and with -O1 the sanitizers are bearable.
 check_asan() {

@@ -10,6 +10,7 @@
  */
 #include "tools/bench/h2d.h"
 
+#include "base/error.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/interrupt.h"
 

@@ -43,12 +43,20 @@ static void add_stages(leat_stats *sum, const leat_stats *before,
     }
 }
 
-static int read_stats(const struct layer_group *group, leat_stats stats[])
+/* A member's, around a slice. */
+struct reading {
+    leat_stats before;
+    leat_stats after;
+};
+
+static int read_stats(const struct layer_group *group, struct reading *readings,
+                      int is_after)
 {
     int status = LEAT_OK;
     for (int i = 0; !status && i < group->n; i++) {
-        stats[i] = (leat_stats){.size = sizeof(stats[i])};
-        status = leat_data_layer_stats(group->member[i].layer, &stats[i]);
+        leat_stats *stats = is_after ? &readings[i].after : &readings[i].before;
+        stats->size = sizeof(*stats);
+        status = leat_data_layer_stats(group->member[i].layer, stats);
     }
     return status;
 }
@@ -107,11 +115,12 @@ static void keep_slice(struct layer_result *result, int64_t samples,
 }
 
 static void add_stats(struct layer_result *result, int n,
-                      const leat_stats before[], const leat_stats after[])
+                      const struct reading *readings)
 {
-    const leat_stage_stats *read = &after[0].stage[0];
+    const leat_stage_stats *read = &readings[0].after.stage[0];
     for (int i = 0; i < n; i++)
-        add_stages(&result->share[i].stats, &before[i], &after[i]);
+        add_stages(&result->share[i].stats, &readings[i].before,
+                   &readings[i].after);
     /* What was read is not yet delivered: the mean bytes of a record count. */
     result->payload = (double)result->samples *
                       bench_share((double)read->bytes, (double)read->items);
@@ -122,9 +131,10 @@ static int run_slice(struct layer_group *group,
                      const struct layer_options *options,
                      struct layer_result *result)
 {
-    leat_stats before[LAYER_GROUP_MOST], after[LAYER_GROUP_MOST];
+    struct reading readings[LAYER_GROUP_MOST];
+    memset(readings, 0, sizeof(readings));
     int64_t samples = result->samples;
-    int status = read_stats(group, before);
+    int status = read_stats(group, readings, 0);
     int64_t allocations = bench_allocations();
     double cpu = bench_cpu_seconds(), start = leat__clock_seconds(),
            now = start;
@@ -142,10 +152,10 @@ static int run_slice(struct layer_group *group,
     result->seconds += now - start;
     keep_slice(result, result->samples - samples, now - start);
     if (!status)
-        status = read_stats(group, after);
+        status = read_stats(group, readings, 1);
     if (status)
         return status;
-    add_stats(result, group->n, before, after);
+    add_stats(result, group->n, readings);
     return interrupt_check();
 }
 
