@@ -7,6 +7,7 @@
  * a map gives views, whose pages are fetched on access.
  */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/report.h"
@@ -21,7 +22,6 @@
 #include <leat/reader.h>
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_BATCH = 64, ROUNDS = 9, MOST_CASES = 8, CLOCK_STRIDE = 512 };
@@ -217,9 +217,10 @@ static int open_bench(struct reader_bench *bench,
 {
     bench->touch = options->touch;
     bench->threads = bench_workers(options->workers);
-    bench->reading = calloc((size_t)bench->threads, sizeof(bench->reading[0]));
+    bench->reading =
+        leat__alloc_zero((size_t)bench->threads, sizeof(bench->reading[0]));
     if (!bench->reading)
-        return leat_error(LEAT_ENOMEM, "out of memory");
+        return LEAT_ENOMEM;
     for (int i = 0; i < bench->threads; i++) {
         struct reading *self = &bench->reading[i];
         self->random = splitmix_start(1, (uint64_t)i);
@@ -247,7 +248,7 @@ static void close_bench(struct reader_bench *bench)
     }
     leat_reader_close(bench->shared);
     leat_pipeline_unref(bench->pipeline);
-    free(bench->reading);
+    leat__free(bench->reading);
 }
 
 /* The first round of each case is for caches and an index, and is not counted.

@@ -1,12 +1,10 @@
 #include "tools/bench/bandwidth.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
 
-#include <leat/ext/reader.h>
-
-#include <stdlib.h>
 #include <string.h>
 
 enum { BYTES = 64 << 20 };
@@ -35,13 +33,13 @@ static double measure(unsigned char *to, int copies)
 static int measure_core(int i, void *context)
 {
     struct bandwidth *rates = context;
-    unsigned char *memory = malloc(2 * (size_t)BYTES);
+    unsigned char *memory = leat__alloc(2 * (size_t)BYTES);
     if (!memory)
-        return leat_error(LEAT_ENOMEM, "no memory to measure its bandwidth");
+        return LEAT_ENOMEM;
     memset(memory, 1, 2 * (size_t)BYTES);
     rates[i].store = measure(memory, 0);
     rates[i].memcpy = measure(memory, 1);
-    free(memory);
+    leat__free(memory);
     return LEAT_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "tools/bench/h2d.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/interrupt.h"
 
@@ -18,12 +19,11 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const size_t sample_bytes = (size_t)64 << 20;
 
-enum { WARM_UPS = 2, MOST_COPIES = 256, ALIGNED = 4096 };
+enum { WARM_UPS = 2, MOST_COPIES = 256 };
 
 struct h2d {
     leat_device *device;
@@ -56,11 +56,9 @@ static int check_device(const leat_device *device)
 static int take_memory(struct h2d *self)
 {
     leat_device *device = self->device;
-    if (posix_memalign(&self->pageable, ALIGNED, self->bytes)) {
-        self->pageable = NULL;
-        return leat_error(LEAT_ENOMEM, "no memory for copies of %zu bytes",
-                          self->bytes);
-    }
+    self->pageable = leat__alloc_aligned(self->bytes);
+    if (!self->pageable)
+        return LEAT_ENOMEM;
     int status = device->ops->host_alloc(device, self->bytes, &self->pinned);
     if (!status)
         status = device->ops->host_alloc(device, self->bytes, &self->back);
@@ -96,9 +94,9 @@ int h2d_open(struct h2d **out, leat_device *device, size_t bytes, int streams)
     int status = check_device(device);
     if (status)
         return status;
-    struct h2d *self = calloc(1, sizeof(*self));
+    struct h2d *self = leat__alloc_zero(1, sizeof(*self));
     if (!self)
-        return leat_error(LEAT_ENOMEM, "no memory to measure copies");
+        return LEAT_ENOMEM;
     self->device = device;
     self->bytes = bytes;
     status = take_memory(self);
@@ -132,8 +130,8 @@ void h2d_close(struct h2d *h2d)
         ops->host_free(device, h2d->back, h2d->bytes);
     if (h2d->pinned)
         ops->host_free(device, h2d->pinned, h2d->bytes);
-    free(h2d->pageable);
-    free(h2d);
+    leat__free(h2d->pageable);
+    leat__free(h2d);
 }
 
 /* Enqueues the stream's share of each copy. */

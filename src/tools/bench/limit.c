@@ -1,17 +1,16 @@
 #include "tools/bench/limit.h"
+
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
-
 #include "tools/cli/splitmix.h"
-#include "tools/database/inspection.h"
 
 #include <leat/ext/reader.h>
 #include <leat/reader.h>
 #include <leat/transform.h>
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CHUNK = 32 };
@@ -53,23 +52,14 @@ static int take_ring(struct walker *walker, size_t element, int64_t images)
     size_t bytes = element;
     for (int i = 0; i < 3; i++)
         bytes *= (size_t)walker->shape[i];
-    unsigned char *ring =
-        aligned_alloc(64, ((size_t)images * bytes + 63) / 64 * 64);
-    float *labels = malloc((size_t)images * sizeof(float));
-    if (!ring || !labels) {
-        free(ring);
-        free(labels);
-        return leat_error(LEAT_ENOMEM, "out of memory for the limit's ring");
-    }
-    memset(ring, 0, (size_t)images * bytes);
-    free(walker->ring);
-    free(walker->labels);
-    walker->ring = ring;
-    walker->labels = labels;
+    leat__free(walker->ring);
+    leat__free(walker->labels);
+    walker->ring = leat__alloc_aligned_zero((size_t)images * bytes);
+    walker->labels = leat__alloc_zero((size_t)images, sizeof(float));
     walker->bytes = bytes;
     walker->slots = images;
     walker->slot = 0;
-    return LEAT_OK;
+    return walker->ring && walker->labels ? LEAT_OK : LEAT_ENOMEM;
 }
 
 /* A database may hold images of several shapes. */
@@ -153,14 +143,12 @@ static void fetch(const leat_sample *sample)
 static int name_record(const leat_sample *sample, int status)
 {
     const leat_provenance *from = &sample->from;
-    char key[KEY_TEXT] = "", line[400];
-    snprintf(line, sizeof(line), "%s", leat_last_error());
+    char key[LEAT__KEY_TEXT_MAX] = "";
     if (from->key)
-        inspection_short_key(key, from->key, from->key_size);
-    return leat_error(status, "%s: record %lld%s%s: %s",
-                      from->source ? from->source : "reader",
-                      (long long)from->record, from->key ? ", key " : "", key,
-                      line);
+        leat__key_text(key, from->key, from->key_size);
+    return leat__error_context(
+        status, "%s: record %lld%s%s", from->source ? from->source : "reader",
+        (long long)from->record, from->key ? ", key " : "", key);
 }
 
 static int transform_chunk(struct walker *walker, const struct limit *limit,
@@ -387,10 +375,10 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
 int limit_open(struct limit **out, const leat_data_layer *layer, int row_copy,
                int threads)
 {
-    struct limit *limit =
-        calloc(1, sizeof(*limit) + (size_t)threads * sizeof(struct walker));
+    struct limit *limit = leat__alloc_zero(
+        1, sizeof(*limit) + (size_t)threads * sizeof(struct walker));
     if (!limit)
-        return leat_error(LEAT_ENOMEM, "out of memory");
+        return LEAT_ENOMEM;
     const leat_data_layer_options *options = leat_data_layer_get_options(layer);
     limit->threads = threads;
     limit->element = leat_dtype_size(options->top_type);
@@ -421,8 +409,8 @@ void limit_close(struct limit *limit)
         leat_reader_close(walker->reader);
         for (int s = 0; s < CHUNK; s++)
             leat_sample_finish(&walker->sample[s]);
-        free(walker->ring);
-        free(walker->labels);
+        leat__free(walker->ring);
+        leat__free(walker->labels);
     }
-    free(limit);
+    leat__free(limit);
 }
