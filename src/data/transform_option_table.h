@@ -13,7 +13,7 @@
 #define LEAT__TRANSFORM_OPTIONS(X)                                             \
     X(crop_size, INT, UINT32, .most = INT_MAX, .initial = "0",                 \
       .unit = "pixels", .argument = "crop", .value = "SIDE",                   \
-      .help = "with --reader: crop to a square; 0: none (0)")                  \
+      .help = "with --reader: crop to a square; 0: none")                      \
     X(mirror, BOOL, BOOL, .initial = "false", .argument = "mirror",            \
       .help = "with --reader: mirror at random")                               \
     X(scale, FLOAT, FLOAT, .initial = "1",                                     \

@@ -30,7 +30,7 @@
     X(name, TEXT, NONE, .initial = "data", .help = "the layer's")              \
     X(tops, OTHER, NONE, .help = "names of the tops")                          \
     X(phase, WORD, NONE, .words = "TRAIN|TEST", .initial = "TRAIN",            \
-      .argument = "phase", .help = "phase, which --net needs (TRAIN)")         \
+      .argument = "phase", .help = "the phase, which --net needs (TRAIN)")     \
     X(device, TEXT, NONE, .initial = "cpu", .help = "where batches end")       \
     X(layer, TEXT, NONE, .argument = "layer", .value = "NAME",                 \
       .help = "which of several data layers")                                  \
@@ -46,9 +46,9 @@
     X(global_batch_size, INT64, INT64, .least = 1,                             \
       .most = (int64_t)LEAT__BATCH_SIZE_MAX * LEAT__WORLD_MAX,                 \
       .unit = "samples", .argument = "global-batch", .value = "N",             \
-      .help = "samples of all ranks together, instead of --batch")             \
+      .help = "samples of all ranks, instead of --batch")                      \
     X(rank, INT, UINT32, .most = LEAT__WORLD_MAX - 1, .initial = "0",          \
-      .argument = "rank", .value = "R", .help = "of several ranks (0)")        \
+      .argument = "rank", .value = "R", .help = "this rank, from 0")           \
     X(world_size, INT, UINT32, .most = LEAT__WORLD_MAX, .initial = "1",        \
       .unit = "ranks", .argument = "world-size", .value = "W",                 \
       .help = "how many ranks there are (1)")                                  \
@@ -60,7 +60,7 @@
       .help = "where pixels become the top's (CPU)")                           \
     X(top_type, DTYPE, WORD, .words = "FLOAT32|FLOAT64|FLOAT16|BFLOAT16|UINT8",\
       .initial = "FLOAT32", .argument = "top-type", .value = "TYPE",           \
-      .help = "FLOAT32, FLOAT64, FLOAT16, BFLOAT16, UINT8 (FLOAT32)")          \
+      .help = "FLOAT32, FLOAT64, FLOAT16, BFLOAT16 or UINT8")                  \
     X(label_type, DTYPE, WORD, .words = "FLOAT32|FLOAT64|INT32|INT64|UINT8",   \
       .argument = "label-type", .value = "TYPE",                               \
       .help = "FLOAT32, FLOAT64, INT32, INT64 or UINT8")                       \
@@ -68,13 +68,13 @@
       .argument = "layout", .help = "order of an image's axes (NCHW)")         \
     X(top_mode, WORD, WORD, .words = "LEND|COPY", .initial = "LEND",           \
       .argument = "top-mode",                                                  \
-      .help = "tops share a batch's memory or have their own (LEND)")          \
+      .help = "tops share a batch's memory or own theirs (LEND)")              \
     X(prefetch, INT, WORD, .most = 1 << 20, .words = "AUTO", .initial = "4",   \
       .unit = "batches", .argument = "prefetch", .value = "N",                 \
       .help = "batches made ahead (4); AUTO: as it takes")                     \
     X(workers, INT, UINT32, .most = 1024, .initial = "0", .unit = "threads",   \
       .argument = "workers", .value = "N",                                     \
-      .help = "threads; 0: as many as the machine lends (0)")                  \
+      .help = "threads; 0: as many as the machine lends")                      \
     X(reader_thread, WORD, WORD, .words = "AUTO|ON|OFF", .initial = "AUTO",    \
       .argument = "reader-thread", .help = "a thread that only reads (AUTO)")  \
     X(caller_helps, WORD, WORD, .words = "AUTO|OFF", .initial = "AUTO",        \
@@ -82,10 +82,10 @@
       .help = "whether a forward that would wait works (AUTO)")                \
     X(max_memory, BYTES, UINT64, .most = INT64_MAX, .initial = "0",            \
       .unit = "bytes", .argument = "max-memory", .value = "N",                 \
-      .help = "bytes that batches may take; 0: no limit (0)")                  \
+      .help = "bytes that batches may take; 0: no limit")                      \
     X(max_image_bytes, BYTES, UINT64, .most = INT64_MAX, .initial = "0",       \
       .unit = "bytes", .argument = "max-image-bytes", .value = "N",            \
-      .help = "memory that decoding an image may take")                        \
+      .help = "bytes that decoding an image may take; 0: 256 MiB or less")     \
     X(must_pin, BOOL, NONE, .initial = "false", .argument = "must-pin",        \
       .help = "an error where batches cannot be pinned")                       \
     X(host_allocator, OTHER, NONE, .help = "of batches in host memory")        \
@@ -97,7 +97,7 @@
       .unit = "records (-1: no limit)", .initial = "-1",                       \
       .given = offsetof(leat_data_layer_options, has_max_errors),              \
       .argument = "max-errors", .value = "N",                                  \
-      .help = "bad records at most; no limit (-1)")                            \
+      .help = "bad records at most; -1: no limit")                             \
     X(bad_record_file, TEXT, STRING, .argument = "bad-record-file",            \
       .value = "FILE", .help = "append a line for each bad record")            \
     X(rng, WORD, WORD, .words = "LEAT|CAFFE", .initial = "LEAT",               \
@@ -106,7 +106,7 @@
       .initial = "-1",                                                         \
       .given = offsetof(leat_data_layer_options, has_random_seed),             \
       .argument = "seed", .value = "S",                                        \
-      .help = "of random choices; drawn (-1)")
+      .help = "of random choices; -1: drawn")
 /* clang-format on */
 
 #endif

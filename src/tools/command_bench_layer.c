@@ -18,13 +18,13 @@ static int run(const struct layer_options *options)
 /* What makes no sense together. */
 static int check(const struct layer_options *options, const char *command)
 {
-    if (options->overlap && !options->source.device)
+    if (options->overlap && !options->source.layer.device)
         return message_misuse(command, "--overlap needs a --device");
     if (options->kernel_ms > 0 && !options->overlap)
         return message_misuse(command, "--kernel-ms needs --overlap");
     if (options->row_copy && !options->limit)
         return message_misuse(command, "--row-copy needs --limit");
-    if (layer_group_is_list(options->source.device) &&
+    if (layer_group_is_list(options->source.layer.device) &&
         (options->limit || options->overlap || options->epochs))
         return message_misuse(command,
                               "with several devices there is no --limit, "
@@ -55,7 +55,7 @@ int command_bench_layer(int argc, char **argv)
         {"row-copy", NULL, "the limit: a bare copy of rows of uint8 images",
          NULL, &options.row_copy, 0, 0},
         {"device", "NAME,...", "where to: cuda:0, or cuda:0,cuda:1",
-         option_text, &options.source.device, 0, 0},
+         option_text, &options.source.layer.device, 0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
         {0}};
     const struct usage usage = {

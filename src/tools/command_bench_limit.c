@@ -27,7 +27,7 @@ static int measure(const struct options *options, struct limit_result *result,
     int status = layer_source_create(&source, &options->source);
     if (!status)
         status = limit_open(&limit, source.layer, options->row_copy,
-                            bench_workers(options->source.workers));
+                            bench_workers(options->source.layer.workers));
     if (!status)
         status = limit_run(limit, LIMIT_SLICE, &ignored);
     interrupt_catch();
@@ -54,7 +54,7 @@ static int run(const struct options *options)
     report_value(&report, "seconds", REPORT_SECONDS, result.seconds);
     report_value(&report, "images", REPORT_COUNT, (double)result.images);
     report_value(&report, "threads", REPORT_COUNT,
-                 bench_workers(options->source.workers));
+                 bench_workers(options->source.layer.workers));
     report_line(&report, "bad_records", result.bad > 0 ? "bad records" : NULL,
                 REPORT_COUNT, (double)result.bad, ", left out");
     limit_report(&result, &bandwidth, &report);
@@ -90,7 +90,8 @@ int command_bench_limit(int argc, char **argv)
         status = layer_source_options_check(&options.source, usage.command);
     const struct layer_source_options *source = &options.source;
     if (status == OPTION_GO &&
-        (source->max_errors >= 0 || source->bad_record_file))
+        ((source->layer.has_max_errors && source->layer.max_errors >= 0) ||
+         source->layer.bad_record_file))
         status = message_misuse(usage.command,
                                 "%s: --max-errors and --bad-record-file are "
                                 "for a layer: leat bench layer",

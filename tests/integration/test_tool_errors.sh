@@ -99,7 +99,8 @@ expect 64 '.' synth digits
 expect 64 '^leat: --seed: expected a whole number of 64 bits, found .x. \(' synth digits --seed x db
 expect 64 '^leat: --count: expected a whole number from 0 to 100000000, found .1e3.' \
     synth digits --count 1e3 db
-expect 64 '^leat: --seed: expected a whole number from -1 on, found .-2. ' dump --seed -2
+expect 64 '^leat: --seed: expected a whole number, found .x. ' dump --seed x
+expect 64 '^leat: --workers: expected 0 to 1024 threads, found .1025. ' dump --workers 1025
 expect 64 '^leat: --scale: expected a number, found .x. ' dump --scale x
 expect 64 '^leat: --shape: expected three whole numbers C,H,W or CxHxW from 1 to 8192, found .1,2. ' \
     synth digits --shape 1,2 db
@@ -125,8 +126,10 @@ for option in '--crop 3' --mirror '--scale 2' '--mean-file x' '--mean-value 1' \
 done
 for option in '--phase SIDEWAYS' '--layout HWC' '--rng DICE' '--on-error NEVER' \
     '--top-type kittens' '--mean-value 1,x' '--mean-value 1,inf' '--stage=' \
-    '--seed -2' '--scale fast' '--batches 1.5' '--rank -1' '--world-size -1' \
-    '--prefetch deep' '--prefetch -2' '--top-type bytes'; do
+    '--seed two' '--scale fast' '--batches 1.5' '--rank -1' '--world-size -1' \
+    '--prefetch deep' '--prefetch -2' '--top-type bytes' '--label-type float16' \
+    '--global-batch 0' '--max-memory much' '--reader-thread 3' '--caller-helps ON' \
+    '--top-mode KEEP' '--batch 0' '--max-image-bytes -1' '--max-errors -2'; do
     # shellcheck disable=SC2086
     expect 64 "^leat: ${option%%[ =]*}" dump \
         --reader lmdb:db --batch 1 $option --out out

@@ -37,7 +37,7 @@ static int create_group(struct layer_group *self,
     struct layer_source_options on_cpu = *options;
     struct layer_source source = {0};
     const char *names[LAYER_GROUP_MOST];
-    on_cpu.device = NULL;
+    on_cpu.layer.device = NULL;
     for (int i = 0; i < self->n; i++)
         names[i] = self->name[i];
     int status = layer_source_create(&source, &on_cpu);
@@ -78,7 +78,7 @@ static int open_group(struct layer_group *self,
 {
     leat_blob *tops[LAYER_GROUP_MOST * LEAT_MAX_FIELDS];
     int ntop;
-    int status = parse_names(self, options->device);
+    int status = parse_names(self, options->layer.device);
     if (!status)
         status = create_group(self, options, &ntop);
     for (int i = 0; !status && i < self->n; i++) {
@@ -93,7 +93,7 @@ static int open_group(struct layer_group *self,
 int layer_group_open(struct layer_group *self,
                      const struct layer_source_options *options)
 {
-    if (layer_group_is_list(options->device))
+    if (layer_group_is_list(options->layer.device))
         return open_group(self, options);
     self->n = 1;
     int status = layer_source_create(&self->member[0], options);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Options of one command, --help included. */
-enum { MOST_OPTIONS = 48 };
+enum { MOST_OPTIONS = 64 };
 
 /* getopt_long's value of the first option, from which the others count on: two
    that shared a value would not be ambiguous by their common beginning. */
@@ -102,8 +102,11 @@ static int read_option(const struct usage *usage,
         *(int *)option->out = 1;
         return OPTION_GO;
     }
-    if (!option->read(option, optarg))
+    int status = option->read(option, optarg);
+    if (!status)
         return OPTION_GO;
+    if (status == OPTION_ERROR_LINE)
+        return message_misuse(usage->command, "%s", leat_last_error());
     const char *words = describe_value(option);
     if (!words)
         return message_misuse(usage->command,

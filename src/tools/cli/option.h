@@ -7,9 +7,11 @@
 struct option_spec;
 
 /*
- * Reads a value into spec->out. Returns 0, or -1 when the text is not what
- * spec->value calls for.
+ * Reads a value into spec->out. Returns 0, -1 when the text is not what
+ * spec->value calls for, or OPTION_ERROR_LINE where leat_last_error() says what
+ * is wrong with it.
  */
+enum { OPTION_ERROR_LINE = 1 };
 typedef int option_reader(const struct option_spec *spec, const char *text);
 
 struct option_spec {

@@ -353,9 +353,10 @@ static void print_difference(const json_t *one)
 /* A layer that drew its seed meets a dump's by chance alone. */
 static void print_seed(const struct comparison *self)
 {
+    const leat_data_layer_options *layer = &self->options->source.layer;
     for (int side = 0; side < 2; side++) {
         uint64_t seed = delivery_seed(self->side[side]);
-        if (seed && self->options->source.seed < 0)
+        if (seed && !(layer->has_random_seed && layer->random_seed >= 0))
             printf("the layer of %s chose at random with seed %llu; give "
                    "--seed with the one that leat dump told\n",
                    plain_text(self->name[side]), (unsigned long long)seed);
@@ -420,7 +421,8 @@ static int open_layer_of(struct delivery **out, const char *path,
     if (!text)
         return leat_error(LEAT_ENOMEM, "out of memory");
     source.reader = text;
-    source.batch = source.batch ? source.batch : 1;
+    if (!source.layer.batch_size)
+        source.layer.batch_size = 1;
     int status = delivery_open_layer(out, &source);
     free(text);
     return status;
@@ -440,7 +442,7 @@ static int check_sides(const struct comparison *self, const int is_dump[2])
                           "--crop, --batch and the like are for a dump and a "
                           "database",
                           dumps ? "dumps" : "databases");
-    if (dumps == 2 && self->options->source.max_image_bytes)
+    if (dumps == 2 && self->options->source.layer.max_image_bytes)
         return leat_error(LEAT_EINVAL, "--max-image-bytes is for databases: "
                                        "dumps have no encoded images");
     if (self->options->keys && (dumps || has_layer))
@@ -466,7 +468,7 @@ static int open_sides(struct comparison *self)
             status = open_layer_of(&self->side[i], self->name[i], source);
         } else {
             status = delivery_open_database(&self->side[i], self->name[i],
-                                            (size_t)source->max_image_bytes);
+                                            source->layer.max_image_bytes);
         }
     }
     return status;
@@ -543,8 +545,8 @@ int command_compare(int argc, char **argv)
     struct layer_source_options checked = *source;
     if (!checked.net && !checked.reader)
         checked.reader = arguments[0];
-    if (!checked.net && !checked.batch)
-        checked.batch = source->batch = 1;
+    if (!checked.net && !checked.layer.batch_size)
+        checked.layer.batch_size = source->layer.batch_size = 1;
     status = layer_source_options_check(&checked, "compare");
     if (status != OPTION_GO)
         return status;

@@ -186,7 +186,7 @@ int command_dump(int argc, char **argv)
         {"out", "DIR", "where the files go; made if need be", option_text,
          &options.out, 0, 0},
         {"device", "NAME", "by way of that device, such as cuda:0, and back",
-         option_text, &options.source.device, 0, 0},
+         option_text, &options.source.layer.device, 0, 0},
         {"force", NULL, "replace an earlier dump in DIR", NULL, &options.force,
          0, 0},
         {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},

@@ -26,12 +26,13 @@ static int check_batch(const struct layer_source *source,
 {
     const leat_data_layer_options *in_force =
         leat_data_layer_get_options(source->layer);
-    if (!options->batch || in_force->batch_size == options->batch)
+    int64_t asked = options->layer.batch_size;
+    if (!asked || in_force->batch_size == asked)
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "--batch %lld: %s says the size of a batch itself; leave "
                       "--batch out",
-                      (long long)options->batch, options->net);
+                      (long long)asked, options->net);
 }
 
 static int create_from_net(struct layer_source *source,
@@ -46,17 +47,17 @@ static int create_from_net(struct layer_source *source,
 int layer_source_create(struct layer_source *source,
                         const struct layer_source_options *options)
 {
-    leat_data_layer_options layer_options = LEAT_DATA_LAYER_OPTIONS_INIT;
-    int status = layer_source_options_fill(options, &layer_options);
-    if (!status && options->device)
-        status = open_stream(source, options->device);
+    leat_data_layer_options layer_options;
+    leat_transform_options transform;
+    int status =
+        layer_source_options_resolve(options, &layer_options, &transform);
+    if (!status && layer_options.device)
+        status = open_stream(source, layer_options.device);
     if (status)
         return status;
     if (options->net)
         return create_from_net(source, options, &layer_options);
 
-    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
-    layer_source_options_fill_transform(options, &transform);
     layer_options.transform = &transform;
     leat_pipeline *pipeline;
     status = database_pipeline(&pipeline, options->reader);

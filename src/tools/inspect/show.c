@@ -217,7 +217,7 @@ static int look_at_all(struct show *self,
 {
     self->has_found = 1;
     return inspection_run(&self->found, self->path,
-                          (size_t)self->options->layer.max_image_bytes,
+                          self->options->layer.layer.max_image_bytes,
                           self->options->json, visit, context);
 }
 
@@ -521,8 +521,8 @@ static int show_records(const struct show_options *options, const char *path)
     struct choice choice = {0};
     int status = leat_image_decoder_create(&show.decoder);
     if (!status)
-        leat_image_decoder_set_max_bytes(
-            show.decoder, (size_t)options->layer.max_image_bytes);
+        leat_image_decoder_set_max_bytes(show.decoder,
+                                         options->layer.layer.max_image_bytes);
     if (!status)
         status = count_records(&show);
     if (!status)
