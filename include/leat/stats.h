@@ -1,4 +1,4 @@
-/* leat/stats.h: what each stage did and what it waited for. */
+/* leat/stats.h: what each stage of a layer did and what it waited for. */
 #ifndef LEAT_STATS_H
 #define LEAT_STATS_H
 
@@ -11,27 +11,27 @@ extern "C" {
 /** The most stages a layer can have. */
 #define LEAT_MAX_STAGES 8
 
-/** One stage since setup or restore. Times are summed over its threads. */
+/** One stage since setup or restore. Times are sums over its threads. */
 typedef struct leat_stage_stats {
     const char *name;     /* static */
     int threads;          /* 0: runs on the threads of other stages */
     int64_t items;        /* samples; of stage "copy", batches */
     int64_t bytes;        /* payload read, or bytes written */
-    double busy;          /* seconds; of copies, while one is waited for,
-                             or its call lasts */
+    double busy;          /* seconds; of copies, those in which the layer waits
+                             for one or makes the call */
     double blocked_empty; /* seconds waiting for something to work on */
     double blocked_full;  /* seconds waiting for room to put it */
 } leat_stage_stats;
 
 /**
- * Memory of batches, those that grew included, and of files, in bytes. Batches
- * that were not in circulation yet count in what is reserved, although pageable
- * memory of theirs takes no room before they are.
+ * Memory of batches and of files, in bytes. What is reserved includes batches
+ * that are not in circulation yet, although their pageable memory takes no room
+ * before they are.
  */
 typedef struct leat_memory_stats {
     int64_t pinned;   /* host memory that the device reaches by DMA */
-    int64_t pageable; /* the same where it could not be pinned: copies from it
-                         are slower, and those who enqueue them may wait */
+    int64_t pageable; /* host memory that the device could not pin: copies from
+                         it are slower, and their call may wait */
     int64_t device;   /* memory of the device, where that is not the host's */
     int64_t host;   /* the batches' where the device computes in host memory */
     int64_t mapped; /* files' pages resident in the whole process: the system's
@@ -43,70 +43,80 @@ typedef struct leat_memory_stats {
 
 /** A bad record that a forward met. */
 typedef struct leat_bad_record {
-    leat_provenance
-        from;           /* its source, number, key and place; what stands in */
-    const char *reason; /* the error line */
+    leat_provenance from; /* its source, number, key and position; and what
+                             replaces it */
+    const char *reason;   /* the error line */
 } leat_bad_record;
 
-/** All that leat_data_layer_stats tells. */
+/** The statistics of a data layer: leat_data_layer_stats. */
 typedef struct leat_stats {
-    size_t size; /* sizeof(leat_stats), set by the caller */
-    int nstages; /* of stage, how many are filled */
+    size_t size; /* of this struct, as the caller knows it */
+
+    /* Delivery. */
+    int nstages;                             /* of stage, how many are filled */
     leat_stage_stats stage[LEAT_MAX_STAGES]; /* in the order of the flow */
-    leat_memory_stats memory;                /* reserved */
     int64_t batches;                         /* delivered since setup */
     int64_t samples;                         /* delivered since setup */
-    int64_t bad_records;    /* in the batches that forward consumed, in each
-                               epoch again; where a bad record fails its batch,
-                               the first one in it */
-    int64_t image_warnings; /* images whose decoder warned */
-    int64_t grown_slots;    /* batches larger than any before */
-    int64_t helped_chunks;  /* runs that forward did itself */
-    int64_t slots;          /* batches in circulation, the caller's included */
-    double waited;  /* seconds in which forward had no batch ready, those
-                       it helped in included, and those in which a forward
-                       for LEAT_HOST waited for the copy */
-    double elapsed; /* seconds since setup or restore */
+    int64_t slots;         /* batches in circulation, the caller's included */
+    int64_t grown_slots;   /* batches larger than any before */
+    int64_t helped_chunks; /* chunks that forward made itself */
+
+    /* Bad records. */
+    int64_t bad_records;        /* in the batches that forward consumed, in each
+                                   epoch again; where a bad record fails its batch,
+                                   the first one in it */
+    int64_t distinct_bad;       /* different records among them, as max_errors
+                                   counts them */
+    int64_t unwritten;          /* bad records that bad_record_file lacks */
     const leat_bad_record *bad; /* the first LEAT_BAD_RECORDS_MAX of them, in
                                    order; borrowed until restore or destroy */
     int nbad;                   /* of bad, how many there are */
-    int64_t unwritten;          /* bad records that bad_record_file lacks */
+    int64_t image_warnings;     /* images whose decoder warned */
+
+    /* Memory. */
+    leat_memory_stats memory; /* reserved */
+    leat_memory_stats peak;   /* of it, the most that batches in circulation
+                                 took since setup or restore; mapped: as in
+                                 memory */
+
+    /* Time, in seconds since setup or restore. */
+    double elapsed;
+    double waited;       /* forward had no batch ready, which includes the time
+                            in which it helped, and that in which a forward for
+                            LEAT_HOST waited for the copy */
+    double helped;       /* of waited, forward made chunks itself */
+    double blocked_lock; /* workers that looked for a chunk waited for each
+                            other: for the lock, and for what is read under it
+                            */
+
+    /* The machine. */
     int cores;       /* that the process could use at create; 0: unknown */
-    int device_node; /* the NUMA node that the device is next to; -1: not known,
+    int device_node; /* the NUMA node that the device is next to; -1: unknown,
                         or it has no memory of its own */
-    int host_node;   /* that the batches' host memory begins on; -1: not known,
+    int host_node;   /* that the batches' host memory begins on; -1: unknown,
                         or not in use yet */
-    leat_memory_stats peak; /* of memory, what batches in circulation took at
-                               their most, since setup or restore; mapped: as in
-                               memory */
-    double helped; /* of waited, seconds in which forward made runs itself */
-    double blocked_lock;  /* seconds in which workers that looked for a run
-                             waited for each other: for the lock, and for what is
-                             read under it */
-    int64_t distinct_bad; /* different records among the bad ones, as max_errors
-                             counts them */
 } leat_stats;
 
 /** The most bytes of a verdict, its NUL included. */
 #define LEAT_VERDICT_MAX 256
 
 /**
- * Says in one line what bounds the feed, and by what evidence, such as
+ * Writes in one line what bounds the feed, and the evidence, such as
  * "bound by decode: decode by 2 threads busy 98 %, storage busy 0 %, waits for
  * input 0 %, room 0 %, lock 0 %; forward waits 1 %, helps 60 %; more cores
  * would help", or "the feed keeps up; bound by the consumer: ...", which comes
  * first where forward found its batch ready.
  *
  * The shares are of the time that the threads had; where more threads than
- * cores share these, of the cores' time. What the threads waited for is told
- * apart: input, for the reader's thread to fill a run; room, for a slot that
- * the caller, its streams or a copy still hold; lock, for each other. Forward
- * waits for others to make its batch, or helps: makes it itself.
+ * cores share these, of the cores' time. Waiting has three causes: input, for
+ * the reader's thread to fill a chunk; room, for a batch that the caller, its
+ * streams or a copy still hold; lock, for each other. Forward waits for others
+ * to make its batch, or helps: makes it itself.
  *
- * Where batches are copied to a device it says how busy the copies are, too;
- * they, or the streams that give batches back late, may be what bounds.
+ * Where batches are copied to a device the line has the share of the copies,
+ * too; they, or streams that give batches back late, may be what bounds.
  *
- * Speaks of the time from `before` (NULL: setup) to `now`, both from
+ * The line is about the time from `before` (NULL: setup) to `now`, both from
  * leat_data_layer_stats of one layer. `out` has LEAT_VERDICT_MAX bytes.
  * Errors: LEAT_EINVAL when no time lies between them. Thread safety: any
  * thread.
