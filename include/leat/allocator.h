@@ -1,4 +1,4 @@
-/* leat/allocator.h: memory of the caller's own for what takes much of it. */
+/* leat/allocator.h: the caller's own allocator for large memory. */
 #ifndef LEAT_ALLOCATOR_H
 #define LEAT_ALLOCATOR_H
 
@@ -9,22 +9,22 @@ extern "C" {
 #endif
 
 /**
- * Hooks that give and take memory. Both are called from any thread, several at
- * a time, and call nothing of leat. They and `user` must last as long as the
- * memory: for a data layer until it is destroyed and no blob shares its batches
- * any more. In a forked child `free` is not called for the parent's memory.
+ * Allocation hooks. Both are called from any thread, also concurrently, and
+ * must not call leat. They and `user` must outlive the memory: for a data
+ * layer, until it is destroyed and no blob shares its batches. In a forked
+ * child `free` is not called for the parent's memory.
  */
 typedef struct leat_allocator {
     size_t size; /* sizeof(leat_allocator) */
     /**
-     * At least `bytes`, above 0, at a multiple of `alignment`, a power of 2.
-     * Need not be zeroed. NULL: there is none, which is LEAT_ENOMEM; so is what
-     * is not aligned, which goes back at once.
+     * Returns at least `bytes` (above 0), aligned to `alignment`, a power of 2;
+     * need not be zeroed. NULL means LEAT_ENOMEM. Misaligned memory is freed at
+     * once and is LEAT_ENOMEM too.
      */
     void *(*alloc)(void *user, size_t bytes, size_t alignment);
-    /** Takes it back, with the numbers that it was asked for with. */
+    /** Frees it; `bytes` and `alignment` are those of its allocation. */
     void (*free)(void *user, void *memory, size_t bytes, size_t alignment);
-    void *user; /* handed to both */
+    void *user; /* passed to both */
 } leat_allocator;
 
 #ifdef __cplusplus

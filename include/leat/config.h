@@ -1,4 +1,4 @@
-/* leat/config.h: what a Caffe net file says of its data layer. */
+/* leat/config.h: the data layer of a Caffe net file. */
 #ifndef LEAT_CONFIG_H
 #define LEAT_CONFIG_H
 
@@ -8,17 +8,16 @@
 extern "C" {
 #endif
 
-/** The data layer of a net file, read but not opened. */
+/** The data layer of a net file, parsed but not opened. */
 typedef struct leat_net leat_net;
 
 /**
- * Reads the data layer of a Caffe net file for `phase`; `choice` (may be NULL)
- * gives the options that the file leaves open, and layer, stages and level.
- * Nothing of `choice` is kept. docs/prototxt.md says what is understood.
- * Owned by the caller: leat_net_close.
- * Errors: LEAT_EINVAL, naming file, line and column; LEAT_EIO; LEAT_EFORMAT for
- * a file of more than 16 MiB; LEAT_ENOMEM.
- * Thread safety: any thread.
+ * Parses the data layer of a Caffe net file for `phase`; `choice` (may be NULL)
+ * gives the options that the file does not set, and layer, stages and level.
+ * `choice` is copied. docs/prototxt.md lists the supported fields. Owned by the
+ * caller: leat_net_close. Errors: LEAT_EINVAL, naming file, line and column;
+ * LEAT_EIO; LEAT_EFORMAT for a file of more than 16 MiB; LEAT_ENOMEM. Thread
+ * safety: any thread.
  */
 LEAT_API int leat_net_open(leat_net **out, const char *prototxt,
                            leat_phase phase,
@@ -33,18 +32,16 @@ LEAT_API int leat_net_parse(leat_net **out, const char *name, const char *text,
                             const leat_data_layer_options *choice);
 
 /**
- * @name What the layer is
- * A net does not change once it is read. All pointers are borrowed until
- * leat_net_close. Thread safety: any threads.
- * @{
+ * @name Properties A net is immutable. All pointers are borrowed until
+ * leat_net_close. Thread safety: any threads. @{
  */
-/** The options, with all that they point to. */
+/** The options; what they point to is borrowed, too. */
 LEAT_API const leat_data_layer_options *leat_net_options(const leat_net *net);
-/** The pipeline; who keeps it takes a reference. */
+/** The pipeline; take a reference to keep it. */
 LEAT_API leat_pipeline *leat_net_pipeline(const leat_net *net);
 /** The number of tops: 1 or 2. */
 LEAT_API int leat_net_top_count(const leat_net *net);
-/** The name of top `i`; NULL where there is none. */
+/** The name of top `i`; NULL: none. */
 LEAT_API const char *leat_net_top_name(const leat_net *net, int i);
 /** @} */
 

@@ -1,10 +1,9 @@
 /*
- * leat/cuda.h: the data layer and blobs for callers that have CUDA streams.
+ * leat/cuda.h: data layers and blobs with CUDA streams.
  *
- * Needs no header of CUDA's: a cudaStream_t is a `struct CUstream_st *`, and 0
- * is the default stream. On a build without CUDA the device "cuda:N" is not
- * found, and nothing here is ever called. The functions are those of
- * leat/data_layer.h and leat/blob.h, and promise the same.
+ * Needs no CUDA header: a cudaStream_t is a `struct CUstream_st *`, and 0 is
+ * the default stream. A build without CUDA has no device "cuda:N". The
+ * functions behave as those of leat/data_layer.h and leat/blob.h.
  */
 #ifndef LEAT_CUDA_H
 #define LEAT_CUDA_H
@@ -17,7 +16,7 @@ extern "C" {
 
 struct CUstream_st;
 
-/** The stream as leat's functions take it. Thread safety: any thread. */
+/** Converts a stream for leat's functions. Thread safety: any thread. */
 static inline leat_stream leat_cuda_stream(struct CUstream_st *stream)
 {
     return (leat_stream)stream;
@@ -35,7 +34,7 @@ static inline int leat_cuda_forward(leat_data_layer *layer,
 }
 
 /**
- * leat_data_layer_release behind one stream. Thread safety: one caller a layer.
+ * leat_data_layer_release after one stream. Thread safety: one caller a layer.
  */
 static inline int leat_cuda_release(leat_data_layer *layer,
                                     struct CUstream_st *stream)

@@ -17,7 +17,7 @@ extern "C" {
  * pieces), `float_data` is NULL and leat_datum_floats gathers it.
  */
 typedef struct leat_datum {
-    int32_t channels; /* of a raw image; an encoded one says it itself */
+    int32_t channels; /* of a raw image; an encoded image has its own */
     int32_t height;   /* pixels */
     int32_t width;    /* pixels */
     int32_t label;    /* the class */
@@ -32,11 +32,10 @@ typedef struct leat_datum {
 /**
  * Reads the Datum in `size` bytes of protobuf wire format.
  *
- * Checks the wire format only; leat_datum_fields checks what it says. Unknown
- * fields are skipped, of a repeated scalar the last one counts. The views are
- * borrowed from `bytes`.
- * Errors: LEAT_EDATA for a message cut short or malformed.
- * Thread safety: any thread.
+ * Checks the wire format only; leat_datum_fields checks the values. Unknown
+ * fields are skipped; of a repeated scalar the last one counts. The views are
+ * borrowed from `bytes`. Errors: LEAT_EDATA for a message cut short or
+ * malformed. Thread safety: any thread.
  */
 LEAT_API int leat_datum_parse(leat_datum *out, const void *bytes, size_t size);
 
@@ -66,8 +65,7 @@ LEAT_API int leat_datum_fields(leat_sample *sample, const void *bytes,
                                size_t size);
 
 /**
- * The bytes that leat_datum_write needs for this Datum.
- * Thread safety: any thread.
+ * The number of bytes that leat_datum_write writes. Thread safety: any thread.
  */
 LEAT_API size_t leat_datum_size(const leat_datum *datum);
 

@@ -1,4 +1,5 @@
-/* leat/device.h: where batches end, `cpu` or `cuda:N`. */
+/* leat/device.h: the devices to which batches are delivered, `cpu` and
+ * `cuda:N`. */
 #ifndef LEAT_DEVICE_H
 #define LEAT_DEVICE_H
 
@@ -8,12 +9,12 @@
 extern "C" {
 #endif
 
-/** A device; lives as long as the process. */
+/** A device; valid as long as the process. */
 typedef struct leat_device leat_device;
 
 /**
- * A stream of the device's own, as a plain handle: a cudaStream_t cast to
- * leat_stream for `cuda:N`. 0 is the device's default stream.
+ * A stream of the device, as a plain handle: for `cuda:N` a cudaStream_t cast
+ * to leat_stream. 0 is the device's default stream.
  */
 typedef uintptr_t leat_stream;
 
@@ -22,9 +23,9 @@ typedef uintptr_t leat_stream;
 
 /**
  * Finds a device by name: "cpu", or one of a registered type, "type:ordinal".
- * The device is shared and lives as long as the process.
- * Errors: LEAT_EINVAL for an unknown name, saying which there are and what is
- * missing; LEAT_EDEVICE; LEAT_ENOMEM. Thread safety: any thread.
+ * The device is shared and valid as long as the process. Errors: LEAT_EINVAL
+ * for an unknown name, listing those known; LEAT_EDEVICE; LEAT_ENOMEM. Thread
+ * safety: any thread.
  */
 LEAT_API int leat_device_find(leat_device **out, const char *name);
 

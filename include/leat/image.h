@@ -9,23 +9,23 @@ extern "C" {
 #endif
 
 /**
- * The most pixels that an image may have, 11585 x 11585 or any other shape; its
- * sides go up to 2^20. A file of kilobytes can claim many more. It is refused
- * for it, as LEAT_EDATA, before memory is taken.
+ * The most pixels of an image, for example 11585 x 11585; its sides go up to
+ * 2^20. A file of kilobytes can claim many more; it is refused, as LEAT_EDATA,
+ * before memory is allocated.
  */
 #define LEAT_IMAGE_PIXELS_MAX ((uint64_t)1 << 27)
 
 /**
- * The most memory that decoding an image may take where nothing else is set
- * (`max_image_bytes`): 256 MiB, for a JPEG in colour some 85 million pixels, or
- * 40 million of a progressive one. Pixels count, twice where EXIF turns them,
- * and what the codec takes beside them: the coefficients of a JPEG of several
- * scans are two bytes each, three to six a pixel in colour. An image that takes
- * more is refused, as LEAT_EDATA, by its header, before memory is taken.
+ * The default of `max_image_bytes`, the most memory that decoding an image may
+ * take: 256 MiB, about 85 million pixels of a colour JPEG, or 40 million of a
+ * progressive one. It counts the pixels, twice if EXIF rotates them, and the
+ * codec's working memory: a JPEG of several scans has three to six coefficients
+ * of two bytes for each colour pixel. A larger image is refused, as LEAT_EDATA,
+ * by its header, before memory is allocated.
  */
 #define LEAT_IMAGE_BYTES_DEFAULT ((size_t)256 << 20)
 
-/** What an image is decoded to. */
+/** The output of decoding. */
 typedef enum leat_color {
     LEAT_COLOR_NATIVE =
         0,          /* the file's channels, 1, 3 or 4; no EXIF rotation */
@@ -42,22 +42,21 @@ typedef struct leat_image {
 } leat_image;
 
 /**
- * A decoder of JPEG and PNG, with its own buffers, which it keeps from image to
- * image; they shrink when many images in a row need far less. Each thread has
- * its own.
+ * A decoder of JPEG and PNG. It keeps its buffers from image to image; they
+ * shrink when many images in a row need far less. Use one per thread.
  */
 typedef struct leat_image_decoder leat_image_decoder;
 
 /**
- * Makes a decoder. Owned by the caller: leat_image_decoder_destroy.
- * Errors: LEAT_ENOMEM. Thread safety: any thread.
+ * Creates a decoder. Owned by the caller: leat_image_decoder_destroy. Errors:
+ * LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_image_decoder_create(leat_image_decoder **out);
 
 /**
- * Sets how many bytes of memory an image may take from now on:
- * `max_image_bytes` of a data layer's options. 0: LEAT_IMAGE_BYTES_DEFAULT.
- * Thread safety: one caller a decoder.
+ * Sets the memory limit for further images in bytes, as `max_image_bytes` of a
+ * data layer's options. 0: LEAT_IMAGE_BYTES_DEFAULT. Thread safety: one caller
+ * a decoder.
  */
 LEAT_API void leat_image_decoder_set_max_bytes(leat_image_decoder *decoder,
                                                size_t max_image_bytes);
@@ -66,29 +65,27 @@ LEAT_API void leat_image_decoder_set_max_bytes(leat_image_decoder *decoder,
 LEAT_API void leat_image_decoder_destroy(leat_image_decoder *decoder);
 
 /**
- * The shape that decoding will give, from the header of the `size` bytes of an
- * image alone; pixels is NULL.
- * Errors: LEAT_EDATA, naming what the bytes are or lack, or an image of more
- * than LEAT_IMAGE_PIXELS_MAX pixels or max_image_bytes of memory; LEAT_ENOMEM.
- * Thread safety: one caller a decoder.
+ * Reads the shape of an image of `size` bytes from its header, as decoding will
+ * produce it; `out->pixels` is NULL. Errors: LEAT_EDATA for another format, a
+ * damaged header, or an image above LEAT_IMAGE_PIXELS_MAX or max_image_bytes;
+ * LEAT_ENOMEM. Thread safety: one caller a decoder.
  */
 LEAT_API int leat_image_probe(leat_image_decoder *decoder, const void *bytes,
                               size_t size, leat_color color, leat_image *out);
 
 /**
- * Decodes the image in `size` bytes. One that ends early is LEAT_EDATA; lesser
- * warnings of the codec give its pixels and are counted.
- * Errors: LEAT_EDATA, naming what is wrong, also for one that is too large, as
- * leat_image_probe has it, or whose scans are far more work than its bytes can
- * be of use for; LEAT_ENOMEM.
+ * Decodes the image in `size` bytes. A truncated image is LEAT_EDATA; lesser
+ * warnings of the codec are counted and the pixels returned. Errors:
+ * LEAT_EDATA, naming the reason, also for images that leat_image_probe refuses
+ * or whose scans need far more work than their bytes justify; LEAT_ENOMEM.
  * Thread safety: one caller a decoder.
  */
 LEAT_API int leat_image_decode(leat_image_decoder *decoder, const void *bytes,
                                size_t size, leat_color color, leat_image *out);
 
 /**
- * Images decoded so far whose codec warned. Thread safety: one caller a
- * decoder.
+ * The number of images so far for which the codec warned. Thread safety: one
+ * caller a decoder.
  */
 LEAT_API int64_t leat_image_warnings(const leat_image_decoder *decoder);
 

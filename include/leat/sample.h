@@ -1,4 +1,4 @@
-/* leat/sample.h: one instance of the data, and where it came from. */
+/* leat/sample.h: one instance of the data, and its provenance. */
 #ifndef LEAT_SAMPLE_H
 #define LEAT_SAMPLE_H
 
@@ -12,7 +12,7 @@ extern "C" {
 /** The most fields a sample can have. */
 #define LEAT_MAX_FIELDS 8
 
-/** What a reader says of a field before the first sample; -1: varies. */
+/** A field's description, known before the first sample; -1: varies. */
 typedef struct leat_field_spec {
     const char *name; /* borrowed from the reader */
     leat_dtype dtype; /* LEAT_BYTES: may be encoded, or vary in type */
@@ -24,8 +24,7 @@ typedef struct leat_field_spec {
  * One field of a sample: a typed, shaped view.
  *
  * `data` need not be aligned to the element. A scalar has ndim 0. `bytes` is at
- * least the product of the shape and the element's size; a longer tail carries
- * no meaning.
+ * least the product of the shape and the element's size; the rest is ignored.
  */
 typedef struct leat_field {
     leat_dtype dtype;             /* of an element */
@@ -35,12 +34,11 @@ typedef struct leat_field {
     size_t bytes;                 /* of the view */
 } leat_field;
 
-/** What stands at a place whose own record is bad; see leat_on_error. */
+/** The replacement of a bad record; see leat_on_error. */
 typedef enum leat_replacement {
-    LEAT_REPLACEMENT_NONE = 0,  /* nothing: it is the record itself */
+    LEAT_REPLACEMENT_NONE = 0,  /* none: the record itself */
     LEAT_REPLACEMENT_ZEROS = 1, /* zeros; the provenance names the bad record */
-    LEAT_REPLACEMENT_RECORD =
-        2 /* an earlier record, which the provenance names */
+    LEAT_REPLACEMENT_RECORD = 2 /* an earlier record, named by the provenance */
 } leat_replacement;
 
 /** Where a sample came from. */
@@ -50,11 +48,11 @@ typedef struct leat_provenance {
     const void *key;    /* its key there; NULL if the source has none */
     size_t key_size;    /* bytes */
     int64_t epoch;      /* pass over the data, from 0; set by a data layer */
-    int64_t position;   /* place in that pass, from 0; set by a data layer */
+    int64_t position;   /* position in that pass, from 0; set by a data layer */
     leat_replacement replacement; /* set by a data layer */
-    uint32_t key_cut; /* 0: the key is whole; else set by a data layer: bytes of
-                         it behind the first 64, which alone are kept of keys
-                         that do not last, and of bad records */
+    uint32_t key_cut; /* 0: the key is complete; else set by a data layer: bytes
+                         of it after the first 64, which are all that is kept of
+                         short-lived keys and of bad records */
 } leat_provenance;
 
 /**
@@ -65,18 +63,18 @@ typedef struct leat_provenance {
  * until the sample is given to a reader again or finished.
  */
 typedef struct leat_sample {
-    int nfields;                       /* of field, how many are filled */
+    int nfields;                       /* filled elements of field */
     int stable;                        /* 1: see above */
     leat_field field[LEAT_MAX_FIELDS]; /* in the order of the reader's specs */
-    leat_provenance from;              /* where it came from */
+    leat_provenance from;              /* its origin */
     void *buffer;       /* the sample's own memory, 64-byte aligned */
     size_t buffer_size; /* bytes */
     const leat_allocator *allocator; /* of the buffer, borrowed; NULL: malloc */
 } leat_sample;
 
 /**
- * Makes an empty sample. Owned by the caller: leat_sample_finish. Cannot fail.
- * Thread safety: one caller a sample.
+ * Initialises an empty sample. Owned by the caller: leat_sample_finish. Cannot
+ * fail. Thread safety: one caller a sample.
  */
 LEAT_API void leat_sample_init(leat_sample *sample);
 
@@ -84,9 +82,9 @@ LEAT_API void leat_sample_init(leat_sample *sample);
 LEAT_API void leat_sample_finish(leat_sample *sample);
 
 /**
- * Makes the sample's own buffer at least `bytes` long; for readers. What it
- * held is lost when it grows. Errors: LEAT_ENOMEM. Thread safety: one caller a
- * sample.
+ * Makes the sample's own buffer at least `bytes` long; for readers. Its
+ * contents are lost when it grows. Errors: LEAT_ENOMEM. Thread safety: one
+ * caller a sample.
  */
 LEAT_API int leat_sample_reserve(leat_sample *sample, size_t bytes);
 

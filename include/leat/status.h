@@ -1,11 +1,11 @@
-/* leat/status.h: what every function of leat returns, and how to read it. */
+/* leat/status.h: the statuses that functions return, and their error lines. */
 #ifndef LEAT_STATUS_H
 #define LEAT_STATUS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/** Marks what the library exports. */
+/** Marks exported functions. */
 #if defined(__GNUC__)
 #define LEAT_API __attribute__((visibility("default")))
 #else
@@ -17,16 +17,16 @@ extern "C" {
 #endif
 
 /**
- * Pointers that a function takes must not be NULL unless its text says so;
+ * Pointer parameters must not be NULL unless the documentation says so;
  * destroy, close, finish and unref take NULL. The `size` of an options struct
- * is its size as the caller was compiled, as its INIT macro writes it.
+ * is its sizeof when the caller was compiled, as its INIT macro sets it.
  *
- * Every status: its code, its name and its meaning.
+ * Every status: its name, code and meaning.
  *
- * 0 is success. Positive codes are no errors: the data ended, or there is
- * nothing yet. Negative codes are errors, and leat_last_error() has the detail.
- * LEAT_EDATA concerns one record, and the next call goes on behind it; all
- * others are sticky until a reset or restore.
+ * 0 is success. Positive codes are not errors: the data has ended, or nothing
+ * is ready yet. Negative codes are errors, and leat_last_error() has the
+ * details. LEAT_EDATA concerns one record, and the next call continues after
+ * it; all others are sticky until a reset or restore.
  */
 #define LEAT_STATUS_MAP(X)                                                     \
     X(OK, 0, "success")                                                        \
@@ -63,19 +63,19 @@ LEAT_API const char *leat_status_name(int status);
 LEAT_API const char *leat_status_text(int status);
 
 /**
- * One line about the latest error that a call of this thread returned: which
- * file, which record and key, what was expected, what was found.
+ * One line about the latest error that a call on this thread returned: the
+ * file, the record and key, the expected and the found value.
  *
- * Meaningful only after a call of this thread returned a negative status; never
- * NULL. Borrowed until the next call of leat on this thread.
- * Thread safety: any thread; each has a line of its own.
+ * Meaningful only after a call on this thread returned a negative status; never
+ * NULL. Borrowed until the next call of leat on this thread. Thread safety: any
+ * thread; each has its own line.
  */
 LEAT_API const char *leat_last_error(void);
 
 /**
- * Sets the thread's error line and returns `status`: for callbacks and readers
- * of one's own. The line says what, where and what to do; no function names.
- * Thread safety: any thread; each has a line of its own.
+ * Sets the thread's error line and returns `status`; for callbacks and readers
+ * of your own. The line names the problem, its location and the remedy, but no
+ * functions. Thread safety: any thread; each has its own line.
  */
 LEAT_API int leat_error(int status, const char *format, ...)
 #if defined(__GNUC__)

@@ -9,25 +9,25 @@ extern "C" {
 #endif
 
 /**
- * A resume token, which leat_data_layer_save or leat_reader_save wrote. Store
- * its text: that is checksummed, the bytes here are not. The same on every rank
- * at the same step.
+ * A resume token, written by leat_data_layer_save or leat_reader_save. Store
+ * its text, which has a checksum; the bytes here have none. It is the same on
+ * every rank at the same step.
  *
- * Its memory is its own: init, use, finish. At most 64 bytes, and what the
- * readers of the chain save, which should be 32 for each; its text has 4
- * letters for 3 of them.
+ * It owns its memory: init, use, finish. It has at most 64 bytes, and what the
+ * readers of the chain save, which should be 32 bytes each; its text has 4
+ * letters for 3 bytes.
  */
 typedef struct leat_token {
     unsigned char *bytes; /* owned by the token */
     size_t size;          /* bytes used */
-    size_t capacity;      /* bytes there is room for */
-    size_t cursor;        /* where leat_token_get reads next */
-    char *text;           /* the printable form, made on demand */
+    size_t capacity;      /* bytes allocated */
+    size_t cursor;        /* offset of the next leat_token_get */
+    char *text;           /* the printable form, created on demand */
 } leat_token;
 
 /**
- * Makes an empty token. Owned by the caller: leat_token_finish. Cannot fail.
- * Thread safety: one caller a token.
+ * Initialises an empty token. Owned by the caller: leat_token_finish. Cannot
+ * fail. Thread safety: one caller a token.
  */
 LEAT_API void leat_token_init(leat_token *token);
 
@@ -42,10 +42,10 @@ LEAT_API void leat_token_finish(leat_token *token);
 LEAT_API const char *leat_token_text(leat_token *token);
 
 /**
- * Reads a token from its text, in place of what the initialised token held.
- * White space behind it, such as the end of a file's line, is passed over.
- * Errors: LEAT_EINVAL for text that no token has (length, letters, checksum);
- * LEAT_ENOMEM. Thread safety: one caller a token.
+ * Parses a token's text and replaces the contents of `token`, which is
+ * initialised. Trailing white space is ignored. Errors: LEAT_EINVAL for invalid
+ * text (length, letters, checksum); LEAT_ENOMEM. Thread safety: one caller a
+ * token.
  */
 LEAT_API int leat_token_parse(leat_token *token, const char *text);
 
@@ -56,9 +56,9 @@ LEAT_API int leat_token_parse(leat_token *token, const char *text);
 LEAT_API int leat_token_put(leat_token *token, const void *bytes, size_t size);
 
 /**
- * Takes the next bytes; for readers' restore.
- * Errors: LEAT_EINVAL when the token is shorter: it is another chain's.
- * Thread safety: one caller a token.
+ * Takes the next bytes; for readers' restore. Errors: LEAT_EINVAL when the
+ * token is shorter: it belongs to another chain. Thread safety: one caller a
+ * token.
  */
 LEAT_API int leat_token_get(leat_token *token, void *bytes, size_t size);
 

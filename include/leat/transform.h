@@ -1,4 +1,4 @@
-/* leat/transform.h: what is done to an image on its way into the batch. */
+/* leat/transform.h: the transform of an image on its way into the batch. */
 #ifndef LEAT_TRANSFORM_H
 #define LEAT_TRANSFORM_H
 
@@ -11,20 +11,20 @@
 extern "C" {
 #endif
 
-/** What a net is run for; Caffe's phase. */
+/** Caffe's phase: training or testing. */
 typedef enum leat_phase { LEAT_TRAIN = 0, LEAT_TEST = 1 } leat_phase;
 
 /** Order of a batch's axes. */
 typedef enum leat_layout { LEAT_NCHW = 0, LEAT_NHWC = 1 } leat_layout;
 
-/** Where mirror, mean, scale and cast are done. The bytes are the same. */
+/** Where mirror, mean, scale and cast are computed. The bytes are the same. */
 typedef enum leat_transform_on {
     LEAT_TRANSFORM_ON_CPU = 0,
     LEAT_TRANSFORM_ON_DEVICE = 1 /* uint8 crops are uploaded, a quarter of the
                                     bytes; on the device `cpu` the same */
 } leat_transform_on;
 
-/** Where random choices come from. */
+/** The generator of random choices. */
 typedef enum leat_rng {
     LEAT_RNG_LEAT = 0, /* a function of (seed, epoch, position, operation) */
     LEAT_RNG_CAFFE = 1 /* Caffe's mt19937 sequence, one for each rank */
@@ -35,13 +35,12 @@ typedef enum leat_rng {
  *
  *     top[c][h][mirror ? W-1-w : w] = (x[c][h+ho][w+wo] - mean) * scale
  *
- * where W is the top's width, computed in the top's type, or in float for
- * FLOAT16 and BFLOAT16, with a rounding after each of the two operations, and
- * one to the nearest of these types, ties to even; a UINT8 top takes the pixels
- * as they are, and neither mean nor scale. In TRAIN the crop's place is random,
- * in TEST it is the centre; mirror is random in both. The mean file is indexed
- * at the source position and not mirrored. Zero is the default of every field
- * but `size`.
+ * where W is the top's width. It is computed in the top's type, rounded after
+ * each of the two operations; for FLOAT16 and BFLOAT16 in float, and then
+ * rounded to nearest, ties to even. A UINT8 top takes the pixels unchanged, and
+ * neither mean nor scale. In TRAIN the crop's position is random, in TEST it is
+ * the centre; mirror is random in both. The mean file is indexed at the source
+ * position and not mirrored. Zero is the default of every field but `size`.
  */
 typedef struct leat_transform_options {
     size_t size;    /* of this struct, as the caller knows it */
@@ -111,17 +110,17 @@ LEAT_API int leat_transformer_create(leat_transformer **out,
                                      leat_layout layout);
 
 /**
- * Another transformer with the same settings, which the two share (reference
- * counted), for another thread. Owned by the caller: leat_transformer_destroy.
- * Errors: LEAT_ENOMEM. Thread safety: any thread.
+ * Creates a transformer for another thread, which shares the settings
+ * (reference counted). Owned by the caller: leat_transformer_destroy. Errors:
+ * LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_transformer_clone(leat_transformer **out,
                                     const leat_transformer *transformer);
 
 /**
- * Sets how many bytes of memory decoding an image may take from now on, here
- * and in clones made later, as leat_image_decoder_set_max_bytes does. 0:
- * LEAT_IMAGE_BYTES_DEFAULT. Thread safety: one caller.
+ * Sets the memory limit of decoding in bytes, here and for later clones, as
+ * leat_image_decoder_set_max_bytes does. 0: LEAT_IMAGE_BYTES_DEFAULT. Thread
+ * safety: one caller.
  */
 LEAT_API void
 leat_transformer_set_max_image_bytes(leat_transformer *transformer,
@@ -131,23 +130,23 @@ leat_transformer_set_max_image_bytes(leat_transformer *transformer,
 LEAT_API void leat_transformer_destroy(leat_transformer *transformer);
 
 /**
- * The channels, height and width that the field will have. A field that is not
- * of three dimensions counts as 1 x 1 x its elements; an encoded image's header
- * is read.
- * Errors: LEAT_EDATA, LEAT_EINVAL (crop, mean). Thread safety: one caller.
+ * The channels, height and width of the field's top. A field that does not have
+ * three dimensions counts as 1 x 1 x its elements; of an encoded image the
+ * header is read. Errors: LEAT_EDATA, LEAT_EINVAL (crop, mean). Thread safety:
+ * one caller.
  */
 LEAT_API int leat_transformer_shape(leat_transformer *transformer,
                                     const leat_field *field, int shape[3]);
 
 /**
- * Decodes and transforms the field into `top`, of `shape` {channels, height,
- * width} elements of the top type. `words` are random. With LEAT_RNG_LEAT they
- * choose mirror, row and column, each by its high bits; with LEAT_RNG_CAFFE
- * they are the generator's next draws, of which as many count as Caffe takes:
- * one to mirror, then in TRAIN two to crop.
- * Errors: LEAT_EDATA when the image does not have that shape or cannot be
- * decoded, LEAT_EINVAL when the mean file is not of the image's shape before
- * the crop, LEAT_ENOMEM; `top` is then unchanged. Thread safety: one caller.
+ * Decodes and transforms the field into `top`, which has `shape` {channels,
+ * height, width} elements of the top type. `words` are random numbers. With
+ * LEAT_RNG_LEAT they choose mirror, row and column, each by its high bits; with
+ * LEAT_RNG_CAFFE they are the generator's next words, used as in Caffe: one for
+ * mirror, then in TRAIN two for the crop. Errors: LEAT_EDATA if the image does
+ * not have that shape or cannot be decoded, LEAT_EINVAL if the mean file does
+ * not have the image's shape before the crop, LEAT_ENOMEM; `top` is then
+ * unchanged. Thread safety: one caller.
  */
 LEAT_API int leat_transformer_apply(leat_transformer *transformer,
                                     const leat_field *field, leat_rng rng,
@@ -156,8 +155,8 @@ LEAT_API int leat_transformer_apply(leat_transformer *transformer,
 
 /**
  * Writes a mean image as a legacy BlobProto, 1 x C x H x W, as Caffe's
- * compute_image_mean does. The file appears whole or not at all.
- * Errors: LEAT_EINVAL, LEAT_EIO, LEAT_ENOMEM. Thread safety: any thread.
+ * compute_image_mean does. The file is replaced atomically. Errors:
+ * LEAT_EINVAL, LEAT_EIO, LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_mean_save(const char *path, int channels, int height,
                             int width, const float *values);

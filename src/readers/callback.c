@@ -10,7 +10,7 @@
 
 #define NAME_SIZE 64
 
-/* What the pipeline holds. */
+/* Owned by the pipeline. */
 typedef struct callback_feed {
     leat_callbacks callbacks;
     void *user;
@@ -57,8 +57,9 @@ static int cancelled(const callback_reader *callback)
 }
 
 /*
- * What a callback may return, or an error that says what it did; `lines` were
- * the thread's before. A failure without a line would be told by an older one.
+ * Checks the status that a callback returned. `lines` is the thread's count of
+ * error lines before the call: a failure without a line of its own gets one, so
+ * that an older one is not reported.
  */
 static int check_status(const callback_feed *feed, const char *what,
                         unsigned lines, int status, int allowed)
@@ -77,7 +78,7 @@ static int check_status(const callback_feed *feed, const char *what,
                       feed->name, what, leat_status_text(status));
 }
 
-/* Whether the field can be read as it says. */
+/* Whether the field has the bytes of its type and shape. */
 static bool is_whole(const leat_field *field)
 {
     size_t bytes = leat_dtype_size(field->dtype);
@@ -88,7 +89,7 @@ static bool is_whole(const leat_field *field)
             leat__multiply(bytes, (size_t)field->shape[i], &bytes))
             return false;
     }
-    /* Bytes whose meaning lies inside them have the size that they have. */
+    /* LEAT_BYTES has no size but its own. */
     if (field->dtype == LEAT_BYTES)
         bytes = field->bytes;
     return field->bytes >= bytes && (field->data || bytes == 0);
@@ -106,8 +107,8 @@ static int check_sample(const callback_reader *callback,
     for (int i = 0; i < sample->nfields; i++) {
         if (!is_whole(&sample->field[i]))
             return leat_error(LEAT_EINVAL,
-                              "%s: sample %lld: field \"%s\" has not the bytes "
-                              "that its type and shape need",
+                              "%s: sample %lld: field \"%s\" has fewer bytes "
+                              "than its type and shape need",
                               feed->name, (long long)callback->record,
                               feed->field_name[i]);
     }
@@ -125,12 +126,12 @@ static int call_next(callback_reader *callback, leat_sample *sample)
                          "gave no reason",
                          callback->feed->name, (long long)callback->record);
     status = check_status(callback->feed, "next", lines, status, LEAT_END);
-    /* Whatever a callback returns that was woken by cancel. */
+    /* Cancel wins over the status of the callback that it woke. */
     if (status && atomic_load(&callback->cancelled))
         return cancelled(callback);
     if (!status)
         status = check_sample(callback, sample);
-    /* The views may be of what the next call overwrites. */
+    /* The next call may overwrite what the views point to. */
     return status || sample->stable ? status : leat__sample_own(sample);
 }
 
@@ -271,9 +272,8 @@ int leat_pipeline_callback(leat_pipeline **out, const leat_callbacks *callbacks,
                           LEAT_MAX_FIELDS, callbacks->nfields);
     for (int i = 0; i < callbacks->nfields; i++)
         if (!leat_dtype_size(callbacks->fields[i].dtype))
-            return leat_error(LEAT_EINVAL,
-                              "field %d: dtype is %d, which is no element type",
-                              i, (int)callbacks->fields[i].dtype);
+            return leat_error(LEAT_EINVAL, "field %d: unknown dtype %d", i,
+                              (int)callbacks->fields[i].dtype);
     callback_feed *feed = leat__alloc_zero(1, sizeof(*feed));
     if (!feed)
         return LEAT_ENOMEM;

@@ -1,4 +1,4 @@
-/* Samples that lie in memory, sliced along their first axis. */
+/* Samples in memory, sliced along the first axis. */
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the pipeline holds: the fields, their names copied. */
+/* Owned by the pipeline: the fields, with copies of their names. */
 typedef struct memory_slices {
     int64_t count;
     int nfields;
@@ -19,7 +19,7 @@ typedef struct memory_slices {
 typedef struct memory_reader {
     leat_reader reader;
     const memory_slices *slices; /* borrowed from the pipeline */
-    int64_t next;                /* one caller at a time */
+    int64_t next;                /* used by one caller at a time */
     atomic_bool cancelled;
 } memory_reader;
 
@@ -45,7 +45,7 @@ static void fill(const memory_slices *slices, int64_t index,
         for (int k = 0; k < from->ndim; k++)
             field->shape[k] = from->shape[k];
         field->bytes = slices->bytes[i];
-        /* Without elements there may be no data to step over. */
+        /* Without elements, data may be NULL. */
         field->data = from->data;
         if (field->bytes > 0)
             field->data =
@@ -138,8 +138,8 @@ static int memory_restore(leat_reader *reader, leat_token *token)
     int64_t here = ((memory_reader *)reader)->slices->count;
     if (count != here)
         return leat_error(LEAT_EINVAL,
-                          "the resume token is of another data set: of %lld "
-                          "samples, here are %lld",
+                          "the resume token is of another data set, of %lld "
+                          "samples; this one has %lld",
                           (long long)count, (long long)here);
     return memory_reset(reader);
 }
@@ -185,7 +185,7 @@ static int add_field(memory_slices *slices, int i,
     size_t bytes = leat_dtype_size(field->dtype);
     if (bytes == 0 || field->ndim < 0 || field->ndim > LEAT_MAX_DIMS)
         return leat_error(LEAT_EINVAL,
-                          "field %d: no such type or number of dimensions", i);
+                          "field %d: unknown type or number of dimensions", i);
     for (int k = 0; k < field->ndim; k++) {
         if (field->shape[k] < 0 ||
             leat__multiply(bytes, (size_t)field->shape[k], &bytes))

@@ -1,4 +1,4 @@
-/* The readers that come with leat: a new one is named here. */
+/* The built-in readers: a new one is added here. */
 #include "pipeline/registry.h"
 #include "readers/lmdb/lmdb.h"
 

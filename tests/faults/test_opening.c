@@ -102,7 +102,7 @@ static void fail_lock(fault_call call, int64_t n, int i)
     if (codes[i].is_unlockable) {
         ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
         snprintf(line, sizeof(line),
-                 "%s: cannot be locked (%s); it must not be written to while "
+                 "%s: cannot be locked (%s); nothing may write to it while "
                  "it is read",
                  directory, strerror(codes[i].code));
         ck_assert_int_eq(warnings, 1);

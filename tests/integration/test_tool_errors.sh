@@ -81,7 +81,7 @@ expect 64 ": unknown option '--jason=1'" info --jason=1 good
 expect 64 ": ambiguous option '--co'" show --co 1 good
 expect 2 'cannot be made in nosuch/dir: No such file' synth digits nosuch/dir/new
 mkdir unfinished.leat-part
-expect 2 'unfinished: not there yet; unfinished.leat-part is unfinished' info unfinished
+expect 2 'unfinished: does not exist yet; unfinished.leat-part is unfinished' info unfinished
 rmdir unfinished.leat-part
 printf 'a.png\t1\n' >tabbed
 expect 2 "found 'a.png.t1'" import images tabbed new

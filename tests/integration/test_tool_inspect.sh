@@ -171,7 +171,7 @@ has '^truncated: it has [0-9]+ bytes, pages 0 to [0-9]+, but its last page is '
 has ' [0-9]+ of 1000 records are good'
 has '^records [0-9]+ to 999 are lost: '
 check 'told once' test "$(grep -cE '^(records .* are lost|before)' out)" -eq 1
-has '^with them: damaged: page '
+has '^with them: damaged: a pointer to page '
 run 0 show cut --records 999,0 --out cut.png --json
 has '"shown": 2, "bad": 0, "lost": 1'
 run 1 show cut --records 999 --out cut.png
@@ -213,12 +213,12 @@ dd if=whole.mdb of=written/data.mdb bs=1 skip=$((list + 8)) seek=$((list + 16)) 
     count=8 conv=notrunc status=none
 twice=$(number_at 8 $((list + 8)))
 run 1 verify --json written
-has "\"page\": $twice, .*\"loses_records\": false, .*page $twice is listed as free twice"
+has "\"page\": $twice, .*\"loses_records\": false, .*page $twice is on the freelist twice"
 has '"good": 12000, .*"leaked": null'
 run 1 verify written
-has "page $twice is listed as free twice: .*mdb_copy -c"
+has "page $twice is on the freelist twice: .*mdb_copy -c"
 has ' 12000 of 12000 records are good, 100 %$'
-check 'it is told' grep -q 'first trouble: page .* listed as free twice' err
+check 'it is told' grep -q 'first trouble: page .* on the freelist twice' err
 cp whole.mdb written/data.mdb
 put written/data.mdb $list "$(printf '\\%03o' $((free - 1)))"
 run 0 verify --json written

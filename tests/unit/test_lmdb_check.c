@@ -296,7 +296,7 @@ START_TEST(an_overflow_page_of_two_records_is_told)
     check_bytes(file, file_size);
     ck_assert_int_eq(told.damages, 1);
     ck_assert_int_eq(told.damage[0].record, 107);
-    ck_assert_msg(strstr(told.line[0], "second time") != NULL, "%s",
+    ck_assert_msg(strstr(told.line[0], "reached twice") != NULL, "%s",
                   told.line[0]);
     check_good_but(1000, 107, 108);
     remove_database();

@@ -256,7 +256,7 @@ START_TEST(a_page_in_use_that_is_listed_as_free_is_damage)
         uint64_t before = get(numbers);
         put(numbers, used[i]);
         check_planted();
-        check_damage((int64_t)used[i], "in use, yet listed as free");
+        check_damage((int64_t)used[i], "in use but on the freelist");
         ck_assert_int_eq(records, all_records);
         put(numbers, before);
     }
@@ -269,7 +269,7 @@ START_TEST(a_page_that_is_listed_twice_is_damage)
     unsigned char *numbers = find_part(&n);
     put(numbers + 8, get(numbers));
     check_planted();
-    check_damage((int64_t)get(numbers), "listed as free twice");
+    check_damage((int64_t)get(numbers), "on the freelist twice");
 }
 END_TEST
 
@@ -279,7 +279,7 @@ START_TEST(a_page_behind_the_last_is_damage)
     unsigned char *numbers = find_part(&n);
     put(numbers, 1000000);
     check_planted();
-    check_damage(1000000, "page 1000000 is behind the last page");
+    check_damage(1000000, "page 1000000 is after the last page");
 }
 END_TEST
 
@@ -290,7 +290,7 @@ START_TEST(neighbours_are_told_together)
     for (uint64_t i = 0; i < 4; i++)
         put(numbers + 8 * i, 1000000 - i);
     check_planted();
-    check_damage(999997, "pages 999997 to 1000000 are behind");
+    check_damage(999997, "pages 999997 to 1000000 are after");
 }
 END_TEST
 
@@ -351,7 +351,7 @@ START_TEST(a_list_that_cannot_be_found_is_damage)
         put(file + (size_t)meta * PAGE + 80, map.meta.last_page + 7);
     check_planted();
     ck_assert_msg(damages == 1, "%s", told);
-    ck_assert_ptr_nonnull(strstr(told, "list of free pages: damaged"));
+    ck_assert_ptr_nonnull(strstr(told, "freelist: damaged"));
     ck_assert_int_eq(use_status, LEAT_ESTATE);
 }
 END_TEST

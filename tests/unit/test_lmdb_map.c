@@ -181,7 +181,7 @@ START_TEST(damage_is_told_by_its_page)
     expect_damage(leaf + 16, &beyond, 2, 0, NULL, "page 2 is damaged: node 0");
     expect_damage(leaf + 14, &large, 2, 0, NULL, "page 2 is damaged: its");
     expect_damage(leaf, &page, 8, 0, NULL, "page 2 is damaged: it has the");
-    expect_damage(leaf + node + 16, &page, 8, 0, NULL, "page 9 is wanted");
+    expect_damage(leaf + node + 16, &page, 8, 0, NULL, "a pointer to page 9");
     /* A value and a run of pages as long as each other, both beyond the end. */
     expect_damage(leaf + node, &huge, 4, overflow + 12, &huge,
                   "page 3 is damaged: 1073741824 overflow pages");
@@ -375,7 +375,7 @@ START_TEST(a_tree_that_leads_back_to_itself_ends)
     memcpy(root + offset, root + first, 6);
     ck_assert_int_eq(walk_all(made.bytes, made.pages * 256, &count),
                      LEAT_EFORMAT);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "does not come behind"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "does not follow"));
     free(made.bytes);
 }
 END_TEST

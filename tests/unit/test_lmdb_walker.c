@@ -311,7 +311,7 @@ static void expect_disorder(int leaf, int slot, char to, int64_t first)
     leat__lmdb_walker_init(&walker, &map);
     ck_assert_int_eq(leat__lmdb_walker_seek(&walker, first), LEAT_OK);
     ck_assert_int_eq(leat__lmdb_walker_seek(&walker, 30), LEAT_EFORMAT);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "does not come behind"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "does not follow"));
     free(made.bytes);
 }
 

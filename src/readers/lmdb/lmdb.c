@@ -1,13 +1,14 @@
 /*
- * Samples are views into the snapshot's map; labels and scattered floats alone
- * lie in their buffers.
+ * Samples are views into the snapshot's map; only labels and scattered floats
+ * are in their buffers.
  *
- * next takes records from the walker some at a time and hands them on; read_at
- * looks them up in the index, which the first call makes.
+ * next takes records from the walker in groups; read_at looks them up in the
+ * index, which the first call builds.
  *
- * Where the file is not in memory, next has the kernel read ahead of the walk
- * and waits for the values of what it gives, so that who uses them need not;
- * read_at and advise ask for all they are given at once, in the file's order.
+ * If the file is not in memory, next has the kernel read ahead of the walk and
+ * awaits the values of the samples that it returns, so that their users do not
+ * block; read_at and advise request all their records at once, in the file's
+ * order.
  */
 #include "readers/lmdb/lmdb.h"
 #include "base/error.h"
@@ -24,51 +25,52 @@
 #include <string.h>
 
 #define AHEAD 32
-/* Records that fields looks at for one that is good. */
-#define LOOKS_MAX 256
+/* Records that fields tries to find a good one. */
+#define TRIES_MAX 256
 #define LOCATED 256
 
-/* Records that a seek steps over between two looks ahead. */
+/* Records that a seek steps over between two read-ahead calls. */
 #define STRIDE 1024
 
-/* Records read in any order without a look at whether they are in memory,
-   once some were. */
-#define QUIET 4096
+/* Records read at random before residency is probed again, once a probe found
+ * all of them resident. */
+#define PROBE_INTERVAL 4096
 
 typedef struct lmdb_reader {
     leat_reader reader;
     leat__lmdb_snapshot *snapshot; /* immutable, as the next six */
-    const leat__lmdb_map *map;     /* the snapshot's, as the next */
+    const leat__lmdb_map *map;     /* the snapshot's, as is the next */
     const leat__lmdb_storage *storage;
-    size_t window; /* bytes to read ahead; 0: none */
-    bool is_auto;  /* the kernel may do it in a walk */
-    bool drops;    /* pages behind the walk */
+    size_t window; /* read-ahead in bytes; 0: none */
+    bool is_auto;  /* a walk may leave it to the kernel */
+    bool drops;    /* drops pages after the walk */
     char *path;    /* owned */
     atomic_bool cancelled;
-    atomic_bool advised; /* somebody tells beforehand what read_at will read */
-    atomic_int quiet;    /* records to read before the next look */
-    atomic_bool told;    /* that drops has no effect on them */
+    atomic_bool advised; /* advise is called before read_at */
+    atomic_int unprobed; /* records to read before the next residency probe */
+    atomic_bool logged_drops; /* that drop_behind has no effect was logged */
 
-    /* Of the one caller at a time. */
+    /* Used by one caller at a time. */
     leat_field_spec spec[2];
-    int nspec; /* 0: not yet known */
-    /* What a walk writes, apart from what all read. */
+    int nspec; /* 0: unknown yet */
+    /* Written by a walk: on a cache line apart from what all threads read. */
     _Alignas(LEAT__CACHE_LINE) leat__lmdb_walker walker;
     leat__lmdb_entry ahead[AHEAD]; /* taken from the walker */
-    int at, end;                   /* those of them not yet given */
-    pthread_t located_by;          /* the last caller of locate */
+    int at, end;                   /* the range not yet returned */
+    pthread_t located_by;          /* the latest caller of locate */
     leat__lmdb_readahead readahead;
     leat__lmdb_drop_behind drop_behind;
 } lmdb_reader;
 
-/* A child does not share its parent's slot: its pages could be overwritten. */
+/* A child does not own its parent's reader slot: the pages could be
+ * overwritten. */
 static int check_process(const lmdb_reader *lmdb)
 {
     if (!leat__lmdb_snapshot_is_inherited(lmdb->snapshot))
         return LEAT_OK;
     return leat_error(LEAT_ESTATE,
-                      "%s: was opened before fork, and is the parent's; open "
-                      "it anew in the child",
+                      "%s: opened before fork() by the parent; open it again "
+                      "in the child",
                       lmdb->path);
 }
 
@@ -104,7 +106,7 @@ static inline int fill(const lmdb_reader *lmdb, const leat__lmdb_entry *entry,
     return LEAT_OK;
 }
 
-/* Waits for the values that the walker has found. */
+/* Awaits the values of the records taken from the walker. */
 static int await(lmdb_reader *lmdb)
 {
     leat__lmdb_span spans[AHEAD];
@@ -123,7 +125,8 @@ static int await(lmdb_reader *lmdb)
     return status;
 }
 
-/* From storage no more is taken than is `wanted`: all of it is waited for. */
+/* From cold storage only `wanted` records are taken, since all of them are
+ * awaited. */
 __attribute__((noinline)) static int refill(lmdb_reader *lmdb, int wanted)
 {
     int got = 0;
@@ -156,7 +159,7 @@ static int lmdb_next(leat_reader *reader, leat_sample *const out[], int n,
     *got = done;
     if (done)
         return LEAT_OK;
-    /* A bad record is stepped over; memory may suffice the next time. */
+    /* A bad record is skipped; an allocation may succeed the next time. */
     if (status == LEAT_EDATA)
         lmdb->at++;
     return status;
@@ -172,7 +175,7 @@ static size_t ask_leaves(const lmdb_reader *lmdb, const leat__lmdb_index *index,
     return leat__lmdb_storage_ask(lmdb->storage, spans, n);
 }
 
-/* The leaves are read for this, and waited for. */
+/* This reads the leaves, and blocks on them. */
 static size_t ask_values(const lmdb_reader *lmdb, const leat__lmdb_index *index,
                          const int64_t records[], int n)
 {
@@ -181,21 +184,23 @@ static size_t ask_values(const lmdb_reader *lmdb, const leat__lmdb_index *index,
     for (int i = 0; i < n; i++) {
         leat__lmdb_node node;
         uint64_t address = index->address[records[i]];
-        /* Damage is reported by who reads the record. */
+        /* Damage is reported when the record is read. */
         if (!leat__lmdb_map_node_at(lmdb->map, address, &node))
             spans[used++] = leat__lmdb_storage_value(lmdb->storage, &node);
     }
     return leat__lmdb_storage_ask(lmdb->storage, spans, used);
 }
 
-/* Asks for records in [0, count), some of which were not in memory lately. */
+/* Prefetches records in [0, count), unless all of a recent probe were resident.
+ */
 static void ask(lmdb_reader *lmdb, const leat__lmdb_index *index,
                 const int64_t records[], int n)
 {
     size_t absent = 0;
-    int quiet = atomic_load_explicit(&lmdb->quiet, memory_order_relaxed);
-    if (quiet > 0) {
-        atomic_store_explicit(&lmdb->quiet, quiet - n, memory_order_relaxed);
+    int unprobed = atomic_load_explicit(&lmdb->unprobed, memory_order_relaxed);
+    if (unprobed > 0) {
+        atomic_store_explicit(&lmdb->unprobed, unprobed - n,
+                              memory_order_relaxed);
         return;
     }
     for (int done = 0; done < n; done += LEAT__LMDB_SPANS_MAX) {
@@ -206,7 +211,8 @@ static void ask(lmdb_reader *lmdb, const leat__lmdb_index *index,
             absent += ask_values(lmdb, index, records + done, more);
     }
     if (absent == 0)
-        atomic_store_explicit(&lmdb->quiet, QUIET, memory_order_relaxed);
+        atomic_store_explicit(&lmdb->unprobed, PROBE_INTERVAL,
+                              memory_order_relaxed);
 }
 
 static void lmdb_advise(leat_reader *reader, const int64_t records[], int n)
@@ -229,13 +235,13 @@ static int check_indices(const lmdb_reader *lmdb, const int64_t records[],
     return i;
 }
 
-/* There is no "behind" where records are read in any order. */
-__attribute__((noinline)) static void tell_of_drops(lmdb_reader *lmdb)
+/* Random access has no position to drop pages after. */
+__attribute__((noinline)) static void log_unused_drop_behind(lmdb_reader *lmdb)
 {
-    if (!atomic_exchange_explicit(&lmdb->told, 1, memory_order_relaxed))
+    if (!atomic_exchange_explicit(&lmdb->logged_drops, 1, memory_order_relaxed))
         leat__log(LEAT_LOG_WARNING,
-                  "%s: drop_behind has no effect on records that are not read "
-                  "in order, one after the other: their pages stay in memory",
+                  "%s: drop_behind has no effect on random access: only pages "
+                  "that are read in order are dropped",
                   lmdb->path);
 }
 
@@ -252,8 +258,9 @@ static int lmdb_read_at(leat_reader *reader, const int64_t records[],
             leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, &index);
     if (status)
         return status;
-    if (lmdb->drops && !atomic_load_explicit(&lmdb->told, memory_order_relaxed))
-        tell_of_drops(lmdb);
+    if (lmdb->drops &&
+        !atomic_load_explicit(&lmdb->logged_drops, memory_order_relaxed))
+        log_unused_drop_behind(lmdb);
     int good = check_indices(lmdb, records, n);
     if (good > 1 && lmdb->window &&
         !atomic_load_explicit(&lmdb->advised, memory_order_relaxed))
@@ -265,15 +272,15 @@ static int lmdb_read_at(leat_reader *reader, const int64_t records[],
             status = fill(lmdb, &entry, out[done]);
     }
     if (!status && done < n)
-        status = leat_error(LEAT_EINVAL, "%s: record %lld of %lld is wanted",
-                            lmdb->path, (long long)records[done],
-                            (long long)index->count);
+        status = leat_error(
+            LEAT_EINVAL, "%s: record %lld is out of range: there are %lld",
+            lmdb->path, (long long)records[done], (long long)index->count);
     *got = done;
     return done ? LEAT_OK : status;
 }
 
-/* Records taken ahead for next are given to whoever comes for them first. */
-static int give_back_ahead(lmdb_reader *lmdb)
+/* Returns the records taken ahead for next to the walker. */
+static int return_ahead(lmdb_reader *lmdb)
 {
     if (lmdb->at == lmdb->end)
         return LEAT_OK;
@@ -289,13 +296,13 @@ static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
     *got = 0;
     int status = check_running(lmdb);
     if (!status)
-        status = give_back_ahead(lmdb);
+        status = return_ahead(lmdb);
     if (status)
         return status;
     int64_t record = lmdb->walker.record;
     leat__lmdb_drop_behind_follow(&lmdb->drop_behind, &lmdb->walker);
     leat__lmdb_readahead_follow(&lmdb->readahead, &lmdb->walker);
-    /* Only a map that is in memory is located in. */
+    /* The layer calls locate only while the file is in memory. */
     lmdb->walker.fetches = true;
     if (!pthread_equal(lmdb->located_by, pthread_self())) {
         lmdb->located_by = pthread_self();
@@ -342,7 +349,7 @@ static int lmdb_may_block(leat_reader *reader)
     return lmdb->drops || leat__lmdb_storage_may_block(lmdb->storage);
 }
 
-/* The walker's seek, with the leaves on the way read ahead. */
+/* The walker's seek, with read-ahead of the leaves on the way. */
 static int seek_ahead(lmdb_reader *lmdb, int64_t record)
 {
     leat__lmdb_walker *walker = &lmdb->walker;
@@ -410,13 +417,14 @@ static void describe(lmdb_reader *lmdb, const leat_field *data)
     lmdb->nspec = 2;
 }
 
-/* LEAT_END where there is none, LEAT_EDATA where none of the first is good. */
+/* LEAT_END if there are no records, LEAT_EDATA if none of the first ones is
+ * good. */
 static int find_good(lmdb_reader *lmdb, leat__lmdb_walker *walker,
                      leat_sample *sample)
 {
     int first = LEAT_OK;
     char line[LEAT__ERROR_MAX];
-    for (int n = 0; n < LOOKS_MAX; n++) {
+    for (int n = 0; n < TRIES_MAX; n++) {
         leat__lmdb_entry entry;
         int got;
         int status = leat__lmdb_walker_next(walker, &entry, 1, &got);
@@ -433,8 +441,8 @@ static int find_good(lmdb_reader *lmdb, leat__lmdb_walker *walker,
     return leat_error(first, "%s", line);
 }
 
-/* The first record tells what the others are like; a bad one tells nothing. */
-static int look_at_first(lmdb_reader *lmdb)
+/* Derives the field specs from the first good record. */
+static int read_field_specs(lmdb_reader *lmdb)
 {
     leat_sample sample;
     leat__lmdb_walker *walker = leat__alloc(sizeof(*walker));
@@ -455,7 +463,7 @@ static int lmdb_fields(leat_reader *reader, const leat_field_spec **out, int *n)
     lmdb_reader *lmdb = (lmdb_reader *)reader;
     int status = check_process(lmdb);
     if (!status && !lmdb->nspec)
-        status = look_at_first(lmdb);
+        status = read_field_specs(lmdb);
     if (status)
         return status;
     *out = lmdb->spec;
@@ -473,7 +481,8 @@ static uint64_t hash_key(uint64_t hash, const void *key, size_t size)
     return hash;
 }
 
-/* The data set's fingerprint: its records' number, its first and last key. */
+/* The data set's fingerprint: the number of records, and a hash of the first
+ * and last key. */
 static int fingerprint(const lmdb_reader *lmdb, uint64_t out[2])
 {
     leat__lmdb_node first, last;
@@ -557,7 +566,7 @@ static const leat_reader_ops lmdb_ops = {
     .advise = lmdb_advise,
 };
 
-/* Bytes as options give them: 0 is the default, -1 none. */
+/* Bytes as in the options: 0 is the default, -1 none. */
 static size_t value_or(int64_t bytes, size_t otherwise)
 {
     if (bytes == 0)
@@ -565,10 +574,10 @@ static size_t value_or(int64_t bytes, size_t otherwise)
     return bytes < 0 ? 0 : (size_t)bytes;
 }
 
-/* What the arguments say, and the defaults where they say nothing. */
+/* Reads the arguments and completes them by the defaults. */
 static int take_options(lmdb_reader *lmdb, const leat_args *args, size_t *kept)
 {
-    int64_t window = 0, behind = 0, drops = false;
+    int64_t window = 0, behind = 0, drops = 0;
     int status = leat_args_int(args, "read_ahead", -1, INT64_MAX, &window);
     if (!status)
         status = leat_args_int(args, "drop_behind", 0, 1, &drops);
@@ -578,13 +587,13 @@ static int take_options(lmdb_reader *lmdb, const leat_args *args, size_t *kept)
         return status;
     lmdb->is_auto = window == 0;
     lmdb->window = value_or(window, LEAT__LMDB_WINDOW);
-    lmdb->drops = (int)drops;
+    lmdb->drops = drops != 0;
     *kept = value_or(behind, LEAT__LMDB_KEPT);
     return LEAT_OK;
 }
 
-/* Read-ahead and what follows the walk, from its beginning on. */
-static void follow_walk(lmdb_reader *lmdb, size_t kept)
+/* Starts read-ahead and drop-behind at the beginning of the walk. */
+static void start_walk(lmdb_reader *lmdb, size_t kept)
 {
     bool kernel_does = lmdb->is_auto &&
                        lmdb->storage->kernel_ahead >= LEAT__LMDB_KERNEL_ENOUGH;
@@ -618,7 +627,7 @@ static int lmdb_open(const leat_args *args, leat_reader *const upstream[],
     lmdb->map = leat__lmdb_snapshot_map(lmdb->snapshot);
     lmdb->storage = leat__lmdb_snapshot_storage(lmdb->snapshot);
     leat__lmdb_walker_init(&lmdb->walker, lmdb->map);
-    follow_walk(lmdb, kept);
+    start_walk(lmdb, kept);
     *out = &lmdb->reader;
     return LEAT_OK;
 }

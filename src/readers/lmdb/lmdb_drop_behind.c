@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What is dropped in one go. */
+/* Bytes dropped at a time. */
 #define STEP_BYTES ((size_t)2 << 20)
 
 void leat__lmdb_drop_behind_init(leat__lmdb_drop_behind *out,
@@ -32,7 +32,8 @@ static void set_cursor(leat__lmdb_drop_behind *behind,
     behind->is_positioned = true;
 }
 
-/* Adds what the cursor leaves behind with its next record: 0 to 2 spans. */
+/* Advances the cursor by a record and writes the spans that it leaves: 0 to 2.
+ */
 static int step(leat__lmdb_drop_behind *behind, leat__lmdb_span out[2])
 {
     leat__lmdb_walker *cursor = &behind->cursor;
@@ -64,7 +65,7 @@ void leat__lmdb_drop_behind_advance(leat__lmdb_drop_behind *behind,
     while (behind->cursor_past + behind->cursor.record < until) {
         int more = step(behind, spans + n);
         if (more < 0) {
-            /* The walk itself has reported this damage, or will. */
+            /* The walk reports this damage itself. */
             behind->due = INT64_MAX;
             break;
         }

@@ -1,8 +1,9 @@
 /*
- * lmdb_drop_behind.h: drops what a walk over an LMDB has left behind.
+ * lmdb_drop_behind.h: drops pages from memory once a walk over an LMDB has
+ * passed them.
  *
- * A cursor follows the walk in its own order, so far behind that samples lent
- * out are not hit: those would be read from storage again, unharmed.
+ * A cursor follows the walk in its own order, at a distance that spares samples
+ * still in use: their pages would be read from storage again.
  */
 #ifndef LEAT_READERS_LMDB_DROP_BEHIND_H
 #define LEAT_READERS_LMDB_DROP_BEHIND_H
@@ -12,31 +13,31 @@
 
 #include <stdbool.h>
 
-/* What stays behind the walk where nobody says, in bytes. */
+/* The default for the bytes kept between the cursor and the walk. */
 #define LEAT__LMDB_KEPT ((size_t)64 << 20)
 
-/* Records are counted over all laps, from the first one on. */
+/* Records are counted over all passes, from the first one. */
 typedef struct leat__lmdb_drop_behind {
     const leat__lmdb_storage *storage; /* borrowed */
-    int64_t kept;                      /* records behind the walk */
-    int64_t step;                      /* records dropped in one go */
-    bool is_positioned;                /* the cursor stands behind the walk */
+    int64_t kept;       /* records between the cursor and the walk */
+    int64_t step;       /* records dropped at a time */
+    bool is_positioned; /* the cursor follows the walk */
     leat__lmdb_walker cursor;
-    uint64_t leaf;       /* the page that it is in; 0: none */
-    int64_t cursor_past; /* records of its earlier laps */
-    int64_t past;        /* and of the walk's */
-    int64_t due;         /* the walk's own record at which to call sweep */
+    uint64_t leaf;       /* the cursor's page; 0: none */
+    int64_t cursor_past; /* records of its earlier passes */
+    int64_t past;        /* and of the walk's earlier passes */
+    int64_t due;         /* the walk's record at which to call advance */
 } leat__lmdb_drop_behind;
 
 /*
- * Keeps about `kept` bytes behind the walk and expects `ahead` bytes before it;
- * does nothing where that is the whole file.
+ * Keeps about `kept` bytes after the walk has passed them, beside `ahead` bytes
+ * of read-ahead; does nothing if together they are the whole file.
  */
 void leat__lmdb_drop_behind_init(leat__lmdb_drop_behind *out,
                                  const leat__lmdb_storage *storage, size_t kept,
                                  size_t ahead);
 
-/* Drops what is too far behind. By way of leat__lmdb_drop_behind_follow. */
+/* Drops the pages that are due. Called by leat__lmdb_drop_behind_follow. */
 void leat__lmdb_drop_behind_advance(leat__lmdb_drop_behind *behind,
                                     const leat__lmdb_walker *walk);
 

@@ -1,15 +1,15 @@
 /*
  * DESIGN
  *
- * `environments` lists what is open, under `list_lock`; opening and closing
- * happen under it too, so that the process has no lock file open twice. Each
- * environment has a lock of its own for its snapshots. The list's lock is
- * taken first, and neither is held while a reader reads.
+ * `environments` lists the open environments under `list_lock`, which is also
+ * held while one is opened or closed, so that the process never opens a lock
+ * file twice. Each environment has its own lock for its snapshots. Lock order:
+ * list_lock, then snapshots_lock; neither is held while a reader reads.
  *
  * fork: another thread may hold any lock at that moment, so a child takes none
- * of its parent's. It forgets the list, which is consistent at any moment, and
- * closes the lock files' descriptors: their locks belong to whoever has them
- * open, and stay the parent's. An environment knows the process it is of.
+ * of its parent's. It forgets the list, which is always consistent, and closes
+ * the lock files' descriptors: their locks belong to the open files and remain
+ * the parent's. An environment records the process that it belongs to.
  */
 #include "readers/lmdb/lmdb_environment.h"
 #include "base/error.h"
@@ -31,12 +31,11 @@ static environment_link environments; /* written under list_lock */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int watch_status; /* written once, under `once` */
 
-/* Those of ancestors: some are in use, so their memory stays. */
+/* Those of ancestors: some are in use, so their memory is kept. */
 static leat__lmdb_environment *inherited;
 
-/* In a child: an entry is complete before it is listed, and listed as long as
-   it is complete. What is being opened or closed meanwhile is not closed here.
- */
+/* Runs in a child. A listed entry is always complete; one that is being opened
+ * or closed is not listed and not closed here. */
 static void forget_parent(void)
 {
     list_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -63,7 +62,7 @@ bool leat__lmdb_environment_is_inherited(
     return environment->generation != leat__fork_generation();
 }
 
-/* Whether locking failed for want of a right, a means or the room to lock. */
+/* Whether locking failed for lack of permission, support or space. */
 static bool is_unlockable(int code)
 {
     return code == EACCES || code == EPERM || code == EROFS || code == ENOLCK ||
@@ -71,13 +70,13 @@ static bool is_unlockable(int code)
            code == EDQUOT || code == EINVAL;
 }
 
-/* Reading without a lock is a warning, once for an environment. */
+/* Reading without a lock is a warning, once per environment. */
 static int read_unlocked(const leat__lmdb_file *file, int code)
 {
     if (!is_unlockable(code))
         return leat__error_system(code, "%s: cannot be locked", file->lock);
     leat__log(LEAT_LOG_WARNING,
-              "%s: cannot be locked (%s); it must not be written to while it "
+              "%s: cannot be locked (%s); nothing may write to it while it "
               "is read",
               file->path, strerror(code));
     return LEAT_OK;
@@ -98,7 +97,7 @@ static leat__lmdb_environment *find_locked(const leat__lmdb_file *file,
     return at;
 }
 
-/* The process's own of that lock file; NULL: it has none yet. */
+/* The process's lock for that lock file; NULL: none yet. */
 static leat__lmdb_lock *find_lock(const leat__lmdb_lock *lock)
 {
     leat__lmdb_environment *at = atomic_load(&environments);
@@ -107,7 +106,7 @@ static leat__lmdb_lock *find_lock(const leat__lmdb_lock *lock)
     return at ? at->lock : NULL;
 }
 
-/* Takes `*lock`, or in its place the one that is shared. */
+/* Joins `*lock`, or replaces it by the one that is shared. */
 static int join(leat__lmdb_lock **lock, const leat__lmdb_file *file, int code)
 {
     leat__lmdb_lock *shared = *lock ? find_lock(*lock) : NULL;
@@ -143,7 +142,7 @@ static int create(leat__lmdb_environment **out, leat__lmdb_file *file,
     return LEAT_OK;
 }
 
-/* The lock is that of the path, and the data must be too. */
+/* The data file at the path must still be the one opened. */
 static int check_identity(const leat__lmdb_file *file)
 {
     struct stat found;

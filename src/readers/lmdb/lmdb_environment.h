@@ -1,10 +1,10 @@
 /*
- * lmdb_environment.h: an LMDB data file with the lock file that it is used by.
+ * lmdb_environment.h: an LMDB data file together with its lock file.
  *
- * All readers of both share one environment, whatever path they came by. The
- * same data file by another lock file is another environment, since a writer
- * looks at the slots of one lock file; and so is another data file by the same
- * lock file, as when the first was replaced.
+ * All readers of both files share one environment, whatever their paths. The
+ * same data file with another lock file is another environment, since a writer
+ * checks the slots of one lock file only; so is another data file with the same
+ * lock file, for example after the first was replaced.
  */
 #ifndef LEAT_READERS_LMDB_ENVIRONMENT_H
 #define LEAT_READERS_LMDB_ENVIRONMENT_H
@@ -18,11 +18,11 @@
 typedef struct leat__lmdb_environment leat__lmdb_environment;
 
 struct leat__lmdb_environment {
-    leat__lmdb_file file;  /* immutable, as the next two */
-    leat__lmdb_lock *lock; /* NULL: none could be opened */
-    unsigned generation;   /* of the process, see base/fork.h */
+    leat__lmdb_file file;  /* immutable, as are the next two */
+    leat__lmdb_lock *lock; /* NULL: it could not be opened */
+    unsigned generation;   /* of the process; see base/fork.h */
 
-    /* Guarded by the lock of the list of environments. */
+    /* Protected by the lock of the list of environments. */
     _Atomic(leat__lmdb_environment *) next;
     int references;
 
@@ -31,19 +31,19 @@ struct leat__lmdb_environment {
 };
 
 /*
- * Opens the file at `path`, or takes a reference if it is open. Without a lock
- * file, and where none can be made, no reader's slot protects the pages from a
+ * Opens the file at `path`, or takes a reference if it is open. If there is no
+ * lock file and none can be created, no reader slot protects the pages from a
  * writer. Errors: LEAT_EIO, LEAT_EFORMAT, LEAT_ENOMEM. Any thread.
  */
 int leat__lmdb_environment_open(leat__lmdb_environment **out, const char *path);
 
 /*
- * One reference less; the last one closes the environment. A forked child does
- * nothing to its parent's. Any thread.
+ * Drops a reference; the last one closes the environment. In a forked child a
+ * parent's environment is left alone. Any thread.
  */
 void leat__lmdb_environment_close(leat__lmdb_environment *environment);
 
-/* Whether it is of a process that this one was forked from. */
+/* Whether it belongs to an ancestor of this process. */
 bool leat__lmdb_environment_is_inherited(
     const leat__lmdb_environment *environment);
 
@@ -52,8 +52,8 @@ int leat__lmdb_environment_latest(const leat__lmdb_environment *environment,
                                   uint64_t *out);
 
 /*
- * Pins the latest transaction, by a slot where there is a lock file. Unpinned
- * before the environment is closed. Errors: LEAT_EIO, LEAT_EFORMAT.
+ * Pins the latest transaction, by a reader slot if there is a lock file. Must
+ * be unpinned before the environment is closed. Errors: LEAT_EIO, LEAT_EFORMAT.
  */
 int leat__lmdb_environment_pin(leat__lmdb_environment *environment,
                                leat__lmdb_pin *out);

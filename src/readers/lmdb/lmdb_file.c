@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How often a writer may come between what is read and what is checked. */
+/* How often a writer may commit between reading and checking. */
 #define TRIES_MAX 1000
 
 static char *joined(const char *first, const char *second)
@@ -46,8 +46,8 @@ static bool is_named_data(const char *path)
 }
 
 /*
- * The file that `path` links to, where it is a link itself, and one that leads
- * somewhere; else the path. Of the caller to free; NULL when memory is short.
+ * The target of `path` if it is a symbolic link that is not dangling, else the
+ * path itself. Freed by the caller; NULL when memory is short.
  */
 static char *followed(const char *path)
 {
@@ -61,11 +61,11 @@ static char *followed(const char *path)
 }
 
 /*
- * Whoever comes by the path of a directory's data file must lock where those
- * who write in the directory do: readers whom they do not see are overwritten.
- * So must who comes by a link to it, be it in a directory of its own. A data
- * file that is stored under another name is locked where it is linked from as
- * data.mdb, as nobody would look beside the other.
+ * A reader must use the lock file that writers use: they overwrite the pages of
+ * readers that they do not see. So the path of a directory's data file, or of a
+ * link to it, uses the directory's lock file. A data file with another name
+ * that is linked as data.mdb uses the lock file beside the link, since writers
+ * open it there.
  */
 static int name_files(leat__lmdb_file *file, const char *path,
                       bool is_directory)
@@ -91,7 +91,7 @@ static int name_files(leat__lmdb_file *file, const char *path,
     return file->lock ? LEAT_OK : LEAT_ENOMEM;
 }
 
-/* Says what a directory without data.mdb may be instead. */
+/* The error for a directory without data.mdb. */
 static int no_data_file(const leat__lmdb_file *file)
 {
     char *current = joined(file->directory, "/CURRENT");
@@ -115,7 +115,7 @@ static int open_data(leat__lmdb_file *file)
     if (!S_ISREG(found.st_mode))
         return leat_error(LEAT_EIO, "%s: not a regular file, expected an LMDB",
                           file->data);
-    /* Should it have become a pipe meanwhile, this does not wait for it. */
+    /* O_NONBLOCK: it may have become a pipe meanwhile. */
     file->fd = open(file->data, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file->fd < 0 || fstat(file->fd, &found) != 0)
         return leat__error_system(errno, "%s: cannot be opened", file->data);
@@ -135,7 +135,7 @@ static int read_metas(const leat__lmdb_file *file, leat__lmdb_meta out[2])
     return status;
 }
 
-/* A file that ends early is sound only if what it lacks is free. */
+/* A file that ends early is valid only if its missing pages are free. */
 static int check_end(const leat__lmdb_file *file, leat__lmdb_meta *meta,
                      size_t size)
 {
@@ -150,7 +150,8 @@ static int check_end(const leat__lmdb_file *file, leat__lmdb_meta *meta,
     return status;
 }
 
-/* The size is read last: a writer makes the file longer before it says so. */
+/* The size is read last: a writer extends the file before it updates a meta
+ * page. */
 static int check_metas(const leat__lmdb_file *file,
                        const leat__lmdb_meta meta[2])
 {
@@ -174,8 +175,8 @@ static bool is_same(const leat__lmdb_meta a[2], const leat__lmdb_meta b[2])
 }
 
 /*
- * A writer may be at work, and change what is being read: a fault is one if it
- * was found in what is still there behind it.
+ * A writer may change the file while it is read: a fault counts only if the
+ * meta pages are the same afterwards.
  */
 static int check_contents(const leat__lmdb_file *file)
 {
@@ -202,8 +203,9 @@ static int check_contents(const leat__lmdb_file *file)
     return status;
 }
 
-/* What leat import or synth was stopped in lies beside what it would be. */
-static bool has_part(const char *path)
+/* An interrupted leat import or synth leaves its staging directory beside its
+ * target. */
+static bool has_staging(const char *path)
 {
     static const char end[] = ".leat-part";
     char part[PATH_MAX];
@@ -215,13 +217,13 @@ static bool has_part(const char *path)
     return access(part, F_OK) == 0;
 }
 
-static int not_there(const char *path)
+static int not_found(const char *path)
 {
     int code = errno;
-    if (code == ENOENT && has_part(path))
+    if (code == ENOENT && has_staging(path))
         return leat_error(LEAT_EIO,
-                          "%s: not there yet; %s.leat-part is unfinished: the "
-                          "command that began it goes on or begins anew",
+                          "%s: does not exist yet; %s.leat-part is unfinished: "
+                          "rerun its command to resume",
                           path, path);
     return leat__error_system(
         code, "%s: expected an LMDB%s, a directory with data.mdb", path,
@@ -233,7 +235,7 @@ int leat__lmdb_file_find(leat__lmdb_file *out, const char *path)
     leat__lmdb_file file = {.fd = -1};
     struct stat found;
     if (stat(path, &found) != 0)
-        return not_there(path);
+        return not_found(path);
     int status = name_files(&file, path, S_ISDIR(found.st_mode));
     if (!status)
         status = open_data(&file);
@@ -261,7 +263,7 @@ int leat__lmdb_file_open(leat__lmdb_file *out, const char *path)
 void leat__lmdb_file_close(leat__lmdb_file *file)
 {
     if (file->fd >= 0)
-        close(file->fd); /* only read from: nothing can be lost */
+        close(file->fd); /* read-only: nothing can be lost */
     leat__free(file->path);
     leat__free(file->data);
     leat__free(file->lock);

@@ -1,5 +1,5 @@
-/* lmdb_file.h: the files of an LMDB, found by a path, and the data file's head.
- */
+/* lmdb_file.h: finds the files of an LMDB by a path, and reads the data file's
+ * meta pages. */
 #ifndef LEAT_READERS_LMDB_FILE_H
 #define LEAT_READERS_LMDB_FILE_H
 
@@ -9,38 +9,39 @@
 #include <sys/types.h>
 
 typedef struct leat__lmdb_file {
-    char *path; /* as given; all four owned */
+    char *path; /* as given; all four are owned */
     char *data; /* the data file */
     char *lock;
-    char *directory;   /* that they are in */
-    bool in_directory; /* `path` is it, or its data.mdb: locked as it is */
+    char *directory;   /* of both files */
+    bool in_directory; /* the data file is data.mdb: locked by the directory's
+                          lock.mdb */
     int fd;            /* of the data file */
     dev_t device;
     ino_t inode;
 } leat__lmdb_file;
 
 /*
- * Finds and opens the data file that `path` is, or has in it, and checks its
- * meta pages and size. Errors: LEAT_EIO, LEAT_EFORMAT, naming the path and what
- * to do; LEAT_ENOMEM.
+ * Finds and opens the data file at `path`, or in the directory `path`, and
+ * checks its meta pages and size. Errors: LEAT_EIO, LEAT_EFORMAT, naming the
+ * path and what to do; LEAT_ENOMEM.
  */
 int leat__lmdb_file_open(leat__lmdb_file *out, const char *path);
 
-/* The same without a look at what is in it. */
+/* The same without checking its contents. */
 int leat__lmdb_file_find(leat__lmdb_file *out, const char *path);
 
 void leat__lmdb_file_close(leat__lmdb_file *file);
 
-/* The data file's size in bytes now. */
+/* The data file's current size in bytes. */
 int leat__lmdb_file_size(const leat__lmdb_file *file, size_t *out);
 
-/* What meta page `number` says now; `page_size` finds the second one. */
+/* Reads meta page `number` as it is now; the second one is at `page_size`. */
 int leat__lmdb_file_meta(const leat__lmdb_file *file, int number,
                          size_t page_size, leat__lmdb_meta *out);
 
 /*
- * Whether there is no lock file and none is to be made: the directory is
- * read-only, by its mode too, which the superuser would not be held by.
+ * Whether there is no lock file and none can be created: the directory is
+ * read-only, or its mode says so, which does not bind the superuser.
  */
 bool leat__lmdb_file_is_sealed(const leat__lmdb_file *file);
 

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What is under a transaction: how many pages, then their numbers. */
+/* A transaction's value is the number of its pages, then their numbers. */
 enum { NUMBER = 8 };
 
 static uint64_t load64(const unsigned char *at)
@@ -20,7 +20,7 @@ int leat__lmdb_freelist_map(leat__lmdb_map *out, const char *name,
     meta.root = meta.free_root;
     meta.entries = meta.free_entries;
     meta.depth = meta.free_depth;
-    meta.backward = true; /* transactions are ordered as integers */
+    meta.backward = true; /* keys are little-endian integers */
     return leat__lmdb_map_init(out, name, map->base, map->size, &meta);
 }
 
@@ -39,11 +39,11 @@ int leat__lmdb_freed_read(leat__lmdb_freed *out, const char *name,
 {
     uint64_t room = value_size / NUMBER;
     uint64_t n = room ? load64(value) : 0;
-    /* Room that was taken for more than came to be is left as it is. */
+    /* liblmdb may reserve room for more pages than it then lists. */
     if (key_size != NUMBER || !room || n > room - 1)
         return leat_error(LEAT_EFORMAT,
-                          "%s: damaged: a transaction's number of %zu bytes "
-                          "has %zu bytes for %llu pages",
+                          "%s: damaged: a transaction number of %zu bytes has "
+                          "%zu bytes for %llu pages",
                           name, key_size, value_size, (unsigned long long)n);
     *out = (leat__lmdb_freed){load64(key), value + NUMBER, (size_t)n};
     return LEAT_OK;
@@ -65,7 +65,7 @@ uint64_t leat__lmdb_freed_page(const leat__lmdb_freed *freed, size_t i)
     return load64(freed->pages + i * NUMBER);
 }
 
-/* How many free pages there are from page `first` to page `last`. */
+/* The number of free pages from page `first` to page `last`. */
 static int count(const leat__lmdb_map *map, uint64_t first, uint64_t last,
                  uint64_t *out)
 {

@@ -1,7 +1,7 @@
 #include "readers/lmdb/lmdb_index.h"
 #include "base/memory.h"
 
-/* Records between two looks ahead. */
+/* Records between two read-ahead calls. */
 #define STRIDE 1024
 
 static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker,
@@ -9,7 +9,7 @@ static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker,
 {
     int64_t done = 0;
     int status, got;
-    /* One place more is asked for, so that the walk's end is seen. */
+    /* One more address is requested, so that the walk checks its end. */
     for (;;) {
         int64_t left = index->count - done;
         uint64_t beyond;
@@ -27,7 +27,7 @@ static int fill(leat__lmdb_index *index, leat__lmdb_walker *walker,
 int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map,
                             leat__lmdb_readahead *ahead)
 {
-    /* The number of entries was checked against that of pages. */
+    /* The number of entries was checked against the number of pages. */
     size_t count = (size_t)map->meta.entries;
     leat__lmdb_index *index =
         leat__alloc(sizeof(*index) + count * sizeof(index->address[0]));

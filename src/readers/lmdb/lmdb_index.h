@@ -1,10 +1,10 @@
-/* lmdb_index.h: where each record of a snapshot lies, 8 bytes a record. */
+/* lmdb_index.h: the address of each record of a snapshot, 8 bytes a record. */
 #ifndef LEAT_READERS_LMDB_INDEX_H
 #define LEAT_READERS_LMDB_INDEX_H
 
 #include "readers/lmdb/lmdb_readahead.h"
 
-/* Immutable once made. */
+/* Immutable once built. */
 typedef struct leat__lmdb_index {
     const leat__lmdb_map *map; /* borrowed */
     int64_t count;
@@ -12,8 +12,8 @@ typedef struct leat__lmdb_index {
 } leat__lmdb_index;
 
 /*
- * Makes the index by one walk over the leaves; values are not touched. `ahead`,
- * if not NULL, goes before it. Errors: LEAT_EFORMAT, LEAT_ENOMEM.
+ * Builds the index by one walk over the leaves; values are not touched.
+ * `ahead`, if not NULL, reads ahead of it. Errors: LEAT_EFORMAT, LEAT_ENOMEM.
  */
 int leat__lmdb_index_create(leat__lmdb_index **out, const leat__lmdb_map *map,
                             leat__lmdb_readahead *ahead);

@@ -1,26 +1,24 @@
 /*
  * DESIGN
  *
- * The file is a table in shared memory, of liblmdb 0.9's layout:
- * test_lmdb_lock holds it against the liblmdb that is installed. Three locks
- * guard it:
+ * The file is a table in shared memory with the layout of liblmdb 0.9, which
+ * test_lmdb_lock compares with the installed liblmdb. Three locks protect it:
  *
- * - Byte 0, by fcntl: shared by all who use the file, exclusive to whoever
- *   makes it anew. The descriptor's own lock (F_OFD_SETLK) excludes liblmdb's,
- *   and unlike that is not lost when the process closes another descriptor of
+ * - Byte 0, by fcntl: shared by all users of the file, exclusive while it is
+ *   initialised. The lock of the open file (F_OFD_SETLK) conflicts with
+ *   liblmdb's, but is not lost when the process closes another descriptor of
  *   the file.
- * - The byte at a slot's process number, by fcntl: as long as it is locked, the
- *   slot is in use. The number is the process's own plus a multiple of
- *   PROCESSES, so that neither a liblmdb in the same process nor a process of
- *   another container meets it.
- * - readers_mutex: whoever takes a slot or counts the dead.
+ * - The byte at a slot's process number, by fcntl: locked while the slot is in
+ *   use. The number is the process id plus a multiple of PROCESSES, so that it
+ *   differs from that of a liblmdb in the same process or of a process in
+ *   another container.
+ * - readers_mutex: held while a slot is taken or dead processes are cleared.
  *
- * A slot is written by whoever took it. What it guards of this struct is
- * immutable once join has returned, but for the data file's identity, which
- * the caller serialises.
+ * A slot is written only by its owner. This struct is immutable once join has
+ * returned, except the data file's identity, whose uses the caller serialises.
  *
- * Nothing waits longer than WAIT_SECONDS, and whatever is read from the table
- * is checked each time: another process may have damaged it since.
+ * No wait is longer than WAIT_SECONDS, and every value read from the table is
+ * checked each time, since another process may have damaged it.
  */
 #include "readers/lmdb/lmdb_lock.h"
 #include "base/clock.h"
@@ -38,27 +36,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Version 1 of the table, whose users lock the byte at their number. */
+/* Version 1 of the table: users lock the byte at their process number. */
 #define MAGIC 0xBEEFC0DEu
 #define FORMAT 0x00010001u
 
-#define LINE 64 /* bytes of a cache line, as liblmdb has it */
+#define LINE 64 /* liblmdb's cache line in bytes */
 
-/* Of a lock file with as many slots as liblmdb makes by default. */
+/* Size of a lock file with liblmdb's default number of slots. */
 #define LOCK_BYTES 8192
 #define LOCK_BYTES_MAX ((off_t)64 << 20)
 
-#define PROCESSES (1 << 22) /* more than Linux numbers */
-#define NUMBERS_MAX 500     /* of one process: within 31 bits */
+#define PROCESSES (1 << 22) /* above Linux's largest process id */
+#define NUMBERS_MAX 500     /* per process: they fit into 31 bits */
 
 #define WAIT_SECONDS 5
 #define SECOND INT64_C(1000000000)
 
-/* How often a writer may come between two values that belong together. */
+/* How often a writer may commit between two reads that belong together. */
 #define TRIES_MAX 1000
 
 typedef struct lock_slot {
-    _Alignas(LINE) _Atomic size_t txnid; /* NO_TXN: holds no page */
+    _Alignas(LINE) _Atomic size_t txnid; /* NO_TXN: protects no page */
     _Atomic pid_t number;                /* 0: the slot is free */
     pthread_t thread;
 } lock_slot;
@@ -69,8 +67,8 @@ typedef struct lock_table {
     uint32_t magic;
     uint32_t format;
     pthread_mutex_t readers_mutex;
-    _Atomic size_t txnid;     /* the latest that is committed */
-    _Atomic uint32_t readers; /* slots that were ever used */
+    _Atomic size_t txnid;     /* the latest committed one */
+    _Atomic uint32_t readers; /* slots ever used */
     _Alignas(LINE) pthread_mutex_t writer_mutex;
     lock_slot slot[];
 } lock_table;
@@ -83,10 +81,11 @@ struct leat__lmdb_lock {
     size_t size; /* of the table in bytes */
     lock_table *table;
     uint32_t capacity; /* slots */
-    pid_t number;      /* that its slots carry */
-    int kind;          /* of a mutex as liblmdb makes it */
+    pid_t number;      /* process number in its slots */
+    int kind;          /* __kind of a mutex initialised as liblmdb's */
 
-    /* The caller serialises: the data file of `table->txnid`, and users. */
+    /* Serialised by the caller: the data file that `table->txnid` belongs to,
+     * and users. */
     dev_t data_device;
     ino_t data_inode;
     int references;
@@ -103,38 +102,38 @@ static int damaged(const leat__lmdb_lock *lock, const char *what)
 static int foreign_file(const char *path, const char *what)
 {
     return leat_error(LEAT_EIO,
-                      "%s: %s, expected LMDB's lock file; it is not written "
-                      "to: move it away, and no program may have the database "
-                      "open then",
+                      "%s: %s, expected LMDB's lock file; it is left as it "
+                      "is: move it away while no program has the database open",
                       path, what);
 }
 
-/* A wait that ends: nap until it is over, longer each time. */
+/* A bounded wait: pauses of growing length. */
 typedef struct lock_wait {
     int64_t began;
-    int64_t nap;
-    int logged;
+    int64_t pause;
+    bool logged;
 } lock_wait;
 
-/* LEAT_EIO when it has lasted too long. */
-static int nap(lock_wait *wait, const leat__lmdb_lock *lock, const char *what)
+/* Pauses once. LEAT_EIO after WAIT_SECONDS in all. */
+static int wait_once(lock_wait *wait, const leat__lmdb_lock *lock,
+                     const char *what)
 {
     int64_t now = leat__clock_now();
-    if (!wait->nap) {
+    if (!wait->pause) {
         wait->began = now;
-        wait->nap = SECOND / 20000;
+        wait->pause = SECOND / 20000;
     }
     int64_t waited = now - wait->began;
     if (waited > WAIT_SECONDS * SECOND)
         return damaged(lock, what);
     if (waited > SECOND && !wait->logged) {
-        wait->logged = 1;
+        wait->logged = true;
         leat__log(LEAT_LOG_WARNING, "%s: %s; waiting for it", lock->path, what);
     }
-    struct timespec pause = leat__clock_timespec(wait->nap);
+    struct timespec pause = leat__clock_timespec(wait->pause);
     nanosleep(&pause, NULL);
-    if (wait->nap < SECOND / 50)
-        wait->nap *= 2;
+    if (wait->pause < SECOND / 50)
+        wait->pause *= 2;
     return LEAT_OK;
 }
 
@@ -163,11 +162,11 @@ static const char *type_of(mode_t mode)
                             : "not a regular file";
 }
 
-/* *code as leat__lmdb_lock_open has it. */
+/* *code as in leat__lmdb_lock_open. */
 static int open_file(leat__lmdb_lock *lock, int *code)
 {
     struct stat found;
-    /* Opening a device can have effects, so it is looked at first. */
+    /* Opening a device can have side effects, so the type is checked first. */
     if (lstat(lock->path, &found) == 0 && !S_ISREG(found.st_mode))
         return foreign_file(lock->path, type_of(found.st_mode));
     lock->fd =
@@ -220,16 +219,16 @@ bool leat__lmdb_lock_is_held(const leat__lmdb_lock *lock)
 }
 
 /*
- * Takes the file's blocks: a store through the map into a hole would be a
- * signal on a full file system. 0, or ENOSPC or EDQUOT.
+ * Allocates the file's blocks: a store through the map into a hole would raise
+ * SIGBUS on a full file system. 0, or ENOSPC or EDQUOT.
  */
 static int reserve(const leat__lmdb_lock *lock)
 {
     struct stat found;
-    /* Its size says how many slots it has: it stays as it is. */
+    /* The size determines the number of slots, so it is kept. */
     int code =
         fallocate(lock->fd, FALLOC_FL_KEEP_SIZE, 0, LOCK_BYTES) ? errno : 0;
-    /* Who uses it has the first blocks, with the slots of most readers. */
+    /* A file in use has its first blocks, with the slots of most readers. */
     if (code && fstat(lock->fd, &found) == 0 && found.st_blocks > 0)
         code = 0;
     return code == ENOSPC || code == EDQUOT ? code : 0;
@@ -256,7 +255,7 @@ static void unmap_table(leat__lmdb_lock *lock)
     lock->table = NULL;
 }
 
-/* As liblmdb makes them: of all processes, and released by those that die. */
+/* As in liblmdb: shared between processes, and robust. */
 static int make_mutex(pthread_mutex_t *mutex)
 {
     pthread_mutexattr_t attributes;
@@ -294,7 +293,8 @@ static int set_latest(leat__lmdb_lock *lock, const leat__lmdb_file *file)
     return LEAT_OK;
 }
 
-/* Whether all of its bytes are 0, as when whoever made it died in doing so. */
+/* Whether all of its bytes are 0, as after a crash during its initialisation.
+ */
 static bool is_blank(const leat__lmdb_lock *lock, int *code)
 {
     unsigned char bytes[4096];
@@ -314,8 +314,8 @@ static bool is_blank(const leat__lmdb_lock *lock, int *code)
 }
 
 /*
- * Nothing but a lock file or an empty one is written to. Zeros may be
- * somebody's if the file has another name, too.
+ * Only a lock file or an empty file is overwritten. A file of zeros with a
+ * second link may be other data.
  */
 static int check_own(const leat__lmdb_lock *lock, const struct stat *found,
                      int *code)
@@ -332,7 +332,7 @@ static int check_own(const leat__lmdb_lock *lock, const struct stat *found,
     return foreign_file(lock->path, "a file of something else");
 }
 
-/* The caller holds byte 0 alone: whatever the table says is of the past. */
+/* The caller holds byte 0 exclusively: the table's contents are stale. */
 static int make_table(leat__lmdb_lock *lock, const leat__lmdb_file *file,
                       int *code)
 {
@@ -357,7 +357,7 @@ static int make_table(leat__lmdb_lock *lock, const leat__lmdb_file *file,
     lock_table *table = lock->table;
     if (!table)
         return LEAT_OK;
-    /* First: by it the file is known as one that may be made anew. */
+    /* First: it marks the file as one that may be initialised again. */
     table->magic = MAGIC;
     table->format = FORMAT;
     *code = make_mutex(&table->readers_mutex);
@@ -369,7 +369,7 @@ static int make_table(leat__lmdb_lock *lock, const leat__lmdb_file *file,
     return set_latest(lock, file);
 }
 
-/* What another process uses must be what liblmdb 0.9 makes. */
+/* A table in use must be as liblmdb 0.9 initialises it. */
 static int check_table(const leat__lmdb_lock *lock)
 {
     const lock_table *table = lock->table;
@@ -389,8 +389,8 @@ static int check_table(const leat__lmdb_lock *lock)
 }
 
 /*
- * The latest transaction is one of the data file's two. A writer may commit
- * between what is read of the one and of the other.
+ * The table's transaction must be one of the data file's two. A writer may
+ * commit between the two reads.
  */
 static int check_latest(const leat__lmdb_lock *lock,
                         const leat__lmdb_file *file)
@@ -412,7 +412,7 @@ static int check_latest(const leat__lmdb_lock *lock,
                       lock->path, (unsigned long long)latest, file->data);
 }
 
-/* The caller shares byte 0 with others. */
+/* The caller holds byte 0 shared. */
 static int map_shared(leat__lmdb_lock *lock, int *code)
 {
     struct stat found;
@@ -426,7 +426,7 @@ static int map_shared(leat__lmdb_lock *lock, int *code)
     return lock->table ? check_table(lock) : LEAT_OK;
 }
 
-/* Takes byte 0: alone if it can, else with others. */
+/* Locks byte 0: exclusively if possible, else shared. */
 static int lock_file(leat__lmdb_lock *lock, bool *is_alone, int *code)
 {
     lock_wait wait = {0};
@@ -437,9 +437,9 @@ static int lock_file(leat__lmdb_lock *lock, bool *is_alone, int *code)
             *code = set_lock(lock, F_RDLCK, 0);
         if (!is_taken(*code))
             return LEAT_OK;
-        int status = nap(&wait, lock,
-                         "another program has locked it, and opens the "
-                         "database");
+        int status = wait_once(&wait, lock,
+                               "another program has locked it, and opens the "
+                               "database");
         if (status)
             return status;
     }
@@ -451,7 +451,7 @@ static int join(leat__lmdb_lock *lock, const leat__lmdb_file *file, int *code)
     int status = lock_file(lock, &is_alone, code);
     if (!status && !*code && !is_alone) {
         status = map_shared(lock, code);
-        /* Whoever made it may have died in doing so, and left the rest. */
+        /* The process that initialised it may have died meanwhile. */
         if (status && set_lock(lock, F_WRLCK, 0) == 0) {
             unmap_table(lock);
             is_alone = true;
@@ -468,7 +468,7 @@ static int join(leat__lmdb_lock *lock, const leat__lmdb_file *file, int *code)
     return status;
 }
 
-/* The number that its slots carry, whose byte nobody else has locked. */
+/* Chooses the process number for its slots, one whose byte is not locked. */
 static int take_number(leat__lmdb_lock *lock)
 {
     int code = 0;
@@ -542,7 +542,7 @@ void leat__lmdb_lock_close(leat__lmdb_lock *lock)
     struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
     unmap_table(lock);
     if (lock->fd >= 0) {
-        /* A child that was forked at this moment may have the descriptor. */
+        /* A child forked at this moment may have inherited the descriptor. */
         (void)fcntl(lock->fd, F_OFD_SETLK, &all);
         close(lock->fd);
     }
@@ -563,7 +563,7 @@ uint64_t leat__lmdb_lock_latest(const leat__lmdb_lock *lock)
     return atomic_load(&lock->table->txnid);
 }
 
-/* Whether no process has locked the byte of that number. */
+/* Whether no process holds the byte of that number. */
 static bool is_dead(const leat__lmdb_lock *lock, pid_t number)
 {
     struct flock found = {
@@ -592,7 +592,7 @@ static int lock_slots(leat__lmdb_lock *lock)
     int code = 0;
     int status = check_table(lock);
     while (!status && (code = pthread_mutex_trylock(mutex)) == EBUSY)
-        status = nap(&wait, lock, "its mutex is locked");
+        status = wait_once(&wait, lock, "its mutex is locked");
     if (status)
         return status;
     if (code == EOWNERDEAD) {
@@ -602,7 +602,7 @@ static int lock_slots(leat__lmdb_lock *lock)
     return code ? damaged(lock, "its mutex cannot be locked") : LEAT_OK;
 }
 
-/* A free slot; -1: none. */
+/* The index of a free slot; -1: none. */
 static int64_t find_free(const leat__lmdb_lock *lock)
 {
     lock_table *table = lock->table;
@@ -613,8 +613,8 @@ static int64_t find_free(const leat__lmdb_lock *lock)
     return n < lock->capacity ? (int64_t)n : -1;
 }
 
-/* Others look at slots below `readers` without the mutex: it is raised last,
-   but for the number, which says whose the slot is. */
+/* Other processes read slots below `readers` without the mutex, so it is raised
+ * last but one; the number, which marks the owner, is stored last. */
 static void claim(leat__lmdb_lock *lock, int64_t at)
 {
     lock_table *table = lock->table;
@@ -639,7 +639,7 @@ static int take_slot(leat__lmdb_lock *lock, int64_t *out)
     }
     if (at >= 0)
         claim(lock, at);
-    /* Fails only where the table was overwritten, which the next one notices.
+    /* Fails only if the table was overwritten, which the next caller detects.
      */
     (void)pthread_mutex_unlock(&lock->table->readers_mutex);
     if (at < 0)
@@ -658,7 +658,7 @@ int leat__lmdb_lock_pin(leat__lmdb_lock *lock, leat__lmdb_pin *out)
     int status = take_slot(lock, &at);
     if (status)
         return status;
-    /* A writer that committed in between may not have seen the slot. */
+    /* A writer that commits in between may not see the slot. */
     lock_slot *slot = &lock->table->slot[at];
     size_t txnid;
     do {

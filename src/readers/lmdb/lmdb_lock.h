@@ -1,10 +1,10 @@
 /*
- * lmdb_lock.h: LMDB's lock file and the reader slots in it.
+ * lmdb_lock.h: LMDB's lock file and its reader slots.
  *
- * A writer overwrites no page that the transaction of a reader slot uses. leat
- * follows liblmdb's protocol itself instead of having liblmdb open the file:
- * liblmdb follows links, trusts every byte, waits for ever, and loses a slot
- * when the process closes another descriptor of the file.
+ * A writer overwrites no page of a transaction that a reader slot holds. leat
+ * implements liblmdb's protocol instead of using liblmdb, which follows links,
+ * trusts every byte, waits without limit, and loses a slot when the process
+ * closes another descriptor of the file.
  */
 #ifndef LEAT_READERS_LMDB_LOCK_H
 #define LEAT_READERS_LMDB_LOCK_H
@@ -15,24 +15,24 @@
 #include <stdint.h>
 
 /*
- * One for each lock file in the process, shared (reference counted) by the
- * environments that use it. Not thread-safe but for the three functions that
- * say so: the caller serialises the others.
+ * One per lock file in the process, shared (reference counted) by its
+ * environments. The caller serialises all calls but the three marked "Any
+ * thread".
  */
 typedef struct leat__lmdb_lock leat__lmdb_lock;
 
-/* A transaction whose pages stay as they are. */
+/* A transaction whose pages are not overwritten. */
 typedef struct leat__lmdb_pin {
     uint64_t txnid;
-    int64_t slot; /* that holds it */
+    int64_t slot; /* the reader slot that holds it; -1: none */
 } leat__lmdb_pin;
 
 /*
- * Opens the lock file of `file`, or creates an empty one, without following a
- * link. Nothing is locked and no byte is written yet. Owned by the caller:
- * leat__lmdb_lock_close. *code is 0, or the system's error where the process
- * may not or cannot open it; then *out is NULL and the status LEAT_OK.
- * Errors: LEAT_EIO when something else than a file is there; LEAT_ENOMEM.
+ * Opens the lock file of `file`, or creates an empty one, without following
+ * links. Locks and writes nothing. Owned by the caller: leat__lmdb_lock_close.
+ * If the file cannot be opened, *code is the system's error, *out is NULL and
+ * the status LEAT_OK; else *code is 0. Errors: LEAT_EIO if it is not a regular
+ * file; LEAT_ENOMEM.
  */
 int leat__lmdb_lock_open(leat__lmdb_lock **out, const leat__lmdb_file *file,
                          int *code);
@@ -41,10 +41,10 @@ bool leat__lmdb_lock_is_same(const leat__lmdb_lock *a,
                              const leat__lmdb_lock *b);
 
 /*
- * Locks it as a user of the database, and makes it anew where there is no
- * other. *code as above: the lock then is none, and cannot be pinned. Errors:
- * LEAT_EIO when it is no lock file, is damaged while others use it, or others
- * hold it for too long.
+ * Joins the users of the lock file, and initialises it if there are no others.
+ * With *code as above the lock is not held and nothing can be pinned. Errors:
+ * LEAT_EIO if it is not a lock file, is damaged while in use, or another
+ * process holds it for too long.
  */
 int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
                          int *code);
@@ -53,27 +53,26 @@ int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
 bool leat__lmdb_lock_is_held(const leat__lmdb_lock *lock);
 
 /*
- * Makes it speak of `file` when the process held it for another data file,
- * which was replaced by this one. Errors: LEAT_EIO when another process uses
- * it for the other one.
+ * Switches the lock to `file`, which replaced the data file that the process
+ * held it for. Errors: LEAT_EIO when another process still uses it for the old
+ * one.
  */
 int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file);
 
 /*
- * Told when nothing of the process has the data file open any more: its inode
- * may become another file's, for which follow would take the lock's
- * transaction.
+ * Called when the process no longer has the data file open: its inode may be
+ * reused by another file, which follow would mistake for it.
  */
 void leat__lmdb_lock_leave(leat__lmdb_lock *lock, const leat__lmdb_file *file);
 
-/* One reference more; close gives one back. NULL is none. */
+/* Takes a reference; close drops one. Close takes NULL. */
 leat__lmdb_lock *leat__lmdb_lock_ref(leat__lmdb_lock *lock);
 void leat__lmdb_lock_close(leat__lmdb_lock *lock);
 
 /*
- * In a child after fork: gives up the map and the descriptor that it shares
- * with its parent. The locks and slots are the parent's and stay, but would not
- * end before the child does.
+ * In a child after fork: releases the map and the descriptor shared with the
+ * parent, whose locks would otherwise last as long as the child. Locks and
+ * slots remain the parent's.
  */
 void leat__lmdb_lock_forget(leat__lmdb_lock *lock);
 
@@ -81,12 +80,12 @@ void leat__lmdb_lock_forget(leat__lmdb_lock *lock);
 uint64_t leat__lmdb_lock_latest(const leat__lmdb_lock *lock);
 
 /*
- * Takes a slot for the latest transaction. Errors: LEAT_EIO when all are taken,
- * the table is damaged or somebody holds it for too long. Any thread.
+ * Takes a slot for the latest transaction. Errors: LEAT_EIO if all are taken,
+ * the table is damaged, or a process holds it for too long. Any thread.
  */
 int leat__lmdb_lock_pin(leat__lmdb_lock *lock, leat__lmdb_pin *out);
 
-/* Gives the slot back. Any thread. */
+/* Releases the slot. Any thread. */
 void leat__lmdb_lock_unpin(leat__lmdb_lock *lock, const leat__lmdb_pin *pin);
 
 #endif

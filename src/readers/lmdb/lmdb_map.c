@@ -28,23 +28,22 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "pages are read in the byte order of the machine");
 
-/* A node's header, its key and the beginning of a Datum have about so many
-   bytes. */
+/* Approximate size of a node's header, its key and the beginning of a Datum. */
 enum { HEAD_BYTES = 32 };
 
 enum {
     PAGE_HEADER = 16,
     NODE_HEADER = 8,
-    FIRST_PAGE = 2, /* behind the meta pages */
+    FIRST_PAGE = 2, /* after the meta pages */
     VERSION = 1,
-    /* A node of one byte of key, made even, and its offset. */
-    LEAST_RECORD = 12
+    /* A node with a key of one byte, padded to an even size, and its offset. */
+    RECORD_BYTES_MIN = 12
 };
 
 enum {
     PAGE_OVERFLOW = 0x04,
     PAGE_META = 0x08,
-    /* Marks that only a running writer gives a meaning. */
+    /* Flags that are meaningful only to a running writer. */
     PAGE_TRANSIENT = 0x10 | 0x4000 | 0x8000
 };
 
@@ -77,12 +76,13 @@ static uint64_t load64(const unsigned char *at)
     return value;
 }
 
-/* Says which file and page, then what is wrong with it. */
+/* An error that names the file and page. */
 #define BAD_PAGE(map, number, format, ...)                                     \
     leat_error(LEAT_EFORMAT, "%s: page %llu is damaged: " format, (map)->name, \
                (unsigned long long)(number), __VA_ARGS__)
 
-/* A magic in another place or order betrays another machine's file. */
+/* The magic at another offset or in another byte order identifies a file of
+ * another machine. */
 static int foreign(const char *name, int number, const unsigned char *bytes)
 {
     uint32_t magic = load32(bytes + 16);
@@ -178,7 +178,7 @@ int leat__lmdb_meta_check(const leat__lmdb_meta *meta, const char *name,
                           "but its last page is %llu",
                           name, size, (unsigned long long)(pages - !!pages),
                           (unsigned long long)meta->last_page);
-    uint64_t most = (meta->page_size - PAGE_HEADER) / LEAST_RECORD;
+    uint64_t most = (meta->page_size - PAGE_HEADER) / RECORD_BYTES_MIN;
     if (meta->last_page >> 48 || meta->entries > (meta->last_page + 1) * most)
         return leat_error(LEAT_EFORMAT,
                           "%s: damaged: %llu records cannot be in %llu pages",
@@ -266,16 +266,17 @@ static const unsigned char *page_at(const leat__lmdb_map *map, uint64_t number)
     return map->base + number * map->meta.page_size;
 }
 
-/* The flags of a page with that number, in *flags. */
+/* Checks the page's number and returns its flags. */
 static int check_number(const leat__lmdb_map *map, uint64_t number,
                         unsigned *flags)
 {
     if (number < FIRST_PAGE || number > map->meta.last_page)
-        return leat_error(LEAT_EFORMAT,
-                          "%s: damaged: page %llu is wanted, the last one is "
-                          "%llu",
-                          map->name, (unsigned long long)number,
-                          (unsigned long long)map->meta.last_page);
+        return leat_error(
+            LEAT_EFORMAT,
+            "%s: damaged: a pointer to page %llu, the last one is "
+            "%llu",
+            map->name, (unsigned long long)number,
+            (unsigned long long)map->meta.last_page);
     const unsigned char *bytes = page_at(map, number);
     uint64_t found = load64(bytes);
     if (found != number)
@@ -303,14 +304,14 @@ int leat__lmdb_map_page(const leat__lmdb_map *map, uint64_t number,
                         "its offsets end at %u and its nodes begin at %u",
                         lower, upper);
     uint32_t count = (lower - PAGE_HEADER) / 2;
-    /* Only a tree that was emptied may keep a leaf without records. */
+    /* Only an emptied tree may keep a leaf without records. */
     if (!count && (type == LEAT__LMDB_BRANCH || map->meta.entries))
         return BAD_PAGE(map, number, "expected %s, it is empty", "nodes");
     *out = (leat__lmdb_page){number, bytes, count, upper};
     return LEAT_OK;
 }
 
-/* The offset of a node whose header lies in the page. */
+/* The offset of a node whose header is inside the page. */
 static int node_offset(const leat__lmdb_map *map, const leat__lmdb_page *page,
                        uint32_t slot, uint32_t *out)
 {
@@ -446,7 +447,7 @@ __attribute__((noinline)) static int find_overflow(const leat__lmdb_map *map,
         return BAD_PAGE(map, number,
                         "expected an overflow page, its flags are 0x%x", flags);
     const unsigned char *bytes = page_at(map, number);
-    /* A value that was overwritten by a shorter one keeps its pages. */
+    /* A value overwritten by a shorter one keeps its pages. */
     uint64_t pages = load32(bytes + 12);
     uint64_t needs = (PAGE_HEADER - 1 + node->value_size) / map->meta.page_size;
     if (pages <= needs || pages - 1 > map->meta.last_page - number)

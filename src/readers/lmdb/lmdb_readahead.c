@@ -3,19 +3,19 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What a look while warm covers, and how often there is one: a look at more
-   costs a walk over small records what it can feel. */
+/* Bytes that a probe covers, and the distance between two probes: larger probes
+ * measurably slow a walk over small records. */
 #define PROBE_BYTES ((size_t)256 << 10)
 #define PROBE_EVERY ((size_t)4 << 20)
 #define PROBE_RECORDS_MIN 4 /* records */
 
-/* The window is begun with a 32nd, so that the first record comes soon. */
+/* The window starts at a 32nd, so that the first record is returned soon. */
 #define RAMP 5
 
-/* A step ahead is an 8th of the window. */
+/* The cursors advance by an 8th of the window at a time. */
 #define STEPS 8
 
-/* Turns bytes into leaves and records, at most a lap of these. */
+/* Converts the window to leaves and records, at most all of them. */
 static void measure(leat__lmdb_readahead *ahead, int values)
 {
     const leat__lmdb_storage *storage = ahead->storage;
@@ -25,12 +25,12 @@ static void measure(leat__lmdb_readahead *ahead, int values)
     int64_t probe = (int64_t)(PROBE_EVERY / storage->record_bytes);
     if (values && meta->overflow_pages)
         ahead->lead_records = records < entries ? records : entries;
-    /* Leaves must be there before their values can be asked for. */
+    /* Leaves must be resident before their values can be requested. */
     ahead->lead_leaves =
         ahead->lead_records
             ? 2 * (int64_t)(ahead->window / storage->leaf_bytes) + 2
             : (int64_t)(ahead->window / meta->page_size) + 1;
-    /* The counts of pages may be wrong. */
+    /* The meta page's counts may be wrong. */
     uint64_t branches = (uint64_t)ahead->lead_leaves;
     if (meta->branch_pages > 0 && meta->leaf_pages / meta->branch_pages > 1)
         branches /= meta->leaf_pages / meta->branch_pages;
@@ -57,7 +57,8 @@ void leat__lmdb_readahead_init(leat__lmdb_readahead *out,
         out->due_leaves = out->due_records = INT64_MAX;
 }
 
-/* Where the walk goes on, or near it: at the leaf's next value or its last. */
+/* The approximate offset at which the walk continues: the leaf's next or last
+ * value. */
 static size_t next_offset(const leat__lmdb_map *map,
                           const leat__lmdb_walker *walk)
 {
@@ -75,7 +76,7 @@ static size_t next_offset(const leat__lmdb_map *map,
                : 0;
 }
 
-/* Whether what comes next is in memory; at first, the file as a whole. */
+/* Whether the next pages are in memory; at first, the file as a whole. */
 static bool is_resident(leat__lmdb_readahead *ahead,
                         const leat__lmdb_walker *walk)
 {
@@ -101,8 +102,9 @@ static void ask(leat__lmdb_readahead *ahead, leat__lmdb_span spans[], int n)
         ahead->resident_bytes += bytes;
 }
 
-/* The next page for a cursor, `up` levels above the leaves; past the end, the
-   first one again. LEAT_END: there is none, or damage, which the walk meets. */
+/* The next page of a cursor, `up` levels above the leaves; after the last page,
+ * the first one again. LEAT_END: none, or damage, which the walk will report.
+ */
 static int next_page(leat__lmdb_readahead *ahead, int up, uint64_t *page)
 {
     leat__lmdb_walker *cursor = &ahead->page_cursor[up];
@@ -119,8 +121,8 @@ static int next_page(leat__lmdb_readahead *ahead, int up, uint64_t *page)
     return status ? LEAT_END : LEAT_OK;
 }
 
-/* The next page of a level is asked for; for each branch that is opened to find
-   it, another one, further on, is. */
+/* Advances a cursor by a page; for each branch that it opens, the cursor above
+ * requests one further ahead. */
 static int advance_page_cursor(leat__lmdb_readahead *ahead, int up,
                                leat__lmdb_span *out)
 {
@@ -150,7 +152,8 @@ static void set_cursors(leat__lmdb_readahead *ahead,
     ahead->is_positioned = true;
     ahead->ramp = RAMP;
     ahead->resident_bytes = 0;
-    /* From the top: a cursor finds the branches that it opens asked for. */
+    /* From the top, so that the branches that a cursor opens were requested
+     * before. */
     for (int up = ahead->page_cursors - 1; up > 0; up--) {
         leat__lmdb_span span;
         int64_t n = up == 1 ? ahead->lead_branches : 2;
@@ -159,7 +162,7 @@ static void set_cursors(leat__lmdb_readahead *ahead,
     }
 }
 
-/* Asks for leaves up to the one of that number. */
+/* Requests leaves up to number `until`. */
 static void ask_leaves(leat__lmdb_readahead *ahead, int64_t until)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
@@ -177,7 +180,7 @@ static void ask_leaves(leat__lmdb_readahead *ahead, int64_t until)
     ask(ahead, spans, n);
 }
 
-/* The next record's value for the cursor, likewise. */
+/* Advances the value cursor by a record, likewise. */
 static int advance_value_cursor(leat__lmdb_readahead *ahead,
                                 leat__lmdb_span *out)
 {
@@ -197,7 +200,7 @@ static int advance_value_cursor(leat__lmdb_readahead *ahead,
     return LEAT_OK;
 }
 
-/* Asks for the values of records up to the one of that number. */
+/* Requests the values of records up to number `until`. */
 static void ask_values(leat__lmdb_readahead *ahead, int64_t until)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
@@ -215,14 +218,14 @@ static void ask_values(leat__lmdb_readahead *ahead, int64_t until)
     ask(ahead, spans, n);
 }
 
-/* A part of the window, by which the scouts lead or after which they go on. */
+/* A part of the window: the cursors' lead, or their step. */
 static int64_t part(int64_t lead, int ramp, int steps)
 {
     int64_t some = (lead >> ramp) / steps;
     return some > 0 ? some : 1;
 }
 
-static void rest(leat__lmdb_readahead *ahead, const leat__lmdb_walker *walk)
+static void stop(leat__lmdb_readahead *ahead, const leat__lmdb_walker *walk)
 {
     ahead->is_cold = false;
     ahead->is_positioned = false;
@@ -235,12 +238,12 @@ void leat__lmdb_readahead_extend(leat__lmdb_readahead *ahead,
 {
     if (ahead->window == 0) {
         bool is_cold = !is_resident(ahead, walk);
-        rest(ahead, walk);
+        stop(ahead, walk);
         ahead->is_cold = is_cold;
         return;
     }
     if (ahead->is_over || (!ahead->is_cold && is_resident(ahead, walk))) {
-        rest(ahead, walk);
+        stop(ahead, walk);
         return;
     }
     ahead->is_cold = true;
@@ -260,7 +263,7 @@ void leat__lmdb_readahead_extend(leat__lmdb_readahead *ahead,
     if (ramp > 0)
         ahead->ramp--;
     if (ahead->resident_bytes >= 2 * ahead->window)
-        rest(ahead, walk);
+        stop(ahead, walk);
 }
 
 void leat__lmdb_readahead_restart(leat__lmdb_readahead *ahead,

@@ -1,3 +1,12 @@
+/*
+ * DESIGN
+ *
+ * A snapshot is immutable but for its references, which the environment's
+ * snapshots_lock protects together with the list of snapshots, and its index,
+ * which is published by a release store and read without a lock; index_lock is
+ * held while it is built and is taken alone. The last close unpins the
+ * transaction under snapshots_lock and then frees the snapshot.
+ */
 #include "readers/lmdb/lmdb_snapshot.h"
 #include "base/memory.h"
 #include "readers/lmdb/lmdb_environment.h"
@@ -8,24 +17,24 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
-/* How often a writer may overtake the opening before it is given up. */
+/* How often a writer may overtake the opening before it fails. */
 #define TRIES_MAX 1000
 
 struct leat__lmdb_snapshot {
-    leat__lmdb_environment *environment; /* immutable, as the next three */
-    leat__lmdb_pin pin;                  /* keeps the pages as they are */
+    leat__lmdb_environment *environment; /* immutable, as are the next three */
+    leat__lmdb_pin pin;                  /* protects the pages from writers */
     leat__lmdb_map map;
     leat__lmdb_storage storage;
 
-    /* Guarded by the environment's lock. */
+    /* Protected by the environment's snapshots_lock. */
     leat__lmdb_snapshot *next;
     int references;
 
-    pthread_mutex_t index_lock; /* held while the index is made */
+    pthread_mutex_t index_lock; /* held while the index is built */
     _Atomic(leat__lmdb_index *) index;
 };
 
-/* LEAT_OK while transaction `id` is the latest that a reader gets. */
+/* LEAT_OK while transaction `id` is the latest; else LEAT_AGAIN. */
 static int check_latest(leat__lmdb_environment *environment, uint64_t id)
 {
     uint64_t latest = 0;
@@ -36,11 +45,10 @@ static int check_latest(leat__lmdb_environment *environment, uint64_t id)
 }
 
 /*
- * The meta page that transaction `id` wrote. Meta pages are written in turn, so
- * this one is rewritten only after the other one got a later transaction, and
- * that one is committed: while either is not so, what was read is whole.
- * Between the two a writer waits for the disk, which can take as long as a disk
- * may. LEAT_AGAIN when a writer was faster.
+ * Reads the meta page that transaction `id` wrote. Meta pages are written in
+ * turn, so this one is overwritten only after the other one has a later
+ * transaction and that transaction is committed; until both hold, the page read
+ * is intact. LEAT_AGAIN: a writer was faster.
  */
 static int read_meta(leat__lmdb_environment *environment, uint64_t id,
                      leat__lmdb_meta *out)
@@ -71,9 +79,7 @@ static int read_meta(leat__lmdb_environment *environment, uint64_t id,
     return LEAT_OK;
 }
 
-/* Maps the pages that the transaction sees, those that were never written
- * apart.
- */
+/* Maps the pages of the transaction, except those that were never written. */
 static int map_pages(leat__lmdb_environment *environment, uint64_t id,
                      leat__lmdb_map *out)
 {

@@ -16,18 +16,17 @@
 #define MADV_POPULATE_READ 22 /* Linux 5.14 */
 #endif
 
-/* The kernel reads no more at a request than its own read-ahead would, which
-   is this much unless somebody set it otherwise. */
+/* A request reads at most the kernel's own read-ahead; this is its default. */
 #define REQUEST_BYTES ((size_t)128 << 10)
 
-/* A hole that is cheaper to read than to leave out. */
+/* A gap between spans that is cheaper to read than to skip. */
 #define HOLE_BYTES ((size_t)32 << 10)
 
-/* Pages looked at from all over the file, and how many of them may be absent
-   for the file to count as being in memory. */
+/* Pages sampled over the whole file, and how many of them may be absent while
+ * the file counts as resident. */
 enum { SAMPLES = 64, SAMPLES_ABSENT = 4 };
 
-/* mincore says "in memory" of every page of a file that is somebody else's. */
+/* mincore reports every page of another user's file as resident. */
 static bool can_see(int fd)
 {
     struct stat found;
@@ -38,7 +37,7 @@ static bool can_see(int fd)
            faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
 }
 
-/* The device's own setting, where the system tells. */
+/* The device's setting in sysfs, if any. */
 static size_t kernel_ahead(int fd)
 {
     char path[64], digits[16] = "";
@@ -65,7 +64,7 @@ static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
 void leat__lmdb_storage_init(leat__lmdb_storage *out, const leat__lmdb_map *map,
                              int fd)
 {
-    /* What the meta page says may be wrong: the averages are then, too. */
+    /* The meta page's counts may be wrong; so are the averages then. */
     const leat__lmdb_meta *meta = &map->meta;
     uint64_t pages = meta->last_page + 1;
     uint64_t leaves = within(meta->leaf_pages, 1, pages);
@@ -110,12 +109,12 @@ leat__lmdb_span leat__lmdb_storage_value(const leat__lmdb_storage *storage,
     size_t page_size = map->meta.page_size;
     if (node->value || node->overflow > map->meta.last_page)
         return (leat__lmdb_span){0, 0};
-    /* Sizes of values have 32 bits: nothing overflows. Whole pages. */
+    /* Whole pages; sizes of values have 32 bits, so nothing overflows. */
     size_t bytes = (16 + node->value_size + page_size - 1) & ~(page_size - 1);
     return cut(storage, (size_t)node->overflow * page_size, bytes);
 }
 
-/* The span widened to whole pages of the system. */
+/* The span widened to whole system pages. */
 static leat__lmdb_span widen(const leat__lmdb_storage *storage,
                              leat__lmdb_span span)
 {
@@ -175,7 +174,7 @@ bool leat__lmdb_storage_may_block(const leat__lmdb_storage *storage)
     return absent > SAMPLES_ABSENT;
 }
 
-/* Shell's sort, since qsort may allocate. */
+/* Shell sort, since qsort may allocate. */
 static void sort(leat__lmdb_span spans[], int n)
 {
     for (int gap = n / 2; gap > 0; gap /= 2)
@@ -222,7 +221,7 @@ size_t leat__lmdb_storage_ask(const leat__lmdb_storage *storage,
         for (size_t done = 0; missing && done < spans[i].bytes;) {
             size_t left = spans[i].bytes - done;
             size_t bytes = left < REQUEST_BYTES ? left : REQUEST_BYTES;
-            /* A hint: where it is refused, the read itself will wait. */
+            /* A hint: if it is refused, the read itself blocks. */
             (void)posix_fadvise(storage->fd, (off_t)(spans[i].offset + done),
                                 (off_t)bytes, POSIX_FADV_WILLNEED);
             done += bytes;
@@ -231,7 +230,7 @@ size_t leat__lmdb_storage_ask(const leat__lmdb_storage *storage,
     return absent;
 }
 
-/* What older kernels have instead of MADV_POPULATE_READ. */
+/* For kernels without MADV_POPULATE_READ. */
 static void touch(const leat__lmdb_storage *storage, leat__lmdb_span span)
 {
     const volatile unsigned char *base = storage->map->base;
@@ -265,13 +264,13 @@ void leat__lmdb_storage_drop(const leat__lmdb_storage *storage,
     size_t page = storage->page;
     n = join(spans, n, 0);
     for (int i = 0; i < n; i++) {
-        /* Pages that reach beyond the span may still be wanted. */
+        /* Pages that extend beyond the span may still be in use. */
         size_t begin = (spans[i].offset + page - 1) & ~(page - 1);
         size_t end = (spans[i].offset + spans[i].bytes) & ~(page - 1);
         if (begin >= end)
             continue;
         void *at = (void *)(uintptr_t)(storage->map->base + begin);
-        /* Hints both: pages that somebody else maps stay. */
+        /* Hints: pages that another process maps stay. */
         (void)madvise(at, end - begin, MADV_DONTNEED);
         (void)posix_fadvise(storage->fd, (off_t)begin, (off_t)(end - begin),
                             POSIX_FADV_DONTNEED);

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* How many leaves ahead of the walk those parts are fetched. */
+/* How many leaves ahead of the walk headers and nodes are prefetched. */
 enum { HEADERS_AHEAD = 4, NODES_AHEAD = 2 };
 
 void leat__lmdb_walker_init(leat__lmdb_walker *walker,
@@ -34,7 +34,7 @@ static int fail_again(const leat__lmdb_walker *walker)
     return leat_error(walker->failure, "%s", walker->failure_line);
 }
 
-/* Opens a leaf if the number of records and their order allow it. */
+/* Opens a leaf whose records do not exceed the meta page's number. */
 static int open_leaf(leat__lmdb_walker *walker, uint64_t number)
 {
     const leat__lmdb_map *map = walker->map;
@@ -53,8 +53,8 @@ static int open_leaf(leat__lmdb_walker *walker, uint64_t number)
     return LEAT_OK;
 }
 
-/* Finds the first page of those walked over that is under page `number`,
-   `level` branches below the root. */
+/* Finds the first page of the walked level under page `number`, `level`
+ * branches below the root. */
 static int descend(leat__lmdb_walker *walker, uint64_t number, int level,
                    uint64_t *leaf)
 {
@@ -84,7 +84,7 @@ static int end_of_walk(const leat__lmdb_walker *walker)
                       (long long)walker->record);
 }
 
-/* Steps to the next leaf, or page of the level; LEAT_END behind the last. */
+/* Steps to the next leaf, or page of the level; LEAT_END after the last. */
 static inline int find_leaf(leat__lmdb_walker *walker, uint64_t *leaf)
 {
     if (!walker->is_inside) {
@@ -108,7 +108,7 @@ static inline int find_leaf(leat__lmdb_walker *walker, uint64_t *leaf)
     return LEAT_END;
 }
 
-/* The page so many leaves ahead, as far as its branch tells; 0: none. */
+/* The page `ahead` leaves later in the same branch; 0: none. */
 static uint64_t leaf_ahead(const leat__lmdb_walker *walker, uint32_t ahead)
 {
     if (!walker->branches)
@@ -138,9 +138,9 @@ static void fetch_nodes(const leat__lmdb_walker *walker, uint32_t ahead)
 }
 
 /*
- * Nodes lie anywhere in their pages, so each is a miss of the cache unless it
- * is asked for. Of the leaf after next the header is fetched, of the next one,
- * whose header was, the nodes.
+ * Nodes are spread over their pages, so each would be a cache miss. The headers
+ * of leaves further ahead are prefetched, and the nodes of nearer ones, whose
+ * headers have arrived.
  */
 static void fetch_leaves(const leat__lmdb_walker *walker)
 {
@@ -156,7 +156,7 @@ void leat__lmdb_walker_fetch(const leat__lmdb_walker *walker)
         fetch_nodes(walker, i);
 }
 
-/* Kept out of the loops over records, which it slows down by its size. */
+/* Not inlined: its size would slow the loops over records. */
 __attribute__((noinline)) static int next_leaf(leat__lmdb_walker *walker)
 {
     uint64_t number = 0;
@@ -170,7 +170,7 @@ __attribute__((noinline)) static int next_leaf(leat__lmdb_walker *walker)
     return open_leaf(walker, number);
 }
 
-/* Remembers the node's key, which must come behind all before it. */
+/* Checks that the node's key follows the previous one, and keeps it. */
 static inline int check_order(leat__lmdb_walker *walker,
                               const leat__lmdb_node *node)
 {
@@ -181,8 +181,8 @@ static inline int check_order(leat__lmdb_walker *walker,
         char text[LEAT__KEY_TEXT_MAX];
         return leat_error(
             LEAT_EFORMAT,
-            "%s: page %llu is damaged: key %s of record %lld does not come "
-            "behind the key before it",
+            "%s: page %llu is damaged: key %s of record %lld does not "
+            "follow the key before it",
             walker->map->name, (unsigned long long)(node->address >> 16),
             leat__key_text(text, node->key, node->key_size),
             (long long)walker->record);
@@ -210,7 +210,7 @@ static inline void step(leat__lmdb_walker *walker)
     walker->record++;
 }
 
-/* The good prefix is given first, what ended it by the next call. */
+/* Returns the good prefix first; the next call returns the failure. */
 static int finish(leat__lmdb_walker *walker, int status, int done, int *got)
 {
     if (status < 0)
@@ -325,9 +325,9 @@ int leat__lmdb_walker_seek(leat__lmdb_walker *walker, int64_t index)
 {
     const leat__lmdb_map *map = walker->map;
     if (index < 0 || (uint64_t)index > map->meta.entries)
-        return leat_error(LEAT_EINVAL, "%s: record %lld of %llu is wanted",
-                          map->name, (long long)index,
-                          (unsigned long long)map->meta.entries);
+        return leat_error(
+            LEAT_EINVAL, "%s: record %lld is out of range: there are %llu",
+            map->name, (long long)index, (unsigned long long)map->meta.entries);
     if (walker->failure || index < walker->record)
         leat__lmdb_walker_init(walker, map);
     int status = seek(walker, index);

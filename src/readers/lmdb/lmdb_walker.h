@@ -1,9 +1,9 @@
 /*
  * lmdb_walker.h: the records of an LMDB file in key order, from checked pages.
  *
- * Every page is met at most once: keys must ascend strictly from leaf to leaf
- * and no leaf may be empty, so a page met again would break the order. At the
- * end as many records have been met as the meta page promised.
+ * Every page is reached at most once: keys must ascend strictly from leaf to
+ * leaf and no leaf may be empty, so a second visit would break the order. At
+ * the end the number of records must be the meta page's.
  */
 #ifndef LEAT_READERS_LMDB_WALKER_H
 #define LEAT_READERS_LMDB_WALKER_H
@@ -23,20 +23,21 @@ typedef struct leat__lmdb_entry {
 } leat__lmdb_entry;
 
 typedef struct leat__lmdb_walker {
-    /* What each step changes: as long as a cache line. */
-    int64_t record; /* the number of the next one */
-    int64_t leaves; /* met so far, or pages of the level */
+    /* Changed by each step: one cache line. */
+    int64_t record; /* number of the next record */
+    int64_t leaves; /* passed so far, or pages of the level */
     leat__lmdb_page leaf;
-    const unsigned char *last_key; /* that was met; NULL: none */
+    const unsigned char *last_key; /* of the latest record; NULL: none */
     size_t last_key_size;
     uint32_t slot; /* of the next record in the leaf */
-    int branches;  /* that are open */
+    int branches;  /* open branches */
 
     const leat__lmdb_map *map;
-    int levels;     /* of branches above what is walked over */
-    bool is_inside; /* 0: before the first leaf */
-    bool fetches;   /* the next leaves into the cache: they are in memory */
-    int failure;    /* returned again until the walk begins anew */
+    int levels;     /* of branches above the walked level */
+    bool is_inside; /* false: before the first leaf */
+    bool fetches;   /* prefetches the next leaves into the cache: they are in
+                       memory */
+    int failure;    /* sticky until the walk restarts */
     struct {
         leat__lmdb_page page;
         uint32_t slot; /* of the child that is open */
@@ -44,54 +45,53 @@ typedef struct leat__lmdb_walker {
     char failure_line[LEAT__ERROR_MAX];
 } leat__lmdb_walker;
 
-/* Stands before the first record; `map` is borrowed. Also begins anew. */
+/* Positions the walker before the first record; `map` is borrowed. Also
+ * restarts. */
 void leat__lmdb_walker_init(leat__lmdb_walker *walker,
                             const leat__lmdb_map *map);
 
-/* Whether all records were met. */
+/* Whether all records were returned. */
 static inline bool leat__lmdb_walker_is_at_end(const leat__lmdb_walker *walker)
 {
     return (uint64_t)walker->record == walker->map->meta.entries;
 }
 
 /*
- * Gives up to `n` records. LEAT_OK with *got from 1 to n; LEAT_END with *got 0;
- * LEAT_EFORMAT, again and again, behind the last record that could be reached.
+ * Returns up to `n` records. LEAT_OK with *got from 1 to n; LEAT_END with *got
+ * 0; LEAT_EFORMAT, sticky, after the last record that could be reached.
  */
 int leat__lmdb_walker_next(leat__lmdb_walker *walker, leat__lmdb_entry out[],
                            int n, int *got);
 
-/* The same for the places of records (see leat__lmdb_node). */
+/* The same for the addresses of records (see leat__lmdb_node). */
 int leat__lmdb_walker_addresses(leat__lmdb_walker *walker, uint64_t out[],
                                 int n, int *got);
 
 /*
- * Fetches into the cache what the walk needs next, as it does itself as long as
- * it stays in one thread: for who takes it over from another. The leaves are in
- * memory.
+ * Prefetches the walk's next leaves into this core's cache. Called when another
+ * thread takes the walk over; the leaves are in memory.
  */
 void leat__lmdb_walker_fetch(const leat__lmdb_walker *walker);
 
 /*
- * The next record's node; its value is not looked for. Otherwise the same.
+ * The next record's node, whose value is not looked up. Otherwise the same.
  */
 int leat__lmdb_walker_node(leat__lmdb_walker *walker, leat__lmdb_node *out);
 
 /*
- * From now on the walker goes over the pages `up` levels above the leaves, by
- * leat__lmdb_walker_page alone: it stands behind the page that it is in. `up`
- * is less than the depth of the tree.
+ * From now on the walker walks the pages `up` levels above the leaves, only by
+ * leat__lmdb_walker_page: it is positioned after its current page. `up` is less
+ * than the depth of the tree.
  */
 void leat__lmdb_walker_raise(leat__lmdb_walker *walker, int up);
 
 /*
- * The next page of the level, which is not touched: only the branches above it
- * are. LEAT_OK, LEAT_END, LEAT_EFORMAT as above; at the end init alone helps,
- * and raise.
+ * The next page of the level; only the branches above it are touched. LEAT_OK,
+ * LEAT_END, LEAT_EFORMAT as above; init and raise restart it.
  */
 int leat__lmdb_walker_page(leat__lmdb_walker *walker, uint64_t *out);
 
-/* The branch whose child the latest page was; 0 where there is none. */
+/* The parent branch of the latest page; 0: none. */
 static inline uint64_t leat__lmdb_walker_parent(const leat__lmdb_walker *walker)
 {
     return walker->branches > 0
@@ -100,14 +100,14 @@ static inline uint64_t leat__lmdb_walker_parent(const leat__lmdb_walker *walker)
 }
 
 /*
- * Stands before record `index`, from 0 to the number of records. Touches leaves
- * and branches only, and those behind the present one when going forward.
+ * Positions the walker before record `index`, from 0 to the number of records.
+ * Touches leaves and branches only, and only later ones when moving forward.
  */
 int leat__lmdb_walker_seek(leat__lmdb_walker *walker, int64_t index);
 
 /*
- * The first and the last record, by way of the outermost branches alone.
- * LEAT_END: there is none. Values are not looked for.
+ * The first and the last record, found through the outermost branches.
+ * LEAT_END: no records. Values are not looked up.
  */
 int leat__lmdb_walker_first(const leat__lmdb_map *map, leat__lmdb_node *out);
 int leat__lmdb_walker_last(const leat__lmdb_map *map, leat__lmdb_node *out);

@@ -1,13 +1,12 @@
 /*
  * DESIGN
  *
- * Whoever asks for records takes them from a ring, which is filled from the
- * salvaging walk, all under one lock. Where the file is not in memory, values
- * are asked for when they enter the ring, half a ring before they are given;
- * they are waited for when they leave it, so that storage that fails is an
- * error, not a signal. Damage that the walk meets stands behind the ring: no
- * more is put in until both were given. Behind the last record the list of free
- * pages is walked, which gives damage alone.
+ * Callers take records from a ring that the recovery scan fills, all under one
+ * lock. If the file is not in memory, values are prefetched as they enter the
+ * ring, half a ring before they are returned, and awaited as they leave it, so
+ * that a storage failure is an error and not a signal. Damage found by the scan
+ * comes after the ring: the ring is refilled only once both have been returned.
+ * After the last record the freelist is walked, which returns damage only.
  */
 #include "base/error.h"
 #include "base/memory.h"
@@ -24,31 +23,31 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Records in the ring, and bytes of values that it holds at most, but for the
-   last. */
+/* Capacity of the ring in records, and in bytes of values; the last value may
+ * exceed it. */
 #define RING (2 * LEAT__LMDB_SPANS_MAX)
 #define RING_BYTES ((size_t)64 << 20)
 
 struct leat_lmdb_check {
-    leat__lmdb_snapshot *snapshot; /* of a file that is whole; or */
-    leat__lmdb_file file;          /* of one that is not, fd below 0: none */
+    leat__lmdb_snapshot *snapshot; /* of an intact file; or */
+    leat__lmdb_file file;          /* of a damaged one; fd below 0: none */
     leat__lmdb_map map;            /* immutable, as is the next */
     leat__lmdb_storage storage;
 
     pthread_mutex_t lock; /* protects the rest */
     leat__lmdb_event header[LEAT__LMDB_HEADER_EVENTS];
-    int header_at, header_n; /* those not yet given */
+    int header_at, header_n; /* not yet returned */
     leat__lmdb_recovery recovery;
-    const leat__lmdb_event *damage;     /* behind the ring; NULL: none */
-    bool is_over;                       /* nothing comes behind the ring */
-    bool is_damaged;                    /* damage was met */
-    bool is_walked;                     /* all records were */
-    leat__lmdb_freelist_check freelist; /* then */
+    const leat__lmdb_event *damage;     /* after the ring; NULL: none */
+    bool is_over;                       /* nothing follows the ring */
+    bool is_damaged;                    /* damage was found */
+    bool is_walked;                     /* all records were returned */
+    leat__lmdb_freelist_check freelist; /* valid once has_freelist */
     bool has_freelist;
     leat__lmdb_node ring[RING];
     int at, held;
     size_t held_bytes;
-    int64_t record; /* the number of the next one; -1: not known */
+    int64_t record; /* number of the next one; -1: unknown */
 };
 
 static int open_whole(leat_lmdb_check *check, const char *path)
@@ -61,7 +60,7 @@ static int open_whole(leat_lmdb_check *check, const char *path)
     return LEAT_OK;
 }
 
-/* Maps what there is of the file. */
+/* Maps the file as far as it reaches. */
 static int open_damaged(leat_lmdb_check *check, const char *path)
 {
     size_t size = 0;
@@ -152,7 +151,7 @@ static leat__lmdb_node *ring_node(leat_lmdb_check *check, int i)
     return &check->ring[(check->at + i) % RING];
 }
 
-/* The value in the file; those in leaves have been read with them. */
+/* The value's bytes in the file; values inside leaves were read with them. */
 static leat__lmdb_span value_span(const leat_lmdb_check *check,
                                   const leat__lmdb_node *node)
 {
@@ -177,7 +176,7 @@ static int give_damage_locked(leat_lmdb_check *check,
     return leat_error(event->status, "%s", event->line);
 }
 
-/* Behind a jump some pages were not met, and others may be met again. */
+/* After a jump some pages were not reached, and others may be reached again. */
 static int begin_freelist_locked(leat_lmdb_check *check)
 {
     if (check->is_walked || check->recovery.jumps)
@@ -191,7 +190,7 @@ static int begin_freelist_locked(leat_lmdb_check *check)
     return status;
 }
 
-/* The next damage of the list of free pages. LEAT_ENOMEM: it is not known. */
+/* The next damage of the freelist. LEAT_ENOMEM: unknown. */
 static int freelist_locked(leat_lmdb_check *check, leat_lmdb_check_entry *out)
 {
     const leat__lmdb_event *event;
@@ -209,7 +208,7 @@ static int freelist_locked(leat_lmdb_check *check, leat_lmdb_check_entry *out)
     return give_damage_locked(check, event, out);
 }
 
-/* Fills up the ring once half of it was given. */
+/* Refills the ring once half of it has been returned. */
 static void fill_locked(leat_lmdb_check *check)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
@@ -234,7 +233,7 @@ static void fill_locked(leat_lmdb_check *check)
         leat__lmdb_storage_ask(&check->storage, spans, n);
 }
 
-/* Takes the first of the ring out of it. */
+/* Returns the first record of the ring. */
 static void give_locked(leat_lmdb_check *check, leat_lmdb_check_entry *out)
 {
     const leat__lmdb_node *node = ring_node(check, 0);
@@ -250,8 +249,8 @@ static void give_locked(leat_lmdb_check *check, leat_lmdb_check_entry *out)
     check->record += check->record >= 0;
 }
 
-/* Waits for up to `n` values at the head of the ring. Returns how many came;
-   the one behind them is the one that storage failed to give. */
+/* Awaits up to `n` values at the head of the ring. Returns the number read; the
+ * value after them is the one that the storage failed to read. */
 static int await_locked(leat_lmdb_check *check, int n, int *status)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
@@ -304,7 +303,7 @@ int leat_lmdb_check_next(leat_lmdb_check *check, leat_lmdb_check_entry out[],
 {
     *got = 0;
     if (n < 1)
-        return leat_error(LEAT_EINVAL, "%d records are wanted, at least 1", n);
+        return leat_error(LEAT_EINVAL, "expected at least 1 record, got %d", n);
     pthread_mutex_lock(&check->lock);
     int status = next_locked(check, out, n, got);
     pthread_mutex_unlock(&check->lock);
@@ -317,7 +316,7 @@ int leat_lmdb_check_page_use(leat_lmdb_check *check, leat_lmdb_page_use *out)
     uint64_t used, listed;
     size_t size = out->size;
     if (size < sizeof(*out))
-        return leat_error(LEAT_EINVAL, "the numbers of pages have no size");
+        return leat_error(LEAT_EINVAL, "leat_lmdb_page_use has no size");
     pthread_mutex_lock(&check->lock);
     bool is_known = check->is_walked && check->has_freelist;
     bool is_damaged = check->is_damaged;
@@ -325,10 +324,11 @@ int leat_lmdb_check_page_use(leat_lmdb_check *check, leat_lmdb_page_use *out)
         leat__lmdb_freelist_check_count(&check->freelist, &used, &listed);
     pthread_mutex_unlock(&check->lock);
     if (!is_known)
-        return leat_error(LEAT_ESTATE,
-                          "%s: what its pages are used for is not known before "
-                          "all were walked over",
-                          check->map.name);
+        return leat_error(
+            LEAT_ESTATE,
+            "%s: the use of its pages is unknown until all of them "
+            "have been checked",
+            check->map.name);
     *out = (leat_lmdb_page_use){.size = size,
                                 .all = (int64_t)meta->last_page + 1,
                                 .used = (int64_t)used,
@@ -347,6 +347,6 @@ void leat_lmdb_check_jump(leat_lmdb_check *check, double share)
     check->held = 0;
     check->held_bytes = 0;
     check->record = -1;
-    /* NaN is not above 0 either. */
+    /* Also maps NaN to 0. */
     leat__lmdb_recovery_jump(&check->recovery, share > 0 ? share : 0);
 }

@@ -5,19 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIST ": list of free pages"
+#define LIST ": freelist"
 
-static bool has(const unsigned char *bits, uint64_t page)
+static bool bit_is_set(const unsigned char *bits, uint64_t page)
 {
     return bits[page / 8] >> (page % 8) & 1;
 }
 
-static void set(unsigned char *bits, uint64_t page)
+static void set_bit(unsigned char *bits, uint64_t page)
 {
     bits[page / 8] |= (unsigned char)(1U << (page % 8));
 }
 
-/* The tree of the list, in words of the list. */
+/* Opens the tree of the freelist, under a name of its own for errors. */
 static int find_list(leat__lmdb_freelist_check *freelist)
 {
     const leat__lmdb_map *map = freelist->map;
@@ -43,9 +43,9 @@ int leat__lmdb_freelist_check_init(leat__lmdb_freelist_check *out,
         return status;
     }
     leat__lmdb_recovery_init_shared(&out->recovery, &out->list, storage, met);
-    /* The meta pages are nobody else's. */
-    set(met, 0);
-    set(met, 1);
+    /* The meta pages are in use. */
+    set_bit(met, 0);
+    set_bit(met, 1);
     return LEAT_OK;
 }
 
@@ -57,57 +57,57 @@ void leat__lmdb_freelist_check_finish(leat__lmdb_freelist_check *freelist)
     memset(freelist, 0, sizeof(*freelist));
 }
 
-/* What is wrong with a page's being listed. */
-typedef enum fault { SOUND, BEHIND, IN_USE, TWICE } fault;
+/* Why a page must not be on the freelist. */
+typedef enum fault { SOUND, PAST_END, IN_USE, TWICE } fault;
 
 static const char *const words[] = {
-    [BEHIND] = "behind the last page, yet listed as free: a writer would "
-               "leave a hole",
-    [IN_USE] = "in use, yet listed as free: a writer would overwrite what is "
-               "there",
-    [TWICE] = "listed as free twice: a writer would use it twice"};
+    [PAST_END] = "after the last page but on the freelist: a writer would "
+                 "leave a hole",
+    [IN_USE] = "in use but on the freelist: a writer would overwrite it",
+    [TWICE] = "on the freelist twice: a writer would use it twice"};
 
 static fault judge(const leat__lmdb_freelist_check *freelist, uint64_t page)
 {
     const leat__lmdb_meta *meta = &freelist->map->meta;
     if (page > meta->last_promised)
-        return BEHIND;
-    /* Never written, and not in the file. */
+        return PAST_END;
+    /* Never written: not in the file. */
     if (page > meta->last_page)
         return SOUND;
-    if (has(freelist->recovery.met, page))
+    if (bit_is_set(freelist->recovery.met, page))
         return IN_USE;
-    return has(freelist->listed, page) ? TWICE : SOUND;
+    return bit_is_set(freelist->listed, page) ? TWICE : SOUND;
 }
 
-/* The next page of the open part, which is then listed. */
+/* Takes the next page of the open part and marks it as listed. */
 static fault take(leat__lmdb_freelist_check *freelist, uint64_t *page)
 {
     *page = leat__lmdb_freed_page(&freelist->freed, freelist->at++);
     fault found = judge(freelist, *page);
     if (found == SOUND && *page <= freelist->map->meta.last_page)
-        set(freelist->listed, *page);
+        set_bit(freelist->listed, *page);
     return found;
 }
 
-/* Whether page `page` comes next, and the same is to be said of it. */
-static int goes_on(const leat__lmdb_freelist_check *freelist, uint64_t page,
-                   fault found)
+/* Whether page `page` is next and has the same fault. */
+static bool continues(const leat__lmdb_freelist_check *freelist, uint64_t page,
+                      fault found)
 {
     return freelist->at < freelist->freed.n &&
            leat__lmdb_freed_page(&freelist->freed, freelist->at) == page &&
            judge(freelist, page) == found;
 }
 
-/* Tells of a page, and of those behind it in the list, which descends. */
-static void tell(leat__lmdb_freelist_check *freelist, uint64_t last,
-                 fault found)
+/* Reports a page together with the following ones of the same fault; the list
+ * descends. */
+static void report(leat__lmdb_freelist_check *freelist, uint64_t last,
+                   fault found)
 {
     const char *name = freelist->map->name;
     leat__lmdb_event *event = &freelist->event;
     memset(event, 0, sizeof(*event));
     event->page = last;
-    while (event->page > 0 && goes_on(freelist, event->page - 1, found))
+    while (event->page > 0 && continues(freelist, event->page - 1, found))
         (void)take(freelist, &event->page);
     event->status =
         event->page == last
@@ -122,7 +122,7 @@ static void tell(leat__lmdb_freelist_check *freelist, uint64_t last,
     leat__error_save(event->line);
 }
 
-/* Opens the next part of the list; damage of it is an event. */
+/* Opens the next part of the list; damage in it becomes an event. */
 static int next_part(leat__lmdb_freelist_check *freelist)
 {
     const leat__lmdb_event *event;
@@ -130,7 +130,7 @@ static int next_part(leat__lmdb_freelist_check *freelist)
         return LEAT_END;
     freelist->event = *event;
     freelist->event.lost = 0;
-    /* It is no record's. */
+    /* It has no record. */
     freelist->event.node.key = NULL;
     freelist->event.node.key_size = 0;
     if (!event->status) {
@@ -157,7 +157,7 @@ int leat__lmdb_freelist_check_next(leat__lmdb_freelist_check *freelist,
             fault found = take(freelist, &page);
             if (found == SOUND)
                 continue;
-            tell(freelist, page, found);
+            report(freelist, page, found);
             return LEAT_OK;
         }
         if (next_part(freelist) == LEAT_END)

@@ -1,10 +1,10 @@
 /*
- * lmdb_freelist_check.h: whether each page of an LMDB file is in use once, or
+ * lmdb_freelist_check.h: checks that each page of an LMDB file is used once, or
  * free once.
  *
- * The tree of records does not say which other pages hold something: a page
- * that is listed as free and is in use will be overwritten by whoever writes
- * next. The freelist walks the list of free pages, as a recovery, and compares.
+ * The next writer overwrites a page that is in use but on the freelist. The
+ * check scans the freelist as lmdb_recovery.h scans the records, and compares
+ * the two.
  */
 #ifndef LEAT_READERS_LMDB_FREELIST_CHECK_H
 #define LEAT_READERS_LMDB_FREELIST_CHECK_H
@@ -16,21 +16,21 @@
 
 typedef struct leat__lmdb_freelist_check {
     const leat__lmdb_map *map; /* borrowed */
-    char *name;                /* of the list, for errors; owned */
+    char *name;                /* of the freelist, for errors; owned */
     leat__lmdb_map list;       /* the tree of free pages */
     leat__lmdb_recovery
-        recovery;           /* over it; marks its pages with the records' */
+        recovery; /* over `list`; marks its pages in the records' bits */
     unsigned char *listed;  /* a bit for each page; owned */
-    leat__lmdb_freed freed; /* the part of the list that is open */
-    size_t at;              /* in it */
-    bool is_damaged;        /* the list is */
-    leat__lmdb_event event; /* the latest */
+    leat__lmdb_freed freed; /* the open part of the list */
+    size_t at;              /* index in `freed` */
+    bool is_damaged;        /* the freelist is damaged */
+    leat__lmdb_event event; /* the latest one */
 } leat__lmdb_freelist_check;
 
 /*
- * Begins behind a recovery of all records of `map`, whose bits `met` are, both
- * borrowed; `storage` as of recovery. LEAT_EFORMAT: the list cannot be where
- * the meta page says; LEAT_ENOMEM.
+ * Starts after a recovery scan of all records of `map`, whose bits are `met`;
+ * both are borrowed, as is `storage`. LEAT_EFORMAT: the meta page's freelist
+ * root is invalid; LEAT_ENOMEM.
  */
 int leat__lmdb_freelist_check_init(leat__lmdb_freelist_check *out,
                                    const leat__lmdb_map *map,
@@ -39,13 +39,14 @@ int leat__lmdb_freelist_check_init(leat__lmdb_freelist_check *out,
 void leat__lmdb_freelist_check_finish(leat__lmdb_freelist_check *freelist);
 
 /*
- * The next damage, borrowed until the next call: LEAT_OK and LEAT_END alone.
- * None costs a record.
+ * The next damage, borrowed until the next call: LEAT_OK or LEAT_END. It never
+ * loses records.
  */
 int leat__lmdb_freelist_check_next(leat__lmdb_freelist_check *freelist,
                                    const leat__lmdb_event **out);
 
-/* At the end: pages in use, those of the list included, and pages listed. */
+/* After LEAT_END: pages in use, including the freelist's own, and pages on it.
+ */
 void leat__lmdb_freelist_check_count(const leat__lmdb_freelist_check *freelist,
                                      uint64_t *used, uint64_t *listed);
 

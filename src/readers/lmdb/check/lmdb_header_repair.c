@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What is known of the two meta pages. */
+/* The two meta pages, as far as they can be read. */
 typedef struct meta_pages {
     const char *name;
     const unsigned char *base;
@@ -15,7 +15,7 @@ typedef struct meta_pages {
     int *n;
 } meta_pages;
 
-static void note(meta_pages *pages, int status, uint64_t page)
+static void add_event(meta_pages *pages, int status, uint64_t page)
 {
     leat__lmdb_event *event = &pages->event[(*pages->n)++];
     memset(event, 0, sizeof(*event));
@@ -30,7 +30,8 @@ static int too_short(const meta_pages *pages)
                       pages->name, pages->size);
 }
 
-/* A page that is whole, but of a database that cannot be read, is no damage. */
+/* An intact page of a database that leat cannot read is an error, not damage.
+ */
 static int read_meta(meta_pages *pages, int number, size_t offset)
 {
     const char *name = pages->name;
@@ -39,7 +40,7 @@ static int read_meta(meta_pages *pages, int number, size_t offset)
                      ? too_short(pages)
                      : leat__lmdb_meta_check_page(name, number, bytes);
     if (status) {
-        note(pages, status, (uint64_t)number);
+        add_event(pages, status, (uint64_t)number);
         return LEAT_OK;
     }
     status = leat__lmdb_meta_parse(&pages->meta[number], name, number, bytes);
@@ -47,7 +48,7 @@ static int read_meta(meta_pages *pages, int number, size_t offset)
     return status;
 }
 
-/* The second meta page tells the size of pages by its place. */
+/* The offset of the second meta page is the page size. */
 static int find_second(meta_pages *pages)
 {
     for (size_t at = 256; at <= 65536; at *= 2) {
@@ -62,7 +63,7 @@ static int find_second(meta_pages *pages)
     return LEAT_OK;
 }
 
-/* Cuts the tree to the pages that are there, if its root is among them. */
+/* Cuts the tree to the pages that the file has, if its root is among them. */
 static int cut(meta_pages *pages, int number, leat__lmdb_map *out)
 {
     leat__lmdb_meta meta = pages->meta[number];
@@ -75,14 +76,14 @@ static int cut(meta_pages *pages, int number, leat__lmdb_map *out)
     if (!status || there < 2)
         return status;
     bool is_short = meta.last_page >= there;
-    note(pages, status, is_short ? there : (uint64_t)number);
+    add_event(pages, status, is_short ? there : (uint64_t)number);
     if (is_short) {
         meta.last_page = there - 1;
         status =
             leat__lmdb_map_init(out, name, pages->base, pages->size, &meta);
     }
     if (status) {
-        /* No tree is wrong about everything but its records' number. */
+        /* The snapshot is valid except for its number of records. */
         meta.entries = 0;
         status =
             leat__lmdb_map_init(out, name, pages->base, pages->size, &meta);
@@ -90,7 +91,8 @@ static int cut(meta_pages *pages, int number, leat__lmdb_map *out)
     return status;
 }
 
-/* Of a file that was cut off: its meta page is sound for the whole of it. */
+/* Whether the file was truncated: its meta page would be valid for the whole
+ * file. */
 static bool is_cut_off(const meta_pages *pages, const leat__lmdb_meta *meta)
 {
     size_t whole = (size_t)(meta->last_page + 1) * meta->page_size;
@@ -98,7 +100,7 @@ static bool is_cut_off(const meta_pages *pages, const leat__lmdb_meta *meta)
            !leat__lmdb_meta_check(meta, pages->name, whole);
 }
 
-/* Two empty trees, where not even the root of the records' one is there. */
+/* Two empty trees, for a file that lacks even the root of the records' tree. */
 static int cut_all(const meta_pages *pages, const leat__lmdb_meta *wanted,
                    leat__lmdb_map *out)
 {
@@ -129,7 +131,7 @@ int leat__lmdb_header_repair(leat__lmdb_map *out, const char *name,
         return leat_error(LEAT_EFORMAT, "%s", event[0].line);
     if (pages.is_read[0] && pages.is_read[1] &&
         (status = leat__lmdb_meta_check_pair(pages.meta, name))) {
-        note(&pages, status, 1);
+        add_event(&pages, status, 1);
         pages.is_read[1] &= pages.meta[0].page_size == pages.meta[1].page_size;
     }
     int first = !pages.is_read[0] ||

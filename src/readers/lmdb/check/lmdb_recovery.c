@@ -1,6 +1,6 @@
 /*
- * Two steps: `find` goes through the pages and says what stands where, and
- * `next` holds some of that back, to judge the order of keys by those behind.
+ * Two steps: `find` scans the pages for records and damage, and `next` keeps
+ * some of them as lookahead, to judge the order of keys.
  */
 #include "readers/lmdb/check/lmdb_recovery.h"
 #include "base/memory.h"
@@ -42,9 +42,9 @@ void leat__lmdb_recovery_finish(leat__lmdb_recovery *recovery)
     recovery->met = NULL;
 }
 
-/* Makes the thread's error line an event. */
-static void tell(leat__lmdb_recovery *recovery, leat__lmdb_event *event,
-                 int status, uint64_t page, int64_t lost)
+/* Turns the thread's error line into an event. */
+static void set_damage(leat__lmdb_recovery *recovery, leat__lmdb_event *event,
+                       int status, uint64_t page, int64_t lost)
 {
     event->status = status;
     event->page = page;
@@ -54,7 +54,7 @@ static void tell(leat__lmdb_recovery *recovery, leat__lmdb_event *event,
         recovery->has_gaps = true;
 }
 
-/* Storage that fails must not end in a signal. */
+/* Awaits the page, so that a storage failure is an error and not a signal. */
 static int await(const leat__lmdb_recovery *recovery, uint64_t page)
 {
     if (!recovery->storage || page > recovery->map->meta.last_page)
@@ -63,15 +63,16 @@ static int await(const leat__lmdb_recovery *recovery, uint64_t page)
     return leat__lmdb_storage_await(recovery->storage, &span, 1);
 }
 
-/* Notes that the pages are in use, which lie inside the file. */
-static int meet(leat__lmdb_recovery *recovery, uint64_t page, uint64_t pages)
+/* Marks the pages, which lie inside the file, as in use. */
+static int mark_used(leat__lmdb_recovery *recovery, uint64_t page,
+                     uint64_t pages)
 {
     for (uint64_t i = page; i < page + pages && !recovery->jumps; i++) {
         unsigned char bit = (unsigned char)(1U << (i % 8));
         if (recovery->met[i / 8] & bit)
             return leat_error(LEAT_EFORMAT,
                               "%s: page %llu is damaged, or another one that "
-                              "points to it: it is met a second time",
+                              "points to it: it is reached twice",
                               recovery->map->name, (unsigned long long)i);
         recovery->met[i / 8] |= bit;
     }
@@ -86,13 +87,13 @@ static int open_page(leat__lmdb_recovery *recovery, uint64_t number,
     if (!status)
         status = leat__lmdb_map_page(recovery->map, number, type, &page);
     if (!status)
-        status = meet(recovery, number, 1);
+        status = mark_used(recovery, number, 1);
     if (!status)
         *out = page;
     return status;
 }
 
-/* Has storage read the leaves below a branch. */
+/* Prefetches the leaves below a branch. */
 static void ask_children(const leat__lmdb_recovery *recovery,
                          const leat__lmdb_page *page)
 {
@@ -112,7 +113,7 @@ static void ask_children(const leat__lmdb_recovery *recovery,
 }
 
 /* Opens the first leaf under page `number`, `level` branches below the root;
-   what is in the way is an event. */
+ * damage on the path becomes an event. */
 static int descend(leat__lmdb_recovery *recovery, uint64_t number, int level,
                    leat__lmdb_event *event)
 {
@@ -140,11 +141,11 @@ static int descend(leat__lmdb_recovery *recovery, uint64_t number, int level,
     return LEAT_OK;
 
 damaged:
-    tell(recovery, event, status, number, -1);
+    set_damage(recovery, event, status, number, -1);
     return status;
 }
 
-/* Opens the next leaf; LEAT_END behind the last one. */
+/* Opens the next leaf; LEAT_END after the last one. */
 static int next_leaf(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
 {
     const leat__lmdb_map *map = recovery->map;
@@ -165,14 +166,14 @@ static int next_leaf(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
         int status = leat__lmdb_map_child(map, page, slot, &child);
         if (!status)
             return descend(recovery, child, level + 1, event);
-        tell(recovery, event, status, page->number, -1);
+        set_damage(recovery, event, status, page->number, -1);
         return status;
     }
     return LEAT_END;
 }
 
-/* The key by which the branches lead to the leaf: that of the lowest one where
-   it does not hang on the first node. */
+/* The branch key that leads to the leaf: that of the lowest branch in which the
+ * path does not take the first node. */
 static void find_low(const leat__lmdb_recovery *recovery,
                      leat__lmdb_event *event)
 {
@@ -190,7 +191,7 @@ static void find_low(const leat__lmdb_recovery *recovery,
     }
 }
 
-/* The value on its overflow pages, which no other record may have. */
+/* Finds the value on its overflow pages, which no other record may share. */
 static int find_value(leat__lmdb_recovery *recovery, leat__lmdb_node *node)
 {
     if (node->value)
@@ -200,8 +201,8 @@ static int find_value(leat__lmdb_recovery *recovery, leat__lmdb_node *node)
     if (!status)
         status = leat__lmdb_map_overflow(recovery->map, &found);
     if (!status)
-        status = meet(recovery, node->overflow,
-                      leat__lmdb_map_overflow_pages(recovery->map, node));
+        status = mark_used(recovery, node->overflow,
+                           leat__lmdb_map_overflow_pages(recovery->map, node));
     if (!status)
         *node = found;
     return status;
@@ -216,7 +217,8 @@ static int check_count(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
     int status = leat_error(
         LEAT_EFORMAT, "%s: damaged: %lld records were expected, %lld found",
         recovery->map->name, (long long)expected, (long long)recovery->found);
-    tell(recovery, event, status, LEAT__LMDB_NO_PAGE, lost > 0 ? lost : 0);
+    set_damage(recovery, event, status, LEAT__LMDB_NO_PAGE,
+               lost > 0 ? lost : 0);
     return LEAT_OK;
 }
 
@@ -242,7 +244,7 @@ static int find(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
         status = find_value(recovery, node);
     recovery->found++;
     if (status) {
-        tell(recovery, event, status, recovery->leaf.number, 1);
+        set_damage(recovery, event, status, recovery->leaf.number, 1);
         return LEAT_OK;
     }
     event->status = LEAT_OK;
@@ -257,8 +259,8 @@ static leat__lmdb_event *held(leat__lmdb_recovery *recovery, int i)
     return &recovery->event[(recovery->at + i) % LEAT__LMDB_LOOKAHEAD];
 }
 
-/* Looks ahead until two records stand behind the first event. */
-static void look_ahead(leat__lmdb_recovery *recovery)
+/* Fills the lookahead until two records follow the first event. */
+static void fill_lookahead(leat__lmdb_recovery *recovery)
 {
     int records = 0;
     for (int i = 1; i < recovery->held; i++)
@@ -282,8 +284,8 @@ static bool ascends(const leat__lmdb_recovery *recovery,
                                   second->node.key_size);
 }
 
-static bool is_behind_last(const leat__lmdb_recovery *recovery,
-                           const unsigned char *key, size_t key_size)
+static bool follows_last(const leat__lmdb_recovery *recovery,
+                         const unsigned char *key, size_t key_size)
 {
     return !recovery->last_key ||
            leat__lmdb_map_ascends(recovery->map, recovery->last_key,
@@ -291,40 +293,39 @@ static bool is_behind_last(const leat__lmdb_recovery *recovery,
 }
 
 /*
- * Whether the key is in its place. Of two keys in the wrong order the one is
- * damaged without which those around it are in order.
+ * Whether the key is in order. Of two keys in the wrong order, the damaged one
+ * is that without which its neighbours are in order.
  */
 static bool is_in_order(leat__lmdb_recovery *recovery,
                         const leat__lmdb_event *event)
 {
-    const leat__lmdb_event *behind[2] = {NULL, NULL};
+    const leat__lmdb_event *next[2] = {NULL, NULL};
     int n = 0;
-    if (!is_behind_last(recovery, event->node.key, event->node.key_size))
+    if (!follows_last(recovery, event->node.key, event->node.key_size))
         return false;
     for (int i = 1; i < recovery->held && n < 2; i++)
         if (held(recovery, i)->status == LEAT_OK)
-            behind[n++] = held(recovery, i);
-    if (n < 2 || ascends(recovery, event, behind[0]))
+            next[n++] = held(recovery, i);
+    if (n < 2 || ascends(recovery, event, next[0]))
         return true;
-    return ascends(recovery, event, behind[1]) ||
-           !is_behind_last(recovery, behind[0]->node.key,
-                           behind[0]->node.key_size);
+    return ascends(recovery, event, next[1]) ||
+           !follows_last(recovery, next[0]->node.key, next[0]->node.key_size);
 }
 
 /* Whether the branches' key lies between the record and the one before. */
-static bool is_led_to(const leat__lmdb_recovery *recovery,
-                      const leat__lmdb_event *event)
+static bool is_reachable(const leat__lmdb_recovery *recovery,
+                         const leat__lmdb_event *event)
 {
     return !event->low ||
-           (is_behind_last(recovery, event->low, event->low_size) &&
+           (follows_last(recovery, event->low, event->low_size) &&
             !leat__lmdb_map_ascends(recovery->map, event->node.key,
                                     event->node.key_size, event->low,
                                     event->low_size));
 }
 
-/* The record is fine, and found by a walk, but not by its key. */
-static void tell_misled(leat__lmdb_recovery *recovery,
-                        const leat__lmdb_event *event)
+/* Reports a good record that a walk finds but a lookup by key does not. */
+static void report_misled(leat__lmdb_recovery *recovery,
+                          const leat__lmdb_event *event)
 {
     char key[LEAT__KEY_TEXT_MAX], low[LEAT__KEY_TEXT_MAX];
     int status = leat_error(
@@ -336,18 +337,18 @@ static void tell_misled(leat__lmdb_recovery *recovery,
         (unsigned long long)event->page,
         leat__key_text(key, event->node.key, event->node.key_size));
     recovery->aside.node = (leat__lmdb_node){0};
-    tell(recovery, &recovery->aside, status, event->low_page, 0);
+    set_damage(recovery, &recovery->aside, status, event->low_page, 0);
 }
 
-static void tell_out_of_order(leat__lmdb_recovery *recovery,
-                              leat__lmdb_event *event)
+static void report_out_of_order(leat__lmdb_recovery *recovery,
+                                leat__lmdb_event *event)
 {
     char key[LEAT__KEY_TEXT_MAX];
     int status = leat_error(
         LEAT_EFORMAT, "%s: page %llu is damaged: the key %s is out of order",
         recovery->map->name, (unsigned long long)event->page,
         leat__key_text(key, event->node.key, event->node.key_size));
-    tell(recovery, event, status, event->page, 1);
+    set_damage(recovery, event, status, event->page, 1);
 }
 
 int leat__lmdb_recovery_next(leat__lmdb_recovery *recovery,
@@ -358,7 +359,7 @@ int leat__lmdb_recovery_next(leat__lmdb_recovery *recovery,
         recovery->at = (recovery->at + 1) % LEAT__LMDB_LOOKAHEAD;
         recovery->held--;
     }
-    look_ahead(recovery);
+    fill_lookahead(recovery);
     if (!recovery->held)
         return LEAT_END;
     leat__lmdb_event *event = held(recovery, 0);
@@ -367,11 +368,11 @@ int leat__lmdb_recovery_next(leat__lmdb_recovery *recovery,
     if (event->status)
         return LEAT_OK;
     if (!is_in_order(recovery, event)) {
-        tell_out_of_order(recovery, event);
+        report_out_of_order(recovery, event);
         return LEAT_OK;
     }
-    if (!is_led_to(recovery, event)) {
-        tell_misled(recovery, event);
+    if (!is_reachable(recovery, event)) {
+        report_misled(recovery, event);
         event->low = NULL;
         recovery->is_given = false;
         *out = &recovery->aside;
@@ -382,14 +383,15 @@ int leat__lmdb_recovery_next(leat__lmdb_recovery *recovery,
     return LEAT_OK;
 }
 
-/* What is in the way of a jump is an event, and the walk goes on behind it. */
-static void tell_in_the_way(leat__lmdb_recovery *recovery, int status,
-                            uint64_t page)
+/* Damage on the path of a jump becomes an event, and the scan continues after
+ * it. */
+static void report_on_path(leat__lmdb_recovery *recovery, int status,
+                           uint64_t page)
 {
     leat__lmdb_event *event = held(recovery, recovery->held++);
     event->node = (leat__lmdb_node){0};
     event->low = NULL;
-    tell(recovery, event, status, page, -1);
+    set_damage(recovery, event, status, page, -1);
 }
 
 void leat__lmdb_recovery_jump(leat__lmdb_recovery *recovery, double share)
@@ -407,7 +409,7 @@ void leat__lmdb_recovery_jump(leat__lmdb_recovery *recovery, double share)
         leat__lmdb_page *page = &recovery->branch[level].page;
         status = open_page(recovery, number, LEAT__LMDB_BRANCH, page);
         if (status) {
-            tell_in_the_way(recovery, status, number);
+            report_on_path(recovery, status, number);
             return;
         }
         double at = share * page->count;
@@ -417,7 +419,7 @@ void leat__lmdb_recovery_jump(leat__lmdb_recovery *recovery, double share)
         recovery->branches = level + 1;
         status = leat__lmdb_map_child(map, page, slot, &number);
         if (status) {
-            tell_in_the_way(recovery, status, page->number);
+            report_on_path(recovery, status, page->number);
             return;
         }
     }
