@@ -1,6 +1,6 @@
 /*
- * Somebody makes the target of a database at the very moment when it is to be
- * published: neither what is there nor what was made is lost without a word.
+ * Another process makes the target of a database at the very moment when it is
+ * published: both databases are kept.
  */
 #include "faults/faults.h"
 #include "support/suite.h"
@@ -60,7 +60,7 @@ static void overtake(void)
     write_data(path, "theirs");
 }
 
-START_TEST(who_comes_between_keeps_what_he_made)
+START_TEST(a_database_made_meanwhile_is_kept)
 {
     const struct staging_options options = {.target = path, .replace = _i};
     struct staging staging;
@@ -82,7 +82,7 @@ int main(void)
     Suite *suite = suite_create("publishing");
     TCase *tcase = tcase_create("publishing");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, who_comes_between_keeps_what_he_made, 0, 2);
+    tcase_add_loop_test(tcase, a_database_made_meanwhile_is_kept, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -1,5 +1,5 @@
 /* fuzz_cifar_batch.c: any bytes as a batch of CIFAR-10, gzipped or not. */
-#include "tools/import/cifar_batch.h"
+#include "tools/import/record_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +17,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     /* Files of any number of records, of one and of Caffe's ten thousand. */
-    const int64_t records[] = {0, 1, CIFAR_BATCH_RECORDS};
-    struct cifar_batch *batch;
-    for (int i = 0; i < 3 && !cifar_batch_open(&batch, path, records[i]); i++) {
-        const unsigned char *image;
-        int label;
-        while (!cifar_batch_next(batch, &image, &label)) {
-            if (label < 0 || label >= CIFAR_BATCH_LABELS)
+    const int64_t records[] = {0, 1, CIFAR10_COUNT};
+    struct record_file batch;
+    for (int i = 0; i < 3; i++) {
+        const unsigned char *record;
+        int status = record_file_open(&batch, path, CIFAR10_BATCH, records[i]);
+        while (!status && !(status = record_file_next(&batch, &record))) {
+            if (record[0] >= CIFAR10_LABELS)
                 abort();
-            sink = sink + image[0] + image[CIFAR_BATCH_IMAGE - 1];
+            sink = sink + record[1] + record[CIFAR10_IMAGE];
         }
-        cifar_batch_close(batch);
+        record_file_close(&batch);
     }
     close(fd);
     return 0;

@@ -56,9 +56,9 @@ refuses 2 'expected magic number 2051, found 2049' "$leat" import mnist labels i
 head -c 10 images >part
 refuses 2 'header' "$leat" import mnist part labels made
 head -c 30 images >part
-refuses 2 'image 2 of 3' "$leat" import mnist part labels made
+refuses 2 'image 2 of the 3' "$leat" import mnist part labels made
 head -c 10 labels >part
-refuses 2 'label 2 of 3' "$leat" import mnist images part made
+refuses 2 'label 2 of the 3' "$leat" import mnist images part made
 head -c 30 images.gz >part
 refuses 2 'part: its gzip data ends early' "$leat" import mnist part labels made
 
@@ -83,11 +83,11 @@ printf '\037\213\010\377\0\0\0\0\0\0' >part
 refuses 2 'part: .*gzip data' "$leat" import mnist part labels made
 { cat labels && head -c 1000000000 /dev/zero; } | gzip -1 >bomb.gz
 # shellcheck disable=SC2016
-refuses 2 'goes on after the' sh -c 'ulimit -t 10; exec "$@"' - \
+refuses 2 'continues past the' sh -c 'ulimit -t 10; exec "$@"' - \
     "$leat" import mnist images bomb.gz made
 rm bomb.gz
 { cat images; echo; } >long
-refuses 2 'goes on' "$leat" import mnist long labels made
+refuses 2 'continues past' "$leat" import mnist long labels made
 printf '\000\000\010\001\000\000\000\002\000\001' >two
 refuses 2 '3 images, but' "$leat" import mnist images two made
 printf '\000\000\010\003\000\000\000\003\377\377\377\377\377\377\377\377%s' $pixels >absurd
@@ -123,22 +123,22 @@ refuses 2 'ends in record 999' "$leat" import cifar10 threes.bin part made
 head -c 30726927 threes.bin >part
 refuses 2 'ends before record 9999' "$leat" import cifar10 part made
 { cat threes.bin && echo; } >part
-refuses 2 'goes on after the 10000 records' "$leat" import cifar10 part made
+refuses 2 'continues past the 10000 records' "$leat" import cifar10 part made
 head -c 20000 nines.bin.gz >part
 refuses 2 'gzip data ends early' "$leat" import cifar10 part made
 printf '\200\002}q\001(U' >part
-refuses 2 "no batch of CIFAR-10's binary version" "$leat" import cifar10 part made
+refuses 2 "not a batch of CIFAR-10's binary version" "$leat" import cifar10 part made
 refuses 2 'No such file' "$leat" import cifar10 threes.bin absent made
 
 # Files of another number of records, by its name or as many as there are; stopped
-# by a full disk, the same command goes on, and another count is another import.
+# by a full disk, the same command resumes, and another count is another import.
 head -c 15365000 threes.bin >half
 head -c 9219 threes.bin >three
 "$leat" import cifar10 --count 5000 half half counted >/dev/null || fail "--count 5000"
 "$leat" import cifar10 --count 0 half half half three threes.bin counted --force --json >json
 grep -q '"records": 25003, "added": 25003,' json || fail "--count 0: $(cat json)"
 "$leat" info counted | grep -qx 'keys: 00000 to 25002' || fail "keys of --count"
-refuses 2 'goes on after the 4999 records' "$leat" import cifar10 --count 4999 half made
+refuses 2 'continues past the 4999 records' "$leat" import cifar10 --count 4999 half made
 refuses 2 'ends before record 5000 of the 10000 .*--count' "$leat" import cifar10 half made
 head -c 9000 threes.bin >part
 refuses 2 'ends in record 2, expected records of 3073 bytes' \
@@ -151,12 +151,12 @@ status=0
     "$leat" import cifar10 --count 0 half half stopped 2>stderr
 ) || status=$?
 [ "$status" -eq 2 ] || fail "status $status of an import to a full disk"
-grep -q 'the same command goes on' stderr || fail "a full disk: $(cat stderr)"
+grep -q 'rerun the same command to resume' stderr || fail "a full disk: $(cat stderr)"
 "$leat" import cifar10 --count 5000 half half stopped 2>stderr &&
-    fail "another count went on"
+    fail "another count resumed"
 "$leat" import cifar10 --count 0 half half stopped --json >json
-grep -q '"records": 10000,' json || fail "gone on with: $(cat json)"
-grep -q '"added": 10000,' json && fail "begun anew: $(cat json)"
+grep -q '"records": 10000,' json || fail "resumed: $(cat json)"
+grep -q '"added": 10000,' json && fail "started over: $(cat json)"
 "$leat" import cifar10 --count 5000 half half whole >/dev/null
 "$leat" compare whole stopped >/dev/null || fail "other records after a stop"
 refuses 2 'irectory' "$leat" import cifar10 . made

@@ -56,15 +56,15 @@ wanted=$(digest whole)
 
 # With room for so much, and then for more and more.
 fills full/out
-grep -q '[1-9][0-9]* records are kept, the same command goes on' stderr || fail "$(cat stderr)"
+grep -q '[1-9][0-9]* records are kept; rerun the same command to resume' stderr || fail "$(cat stderr)"
 [ -e full/out ] && fail "a target that is not complete"
 for size in 31000 45000 60000 60040 75000; do
     room $size
     fills full/out
 done
 room 200000
-"$leat" import cifar10 1.bin 2.bin full/out >stdout || fail "cannot go on"
-grep -q 'of them by this run' stdout || fail "began anew: $(cat stdout)"
+"$leat" import cifar10 1.bin 2.bin full/out >stdout || fail "cannot resume"
+grep -q 'of them by this run' stdout || fail "started over: $(cat stdout)"
 [ "$(digest full/out)" = "$wanted" ] || fail "other records"
 [ "$(echo full/*)" = full/out ] || fail "left behind: $(echo full/*)"
 
@@ -84,7 +84,7 @@ for i in $(seq $kills); do
     [ -e full/out ] && fail "a target that is not complete"
     [ $((i % 5)) -eq 0 ] || continue
     room 200000
-    "$leat" import cifar10 1.bin 2.bin full/out >stdout || fail "cannot go on"
+    "$leat" import cifar10 1.bin 2.bin full/out >stdout || fail "cannot resume"
     [ "$(digest full/out)" = "$wanted" ] || fail "other records after kills"
     rm -rf full/out*
 done 2>/dev/null

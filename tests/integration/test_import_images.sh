@@ -88,13 +88,13 @@ for cores in 0 0-1; do
     cmp -s one/data.mdb some/data.mdb || fail "another file on cores $cores"
 done
 
-# Stopped by a full disk, the same command goes on, and counts what the run before
+# Stopped by a full disk, the same command resumes, and counts what an earlier run
 # left out.
 rm -rf some
 (
     ulimit -f 4000
     import 2 long some --root "$data/images" --resize 40,30 --check-size
-    says 'records are kept, the same command goes on'
+    says 'records are kept; rerun the same command to resume'
     exit "$failed"
 ) || failed=1
 import 1 long some --root "$data/images" --resize 40,30 --check-size --json
@@ -289,14 +289,14 @@ printf 'c.jpg 1 2\nd.jpg 1 16777217\n' >bad
 refuses 2 'bad: line 2: a label is a whole number over 16777216' bad made --root set --labels 2
 printf 'c.jpg 1.5\n' >bad
 refuses 2 'bad: line 1: expected a label.*--labels N' bad made --root set
-# Stopped, it goes on; with other labels it is another import.
+# Stopped, it resumes; with other labels it is another import.
 rm -rf some whole
 sed 's/$/ 0.5/' long >several
 import 1 several whole --root "$data/images" --resize 40,30 --labels 2
 (
     ulimit -f 4000
     import 2 several some --root "$data/images" --resize 40,30 --labels 2
-    says 'records are kept, the same command goes on'
+    says 'records are kept; rerun the same command to resume'
     sed 's/$/ 0.25/' long >several
     import 2 several some --root "$data/images" --resize 40,30 --labels 2
     says other

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# leat import stopped at random moments, by signals and by full disks, and gone on
-# with: the very same records in the end, and never a target that is not complete:
+# leat import stopped at random moments, by signals and by full disks, and resumed:
+# the very same records in the end, and never a target that is not complete:
 # test_import_stops.sh TOOL. LEAT_KILL_ROUNDS: how often it is killed to the end;
 # TMPDIR: where, if not in memory.
 set -u
@@ -114,7 +114,7 @@ stop_midway() {
 }
 stop_midway TERM
 [ "$status" -eq 143 ] || fail "status $status after TERM"
-grep -qx 'leat: interrupted (Terminated); [0-9]* records are kept, the same command goes on' \
+grep -qx 'leat: interrupted (Terminated); [0-9]* records are kept; rerun the same command to resume' \
     stderr || fail "the line after TERM: $(cat stderr)"
 [ -e out ] && fail "a target after TERM"
 refuses 'unfinished import of other files' "$leat" import cifar10 1.bin 2.bin out
@@ -140,13 +140,13 @@ overtake() {
     done
 }
 overtake
-grep -qx 'leat: out: somebody else has made it meanwhile; it was not replaced; 20000 records are kept in out.leat-part: move out away, and the same command goes on' \
+grep -qx 'leat: out: somebody else has made it meanwhile; it was not replaced; 20000 records are kept in out.leat-part: move out away and rerun the same command' \
     stderr || fail "the line of one overtaken: $(cat stderr)"
 [ "$(cat out/data.mdb)" = theirs ] || fail "what came meanwhile is gone"
 refuses 'exists already' "$leat" import cifar10 1.bin 2.bin out
 [ -e out.leat-part ] || fail "what was made is gone"
 rm -r out
-"$leat" import cifar10 1.bin 2.bin out --json >json || fail "one overtaken does not go on"
+"$leat" import cifar10 1.bin 2.bin out --json >json || fail "one overtaken does not resume"
 grep -q '"records": 20000, "added": 0, ' json || fail "overtaken: $(cat json)"
 [ "$(digest out)" = "$wanted" ] || fail "other records of one overtaken"
 rm -r out
@@ -233,7 +233,7 @@ touch 1.bin
 refuses 'unfinished import of other files.*--restart' "$leat" import cifar10 1.bin 2.bin out
 touch -r kept 1.bin
 rm kept
-"$leat" import cifar10 1.bin 2.bin out >stdout || fail "cannot go on"
+"$leat" import cifar10 1.bin 2.bin out >stdout || fail "cannot resume"
 grep -q ' records ([0-9]* of them by this run)' stdout || fail "began anew: $(cat stdout)"
 [ "$(digest out)" = "$wanted" ] || fail "other records behind a full disk"
 rm -rf out
@@ -244,7 +244,7 @@ touch -r stamp 2.bin
 refuses 'is another one than the input has now; --restart' "$leat" import cifar10 1.bin 2.bin out
 [ -e out.leat-part ] || fail "an unfinished import is gone"
 truncate -s 1000000 out.leat-part/database/data.mdb
-refuses '--restart begins anew' "$leat" import cifar10 1.bin 2.bin out
+refuses '--restart starts over' "$leat" import cifar10 1.bin 2.bin out
 rm -rf out.leat-part
 
 # What is there is left alone, whatever it is.

@@ -84,7 +84,7 @@ mkdir unfinished.leat-part
 expect 2 'unfinished: does not exist yet; unfinished.leat-part is unfinished' info unfinished
 rmdir unfinished.leat-part
 printf 'a.png\t1\n' >tabbed
-expect 2 "found 'a.png.t1'" import images tabbed new
+expect 2 "found 'a.png.x091'" import images tabbed new
 printf '\211PNG\r\n' >picture
 expect 2 "found '.x89PNG'" import images picture new
 rm tabbed picture

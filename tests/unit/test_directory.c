@@ -1,5 +1,5 @@
 #include "support/suite.h"
-#include "tools/database/directory.h"
+#include "tools/delivery/directory.h"
 
 #include <leat/status.h>
 

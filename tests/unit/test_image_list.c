@@ -249,7 +249,7 @@ START_TEST(a_shuffled_list_is_a_permutation_that_its_seed_decides)
     ck_assert_mem_eq(one, again, sizeof(one));
     ck_assert_mem_ne(one, two, sizeof(one));
     ck_assert_mem_ne(one, plain, sizeof(one));
-    /* Recorded: a shuffle that was begun must be gone on with. */
+    /* Recorded: a shuffle that was begun must be resumable. */
     ck_assert_int_eq(one[0], 16);
 }
 END_TEST

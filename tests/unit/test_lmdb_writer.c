@@ -22,39 +22,39 @@ static void end(void)
     fixture_remove(directory);
 }
 
-static int open_writer(struct lmdb_writer **out)
+static int open_writer(struct lmdb_writer *out)
 {
     const struct staging_options options = {.target = path,
                                             .arguments = "numbers\n"};
     return lmdb_writer_open(out, &options);
 }
 
-/* A run that is stopped behind its first record. */
+/* A run that is stopped after its first record. */
 static void stop_a_run(void)
 {
-    struct lmdb_writer *writer;
+    struct lmdb_writer writer;
     ck_assert_msg(!open_writer(&writer), "%s", leat_last_error());
-    ck_assert_int_eq(lmdb_writer_put(writer, "0001", 4, "one", 3), LEAT_OK);
-    ck_assert_int_eq(lmdb_writer_keep(writer), 1);
-    lmdb_writer_close(writer);
+    ck_assert_int_eq(lmdb_writer_put(&writer, "0001", 4, "one", 3), LEAT_OK);
+    ck_assert_int_eq(lmdb_writer_keep(&writer), 1);
+    lmdb_writer_close(&writer);
 }
 
-START_TEST(a_stopped_run_is_gone_on_with)
+START_TEST(a_stopped_run_is_resumed)
 {
-    struct lmdb_writer *writer;
+    struct lmdb_writer writer;
     stop_a_run();
     ck_assert_msg(!open_writer(&writer), "%s", leat_last_error());
-    ck_assert_int_eq(lmdb_writer_records(writer), 1);
-    ck_assert_int_eq(lmdb_writer_put(writer, "0002", 4, "two", 3), LEAT_OK);
-    ck_assert_int_eq(lmdb_writer_publish(writer, 0), LEAT_OK);
-    lmdb_writer_close(writer);
+    ck_assert_int_eq(writer.records, 1);
+    ck_assert_int_eq(lmdb_writer_put(&writer, "0002", 4, "two", 3), LEAT_OK);
+    ck_assert_int_eq(lmdb_writer_publish(&writer, 0), LEAT_OK);
+    lmdb_writer_close(&writer);
 }
 END_TEST
 
 /* The link leads to somebody's database. */
 START_TEST(nothing_is_written_through_a_link)
 {
-    struct lmdb_writer *writer;
+    struct lmdb_writer writer;
     size_t size, size_now;
     stop_a_run();
     ck_assert_int_eq(rename(staged, kept), 0);
@@ -77,7 +77,7 @@ int main(void)
     TCase *tcase = tcase_create("lmdb_writer");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, begin, end);
-    tcase_add_test(tcase, a_stopped_run_is_gone_on_with);
+    tcase_add_test(tcase, a_stopped_run_is_resumed);
     tcase_add_loop_test(tcase, nothing_is_written_through_a_link, 0, 2);
     return suite_run(suite);
 }

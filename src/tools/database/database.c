@@ -3,7 +3,6 @@
 #include <leat/ext/reader.h>
 #include <leat/pipeline.h>
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,46 +19,44 @@ int database_open(leat_reader **out, const char *path)
     return status;
 }
 
-/* "lmdb:" and the text, which may have options behind a path. */
-static int parse_path(leat_pipeline **out, const char *path)
-{
-    size_t size = strlen(path) + sizeof("lmdb:");
-    char *text = malloc(size);
-    if (!text)
-        return leat_error(LEAT_ENOMEM, "out of memory");
-    snprintf(text, size, "lmdb:%s", path);
-    int status = leat_pipeline_parse(out, text);
-    free(text);
-    return status;
-}
-
 int database_pipeline(leat_pipeline **out, const char *text)
 {
     struct stat found;
+    char *named;
     int status = leat_pipeline_parse(out, text);
     if (status != LEAT_EINVAL)
         return status;
     if (!stat(text, &found))
         return leat_pipeline_lmdb(out, text, NULL);
-    /* The error of a text that names a reader is about that. */
-    return strchr(text, ':') ? status : parse_path(out, text);
+    /* The error of a text that names a reader is about that reader. */
+    if (strchr(text, ':'))
+        return status;
+    if (asprintf(&named, "lmdb:%s", text) < 0)
+        return leat_error(LEAT_ENOMEM, "out of memory");
+    status = leat_pipeline_parse(out, named);
+    free(named);
+    return status;
 }
 
-int database_spare(const char *path, const char *output)
+int database_check(const char *path, int64_t *records)
 {
-    static const char *const files[] = {"", "/data.mdb", "/lock.mdb"};
-    struct stat wanted, found;
-    if (stat(output, &wanted))
-        return LEAT_OK;
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        char file[PATH_MAX];
-        if (snprintf(file, sizeof(file), "%s%s", path, files[i]) <
-                (int)sizeof(file) &&
-            !stat(file, &found) && found.st_dev == wanted.st_dev &&
-            found.st_ino == wanted.st_ino)
-            return leat_error(LEAT_EINVAL,
-                              "%s: is a file of the database that is read",
-                              output);
-    }
+    leat_reader *reader;
+    leat_sample sample, *out = &sample;
+    int64_t count = 0;
+    int got, status = database_open(&reader, path);
+    if (status)
+        return status;
+    leat_sample_init(&sample);
+    status = leat_reader_count(reader, &count);
+    /* To read the last record, the index is made, by a walk over all pages. */
+    int64_t last = count - 1;
+    if (!status && count)
+        status = leat_reader_read_at(reader, &last, &out, 1, &got);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+    /* A bad Datum is a record all the same. */
+    if (status && status != LEAT_EDATA)
+        return status;
+    *records = count;
     return LEAT_OK;
 }

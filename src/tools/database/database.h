@@ -9,14 +9,18 @@
 int database_open(leat_reader **out, const char *path);
 
 /*
- * The pipeline of a text, such as lmdb:PATH, or of an LMDB's path alone, behind
- * which options may stand as behind lmdb:PATH. Where a text is both, it is the
+ * The pipeline of a text, such as lmdb:PATH, or of an LMDB's path alone, after
+ * which options may stand as after lmdb:PATH. Where a text is both, it is the
  * pipeline. Owned by the caller: leat_pipeline_unref. Errors: those of
  * leat_pipeline_parse.
  */
 int database_pipeline(leat_pipeline **out, const char *text);
 
-/* LEAT_EINVAL where a file to be written is one of the database at `path`. */
-int database_spare(const char *path, const char *output);
+/*
+ * Has leat's own walker check every page that leads to a record, since liblmdb
+ * trusts all pages, and counts the records.
+ * Errors: LEAT_EFORMAT, LEAT_EUNSUPPORTED, LEAT_EIO, LEAT_ENOMEM.
+ */
+int database_check(const char *path, int64_t *records);
 
 #endif

@@ -1,11 +1,10 @@
 /*
  * DESIGN
  *
- * Each thread takes runs of records from one leat_lmdb_check, which locks
- * itself. What they find goes into one list under one lock, and is put in the
- * order of the records at the end. There may be millions of bad records, most
- * of them for few reasons: texts lie close behind each other, and reasons met
- * lately are not written again.
+ * Each thread takes chunks of records from one check, which locks itself. All
+ * list what they find under one lock; the lists are sorted by record at the
+ * end. There may be millions of bad records, most of them for few reasons:
+ * texts are stored next to each other, and a recent reason is not stored again.
  */
 #include "tools/database/inspection.h"
 #include "base/parallel_for.h"
@@ -19,14 +18,15 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Records taken at once; reasons looked at for being the same. */
-enum { RUN = 16, REASONS = 32 };
+/* Records taken at once; reasons that are not written again. */
+enum { CHUNK = 16, MOST_THREADS = 256, REASONS = 32 };
 
-/* A piece of memory full of texts. */
+/* A block of texts. */
 struct flaw_texts {
     struct flaw_texts *next;
     size_t used;
@@ -45,14 +45,12 @@ struct inspector {
 
     pthread_mutex_t lock; /* protects the rest */
     struct inspection *found;
-    size_t capacity; /* of its flaws */
-    size_t warning_capacity;
     const char *reason[REASONS];
     int next_reason; /* to be replaced */
 };
 
-/* What a thread has of its own. */
-struct looker {
+/* A thread's own. */
+struct worker {
     struct inspector *inspector;
     leat_sample sample;
     leat_image_decoder *decoder;
@@ -109,9 +107,11 @@ const char *inspection_label(char *out, size_t size, const leat_field *label,
     return out;
 }
 
-/* The line without the name of the database, which all of them are of. */
-static const char *without_path(const char *line, const char *path)
+/* The thread's error without the name of the database, which all errors are
+   of. */
+static const char *last_reason(const char *path)
 {
+    const char *line = leat_last_error();
     size_t length = strlen(path);
     if (strncmp(line, path, length) != 0)
         return line;
@@ -121,36 +121,10 @@ static const char *without_path(const char *line, const char *path)
     return strncmp(rest, ": ", 2) ? line : rest + 2;
 }
 
-/* Appends to a list of `*n`. Returns whether there was room. */
-static int append(struct flaw **list, size_t *n, size_t *capacity,
-                  const struct flaw *flaw)
+/* A copy of the text that stays where it is; NULL: no memory. */
+static const char *keep_text_locked(struct inspection *found, const char *text)
 {
-    if (*n == *capacity) {
-        size_t more = *capacity ? 2 * *capacity : 16;
-        struct flaw *grown = realloc(*list, more * sizeof(*grown));
-        if (!grown)
-            return 0;
-        *list = grown;
-        *capacity = more;
-    }
-    (*list)[(*n)++] = *flaw;
-    return 1;
-}
-
-static int append_locked(struct inspector *self, const struct flaw *flaw,
-                         int is_warning)
-{
-    struct inspection *found = self->found;
-    return is_warning
-               ? append(&found->warning, &found->warnings,
-                        &self->warning_capacity, flaw)
-               : append(&found->flaw, &found->flaws, &self->capacity, flaw);
-}
-
-/* The text where it stays; NULL: no memory. */
-static const char *keep_text_locked(struct inspector *self, const char *text)
-{
-    struct flaw_texts *texts = self->found->texts;
+    struct flaw_texts *texts = found->texts;
     size_t size = strlen(text) + 1;
     if (size > sizeof(texts->text))
         size = sizeof(texts->text);
@@ -159,8 +133,8 @@ static const char *keep_text_locked(struct inspector *self, const char *text)
         if (!texts)
             return NULL;
         texts->used = 0;
-        texts->next = self->found->texts;
-        self->found->texts = texts;
+        texts->next = found->texts;
+        found->texts = texts;
     }
     char *kept = texts->text + texts->used;
     memcpy(kept, text, size - 1);
@@ -174,128 +148,120 @@ static const char *keep_reason_locked(struct inspector *self, const char *text)
     for (int i = 0; i < REASONS; i++)
         if (self->reason[i] && !strcmp(self->reason[i], text))
             return self->reason[i];
-    const char *kept = keep_text_locked(self, text);
+    const char *kept = keep_text_locked(self->found, text);
     self->reason[self->next_reason] = kept;
     self->next_reason = (self->next_reason + 1) % REASONS;
     return kept;
 }
 
-/* Notes a reason by which `lost` records are bad; 0: a codec's warning. */
-static int note_reason(struct inspector *self,
-                       const leat_lmdb_check_entry *entry, int64_t lost,
-                       const char *reason, int is_warning)
+/* Room for one more in a list of `n`, which is full at each power of two. */
+static int reserve_locked(struct flaw **list, size_t n)
 {
-    char key[KEY_TEXT];
+    if (n & (n - 1))
+        return LEAT_OK;
+    size_t capacity = n ? 2 * n : 1;
+    struct flaw *grown = realloc(*list, capacity * sizeof(*grown));
+    if (!grown)
+        return LEAT_ENOMEM;
+    *list = grown;
+    return LEAT_OK;
+}
+
+/* Lists the reason why `lost` records are bad; 0: a codec's warning. */
+static int add_flaw(struct inspector *self, const leat_lmdb_check_entry *entry,
+                    int64_t lost, const char *reason, bool is_warning)
+{
+    struct inspection *found = self->found;
+    struct flaw **list = is_warning ? &found->warning : &found->flaw;
+    size_t *n = is_warning ? &found->warnings : &found->flaws;
     struct flaw flaw = {
         .record = entry->record, .page = entry->page, .lost = lost};
+    char key[KEY_TEXT];
     if (entry->key)
         inspection_key(key, entry->key, entry->key_size, 0);
     pthread_mutex_lock(&self->lock);
     flaw.reason = keep_reason_locked(self, reason);
     if (entry->key)
-        flaw.key = keep_text_locked(self, key);
-    int has_room = flaw.reason && (flaw.key || !entry->key) &&
-                   append_locked(self, &flaw, is_warning);
+        flaw.key = keep_text_locked(found, key);
+    bool fits =
+        flaw.reason && (flaw.key || !entry->key) && !reserve_locked(list, *n);
+    if (fits)
+        (*list)[(*n)++] = flaw;
     pthread_mutex_unlock(&self->lock);
-    return has_room ? LEAT_OK
-                    : leat_error(LEAT_ENOMEM, "out of memory for bad records");
-}
-
-/* Notes the thread's error line. */
-static int note(struct inspector *self, const leat_lmdb_check_entry *entry,
-                int64_t lost)
-{
-    return note_reason(self, entry, lost,
-                       without_path(leat_last_error(), self->path), 0);
+    return fits ? LEAT_OK
+                : leat_error(LEAT_ENOMEM, "out of memory for bad records");
 }
 
 /* LEAT_EDATA: the record is bad. */
-static int look_at(struct looker *looker, const leat_lmdb_check_entry *entry)
+static int inspect_record(struct worker *worker, const leat_lmdb_check_entry *entry)
 {
-    leat_sample *sample = &looker->sample;
-    struct inspector *self = looker->inspector;
+    leat_sample *sample = &worker->sample;
+    struct inspector *self = worker->inspector;
     struct inspected record = {.entry = entry, .sample = sample};
     leat_image image;
     int status = leat_datum_fields(sample, entry->value, entry->value_size);
-    if (status)
-        return status;
-    if (sample->field[0].dtype == LEAT_BYTES) {
-        status = leat_image_decode(looker->decoder, sample->field[0].data,
+    if (!status && sample->field[0].dtype == LEAT_BYTES) {
+        status = leat_image_decode(worker->decoder, sample->field[0].data,
                                    sample->field[0].bytes, LEAT_COLOR_NATIVE,
                                    &image);
-        if (status)
-            return status;
         record.image = &image;
-        record.warning = leat_image_warning(looker->decoder);
+        record.warning = status ? NULL : leat_image_warning(worker->decoder);
     }
-    looker->good++;
+    if (status)
+        return status;
+    worker->good++;
     if (record.warning) {
-        looker->warned++;
-        status = note_reason(self, entry, 0, record.warning, 1);
-        if (status)
-            return status;
+        worker->warned++;
+        status = add_flaw(self, entry, 0, record.warning, true);
     }
-    return self->visit ? self->visit(self->context, &record) : LEAT_OK;
+    return status || !self->visit ? status
+                                  : self->visit(self->context, &record);
 }
 
-static int look_at_run(struct looker *looker,
-                       const leat_lmdb_check_entry entry[], int n)
+/* Takes the next records. LEAT_END: there are none. */
+static int inspect_chunk(struct worker *worker, int *got)
 {
-    for (int i = 0; i < n; i++) {
-        int status = look_at(looker, &entry[i]);
+    struct inspector *self = worker->inspector;
+    leat_lmdb_check_entry entry[CHUNK];
+    int status = leat_lmdb_check_next(self->check, entry, CHUNK, got);
+    if (status == LEAT_EFORMAT || status == LEAT_EIO)
+        return add_flaw(self, entry, entry[0].lost, last_reason(self->path),
+                        false);
+    for (int i = 0; !status && i < *got; i++) {
+        status = inspect_record(worker, &entry[i]);
         if (status == LEAT_EDATA)
-            status = note(looker->inspector, &entry[i], 1);
-        if (status)
-            return status;
+            status =
+                add_flaw(self, &entry[i], 1, last_reason(self->path), false);
     }
-    return LEAT_OK;
-}
-
-/* Takes runs until there are none. */
-static int look_at_all(struct looker *looker, int thread)
-{
-    struct inspector *self = looker->inspector;
-    leat_lmdb_check_entry entry[RUN];
-    int got, status;
-    while (!atomic_load(&self->stopping)) {
-        status = leat_lmdb_check_next(self->check, entry, RUN, &got);
-        if (status == LEAT_END)
-            break;
-        if (status == LEAT_EFORMAT || status == LEAT_EIO)
-            status = note(self, entry, entry[0].lost);
-        else if (!status)
-            status = look_at_run(looker, entry, got);
-        if (!status)
-            status = interrupt_check();
-        if (status)
-            return status;
-        int64_t done = atomic_fetch_add(&self->done, got) + got;
-        if (thread == 0)
-            progress_update(&self->progress, done);
-    }
-    return LEAT_OK;
+    return status;
 }
 
 static int inspect(int thread, void *context)
 {
     struct inspector *self = context;
-    struct looker looker = {.inspector = self};
-    leat_sample_init(&looker.sample);
-    int status = leat_image_decoder_create(&looker.decoder);
-    if (!status) {
-        leat_image_decoder_set_max_bytes(looker.decoder, self->max_image_bytes);
-        status = look_at_all(&looker, thread);
+    struct worker worker = {.inspector = self};
+    leat_sample_init(&worker.sample);
+    int got, status = leat_image_decoder_create(&worker.decoder);
+    if (!status)
+        leat_image_decoder_set_max_bytes(worker.decoder, self->max_image_bytes);
+    while (!status && !atomic_load(&self->stopping)) {
+        status = inspect_chunk(&worker, &got);
+        if (!status)
+            status = interrupt_check();
+        int64_t done = status ? 0 : atomic_fetch_add(&self->done, got) + got;
+        if (!status && thread == 0)
+            progress_update(&self->progress, done);
     }
-    /* The others need not go on. */
-    if (status)
+    /* The others need not go on after an error. */
+    if (status < 0)
         atomic_store(&self->stopping, 1);
     pthread_mutex_lock(&self->lock);
-    self->found->good += looker.good;
-    self->found->warned += looker.warned;
+    self->found->good += worker.good;
+    self->found->warned += worker.warned;
     pthread_mutex_unlock(&self->lock);
-    leat_image_decoder_destroy(looker.decoder);
-    leat_sample_finish(&looker.sample);
-    return status;
+    leat_image_decoder_destroy(worker.decoder);
+    leat_sample_finish(&worker.sample);
+    return status < 0 ? status : LEAT_OK;
 }
 
 static int compare_numbers(int64_t a, int64_t b)
@@ -308,7 +274,7 @@ int flaw_is_record(const struct flaw *flaw)
     return flaw->lost == 1 && flaw->page >= 0;
 }
 
-/* Pages stand before the record that comes behind them. */
+/* A page comes before the record after it. */
 static int compare_flaws(const void *first, const void *second)
 {
     const struct flaw *a = first, *b = second;
@@ -321,8 +287,8 @@ static int compare_flaws(const void *first, const void *second)
 }
 
 /*
- * Counts, and numbers what is behind lost pages where all of them lie in one
- * place, as those that a file is short of do.
+ * Counts, and numbers the records after lost pages if all of these are at one
+ * position, as those that a truncated file lacks are.
  */
 static void sum_up(struct inspection *found)
 {
@@ -354,8 +320,8 @@ static void sum_up(struct inspection *found)
 
 int64_t inspection_number(const struct inspection *inspection, int64_t record)
 {
-    int is_behind = inspection->gaps == 1 && record >= inspection->gap;
-    return is_behind ? record + inspection->lost : record;
+    bool is_after = inspection->gaps == 1 && record >= inspection->gap;
+    return is_after ? record + inspection->lost : record;
 }
 
 int inspection_run(struct inspection *out, const char *path,

@@ -1,4 +1,4 @@
-/* inspection.h: every record of a database looked at, by all cores. */
+/* inspection.h: checks every record of a database, on all cores. */
 #ifndef LEAT_TOOLS_DATABASE_INSPECTION_H
 #define LEAT_TOOLS_DATABASE_INSPECTION_H
 
@@ -31,23 +31,23 @@ struct inspection {
     int64_t good;
     int64_t warned; /* of these, by their codecs */
     int64_t bad;    /* records met that are */
-    int64_t gaps;   /* places where the records of damaged pages are lost */
+    int64_t gaps;   /* positions at which records of damaged pages are lost */
     int64_t lost;   /* records of these, as far as is known */
-    int64_t gap;    /* where, if there is one such place */
+    int64_t gap;    /* the position, if there is one */
     struct flaw *flaw;
     size_t flaws;         /* in the order of the records */
-    struct flaw *warning; /* a record of which its codec warned, each */
+    struct flaw *warning; /* each a record of which its codec warned */
     size_t warnings;      /* likewise */
     int has_pages;        /* 0: the list of free pages cannot be found */
     leat_lmdb_page_use pages;
-    struct flaw_texts *texts; /* what they point to */
+    struct flaw_texts *texts; /* of flaws and warnings */
 };
 
 /*
  * Reads every page and record of the database, decodes every image, in at most
- * `max_image_bytes` of memory each (0: as decoders have it). `visit`,
- * unless NULL, gets the good ones on any thread in any order. What is found is
- * the same for any number of threads. Errors: those of leat_lmdb_check_open,
+ * `max_image_bytes` of memory each (0: the decoders' default). `visit`,
+ * unless NULL, gets the good ones on any thread in any order. The result is the
+ * same for any number of threads. Errors: those of leat_lmdb_check_open,
  * LEAT_ENOMEM, LEAT_ECANCELLED, those of `visit`; *out is then zero.
  */
 int inspection_run(struct inspection *out, const char *path,
@@ -63,7 +63,7 @@ void inspection_finish(struct inspection *inspection);
 
 /*
  * A key as text; what cannot be printed as \xNN. Of more than KEY_MOST bytes
- * the first ones, "..." and how many there are: "... (600 bytes)". `cut` are
+ * the first ones, "..." and how many there are: "... (600 bytes)". `cut` counts
  * those that `key` lacks (leat_provenance). Returns `out`.
  */
 enum { KEY_MOST = 511, KEY_TEXT = 4 * KEY_MOST + 48 };
@@ -72,14 +72,13 @@ const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size,
 
 /*
  * A Datum's label as text: its class, or of several labels the first ones,
- * "0.5 1 -2", unless `values` is 0: then what they are, "3 x float32". Returns
- * `out`.
+ * "0.5 1 -2", or, if `values` is 0, their number and type, "3 x float32".
+ * Returns `out`.
  */
 const char *inspection_label(char *out, size_t size, const leat_field *label,
                              int values);
 
-/* The same of a whole key for an error line, of which it leaves room for the
-   rest: of more than 64 bytes the first ones. */
+/* A key for an error line: of more than 64 bytes the first ones. */
 const char *inspection_short_key(char out[KEY_TEXT], const void *key,
                                  size_t size);
 

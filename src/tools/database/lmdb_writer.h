@@ -10,53 +10,58 @@
 
 #include "tools/database/staging.h"
 
+#include <lmdb.h>
 #include <stddef.h>
 
-struct lmdb_writer;
+/* Owned by the caller, who reads the first group only; zeroed: none is open. */
+struct lmdb_writer {
+    struct staging staging;
+    int64_t records; /* that it holds, those of an earlier run included */
+    int64_t bytes;   /* of the file, once published */
 
-/* Begins or resumes. Errors: those of staging_open, LEAT_EFORMAT. */
-int lmdb_writer_open(struct lmdb_writer **out,
+    int64_t committed; /* of the records */
+    bool durable;      /* commits wait for the disk */
+    bool keep;         /* the staging directory outlives the writer */
+    size_t page;       /* bytes of one: the system's, or those found */
+    size_t map_size;   /* of the environment */
+    size_t used;       /* bytes of it, at most */
+    size_t dirty;      /* bytes put since the last commit */
+    MDB_env *env;
+    MDB_txn *txn; /* NULL between two */
+    MDB_dbi dbi;
+};
+
+/* Begins or resumes. Errors: those of staging_open, LEAT_EFORMAT; then it is
+   zero. */
+int lmdb_writer_open(struct lmdb_writer *self,
                      const struct staging_options *options);
-
-/* Borrowed until close. */
-const struct staging *lmdb_writer_staging(const struct lmdb_writer *writer);
-
-/* Records that it holds, those of a run before included. */
-int64_t lmdb_writer_records(const struct lmdb_writer *writer);
 
 /*
  * The last record; borrowed until the next call. LEAT_END: there is none.
  * Errors: LEAT_EIO.
  */
-int lmdb_writer_last(struct lmdb_writer *writer, const void **key,
-                     size_t *key_size, const void **value, size_t *size);
+int lmdb_writer_last(struct lmdb_writer *self, MDB_val *key, MDB_val *value);
 
 /*
  * Appends a record; keys must ascend in byte order.
  * Errors: LEAT_EINVAL for a key out of order or too long, LEAT_EIO.
  */
-int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
-                    size_t key_size, const void *value, size_t size);
+int lmdb_writer_put(struct lmdb_writer *self, const void *key, size_t key_size,
+                    const void *value, size_t size);
 
 /*
  * Makes the database appear at its path, on disk. `result` is saved for a
- * rerun, should this run be killed before close.
- * Errors: LEAT_EIO.
+ * rerun, should this run be killed before close. Errors: LEAT_EIO.
  */
-int lmdb_writer_publish(struct lmdb_writer *writer, int64_t result);
-
-/* Size of the file in bytes, once published. */
-int64_t lmdb_writer_bytes(const struct lmdb_writer *writer);
+int lmdb_writer_publish(struct lmdb_writer *self, int64_t result);
 
 /*
  * Commits what can be, and has close keep it for a rerun. Returns the number of
  * its records.
  */
-int64_t lmdb_writer_keep(struct lmdb_writer *writer);
+int64_t lmdb_writer_keep(struct lmdb_writer *self);
 
-/*
- * Frees the writer; what was neither published nor kept vanishes. Takes NULL.
- */
-void lmdb_writer_close(struct lmdb_writer *writer);
+/* Removes a database that was neither published nor kept. */
+void lmdb_writer_close(struct lmdb_writer *self);
 
 #endif

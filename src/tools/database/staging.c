@@ -1,32 +1,33 @@
 /*
  * DESIGN
+ *
  * NAME.leat-part holds all there is of an unfinished database:
  *
- *   journal     what it is made of; once all records are committed, a last line
- *               with the result and the inode of database/
- *   database/   LMDB's commits say how many of its records are on disk
- *   replaced/   the target, between two renames where names cannot be exchanged
+ *   journal     the import's arguments, written before database/ is made; once
+ *               every record is on disk, a line with the result and the inode
+ *               of data.mdb is appended
+ *   database/   data.mdb; LMDB's commits say how many records are on disk
  *
- * The directory is never renamed, so one lock on it guards everything. It tells
- * how far a killed run came:
+ * Each step is on disk before the next one begins. The last one is one rename:
+ * of database/, or, where the target is a database that gives way, of data.mdb
+ * onto that database's. The staging directory is never renamed, so one lock on
+ * it guards everything. The next run finds how far a killed run came:
  *
- *   no journal                            nothing worth keeping
- *   a journal                             the same arguments resume database/
- *   a last line, database/ has its inode  likewise; only to be published
- *   a last line, database/ has another    published: database/ was replaced
- *   replaced/ and no target               replaced/ is put back
+ *   no journal, or no data.mdb                nothing worth keeping
+ *   a journal                                 the same arguments resume
+ *   its last line, and database/ has the file likewise; only to be published
+ *   its last line, and the target has it      published, not yet reported
  *
  * A run killed after it removed its journal may leave an empty directory.
  */
 #include "tools/database/staging.h"
 
-#include "tools/database/directory.h"
-#include "tools/database/journal.h"
-
 #include <leat/ext/reader.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +35,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const entries[] = {"journal", "journal.new", "database",
-                                      "replaced", NULL};
-static const char *const database_files[] = {"data.mdb", "lock.mdb", NULL};
+#define HEADER "leat import 2\n"
+#define COMPLETE "complete: "
+#define STAGED_DATA "database/data.mdb"
+#define STAGED_LOCK "database/lock.mdb"
+
+enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
 
 static int system_error(const char *path)
 {
@@ -44,7 +48,7 @@ static int system_error(const char *path)
 }
 
 /* Where the directory is gone, another leat has completed or removed it. */
-static int entry_error(const struct staging *self)
+static int directory_error(const struct staging *self)
 {
     if (errno != ENOENT && errno != EWOULDBLOCK)
         return system_error(self->path);
@@ -52,138 +56,193 @@ static int entry_error(const struct staging *self)
                       self->target);
 }
 
-/* A link is never followed: its directory is somebody else's. */
-static int open_directory(int at, const char *name)
+/* Removes an entry of the directory, which need not be there. */
+static int remove_entry(const struct staging *self, const char *name, int flags)
 {
-    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* A missing entry has no inode: *found is zero. What cannot be told is an
-   error, since much is removed because something else is missing. */
-static int look(int at, const char *name, const char *path, struct stat *found)
-{
-    memset(found, 0, sizeof(*found));
-    if (!fstatat(at, name, found, AT_SYMLINK_NOFOLLOW) || errno == ENOENT)
+    if (!unlinkat(self->fd, name, flags) || errno == ENOENT)
         return LEAT_OK;
-    return system_error(path);
+    return system_error(self->path);
 }
 
-static int is_listed(const char *name, const char *const *names)
+/* Needs no descriptor, since none may be left. */
+static int remove_database(const struct staging *self)
 {
-    for (int i = 0; names[i]; i++)
-        if (!strcmp(name, names[i]))
-            return 1;
-    return !strcmp(name, ".") || !strcmp(name, "..");
+    int status = remove_entry(self, STAGED_DATA, 0);
+    if (!status)
+        status = remove_entry(self, STAGED_LOCK, 0);
+    return status ? status : remove_entry(self, "database", AT_REMOVEDIR);
 }
 
-/* Whether `name` is a directory with no other names in it than these, or
-   missing. */
-static int holds_only(int at, const char *name, const char *path,
-                      const char *const *names, int *out)
+/* A file system that cannot sync directories need not, and a directory that may
+   be written but not read cannot be synced. */
+static int sync_directory(int at, const char *name, const char *path)
 {
-    int fd = open_directory(at, name);
-    *out = fd >= 0 || errno == ENOENT;
+    int fd = openat(at, name, DIRECTORY);
     if (fd < 0)
-        return *out || errno == ENOTDIR || errno == ELOOP ? LEAT_OK
-                                                          : system_error(path);
-    DIR *directory = fdopendir(fd);
-    if (!directory) {
-        close(fd);
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", path);
-    }
-    const struct dirent *entry;
-    int status = directory_next(directory, path, &entry);
-    while (!status && entry && *out) {
-        *out = is_listed(entry->d_name, names);
-        if (*out)
-            status = directory_next(directory, path, &entry);
-    }
-    closedir(directory);
-    return status;
-}
-
-/* No descriptor is needed, since none may be left. That `name` is no link was
-   checked under the lock. */
-static int remove_database(const struct staging *self, const char *name)
-{
-    char file[32];
-    for (const char *const *entry = database_files; *entry; entry++) {
-        snprintf(file, sizeof(file), "%s/%s", name, *entry);
-        if (unlinkat(self->fd, file, 0) && errno != ENOENT)
-            return system_error(self->path);
-    }
-    if (unlinkat(self->fd, name, AT_REMOVEDIR) && errno != ENOENT)
-        return system_error(self->path);
-    return LEAT_OK;
-}
-
-/* A file system that cannot sync directories need not. */
-static int sync_directory(const struct staging *self, const char *name)
-{
-    int fd = openat(self->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* One that may be written but not read cannot be synced. */
-    if (fd < 0)
-        return errno == EACCES ? LEAT_OK : system_error(self->path);
-    int status =
-        fsync(fd) && errno != EINVAL ? system_error(self->path) : LEAT_OK;
+        return errno == EACCES ? LEAT_OK : system_error(path);
+    int status = fsync(fd) && errno != EINVAL ? system_error(path) : LEAT_OK;
     close(fd);
     return status;
 }
 
-static int write_journal(const struct staging *self, const char *text)
+static int is_foreign(const struct dirent *entry)
 {
-    int status = journal_write(self->fd, self->path, text);
-    return status ? status : sync_directory(self, ".");
+    const char *name = entry->d_name;
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+           strcmp(name, "data.mdb") != 0 && strcmp(name, "lock.mdb") != 0;
 }
 
-static int complete_journal(const struct staging *self, int64_t result,
-                            uint64_t inode)
+static int is_foreign_here(const struct dirent *entry)
 {
-    char *text = journal_complete(self->journal, result, inode);
-    int status = text ? write_journal(self, text) : LEAT_ENOMEM;
-    free(text);
-    return status;
+    return is_foreign(entry) && strcmp(entry->d_name, "journal") != 0 &&
+           strcmp(entry->d_name, "database") != 0;
+}
+
+enum contents { MISSING, OWN, FOREIGN };
+
+/* Whether a directory holds other names than leat's. A link is foreign. Any
+   failure is an error, as much is removed because something else is missing. */
+static int look_into(int at, const char *name, const char *path,
+                     int (*filter)(const struct dirent *entry),
+                     enum contents *out)
+{
+    struct stat found;
+    struct dirent **foreign = NULL;
+    *out = MISSING;
+    if (fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT ? LEAT_OK : system_error(path);
+    *out = FOREIGN;
+    if (!S_ISDIR(found.st_mode))
+        return LEAT_OK;
+    int n = scandirat(at, name, &foreign, filter, NULL);
+    if (n < 0 && errno != ENOENT)
+        return system_error(path);
+    *out = n < 0 ? MISSING : n ? FOREIGN : OWN;
+    while (n > 0)
+        free(foreign[--n]);
+    free(foreign);
+    return LEAT_OK;
+}
+
+/* *out is owned by the caller, and unchanged where there is no journal. */
+static int read_journal(const struct staging *self, char **out)
+{
+    struct stat file;
+    int fd = openat(self->fd, "journal",
+                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        return LEAT_OK;
+    ssize_t n = -1;
+    if (fd >= 0 && !fstat(fd, &file) && S_ISREG(file.st_mode) &&
+        file.st_size < 1 << 24 && (*out = calloc(1, (size_t)file.st_size + 1)))
+        n = read(fd, *out, (size_t)file.st_size);
+    if (fd >= 0)
+        close(fd);
+    if (n < 0 || n < file.st_size)
+        return leat_error(LEAT_EIO, "%s/journal: cannot be read; remove %s",
+                          self->path, self->path);
+    return LEAT_OK;
+}
+
+/* Makes the journal its first `kept` bytes and the text, on disk. If that is
+   cut short, the next run begins, or publishes, once more. */
+static int write_journal(const struct staging *self, size_t kept,
+                         const char *text)
+{
+    ssize_t length = (ssize_t)strlen(text);
+    int fd =
+        openat(self->fd, "journal",
+               O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return directory_error(self);
+    errno = ENOSPC; /* as of a short write */
+    int status = ftruncate(fd, (off_t)kept) ||
+                         write(fd, text, (size_t)length) != length || fsync(fd)
+                     ? system_error(self->path)
+                     : LEAT_OK;
+    close(fd); /* fsync has found what fails. */
+    return status ? status : sync_directory(self->fd, ".", self->path);
+}
+
+/* Takes what the last line saved, if the journal has it whole. */
+static bool read_result(const char *journal, int64_t *result, ino_t *inode)
+{
+    uint64_t number;
+    char end[2] = "";
+    const char *line = strstr(journal, "\n" COMPLETE);
+    if (!line || sscanf(line, "\n" COMPLETE "%" SCNd64 " %" SCNu64 "%1[\n]",
+                        result, &number, end) != 3)
+        return false;
+    *inode = (ino_t)number;
+    return true;
+}
+
+/* Whether a journal is of this run's arguments; its last line may be cut. */
+static bool is_same(const struct staging *self, const char *journal)
+{
+    size_t length = self->journal ? strlen(self->journal) : 0;
+    const char *rest = journal + length;
+    return length && !strncmp(journal, self->journal, length) &&
+           !strncmp(rest, COMPLETE, strnlen(rest, strlen(COMPLETE)));
+}
+
+/* Names the first line in which the two differ. */
+static int refuse_other(const struct staging *self, const char *found)
+{
+    const char *now = self->journal;
+    if (!now)
+        return leat_error(LEAT_EINVAL,
+                          "%s: holds an unfinished import; finish it, "
+                          "or remove the directory",
+                          self->path);
+    size_t line = 0;
+    for (size_t i = 0; now[i] && now[i] == found[i]; i++)
+        if (now[i] == '\n')
+            line = i + 1;
+    return leat_error(
+        LEAT_EINVAL,
+        "%s: an unfinished import of other files or options: "
+        "'%.*s', now '%.*s'; finish that one, or --restart starts over",
+        self->path, (int)strcspn(found + line, "\n"), found + line,
+        (int)strcspn(now + line, "\n"), now + line);
 }
 
 static int check_target(const struct staging *self)
 {
-    struct stat found;
-    int is_database = 0;
-    int status = look(AT_FDCWD, self->target, self->target, &found);
-    if (status || !found.st_ino)
-        return status;
-    status = holds_only(AT_FDCWD, self->target, self->target, database_files,
-                        &is_database);
-    if (status || (is_database && self->replace))
+    enum contents found;
+    int status =
+        look_into(AT_FDCWD, self->target, self->target, is_foreign, &found);
+    if (status || found == MISSING || (found == OWN && self->replace))
         return status;
     return leat_error(LEAT_EINVAL,
-                      is_database
+                      found == OWN
                           ? "%s: exists already; --force would replace it"
                           : "%s: exists and is no database directory; choose "
                             "another name",
                       self->target);
 }
 
-/* Nothing that leat did not write is removed, nor what a link leads to. */
+/* Nothing that leat did not write is removed, nor the target of a link. */
 static int check_entries(const struct staging *self)
 {
-    static const char *const names[] = {".", "database", "replaced"};
-    int status = LEAT_OK, is_ours = 1;
-    for (int i = 0; i < 3 && !status && is_ours; i++)
-        status = holds_only(self->fd, names[i], self->path,
-                            i ? database_files : entries, &is_ours);
-    if (is_ours)
+    enum contents here, inside = OWN;
+    int status = look_into(self->fd, ".", self->path, is_foreign_here, &here);
+    if (!status)
+        status =
+            look_into(self->fd, "database", self->path, is_foreign, &inside);
+    errno = ENOENT;
+    if (!status && here == MISSING)
+        return directory_error(self);
+    if (status || (here != FOREIGN && inside != FOREIGN))
         return status;
     return leat_error(LEAT_EINVAL,
                       "%s: holds files that leat did not write; remove it",
                       self->path);
 }
 
-/* Takes the lock, by the name that the directory has now. */
 static int lock(struct staging *self)
 {
-    struct stat opened, now;
-    int made = !mkdir(self->path, 0777);
+    bool made = !mkdir(self->path, 0777);
     if (!made && errno != EEXIST) {
         const char *slash = strrchr(self->target, '/');
         return leat_error(
@@ -191,13 +250,10 @@ static int lock(struct staging *self)
             slash > self->target ? (int)(slash - self->target) : 1,
             slash ? self->target : ".", strerror(errno));
     }
-    self->fd = open_directory(AT_FDCWD, self->path);
-    errno = self->fd < 0 ? errno : ENOENT; /* the name is another one's now */
-    if (self->fd >= 0 && !flock(self->fd, LOCK_EX | LOCK_NB) &&
-        !fstat(self->fd, &opened) && !stat(self->path, &now) &&
-        opened.st_ino == now.st_ino)
+    self->fd = open(self->path, DIRECTORY | O_NOFOLLOW);
+    if (self->fd >= 0 && !flock(self->fd, LOCK_EX | LOCK_NB))
         return check_entries(self);
-    int status = entry_error(self);
+    int status = directory_error(self);
     if (made && status == LEAT_EIO)
         rmdir(self->path);
     if (self->fd >= 0)
@@ -206,230 +262,196 @@ static int lock(struct staging *self)
     return status;
 }
 
-/* Ends two renames in the middle of which a run was killed. */
-static int put_back(const struct staging *self)
+/* *inode is 0 where there is no such file. */
+static int find_data(int at, const char *name, const char *path, ino_t *inode)
 {
-    struct stat replaced, target;
-    int status = look(self->fd, "replaced", self->path, &replaced);
-    if (!status)
-        status = look(AT_FDCWD, self->target, self->target, &target);
-    if (status || !replaced.st_ino)
-        return status;
-    if (target.st_ino)
-        return remove_database(self, "replaced");
-    return renameat(self->fd, "replaced", AT_FDCWD, self->target)
-               ? system_error(self->target)
-               : LEAT_OK;
+    struct stat found;
+    *inode = 0;
+    if (!fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW))
+        *inode = found.st_ino;
+    else if (errno != ENOENT && errno != ENOTDIR)
+        return system_error(path);
+    return LEAT_OK;
 }
 
-/* Tidies up after a run that was killed once it had published, and empties its
-   journal. */
-static int finish_publishing(struct staging *self, char *journal)
+/* How far the run came that wrote the journal. Nothing is kept of a published
+   one whose target went since. */
+static int find_state(struct staging *self, const char *journal)
 {
-    struct stat database, target;
     int64_t result;
-    uint64_t inode;
-    if (!journal || !journal_is_complete(journal, &result, &inode))
-        return LEAT_OK;
-    int status = look(self->fd, "database", self->path, &database);
+    ino_t saved, staged, target;
+    int status = find_data(self->fd, STAGED_DATA, self->path, &staged);
     if (!status)
-        status = look(AT_FDCWD, self->target, self->target, &target);
-    if (status || database.st_ino == inode)
+        status = find_data(AT_FDCWD, self->data, self->target, &target);
+    if (status || !*journal)
         return status;
-    status = remove_database(self, "database");
-    if (!status && target.st_ino == inode && self->journal &&
-        journal_is_same(journal, self->journal)) {
+    if (!read_result(journal, &result, &saved) || staged == saved) {
+        self->state = staged ? STAGING_RESUMED : STAGING_FRESH;
+    } else if (target == saved && is_same(self, journal)) {
         self->state = STAGING_COMPLETE;
         self->result = result;
-        self->published = self->tidy = 1;
-    } else if (!status && unlinkat(self->fd, "journal", 0)) {
-        status = system_error(self->path);
+        self->published = true;
+    } else {
+        status = remove_database(self);
+        if (!status)
+            status = remove_entry(self, "journal", 0);
     }
-    *journal = 0;
     return status;
 }
 
-/* Whoever has read the database may have left its lock file. */
-static int remove_lock(const struct staging *self)
+/* Resumes the unfinished database, or starts over where that is allowed. */
+static int take_over(struct staging *self, const char *journal, bool restart)
 {
-    if (!unlinkat(self->fd, "database/lock.mdb", 0) || errno == ENOENT)
-        return LEAT_OK;
-    return system_error(self->path);
-}
-
-/* Resumes what is there, or begins anew where that may go. */
-static int take_over(struct staging *self, const char *found, int restart)
-{
-    if (found && *found && !self->journal)
-        return leat_error(LEAT_EINVAL,
-                          "%s: an unfinished import stands there; finish it, "
-                          "or remove the directory",
-                          self->path);
-    if (found && *found && !restart && !journal_is_same(found, self->journal))
-        return journal_other_error(self->path, found, self->journal);
-    if (found && *found && !restart) {
-        self->state = STAGING_RESUMED;
-        if (mkdirat(self->fd, "database", 0777) && errno != EEXIST)
-            return entry_error(self);
-        return remove_lock(self);
-    }
-    self->owned = 1;
-    if (unlinkat(self->fd, "journal", 0) && errno != ENOENT)
-        return system_error(self->path);
-    int status = remove_database(self, "database");
+    if (self->state == STAGING_RESUMED &&
+        (!self->journal || (!restart && !is_same(self, journal))))
+        return refuse_other(self, journal);
+    /* A reader of the database may have left its lock file. */
+    if (self->state == STAGING_RESUMED && !restart)
+        return remove_entry(self, STAGED_LOCK, 0);
+    self->state = STAGING_FRESH;
+    self->owned = true;
+    int status = remove_entry(self, "journal", 0);
+    if (!status)
+        status = remove_database(self);
     if (!status && self->journal)
-        status = write_journal(self, self->journal);
+        status = write_journal(self, 0, self->journal);
     if (!status && mkdirat(self->fd, "database", 0777))
-        status = entry_error(self);
+        status = directory_error(self);
     return status;
 }
 
-/* A symbolic link stays one: what it leads to is what is replaced. */
-static char *resolve(const char *path)
+static int begin(struct staging *self, bool restart)
 {
-    struct stat found;
-    if (!lstat(path, &found) && S_ISLNK(found.st_mode)) {
-        char *target = realpath(path, NULL);
-        if (target)
-            return target;
-    }
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    return strndup(path, length);
-}
-
-static int set_texts(struct staging *self,
-                     const struct staging_options *options)
-{
-    self->target = resolve(options->target);
-    if (self->target && asprintf(&self->path, "%s.leat-part", self->target) < 0)
-        self->path = NULL;
-    if (self->path && asprintf(&self->database, "%s/database", self->path) < 0)
-        self->database = NULL;
-    if (options->arguments &&
-        !(self->journal = journal_begin(options->arguments)))
-        return LEAT_ENOMEM;
-    if (self->path && self->database)
-        return LEAT_OK;
-    leat_error(LEAT_ENOMEM, "%s: out of memory", options->target);
-    return LEAT_ENOMEM;
-}
-
-static int begin(struct staging *self, int restart)
-{
-    struct stat found;
-    char *journal = NULL;
-    int status = look(AT_FDCWD, self->path, self->path, &found);
-    /* A plain refusal writes nothing. */
-    if (!status && !found.st_ino)
-        status = check_target(self);
+    char *found = NULL;
+    int status = lock(self);
     if (!status)
-        status = lock(self);
+        status = read_journal(self, &found);
+    const char *journal = found ? found : "";
     if (!status)
-        status = journal_read(self->fd, self->path, &journal);
-    if (!status)
-        status = put_back(self);
-    if (!status)
-        status = finish_publishing(self, journal);
+        status = find_state(self, journal);
     if (!status && self->state != STAGING_COMPLETE)
         status = check_target(self);
     if (!status && self->state != STAGING_COMPLETE)
         status = take_over(self, journal, restart);
-    free(journal);
+    free(found);
     return status;
+}
+
+/* A symbolic link stays one: its target is replaced. */
+static char *resolve(const char *path)
+{
+    struct stat found;
+    char *target = NULL;
+    if (!lstat(path, &found) && S_ISLNK(found.st_mode))
+        target = realpath(path, NULL);
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    return target ? target : strndup(path, length);
+}
+
+/* prefix + text, or NULL where there is no memory or no text. */
+static char *join(const char *prefix, const char *text)
+{
+    char *joined;
+    if (!prefix || !text || asprintf(&joined, "%s%s", prefix, text) < 0)
+        return NULL;
+    return joined;
 }
 
 int staging_open(struct staging *self, const struct staging_options *options)
 {
-    memset(self, 0, sizeof(*self));
+    *self =
+        (struct staging){.fd = -1, .result = -1, .replace = options->replace};
     if (!options->target[0])
         return leat_error(LEAT_EINVAL,
                           "the database to be made needs a path; this is ''");
-    self->fd = -1;
-    self->result = -1;
-    self->replace = options->replace;
-    int status = set_texts(self, options);
-    if (!status)
-        status = begin(self, options->restart);
+    self->target = resolve(options->target);
+    self->path = join(self->target, ".leat-part");
+    self->database = join(self->path, "/database");
+    self->data = join(self->target, "/data.mdb");
+    self->journal = join(HEADER, options->arguments);
+    bool has_texts =
+        self->database && self->data && (self->journal || !options->arguments);
+    int status = has_texts ? begin(self, options->restart)
+                           : leat_error(LEAT_ENOMEM, "%s: out of memory",
+                                        options->target);
     if (status)
         staging_close(self, !self->owned);
     return status;
 }
 
-static int came_meanwhile(const struct staging *self)
+/* The lock file goes with the database that is replaced; a process that has
+   these open keeps both. */
+static int move_file(const struct staging *self)
 {
+    int target = open(self->target, DIRECTORY);
+    bool failed = target < 0 ||
+                  renameat(self->fd, STAGED_DATA, target, "data.mdb") ||
+                  (unlinkat(target, "lock.mdb", 0) && errno != ENOENT);
+    int status = failed ? system_error(self->target)
+                        : sync_directory(target, ".", self->target);
+    if (target >= 0)
+        close(target);
+    return status;
+}
+
+/* Without NOREPLACE, a rename replaces an empty directory, nothing else. */
+static bool move_directory(const struct staging *self)
+{
+    if (!renameat2(self->fd, "database", AT_FDCWD, self->target,
+                   RENAME_NOREPLACE))
+        return true;
+    return (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) &&
+           !renameat(self->fd, "database", AT_FDCWD, self->target);
+}
+
+/* If the target came meanwhile, it is too late to advise --force. */
+static int move_to_target(const struct staging *self)
+{
+    enum contents found;
+    int status =
+        look_into(AT_FDCWD, self->target, self->target, is_foreign, &found);
+    if (status || (found == OWN && self->replace))
+        return status ? status : move_file(self);
+    if (found == MISSING && move_directory(self))
+        return LEAT_OK;
+    if (found == MISSING && errno != EEXIST && errno != ENOTEMPTY &&
+        errno != ENOTDIR)
+        return system_error(self->target);
     return leat_error(
         LEAT_EINVAL,
         "%s: somebody else has made it meanwhile; it was not replaced",
         self->target);
 }
 
-/* In two steps there is a moment without the target. */
-static int move_by_two(const struct staging *self, int replaces)
-{
-    if (replaces && renameat(AT_FDCWD, self->target, self->fd, "replaced"))
-        return system_error(self->target);
-    if (!renameat(self->fd, "database", AT_FDCWD, self->target))
-        return LEAT_OK;
-    int code = errno;
-    if (replaces)
-        renameat(self->fd, "replaced", AT_FDCWD, self->target);
-    errno = code;
-    return code == ENOTEMPTY || code == EEXIST || code == ENOTDIR
-               ? came_meanwhile(self)
-               : system_error(self->target);
-}
-
-/* What came while this was made is told so: --force is too late an advice. */
-static int move_to_target(const struct staging *self)
-{
-    struct stat found;
-    int status = look(AT_FDCWD, self->target, self->target, &found);
-    int replaces = found.st_ino != 0;
-    if (replaces && !self->replace)
-        return came_meanwhile(self);
-    if (!status)
-        status = check_target(self);
-    if (status || !renameat2(self->fd, "database", AT_FDCWD, self->target,
-                             replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE))
-        return status;
-    if (errno == EEXIST)
-        return came_meanwhile(self);
-    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
-        return system_error(self->target);
-    return move_by_two(self, replaces);
-}
-
 int staging_publish(struct staging *self, int64_t result)
 {
-    struct stat database;
-    int status = look(self->fd, "database", self->path, &database);
+    char line[80];
+    ino_t inode;
+    int status = remove_entry(self, STAGED_LOCK, 0);
     if (!status)
-        status = remove_lock(self);
+        status = find_data(self->fd, STAGED_DATA, self->path, &inode);
     if (!status)
-        status = sync_directory(self, "database");
-    if (!status && self->journal)
-        status = complete_journal(self, result, database.st_ino);
+        status = sync_directory(self->fd, "database", self->path);
+    if (!status && self->journal) {
+        snprintf(line, sizeof(line), COMPLETE "%" PRId64 " %" PRIu64 "\n",
+                 result, (uint64_t)inode);
+        status = write_journal(self, strlen(self->journal), line);
+    }
     if (!status)
         status = move_to_target(self);
-    if (status)
-        return status;
-    self->published = 1;
-    status = sync_directory(self, "..");
-    /* What fails here the next run does. */
-    self->tidy = !status && !remove_database(self, "database") &&
-                 !remove_database(self, "replaced");
+    if (!status)
+        status = sync_directory(self->fd, "..", self->path);
+    self->published = !status;
     return status;
 }
 
-void staging_close(struct staging *self, int keep)
+void staging_close(struct staging *self, bool keep)
 {
     if (self->path && self->fd >= 0) {
-        if (!self->published && !keep)
-            remove_database(self, "database");
-        if (self->published ? self->tidy : !keep) {
-            unlinkat(self->fd, "journal.new", 0);
+        if (self->published || !keep) {
+            remove_database(self);
             unlinkat(self->fd, "journal", 0);
         }
         rmdir(self->path); /* which fails while something is in it */
@@ -438,6 +460,7 @@ void staging_close(struct staging *self, int keep)
     free(self->target);
     free(self->path);
     free(self->database);
+    free(self->data);
     free(self->journal);
     memset(self, 0, sizeof(*self));
 }

@@ -1,27 +1,28 @@
-/*
- * staging.h: the directory in which a database is made, beside its target.
+/* staging.h: the directory beside a target in which its database is made.
  *
- * NAME.leat-part holds the database, a lock and a journal that says what the
- * database is made of. The same command, and no other, resumes what was
- * stopped; without a journal a rerun begins anew. The finished database takes
- * its target's place in one step.
+ * NAME.leat-part holds the database, a lock and the journal of the import. The
+ * same arguments, and no others, resume a stopped import; without a journal a
+ * rerun begins anew. The finished database takes its target's place in one
+ * step.
  */
 #ifndef LEAT_TOOLS_DATABASE_STAGING_H
 #define LEAT_TOOLS_DATABASE_STAGING_H
 
 #include <leat/status.h>
 
+#include <stdbool.h>
+
 struct staging_options {
     const char *target;
     const char *arguments; /* lines that decide the records; NULL: no journal */
-    int replace;           /* a database at the target gives way */
-    int restart;           /* so does an unfinished one of other arguments */
+    bool replace;          /* a database at the target gives way */
+    bool restart;          /* so does an unfinished one of other arguments */
 };
 
 enum staging_state {
     STAGING_FRESH,   /* the database is yet to be made */
     STAGING_RESUMED, /* it holds what a run of the same arguments committed */
-    STAGING_COMPLETE /* such a run was killed after it was published */
+    STAGING_COMPLETE /* such a run was killed after it published the database */
 };
 
 /* Owned by the caller, who reads the first group only. */
@@ -29,15 +30,15 @@ struct staging {
     char *target;
     char *path;     /* of the directory: target.leat-part */
     char *database; /* path/database */
+    char *data;     /* target/data.mdb */
     enum staging_state state;
-    int64_t result; /* of a complete one; below 0: none */
+    int64_t result; /* saved by a complete run; below 0: none */
 
-    char *journal; /* its text, without the last line; NULL: none */
-    int replace;
-    int fd;        /* of the directory; holds the lock; -1: none */
-    int owned;     /* this run made what is in it */
-    int published; /* the database is in place */
-    int tidy;      /* and what it replaced is gone */
+    char *journal; /* its text without the last line; NULL: no journal */
+    bool replace;
+    int fd;         /* of the directory; holds the lock; -1: none */
+    bool owned;     /* this run made what is in it */
+    bool published; /* the database is in place */
 };
 
 /*
@@ -45,17 +46,16 @@ struct staging {
  * way or another process is at work, LEAT_EIO, LEAT_ENOMEM; nothing is open
  * then.
  */
-int staging_open(struct staging *staging,
-                 const struct staging_options *options);
+int staging_open(struct staging *self, const struct staging_options *options);
 
 /*
  * Puts the finished database, which is on disk already, in the target's place.
- * Until close, `result`, 0 or more, is saved for a rerun of a killed run.
+ * Until close, `result`, 0 or more, is saved for the rerun of a killed run.
  * Errors: LEAT_EINVAL when the target changed meanwhile, LEAT_EIO.
  */
-int staging_publish(struct staging *staging, int64_t result);
+int staging_publish(struct staging *self, int64_t result);
 
-/* Removes what was not published, unless `keep`. Takes one that is all zero. */
-void staging_close(struct staging *staging, int keep);
+/* Removes what was not published, unless `keep`. Takes a zeroed one. */
+void staging_close(struct staging *self, bool keep);
 
 #endif

@@ -1,18 +1,19 @@
 #include "tools/database/target.h"
 
-#include "tools/database/database.h"
-
 #include <leat/ext/reader.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* LMDB's, in its data files behind the head of a page, in its lock files first.
+/* LMDB's, in its data files after the head of a page, in its lock files first.
  */
-enum { MAGIC_PLACE = 16 };
+enum { MAGIC_OFFSET = 16 };
 static const uint32_t lmdb_magic = 0xbeefc0de;
 
 int64_t target_begin(const char *path, void *out, size_t size)
@@ -25,28 +26,40 @@ int64_t target_begin(const char *path, void *out, size_t size)
     return n;
 }
 
-/* By its name, as a damaged one is of one, too; or by what is in it. */
-static int is_of_database(const char *path)
+/* By its name, since it may be damaged, or by its contents. */
+static bool is_of_database(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    unsigned char head[MAGIC_PLACE + sizeof(lmdb_magic)] = {0};
+    unsigned char head[MAGIC_OFFSET + sizeof(lmdb_magic)] = {0};
     if (!strcmp(name, "data.mdb") || !strcmp(name, "lock.mdb"))
-        return 1;
+        return true;
     return target_begin(path, head, sizeof(head)) > 0 &&
            (!memcmp(head, &lmdb_magic, sizeof(lmdb_magic)) ||
-            !memcmp(head + MAGIC_PLACE, &lmdb_magic, sizeof(lmdb_magic)));
+            !memcmp(head + MAGIC_OFFSET, &lmdb_magic, sizeof(lmdb_magic)));
+}
+
+static bool is_same_file(const struct stat *wanted, const char *directory,
+                         const char *name)
+{
+    char file[PATH_MAX];
+    struct stat found;
+    int length = snprintf(file, sizeof(file), "%s%s", directory, name);
+    return length < (int)sizeof(file) && !stat(file, &found) &&
+           found.st_dev == wanted->st_dev && found.st_ino == wanted->st_ino;
 }
 
 int target_check(const char *path, const char *source, int force,
                  target_own *is_own)
 {
     struct stat found;
-    int status = database_spare(source, path);
-    if (status)
-        return status;
-    int is_there = !lstat(path, &found);
-    /* Whoever writes it refuses what is no file, and says what fails. */
+    if (!stat(path, &found) && (is_same_file(&found, source, "") ||
+                                is_same_file(&found, source, "/data.mdb") ||
+                                is_same_file(&found, source, "/lock.mdb")))
+        return leat_error(LEAT_EINVAL,
+                          "%s: is a file of the database that is read", path);
+    bool is_there = !lstat(path, &found);
+    /* The command that writes it refuses anything but a file. */
     if (is_there && !S_ISREG(found.st_mode))
         return LEAT_OK;
     if (is_of_database(path))

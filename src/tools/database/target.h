@@ -1,16 +1,16 @@
-/* target.h: the file that a command writes, and what stands there before. */
+/* target.h: the file that a command writes, and the one that it replaces. */
 #ifndef LEAT_TOOLS_DATABASE_TARGET_H
 #define LEAT_TOOLS_DATABASE_TARGET_H
 
 #include <leat/status.h>
 
-/* Whether the file is of the kind that the command writes. */
+/* Whether it is a file of the kind that the command writes. */
 typedef int target_own(const char *path);
 
 /*
  * Whether the file `path` may be written by a command that reads the database
- * `source`. What is there gives way if it is empty or `is_own`, other files
- * with `force`; never a file of a database, this or another one.
+ * `source`. A file that is there gives way if it is empty or `is_own`, another
+ * one with `force`; never a file of a database, this or another one.
  * Errors: LEAT_EINVAL, LEAT_EIO.
  */
 int target_check(const char *path, const char *source, int force,

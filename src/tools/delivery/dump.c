@@ -5,7 +5,7 @@
 #include "tools/cli/plain_text.h"
 #include "tools/cli/progress.h"
 #include "tools/command.h"
-#include "tools/database/directory.h"
+#include "tools/delivery/directory.h"
 #include "tools/delivery/dump_files.h"
 #include "tools/delivery/layer_source.h"
 #include "tools/delivery/npy.h"

@@ -1,7 +1,7 @@
 #include "tools/delivery/dump_files.h"
-
 #include "tools/cli/staged_file.h"
-#include "tools/database/directory.h"
+
+#include "tools/delivery/directory.h"
 #include "tools/delivery/npy.h"
 
 #include <leat/ext/reader.h>

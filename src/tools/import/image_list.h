@@ -1,21 +1,31 @@
-/* image_list.h: which images there are, as Caffe's convert_imageset reads it.
+/* image_list.h: a list of images and labels, as Caffe's convert_imageset has
+ * it.
  *
  * A line is "NAME LABEL"; the last space splits it, so that a name may hold
- * spaces. Carriage returns, spaces and tabs at the end of a line are none of
- * it. A blank line is no image, but counts as a line.
+ * spaces. Carriage returns, spaces and tabs at the end of a line are ignored. A
+ * blank line is no image, but counts as a line.
  *
- * A list of several labels has "NAME LABEL LABEL ..." in each line, always so
- * many of them, whole numbers or not.
+ * A list of several labels has "NAME LABEL LABEL ..." in each line, always the
+ * same number of them, whole numbers or not.
  */
 #ifndef LEAT_TOOLS_IMPORT_IMAGE_LIST_H
 #define LEAT_TOOLS_IMPORT_IMAGE_LIST_H
 
-#include "tools/import/image_label.h"
-
 #include <leat/status.h>
 
-/* A name is the end of a key, behind eight digits and "_"; keys have 511. */
-enum { IMAGE_NAME_MOST = 502 };
+#include <stddef.h>
+
+enum {
+    IMAGE_NAME_MOST = 502, /* a key has 511 bytes, with eight digits and "_" */
+    IMAGE_LABELS_MOST = 1024 /* a record's room for them is part of its size */
+};
+
+/* Caffe's class, or, where `count` is above 0, that many numbers. */
+struct image_label {
+    int32_t class;
+    const float *value;
+    size_t count;
+};
 
 struct image_list;
 

@@ -1,5 +1,6 @@
 #include "tools/import/image_record.h"
 
+#include "tools/cli/buffer.h"
 #include "tools/image/jpeg_writer.h"
 #include "tools/image/png_writer.h"
 #include "tools/image/resize.h"
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,36 +25,16 @@ enum {
     WIRE_MOST = 64 + 5 * IMAGE_LABELS_MOST /* of a Datum without its data */
 };
 
-/* A block that grows with what it has to hold. */
-struct room {
-    unsigned char *bytes;
-    size_t size;
-};
-
 struct image_record_maker {
     const struct image_record_options *options;
     leat_image_decoder *decoder;
     struct resizer resizer;
-    struct room path;
-    struct room file;
-    struct room pixels;
-    struct room record;
+    struct buffer path;
+    struct buffer file;
+    struct buffer pixels;
+    struct buffer record;
     size_t file_size; /* bytes of the file that was read */
 };
-
-/* Room for `size` bytes, in which nothing is yet; NULL: LEAT_ENOMEM. */
-static unsigned char *reserve(struct room *room, size_t size)
-{
-    if (size <= room->size)
-        return room->bytes;
-    free(room->bytes);
-    room->bytes = malloc(size);
-    room->size = room->bytes ? size : 0;
-    if (!room->bytes)
-        leat_error(LEAT_ENOMEM, "out of memory for an image of %zu bytes",
-                   size);
-    return room->bytes;
-}
 
 int image_record_maker_create(struct image_record_maker **out,
                               const struct image_record_options *options)
@@ -91,44 +73,26 @@ static int join_path(struct image_record_maker *maker, const char *name)
     size_t length = strlen(root);
     const char *slash = length && root[length - 1] != '/' ? "/" : "";
     size_t size = length + strlen(name) + 2;
-    unsigned char *path = reserve(&maker->path, size);
-    if (!path)
-        return LEAT_ENOMEM;
-    snprintf((char *)path, size, "%s%s%s", root, slash, name);
-    return LEAT_OK;
-}
-
-/* Whether an error is about the file that was named, for good. */
-static int blames_file(int error)
-{
-    switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-    case EISDIR:
-    case EACCES:
-    case EPERM:
-    case ELOOP:
-    case ENAMETOOLONG:
-    case EILSEQ:
-    case EINVAL:
-    case ENXIO:
-    case ENODEV:
-    case EFBIG:
-    case EOVERFLOW:
-        return 1;
-    default:
-        return 0;
-    }
+    int status = buffer_reserve(&maker->path, size);
+    if (!status)
+        snprintf((char *)maker->path.bytes, size, "%s%s%s", root, slash, name);
+    return status;
 }
 
 /*
- * An image that cannot be read, or a machine that cannot read any now: where
- * storage fails or is gone, or handles run out, no image is to be left out.
+ * The errors that blame the file, for good. After any other one no image is to
+ * be left out: storage fails or is gone, or there are no more descriptors.
  */
 static int system_error(const char *path)
 {
-    return leat_error(blames_file(errno) ? LEAT_EDATA : LEAT_EIO, "%s: %s",
-                      path, strerror(errno));
+    static const int blame_file[] = {
+        ENOENT, ENOTDIR, EISDIR, EACCES, EPERM, ELOOP,    ENAMETOOLONG,
+        EILSEQ, EINVAL,  ENXIO,  ENODEV, EFBIG, EOVERFLOW};
+    int status = LEAT_EIO, code = errno;
+    for (size_t i = 0; i < sizeof(blame_file) / sizeof(blame_file[0]); i++)
+        if (code == blame_file[i])
+            status = LEAT_EDATA;
+    return leat_error(status, "%s: %s", path, strerror(code));
 }
 
 static int read_bytes(struct image_record_maker *maker, const char *path,
@@ -146,12 +110,12 @@ static int read_bytes(struct image_record_maker *maker, const char *path,
                           "%s: %lld bytes, more than a record can hold", path,
                           (long long)about.st_size);
     size_t size = (size_t)about.st_size;
-    unsigned char *bytes = reserve(&maker->file, size + 1);
-    if (!bytes)
-        return LEAT_ENOMEM;
+    int status = buffer_reserve(&maker->file, size + 1);
+    if (status)
+        return status;
     size_t got = 0;
     for (ssize_t n = 1; got < size && n; got += n > 0 ? (size_t)n : 0) {
-        n = read(fd, bytes + got, size - got);
+        n = read(fd, maker->file.bytes + got, size - got);
         if (n < 0 && errno != EINTR)
             return system_error(path);
     }
@@ -159,7 +123,7 @@ static int read_bytes(struct image_record_maker *maker, const char *path,
     return LEAT_OK;
 }
 
-/* A pipe without a writer must not keep us waiting. */
+/* Does not wait for a pipe's writer. */
 static int read_file(struct image_record_maker *maker)
 {
     const char *path = (const char *)maker->path.bytes;
@@ -201,7 +165,7 @@ static int take_pixels(struct image_record_maker *maker,
                        const leat_image *image, struct canvas *canvas)
 {
     const int *size = maker->options->size;
-    int resized = size[0] > 0;
+    bool resized = size[0] > 0;
     *canvas =
         (struct canvas){image->channels, resized ? size[0] : image->height,
                         resized ? size[1] : image->width, NULL, NULL};
@@ -210,9 +174,10 @@ static int take_pixels(struct image_record_maker *maker,
         return leat_error(LEAT_EDATA,
                           "%d x %d pixels are more than a record can hold",
                           canvas->width, canvas->height);
-    canvas->pixels = reserve(&maker->pixels, bytes);
-    if (!canvas->pixels)
-        return LEAT_ENOMEM;
+    int status = buffer_reserve(&maker->pixels, bytes);
+    if (status)
+        return status;
+    canvas->pixels = maker->pixels.bytes;
     if (resized)
         return resizer_apply(&maker->resizer, image, size, canvas->pixels);
     take_planes(image, canvas->pixels);
@@ -228,7 +193,7 @@ static enum image_encoding encoding_of_name(const char *name)
     return dot && !strcasecmp(dot, ".png") ? IMAGE_PNG : IMAGE_BY_NAME;
 }
 
-/* What to encode an image as; its bytes tell where its name does not. */
+/* What to encode an image as: by its bytes where its name does not say. */
 static enum image_encoding
 choose_encoding(const struct image_record_maker *maker, const char *name)
 {
@@ -241,17 +206,18 @@ choose_encoding(const struct image_record_maker *maker, const char *name)
 }
 
 /*
- * Whether the file's own bytes are what is asked for. A gray image is that
- * when a reader who decodes it as it is finds one channel.
+ * Whether the file's own bytes are what is asked for. They are of a gray image
+ * if decoding it as it is gives one channel.
  */
-static int keeps_bytes(const struct image_record_maker *maker, const char *name)
+static bool keeps_bytes(const struct image_record_maker *maker,
+                        const char *name)
 {
     const struct image_record_options *options = maker->options;
     if (options->size[0] > 0)
-        return 0;
+        return false;
     if (options->encoding != IMAGE_BY_NAME &&
         options->encoding != encoding_of_name(name))
-        return 0;
+        return false;
     leat_image native;
     return !options->gray ||
            (!leat_image_probe(maker->decoder, maker->file.bytes,
@@ -259,20 +225,21 @@ static int keeps_bytes(const struct image_record_maker *maker, const char *name)
             native.channels == 1);
 }
 
-/* Caffe says of raw pixels, in so many words, that they are not encoded. */
+/* Caffe writes the field `encoded` of raw pixels, too, as false. */
 static const unsigned char not_encoded[] = {7 << 3, 0};
 
 static int write_record(struct image_record_maker *maker,
                         const leat_datum *datum, struct image_record *out)
 {
-    unsigned char *bytes =
-        reserve(&maker->record, leat_datum_size(datum) + sizeof(not_encoded));
-    if (!bytes)
-        return LEAT_ENOMEM;
-    out->bytes = bytes;
-    out->size = leat_datum_write(datum, bytes);
+    int status = buffer_reserve(&maker->record,
+                                leat_datum_size(datum) + sizeof(not_encoded));
+    if (status)
+        return status;
+    out->bytes = maker->record.bytes;
+    out->size = leat_datum_write(datum, maker->record.bytes);
     if (!datum->encoded) {
-        memcpy(bytes + out->size, not_encoded, sizeof(not_encoded));
+        memcpy(maker->record.bytes + out->size, not_encoded,
+               sizeof(not_encoded));
         out->size += sizeof(not_encoded);
     }
     return LEAT_OK;

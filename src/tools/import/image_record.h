@@ -2,7 +2,7 @@
 #ifndef LEAT_TOOLS_IMPORT_IMAGE_RECORD_H
 #define LEAT_TOOLS_IMPORT_IMAGE_RECORD_H
 
-#include "tools/import/image_label.h"
+#include "tools/import/image_list.h"
 
 #include <leat/status.h>
 
@@ -14,7 +14,7 @@ enum image_encoding {
     IMAGE_PNG
 };
 
-/* How images are wanted. */
+/* How images are stored. */
 struct image_record_options {
     const char *root; /* in front of names; NULL: nothing */
     int size[2];      /* height and width; 0: as they are */
@@ -27,9 +27,8 @@ struct image_record_options {
 struct image_record {
     const unsigned char *bytes; /* a Datum in wire format */
     size_t size;
-    int shape[3]; /* channels, height and width of what it decodes to */
-    const char
-        *warning; /* of the codec, though it read the image; NULL: none */
+    int shape[3];        /* channels, height and width of what it decodes to */
+    const char *warning; /* of the codec that read the image; NULL: none */
 };
 
 struct image_record_maker;
@@ -40,8 +39,8 @@ int image_record_maker_create(struct image_record_maker **out,
 
 /*
  * Reads the file `name` and makes the record of its image. A file keeps its
- * bytes where it is to be encoded as it is already: neither resized nor made
- * gray, and of the encoding that its name tells.
+ * bytes if they are what is asked for: neither resized nor made gray, and of
+ * the encoding that its name says.
  * Errors: LEAT_EDATA for an image that cannot be read, with the file's path and
  * the reason; what ends an import has another status: LEAT_ENOMEM, LEAT_EIO.
  */

@@ -7,97 +7,156 @@
 #include "tools/cli/plain_text.h"
 #include "tools/cli/progress.h"
 #include "tools/database/lmdb_writer.h"
-#include "tools/import/record_key.h"
 
 #include <leat/ext/reader.h>
 
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
-/* What a run did so far. */
-struct import_run {
-    const struct importer_options *options;
-    struct record_source *source;
-    struct lmdb_writer *writer;
+/* A run so far. */
+struct run {
+    struct importer *source;
+    struct lmdb_writer writer;
     struct progress progress;
-    struct record_key key;
-    int64_t resumed; /* records of the source that a run before wrote */
+    char key[IMPORTER_KEY];
+    int64_t resumed; /* records that an earlier run wrote */
     int64_t added;   /* records that this run wrote */
-    int complete;    /* all are written; only the target is to be made */
+    bool complete;   /* all are written; only the target is to be made */
 };
 
-void importer_list_options(struct option_spec out[IMPORTER_OPTIONS],
-                           struct importer_options *options)
+int importer_parse(struct importer *self, struct usage *usage, int argc,
+                   char **argv, char ***arguments, int *n)
 {
-    const struct option_spec table[IMPORTER_OPTIONS] = {
-        {"force", NULL, "replace a database that is there", NULL,
-         &options->force, 0, 0},
-        {"restart", NULL, "begin anew where an unfinished import stands", NULL,
-         &options->restart, 0, 0},
-        {"json", NULL, "print one JSON object", NULL, &options->json, 0, 0},
-    };
-    memcpy(out, table, sizeof(table));
+    const struct option_spec shared[] = {
+        {"force", NULL, "replace a database that is there", NULL, &self->force,
+         0, 0},
+        {"restart", NULL, "discard an unfinished import and start over", NULL,
+         &self->restart, 0, 0},
+        {"json", NULL, "print one JSON object", NULL, &self->json, 0, 0},
+        {0}};
+    static const struct option_removed append = {
+        "append",
+        "an import makes a whole database; import all inputs at once (--force "
+        "replaces OUT), or each into a database of its own"};
+    usage->shared = shared;
+    usage->removed = &append;
+    return option_parse(usage, argc, argv, arguments, n);
 }
 
-const struct option_removed importer_removed = {
-    "append",
-    "an import makes a whole database; import all inputs at once (--force "
-    "replaces OUT), or each into a database of its own"};
-
-static int next_record(struct import_run *run, struct record *record)
+int importer_add(struct importer *self, const char *format, ...)
 {
-    int status = run->source->next(run->source, record);
-    if (!status)
-        status = record_key_make(&run->key, run->source->digits, record->number,
-                                 record->name);
+    char *line = NULL, *text = NULL;
+    va_list values;
+    va_start(values, format);
+    int length = vasprintf(&line, format, values);
+    va_end(values);
+    for (int i = 0; i < length; i++)
+        if (line[i] == '\n')
+            line[i] = '?';
+    if (length >= 0)
+        length = asprintf(&text, "%s%s\n",
+                          self->arguments ? self->arguments : "", line);
+    free(line);
+    if (length < 0)
+        return leat_error(LEAT_ENOMEM, "out of memory for a list of files");
+    free(self->arguments);
+    self->arguments = text;
+    return LEAT_OK;
+}
+
+int importer_add_file(struct importer *self, const char *path)
+{
+    struct stat state;
+    struct timespec now;
+    char *absolute = NULL;
+    if (stat(path, &state))
+        return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(state.st_mode))
+        return leat_error(LEAT_EFORMAT, "%s: %s", path, strerror(EISDIR));
+    if (!S_ISREG(state.st_mode)) {
+        clock_gettime(CLOCK_REALTIME, &now);
+        return importer_add(self, "%s, read once by process %ld at %lld.%09ld",
+                            path, (long)getpid(), (long long)now.tv_sec,
+                            now.tv_nsec);
+    }
+    absolute = realpath(path, NULL);
+    if (!absolute)
+        return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
+    int status =
+        importer_add(self, "%s, %lld bytes of %lld.%09ld", absolute,
+                     (long long)state.st_size, (long long)state.st_mtim.tv_sec,
+                     state.st_mtim.tv_nsec);
+    free(absolute);
     return status;
 }
 
-/* A source that gives another record there than before is another source. */
-static int compare_last(struct import_run *run, const struct record *record)
+int importer_key(char out[IMPORTER_KEY], int digits, int64_t number,
+                 const char *name)
 {
-    const void *key, *value;
-    size_t key_size, size;
-    int status = lmdb_writer_last(run->writer, &key, &key_size, &value, &size);
-    if (status)
-        return status;
-    if (run->key.size == key_size && !memcmp(run->key.text, key, key_size) &&
-        record->size == size && !memcmp(record->value, value, size))
-        return LEAT_OK;
-    return leat_error(LEAT_ESTATE,
-                      "%s: record %.*s is another one than the input has now; "
-                      "--restart begins anew",
-                      lmdb_writer_staging(run->writer)->path, (int)key_size,
-                      (const char *)key);
+    int length =
+        snprintf(out, IMPORTER_KEY, "%0*lld", digits, (long long)number);
+    if (length > digits)
+        return leat_error(LEAT_EINVAL,
+                          "record %lld: keys of %d digits end before it",
+                          (long long)number, digits);
+    if (name)
+        snprintf(out + length, (size_t)(IMPORTER_KEY - length), "_%s", name);
+    return LEAT_OK;
 }
 
-/* Makes the last record again that a run before wrote. */
-static int resume(struct import_run *run)
+static int next_record(struct run *run, struct record *record)
 {
-    run->resumed = lmdb_writer_records(run->writer);
+    struct importer *source = run->source;
+    int status = source->next(source, record);
+    return status ? status
+                  : importer_key(run->key, source->digits, record->number,
+                                 record->name);
+}
+
+/* Makes the last record again that an earlier run wrote. A source that gives
+   another record there is another source. */
+static int resume(struct run *run)
+{
+    MDB_val key, value;
+    struct record record = {.value = ""};
+    int64_t number = 0;
+    run->resumed = run->writer.records;
     if (!run->resumed)
         return LEAT_OK;
-    const void *key, *value;
-    size_t key_size, size;
-    int digits;
-    int64_t number;
-    int status = lmdb_writer_last(run->writer, &key, &key_size, &value, &size);
-    if (!status)
-        status = record_key_parse(key, key_size, &digits, &number);
-    if (!status)
-        status = run->source->seek(run->source, number);
-    struct record record = {.value = ""};
+    int status = lmdb_writer_last(&run->writer, &key, &value);
+    if (status)
+        return status;
+    const char *digit = key.mv_data;
+    for (int i = 0; i < run->source->digits && (size_t)i < key.mv_size &&
+                    digit[i] >= '0' && digit[i] <= '9';
+         i++)
+        number = 10 * number + (digit[i] - '0');
+    status = run->source->seek(run->source, number);
     if (!status)
         status = next_record(run, &record);
     if (status < 0)
         return status;
     progress_skip(&run->progress, record.number + 1);
-    if (status == LEAT_END)
-        run->key.size = 0;
-    return compare_last(run, &record);
+    if (!status && strlen(run->key) == key.mv_size &&
+        !memcmp(run->key, key.mv_data, key.mv_size) &&
+        record.size == value.mv_size &&
+        !memcmp(record.value, value.mv_data, value.mv_size))
+        return LEAT_OK;
+    return leat_error(LEAT_ESTATE,
+                      "%s: record %.*s is another one than the input has now; "
+                      "--restart starts over",
+                      run->writer.staging.path, (int)key.mv_size,
+                      (const char *)key.mv_data);
 }
 
-static int write_records(struct import_run *run)
+static int write_records(struct run *run)
 {
     for (;;) {
         struct record record;
@@ -105,7 +164,7 @@ static int write_records(struct import_run *run)
         if (status == LEAT_END)
             return LEAT_OK;
         if (!status)
-            status = lmdb_writer_put(run->writer, run->key.text, run->key.size,
+            status = lmdb_writer_put(&run->writer, run->key, strlen(run->key),
                                      record.value, record.size);
         if (!status)
             status = interrupt_check();
@@ -116,113 +175,97 @@ static int write_records(struct import_run *run)
     }
 }
 
-static int make_database(struct import_run *run)
+static int make_database(struct run *run)
 {
-    if (lmdb_writer_staging(run->writer)->state == STAGING_COMPLETE)
-        return lmdb_writer_publish(run->writer, 0);
+    if (run->writer.staging.state == STAGING_COMPLETE)
+        return lmdb_writer_publish(&run->writer, 0);
     progress_start(&run->progress, run->source->unit, run->source->count,
-                   run->options->json);
+                   run->source->json);
     int status = resume(run);
     if (!status)
         status = write_records(run);
     run->complete = !status;
-    if (!status)
-        status = lmdb_writer_publish(run->writer, run->resumed + run->added);
-    return status;
+    return status
+               ? status
+               : lmdb_writer_publish(&run->writer, run->resumed + run->added);
 }
 
-/*
- * Somebody else was at the target. What was made is of use once that is out of
- * the way.
- */
-static int say_taken(const struct import_run *run, const char *line,
-                     int64_t kept)
+/* Keeps what a failed run made, unless the input was at fault. */
+static int report_failure(struct run *run, int status)
 {
-    const struct staging *staging = lmdb_writer_staging(run->writer);
-    return message_error("%s; %s kept in %s: move %s away, and the same "
-                         "command goes on",
-                         line, output_count(kept, "record is", "records are"),
-                         staging->path, staging->target);
-}
-
-/* What a run that failed leaves is of use where only the run was at fault. */
-static int say_failure(struct import_run *run, int status)
-{
-    int is_taken = status == LEAT_EINVAL && run->complete;
-    int may_go_on = status == LEAT_EIO || status == LEAT_ENOMEM ||
-                    status == LEAT_ECANCELLED || status == LEAT_ESTATE ||
-                    is_taken;
+    /* Another process made the target. */
+    bool is_taken = status == LEAT_EINVAL && run->complete;
+    bool is_resumable = status == LEAT_EIO || status == LEAT_ENOMEM ||
+                        status == LEAT_ECANCELLED || status == LEAT_ESTATE ||
+                        is_taken;
     char line[512];
     snprintf(line, sizeof(line), "%s", leat_last_error());
-    int64_t kept = may_go_on && run->writer ? lmdb_writer_keep(run->writer) : 0;
-    if (is_taken)
-        return say_taken(run, line, kept);
+    int64_t kept = is_resumable ? lmdb_writer_keep(&run->writer) : 0;
+    const char *records = output_count(kept, "record is", "records are");
+    if (is_taken) {
+        const struct staging *staging = &run->writer.staging;
+        return message_error("%s; %s kept in %s: move %s away and rerun the "
+                             "same command",
+                             line, records, staging->path, staging->target);
+    }
     if (!kept || status == LEAT_ESTATE)
         return message_error("%s", line);
-    return message_error("%s; %s kept, the same command goes on", line,
-                         output_count(kept, "record is", "records are"));
+    return message_error("%s; %s kept; rerun the same command to resume", line,
+                         records);
 }
 
-/* Records of the source in the database. */
-static int64_t source_records(const struct import_run *run)
+static void print_result(const struct run *run, const char *path)
 {
-    const struct staging *staging = lmdb_writer_staging(run->writer);
-    return staging->state == STAGING_COMPLETE ? staging->result
-                                              : run->resumed + run->added;
-}
-
-static void print_result(const struct import_run *run, const char *path)
-{
-    int64_t records = lmdb_writer_records(run->writer);
+    int64_t records = run->writer.records;
     char detail[128] = "";
     if (run->added != records)
         snprintf(detail, sizeof(detail), " (%lld of them by this run)",
                  (long long)run->added);
     printf("%s: %s%s, %s\n", plain_text(path),
            output_count(records, "record", "records"), detail,
-           output_bytes(lmdb_writer_bytes(run->writer)));
+           output_bytes(run->writer.bytes));
 }
 
-static int report(const struct import_run *run, const char *path,
-                  double seconds)
+static int report(const struct run *run, const char *path, double seconds)
 {
-    struct record_source *source = run->source;
+    struct importer *source = run->source;
+    const struct staging *staging = &run->writer.staging;
     json_t *object = NULL;
-    if (run->options->json)
+    if (source->json)
         object = json_pack("{s:I, s:I, s:I, s:f}", "records",
-                           (json_int_t)lmdb_writer_records(run->writer),
-                           "added", (json_int_t)run->added, "bytes",
-                           (json_int_t)lmdb_writer_bytes(run->writer),
-                           "seconds", seconds);
+                           (json_int_t)run->writer.records, "added",
+                           (json_int_t)run->added, "bytes",
+                           (json_int_t)run->writer.bytes, "seconds", seconds);
     else
         print_result(run, path);
-    int status = 0;
-    if (source->report)
-        status = source->report(source, source_records(run), object);
-    int failed = run->options->json ? output_json(object) : 0;
+    int64_t records = staging->state == STAGING_COMPLETE
+                          ? staging->result
+                          : run->resumed + run->added;
+    int status = source->report ? source->report(source, records, object) : 0;
+    int failed = source->json ? output_json(object) : 0;
     return failed ? failed : status;
 }
 
-int importer_run(const struct importer_options *options,
-                 struct record_source *source,
-                 const struct import_arguments *arguments, const char *path)
+int importer_run(struct importer *self, const char *path, int status)
 {
-    struct import_run run = {.options = options, .source = source};
+    struct run run = {.source = self};
     const struct staging_options target = {.target = path,
-                                           .arguments = arguments->text,
-                                           .replace = options->force,
-                                           .restart = options->restart};
+                                           .arguments = self->arguments,
+                                           .replace = self->force,
+                                           .restart = self->restart};
     double started = leat__clock_seconds();
-    int status = lmdb_writer_open(&run.writer, &target);
+    if (!status)
+        status = lmdb_writer_open(&run.writer, &target);
     if (!status)
         status = make_database(&run);
     progress_finish(&run.progress);
     double seconds = leat__clock_seconds() - started;
     int exit_status =
-        status ? say_failure(&run, status) : report(&run, path, seconds);
-    /* Whoever is killed before this gets the report from the next run. */
+        status ? report_failure(&run, status) : report(&run, path, seconds);
+    /* If this run is killed before, the next one reports. */
     fflush(stdout);
-    lmdb_writer_close(run.writer);
-    record_key_finish(&run.key);
+    lmdb_writer_close(&run.writer);
+    free(self->arguments);
+    self->arguments = NULL;
     return exit_status;
 }

@@ -1,38 +1,91 @@
 /*
  * importer.h: what every `leat import` does with its records: writes them to a
- * database that appears when it is complete, goes on where a run before was
- * stopped, shows how far it is, says what came of it.
+ * database that appears when it is complete, resumes a stopped run, shows the
+ * progress, reports the result.
  */
 #ifndef LEAT_TOOLS_IMPORT_IMPORTER_H
 #define LEAT_TOOLS_IMPORT_IMPORTER_H
 
 #include "tools/cli/option.h"
-#include "tools/import/import_arguments.h"
-#include "tools/import/record_source.h"
 
-struct importer_options {
-    int force;
-    int restart;
-    int json;
+#include <jansson.h>
+#include <stddef.h>
+
+/* A record on its way into a database; borrowed until the next call. */
+struct record {
+    int64_t number;    /* its position in the source, from 0 */
+    const char *name;  /* NULL: its key is the number, else NUMBER_name */
+    const void *value; /* a Datum in wire format */
+    size_t size;
 };
 
-/* Entries of their table, its end included. */
-enum { IMPORTER_OPTIONS = 4 };
+/*
+ * The first member of a command's own struct, and a source of records. A source
+ * always gives the same records, so that a rerun resumes at a record's number.
+ * One thread calls it; a source may have threads of its own that work ahead.
+ */
+struct importer {
+    const char *unit; /* of what it reads: "images" */
+    int64_t count;    /* numbers run from 0 to below it; -1: unknown */
+    int digits;       /* of a number in a key */
 
-/* Fills the table that an import shares with the others: usage.shared. */
-void importer_list_options(struct option_spec out[IMPORTER_OPTIONS],
-                           struct importer_options *options);
+    /*
+     * The next record; numbers ascend, and those of records that are left out
+     * are missing. LEAT_END after the last one, once its files proved sound to
+     * their ends. Errors: any, with its line; none is read on after.
+     */
+    int (*next)(struct importer *self, struct record *out);
 
-/* What imports had once: usage.removed. */
-extern const struct option_removed importer_removed;
+    /*
+     * The next `next` gives the first record whose number is not below this
+     * one. Called once at most, before the first next. Errors: as of next.
+     */
+    int (*seek)(struct importer *self, int64_t number);
+
+    /*
+     * Reports what else there is to report of a finished database with
+     * `records`: on stderr, and with --json in `object` (else NULL). Returns
+     * the tool's exit status. NULL: nothing.
+     */
+    int (*report)(struct importer *self, int64_t records, json_t *object);
+
+    int force; /* options that all imports have */
+    int restart;
+    int json;
+    char *arguments; /* lines that decide the records: importer_add */
+};
+
+/* option_parse, with the options that all imports have. */
+int importer_parse(struct importer *self, struct usage *usage, int argc,
+                   char **argv, char ***arguments, int *n);
 
 /*
- * Makes the database at `path` of the source's records. The arguments name all
- * that decides what these are. Returns the tool's exit status, having printed
+ * Adds a line to the arguments, without which a run is not resumed; line breaks
+ * in it become '?'. Errors: LEAT_ENOMEM.
+ */
+int importer_add(struct importer *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/*
+ * Adds a line for a file: its absolute path, size and time of change. What is
+ * no regular file, such as a pipe, is never the same twice.
+ * Errors: LEAT_EFORMAT for a directory, LEAT_EIO, LEAT_ENOMEM.
+ */
+int importer_add_file(struct importer *self, const char *path);
+
+/*
+ * Makes Caffe's key of a number, or of a number and a name of 502 bytes at
+ * most. Errors: LEAT_EINVAL for a number of more digits.
+ */
+enum { IMPORTER_KEY = 512 };
+int importer_key(char out[IMPORTER_KEY], int digits, int64_t number,
+                 const char *name);
+
+/*
+ * Makes the database at `path`, unless `status`, of what opened the source, is
+ * an error. Frees the arguments. Returns the tool's exit status, having printed
  * the result on stdout or the error on stderr.
  */
-int importer_run(const struct importer_options *options,
-                 struct record_source *source,
-                 const struct import_arguments *arguments, const char *path);
+int importer_run(struct importer *self, const char *path, int status);
 
 #endif

@@ -6,8 +6,8 @@
 #include "tools/cli/plain_text.h"
 #include "tools/cli/progress.h"
 #include "tools/command.h"
-#include "tools/database/factory.h"
 #include "tools/database/lmdb_writer.h"
+#include "tools/database/worker_pool.h"
 #include "tools/image/canvas.h"
 #include "tools/image/jpeg_writer.h"
 
@@ -39,69 +39,69 @@ struct drawing {
 };
 
 /* A thread's own. */
-struct drawing_bench {
-    const struct drawing *drawing;
+struct drawing_state {
     struct canvas canvas;
     unsigned char *record; /* room for `capacity` bytes */
     size_t capacity;
 };
 
-static int open_bench(void **out, const void *context)
+static int open_state(void **out, const void *context)
 {
-    struct drawing_bench *bench = calloc(1, sizeof(*bench));
-    if (!bench)
+    struct drawing_state *state = calloc(1, sizeof(*state));
+    if (!state)
         return leat_error(LEAT_ENOMEM, "out of memory for images");
-    bench->drawing = context;
-    int status = canvas_init(&bench->canvas, bench->drawing->options->shape);
+    const struct drawing *drawing = context;
+    int status = canvas_init(&state->canvas, drawing->options->shape);
     if (status) {
-        free(bench);
+        free(state);
         return status;
     }
-    *out = bench;
+    *out = state;
     return LEAT_OK;
 }
 
-static void close_bench(void *argument)
+static void close_state(void *argument)
 {
-    struct drawing_bench *bench = argument;
-    if (!bench)
+    struct drawing_state *state = argument;
+    if (!state)
         return;
-    canvas_finish(&bench->canvas);
-    free(bench->record);
-    free(bench);
+    canvas_finish(&state->canvas);
+    free(state->record);
+    free(state);
 }
 
-static int write_datum(struct drawing_bench *bench, const leat_datum *datum,
-                       struct factory_record *out)
+static int write_datum(struct drawing_state *state, const leat_datum *datum,
+                       struct pool_record *out)
 {
     size_t size = leat_datum_size(datum);
-    if (size > bench->capacity) {
-        unsigned char *record = realloc(bench->record, size);
+    if (size > state->capacity) {
+        unsigned char *record = realloc(state->record, size);
         if (!record)
             return leat_error(LEAT_ENOMEM, "out of memory for a record");
-        bench->record = record;
-        bench->capacity = size;
+        state->record = record;
+        state->capacity = size;
     }
-    out->bytes = bench->record;
-    out->size = leat_datum_write(datum, bench->record);
+    out->bytes = state->record;
+    out->size = leat_datum_write(datum, state->record);
     return LEAT_OK;
 }
 
-static int make_record(void *argument, int64_t number,
-                       struct factory_record *out)
+static int make_record(void *argument, const void *context, int64_t number,
+                       struct pool_record *out)
 {
-    struct drawing_bench *bench = argument;
-    const struct synth_options *options = bench->drawing->options;
-    struct canvas *canvas = &bench->canvas;
+    struct drawing_state *state = argument;
+    const struct drawing *drawing = context;
+    const struct synth_options *options = drawing->options;
+    struct canvas *canvas = &state->canvas;
     leat_datum datum = {0};
-    datum.label = bench->drawing->draw(canvas, (uint64_t)options->seed, number);
+    datum.label = drawing->draw(canvas, (uint64_t)options->seed, number);
     if (!options->quality) {
         datum.channels = canvas->channels;
         datum.height = canvas->height;
         datum.width = canvas->width;
         datum.data = canvas->pixels;
         datum.data_size = canvas_bytes(canvas);
-        return write_datum(bench, &datum, out);
+        return write_datum(state, &datum, out);
     }
     unsigned char *image;
     int status = jpeg_writer_encode(canvas, (int)options->quality, &image,
@@ -110,17 +110,17 @@ static int make_record(void *argument, int64_t number,
         return status;
     datum.encoded = 1;
     datum.data = image;
-    status = write_datum(bench, &datum, out);
+    status = write_datum(state, &datum, out);
     free(image);
     return status;
 }
 
-static int write_records(struct lmdb_writer *writer, struct factory *factory,
+static int write_records(struct lmdb_writer *writer, struct worker_pool *pool,
                          struct progress *progress)
 {
-    struct factory_record record;
+    struct pool_record record;
     for (int64_t i = 0;; i++) {
-        int status = factory_take(factory, &record);
+        int status = worker_pool_take(pool, &record);
         if (status == LEAT_END)
             return LEAT_OK;
         char key[24];
@@ -152,29 +152,29 @@ static int report(const struct synth_options *options, const char *path,
 static int make_database(const struct synth_options *options,
                          const struct drawing *drawing, const char *path)
 {
-    const struct factory_order order = {.end = options->count,
-                                        .run = FACTORY_RUN_MOST,
-                                        .bytes = FACTORY_BYTES,
-                                        .context = drawing,
-                                        .open = open_bench,
-                                        .close = close_bench,
-                                        .make = make_record};
-    struct lmdb_writer *writer = NULL;
-    struct factory *factory = NULL;
+    const struct pool_options pool_options = {.end = options->count,
+                                              .job_records = POOL_JOB_MOST,
+                                              .most_bytes = POOL_BYTES,
+                                              .context = drawing,
+                                              .open = open_state,
+                                              .close = close_state,
+                                              .make = make_record};
+    struct lmdb_writer writer = {0};
+    struct worker_pool *pool = NULL;
     struct progress progress;
     progress_start(&progress, "records", options->count, options->json);
     const struct staging_options target = {.target = path,
                                            .replace = options->force};
     int status = lmdb_writer_open(&writer, &target);
     if (!status)
-        status = factory_open(&factory, &order);
+        status = worker_pool_open(&pool, &pool_options);
     if (!status)
-        status = write_records(writer, factory, &progress);
+        status = write_records(&writer, pool, &progress);
     if (!status)
-        status = lmdb_writer_publish(writer, 0);
-    int64_t bytes = status ? 0 : lmdb_writer_bytes(writer);
-    factory_close(factory);
-    lmdb_writer_close(writer);
+        status = lmdb_writer_publish(&writer, 0);
+    int64_t bytes = status ? 0 : writer.bytes;
+    worker_pool_close(pool);
+    lmdb_writer_close(&writer);
     double seconds = progress_finish(&progress);
     if (status)
         return message_last_error();

@@ -1,4 +1,4 @@
-#include "tools/database/directory.h"
+#include "tools/delivery/directory.h"
 
 #include <leat/ext/reader.h>
 

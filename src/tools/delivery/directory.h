@@ -1,6 +1,6 @@
 /* directory.h: directories made for what goes into them, and read. */
-#ifndef LEAT_TOOLS_DATABASE_DIRECTORY_H
-#define LEAT_TOOLS_DATABASE_DIRECTORY_H
+#ifndef LEAT_TOOLS_DELIVERY_DIRECTORY_H
+#define LEAT_TOOLS_DELIVERY_DIRECTORY_H
 
 #include <dirent.h>
 #include <stddef.h>

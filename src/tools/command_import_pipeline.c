@@ -1,7 +1,5 @@
-/* import_pipeline.c: `leat import pipeline`, whatever readers give. */
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
-#include "tools/command.h"
+/* command_import_pipeline.c: `leat import pipeline`, whatever readers give. */
+#include "tools/cli/buffer.h"
 #include "tools/database/database.h"
 #include "tools/import/importer.h"
 
@@ -10,24 +8,22 @@
 #include <leat/pipeline.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_DIGITS = 8 };
-
-struct pipeline_source {
-    struct record_source source; /* first */
+struct pipeline_import {
+    struct importer importer; /* first */
     leat_pipeline *pipeline;
     leat_reader *reader;
-    int data;  /* number of the field */
-    int label; /* of the field; -1: there is none */
+    int data;  /* index of the field */
+    int label; /* likewise; -1: there is none */
     leat_sample sample;
     int64_t next; /* record to be read */
-    unsigned char *record;
-    size_t capacity;
+    struct buffer record;
 };
 
-static int bad_field(const struct pipeline_source *self, const char *what,
+static int bad_field(const struct pipeline_import *self, const char *what,
                      const leat_field *field)
 {
     return leat_error(LEAT_EUNSUPPORTED,
@@ -38,7 +34,7 @@ static int bad_field(const struct pipeline_source *self, const char *what,
 }
 
 /* Images have up to three dimensions; a Datum's are int32. */
-static int take_shape(const struct pipeline_source *self,
+static int take_shape(const struct pipeline_import *self,
                       const leat_field *field, leat_datum *datum)
 {
     int32_t *out[] = {&datum->channels, &datum->height, &datum->width};
@@ -55,7 +51,7 @@ static int take_shape(const struct pipeline_source *self,
     return LEAT_OK;
 }
 
-static int take_data(const struct pipeline_source *self,
+static int take_data(const struct pipeline_import *self,
                      const leat_field *field, leat_datum *datum)
 {
     if (field->dtype == LEAT_BYTES) {
@@ -85,7 +81,7 @@ static int take_data(const struct pipeline_source *self,
 }
 
 /* Several labels take the floats, unless pixels have them. */
-static int take_labels(const struct pipeline_source *self,
+static int take_labels(const struct pipeline_import *self,
                        const leat_field *field, leat_datum *datum)
 {
     int64_t n = field->shape[0];
@@ -103,47 +99,52 @@ static int take_labels(const struct pipeline_source *self,
     return LEAT_OK;
 }
 
-static int take_label(const struct pipeline_source *self,
+/* NAN where the type is not a number's. */
+static double read_number(const leat_field *field)
+{
+    union {
+        uint8_t u8;
+        int32_t i32;
+        int64_t i64;
+        float f32;
+        double f64;
+    } value;
+    size_t size = leat_dtype_size(field->dtype);
+    if (field->bytes < size || size > sizeof(value))
+        return NAN;
+    memcpy(&value, field->data, size);
+    switch (field->dtype) {
+    case LEAT_UINT8:
+        return value.u8;
+    case LEAT_INT32:
+        return value.i32;
+    case LEAT_INT64:
+        return (double)value.i64;
+    case LEAT_FLOAT32:
+        return (double)value.f32;
+    case LEAT_FLOAT64:
+        return value.f64;
+    default:
+        return NAN;
+    }
+}
+
+static int take_label(const struct pipeline_import *self,
                       const leat_field *field, leat_datum *datum)
 {
     if (field->dtype == LEAT_FLOAT32 && field->ndim == 1)
         return take_labels(self, field, datum);
-    double value = NAN;
-    int64_t wide;
-    float real;
-    int is_scalar =
+    bool is_scalar =
         field->ndim == 0 || (field->ndim == 1 && field->shape[0] == 1);
-    if (!is_scalar || field->bytes < leat_dtype_size(field->dtype))
-        return bad_field(self, "label", field);
-    switch (field->dtype) {
-    case LEAT_UINT8:
-        value = *(const unsigned char *)field->data;
-        break;
-    case LEAT_INT32:
-        memcpy(&datum->label, field->data, sizeof(datum->label));
-        return LEAT_OK;
-    case LEAT_INT64:
-        memcpy(&wide, field->data, sizeof(wide));
-        value = (double)wide;
-        break;
-    case LEAT_FLOAT32:
-        memcpy(&real, field->data, sizeof(real));
-        value = real;
-        break;
-    case LEAT_FLOAT64:
-        memcpy(&value, field->data, sizeof(value));
-        break;
-    default:
-        break;
-    }
-    /* Also where the value is no number. */
+    double value = is_scalar ? read_number(field) : NAN;
+    /* Also refuses NAN. */
     if (!(value >= INT32_MIN && value <= INT32_MAX) || value != trunc(value))
         return bad_field(self, "label", field);
     datum->label = (int32_t)value;
     return LEAT_OK;
 }
 
-static int make_record(struct pipeline_source *self, struct record *out)
+static int make_record(struct pipeline_import *self, struct record *out)
 {
     const leat_sample *sample = &self->sample;
     leat_datum datum = {0};
@@ -156,32 +157,27 @@ static int make_record(struct pipeline_source *self, struct record *out)
         status = take_label(self, &sample->field[self->label], &datum);
     if (status)
         return status;
-    size_t size = leat_datum_size(&datum);
-    if (size > self->capacity) {
-        unsigned char *record = realloc(self->record, size);
-        if (!record)
-            return leat_error(LEAT_ENOMEM, "out of memory for a record");
-        self->record = record;
-        self->capacity = size;
-    }
+    status = buffer_reserve(&self->record, leat_datum_size(&datum));
+    if (status)
+        return status;
     out->number = self->next++;
     out->name = NULL;
-    out->value = self->record;
-    out->size = leat_datum_write(&datum, self->record);
+    out->value = self->record.bytes;
+    out->size = leat_datum_write(&datum, self->record.bytes);
     return LEAT_OK;
 }
 
-static int next_record(struct record_source *source, struct record *out)
+static int next_record(struct importer *importer, struct record *out)
 {
-    struct pipeline_source *self = (struct pipeline_source *)source;
+    struct pipeline_import *self = (struct pipeline_import *)importer;
     int status = leat_reader_next(self->reader, &self->sample);
     return status ? status : make_record(self, out);
 }
 
 /* Reads up to there where the reader cannot seek. */
-static int seek_record(struct record_source *source, int64_t number)
+static int seek_record(struct importer *importer, int64_t number)
 {
-    struct pipeline_source *self = (struct pipeline_source *)source;
+    struct pipeline_import *self = (struct pipeline_import *)importer;
     int status = leat_reader_seek(self->reader, number);
     if (status == LEAT_OK) {
         self->next = number;
@@ -195,7 +191,7 @@ static int seek_record(struct record_source *source, int64_t number)
 }
 
 /* `data` and `label` by their names; otherwise the first field is the data. */
-static int find_fields(struct pipeline_source *self)
+static int find_fields(struct pipeline_import *self)
 {
     const leat_field_spec *fields;
     int n;
@@ -217,29 +213,24 @@ static int find_fields(struct pipeline_source *self)
     return LEAT_OK;
 }
 
-/* The text, and what the readers say of the data set. */
-static int describe(struct pipeline_source *self,
-                    struct import_arguments *arguments)
+/* The text, and the readers' own description of the data set. */
+static int add_arguments(struct pipeline_import *self)
 {
-    int status = import_arguments_add(arguments, "pipeline %s",
-                                      leat_pipeline_text(self->pipeline));
+    struct importer *importer = &self->importer;
     leat_token token;
     leat_token_init(&token);
+    int status = importer_add(importer, "pipeline %s",
+                              leat_pipeline_text(self->pipeline));
     if (!status)
         status = leat_reader_save(self->reader, &token);
-    if (!status) {
-        const char *text = leat_token_text(&token);
-        status =
-            text ? import_arguments_add(arguments, "%s", text) : LEAT_ENOMEM;
-    } else if (status == LEAT_EUNSUPPORTED) {
-        status = LEAT_OK;
-    }
+    const char *text = status ? NULL : leat_token_text(&token);
+    if (!status)
+        status = text ? importer_add(importer, "%s", text) : LEAT_ENOMEM;
     leat_token_finish(&token);
-    return status;
+    return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
 }
 
-static int open_pipeline(struct pipeline_source *self, const char *text,
-                         struct import_arguments *arguments)
+static int open_pipeline(struct pipeline_import *self, const char *text)
 {
     int status = database_pipeline(&self->pipeline, text);
     if (!status)
@@ -247,50 +238,40 @@ static int open_pipeline(struct pipeline_source *self, const char *text,
     if (!status)
         status = find_fields(self);
     if (!status)
-        status = describe(self, arguments);
-    if (!status && leat_reader_count(self->reader, &self->source.count))
-        self->source.count = -1;
+        status = add_arguments(self);
+    if (!status && leat_reader_count(self->reader, &self->importer.count))
+        self->importer.count = -1;
     return status;
 }
 
 int command_import_pipeline(int argc, char **argv)
 {
-    interrupt_catch();
-    struct importer_options options = {0};
-    struct option_spec shared[IMPORTER_OPTIONS];
-    importer_list_options(shared, &options);
-    const struct usage usage = {
+    struct pipeline_import self = {.importer = {.unit = "records",
+                                                .digits = 8,
+                                                .next = next_record,
+                                                .seek = seek_record},
+                                   .label = -1};
+    struct usage usage = {
         .command = "import pipeline",
         .arguments = "[options] TEXT OUT",
-        .about = "Makes an LMDB of what the readers of a pipeline give in\n"
-                 "one pass, such as lmdb:PATH, with keys 00000000, 00000001,\n"
-                 "...: data of uint8, of float32 or encoded, and labels that\n"
-                 "are whole numbers.",
+        .about = "Makes an LMDB of one pass of a pipeline's readers, such as\n"
+                 "lmdb:PATH, with keys 00000000, 00000001, ...: data of\n"
+                 "uint8, of float32 or encoded, and labels that are whole\n"
+                 "numbers.",
         .least_arguments = 2,
         .most_arguments = 2,
-        .shared = shared,
-        .removed = &importer_removed,
     };
     char **path;
     int n;
-    int status = option_parse(&usage, argc, argv, &path, &n);
+    int status = importer_parse(&self.importer, &usage, argc, argv, &path, &n);
     if (status != OPTION_GO)
         return status;
-
-    struct pipeline_source self = {.source = {.unit = "records",
-                                              .digits = KEY_DIGITS,
-                                              .next = next_record,
-                                              .seek = seek_record},
-                                   .label = -1};
     leat_sample_init(&self.sample);
-    struct import_arguments arguments = {0};
-    status = open_pipeline(&self, path[0], &arguments)
-                 ? message_last_error()
-                 : importer_run(&options, &self.source, &arguments, path[1]);
-    import_arguments_finish(&arguments);
+    status =
+        importer_run(&self.importer, path[1], open_pipeline(&self, path[0]));
     leat_sample_finish(&self.sample);
     leat_reader_close(self.reader);
     leat_pipeline_unref(self.pipeline);
-    free(self.record);
+    free(self.record.bytes);
     return status;
 }

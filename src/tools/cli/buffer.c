@@ -1,0 +1,18 @@
+#include "tools/cli/buffer.h"
+
+#include <leat/ext/reader.h>
+
+#include <stdlib.h>
+
+int buffer_reserve(struct buffer *self, size_t size)
+{
+    if (size <= self->size)
+        return LEAT_OK;
+    size_t wanted = size + size / 4;
+    unsigned char *bytes = realloc(self->bytes, wanted);
+    if (!bytes)
+        return leat_error(LEAT_ENOMEM, "out of memory for %zu bytes", size);
+    self->bytes = bytes;
+    self->size = wanted;
+    return LEAT_OK;
+}

@@ -1,0 +1,364 @@
+/* command_import_images.c: `leat import images`, as Caffe's convert_imageset.
+ */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/output.h"
+#include "tools/command.h"
+#include "tools/database/worker_pool.h"
+#include "tools/import/image_list.h"
+#include "tools/import/image_record.h"
+#include "tools/import/importer.h"
+
+#include <leat/ext/reader.h>
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    MOST_SIDE = 1 << 20,
+    MOST_PIXELS = 1 << 29, /* three bytes each are a record's most */
+    MOST_NAMED = 20,       /* images of a kind that are named on stderr */
+    HEAP_KEEPS = 32 << 20  /* bytes of a block; glibc's most */
+};
+
+/* Images of one kind that this run met. */
+struct named {
+    int64_t count;
+    json_t *list; /* NULL: not wanted */
+};
+
+struct image_import {
+    struct importer importer; /* first */
+    const char *path;         /* of the list, "-" is stdin */
+    int64_t labels;           /* 0: a class */
+    const char *encode_type;
+    int encoded;
+    int shuffle;
+    int64_t seed; /* below 0: not given */
+    int64_t max_image_bytes;
+    int check_size; /* all images must have one shape */
+    struct image_record_options options;
+
+    struct image_list *list;
+    struct worker_pool *pool;
+    int64_t first;  /* line where this run begins */
+    int64_t next;   /* line to be taken */
+    int64_t images; /* taken in this run, unreadable ones included */
+    struct named unreadable;
+    struct named warned; /* by their codecs */
+    int shape[3];        /* of the first image; channels 0: not known yet */
+};
+
+static void close_maker(void *maker)
+{
+    image_record_maker_destroy(maker);
+}
+
+static int open_maker(void **out, const void *context)
+{
+    const struct image_import *self = context;
+    struct image_record_maker *maker;
+    int status = image_record_maker_create(&maker, &self->options);
+    if (!status)
+        *out = maker;
+    return status;
+}
+
+/* A blank line's record has no bytes. */
+static int make_record(void *maker, const void *context, int64_t line,
+                       struct pool_record *out)
+{
+    const struct image_list *list =
+        ((const struct image_import *)context)->list;
+    const char *name = image_list_name(list, line);
+    if (!name)
+        return LEAT_OK;
+    struct image_record record;
+    struct image_label label = image_list_label(list, line);
+    int status = image_record_make(maker, name, &label, &record);
+    if (status)
+        return status;
+    out->bytes = record.bytes;
+    out->size = record.size;
+    memcpy(out->shape, record.shape, sizeof(out->shape));
+    snprintf(out->warning, sizeof(out->warning), "%s",
+             record.warning ? record.warning : "");
+    return LEAT_OK;
+}
+
+static int open_pool(struct image_import *self)
+{
+    const struct pool_options options = {.first = self->first,
+                                         .end = image_list_lines(self->list),
+                                         .job_records = 1,
+                                         .most_bytes = POOL_BYTES,
+                                         .context = self,
+                                         .open = open_maker,
+                                         .close = close_maker,
+                                         .make = make_record};
+    self->next = self->first;
+    /* Codecs take some 100 KB for each image. From the system, each page of it
+       would be a fault. */
+    mallopt(M_MMAP_THRESHOLD, HEAP_KEEPS);
+    mallopt(M_TRIM_THRESHOLD, 2 * HEAP_KEEPS);
+    return worker_pool_open(&self->pool, &options);
+}
+
+/* Counts an image, names it on stderr if it is one of the first, and lists it
+   with its text. */
+static void add_named(struct image_import *self, struct named *named,
+                      int64_t line, const char *key, const char *text)
+{
+    const char *name = image_list_name(self->list, line);
+    bool is_named = ++named->count <= MOST_NAMED;
+    if (is_named && named == &self->warned)
+        message_error("%s: kept, but its codec warns: %s", name, text);
+    else if (is_named)
+        message_error("%s", text);
+    if (named->list)
+        json_array_append_new(named->list, json_pack("{s:I, s:o, s:o}",
+                                                     "number", (json_int_t)line,
+                                                     "name", output_text(name),
+                                                     key, output_text(text)));
+}
+
+static int check_size(struct image_import *self, int64_t line,
+                      const int shape[3])
+{
+    int *first = self->shape;
+    if (!self->check_size)
+        return LEAT_OK;
+    if (!first[0])
+        memcpy(first, shape, sizeof(self->shape));
+    if (!memcmp(first, shape, sizeof(self->shape)))
+        return LEAT_OK;
+    return leat_error(LEAT_EDATA,
+                      "%s: %dx%dx%d, where the first image is %dx%dx%d "
+                      "(--check-size)",
+                      image_list_name(self->list, line), shape[0], shape[1],
+                      shape[2], first[0], first[1], first[2]);
+}
+
+static const char *list_name(const struct image_import *self)
+{
+    return strcmp(self->path, "-") != 0 ? self->path : "stdin";
+}
+
+/* At the end: a list of which nothing could be read is wrong itself. Each image
+   has been named. */
+static int finish(const struct image_import *self)
+{
+    if (self->first || self->unreadable.count < self->images)
+        return LEAT_END;
+    if (self->images == 1)
+        return leat_error(LEAT_EDATA, "%s: its only image cannot be read",
+                          list_name(self));
+    return leat_error(LEAT_EDATA,
+                      "%s: none of its %lld images can be read; do their names "
+                      "begin in --root?",
+                      list_name(self), (long long)self->images);
+}
+
+static int next_record(struct importer *importer, struct record *out)
+{
+    struct image_import *self = (struct image_import *)importer;
+    int status = self->pool ? LEAT_OK : open_pool(self);
+    while (!status) {
+        struct pool_record record;
+        status = worker_pool_take(self->pool, &record);
+        if (status == LEAT_END)
+            return finish(self);
+        int64_t line = self->next++;
+        if (status == LEAT_EDATA) {
+            self->images++;
+            add_named(self, &self->unreadable, line, "error",
+                      leat_last_error());
+            status = interrupt_check();
+        } else if (!status && record.size) {
+            self->images++;
+            if (*record.warning)
+                add_named(self, &self->warned, line, "warning", record.warning);
+            *out = (struct record){line, image_list_name(self->list, line),
+                                   record.bytes, record.size};
+            return check_size(self, line, record.shape);
+        }
+    }
+    return status;
+}
+
+/* Finds the first image's shape again, which an earlier run has seen. */
+static int find_shape(struct image_import *self)
+{
+    void *maker;
+    int status = open_maker(&maker, self);
+    if (status)
+        return status;
+    status = LEAT_EDATA;
+    for (int64_t i = 0; i < self->first && status == LEAT_EDATA; i++) {
+        struct pool_record record = {0};
+        status = make_record(maker, self, i, &record);
+        if (!status && !record.size)
+            status = LEAT_EDATA;
+        memcpy(self->shape, record.shape, sizeof(self->shape));
+    }
+    close_maker(maker);
+    return status == LEAT_EDATA ? LEAT_OK : status;
+}
+
+static int seek_record(struct importer *importer, int64_t number)
+{
+    struct image_import *self = (struct image_import *)importer;
+    self->first = number;
+    return self->check_size ? find_shape(self) : LEAT_OK;
+}
+
+static int report(struct importer *importer, int64_t records, json_t *object)
+{
+    struct image_import *self = (struct image_import *)importer;
+    int64_t images = image_list_images(self->list);
+    int64_t missing = images - records;
+    if (object) {
+        json_object_set_new(object, "unreadable", json_integer(missing));
+        json_object_set(object, "unreadable_images", self->unreadable.list);
+        json_object_set_new(object, "warned", json_integer(self->warned.count));
+        json_object_set(object, "warned_images", self->warned.list);
+    }
+    if (self->warned.count)
+        message_error(
+            "%s: %s kept, but made %s codec warn", list_name(self),
+            output_count(self->warned.count, "image is", "images are"),
+            self->warned.count == 1 ? "its" : "their");
+    if (!missing)
+        return 0;
+    char before[96] = "";
+    if (missing > self->unreadable.count)
+        snprintf(before, sizeof(before), ", %lld of them found before",
+                 (long long)(missing - self->unreadable.count));
+    return message_found("%s: %lld of its %s cannot be read and %s left out%s",
+                         list_name(self), (long long)missing,
+                         output_count(images, "image", "images"),
+                         missing == 1 ? "is" : "are", before);
+}
+
+/* The directory that names are relative to, as an absolute path. */
+static int add_root(struct image_import *self)
+{
+    const char *root = self->options.root ? self->options.root : ".";
+    char *path = realpath(root, NULL);
+    if (!path)
+        return leat_error(LEAT_EIO, "%s: %s", root, strerror(errno));
+    int status = importer_add(&self->importer, "in %s", path);
+    free(path);
+    return status;
+}
+
+static int open_list(struct image_import *self)
+{
+    const struct image_record_options *options = &self->options;
+    int status = add_root(self);
+    if (!status)
+        status = image_list_open(&self->list, self->path, (int)self->labels);
+    if (status)
+        return status;
+    if (self->shuffle)
+        image_list_shuffle(self->list,
+                           self->seed < 0 ? 1 : (uint64_t)self->seed);
+    self->importer.count = image_list_lines(self->list);
+    return importer_add(
+        &self->importer,
+        "%lld lines %016llx, %lld labels, size %d,%d, gray %d, encoding %d, "
+        "check %d, max image bytes %zu",
+        (long long)self->importer.count,
+        (unsigned long long)image_list_digest(self->list),
+        (long long)self->labels, options->size[0], options->size[1],
+        options->gray, (int)options->encoding, self->check_size,
+        options->max_image_bytes);
+}
+
+static int check_options(struct image_import *self, const char *command)
+{
+    const char *type = self->encode_type;
+    enum image_encoding *encoding = &self->options.encoding;
+    const int *size = self->options.size;
+    self->options.max_image_bytes = (size_t)self->max_image_bytes;
+    *encoding = self->encoded ? IMAGE_BY_NAME : IMAGE_RAW;
+    if (type && (!strcasecmp(type, "jpg") || !strcasecmp(type, "jpeg")))
+        *encoding = IMAGE_JPEG;
+    else if (type && !strcasecmp(type, "png"))
+        *encoding = IMAGE_PNG;
+    else if (type)
+        return message_misuse(
+            command, "--encode-type: expected jpg or png, found '%s'", type);
+    if ((int64_t)size[0] * size[1] > MOST_PIXELS)
+        return message_misuse(command, "--resize: more than %d pixels",
+                              MOST_PIXELS);
+    if (self->seed >= 0 && !self->shuffle)
+        return message_misuse(command, "--seed needs --shuffle");
+    return OPTION_GO;
+}
+
+int command_import_images(int argc, char **argv)
+{
+    struct image_import self = {.importer = {.unit = "images",
+                                             .digits = 8,
+                                             .next = next_record,
+                                             .seek = seek_record,
+                                             .report = report},
+                                .seed = -1};
+    const struct option_spec specs[] = {
+        {"root", "DIR", "where the names in LIST begin", option_text,
+         &self.options.root, 0, 0},
+        {"labels", "N", "each line has N labels, whole numbers or not",
+         option_int, &self.labels, 1, IMAGE_LABELS_MOST},
+        {"resize", "HxW", "resize images to this height and width", option_size,
+         self.options.size, 1, MOST_SIDE},
+        {"gray", NULL, "make images gray", NULL, &self.options.gray, 0, 0},
+        {"encoded", NULL, "keep images encoded, as their files are", NULL,
+         &self.encoded, 0, 0},
+        {"encode-type", "TYPE", "encode images as jpg or png", option_text,
+         &self.encode_type, 0, 0},
+        {"shuffle", NULL, "put the images into a random order", NULL,
+         &self.shuffle, 0, 0},
+        {"seed", "S", "the same seed gives the same order (1)", option_int,
+         &self.seed, 0, INT64_MAX},
+        {"check-size", NULL, "all images must have the first one's shape", NULL,
+         &self.check_size, 0, 0},
+        {"max-image-bytes", "N", "memory that decoding an image may take",
+         option_bytes, &self.max_image_bytes, 1, INT64_MAX},
+        {0}};
+    struct usage usage = {
+        .command = "import images",
+        .arguments = "[options] LIST OUT",
+        .about = "Makes the LMDB that Caffe's convert_imageset makes of JPEG\n"
+                 "and PNG files. Each line of LIST is a file's name, a space\n"
+                 "and a label; - reads it from stdin. With --labels N there\n"
+                 "are N numbers, which stand in float_data beside the image:\n"
+                 "leat's layer gives them as N labels, Caffe's gives 0.",
+        .options = specs,
+        .least_arguments = 2,
+        .most_arguments = 2,
+    };
+    char **path;
+    int n;
+    int status = importer_parse(&self.importer, &usage, argc, argv, &path, &n);
+    if (status == OPTION_GO)
+        status = check_options(&self, usage.command);
+    if (status != OPTION_GO)
+        return status;
+    self.path = path[0];
+    if (self.importer.json) {
+        self.unreadable.list = json_array();
+        self.warned.list = json_array();
+    }
+    status = importer_run(&self.importer, path[1], open_list(&self));
+    worker_pool_close(self.pool);
+    image_list_close(self.list);
+    json_decref(self.unreadable.list);
+    json_decref(self.warned.list);
+    return status;
+}

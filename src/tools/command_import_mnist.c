@@ -1,0 +1,141 @@
+/* command_import_mnist.c: `leat import mnist`, as Caffe's convert_mnist_data.
+ */
+#include "tools/cli/output.h"
+#include "tools/command.h"
+#include "tools/import/importer.h"
+#include "tools/import/record_file.h"
+
+#include <leat/datum.h>
+#include <leat/ext/reader.h>
+
+#include <stdlib.h>
+
+struct mnist {
+    struct importer importer; /* first */
+    struct record_file images;
+    struct record_file labels;
+    int64_t range[2];      /* images, from and up to */
+    int64_t next;          /* image to be read */
+    unsigned char *record; /* room for one */
+};
+
+/* The next image and label, from the first ones on. */
+static int read_pair(struct mnist *self, leat_datum *datum)
+{
+    const unsigned char *label;
+    int end = record_file_next(&self->images, &datum->data);
+    int status = end < 0 ? end : record_file_next(&self->labels, &label);
+    if (status < 0)
+        return status;
+    self->next++;
+    if (!end)
+        datum->label = *label;
+    return end;
+}
+
+/* Reads both files to their ends, so that damage past the range shows. */
+static int next_record(struct importer *importer, struct record *out)
+{
+    struct mnist *self = (struct mnist *)importer;
+    leat_datum datum = {.channels = 1,
+                        .height = self->images.rows,
+                        .width = self->images.columns,
+                        .data_size = self->images.size};
+    do {
+        int status = read_pair(self, &datum);
+        if (status)
+            return status;
+    } while (self->next <= self->range[0] || self->next > self->range[1]);
+    out->number = self->next - 1 - self->range[0];
+    out->name = NULL;
+    out->value = self->record;
+    out->size = leat_datum_write(&datum, self->record);
+    return LEAT_OK;
+}
+
+static int seek_record(struct importer *importer, int64_t number)
+{
+    struct mnist *self = (struct mnist *)importer;
+    leat_datum datum;
+    int status = LEAT_OK;
+    while (!status && self->next < self->range[0] + number)
+        status = read_pair(self, &datum);
+    return status < 0 ? status : LEAT_OK;
+}
+
+static int check_counts(struct mnist *self)
+{
+    int64_t images = self->images.count, *range = self->range;
+    if (images != self->labels.count)
+        return leat_error(LEAT_EFORMAT, "%s: %s, but %s: %s", self->images.path,
+                          output_count(images, "image", "images"),
+                          self->labels.path,
+                          output_count(self->labels.count, "label", "labels"));
+    if (range[1] == INT64_MAX)
+        range[1] = images;
+    if (range[1] > images || (range[0] && range[0] >= images))
+        return leat_error(LEAT_EINVAL, "--range: %s has only %s",
+                          self->images.path,
+                          output_count(images, "image", "images"));
+    self->importer.count = range[1] - range[0];
+    return LEAT_OK;
+}
+
+static int open_files(struct mnist *self, char *const path[])
+{
+    int status = record_file_open(&self->images, path[0], IDX_IMAGES, 0);
+    if (!status)
+        status = record_file_open(&self->labels, path[1], IDX_LABELS, 0);
+    if (!status)
+        status = check_counts(self);
+    if (status)
+        return status;
+    /* The label that takes most bytes. */
+    const leat_datum longest = {.channels = 1,
+                                .height = self->images.rows,
+                                .width = self->images.columns,
+                                .label = UINT8_MAX,
+                                .data = self->images.record,
+                                .data_size = self->images.size};
+    self->record = malloc(leat_datum_size(&longest));
+    if (!self->record)
+        return leat_error(LEAT_ENOMEM, "out of memory for a record");
+    status =
+        importer_add(&self->importer, "mnist, images %lld to %lld",
+                     (long long)self->range[0], (long long)self->range[1] - 1);
+    for (int i = 0; i < 2 && !status; i++)
+        status = importer_add_file(&self->importer, path[i]);
+    return status;
+}
+
+int command_import_mnist(int argc, char **argv)
+{
+    struct mnist self = {.importer = {.unit = "images",
+                                      .digits = 8,
+                                      .next = next_record,
+                                      .seek = seek_record},
+                         .range = {0, INT64_MAX}};
+    const struct option_spec specs[] = {
+        {"range", "A:B", "only images A to B-1; keys still begin at 0",
+         option_range, self.range, 0, 0},
+        {0}};
+    struct usage usage = {
+        .command = "import mnist",
+        .arguments = "[options] IMAGES LABELS OUT",
+        .about = "Makes the LMDB that Caffe's convert_mnist_data makes of\n"
+                 "MNIST's IDX files, which may be gzipped.",
+        .options = specs,
+        .least_arguments = 3,
+        .most_arguments = 3,
+    };
+    char **path;
+    int n;
+    int status = importer_parse(&self.importer, &usage, argc, argv, &path, &n);
+    if (status != OPTION_GO)
+        return status;
+    status = importer_run(&self.importer, path[2], open_files(&self, path));
+    record_file_close(&self.labels);
+    record_file_close(&self.images);
+    free(self.record);
+    return status;
+}

@@ -1,0 +1,232 @@
+/*
+ * DESIGN
+ *
+ * Job j makes some consecutive records in slot j mod slots. A worker claims the
+ * next job once its slot was taken, and the finished ones do not hold too many
+ * bytes; the job that is to be taken next is always claimed. The taker empties
+ * the slots in order. A slot belongs to the worker until `done`, then to the
+ * taker. One lock guards who does what and is not held while records are made
+ * or taken; every change is broadcast. An error waits in its slot, so that
+ * errors come in order, too. Closing lets each worker finish its job.
+ */
+#include "tools/database/worker_pool.h"
+
+#include "base/thread.h"
+#include "tools/cli/buffer.h"
+
+#include <leat/ext/reader.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_WORKERS = 64,
+    SLOTS_PER_WORKER = 3,
+    MOST_KEPT = 4 << 20 /* bytes of an empty slot */
+};
+
+struct slot {
+    bool done;       /* guarded by the pool's lock; the rest is the owner's */
+    int status;      /* of the record after those made */
+    int made;        /* records */
+    char error[512]; /* where status is one */
+    struct pool_record record[POOL_JOB_MOST];
+    struct buffer bytes; /* of all records, in order */
+    size_t used;
+};
+
+struct worker_pool {
+    struct pool_options options; /* immutable from here */
+    int64_t jobs;
+    int workers;
+    int slots;
+    pthread_t worker[MOST_WORKERS];
+
+    int taken; /* the taker's: records of its slot, and their bytes */
+    size_t taken_bytes;
+
+    pthread_mutex_t lock; /* protects the rest, and `done` of slots */
+    pthread_cond_t changed;
+    int64_t claimed; /* jobs given to workers */
+    int64_t emptied; /* jobs taken */
+    size_t waiting;  /* bytes of slots that are done */
+    bool stopping;
+
+    struct slot slot[];
+};
+
+/* Copies a record to the end of its slot. */
+static int append(struct slot *slot, const struct pool_record *record)
+{
+    int status = buffer_reserve(&slot->bytes, slot->used + record->size);
+    if (status)
+        return status;
+    if (record->size)
+        memcpy(slot->bytes.bytes + slot->used, record->bytes, record->size);
+    slot->used += record->size;
+    slot->record[slot->made++] = *record;
+    return LEAT_OK;
+}
+
+static void run_job(const struct pool_options *options, void **state,
+                    int64_t job, struct slot *slot)
+{
+    int64_t number = options->first + job * options->job_records;
+    int64_t end = number + options->job_records;
+    slot->used = 0;
+    slot->made = 0;
+    slot->status = *state ? LEAT_OK : options->open(state, options->context);
+    for (; !slot->status && number < end && number < options->end; number++) {
+        struct pool_record record = {0};
+        slot->status = options->make(*state, options->context, number, &record);
+        if (!slot->status)
+            slot->status = append(slot, &record);
+    }
+    if (slot->status)
+        snprintf(slot->error, sizeof(slot->error), "%s", leat_last_error());
+}
+
+/* The next job; -1: there is none. */
+static int64_t claim_locked(struct worker_pool *self)
+{
+    while (!self->stopping && self->claimed < self->jobs &&
+           (self->claimed - self->emptied >= self->slots ||
+            (self->claimed > self->emptied &&
+             self->waiting >= self->options.most_bytes)))
+        pthread_cond_wait(&self->changed, &self->lock);
+    return self->stopping || self->claimed >= self->jobs ? -1 : self->claimed++;
+}
+
+static void *work(void *argument)
+{
+    struct worker_pool *self = argument;
+    void *state = NULL;
+    pthread_mutex_lock(&self->lock);
+    for (int64_t job; (job = claim_locked(self)) >= 0;) {
+        struct slot *slot = &self->slot[job % self->slots];
+        pthread_mutex_unlock(&self->lock);
+        run_job(&self->options, &state, job, slot);
+        pthread_mutex_lock(&self->lock);
+        slot->done = true;
+        self->waiting += slot->bytes.size;
+        pthread_cond_broadcast(&self->changed);
+    }
+    pthread_mutex_unlock(&self->lock);
+    self->options.close(state);
+    return NULL;
+}
+
+/* Signals go to the main thread, which tidies up. */
+static int start_workers(struct worker_pool *self, int n)
+{
+    int code = 0;
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    while (!code && self->workers < n) {
+        pthread_t *worker = &self->worker[self->workers];
+        code = pthread_create(worker, NULL, work, self);
+        if (!code)
+            pthread_setname_np(*worker, "leat-records");
+        self->workers += !code;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return self->workers ? LEAT_OK
+                         : leat_error(LEAT_EIO, "cannot start a thread: %s",
+                                      strerror(code));
+}
+
+int worker_pool_open(struct worker_pool **out,
+                     const struct pool_options *options)
+{
+    int cores = leat__thread_cores();
+    int workers = cores < MOST_WORKERS ? cores : MOST_WORKERS;
+    int slots = workers * SLOTS_PER_WORKER;
+    struct worker_pool *self =
+        calloc(1, sizeof(*self) + (size_t)slots * sizeof(struct slot));
+    if (!self)
+        return leat_error(LEAT_ENOMEM, "out of memory for records");
+    self->options = *options;
+    self->slots = slots;
+    self->jobs = (options->end - options->first + options->job_records - 1) /
+                 options->job_records;
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->changed, NULL);
+    int status = start_workers(self, workers);
+    if (status)
+        worker_pool_close(self);
+    else
+        *out = self;
+    return status;
+}
+
+static void wait_for(struct worker_pool *self, const struct slot *slot)
+{
+    pthread_mutex_lock(&self->lock);
+    while (!slot->done)
+        pthread_cond_wait(&self->changed, &self->lock);
+    pthread_mutex_unlock(&self->lock);
+}
+
+static void give_back(struct worker_pool *self, struct slot *slot)
+{
+    size_t size = slot->bytes.size;
+    if (size > MOST_KEPT) {
+        free(slot->bytes.bytes);
+        slot->bytes = (struct buffer){0};
+    }
+    self->taken = 0;
+    self->taken_bytes = 0;
+    pthread_mutex_lock(&self->lock);
+    slot->done = false;
+    self->waiting -= size;
+    self->emptied++;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+}
+
+int worker_pool_take(struct worker_pool *self, struct pool_record *out)
+{
+    /* Only this thread changes `emptied`. */
+    while (self->emptied < self->jobs) {
+        struct slot *slot = &self->slot[self->emptied % self->slots];
+        if (!self->taken)
+            wait_for(self, slot);
+        if (self->taken < slot->made) {
+            *out = slot->record[self->taken++];
+            out->bytes =
+                out->size ? slot->bytes.bytes + self->taken_bytes : NULL;
+            self->taken_bytes += out->size;
+            return LEAT_OK;
+        }
+        /* All of it was taken, and what was borrowed is given back. */
+        int status = slot->status;
+        if (status)
+            leat_error(status, "%s", slot->error);
+        give_back(self, slot);
+        if (status)
+            return status;
+    }
+    return LEAT_END;
+}
+
+void worker_pool_close(struct worker_pool *self)
+{
+    if (!self)
+        return;
+    pthread_mutex_lock(&self->lock);
+    self->stopping = true;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+    for (int i = 0; i < self->workers; i++)
+        pthread_join(self->worker[i], NULL);
+    for (int i = 0; i < self->slots; i++)
+        free(self->slot[i].bytes.bytes);
+    pthread_cond_destroy(&self->changed);
+    pthread_mutex_destroy(&self->lock);
+    free(self);
+}
