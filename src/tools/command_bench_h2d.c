@@ -156,27 +156,27 @@ static void print_device(const struct h2d_bench *bench)
            pci->link_width, pci->most_speed, pci->most_width);
 }
 
-static int print_table(const struct h2d_bench *bench)
+static int print_table(struct report *report, const struct h2d_bench *bench)
 {
     print_device(bench);
-    printf("memcpy CE CPU -> GPU bandwidth (GB/s)\n%10s", "bytes");
-    for (int way = 0; way < 2 * bench->nstreams; way++) {
-        char name[32];
-        snprintf(name, sizeof(name), "%s x%d",
-                 way < bench->nstreams ? "pinned" : "pageable",
-                 bench->streams[way % bench->nstreams]);
-        printf(" | %12s", name);
-    }
-    printf("\n");
+    printf("memcpy CE CPU -> GPU bandwidth (GB/s)\n");
     for (int size = 0; size < bench->nsizes; size++) {
-        printf("%10s", output_size((int64_t)bench->size[size]));
-        for (int way = 0; way < 2 * bench->nstreams; way++)
-            printf(" | %12.2f", bench->cases[size][way].gb_per_s);
-        printf("\n");
+        report_row(report, "results");
+        report_line(report, NULL, "bytes", REPORT_TEXT, 0,
+                    output_size((int64_t)bench->size[size]));
+        for (int way = 0; way < 2 * bench->nstreams; way++) {
+            char name[32];
+            snprintf(name, sizeof(name), "%s x%d",
+                     way < bench->nstreams ? "pinned" : "pageable",
+                     bench->streams[way % bench->nstreams]);
+            report_line(report, NULL, name, REPORT_REAL,
+                        bench->cases[size][way].gb_per_s, NULL);
+        }
+        report_row_end(report);
     }
     printf("\nmedians of %d samples by the device's clock, data verified\n",
            H2D_SAMPLES);
-    return 0;
+    return report_end(report);
 }
 
 static int run(const struct h2d_options *options)
@@ -187,7 +187,8 @@ static int run(const struct h2d_options *options)
         return message_last_error();
     struct report report;
     report_begin(&report, options->json);
-    return options->json ? print_json(&report, &bench) : print_table(&bench);
+    return options->json ? print_json(&report, &bench)
+                         : print_table(&report, &bench);
 }
 
 int command_bench_h2d(int argc, char **argv)

@@ -63,8 +63,8 @@ check "12.5 GB/s: $(rate pinned 1048576 1)" \
 
 LEAT_DOUBLE_BUS=25,2 "${h2d[@]}" --device cuda:1 >table || failed=1
 check 'the title' grep -qx 'memcpy CE CPU -> GPU bandwidth (GB/s)' table
-check 'the columns' grep -q 'bytes | *pinned x1 | .*pageable x4' table
-check 'a row' grep -qE '^ *64 KiB( \| +14\.18 \| +9\.90 \| +6\.17){2}$' table
+check 'the columns' grep -q '^bytes  *| *pinned x1 | .*pageable x4$' table
+check 'a row' grep -qE '^64 KiB +( \| +14\.18 \| +9\.90 \| +6\.17){2}$' table
 check 'the device' grep -q '^cuda:1: .* at ffff:01:00.0' table
 
 # What came back otherwise than it was sent is no measurement.
