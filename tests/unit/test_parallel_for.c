@@ -1,4 +1,5 @@
 #include "base/parallel_for.h"
+#include "support/suite.h"
 
 #include <leat/ext/reader.h>
 
@@ -91,9 +92,5 @@ int main(void)
     tcase_add_test(tcase, the_first_error_reaches_the_caller_with_its_line);
     tcase_add_test(tcase, signals_stay_with_the_caller);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }
