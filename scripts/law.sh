@@ -76,7 +76,8 @@ check_circles() {
         END { if (loop) print loop }'
 }
 
-# By the folders of both sides; commands are in no folder.
+# By the folders of both sides; commands are in no folder. command.h, the prototypes
+# of all commands, is for each of them wherever it lies.
 check_tools() {
     quoted_includes src/tools | awk '
         function folder(path, part) {
