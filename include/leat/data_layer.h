@@ -104,13 +104,13 @@ typedef struct leat_data_layer_options {
     const char *name;        /* NULL: "data" */
     const char *const *tops; /* their names, NULL-terminated; NULL: the
                                 fields' */
-    leat_phase phase;        /* TRAIN crops at random, TEST in the centre */
     const char *device;      /* where batches end; NULL: "cpu" */
+    leat_phase phase;        /* TRAIN crops at random, TEST in the centre */
 
     /* The choice among a net file's data layers, and its source. */
+    int level;                 /* the net state's; 0: the file's */
     const char *layer;         /* by name; NULL: the only one */
     const char *const *stages; /* the net state's, NULL-terminated; or NULL */
-    int level;                 /* the net state's; 0: the file's */
     const char *source; /* path of an LMDB to read instead of the file's source
                            or reader, which may then be missing; NULL: the
                            file's */
@@ -125,7 +125,6 @@ typedef struct leat_data_layer_options {
     bool shard_test; /* TEST is divided between the ranks as TRAIN is */
 
     /* The transform and the tops. */
-    const leat_transform_options *transform; /* of field `data`; NULL: none */
     leat_transform_on transform_on; /* DEVICE: pixels are uint8 or encoded, and
                                        top_type is not FLOAT64 */
     leat_dtype top_type;    /* FLOAT32, FLOAT64, FLOAT16, BFLOAT16, or UINT8 (no
@@ -135,6 +134,7 @@ typedef struct leat_data_layer_options {
                                FLOAT32 */
     leat_layout layout;     /* of images */
     leat_top_mode top_mode; /* whose memory the tops have */
+    const leat_transform_options *transform; /* of field `data`; NULL: none */
 
     /* Threads and prefetch. */
     int prefetch; /* batches made ahead: 1 to 2^20, or LEAT_PREFETCH_AUTO; 0:
@@ -163,15 +163,15 @@ typedef struct leat_data_layer_options {
                         other device, which it must reach by DMA */
 
     /* Bad records. */
-    leat_on_error on_error; /* what becomes of a bad record */
-    int64_t max_errors;     /* with ZERO and REPLACE: more different bad records
-                               than this are LEAT_ELIMIT; each counts once since
-                               setup, and after restore those met before the
-                               position. 0 or -1: no limit */
-    bool has_max_errors;    /* a max_errors of 0 allows none */
+    leat_on_error on_error;      /* what becomes of a bad record */
     const char *bad_record_file; /* gets a line for each bad record that it does
                                     not list yet; NULL: none.
                                     docs/reliability.md */
+    int64_t max_errors;  /* with ZERO and REPLACE: more different bad records
+                            than this are LEAT_ELIMIT; each counts once since
+                            setup, and after restore those met before the
+                            position. 0 or -1: no limit */
+    bool has_max_errors; /* a max_errors of 0 allows none */
 
     /* Random choices. */
     leat_rng rng;         /* CAFFE: its sequence, a generator a rank */

@@ -29,15 +29,15 @@
 #define LEAT__DATA_LAYER_OPTIONS(X)                                            \
     X(name, TEXT, NONE, .initial = "data", .help = "the layer's")              \
     X(tops, OTHER, NONE, .help = "names of the tops")                          \
+    X(device, TEXT, NONE, .initial = "cpu", .help = "where batches end")       \
     X(phase, WORD, NONE, .words = "TRAIN|TEST", .initial = "TRAIN",            \
       .argument = "phase", .help = "the phase, which --net needs (TRAIN)")     \
-    X(device, TEXT, NONE, .initial = "cpu", .help = "where batches end")       \
-    X(layer, TEXT, NONE, .argument = "layer", .value = "NAME",                 \
-      .help = "which of several data layers")                                  \
-    X(stages, OTHER, NONE, .help = "stages of the net's state")                \
     X(level, INT, NONE, .least = INT_MIN, .most = INT_MAX, .initial = "0",     \
       .argument = "level", .value = "N",                                       \
       .help = "the level of the net's state (0)")                              \
+    X(layer, TEXT, NONE, .argument = "layer", .value = "NAME",                 \
+      .help = "which of several data layers")                                  \
+    X(stages, OTHER, NONE, .help = "stages of the net's state")                \
     X(source, TEXT, NONE, .argument = "source", .value = "PATH",               \
       .help = "with --net: an LMDB instead of the file's source")              \
     X(batch_size, INT64, NONE, .least = 1, .most = LEAT__BATCH_SIZE_MAX,       \
@@ -54,7 +54,6 @@
       .help = "how many ranks there are (1)")                                  \
     X(shard_test, BOOL, BOOL, .initial = "false", .argument = "shard-test",    \
       .help = "divide TEST between the ranks, too")                            \
-    X(transform, OTHER, NONE, .help = "of field data")                         \
     X(transform_on, WORD, WORD, .words = "CPU|DEVICE", .initial = "CPU",       \
       .argument = "transform-on",                                              \
       .help = "where pixels become the top's (CPU)")                           \
@@ -69,6 +68,7 @@
     X(top_mode, WORD, WORD, .words = "LEND|COPY", .initial = "LEND",           \
       .argument = "top-mode",                                                  \
       .help = "tops share a batch's memory or own theirs (LEND)")              \
+    X(transform, OTHER, NONE, .help = "of field data")                         \
     X(prefetch, INT, WORD, .most = 1 << 20, .words = "AUTO", .initial = "4",   \
       .unit = "batches", .argument = "prefetch", .value = "N",                 \
       .help = "batches made ahead (4); AUTO: as it takes")                     \
@@ -93,13 +93,13 @@
     X(on_error, WORD, WORD, .words = "FAIL|ZERO|REPLACE", .initial = "FAIL",   \
       .renamed = "SKIP|REPLACE", .argument = "on-error",                       \
       .help = "what becomes of a bad record (FAIL)")                           \
+    X(bad_record_file, TEXT, STRING, .argument = "bad-record-file",            \
+      .value = "FILE", .help = "append a line for each bad record")            \
     X(max_errors, INT64, INT64, .least = -1, .most = INT64_MAX,                \
       .unit = "records (-1: no limit)", .initial = "-1",                       \
       .given = offsetof(leat_data_layer_options, has_max_errors),              \
       .argument = "max-errors", .value = "N",                                  \
       .help = "bad records at most; -1: no limit")                             \
-    X(bad_record_file, TEXT, STRING, .argument = "bad-record-file",            \
-      .value = "FILE", .help = "append a line for each bad record")            \
     X(rng, WORD, WORD, .words = "LEAT|CAFFE", .initial = "LEAT",               \
       .argument = "rng", .help = "where random choices come from (LEAT)")      \
     X(random_seed, INT64, INT64, .least = INT64_MIN, .most = INT64_MAX,        \

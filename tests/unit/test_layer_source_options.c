@@ -147,11 +147,12 @@ static outcome from_command(const trial *t)
     struct option_spec table[LAYER_SOURCE_OPTIONS];
     const struct usage usage = {
         .command = "dump", .arguments = "", .about = "", .shared = table};
-    char line[4][96] = {"dump"};
+    static char line[4][96]; /* the outcome points into it */
     char *argv[] = {line[0], line[1], line[2], line[3], NULL};
     char **arguments;
     int n, argc = 1;
     outcome out;
+    snprintf(line[0], sizeof(line[0]), "dump");
     if (!sets_batch(t))
         snprintf(line[argc++], sizeof(line[0]), "--batch=6");
     if (is_named(t, "max_errors"))

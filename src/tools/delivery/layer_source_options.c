@@ -83,14 +83,17 @@ static struct option_spec *append(struct option_spec *out,
     for (int i = 0; i < n; i++) {
         const leat_option *option = &list[i];
         bool is_flag = option->type == LEAT_OPTION_BOOL;
+        void *to = options;
         if (!option->argument)
             continue;
-        *out++ = (struct option_spec){
-            .name = option->argument,
-            .value = option->value ? option->value : option->words,
-            .help = option->help,
-            .read = is_flag ? NULL : read_option,
-            .out = is_flag ? (void *)&given[i] : options};
+        if (is_flag)
+            to = &given[i];
+        *out++ = (struct option_spec){.name = option->argument,
+                                      .value = option->value ? option->value
+                                                             : option->words,
+                                      .help = option->help,
+                                      .read = is_flag ? NULL : read_option,
+                                      .out = to};
     }
     return out;
 }
