@@ -66,58 +66,64 @@ static int read_path(const reading *in, const field *value, const char **out)
     return status;
 }
 
-/* A number, or a word in any case, quoted or not; false: it is neither. */
-static int take_value(const reading *in, const leat_option *option,
-                      const field *value, void *options, bool *taken)
+/* A number, or a word in any case, quoted or not. */
+static int take_number_or_word(const reading *in, const leat_option *option,
+                               const field *value, void *options, bool *taken)
 {
-    int64_t number;
+    int64_t number = INT64_MAX;
     uint64_t bytes;
-    bool is_number = value->type == LEAT__PROTOTXT_INTEGER;
-    bool is_word = value->type == LEAT__PROTOTXT_IDENTIFIER ||
-                   value->type == LEAT__PROTOTXT_STRING;
     int status = LEAT_OK;
-    *taken = false;
-    if (is_number && option->type == LEAT_OPTION_BYTES) {
-        status = leat__prototxt_uint64(in->file, value, &bytes);
-        number = !status && bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
-    } else if (is_number) {
-        status = leat__prototxt_int64(in->file, value, &number);
+    if (value->type == LEAT__PROTOTXT_IDENTIFIER ||
+        value->type == LEAT__PROTOTXT_STRING) {
+        *taken = !value->is_negative &&
+                 leat__option_take_word(option, options, value->text);
+        return LEAT_OK;
     }
-    if (is_number && !status)
-        *taken = leat__option_take_number(option, options, number);
-    if (is_word && !value->is_negative)
-        *taken = leat__option_take_word(option, options, value->text);
+    if (value->type != LEAT__PROTOTXT_INTEGER)
+        return LEAT_OK;
+    if (option->type != LEAT_OPTION_BYTES)
+        status = leat__prototxt_int64(in->file, value, &number);
+    else if ((status = leat__prototxt_uint64(in->file, value, &bytes)) == 0 &&
+             bytes < INT64_MAX)
+        number = (int64_t)bytes;
+    *taken = !status && leat__option_take_number(option, options, number);
     return status;
 }
 
-/* What a field says of an option, stored. The field passed its schema. */
-static int read_option(const reading *in, const leat_option *option,
-                       const field *value, void *options)
+static int take_value(const reading *in, const leat_option *option,
+                      const field *value, void *options, bool *taken)
 {
-    char shown[LEAT__PROTOTXT_SHOWN_MAX], fault[LEAT__OPTION_FAULT_MAX];
     const char *text;
     float real;
-    bool flag, taken = true;
+    bool flag;
     int status;
     switch (option->type) {
     case LEAT_OPTION_TEXT:
         status = read_path(in, value, &text);
-        return status || leat__option_take_text(option, options, text)
-                   ? status
-                   : LEAT_EINVAL;
+        *taken = !status && leat__option_take_text(option, options, text);
+        return status;
     case LEAT_OPTION_BOOL:
         status = leat__prototxt_bool(in->file, value, &flag);
-        if (!status)
-            leat__option_take_number(option, options, flag);
+        *taken = !status && leat__option_take_number(option, options, flag);
         return status;
     case LEAT_OPTION_FLOAT:
         status = leat__prototxt_float(in->file, value, &real);
         if (!status)
             leat__option_take_float(option, options, real);
+        *taken = !status;
         return status;
     default:
-        status = take_value(in, option, value, options, &taken);
+        return take_number_or_word(in, option, value, options, taken);
     }
+}
+
+/* Stores what a field says of an option. The field passed its schema. */
+static int read_option(const reading *in, const leat_option *option,
+                       const field *value, void *options)
+{
+    char shown[LEAT__PROTOTXT_SHOWN_MAX], fault[LEAT__OPTION_FAULT_MAX];
+    bool taken = false;
+    int status = take_value(in, option, value, options, &taken);
     if (status || taken)
         return status;
     return leat__prototxt_error(
