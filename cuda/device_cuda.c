@@ -33,7 +33,7 @@ static leat__cuda_device *own(leat_device *device)
     return (leat__cuda_device *)device;
 }
 
-/* Why the runtime has no devices, in words that say what to do. */
+/* Why the runtime has no devices, and the remedy. */
 static int no_devices(int ordinal, cudaError_t error)
 {
     int driver = 0;
@@ -88,7 +88,7 @@ static cudaError_t find_bus_id(int ordinal, char id[], int size)
     return cudaSuccess;
 }
 
-/* The NUMA node next to the device, as the system says; below 0: unknown. */
+/* The NUMA node of the device from sysfs; below 0: unknown. */
 static int find_node(int ordinal)
 {
     char id[32];
@@ -165,7 +165,7 @@ static cudaError_t free_pinned(const leat__cuda_device *cuda, void *memory,
     return error;
 }
 
-/* What a machine says that does not let memory be pinned. */
+/* Errors of a machine that does not allow memory to be pinned. */
 static bool is_refusal(cudaError_t error)
 {
     return error == cudaErrorNotSupported || error == cudaErrorNotPermitted ||
@@ -313,7 +313,7 @@ static int cuda_stream_synchronize(leat_device *device, leat_stream stream)
 /*
  * The default stream cannot be asked while one that it waits for is captured,
  * and what is enqueued on it would spoil that. Other errors count as no: the
- * next call on the stream will tell them.
+ * next call on the stream reports them.
  */
 static int cuda_stream_is_capturing(leat_device *device, leat_stream stream)
 {
@@ -496,7 +496,7 @@ static int cuda_open(int ordinal, leat_device **out)
     cudaError_t error = leat__cuda_enter(&cuda->device, &visit);
     if (error == cudaSuccess)
         error = try_registering(cuda);
-    /* What cannot be pinned today may be tomorrow: host_alloc will tell. */
+    /* Pinning may succeed later: host_alloc tries again. */
     if (error == cudaErrorMemoryAllocation || is_refusal(error)) {
         (void)cudaGetLastError();
         error = cudaSuccess;

@@ -133,9 +133,7 @@ check_names() {
             stem = file
             sub(/\.[^.]*$/, "", stem)
             home = substr($0, 1, length($0) - length(file))
-            if (stem ~ /^(utils?|common|misc|helpers?)$/)
-                print $0 ": " stem " is no noun of the field"
-            else if (stem in homes && homes[stem] != home)
+            if (stem in homes && homes[stem] != home)
                 print $0 ": the stem lives in " homes[stem] " already"
             homes[stem] = home
         }'
@@ -235,7 +233,6 @@ self_test() {
     plant src/data/mean.c '' 'the stem lives in' src/tools/mean.c
     plant src/data/mean.c '' '' src/data/mean.h
     plant tests/unit/test_x.c '' 'also tests/' tests/conformance/test_x.c
-    plant src/base/utils.c '' 'no noun of the field'
     plant src/base/log.c '    fprintf(stderr, "x");\n' 'never prints'
     plant src/base/log.c '    abort();\n' 'never prints'
     plant src/base/log.c '    snprintf(line, n, "x");\n    queue->exit(1);\n' ''

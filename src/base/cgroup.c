@@ -30,7 +30,7 @@ static bool read_one(const char *group, const char *name, long long *out)
     return n == 1;
 }
 
-/* What one group lends; 0: all that there is. */
+/* One group's quota in cores; 0: unlimited. */
 static int cores_of(const char *group, int version)
 {
     char path[PATH_MAX];
@@ -56,8 +56,8 @@ static void keep_least(int *least, int cores)
 }
 
 /*
- * From the group at `path` up to the root. In a container the path may be the
- * host's and lead nowhere here; the root is its own group then.
+ * The smallest quota from the group at `path` up to the root. In a container
+ * the path may be the host's and not exist; the root is then its own group.
  */
 static int least_of(const char *mount, const char *path, int version)
 {

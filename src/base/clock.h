@@ -19,7 +19,7 @@ static inline double leat__clock_seconds(void)
     return 1e-9 * (double)leat__clock_now();
 }
 
-/* A time of that clock as condition variables take it. */
+/* Converts a time of that clock for condition variables. */
 static inline struct timespec leat__clock_timespec(int64_t nanoseconds)
 {
     struct timespec when = {.tv_sec = nanoseconds / 1000000000,

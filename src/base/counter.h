@@ -1,18 +1,18 @@
-/* counter.h: sums that threads add to and anybody reads. */
+/* counter.h: sums that threads add to and any thread reads. */
 #ifndef LEAT_BASE_COUNTER_H
 #define LEAT_BASE_COUNTER_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* These order nothing else. */
+/* Relaxed: they order no other accesses. */
 static inline void leat__counter_add(atomic_int_fast64_t *counter,
                                      int64_t value)
 {
     atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
 }
 
-/* Where nobody else adds meanwhile: a bus lock less. */
+/* For a counter with a single writer: saves the bus lock. */
 static inline void leat__counter_add_exclusive(atomic_int_fast64_t *counter,
                                                int64_t value)
 {
@@ -26,8 +26,8 @@ static inline int64_t leat__counter_get(const atomic_int_fast64_t *counter)
 }
 
 /*
- * A wait, of the one thread that adds, from the clock `begin` to `end`. Until
- * that is known the sum lacks the clock at its beginning, so it is below 0.
+ * A wait of the counter's single writer, from clock `begin` to `end`. Until
+ * wait_end, the sum has `begin` subtracted and is negative.
  */
 static inline void leat__counter_wait_begin(atomic_int_fast64_t *counter,
                                             int64_t begin)
@@ -41,7 +41,7 @@ static inline void leat__counter_wait_end(atomic_int_fast64_t *counter,
     leat__counter_add_exclusive(counter, end);
 }
 
-/* In seconds; a wait that goes on counts up to `now`. */
+/* The sum of waits in seconds; a running wait counts up to `now`. */
 static inline double leat__counter_waited(const atomic_int_fast64_t *counter,
                                           int64_t now)
 {

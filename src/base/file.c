@@ -17,14 +17,14 @@
 
 #define FIRST_READ ((size_t)16 << 10)
 
-/* What a temporary file's name has behind its target's, with 24 random bits;
-   drawn anew where there is such a file already. */
+/* Suffix of a temporary file's name, with 24 random bits; drawn again if that
+ * file exists. */
 #define MARK ".leat-%06" PRIx64
 enum { MARK_SIZE = sizeof(".leat-XXXXXX"), TRIES = 100 };
 
 /*
- * Room for one byte more than the file has tells its end without a resize. One
- * that says itself that it is too large is not read to find out.
+ * One byte more than the file's size detects its end without a resize. A file
+ * with a size above the limit is refused without reading it.
  */
 static int first_capacity(int fd, const char *path, size_t limit, size_t *out)
 {
@@ -55,7 +55,7 @@ static int grow(char **bytes, size_t *capacity, size_t used, size_t limit)
     return LEAT_OK;
 }
 
-/* What is read, and how far it may go. */
+/* A file that is being read, and its limits. */
 typedef struct open_file {
     int fd;
     const char *path;
@@ -66,7 +66,8 @@ typedef struct open_file {
     size_t used;
 } open_file;
 
-/* Room for more bytes, as many as what was read leaves to be expected. */
+/* Makes room for more bytes, up to the limit that the bytes read so far allow.
+ */
 static int make_room(open_file *file)
 {
     size_t limit = file->most;
@@ -120,8 +121,8 @@ static int read_whole(open_file *file)
 }
 
 /*
- * A pipe with a name waits for whoever opens its other end, which a signal need
- * not end. Others, such as the shell's and stdin, have one.
+ * Reading a named pipe waits for a writer, and a signal need not end that wait.
+ * Anonymous pipes, such as the shell's and stdin, have a writer.
  */
 static bool is_readable(int fd, const struct stat *about)
 {
@@ -142,7 +143,7 @@ static int check_source(int fd, const char *path)
         return leat_error(LEAT_EIO, "%s: expected a regular file, found a %s",
                           path,
                           S_ISFIFO(about.st_mode) ? "named pipe" : "device");
-    /* It was only for open that there was to be no wait. */
+    /* O_NONBLOCK was for open only. */
     if (!S_ISREG(about.st_mode) && fcntl(fd, F_SETFL, O_RDONLY) != 0)
         return leat__error_system(errno, "%s", path);
     return LEAT_OK;
@@ -182,8 +183,7 @@ static int write_all(int fd, const void *bytes, size_t size)
     return fsync(fd);
 }
 
-/* What stands there gives way only if it is a file: never a device or a pipe.
- */
+/* Only a regular file may be replaced, never a device or a pipe. */
 static int check_target(const char *path)
 {
     struct stat found;
@@ -192,12 +192,13 @@ static int check_target(const char *path)
                                : leat__error_system(errno, "%s", path);
     if (S_ISREG(found.st_mode))
         return LEAT_OK;
-    return leat_error(LEAT_EINVAL, "%s: is there and is no regular file", path);
+    return leat_error(LEAT_EINVAL, "%s: exists and is not a regular file",
+                      path);
 }
 
 /*
- * A new file beside `path`, whose name ends in room for MARK and NUL. O_EXCL:
- * whatever has that name, a dangling link too, is not opened.
+ * Creates a file beside `path`, which has room for MARK and NUL at its end.
+ * O_EXCL: an existing file or link of that name is never opened.
  */
 static int create_beside(char *path, int *out)
 {

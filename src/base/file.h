@@ -1,4 +1,4 @@
-/* file.h: whole files, read at once or written whole or not at all. */
+/* file.h: reads whole files, and writes files atomically. */
 #ifndef LEAT_BASE_FILE_H
 #define LEAT_BASE_FILE_H
 
@@ -6,30 +6,29 @@
 
 /*
  * Reads a file of at most `limit` bytes. `*out` is owned by the caller
- * (leat__free) and has a NUL behind its `*size` bytes. A pipe without a name,
- * such as the shell's, is read too; other pipes and devices are refused.
- * Errors: LEAT_EIO; LEAT_EFORMAT for a longer file; LEAT_ENOMEM.
+ * (leat__free) and has a NUL after its `*size` bytes. Anonymous pipes, such as
+ * the shell's, are read too; named pipes and devices are refused. Errors:
+ * LEAT_EIO; LEAT_EFORMAT for a longer file; LEAT_ENOMEM.
  */
 int leat__file_read(char **out, size_t *size, const char *path, size_t limit);
 
 /*
- * Asked where more comes than was expected, about the `size` bytes so far:
- * lowers `*limit` to what a file that begins so may have at most, or says by an
- * error that none does.
+ * Called while a file of unknown size is read, with its first `size` bytes:
+ * lowers `*limit` to the largest size of a valid file with that beginning, or
+ * returns an error if there is none.
  */
 typedef int leat__file_bound(const char *path, const char *bytes, size_t size,
                              size_t *limit);
 
-/* The same; `bound` keeps what does not tell its size from filling memory. */
+/* The same; `bound` keeps a source of unknown size from filling memory. */
 int leat__file_read_bounded(char **out, size_t *size, const char *path,
                             size_t limit, leat__file_bound *bound);
 
 /*
- * Writes a file that appears whole or not at all: the bytes go to a temporary
- * file beside it, PATH.leat-XXXXXX, which is created exclusively under a random
- * name, synced and then renamed. Nothing is left behind on failure, and a file
- * that was there stays as it was.
- * Errors: LEAT_EIO, LEAT_ENOMEM.
+ * Writes a file atomically: the bytes go to a temporary file beside it,
+ * PATH.leat-XXXXXX, which is created exclusively under a random name, synced
+ * and then renamed. On failure the temporary file is removed and an existing
+ * file is unchanged. Errors: LEAT_EIO, LEAT_ENOMEM.
  */
 int leat__file_write(const char *path, const void *bytes, size_t size);
 

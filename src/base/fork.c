@@ -1,3 +1,11 @@
+/*
+ * DESIGN
+ *
+ * One pthread_atfork handler, registered under `once`, runs in each child while
+ * it has a single thread: it counts the generation and resets the mutexes that
+ * were announced. Their list only grows, by compare and exchange, so it needs
+ * no lock, and a child sees each entry whole or not at all.
+ */
 #include "base/fork.h"
 #include "base/error.h"
 
@@ -5,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* The logger's, and those of the registries. */
+/* The logger's lock, and those of the registries. */
 enum { LOCKS_MAX = 8 };
 
 static atomic_uint generation;
@@ -45,7 +53,8 @@ unsigned leat__fork_generation(void)
 
 void leat__fork_reset_mutex(pthread_mutex_t *lock)
 {
-    /* Without the handler forks are as they were: no reason to fail here. */
+    /* Without the handler a child may find the lock held: no reason to fail
+     * here. */
     (void)leat__fork_watch();
     for (int i = 0; i < LOCKS_MAX; i++) {
         pthread_mutex_t *there = NULL;

@@ -1,12 +1,12 @@
-/* fork.h: tells a forked child from the process that it was forked from. */
+/* fork.h: detects that a process was forked. */
 #ifndef LEAT_BASE_FORK_H
 #define LEAT_BASE_FORK_H
 
 #include <pthread.h>
 
 /*
- * From now on leat__fork_generation() counts forks. Whoever keeps a generation
- * calls this first. Errors: LEAT_ENOMEM. Any thread.
+ * Makes leat__fork_generation() count forks from now on. Call it before a
+ * generation is recorded. Errors: LEAT_ENOMEM. Any thread.
  */
 int leat__fork_watch(void);
 
@@ -19,9 +19,9 @@ int leat__fork_watch(void);
 unsigned leat__fork_generation(void);
 
 /*
- * In every child forked from now on `lock`, a default mutex that lives for
- * ever, is unlocked: whoever held it does not run there. What it protects must
- * be usable at any moment. May come again; of so few locks none is refused.
+ * Resets `lock`, a static default mutex, in every child forked from now on: its
+ * holder does not run there. The data that it protects must be consistent at
+ * any moment. May be called repeatedly, for at most LOCKS_MAX locks.
  */
 void leat__fork_reset_mutex(pthread_mutex_t *lock);
 

@@ -1,3 +1,11 @@
+/*
+ * DESIGN
+ *
+ * `lock` protects the function and its user, and is released before the
+ * function is called, so the function may log or set another one. `limit` is
+ * read without the lock: where logging is off a line costs one load. A forked
+ * child resets the lock.
+ */
 #include "base/log.h"
 #include "base/fork.h"
 
@@ -14,7 +22,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static leat_log_function *listener; /* protected by lock */
 static void *listener_user;         /* protected by lock */
-static atomic_int limit;            /* LEAT_LOG_NONE while nobody listens */
+static atomic_int limit; /* LEAT_LOG_NONE while there is no function */
 
 static const char *const names[] = {"none", "error", "warning", "info",
                                     "debug"};
@@ -29,14 +37,14 @@ static int parse_level(const char *text)
     return -1;
 }
 
-/* Who set the variable wants to hear: so they do of a level that is none. */
-static void tell_of_junk(leat_log_function *function, void *user,
-                         const char *text, leat_log_level level)
+/* Reports an invalid LEAT_LOG_LEVEL: its user wants log lines. */
+static void report_invalid_level(leat_log_function *function, void *user,
+                                 const char *text, leat_log_level level)
 {
     bool is_level = level >= LEAT_LOG_NONE && level <= LEAT_LOG_DEBUG;
     char line[LINE_MAX];
     snprintf(line, sizeof(line),
-             "LEAT_LOG_LEVEL=%.64s is none of none, error, warning, info, "
+             "LEAT_LOG_LEVEL=%.64s: expected none, error, warning, info or "
              "debug; the level is %s",
              text, is_level ? names[level] : "?");
     function(user, LEAT_LOG_WARNING, line);
@@ -54,7 +62,7 @@ void leat_log_set(leat_log_function *function, void *user, leat_log_level level)
     atomic_store(&limit, function ? now : LEAT_LOG_NONE);
     pthread_mutex_unlock(&lock);
     if (wanted < 0)
-        tell_of_junk(function, user, text, level);
+        report_invalid_level(function, user, text, level);
 }
 
 bool leat__log_is_enabled(leat_log_level level)

@@ -1,4 +1,4 @@
-/* log.h: one line to whoever listens. */
+/* log.h: sends a line to the log function. */
 #ifndef LEAT_BASE_LOG_H
 #define LEAT_BASE_LOG_H
 
@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Whether a line of that level would be heard: check before costly ones. */
+/* Whether lines of that level are delivered: check before costly ones. */
 bool leat__log_is_enabled(leat_log_level level);
 
 void leat__log(leat_log_level level, const char *format, ...)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static atomic_int_fast64_t allocations;
-/* The allocation that is to fail, by its number; below 0: none. */
+/* Number of the allocation that fails; below 0: none. */
 static atomic_int_fast64_t fault = -1;
 
 static bool is_faulty(void)
@@ -82,7 +82,7 @@ void *leat__realloc(void *memory, size_t bytes)
 #endif
 #define SMALLEST_PAGE 4096
 
-/* Below this the system's small pages waste less than huge ones save. */
+/* Smaller blocks waste more by huge pages than they gain. */
 #define HUGE_FROM ((size_t)4 << 20)
 
 void *leat__alloc_pages(size_t bytes)
@@ -93,7 +93,7 @@ void *leat__alloc_pages(size_t bytes)
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return checked(NULL, bytes);
-    /* Advice: without huge pages the memory works as well, only slower. */
+    /* A hint: without huge pages the memory is only slower. */
     if (bytes >= HUGE_FROM)
         (void)madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
@@ -107,7 +107,7 @@ int leat__numa_node_of(const void *memory)
     return code == 0 ? node : -1;
 }
 
-/* What older kernels have instead of MADV_POPULATE_WRITE. */
+/* For kernels without MADV_POPULATE_WRITE. */
 static void write_to_pages(volatile unsigned char *memory, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += SMALLEST_PAGE)
@@ -125,7 +125,8 @@ int leat__populate(void *memory, size_t bytes)
     if (madvise((char *)memory - before, whole, MADV_POPULATE_WRITE) == 0)
         return LEAT_OK;
     if (errno == ENOMEM || errno == EFAULT || errno == EHWPOISON)
-        return leat_error(LEAT_ENOMEM, "no memory behind %zu bytes", bytes);
+        return leat_error(
+            LEAT_ENOMEM, "out of memory: %zu bytes cannot be populated", bytes);
     write_to_pages(memory, bytes);
     return LEAT_OK;
 }

@@ -1,4 +1,4 @@
-/* memory.h: allocation that can be counted and made to fail. */
+/* memory.h: allocation, counted, with failures on demand for tests. */
 #ifndef LEAT_BASE_MEMORY_H
 #define LEAT_BASE_MEMORY_H
 
@@ -6,16 +6,15 @@
 
 #include <stdbool.h>
 
-/* Where slots and buffers begin: a cache line, and a row of an AVX-512 store.
- */
+/* Alignment of batches and buffers: a cache line, and an AVX-512 vector. */
 #define LEAT__ALIGNMENT 64
 
-/* What processors take memory from each other by, in bytes. */
+/* Cache line in bytes: the unit in which cores exchange memory. */
 #define LEAT__CACHE_LINE 64
 
 /*
- * Each returns NULL when memory is short, with the thread's error line set, and
- * counts as one allocation. A size of 0 gives a valid pointer.
+ * Each returns NULL and sets the thread's error line when memory is short, and
+ * counts as one allocation. Size 0 returns a valid pointer.
  */
 void *leat__alloc(size_t bytes);
 void *leat__alloc_zero(size_t n, size_t size); /* n x size, overflow-checked */
@@ -25,31 +24,30 @@ void *leat__realloc(void *memory, size_t bytes);
 char *leat__strdup(const char *text);
 
 /*
- * Zeroed pages straight from the system, huge ones where it has them; counts as
- * an allocation, freed by leat__free_pages with the same size.
+ * Zeroed pages from the system, huge ones if available; counts as an
+ * allocation. Freed by leat__free_pages with the same size.
  */
 void *leat__alloc_pages(size_t bytes);
 void leat__free_pages(void *memory, size_t bytes);
 
 /*
- * Has the system back memory with pages now instead of at the first write; what
- * it holds stays. Errors: LEAT_ENOMEM, there are none left.
+ * Populates memory with pages now instead of at the first write; its contents
+ * are kept. Errors: LEAT_ENOMEM.
  */
 int leat__populate(void *memory, size_t bytes);
 
 /*
- * The NUMA node of the page at `memory`; -1 where the system does not tell, or
- * nothing lies there yet.
+ * The NUMA node of the page at `memory`; -1: unknown, or not populated yet.
  */
 int leat__numa_node_of(const void *memory);
 
-/* Frees what any of the others gave. Takes NULL. */
+/* Frees memory of the functions above, except pages. Takes NULL. */
 void leat__free(void *memory);
 
 /*
- * Memory of a caller's allocator, or with NULL, as leat__alloc_aligned gives
- * it; counts as one allocation. Freed to where it came from, with the same
- * numbers.
+ * Allocates from a caller's allocator, or, if it is NULL, by
+ * leat__alloc_aligned; counts as one allocation. Freed to the same allocator,
+ * with the same size and alignment.
  */
 void *leat__alloc_from(const leat_allocator *from, size_t bytes,
                        size_t alignment);
@@ -66,9 +64,9 @@ static inline bool leat__multiply(size_t a, size_t b, size_t *out)
 int64_t leat__alloc_count(void);
 
 /*
- * For tests: allocation number `n` from now on, counted from 0, fails; only
- * that one. Below 0: none. Returns how many are still to come before the one
- * set earlier; below 0: it has failed, or there was none.
+ * For tests: makes only the n-th allocation from now on, counted from 0, fail;
+ * below 0: none. Returns how many allocations were left until the failure set
+ * earlier; below 0: it has failed, or there was none.
  */
 int64_t leat__alloc_fail_at(int64_t n);
 

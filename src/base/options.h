@@ -1,4 +1,4 @@
-/* options.h: what all options structs of the public headers have in common. */
+/* options.h: initialises the options structs of the public headers. */
 #ifndef LEAT_BASE_OPTIONS_H
 #define LEAT_BASE_OPTIONS_H
 
@@ -6,8 +6,8 @@
 
 /*
  * Copies `defaults`, of `size` bytes, to `options`, whose first member is the
- * size that its caller knows; that stays, and no more is written. Errors:
- * LEAT_EINVAL where it is less than itself.
+ * size that its caller was compiled with: it is kept, and no more is written.
+ * Errors: LEAT_EINVAL if it is smaller than that member.
  */
 int leat__options_init(void *options, const void *defaults, size_t size);
 

@@ -33,10 +33,9 @@ void leat__philox(const uint32_t counter[4], const uint32_t key[2],
 void leat__random_words(uint64_t seed, int64_t epoch, int64_t position,
                         uint32_t operation, uint32_t out[4])
 {
-    uint64_t place = (uint64_t)position;
-    const uint32_t counter[4] = {(uint32_t)place,
-                                 (uint32_t)(place >> 32) & 0xff, operation,
-                                 (uint32_t)epoch};
+    const uint32_t counter[4] = {(uint32_t)position,
+                                 (uint32_t)((uint64_t)position >> 32) & 0xff,
+                                 operation, (uint32_t)epoch};
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     leat__philox(counter, key, out);
 }

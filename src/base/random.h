@@ -12,8 +12,8 @@ void leat__philox(const uint32_t counter[4], const uint32_t key[2],
                   uint32_t out[4]);
 
 /*
- * The four words of operation `operation` for the sample at `position` of
- * `epoch` (law 3). Positions below 2^40 and epochs below 2^32 are told apart.
+ * Four random words of `operation` for the sample at `position` of `epoch`.
+ * Positions below 2^40 and epochs below 2^32 give different counters.
  */
 void leat__random_words(uint64_t seed, int64_t epoch, int64_t position,
                         uint32_t operation, uint32_t out[4]);
@@ -36,7 +36,7 @@ typedef struct leat__mt19937 {
 void leat__mt19937_seed(leat__mt19937 *generator, uint32_t seed);
 uint32_t leat__mt19937_next(leat__mt19937 *generator);
 
-/* As if `n` words, up to 2^63, were drawn; in tens of milliseconds at most. */
+/* Skips `n` words, up to 2^63, in tens of milliseconds at most. */
 void leat__mt19937_skip(leat__mt19937 *generator, uint64_t n);
 
 #endif

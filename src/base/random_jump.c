@@ -15,7 +15,7 @@
 #define DEGREE 19937
 #define WORDS ((DEGREE + 64) / 64)
 #define TERMS_MAX 256
-/* Fewer words are drawn sooner than jumped over. */
+/* Fewer words are drawn faster than they are skipped. */
 #define JUMP_MIN ((uint64_t)1 << 20)
 
 /* A polynomial over bits, the lowest first, of a degree up to phi's. */
@@ -133,7 +133,7 @@ static int step(uint32_t x[N], int first)
     return next;
 }
 
-/* The window of N words that begins n behind this one. */
+/* Replaces the window of N words by the one that begins n words later. */
 static void jump(uint32_t state[N], uint64_t n)
 {
     modulus phi;

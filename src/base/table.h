@@ -1,4 +1,4 @@
-/* table.h: tables of functions that others wrote, looked at before any call. */
+/* table.h: checks the entries of operation tables of other authors. */
 #ifndef LEAT_BASE_TABLE_H
 #define LEAT_BASE_TABLE_H
 
@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* A pointer in a table, by its name. */
+/* A function pointer in a table, with its name. */
 typedef struct leat__table_entry {
     const char *name;
     size_t offset;
@@ -17,11 +17,12 @@ typedef struct leat__table_entry {
         .name = #member, .offset = offsetof(table, member)                     \
     }
 
-/* Whether the table, of `size` bytes, has it: an older one may end before. */
+/* Whether the table, of `size` bytes, has the entry; an older table may end
+ * before it. */
 bool leat__table_has(const void *table, size_t size,
                      const leat__table_entry *entry);
 
-/* The name of the first of them that is not there; NULL: all are. Static. */
+/* The name of the first missing entry; NULL: none is missing. Static. */
 const char *leat__table_first_missing(const void *table, size_t size,
                                       const leat__table_entry entries[], int n);
 

@@ -1,3 +1,10 @@
+/*
+ * DESIGN
+ *
+ * The starter owns a leat__thread and joins it. The arguments of the start are
+ * handed over in one allocation, which the new thread frees; its owner is
+ * thread-local. The thread blocks all signals and cannot be cancelled.
+ */
 #include "base/thread.h"
 #include "base/cgroup.h"
 #include "base/error.h"
@@ -12,7 +19,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Some 3 us where a pause takes 40 cycles. */
+/* About 3 us if a pause takes 40 cycles. */
 enum { SPINS = 200 };
 
 typedef struct start {
@@ -30,13 +37,13 @@ static void *trampoline(void *argument)
     leat__free(argument);
     (void)leat__thread_disable_cancel();
     owner = begin.owner;
-    /* A name is for people: without one the thread works as well. */
+    /* The name is optional: it is for debugging. */
     (void)pthread_setname_np(pthread_self(), begin.name);
     leat__trace_thread(begin.name);
     return begin.body(begin.argument);
 }
 
-/* With all signals blocked, and a stack of a known size. */
+/* Creates the thread with all signals blocked and a stack of a known size. */
 static int create(pthread_t *id, start *begin)
 {
     pthread_attr_t attributes;
@@ -111,7 +118,7 @@ int leat__thread_check_stack(const char *who)
                       LEAT__STACK_MIN >> 10);
 }
 
-/* Neither can fail: the states are those that there are. */
+/* Neither can fail: both states are valid. */
 int leat__thread_disable_cancel(void)
 {
     int before = PTHREAD_CANCEL_ENABLE;
@@ -154,7 +161,7 @@ int leat__cond_init(pthread_cond_t *cond)
 void leat__thread_use_batch_scheduling(void)
 {
     const struct sched_param none = {0};
-    /* Where it may not it works as well, only slower. */
+    /* If it is refused, the thread is only slower. */
     (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
 }
 

@@ -1,4 +1,4 @@
-/* For builds that know no profiler. */
+/* For builds without a profiler. */
 #include "base/trace.h"
 
 const leat__trace_ops *const leat__tracer = NULL;

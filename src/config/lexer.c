@@ -311,7 +311,7 @@ static uint32_t read_digits(const char **text, const char *end, int base,
     return value;
 }
 
-/* What lies behind Unicode stays an escape, as protobuf leaves it. */
+/* Code points above Unicode's remain escapes, as in protobuf. */
 static char *put_utf8(char *out, uint32_t code)
 {
     if (code > 0x10ffff) {

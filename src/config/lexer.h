@@ -20,7 +20,7 @@ typedef struct leat__lexeme {
     leat__prototxt_location at;
 } leat__lexeme;
 
-/* Reads forward over borrowed text; `current` is the lexeme looked at. */
+/* Reads borrowed text forwards; `current` is the latest lexeme. */
 typedef struct leat__lexer {
     const char *name; /* of the file, for errors; borrowed */
     const char *next;
@@ -32,12 +32,12 @@ typedef struct leat__lexer {
 void leat__lexer_init(leat__lexer *lexer, const char *name, const char *text,
                       size_t size);
 
-/* Goes to the next lexeme. Errors: LEAT_EINVAL naming the place. */
+/* Advances to the next lexeme. Errors: LEAT_EINVAL naming the location. */
 int leat__lexer_advance(leat__lexer *lexer);
 
 /*
- * Writes the bytes that a string lexeme stands for, at most lexeme->size of
- * them, and returns where they end.
+ * Writes the bytes of a string lexeme, at most lexeme->size, and returns their
+ * end.
  */
 char *leat__lexeme_unquote(const leat__lexeme *lexeme, char *out);
 

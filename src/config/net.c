@@ -25,7 +25,7 @@ static int place_error(const leat_net *net, leat__prototxt_location at,
                                at.line, at.column);
 }
 
-/* So that whoever opens it is told where its source was named. */
+/* Errors of opening the pipeline begin with the location of its source. */
 static int set_origin(const leat_net *net)
 {
     char origin[LEAT__ERROR_MAX];

@@ -217,7 +217,7 @@ static int visit_layer(search *search, const field *layer)
     return status ? status : visit_data_layer(search, layer);
 }
 
-/* What to say of a net whose data layers are all of other types. */
+/* The error of a net whose data layers all have other types. */
 static int refuse_types(const search *search)
 {
     const leat__prototxt *file = search->state->file;

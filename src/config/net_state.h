@@ -25,8 +25,8 @@ int leat__net_state_read(leat__net_state *out, const leat__prototxt *file,
                          int level);
 
 /*
- * Whether the net has the layer in that state, by its include or exclude rules.
- * The layer passed its schema. Errors: LEAT_EINVAL when it has both.
+ * Whether the layer is in the net in that state, by its include or exclude
+ * rules. The layer passed its schema. Errors: LEAT_EINVAL when it has both.
  */
 int leat__net_state_includes(const leat__net_state *state,
                              const leat__prototxt_field *layer, bool *out);

@@ -328,7 +328,7 @@ const field *leat__prototxt_find(const field *message, const char *name)
     return find_from(message->first, name);
 }
 
-const field *leat__prototxt_find_next(const field *behind)
+const field *leat__prototxt_find_next(const field *previous)
 {
-    return find_from(behind->next, behind->name);
+    return find_from(previous->next, previous->name);
 }

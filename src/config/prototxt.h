@@ -22,8 +22,8 @@ typedef enum leat__prototxt_type {
 
 /*
  * A field and one value of it: a list gives a field for each of its elements.
- * What type of number a token stands for is settled by the function that reads
- * it, as the schema would.
+ * The function that reads a token decides its type of number, as the schema
+ * would.
  */
 typedef struct leat__prototxt_field leat__prototxt_field;
 struct leat__prototxt_field {
@@ -77,7 +77,7 @@ const char *leat__prototxt_show(char out[LEAT__PROTOTXT_SHOWN_MAX],
 const leat__prototxt_field *
 leat__prototxt_find(const leat__prototxt_field *message, const char *name);
 const leat__prototxt_field *
-leat__prototxt_find_next(const leat__prototxt_field *behind);
+leat__prototxt_find_next(const leat__prototxt_field *previous);
 
 /* A name and number of an enum; a list of them ends with a NULL name. */
 typedef struct leat__prototxt_enum {
@@ -86,8 +86,8 @@ typedef struct leat__prototxt_enum {
 } leat__prototxt_enum;
 
 /*
- * The value as the type of its field, with the verdicts of C++ protobuf.
- * Errors: LEAT_EINVAL naming the place; LEAT_ENOMEM (double, float).
+ * The value as the type of its field, accepted or refused as by C++ protobuf.
+ * Errors: LEAT_EINVAL naming the location; LEAT_ENOMEM (double, float).
  */
 int leat__prototxt_double(const leat__prototxt *file,
                           const leat__prototxt_field *value, double *out);

@@ -1,10 +1,10 @@
-/* prototxt_location.h: where something stands in a file, for errors. */
+/* prototxt_location.h: a location in a file, for errors. */
 #ifndef LEAT_CONFIG_PROTOTXT_LOCATION_H
 #define LEAT_CONFIG_PROTOTXT_LOCATION_H
 
 #include <leat/status.h>
 
-/* A place in the file, counted from 1; a tab ends at a multiple of 8. */
+/* Line and column, from 1; a tab ends at a multiple of 8. */
 typedef struct leat__prototxt_location {
     int line;
     int column;

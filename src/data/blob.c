@@ -13,8 +13,8 @@ struct leat_blob {
     int64_t shape[LEAT_MAX_DIMS];
     int64_t count;
     leat__syncedmem mem;
-    bool lent;       /* mem is a view of somebody else's slab */
-    int64_t recalls; /* the slab's when it was lent */
+    bool lent;       /* mem is a view of a data layer's slab */
+    int64_t recalls; /* the slab's recalls at the time of lending */
 };
 
 int leat_blob_create(leat_blob **out, leat_device *device)
@@ -41,7 +41,7 @@ void leat_blob_destroy(leat_blob *blob)
     leat__free(blob);
 }
 
-/* The elements and bytes of a shape. */
+/* The number of elements and bytes of a shape. */
 static int measure(leat_dtype dtype, int ndim, const int64_t shape[],
                    int64_t *count, size_t *bytes)
 {
@@ -93,14 +93,14 @@ int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
         blob->mem.slab = slab;
         blob->lent = false;
     }
-    /* All of it is synced: a smaller shape may grow again. */
+    /* The whole slab is synced: a smaller shape may grow again. */
     blob->mem.bytes = blob->mem.slab->bytes;
     set_shape(blob, dtype, ndim, shape, count);
     return LEAT_OK;
 }
 
-static bool is_lent_so(const leat_blob *blob, leat_dtype dtype, int ndim,
-                       const int64_t shape[], const leat__slab *slab)
+static bool is_same_loan(const leat_blob *blob, leat_dtype dtype, int ndim,
+                         const int64_t shape[], const leat__slab *slab)
 {
     bool same = blob->lent && blob->mem.slab == slab && blob->dtype == dtype &&
                 blob->ndim == ndim;
@@ -116,7 +116,7 @@ int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
     int64_t count;
     size_t bytes;
     int64_t recalls = leat__counter_get(&slab->recalls);
-    if (is_lent_so(blob, dtype, ndim, shape, slab)) {
+    if (is_same_loan(blob, dtype, ndim, shape, slab)) {
         blob->recalls = recalls;
         blob->mem.offset = offset;
         blob->mem.head = head;
@@ -183,8 +183,8 @@ leat_device *leat_blob_device(const leat_blob *blob)
 }
 
 /*
- * A blob that was never given a shape has no memory to point to, and one whose
- * batch went back has memory that is being refilled.
+ * A blob without a shape has no memory, and the memory of a blob whose batch
+ * was returned is being refilled.
  */
 static bool has_memory(const leat_blob *blob)
 {

@@ -1,20 +1,21 @@
-/* blob.h: how a data layer lends its memory to blobs. */
+/* blob.h: lets a data layer lend its memory to blobs. */
 #ifndef LEAT_DATA_BLOB_H
 #define LEAT_DATA_BLOB_H
 
 #include "data/syncedmem.h"
 
 /*
- * Makes the blob a view of `slab` (shared) from `offset` on; its own memory
- * goes. The contents stay valid as long as whoever fills the slab says.
+ * Makes the blob a view of `slab` (shared) from `offset` on, and frees its own
+ * memory. The layer that fills the slab defines how long the contents are
+ * valid.
  */
 int leat__blob_lend(leat_blob *blob, leat_dtype dtype, int ndim,
                     const int64_t shape[], leat__slab *slab, size_t offset,
                     leat_head head);
 
 /*
- * The contents on that side (HEAD_AT_CPU, HEAD_AT_GPU), to be written whole: as
- * leat_blob_mutable_..., but nothing is copied there first.
+ * The contents on that side (HEAD_AT_CPU, HEAD_AT_GPU), to be overwritten
+ * entirely: as leat_blob_mutable_..., but nothing is copied there first.
  * Errors: LEAT_ENOMEM, LEAT_EDEVICE.
  */
 int leat__blob_overwrite(leat_blob *blob, leat_head side, void **out);

@@ -79,7 +79,8 @@ static void store(void *to, leat_dtype type, number value)
         int64_t out = to_integer(value, INT64_MIN, INT64_MAX);
         memcpy(to, &out, sizeof(out));
     } else if (type == LEAT_FLOAT32) {
-        /* Straight from the integer: by way of double it would round twice. */
+        /* Directly from the integer: through double it would be rounded twice.
+         */
         float out = value.is_integer ? (float)value.integer : (float)value.real;
         memcpy(to, &out, sizeof(out));
     } else {
@@ -88,7 +89,7 @@ static void store(void *to, leat_dtype type, number value)
     }
 }
 
-/* What labels nearly always need. */
+/* The conversion of most labels. */
 static void int32_to_float32(void *to, const void *from, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

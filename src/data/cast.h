@@ -1,4 +1,4 @@
-/* cast.h: elements from one type to another, for labels and other fields. */
+/* cast.h: converts elements between types, for labels and other fields. */
 #ifndef LEAT_DATA_CAST_H
 #define LEAT_DATA_CAST_H
 
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 /*
- * Whether elements of `from` can become `to`: integers and floats of at least
- * 32 bits and uint8 can; BYTES only itself.
+ * Whether elements of `from` can be converted to `to`: integers and floats of
+ * at least 32 bits and uint8 can; BYTES only to itself.
  */
 bool leat__cast_is_possible(leat_dtype from, leat_dtype to);
 

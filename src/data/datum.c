@@ -24,7 +24,7 @@ enum {
 
 static void take_varint(leat_datum *datum, const leat__wire_field *field)
 {
-    /* An int32 keeps the low half of whatever varint came. */
+    /* An int32 keeps the low half of its varint. */
     int32_t value = (int32_t)(uint32_t)field->value;
     switch (field->number) {
     case CHANNELS:
@@ -59,7 +59,7 @@ static int ragged_floats(size_t size)
         LEAT_EDATA, "float_data has %zu bytes, expected a multiple of 4", size);
 }
 
-/* Only a lone packed piece can be viewed. */
+/* Only a single packed piece can be viewed. */
 static int take_floats(leat_datum *datum, const leat__wire_field *field)
 {
     if (field->size % sizeof(float))
@@ -73,8 +73,8 @@ static int take_floats(leat_datum *datum, const leat__wire_field *field)
 }
 
 /*
- * Whether it is what Caffe's tools write, these fields in this order and
- * nothing else: then it is taken, without a loop over whatever may come.
+ * Parses a Datum as Caffe's tools write it, with exactly these fields in this
+ * order, without a loop. Returns false for any other message.
  */
 static bool parse_usual(leat_datum *out, leat__wire wire)
 {
@@ -101,7 +101,8 @@ static bool parse_usual(leat_datum *out, leat__wire wire)
     return true;
 }
 
-/* Any fields in any order. Apart, so that the usual case needs no stack. */
+/* Any fields in any order. Not inlined, so that the usual case needs no stack.
+ */
 __attribute__((noinline)) static int parse_any(leat_datum *out, bool *has_label,
                                                leat__wire wire)
 {
@@ -127,7 +128,7 @@ __attribute__((noinline)) static int parse_any(leat_datum *out, bool *has_label,
     return LEAT_OK;
 }
 
-/* *has_label is left alone where there are no floats. */
+/* *has_label is unchanged if there are no floats. */
 static inline int parse(leat_datum *out, bool *has_label, const void *bytes,
                         size_t size)
 {
@@ -181,7 +182,7 @@ static int short_payload(const leat_datum *datum, const char *name, size_t has,
         datum->channels, datum->height, datum->width, needs, unit, name, has);
 }
 
-/* Whether the payload fills the shape; its elements are then `*count`. */
+/* Checks that the payload fills the shape, which has `*count` elements. */
 static int check_payload(const leat_datum *datum, size_t *count)
 {
     if (datum->encoded)
@@ -216,7 +217,7 @@ static void set_image_shape(leat_field *field, const leat_datum *datum)
     field->shape[2] = datum->width;
 }
 
-/* The buffer holds the label, then, on a line of its own, scattered floats. */
+/* The buffer holds the label and, on the next cache line, scattered floats. */
 static int set_floats(leat_sample *sample, const leat_datum *datum,
                       const void *bytes, size_t size)
 {
@@ -264,7 +265,7 @@ static void set_label(leat_sample *sample, const leat_datum *datum)
     label->bytes = sizeof(datum->label);
 }
 
-/* Floats that stand beside the pixels in place of a class, in the buffer. */
+/* Several labels: the floats beside the pixels, copied to the buffer. */
 __attribute__((noinline)) static int set_labels(leat_sample *sample,
                                                 const leat_datum *datum,
                                                 const void *bytes, size_t size)
@@ -308,7 +309,7 @@ int leat_datum_fields(leat_sample *sample, const void *bytes, size_t size)
     return LEAT_OK;
 }
 
-/* An image that says its own size, as Caffe's tools write it. */
+/* An encoded image without dimensions has none to write. */
 static bool has_dimensions(const leat_datum *datum)
 {
     return !datum->encoded || datum->channels || datum->height || datum->width;
@@ -320,7 +321,7 @@ static uint64_t extended(int32_t value)
     return (uint64_t)(int64_t)value;
 }
 
-/* Beside pixels, floats are labels where there is no class. */
+/* Floats beside pixels are the labels if there is no class. */
 static bool writes_label(const leat_datum *datum)
 {
     return datum->label || !datum->data_size || !datum->float_data ||

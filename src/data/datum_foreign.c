@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* "JPEG" or "PNG" for the bytes that such files begin with; or NULL. */
+/* "JPEG" or "PNG" by the first bytes; NULL: neither. */
 static const char *image_format(const unsigned char *bytes, size_t size)
 {
     if (size >= 3 && !memcmp(bytes, "\xff\xd8\xff", 3))
@@ -20,11 +20,12 @@ typedef struct outline {
     unsigned varints; /* a bit for each number */
     unsigned bytes;
     unsigned others; /* other types, and numbers from 16 on as bit 0 */
-    const unsigned char *first; /* what the first field 1 of bytes holds */
+    const unsigned char
+        *first; /* contents of the first field 1 of type bytes */
     size_t first_size;
 } outline;
 
-/* Whether the bytes are a message that has fields at all. */
+/* Whether the bytes are a message with at least one field. */
 static bool read_outline(outline *out, const void *bytes, size_t size)
 {
     leat__wire wire;
@@ -82,7 +83,7 @@ static bool is_tensors(const outline *record)
            ((tensor.bytes | tensor.others) & elements);
 }
 
-/* Whether a line of its own was left. */
+/* Whether a new error line was set. */
 static bool name_foreign(const leat_datum *datum, const void *bytes,
                          size_t size, int status)
 {
@@ -126,7 +127,7 @@ int leat__datum_foreign(const leat_datum *datum, const void *bytes, size_t size,
 {
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
-    /* Reading on may leave other lines. */
+    /* Parsing may set other lines. */
     if (status == LEAT_EDATA && !name_foreign(datum, bytes, size, status))
         leat_error(status, "%s", line);
     return status;

@@ -1,13 +1,13 @@
-/* datum_foreign.h: what a record is that is not a sound Datum. */
+/* datum_foreign.h: identifies records that are not valid Datums. */
 #ifndef LEAT_DATA_DATUM_FOREIGN_H
 #define LEAT_DATA_DATUM_FOREIGN_H
 
 #include <leat/datum.h>
 
 /*
- * A record was refused as a Datum for `status`, with a line. Where its bytes
- * show that another program's format was meant, the line says which, and what
- * leat wants; else it is left as it is. `datum` is what was parsed, or NULL.
+ * Called for a record that was refused as a Datum with `status` and an error
+ * line. If its bytes are of another program's format, the line is replaced by
+ * one that names it and what leat expects. `datum` is what was parsed, or NULL.
  * Returns `status`.
  */
 int leat__datum_foreign(const leat_datum *datum, const void *bytes, size_t size,

@@ -8,7 +8,7 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What a file may begin with, and whether it is one of ours. */
+/* The signature of a file format. */
 typedef struct image_format {
     const char *name;
     size_t offset;
@@ -32,19 +32,19 @@ static const image_format foreign_formats[] = {
 };
 
 struct leat_image_decoder {
-    size_t max_bytes;  /* that one image may take */
-    leat__arena arena; /* the codecs' memory */
+    size_t max_bytes;  /* limit per image */
+    leat__arena arena; /* memory of the codecs */
     leat__jpeg *jpeg;
     leat__png *png;
-    const image_format *format; /* of the image that is open; NULL: none is */
+    const image_format *format; /* of the open image; NULL: none is open */
     leat__image_source source;
     leat__image_frame frame;
     leat__pixel_buffer pixels;
-    leat__pixel_buffer upright; /* only images with an orientation need it */
+    leat__pixel_buffer upright; /* used only for images with an orientation */
     int64_t warnings;
     const char *warning; /* of the last image; borrowed from its codec */
-    uint64_t expected;   /* bytes that the last image takes by its header */
-    uint64_t taken;      /* and those that it took */
+    uint64_t expected; /* estimated bytes of the latest image, by its header */
+    uint64_t taken;    /* its peak bytes */
 };
 
 int leat_image_decoder_create(leat_image_decoder **out)
@@ -118,7 +118,7 @@ static int foreign_error(const leat__image_source *source)
                       source->size, leat__key_text(text, source->bytes, shown));
 }
 
-/* Takes the codec's memory back. */
+/* Frees the codec's memory. */
 static void close_image(leat_image_decoder *decoder)
 {
     if (decoder->format)
@@ -130,13 +130,13 @@ static void close_image(leat_image_decoder *decoder)
     decoder->format = NULL;
 }
 
-/* The frame's pixels, once more where they are turned upright. */
+/* Bytes of the frame's pixels, doubled if they are rotated upright. */
 static uint64_t all_pixel_bytes(const leat__image_frame *frame)
 {
     return leat__image_pixel_bytes(frame) * (frame->orientation > 1 ? 2 : 1);
 }
 
-/* Whether the open image may be decoded, before memory is taken for it. */
+/* Checks the memory limit of the open image before memory is allocated. */
 static int check_memory(leat_image_decoder *decoder)
 {
     uint64_t pixels = all_pixel_bytes(&decoder->frame);
@@ -178,8 +178,8 @@ static int open_image(leat_image_decoder *decoder)
 }
 
 /*
- * Buffers of earlier images, which may have had another balance of pixels and
- * coefficients, are given up where they and this image are too much together.
+ * Frees buffers of earlier images if together with this image they would exceed
+ * the limit.
  */
 static void make_room(leat_image_decoder *decoder)
 {
@@ -208,16 +208,16 @@ static int read_frame(leat_image_decoder *decoder,
     return leat__png_read(decoder->png, pixels, frame);
 }
 
-/* From EXIF's 5 on, rows and columns change places. */
+/* EXIF orientations from 5 on swap rows and columns. */
 static bool is_transposed(const leat__image_frame *frame)
 {
     return frame->orientation >= 5;
 }
 
 /*
- * Writes the frame upright. Row 0 of what is stored is, upright, the top (1 and
- * 2), the bottom (3 and 4), the left (5 and 8) or the right side (6 and 7);
- * so each source row becomes a row or a column, walked forwards or backwards.
+ * Rotates the frame upright. Its stored row 0 is the top (1 and 2), the bottom
+ * (3 and 4), the left (5 and 8) or the right side (6 and 7) of the upright
+ * image; so each source row becomes a row or a column, forwards or backwards.
  */
 static void turn_upright(const leat__image_frame *frame,
                          const unsigned char *from, unsigned char *to)

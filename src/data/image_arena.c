@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Kept from image to image at most; a rare giant gives its memory back. */
+/* The most memory kept from image to image; that of a rare huge image is freed.
+ */
 #define KEPT_MAX ((size_t)64 << 20)
 
 /* A piece that did not fit; its memory follows at LEAT__ALIGNMENT. */
@@ -43,7 +44,8 @@ static size_t in_use(const leat__arena *arena)
     return arena->used + arena->spilled;
 }
 
-/* Whether `bytes` more may be in use; else `status` and the line say why. */
+/* Checks the limit for `bytes` more; sets `status` and the error line if it is
+ * exceeded. */
 static bool is_allowed(leat__arena *arena, size_t bytes)
 {
     size_t taken = in_use(arena) + arena->reserved;
@@ -53,7 +55,7 @@ static bool is_allowed(leat__arena *arena, size_t bytes)
                        "decoding the image takes more than %llu bytes of "
                        "memory; max_image_bytes allows %zu",
                        (unsigned long long)taken + bytes - 1, arena->limit);
-    /* Beyond half the address space sums could overflow, and none has it. */
+    /* Above half the address space sums could overflow. */
     else if (bytes > SIZE_MAX / 2)
         arena->status = leat__error_memory(bytes);
     else

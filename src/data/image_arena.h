@@ -1,4 +1,4 @@
-/* image_arena.h: the codecs' memory, taken back image by image. */
+/* image_arena.h: the codecs' memory, freed after each image. */
 #ifndef LEAT_DATA_IMAGE_ARENA_H
 #define LEAT_DATA_IMAGE_ARENA_H
 
@@ -8,25 +8,25 @@
 struct leat__arena_spill;
 
 /*
- * One block, served from its start, and spills for what did not fit. A reset
- * enlarges the block to what the past image took, so that the next of its kind
- * allocates nothing, and shrinks one that recent images left almost empty. All
- * zero is a valid, empty arena.
+ * One block, allocated from its start, and spills for pieces that did not fit.
+ * A reset enlarges the block to the past image's use, so that similar images
+ * allocate nothing, and shrinks a block that recent images left almost empty.
+ * All zero is a valid, empty arena.
  */
 typedef struct leat__arena {
     unsigned char *block;
     size_t size;        /* of the block */
     size_t used;        /* of the block, from its start */
-    const void *latest; /* the piece that can be taken back; NULL: none */
+    const void *latest; /* the piece that can be freed; NULL: none */
     size_t latest_bytes;
     struct leat__arena_spill *spills;
     size_t spilled; /* bytes in the spills */
-    size_t peak;    /* the most in use at once since the reset */
+    size_t peak;    /* peak use since the reset */
     leat__demand demand;
-    /* Second line of defence; the codecs' estimates are the first. */
+    /* The second check of the limit, after the codecs' estimates. */
     size_t limit;    /* bytes that may be in use at once; 0: any number */
-    size_t reserved; /* of them, bytes that lie outside of the arena */
-    int status;      /* what the latest NULL was for */
+    size_t reserved; /* of these, bytes outside the arena */
+    int status;      /* status of the latest NULL */
 } leat__arena;
 
 /*
@@ -36,12 +36,12 @@ typedef struct leat__arena {
 void *leat__arena_alloc(leat__arena *arena, size_t bytes);
 
 /*
- * Takes back the latest piece; any other stays until the reset. What is in use
- * never depends on earlier images.
+ * Frees the latest piece; any other is freed by the reset. The use never
+ * depends on earlier images.
  */
 void leat__arena_free(leat__arena *arena, const void *memory);
 
-/* Takes everything back. */
+/* Frees all pieces. */
 void leat__arena_reset(leat__arena *arena);
 
 /* Frees the block too. */

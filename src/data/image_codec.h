@@ -6,12 +6,12 @@
 #include "data/image_frame.h"
 
 /*
- * A codec: open reads the header into *frame; read decodes the image that was
- * opened, of a region (NULL: all; it lies inside the frame) at least its
- * pixels, into their places in the whole image. After either has failed, and
- * after read, close takes the memory back, all of which is of the arena that
- * create was given. The source outlives that.
- * Errors: LEAT_EDATA, also where the arena is at its limit; LEAT_ENOMEM.
+ * A codec: open reads the header into *frame; read decodes the opened image, at
+ * least the pixels of a region inside the frame (NULL: all), to their offsets
+ * in the whole image. After read, and after a failure of either, close frees
+ * the memory, all of which is in the arena passed to create. The source must
+ * outlive that. Errors: LEAT_EDATA, also if the arena is at its limit;
+ * LEAT_ENOMEM.
  */
 typedef struct leat__jpeg leat__jpeg;
 int leat__jpeg_create(leat__jpeg **out, leat__arena *arena);

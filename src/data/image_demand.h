@@ -1,4 +1,5 @@
-/* image_demand.h: whether a buffer is far larger than recent images need. */
+/* image_demand.h: decides when a buffer is far larger than recent images need.
+ */
 #ifndef LEAT_DATA_IMAGE_DEMAND_H
 #define LEAT_DATA_IMAGE_DEMAND_H
 
@@ -7,7 +8,7 @@
 /* Images after which a buffer may shrink. */
 #define LEAT__DEMAND_IMAGES 512
 
-/* What the images since the last decision needed. All zero is a valid one. */
+/* The demand of the images since the last decision. All zero is valid. */
 typedef struct leat__demand {
     size_t most;
     int images;
@@ -23,7 +24,7 @@ typedef struct leat__demand {
 static inline size_t leat__demand_record(leat__demand *demand, size_t bytes,
                                          size_t capacity)
 {
-    /* Less than `kept` is not worth an allocation, nor is a small factor. */
+    /* Smaller buffers and small factors are not worth an allocation. */
     const size_t kept = (size_t)4 << 20, factor = 8;
     if (bytes > demand->most)
         demand->most = bytes;

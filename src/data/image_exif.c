@@ -30,7 +30,7 @@ typedef struct exif_block {
     bool is_little;
 } exif_block;
 
-/* Each reader returns 0 where the block is too short. */
+/* Each returns false if the block is too short. */
 static bool read_u16(const exif_block *block, uint64_t offset, uint32_t *out)
 {
     if (offset + 2 > block->size)
@@ -51,7 +51,7 @@ static bool read_u32(const exif_block *block, uint64_t offset, uint32_t *out)
     return true;
 }
 
-/* A text of up to 4 bytes is looked for at offset 8, whatever stands there. */
+/* A text of up to 4 bytes is read at offset 8, as in OpenCV. */
 static bool has_text(const exif_block *block, uint64_t entry)
 {
     uint32_t bytes, offset = 8;
@@ -70,8 +70,8 @@ static bool has_rationals(const exif_block *block, uint64_t entry, unsigned n)
 }
 
 /*
- * Whether OpenCV can read the entry's value: it gives up at the first one that
- * points outside the block, and so never reaches an orientation behind it.
+ * Whether OpenCV can read the entry's value: it stops at the first entry that
+ * points outside the block, and never reaches a later orientation.
  */
 static bool is_readable(const exif_block *block, uint64_t entry, uint32_t tag)
 {
@@ -102,7 +102,7 @@ static bool is_readable(const exif_block *block, uint64_t entry, uint32_t tag)
     }
 }
 
-/* The value of the first orientation entry; 0 where it isn't reached. */
+/* The value of the first orientation entry; 0 if it is not reached. */
 static uint32_t find_orientation(const exif_block *block)
 {
     uint32_t mark, directory, entries, tag, value;

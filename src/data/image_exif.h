@@ -1,13 +1,13 @@
-/* image_exif.h: which way up a camera held the image. */
+/* image_exif.h: the EXIF orientation of an image. */
 #ifndef LEAT_DATA_IMAGE_EXIF_H
 #define LEAT_DATA_IMAGE_EXIF_H
 
 #include <stddef.h>
 
 /*
- * The orientation, 1 to 8, that OpenCV 4.6 takes from a TIFF block (EXIF behind
- * its "Exif" and two zeros); 1 where it takes none. A block that is malformed
- * further on still counts up to there, as it does in OpenCV.
+ * The orientation, 1 to 8, that OpenCV 4.6 reads from a TIFF block (EXIF data
+ * after "Exif" and two zeros); 1 if it reads none. As in OpenCV, a malformed
+ * block counts up to the damage.
  */
 int leat__exif_orientation(const void *tiff, size_t size);
 

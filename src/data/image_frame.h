@@ -1,4 +1,4 @@
-/* image_frame.h: what an image is before and while it is decoded. */
+/* image_frame.h: an image before and while it is decoded. */
 #ifndef LEAT_DATA_IMAGE_FRAME_H
 #define LEAT_DATA_IMAGE_FRAME_H
 
@@ -14,27 +14,27 @@ typedef struct leat__image_region {
     int columns;
 } leat__image_region;
 
-/* An encoded image and how it is wanted. */
+/* An encoded image and the requested colours. */
 typedef struct leat__image_source {
     const unsigned char *bytes; /* borrowed */
     size_t size;
     leat_color color;
 } leat__image_source;
 
-/* What a codec found: the image as it is stored, before it is turned upright.
- */
+/* The image as stored, before it is rotated upright. */
 typedef struct leat__image_frame {
     int channels;
     int height;
     int width;
-    int orientation;     /* as EXIF counts, 1 to 8; 1 natively */
-    const char *warning; /* the codec's first, until its next image; or NULL */
-    uint64_t working_bytes; /* that decoding takes beside the pixels */
+    int orientation;        /* as EXIF counts, 1 to 8; 1 natively */
+    const char *warning;    /* the codec's first warning, valid until its next
+                               image; or NULL */
+    uint64_t working_bytes; /* of decoding, beside the pixels */
 } leat__image_frame;
 
 /*
- * Pixels that grow with the largest image and shrink when recent ones need far
- * less; all zero is a valid, empty one.
+ * A buffer of pixels that grows with the largest image and shrinks when recent
+ * ones need far less; all zero is valid and empty.
  */
 typedef struct leat__pixel_buffer {
     unsigned char *block;
@@ -46,7 +46,7 @@ typedef struct leat__pixel_buffer {
 /* Room for the frame's pixels; LEAT_ENOMEM. Old contents are lost. */
 int leat__pixel_buffer_reserve(leat__pixel_buffer *buffer,
                                const leat__image_frame *frame);
-/* Notes an image that does without the buffer. */
+/* Records an image that does not use the buffer. */
 void leat__pixel_buffer_skip(leat__pixel_buffer *buffer);
 void leat__pixel_buffer_finish(leat__pixel_buffer *buffer);
 

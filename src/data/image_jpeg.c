@@ -24,11 +24,11 @@
 #define PIXELS_PER_BYTE 512
 /*
  * The work that the bytes of a file may cause, in coefficients that its scans
- * walk over; each block counts for some more. A scan may say in a few bytes
- * that all of its blocks are empty. Progressive files of a single colour, which
- * are the smallest, have some 1000 coefficients a byte with Huffman codes, of
- * which the DC scans take at least two a block; photographs have 10 to 60.
- * Arithmetic codes have no such floor, and their coefficients cost more.
+ * walk over; each block counts for some more. A scan of a few bytes may have
+ * only empty blocks. Progressive files of a single colour, which are the
+ * smallest, have some 1000 coefficients a byte with Huffman codes, of which the
+ * DC scans take at least two a block; photographs have 10 to 60. Arithmetic
+ * codes have no such floor, and their coefficients cost more.
  */
 #define BLOCK_WORK 8
 #define FREE_WORK ((uint64_t)1 << 23)
@@ -47,11 +47,11 @@ struct leat__jpeg {
     struct jpeg_memory_mgr *first_manager; /* put back to destroy */
     leat__jpeg_memory memory;
     jmp_buf escape;
-    int status;       /* what the jump to `escape` was for */
-    bool is_done;     /* all pixels are there: errors count as warnings */
-    bool is_scanning; /* coefficients are gathered, scan by scan */
-    uint64_t work;    /* that the scans made so far */
-    bool has_ended;   /* libjpeg asked for bytes behind the last */
+    int status;       /* status of the jump to `escape` */
+    bool is_done;     /* all pixels are decoded: errors count as warnings */
+    bool is_scanning; /* coefficients are read, scan by scan */
+    uint64_t work;    /* of the scans so far */
+    bool has_ended;   /* libjpeg requested bytes after the last */
     char warning[16 + JMSG_LENGTH_MAX]; /* the first of this image; or "" */
     const leat__image_source *source;
     const unsigned char *exif; /* the first APP1, in the source; or NULL */
@@ -85,7 +85,7 @@ static void error_exit(j_common_ptr codec)
         note_warning(jpeg);
         leave(jpeg, LEAT_OK);
     }
-    /* The arena has said how much memory was wanted. */
+    /* The arena has set the error line. */
     if (codec->err->msg_code == JERR_OUT_OF_MEMORY)
         leave(jpeg,
               jpeg->memory.arena ? jpeg->memory.arena->status : LEAT_ENOMEM);
@@ -132,8 +132,8 @@ static void start_input(j_decompress_ptr codec)
 }
 
 /*
- * Behind the last byte stands an end-of-image marker, as often as is asked. But
- * for arithmetic coding, which would read on in silence and make up the rest.
+ * After the last byte an end-of-image marker follows, repeatedly. Not for
+ * arithmetic coding, which would continue silently with made-up data.
  */
 static boolean fill_input(j_decompress_ptr codec)
 {
@@ -320,8 +320,8 @@ static uint64_t padded_blocks(const jpeg_component_info *component,
 }
 
 /*
- * A small file cannot make us take memory for a huge image. Arithmetic coding
- * has no such bound, but each block is work at least once.
+ * A small file must not cause memory for a huge image to be allocated.
+ * Arithmetic coding has no such bound, but each block costs work at least once.
  */
 static bool is_too_short(const leat__jpeg *jpeg)
 {
@@ -350,7 +350,7 @@ static uint64_t count_working_bytes(const struct jpeg_decompress_struct *codec)
         uint64_t blocks = padded_blocks(component, &columns, &rows);
         if (jpeg_has_multiple_scans((j_decompress_ptr)(uintptr_t)codec))
             bytes += blocks * sizeof(JBLOCK) + rows * sizeof(JBLOCKROW);
-        /* A row group for context lies before and behind those of an MCU. */
+        /* A context row group precedes and follows those of an MCU. */
         uint64_t groups = DCTSIZE + 2;
         bytes +=
             columns * DCTSIZE * groups * (uint64_t)component->v_samp_factor;
@@ -415,7 +415,7 @@ static void read_cmyk_rows(leat__jpeg *jpeg, const leat__image_frame *frame,
     }
 }
 
-/* Reads on up to row `end`; each row begins `pitch` bytes behind the last. */
+/* Reads up to row `end`; rows are `pitch` bytes apart. */
 static void read_rows(leat__jpeg *jpeg, unsigned char *to, size_t pitch,
                       JDIMENSION end)
 {
@@ -500,7 +500,7 @@ static int read_image(leat__jpeg *jpeg, const leat__image_region *region,
     else
         read_rows(jpeg, pixels, (size_t)frame->width * (size_t)frame->channels,
                   codec->output_height);
-    /* Only now the bytes up to the end marker are looked at. */
+    /* Only now the bytes up to the end marker are read. */
     jpeg->is_done = true;
     jpeg_finish_decompress(codec);
     return LEAT_OK;

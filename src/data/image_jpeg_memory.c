@@ -24,7 +24,7 @@ static void *alloc_bytes(j_common_ptr codec, int pool, size_t bytes)
     return piece;
 }
 
-/* Rows of `pitch` bytes behind an array of their addresses. */
+/* Rows of `pitch` bytes, and an array of their addresses. */
 static void *alloc_rows(j_common_ptr codec, int pool, size_t pitch, size_t n)
 {
     size_t index_bytes, bytes;

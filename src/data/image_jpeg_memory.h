@@ -9,14 +9,14 @@
 #include <jpeglib.h>
 
 /*
- * Takes the place of the manager that jpeg_create_decompress made, which keeps
- * what it gave so far and must be put back before the object is destroyed.
- * Pools mean nothing here: all goes with the arena's reset, so the tables that
- * libjpeg keeps from image to image must be forgotten before the next one.
+ * Replaces the manager of jpeg_create_decompress, which keeps its earlier
+ * allocations and must be restored before the object is destroyed. Pools have
+ * no meaning here: the arena's reset frees everything, so the tables that
+ * libjpeg keeps from image to image must be cleared before the next one.
  */
 typedef struct leat__jpeg_memory {
     struct jpeg_memory_mgr manager; /* first: libjpeg holds its address */
-    leat__arena *arena; /* borrowed; its `status` says why memory is short */
+    leat__arena *arena; /* borrowed; its `status` is the reason of a failure */
 } leat__jpeg_memory;
 
 void leat__jpeg_memory_init(leat__jpeg_memory *memory, leat__arena *arena);

@@ -17,7 +17,7 @@
 
 #define SIGNATURE_BYTES 8
 #define CHUNK_BYTES 12 /* of length, name and checksum */
-/* More than this deflate cannot make of a byte. */
+/* deflate expands a byte at most this much. */
 #define INFLATION_MAX 1032
 /* A chunk may inflate to so much, as libpng has it by default. */
 #define CHUNK_BYTES_MAX ((size_t)8000000)
@@ -28,7 +28,7 @@
 struct leat__png {
     leat__arena *arena; /* borrowed */
     jmp_buf escape;
-    int status;        /* what the jump to `escape` was for */
+    int status;        /* status of the jump to `escape` */
     char warning[128]; /* the first of this image; or "" */
     const leat__image_source *source;
     size_t position; /* in the source */
@@ -56,7 +56,7 @@ static void note_warning(png_structp codec, png_const_charp text)
         snprintf(png->warning, sizeof(png->warning), "PNG: %s", text);
 }
 
-/* libpng would go on without what it holds for dispensable. */
+/* libpng would continue without allocations that it considers optional. */
 static png_voidp alloc_bytes(png_structp codec, png_alloc_size_t bytes)
 {
     leat__png *png = png_get_mem_ptr(codec);
@@ -205,7 +205,7 @@ static int native_channels(const leat__png *png)
     }
 }
 
-/* Nor does deflate make a huge image of a small file. */
+/* deflate's limit bounds the image of a small file. */
 static bool is_too_short(const leat__png *png, uint64_t height)
 {
     uint64_t row = png_get_rowbytes(png->codec, png->info);

@@ -12,10 +12,10 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "values are copied in wire order");
 
-/* protobuf's own limit for a message, which Caffe keeps to as well. */
+/* protobuf's limit for a message, which is also Caffe's. */
 #define MEAN_BYTES_MAX ((size_t)INT_MAX)
 
-/* Bytes of a BlobProto that are no values: of its shape. */
+/* Bytes of a BlobProto beside its values: of its shape. */
 #define MEAN_REST_MAX ((size_t)64 << 10)
 /* Bytes of a value: in data, diff, double_data and double_diff, with tags. */
 #define MEAN_VALUE_MAX (5 + 5 + 9 + 9)
@@ -34,7 +34,7 @@ enum {
 };
 enum { DIM = 1 };
 
-/* What a BlobProto holds; its values stay where they are. */
+/* A summary of a BlobProto; its values are not copied. */
 typedef struct blob_summary {
     bool has_old_shape;
     int64_t old_shape[4]; /* num, channels, height, width */
@@ -159,7 +159,8 @@ static int read_shape(const char *name, const blob_summary *blob,
     return LEAT_OK;
 }
 
-/* The number of values of one image, if the blob has as many as it says. */
+/* The number of values of one image; the blob must have as many as its shape.
+ */
 static int count_values(const char *name, const blob_summary *blob,
                         const int64_t shape[4], size_t *out)
 {
@@ -238,7 +239,7 @@ static bool take_varint(const char *bytes, size_t size, size_t *at,
     return false;
 }
 
-/* The beginning of a BlobProto, as far as it tells how long it gets. */
+/* The beginning of a BlobProto, to bound its size. */
 typedef struct beginning {
     uint64_t dim[4];  /* of the old form: num, channels, height, width */
     uint64_t rest;    /* bytes of all fields but the values */
@@ -274,10 +275,10 @@ static int take_field(beginning *found, const char *bytes, size_t size,
 }
 
 /*
- * A pipe does not tell how long it gets, and may be of something else: what is
- * no BlobProto is not read on, nor is one beyond what its own shape needs, or,
- * where that comes behind the values, what these claim. Values that are not
- * packed claim no more than themselves: as many again may follow.
+ * A pipe has no size and may have other contents: reading stops if they are not
+ * a BlobProto, and at the size that its shape needs, or, if the shape follows
+ * the values, that the values claim. Unpacked values claim only themselves: as
+ * many again may follow.
  */
 static int bound_mean(const char *path, const char *bytes, size_t size,
                       size_t *limit)

@@ -13,10 +13,9 @@ typedef struct leat__mean {
 
 /*
  * Reads a mean file: a BlobProto with legacy num/channels/height/width or a
- * new-style shape of 4 axes; double_data wins over data. Of a pipe, no more is
- * read than the beginning of a BlobProto leaves to be expected.
- * Errors: LEAT_EIO, LEAT_EFORMAT naming the file and what is wrong,
- * LEAT_ENOMEM.
+ * new-style shape of 4 axes; double_data wins over data. A pipe is read only as
+ * far as the beginning of the BlobProto justifies. Errors: LEAT_EIO,
+ * LEAT_EFORMAT naming the file and what is wrong, LEAT_ENOMEM.
  */
 int leat__mean_load(leat__mean *out, const char *path);
 /* The same from `size` bytes; `name` stands for the file in errors. */

@@ -23,7 +23,7 @@ int leat_sample_reserve(leat_sample *sample, size_t bytes)
 {
     if (bytes <= sample->buffer_size)
         return LEAT_OK;
-    /* Growing by half as much again lets varying sizes settle early. */
+    /* Growing by half lets varying sizes settle early. */
     size_t size = bytes + (bytes < SIZE_MAX / 2 ? sample->buffer_size / 2 : 0);
     void *buffer = leat__alloc_from(sample->allocator, size, LEAT__ALIGNMENT);
     if (!buffer)
@@ -35,14 +35,14 @@ int leat_sample_reserve(leat_sample *sample, size_t bytes)
     return LEAT_OK;
 }
 
-/* LEAT_EINVAL where it is no shape; `*bytes` is what its elements take. */
+/* Checks the shape; `*bytes` is the size of its elements. Errors: LEAT_EINVAL.
+ */
 static int measure_shape(leat_dtype dtype, int ndim, const int64_t shape[],
                          size_t *bytes)
 {
     *bytes = leat_dtype_size(dtype);
     if (*bytes == 0)
-        return leat_error(LEAT_EINVAL, "dtype is %d, which is no element type",
-                          (int)dtype);
+        return leat_error(LEAT_EINVAL, "unknown dtype %d", (int)dtype);
     if (ndim < 0 || ndim > LEAT_MAX_DIMS || (ndim > 0 && !shape))
         return leat_error(
             LEAT_EINVAL, "ndim is %d%s: expected 0 to %d dimensions", ndim,
@@ -98,21 +98,20 @@ static int list_views(leat_sample *sample, view out[LEAT_MAX_FIELDS + 1])
     return n;
 }
 
-static bool is_in_box(const leat_sample *sample, const view *one)
+static bool is_in_buffer(const leat_sample *sample, const view *one)
 {
     uintptr_t offset = (uintptr_t)*one->data - (uintptr_t)sample->buffer;
     return sample->buffer && offset < sample->buffer_size;
 }
 
-/* The end of what is in the buffer, and the bytes that are to come behind it.
- */
+/* The end of the views in the buffer, and the bytes to append after it. */
 static int measure(const leat_sample *sample, const view *views, int n,
                    size_t *used, size_t *more)
 {
     *used = *more = 0;
     for (int i = 0; i < n; i++) {
         size_t bytes = views[i].bytes;
-        if (is_in_box(sample, &views[i])) {
+        if (is_in_buffer(sample, &views[i])) {
             size_t end = (size_t)((const char *)*views[i].data -
                                   (const char *)sample->buffer) +
                          bytes;
@@ -128,8 +127,9 @@ static int measure(const leat_sample *sample, const view *views, int n,
     return LEAT_OK;
 }
 
-/* A larger buffer with the same contents; views of it move along. */
-static int grow_box(leat_sample *sample, const view *views, int n, size_t bytes)
+/* Enlarges the buffer; views into it are moved along. */
+static int grow_buffer(leat_sample *sample, const view *views, int n,
+                       size_t bytes)
 {
     char *buffer = leat__alloc_from(sample->allocator, bytes, LEAT__ALIGNMENT);
     if (!buffer)
@@ -138,7 +138,7 @@ static int grow_box(leat_sample *sample, const view *views, int n, size_t bytes)
     if (old)
         memcpy(buffer, old, sample->buffer_size);
     for (int i = 0; i < n; i++)
-        if (is_in_box(sample, &views[i]))
+        if (is_in_buffer(sample, &views[i]))
             *views[i].data = buffer + ((const char *)*views[i].data - old);
     leat__free_to(sample->allocator, old, sample->buffer_size, LEAT__ALIGNMENT);
     sample->buffer = buffer;
@@ -156,11 +156,11 @@ int leat__sample_own(leat_sample *sample)
         return status;
     size_t bytes = used + more;
     if (bytes > sample->buffer_size)
-        status = grow_box(sample, views, n, bytes + bytes / 2);
+        status = grow_buffer(sample, views, n, bytes + bytes / 2);
     if (status)
         return status;
     for (int i = 0; i < n; i++) {
-        if (is_in_box(sample, &views[i]) || !views[i].bytes)
+        if (is_in_buffer(sample, &views[i]) || !views[i].bytes)
             continue;
         char *to = (char *)sample->buffer + used;
         memcpy(to, *views[i].data, views[i].bytes);

@@ -1,13 +1,13 @@
-/* sample.h: what the library does to samples besides leat/sample.h. */
+/* sample.h: internal functions of samples. */
 #ifndef LEAT_DATA_SAMPLE_H
 #define LEAT_DATA_SAMPLE_H
 
 #include <leat/sample.h>
 
 /*
- * Copies the key and fields that lie elsewhere into the sample's buffer, beside
- * those that are there, so that it needs nothing else. Errors: LEAT_ENOMEM; the
- * sample is then as it was.
+ * Makes the sample self-contained: copies the key and fields that are elsewhere
+ * into its buffer, after those already there. Errors: LEAT_ENOMEM; the sample
+ * is then unchanged.
  */
 int leat__sample_own(leat_sample *sample);
 

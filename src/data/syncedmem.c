@@ -1,3 +1,12 @@
+/*
+ * DESIGN
+ *
+ * No locks. A slab's references are atomic, and the last unref frees it on
+ * whatever thread that is. Its memory is allocated by one thread before the
+ * slab is shared, or by the single caller of a syncedmem; `recalls` has one
+ * writer, the layer's caller, and any reader. In a forked child `generation`
+ * keeps the parent's devices and allocators from being called.
+ */
 #include "data/syncedmem.h"
 #include "base/counter.h"
 #include "base/error.h"
@@ -9,7 +18,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What a caller's allocator is asked to align to, as devices do. */
+/* Alignment requested from a caller's allocator; devices use the same. */
 #define PAGE_BYTES 4096
 
 int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes)
@@ -23,7 +32,7 @@ int leat__slab_create(leat__slab **out, leat_device *device, size_t bytes)
     slab->generation = leat__fork_generation();
     slab->device = device;
     slab->bytes = bytes;
-    atomic_init(&slab->owners, 1);
+    atomic_init(&slab->references, 1);
     *out = slab;
     return LEAT_OK;
 }
@@ -46,7 +55,7 @@ void leat__slab_recall(leat__slab *slab)
 
 void leat__slab_ref(leat__slab *slab)
 {
-    atomic_fetch_add_explicit(&slab->owners, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&slab->references, 1, memory_order_relaxed);
 }
 
 static bool is_inherited(const leat__slab *slab)
@@ -60,8 +69,8 @@ bool leat__slab_is_foreign(const leat__slab *slab)
 }
 
 /*
- * In a forked child only leat's own pages are freed: what devices and a
- * caller's allocator gave stays theirs, as their locks may be held for ever.
+ * In a forked child only leat's own pages are freed: a device or a caller's
+ * allocator may hold locks of threads that do not run there.
  */
 static void free_inherited(leat__slab *slab)
 {
@@ -73,7 +82,7 @@ static void free_inherited(leat__slab *slab)
 
 void leat__slab_unref(leat__slab *slab)
 {
-    if (!slab || atomic_fetch_sub(&slab->owners, 1) > 1)
+    if (!slab || atomic_fetch_sub(&slab->references, 1) > 1)
         return;
     if (is_inherited(slab)) {
         free_inherited(slab);
@@ -149,8 +158,8 @@ static int refuse_foreign(const leat__slab *slab)
                       slab->device->name);
 }
 
-/* Pinned pages may be missing in a child, pageable ones are not. */
-static bool is_host_at_hand(const leat__syncedmem *mem)
+/* A child may lack pinned pages, but has pageable ones. */
+static bool is_host_accessible(const leat__syncedmem *mem)
 {
     const leat__slab *slab = mem->slab;
     return !leat__slab_is_foreign(slab) ||
@@ -158,8 +167,8 @@ static bool is_host_at_hand(const leat__syncedmem *mem)
 }
 
 /*
- * Copies between the sides and waits. A stream of its own, because waiting for
- * the default stream would wait for the whole device.
+ * Copies between the sides and waits, on a stream of its own: waiting for the
+ * default stream would wait for the whole device.
  */
 static int copy_sides(leat__syncedmem *mem, leat_copy_direction direction)
 {
@@ -185,7 +194,7 @@ static int copy_sides(leat__syncedmem *mem, leat_copy_direction direction)
 void *leat__syncedmem_cpu(leat__syncedmem *mem, bool will_write)
 {
     leat__slab *slab = mem->slab;
-    if (!is_host_at_hand(mem)) {
+    if (!is_host_accessible(mem)) {
         (void)refuse_foreign(slab);
         return NULL;
     }

@@ -1,6 +1,6 @@
 /*
- * The text is base64 with the URL-safe alphabet and without padding, of the
- * bytes and a CRC-32 behind them.
+ * The text is base64 of the bytes followed by their CRC-32, with the URL-safe
+ * alphabet and without padding.
  */
 #include "base/error.h"
 #include "base/memory.h"
@@ -12,7 +12,7 @@
 
 #define CHECKSUM 4
 
-/* Longer than any token that leat writes; bounds hostile text. */
+/* Bounds hostile text; far above any token that leat writes. */
 #define TEXT_MAX (1 << 26)
 
 static const char alphabet[] =
@@ -61,7 +61,7 @@ int leat_token_get(leat_token *token, void *bytes, size_t size)
 {
     if (size > token->size - token->cursor)
         return leat_error(LEAT_EINVAL, "the resume token is too short for this "
-                                       "pipeline: it is another one's");
+                                       "pipeline: it belongs to another one");
     if (size > 0)
         memcpy(bytes, token->bytes + token->cursor, size);
     token->cursor += size;
@@ -108,41 +108,41 @@ static int decode(leat_token *token, const char *text, size_t letters)
     uint32_t word = 0;
     int bits = 0;
     for (size_t i = 0; i < letters; i++) {
-        const char *place = strchr(alphabet, text[i]);
-        if (!place)
+        const char *letter = strchr(alphabet, text[i]);
+        if (!letter)
             return leat_error(LEAT_EINVAL,
-                              "no resume token: letter %zu is none of a "
-                              "token's",
+                              "not a resume token: invalid letter at %zu",
                               i + 1);
-        word = word << 6 | (uint32_t)(place - alphabet);
+        word = word << 6 | (uint32_t)(letter - alphabet);
         bits += 6;
         if (bits >= 8) {
             bits -= 8;
             token->bytes[token->size++] = (unsigned char)(word >> bits);
         }
     }
-    /* What the last letter has too many is 0, so that one text is one token. */
+    /* Excess bits of the last letter must be 0, so that each token has one
+     * text. */
     if (bits == 6 || (word & ((1u << bits) - 1)) != 0)
         return leat_error(LEAT_EINVAL,
-                          "no resume token: its last letter is damaged");
+                          "not a resume token: its last letter is damaged");
     return LEAT_OK;
 }
 
 static int check(leat_token *token)
 {
     if (token->size < CHECKSUM)
-        return leat_error(LEAT_EINVAL, "no resume token: it is too short");
+        return leat_error(LEAT_EINVAL, "not a resume token: too short");
     token->size -= CHECKSUM;
     uint32_t found = 0;
     for (size_t i = 0; i < CHECKSUM; i++)
         found |= (uint32_t)token->bytes[token->size + i] << (8 * i);
     if (found != checksum(token->bytes, token->size))
         return leat_error(LEAT_EINVAL, "the resume token is damaged: its "
-                                       "checksum does not fit");
+                                       "checksum does not match");
     return LEAT_OK;
 }
 
-/* A file that holds a token ends with what an editor or a shell put there. */
+/* The length without trailing white space, such as an editor's line end. */
 static size_t without_line_end(const char *text, size_t letters)
 {
     while (letters > 0 && memchr(" \t\r\n", text[letters - 1], 4))
@@ -155,10 +155,10 @@ int leat_token_parse(leat_token *token, const char *text)
     leat_token parsed;
     leat_token_init(&parsed);
     if (!text)
-        return leat_error(LEAT_EINVAL, "no resume token: there is no text");
+        return leat_error(LEAT_EINVAL, "not a resume token: the text is NULL");
     size_t size = strnlen(text, TEXT_MAX + 1);
     if (size > TEXT_MAX)
-        return leat_error(LEAT_EINVAL, "no resume token: it is too long");
+        return leat_error(LEAT_EINVAL, "not a resume token: too long");
     int status = reserve(&parsed, size + 1);
     if (!status)
         status = decode(&parsed, text, without_line_end(text, size));

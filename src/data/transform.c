@@ -235,7 +235,8 @@ int leat__transform_check_mean(const leat__transform *transform, int channels,
                       width);
 }
 
-/* What crop and mean ask of every image; but for the mean, with `status`. */
+/* Checks the image against crop and mean; failures other than the mean's are
+ * `status`. */
 static int check_image(const leat__transform *transform, int status,
                        int channels, int height, int width)
 {
@@ -295,8 +296,8 @@ void leat__transform_choose(const leat__transform *transform, leat_rng rng,
                             const uint32_t words[4],
                             leat__transform_image *image)
 {
-    /* Caffe draws for what is asked for only; leat's words have their place. */
-    const uint32_t *place =
+    /* Caffe draws only the words that it uses; leat's have fixed positions. */
+    const uint32_t *crop_words =
         rng == LEAT_RNG_CAFFE && !transform->mirror ? words : words + 1;
     image->mirror = transform->mirror ? pick(rng, words[0], 2) : 0;
     image->h_off = 0;
@@ -305,17 +306,18 @@ void leat__transform_choose(const leat__transform *transform, leat_rng rng,
     if (!crop)
         return;
     if (transform->phase == LEAT_TRAIN) {
-        image->h_off = pick(rng, place[0], image->height - crop + 1);
-        image->w_off = pick(rng, place[1], image->width - crop + 1);
+        image->h_off = pick(rng, crop_words[0], image->height - crop + 1);
+        image->w_off = pick(rng, crop_words[1], image->width - crop + 1);
     } else {
         image->h_off = (image->height - crop) / 2;
         image->w_off = (image->width - crop) / 2;
     }
 }
 
-/* The image against the batch it goes into: what keeps memory safe. */
-static int check_place(const leat__transform *transform,
-                       const leat__transform_image *image, const int shape[3])
+/* Checks the image against its batch, which keeps memory accesses in bounds. */
+static int check_batch_shape(const leat__transform *transform,
+                             const leat__transform_image *image,
+                             const int shape[3])
 {
     if (image->type != LEAT_UINT8 &&
         (image->type != LEAT_FLOAT32 || transform->job.top_type == LEAT_UINT8))
@@ -380,7 +382,7 @@ int leat__transform_apply(const leat__transform *transform,
     int status = check_image(transform, LEAT_EDATA, image->channels,
                              image->height, image->width);
     if (!status)
-        status = check_place(transform, image, shape);
+        status = check_batch_shape(transform, image, shape);
     if (!status)
         leat__transform_run(transform, image, shape, top);
     return status;
@@ -399,7 +401,7 @@ int leat__transform_crop(const leat__transform *transform,
                             "it must be uint8",
                             leat_dtype_name(image->type));
     if (!status)
-        status = check_place(transform, image, shape);
+        status = check_batch_shape(transform, image, shape);
     if (status)
         return status;
     const leat__transform_job job = {.top_type = LEAT_UINT8,

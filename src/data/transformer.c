@@ -13,10 +13,10 @@
 typedef struct shared_transform {
     leat__transform *transform;
     leat_color color;
-    atomic_int owners;
+    atomic_int references;
 } shared_transform;
 
-/* A raw image that was transformed, and the shape of its place in the top. */
+/* The latest raw image, and the shape of its part of the top. */
 typedef struct known_image {
     bool is_set;
     int64_t dim[3]; /* of its field */
@@ -36,7 +36,7 @@ struct leat_transformer {
 
 static void unref(shared_transform *shared)
 {
-    if (atomic_fetch_sub(&shared->owners, 1) > 1)
+    if (atomic_fetch_sub(&shared->references, 1) > 1)
         return;
     leat__transform_destroy(shared->transform);
     leat__free(shared);
@@ -74,7 +74,7 @@ int leat_transformer_create(leat_transformer **out,
     shared_transform *shared = leat__alloc_zero(1, sizeof(*shared));
     if (!shared)
         return LEAT_ENOMEM;
-    atomic_init(&shared->owners, 1);
+    atomic_init(&shared->references, 1);
     shared->color = color_of(options);
     int status = leat__transform_create(&shared->transform, options, phase,
                                         top_type, layout);
@@ -91,7 +91,7 @@ int leat_transformer_clone(leat_transformer **out,
     int status = wrap(out, transformer->shared);
     if (status)
         return status;
-    atomic_fetch_add(&transformer->shared->owners, 1);
+    atomic_fetch_add(&transformer->shared->references, 1);
     (*out)->max_image_bytes = transformer->max_image_bytes;
     return LEAT_OK;
 }
@@ -194,7 +194,7 @@ static int make_decoder(leat_transformer *transformer)
     return status;
 }
 
-/* What the header says of it; its pixels are read by read_encoded. */
+/* Reads the header; read_encoded reads the pixels. */
 static int open_encoded(leat_transformer *transformer, const leat_field *field,
                         leat__transform_image *image)
 {
@@ -214,7 +214,7 @@ static int open_encoded(leat_transformer *transformer, const leat_field *field,
     return LEAT_OK;
 }
 
-/* Reads what the choice made of it needs for a top of `shape`. */
+/* Decodes the chosen crop for a top of `shape`. */
 static int read_encoded(leat_transformer *transformer, const int shape[3],
                         leat__transform_image *image)
 {
@@ -270,7 +270,7 @@ int leat__transformer_check_mean(leat_transformer *transformer,
                                       whole[1], whole[2]);
 }
 
-/* The image with its choices made and its pixels at hand. */
+/* Chooses and decodes the image. */
 static int take_image(leat_transformer *transformer, const leat_field *field,
                       leat_rng rng, const uint32_t words[4], const int shape[3],
                       leat__transform_image *image)
@@ -299,8 +299,8 @@ static bool is_known(const known_image *known, const leat_field *field,
            shape[1] == known->shape[1] && shape[2] == known->shape[2];
 }
 
-static void remember(leat_transformer *transformer, const leat_field *field,
-                     const leat__transform_image *image, const int shape[3])
+static void keep_known(leat_transformer *transformer, const leat_field *field,
+                       const leat__transform_image *image, const int shape[3])
 {
     known_image *known = &transformer->known;
     if (field->dtype == LEAT_BYTES || field->ndim != 3)
@@ -342,7 +342,7 @@ apply_new(leat_transformer *transformer, const leat_field *field, leat_rng rng,
         status = leat__transform_apply(transformer->shared->transform, &image,
                                        shape, top);
     if (!status)
-        remember(transformer, field, &image, shape);
+        keep_known(transformer, field, &image, shape);
     return status;
 }
 

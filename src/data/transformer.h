@@ -1,4 +1,4 @@
-/* transformer.h: what the layer asks of a transformer beyond its public face.
+/* transformer.h: what the layer needs of a transformer beyond leat/transform.h.
  */
 #ifndef LEAT_DATA_TRANSFORMER_H
 #define LEAT_DATA_TRANSFORMER_H
@@ -11,19 +11,19 @@
 int leat__transformer_words_per_image(const leat_transformer *transformer);
 
 /*
- * LEAT_EINVAL where the mean file is of another shape than the image before the
- * crop, which is no fault of the image; LEAT_OK also for a field that is no
- * image. May leave an error line then, too.
+ * LEAT_EINVAL if the mean file's shape is not that of the image before the
+ * crop, which is not a fault of the image; LEAT_OK also for a field that is not
+ * an image, which may set an error line.
  */
 int leat__transformer_check_mean(leat_transformer *transformer,
                                  const leat_field *field);
 
-/* Images so far whose codec warned. */
+/* The number of images so far for which the codec warned. */
 int64_t leat__transformer_warnings(const leat_transformer *transformer);
 
 /*
- * leat_transformer_apply as far as the CPU goes when a device does the rest: an
- * uint8 crop in `layout`, and the choices made for it.
+ * The CPU's part of leat_transformer_apply if a device does the rest: a uint8
+ * crop in `layout`, and its random choices.
  */
 int leat__transformer_crop(leat_transformer *transformer,
                            const leat_field *field, leat_rng rng,

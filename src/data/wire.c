@@ -1,7 +1,7 @@
 #include "data/wire.h"
 #include "base/error.h"
 
-/* How deep groups may stand in each other; protobuf's own limit. */
+/* Nesting limit of groups, as in protobuf. */
 #define GROUPS_MAX 100
 
 static int malformed(const leat__wire *wire, const char *what)
@@ -97,7 +97,7 @@ static inline int contents(leat__wire *wire, leat__wire_field *field)
     }
 }
 
-/* Takes everything up to the end of a group; those inside it are counted. */
+/* Skips everything up to the end of a group, including nested groups. */
 static int skip_group(leat__wire *wire, uint32_t number)
 {
     uint32_t open[GROUPS_MAX];

@@ -15,7 +15,7 @@ typedef enum leat__wire_type {
     LEAT__WIRE_FIXED32 = 5
 } leat__wire_type;
 
-/* What is still to be read of a message. */
+/* The unread rest of a message. */
 typedef struct leat__wire {
     const unsigned char *at;
     const unsigned char *end;
@@ -38,13 +38,13 @@ static inline void leat__wire_init(leat__wire *wire, const void *bytes,
 }
 
 /*
- * Takes the next field; a group is skipped whole and given as one field.
- * LEAT_OK, LEAT_END behind the last one, or LEAT_EDATA with the line saying
- * what is wrong at which byte of the message.
+ * Reads the next field; a group is skipped and returned as one field. LEAT_OK,
+ * LEAT_END after the last field, or LEAT_EDATA, whose error line has the byte
+ * offset.
  */
 int leat__wire_next_any(leat__wire *wire, leat__wire_field *field);
 
-/* The same; small fields, most of all fields, are taken without a call. */
+/* The same; small fields, which are the most frequent, are read inline. */
 static inline int leat__wire_next(leat__wire *wire, leat__wire_field *field)
 {
     const unsigned char *at = wire->at;
@@ -60,14 +60,14 @@ static inline int leat__wire_next(leat__wire *wire, leat__wire_field *field)
 }
 
 /*
- * Takes a varint that has no tag, as in a packed field: LEAT_OK, or LEAT_EDATA
- * with the error line, also where no byte is left.
+ * Reads a varint without a tag, as in a packed field. LEAT_EDATA also if no
+ * byte is left.
  */
 int leat__wire_varint(leat__wire *wire, uint64_t *out);
 
 /*
- * Takes a field of that tag, of one byte, and its varint, of up to 3; whether
- * it is the next one. What is longer or cut short is left to the others.
+ * Reads a field if its tag, of one byte, is `tag` and its varint has up to 3
+ * bytes; else returns false, and leaves it to the other functions.
  */
 static inline bool leat__wire_take(leat__wire *wire, unsigned char tag,
                                    uint32_t *value)

@@ -1,4 +1,14 @@
-/* The registry of devices: the one place that knows which there are. */
+/*
+ * The registry of devices: the only file that names the built-in ones.
+ *
+ * DESIGN
+ *
+ * Types and open devices are appended under `lock` and never removed, so both
+ * may be used without it once they were found. A device is opened under the
+ * lock, so that each is opened once; the opening thread cannot be cancelled
+ * meanwhile. A forked child resets the lock: an entry is written before it is
+ * counted.
+ */
 #include "device/device.h"
 #include "base/error.h"
 #include "base/fork.h"
@@ -14,12 +24,12 @@
 #define DEVICES_MAX 64
 #define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
 #define OPERATION(member) LEAT__TABLE_ENTRY(leat_device_ops, member)
-/* The ordinal behind it fits into leat_device.name. */
+/* The ordinal after it fits into leat_device.name. */
 #define NAME_MAX_SIZE 20
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Protected by lock. Devices once opened stay. */
+/* Protected by lock. Open devices are never closed. */
 #ifdef LEAT_CUDA
 #define CUDA_HINT ""
 static const leat_device_ops *types[TYPES_MAX] = {&leat__cpu_device_ops,
@@ -55,11 +65,11 @@ static int add_locked(const leat_device_ops *ops)
     return LEAT_OK;
 }
 
-/* What leat calls without asking whether it is there. */
+/* Entries that leat calls without a check. */
 static const leat__table_entry host_entries[] = {
     OPERATION(open), OPERATION(host_alloc), OPERATION(host_free)};
 
-/* The same of a device with memory of its own. */
+/* The same for a device with its own memory. */
 static const leat__table_entry own_entries[] = {OPERATION(alloc),
                                                 OPERATION(free),
                                                 OPERATION(copy),
@@ -72,7 +82,7 @@ static const leat__table_entry own_entries[] = {OPERATION(alloc),
                                                 OPERATION(stream_wait),
                                                 OPERATION(event_synchronize)};
 
-/* The name of an entry that must not be NULL and is; NULL: there is none. */
+/* The name of a missing required entry; NULL: none is missing. */
 static const char *missing_entry(const leat_device_ops *ops)
 {
     size_t size = ops->size;
@@ -89,11 +99,11 @@ static const char *missing_entry(const leat_device_ops *ops)
 static int check_table(const leat_device_ops *ops)
 {
     if (!ops)
-        return leat_error(LEAT_EINVAL, "there is no device's table, but NULL");
+        return leat_error(LEAT_EINVAL, "the device table is NULL");
     if (ops->size < sizeof(*ops))
         return leat_error(LEAT_EINVAL,
-                          "a device says in \"size\" that its table has %zu "
-                          "bytes, expected %zu",
+                          "the table of a device has \"size\" %zu, expected "
+                          "%zu",
                           ops->size, sizeof(*ops));
     if (!ops->name)
         return leat_error(LEAT_EINVAL, "a device lacks \"name\"");
@@ -117,10 +127,11 @@ int leat_device_register(const leat_device_ops *ops)
         return status;
     size_t size = strlen(ops->name);
     if (size == 0 || size > NAME_MAX_SIZE || strchr(ops->name, ':'))
-        return leat_error(LEAT_EINVAL,
-                          "\"%s\" is no name for a device: 1 to %d letters, no "
-                          "colon, make one",
-                          ops->name, NAME_MAX_SIZE);
+        return leat_error(
+            LEAT_EINVAL,
+            "invalid device name \"%s\": expected 1 to %d letters, "
+            "no colon",
+            ops->name, NAME_MAX_SIZE);
     pthread_mutex_lock(&lock);
     status = add_locked(ops);
     pthread_mutex_unlock(&lock);

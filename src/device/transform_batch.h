@@ -165,7 +165,7 @@ leat__transform_seek(const leat__transform_batch *batch, int64_t element,
     leat__transform_open_image(batch, at);
 }
 
-/* Goes on by a few elements; behind the last image to nowhere. */
+/* Advances by a few elements; after the last image the result is undefined. */
 static LEAT__DEVICE_FUNCTION inline void
 leat__transform_skip(const leat__transform_batch *batch,
                      leat__transform_cursor *at, uint32_t elements)

@@ -133,8 +133,8 @@ const char *leat_args_get(const leat_args *args, const char *key)
     return NULL;
 }
 
-int leat_args_int(const leat_args *args, const char *key, int64_t least,
-                  int64_t most, int64_t *out)
+int leat_args_int(const leat_args *args, const char *key, int64_t min,
+                  int64_t max, int64_t *out)
 {
     const char *text = leat_args_get(args, key);
     if (!text)
@@ -143,10 +143,10 @@ int leat_args_int(const leat_args *args, const char *key, int64_t least,
     errno = 0;
     long long value = strtoll(text, &end, 10);
     if (isspace((unsigned char)text[0]) || errno || end == text || *end ||
-        value < least || value > most)
+        value < min || value > max)
         return leat_error(LEAT_EINVAL,
                           "%s=%s: expected a whole number from %lld to %lld",
-                          key, text, (long long)least, (long long)most);
+                          key, text, (long long)min, (long long)max);
     *out = value;
     return LEAT_OK;
 }

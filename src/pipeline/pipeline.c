@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Readers behind each other: they are opened and freed recursively. */
+/* The longest chain of readers; they are opened and freed recursively. */
 #define DEPTH_MAX 64
 
-/* `upstream | name:arguments`; several upstreams stand in parentheses. */
+/* `upstream | name:arguments`; several upstreams are in parentheses. */
 static int make_text(leat_pipeline *pipeline, const char *arguments)
 {
     size_t size = strlen(pipeline->type->name) + strlen(arguments) + 8;
@@ -41,8 +41,8 @@ static int check_upstream(const leat_reader_type *type, int n)
         return LEAT_OK;
     if (type->max_upstream == 0)
         return leat_error(LEAT_EINVAL,
-                          "\"%s\" reads storage: it cannot stand behind "
-                          "another reader",
+                          "\"%s\" reads storage: it cannot follow another "
+                          "reader",
                           type->name);
     return leat_error(LEAT_EINVAL,
                       "\"%s\" reads %d to %d other readers, got "
@@ -74,8 +74,7 @@ static int fill(leat_pipeline *pipeline, const char *arguments,
     }
     pipeline->nupstream = n;
     if (++pipeline->depth > DEPTH_MAX)
-        return leat_error(LEAT_EINVAL,
-                          "more than %d readers stand behind each other",
+        return leat_error(LEAT_EINVAL, "more than %d readers in a chain",
                           DEPTH_MAX);
     return make_text(pipeline, arguments);
 }
@@ -93,7 +92,7 @@ int leat_pipeline_create(leat_pipeline **out, const leat_reader_type *type,
             release(object);
         return status ? status : LEAT_ENOMEM;
     }
-    atomic_init(&pipeline->owners, 1);
+    atomic_init(&pipeline->references, 1);
     pipeline->type = type;
     pipeline->release = release;
     status = fill(pipeline, text ? text : "", upstream, n);
@@ -108,12 +107,12 @@ int leat_pipeline_create(leat_pipeline **out, const leat_reader_type *type,
 
 void leat_pipeline_ref(leat_pipeline *pipeline)
 {
-    atomic_fetch_add_explicit(&pipeline->owners, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&pipeline->references, 1, memory_order_relaxed);
 }
 
 void leat_pipeline_unref(leat_pipeline *pipeline)
 {
-    if (!pipeline || atomic_fetch_sub(&pipeline->owners, 1) > 1)
+    if (!pipeline || atomic_fetch_sub(&pipeline->references, 1) > 1)
         return;
     for (int i = 0; i < pipeline->nupstream; i++)
         leat_pipeline_unref(pipeline->upstream[i]);

@@ -1,4 +1,4 @@
-/* pipeline.h: a pipeline's inside, and what the layer asks of it. */
+/* pipeline.h: the struct of a pipeline, and what the layer needs of it. */
 #ifndef LEAT_PIPELINE_PIPELINE_H
 #define LEAT_PIPELINE_PIPELINE_H
 
@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Readers that one reads. */
+/* The most upstream readers of one reader. */
 #define LEAT__UPSTREAM_MAX 64
 
-/* Immutable but for the count of its owners. */
+/* Immutable but for its references, which are counted atomically. */
 struct leat_pipeline {
     const leat_reader_type *type;
     leat_args args;
@@ -21,30 +21,30 @@ struct leat_pipeline {
     leat_pipeline **upstream; /* shared */
     int depth;                /* of the longest chain that ends here */
     char *text;
-    const char *own; /* where in it this reader's own begins */
-    char *origin;    /* where it is written; NULL: unknown */
-    atomic_int owners;
+    const char *own; /* in `text`: this reader's own part */
+    char *origin;    /* its location in a net file; NULL: unknown */
+    atomic_int references;
 };
 
 /* Whether any reader of the pipeline may block on storage. */
 bool leat__pipeline_may_block(const leat_pipeline *pipeline);
 
-/* Whether what leat_reader_may_block says follows the storage. */
+/* Whether leat_reader_may_block probes the storage, so that it may change. */
 bool leat__reader_can_probe(const leat_reader *reader);
 
-/* Whether it reads other pipelines: decorators permute or change samples. */
+/* Whether it reads other pipelines, whose samples a decorator permutes or
+ * changes. */
 bool leat__pipeline_has_upstream(const leat_pipeline *pipeline);
 
 /*
- * Notes where a pipeline that nobody else has yet is written, such as
- * "net.prototxt:5:18" (copied): errors of opening it begin with that.
- * LEAT_ENOMEM.
+ * Sets the location, such as "net.prototxt:5:18" (copied), with which errors of
+ * opening begin. The pipeline must not be shared yet. LEAT_ENOMEM.
  */
 int leat__pipeline_set_origin(leat_pipeline *pipeline, const char *origin);
 
 /*
- * A hash of what is done to the samples, for the resume token. Where they are
- * read from is left out: data may move, and is known by its fingerprint.
+ * A hash of the operations on the samples, for the resume token. The source is
+ * left out: data may be moved, and its fingerprint identifies it.
  */
 uint64_t leat__pipeline_hash(const leat_pipeline *pipeline);
 

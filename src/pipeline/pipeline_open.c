@@ -1,10 +1,10 @@
-/* From a pipeline to a running pass: readers are opened upstream first. */
+/* Opens a pipeline's readers, upstream readers first. */
 #include "base/error.h"
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader_table.h"
 
-/* Opens all that it reads, or none; `*n` of them. */
+/* Opens the upstream readers; `*n` of them are open, also on failure. */
 static int open_upstream(const leat_pipeline *pipeline,
                          leat_reader *upstream[LEAT__UPSTREAM_MAX], int *n)
 {
@@ -18,8 +18,8 @@ static int open_upstream(const leat_pipeline *pipeline,
 }
 
 /*
- * A reader whose table is broken goes again, and what it reads with it. Only
- * where it cannot even be closed nothing is.
+ * Checks the reader's table, and closes the reader together with its upstream
+ * readers if it is incomplete, unless it lacks `close` as well.
  */
 static int check_opened(const leat_pipeline *pipeline, leat_reader *reader)
 {
@@ -38,7 +38,7 @@ static int check_opened(const leat_pipeline *pipeline, leat_reader *reader)
     return status;
 }
 
-/* A failure without a line would be told by an older one. */
+/* A failure without a line gets one, so that an older one is not reported. */
 static int call_open(const leat_pipeline *pipeline,
                      leat_reader *const upstream[], int n, leat_reader **out)
 {
@@ -84,7 +84,7 @@ int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
         return leat__error_context(status, "%s", pipeline->origin);
     if (status)
         return status;
-    /* The count is atomic; all else of a pipeline never changes. */
+    /* Only the count of references changes, atomically. */
     reader->pipeline = (leat_pipeline *)(uintptr_t)pipeline;
     leat_pipeline_ref(reader->pipeline);
     *out = reader;

@@ -1,4 +1,4 @@
-/* Pipelines from text, and leat's own readers by their names. */
+/* Parses pipeline texts, and builds the pipeline of the LMDB reader. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -11,10 +11,10 @@
 
 #define NAME_SIZE 64
 
-/* Room for the LMDB reader's options behind its path. */
+/* Room for the LMDB reader's options after its path. */
 #define OPTIONS_SIZE 128
 
-/* Letters of a pipeline's text in its errors; the reason must fit behind. */
+/* Letters of a pipeline's text in errors; the reason follows. */
 #define TEXT_SHOWN 200
 
 static size_t segment_length(const char *text)
@@ -25,7 +25,8 @@ static size_t segment_length(const char *text)
     return i;
 }
 
-/* Whether the letter at `i` stands behind a backslash that is none itself. */
+/* Whether the letter at `i` is escaped: an odd number of backslashes precede
+ * it. */
 static bool is_escaped(const char *text, size_t i)
 {
     size_t backslashes = 0;
@@ -34,7 +35,7 @@ static bool is_escaped(const char *text, size_t i)
     return backslashes % 2 == 1;
 }
 
-/* The segment without blanks around it; an escaped last blank stays. */
+/* The segment without surrounding blanks; an escaped last blank is kept. */
 static const char *trim(const char *text, size_t *size)
 {
     while (*size > 0 && *text == ' ') {
@@ -46,7 +47,7 @@ static const char *trim(const char *text, size_t *size)
     return text;
 }
 
-/* Puts the reader that the segment names behind *pipeline, if there is one. */
+/* Appends the reader that the segment names to *pipeline, which may be NULL. */
 static int append(leat_pipeline **pipeline, const char *text, size_t size)
 {
     const char *colon = memchr(text, ':', size);
@@ -133,7 +134,7 @@ static int copy_options(leat_lmdb_options *out,
     return LEAT_OK;
 }
 
-/* The reader's arguments; what is as by default stays unsaid. */
+/* Writes the reader's arguments, without those that have their defaults. */
 static int write_arguments(char **out, const char *path,
                            const leat_lmdb_options *options)
 {

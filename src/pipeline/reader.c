@@ -1,4 +1,4 @@
-/* The public face of every reader: arguments checked, then its table. */
+/* The public functions of readers: they check arguments and call the table. */
 #include "base/error.h"
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Tables of an older header are shorter: what lies behind is not there. */
+/* Tables of an older header are shorter and lack later operations. */
 #define HAS(reader, operation)                                                 \
     ((reader)->ops->size >= offsetof(leat_reader_ops, operation) +             \
                                 sizeof((reader)->ops->operation) &&            \
@@ -19,8 +19,9 @@ static int unsupported(const leat_reader *reader, const char *what)
 }
 
 /*
- * What a table's own function returned, after `lines` of errors: a failure
- * without a line would be told by an older one.
+ * Checks the status that an operation returned. `lines` is the thread's count
+ * of error lines before the call: a failure without a line of its own gets one,
+ * so that an older one is not reported.
  */
 static int check_status(const leat_reader *reader, const char *operation,
                         unsigned lines, int status)
@@ -39,7 +40,7 @@ static int check_status(const leat_reader *reader, const char *operation,
     return status;
 }
 
-/* The same of a bad record, which `from` names. */
+/* The error of a bad record without a line; `from` names it. */
 static int name_record(const leat_reader *reader, const leat_provenance *from)
 {
     return leat_error(
@@ -47,7 +48,8 @@ static int name_record(const leat_reader *reader, const leat_provenance *from)
         reader->ops->name, (long long)from->record);
 }
 
-/* Counts of fields out of bounds would be followed out of the sample. */
+/* Whether a count of fields is out of bounds, which would lead out of the
+ * sample. */
 static bool has_bad_sample(leat_sample *const out[], int n)
 {
     unsigned bad = 0;
@@ -67,41 +69,41 @@ static int bad_sample(const leat_reader *reader, leat_sample *const out[])
                       reader->ops->name, out[i]->nfields, LEAT_MAX_FIELDS);
 }
 
-/* What one that was asked for `n` samples or locators returned. */
-static int check_given(const leat_reader *reader, const char *operation,
-                       unsigned lines, int status, int n, int *got)
+/* Checks the result of an operation that returns up to `n` samples or locators.
+ */
+static int check_result(const leat_reader *reader, const char *operation,
+                        unsigned lines, int status, int n, int *got)
 {
-    int given = *got;
+    int reported = *got;
     if (status)
         *got = 0;
-    if (!status && given >= 1 && given <= n)
+    if (!status && reported >= 1 && reported <= n)
         return LEAT_OK;
     if (!status) {
         *got = 0;
         return leat_error(LEAT_ESTATE,
-                          "the reader \"%s\" says that it gave %d samples, "
+                          "the reader \"%s\" reports %d samples, "
                           "expected 1 to %d",
-                          reader->ops->name, given, n);
+                          reader->ops->name, reported, n);
     }
     int checked = check_status(reader, operation, lines, status);
-    if (checked == status && given != 0)
+    if (checked == status && reported != 0)
         return leat_error(LEAT_ESTATE,
-                          "the reader \"%s\" says that it gave %d samples "
-                          "together with %s; the good ones come first, with "
-                          "LEAT_OK",
-                          reader->ops->name, given,
+                          "the reader \"%s\" reports %d samples together with "
+                          "%s; the good ones must come first, with LEAT_OK",
+                          reader->ops->name, reported,
                           status == LEAT_END ? "LEAT_END" : "an error");
     return checked;
 }
 
-/* And of samples, which are looked at too. */
+/* The same for samples, whose counts of fields are checked too. */
 static int check_samples(const leat_reader *reader, const char *operation,
                          unsigned lines, int status, leat_sample *const out[],
                          int n, int *got)
 {
     if (status == LEAT_EDATA && *got == 0 && leat__error_lines() == lines)
         return name_record(reader, &out[0]->from);
-    status = check_given(reader, operation, lines, status, n, got);
+    status = check_result(reader, operation, lines, status, n, got);
     if (status || !has_bad_sample(out, *got))
         return status;
     *got = 0;
@@ -159,7 +161,7 @@ void leat_reader_close(leat_reader *reader)
 int leat_reader_count(leat_reader *reader, int64_t *out)
 {
     if (!HAS(reader, count))
-        return unsupported(reader, "count its samples beforehand");
+        return unsupported(reader, "count its samples before reading");
     unsigned lines = leat__error_lines();
     return check_status(reader, "count", lines,
                         reader->ops->count(reader, out));
@@ -256,10 +258,10 @@ int leat_reader_locate(leat_reader *reader, leat_locator out[], int n, int *got)
     if (!leat_reader_can_locate(reader))
         return unsupported(reader, "locate samples before it reads them");
     if (n < 1)
-        return leat_error(LEAT_EINVAL, "expected 1 place or more, got %d", n);
+        return leat_error(LEAT_EINVAL, "expected 1 locator or more, got %d", n);
     unsigned lines = leat__error_lines();
     int status = reader->ops->locate(reader, out, n, got);
-    return check_given(reader, "locate", lines, status, n, got);
+    return check_result(reader, "locate", lines, status, n, got);
 }
 
 int leat_reader_read_located(leat_reader *reader, const leat_locator locator[],

@@ -10,7 +10,7 @@ static const leat__table_entry obligatory[] = {
     OPERATION(reset), OPERATION(cancel), OPERATION(close),
 };
 
-/* Of what is optional, the first is nothing without the second. */
+/* Of each pair of optional operations, the first needs the second. */
 static const leat__table_entry pairs[][2] = {
     {OPERATION(read_at), OPERATION(count)},
     {OPERATION(save), OPERATION(restore)},
@@ -23,11 +23,10 @@ static const leat__table_entry pairs[][2] = {
 int leat__reader_type_check(const leat_reader_type *type)
 {
     if (!type)
-        return leat_error(LEAT_EINVAL, "there is no reader type, but NULL");
+        return leat_error(LEAT_EINVAL, "the reader type is NULL");
     if (type->size < sizeof(*type))
         return leat_error(LEAT_EINVAL,
-                          "a reader type says in \"size\" that it has %zu "
-                          "bytes, expected %zu",
+                          "a reader type has \"size\" %zu, expected %zu",
                           type->size, sizeof(*type));
     if (!type->name)
         return leat_error(LEAT_EINVAL, "a reader type lacks \"name\"");
@@ -46,8 +45,8 @@ int leat__reader_ops_check(const leat_reader_ops *ops, const char *name)
 {
     if (ops->size < LEAT__READER_OPS_MIN)
         return leat_error(LEAT_EINVAL,
-                          "the reader \"%s\" says in \"size\" that its table "
-                          "has %zu bytes, expected %zu",
+                          "the table of the reader \"%s\" has \"size\" %zu, "
+                          "expected %zu",
                           name, ops->size, sizeof(*ops));
     const char *lacks = leat__table_first_missing(ops, ops->size, obligatory,
                                                   LENGTH(obligatory));

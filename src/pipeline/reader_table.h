@@ -1,4 +1,4 @@
-/* reader_table.h: what leat relies on in the tables of a reader's author. */
+/* reader_table.h: checks the tables that the author of a reader provides. */
 #ifndef LEAT_PIPELINE_READER_TABLE_H
 #define LEAT_PIPELINE_READER_TABLE_H
 
@@ -6,10 +6,10 @@
 
 #include <stddef.h>
 
-/* Bytes that a table of any age has; optional operations follow. */
+/* Bytes of the oldest table; optional operations follow. */
 #define LEAT__READER_OPS_MIN offsetof(leat_reader_ops, count)
 
-/* LEAT_EINVAL where the type lacks what it needs, by name. */
+/* LEAT_EINVAL if the type lacks a required entry, which the error names. */
 int leat__reader_type_check(const leat_reader_type *type);
 
 /* The same for the operations of an open reader of type `name`. */

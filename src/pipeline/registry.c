@@ -1,3 +1,10 @@
+/*
+ * DESIGN
+ *
+ * Types are appended under `lock` and never removed or changed, so a type that
+ * was found may be used without it. A forked child resets the lock: an entry is
+ * written before `ntypes` counts it, so the table is always consistent.
+ */
 #include "pipeline/registry.h"
 #include "base/error.h"
 #include "base/fork.h"
@@ -15,11 +22,11 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Protected by lock: those that were registered. */
+/* Protected by lock: the registered types. */
 static const leat_reader_type *types[TYPES_MAX];
 static int ntypes;
 
-/* Leat's own come first; NULL after the last. */
+/* Built-in types come first; NULL after the last. */
 static const leat_reader_type *type_at(int i)
 {
     int own = 0;
@@ -49,7 +56,7 @@ static bool is_name(const char *name)
     return name[0] != 0 && strlen(name) <= NAME_MAX_SIZE;
 }
 
-/* Whether a path was meant: it cannot be a name, or it is there. */
+/* Whether a path was meant: it is not a valid name, or it exists. */
 static bool is_path(const char *name)
 {
     return name[0] != 0 && (!is_name(name) || access(name, F_OK) == 0);
@@ -73,10 +80,11 @@ int leat_reader_register(const leat_reader_type *type)
     if (status)
         return status;
     if (!is_name(type->name))
-        return leat_error(LEAT_EINVAL,
-                          "\"%s\" is no name for a reader: 1 to %d letters, "
-                          "digits and _ make one",
-                          type->name, NAME_MAX_SIZE);
+        return leat_error(
+            LEAT_EINVAL,
+            "invalid reader name \"%s\": expected 1 to %d letters, "
+            "digits or _",
+            type->name, NAME_MAX_SIZE);
     pthread_mutex_lock(&lock);
     status = add_locked(type);
     pthread_mutex_unlock(&lock);

@@ -1,13 +1,13 @@
-/* registry.h: the types of readers, by name. */
+/* registry.h: finds reader types by name. */
 #ifndef LEAT_PIPELINE_REGISTRY_H
 #define LEAT_PIPELINE_REGISTRY_H
 
 #include <leat/ext/reader.h>
 
-/* Those that come with leat, NULL after the last; src/readers/readers.c. */
+/* The built-in types, NULL-terminated; see src/readers/readers.c. */
 extern const leat_reader_type *const leat__readers[];
 
-/* The type of that name. Errors: LEAT_EINVAL, listing the names there are. */
+/* Finds the type of that name. Errors: LEAT_EINVAL, listing the known names. */
 int leat__registry_find(const leat_reader_type **out, const char *name);
 
 #endif

@@ -1,4 +1,12 @@
-/* Samples from the caller's own functions. */
+/*
+ * Samples from the caller's own functions.
+ *
+ * DESIGN
+ *
+ * One caller at a time reads; only `cancelled` is also written by other
+ * threads, and `readers` counts the open readers of a pipeline atomically. No
+ * locks: the callback cancel has to wake a callback next that blocks.
+ */
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/sample.h"

@@ -259,7 +259,7 @@ START_TEST(only_a_file_gives_way)
     ck_assert_int_eq(symlink(other, path), 0);
     ck_assert_int_eq(leat__file_write(path, "b", 1), LEAT_EINVAL);
     ck_assert_ptr_nonnull(
-        strstr(leat_last_error(), "is there and is no regular file"));
+        strstr(leat_last_error(), "exists and is not a regular file"));
     ck_assert_int_ne(access(other, F_OK), 0);
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(mkfifo(path, 0600), 0);

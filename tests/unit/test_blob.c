@@ -173,9 +173,9 @@ START_TEST(lending_the_same_slab_again_counts_it_once)
         ck_assert_int_eq(leat__blob_lend(blob, LEAT_UINT8, 1, shape, slab,
                                          i % 2 * 50, LEAT_HEAD_AT_CPU),
                          LEAT_OK);
-    ck_assert_int_eq(atomic_load(&slab->owners), 2);
+    ck_assert_int_eq(atomic_load(&slab->references), 2);
     ck_assert_int_eq(reshape(blob, 1, 0, 0, 0), LEAT_OK);
-    ck_assert_int_eq(atomic_load(&slab->owners), 1);
+    ck_assert_int_eq(atomic_load(&slab->references), 1);
     leat__slab_unref(slab);
 }
 END_TEST

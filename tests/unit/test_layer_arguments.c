@@ -123,7 +123,7 @@ START_TEST(tables_with_a_flag_that_is_none_are_refused)
     assert_refused(leat_reader_register(&type), LEAT_EINVAL,
                    "may_block is -1: expected 0 or 1");
     assert_refused(leat_pipeline_callback(&none, &callbacks, NULL), LEAT_EINVAL,
-                   "dtype is 8");
+                   "unknown dtype 8");
 }
 END_TEST
 

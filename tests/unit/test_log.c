@@ -78,8 +78,8 @@ START_TEST(the_environment_has_the_last_word)
     ck_assert_int_eq(listener.lines, 1);
     ck_assert_int_eq(listener.level, LEAT_LOG_WARNING);
     ck_assert_str_eq(listener.line,
-                     "LEAT_LOG_LEVEL=loud is none of none, error, warning, "
-                     "info, debug; the level is error");
+                     "LEAT_LOG_LEVEL=loud: expected none, error, warning, "
+                     "info or debug; the level is error");
     ck_assert_int_eq(leat__log_is_enabled(LEAT_LOG_ERROR), 1);
     ck_assert_int_eq(leat__log_is_enabled(LEAT_LOG_WARNING), 0);
 }

@@ -158,7 +158,7 @@ START_TEST(a_wrong_text_is_refused_with_its_place)
     refuse("lmdb:a,b", "found 2");
     refuse("lmdb:a=b", "has no argument \"a\"");
     refuse("lmdb:a | test_shuffle:sead=7", "no argument \"sead\"");
-    refuse("lmdb:a | lmdb:b", "cannot stand behind");
+    refuse("lmdb:a | lmdb:b", "cannot follow another");
     refuse("test_shuffle:seed=7", "reads 1 to 1 other readers");
 }
 END_TEST

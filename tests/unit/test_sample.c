@@ -177,7 +177,7 @@ START_TEST(a_field_that_cannot_be_is_refused_and_changes_nothing)
         {-1, LEAT_UINT8, 1, one, data, "in order"},
         {2, LEAT_UINT8, 1, one, data, "in order"},
         {LEAT_MAX_FIELDS, LEAT_UINT8, 1, one, data, "in order"},
-        {1, 99, 1, one, data, "field 1: dtype is 99"},
+        {1, 99, 1, one, data, "field 1: unknown dtype 99"},
         {1, LEAT_UINT8, -1, one, data, "ndim is -1"},
         {1, LEAT_UINT8, LEAT_MAX_DIMS + 1, one, data, "ndim is 9"},
         {1, LEAT_UINT8, 1, NULL, data, "without a shape"},

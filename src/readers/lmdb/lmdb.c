@@ -577,18 +577,18 @@ static size_t value_or(int64_t bytes, size_t otherwise)
 /* Reads the arguments and completes them by the defaults. */
 static int take_options(lmdb_reader *lmdb, const leat_args *args, size_t *kept)
 {
-    int64_t window = 0, behind = 0, drops = 0;
+    int64_t window = 0, keep = 0, drops = 0;
     int status = leat_args_int(args, "read_ahead", -1, INT64_MAX, &window);
     if (!status)
         status = leat_args_int(args, "drop_behind", 0, 1, &drops);
     if (!status)
-        status = leat_args_int(args, "keep_behind", -1, INT64_MAX, &behind);
+        status = leat_args_int(args, "keep_behind", -1, INT64_MAX, &keep);
     if (status)
         return status;
     lmdb->is_auto = window == 0;
     lmdb->window = value_or(window, LEAT__LMDB_WINDOW);
     lmdb->drops = drops != 0;
-    *kept = value_or(behind, LEAT__LMDB_KEPT);
+    *kept = value_or(keep, LEAT__LMDB_KEPT);
     return LEAT_OK;
 }
 
