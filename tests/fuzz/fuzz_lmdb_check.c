@@ -1,6 +1,6 @@
 /*
- * fuzz_lmdb_check.c: any bytes as an LMDB file, header as far as they allow,
- * walked behind all damage, its free pages audited, and sampled.
+ * fuzz_lmdb_check.c: any bytes as an LMDB file: header repair, recovery scan,
+ * freelist check, and jumps.
  */
 #include "readers/lmdb/check/lmdb_freelist_check.h"
 #include "readers/lmdb/check/lmdb_header_repair.h"

@@ -1,6 +1,6 @@
 /*
  * fuzz_lmdb_walker.c: any bytes as an LMDB file, walked, indexed and sought,
- * every value read as a Datum; then with scouts ahead.
+ * every value read as a Datum; then with read-ahead.
  */
 #include "base/memory.h"
 #include "readers/lmdb/lmdb_freelist.h"

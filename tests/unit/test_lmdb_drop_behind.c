@@ -77,7 +77,7 @@ START_TEST(leaves_go_with_the_records_in_them)
 }
 END_TEST
 
-START_TEST(the_sweeper_follows_into_the_next_lap)
+START_TEST(the_cursor_follows_into_the_next_pass)
 {
     leat__lmdb_entry entry;
     start(storage_fixture_large, 1000, (size_t)1 << 20);
@@ -126,7 +126,7 @@ START_TEST(a_file_that_is_kept_whole_is_not_swept)
 END_TEST
 
 /* Damage that comes after the walk has passed the place. */
-START_TEST(a_sweep_that_meets_damage_ends)
+START_TEST(a_cursor_that_reaches_damage_stops)
 {
     enum { FAR = 300 };
     leat__lmdb_entry entry;
@@ -154,10 +154,10 @@ int main(void)
     tcase_add_checked_fixture(tests, NULL, tear_down);
     tcase_add_test(tests, what_is_far_behind_goes_and_what_is_near_stays);
     tcase_add_test(tests, leaves_go_with_the_records_in_them);
-    tcase_add_test(tests, the_sweeper_follows_into_the_next_lap);
+    tcase_add_test(tests, the_cursor_follows_into_the_next_pass);
     tcase_add_test(tests, a_walk_that_goes_elsewhere_is_followed_from_there);
     tcase_add_test(tests, a_file_that_is_kept_whole_is_not_swept);
-    tcase_add_test(tests, a_sweep_that_meets_damage_ends);
+    tcase_add_test(tests, a_cursor_that_reaches_damage_stops);
     Suite *suite = suite_create("lmdb_drop_behind");
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -36,7 +36,7 @@ static int step(int n)
     return leat__lmdb_walker_next(&walk, entry, n, &got);
 }
 
-START_TEST(scouts_keep_their_distance_from_the_walk)
+START_TEST(cursors_keep_their_distance_from_the_walk)
 {
     open_file(storage_fixture_large, 500);
     start((size_t)1 << 20, 1);
@@ -73,7 +73,7 @@ START_TEST(records_within_leaves_are_asked_for_by_leaves)
 }
 END_TEST
 
-/* At a lap's end the scouts have gone on with the next lap's beginning. */
+/* At the end of a pass the cursors are in the next pass. */
 static void check_laps(int n)
 {
     int64_t met = 0;
@@ -98,7 +98,7 @@ static void check_laps(int n)
     ck_assert(!ahead.is_over);
 }
 
-START_TEST(scouts_begin_the_next_lap_before_the_walk_does)
+START_TEST(cursors_begin_the_next_pass_before_the_walk_does)
 {
     open_file(storage_fixture_large, 300);
     start((size_t)1 << 19, 1);
@@ -114,7 +114,7 @@ START_TEST(so_they_do_over_leaves_alone)
 }
 END_TEST
 
-START_TEST(a_walk_that_goes_elsewhere_takes_the_scouts_along)
+START_TEST(a_walk_that_goes_elsewhere_takes_the_cursors_along)
 {
     open_file(storage_fixture_large, 500);
     start((size_t)1 << 19, 1);
@@ -130,7 +130,7 @@ START_TEST(a_walk_that_goes_elsewhere_takes_the_scouts_along)
 }
 END_TEST
 
-START_TEST(over_a_file_in_memory_the_scouts_rest)
+START_TEST(over_a_file_in_memory_the_cursors_stop)
 {
     open_file(storage_fixture_large, 500);
     storage_fixture_warm(&file);
@@ -169,7 +169,7 @@ START_TEST(a_file_out_of_memory_is_noticed_at_once_or_on_the_way)
 }
 END_TEST
 
-START_TEST(without_a_window_there_are_looks_but_no_scouts)
+START_TEST(without_a_window_there_are_probes_but_no_cursors)
 {
     open_file(storage_fixture_large, 500);
     int can_cool = storage_fixture_cool(&file);
@@ -184,7 +184,7 @@ START_TEST(without_a_window_there_are_looks_but_no_scouts)
 END_TEST
 
 /* Every leaf but the first is damaged: the walk reports it, no cursor does. */
-START_TEST(damage_ends_the_scouts_and_is_left_to_the_walk)
+START_TEST(damage_ends_the_cursors_and_is_left_to_the_walk)
 {
     open_file(storage_fixture_large, 500);
     leat__lmdb_walker other;
@@ -224,7 +224,7 @@ START_TEST(counts_of_pages_that_are_wrong_do_no_harm)
 }
 END_TEST
 
-START_TEST(trees_of_one_leaf_and_of_none_have_nothing_to_scout)
+START_TEST(trees_of_one_leaf_and_of_none_have_nothing_to_prefetch)
 {
     for (int n = 0; n < 4; n += 3) {
         open_file(storage_fixture_small, n);
@@ -246,18 +246,19 @@ int main(void)
 {
     TCase *tests = tcase_create("lmdb_readahead");
     tcase_add_checked_fixture(tests, NULL, tear_down);
-    tcase_add_test(tests, scouts_keep_their_distance_from_the_walk);
+    tcase_add_test(tests, cursors_keep_their_distance_from_the_walk);
     tcase_add_test(tests, records_within_leaves_are_asked_for_by_leaves);
-    tcase_add_test(tests, scouts_begin_the_next_lap_before_the_walk_does);
+    tcase_add_test(tests, cursors_begin_the_next_pass_before_the_walk_does);
     tcase_add_test(tests, so_they_do_over_leaves_alone);
-    tcase_add_test(tests, a_walk_that_goes_elsewhere_takes_the_scouts_along);
-    tcase_add_test(tests, over_a_file_in_memory_the_scouts_rest);
+    tcase_add_test(tests, a_walk_that_goes_elsewhere_takes_the_cursors_along);
+    tcase_add_test(tests, over_a_file_in_memory_the_cursors_stop);
     tcase_add_test(tests,
                    a_file_out_of_memory_is_noticed_at_once_or_on_the_way);
-    tcase_add_test(tests, without_a_window_there_are_looks_but_no_scouts);
-    tcase_add_test(tests, damage_ends_the_scouts_and_is_left_to_the_walk);
+    tcase_add_test(tests, without_a_window_there_are_probes_but_no_cursors);
+    tcase_add_test(tests, damage_ends_the_cursors_and_is_left_to_the_walk);
     tcase_add_test(tests, counts_of_pages_that_are_wrong_do_no_harm);
-    tcase_add_test(tests, trees_of_one_leaf_and_of_none_have_nothing_to_scout);
+    tcase_add_test(tests,
+                   trees_of_one_leaf_and_of_none_have_nothing_to_prefetch);
     Suite *suite = suite_create("lmdb_readahead");
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -79,11 +79,12 @@ void leat__lmdb_drop_behind_advance(leat__lmdb_drop_behind *behind,
 }
 
 void leat__lmdb_drop_behind_restart(leat__lmdb_drop_behind *behind,
-                                    const leat__lmdb_walker *walk, int next_lap)
+                                    const leat__lmdb_walker *walk,
+                                    int next_pass)
 {
     if (behind->due == INT64_MAX)
         return;
-    if (next_lap && leat__lmdb_walker_is_at_end(walk))
+    if (next_pass && leat__lmdb_walker_is_at_end(walk))
         behind->past += walk->record;
     else
         behind->is_positioned = false;

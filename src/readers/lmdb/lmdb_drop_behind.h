@@ -52,6 +52,6 @@ static inline void leat__lmdb_drop_behind_follow(leat__lmdb_drop_behind *behind,
 /* As leat__lmdb_readahead_restart. */
 void leat__lmdb_drop_behind_restart(leat__lmdb_drop_behind *behind,
                                     const leat__lmdb_walker *walk,
-                                    int next_lap);
+                                    int next_pass);
 
 #endif

@@ -108,11 +108,11 @@ static void ask(leat__lmdb_readahead *ahead, leat__lmdb_span spans[], int n)
 static int next_page(leat__lmdb_readahead *ahead, int up, uint64_t *page)
 {
     leat__lmdb_walker *cursor = &ahead->page_cursor[up];
-    int64_t lap = cursor->leaves;
+    int64_t pass = cursor->leaves;
     int status = leat__lmdb_walker_page(cursor, page);
-    if (status == LEAT_END && lap > 0) {
+    if (status == LEAT_END && pass > 0) {
         if (up == 0)
-            ahead->leaf_cursor_past += lap;
+            ahead->leaf_cursor_past += pass;
         leat__lmdb_walker_init(cursor, ahead->storage->map);
         leat__lmdb_walker_raise(cursor, up);
         status = leat__lmdb_walker_page(cursor, page);
@@ -186,10 +186,10 @@ static int advance_value_cursor(leat__lmdb_readahead *ahead,
 {
     leat__lmdb_walker *cursor = &ahead->value_cursor;
     leat__lmdb_node node;
-    int64_t lap = cursor->record;
+    int64_t pass = cursor->record;
     int status = leat__lmdb_walker_node(cursor, &node);
-    if (status == LEAT_END && lap > 0) {
-        ahead->value_cursor_past += lap;
+    if (status == LEAT_END && pass > 0) {
+        ahead->value_cursor_past += pass;
         leat__lmdb_walker_init(cursor, ahead->storage->map);
         status = leat__lmdb_walker_node(cursor, &node);
     }
@@ -267,11 +267,11 @@ void leat__lmdb_readahead_extend(leat__lmdb_readahead *ahead,
 }
 
 void leat__lmdb_readahead_restart(leat__lmdb_readahead *ahead,
-                                  const leat__lmdb_walker *walk, int next_lap)
+                                  const leat__lmdb_walker *walk, int next_pass)
 {
     if (ahead->due_records == INT64_MAX && ahead->due_leaves == INT64_MAX)
         return;
-    if (next_lap && leat__lmdb_walker_is_at_end(walk)) {
+    if (next_pass && leat__lmdb_walker_is_at_end(walk)) {
         ahead->past_records += walk->record;
         ahead->past_leaves += walk->leaves;
     } else {

@@ -79,10 +79,10 @@ static inline void leat__lmdb_readahead_follow(leat__lmdb_readahead *ahead,
 }
 
 /*
- * Called before the walk restarts (`next_lap`) or seeks. If it restarts at its
+ * Called before the walk restarts (`next_pass`) or seeks. If it restarts at its
  * end, the cursors have wrapped around already and keep their positions.
  */
 void leat__lmdb_readahead_restart(leat__lmdb_readahead *ahead,
-                                  const leat__lmdb_walker *walk, int next_lap);
+                                  const leat__lmdb_walker *walk, int next_pass);
 
 #endif
