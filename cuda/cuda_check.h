@@ -37,7 +37,7 @@ cudaError_t leat__cuda_enter(leat_device *device, leat__cuda_visit *visit);
 int leat__cuda_leave(const leat__cuda_visit *visit, cudaError_t error,
                      const char *what);
 
-/* The same status and line, where nothing is to be put back. */
+/* The same status and line, if no state has to be restored. */
 int leat__cuda_error(int ordinal, cudaError_t error, const char *what);
 
 #endif

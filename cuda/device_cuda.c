@@ -108,7 +108,7 @@ static int find_node(int ordinal)
     return node;
 }
 
-/* Advice: where it is not taken, the pages lie where they fall. */
+/* A hint: if it is refused, the kernel places the pages. */
 static void prefer_node(void *memory, size_t bytes, int node)
 {
     if (node < 0)
@@ -125,7 +125,7 @@ static size_t at_least_one(size_t bytes)
     return bytes ? bytes : 1;
 }
 
-/* Pages of the system, next to the device and pinned where they lie. */
+/* System pages on the device's node, pinned by registration. */
 static cudaError_t pin_pages(const leat__cuda_device *cuda, size_t bytes,
                              void **out)
 {
@@ -464,7 +464,8 @@ static int cuda_numa_node(leat_device *device)
     return own(device)->node;
 }
 
-/* Whether pages can be pinned where they lie; a driver may refuse all. */
+/* Tests whether pages can be pinned by registration, which a driver may not
+ * support. */
 static cudaError_t try_registering(leat__cuda_device *cuda)
 {
     int supported = 0;

@@ -1,4 +1,4 @@
-/* occupy_cuda.h: what launches a kernel that takes its time, and no more. */
+/* occupy_cuda.h: launches a kernel that only takes time. */
 #ifndef LEAT_CUDA_OCCUPY_CUDA_H
 #define LEAT_CUDA_OCCUPY_CUDA_H
 

@@ -1,4 +1,5 @@
-/* transform_cuda.h: what launches the kernel, for the C side and its double. */
+/* transform_cuda.h: launches the transform's kernel; the tests have a double.
+ */
 #ifndef LEAT_CUDA_TRANSFORM_CUDA_H
 #define LEAT_CUDA_TRANSFORM_CUDA_H
 

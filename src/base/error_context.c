@@ -44,7 +44,7 @@ int leat__error_system(int code, const char *format, ...)
 
 int leat__error_memory(size_t bytes)
 {
-    return leat_error(LEAT_ENOMEM, "out of memory: %zu bytes were wanted",
+    return leat_error(LEAT_ENOMEM, "out of memory: cannot allocate %zu bytes",
                       bytes);
 }
 

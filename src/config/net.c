@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Larger than any net; weights in text are not what leat is for. */
+/* Larger than any net without weights. */
 #define NET_BYTES_MAX ((size_t)16 << 20)
 
 struct leat_net {

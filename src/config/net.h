@@ -1,4 +1,4 @@
-/* net.h: what the layer of a net file asks of it beyond its public face. */
+/* net.h: what the layer needs of a net file beyond leat/config.h. */
 #ifndef LEAT_CONFIG_NET_H
 #define LEAT_CONFIG_NET_H
 

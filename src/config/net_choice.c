@@ -36,7 +36,7 @@ static int check_net_field(const leat__prototxt *file, const field *value)
                                     "leat_param belongs inside the data layer");
     if (!is_known(value->name))
         leat__log(LEAT_LOG_WARNING,
-                  "%s:%d:%d: %s is no field of a net, skipped", file->name,
+                  "%s:%d:%d: %s is not a field of a net, skipped", file->name,
                   value->at.line, value->at.column, value->name);
     if (!is_layer(value) || value->type == LEAT__PROTOTXT_NOTHING)
         return LEAT_OK;

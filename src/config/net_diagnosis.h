@@ -1,4 +1,4 @@
-/* net_diagnosis.h: what a file is that has no layer of type "Data". */
+/* net_diagnosis.h: explains why a file has no layer of type "Data". */
 #ifndef LEAT_CONFIG_NET_DIAGNOSIS_H
 #define LEAT_CONFIG_NET_DIAGNOSIS_H
 

@@ -17,7 +17,7 @@ typedef enum field_type {
     TYPE_INT64,
     TYPE_UINT64,
     TYPE_ENUM,
-    TYPE_MESSAGE, /* with a schema; NULL: whatever it contains */
+    TYPE_MESSAGE, /* with a schema; NULL: any contents */
     TYPE_WORD,    /* leat's own enums: read by net_param.c */
     TYPE_NONE,    /* an option that net files do not have here: no field */
     TYPE_PLANNED  /* leat knows the name and does not have it yet */
@@ -68,7 +68,7 @@ const leat__prototxt_enum leat__net_schema_backend[] = {
     {"LEVELDB", 0}, {"LMDB", 1}, {NULL, 0}};
 static const leat__prototxt_enum dim_check_mode[] = {
     {"STRICT", 0}, {"PERMISSIVE", 1}, {NULL, 0}};
-/* NVIDIA's Caffe: another type would change what the tops hold. */
+/* NVIDIA's Caffe: another type would change the tops' elements. */
 static const leat__prototxt_enum forward_type[] = {{"FLOAT", 1}, {NULL, 0}};
 /* NVIDIA's and Intel's Caffes: another order of the records. */
 static const leat__prototxt_enum shuffle[] = {{"false", 0}, {NULL, 0}};

@@ -176,7 +176,7 @@ static int parse_message(struct parser *parser, field *out)
     return status ? status : leat__lexer_advance(&parser->lexer);
 }
 
-/* A scalar or a message, where the field's colon allows it. */
+/* A scalar, or a message if the field's colon allows it. */
 static int parse_value(struct parser *parser, field *out)
 {
     out->value_at = parser->lexer.current.at;

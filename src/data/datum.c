@@ -164,7 +164,8 @@ int leat_datum_floats(float *out, size_t count, const void *bytes, size_t size)
     if (status < 0)
         return status;
     if (status != LEAT_END || done != count)
-        return leat_error(LEAT_EDATA, "float_data has not %zu floats", count);
+        return leat_error(LEAT_EDATA, "float_data does not have %zu floats",
+                          count);
     return LEAT_OK;
 }
 

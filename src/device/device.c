@@ -199,7 +199,8 @@ static int find_locked(leat_device **out, const char *name)
     if (status)
         return status;
     if (!device)
-        return leat_error(LEAT_EDEVICE, "device \"%s\": open gave none", name);
+        return leat_error(LEAT_EDEVICE,
+                          "device \"%s\": open returned no device", name);
     device->ops = type;
     snprintf(device->name, sizeof(device->name), "%s", full);
     devices[ndevices++] = device;

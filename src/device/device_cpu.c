@@ -1,4 +1,4 @@
-/* The device that every build has: host memory, and nothing to wait for. */
+/* The device of every build: host memory, with nothing to wait for. */
 #include "base/memory.h"
 #include "device/device.h"
 

@@ -153,7 +153,7 @@ static LEAT__DEVICE_FUNCTION inline void
 leat__transform_seek(const leat__transform_batch *batch, int64_t element,
                      leat__transform_cursor *at)
 {
-    /* Divisions of 32 bits are many times faster where they will do. */
+    /* Divisions of 32 bits are many times faster, if they suffice. */
     at->image = element <= (int64_t)UINT32_MAX
                     ? (int64_t)leat__divide((uint32_t)element, &batch->by_count)
                     : element / (int64_t)batch->count;
@@ -351,7 +351,7 @@ leat__transform_means(const leat__transform_batch *batch,
     }
 }
 
-/* A quad on its way: its pixels, what is taken off them, and which are 0. */
+/* A quad in progress: its pixels, their means, and which of them are 0. */
 typedef struct leat__transform_quad {
     uint32_t pixels;
     float mean[4];

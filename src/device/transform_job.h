@@ -22,8 +22,8 @@
 #endif
 
 /*
- * What holds for every image of a batch. Means are in the type that the top is
- * computed in: double for FLOAT64 tops, float for others.
+ * Common to all images of a batch. Means have the type in which the top is
+ * computed: double for FLOAT64 tops, float for others.
  */
 typedef struct leat__transform_job {
     leat_dtype top_type; /* UINT8, FLOAT16, BFLOAT16, FLOAT32 or FLOAT64 */
@@ -40,7 +40,7 @@ typedef struct leat__transform_job {
     int mean_width;
 } leat__transform_job;
 
-/* What holds for one image: where its pixels lie and what was chosen. */
+/* One image: its pixels and random choices. */
 typedef struct leat__transform_image {
     const void *pixels; /* need not be aligned */
     leat_dtype type;    /* UINT8 or FLOAT32; UINT8 for a UINT8 top */
@@ -53,7 +53,7 @@ typedef struct leat__transform_image {
     int mirror;
 } leat__transform_image;
 
-/* Where an element of the top comes from, in elements. */
+/* The origin of an element of the top, in elements. */
 typedef struct leat__transform_origin {
     size_t pixel; /* in the image's pixels */
     size_t mean;  /* in the job's mean */

@@ -4,7 +4,7 @@
 #define COLORS 3
 /* The least that leat__row_spread takes. */
 #define SPREAD_WIDTH 16
-/* Columns done at a time where layouts change, so that buffers stay in L1. */
+/* Columns converted at a time between layouts, so that buffers stay in L1. */
 #define COLUMNS 512
 /* Pixels of a tile with as many rows as fit: planes are written in long runs.
  */

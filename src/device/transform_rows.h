@@ -20,7 +20,7 @@ typedef struct leat__row_run {
     size_t top_stride;
     size_t rows;
     size_t width;      /* elements in a row */
-    double mean_value; /* where there is no mean image; 0: none */
+    double mean_value; /* if there is no mean image; 0: none */
     double scale;
 } leat__row_run;
 
@@ -54,9 +54,9 @@ typedef struct leat__row_kernels {
 } leat__row_kernels;
 
 /*
- * The best set for this processor, or the one that the environment variable
- * LEAT_ISA (avx512, avx2, c) names; one that is unknown or that this processor
- * lacks is passed over with a line in the log. Static. Any thread.
+ * The best set for this processor, or the one named by the environment variable
+ * LEAT_ISA (avx512, avx2, c); an unknown or unsupported one is ignored and
+ * logged. Static. Any thread.
  */
 const leat__row_kernels *leat__row_kernels_choose(void);
 
@@ -73,9 +73,9 @@ void leat__transform_rows(const leat__row_kernels *kernels,
                           const leat__transform_image *image, void *top);
 
 /*
- * The same as one call for the whole image, where it is that: `*out` but for
- * `top`, and its function; else NULL. Good for further images of that type and
- * shape and those choices, as long as the job's mean is.
+ * The transform as a single call for the whole image, if possible: returns its
+ * function and `*out` without `top`, else NULL. Valid for further images of
+ * that type, shape and choices, as long as the job's mean.
  */
 leat__row_convert *leat__transform_one_row(const leat__row_kernels *kernels,
                                            const leat__transform_job *job,

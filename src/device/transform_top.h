@@ -5,8 +5,8 @@
 #include "device/transform_rows.h"
 
 /*
- * Writes the image into `top`, which is aligned to its element. The crop lies
- * inside the image and the channels agree: the caller has checked. Any thread.
+ * Writes the image into `top`, which is aligned to its element. The caller has
+ * checked that the crop is inside the image and the channels agree. Any thread.
  */
 void leat__transform_top(const leat__row_kernels *kernels,
                          const leat__transform_job *job,

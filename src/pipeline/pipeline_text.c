@@ -82,7 +82,7 @@ static int append(leat_pipeline **pipeline, const char *text, size_t size)
 int leat_pipeline_parse(leat_pipeline **out, const char *text)
 {
     if (!text)
-        return leat_error(LEAT_EINVAL, "there is no pipeline text");
+        return leat_error(LEAT_EINVAL, "the pipeline text is NULL");
     leat_pipeline *pipeline = NULL;
     const char *rest = text;
     for (;;) {

@@ -109,7 +109,7 @@ static int check_sample(const callback_reader *callback,
     const callback_feed *feed = callback->feed;
     if (sample->nfields != feed->callbacks.nfields)
         return leat_error(LEAT_EINVAL,
-                          "%s: sample %lld has %d fields, %d were announced",
+                          "%s: sample %lld has %d fields, expected %d",
                           feed->name, (long long)callback->record,
                           sample->nfields, feed->callbacks.nfields);
     for (int i = 0; i < sample->nfields; i++) {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static const char *const wanted = "out of memory: 100 bytes were wanted";
+static const char *const wanted = "out of memory: cannot allocate 100 bytes";
 
 static int is_zero(const char *bytes, size_t n)
 {
