@@ -47,7 +47,8 @@ typedef struct lmdb_reader {
     char *path;    /* owned */
     atomic_bool cancelled;
     atomic_bool advised; /* advise is called before read_at */
-    atomic_int unprobed; /* records to read before the next residency probe */
+    _Atomic int64_t
+        unprobed; /* records to read before the next residency probe */
     atomic_bool logged_drops; /* that drop_behind has no effect was logged */
 
     /* Used by one caller at a time. */
@@ -197,7 +198,8 @@ static void ask(lmdb_reader *lmdb, const leat__lmdb_index *index,
                 const int64_t records[], int n)
 {
     size_t absent = 0;
-    int unprobed = atomic_load_explicit(&lmdb->unprobed, memory_order_relaxed);
+    int64_t unprobed =
+        atomic_load_explicit(&lmdb->unprobed, memory_order_relaxed);
     if (unprobed > 0) {
         atomic_store_explicit(&lmdb->unprobed, unprobed - n,
                               memory_order_relaxed);
