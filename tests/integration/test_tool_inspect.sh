@@ -271,6 +271,21 @@ check 'its size' test "$(png_size sheet.png)" = \
 cp sheet.png first.png
 run 0 show good --out sheet.png
 check 'the same picture again' cmp -s sheet.png first.png
+# On stdout the picture is alone, and no file has the name.
+run 0 show good --out -
+check 'the same picture on stdout' cmp -s out first.png
+check 'the report on stderr' grep -q '^stdout: 60 of 1000 records, ' err
+check 'no file -' test ! -e ./-
+run 64 show good --out - --json
+check 'one of the two on stdout' grep -q 'would both write to stdout' err
+run 0 show good --out ./-
+check 'a file of that name' cmp -s ./- first.png
+rm ./-
+if [ -w /dev/full ]; then
+    "$leat" show good --out - >/dev/full 2>err
+    check 'a full stdout' test $? -eq 2
+    check 'why' grep -q 'stdout: .*No space left' err
+fi
 run 0 show good --records 5,9-11,0 --columns 2 --out sheet.png --json
 has '"shown": 5'
 run 0 show planted --records 6-8 --out sheet.png --json

@@ -47,6 +47,9 @@ while [ $count -lt 2000000 ]; do
 done
 shows "\[#*\.*\] +[0-9]+ %  [0-9.]+ ([kMG] )?[a-z]+/s  [0-9]+ s left"
 shows "${clear}drawn: $count records"
+# A picture is not for a terminal.
+on_terminal show drawn --out - && complain 'a picture on a terminal'
+shows 'would write a picture to a terminal'
 # narrow COLUMNS: every state of the bar fits into a terminal so wide.
 narrow() {
     local widest words

@@ -1,6 +1,8 @@
 /* What is too long for a contact sheet is cut with an ellipsis. */
 #include "support/suite.h"
-#include "tools/inspect/contact_sheet.h"
+#include "tools/delivery/contact_sheet.h"
+#include "tools/image/jpeg_writer.h"
+#include "tools/image/png_writer.h"
 
 #include <check.h>
 #include <string.h>
@@ -58,13 +60,13 @@ END_TEST
 
 START_TEST(a_name_says_the_format)
 {
-    ck_assert_int_eq(raster_format_of("sheet.png"), RASTER_PNG);
-    ck_assert_int_eq(raster_format_of("a.b/sheet"), RASTER_PNG);
-    ck_assert_int_eq(raster_format_of(".hidden"), RASTER_PNG);
-    ck_assert_int_eq(raster_format_of("x.jpg"), RASTER_JPEG);
-    ck_assert_int_eq(raster_format_of("a/x.JPEG"), RASTER_JPEG);
-    ck_assert_int_eq(raster_format_of("x.gif"), RASTER_UNKNOWN);
-    ck_assert_int_eq(raster_format_of("x."), RASTER_UNKNOWN);
+    ck_assert(contact_sheet_writer("sheet.png") == png_writer_write);
+    ck_assert(contact_sheet_writer("a.b/sheet") == png_writer_write);
+    ck_assert(contact_sheet_writer(".hidden") == png_writer_write);
+    ck_assert(contact_sheet_writer("x.jpg") == jpeg_writer_write);
+    ck_assert(contact_sheet_writer("a/x.JPEG") == jpeg_writer_write);
+    ck_assert(contact_sheet_writer("x.gif") == NULL);
+    ck_assert(contact_sheet_writer("x.") == NULL);
 }
 END_TEST
 

@@ -193,7 +193,8 @@ static int add_flaw(struct inspector *self, const leat_lmdb_check_entry *entry,
 }
 
 /* LEAT_EDATA: the record is bad. */
-static int inspect_record(struct worker *worker, const leat_lmdb_check_entry *entry)
+static int inspect_record(struct worker *worker,
+                          const leat_lmdb_check_entry *entry)
 {
     leat_sample *sample = &worker->sample;
     struct inspector *self = worker->inspector;

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,29 +48,27 @@ static size_t name_length(const char *file)
     return is_numbered ? length - 1 - digits : length;
 }
 
-static int map_file(struct dump_file *file)
+static int map_file(struct dump_file *file, const char *path)
 {
     struct stat found;
-    int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int status = LEAT_OK;
+    errno = EINVAL;
     if (fd < 0 || fstat(fd, &found) || !S_ISREG(found.st_mode)) {
-        int code = fd < 0 ? errno : EINVAL;
-        if (fd >= 0)
-            close(fd);
-        return leat_error(LEAT_EIO, "%s: %s", file->path, strerror(code));
-    }
-    file->size = (size_t)found.st_size;
-    int code = 0;
-    if (file->size) {
+        status = leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
+    } else if (found.st_size) {
+        file->size = (size_t)found.st_size;
         file->bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (file->bytes == MAP_FAILED) {
-            code = errno;
+            status = leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
             file->bytes = NULL;
         }
     }
-    close(fd);
-    if (code)
-        return leat_error(LEAT_EIO, "%s: %s", file->path, strerror(code));
-    return npy_header_parse(&file->header, file->path, file->bytes, file->size);
+    if (fd >= 0)
+        close(fd);
+    return status
+               ? status
+               : npy_header_parse(&file->header, path, file->bytes, file->size);
 }
 
 /* The array of that name, made if need be; NULL when memory is short. */
@@ -98,6 +97,7 @@ static struct dump_array *find_array(struct dump_reader *reader,
 static int add_file(struct dump_reader *reader, const char *directory,
                     const char *name)
 {
+    char path[PATH_MAX];
     struct dump_array *array = find_array(reader, name, name_length(name));
     struct dump_file *grown =
         array
@@ -106,23 +106,18 @@ static int add_file(struct dump_reader *reader, const char *directory,
     if (!grown)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", directory);
     array->file = grown;
-    struct dump_file *file = &grown[array->files];
-    *file = (struct dump_file){.row = array->rows};
-    if (asprintf(&file->path, "%s/%s", directory, name) < 0) {
-        file->path = NULL;
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", directory);
-    }
-    array->files++;
-    int status = map_file(file);
+    struct dump_file *file = &grown[array->files++];
+    *file = (struct dump_file){0};
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    int status = map_file(file, path);
     if (status)
         return status;
     if (!file->header.ndim)
-        return leat_error(LEAT_EFORMAT, "%s: a lone number has no rows",
-                          file->path);
-    /* Rows of no elements may be as many as a header says. */
+        return leat_error(LEAT_EFORMAT, "%s: a lone number has no rows", path);
+    /* Rows of no elements may be as many as a header claims. */
     if (__builtin_add_overflow(array->rows, file->header.dim[0], &array->rows))
         return leat_error(LEAT_EFORMAT, "%s: more rows than can be counted",
-                          file->path);
+                          path);
     return LEAT_OK;
 }
 
@@ -166,11 +161,9 @@ void dump_reader_close(struct dump_reader *reader)
 {
     for (int i = 0; i < reader->arrays; i++) {
         struct dump_array *array = &reader->array[i];
-        for (int j = 0; j < array->files; j++) {
+        for (int j = 0; j < array->files; j++)
             if (array->file[j].bytes)
                 munmap(array->file[j].bytes, array->file[j].size);
-            free(array->file[j].path);
-        }
         free(array->file);
         free(array->name);
     }
@@ -178,22 +171,18 @@ void dump_reader_close(struct dump_reader *reader)
     memset(reader, 0, sizeof(*reader));
 }
 
-struct dump_row dump_reader_row(const struct dump_array *array, int64_t row)
+const void *dump_reader_row(struct dump_array *array, struct npy_header *header)
 {
-    int low = 0, high = array->files;
-    while (high - low > 1) {
-        int middle = (low + high) / 2;
-        if (array->file[middle].row <= row)
-            low = middle;
-        else
-            high = middle;
+    while (array->current_row == array->file[array->current].header.dim[0]) {
+        array->current++;
+        array->current_row = 0;
     }
-    /* Behind files without rows the last that begins there has them. */
-    const struct dump_file *file = &array->file[low];
-    const struct npy_header *header = &file->header;
-    size_t bytes =
-        header->count / (size_t)header->dim[0] * (size_t)header->bytes;
-    return (struct dump_row){header, (const char *)file->bytes +
-                                         header->offset +
-                                         (size_t)(row - file->row) * bytes};
+    const struct dump_file *file = &array->file[array->current];
+    *header = file->header;
+    header->ndim--;
+    memmove(header->dim, header->dim + 1,
+            (size_t)header->ndim * sizeof(header->dim[0]));
+    header->count /= (size_t)file->header.dim[0];
+    return (const char *)file->bytes + header->offset +
+           (size_t)array->current_row++ * header->count * (size_t)header->bytes;
 }

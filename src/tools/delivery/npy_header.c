@@ -2,154 +2,123 @@
 
 #include <leat/ext/reader.h>
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* What is still to be read of the header's dictionary. */
-struct cursor {
-    const char *name; /* of the file */
-    const char *at;
-    const char *end;
-};
+/* A header's dictionary, as text, is shorter. */
+enum { MAX_TEXT = 4096 };
 
-static int malformed(const struct cursor *cursor, const char *expected)
+static int malformed(const char *name, const char *expected)
 {
-    return leat_error(LEAT_EFORMAT, "%s: its .npy header has no %s",
-                      cursor->name, expected);
+    return leat_error(LEAT_EFORMAT, "%s: its .npy header has no %s", name,
+                      expected);
 }
 
-static void skip_blanks(struct cursor *cursor)
+/* Skips blanks and the letters if they come next. */
+static int skip(const char **at, const char *letters)
 {
-    while (cursor->at < cursor->end &&
-           (*cursor->at == ' ' || *cursor->at == '\n'))
-        cursor->at++;
-}
-
-/* Takes the text if it comes next. */
-static int take(struct cursor *cursor, const char *text)
-{
-    size_t length = strlen(text);
-    skip_blanks(cursor);
-    if ((size_t)(cursor->end - cursor->at) < length ||
-        memcmp(cursor->at, text, length) != 0)
+    const char *next = *at + strspn(*at, " \n");
+    size_t length = strlen(letters);
+    if (strncmp(next, letters, length) != 0)
         return 0;
-    cursor->at += length;
+    *at = next + length;
     return 1;
 }
 
-/* Takes a text in single or double quotes, at most `size` - 1 letters of it. */
-static int take_string(struct cursor *cursor, char *out, size_t size)
+/* A text in quotes, of at most `size` - 1 letters. */
+static int read_string(const char **at, char *out, size_t size)
 {
-    char quote = take(cursor, "'") ? '\'' : take(cursor, "\"") ? '"' : 0;
-    size_t n = 0;
-    if (!quote)
+    const char *quote = skip(at, "'") ? "'" : skip(at, "\"") ? "\"" : NULL;
+    size_t length = quote ? strcspn(*at, quote) : 0;
+    if (!quote || length >= size || !(*at)[length])
         return 0;
-    while (cursor->at < cursor->end && *cursor->at != quote)
-        if (n + 1 < size)
-            out[n++] = *cursor->at++;
-        else
-            return 0;
-    out[n] = 0;
-    return cursor->at < cursor->end && *cursor->at++ == quote;
+    memcpy(out, *at, length);
+    out[length] = 0;
+    *at += length + 1;
+    return 1;
 }
 
-static int take_number(struct cursor *cursor, int64_t *out)
+/* Such as <f4: little-endian floats of 4 bytes. */
+static int read_type(const char **at, const char *name, struct npy_header *out)
 {
-    int64_t value = 0;
-    const char *begin;
-    skip_blanks(cursor);
-    for (begin = cursor->at; cursor->at < cursor->end; cursor->at++) {
-        int digit = *cursor->at - '0';
-        if (digit < 0 || digit > 9)
-            break;
-        if (value > (INT64_MAX - digit) / 10)
-            return 0;
-        value = value * 10 + digit;
-    }
-    *out = value;
-    return cursor->at > begin;
-}
-
-static int read_type(struct cursor *cursor, struct npy_header *out)
-{
+    static const char *const types[] = {"b1", "i1", "i2", "i4", "i8", "u1",
+                                        "u2", "u4", "u8", "f2", "f4", "f8"};
     char text[16];
-    if (!take_string(cursor, text, sizeof(text)))
+    if (!read_string(at, text, sizeof(text)))
         return leat_error(LEAT_EFORMAT, "%s: its elements are no plain numbers",
-                          cursor->name);
-    const char *type = text + (strchr("<|=>", text[0]) && text[0]);
-    int bytes = type[0] && type[1] ? type[1] - '0' : 0;
-    int is_known = strlen(type) == 2 && strchr("biuf", type[0]) &&
-                   (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) &&
-                   !(type[0] == 'f' && bytes == 1) &&
-                   !(type[0] == 'b' && bytes != 1);
-    if (!is_known || (text[0] == '>' && bytes > 1))
-        return leat_error(LEAT_EFORMAT,
-                          "%s: elements of type '%s' cannot be read",
-                          cursor->name, text);
-    out->kind = type[0];
-    out->bytes = bytes;
-    return LEAT_OK;
+                          name);
+    const char *type = text + (text[0] && strchr("<|=>", text[0]));
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (!strcmp(type, types[i]) && (text[0] != '>' || type[1] == '1')) {
+            out->kind = type[0];
+            out->bytes = type[1] - '0';
+            return LEAT_OK;
+        }
+    return leat_error(LEAT_EFORMAT, "%s: elements of type '%s' cannot be read",
+                      name, text);
 }
 
-static int read_order(struct cursor *cursor, int *is_fortran)
+static int read_shape(const char **at, const char *name, struct npy_header *out)
 {
-    *is_fortran = take(cursor, "True");
-    return *is_fortran || take(cursor, "False") ? LEAT_OK
-                                                : malformed(cursor, "order");
-}
-
-static int read_shape(struct cursor *cursor, struct npy_header *out)
-{
-    out->ndim = 0;
-    if (!take(cursor, "("))
-        return malformed(cursor, "shape");
-    while (!take(cursor, ")")) {
-        if (out->ndim == NPY_MOST_DIMS)
-            return leat_error(LEAT_EFORMAT, "%s: more than %d dimensions",
-                              cursor->name, NPY_MOST_DIMS);
-        if (!take_number(cursor, &out->dim[out->ndim++]))
-            return malformed(cursor, "shape");
-        if (!take(cursor, ",") && cursor->at < cursor->end &&
-            *cursor->at != ')')
-            return malformed(cursor, "shape");
+    if (!skip(at, "("))
+        return malformed(name, "shape");
+    while (!skip(at, ")")) {
+        char *end;
+        if (out->ndim == NPY_MAX_DIMS)
+            return leat_error(LEAT_EFORMAT, "%s: more than %d dimensions", name,
+                              NPY_MAX_DIMS);
+        skip(at, "");
+        errno = 0;
+        out->dim[out->ndim++] = strtoll(*at, &end, 10);
+        if (errno || **at < '0' || **at > '9')
+            return malformed(name, "shape");
+        *at = end;
+        if (!skip(at, ",") && **at != ')')
+            return malformed(name, "shape");
     }
     return LEAT_OK;
 }
 
-static int read_dictionary(struct cursor *cursor, struct npy_header *out)
+static int read_dictionary(const char *at, const char *name,
+                           struct npy_header *out)
 {
-    int has_type = 0, has_order = 0, has_shape = 0, is_fortran = 0;
-    if (!take(cursor, "{"))
-        return malformed(cursor, "dictionary");
-    while (!take(cursor, "}")) {
+    static const char *const keys[] = {"descr", "fortran_order", "shape"};
+    int seen[3] = {0}, is_fortran = 0;
+    if (!skip(&at, "{"))
+        return malformed(name, "dictionary");
+    while (!skip(&at, "}")) {
         char key[16];
-        int status = LEAT_OK;
-        if (!take_string(cursor, key, sizeof(key)) || !take(cursor, ":"))
-            return malformed(cursor, "key");
-        if (!strcmp(key, "descr") && !has_type++)
-            status = read_type(cursor, out);
-        else if (!strcmp(key, "fortran_order") && !has_order++)
-            status = read_order(cursor, &is_fortran);
-        else if (!strcmp(key, "shape") && !has_shape++)
-            status = read_shape(cursor, out);
-        else
-            status = malformed(cursor, "known key");
+        int i = 0, status = LEAT_OK;
+        if (!read_string(&at, key, sizeof(key)) || !skip(&at, ":"))
+            return malformed(name, "key");
+        while (i < 3 && strcmp(key, keys[i]) != 0)
+            i++;
+        if (i == 3 || seen[i]++)
+            return malformed(name, "known key");
+        if (i == 0)
+            status = read_type(&at, name, out);
+        else if (i == 2)
+            status = read_shape(&at, name, out);
+        else if (!(is_fortran = skip(&at, "True")) && !skip(&at, "False"))
+            status = malformed(name, "order");
         if (status)
             return status;
-        take(cursor, ",");
+        skip(&at, ",");
     }
-    if (!has_type || !has_order || !has_shape)
-        return malformed(cursor, "descr, fortran_order and shape");
+    if (!seen[0] || !seen[1] || !seen[2])
+        return malformed(name, "descr, fortran_order and shape");
     if (is_fortran && out->ndim > 1)
-        return leat_error(LEAT_EFORMAT, "%s: is in Fortran's order",
-                          cursor->name);
+        return leat_error(LEAT_EFORMAT, "%s: is in Fortran's order", name);
     return LEAT_OK;
 }
 
-/* Whether the elements fit into what the file has behind the header. */
+/* Whether the file has as many elements as its shape. */
 static int check_size(struct npy_header *header, const char *name, size_t size)
 {
-    size_t most = (size - header->offset) / (size_t)header->bytes;
+    size_t room = (size - header->offset) / (size_t)header->bytes;
     size_t count = 1;
     int is_empty = 0, is_huge = 0;
     for (int i = 0; i < header->ndim; i++) {
@@ -158,11 +127,11 @@ static int check_size(struct npy_header *header, const char *name, size_t size)
             __builtin_mul_overflow(count, (size_t)header->dim[i], &count);
     }
     header->count = is_empty ? 0 : count;
-    if (header->count > most || (is_huge && !is_empty))
+    if (header->count > room || (is_huge && !is_empty))
         return leat_error(LEAT_EFORMAT,
                           "%s: truncated: it has room for %zu elements, its "
                           "shape is larger",
-                          name, most);
+                          name, room);
     return LEAT_OK;
 }
 
@@ -170,7 +139,8 @@ int npy_header_parse(struct npy_header *out, const char *name,
                      const void *bytes, size_t size)
 {
     const unsigned char *at = bytes;
-    struct npy_header header = {0};
+    struct npy_header header = {.bytes = 1};
+    char text[MAX_TEXT];
     if (size < 12 || memcmp(at, "\x93NUMPY", 6) != 0)
         return leat_error(LEAT_EFORMAT, "%s: no .npy file", name);
     if (at[6] < 1 || at[6] > 3)
@@ -182,11 +152,11 @@ int npy_header_parse(struct npy_header *out, const char *name,
         length |= (size_t)at[10] << 16 | (size_t)at[11] << 24;
     if (length > size - begin)
         return leat_error(LEAT_EFORMAT, "%s: truncated in its header", name);
-    header.bytes = 1; /* until the type is read */
-    struct cursor cursor = {name, (const char *)at + begin,
-                            (const char *)at + begin + length};
     header.offset = begin + length;
-    int status = read_dictionary(&cursor, &header);
+    snprintf(text, sizeof(text), "%.*s",
+             (int)(length < MAX_TEXT ? length : MAX_TEXT),
+             (const char *)at + begin);
+    int status = read_dictionary(text, name, &header);
     if (!status)
         status = check_size(&header, name, size);
     if (!status)
@@ -194,51 +164,54 @@ int npy_header_parse(struct npy_header *out, const char *name,
     return status;
 }
 
+struct npy_header npy_header_of(leat_dtype dtype, int ndim,
+                                const int64_t shape[])
+{
+    static const char kinds[] = {
+        [LEAT_BYTES] = 'u',   [LEAT_UINT8] = 'u',   [LEAT_INT32] = 'i',
+        [LEAT_INT64] = 'i',   [LEAT_FLOAT16] = 'f', [LEAT_BFLOAT16] = 'u',
+        [LEAT_FLOAT32] = 'f', [LEAT_FLOAT64] = 'f'};
+    struct npy_header out = {.kind = kinds[dtype],
+                             .bytes = (int)leat_dtype_size(dtype),
+                             .ndim = ndim,
+                             .count = 1};
+    for (int i = 0; i < ndim; i++) {
+        out.dim[i] = shape[i];
+        out.count *= (size_t)shape[i];
+    }
+    return out;
+}
+
 /* IEEE's half precision. */
-static long double half_value(uint16_t bits)
+static long double half_value(uint64_t bits)
 {
     int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    double value = exponent == 31 ? (fraction ? NAN : INFINITY)
+    double value = exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)
                    : exponent     ? ldexp(1024 + fraction, exponent - 25)
                                   : ldexp(fraction, -24);
     return bits >> 15 ? -value : value;
 }
 
-#define LOAD(type)                                                             \
-    {                                                                          \
-        type value;                                                            \
-        memcpy(&value, at, sizeof(value));                                     \
-        return (long double)value;                                             \
-    }
-
 long double npy_header_value(const struct npy_header *header, const void *data,
                              size_t i)
 {
-    const char *at = (const char *)data + i * (size_t)header->bytes;
-    uint16_t half;
-    switch (header->kind << 4 | header->bytes) {
-    case 'i' << 4 | 1:
-        LOAD(int8_t)
-    case 'i' << 4 | 2:
-        LOAD(int16_t)
-    case 'i' << 4 | 4:
-        LOAD(int32_t)
-    case 'i' << 4 | 8:
-        LOAD(int64_t)
-    case 'u' << 4 | 2:
-        LOAD(uint16_t)
-    case 'u' << 4 | 4:
-        LOAD(uint32_t)
-    case 'u' << 4 | 8:
-        LOAD(uint64_t)
-    case 'f' << 4 | 2:
-        memcpy(&half, at, sizeof(half));
-        return half_value(half);
-    case 'f' << 4 | 4:
-        LOAD(float)
-    case 'f' << 4 | 8:
-        LOAD(double)
-    default:
-        LOAD(uint8_t)
+    size_t bytes = (size_t)header->bytes;
+    const char *at = (const char *)data + i * bytes;
+    uint64_t bits = 0;
+    float single;
+    double real;
+    memcpy(&bits, at, bytes); /* Little-endian, as the machine. */
+    if (header->kind == 'i') {
+        uint64_t sign = UINT64_C(1) << (8 * bytes - 1);
+        return (int64_t)((bits ^ sign) - sign);
     }
+    if (header->kind != 'f')
+        return bits;
+    if (bytes == 2)
+        return half_value(bits);
+    memcpy(&single, at, sizeof(single));
+    if (bytes == 4)
+        return (long double)single;
+    memcpy(&real, at, sizeof(real));
+    return real;
 }

@@ -1,29 +1,32 @@
-/* npy_header.h: what a NumPy .npy file holds. */
+/* npy_header.h: the type and shape of NumPy's .npy files. */
 #ifndef LEAT_TOOLS_DELIVERY_NPY_HEADER_H
 #define LEAT_TOOLS_DELIVERY_NPY_HEADER_H
 
-#include <leat/status.h>
+#include <leat/dtype.h>
 
-enum { NPY_MOST_DIMS = 16 };
+enum { NPY_MAX_DIMS = 16 };
 
 struct npy_header {
     char kind; /* of elements: 'b', 'i', 'u' or 'f' */
     int bytes; /* of an element: 1, 2, 4 or 8 */
     int ndim;
-    int64_t dim[NPY_MOST_DIMS]; /* in C order */
-    size_t offset;              /* of the first element in the file */
-    size_t count;               /* elements, all of them in the file */
+    int64_t dim[NPY_MAX_DIMS]; /* in C order */
+    size_t count;              /* elements */
+    size_t offset;             /* of the data in the file */
 };
 
 /*
- * Reads the header of the file `name`, which is `size` bytes long, versions 1
- * to 3. Errors: LEAT_EFORMAT, saying what is wrong, or not supported:
- * structures, complex numbers, another byte order, Fortran's order.
+ * Parses the `size` bytes of a file. It must have all elements that the header
+ * promises. Errors: LEAT_EFORMAT, naming the file.
  */
 int npy_header_parse(struct npy_header *out, const char *name,
                      const void *bytes, size_t size);
 
-/* The element of that number at `data`; long doubles hold all int64. */
+/* The header of an array in memory; bfloat16 is given by its bits, 'u'. */
+struct npy_header npy_header_of(leat_dtype dtype, int ndim,
+                                const int64_t shape[]);
+
+/* Element `i` of the data, in C order. */
 long double npy_header_value(const struct npy_header *header, const void *data,
                              size_t i);
 

@@ -1,14 +1,16 @@
-/* canvas.h: what a synthetic image is drawn on. */
+/* canvas.h: an image in planes, as a Datum holds it. */
 #ifndef LEAT_TOOLS_IMAGE_CANVAS_H
 #define LEAT_TOOLS_IMAGE_CANVAS_H
 
-#include <leat/status.h>
+#include "tools/image/raster.h"
+
+#include <stdio.h>
 
 struct canvas {
     int channels;
     int height;
     int width;
-    unsigned char *pixels; /* channels x height x width */
+    unsigned char *pixels; /* channels x height x width, blue first */
     float *ink;            /* height x width: how much ink covers a pixel */
 };
 
@@ -20,8 +22,17 @@ void canvas_finish(struct canvas *canvas);
 size_t canvas_bytes(const struct canvas *canvas);
 
 /*
+ * Encodes a canvas of 1 or 3 channels with `write`, whose errors it returns.
+ * `*out` is owned by the caller: free. Errors: LEAT_ENOMEM.
+ */
+typedef int raster_writer(const struct raster *raster, int quality,
+                          FILE *stream);
+int canvas_encode(const struct canvas *canvas, raster_writer *write,
+                  int quality, unsigned char **out, size_t *size);
+
+/*
  * Draws record `index` of `seed`, which is always the same image, and returns
- * its label. A digit is its own label; noise has one of ten that mean nothing.
+ * its label. A digit is its own label; noise has a random one of ten.
  */
 int canvas_draw_digit(struct canvas *canvas, uint64_t seed, int64_t index);
 int canvas_draw_noise(struct canvas *canvas, uint64_t seed, int64_t index);

@@ -1,23 +1,39 @@
 #include "tools/image/raster.h"
 
-#include "tools/cli/staged_file.h"
-#include "tools/image/font.h"
-#include "tools/image/jpeg_writer.h"
-
 #include <leat/ext/reader.h>
 
-#include <errno.h>
-#include <png.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
+
+/*
+ * The printable letters of ASCII: 40 bits each, a row of 5 after another, from
+ * the upper left corner, which is the highest bit.
+ */
+static const uint64_t font[] = {
+    0x0000000000, 0x2108420080, 0x5294000000, 0x52beafa940, 0x23e8e2f880,
+    0xce44444e60, 0x64a88ac9a0, 0x2108000000, 0x1110841040, 0x4104211100,
+    0x012aea9000, 0x0109f21000, 0x0000003088, 0x0001f00000, 0x0000003180,
+    0x0844444200, 0x74675cc5c0, 0x23084211c0, 0x74422223e0, 0xf88820c5c0,
+    0x11952f8840, 0xfc3c10c5c0, 0x3221e8c5c0, 0xf844442100, 0x7462e8c5c0,
+    0x7462f08980, 0x0318063000, 0x0318003088, 0x1111041040, 0x003e0f8000,
+    0x4104111100, 0x7442220080, 0x746f5bc1e0, 0x7463f8c620, 0xf463e8c7c0,
+    0x74610845c0, 0xe4a318cb80, 0xfc21e843e0, 0xfc21e84200, 0x746178c5e0,
+    0x8c63f8c620, 0x71084211c0, 0x3884214980, 0x8ca98a4a20, 0x84210843e0,
+    0x8eeb58c620, 0x8c7359c620, 0x746318c5c0, 0xf463e84200, 0x74631ac9a0,
+    0xf463ea4a20, 0x7c20e087c0, 0xf908421080, 0x8c6318c5c0, 0x8c6318a880,
+    0x8c635ad540, 0x8c54454620, 0x8c62a21080, 0xf8444443e0, 0x72108421c0,
+    0x8410410420, 0x70842109c0, 0x22a2000000, 0x000000001f, 0x4104000000,
+    0x001c17c5e0, 0x842d98c7c0, 0x001d0845c0, 0x085b38c5e0, 0x001d1fc1c0,
+    0x3251c42100, 0x001f18bc2e, 0x842d98c620, 0x20184211c0, 0x100c210a4c,
+    0x84254c5240, 0x61084211c0, 0x00355ac620, 0x002d98c620, 0x001d18c5c0,
+    0x003d18fa10, 0x001f18bc21, 0x002d984200, 0x001f0707c0, 0x42388424c0,
+    0x002318cda0, 0x002318a880, 0x00231ad540, 0x0022a22a20, 0x002318bc2e,
+    0x003e2223e0, 0x1108821040, 0x2108421080, 0x4108221100, 0x0011510000,
+};
 
 int raster_init(struct raster *out, int width, int height, raster_color color)
 {
-    out->width = width;
-    out->height = height;
+    *out = (struct raster){3, width, height, NULL};
     out->pixels = malloc((size_t)width * (size_t)height * 3);
     if (!out->pixels)
         return leat_error(LEAT_ENOMEM, "out of memory for %d x %d pixels",
@@ -51,144 +67,22 @@ void raster_fill(struct raster *raster, int x, int y, int width, int height,
             raster_set(raster, j, i, color);
 }
 
-void raster_frame(struct raster *raster, int x, int y, int width, int height,
-                  raster_color color)
+/* Whether a letter has ink there. */
+static int has_ink(char letter, int row, int column)
 {
-    raster_fill(raster, x, y, width, 1, color);
-    raster_fill(raster, x, y + height - 1, width, 1, color);
-    raster_fill(raster, x, y, 1, height, color);
-    raster_fill(raster, x + width - 1, y, 1, height, color);
+    if (letter >= ' ' && letter <= '~')
+        return font[letter - ' '] >> (39 - row * FONT_WIDTH - column) & 1;
+    return row < FONT_HEIGHT - 1 &&
+           (row % (FONT_HEIGHT - 2) == 0 || column % (FONT_WIDTH - 1) == 0);
 }
 
-static void draw_letter(struct raster *raster, int x, int y, char letter,
-                        int scale, raster_color color)
+void raster_write(struct raster *raster, int x, int y, const char *text,
+                  int length, int scale, raster_color color)
 {
-    for (int row = 0; row < FONT_HEIGHT; row++)
-        for (int column = 0; column < FONT_WIDTH; column++)
-            if (font_pixel(letter, row, column))
-                raster_fill(raster, x + column * scale, y + row * scale, scale,
-                            scale, color);
-}
-
-int raster_letters(int room, int scale)
-{
-    return (room + scale) / (FONT_ADVANCE * scale);
-}
-
-int raster_write(struct raster *raster, int x, int y, const char *text,
-                 int scale, int room, raster_color color)
-{
-    int length = (int)strnlen(text, 4096), most = raster_letters(room, scale);
-    int shown = length <= most ? length : most - 3;
-    if (most < 3)
-        return 0;
-    for (int i = 0; i < (length <= most ? length : most); i++)
-        draw_letter(raster, x + i * FONT_ADVANCE * scale, y,
-                    i < shown ? text[i] : '.', scale, color);
-    return (length <= most ? length : most) * FONT_ADVANCE * scale;
-}
-
-static int write_error(const char *path)
-{
-    return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno ? errno : EIO));
-}
-
-/* libpng says that it cannot write, and not why: the stream's reason does. */
-static int write_png(const struct raster *raster, FILE *stream,
-                     const char *path)
-{
-    png_image image;
-    memset(&image, 0, sizeof(image));
-    errno = 0;
-    image.version = PNG_IMAGE_VERSION;
-    image.width = (png_uint_32)raster->width;
-    image.height = (png_uint_32)raster->height;
-    image.format = PNG_FORMAT_RGB;
-    if (png_image_write_to_stdio(&image, stream, 0, raster->pixels, 0, NULL))
-        return LEAT_OK;
-    return ferror(stream) ? write_error(path)
-                          : leat_error(LEAT_EIO, "%s: %s", path, image.message);
-}
-
-/* Planes of B, G and R, as the writer takes them. */
-static int take_planes(const struct raster *raster, struct canvas *out)
-{
-    *out = (struct canvas){
-        .channels = 3, .height = raster->height, .width = raster->width};
-    size_t plane = (size_t)raster->width * (size_t)raster->height;
-    out->pixels = malloc(3 * plane);
-    if (!out->pixels)
-        return leat_error(LEAT_ENOMEM, "out of memory for %d x %d pixels",
-                          raster->width, raster->height);
-    for (size_t c = 0; c < 3; c++)
-        for (size_t i = 0; i < plane; i++)
-            out->pixels[c * plane + i] = raster->pixels[3 * i + 2 - c];
-    return LEAT_OK;
-}
-
-static int write_jpeg(const struct raster *raster, FILE *stream,
-                      const char *path)
-{
-    enum { QUALITY = 92 };
-    struct canvas canvas;
-    unsigned char *bytes = NULL;
-    size_t size;
-    int status = take_planes(raster, &canvas);
-    if (!status)
-        status = jpeg_writer_encode(&canvas, QUALITY, &bytes, &size);
-    free(canvas.pixels);
-    if (status)
-        return status;
-    errno = 0;
-    if (fwrite(bytes, 1, size, stream) != size)
-        status = write_error(path);
-    free(bytes);
-    return status;
-}
-
-enum raster_format raster_format_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
-    if (!dot || dot == name || !strcasecmp(dot, ".png"))
-        return RASTER_PNG;
-    if (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"))
-        return RASTER_JPEG;
-    return RASTER_UNKNOWN;
-}
-
-/* What stands there gives way only if it is a file: never a device or a pipe.
- */
-static int check_target(const char *path)
-{
-    struct stat found;
-    if (lstat(path, &found))
-        return errno == ENOENT ? LEAT_OK : write_error(path);
-    if (S_ISREG(found.st_mode))
-        return LEAT_OK;
-    return leat_error(LEAT_EINVAL, "%s: is there and is no regular file", path);
-}
-
-int raster_save(const struct raster *raster, const char *path)
-{
-    struct staged_file file = {0};
-    enum raster_format format = raster_format_of(path);
-    if (format == RASTER_UNKNOWN)
-        return leat_error(LEAT_EINVAL,
-                          "%s: pictures are written as PNG or JPEG: name it "
-                          ".png, .jpg or .jpeg",
-                          path);
-    int status = check_target(path);
-    if (!status)
-        status = staged_file_create(&file, path);
-    if (!status)
-        status = format == RASTER_JPEG ? write_jpeg(raster, file.stream, path)
-                                       : write_png(raster, file.stream, path);
-    if (!status)
-        status = staged_file_close(&file, path);
-    if (!status)
-        status = staged_file_publish(&file, path);
-    staged_file_discard(&file);
-    return status;
+    for (int i = 0; i < length; i++, x += FONT_ADVANCE * scale)
+        for (int row = 0; row < FONT_HEIGHT; row++)
+            for (int column = 0; column < FONT_WIDTH; column++)
+                if (has_ink(text[i], row, column))
+                    raster_fill(raster, x + column * scale, y + row * scale,
+                                scale, scale, color);
 }

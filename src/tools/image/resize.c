@@ -1,8 +1,8 @@
 /*
- * resize.c: bilinear interpolation in the integers of OpenCV's, so that its
- * bytes come out. Pixels lie at the centres of their squares. Weights are
- * rounded to 11 bits; a row that is interpolated keeps 7 bits below the point;
- * two rows are joined in 16 bits, each product cut to 2 bits below the point.
+ * resize.c: bilinear interpolation in OpenCV's integer arithmetic, so that the
+ * bytes are the same. Pixels lie at the centres of their squares. Weights are
+ * rounded to 11 bits; an interpolated row keeps 7 fractional bits; two rows are
+ * combined in 16 bits, with each product truncated to 2 fractional bits.
  */
 #include "tools/image/resize.h"
 
@@ -14,17 +14,17 @@
 
 enum { WEIGHT_BITS = 11, WEIGHT_ONE = 1 << WEIGHT_BITS, ROW_SHIFT = 4 };
 
-/* The two pixels that one of the result lies between, and how near to each. */
+/* The two pixels that a pixel of the result lies between, and their weights. */
 struct resize_tap {
     int at[2];
     int weight[2];
 };
 
-/* Which taps a pixel has; their places may lie one pixel outside. */
-static struct resize_tap find_tap(int place, int from, int to)
+/* The taps of a pixel of the result; they may lie one pixel outside. */
+static struct resize_tap find_tap(int pixel, int from, int to)
 {
     double scale = 1 / ((double)to / from);
-    float centre = (float)((place + 0.5) * scale - 0.5);
+    float centre = (float)((pixel + 0.5) * scale - 0.5);
     int first = (int)floorf(centre);
     float share = centre - (float)first;
     return (struct resize_tap){
@@ -32,15 +32,15 @@ static struct resize_tap find_tap(int place, int from, int to)
         {(int)rintf((1 - share) * WEIGHT_ONE), (int)rintf(share * WEIGHT_ONE)}};
 }
 
-static int clip(int place, int size)
+static int clip(int pixel, int size)
 {
-    return place < 0 ? 0 : place < size ? place : size - 1;
+    return pixel < 0 ? 0 : pixel < size ? pixel : size - 1;
 }
 
-/* Outside the image a column takes the pixel at the edge alone. */
-static struct resize_tap find_column(int place, int from, int to)
+/* Outside the image a column takes only the pixel at the edge. */
+static struct resize_tap find_column(int pixel, int from, int to)
 {
-    struct resize_tap tap = find_tap(place, from, to);
+    struct resize_tap tap = find_tap(pixel, from, to);
     if (tap.at[0] < 0 || tap.at[0] >= from - 1) {
         tap.weight[0] = WEIGHT_ONE;
         tap.weight[1] = 0;
@@ -79,8 +79,8 @@ struct channel {
 };
 
 /*
- * Row `y`, interpolated. Rows are asked for in ascending order, so the one of
- * the two that is further up makes room.
+ * Row `y`, interpolated. Rows are taken in ascending order, so the upper one of
+ * the two is replaced.
  */
 static const int16_t *take_row(struct resizer *resizer,
                                const struct channel *channel, int y)

@@ -1,12 +1,12 @@
-/* resize.h: an image in another size, as OpenCV's INTER_LINEAR makes it. */
+/* resize.h: resizes an image as OpenCV's INTER_LINEAR does. */
 #ifndef LEAT_TOOLS_IMAGE_RESIZE_H
 #define LEAT_TOOLS_IMAGE_RESIZE_H
 
 #include <leat/image.h>
 
-/* Keeps its tables from image to image; zeroed memory is one without any. */
+/* Keeps its tables from image to image; zeroed memory has none. */
 struct resizer {
-    int from; /* the widths that the taps are for */
+    int from; /* the widths of the taps */
     int to;
     struct resize_tap *tap; /* one for each column of the result */
     int16_t *row[2];        /* rows of the image, as wide as the result */

@@ -1,4 +1,4 @@
-/* verify.c: `leat verify`, whether all of a database can be read. */
+/* command_verify.c: `leat verify`, whether all of a database can be read. */
 #include "tools/cli/interrupt.h"
 #include "tools/cli/message.h"
 #include "tools/cli/option.h"
@@ -9,12 +9,12 @@
 
 #include <stdio.h>
 
-/* The share of records that are good; all of none are. */
 static int64_t all_records(const struct inspection *found)
 {
     return found->good + found->bad + found->lost;
 }
 
+/* The share of records that are good; 1 of an empty database. */
 static double good_share(const struct inspection *found)
 {
     int64_t all = all_records(found);
@@ -41,34 +41,18 @@ static json_t *warning_json(const struct flaw *warning)
                      output_text(warning->reason));
 }
 
-/* Which flaws a list is of. */
-static int is_bad_record(const struct flaw *flaw)
-{
-    return flaw_is_record(flaw);
-}
-
-static int is_damage(const struct flaw *flaw)
-{
-    return !flaw_is_record(flaw);
-}
-
-static int is_any(const struct flaw *flaw)
-{
-    return flaw != NULL;
-}
-
 /*
- * Prints flaws as a list, one by one: there may be millions, of which a tree of
- * JSON takes some 500 bytes each.
+ * Prints a list of the flaws, those that are records or the others, one by one:
+ * there may be millions, and a JSON tree takes some 500 bytes for each.
  */
 static int print_list(const char *name, const struct flaw *flaws, size_t n,
-                      int (*is_listed)(const struct flaw *flaw),
+                      int are_records,
                       json_t *(*make_json)(const struct flaw *flaw))
 {
     const char *before = "";
     printf(", \"%s\": [", name);
     for (size_t i = 0; i < n; i++) {
-        if (!is_listed(&flaws[i]))
+        if (flaw_is_record(&flaws[i]) != are_records)
             continue;
         json_t *object = make_json(&flaws[i]);
         int failed = !object || fputs(before, stdout) < 0 ||
@@ -104,10 +88,9 @@ static int report_json(const struct inspection *found)
     int failed =
         !counts || putchar('{') == EOF ||
         output_json_write(counts, JSON_EMBED) ||
-        print_list("bad_records", found->flaw, found->flaws, is_bad_record,
-                   flaw_json) ||
-        print_list("damage", found->flaw, found->flaws, is_damage, flaw_json) ||
-        print_list("warned_records", found->warning, found->warnings, is_any,
+        print_list("bad_records", found->flaw, found->flaws, 1, flaw_json) ||
+        print_list("damage", found->flaw, found->flaws, 0, flaw_json) ||
+        print_list("warned_records", found->warning, found->warnings, 0,
                    warning_json);
     json_decref(counts);
     if (failed)
@@ -116,7 +99,7 @@ static int report_json(const struct inspection *found)
     return 0;
 }
 
-/* What is lost in one place is told once, and what of pages behind it. */
+/* Loss in one place is reported once; further pages there follow it. */
 static void print_flaw(const struct inspection *found, size_t i)
 {
     const struct flaw *flaw = &found->flaw[i], *before = flaw - (i > 0);
@@ -181,11 +164,11 @@ int command_verify(int argc, char **argv)
         .command = "verify",
         .arguments = "[options] DB",
         .about = "Reads every page and record of a database and decodes\n"
-                 "every image, on all cores. Lists all that is bad by\n"
-                 "number, key and reason, and good images that made their\n"
-                 "codec warn, and says what share is good. Goes\n"
-                 "on behind damage as far as that is safe, in files that\n"
-                 "were cut short, too. Status 1 if anything is bad.",
+                 "every image, on all cores. Lists bad records by number,\n"
+                 "key and reason, good images whose codec warned, and the\n"
+                 "share of good records. Continues after damage where that\n"
+                 "is safe, also in truncated files. The status is 1 if\n"
+                 "anything is bad.",
         .options = specs,
         .least_arguments = 1,
         .most_arguments = 1,

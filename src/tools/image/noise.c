@@ -1,4 +1,4 @@
-/* noise.c: images that cost what photographs cost, and mean nothing. */
+/* noise.c: images that take as long to decode as photographs. */
 #include "tools/cli/splitmix.h"
 #include "tools/image/canvas.h"
 
@@ -7,12 +7,12 @@
 enum {
     COARSE_CELL = 64, /* pixels between the nodes of a lattice */
     FINE_CELL = 8,
-    MOST_NODES = 8192 / FINE_CELL + 2
+    MAX_NODES = 8192 / FINE_CELL + 2
 };
 
 /* The node values of a lattice along one row of pixels, in [-1, 1]. */
 static void lattice_row(uint64_t seed, int y, int cell, int nodes,
-                        float row[MOST_NODES])
+                        float row[MAX_NODES])
 {
     uint64_t above = (uint64_t)(y / cell) << 32;
     float t = (float)(y % cell) / (float)cell;
@@ -33,12 +33,12 @@ static float between_nodes(const float *row, int x, int cell)
     return row[node] + t * (row[node + 1] - row[node]);
 }
 
-/* Broad shapes that the channels share in part, finer ones, and grain. */
+/* Broad shapes, which the channels share in part, finer shapes and grain. */
 static void draw_plane(struct canvas *canvas, uint64_t shared,
                        struct splitmix *random, unsigned char *pixels)
 {
-    float shape[MOST_NODES] = {0}, tint[MOST_NODES] = {0};
-    float fine[MOST_NODES] = {0};
+    float shape[MAX_NODES] = {0}, tint[MAX_NODES] = {0};
+    float fine[MAX_NODES] = {0};
     uint64_t tint_seed = splitmix_next(random);
     for (int y = 0; y < canvas->height; y++) {
         int coarse_nodes = canvas->width / COARSE_CELL + 2;

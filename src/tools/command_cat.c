@@ -1,4 +1,4 @@
-/* cat.c: `leat cat`, the samples of a pipeline as text. */
+/* command_cat.c: `leat cat`, the samples of a pipeline as text. */
 #include "tools/cli/message.h"
 #include "tools/cli/option.h"
 #include "tools/cli/output.h"
@@ -6,6 +6,7 @@
 #include "tools/command.h"
 #include "tools/database/database.h"
 #include "tools/database/inspection.h"
+#include "tools/delivery/image_reader.h"
 #include "tools/delivery/npy_header.h"
 
 #include <leat/ext/reader.h>
@@ -35,50 +36,27 @@ struct cat {
     char first_bad[512];
 };
 
-/* An element as a number; of bytes and uint8 alike. */
-static long double element(const leat_field *field, size_t i)
+/* An element; of bfloat16 the bits. */
+static json_t *element_json(const struct npy_header *type, const void *data,
+                            size_t i)
 {
-    static const char kinds[] = {
-        [LEAT_BYTES] = 'u',   [LEAT_UINT8] = 'u',   [LEAT_INT32] = 'i',
-        [LEAT_INT64] = 'i',   [LEAT_FLOAT16] = 'f', [LEAT_BFLOAT16] = 'u',
-        [LEAT_FLOAT32] = 'f', [LEAT_FLOAT64] = 'f'};
-    struct npy_header type = {.kind = kinds[field->dtype],
-                              .bytes = (int)leat_dtype_size(field->dtype)};
-    return npy_header_value(&type, field->data, i);
+    long double value = npy_header_value(type, data, i);
+    if (type->kind != 'f')
+        return json_integer((json_int_t)value);
+    return isfinite(value) ? json_real((double)value) : json_null();
 }
 
-static size_t element_count(const leat_field *field)
+static void print_element(const struct npy_header *type, const void *data,
+                          size_t i)
 {
-    size_t count = 1;
-    for (int i = 0; i < field->ndim; i++)
-        count *= (size_t)field->shape[i];
-    return count;
-}
-
-/* Of bfloat16 the bits are told. */
-static int is_whole(const leat_field *field)
-{
-    return field->dtype < LEAT_FLOAT16 || field->dtype == LEAT_BFLOAT16;
-}
-
-static void print_element(const leat_field *field, size_t i)
-{
-    long double value = element(field, i);
-    if (is_whole(field))
+    long double value = npy_header_value(type, data, i);
+    if (type->kind != 'f')
         printf("%lld", (long long)value);
     else
         printf("%.9Lg", value);
 }
 
-static json_t *element_json(const leat_field *field, size_t i)
-{
-    long double value = element(field, i);
-    if (is_whole(field))
-        return json_integer((json_int_t)value);
-    return isfinite(value) ? json_real((double)value) : json_null();
-}
-
-/* What an encoded image is, from its header; NULL: none that can be read. */
+/* The kind and shape of an encoded image, from its header; NULL: unreadable. */
 static const char *describe_image(struct cat *self, const leat_field *field,
                                   char *out, size_t size)
 {
@@ -87,9 +65,8 @@ static const char *describe_image(struct cat *self, const leat_field *field,
         leat_image_probe(self->decoder, field->data, field->bytes,
                          LEAT_COLOR_NATIVE, &image))
         return NULL;
-    int is_jpeg = ((const unsigned char *)field->data)[0] == 0xff;
-    snprintf(out, size, "%s %dx%dx%d", is_jpeg ? "jpeg" : "png", image.channels,
-             image.height, image.width);
+    snprintf(out, size, "%s %dx%dx%d", image_reader_encoding(field),
+             image.channels, image.height, image.width);
     return out;
 }
 
@@ -100,9 +77,11 @@ static const char *field_name(const struct cat *self, int i)
 
 static json_t *field_json(struct cat *self, const leat_field *field)
 {
+    struct npy_header type =
+        npy_header_of(field->dtype, field->ndim, field->shape);
     char image[64];
     if (!field->ndim)
-        return element_json(field, 0);
+        return element_json(&type, field->data, 0);
     json_t *shape = json_array();
     for (int i = 0; i < field->ndim; i++)
         json_array_append_new(shape, json_integer(field->shape[i]));
@@ -112,9 +91,8 @@ static json_t *field_json(struct cat *self, const leat_field *field)
     if (!self->options->values)
         return out;
     json_t *values = json_array();
-    size_t n = element_count(field);
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(values, element_json(field, i));
+    for (size_t i = 0; i < type.count; i++)
+        json_array_append_new(values, element_json(&type, field->data, i));
     json_object_set_new(out, "values", values);
     return out;
 }
@@ -122,10 +100,12 @@ static json_t *field_json(struct cat *self, const leat_field *field)
 static void print_field(struct cat *self, int i)
 {
     const leat_field *field = &self->sample.field[i];
+    struct npy_header type =
+        npy_header_of(field->dtype, field->ndim, field->shape);
     char image[64];
     printf("\t%s=", plain_text(field_name(self, i)));
     if (!field->ndim) {
-        print_element(field, 0);
+        print_element(&type, field->data, 0);
         return;
     }
     printf("%s", leat_dtype_name(field->dtype));
@@ -135,10 +115,9 @@ static void print_field(struct cat *self, int i)
         printf(" %s", image);
     if (!self->options->values)
         return;
-    size_t n = element_count(field);
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; k < type.count; k++) {
         printf("%s", k ? " " : ": ");
-        print_element(field, k);
+        print_element(&type, field->data, k);
     }
 }
 
@@ -180,7 +159,7 @@ static int print_sample(struct cat *self)
     return LEAT_OK;
 }
 
-/* A bad record has its line, too. */
+/* A bad record has a line, too. */
 static int print_bad(struct cat *self)
 {
     long long record = (long long)self->sample.from.record;
@@ -195,7 +174,7 @@ static int print_bad(struct cat *self)
     return LEAT_OK;
 }
 
-/* By a seek, or by reading where there is none. */
+/* Seeks, or reads where the reader cannot seek. */
 static int skip(struct cat *self)
 {
     int64_t count = -1, skipped = self->options->skip;
@@ -220,7 +199,7 @@ static int print_samples(struct cat *self)
     int status = skip(self);
     if (!status)
         status = leat_reader_fields(self->reader, &self->spec, &self->nspec);
-    /* Of a bad first record the fields are not known, and are not needed. */
+    /* The fields of a bad first record are unknown, and are not needed. */
     if (status == LEAT_EDATA)
         status = LEAT_OK;
     for (; !status && left != 0; left--) {
@@ -263,11 +242,11 @@ int command_cat(int argc, char **argv)
 {
     struct cat_options options = {.count = -1};
     const struct option_spec specs[] = {
-        {"skip", "N", "begin with sample N (0)", option_int, &options.skip, 0,
+        {"skip", "N", "start with sample N (0)", option_int, &options.skip, 0,
          INT64_MAX},
         {"count", "N", "stop after N samples", option_int, &options.count, 0,
          INT64_MAX},
-        {"values", NULL, "print all elements, too", NULL, &options.values, 0,
+        {"values", NULL, "also print all elements", NULL, &options.values, 0,
          0},
         {"json", NULL, "print one JSON object a line", NULL, &options.json, 0,
          0},
@@ -276,10 +255,10 @@ int command_cat(int argc, char **argv)
         .command = "cat",
         .arguments = "[options] DB|PIPELINE",
         .about = "Prints the samples of an LMDB, or of a pipeline such as\n"
-                 "lmdb:mnist_test_lmdb, a line each: record, key, and each\n"
+                 "lmdb:mnist_test_lmdb, one a line: record, key, and each\n"
                  "field with its type and shape, or its value if it is a\n"
-                 "single number. Bad records have a line, too, and make it\n"
-                 "end with status 1.",
+                 "single number. A bad record has a line with the reason;\n"
+                 "the status is then 1.",
         .options = specs,
         .least_arguments = 1,
         .most_arguments = 1,
@@ -289,7 +268,7 @@ int command_cat(int argc, char **argv)
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status != OPTION_GO)
         return status;
-    /* Signals are not caught: there is nothing to tidy up, and a write may wait
-     * for a reader of the output. */
+    /* Signals are not caught: there is nothing to clean up, and a write may
+     * wait for a reader of the output. */
     return cat_pipeline(&options, arguments[0]);
 }

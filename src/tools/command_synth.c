@@ -1,4 +1,4 @@
-/* synth.c: `leat synth`, databases made of nothing. */
+/* command_synth.c: `leat synth`, databases of drawn images. */
 #include "tools/cli/interrupt.h"
 #include "tools/cli/message.h"
 #include "tools/cli/option.h"
@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys of eight digits ascend up to here. */
-static const int64_t most_records = 100000000;
+/* Up to here keys of eight digits ascend. */
+static const int64_t max_records = 100000000;
 
-enum { MOST_SIDE = 8192, MOST_BYTES = 256 << 20 };
+enum { MAX_SIDE = 8192, MAX_BYTES = 256 << 20 };
 
 struct synth_options {
     int64_t count;
@@ -38,7 +38,7 @@ struct drawing {
     const struct synth_options *options;
 };
 
-/* A thread's own. */
+/* The state of a thread. */
 struct drawing_state {
     struct canvas canvas;
     unsigned char *record; /* room for `capacity` bytes */
@@ -186,9 +186,9 @@ int command_synth(int argc, char **argv)
     struct synth_options options = {1000, {1, 28, 28}, 0, 1, 0, 0};
     const struct option_spec specs[] = {
         {"count", "N", "records to make (1000)", option_int, &options.count, 0,
-         most_records},
+         max_records},
         {"shape", "CxHxW", "shape of an image (1x28x28)", option_shape,
-         options.shape, 1, MOST_SIDE},
+         options.shape, 1, MAX_SIDE},
         {"jpeg", "Q", "encode images as JPEGs of this quality", option_int,
          &options.quality, 1, 100},
         {"seed", "S", "the same seed gives the same records (1)", option_int,
@@ -225,9 +225,9 @@ int command_synth(int argc, char **argv)
         return message_misuse("synth", "synth makes digits or noise, not '%s'",
                               arguments[0]);
     const int *shape = options.shape;
-    if ((int64_t)shape[0] * shape[1] > MOST_BYTES / shape[2])
+    if ((int64_t)shape[0] * shape[1] > MAX_BYTES / shape[2])
         return message_misuse("synth", "--shape: an image of more than %s",
-                              output_bytes(MOST_BYTES));
+                              output_bytes(MAX_BYTES));
     if (options.quality && shape[0] != 1 && shape[0] != 3)
         return message_misuse("synth",
                               "--jpeg: an image has 1 or 3 channels, "

@@ -1,4 +1,4 @@
-/* digit.c: digits drawn with a pen, each differently. */
+/* digit.c: digits drawn with a pen, each in another hand. */
 #include "tools/cli/splitmix.h"
 #include "tools/image/canvas.h"
 
@@ -17,11 +17,11 @@ struct stroke {
     double at[6];
 };
 
-enum { MOST_STROKES = 3 };
+enum { MAX_STROKES = 3 };
 
 static const struct {
     int n;
-    struct stroke stroke[MOST_STROKES];
+    struct stroke stroke[MAX_STROKES];
 } glyphs[10] = {
     {1, {{1, {.50, .50, .27, .40, 0, 360}}}},
     {2, {{0, {.36, .27, .54, .10}}, {0, {.54, .10, .54, .90}}}},
@@ -47,7 +47,8 @@ static const struct {
     {2, {{1, {.34, .34, .41, .56, 0, 85}}, {1, {.50, .34, .25, .24, 0, 360}}}},
 };
 
-/* How this digit is written: the unit square's way to pixels, and the pen. */
+/* How a digit is written: the map from the unit square to pixels, and the pen.
+ */
 struct hand {
     double matrix[2][3];
     double wave[2]; /* amplitudes of an uneven hand, in pixels */
@@ -83,8 +84,9 @@ static struct hand choose_hand(struct splitmix *random, int height, int width)
     return hand;
 }
 
-/* Where a point of the glyph falls on the canvas. */
-static void place(const struct hand *hand, double x, double y, double out[2])
+/* Maps a point of the glyph to the canvas. */
+static void map_point(const struct hand *hand, double x, double y,
+                      double out[2])
 {
     for (int i = 0; i < 2; i++)
         out[i] = hand->matrix[i][0] * x + hand->matrix[i][1] * y +
@@ -92,9 +94,9 @@ static void place(const struct hand *hand, double x, double y, double out[2])
                  hand->wave[i] * sin(2 * pi * (i ? x : y) + hand->bend[i]);
 }
 
-static int clamp(double value, int most)
+static int clamp(double value, int max)
 {
-    return value < 0 ? 0 : value > most ? most : (int)value;
+    return value < 0 ? 0 : value > max ? max : (int)value;
 }
 
 /* Inks the pixels that the pen touches between two points. */
@@ -137,7 +139,7 @@ static void draw_stroke(struct canvas *canvas, const struct hand *hand,
             x = at[0] + at[2] * cos(angle);
             y = at[1] + at[3] * sin(angle);
         }
-        place(hand, x, y, to);
+        map_point(hand, x, y, to);
         if (i)
             draw_segment(canvas, from, to, hand->radius);
         memcpy(from, to, sizeof(from));

@@ -1,0 +1,485 @@
+/* command_compare.c: `leat compare`, whether two sides deliver the same. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/option.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
+#include "tools/command.h"
+#include "tools/database/inspection.h"
+#include "tools/delivery/side.h"
+
+#include <leat/ext/reader.h>
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct comparison {
+    struct layer_source_options source;
+    double tolerance;
+    int keys;
+    int64_t listed; /* differences to name */
+    int json;
+
+    struct side side[2];
+    const char *name[2]; /* of the sides */
+    int64_t compared;    /* records that both have */
+    int64_t elements;    /* of their fields */
+    int64_t different;   /* records */
+    int64_t values;      /* that differ */
+    double greatest;     /* difference of values */
+    int64_t extra[2];    /* records that only this side has */
+    json_t *list;        /* the first differences */
+};
+
+/*
+ * Lists a difference of the current records, unless enough are listed: of
+ * `field`, unless it is NULL, the members of `rest`, which it frees.
+ */
+static void list_difference(struct comparison *self, const char *field,
+                            json_t *rest)
+{
+    const struct side_record *record = &self->side[0].record;
+    char key[KEY_TEXT];
+    if ((int64_t)json_array_size(self->list) < self->listed) {
+        if (record->key)
+            inspection_key(key, record->key, record->key_size, record->key_cut);
+        json_t *one =
+            json_pack("{s:I, s:s*, s:o*}", "record", (json_int_t)record->number,
+                      "key", record->key ? key : NULL, "field",
+                      field ? output_text(field) : NULL);
+        json_object_update(one, rest);
+        json_array_append_new(self->list, one);
+    }
+    json_decref(rest);
+}
+
+__attribute__((format(printf, 3, 4))) static void
+list_reason(struct comparison *self, const char *field, const char *format, ...)
+{
+    char reason[2 * KEY_TEXT + 64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof(reason), format, arguments);
+    va_end(arguments);
+    list_difference(self, field,
+                    json_pack("{s:o}", "reason", output_text(reason)));
+}
+
+/* "1x28x28"; returns `out`. */
+static const char *write_shape(const struct npy_header *header, char out[256])
+{
+    int at = sprintf(out, "%s", header->ndim ? "" : "a number");
+    for (int i = 0; i < header->ndim && at < 200; i++)
+        at += sprintf(out + at, "%s%lld", i ? "x" : "",
+                      (long long)header->dim[i]);
+    return out;
+}
+
+/* Whether the shapes are the same but for leading ones. */
+static int is_same_shape(const struct npy_header *a, const struct npy_header *b)
+{
+    int i = 0, k = 0;
+    while (i < a->ndim && a->dim[i] == 1)
+        i++;
+    while (k < b->ndim && b->dim[k] == 1)
+        k++;
+    return a->ndim - i == b->ndim - k &&
+           !memcmp(a->dim + i, b->dim + k,
+                   (size_t)(a->ndim - i) * sizeof(a->dim[0]));
+}
+
+/* The indices of element `i`. */
+static json_t *indices_of(const struct npy_header *header, size_t i)
+{
+    json_t *indices = json_array();
+    for (int axis = header->ndim - 1; axis >= 0; axis--) {
+        size_t dim = (size_t)header->dim[axis];
+        json_array_insert_new(indices, 0, json_integer((json_int_t)(i % dim)));
+        i /= dim;
+    }
+    return indices;
+}
+
+/* JSON has no infinities. */
+static json_t *number(long double value)
+{
+    char text[32];
+    if (isfinite(value) && fabsl(value) < 9e18L && value == rintl(value))
+        return json_integer((json_int_t)value);
+    if (isfinite(value))
+        return json_real((double)value);
+    snprintf(text, sizeof(text), "%Lg", value);
+    return json_string(text);
+}
+
+/* Whether the values differ by more than the tolerance, namely *by. NaN equals
+   NaN. */
+static int differ(long double a, long double b, double tolerance, double *by)
+{
+    if (a == b || (isnan(a) && isnan(b)))
+        return 0;
+    *by = isfinite(a) && isfinite(b) ? (double)fabsl(a - b) : INFINITY;
+    return !(*by <= tolerance);
+}
+
+static int is_same_bytes(const struct side_array *a, const struct side_array *b)
+{
+    return a->header.kind == b->header.kind &&
+           a->header.bytes == b->header.bytes &&
+           !memcmp(a->data, b->data, a->header.count * (size_t)a->header.bytes);
+}
+
+/* Returns whether they differ, as the following do. */
+static int compare_values(struct comparison *self, const struct side_array *a,
+                          const struct side_array *b)
+{
+    int64_t before = self->values;
+    self->elements += (int64_t)a->header.count;
+    if (is_same_bytes(a, b))
+        return 0;
+    for (size_t i = 0; i < a->header.count; i++) {
+        long double x = npy_header_value(&a->header, a->data, i);
+        long double y = npy_header_value(&b->header, b->data, i);
+        double by;
+        if (!differ(x, y, self->tolerance, &by))
+            continue;
+        self->greatest = fmax(self->greatest, by);
+        if (self->values++ == before)
+            list_difference(self, a->name,
+                            json_pack("{s:o, s:o, s:o}", "at",
+                                      indices_of(&a->header, i), "a", number(x),
+                                      "b", number(y)));
+    }
+    return self->values > before;
+}
+
+static int compare_arrays(struct comparison *self, const struct side_array *a,
+                          const struct side_array *b)
+{
+    char shape[2][256];
+    if (is_same_shape(&a->header, &b->header))
+        return compare_values(self, a, b);
+    list_reason(self, a->name, "the shapes are %s and %s",
+                write_shape(&a->header, shape[0]),
+                write_shape(&b->header, shape[1]));
+    return 1;
+}
+
+static const struct side_array *find_array(const struct side_record *record,
+                                           const char *name)
+{
+    for (int i = 0; i < record->arrays; i++)
+        if (!strcmp(record->array[i].name, name))
+            return &record->array[i];
+    return NULL;
+}
+
+/* Compares the fields of both sides by name. */
+static int compare_fields(struct comparison *self)
+{
+    const struct side_record *a = &self->side[0].record;
+    const struct side_record *b = &self->side[1].record;
+    int differs = 0;
+    for (int i = 0; i < a->arrays; i++) {
+        const struct side_array *other = find_array(b, a->array[i].name);
+        if (!other)
+            list_reason(self, a->array[i].name, "only A has this field");
+        differs |= !other || compare_arrays(self, &a->array[i], other);
+    }
+    for (int i = 0; i < b->arrays; i++)
+        if (!find_array(a, b->array[i].name)) {
+            list_reason(self, b->array[i].name, "only B has this field");
+            differs = 1;
+        }
+    return differs;
+}
+
+static int compare_keys(struct comparison *self)
+{
+    char key[2][KEY_TEXT];
+    const struct side_record *a = &self->side[0].record;
+    const struct side_record *b = &self->side[1].record;
+    if (!self->keys || !a->key || !b->key ||
+        (a->key_size == b->key_size && !memcmp(a->key, b->key, a->key_size)))
+        return 0;
+    list_reason(self, NULL, "the keys are %s and %s",
+                inspection_key(key[0], a->key, a->key_size, a->key_cut),
+                inspection_key(key[1], b->key, b->key_size, b->key_cut));
+    return 1;
+}
+
+/* A bad record differs from every other, bad ones too. */
+static int compare_bad(struct comparison *self)
+{
+    const char *a = self->side[0].record.bad, *b = self->side[1].record.bad;
+    if (a[0])
+        list_reason(self, NULL, "bad in A: %s", a);
+    if (b[0])
+        list_reason(self, NULL, "bad in B: %s", b);
+    return a[0] || b[0];
+}
+
+static void compare_records(struct comparison *self)
+{
+    int differs = compare_bad(self);
+    if (!differs) {
+        differs = compare_keys(self);
+        differs |= compare_fields(self);
+    }
+    self->compared++;
+    self->different += differs;
+}
+
+/* A layer has no end, so a dump of it is compared with its beginning. */
+static int compare_sides(struct comparison *self)
+{
+    int64_t a = self->side[0].count, b = self->side[1].count;
+    int64_t total = a < 0 || (b >= 0 && b < a) ? b : a;
+    struct progress progress;
+    progress_start(&progress, "records", total, self->json);
+    int status = LEAT_OK;
+    while (!status && self->compared < total) {
+        status = side_next(&self->side[0]);
+        if (!status)
+            status = side_next(&self->side[1]);
+        if (!status)
+            compare_records(self);
+        if (!status)
+            status = interrupt_check();
+        progress_update(&progress, self->compared);
+    }
+    progress_finish(&progress);
+    if (a >= 0 && b >= 0)
+        self->extra[a < b] = a < b ? b - a : a - b;
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+static int is_same(const struct comparison *self)
+{
+    return !self->different && !self->extra[0] && !self->extra[1];
+}
+
+/* Sides without values cannot be compared. */
+static int has_nothing(const struct comparison *self)
+{
+    return is_same(self) && !self->elements;
+}
+
+static int report_json(const struct comparison *self)
+{
+    json_t *same =
+        has_nothing(self) ? json_null() : json_boolean(is_same(self));
+    return output_json(json_pack(
+        "{s:o, s:I, s:I, s:I, s:o, s:I, s:I, s:O}", "same", same, "compared",
+        (json_int_t)self->compared, "different", (json_int_t)self->different,
+        "values", (json_int_t)self->values, "greatest", number(self->greatest),
+        "only_in_a", (json_int_t)self->extra[0], "only_in_b",
+        (json_int_t)self->extra[1], "differences", self->list));
+}
+
+static void print_value(const json_t *value)
+{
+    if (json_is_string(value))
+        printf("%s", plain_text(json_string_value(value)));
+    else
+        json_dumpf(value, stdout, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+}
+
+/* "record 3, key 00000003: data[0, 5, 6]: 1 in A, 2 in B" */
+static void print_difference(const json_t *one)
+{
+    const char *key = json_string_value(json_object_get(one, "key"));
+    const json_t *field = json_object_get(one, "field");
+    const json_t *reason = json_object_get(one, "reason");
+    const json_t *at = json_object_get(one, "at");
+    printf("record %lld%s%s: ",
+           (long long)json_integer_value(json_object_get(one, "record")),
+           key ? ", key " : "", key ? key : "");
+    if (field)
+        print_value(field);
+    if (json_array_size(at))
+        print_value(at);
+    printf("%s", field ? ": " : "");
+    print_value(reason ? reason : json_object_get(one, "a"));
+    if (!reason) {
+        printf(" in A, ");
+        print_value(json_object_get(one, "b"));
+        printf(" in B");
+    }
+    printf("\n");
+}
+
+/* A layer that chose its seed itself differs from a dump of another seed. */
+static void print_seed(const struct comparison *self)
+{
+    for (int side = 0; side < 2; side++) {
+        const leat_data_layer *layer = self->side[side].source.layer;
+        uint64_t seed = layer ? leat_data_layer_seed(layer) : 0;
+        if (seed && self->source.layer.random_seed < 0)
+            printf("the layer of %s chose at random with seed %llu; give "
+                   "--seed with the one that leat dump printed\n",
+                   plain_text(self->name[side]), (unsigned long long)seed);
+    }
+}
+
+static int report_text(const struct comparison *self)
+{
+    if (has_nothing(self))
+        return 0;
+    size_t listed = json_array_size(self->list);
+    for (size_t i = 0; i < listed; i++)
+        print_difference(json_array_get(self->list, i));
+    for (int side = 0; side < 2; side++)
+        if (self->extra[side] && !self->compared)
+            printf("%s has no records, %s has %lld\n",
+                   plain_text(self->name[!side]), plain_text(self->name[side]),
+                   (long long)self->extra[side]);
+        else if (self->extra[side])
+            printf("only %s has the last %s\n", plain_text(self->name[side]),
+                   output_count(self->extra[side], "record", "records"));
+    if (!self->compared && !is_same(self))
+        return 0;
+    if (self->different)
+        printf("%lld of %s %s", (long long)self->different,
+               output_count(self->compared, "record", "records"),
+               self->different == 1 ? "differs" : "differ");
+    else
+        printf("%s the same",
+               output_count(self->compared, "record is", "records are"));
+    if (self->values)
+        printf(", in %s by up to %.6g",
+               output_count(self->values, "value", "values"), self->greatest);
+    printf("\n");
+    if (self->different)
+        print_seed(self);
+    return 0;
+}
+
+/* An option that would have no effect is refused. */
+static int check_sides(const struct comparison *self, const int is_dump[2])
+{
+    int dumps = is_dump[0] + is_dump[1];
+    int has_layer = !self->name[0] || dumps == 1;
+    if (!self->name[0] && !dumps)
+        return leat_error(LEAT_EINVAL, "%s: expected a directory of .npy files",
+                          self->name[1]);
+    if (!has_layer && layer_source_options_are_given(&self->source))
+        return leat_error(LEAT_EINVAL,
+                          "both sides are %s, and no layer is between them: "
+                          "--crop, --batch and the like are for a dump and a "
+                          "database",
+                          dumps ? "dumps" : "databases");
+    if (dumps == 2 && self->source.layer.max_image_bytes)
+        return leat_error(LEAT_EINVAL, "--max-image-bytes is for databases: "
+                                       "dumps have no encoded images");
+    if (self->keys && (dumps || has_layer))
+        return leat_error(LEAT_EINVAL,
+                          "--keys is for two databases: a dump has no keys");
+    return LEAT_OK;
+}
+
+/* A database beside a dump is read by a layer. */
+static int open_sides(struct comparison *self)
+{
+    struct layer_source_options source = self->source;
+    int is_dump[2], status;
+    for (int i = 0; i < 2; i++)
+        is_dump[i] = self->name[i] && dump_reader_is_dump(self->name[i]);
+    status = check_sides(self, is_dump);
+    if (!source.net && !source.layer.batch_size)
+        source.layer.batch_size = 1;
+    for (int i = 0; i < 2 && !status; i++) {
+        if (is_dump[i]) {
+            status = side_open_dump(&self->side[i], self->name[i]);
+        } else if (self->name[i] && !is_dump[!i]) {
+            status = side_open_database(&self->side[i], self->name[i],
+                                        source.layer.max_image_bytes);
+        } else {
+            if (self->name[i])
+                source.reader = self->name[i];
+            else
+                self->name[i] = source.net ? source.net : source.reader;
+            status = side_open_layer(&self->side[i], &source);
+        }
+    }
+    return status;
+}
+
+static int compare(struct comparison *self)
+{
+    self->list = json_array();
+    int status = open_sides(self);
+    interrupt_catch();
+    if (!status)
+        status = compare_sides(self);
+    int exit_status = status       ? message_last_error()
+                      : self->json ? report_json(self)
+                                   : report_text(self);
+    if (!exit_status && !is_same(self))
+        exit_status = EXIT_FOUND;
+    if (!exit_status && has_nothing(self))
+        exit_status = message_error("%s and %s hold no values: there is "
+                                    "nothing to compare",
+                                    self->name[0], self->name[1]);
+    side_close(&self->side[0]);
+    side_close(&self->side[1]);
+    json_decref(self->list);
+    return exit_status;
+}
+
+int command_compare(int argc, char **argv)
+{
+    struct comparison self = {.source = LAYER_SOURCE_OPTIONS_INIT,
+                              .listed = 10};
+    struct option_spec layer[LAYER_SOURCE_OPTIONS];
+    layer_source_options_list(layer, &self.source);
+    const struct option_spec specs[] = {
+        {"tolerance", "X", "values may differ by up to X (0)", option_real,
+         &self.tolerance, 0, INT32_MAX},
+        {"keys", NULL, "also compare the keys of two databases", NULL,
+         &self.keys, 0, 0},
+        {"differences", "N", "how many to list (10)", option_int, &self.listed,
+         0, INT32_MAX},
+        {"json", NULL, "print one JSON object", NULL, &self.json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        .command = "compare",
+        .arguments = "[options] A B",
+        .about = "Compares two databases record by record: labels and\n"
+                 "pixels, images decoded. Either may be a directory of .npy\n"
+                 "files written by leat dump; the other one is then read by\n"
+                 "a data layer with the options of the dump. With --net or\n"
+                 "--reader that layer is A. Status 0: the same; 1: not; 2:\n"
+                 "nothing to compare, or an error.",
+        .options = specs,
+        .least_arguments = 1,
+        .most_arguments = 2,
+        .shared = layer,
+    };
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    int is_layer = self.source.net || self.source.reader;
+    if (!is_layer && n == 1)
+        return message_misuse("compare", "compare: give A and B, or one and "
+                                         "either --net or --reader");
+    if (is_layer && n == 2)
+        return message_misuse("compare",
+                              "compare: with --net or --reader give B alone");
+    struct layer_source_options checked = self.source;
+    if (!is_layer)
+        checked.reader = arguments[0];
+    if (!checked.net && !checked.layer.batch_size)
+        checked.layer.batch_size = 1;
+    status = layer_source_options_check(&checked, "compare");
+    if (status != OPTION_GO)
+        return status;
+    self.name[0] = n == 2 ? arguments[0] : NULL;
+    self.name[1] = arguments[n - 1];
+    return compare(&self);
+}

@@ -1,0 +1,301 @@
+/* command_info.c: `leat info`, what is in a database. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/option.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
+#include "tools/command.h"
+#include "tools/database/inspection.h"
+#include "tools/delivery/image_reader.h"
+
+#include <leat/datum.h>
+#include <leat/ext/reader.h>
+#include <leat/lmdb_check.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { NAMED_BAD = 5 };
+
+/* Of more records than these, chunks from all over the database are read. */
+enum { MAX_RECORDS = 100000, CHUNKS = 500, CHUNK = 100 };
+
+enum { SHAPES, ENCODINGS, LABELS, COUNTS };
+static const char *const count_names[COUNTS] = {"shapes", "encodings",
+                                                "labels"};
+
+struct info {
+    struct image_reader reader;
+    int64_t records; /* bad ones included */
+    int64_t bad;
+    char bad_line[NAMED_BAD][512];
+    char first_key[KEY_TEXT];
+    char last_key[KEY_TEXT];
+    int64_t sampled;       /* of the records; 0: all were read */
+    json_t *count[COUNTS]; /* objects of name: count */
+};
+
+static int count_name(json_t *counts, const char *name)
+{
+    json_t *count = json_object_get(counts, name);
+    int failed = count ? json_integer_set(count, json_integer_value(count) + 1)
+                       : json_object_set_new(counts, name, json_integer(1));
+    return failed ? leat_error(LEAT_ENOMEM, "out of memory") : LEAT_OK;
+}
+
+/* Counts the reader's sample. */
+static int count_sample(struct info *self)
+{
+    const leat_sample *sample = &self->reader.sample;
+    const leat_field *data = &sample->field[0];
+    int shape[3];
+    int status = leat_transformer_shape(self->reader.transformer, data, shape);
+    if (status)
+        return status;
+    char name[64];
+    snprintf(name, sizeof(name), "%dx%dx%d", shape[0], shape[1], shape[2]);
+    status = count_name(self->count[SHAPES], name);
+    if (!status)
+        status =
+            count_name(self->count[ENCODINGS], image_reader_encoding(data));
+    if (status || sample->nfields < 2)
+        return status;
+    return count_name(self->count[LABELS],
+                      inspection_label(name, sizeof(name), &sample->field[1],
+                                       /*values=*/0));
+}
+
+/* Counts a bad record, whose line is the thread's; passes others on. */
+static int count_bad(struct info *self, int status)
+{
+    if (status != LEAT_EDATA)
+        return status;
+    if (self->bad < NAMED_BAD)
+        snprintf(self->bad_line[self->bad], sizeof(self->bad_line[0]), "%s",
+                 leat_last_error());
+    self->bad++;
+    return LEAT_OK;
+}
+
+static int read_all(struct info *self, int64_t total, int quiet)
+{
+    const leat_provenance *from = &self->reader.sample.from;
+    struct progress progress;
+    progress_start(&progress, "records", total, quiet);
+    int status = LEAT_OK;
+    while (!status) {
+        status = leat_reader_next(self->reader.reader, &self->reader.sample);
+        if (status && status != LEAT_EDATA)
+            break;
+        inspection_key(self->last_key, from->key, from->key_size, 0);
+        if (!self->records++)
+            memcpy(self->first_key, self->last_key, KEY_TEXT);
+        if (!status) {
+            status = count_sample(self);
+            if (status == LEAT_EDATA)
+                image_reader_name(status, NULL, from->record, from->key,
+                                  from->key_size);
+        }
+        status = count_bad(self, status);
+        if (!status)
+            status = interrupt_check();
+        progress_update(&progress, self->records);
+    }
+    progress_finish(&progress);
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+/* Reads the records from the leaf on to which the walk has jumped. */
+static int sample_chunk(struct info *self, leat_lmdb_check *walk)
+{
+    leat_lmdb_check_entry entry[CHUNK];
+    int got, status = leat_lmdb_check_next(walk, entry, CHUNK, &got);
+    for (int i = 0; i < got && !status; i++) {
+        status = leat_datum_fields(&self->reader.sample, entry[i].value,
+                                   entry[i].value_size);
+        if (!status)
+            status = count_sample(self);
+        if (status == LEAT_EDATA)
+            image_reader_name(status, NULL, -1, entry[i].key,
+                              entry[i].key_size);
+        status = count_bad(self, status);
+        self->sampled++;
+    }
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+static int find_keys(struct info *self, leat_lmdb_check *walk)
+{
+    leat_lmdb_check_entry entry;
+    int got;
+    leat_lmdb_check_jump(walk, 0);
+    int status = leat_lmdb_check_next(walk, &entry, 1, &got);
+    if (!status)
+        inspection_key(self->first_key, entry.key, entry.key_size, 0);
+    leat_lmdb_check_jump(walk, 1);
+    while (!status && !(status = leat_lmdb_check_next(walk, &entry, 1, &got)))
+        inspection_key(self->last_key, entry.key, entry.key_size, 0);
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+/* Reads chunks of records at even distances, from the first leaf to the last.
+ */
+static int read_samples(struct info *self, const char *path)
+{
+    leat_lmdb_check *walk;
+    int status = leat_lmdb_check_open(&walk, path);
+    if (status)
+        return status;
+    self->records = leat_lmdb_check_count(walk);
+    status = find_keys(self, walk);
+    for (int i = 0; !status && i < CHUNKS; i++) {
+        leat_lmdb_check_jump(walk, (double)i / (CHUNKS - 1));
+        status = sample_chunk(self, walk);
+        if (!status)
+            status = interrupt_check();
+    }
+    leat_lmdb_check_close(walk);
+    return status;
+}
+
+static int read_database(struct info *self, const char *path, int all,
+                         int quiet)
+{
+    int64_t records = 0;
+    int status = image_reader_open(&self->reader, path, 0);
+    if (!status)
+        status = leat_reader_count(self->reader.reader, &records);
+    if (status)
+        return status;
+    return !all && records > MAX_RECORDS ? read_samples(self, path)
+                                         : read_all(self, records, quiet);
+}
+
+static int64_t size_on_disk(const char *path)
+{
+    char file[4096];
+    struct stat found;
+    snprintf(file, sizeof(file), "%s/data.mdb", path);
+    if (stat(file, &found) && stat(path, &found))
+        return 0;
+    return found.st_size;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Orders the names, numbers by their value. Jansson keeps that order. */
+static int sort_names(json_t **counts)
+{
+    json_t *sorted = json_object(), *count;
+    size_t n = json_object_size(*counts), i = 0;
+    const char **names = calloc(n + 1, sizeof(*names)), *name;
+    if (!names || !sorted) {
+        free(names);
+        json_decref(sorted);
+        return leat_error(LEAT_ENOMEM, "out of memory");
+    }
+    json_object_foreach(*counts, name, count)
+    {
+        names[i++] = name;
+    }
+    qsort(names, n, sizeof(*names), compare_names);
+    for (i = 0; i < n; i++)
+        json_object_set(sorted, names[i], json_object_get(*counts, names[i]));
+    free(names);
+    json_decref(*counts);
+    *counts = sorted;
+    return LEAT_OK;
+}
+
+static int print_json(const struct info *self, int64_t bytes)
+{
+    return output_json(json_pack(
+        "{s:I, s:O, s:O, s:O, s:I, s:[s, s], s:I, s:I}", "records",
+        (json_int_t)self->records, count_names[SHAPES], self->count[SHAPES],
+        count_names[ENCODINGS], self->count[ENCODINGS], count_names[LABELS],
+        self->count[LABELS], "bad", (json_int_t)self->bad, "keys",
+        self->first_key, self->last_key, "bytes", (json_int_t)bytes, "sampled",
+        (json_int_t)self->sampled));
+}
+
+static int print_text(const struct info *self, const char *path, int64_t bytes)
+{
+    printf("%s: %s, %s\n", plain_text(path),
+           output_count(self->records, "record", "records"),
+           output_bytes(bytes));
+    if (self->records)
+        printf("keys: %s to %s\n", self->first_key, self->last_key);
+    if (self->sampled)
+        printf("of %lld records, sampled from all over (--all counts all):\n",
+               (long long)self->sampled);
+    for (int i = 0; i < COUNTS; i++) {
+        const char *name;
+        json_t *count;
+        if (json_object_size(self->count[i]))
+            printf("%s:\n", count_names[i]);
+        json_object_foreach(self->count[i], name, count)
+        {
+            printf("  %-12s %lld\n", name,
+                   (long long)json_integer_value(count));
+        }
+    }
+    if (self->bad)
+        printf("bad records: %lld\n", (long long)self->bad);
+    for (int i = 0; i < self->bad && i < NAMED_BAD; i++)
+        printf("  %s\n", plain_text(self->bad_line[i]));
+    return 0;
+}
+
+int command_info(int argc, char **argv)
+{
+    int all = 0, json = 0;
+    const struct option_spec specs[] = {
+        {"all", NULL, "read every record of a large database", NULL, &all, 0,
+         0},
+        {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        .command = "info",
+        .arguments = "[options] DB",
+        .about = "Prints how many records a database has, their shapes,\n"
+                 "encodings and labels. Only the headers of images are read,\n"
+                 "and of more than 100000 records a sample of 50000. Bad\n"
+                 "records are counted and the first ones named; the status\n"
+                 "is then 1.",
+        .options = specs,
+        .least_arguments = 1,
+        .most_arguments = 1,
+    };
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    interrupt_catch();
+    struct info self = {.records = 0};
+    for (int i = 0; i < COUNTS; i++)
+        self.count[i] = json_object();
+    status = read_database(&self, arguments[0], all, json);
+    for (int i = 0; !status && i < COUNTS; i++)
+        status = sort_names(&self.count[i]);
+    int64_t bytes = size_on_disk(arguments[0]);
+    int exit_status = status ? message_last_error()
+                      : json ? print_json(&self, bytes)
+                             : print_text(&self, arguments[0], bytes);
+    if (!exit_status && self.bad)
+        exit_status = message_found(
+            "%lld of %s %s bad; the first: %s", (long long)self.bad,
+            output_count(self.sampled ? self.sampled : self.records, "record",
+                         "records"),
+            self.bad == 1 ? "is" : "are", self.bad_line[0]);
+    for (int i = 0; i < COUNTS; i++)
+        json_decref(self.count[i]);
+    image_reader_close(&self.reader);
+    return exit_status;
+}

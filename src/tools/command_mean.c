@@ -1,0 +1,177 @@
+/*
+ * command_mean.c: `leat mean`, Caffe's compute_image_mean: float sums in the
+ * order of the keys, divided by the count.
+ */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/option.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
+#include "tools/command.h"
+#include "tools/database/target.h"
+#include "tools/delivery/image_reader.h"
+
+#include <leat/ext/reader.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mean_image {
+    struct image_reader reader;
+    int shape[3];
+    size_t pixels; /* channels x height x width */
+    int64_t records;
+    float *sum; /* at the end the mean */
+};
+
+/* Adds the image of the current record. */
+static int add_image(struct mean_image *self)
+{
+    int *all = self->shape, one[3];
+    int status = image_reader_decode(&self->reader, one);
+    if (status)
+        return status;
+    if (!self->sum) {
+        memcpy(all, one, sizeof(one));
+        self->pixels = (size_t)one[0] * (size_t)one[1] * (size_t)one[2];
+        self->sum = calloc(self->pixels, sizeof(float));
+    }
+    if (!self->sum)
+        return leat_error(LEAT_ENOMEM, "out of memory for a mean of %zu pixels",
+                          self->pixels);
+    if (memcmp(one, all, sizeof(one)) != 0)
+        return leat_error(LEAT_EDATA,
+                          "the image is %d x %d x %d, those before it %d x %d "
+                          "x %d; a mean is of images of one shape",
+                          one[0], one[1], one[2], all[0], all[1], all[2]);
+    for (size_t i = 0; i < self->pixels; i++)
+        self->sum[i] += self->reader.image[i];
+    self->records++;
+    return LEAT_OK;
+}
+
+static int add_images(struct mean_image *self, int quiet)
+{
+    int64_t total = -1;
+    leat_reader_count(self->reader.reader, &total);
+    struct progress progress;
+    progress_start(&progress, "records", total, quiet);
+    const leat_provenance *from = &self->reader.sample.from;
+    int status = LEAT_OK;
+    while (!status) {
+        status = leat_reader_next(self->reader.reader, &self->reader.sample);
+        if (status)
+            break;
+        status = add_image(self);
+        status = status ? image_reader_name(status, from->source, from->record,
+                                            from->key, from->key_size)
+                        : interrupt_check();
+        progress_update(&progress, self->records);
+    }
+    progress_finish(&progress);
+    return status == LEAT_END ? LEAT_OK : status;
+}
+
+static int compute(struct mean_image *self, const char *path, int quiet)
+{
+    int status = image_reader_open(&self->reader, path, 0);
+    if (!status)
+        status = add_images(self, quiet);
+    if (!status && !self->records)
+        status = leat_error(LEAT_EDATA, "%s: has no records to take a mean of",
+                            path);
+    for (size_t i = 0; !status && i < self->pixels; i++)
+        self->sum[i] /= (float)self->records;
+    return status;
+}
+
+/* As Caffe adds them up. */
+static float channel_mean(const struct mean_image *mean, int channel)
+{
+    size_t plane = (size_t)mean->shape[1] * (size_t)mean->shape[2];
+    const float *values = mean->sum + (size_t)channel * plane;
+    float sum = 0;
+    for (size_t i = 0; i < plane; i++)
+        sum += values[i];
+    return sum / (float)plane;
+}
+
+static int report(const struct mean_image *mean, const char *out, int json)
+{
+    const int *shape = mean->shape;
+    json_t *values = json_array();
+    if (!json)
+        printf("%s: mean of %s of %dx%dx%d\n", plain_text(out),
+               output_count(mean->records, "record", "records"), shape[0],
+               shape[1], shape[2]);
+    for (int c = 0; c < shape[0]; c++) {
+        double value = (double)channel_mean(mean, c);
+        if (!json)
+            printf("mean_value: %.6g\n", value);
+        /* JSON has no infinities. */
+        json_array_append_new(values,
+                              isfinite(value) ? json_real(value) : json_null());
+    }
+    json_t *object = json_pack("{s:I, s:[i, i, i], s:o}", "records",
+                               (json_int_t)mean->records, "shape", shape[0],
+                               shape[1], shape[2], "mean_value", values);
+    if (json)
+        return output_json(object);
+    json_decref(object);
+    return 0;
+}
+
+static int is_mean_file(const char *path)
+{
+    leat_transform_options options = LEAT_TRANSFORM_OPTIONS_INIT;
+    leat_transformer *transformer = NULL;
+    options.mean_file = path;
+    int status = leat_transformer_create(&transformer, &options, LEAT_TEST,
+                                         LEAT_FLOAT32, LEAT_NCHW);
+    leat_transformer_destroy(transformer);
+    return !status;
+}
+
+int command_mean(int argc, char **argv)
+{
+    int json = 0, force = 0;
+    const struct option_spec specs[] = {
+        {"force", NULL, "replace a file that is no mean file", NULL, &force, 0,
+         0},
+        {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
+        {0}};
+    const struct usage usage = {
+        .command = "mean",
+        .arguments = "[options] DB OUT.binaryproto",
+        .about = "Computes the mean image of a database as Caffe's\n"
+                 "compute_image_mean does, writes it as a mean file and\n"
+                 "prints each channel's mean. All images must have one\n"
+                 "shape.",
+        .options = specs,
+        .least_arguments = 2,
+        .most_arguments = 2,
+    };
+    char **arguments;
+    int n;
+    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    if (status != OPTION_GO)
+        return status;
+    if (!arguments[1][0])
+        return message_misuse("mean", "mean: the file to write has no name");
+    interrupt_catch();
+    struct mean_image mean = {0};
+    status = target_check(arguments[1], arguments[0], force, is_mean_file);
+    if (!status)
+        status = compute(&mean, arguments[0], json);
+    if (!status)
+        status = leat_mean_save(arguments[1], mean.shape[0], mean.shape[1],
+                                mean.shape[2], mean.sum);
+    int exit_status =
+        status ? message_last_error() : report(&mean, arguments[1], json);
+    image_reader_close(&mean.reader);
+    free(mean.sum);
+    return exit_status;
+}

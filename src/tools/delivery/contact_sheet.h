@@ -1,0 +1,63 @@
+/* contact_sheet.h: pictures in rows, each with its caption. */
+#ifndef LEAT_TOOLS_DELIVERY_CONTACT_SHEET_H
+#define LEAT_TOOLS_DELIVERY_CONTACT_SHEET_H
+
+#include "tools/database/inspection.h"
+#include "tools/delivery/thumbnail.h"
+#include "tools/image/canvas.h"
+
+/* The text below a picture. */
+struct caption {
+    char label[64];     /* large */
+    char number[32];    /* at its right */
+    char key[KEY_TEXT]; /* "": none */
+    char kind[96];
+};
+
+/* The number and key of a record; `number` below 0 and no `key`: unknown. */
+void caption_init(struct caption *out, int64_t number, const void *key,
+                  size_t size, size_t cut);
+
+/* The shape of what is drawn, and the name of its type or encoding. */
+void caption_kind(struct caption *caption, const struct thumbnail *thumbnail,
+                  const char *name);
+
+struct contact_sheet {
+    struct raster raster;
+    int side; /* of a picture's square */
+    int columns;
+    int cell_width, cell_height;
+};
+
+/*
+ * An empty sheet for `n` pictures of `side` pixels in so many columns; 0: as
+ * many as look good. Errors: LEAT_EINVAL for a sheet too large, LEAT_ENOMEM.
+ */
+int contact_sheet_init(struct contact_sheet *out, int64_t n, int64_t side,
+                       int64_t columns);
+void contact_sheet_finish(struct contact_sheet *sheet);
+
+/* The two lines above the pictures. */
+void contact_sheet_title(struct contact_sheet *sheet, const char *title,
+                         const char *subtitle);
+
+/* Draws picture `i`; of a record without one, where `thumbnail` is NULL, the
+   reason in red. */
+void contact_sheet_draw(struct contact_sheet *sheet, int64_t i,
+                        const struct thumbnail *thumbnail, const char *reason,
+                        const struct caption *caption);
+
+/*
+ * What writes a sheet to a file of that name: a JPEG for .jpg and .jpeg, a PNG
+ * for .png and without an extension; NULL for others.
+ */
+raster_writer *contact_sheet_writer(const char *path);
+
+/*
+ * Saves it in the format of its name; "-" is stdout. A file appears whole or
+ * not at all; what exists and is no regular file stays. Errors: LEAT_EINVAL for
+ * that, and for a JPEG with a side over 65500; LEAT_EIO, LEAT_ENOMEM.
+ */
+int contact_sheet_save(const struct contact_sheet *sheet, const char *path);
+
+#endif

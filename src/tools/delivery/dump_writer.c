@@ -1,0 +1,399 @@
+#include "tools/delivery/dump_writer.h"
+
+#include "tools/cli/staged_file.h"
+#include "tools/delivery/directory.h"
+#include "tools/delivery/npy_header.h"
+
+#include <leat/ext/reader.h>
+#include <leat/sample.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A multiple of 64, as the format asks, with room for any shape. */
+enum { HEADER_BYTES = 256, START_BYTES = 21 };
+
+/* Magic, version 1.0, the length of the header and its beginning. Others write
+   headers of this length only for records, {'descr': [(...), ...]. */
+static const char header_start[START_BYTES + 1] =
+    "\x93NUMPY\x01\x00\xf6\x00{'descr': '";
+
+struct dump_array {
+    const char *top;          /* borrowed */
+    char *name;               /* the same without slashes */
+    int64_t batches;          /* written */
+    int is_split;             /* a file for each batch */
+    struct staged_file *file; /* NAME.npy, open until the end, or NAME.0000.npy
+                                 and so on */
+    int64_t files, published;
+    struct npy_header shape; /* of the first batch */
+};
+
+struct dump_writer {
+    const char *directory; /* its path, borrowed */
+    int fd;                /* holds the lock on it; -1: none */
+    int is_made;           /* the directory, but for the first `kept` letters */
+    size_t kept;
+    struct dump_array array[LEAT_MAX_FIELDS];
+    int arrays;
+    char path[PATH_MAX];
+
+    /* In the directory; the last one found of each. */
+    char earlier[NAME_MAX + 1]; /* of an earlier dump */
+    char foreign[NAME_MAX + 1]; /* .npy files of other programs */
+    char other[NAME_MAX + 1];
+    int is_database;
+};
+
+static int system_error(const char *path)
+{
+    return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno ? errno : EIO));
+}
+
+static int out_of_memory(const struct dump_writer *self)
+{
+    return leat_error(LEAT_ENOMEM, "%s: out of memory", self->directory);
+}
+
+/* Whether a writer made the file: a regular one with such a header. */
+static int is_dump_file(int directory, const char *name)
+{
+    struct stat found;
+    char start[START_BYTES];
+    size_t length = strlen(name);
+    if (length < 5 || strcmp(name + length - 4, ".npy") != 0)
+        return 0;
+    int fd =
+        openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    int is_same = !fstat(fd, &found) && S_ISREG(found.st_mode) &&
+                  read(fd, start, START_BYTES) == START_BYTES &&
+                  !memcmp(start, header_start, START_BYTES);
+    close(fd);
+    return is_same;
+}
+
+static int visit_entries(struct dump_writer *self,
+                         int (*visit)(struct dump_writer *self,
+                                      const char *name))
+{
+    int fd = openat(self->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    if (!entries) {
+        int status = system_error(self->directory);
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    const struct dirent *entry;
+    int status = directory_next(entries, self->directory, &entry);
+    while (!status && entry) {
+        status = visit(self, entry->d_name);
+        if (!status)
+            status = directory_next(entries, self->directory, &entry);
+    }
+    closedir(entries);
+    return status;
+}
+
+static int remove_entry(struct dump_writer *self, const char *name)
+{
+    return unlinkat(self->fd, name, 0) ? system_error(self->directory)
+                                       : LEAT_OK;
+}
+
+static int remove_earlier(struct dump_writer *self, const char *name)
+{
+    return is_dump_file(self->fd, name) ? remove_entry(self, name) : LEAT_OK;
+}
+
+/* Removes the temporary files of a killed dump: only one process has the lock.
+ */
+static int note_entry(struct dump_writer *self, const char *name)
+{
+    size_t length = strlen(name), target = staged_file_target(name);
+    int is_npy = length > 4 && !strcmp(name + length - 4, ".npy");
+    if (!strcmp(name, ".") || !strcmp(name, ".."))
+        return LEAT_OK;
+    if (target > 4 && !strncmp(name + target - 4, ".npy", 4))
+        return remove_entry(self, name);
+    char *list = is_dump_file(self->fd, name) ? self->earlier
+                 : is_npy                     ? self->foreign
+                                              : self->other;
+    snprintf(list, NAME_MAX + 1, "%s", name);
+    self->is_database |= !strcmp(name, "data.mdb");
+    return LEAT_OK;
+}
+
+/* Other .npy files or a database would be taken for a part of the dump. */
+static int check_directory(struct dump_writer *self, int force)
+{
+    int status = visit_entries(self, note_entry);
+    if (status)
+        return status;
+    if (self->is_database)
+        return leat_error(LEAT_EINVAL,
+                          "%s: is a database's directory; a dump needs "
+                          "another one",
+                          self->directory);
+    if (self->foreign[0])
+        return leat_error(LEAT_EINVAL,
+                          "%s: holds %s, which leat dump did not write; remove "
+                          "it first",
+                          self->directory, self->foreign);
+    if (self->earlier[0] && !force)
+        return leat_error(LEAT_EINVAL,
+                          "%s: holds %s already; --force would replace the "
+                          "files of that dump",
+                          self->directory, self->earlier);
+    if (self->other[0] && !force)
+        return leat_error(LEAT_EINVAL,
+                          "%s: holds %s; --force would put the dump beside it",
+                          self->directory, self->other);
+    return LEAT_OK;
+}
+
+/* Two dumps at once into one directory would write the same files. */
+static int open_directory(struct dump_writer *self, int force)
+{
+    int status = directory_make(self->directory, &self->kept);
+    if (status)
+        return status;
+    self->is_made = 1;
+    self->fd = open(self->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (self->fd < 0)
+        return system_error(self->directory);
+    if (flock(self->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        self->is_made = 0;
+        return leat_error(LEAT_EINVAL, "%s: another leat is writing into it",
+                          self->directory);
+    }
+    return check_directory(self, force);
+}
+
+int dump_writer_open(struct dump_writer **out, const char *directory, int force)
+{
+    struct dump_writer *self = calloc(1, sizeof(*self));
+    if (!self)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", directory);
+    self->directory = directory;
+    self->fd = -1;
+    int status = open_directory(self, force);
+    if (status)
+        dump_writer_close(self);
+    else
+        *out = self;
+    return status;
+}
+
+int dump_writer_add(struct dump_writer *self, int i, const char *name)
+{
+    if (strlen(self->directory) + strlen(name) > PATH_MAX - 64)
+        return leat_error(LEAT_EINVAL, "%s/%s: the name is too long",
+                          self->directory, name);
+    char *copy = strdup(name);
+    if (!copy)
+        return out_of_memory(self);
+    for (char *c = copy; *c; c++)
+        if (*c == '/')
+            *c = '_';
+    self->array[i].top = name;
+    self->array[i].name = copy;
+    self->arrays = i + 1;
+    for (int k = 0; k < i; k++)
+        if (!strcmp(self->array[k].name, copy))
+            return leat_error(LEAT_EINVAL, "tops %s and %s would be one file",
+                              self->array[k].top, name);
+    return LEAT_OK;
+}
+
+const char *dump_writer_path(struct dump_writer *self, int i, int64_t file)
+{
+    const struct dump_array *array = &self->array[i];
+    char number[32] = "";
+    if (array->is_split)
+        snprintf(number, sizeof(number), ".%04lld", (long long)file);
+    snprintf(self->path, sizeof(self->path), "%s/%s%s.npy", self->directory,
+             array->name, number);
+    return self->path;
+}
+
+/* Writes the header of so many batches of that shape. */
+static int write_header(FILE *stream, const struct npy_header *shape,
+                        int64_t batches)
+{
+    char header[HEADER_BYTES + 1];
+    memset(header, ' ', sizeof(header));
+    memcpy(header, header_start, START_BYTES);
+    int at = START_BYTES;
+    at += sprintf(header + at, "%c%c%d', 'fortran_order': False, 'shape': (",
+                  shape->bytes == 1 ? '|' : '<', shape->kind, shape->bytes);
+    for (int i = 0; i < shape->ndim; i++)
+        at += sprintf(header + at, "%s%lld", i ? ", " : "",
+                      (long long)(i ? shape->dim[i] : shape->dim[0] * batches));
+    at += sprintf(header + at, "%s), }", shape->ndim == 1 ? "," : "");
+    header[at] = ' ';
+    header[HEADER_BYTES - 1] = '\n';
+    return fwrite(header, 1, HEADER_BYTES, stream) == HEADER_BYTES ? 0 : -1;
+}
+
+/* Creates the next file of an array, with a header of one batch. */
+static int create_file(struct dump_writer *self, int i,
+                       const struct npy_header *shape)
+{
+    struct dump_array *array = &self->array[i];
+    const char *path = dump_writer_path(self, i, array->files);
+    struct staged_file *grown =
+        realloc(array->file, (size_t)(array->files + 1) * sizeof(*grown));
+    if (!grown)
+        return out_of_memory(self);
+    array->file = grown;
+    int status = staged_file_create(&grown[array->files], path);
+    if (status)
+        return status;
+    errno = 0;
+    return write_header(grown[array->files++].stream, shape, 1)
+               ? system_error(path)
+               : LEAT_OK;
+}
+
+static int write_batch(struct dump_writer *self, int i,
+                       const struct npy_header *shape, const void *data)
+{
+    struct dump_array *array = &self->array[i];
+    size_t bytes = shape->count * (size_t)shape->bytes;
+    int status = LEAT_OK;
+    if (array->is_split || !array->files)
+        status = create_file(self, i, shape);
+    if (status)
+        return status;
+    struct staged_file *file = &array->file[array->files - 1];
+    const char *path = dump_writer_path(self, i, array->files - 1);
+    errno = 0;
+    if (fwrite(data, 1, bytes, file->stream) != bytes)
+        return system_error(path);
+    return array->is_split ? staged_file_close(file, path) : LEAT_OK;
+}
+
+/* Moves the batches so far, all of one shape, from their common file. */
+static int split(struct dump_writer *self, int i)
+{
+    struct dump_array *array = &self->array[i];
+    struct staged_file common = array->file[0];
+    size_t bytes = array->shape.count * (size_t)array->shape.bytes;
+    void *batch = malloc(bytes + 1);
+    int status = batch ? LEAT_OK : out_of_memory(self);
+    array->files = 0;
+    array->is_split = 1;
+    errno = 0;
+    if (!status && fseek(common.stream, HEADER_BYTES, SEEK_SET))
+        status = system_error(self->directory);
+    for (int64_t k = 0; !status && k < array->batches; k++)
+        status = fread(batch, 1, bytes, common.stream) == bytes
+                     ? write_batch(self, i, &array->shape, batch)
+                     : system_error(self->directory);
+    staged_file_discard(&common);
+    free(batch);
+    return status;
+}
+
+static int is_same_shape(const struct npy_header *a, const struct npy_header *b)
+{
+    return a->kind == b->kind && a->bytes == b->bytes && a->ndim == b->ndim &&
+           !memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof(a->dim[0]));
+}
+
+int dump_writer_put(struct dump_writer *self, int i, leat_blob *batch)
+{
+    struct dump_array *array = &self->array[i];
+    struct npy_header shape = npy_header_of(
+        leat_blob_dtype(batch), leat_blob_ndim(batch), leat_blob_shape(batch));
+    const void *data = leat_blob_cpu_data(batch);
+    if (!data && leat_blob_bytes(batch))
+        return LEAT_ENOMEM;
+    int status = LEAT_OK;
+    if (!array->batches)
+        array->shape = shape;
+    else if (!array->is_split && !is_same_shape(&shape, &array->shape))
+        status = split(self, i);
+    if (!status)
+        status = write_batch(self, i, &shape, data);
+    array->batches += !status;
+    return status;
+}
+
+/* Completes the common file, whose first axis is known only at the end. */
+static int finish(struct dump_writer *self, int i)
+{
+    struct dump_array *array = &self->array[i];
+    if (array->is_split || !array->files)
+        return LEAT_OK;
+    struct staged_file *file = &array->file[0];
+    const char *path = dump_writer_path(self, i, 0);
+    errno = 0;
+    if (fseek(file->stream, 0, SEEK_SET) ||
+        write_header(file->stream, &array->shape, array->batches))
+        return system_error(path);
+    return staged_file_close(file, path);
+}
+
+/* Each file replaces none: an earlier dump is gone by then. */
+static int publish_array(struct dump_writer *self, int i)
+{
+    struct dump_array *array = &self->array[i];
+    int status = LEAT_OK;
+    while (!status && array->published < array->files) {
+        status =
+            staged_file_publish(&array->file[array->published],
+                                dump_writer_path(self, i, array->published));
+        array->published += !status;
+    }
+    return status;
+}
+
+int dump_writer_publish(struct dump_writer *self)
+{
+    int status = LEAT_OK;
+    for (int i = 0; !status && i < self->arrays; i++)
+        status = finish(self, i);
+    /* Files of two dumps must never be taken for one. */
+    if (!status)
+        status = visit_entries(self, remove_earlier);
+    for (int i = 0; !status && i < self->arrays; i++)
+        status = publish_array(self, i);
+    for (int i = 0; status && i < self->arrays; i++)
+        for (int64_t k = 0; k < self->array[i].published; k++)
+            unlink(dump_writer_path(self, i, k));
+    self->is_made &= status != LEAT_OK;
+    return status;
+}
+
+int64_t dump_writer_files(const struct dump_writer *self, int i)
+{
+    return self->array[i].files;
+}
+
+void dump_writer_close(struct dump_writer *self)
+{
+    if (!self)
+        return;
+    for (int i = 0; i < self->arrays; i++) {
+        for (int64_t k = 0; k < self->array[i].files; k++)
+            staged_file_discard(&self->array[i].file[k]);
+        free(self->array[i].file);
+        free(self->array[i].name);
+    }
+    if (self->is_made)
+        directory_unmake(self->directory, self->kept);
+    if (self->fd >= 0)
+        close(self->fd);
+    free(self);
+}

@@ -1,0 +1,44 @@
+/*
+ * dump_writer.h: writes batches as NumPy's .npy files into a directory.
+ *
+ * Batches of one shape go into NAME.npy, one after the other along the first
+ * axis. Once a shape differs each batch has a file of its own, NAME.0000.npy
+ * and so on. The files have temporary names until they are published, all or
+ * none of them.
+ */
+#ifndef LEAT_TOOLS_DELIVERY_DUMP_WRITER_H
+#define LEAT_TOOLS_DELIVERY_DUMP_WRITER_H
+
+#include <leat/blob.h>
+
+struct dump_writer;
+
+/*
+ * Makes the directory if need be and locks it. With `force` other files in it
+ * stay, and an earlier dump is replaced. Errors: LEAT_EINVAL for a database's
+ * directory, for .npy files of others, for other files without `force`, and
+ * while another process writes there; LEAT_EIO, LEAT_ENOMEM.
+ */
+int dump_writer_open(struct dump_writer **out, const char *directory,
+                     int force);
+
+/* Begins array `i`, the next one; a `/` in its name, which is borrowed until
+   close, becomes `_`. Errors: LEAT_EINVAL where another array has the same
+   files. */
+int dump_writer_add(struct dump_writer *self, int i, const char *name);
+
+/* Appends a batch to array `i`. Errors: LEAT_EIO, LEAT_ENOMEM. */
+int dump_writer_put(struct dump_writer *self, int i, leat_blob *batch);
+
+/* Gives the files their names, after removing an earlier dump. Errors:
+   LEAT_EIO. */
+int dump_writer_publish(struct dump_writer *self);
+
+/* The files of array `i`, and the path of one; borrowed until the next call. */
+int64_t dump_writer_files(const struct dump_writer *self, int i);
+const char *dump_writer_path(struct dump_writer *self, int i, int64_t file);
+
+/* Removes what was not published, the directory too. Takes NULL. */
+void dump_writer_close(struct dump_writer *self);
+
+#endif

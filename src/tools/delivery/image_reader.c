@@ -1,0 +1,80 @@
+#include "tools/delivery/image_reader.h"
+
+#include "tools/database/database.h"
+#include "tools/database/inspection.h"
+
+#include <leat/ext/reader.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int image_reader_open(struct image_reader *out, const char *path,
+                      size_t max_image_bytes)
+{
+    memset(out, 0, sizeof(*out));
+    leat_sample_init(&out->sample);
+    int status = database_open(&out->reader, path);
+    if (!status)
+        status = leat_transformer_create(&out->transformer, NULL, LEAT_TEST,
+                                         LEAT_FLOAT32, LEAT_NCHW);
+    if (status)
+        image_reader_close(out);
+    else
+        leat_transformer_set_max_image_bytes(out->transformer, max_image_bytes);
+    return status;
+}
+
+void image_reader_close(struct image_reader *self)
+{
+    leat_sample_finish(&self->sample);
+    leat_reader_close(self->reader);
+    leat_transformer_destroy(self->transformer);
+    free(self->image);
+    memset(self, 0, sizeof(*self));
+}
+
+int image_reader_decode(struct image_reader *self, int shape[3])
+{
+    static const uint32_t words[4] = {0};
+    const leat_field *field = &self->sample.field[0];
+    int status = leat_transformer_shape(self->transformer, field, shape);
+    if (status)
+        return status;
+    size_t n = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2];
+    if (n > self->capacity) {
+        float *grown = realloc(self->image, n * sizeof(*grown));
+        if (!grown)
+            return leat_error(LEAT_ENOMEM,
+                              "out of memory for an image of %zu pixels", n);
+        self->image = grown;
+        self->capacity = n;
+    }
+    return leat_transformer_apply(self->transformer, field, LEAT_RNG_LEAT,
+                                  words, shape, self->image);
+}
+
+const char *image_reader_encoding(const leat_field *data)
+{
+    if (data->dtype == LEAT_UINT8)
+        return "raw";
+    if (data->dtype != LEAT_BYTES)
+        return "float";
+    if (data->bytes >= 2 && !memcmp(data->data, "\xff\xd8", 2))
+        return "jpeg";
+    if (data->bytes >= 4 && !memcmp(data->data, "\x89PNG", 4))
+        return "png";
+    return "other";
+}
+
+int image_reader_name(int status, const char *source, int64_t number,
+                      const void *key, size_t key_size)
+{
+    char line[1024], record[32] = "", text[KEY_TEXT];
+    snprintf(line, sizeof(line), "%s", leat_last_error());
+    if (number >= 0)
+        snprintf(record, sizeof(record), "record %lld, ", (long long)number);
+    return leat_error(status, "%s%s%skey %s: %s", source ? source : "",
+                      source ? ": " : "", record,
+                      inspection_short_key(text, key, key_size), line);
+}

@@ -1,0 +1,56 @@
+/* show.h: draws records for `leat show`. */
+#ifndef LEAT_TOOLS_DELIVERY_SHOW_H
+#define LEAT_TOOLS_DELIVERY_SHOW_H
+
+#include "tools/delivery/contact_sheet.h"
+#include "tools/delivery/layer_source_options.h"
+
+#include <stdatomic.h>
+
+enum { SHOW_MAX_RECORDS = 100000 };
+
+struct show {
+    /* The options. */
+    const char *out;
+    int64_t count;
+    int worst;
+    int64_t side;
+    int64_t columns;
+    int rgb;
+    int force;
+    int json;
+    struct layer_source_options layer; /* whose forward is shown, with --net */
+    const char *source;                /* the database, net file or pipeline */
+
+    /* The sheet: `shown` pictures, of which some are `bad` or `lost`. */
+    struct contact_sheet sheet;
+    int64_t shown, bad, lost;
+
+    /* Of a database: the pictures, those of --records from the beginning. */
+    struct show_cell {
+        int64_t record;
+        const struct flaw *flaw; /* why the record is bad; NULL: not known */
+        int is_drawn;
+    } * cell;                /* room for SHOW_MAX_RECORDS */
+    int64_t records;         /* all of them; -1: a layer's samples are shown */
+    atomic_int missing;      /* good ones that an inspection has yet to meet */
+    struct inspection found; /* with --worst, or where it is damaged */
+
+    /* Of a layer. */
+    uint64_t seed; /* of its choices; 0: none at random */
+    leat_phase phase;
+};
+
+/*
+ * Draws records of the database `source`, by the numbers of leat verify.
+ * Errors: LEAT_EINVAL for a record that does not exist; those of databases.
+ */
+int show_database(struct show *self);
+
+/*
+ * Draws the first samples that a layer delivers with their crops and mirrors,
+ * but without means and scale, so that they can be seen. Errors: the layer's.
+ */
+int show_layer(struct show *self);
+
+#endif

@@ -1,0 +1,279 @@
+#include "tools/delivery/show.h"
+
+#include "tools/cli/interrupt.h"
+#include "tools/delivery/image_reader.h"
+
+#include <leat/ext/reader.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int inspect(struct show *self, struct inspection *out,
+                   int (*visit)(void *context, const struct inspected *record),
+                   void *context)
+{
+    return inspection_run(out, self->source, self->layer.layer.max_image_bytes,
+                          self->json, visit, context);
+}
+
+/* The records with the least contrast, the worst first. */
+struct ranking {
+    pthread_mutex_t lock; /* protects the rest */
+    struct ranked {
+        int64_t record;
+        int has_warned;
+        double contrast;
+    } * worst;
+    int64_t n, max;
+};
+
+static int is_worse(const struct ranked *a, const struct ranked *b)
+{
+    if (a->has_warned != b->has_warned)
+        return a->has_warned;
+    if (a->contrast < b->contrast || a->contrast > b->contrast)
+        return a->contrast < b->contrast;
+    return a->record < b->record;
+}
+
+static int rank(void *context, const struct inspected *record)
+{
+    struct ranking *ranking = context;
+    struct thumbnail thumbnail;
+    thumbnail_init(&thumbnail, &record->sample->field[0], record->image, 0);
+    struct ranked ranked = {record->entry->record, record->warning != NULL,
+                            thumbnail_contrast(&thumbnail)};
+    pthread_mutex_lock(&ranking->lock);
+    int64_t at = ranking->n;
+    while (at > 0 && is_worse(&ranked, &ranking->worst[at - 1]))
+        at--;
+    if (at < ranking->max) {
+        ranking->n += ranking->n < ranking->max;
+        memmove(ranking->worst + at + 1, ranking->worst + at,
+                (size_t)(ranking->n - 1 - at) * sizeof(ranked));
+        ranking->worst[at] = ranked;
+    }
+    pthread_mutex_unlock(&ranking->lock);
+    return LEAT_OK;
+}
+
+/* All that is bad, and then the worst of the good records. */
+static int choose_worst(struct show *self)
+{
+    struct ranking ranking = {.max = self->count};
+    ranking.worst = calloc((size_t)ranking.max + 1, sizeof(*ranking.worst));
+    if (!ranking.worst)
+        return leat_error(LEAT_ENOMEM, "out of memory");
+    pthread_mutex_init(&ranking.lock, NULL);
+    int status = inspect(self, &self->found, rank, &ranking);
+    pthread_mutex_destroy(&ranking.lock);
+    for (size_t i = 0; i < self->found.flaws && self->shown < self->count; i++)
+        self->cell[self->shown++].flaw = &self->found.flaw[i];
+    for (int64_t i = 0; i < ranking.n && self->shown < self->count; i++)
+        self->cell[self->shown++].record =
+            inspection_number(&self->found, ranking.worst[i].record);
+    free(ranking.worst);
+    return status;
+}
+
+/* Those of --records, or the first ones. */
+static int choose_records(struct show *self)
+{
+    for (int64_t i = 0; i < self->shown; i++)
+        if (self->cell[i].record >= self->records)
+            return leat_error(LEAT_EINVAL,
+                              "%s: record %lld is wanted, there are %lld",
+                              self->source, (long long)self->cell[i].record,
+                              (long long)self->records);
+    if (!self->shown)
+        for (; self->shown < self->count && self->shown < self->records;
+             self->shown++)
+            self->cell[self->shown].record = self->shown;
+    return LEAT_OK;
+}
+
+/* Draws the reason why there is no picture. */
+static void draw_reason(struct show *self, int64_t i, const char *label,
+                        const char *reason, struct caption *caption)
+{
+    snprintf(caption->label, sizeof(caption->label), "%s", label);
+    contact_sheet_draw(&self->sheet, i, NULL, reason, caption);
+}
+
+static void draw_good(struct show *self, int64_t i, const leat_sample *sample,
+                      const leat_image *image, struct caption *caption)
+{
+    const leat_field *data = &sample->field[0];
+    struct thumbnail thumbnail;
+    thumbnail_init(&thumbnail, data, image, self->rgb);
+    inspection_label(caption->label, sizeof(caption->label), &sample->field[1],
+                     1);
+    caption_kind(caption, &thumbnail, image_reader_encoding(data));
+    contact_sheet_draw(&self->sheet, i, &thumbnail, NULL, caption);
+    self->cell[i].is_drawn = 1;
+}
+
+/* The part of a reader's error line that follows the record it names. */
+static const char *reason_of(const char *line)
+{
+    const char *key = strstr(line, ", key ");
+    const char *end = key ? strstr(key, ": ") : NULL;
+    return end ? end + 2 : line;
+}
+
+static int read_record(struct show *self, int64_t i,
+                       struct image_reader *source, leat_image_decoder *decoder)
+{
+    struct caption caption;
+    const leat_sample *sample = &source->sample;
+    const leat_field *data = &sample->field[0];
+    leat_image image;
+    int64_t record = self->cell[i].record;
+    int status = leat_reader_seek(source->reader, record);
+    if (!status)
+        status = leat_reader_next(source->reader, &source->sample);
+    if (status && status != LEAT_EDATA)
+        return status;
+    caption_init(&caption, record, sample->from.key, sample->from.key_size, 0);
+    int is_encoded = !status && data->dtype == LEAT_BYTES;
+    if (is_encoded)
+        status = leat_image_decode(decoder, data->data, data->bytes,
+                                   LEAT_COLOR_NATIVE, &image);
+    if (!status)
+        draw_good(self, i, sample, is_encoded ? &image : NULL, &caption);
+    if (status != LEAT_EDATA)
+        return status;
+    draw_reason(self, i, "bad", reason_of(leat_last_error()), &caption);
+    self->bad++;
+    return LEAT_OK;
+}
+
+/* Of a sound database: finds a record without reading those before it. */
+static int draw_by_reader(struct show *self)
+{
+    struct image_reader source;
+    leat_image_decoder *decoder = NULL;
+    int status = image_reader_open(&source, self->source, 0);
+    if (!status)
+        status = leat_image_decoder_create(&decoder);
+    if (!status)
+        leat_image_decoder_set_max_bytes(decoder,
+                                         self->layer.layer.max_image_bytes);
+    for (int64_t i = 0; !status && i < self->shown; i++) {
+        status = read_record(self, i, &source, decoder);
+        if (!status)
+            status = interrupt_check();
+    }
+    image_reader_close(&source);
+    leat_image_decoder_destroy(decoder);
+    return status;
+}
+
+/* Draws a good record in each cell that shows it. As every record is inspected
+   once, no two threads draw the same cell. */
+static int draw_inspected(void *context, const struct inspected *record)
+{
+    struct show *self = context;
+    const leat_lmdb_check_entry *entry = record->entry;
+    int64_t number = inspection_number(&self->found, entry->record);
+    for (int64_t i = 0; i < self->shown; i++) {
+        struct caption caption;
+        if (self->cell[i].flaw || self->cell[i].record != number)
+            continue;
+        caption_init(&caption, number, entry->key, entry->key_size, 0);
+        draw_good(self, i, record->sample, record->image, &caption);
+        atomic_fetch_sub(&self->missing, 1);
+    }
+    return atomic_load(&self->missing) ? LEAT_OK : LEAT_END;
+}
+
+/* Why records are lost, as far as one reason is known. */
+static const char *loss_reason(const struct inspection *found)
+{
+    for (size_t i = 0; i < found->flaws; i++)
+        if (found->flaw[i].lost < 0)
+            return found->flaw[i].reason;
+    return found->flaws ? found->flaw[0].reason : "it is not there";
+}
+
+/* Draws what is bad, and what was not found. */
+static void draw_rest(struct show *self)
+{
+    for (int64_t i = 0; i < self->shown; i++) {
+        const struct show_cell *cell = &self->cell[i];
+        const struct flaw *flaw = cell->flaw;
+        struct caption caption;
+        if (cell->is_drawn)
+            continue;
+        int64_t record = flaw ? flaw->record : cell->record;
+        int has_number = !flaw || flaw_is_record(flaw);
+        caption_init(&caption, has_number ? record : -1, NULL, 0, 0);
+        if (flaw && flaw->key)
+            snprintf(caption.key, sizeof(caption.key), "%s", flaw->key);
+        draw_reason(self, i, flaw ? "bad" : "lost",
+                    flaw ? flaw->reason : loss_reason(&self->found), &caption);
+        self->bad += flaw != NULL;
+        self->lost += !flaw;
+    }
+}
+
+/* Connects the chosen records with the flaws that were found of them. */
+static void find_flaws(struct show *self)
+{
+    self->bad = 0;
+    self->missing = (int)self->shown;
+    for (int64_t i = 0; i < self->shown; i++) {
+        struct show_cell *cell = &self->cell[i];
+        cell->is_drawn = 0;
+        for (size_t k = 0; !cell->flaw && k < self->found.flaws; k++)
+            if (flaw_is_record(&self->found.flaw[k]) &&
+                self->found.flaw[k].record == cell->record)
+                cell->flaw = &self->found.flaw[k];
+        self->missing -= cell->flaw != NULL;
+    }
+}
+
+/*
+ * Of a damaged database: the numbers of records after the damage are known once
+ * all of it was inspected, and a second inspection meets them again.
+ */
+static int draw_by_inspection(struct show *self)
+{
+    struct inspection again = {0};
+    int status = LEAT_OK;
+    if (!self->found.flaws) {
+        inspection_finish(&self->found);
+        status = inspect(self, &self->found, NULL, NULL);
+    }
+    if (status)
+        return status;
+    find_flaws(self);
+    if (self->missing)
+        status = inspect(self, &again, draw_inspected, self);
+    inspection_finish(&again);
+    if (status && status != LEAT_END)
+        return status;
+    draw_rest(self);
+    return LEAT_OK;
+}
+
+int show_database(struct show *self)
+{
+    leat_lmdb_check *survey;
+    int status = leat_lmdb_check_open(&survey, self->source);
+    if (status)
+        return status;
+    self->records = leat_lmdb_check_count(survey);
+    leat_lmdb_check_close(survey);
+    status = self->worst ? choose_worst(self) : choose_records(self);
+    if (!status)
+        status = contact_sheet_init(&self->sheet, self->shown, self->side,
+                                    self->columns);
+    if (!status)
+        status = self->found.flaws ? LEAT_EFORMAT : draw_by_reader(self);
+    if (status == LEAT_EFORMAT || status == LEAT_EIO)
+        status = draw_by_inspection(self);
+    return status;
+}

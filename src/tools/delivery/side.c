@@ -1,0 +1,162 @@
+#include "tools/delivery/side.h"
+
+#include <leat/ext/reader.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void set_key(struct side_record *record, const leat_provenance *from)
+{
+    record->key = from->key;
+    record->key_size = from->key_size;
+    record->key_cut = from->key_cut;
+}
+
+static int next_of_database(struct side *self)
+{
+    struct side_record *record = &self->record;
+    const leat_sample *sample = &self->database.sample;
+    const leat_field *label = &sample->field[1];
+    int shape[3];
+    int status =
+        leat_reader_next(self->database.reader, &self->database.sample);
+    if (status && status != LEAT_EDATA)
+        return status;
+    record->number = sample->from.record;
+    set_key(record, &sample->from);
+    if (!status)
+        status = image_reader_decode(&self->database, shape);
+    if (status)
+        return status;
+    const int64_t dim[3] = {shape[0], shape[1], shape[2]};
+    record->arrays = 2;
+    record->array[0] = (struct side_array){
+        "data", npy_header_of(LEAT_FLOAT32, 3, dim), self->database.image};
+    record->array[1] = (struct side_array){
+        "label", npy_header_of(label->dtype, label->ndim, label->shape),
+        label->data};
+    return LEAT_OK;
+}
+
+int side_open_database(struct side *out, const char *path,
+                       size_t max_image_bytes)
+{
+    *out = (struct side){.next = next_of_database};
+    int status = image_reader_open(&out->database, path, max_image_bytes);
+    return status ? status
+                  : leat_reader_count(out->database.reader, &out->count);
+}
+
+static int next_of_dump(struct side *self)
+{
+    if (self->step == self->dump.rows)
+        return LEAT_END;
+    self->record.arrays = self->dump.arrays;
+    for (int i = 0; i < self->dump.arrays; i++) {
+        struct side_array *array = &self->record.array[i];
+        array->name = self->dump.array[i].name;
+        array->data = dump_reader_row(&self->dump.array[i], &array->header);
+    }
+    return LEAT_OK;
+}
+
+int side_open_dump(struct side *out, const char *directory)
+{
+    *out = (struct side){.next = next_of_dump};
+    int status = dump_reader_open(&out->dump, directory);
+    if (!status && out->dump.arrays > LEAT_MAX_FIELDS)
+        status = leat_error(LEAT_EFORMAT,
+                            "%s: has files of %d names, more than the %d tops "
+                            "of a layer",
+                            directory, out->dump.arrays, LEAT_MAX_FIELDS);
+    out->count = out->dump.rows;
+    return status;
+}
+
+static int next_of_layer(struct side *self)
+{
+    struct side_record *record = &self->record;
+    const struct layer_source *source = &self->source;
+    if (self->row == self->rows) {
+        int status = layer_source_forward(&self->source);
+        if (status && status != LEAT_EDATA)
+            return status;
+        snprintf(self->bad, sizeof(self->bad), "%s",
+                 status ? leat_last_error() : "");
+        self->row = 0;
+        self->rows = leat_blob_dim(source->top[0], 0);
+    }
+    int64_t row = self->row++;
+    if (self->bad[0])
+        return leat_error(LEAT_EDATA, "%s", self->bad);
+    const leat_batch *batch = leat_data_layer_batch(source->layer);
+    if (batch && row < batch->n)
+        set_key(record, &batch->from[row]);
+    record->arrays = source->ntop;
+    for (int i = 0; i < source->ntop; i++) {
+        leat_blob *top = source->top[i];
+        struct side_array *array = &record->array[i];
+        const char *data = leat_blob_cpu_data(top);
+        if (!data)
+            return LEAT_ENOMEM;
+        array->name = self->name[i];
+        array->header =
+            npy_header_of(leat_blob_dtype(top), leat_blob_ndim(top) - 1,
+                          leat_blob_shape(top) + 1);
+        array->data = data + (size_t)row * array->header.count *
+                                 (size_t)array->header.bytes;
+    }
+    return LEAT_OK;
+}
+
+/* Tops are named as npy_writer_open names their files. */
+static int name_tops(struct side *self)
+{
+    for (int i = 0; i < self->source.ntop; i++) {
+        self->name[i] = strdup(leat_data_layer_top_name(self->source.layer, i));
+        if (!self->name[i])
+            return leat_error(LEAT_ENOMEM, "out of memory");
+        for (char *c = self->name[i]; *c; c++)
+            if (*c == '/')
+                *c = '_';
+    }
+    return LEAT_OK;
+}
+
+int side_open_layer(struct side *out,
+                    const struct layer_source_options *options)
+{
+    *out = (struct side){.next = next_of_layer, .count = -1};
+    int status = layer_source_create(&out->source, options);
+    if (!status)
+        status = layer_source_setup(&out->source);
+    if (!status)
+        status = name_tops(out);
+    return status;
+}
+
+int side_next(struct side *self)
+{
+    struct side_record *record = &self->record;
+    record->number = self->step;
+    record->key = NULL;
+    record->arrays = 0;
+    record->bad[0] = 0;
+    int status = self->next(self);
+    if (status && status != LEAT_EDATA)
+        return status;
+    if (status)
+        snprintf(record->bad, sizeof(record->bad), "%s", leat_last_error());
+    self->step++;
+    return LEAT_OK;
+}
+
+void side_close(struct side *self)
+{
+    image_reader_close(&self->database);
+    dump_reader_close(&self->dump);
+    layer_source_destroy(&self->source);
+    for (int i = 0; i < LEAT_MAX_FIELDS; i++)
+        free(self->name[i]);
+}

@@ -1,0 +1,52 @@
+/* side.h: one of the two sides of `leat compare`: records in order. */
+#ifndef LEAT_TOOLS_DELIVERY_SIDE_H
+#define LEAT_TOOLS_DELIVERY_SIDE_H
+
+#include "tools/delivery/dump_reader.h"
+#include "tools/delivery/image_reader.h"
+#include "tools/delivery/layer_source.h"
+
+/* A record, borrowed until the next, or the reason why it is bad. */
+struct side_record {
+    int64_t number; /* of a database's record; else the row's */
+    const void *key;
+    size_t key_size;
+    size_t key_cut; /* bytes that the key lacks */
+    char bad[512];  /* "": it is good */
+    int arrays;
+    struct side_array {
+        const char *name;
+        struct npy_header header; /* without an offset */
+        const void *data;
+    } array[LEAT_MAX_FIELDS];
+};
+
+struct side {
+    int (*next)(struct side *self);
+    int64_t count; /* of records; -1: no end */
+    int64_t step;  /* records so far */
+    struct side_record record;
+
+    struct image_reader database;
+    struct dump_reader dump;
+    struct layer_source source;  /* its layer delivers the records */
+    int64_t row, rows;           /* of its batch: the next one, and all */
+    char bad[512];               /* why the batch is bad; "": it is good */
+    char *name[LEAT_MAX_FIELDS]; /* of its tops, as their files are called */
+};
+
+/* Zeroed memory is closed, and `out` is to be closed after an error, too. */
+int side_open_database(struct side *out, const char *path,
+                       size_t max_image_bytes);
+int side_open_dump(struct side *out, const char *directory);
+int side_open_layer(struct side *out,
+                    const struct layer_source_options *options);
+void side_close(struct side *self);
+
+/*
+ * Reads the next record into `record`, bad ones included; LEAT_END after the
+ * last one. Other errors are not about a record.
+ */
+int side_next(struct side *self);
+
+#endif
