@@ -15,44 +15,24 @@ fi
 table() {
     cat <<'TABLE'
 queue       holds
-queue       holds      WAKE_AT=2
-queue       holds      WAKE_AT=2 STOP_EARLY
-queue       holds      WAKE_AT=2 STIRRED
+queue       holds      STOP_EARLY
 queue       assertion  MUTANT_WAIT_ONCE
 queue       assertion  MUTANT_CLOSE_DROPS STOP_EARLY
 queue       deadlock   MUTANT_PUSH_SIGNALS_NOBODY
 queue       deadlock   MUTANT_POP_SIGNALS_NOBODY
 queue       deadlock   MUTANT_CLOSE_WAKES_ONE
-queue       deadlock   MUTANT_WAIT_KEEPS_WAKE_UP WAKE_AT=2
-queue       deadlock   MUTANT_STIRRED_KEEPS_WAKE_UP STIRRED WAKE_AT=2
-queue       deadlock   MUTANT_NO_KICK WAKE_AT=2
-prefetcher  holds      HELP=1 WORKERS=1 THREADED
-prefetcher  holds      HELP=1 WORKERS=1 SLOTS=3 CIRCULATING=2 WAKE_AT=2
-prefetcher  holds      HELP=1 WORKERS=1 TIMEOUTS=1
-prefetcher  holds      HELP=1 WORKERS=2 BATCHES=2 WAKE_AT=3
-prefetcher  holds      HELP=1 WORKERS=1 BATCHES=2 RESTS
-prefetcher  holds      HELP=1 WORKERS=1 BATCHES=2 RESTS THREADED
-prefetcher  holds      HELP=1 WORKERS=1 BATCHES=2 RESTS TIMEOUTS=1
-prefetcher  holds      HELP=0 WORKERS=2 BATCHES=2 WAKE_AT=3 BAD_AT=0
-prefetcher  holds      HELP=1 WORKERS=2 BATCHES=2 ENDS_AT=2 CANCELS
-prefetcher  holds      HELP=1 WORKERS=2 BATCHES=1 BAD_AT=0 RELAY
-prefetcher  holds      HELP=0 WORKERS=2 BATCHES=1 THREADED
-prefetcher  holds      HELP=0 WORKERS=1 BATCHES=2 THREADED BLOCKS CANCELS
-prefetcher  assertion  MUTANT_CLAIM_UNLOCKED HELP=0 WORKERS=2 BATCHES=2
-prefetcher  assertion  MUTANT_PUBLISH_OUT_OF_SEQUENCE HELP=0 WORKERS=2 BATCHES=2
-prefetcher  assertion  MUTANT_DESTROY_JOINS_NOT HELP=0 WORKERS=1 BATCHES=2
-prefetcher  deadlock   MUTANT_NO_KICK HELP=0 WORKERS=1 WAKE_AT=3
-prefetcher  deadlock   MUTANT_NO_KICK HELP=1 WORKERS=1 RESTS THREADED
-prefetcher  deadlock   MUTANT_BAD_BATCH_TELLS_NO_SHAPE HELP=0 WORKERS=2 BAD_AT=0
-prefetcher  deadlock   MUTANT_BAD_RUN_LEAVES_NOTHING HELP=0 WORKERS=2 BAD_AT=0 RELAY
-prefetcher  deadlock   MUTANT_SHORT_BATCH_COUNTS_AS_READ HELP=0 WORKERS=1 ENDS_AT=2
-prefetcher  deadlock   MUTANT_CANCEL_LEAVES_RUNS HELP=0 WORKERS=1 THREADED
-prefetcher  deadlock   MUTANT_CANCEL_LEAVES_STORAGE HELP=0 WORKERS=1 THREADED BLOCKS CANCELS
-prefetcher  deadlock   MUTANT_CANCEL_LEAVES_SLOTS HELP=0 WORKERS=1
-prefetcher  deadlock   MUTANT_CANCEL_LEAVES_FORWARD HELP=0 WORKERS=1 THREADED BLOCKS CANCELS
-lanes       holds      HELP=0
-lanes       holds      HELP=1 STEPS=3 RUNS=1
-lanes       deadlock   MUTANT_OPEN_STIRS_NOBODY HELP=1 STEPS=3 RUNS=1
+wakeup      holds
+wakeup      holds      TAKES_ALL
+wakeup      holds      STOP_EARLY
+wakeup      holds      WAKES=2
+wakeup      holds      WAKES=0
+wakeup      deadlock   MUTANT_TICKET_AFTER_LOOK
+wakeup      deadlock   MUTANT_WAITER_LOOKS_FIRST
+wakeup      deadlock   MUTANT_WAKER_LOOKS_FIRST WAKES=2
+wakeup      deadlock   MUTANT_WAKER_TAKES_NO_LOCK
+wakeup      deadlock   MUTANT_WAKE_ALL_WAKES_ONE WAKES=0
+wakeup      deadlock   MUTANT_CLOSE_WAKES_ONE STOP_EARLY
+wakeup      deadlock   MUTANT_CLOSE_TAKES_NO_LOCK
 device      holds      SLOTS=2
 device      holds      SLOTS=2 EARLY
 device      holds      SLOTS=3
@@ -70,7 +50,7 @@ device      assertion  MUTANT_DESTROY_WAITS_NOT SLOTS=2
 TABLE
 }
 
-# What spin's verifier said, in one word; the trail is not kept.
+# What spin's verifier found, in one word; the trail is not kept.
 verdict() {
     if grep -q 'invalid end state (at' "$1"; then
         echo deadlock
