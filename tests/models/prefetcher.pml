@@ -1,55 +1,69 @@
 /*
- * prefetcher.pml: the hand-off from reader to forward and back, with destroy
- * and cancel at any moment.
+ * prefetcher.pml: the hand-over from the reader to forward and back, with
+ * destroy and cancel at any moment; and every rule of src/layer/wakeup.h.
  *
  * What stands for what:
- *   fill                           src/layer/sampler.c
- *   take, produce                  src/layer/data_reader.c
- *   claim, worker, grow,
- *   next (in forward)              src/layer/prefetcher.c
- *   work                           src/layer/worker.c
- *   publish                        src/layer/batch_order.c
- *   the relay                      src/layer/on_error/carry_chain.c, replacement.c
- *   forward                        src/layer/layer_forward.c
- *   stop, canceller                src/layer/data_layer.c: leat__data_layer_stop
- *                                  and destroy, leat_data_layer_cancel
- * The queues are those of queue.inc. A worker's timed wait (src/layer/wakeup.c) is left
- * out: what holds for one that only others wake holds for one that also looks by
- * itself. Samples are left out: a run is one step of work on its batch. What a
- * slot is in is written down, and asserted, at every step that touches it.
+ *   fill                            src/layer/chunk.c, sampler.c
+ *   take, produce (in reader),
+ *   cancel_reader                   src/layer/data_reader.c
+ *   claim, worker, next, cancel     src/layer/prefetcher.c
+ *   take_batch, give, press, grow,
+ *   set_inline, complete            src/layer/device_queue.c
+ *   work                            src/layer/worker.c
+ *   carried                         src/layer/on_error/carry_chain.c, replacement.c
+ *   caller                          src/layer/layer_forward.c
+ *   its end, canceller              leat_data_layer_group_close and cancel:
+ *                                   src/layer/data_layer_group.c
+ * Queues and event counts are those of queue.inc and wakeup.inc. Samples are left
+ * out: a chunk is one step of work on its batch. What a batch is in is written
+ * down, and asserted, at every step that touches it. Free batches are alike, so
+ * the first one is taken.
  *
- * Options: WORKERS, SLOTS, CIRCULATING (slots in use from the start), RUNS (boxes
- * of the reader thread; without it each taker has one), RUNS_IN_BATCH, BATCHES
- * (forwards at most), WAKE_AT (of the free slots),
- * HELP, THREADED (a reader thread), BAD_AT (the run with a bad record), ENDS_AT
- * (the run after which nothing comes), BLOCKS (storage may give nothing until
- * it is cancelled), CANCELS (another thread cancels), TIMEOUTS (forwards with a
- * deadline that may pass), RELAY (on_error REPLACE: a run may wait for the one
- * before it), RESTS (at any forward workers may be let rest, or no longer).
+ * The rules of wakeup.h, and what shows that each is needed:
+ *   an event for each free batch and chunk  MUTANT_TICKET_AFTER_LOOK,
+ *                                           MUTANT_CHUNK_WAKES_NOBODY
+ *   a worker that leaves more wakes one     MUTANT_NO_CHAIN (SLOW)
+ *   who finds nothing ready wakes all       MUTANT_NO_PRESS
+ *   after one more batch is in use          MUTANT_GROWS_AFTER_WAKING (SLOW)
+ *   a threshold that a poller reaches       MUTANT_THRESHOLD_TOO_HIGH (POLLS)
+ *   inline mode: an end of it wakes all,    MUTANT_INLINE_ENDS_QUIETLY (POLLS)
+ *   also that by a poll,                    MUTANT_POLL_STAYS_INLINE (POLLS)
+ *   and so does a caller that waits         MUTANT_INLINE_PRESSES_NOT
+ *   who fills changes: that wakes all       MUTANT_HANDS_OVER_QUIETLY (ADAPTS)
+ * Leaving these out loses nothing but time: the threshold, whatever its height
+ * for a caller that waits (THRESHOLD); timed waits (TIMED); the event that a
+ * batch below the threshold adds, since press follows; that press wakes all,
+ * since one who is woken wakes the next.
+ *
+ * Options: WORKERS, POOL (batches), CIRCULATING (of them in use from the start),
+ * CHUNKS (of the reader's thread), CHUNKS_IN_BATCH, FORWARDS (at most),
+ * THRESHOLD (instead of wakeup.c's), HELP, THREADED (a thread reads), ADAPTS (a
+ * thread or the takers, changing at any chunk), BAD_AT (the chunk with a bad
+ * record), ENDS_AT (the chunk after which nothing comes), BLOCKS (storage may
+ * give nothing until it is cancelled), CANCELS (another thread cancels),
+ * TIMEOUTS (forwards with a deadline that may pass), POLLS (the caller never
+ * waits, but looks again), CARRY (on_error REPLACE: a chunk may wait for the one
+ * before it), INLINE (inline mode begins and ends at any forward), TIMED (a
+ * worker's wait for a batch may end by itself), SLOW (work on a chunk takes
+ * longer than all else: whoever sleeps then sleeps beside no work).
  */
 #ifndef WORKERS
 #define WORKERS 2
 #endif
-#ifndef SLOTS
-#define SLOTS 2
+#ifndef POOL
+#define POOL 2
 #endif
 #ifndef CIRCULATING
-#define CIRCULATING SLOTS
+#define CIRCULATING POOL
 #endif
-#ifndef RUNS_IN_BATCH
-#define RUNS_IN_BATCH 2
+#ifndef CHUNKS_IN_BATCH
+#define CHUNKS_IN_BATCH 2
 #endif
-#ifndef THREADED
-#define RUNS (WORKERS + 1)
+#ifndef CHUNKS
+#define CHUNKS 2
 #endif
-#ifndef RUNS
-#define RUNS 2
-#endif
-#ifndef BATCHES
-#define BATCHES 3
-#endif
-#ifndef WAKE_AT
-#define WAKE_AT 1
+#ifndef FORWARDS
+#define FORWARDS 3
 #endif
 #ifndef ENDS_AT
 #define ENDS_AT 255
@@ -61,55 +75,86 @@
 #define TIMEOUTS 0
 #endif
 
-#define QUEUES 4
+/* leat__wake_threshold, of a device that is alone. */
+#define HALF ((circulating + 1) / 2)
+#define LIMITED (HALF < circulating - 2 -> HALF : circulating - 2)
+#ifdef MUTANT_THRESHOLD_TOO_HIGH
+#define THRESHOLD (circulating + 1)
+#endif
+#ifndef THRESHOLD
+#define THRESHOLD (LIMITED > 1 -> LIMITED : 1)
+#endif
+
+#define QUEUES 3
 #define CAPACITY 4
+#define COUNTS 2
+#include "threads.inc"
 #include "queue.inc"
+#include "wakeup.inc"
 
-/* How a run or batch fails: one record, or for good. */
-#define BAD 1
-#define ENDED 2
+/* The queues: of batches, and of chunks. */
+#define READY 0
+#define FREE 1
+#define FILLED 2
 
-/* The queues: of slots, and of runs. */
-#define FREE 0
-#define FULL 1
-#define FREE_RUNS 2
-#define FULL_RUNS 3
+/* The event counts. */
+#define ROOM 0
+#define INPUT 1
 
 #define NONE 15
 
-/* More than there can be. */
-#define NEVER 15
+/* How a chunk or batch fails: one record, or for good. */
+#define BAD 1
+#define ENDED 2
 
-/* Who: workers from 0 on, then these. */
+/* Who: workers from 0 on, then these. A taker's own chunk is OWN. */
 #define CALLER WORKERS
 #define READER (WORKERS + 1)
+#define OWN (CHUNKS + me)
+#define ALL_CHUNKS (CHUNKS + WORKERS + 1)
 
+#ifdef ADAPTS
+#define THREADED
+#endif
 #ifdef THREADED
 #define THREADS (WORKERS + 1)
 #else
 #define THREADS WORKERS
 #endif
 
-/* What a slot is in, and by number which batch. */
-mtype = {EMPTY, FILLING, READY, LENT};
-mtype state[SLOTS] = EMPTY;
-byte number[SLOTS];
-byte outstanding[SLOTS];
-bit shaped[SLOTS];
-byte failed[SLOTS];
+/* What a batch is in, and by number which one of the sequence. */
+mtype = {SPARE, EMPTY, FILLING, COMPLETED, LENT};
+mtype state[POOL] = SPARE;
+byte number[POOL];
+byte outstanding[POOL];
+bit shaped[POOL];
+byte failed[POOL];
+byte nfree;
+byte circulating = CIRCULATING;
+bit was_full;
+bit is_inline;
 
-/* A run: its place in the sequence and in its batch. */
-byte sequence[RUNS];
-byte first[RUNS];
-bit last[RUNS];
-byte fails[RUNS];
-byte slot_of[RUNS];
-bit held[RUNS]; /* by whoever took it */
+/* A chunk: its position in the sequence, and in its batch. */
+byte sequence[ALL_CHUNKS];
+byte first[ALL_CHUNKS];
+bit last[ALL_CHUNKS];
+byte fails[ALL_CHUNKS];
+byte batch_of[ALL_CHUNKS];
+bit held[ALL_CHUNKS]; /* by a claimant */
 
-/* The sampler's. */
-byte next_run;
+/* The source's. */
+byte next_chunk;
 byte in_batch;
 bit stuck;
+
+/* The data reader's: who fills. */
+#ifdef THREADED
+bit is_threaded = 1;
+bit drained;
+#else
+bit is_threaded;
+bit drained = 1;
+#endif
 
 /* Under the claim lock. */
 bit claiming;
@@ -117,83 +162,155 @@ byte open = NONE;
 byte next_number;
 bit stopped;
 
-/* Under the publish lock. */
-bit publishing;
-byte finished[SLOTS] = NONE;
-byte next_published;
+/* Under the lock of device_queues. */
+bit completing;
+byte finished[POOL] = NONE;
+byte next_completed;
+bit ended;
 
-#ifdef RELAY
-bit left[(BATCHES + SLOTS) * RUNS_IN_BATCH + 1]; /* by runs: their batons */
+#ifdef CARRY
+bit carried[(FORWARDS + POOL) * CHUNKS_IN_BATCH + 1]; /* what chunks handed on */
 #endif
 
 bit cancelled;
 bit reader_cancelled;
-bit was_full;
-byte circulating = CIRCULATING;
 
-/* The layer's: what cancel may use, under its lock. */
-bit layer_locked;
+/* The group's: what cancel may use, under its lock. */
+bit group_locked;
 bit running = 1;
 byte joined; /* threads that have ended */
 
-inline fill(box)
+inline fill(chunk)
 {
     atomic {
 #ifdef BLOCKS
         if
-        :: turns = 0
-        :: turns = 1
+        :: n = 0
+        :: n = 1
         fi;
         if
-        :: turns == 1 -> reader_cancelled; turns = 0; stuck = 1
+        :: n == 1 -> reader_cancelled; n = 0; stuck = 1
         :: else
         fi;
 #endif
-        sequence[box] = next_run;
-        first[box] = in_batch;
+        sequence[chunk] = next_chunk;
+        first[chunk] = in_batch;
         in_batch++;
         if
-        :: next_run >= ENDS_AT || stuck ->
+        :: next_chunk >= ENDS_AT || stuck ->
             stuck = 1;
-            fails[box] = ENDED;
-            last[box] = 1
+            fails[chunk] = ENDED;
+            last[chunk] = 1
         :: else ->
-            fails[box] = (next_run == BAD_AT -> BAD : 0);
-            last[box] = (in_batch == RUNS_IN_BATCH)
+            fails[chunk] = (next_chunk == BAD_AT -> BAD : 0);
+            last[chunk] = (in_batch == CHUNKS_IN_BATCH)
         fi;
         if
-        :: last[box] -> in_batch = 0
+        :: last[chunk] -> in_batch = 0
         :: else
         fi;
-        next_run++
+        next_chunk++
     }
 }
 
-/* leat__data_reader_take: under the claim lock. */
-inline take(box, status)
+inline take_own(chunk, status)
 {
-#ifdef THREADED
-    pop(FULL_RUNS, box, NOW, status)
-#else
     if
     :: reader_cancelled -> status = CANCELLED
-    :: else -> box = me; status = OK; fill(box)
-    fi
+    :: else ->
+        chunk = OWN;
+        status = OK;
+        fill(chunk);
+#ifdef ADAPTS
+        /* hand_to_thread */
+        if
+        :: !stuck -> drained = 0; is_threaded = 1
+        :: true
+        fi
 #endif
+    fi
+}
+
+/* leat__data_reader_take: under the claim lock. */
+inline take(chunk, status)
+{
+    if
+    :: drained -> take_own(chunk, status)
+    :: else ->
+#ifndef MUTANT_TICKET_AFTER_LOOK
+        ticket(INPUT);
+#endif
+        pop(FILLED, chunk, NOW, status);
+        if
+        :: status == AGAIN && !is_threaded ->
+            drained = 1;
+            take_own(chunk, status)
+        :: else
+        fi
+    fi;
+    if
+    :: status != AGAIN -> drop_ticket(INPUT)
+    :: else
+    fi
+}
+
+/* leat__device_queue_take and leat__batch_begin. */
+inline open_batch()
+{
+    d_step {
+        open = 0;
+        do
+        :: state[open] == EMPTY -> break
+        :: else -> open++
+        od;
+        nfree--;
+        state[open] = FILLING;
+        number[open] = next_number;
+        next_number++;
+        outstanding[open] = CHUNKS_IN_BATCH;
+        shaped[open] = 0;
+        failed[open] = 0
+    }
+}
+
+inline claim_chunk(chunk)
+{
+    d_step {
+        assert(!held[chunk]);
+        held[chunk] = 1;
+        /* The chunks of a batch come in order, and are all of it. */
+        assert(number[open] * CHUNKS_IN_BATCH + first[chunk] ==
+                   sequence[chunk] ||
+               stuck);
+        batch_of[chunk] = open;
+        if
+        :: last[chunk] -> open = NONE
+        :: else
+        fi;
+        if
+        :: fails[chunk] == ENDED -> stopped = 1
+        :: else
+        fi
+    }
 }
 
 #define CLAIMED 0
-#define NO_SLOT 1
-#define NO_RUN 2
+#define NO_BATCH 1
+#define NO_CHUNK 2
 #define STOPPED 3
 
+#define HAS_MORE (!stopped && (open != NONE || nfree > 0))
+
 /*
- * Getting a lock, one look at a queue and what is local follow each other in
- * one step: others cannot tell. The pick and the take are two.
+ * Getting the lock, one look and what is local follow each other in one step:
+ * others cannot tell. The looks for a batch and for a chunk are two.
  */
-inline claim(box, result)
+inline claim(chunk, result)
 {
     atomic {
+#ifndef MUTANT_TICKET_AFTER_LOOK
+        ticket(ROOM);
+#endif
 #ifndef MUTANT_CLAIM_UNLOCKED
         !claiming;
 #endif
@@ -201,14 +318,8 @@ inline claim(box, result)
         result = CLAIMED;
         if
         :: stopped -> result = STOPPED
-        :: !stopped && open == NONE ->
-            pick(FREE, slot, status);
-            if
-            :: status == AGAIN -> result = NO_SLOT
-            :: status == CANCELLED -> result = STOPPED
-            :: else -> begin(slot)
-            fi;
-            slot = 0
+        :: !stopped && open == NONE && nfree == 0 -> result = NO_BATCH
+        :: !stopped && open == NONE && nfree > 0 -> open_batch()
         :: else
         fi;
         if
@@ -219,196 +330,191 @@ inline claim(box, result)
     atomic {
         if
         :: result == CLAIMED ->
-            take(box, status);
+            take(chunk, status);
+            drop_ticket(ROOM);
             if
-            :: status == AGAIN -> result = NO_RUN
+            :: status == AGAIN -> result = NO_CHUNK
             :: status == CANCELLED -> result = STOPPED
-            :: else -> claim_run(box)
+            :: else -> claim_chunk(chunk)
             fi;
-            claiming = 0
+            claiming = 0;
+#ifndef MUTANT_NO_CHAIN
+            if
+            :: result == CLAIMED && me < WORKERS && sleepers[ROOM] > 0 &&
+                    HAS_MORE ->
+                has_sleepers(ROOM)
+            :: else
+            fi
+#endif
         :: else
         fi;
         status = 0
-    }
+    };
+    if
+    :: wakes -> signal(woken[ROOM])
+    :: !wakes
+    fi
 }
 
-/* leat__batch_begin, on a slot that nobody else may know. */
-inline begin(slot)
-{
-    d_step {
-        assert(state[slot] == EMPTY);
-        state[slot] = FILLING;
-        number[slot] = next_number;
-        next_number++;
-        outstanding[slot] = RUNS_IN_BATCH;
-        shaped[slot] = 0;
-        failed[slot] = 0;
-        open = slot
-    }
-}
-
-inline claim_run(box)
-{
-    d_step {
-        assert(!held[box]);
-        held[box] = 1;
-        /* The runs of a batch come in order, and are all of it. */
-        assert(number[open] * RUNS_IN_BATCH + first[box] == sequence[box] ||
-               stuck);
-        slot_of[box] = open;
-        if
-        :: last[box] -> open = NONE
-        :: else
-        fi;
-        if
-        :: fails[box] == ENDED -> stopped = 1
-        :: else
-        fi
-    }
-}
-
-inline publish(slot)
+inline complete(batch)
 {
     atomic {
-        !publishing;
-        publishing = 1;
-        assert(finished[number[slot] % SLOTS] == NONE);
-        finished[number[slot] % SLOTS] = slot;
-        slot = 0
+        !completing;
+        completing = 1;
+        assert(finished[number[batch] % POOL] == NONE);
+        finished[number[batch] % POOL] = batch;
+        batch = 0
     };
     do
-#ifdef MUTANT_PUBLISH_OUT_OF_SEQUENCE
+#ifdef MUTANT_COMPLETES_OUT_OF_SEQUENCE
     :: atomic {
            finished[done] != NONE ->
-           state[finished[done]] = READY;
-           push(FULL, finished[done], status);
+           state[finished[done]] = COMPLETED;
+           push(READY, finished[done], status);
            finished[done] = NONE
        }
     :: atomic {
-           done + 1 < SLOTS && finished[done] == NONE ->
+           done + 1 < POOL && finished[done] == NONE ->
            done++
        }
     :: atomic {
-           done + 1 == SLOTS && finished[done] == NONE ->
+           done + 1 == POOL && finished[done] == NONE ->
            done = 0;
-           publishing = 0;
+           completing = 0;
            break
        }
 #else
     :: atomic {
-           finished[next_published % SLOTS] != NONE ->
-           done = finished[next_published % SLOTS];
-           finished[next_published % SLOTS] = NONE;
-           assert(number[done] == next_published);
+           finished[next_completed % POOL] != NONE && !ended ->
+           done = finished[next_completed % POOL];
+           finished[next_completed % POOL] = NONE;
+           assert(number[done] == next_completed);
            assert(state[done] == FILLING && outstanding[done] == 0);
-           state[done] = READY;
-           next_published++;
-           /* There is room for every slot: this never sleeps. */
-           assert(size[FULL] < SLOTS);
-           push(FULL, done, status);
+           state[done] = COMPLETED;
+           next_completed++;
+           /* There is room for every batch: this never sleeps. */
+           assert(size[READY] < POOL);
+           push(READY, done, status);
+           if
+           :: failed[done] == ENDED -> ended = 1; close(READY)
+           :: else
+           fi;
            done = 0;
            status = 0
        }
     :: atomic {
-           finished[next_published % SLOTS] == NONE ->
-           publishing = 0;
+           finished[next_completed % POOL] == NONE || ended ->
+           completing = 0;
            break
        }
 #endif
     od
 }
 
-inline work(box)
+/* Nobody sleeps while the caller waits and there is something to claim. */
+#define IS_BESIDE_WORK                                                         \
+    (sleepers[ROOM] + sleepers[INPUT] > 0 && HAS_MORE && !is_inline &&         \
+     !cancelled && (drained && !stuck || size[FILLED] > 0))
+
+inline work(chunk)
 {
-    /* prepare_batch tells the shape, or that there is none; the others wait. */
-    atomic {
-        slot = slot_of[box];
-        if
-#ifdef MUTANT_BAD_BATCH_TELLS_NO_SHAPE
-        :: first[box] == 0 && fails[box] == 0 -> shaped[slot] = 1
-        :: first[box] == 0 && fails[box] != 0
-#else
-        :: first[box] == 0 -> shaped[slot] = 1
+#ifdef SLOW
+    timeout -> assert(!IS_BESIDE_WORK);
 #endif
-        :: shaped[slot]
+    /* prepare_batch finds the shape, or that there is none; the others wait. */
+    atomic {
+        batch = batch_of[chunk];
+        if
+#ifdef MUTANT_BAD_BATCH_HAS_NO_SHAPE
+        :: first[chunk] == 0 && fails[chunk] == 0 -> shaped[batch] = 1
+        :: first[chunk] == 0 && fails[chunk] != 0
+#else
+        :: first[chunk] == 0 -> shaped[batch] = 1
+#endif
+        :: shaped[batch]
         fi
     };
-#ifdef RELAY
-    /* leat__replacement_end: leat__carry_chain_await the run before, or not; and leave. */
+#ifdef CARRY
+    /* leat__carry_chain_await, if a record is to be replaced, and leave. */
     atomic {
         if
-        :: turns = 0
-        :: turns = 1
+        :: sequence[chunk] > 0 -> carried[sequence[chunk] - 1]
+        :: true
         fi;
-        turns == 0 || sequence[box] == 0 || left[sequence[box] - 1];
-        turns = 0;
-#ifdef MUTANT_BAD_RUN_LEAVES_NOTHING
-        left[sequence[box]] = (fails[box] == 0)
+#ifdef MUTANT_BAD_CHUNK_HANDS_NOTHING_ON
+        carried[sequence[chunk]] = (fails[chunk] == 0)
 #else
-        left[sequence[box]] = 1
+        carried[sequence[chunk]] = 1
 #endif
     };
 #endif
-    /* leat__batch_fill_place writes the samples. */
+    /* fill_batch writes the samples; then the chunk is given back. */
     atomic {
         n = 1;
-        assert(state[slot] == FILLING);
+        assert(state[batch] == FILLING);
         if
-        :: fails[box] > failed[slot] -> failed[slot] = fails[box]
+        :: fails[chunk] > failed[batch] -> failed[batch] = fails[chunk]
         :: else
         fi;
-        /* What a batch cut short will never have counts as done. */
+        /* Samples that a batch cut short will never have count as done. */
 #ifndef MUTANT_SHORT_BATCH_COUNTS_AS_READ
         if
-        :: last[box] -> n = RUNS_IN_BATCH - first[box]
+        :: last[chunk] -> n = CHUNKS_IN_BATCH - first[chunk]
         :: else
         fi;
 #endif
-        held[box] = 0;
-#ifdef THREADED
-        push(FREE_RUNS, box, status);
-        status = 0;
-#endif
-        box = 0
+        held[chunk] = 0;
+        if
+        :: chunk < CHUNKS -> push(FREE, chunk, status); status = 0
+        :: else
+        fi;
+        chunk = 0
     };
-    /* finish_samples */
+    /* leat__device_queues_complete */
     atomic {
-        assert(outstanding[slot] >= n);
-        outstanding[slot] = outstanding[slot] - n;
+        assert(outstanding[batch] >= n);
+        outstanding[batch] = outstanding[batch] - n;
         n = 0;
         if
-        :: outstanding[slot] == 0
-        :: else -> slot = NONE
+        :: outstanding[batch] == 0
+        :: else -> batch = NONE
         fi
     };
     if
-    :: slot != NONE -> publish(slot)
-    :: slot == NONE -> slot = 0
+    :: batch != NONE -> complete(batch)
+    :: batch == NONE -> batch = 0
     fi
 }
 
 proctype worker(byte me)
 {
-    byte r, slot, status, turns, done, n, result;
+    byte chunk, batch, status, done, n, result;
     bit timed_out, wakes;
     do
     :: cancelled -> break
     :: !cancelled ->
-        claim(r, result);
+        claim(chunk, result);
         if
         :: atomic {
-               result == NO_SLOT ->
+               result == NO_BATCH ->
                was_full = 1;
-               wait(FREE, FOREVER, status)
-           }
-#ifdef THREADED
-        :: atomic {
-               result == NO_RUN ->
-               result = 0;
-               wait(FULL_RUNS, FOREVER, status)
-           }
+#ifdef MUTANT_TICKET_AFTER_LOOK
+               ticket(ROOM);
 #endif
-        :: result == CLAIMED -> work(r)
+#ifdef TIMED
+               wait(ROOM, SOON, status)
+#else
+               wait(ROOM, FOREVER, status)
+#endif
+           }
+        :: atomic {
+               result == NO_CHUNK ->
+#ifdef MUTANT_TICKET_AFTER_LOOK
+               ticket(INPUT);
+#endif
+               wait(INPUT, FOREVER, status)
+           }
+        :: result == CLAIMED -> work(chunk)
         :: result == STOPPED -> break
         fi;
         atomic {
@@ -419,49 +525,121 @@ proctype worker(byte me)
             fi
         }
     od;
-    joined++
+    atomic {
+        drop_ticket(ROOM);
+        drop_ticket(INPUT);
+        joined++
+    }
 }
 
 #ifdef THREADED
-/* produce; the reader thread is the only sampler, so filling is its own step. */
+/* Filling is a step of its own: the source is the thread's. */
 proctype reader(byte me)
 {
-    byte r, status, turns;
+    byte chunk, status, n;
     bit timed_out, wakes, was_stuck;
     do
     :: atomic {
            !was_stuck ->
-           pop(FREE_RUNS, r, FOREVER, status);
+           /* await_turn */
+           is_threaded || reader_cancelled;
+           if
+           :: !is_threaded -> break
+           :: else
+           fi;
+           pop(FREE, chunk, FOREVER, status);
            if
            :: status != OK -> break
            :: else
            fi;
            was_stuck = stuck;
-           fill(r)
+           fill(chunk)
        };
        atomic {
-           push(FULL_RUNS, r, status);
-           r = 0;
+           push(FILLED, chunk, status);
+           chunk = 0;
            if
            :: status != OK -> break
            :: else
-           fi
-       }
+           fi;
+#ifndef MUTANT_CHUNK_WAKES_NOBODY
+           has_sleepers(INPUT)
+#endif
+       };
+       if
+       :: wakes -> signal(woken[INPUT])
+       :: !wakes
+       fi;
+#ifdef ADAPTS
+       /* hand_to_takers */
+       if
+       :: !stuck ->
+           is_threaded = 0;
+#ifndef MUTANT_HANDS_OVER_QUIETLY
+           wake_all(INPUT)
+#endif
+       :: true
+       fi
+#endif
     :: was_stuck -> break
     od;
     joined++
 }
 #endif
 
+/* The caller's; `wakes` afterwards, if somebody is to be woken. */
+inline give(batch)
+{
+    assert(state[batch] == LENT);
+    state[batch] = EMPTY;
+    number[batch] = 0;
+    nfree++;
+    if
+    :: nfree < THRESHOLD || is_inline -> add(ROOM)
+    :: else -> has_sleepers(ROOM)
+    fi
+}
+
 inline grow()
 {
     if
-    :: circulating < SLOTS && was_full ->
+    :: circulating < POOL && was_full ->
         was_full = 0;
+        state[circulating] = EMPTY;
         circulating++;
-        push(FREE, circulating - 1, status)
+        nfree++
     :: else
     fi
+}
+
+inline press()
+{
+    atomic {
+#ifndef MUTANT_GROWS_AFTER_WAKING
+        grow();
+#endif
+        if
+        :: nfree > 0 -> wake_all(ROOM)
+        :: else
+        fi;
+#ifdef MUTANT_GROWS_AFTER_WAKING
+        grow()
+#endif
+    }
+}
+
+inline set_inline(to)
+{
+    atomic {
+        if
+        :: is_inline && !to ->
+            is_inline = 0;
+#ifndef MUTANT_INLINE_ENDS_QUIETLY
+            wake_all(ROOM)
+#endif
+        :: else -> is_inline = to
+        fi
+    }
 }
 
 /* leat__data_reader_cancel */
@@ -471,9 +649,12 @@ inline cancel_reader()
     reader_cancelled = 1;
 #endif
 #ifdef THREADED
-#ifndef MUTANT_CANCEL_LEAVES_RUNS
-    close(FREE_RUNS);
-    close(FULL_RUNS)
+#ifndef MUTANT_CANCEL_LEAVES_CHUNKS
+    close(FREE);
+    close(FILLED);
+#endif
+#ifndef MUTANT_CANCEL_LEAVES_INPUT
+    close_count(INPUT)
 #endif
 #endif
 }
@@ -482,37 +663,36 @@ inline cancel()
 {
     cancelled = 1;
     cancel_reader();
-#ifndef MUTANT_CANCEL_LEAVES_SLOTS
-    close(FREE);
+#ifndef MUTANT_CANCEL_LEAVES_ROOM
+    close_count(ROOM);
 #endif
 #ifndef MUTANT_CANCEL_LEAVES_FORWARD
-    close(FULL)
+    close(READY)
 #endif
 }
 
-/* leat__prefetcher_next, which forward calls twice: without waiting, then with. */
-inline next(deadline_, help_)
+/* leat__prefetcher_next after one that did not wait. */
+inline next(deadline)
 {
-    has_woken = deadline_ == NOW;
-    help = help_;
+    has_pressed = 0;
+    help = HELP;
     do
     :: if
-       :: deadline_ == SOON -> help = 0
-       :: true
-       fi;
-       if
-       :: !has_woken && !(rests && help) ->
-           grow();
-#ifndef MUTANT_NO_KICK
-           kick(FREE);
+#ifdef MUTANT_INLINE_PRESSES_NOT
+       :: !has_pressed && !is_inline ->
+#else
+       :: !has_pressed && !(is_inline && help) ->
 #endif
-           has_woken = 1
+#ifndef MUTANT_NO_PRESS
+           press();
+#endif
+           has_pressed = 1
        :: else
        fi;
        atomic {
            if
-           :: help -> pop(FULL, batch, NOW, status)
-           :: else -> pop(FULL, batch, deadline_, status)
+           :: help -> pop(READY, ready, NOW, status)
+           :: else -> pop(READY, ready, deadline, status)
            fi;
            if
            :: cancelled -> status = CANCELLED
@@ -521,125 +701,124 @@ inline next(deadline_, help_)
            if
            :: status != AGAIN || !help -> break
            :: else
+           fi;
+           if
+           :: deadline == SOON -> break
+           :: true
            fi
        };
-       claim(r, result);
+       claim(chunk, result);
        if
-       :: result == CLAIMED -> work(r)
+       :: result == CLAIMED -> work(chunk)
        :: else -> help = 0; result = 0
        fi
     od
 }
 
-/* leat__prefetcher_rest */
-inline rest(rest_)
-{
-    if
-    :: rests != rest_ ->
-        rests = rest_;
-        if
-        :: rests -> wake_at[FREE] = NEVER
-        :: else ->
-            wake_at[FREE] = WAKE_AT;
-            kick(FREE)
-        fi
-    :: else
-    fi
-}
-
 proctype caller(byte me)
 {
-    byte r, slot, status, turns, done, n, result, batch, forwards, late;
+    byte chunk, batch, status, done, n, result, ready, forwards, late;
     byte current = NONE;
-    bit timed_out, wakes, help, rests, has_woken;
+    bit timed_out, wakes, help, has_pressed;
     do
-    :: forwards == BATCHES -> break
-    /* Whoever has enough destroys the layer. */
+    :: forwards == FORWARDS -> break
+    /* A caller that has enough destroys the layer. */
     :: break
     :: atomic {
-           forwards < BATCHES ->
-           /* release: leat__prefetcher_give */
+           forwards < FORWARDS ->
            if
-           :: current != NONE ->
-               assert(state[current] == LENT);
-               state[current] = EMPTY;
-               push(FREE, current, status);
-               current = NONE
+           :: current != NONE -> give(current); current = NONE
            :: else
            fi
        };
-#ifdef RESTS
        if
-       :: true -> rest(0)
-       :: true -> rest(1)
+       :: wakes -> signal(woken[ROOM])
+       :: !wakes
+       fi;
+#ifdef INLINE
+       if
+       :: true -> set_inline(0)
+       :: true -> set_inline(1)
        fi;
 #endif
        atomic {
-           pop(FULL, batch, NOW, status);
+           pop(READY, ready, NOW, status);
            if
            :: cancelled -> status = CANCELLED
            :: else
            fi
        };
        if
-       :: status == AGAIN && late < TIMEOUTS -> late++; next(SOON, HELP)
-       :: status == AGAIN -> next(FOREVER, HELP)
-       :: else
+       :: status != AGAIN
+#ifdef POLLS
+       /* It looks again and again, of which the last time counts. */
+       :: status == AGAIN ->
+#ifndef MUTANT_POLL_STAYS_INLINE
+           set_inline(0);
+#endif
+           size[READY] > 0 || closed[READY]
+#else
+       :: status == AGAIN && late < TIMEOUTS -> late++; next(SOON)
+       :: status == AGAIN -> next(FOREVER)
+#endif
        fi;
        atomic {
            if
            :: status == CANCELLED -> break
            :: status == AGAIN
            :: status == OK ->
-               assert(state[batch] == READY);
-               assert(number[batch] == forwards);
-               state[batch] = LENT;
+               assert(state[ready] == COMPLETED);
+               assert(number[ready] == forwards);
+               state[ready] = LENT;
                forwards++;
-               current = batch;
-               batch = 0;
-               /* refuse: such an error stays, the other's batch goes back. */
+               current = ready;
+               ready = 0;
+               /* Such an error stays; a bad record's batch goes back at once. */
                if
                :: failed[current] == ENDED -> break
-               :: failed[current] == BAD && BAD_AT / RUNS_IN_BATCH ==
+               :: failed[current] == BAD && BAD_AT / CHUNKS_IN_BATCH ==
                        number[current] ->
-                   state[current] = EMPTY;
-                   push(FREE, current, status);
+                   give(current);
                    current = NONE
                :: else -> assert(failed[current] == 0)
                fi
            fi;
            status = 0
-       }
+       };
+       if
+       :: wakes -> signal(woken[ROOM])
+       :: !wakes
+       fi
     od;
-    /* leat__data_layer_stop, leat__prefetcher_destroy */
+    /* leat__prefetcher_destroy */
     atomic {
-        !layer_locked;
+        !group_locked;
         running = 0;
         status = 0;
-        batch = 0
+        ready = 0
     };
     cancel();
 #ifndef MUTANT_DESTROY_JOINS_NOT
     joined == THREADS;
 #endif
     destroyed = 1;
-    assert(!claiming && !publishing)
+    assert(!claiming && !completing)
 }
 
 #ifdef CANCELS
 proctype canceller(byte me)
 {
-    byte status, turns;
+    byte status;
     bit timed_out, wakes;
     atomic {
-        !layer_locked;
-        layer_locked = 1
+        !group_locked;
+        group_locked = 1
     };
     if
     :: running -> cancel()
     :: else
     fi;
-    layer_locked = 0
+    group_locked = 0
 }
 #endif
 
@@ -647,24 +826,17 @@ init
 {
     byte i;
     atomic {
-        capacity[FREE] = SLOTS;
-        capacity[FULL] = SLOTS;
-        capacity[FREE_RUNS] = RUNS;
-        capacity[FULL_RUNS] = RUNS;
-        wake_at[FREE] = WAKE_AT;
-        wake_at[FULL] = 1;
-        wake_at[FREE_RUNS] = 1;
-        wake_at[FULL_RUNS] = 1;
+        capacity[READY] = POOL;
+        capacity[FREE] = CHUNKS;
+        capacity[FILLED] = CHUNKS;
         for (i : 0 .. CIRCULATING - 1) {
+            state[i] = EMPTY;
+            nfree++
+        }
+        for (i : 0 .. CHUNKS - 1) {
             ring[FREE]!i;
             size[FREE]++
         }
-#ifdef THREADED
-        for (i : 0 .. RUNS - 1) {
-            ring[FREE_RUNS]!i;
-            size[FREE_RUNS]++
-        }
-#endif
         for (i : 0 .. WORKERS - 1) {
             run worker(i)
         }
