@@ -74,6 +74,10 @@ prefetcher  deadlock   MUTANT_CANCEL_LEAVES_INPUT HELP=0 WORKERS=1 THREADED
 prefetcher  deadlock   MUTANT_CANCEL_LEAVES_STORAGE HELP=0 WORKERS=1 THREADED BLOCKS CANCELS
 prefetcher  deadlock   MUTANT_CANCEL_LEAVES_ROOM HELP=0 WORKERS=1
 prefetcher  deadlock   MUTANT_CANCEL_LEAVES_FORWARD HELP=0 WORKERS=1 THREADED BLOCKS CANCELS
+devices     holds      HELP=0 STEPS=3
+devices     holds      HELP=1 STEPS=3 CHUNKS=1
+devices     deadlock   MUTANT_GIVE_WAKES_AT_TWO HELP=0 STEPS=3
+devices     deadlock   MUTANT_TICKET_AFTER_LOOK HELP=0 STEPS=3
 device      holds      SLOTS=2
 device      holds      SLOTS=2 EARLY
 device      holds      SLOTS=3
