@@ -78,20 +78,20 @@ devices     holds      HELP=0 STEPS=3
 devices     holds      HELP=1 STEPS=3 CHUNKS=1
 devices     deadlock   MUTANT_GIVE_WAKES_AT_TWO HELP=0 STEPS=3
 devices     deadlock   MUTANT_TICKET_AFTER_LOOK HELP=0 STEPS=3
-device      holds      SLOTS=2
-device      holds      SLOTS=2 EARLY
-device      holds      SLOTS=3
-device      assertion  MUTANT_CONSUMED_ON_NEXT_STREAM SLOTS=2
-device      assertion  MUTANT_CONSUMED_ON_NEXT_STREAM SLOTS=3
-device      assertion  MUTANT_NO_HOST_WAIT SLOTS=2
-device      assertion  MUTANT_NO_HOST_WAIT SLOTS=3
-device      assertion  MUTANT_CONSUMED_AT_DELIVERY SLOTS=2
-device      assertion  MUTANT_COPY_WAITS_NOT SLOTS=2
-device      assertion  MUTANT_FORWARD_WAITS_NOT SLOTS=2
-device      assertion  MUTANT_READY_BEFORE_COPY SLOTS=2
-device      assertion  MUTANT_ONE_STREAM_RELEASED SLOTS=2 EARLY
-device      assertion  MUTANT_NO_MARK SLOTS=2
-device      assertion  MUTANT_DESTROY_WAITS_NOT SLOTS=2
+device      holds      POOL=2
+device      holds      POOL=2 EARLY
+device      holds      POOL=3
+device      assertion  MUTANT_CONSUMED_ON_NEXT_STREAM POOL=2
+device      assertion  MUTANT_CONSUMED_ON_NEXT_STREAM POOL=3
+device      assertion  MUTANT_NO_HOST_WAIT POOL=2
+device      assertion  MUTANT_NO_HOST_WAIT POOL=3
+device      assertion  MUTANT_CONSUMED_AT_DELIVERY POOL=2
+device      assertion  MUTANT_COPY_WAITS_NOT POOL=2
+device      assertion  MUTANT_FORWARD_WAITS_NOT POOL=2
+device      assertion  MUTANT_READY_BEFORE_COPY POOL=2
+device      assertion  MUTANT_ONE_STREAM_RELEASED POOL=2 EARLY
+device      assertion  MUTANT_NO_MARK POOL=2
+device      assertion  MUTANT_DESTROY_WAITS_NOT POOL=2
 TABLE
 }
 

@@ -1,14 +1,14 @@
 /*
- * device.pml: how a slot's memory is handed from the host to the layer's stream,
- * to the caller's streams and back (SLOTS of 2 or 3), by the events `ready` and
+ * device.pml: how a batch's memory is handed from the host to the layer's stream,
+ * to the caller's streams and back (POOL of 2 or 3), by the events `ready` and
  * `consumed`.
  *
  * What stands for what:
- *   fill          prepare_batch and leat__batch_fill_place: src/layer/worker.c
- *   upload        leat__device_copy_upload, under the publisher's lock
+ *   worker        await_upload and fill_batch: src/layer/worker.c
+ *   upload        leat__device_copy_upload: src/layer/device_copy.c
  *   forward       await and deliver: src/layer/layer_forward.c
- *   give, mark    leat__prefetcher_give and mark, leat__device_copy_mark
- *   destroy       leat__data_layer_stop, leat__device_copy_wait
+ *   mark          leat__device_copy_mark: src/layer/device_copy.c
+ *   destroy       leat__prefetcher_destroy, leat__device_copy_wait
  * The queues are channels here; prefetcher.pml has them in full, and several
  * workers. Streams are those of CUDA: each does in order, and whenever it likes,
  * what was enqueued; waiting for an event means its latest record at the time of
@@ -16,11 +16,11 @@
  *
  * Copies and kernels take two steps, so that what happens in between shows.
  */
-#ifndef SLOTS
-#define SLOTS 2
+#ifndef POOL
+#define POOL 2
 #endif
-#ifndef BATCHES
-#define BATCHES (SLOTS + 1)
+#ifndef FORWARDS
+#define FORWARDS (POOL + 1)
 #endif
 #define DEPTH 20
 #define NONE 15
@@ -31,11 +31,11 @@
 #define HOST 0
 #define STREAMS 3
 
-/* Events of slot s; and one of the caller's own. */
+/* Events of batch s; and one of the caller's own. */
 #define READY(s) (s)
-#define CONSUMED(s, k) (SLOTS + 2 * (s) + (k))
-#define OWN (3 * SLOTS)
-#define EVENTS (3 * SLOTS + 1)
+#define CONSUMED(s, k) (POOL + 2 * (s) + (k))
+#define OWN (3 * POOL)
+#define EVENTS (3 * POOL + 1)
 
 mtype = {WAIT, RECORD, COPY, KERNEL};
 chan stream[STREAMS] = [DEPTH] of {mtype, byte, byte};
@@ -44,16 +44,16 @@ bit busy[STREAMS];
 byte recorded[EVENTS]; /* records enqueued */
 byte passed[EVENTS];   /* the last of them that its stream has come by */
 
-chan free_slots = [SLOTS] of {byte};
-chan full_slots = [SLOTS] of {byte};
+chan free_batches = [POOL] of {byte};
+chan ready_batches = [POOL] of {byte};
 bit closed;
 bit joined;
 
-/* The batch on either side of a slot. */
-byte host[SLOTS] = GARBAGE;
-byte device[SLOTS] = GARBAGE;
-byte number[SLOTS];
-byte nconsumed[SLOTS];
+/* Which of the sequence is on either side of a batch. */
+byte host[POOL] = GARBAGE;
+byte device[POOL] = GARBAGE;
+byte number[POOL];
+byte nconsumed[POOL];
 bit freed;
 
 inline record(event, to)
@@ -121,7 +121,7 @@ end:
     od
 }
 
-/* Wait, copy and `ready` are enqueued under the publish lock, in one go. */
+/* Wait, copy and `ready` are enqueued under device_queues' lock, in one go. */
 inline upload(s)
 {
     atomic {
@@ -152,8 +152,8 @@ proctype worker()
     do
     :: atomic {
            /* More than are asked for show nothing new. */
-           next_number < BATCHES && nempty(free_slots) ->
-           free_slots?s;
+           next_number < FORWARDS && nempty(free_batches) ->
+           free_batches?s;
            number[s] = next_number;
            next_number++
        };
@@ -164,7 +164,7 @@ proctype worker()
         host[s] = number[s];
         upload(s);
         atomic {
-            full_slots!s;
+            ready_batches!s;
             s = 0
         }
     :: closed -> break
@@ -172,7 +172,7 @@ proctype worker()
     joined = 1
 }
 
-/* leat__prefetcher_mark: what the stream does before this reads the slot. */
+/* leat__prefetcher_mark: what the stream does before this reads the batch. */
 inline mark(s, to)
 {
     if
@@ -199,7 +199,7 @@ inline use_on_two_streams(s)
         record(CONSUMED(s, 1), 3 - at);
         nconsumed[s] = 2;
 #endif
-        free_slots!s;
+        free_batches!s;
         current = NONE
     }
 }
@@ -209,9 +209,9 @@ proctype caller()
     byte current = NONE;
     byte at, to, s, forwards;
     do
-    :: forwards == BATCHES -> break
+    :: forwards == FORWARDS -> break
     :: break
-    :: forwards < BATCHES ->
+    :: forwards < FORWARDS ->
         /* Another stream each time, or the same, or none. */
         atomic {
             if
@@ -228,7 +228,7 @@ proctype caller()
                 mark(current, at);
 #endif
 #endif
-                free_slots!current;
+                free_batches!current;
                 current = NONE
             :: else
             fi;
@@ -236,7 +236,7 @@ proctype caller()
             to = 0
         };
         atomic {
-            full_slots?s;
+            ready_batches?s;
             assert(number[s] == forwards);
             forwards++;
             current = s;
@@ -270,7 +270,7 @@ proctype caller()
 #endif
 #ifndef MUTANT_DESTROY_WAITS_NOT
     atomic { empty(stream[COPIES]) && !busy[COPIES] };
-    for (s : 0 .. SLOTS - 1) {
+    for (s : 0 .. POOL - 1) {
         if
         :: nconsumed[s] > 0 -> event_synchronize(CONSUMED(s, 0))
         :: else
@@ -288,8 +288,8 @@ init
 {
     byte i;
     atomic {
-        for (i : 0 .. SLOTS - 1) {
-            free_slots!i
+        for (i : 0 .. POOL - 1) {
+            free_batches!i
         }
         i = 0;
         run run_stream(0);
