@@ -17,6 +17,8 @@
  * asked whether it did.
  *
  * What each of these is worth is measured in benchmarks/RESULTS.md, "Waking".
+ * That none loses a wake-up is checked by tests/models/prefetcher.pml, rule by
+ * rule, and devices.pml.
  */
 #ifndef LEAT_LAYER_WAKEUP_H
 #define LEAT_LAYER_WAKEUP_H

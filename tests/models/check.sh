@@ -38,6 +38,7 @@ prefetcher  holds      HELP=1 WORKERS=1 POOL=3 CIRCULATING=2
 prefetcher  holds      HELP=1 WORKERS=1 TIMEOUTS=1
 prefetcher  holds      HELP=1 WORKERS=1 TIMED
 prefetcher  holds      HELP=1 WORKERS=2 FORWARDS=2 THRESHOLD=3
+prefetcher  holds      HELP=0 WORKERS=2 FORWARDS=2 THRESHOLD=3 FEWER_WAKE_UPS
 prefetcher  holds      HELP=1 WORKERS=1 FORWARDS=2 INLINE
 prefetcher  holds      HELP=1 WORKERS=1 FORWARDS=2 INLINE THREADED
 prefetcher  holds      HELP=1 WORKERS=1 FORWARDS=2 INLINE TIMEOUTS=1

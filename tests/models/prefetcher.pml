@@ -3,37 +3,37 @@
  * destroy and cancel at any moment; and every rule of src/layer/wakeup.h.
  *
  * What stands for what:
- *   fill                            src/layer/chunk.c, sampler.c
+ *   fill                           src/layer/chunk.c, sampler.c
  *   take, produce (in reader),
- *   cancel_reader                   src/layer/data_reader.c
- *   claim, worker, next, cancel     src/layer/prefetcher.c
- *   take_batch, give, press, grow,
- *   set_inline, complete            src/layer/device_queue.c
- *   work                            src/layer/worker.c
- *   carried                         src/layer/on_error/carry_chain.c, replacement.c
- *   caller                          src/layer/layer_forward.c
- *   its end, canceller              leat_data_layer_group_close and cancel:
- *                                   src/layer/data_layer_group.c
+ *   cancel_reader                  src/layer/data_reader.c
+ *   claim, worker, next, cancel    src/layer/prefetcher.c
+ *   open_batch, give, press, grow,
+ *   set_inline, complete           src/layer/device_queue.c
+ *   work                           src/layer/worker.c
+ *   carried                        src/layer/on_error/carry_chain.c
+ *   caller                         src/layer/layer_forward.c
+ *   its end                        leat__group_stop: src/layer/layer_start.c
+ *   canceller                      src/layer/data_layer_group.c
  * Queues and event counts are those of queue.inc and wakeup.inc. Samples are left
- * out: a chunk is one step of work on its batch. What a batch is in is written
+ * out: a chunk is one step of work on its batch. The state of a batch is written
  * down, and asserted, at every step that touches it. Free batches are alike, so
  * the first one is taken.
  *
- * The rules of wakeup.h, and what shows that each is needed:
- *   an event for each free batch and chunk  MUTANT_TICKET_AFTER_LOOK,
- *                                           MUTANT_CHUNK_WAKES_NOBODY
- *   a worker that leaves more wakes one     MUTANT_NO_CHAIN (SLOW)
- *   who finds nothing ready wakes all       MUTANT_NO_PRESS
- *   after one more batch is in use          MUTANT_GROWS_AFTER_WAKING (SLOW)
- *   a threshold that a poller reaches       MUTANT_THRESHOLD_TOO_HIGH (POLLS)
- *   inline mode: an end of it wakes all,    MUTANT_INLINE_ENDS_QUIETLY (POLLS)
- *   also that by a poll,                    MUTANT_POLL_STAYS_INLINE (POLLS)
- *   and so does a caller that waits         MUTANT_INLINE_PRESSES_NOT
- *   who fills changes: that wakes all       MUTANT_HANDS_OVER_QUIETLY (ADAPTS)
- * Leaving these out loses nothing but time: the threshold, whatever its height
- * for a caller that waits (THRESHOLD); timed waits (TIMED); the event that a
- * batch below the threshold adds, since press follows; that press wakes all,
- * since one who is woken wakes the next.
+ * The rules of wakeup.h, each with the mutant that breaks it:
+ *   a ticket is drawn before the look       MUTANT_TICKET_AFTER_LOOK
+ *   a chunk wakes one worker                MUTANT_CHUNK_WAKES_NOBODY
+ *   a worker that leaves work wakes one     MUTANT_NO_CHAIN (SLOW)
+ *   a caller that finds none ready presses  MUTANT_NO_PRESS
+ *   press grows before it wakes             MUTANT_GROWS_AFTER_WAKING (SLOW)
+ *   a caller that polls meets the threshold MUTANT_THRESHOLD_TOO_HIGH (POLLS)
+ *   the end of inline mode wakes all        MUTANT_INLINE_ENDS_QUIETLY (POLLS)
+ *   a poll ends it                          MUTANT_POLL_STAYS_INLINE (POLLS)
+ *   a caller that waits in it presses       MUTANT_INLINE_PRESSES_NOT
+ *   a change of who fills wakes all         MUTANT_HANDS_OVER_QUIETLY (ADAPTS)
+ * The two with SLOW lose time, not a wake-up. So do the following, which hold:
+ * any threshold, if the caller waits (THRESHOLD); a timed wait or none (TIMED);
+ * a batch below the threshold without an event, and a press that wakes one
+ * (FEWER_WAKE_UPS).
  *
  * Options: WORKERS, POOL (batches), CIRCULATING (of them in use from the start),
  * CHUNKS (of the reader's thread), CHUNKS_IN_BATCH, FORWARDS (at most),
@@ -45,7 +45,7 @@
  * waits, but looks again), CARRY (on_error REPLACE: a chunk may wait for the one
  * before it), INLINE (inline mode begins and ends at any forward), TIMED (a
  * worker's wait for a batch may end by itself), SLOW (work on a chunk takes
- * longer than all else: whoever sleeps then sleeps beside no work).
+ * longer than all else; nobody may sleep beside work meanwhile), FEWER_WAKE_UPS.
  */
 #ifndef WORKERS
 #define WORKERS 2
@@ -595,7 +595,11 @@ inline give(batch)
     number[batch] = 0;
     nfree++;
     if
+#ifdef FEWER_WAKE_UPS
+    :: nfree < THRESHOLD || is_inline
+#else
     :: nfree < THRESHOLD || is_inline -> add(ROOM)
+#endif
     :: else -> has_sleepers(ROOM)
     fi
 }
@@ -619,7 +623,11 @@ inline press()
         grow();
 #endif
         if
+#ifdef FEWER_WAKE_UPS
+        :: nfree > 0 -> wake_one(ROOM)
+#else
         :: nfree > 0 -> wake_all(ROOM)
+#endif
         :: else
         fi;
 #ifdef MUTANT_GROWS_AFTER_WAKING
