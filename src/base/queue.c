@@ -1,13 +1,13 @@
 /*
  * DESIGN. A ring of pointers under one lock, with a condition for each end. A
- * push or pop signals the other end if a thread waits there, after releasing the
- * lock: the woken thread would block on it again. Counting the waiters keeps the
- * common case, nobody waiting, free of system calls. A closed queue never
- * blocks: it is checked under the lock before every wait, and close wakes all
- * waiters. No other lock is taken under this one.
+ * push or pop signals the other end if a thread waits there, after releasing
+ * the lock: the woken thread would block on it again. Counting the waiters
+ * keeps the common case, nobody waiting, free of system calls. A closed queue
+ * never blocks: it is checked under the lock before every wait, and close wakes
+ * all waiters. No other lock is taken under this one.
  *
- * Trying an empty ring takes no lock: what the thread itself pushed, or knows to
- * be pushed, it sees; anything later may come later too.
+ * Trying an empty ring takes no lock: what the thread itself pushed, or knows
+ * to be pushed, it sees; anything later may come later too.
  */
 #include "base/queue.h"
 #include "base/clock.h"

@@ -102,13 +102,29 @@ static claim_result claim_locked(leat__prefetcher *self, const claimant *who,
     return CLAIMED;
 }
 
+/* Whether another worker would find a batch. */
+static bool has_more_locked(const leat__prefetcher *self)
+{
+    const leat__device_queue *next =
+        leat__device_queues_of(&self->queues, self->next_number);
+    return !self->stopped &&
+           (self->open ||
+            atomic_load_explicit(&next->nfree, memory_order_relaxed) > 0);
+}
+
 static claim_result claim(leat__prefetcher *self, const claimant *who,
                           claimed *out)
 {
     out->room = leat__event_count_ticket(&self->queues.room);
     leat__mutex_lock_spinning(&self->claim);
     claim_result result = claim_locked(self, who, out);
+    /* A caller has woken the workers that it needs, or works alone. */
+    bool wakes = result == CLAIMED && who->number < self->options.workers &&
+                 leat__event_count_has_sleepers(&self->queues.room) &&
+                 has_more_locked(self);
     pthread_mutex_unlock(&self->claim);
+    if (wakes)
+        leat__event_count_wake_one(&self->queues.room);
     return result;
 }
 

@@ -1,7 +1,6 @@
 #include "base/thread.h"
 #include "support/suite.h"
 #include "tools/database/worker_pool.h"
-#include "base/thread.h"
 
 #include <leat/ext/reader.h>
 
