@@ -315,10 +315,12 @@ static void print_difference(const json_t *one)
 /* A layer that chose its seed itself differs from a dump of another seed. */
 static void print_seed(const struct comparison *self)
 {
-    for (int side = 0; side < 2; side++) {
+    const leat_data_layer_options *asked = &self->source.layer;
+    bool is_given = asked->has_random_seed && asked->random_seed >= 0;
+    for (int side = 0; side < 2 && !is_given; side++) {
         const leat_data_layer *layer = self->side[side].source.layer;
         uint64_t seed = layer ? leat_data_layer_seed(layer) : 0;
-        if (seed && self->source.layer.random_seed < 0)
+        if (seed)
             printf("the layer of %s chose at random with seed %llu; give "
                    "--seed with the one that leat dump printed\n",
                    plain_text(self->name[side]), (unsigned long long)seed);

@@ -337,7 +337,7 @@ ln -s first.png link
 for kind in pipe link; do
     run 2 show good --out $kind
     check "why not on a $kind" \
-        grep -qx "leat: $kind: is there and is no regular file" err
+        grep -qx "leat: $kind: exists and is not a regular file" err
 done
 check 'a pipe and a link are left alone' test -p pipe -a -L link
 rm pipe link

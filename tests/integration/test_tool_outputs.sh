@@ -68,9 +68,9 @@ for plant in 'ln -s victim' mkfifo; do
     rm -f target
     $plant target
     run 2 show db --out target --force
-    check "show onto '$plant'" grep -q 'no regular file' err
+    check "show onto '$plant'" grep -q 'not a regular file' err
     run 2 mean db target --force
-    check "mean onto '$plant'" grep -q 'no regular file' err
+    check "mean onto '$plant'" grep -q 'not a regular file' err
     check "'$plant' stays" test ! -f target -o -L target
     precious "onto '$plant'"
 done

@@ -204,7 +204,7 @@ int contact_sheet_save(const struct contact_sheet *sheet, const char *path)
     if (!strcmp(path, "-"))
         return write_sheet(sheet, "stdout", stdout);
     if (!lstat(path, &found) && !S_ISREG(found.st_mode))
-        return leat_error(LEAT_EINVAL, "%s: is there and is no regular file",
+        return leat_error(LEAT_EINVAL, "%s: exists and is not a regular file",
                           path);
     int status = staged_file_create(&file, path);
     if (!status)

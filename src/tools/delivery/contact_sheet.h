@@ -55,8 +55,8 @@ raster_writer *contact_sheet_writer(const char *path);
 
 /*
  * Saves it in the format of its name; "-" is stdout. A file appears whole or
- * not at all; what exists and is no regular file stays. Errors: LEAT_EINVAL for
- * that, and for a JPEG with a side over 65500; LEAT_EIO, LEAT_ENOMEM.
+ * not at all; what exists and is not a regular file stays. Errors: LEAT_EINVAL
+ * for that, and for a JPEG with a side over 65500; LEAT_EIO, LEAT_ENOMEM.
  */
 int contact_sheet_save(const struct contact_sheet *sheet, const char *path);
 
