@@ -75,15 +75,19 @@ LEAT_API leat_device *leat_blob_device(const leat_blob *blob);
 /** @} */
 
 /**
- * @name The contents Row-major, on the host or on the device, copied first if
- * necessary; the mutable functions make that side the newest. Borrowed until
- * reshape, the next forward into this blob, or destroy.
+ * @name The contents
+ *
+ * Row-major, on the host or on the device, copied first if necessary; the
+ * mutable functions make that side the newest. Borrowed until reshape, the next
+ * forward into this blob, or destroy.
  *
  * NULL on error: the blob has no shape, memory is short, the device failed, or
  * the data layer that lent the contents has taken them back (LEAT_ESTATE: after
  * release, restore, or a forward into other tops or without a batch); see
  * leat_last_error. Blocks for the copy; its completion wakes the caller. Thread
- * safety: one caller a blob. @{
+ * safety: one caller a blob.
+ *
+ * @{
  */
 /** On the host, to read. */
 LEAT_API const void *leat_blob_cpu_data(leat_blob *blob);

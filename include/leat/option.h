@@ -26,9 +26,9 @@ typedef enum leat_option_type {
  * needs to know to set it. All texts are static; those that are missing, NULL.
  */
 typedef struct leat_option {
-    const char *name; /* the member's */
-    leat_option_type type;
-    size_t offset;     /* of the member */
+    const char *name;      /* the member's */
+    leat_option_type type; /* of its value */
+    size_t offset;         /* of the member */
     size_t given;      /* of the bool beside it by which a 0 counts; 0: none */
     int64_t least;     /* of INT, INT64 and BYTES */
     int64_t most;      /* likewise */

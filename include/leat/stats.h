@@ -80,7 +80,7 @@ typedef struct leat_stats {
                                  memory */
 
     /* Time, in seconds since setup or restore. */
-    double elapsed;
+    double elapsed;      /* until now */
     double waited;       /* forward had no batch ready, which includes the time
                             in which it helped, and that in which a forward for
                             LEAT_HOST waited for the copy */
