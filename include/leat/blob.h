@@ -54,7 +54,11 @@ LEAT_API int leat_blob_reshape(leat_blob *blob, leat_dtype dtype, int ndim,
                                const int64_t shape[]);
 
 /**
- * @name Properties Thread safety: one caller a blob. @{
+ * @name Properties
+ *
+ * Thread safety: one caller a blob.
+ *
+ * @{
  */
 /** The type of its elements; FLOAT32 before the first reshape. */
 LEAT_API leat_dtype leat_blob_dtype(const leat_blob *blob);

@@ -32,8 +32,12 @@ LEAT_API int leat_net_parse(leat_net **out, const char *name, const char *text,
                             const leat_data_layer_options *choice);
 
 /**
- * @name Properties A net is immutable. All pointers are borrowed until
- * leat_net_close. Thread safety: any threads. @{
+ * @name Properties
+ *
+ * A net is immutable. All pointers are borrowed until leat_net_close. Thread
+ * safety: any threads.
+ *
+ * @{
  */
 /** The options; what they point to is borrowed, too. */
 LEAT_API const leat_data_layer_options *leat_net_options(const leat_net *net);
