@@ -22,7 +22,7 @@ static int every_fields(leat_reader *reader, const leat_field_spec **out,
     return leat_reader_fields(((every_reader *)reader)->upstream, out, n);
 }
 
-/* Fewer than n means only that. */
+/* May return fewer than n samples; the caller asks for the rest again. */
 static int every_read_at(leat_reader *reader, const int64_t index[],
                          leat_sample *const out[], int n, int *got)
 {
@@ -68,7 +68,11 @@ static int every_next(leat_reader *reader, leat_sample *const out[], int n,
 
 static int every_seek(leat_reader *reader, int64_t index)
 {
-    ((every_reader *)reader)->next = index;
+    every_reader *self = (every_reader *)reader;
+    if (index < 0 || index > self->count)
+        return leat_error(LEAT_EINVAL, "position %lld: expected 0 to %lld",
+                          (long long)index, (long long)self->count);
+    self->next = index;
     return LEAT_OK;
 }
 

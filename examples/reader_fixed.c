@@ -108,7 +108,11 @@ static int fixed_fields(leat_reader *reader, const leat_field_spec **out,
 
 static int fixed_seek(leat_reader *reader, int64_t index)
 {
-    ((fixed_reader *)reader)->next = index;
+    fixed_reader *self = (fixed_reader *)reader;
+    if (index < 0 || index > self->count)
+        return leat_error(LEAT_EINVAL, "position %lld: expected 0 to %lld",
+                          (long long)index, (long long)self->count);
+    self->next = index;
     return LEAT_OK;
 }
 

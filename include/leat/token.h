@@ -14,7 +14,7 @@ extern "C" {
  * every rank at the same step.
  *
  * It owns its memory: init, use, finish. It has at most 64 bytes, and what the
- * readers of the chain save, which should be 32 bytes each; its text has 4
+ * readers of the chain save, at most 32 bytes each; its text has 4
  * letters for 3 bytes.
  */
 typedef struct leat_token {

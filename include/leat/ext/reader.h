@@ -111,11 +111,11 @@ struct leat_reader_ops {
 
     /**
      * Makes waiting and all further calls of next, read_at, locate and
-     * read_located return LEAT_ECANCELLED soon, until close (at the end next
-     * may still return LEAT_END). It is permanent: a layer that continues opens
-     * a new reader. May be called repeatedly, before the first next, and during
-     * any other call, for which it does not wait. A decorator cancels its
-     * upstream readers.
+     * read_located return LEAT_ECANCELLED soon, until close; next may still
+     * return LEAT_END if it was at the end. It is permanent: a layer that
+     * continues opens a new reader. May be called repeatedly, before the first
+     * next, and during any other call, for which it does not wait. A decorator
+     * cancels its upstream readers.
      */
     void (*cancel)(leat_reader *reader);
 
@@ -151,10 +151,12 @@ struct leat_reader_ops {
     int (*seek)(leat_reader *reader, int64_t index);
 
     /**
-     * Appends the data set's identity to the token: of a file reader also its
-     * arguments that change samples, of a decorator its leat_args_object. The
-     * token's hash of the pipeline already covers a decorator's arguments, such
-     * as a seed. Upstream readers come first. Every call appends the same
+     * Appends the data set's identity to the token, upstream readers first, at
+     * most 32 bytes each: what tells the data from other data, and the
+     * arguments of a file reader that change samples. The token's hash of the
+     * pipeline already covers a decorator's arguments, such as a seed; a
+     * decorator that was given an object (leat_args_object) appends what
+     * identifies its contents. Every call appends the same
      * bytes: a layer calls it at setup, and refuses a token with other bytes as
      * another data set's.
      */
