@@ -55,7 +55,7 @@ typedef struct walker {
     char apart[64];
 } walker;
 
-typedef struct bench {
+typedef struct bare_bench {
     const bench_case *what;
     int threads;
     double slice; /* seconds */
@@ -63,7 +63,7 @@ typedef struct bench {
     leat_blob *top[2]; /* where the layer itself is measured; or NULL */
     struct limit *limit;
     walker walker[BENCH_MOST_WORKERS];
-} bench;
+} bare_bench;
 
 static int fail(void)
 {
@@ -72,9 +72,9 @@ static int fail(void)
 }
 
 /* The layer is created for its options, not set up. */
-static int create_layer(bench *self, const char *database)
+static int create_layer(bare_bench *bench, const char *database)
 {
-    const bench_case *what = self->what;
+    const bench_case *what = bench->what;
     leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     leat_pipeline *pipeline;
@@ -92,14 +92,14 @@ static int create_layer(bench *self, const char *database)
         options.top_type = LEAT_UINT8;
     if (leat_pipeline_lmdb(&pipeline, database, NULL))
         return 1;
-    int status = leat_data_layer_create(&self->layer, pipeline, &options);
+    int status = leat_data_layer_create(&bench->layer, pipeline, &options);
     leat_pipeline_unref(pipeline);
     return status != LEAT_OK;
 }
 
-static int open_loops(bench *self, const char *database)
+static int open_loops(bare_bench *bench, const char *database)
 {
-    const bench_case *what = self->what;
+    const bench_case *what = bench->what;
     int images = SLOTS * what->batch;
     const bare_order order = {
         .path = database,
@@ -108,33 +108,33 @@ static int open_loops(bench *self, const char *database)
         .height = what->side,
         .width = what->side,
         .crop = what->crop,
-        .slots = (images + self->threads - 1) / self->threads,
+        .slots = (images + bench->threads - 1) / bench->threads,
     };
-    for (int i = 0; i < self->threads; i++) {
-        self->walker[i].loop = bare_loop_open(&order, i, self->threads);
-        if (!self->walker[i].loop)
+    for (int i = 0; i < bench->threads; i++) {
+        bench->walker[i].loop = bare_loop_open(&order, i, bench->threads);
+        if (!bench->walker[i].loop)
             return 1;
     }
     return 0;
 }
 
-static int set_up_layer(bench *self)
+static int set_up_layer(bare_bench *bench)
 {
     for (int i = 0; i < 2; i++)
-        if (leat_blob_create(&self->top[i], NULL))
+        if (leat_blob_create(&bench->top[i], NULL))
             return 1;
-    return leat_data_layer_setup(self->layer, self->top, 2) != LEAT_OK;
+    return leat_data_layer_setup(bench->layer, bench->top, 2) != LEAT_OK;
 }
 
-static void close_all(bench *self)
+static void close_all(bare_bench *bench)
 {
-    for (int i = 0; i < self->threads; i++)
-        if (self->walker[i].loop)
-            bare_loop_close(self->walker[i].loop);
-    limit_close(self->limit);
-    leat_data_layer_destroy(self->layer);
+    for (int i = 0; i < bench->threads; i++)
+        if (bench->walker[i].loop)
+            bare_loop_close(bench->walker[i].loop);
+    limit_close(bench->limit);
+    leat_data_layer_destroy(bench->layer);
     for (int i = 0; i < 2; i++)
-        leat_blob_destroy(self->top[i]);
+        leat_blob_destroy(bench->top[i]);
 }
 
 /* What the job makes of a pixel, one at a time. */
@@ -160,14 +160,14 @@ static int is_right(const bench_case *what, const bare_image *image, int c,
     return ((const float *)image->top)[to] == wanted;
 }
 
-static int verify(const bench *self)
+static int verify(const bare_bench *bench)
 {
-    const bench_case *what = self->what;
+    const bench_case *what = bench->what;
     int side = what->crop ? what->crop : what->side;
     for (int i = 0; i < CHECKED; i++) {
-        if (bare_loop_run(self->walker[0].loop, 1))
+        if (bare_loop_run(bench->walker[0].loop, 1))
             return 1;
-        bare_image image = bare_loop_last(self->walker[0].loop);
+        bare_image image = bare_loop_last(bench->walker[0].loop);
         int is_good = 1;
         for (int c = 0; c < what->channels; c++)
             for (int row = 0; row < side; row++)
@@ -184,11 +184,11 @@ static int verify(const bench *self)
 
 static int loop_for_a_while(int i, void *context)
 {
-    bench *self = context;
-    walker *walker = &self->walker[i];
+    bare_bench *bench = context;
+    walker *walker = &bench->walker[i];
     double start = leat__clock_seconds(), now = start;
     walker->images = 0;
-    while (now - start < self->slice) {
+    while (now - start < bench->slice) {
         if (bare_loop_run(walker->loop, RUN))
             return LEAT_EDATA;
         walker->images += RUN;
@@ -202,74 +202,74 @@ static int loop_for_a_while(int i, void *context)
  * Images a second of the loops. One is run here: a layer takes who waits for a
  * thread to end for a caller that sleeps between two batches.
  */
-static int run_bare(bench *self, double *rate)
+static int run_bare(bare_bench *bench, double *rate)
 {
-    int status = self->threads == 1
-                     ? loop_for_a_while(0, self)
-                     : leat__parallel_for("leat-bench", self->threads,
-                                          loop_for_a_while, self);
+    int status = bench->threads == 1
+                     ? loop_for_a_while(0, bench)
+                     : leat__parallel_for("leat-bench", bench->threads,
+                                          loop_for_a_while, bench);
     double images = 0, longest = 0;
-    for (int i = 0; i < self->threads; i++) {
-        images += (double)self->walker[i].images;
-        if (self->walker[i].seconds > longest)
-            longest = self->walker[i].seconds;
+    for (int i = 0; i < bench->threads; i++) {
+        images += (double)bench->walker[i].images;
+        if (bench->walker[i].seconds > longest)
+            longest = bench->walker[i].seconds;
     }
     *rate = bench_share(images, longest);
     return status;
 }
 
-static int forward(const bench *self)
+static int forward(const bare_bench *bench)
 {
-    return leat_data_layer_forward(self->layer, self->top, 2, LEAT_HOST);
+    return leat_data_layer_forward(bench->layer, bench->top, 2, LEAT_HOST);
 }
 
 /* What was made while the loop ran is taken first. */
-static int run_layer(const bench *self, double *rate)
+static int run_layer(const bare_bench *bench, double *rate)
 {
     int64_t images = 0;
     int status = LEAT_OK;
     for (int i = 0; !status && i < SLOTS; i++)
-        status = forward(self);
+        status = forward(bench);
     double start = leat__clock_seconds(), now = start;
-    while (!status && now - start < self->slice) {
-        status = forward(self);
-        images += self->what->batch;
+    while (!status && now - start < bench->slice) {
+        status = forward(bench);
+        images += bench->what->batch;
         now = leat__clock_seconds();
     }
     *rate = bench_share((double)images, now - start);
     return status;
 }
 
-static int run_leat(bench *self, double *rate)
+static int run_leat(bare_bench *bench, double *rate)
 {
-    if (self->top[0])
-        return run_layer(self, rate);
+    if (bench->top[0])
+        return run_layer(bench, rate);
     struct limit_result result = {0};
-    int status = limit_run(self->limit, self->slice, &result);
+    int status = limit_run(bench->limit, bench->slice, &result);
     *rate = bench_share((double)result.images, result.seconds);
     return status;
 }
 
-static int measure(bench *self, double bare[ROUNDS], double leat[ROUNDS],
+static int measure(bare_bench *bench, double bare[ROUNDS], double leat[ROUNDS],
                    double ratio[ROUNDS])
 {
     double ignored;
-    int status = run_bare(self, &ignored);
+    int status = run_bare(bench, &ignored);
     if (!status)
-        status = run_leat(self, &ignored);
+        status = run_leat(bench, &ignored);
     for (int i = 0; !status && i < ROUNDS; i++) {
         int is_odd = i % 2;
-        status = is_odd ? run_leat(self, &leat[i]) : run_bare(self, &bare[i]);
+        status = is_odd ? run_leat(bench, &leat[i]) : run_bare(bench, &bare[i]);
         if (!status)
             status =
-                is_odd ? run_bare(self, &bare[i]) : run_leat(self, &leat[i]);
+                is_odd ? run_bare(bench, &bare[i]) : run_leat(bench, &leat[i]);
         if (!status)
             ratio[i] = bench_share(leat[i], bare[i]);
     }
     return status ? fail() : 0;
 }
 
-static void report_threads(struct report *report, const bench *self,
+static void report_threads(struct report *report, const bare_bench *bench,
                            int with_layer, double bare[ROUNDS],
                            double leat[ROUNDS], double ratio[ROUNDS])
 {
@@ -277,9 +277,9 @@ static void report_threads(struct report *report, const bench *self,
     struct bench_spread l = bench_spread_of(leat, ROUNDS);
     struct bench_spread r = bench_spread_of(ratio, ROUNDS);
     report_row(report, "results");
-    report_line(report, "case", "case", REPORT_TEXT, 0, self->what->name);
+    report_line(report, "case", "case", REPORT_TEXT, 0, bench->what->name);
     report_text(report, "beside", with_layer ? "layer" : "limit");
-    report_line(report, "threads", "threads", REPORT_COUNT, self->threads,
+    report_line(report, "threads", "threads", REPORT_COUNT, bench->threads,
                 NULL);
     report_line(report, "bare.median", "bare loop, images/s", REPORT_RATE,
                 b.median, NULL);
@@ -301,20 +301,20 @@ static int run_threads(const bench_case *what, const char *database,
                        struct report *report)
 {
     double bare[ROUNDS], leat[ROUNDS], ratio[ROUNDS];
-    bench self = {
+    bare_bench bench = {
         .what = what, .threads = threads, .slice = seconds / (2 * ROUNDS)};
-    int failed = create_layer(&self, database);
+    int failed = create_layer(&bench, database);
     if (!failed)
-        failed = with_layer ? set_up_layer(&self)
-                            : limit_open(&self.limit, self.layer, 0, threads);
+        failed = with_layer ? set_up_layer(&bench)
+                            : limit_open(&bench.limit, bench.layer, 0, threads);
     if (failed)
         fail();
     if (!failed)
-        failed = open_loops(&self, database) || verify(&self) ||
-                 measure(&self, bare, leat, ratio);
+        failed = open_loops(&bench, database) || verify(&bench) ||
+                 measure(&bench, bare, leat, ratio);
     if (!failed)
-        report_threads(report, &self, with_layer, bare, leat, ratio);
-    close_all(&self);
+        report_threads(report, &bench, with_layer, bare, leat, ratio);
+    close_all(&bench);
     return failed;
 }
 

@@ -85,121 +85,122 @@ static int check_device(const leat_device *device)
 }
 
 /* How many images there are, and what they take. */
-static int size_up(struct kernel_bench *self)
+static int size_up(struct kernel_bench *bench)
 {
-    leat_device *device = self->device;
+    leat_device *device = bench->device;
     leat_device_description what = {.l2_bytes = 0};
     int64_t image = CHANNELS * SIDE * SIDE;
     int status =
         device->ops->describe ? device->ops->describe(device, &what) : LEAT_OK;
-    self->l2_bytes = what.l2_bytes;
-    if (!self->images)
-        self->images = what.l2_bytes > 0
-                           ? (CACHES * what.l2_bytes + image - 1) / image
-                           : UNKNOWN;
-    if (self->images > MOST)
-        self->images = MOST;
-    self->pixel_bytes = (size_t)(self->images * image);
-    self->choice_bytes = (size_t)self->images * sizeof(leat_device_choice);
-    self->mean_bytes = sizeof(float) * CHANNELS * WHOLE * WHOLE;
-    self->top_bytes = self->pixel_bytes * sizeof(float);
+    bench->l2_bytes = what.l2_bytes;
+    if (!bench->images)
+        bench->images = what.l2_bytes > 0
+                            ? (CACHES * what.l2_bytes + image - 1) / image
+                            : UNKNOWN;
+    if (bench->images > MOST)
+        bench->images = MOST;
+    bench->pixel_bytes = (size_t)(bench->images * image);
+    bench->choice_bytes = (size_t)bench->images * sizeof(leat_device_choice);
+    bench->mean_bytes = sizeof(float) * CHANNELS * WHOLE * WHOLE;
+    bench->top_bytes = bench->pixel_bytes * sizeof(float);
     return status;
 }
 
-static int take(struct kernel_bench *self)
+static int take(struct kernel_bench *bench)
 {
-    leat_device *device = self->device;
+    leat_device *device = bench->device;
     const leat_device_ops *ops = device->ops;
-    int status = ops->stream_create(device, &self->stream);
-    self->has_stream = !status;
-    for (; !status && self->ntimers < 2; self->ntimers += !status)
-        status = ops->timer_create(device, &self->timer[self->ntimers]);
+    int status = ops->stream_create(device, &bench->stream);
+    bench->has_stream = !status;
+    for (; !status && bench->ntimers < 2; bench->ntimers += !status)
+        status = ops->timer_create(device, &bench->timer[bench->ntimers]);
     if (!status)
-        status = ops->alloc(device, self->pixel_bytes, &self->pixels);
+        status = ops->alloc(device, bench->pixel_bytes, &bench->pixels);
     if (!status)
-        status = ops->alloc(device, self->choice_bytes, &self->choices);
+        status = ops->alloc(device, bench->choice_bytes, &bench->choices);
     if (!status)
-        status = ops->alloc(device, self->mean_bytes, &self->mean);
+        status = ops->alloc(device, bench->mean_bytes, &bench->mean);
     if (!status)
-        status = ops->alloc(device, self->top_bytes, &self->top);
+        status = ops->alloc(device, bench->top_bytes, &bench->top);
     return status;
 }
 
-static void let_go(struct kernel_bench *self)
+static void let_go(struct kernel_bench *bench)
 {
-    leat_device *device = self->device;
+    leat_device *device = bench->device;
     const leat_device_ops *ops = device->ops;
-    if (self->has_stream) {
-        (void)ops->stream_synchronize(device, self->stream);
-        ops->stream_destroy(device, self->stream);
+    if (bench->has_stream) {
+        (void)ops->stream_synchronize(device, bench->stream);
+        ops->stream_destroy(device, bench->stream);
     }
-    while (self->ntimers > 0)
-        ops->event_destroy(device, self->timer[--self->ntimers]);
-    if (self->top)
-        ops->free(device, self->top, self->top_bytes);
-    if (self->mean)
-        ops->free(device, self->mean, self->mean_bytes);
-    if (self->choices)
-        ops->free(device, self->choices, self->choice_bytes);
-    if (self->pixels)
-        ops->free(device, self->pixels, self->pixel_bytes);
+    while (bench->ntimers > 0)
+        ops->event_destroy(device, bench->timer[--bench->ntimers]);
+    if (bench->top)
+        ops->free(device, bench->top, bench->top_bytes);
+    if (bench->mean)
+        ops->free(device, bench->mean, bench->mean_bytes);
+    if (bench->choices)
+        ops->free(device, bench->choices, bench->choice_bytes);
+    if (bench->pixels)
+        ops->free(device, bench->pixels, bench->pixel_bytes);
 }
 
 /* Crops from the middle, every other one mirrored; means stay 0. */
-static int send_choices(struct kernel_bench *self)
+static int send_choices(struct kernel_bench *bench)
 {
-    leat_device *device = self->device;
+    leat_device *device = bench->device;
     void *host;
-    int status = device->ops->host_alloc(device, self->choice_bytes, &host);
+    int status = device->ops->host_alloc(device, bench->choice_bytes, &host);
     if (status)
         return status;
     leat_device_choice *choices = host;
-    for (int64_t i = 0; i < self->images; i++)
+    for (int64_t i = 0; i < bench->images; i++)
         choices[i] = (leat_device_choice){.h_off = (WHOLE - SIDE) / 2,
                                           .w_off = (WHOLE - SIDE) / 2,
                                           .mirror = (uint32_t)(i % 2)};
-    status = device->ops->copy(device, self->choices, host, self->choice_bytes,
-                               LEAT_COPY_TO_DEVICE, self->stream);
-    int waited = device->ops->stream_synchronize(device, self->stream);
-    device->ops->host_free(device, host, self->choice_bytes);
+    status =
+        device->ops->copy(device, bench->choices, host, bench->choice_bytes,
+                          LEAT_COPY_TO_DEVICE, bench->stream);
+    int waited = device->ops->stream_synchronize(device, bench->stream);
+    device->ops->host_free(device, host, bench->choice_bytes);
     return status ? status : waited;
 }
 
 /* Launches it a few times; with NULL, copies the lower half of the top up. */
-static int launch(const struct kernel_bench *self,
+static int launch(const struct kernel_bench *bench,
                   const leat_device_transform *what)
 {
-    leat_device *device = self->device;
-    size_t half = self->top_bytes / 2;
+    leat_device *device = bench->device;
+    size_t half = bench->top_bytes / 2;
     int status = LEAT_OK;
     for (int i = 0; i < LAUNCHES && !status; i++)
-        status = what ? device->ops->transform(device, what, self->stream)
-                      : device->ops->copy(device, (char *)self->top + half,
-                                          self->top, half, LEAT_COPY_ON_DEVICE,
-                                          self->stream);
+        status = what ? device->ops->transform(device, what, bench->stream)
+                      : device->ops->copy(device, (char *)bench->top + half,
+                                          bench->top, half, LEAT_COPY_ON_DEVICE,
+                                          bench->stream);
     return status;
 }
 
-static int measure_case(const struct kernel_bench *self,
+static int measure_case(const struct kernel_bench *bench,
                         const leat_device_transform *what, size_t bytes,
                         struct bench_spread *out)
 {
-    leat_device *device = self->device;
+    leat_device *device = bench->device;
     const leat_device_ops *ops = device->ops;
     double rates[SAMPLES] = {0};
     int status = LEAT_OK;
     for (int i = -WARM_UPS; i < SAMPLES && !status; i++) {
         double seconds = 0;
-        status = ops->event_record(device, self->timer[0], self->stream);
+        status = ops->event_record(device, bench->timer[0], bench->stream);
         if (!status)
-            status = launch(self, what);
+            status = launch(bench, what);
         if (!status)
-            status = ops->event_record(device, self->timer[1], self->stream);
+            status = ops->event_record(device, bench->timer[1], bench->stream);
         if (!status)
-            status = ops->event_synchronize(device, self->timer[1]);
+            status = ops->event_synchronize(device, bench->timer[1]);
         if (!status)
-            status = ops->event_elapsed(device, self->timer[0], self->timer[1],
-                                        &seconds);
+            status = ops->event_elapsed(device, bench->timer[0],
+                                        bench->timer[1], &seconds);
         rates[i < 0 ? 0 : i] =
             1e-9 * bench_share((double)bytes * LAUNCHES, seconds);
     }
@@ -207,16 +208,16 @@ static int measure_case(const struct kernel_bench *self,
     return status;
 }
 
-static leat_device_transform describe(const struct kernel_bench *self,
+static leat_device_transform describe(const struct kernel_bench *bench,
                                       leat_dtype type, const struct way *way)
 {
     int has_mean = type != LEAT_UINT8;
     return (leat_device_transform){
-        .pixels = self->pixels,
-        .choices = self->choices,
-        .top = self->top,
-        .mean = has_mean && way->has_file ? self->mean : NULL,
-        .mean_value = has_mean && !way->has_file ? self->mean : NULL,
+        .pixels = bench->pixels,
+        .choices = bench->choices,
+        .top = bench->top,
+        .mean = has_mean && way->has_file ? bench->mean : NULL,
+        .mean_value = has_mean && !way->has_file ? bench->mean : NULL,
         .mean_values = CHANNELS,
         .mean_height = WHOLE,
         .mean_width = WHOLE,
@@ -224,37 +225,38 @@ static leat_device_transform describe(const struct kernel_bench *self,
         .top_type = type,
         .pixel_layout = way->pixels,
         .layout = way->top,
-        .images = self->images,
+        .images = bench->images,
         .channels = CHANNELS,
         .height = SIDE,
         .width = SIDE};
 }
 
-static int measure(struct kernel_bench *self)
+static int measure(struct kernel_bench *bench)
 {
-    int status = size_up(self);
+    int status = size_up(bench);
     if (!status)
-        status = take(self);
+        status = take(bench);
     if (!status)
-        status = send_choices(self);
+        status = send_choices(bench);
     if (!status)
-        status = measure_case(self, NULL, self->top_bytes / 2 * 2, &self->copy);
+        status =
+            measure_case(bench, NULL, bench->top_bytes / 2 * 2, &bench->copy);
     for (int i = 0; i < TYPES * WAYS && !status; i++) {
         if (!is_case(i / WAYS, i % WAYS))
             continue;
         leat_dtype type = types[i / WAYS];
-        leat_device_transform what = describe(self, type, &ways[i % WAYS]);
-        status = measure_case(self, &what,
-                              self->pixel_bytes * (1 + leat_dtype_size(type)),
-                              &self->rate[i / WAYS][i % WAYS]);
+        leat_device_transform what = describe(bench, type, &ways[i % WAYS]);
+        status = measure_case(bench, &what,
+                              bench->pixel_bytes * (1 + leat_dtype_size(type)),
+                              &bench->rate[i / WAYS][i % WAYS]);
     }
     return status;
 }
 
-static void report_case(struct report *report, const struct kernel_bench *self,
+static void report_case(struct report *report, const struct kernel_bench *bench,
                         int type, int way)
 {
-    const struct bench_spread *rate = &self->rate[type][way];
+    const struct bench_spread *rate = &bench->rate[type][way];
     char name[64];
     snprintf(name, sizeof(name), "%s, %s", leat_dtype_name(types[type]),
              ways[way].name);
@@ -266,27 +268,28 @@ static void report_case(struct report *report, const struct kernel_bench *self,
     report_line(report, "p10", "p10", REPORT_REAL, rate->p10, NULL);
     report_line(report, "p90", "p90", REPORT_REAL, rate->p90, NULL);
     report_line(report, "copy_share", "% of copy", REPORT_SHARE,
-                bench_share(rate->median, self->copy.median), NULL);
+                bench_share(rate->median, bench->copy.median), NULL);
     report_row_end(report);
 }
 
-static int print_report(const struct kernel_bench *self, int json)
+static int print_report(const struct kernel_bench *bench, int json)
 {
     struct report report;
     report_begin(&report, json);
     report_line(&report, "device", "device", REPORT_TEXT, 0,
-                leat_device_name(self->device));
+                leat_device_name(bench->device));
     report_line(&report, "copy_gb_per_s", "copy", REPORT_REAL,
-                self->copy.median, "GB/s");
-    report_line(&report, "images", "images", REPORT_COUNT, (double)self->images,
+                bench->copy.median, "GB/s");
+    report_line(&report, "images", "images", REPORT_COUNT,
+                (double)bench->images,
                 "of 3 x 227 x 227 bytes; below, bytes read plus written");
     report_value(&report, "pixel_bytes", REPORT_BYTES,
-                 (double)self->pixel_bytes);
-    report_value(&report, "l2_bytes", REPORT_BYTES, (double)self->l2_bytes);
+                 (double)bench->pixel_bytes);
+    report_value(&report, "l2_bytes", REPORT_BYTES, (double)bench->l2_bytes);
     report_value(&report, "samples", REPORT_COUNT, SAMPLES);
     for (int i = 0; i < TYPES * WAYS; i++)
         if (is_case(i / WAYS, i % WAYS))
-            report_case(&report, self, i / WAYS, i % WAYS);
+            report_case(&report, bench, i / WAYS, i % WAYS);
     return report_end(&report);
 }
 

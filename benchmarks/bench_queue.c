@@ -50,15 +50,15 @@ struct clockwork {
 
 static int tick(void *pass, leat_sample *sample)
 {
-    struct clockwork *self = pass;
+    struct clockwork *clockwork = pass;
     int status = leat_sample_reserve(sample, sizeof(double));
     if (status)
         return status;
     double next = leat__clock_seconds() + pause_seconds;
     do
-        self->now = leat__clock_seconds();
-    while (self->now < next);
-    memcpy(sample->buffer, &self->now, sizeof(self->now));
+        clockwork->now = leat__clock_seconds();
+    while (clockwork->now < next);
+    memcpy(sample->buffer, &clockwork->now, sizeof(clockwork->now));
     sample->nfields = 1;
     sample->field[0] = (leat_field){
         LEAT_UINT8, 3, {1, 1, sizeof(double)}, sample->buffer, sizeof(double)};

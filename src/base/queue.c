@@ -37,19 +37,19 @@ struct leat__queue {
 };
 
 /* Under the lock, which orders it. */
-static inline int size_of(const leat__queue *self)
+static inline int size_of(const leat__queue *queue)
 {
-    return atomic_load_explicit(&self->size, memory_order_relaxed);
+    return atomic_load_explicit(&queue->size, memory_order_relaxed);
 }
 
-static inline bool is_closed(const leat__queue *self)
+static inline bool is_closed(const leat__queue *queue)
 {
-    return atomic_load_explicit(&self->closed, memory_order_relaxed);
+    return atomic_load_explicit(&queue->closed, memory_order_relaxed);
 }
 
-static inline void set_size(leat__queue *self, int size)
+static inline void set_size(leat__queue *queue, int size)
 {
-    atomic_store_explicit(&self->size, size, memory_order_relaxed);
+    atomic_store_explicit(&queue->size, size, memory_order_relaxed);
 }
 
 int leat__queue_create(leat__queue **out, int capacity)
@@ -58,121 +58,121 @@ int leat__queue_create(leat__queue **out, int capacity)
         return leat_error(LEAT_EINVAL, "a queue holds at least 1 item, not %d",
                           capacity);
     size_t bytes = sizeof(leat__queue) + (size_t)capacity * sizeof(void *);
-    leat__queue *self = leat__alloc_aligned_zero(bytes);
-    if (!self)
+    leat__queue *queue = leat__alloc_aligned_zero(bytes);
+    if (!queue)
         return LEAT_ENOMEM;
-    self->capacity = capacity;
-    int status = leat__mutex_init(&self->lock);
+    queue->capacity = capacity;
+    int status = leat__mutex_init(&queue->lock);
     if (status)
         goto fail_self;
-    status = leat__cond_init(&self->not_empty);
+    status = leat__cond_init(&queue->not_empty);
     if (status)
         goto fail_lock;
-    status = leat__cond_init(&self->not_full);
+    status = leat__cond_init(&queue->not_full);
     if (status)
         goto fail_not_empty;
-    *out = self;
+    *out = queue;
     return LEAT_OK;
 
 fail_not_empty:
-    pthread_cond_destroy(&self->not_empty);
+    pthread_cond_destroy(&queue->not_empty);
 fail_lock:
-    pthread_mutex_destroy(&self->lock);
+    pthread_mutex_destroy(&queue->lock);
 fail_self:
-    leat__free(self);
+    leat__free(queue);
     return status;
 }
 
-void leat__queue_destroy(leat__queue *self)
+void leat__queue_destroy(leat__queue *queue)
 {
-    if (!self)
+    if (!queue)
         return;
-    pthread_cond_destroy(&self->not_full);
-    pthread_cond_destroy(&self->not_empty);
-    pthread_mutex_destroy(&self->lock);
-    leat__free(self);
+    pthread_cond_destroy(&queue->not_full);
+    pthread_cond_destroy(&queue->not_empty);
+    pthread_mutex_destroy(&queue->lock);
+    leat__free(queue);
 }
 
-int leat__queue_push(leat__queue *self, void *item)
+int leat__queue_push(leat__queue *queue, void *item)
 {
-    pthread_mutex_lock(&self->lock);
-    while (size_of(self) == self->capacity && !is_closed(self)) {
-        self->waiting_full++;
-        pthread_cond_wait(&self->not_full, &self->lock);
-        self->waiting_full--;
+    pthread_mutex_lock(&queue->lock);
+    while (size_of(queue) == queue->capacity && !is_closed(queue)) {
+        queue->waiting_full++;
+        pthread_cond_wait(&queue->not_full, &queue->lock);
+        queue->waiting_full--;
     }
-    bool closed = is_closed(self);
+    bool closed = is_closed(queue);
     if (!closed) {
-        int n = size_of(self);
-        int end = self->head + n;
-        self->ring[end < self->capacity ? end : end - self->capacity] = item;
-        set_size(self, n + 1);
+        int n = size_of(queue);
+        int end = queue->head + n;
+        queue->ring[end < queue->capacity ? end : end - queue->capacity] = item;
+        set_size(queue, n + 1);
     }
-    bool wakes = !closed && self->waiting_empty > 0;
-    pthread_mutex_unlock(&self->lock);
+    bool wakes = !closed && queue->waiting_empty > 0;
+    pthread_mutex_unlock(&queue->lock);
     if (wakes)
-        pthread_cond_signal(&self->not_empty);
+        pthread_cond_signal(&queue->not_empty);
     return closed ? LEAT_ECANCELLED : LEAT_OK;
 }
 
 /* Open, with nothing to take. */
-static bool is_empty(const leat__queue *self)
+static bool is_empty(const leat__queue *queue)
 {
-    return size_of(self) == 0 && !is_closed(self);
+    return size_of(queue) == 0 && !is_closed(queue);
 }
 
 /* ETIMEDOUT at the deadline. */
-static int sleep_until(leat__queue *self, int64_t deadline)
+static int sleep_until(leat__queue *queue, int64_t deadline)
 {
     int code = 0;
-    self->waiting_empty++;
+    queue->waiting_empty++;
     if (deadline == LEAT__FOREVER) {
-        pthread_cond_wait(&self->not_empty, &self->lock);
+        pthread_cond_wait(&queue->not_empty, &queue->lock);
     } else {
         struct timespec when = leat__clock_timespec(deadline);
-        code = pthread_cond_timedwait(&self->not_empty, &self->lock, &when);
+        code = pthread_cond_timedwait(&queue->not_empty, &queue->lock, &when);
     }
-    self->waiting_empty--;
+    queue->waiting_empty--;
     return code;
 }
 
 /* LEAT_OK with an item in the ring, under the lock. */
-static int wait_locked(leat__queue *self, int64_t deadline)
+static int wait_locked(leat__queue *queue, int64_t deadline)
 {
     int code = 0;
-    while (is_empty(self)) {
+    while (is_empty(queue)) {
         if (deadline == 0 || code == ETIMEDOUT)
             return LEAT_AGAIN;
-        code = sleep_until(self, deadline);
+        code = sleep_until(queue, deadline);
     }
-    return size_of(self) > 0 ? LEAT_OK : LEAT_ECANCELLED;
+    return size_of(queue) > 0 ? LEAT_OK : LEAT_ECANCELLED;
 }
 
-int leat__queue_pop(leat__queue *self, void **item, int64_t deadline)
+int leat__queue_pop(leat__queue *queue, void **item, int64_t deadline)
 {
-    if (deadline == 0 && is_empty(self))
+    if (deadline == 0 && is_empty(queue))
         return LEAT_AGAIN;
-    pthread_mutex_lock(&self->lock);
-    int status = wait_locked(self, deadline);
+    pthread_mutex_lock(&queue->lock);
+    int status = wait_locked(queue, deadline);
     bool wakes = false;
     if (status == LEAT_OK) {
-        *item = self->ring[self->head];
-        if (++self->head == self->capacity)
-            self->head = 0;
-        set_size(self, size_of(self) - 1);
-        wakes = self->waiting_full > 0;
+        *item = queue->ring[queue->head];
+        if (++queue->head == queue->capacity)
+            queue->head = 0;
+        set_size(queue, size_of(queue) - 1);
+        wakes = queue->waiting_full > 0;
     }
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&queue->lock);
     if (wakes)
-        pthread_cond_signal(&self->not_full);
+        pthread_cond_signal(&queue->not_full);
     return status;
 }
 
-void leat__queue_close(leat__queue *self)
+void leat__queue_close(leat__queue *queue)
 {
-    pthread_mutex_lock(&self->lock);
-    atomic_store_explicit(&self->closed, true, memory_order_relaxed);
-    pthread_cond_broadcast(&self->not_empty);
-    pthread_cond_broadcast(&self->not_full);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&queue->lock);
+    atomic_store_explicit(&queue->closed, true, memory_order_relaxed);
+    pthread_cond_broadcast(&queue->not_empty);
+    pthread_cond_broadcast(&queue->not_full);
+    pthread_mutex_unlock(&queue->lock);
 }

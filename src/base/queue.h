@@ -13,22 +13,22 @@ typedef struct leat__queue leat__queue;
 
 /* Errors: LEAT_EINVAL for a capacity below 1, LEAT_ENOMEM, LEAT_EIO. */
 int leat__queue_create(leat__queue **out, int capacity);
-void leat__queue_destroy(leat__queue *self); /* nobody may be waiting */
+void leat__queue_destroy(leat__queue *queue); /* nobody may be waiting */
 
 /*
  * Waits for room. LEAT_ECANCELLED, without an error line, once the queue is
  * closed. Woken by a pop or close.
  */
-int leat__queue_push(leat__queue *self, void *item);
+int leat__queue_push(leat__queue *queue, void *item);
 
 /*
  * Waits for an item until `deadline` (leat__clock_now's time; 0: does not
  * wait). LEAT_AGAIN at the deadline; LEAT_ECANCELLED, without an error line,
  * once the queue is closed and empty. Woken by a push or close.
  */
-int leat__queue_pop(leat__queue *self, void **item, int64_t deadline);
+int leat__queue_pop(leat__queue *queue, void **item, int64_t deadline);
 
 /* Pushes fail from now on, pops once the queue is empty. Everybody wakes. */
-void leat__queue_close(leat__queue *self);
+void leat__queue_close(leat__queue *queue);
 
 #endif

@@ -50,16 +50,16 @@ typedef struct leat__chunk {
  */
 int leat__chunk_create(leat__chunk **out, int capacity, int draws,
                        const leat_allocator *buffers);
-void leat__chunk_destroy(leat__chunk *self); /* takes NULL */
+void leat__chunk_destroy(leat__chunk *chunk); /* takes NULL */
 
 /* Makes every sample's buffer this large. Errors: LEAT_ENOMEM. */
-int leat__chunk_reserve(leat__chunk *self, size_t bytes);
+int leat__chunk_reserve(leat__chunk *chunk, size_t bytes);
 
 /*
  * Reads the samples that the source left to the worker; failures are noted in
  * the chunk, bad records in its list with `collects`. Any thread.
  */
-void leat__chunk_read(leat__chunk *self, leat_reader *reader, bool collects);
+void leat__chunk_read(leat__chunk *chunk, leat_reader *reader, bool collects);
 
 /* How a source fills chunks. */
 typedef struct leat__chunk_source_options {
@@ -96,12 +96,13 @@ typedef struct leat__chunk_source {
 } leat__chunk_source;
 
 /* For a reader just opened. Errors: those of the reader's count. */
-int leat__chunk_source_init(leat__chunk_source *self, leat_reader *reader,
+int leat__chunk_source_init(leat__chunk_source *source, leat_reader *reader,
                             const leat__chunk_source_options *options);
-void leat__chunk_source_finish(leat__chunk_source *self); /* a zeroed one too */
+void leat__chunk_source_finish(
+    leat__chunk_source *source); /* a zeroed one too */
 
 /* Goes to `start`, the beginning of a batch. The reader is fresh. */
-void leat__chunk_source_go_to(leat__chunk_source *self,
+void leat__chunk_source_go_to(leat__chunk_source *source,
                               const leat__position *start);
 
 /*
@@ -110,13 +111,13 @@ void leat__chunk_source_go_to(leat__chunk_source *self,
  * of the workers. Failures are noted in the chunk. May block as the storage
  * does.
  */
-void leat__chunk_source_fill(leat__chunk_source *self, leat__chunk *chunk,
+void leat__chunk_source_fill(leat__chunk_source *source, leat__chunk *chunk,
                              bool ahead);
 
 /* Bytes of a sample's fields. */
-static inline int64_t leat__chunk_payload(const leat__chunk *self, int i)
+static inline int64_t leat__chunk_payload(const leat__chunk *chunk, int i)
 {
-    const leat_sample *sample = self->sample[i];
+    const leat_sample *sample = chunk->sample[i];
     int64_t bytes = 0;
     for (int k = 0; k < sample->nfields; k++)
         bytes += (int64_t)sample->field[k].bytes;

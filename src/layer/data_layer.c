@@ -19,66 +19,66 @@ int leat_data_layer_create(leat_data_layer **out, const leat_pipeline *pipeline,
     return status;
 }
 
-void leat_data_layer_destroy(leat_data_layer *self)
+void leat_data_layer_destroy(leat_data_layer *layer)
 {
-    if (!self)
+    if (!layer)
         return;
-    if (self->group->is_alone)
-        leat_data_layer_group_destroy(self->group);
+    if (layer->group->is_alone)
+        leat_data_layer_group_destroy(layer->group);
     else
-        leat_data_layer_group_cancel(self->group);
+        leat_data_layer_group_cancel(layer->group);
 }
 
-void leat_data_layer_cancel(leat_data_layer *self)
+void leat_data_layer_cancel(leat_data_layer *layer)
 {
-    leat_data_layer_group_cancel(self->group);
+    leat_data_layer_group_cancel(layer->group);
 }
 
-int leat__data_layer_check_alone(const leat_data_layer *self,
+int leat__data_layer_check_alone(const leat_data_layer *layer,
                                  const char *function)
 {
-    if (self->group->is_alone)
+    if (layer->group->is_alone)
         return LEAT_OK;
     return leat_error(LEAT_ESTATE,
                       "%s is of a group of %d: expected "
                       "leat_data_layer_group_%s",
-                      self->name, self->group->n, function);
+                      layer->name, layer->group->n, function);
 }
 
-int leat_data_layer_setup(leat_data_layer *self, leat_blob *const top[],
+int leat_data_layer_setup(leat_data_layer *layer, leat_blob *const top[],
                           int ntop)
 {
-    int status = leat__data_layer_check_alone(self, "setup");
+    int status = leat__data_layer_check_alone(layer, "setup");
     return status ? status
-                  : leat_data_layer_group_setup(self->group, top, ntop);
+                  : leat_data_layer_group_setup(layer->group, top, ntop);
 }
 
-leat_blob *leat_data_layer_top(const leat_data_layer *self, int i)
+leat_blob *leat_data_layer_top(const leat_data_layer *layer, int i)
 {
-    int n = self->top[0] ? self->group->ntop : 0;
+    int n = layer->top[0] ? layer->group->ntop : 0;
     if (i >= 0 && i < n)
-        return self->top[i];
+        return layer->top[i];
     (void)leat_error(LEAT_EINVAL,
                      "%s: there is no top %d of the layer's own, but %d; a "
                      "setup without blobs makes them",
-                     self->name, i, n);
+                     layer->name, i, n);
     return NULL;
 }
 
-const leat_pipeline *leat_data_layer_pipeline(const leat_data_layer *self)
+const leat_pipeline *leat_data_layer_pipeline(const leat_data_layer *layer)
 {
-    return self->group->pipeline;
+    return layer->group->pipeline;
 }
 
 const leat_data_layer_options *
-leat_data_layer_get_options(const leat_data_layer *self)
+leat_data_layer_get_options(const leat_data_layer *layer)
 {
-    return &self->values;
+    return &layer->values;
 }
 
-uint64_t leat_data_layer_seed(const leat_data_layer *self)
+uint64_t leat_data_layer_seed(const leat_data_layer *layer)
 {
-    return self->group->seed;
+    return layer->group->seed;
 }
 
 static int count_fields(const leat_pipeline *pipeline)
@@ -94,9 +94,9 @@ static int count_fields(const leat_pipeline *pipeline)
     return status ? status : n;
 }
 
-int leat_data_layer_top_count(const leat_data_layer *self)
+int leat_data_layer_top_count(const leat_data_layer *layer)
 {
-    const leat_data_layer_group *group = self->group;
+    const leat_data_layer_group *group = layer->group;
     int status = leat__group_check_process(group);
     if (status)
         return status;
@@ -110,10 +110,10 @@ int leat_data_layer_top_count(const leat_data_layer *self)
     return status;
 }
 
-const char *leat_data_layer_top_name(const leat_data_layer *self, int i)
+const char *leat_data_layer_top_name(const leat_data_layer *layer, int i)
 {
     static const char *const usual[] = {"data", "label"};
-    const leat_data_layer_group *group = self->group;
+    const leat_data_layer_group *group = layer->group;
     if (i < 0 || i >= LEAT_MAX_FIELDS || (group->ntop > 0 && i >= group->ntop))
         return NULL;
     if (i < group->options.ntop)
@@ -158,35 +158,35 @@ static void split(uint64_t value, uint32_t *low, uint32_t *high)
     *high = (uint32_t)(value >> 32);
 }
 
-int leat_data_layer_group_save(leat_data_layer_group *self, leat_token *token)
+int leat_data_layer_group_save(leat_data_layer_group *group, leat_token *token)
 {
     leat__position at;
-    int status = leat__group_check_process(self);
+    int status = leat__group_check_process(group);
     if (status)
         return status;
-    if (self->ntop == 0)
+    if (group->ntop == 0)
         return leat_error(LEAT_ESTATE, "%s: save before setup",
-                          self->options.name);
-    status = leat__group_position(self, &at);
+                          group->options.name);
+    status = leat__group_position(group, &at);
     if (status)
         return status;
     resume_point point = {
         .version = TOKEN_VERSION,
-        .rng = (uint8_t)self->options.values.rng,
-        .world_size = (uint16_t)self->step,
+        .rng = (uint8_t)group->options.values.rng,
+        .world_size = (uint16_t)group->step,
     };
     split((uint64_t)at.position, &point.position_low, &point.position_high);
     split((uint64_t)at.epoch, &point.epoch_low, &point.epoch_high);
     split((uint64_t)at.index, &point.index_low, &point.index_high);
-    split(self->seed, &point.seed_low, &point.seed_high);
-    split(leat__pipeline_hash(self->pipeline), &point.pipeline_low,
+    split(group->seed, &point.seed_low, &point.seed_high);
+    split(leat__pipeline_hash(group->pipeline), &point.pipeline_low,
           &point.pipeline_high);
     leat_token saved;
     leat_token_init(&saved);
     status = leat_token_put(&saved, &point, sizeof(point));
     if (status == LEAT_OK)
         status =
-            leat_token_put(&saved, self->identity.bytes, self->identity.size);
+            leat_token_put(&saved, group->identity.bytes, group->identity.size);
     if (status) {
         leat_token_finish(&saved);
         return status;
@@ -196,29 +196,29 @@ int leat_data_layer_group_save(leat_data_layer_group *self, leat_token *token)
     return LEAT_OK;
 }
 
-static int check_point(const leat_data_layer_group *self,
+static int check_point(const leat_data_layer_group *group,
                        const resume_point *point)
 {
-    const leat_data_layer_options *values = &self->options.values;
+    const leat_data_layer_options *values = &group->options.values;
     if (point->version != TOKEN_VERSION)
         return leat_error(LEAT_EINVAL,
                           "the resume token has version %d, this leat reads %d",
                           point->version, TOKEN_VERSION);
     if (join(point->pipeline_low, point->pipeline_high) !=
-        leat__pipeline_hash(self->pipeline))
+        leat__pipeline_hash(group->pipeline))
         return leat_error(LEAT_EINVAL,
                           "the resume token is another pipeline's than %s: "
                           "other readers, or another argument of a decorator, "
                           "such as its seed",
-                          leat_pipeline_text(self->pipeline));
+                          leat_pipeline_text(group->pipeline));
     if (point->rng != (uint8_t)values->rng)
         return leat_error(
             LEAT_EINVAL, "the resume token is of another rng than the layer's");
-    if (values->rng == LEAT_RNG_CAFFE && point->world_size != self->step)
+    if (values->rng == LEAT_RNG_CAFFE && point->world_size != group->step)
         return leat_error(LEAT_EINVAL,
                           "rng CAFFE is bound to its world size: saved with "
                           "%d, here %d",
-                          point->world_size, self->step);
+                          point->world_size, group->step);
     uint64_t seed = join(point->seed_low, point->seed_high);
     if (values->random_seed >= 0 && seed != (uint64_t)values->random_seed)
         return leat_error(
@@ -236,64 +236,64 @@ static int check_position(const leat__position *at)
 }
 
 /* The rest of the token is the data set's; it must be this one's. */
-static int check_identity(const leat_data_layer_group *self,
+static int check_identity(const leat_data_layer_group *group,
                           const leat_token *token)
 {
     size_t size = token->size - token->cursor;
-    if (size == self->identity.size &&
-        (size == 0 ||
-         memcmp(token->bytes + token->cursor, self->identity.bytes, size) == 0))
+    if (size == group->identity.size &&
+        (size == 0 || memcmp(token->bytes + token->cursor,
+                             group->identity.bytes, size) == 0))
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "the resume token is of another data set than %s",
-                      leat_pipeline_text(self->pipeline));
+                      leat_pipeline_text(group->pipeline));
 }
 
-static int start_again(leat_data_layer_group *self, leat_token *token)
+static int start_again(leat_data_layer_group *group, leat_token *token)
 {
-    for (int i = 0; i < self->n; i++)
-        leat__data_layer_recall(&self->member[i]);
-    leat__group_stop(self);
+    for (int i = 0; i < group->n; i++)
+        leat__data_layer_recall(&group->member[i]);
+    leat__group_stop(group);
     /* Without the lock: no reader is there that a cancel could be using. */
-    atomic_store(&self->cancelled, 0);
-    for (int i = 0; i < self->n; i++)
-        self->member[i].sticky = LEAT_OK;
+    atomic_store(&group->cancelled, 0);
+    for (int i = 0; i < group->n; i++)
+        group->member[i].sticky = LEAT_OK;
     leat__batch_shape shape;
-    leat_token *identity = self->identity.size > 0 ? token : NULL;
-    int status = leat__group_start(self, self->ntop, identity, &shape);
+    leat_token *identity = group->identity.size > 0 ? token : NULL;
+    int status = leat__group_start(group, group->ntop, identity, &shape);
     if (status) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
-        leat__group_stop(self);
-        for (int i = 0; i < self->n; i++)
-            (void)leat__data_layer_stick(&self->member[i], status, line);
+        leat__group_stop(group);
+        for (int i = 0; i < group->n; i++)
+            (void)leat__data_layer_stick(&group->member[i], status, line);
         return status;
     }
     return LEAT_OK;
 }
 
-static int restore(leat_data_layer_group *self, leat_token *token)
+static int restore(leat_data_layer_group *group, leat_token *token)
 {
-    int status = leat__group_check_process(self);
+    int status = leat__group_check_process(group);
     if (status == LEAT_OK)
-        status = leat__group_check_caller(self);
+        status = leat__group_check_caller(group);
     if (status == LEAT_OK)
-        status = leat__thread_check_stack(self->options.name);
+        status = leat__thread_check_stack(group->options.name);
     if (status)
         return status;
-    if (self->ntop == 0)
+    if (group->ntop == 0)
         return leat_error(LEAT_ESTATE, "%s: restore before setup",
-                          self->options.name);
+                          group->options.name);
     resume_point point = {0};
     if (!token)
         return leat_error(LEAT_EINVAL, "%s: there is no resume token",
-                          self->options.name);
+                          group->options.name);
     token->cursor = 0;
     status = leat_token_get(token, &point, sizeof(point));
     if (status == LEAT_OK)
-        status = check_point(self, &point);
+        status = check_point(group, &point);
     if (status == LEAT_OK)
-        status = check_identity(self, token);
+        status = check_identity(group, token);
     const leat__position at = {
         .position = (int64_t)join(point.position_low, point.position_high),
         .epoch = (int64_t)join(point.epoch_low, point.epoch_high),
@@ -302,29 +302,29 @@ static int restore(leat_data_layer_group *self, leat_token *token)
     if (status == LEAT_OK)
         status = check_position(&at);
     if (status)
-        return leat__error_context(status, "%s", self->options.name);
-    self->start = at;
-    self->seed = join(point.seed_low, point.seed_high);
-    return start_again(self, token);
+        return leat__error_context(status, "%s", group->options.name);
+    group->start = at;
+    group->seed = join(point.seed_low, point.seed_high);
+    return start_again(group, token);
 }
 
-int leat_data_layer_group_restore(leat_data_layer_group *self,
+int leat_data_layer_group_restore(leat_data_layer_group *group,
                                   leat_token *token)
 {
     int cancel = leat__thread_disable_cancel();
-    int status = restore(self, token);
+    int status = restore(group, token);
     leat__thread_restore_cancel(cancel);
     return status;
 }
 
-int leat_data_layer_save(leat_data_layer *self, leat_token *token)
+int leat_data_layer_save(leat_data_layer *layer, leat_token *token)
 {
-    int status = leat__data_layer_check_alone(self, "save");
-    return status ? status : leat_data_layer_group_save(self->group, token);
+    int status = leat__data_layer_check_alone(layer, "save");
+    return status ? status : leat_data_layer_group_save(layer->group, token);
 }
 
-int leat_data_layer_restore(leat_data_layer *self, leat_token *token)
+int leat_data_layer_restore(leat_data_layer *layer, leat_token *token)
 {
-    int status = leat__data_layer_check_alone(self, "restore");
-    return status ? status : leat_data_layer_group_restore(self->group, token);
+    int status = leat__data_layer_check_alone(layer, "restore");
+    return status ? status : leat_data_layer_group_restore(layer->group, token);
 }

@@ -11,26 +11,26 @@
 #include <stdio.h>
 #include <string.h>
 
-static int set_seed(leat_data_layer_group *self)
+static int set_seed(leat_data_layer_group *group)
 {
-    const leat_data_layer_options *options = &self->options.values;
+    const leat_data_layer_options *options = &group->options.values;
     if (options->random_seed >= 0) {
-        self->seed = (uint64_t)options->random_seed;
+        group->seed = (uint64_t)options->random_seed;
         return LEAT_OK;
     }
-    if (leat__transformer_words_per_image(self->transformer) == 0)
+    if (leat__transformer_words_per_image(group->transformer) == 0)
         return LEAT_OK;
-    if (self->step > 1)
+    if (group->step > 1)
         return leat_error(LEAT_EINVAL,
                           "%s: with %d ranks random crops and mirrors need a "
                           "random_seed, the same for all",
                           options->name, options->world_size);
-    int status = leat__random_seed(&self->seed);
+    int status = leat__random_seed(&group->seed);
     /* Kept below 2^53, so that JSON and random_seed carry it whole. */
-    self->seed >>= 11;
+    group->seed >>= 11;
     if (status == LEAT_OK)
         leat__log(LEAT_LOG_INFO, "%s: random_seed drawn: %llu", options->name,
-                  (unsigned long long)self->seed);
+                  (unsigned long long)group->seed);
     return status;
 }
 
@@ -49,74 +49,74 @@ static char *name_member(const leat_data_layer_group *group, int i)
 
 static int init_member(leat_data_layer_group *group, int i, const char *device)
 {
-    leat_data_layer *self = &group->member[i];
+    leat_data_layer *layer = &group->member[i];
     if (!device)
         return leat_error(LEAT_EINVAL, "%s: device %d has no name",
                           group->options.name, i);
     int status = leat_device_find(&group->device[i], device);
     if (status)
         return status;
-    self->name = name_member(group, i);
-    if (!self->name)
+    layer->name = name_member(group, i);
+    if (!layer->name)
         return LEAT_ENOMEM;
-    self->group = group;
-    self->number = i;
-    self->device = group->device[i];
-    self->values = group->options.values;
-    self->values.name = self->name;
+    layer->group = group;
+    layer->number = i;
+    layer->device = group->device[i];
+    layer->values = group->options.values;
+    layer->values.name = layer->name;
     if (!group->is_alone)
-        self->values.device = self->device->name;
-    leat__bad_record_log_init(&self->bad_records, &self->values);
+        layer->values.device = layer->device->name;
+    leat__bad_record_log_init(&layer->bad_records, &layer->values);
     return LEAT_OK;
 }
 
-static int init_members(leat_data_layer_group *self,
+static int init_members(leat_data_layer_group *group,
                         const char *const devices[], int n)
 {
-    self->member = leat__alloc_zero((size_t)n, sizeof(*self->member));
-    self->device = leat__alloc_zero((size_t)n, sizeof(leat_device *));
-    if (!self->member || !self->device)
+    group->member = leat__alloc_zero((size_t)n, sizeof(*group->member));
+    group->device = leat__alloc_zero((size_t)n, sizeof(leat_device *));
+    if (!group->member || !group->device)
         return LEAT_ENOMEM;
     int unified = 0;
-    for (; self->n < n; self->n++) {
-        int i = self->n;
-        int status = init_member(self, i, devices[i]);
+    for (; group->n < n; group->n++) {
+        int i = group->n;
+        int status = init_member(group, i, devices[i]);
         if (status)
             return status;
-        unified += self->device[i]->ops->unified;
+        unified += group->device[i]->ops->unified;
     }
-    if (self->options.values.transform_on == LEAT_TRANSFORM_ON_DEVICE &&
+    if (group->options.values.transform_on == LEAT_TRANSFORM_ON_DEVICE &&
         unified > 0 && unified < n)
         return leat_error(LEAT_EINVAL,
                           "%s: transform_on is DEVICE, but %d of the %d "
                           "devices compute in host memory: expected all or "
                           "none",
-                          self->options.name, unified, n);
+                          group->options.name, unified, n);
     return LEAT_OK;
 }
 
-static void free_tops(leat_data_layer *self)
+static void free_tops(leat_data_layer *layer)
 {
     for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
-        leat_blob_destroy(self->top[i]);
-        self->top[i] = NULL;
+        leat_blob_destroy(layer->top[i]);
+        layer->top[i] = NULL;
     }
 }
 
 /* What create and setup made, and nobody changes. */
-static void free_names(leat_data_layer_group *self)
+static void free_names(leat_data_layer_group *group)
 {
-    for (int i = 0; i < self->n; i++) {
-        leat__free(self->member[i].name);
-        free_tops(&self->member[i]);
+    for (int i = 0; i < group->n; i++) {
+        leat__free(group->member[i].name);
+        free_tops(&group->member[i]);
     }
-    leat__free(self->device);
+    leat__free(group->device);
 }
 
-static void free_members(leat_data_layer_group *self)
+static void free_members(leat_data_layer_group *group)
 {
-    free_names(self);
-    leat__free(self->member);
+    free_names(group);
+    leat__free(group->member);
 }
 
 static int create(leat_data_layer_group **out, const leat_pipeline *pipeline,
@@ -126,53 +126,53 @@ static int create(leat_data_layer_group **out, const leat_pipeline *pipeline,
     int status = leat__fork_watch();
     if (status)
         return status;
-    leat_data_layer_group *self = leat__alloc_zero(1, sizeof(*self));
-    if (!self)
+    leat_data_layer_group *group = leat__alloc_zero(1, sizeof(*group));
+    if (!group)
         return LEAT_ENOMEM;
-    self->is_alone = is_alone;
-    self->generation = leat__fork_generation();
-    leat_token_init(&self->identity);
-    status = leat__mutex_init(&self->lock);
+    group->is_alone = is_alone;
+    group->generation = leat__fork_generation();
+    leat_token_init(&group->identity);
+    status = leat__mutex_init(&group->lock);
     if (status)
         goto fail_self;
-    status = leat__layer_options_init(&self->options, options);
+    status = leat__layer_options_init(&group->options, options);
     if (status)
         goto fail_lock;
-    const leat_data_layer_options *values = &self->options.values;
-    self->step = leat__layer_options_step(values);
-    status = init_members(self, is_alone ? &values->device : devices, n);
+    const leat_data_layer_options *values = &group->options.values;
+    group->step = leat__layer_options_step(values);
+    status = init_members(group, is_alone ? &values->device : devices, n);
     if (status)
         goto fail_members;
-    status = leat_transformer_create(&self->transformer, values->transform,
+    status = leat_transformer_create(&group->transformer, values->transform,
                                      values->phase, values->top_type,
                                      values->layout);
     if (status)
         goto fail_members;
-    leat_transformer_set_max_image_bytes(self->transformer,
+    leat_transformer_set_max_image_bytes(group->transformer,
                                          values->max_image_bytes);
-    status = set_seed(self);
+    status = set_seed(group);
     if (status)
         goto fail_transformer;
     /* The count is atomic; all else of a pipeline never changes. */
-    self->pipeline = (leat_pipeline *)(uintptr_t)pipeline;
-    leat_pipeline_ref(self->pipeline);
-    self->may_help = leat__group_may_help(self);
-    self->cores = leat__thread_cores();
+    group->pipeline = (leat_pipeline *)(uintptr_t)pipeline;
+    leat_pipeline_ref(group->pipeline);
+    group->may_help = leat__group_may_help(group);
+    group->cores = leat__thread_cores();
     /* Beside other callers one does not know whom else workers work for. */
-    self->member[0].mode.is_possible =
-        self->may_help && self->cores == 1 && n == 1;
-    *out = self;
+    group->member[0].mode.is_possible =
+        group->may_help && group->cores == 1 && n == 1;
+    *out = group;
     return LEAT_OK;
 
 fail_transformer:
-    leat_transformer_destroy(self->transformer);
+    leat_transformer_destroy(group->transformer);
 fail_members:
-    free_members(self);
-    leat__layer_options_finish(&self->options);
+    free_members(group);
+    leat__layer_options_finish(&group->options);
 fail_lock:
-    pthread_mutex_destroy(&self->lock);
+    pthread_mutex_destroy(&group->lock);
 fail_self:
-    leat__free(self);
+    leat__free(group);
     return status;
 }
 
@@ -203,42 +203,42 @@ int leat_data_layer_group_create(leat_data_layer_group **out,
     return leat__group_create(out, pipeline, options, devices, n, false);
 }
 
-int leat__group_check_process(const leat_data_layer_group *self)
+int leat__group_check_process(const leat_data_layer_group *group)
 {
-    if (self->generation == leat__fork_generation())
+    if (group->generation == leat__fork_generation())
         return LEAT_OK;
     return leat_error(LEAT_ESTATE,
                       "%s: this data layer was created in another process; "
                       "create it after fork()",
-                      self->options.name);
+                      group->options.name);
 }
 
-int leat__group_check_caller(const leat_data_layer_group *self)
+int leat__group_check_caller(const leat_data_layer_group *group)
 {
-    if (leat__thread_owner() != self && !self->is_starting)
+    if (leat__thread_owner() != group && !group->is_starting)
         return LEAT_OK;
     return leat_error(LEAT_ESTATE,
                       "%s: called from inside a callback of its own reader, "
                       "where only cancel may be",
-                      self->options.name);
+                      group->options.name);
 }
 
-int leat_data_layer_group_size(const leat_data_layer_group *self)
+int leat_data_layer_group_size(const leat_data_layer_group *group)
 {
-    return self->n;
+    return group->n;
 }
 
-leat_data_layer *leat_data_layer_group_member(const leat_data_layer_group *self,
-                                              int i)
+leat_data_layer *
+leat_data_layer_group_member(const leat_data_layer_group *group, int i)
 {
-    return i >= 0 && i < self->n ? &self->member[i] : NULL;
+    return i >= 0 && i < group->n ? &group->member[i] : NULL;
 }
 
 /* Top `k` of member `i`, in the list of all. */
-static int check_top(const leat_data_layer_group *self, leat_blob *const top[],
+static int check_top(const leat_data_layer_group *group, leat_blob *const top[],
                      int ntop, int i, int k)
 {
-    const leat_data_layer *member = &self->member[i];
+    const leat_data_layer *member = &group->member[i];
     leat_blob *one = top[i * ntop + k];
     if (!one)
         return leat_error(LEAT_EINVAL, "%s: top %d is NULL", member->name, k);
@@ -259,19 +259,19 @@ static int check_top(const leat_data_layer_group *self, leat_blob *const top[],
     return LEAT_OK;
 }
 
-static int check_tops(const leat_data_layer_group *self, leat_blob *const top[],
-                      int ntop)
+static int check_tops(const leat_data_layer_group *group,
+                      leat_blob *const top[], int ntop)
 {
-    const char *name = self->options.name;
+    const char *name = group->options.name;
     if (!top || ntop < 1 || ntop > LEAT_MAX_FIELDS)
         return leat_error(LEAT_EINVAL, "%s: expected 1 to %d tops, got %d",
                           name, LEAT_MAX_FIELDS, ntop);
-    if (self->ntop > 0 && ntop != self->ntop)
+    if (group->ntop > 0 && ntop != group->ntop)
         return leat_error(LEAT_EINVAL, "%s: set up with %d tops, got %d", name,
-                          self->ntop, ntop);
-    for (int i = 0; i < self->n; i++) {
+                          group->ntop, ntop);
+    for (int i = 0; i < group->n; i++) {
         for (int k = 0; k < ntop; k++) {
-            int status = check_top(self, top, ntop, i, k);
+            int status = check_top(group, top, ntop, i, k);
             if (status)
                 return status;
         }
@@ -290,126 +290,129 @@ static int reshape_top(leat_blob *blob, const leat__top *top, int64_t n)
 }
 
 /* Blobs of the members' own, for a caller that brings none. */
-static int make_tops(leat_data_layer_group *self,
+static int make_tops(leat_data_layer_group *group,
                      const leat__batch_shape *shape)
 {
     int status = LEAT_OK;
-    for (int i = 0; i < self->n * shape->ntop && status == LEAT_OK; i++) {
-        leat_data_layer *member = &self->member[i / shape->ntop];
+    for (int i = 0; i < group->n * shape->ntop && status == LEAT_OK; i++) {
+        leat_data_layer *member = &group->member[i / shape->ntop];
         leat_blob **top = &member->top[i % shape->ntop];
         status = leat_blob_create(top, member->device);
         if (status == LEAT_OK)
             status = reshape_top(*top, &shape->top[i % shape->ntop],
-                                 self->options.values.batch_size);
+                                 group->options.values.batch_size);
     }
     return status;
 }
 
 /* Without `top` the layer makes its own. */
-static int set_up(leat_data_layer_group *self, leat_blob *const top[], int ntop)
+static int set_up(leat_data_layer_group *group, leat_blob *const top[],
+                  int ntop)
 {
     leat__batch_shape shape;
     int status = LEAT_OK;
-    for (int i = 0; i < self->n && status == LEAT_OK; i++)
-        status = leat__bad_record_log_open(&self->member[i].bad_records);
+    for (int i = 0; i < group->n && status == LEAT_OK; i++)
+        status = leat__bad_record_log_open(&group->member[i].bad_records);
     if (status == LEAT_OK)
-        status = leat__group_start(self, ntop, NULL, &shape);
+        status = leat__group_start(group, ntop, NULL, &shape);
     if (status == LEAT_OK && !top)
-        status = make_tops(self, &shape);
-    for (int i = 0; i < self->n * ntop && status == LEAT_OK; i++)
+        status = make_tops(group, &shape);
+    for (int i = 0; i < group->n * ntop && status == LEAT_OK; i++)
         status = reshape_top(top[i], &shape.top[i % ntop],
-                             self->options.values.batch_size);
+                             group->options.values.batch_size);
     if (status == LEAT_OK)
-        self->ntop = shape.ntop;
+        group->ntop = shape.ntop;
     return status;
 }
 
-static int set_up_once(leat_data_layer_group *self, leat_blob *const top[],
+static int set_up_once(leat_data_layer_group *group, leat_blob *const top[],
                        int ntop)
 {
-    int status = leat__group_check_process(self);
+    int status = leat__group_check_process(group);
     if (status == LEAT_OK)
-        status = leat__group_check_caller(self);
+        status = leat__group_check_caller(group);
     if (status == LEAT_OK)
-        status = leat__thread_check_stack(self->options.name);
+        status = leat__thread_check_stack(group->options.name);
     if (status == LEAT_OK)
-        status = !top && ntop == 0 ? LEAT_OK : check_tops(self, top, ntop);
+        status = !top && ntop == 0 ? LEAT_OK : check_tops(group, top, ntop);
     if (status)
         return status;
-    if (self->ntop > 0)
+    if (group->ntop > 0)
         return leat_error(LEAT_ESTATE, "%s: setup was called before",
-                          self->options.name);
-    status = set_up(self, top, ntop);
+                          group->options.name);
+    status = set_up(group, top, ntop);
     if (status) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
-        leat__group_stop(self);
-        for (int i = 0; i < self->n; i++)
-            free_tops(&self->member[i]);
+        leat__group_stop(group);
+        for (int i = 0; i < group->n; i++)
+            free_tops(&group->member[i]);
         return leat_error(status, "%s", line);
     }
     return LEAT_OK;
 }
 
-int leat_data_layer_group_setup(leat_data_layer_group *self,
+int leat_data_layer_group_setup(leat_data_layer_group *group,
                                 leat_blob *const top[], int ntop)
 {
     int cancel = leat__thread_disable_cancel();
-    int status = set_up_once(self, top, ntop);
+    int status = set_up_once(group, top, ntop);
     leat__thread_restore_cancel(cancel);
     return status;
 }
 
 /* Of the first `total` batches, how many are member `i`'s. */
-static int64_t share(const leat_data_layer_group *self, int64_t total, int i)
+static int64_t share(const leat_data_layer_group *group, int64_t total, int i)
 {
-    return (total - i + self->n - 1) / self->n;
+    return (total - i + group->n - 1) / group->n;
 }
 
 /* The member that has taken least, of those that come first among equals. */
-static const leat_data_layer *find_last(const leat_data_layer_group *self)
+static const leat_data_layer *find_last(const leat_data_layer_group *group)
 {
-    const leat_data_layer *last = &self->member[0];
-    for (int i = 1; i < self->n; i++)
-        if (self->member[i].taken < last->taken)
-            last = &self->member[i];
+    const leat_data_layer *last = &group->member[0];
+    for (int i = 1; i < group->n; i++)
+        if (group->member[i].taken < last->taken)
+            last = &group->member[i];
     return last;
 }
 
-int leat__group_position(const leat_data_layer_group *self, leat__position *out)
+int leat__group_position(const leat_data_layer_group *group,
+                         leat__position *out)
 {
     int64_t total = 0;
-    for (int i = 0; i < self->n; i++)
-        total += self->member[i].taken;
-    for (int i = 0; i < self->n; i++) {
-        if (self->member[i].taken == share(self, total, i))
+    for (int i = 0; i < group->n; i++)
+        total += group->member[i].taken;
+    for (int i = 0; i < group->n; i++) {
+        if (group->member[i].taken == share(group, total, i))
             continue;
-        const leat_data_layer *last = find_last(self);
+        const leat_data_layer *last = find_last(group);
         return leat_error(LEAT_ESTATE,
                           "%s: save while members stand apart: %s is behind, "
                           "with %lld of the %lld batches taken",
-                          self->options.name, last->name,
+                          group->options.name, last->name,
                           (long long)last->taken, (long long)total);
     }
-    *out = total > 0 ? self->member[(total - 1) % self->n].after : self->start;
+    *out =
+        total > 0 ? group->member[(total - 1) % group->n].after : group->start;
     return LEAT_OK;
 }
 
-void leat_data_layer_group_cancel(leat_data_layer_group *self)
+void leat_data_layer_group_cancel(leat_data_layer_group *group)
 {
-    if (leat__group_check_process(self))
+    if (leat__group_check_process(group))
         return;
-    if (atomic_exchange(&self->cancelled, 1))
+    if (atomic_exchange(&group->cancelled, 1))
         return;
     int cancel = leat__thread_disable_cancel();
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&group->lock);
     /* A restore may have cleared it before the lock was taken. */
-    atomic_store(&self->cancelled, 1);
-    if (self->prefetcher)
-        leat__prefetcher_cancel(self->prefetcher);
-    else if (self->reader)
-        leat__data_reader_cancel(self->reader);
-    pthread_mutex_unlock(&self->lock);
+    atomic_store(&group->cancelled, 1);
+    if (group->prefetcher)
+        leat__prefetcher_cancel(group->prefetcher);
+    else if (group->reader)
+        leat__data_reader_cancel(group->reader);
+    pthread_mutex_unlock(&group->lock);
     leat__thread_restore_cancel(cancel);
 }
 
@@ -418,39 +421,39 @@ void leat_data_layer_group_cancel(leat_data_layer_group *self)
  * changing at the fork is left as it is, where leak checkers see that it was
  * not forgotten. A file's number may be another file's by now.
  */
-static void abandon(leat_data_layer_group *self)
+static void abandon(leat_data_layer_group *group)
 {
     static _Atomic(leat_data_layer_group *) abandoned;
-    free_names(self);
-    leat__layer_options_finish(&self->options);
-    self->next_abandoned = atomic_load(&abandoned);
-    while (
-        !atomic_compare_exchange_weak(&abandoned, &self->next_abandoned, self))
+    free_names(group);
+    leat__layer_options_finish(&group->options);
+    group->next_abandoned = atomic_load(&abandoned);
+    while (!atomic_compare_exchange_weak(&abandoned, &group->next_abandoned,
+                                         group))
         ;
 }
 
-void leat_data_layer_group_destroy(leat_data_layer_group *self)
+void leat_data_layer_group_destroy(leat_data_layer_group *group)
 {
-    if (!self)
+    if (!group)
         return;
-    if (self->generation != leat__fork_generation()) {
-        abandon(self);
+    if (group->generation != leat__fork_generation()) {
+        abandon(group);
         return;
     }
-    if (leat__group_check_caller(self)) {
+    if (leat__group_check_caller(group)) {
         leat__log(LEAT_LOG_ERROR, "%s; it is not destroyed", leat_last_error());
         return;
     }
     int cancel = leat__thread_disable_cancel();
-    leat__group_stop(self);
-    for (int i = 0; i < self->n; i++)
-        leat__bad_record_log_finish(&self->member[i].bad_records);
-    free_members(self);
-    leat_token_finish(&self->identity);
-    leat_pipeline_unref(self->pipeline);
-    leat_transformer_destroy(self->transformer);
-    leat__layer_options_finish(&self->options);
-    pthread_mutex_destroy(&self->lock);
-    leat__free(self);
+    leat__group_stop(group);
+    for (int i = 0; i < group->n; i++)
+        leat__bad_record_log_finish(&group->member[i].bad_records);
+    free_members(group);
+    leat_token_finish(&group->identity);
+    leat_pipeline_unref(group->pipeline);
+    leat_transformer_destroy(group->transformer);
+    leat__layer_options_finish(&group->options);
+    pthread_mutex_destroy(&group->lock);
+    leat__free(group);
     leat__thread_restore_cancel(cancel);
 }

@@ -71,29 +71,29 @@ static void destroy_chunks(chunk_list *list)
 }
 
 /* The largest buffer that a previewed sample needed. */
-static size_t measure_buffers(const leat__data_reader *self)
+static size_t measure_buffers(const leat__data_reader *data_reader)
 {
     size_t most = 0;
-    for (int i = 0; i < self->previewed.n; i++) {
-        const leat_sample *sample = self->previewed.chunk[i]->sample[0];
+    for (int i = 0; i < data_reader->previewed.n; i++) {
+        const leat_sample *sample = data_reader->previewed.chunk[i]->sample[0];
         most = sample->buffer_size > most ? sample->buffer_size : most;
     }
     return most;
 }
 
 /* With their buffers: a chunk may be needed first long after the others. */
-static int create_chunks(leat__data_reader *self, chunk_list *list,
+static int create_chunks(leat__data_reader *data_reader, chunk_list *list,
                          int chunk_size, int n)
 {
-    size_t buffer_bytes = measure_buffers(self);
+    size_t buffer_bytes = measure_buffers(data_reader);
     int status = LEAT_OK;
     list->chunk = leat__alloc_zero((size_t)n, sizeof(leat__chunk *));
     if (!list->chunk)
         return LEAT_ENOMEM;
     while (status == LEAT_OK && list->n < n) {
         status = leat__chunk_create(&list->chunk[list->n], chunk_size,
-                                    self->options.source.draws,
-                                    self->options.source.buffers);
+                                    data_reader->options.source.draws,
+                                    data_reader->options.source.buffers);
         if (status == LEAT_OK)
             status = leat__chunk_reserve(list->chunk[list->n++], buffer_bytes);
     }
@@ -101,125 +101,126 @@ static int create_chunks(leat__data_reader *self, chunk_list *list,
 }
 
 /* With all chunks of the thread's in the free one. */
-static int create_queues(leat__data_reader *self)
+static int create_queues(leat__data_reader *data_reader)
 {
-    int n = self->ahead.n;
-    pthread_mutex_lock(&self->lock);
-    int status = leat__queue_create(&self->free, n);
+    int n = data_reader->ahead.n;
+    pthread_mutex_lock(&data_reader->lock);
+    int status = leat__queue_create(&data_reader->free, n);
     if (status == LEAT_OK)
-        status = leat__queue_create(&self->full, n);
-    pthread_mutex_unlock(&self->lock);
+        status = leat__queue_create(&data_reader->full, n);
+    pthread_mutex_unlock(&data_reader->lock);
     for (int i = 0; i < n && status == LEAT_OK; i++) {
-        self->ahead.chunk[i]->is_queued = 1;
-        leat__queue_push(self->free, self->ahead.chunk[i]);
+        data_reader->ahead.chunk[i]->is_queued = 1;
+        leat__queue_push(data_reader->free, data_reader->ahead.chunk[i]);
     }
     return status;
 }
 
-static int create_locks(leat__data_reader *self)
+static int create_locks(leat__data_reader *data_reader)
 {
-    int status = leat__mutex_init(&self->lock);
+    int status = leat__mutex_init(&data_reader->lock);
     if (status)
         return status;
-    status = leat__cond_init(&self->turn);
+    status = leat__cond_init(&data_reader->turn);
     if (status)
         goto fail_lock;
-    status = leat__event_count_init(&self->input);
+    status = leat__event_count_init(&data_reader->input);
     if (status)
         goto fail_turn;
     return LEAT_OK;
 
 fail_turn:
-    pthread_cond_destroy(&self->turn);
+    pthread_cond_destroy(&data_reader->turn);
 fail_lock:
-    pthread_mutex_destroy(&self->lock);
+    pthread_mutex_destroy(&data_reader->lock);
     return status;
 }
 
-static bool has_thread(const leat__data_reader *self)
+static bool has_thread(const leat__data_reader *data_reader)
 {
-    return self->options.threaded || self->adapts;
+    return data_reader->options.threaded || data_reader->adapts;
 }
 
 /* Who fills first, and whether that may change. */
-static void settle_owner(leat__data_reader *self)
+static void settle_owner(leat__data_reader *data_reader)
 {
-    self->adapts = self->options.probes && !self->options.threaded &&
-                   leat__reader_can_probe(self->reader);
-    bool threaded =
-        self->options.threaded ||
-        (self->options.probes && leat_reader_may_block(self->reader));
-    if (!self->adapts)
-        self->options.threaded = threaded;
-    atomic_store(&self->is_threaded, threaded);
-    self->drained = !threaded;
-    self->probed_at = leat__clock_now();
+    data_reader->adapts = data_reader->options.probes &&
+                          !data_reader->options.threaded &&
+                          leat__reader_can_probe(data_reader->reader);
+    bool threaded = data_reader->options.threaded ||
+                    (data_reader->options.probes &&
+                     leat_reader_may_block(data_reader->reader));
+    if (!data_reader->adapts)
+        data_reader->options.threaded = threaded;
+    atomic_store(&data_reader->is_threaded, threaded);
+    data_reader->drained = !threaded;
+    data_reader->probed_at = leat__clock_now();
 }
 
 int leat__data_reader_create(leat__data_reader **out,
                              const leat__data_reader_options *options,
                              const leat__position *start, leat_token *identity)
 {
-    leat__data_reader *self = leat__alloc_zero(1, sizeof(*self));
-    if (!self)
+    leat__data_reader *data_reader = leat__alloc_zero(1, sizeof(*data_reader));
+    if (!data_reader)
         return LEAT_ENOMEM;
-    self->options = *options;
-    int status = create_locks(self);
+    data_reader->options = *options;
+    int status = create_locks(data_reader);
     if (status) {
-        leat__free(self);
+        leat__free(data_reader);
         return status;
     }
-    status = leat_pipeline_open(options->source.pipeline, &self->reader);
+    status = leat_pipeline_open(options->source.pipeline, &data_reader->reader);
     if (status)
         goto fail;
-    settle_owner(self);
-    status =
-        leat__chunk_source_init(&self->source, self->reader, &options->source);
+    settle_owner(data_reader);
+    status = leat__chunk_source_init(&data_reader->source, data_reader->reader,
+                                     &options->source);
     if (status == LEAT_OK && options->source.collects &&
-        leat_reader_is_random_access(self->reader))
-        status = leat_reader_count(self->reader, &self->count);
+        leat_reader_is_random_access(data_reader->reader))
+        status = leat_reader_count(data_reader->reader, &data_reader->count);
     if (status)
         goto fail;
     if (identity)
-        status = leat_reader_restore(self->reader, identity);
+        status = leat_reader_restore(data_reader->reader, identity);
     if (status)
         goto fail;
-    leat__chunk_source_go_to(&self->source, start);
-    *out = self;
+    leat__chunk_source_go_to(&data_reader->source, start);
+    *out = data_reader;
     return LEAT_OK;
 
 fail:
-    leat__data_reader_destroy(self);
+    leat__data_reader_destroy(data_reader);
     return status;
 }
 
-void leat__data_reader_destroy(leat__data_reader *self)
+void leat__data_reader_destroy(leat__data_reader *data_reader)
 {
-    if (!self)
+    if (!data_reader)
         return;
-    leat__data_reader_cancel(self);
-    leat__thread_join(&self->thread);
-    leat__queue_destroy(self->free);
-    leat__queue_destroy(self->full);
-    destroy_chunks(&self->ahead);
-    destroy_chunks(&self->own);
-    destroy_chunks(&self->previewed);
-    leat__chunk_source_finish(&self->source);
-    leat_reader_close(self->reader);
-    leat__event_count_finish(&self->input);
-    pthread_cond_destroy(&self->turn);
-    pthread_mutex_destroy(&self->lock);
-    leat__free(self);
+    leat__data_reader_cancel(data_reader);
+    leat__thread_join(&data_reader->thread);
+    leat__queue_destroy(data_reader->free);
+    leat__queue_destroy(data_reader->full);
+    destroy_chunks(&data_reader->ahead);
+    destroy_chunks(&data_reader->own);
+    destroy_chunks(&data_reader->previewed);
+    leat__chunk_source_finish(&data_reader->source);
+    leat_reader_close(data_reader->reader);
+    leat__event_count_finish(&data_reader->input);
+    pthread_cond_destroy(&data_reader->turn);
+    pthread_mutex_destroy(&data_reader->lock);
+    leat__free(data_reader);
 }
 
-leat_reader *leat__data_reader_reader(leat__data_reader *self)
+leat_reader *leat__data_reader_reader(leat__data_reader *data_reader)
 {
-    return self->reader;
+    return data_reader->reader;
 }
 
-static int add_preview(leat__data_reader *self, leat__chunk **out)
+static int add_preview(leat__data_reader *data_reader, leat__chunk **out)
 {
-    chunk_list *list = &self->previewed;
+    chunk_list *list = &data_reader->previewed;
     if (!list->chunk)
         list->chunk =
             leat__alloc_zero(LEAT__PREVIEWS_MAX, sizeof(leat__chunk *));
@@ -228,22 +229,24 @@ static int add_preview(leat__data_reader *self, leat__chunk **out)
     if (list->n == LEAT__PREVIEWS_MAX)
         return leat_error(LEAT_EINVAL, "%d samples were previewed already",
                           LEAT__PREVIEWS_MAX);
-    int status = leat__chunk_create(out, 1, self->options.source.draws,
-                                    self->options.source.buffers);
+    int status = leat__chunk_create(out, 1, data_reader->options.source.draws,
+                                    data_reader->options.source.buffers);
     if (status == LEAT_OK)
         list->chunk[list->n++] = *out;
     return status;
 }
 
-int leat__data_reader_preview(leat__data_reader *self, const leat_sample **out)
+int leat__data_reader_preview(leat__data_reader *data_reader,
+                              const leat_sample **out)
 {
     leat__chunk *chunk;
-    leat__chunk_source *source = &self->source;
-    int status = add_preview(self, &chunk);
+    leat__chunk_source *source = &data_reader->source;
+    int status = add_preview(data_reader, &chunk);
     if (status)
         return status;
-    leat__chunk_source_fill(source, chunk, atomic_load(&self->is_threaded));
-    leat__data_reader_read(self, chunk);
+    leat__chunk_source_fill(source, chunk,
+                            atomic_load(&data_reader->is_threaded));
+    leat__data_reader_read(data_reader, chunk);
     if (chunk->n == 0 || chunk->failed == 0)
         return leat_error(source->stuck ? source->stuck : chunk->status, "%s",
                           source->stuck ? source->stuck_line : chunk->line);
@@ -254,202 +257,209 @@ int leat__data_reader_preview(leat__data_reader *self, const leat_sample **out)
 }
 
 /* Waits until the source is the thread's. False: cancelled. */
-static bool await_turn(leat__data_reader *self)
+static bool await_turn(leat__data_reader *data_reader)
 {
-    if (atomic_load_explicit(&self->is_threaded, memory_order_acquire))
+    if (atomic_load_explicit(&data_reader->is_threaded, memory_order_acquire))
         return true;
-    pthread_mutex_lock(&self->lock);
-    while (!atomic_load(&self->is_threaded) && !atomic_load(&self->cancelled))
-        pthread_cond_wait(&self->turn, &self->lock);
-    pthread_mutex_unlock(&self->lock);
-    return !atomic_load(&self->cancelled);
+    pthread_mutex_lock(&data_reader->lock);
+    while (!atomic_load(&data_reader->is_threaded) &&
+           !atomic_load(&data_reader->cancelled))
+        pthread_cond_wait(&data_reader->turn, &data_reader->lock);
+    pthread_mutex_unlock(&data_reader->lock);
+    return !atomic_load(&data_reader->cancelled);
 }
 
 /* An epoch that begins may find in memory what the one before it read. */
-static bool is_probe_due(const leat__data_reader *self, int64_t now)
+static bool is_probe_due(const leat__data_reader *data_reader, int64_t now)
 {
-    int64_t since = now - self->probed_at;
-    return since >= self->options.probe_every ||
-           (self->source.sampler.epoch != self->probed_epoch &&
-            since >= self->options.probe_pause);
+    int64_t since = now - data_reader->probed_at;
+    return since >= data_reader->options.probe_every ||
+           (data_reader->source.sampler.epoch != data_reader->probed_epoch &&
+            since >= data_reader->options.probe_pause);
 }
 
 /* Whether the owner of the source, at `now`, is to give it away. */
-static bool is_other_turn(leat__data_reader *self, int64_t now)
+static bool is_other_turn(leat__data_reader *data_reader, int64_t now)
 {
-    if (!self->adapts || self->source.stuck || !is_probe_due(self, now))
+    if (!data_reader->adapts || data_reader->source.stuck ||
+        !is_probe_due(data_reader, now))
         return false;
-    self->probed_at = now;
-    self->probed_epoch = self->source.sampler.epoch;
-    return leat_reader_may_block(self->reader) !=
-           atomic_load_explicit(&self->is_threaded, memory_order_relaxed);
+    data_reader->probed_at = now;
+    data_reader->probed_epoch = data_reader->source.sampler.epoch;
+    return leat_reader_may_block(data_reader->reader) !=
+           atomic_load_explicit(&data_reader->is_threaded,
+                                memory_order_relaxed);
 }
 
 /* From now on takers fill: nothing of the source is the thread's any more. */
-static void hand_to_takers(leat__data_reader *self)
+static void hand_to_takers(leat__data_reader *data_reader)
 {
     leat__log(LEAT_LOG_INFO,
               "%s is in memory: workers read it, and the thread rests",
-              leat_pipeline_text(self->options.source.pipeline));
-    atomic_store_explicit(&self->is_threaded, 0, memory_order_release);
-    leat__event_count_wake_all(&self->input);
+              leat_pipeline_text(data_reader->options.source.pipeline));
+    atomic_store_explicit(&data_reader->is_threaded, 0, memory_order_release);
+    leat__event_count_wake_all(&data_reader->input);
 }
 
-static void hand_to_thread(leat__data_reader *self)
+static void hand_to_thread(leat__data_reader *data_reader)
 {
     leat__log(LEAT_LOG_INFO, "%s is no longer in memory: a thread reads ahead",
-              leat_pipeline_text(self->options.source.pipeline));
-    self->drained = false;
-    pthread_mutex_lock(&self->lock);
-    atomic_store_explicit(&self->is_threaded, 1, memory_order_release);
-    pthread_cond_signal(&self->turn);
-    pthread_mutex_unlock(&self->lock);
+              leat_pipeline_text(data_reader->options.source.pipeline));
+    data_reader->drained = false;
+    pthread_mutex_lock(&data_reader->lock);
+    atomic_store_explicit(&data_reader->is_threaded, 1, memory_order_release);
+    pthread_cond_signal(&data_reader->turn);
+    pthread_mutex_unlock(&data_reader->lock);
 }
 
 static void *produce(void *argument)
 {
-    leat__data_reader *self = argument;
+    leat__data_reader *data_reader = argument;
     void *item;
     int stuck = 0;
-    while (!stuck && await_turn(self)) {
+    while (!stuck && await_turn(data_reader)) {
         int64_t begin = leat__clock_now();
-        if (leat__queue_pop(self->free, &item, LEAT__FOREVER))
+        if (leat__queue_pop(data_reader->free, &item, LEAT__FOREVER))
             break;
-        leat__counter_add_exclusive(&self->blocked_full,
+        leat__counter_add_exclusive(&data_reader->blocked_full,
                                     leat__clock_now() - begin);
         leat__chunk *chunk = item;
         /* One chunk more than the one that got stuck: the layer's last batch.
          */
-        stuck = self->source.stuck;
-        leat__chunk_source_fill(&self->source, chunk, true);
-        bool is_over = is_other_turn(self, begin);
-        if (leat__queue_push(self->full, chunk))
+        stuck = data_reader->source.stuck;
+        leat__chunk_source_fill(&data_reader->source, chunk, true);
+        bool is_over = is_other_turn(data_reader, begin);
+        if (leat__queue_push(data_reader->full, chunk))
             break;
-        leat__event_count_wake_one(&self->input);
+        leat__event_count_wake_one(&data_reader->input);
         if (is_over)
-            hand_to_takers(self);
+            hand_to_takers(data_reader);
     }
     return NULL;
 }
 
-int leat__data_reader_start(leat__data_reader *self,
+int leat__data_reader_start(leat__data_reader *data_reader,
                             const leat__data_reader_chunks *chunks)
 {
     int status = LEAT_OK;
-    if (!self->options.threaded)
-        status = create_chunks(self, &self->own, chunks->size, chunks->takers);
-    if (status == LEAT_OK && has_thread(self))
-        status = create_chunks(self, &self->ahead, chunks->ahead_size,
-                               chunks->ahead);
-    if (status == LEAT_OK && has_thread(self))
-        status = create_queues(self);
-    pthread_mutex_lock(&self->lock);
-    if (atomic_load(&self->cancelled) && status == LEAT_OK)
+    if (!data_reader->options.threaded)
+        status = create_chunks(data_reader, &data_reader->own, chunks->size,
+                               chunks->takers);
+    if (status == LEAT_OK && has_thread(data_reader))
+        status = create_chunks(data_reader, &data_reader->ahead,
+                               chunks->ahead_size, chunks->ahead);
+    if (status == LEAT_OK && has_thread(data_reader))
+        status = create_queues(data_reader);
+    pthread_mutex_lock(&data_reader->lock);
+    if (atomic_load(&data_reader->cancelled) && status == LEAT_OK)
         status = leat_error(LEAT_ECANCELLED, "the layer was cancelled");
-    pthread_mutex_unlock(&self->lock);
-    self->thread.owner = self->options.owner;
-    if (status == LEAT_OK && has_thread(self))
-        status =
-            leat__thread_start(&self->thread, "leat-reader", produce, self);
+    pthread_mutex_unlock(&data_reader->lock);
+    data_reader->thread.owner = data_reader->options.owner;
+    if (status == LEAT_OK && has_thread(data_reader))
+        status = leat__thread_start(&data_reader->thread, "leat-reader",
+                                    produce, data_reader);
     return status;
 }
 
 /* What the thread has filled. */
-static int take_filled(leat__data_reader *self, leat__chunk **out)
+static int take_filled(leat__data_reader *data_reader, leat__chunk **out)
 {
     void *item;
-    int status = leat__queue_pop(self->full, &item, 0);
+    int status = leat__queue_pop(data_reader->full, &item, 0);
     if (status == LEAT_OK)
         *out = item;
     return status;
 }
 
 /* The taker fills its own, and probes whether the thread is to go on. */
-static int take_own(leat__data_reader *self, int taker, leat__chunk **out)
+static int take_own(leat__data_reader *data_reader, int taker,
+                    leat__chunk **out)
 {
-    if (atomic_load(&self->cancelled))
+    if (atomic_load(&data_reader->cancelled))
         return LEAT_ECANCELLED;
-    leat__chunk *chunk = *out = self->own.chunk[taker];
-    leat__chunk_source_fill(&self->source, chunk, false);
-    if (is_other_turn(self, chunk->begun))
-        hand_to_thread(self);
+    leat__chunk *chunk = *out = data_reader->own.chunk[taker];
+    leat__chunk_source_fill(&data_reader->source, chunk, false);
+    if (is_other_turn(data_reader, chunk->begun))
+        hand_to_thread(data_reader);
     return LEAT_OK;
 }
 
-int leat__data_reader_take(leat__data_reader *self, int taker,
+int leat__data_reader_take(leat__data_reader *data_reader, int taker,
                            leat__chunk **out, int64_t *ticket)
 {
     int status = LEAT_OK;
-    if (self->taken_previews < self->previewed.n) {
-        *out = self->previewed.chunk[self->taken_previews++];
-    } else if (self->drained) {
-        return take_own(self, taker, out);
+    if (data_reader->taken_previews < data_reader->previewed.n) {
+        *out = data_reader->previewed.chunk[data_reader->taken_previews++];
+    } else if (data_reader->drained) {
+        return take_own(data_reader, taker, out);
     } else {
-        *ticket = leat__event_count_ticket(&self->input);
-        int is_threaded =
-            atomic_load_explicit(&self->is_threaded, memory_order_acquire);
-        status = take_filled(self, out);
-        self->drained = status == LEAT_AGAIN && !is_threaded;
-        if (self->drained)
-            return take_own(self, taker, out);
+        *ticket = leat__event_count_ticket(&data_reader->input);
+        int is_threaded = atomic_load_explicit(&data_reader->is_threaded,
+                                               memory_order_acquire);
+        status = take_filled(data_reader, out);
+        data_reader->drained = status == LEAT_AGAIN && !is_threaded;
+        if (data_reader->drained)
+            return take_own(data_reader, taker, out);
     }
     if (status == LEAT_OK)
         (*out)->begun = (*out)->claimed = leat__clock_now();
     return status;
 }
 
-int leat__data_reader_wait(leat__data_reader *self, int64_t ticket)
+int leat__data_reader_wait(leat__data_reader *data_reader, int64_t ticket)
 {
-    return leat__event_count_wait(&self->input, ticket, LEAT__FOREVER);
+    return leat__event_count_wait(&data_reader->input, ticket, LEAT__FOREVER);
 }
 
-void leat__data_reader_read(leat__data_reader *self, leat__chunk *chunk)
+void leat__data_reader_read(leat__data_reader *data_reader, leat__chunk *chunk)
 {
-    leat__chunk_read(chunk, self->reader, self->options.source.collects);
+    leat__chunk_read(chunk, data_reader->reader,
+                     data_reader->options.source.collects);
 }
 
-void leat__data_reader_give(leat__data_reader *self, leat__chunk *chunk)
+void leat__data_reader_give(leat__data_reader *data_reader, leat__chunk *chunk)
 {
     /* A queue has room for all its chunks: only a closed one refuses. */
     if (chunk->is_queued)
-        (void)leat__queue_push(self->free, chunk);
+        (void)leat__queue_push(data_reader->free, chunk);
 }
 
-bool leat__data_reader_can_reread(const leat__data_reader *self)
+bool leat__data_reader_can_reread(const leat__data_reader *data_reader)
 {
-    return self->count > 0;
+    return data_reader->count > 0;
 }
 
-int leat__data_reader_read_neighbor(leat__data_reader *self, int step,
+int leat__data_reader_read_neighbor(leat__data_reader *data_reader, int step,
                                     int64_t *epoch, int64_t *index,
                                     leat_sample *sample)
 {
-    int64_t position = *epoch * self->count + *index + step;
+    int64_t position = *epoch * data_reader->count + *index + step;
     if (position < 0)
         return LEAT_END;
-    *epoch = position / self->count;
-    *index = position % self->count;
+    *epoch = position / data_reader->count;
+    *index = position % data_reader->count;
     sample->from.epoch = *epoch;
     int got;
-    int status = leat_reader_read_at(self->reader, index, &sample, 1, &got);
+    int status =
+        leat_reader_read_at(data_reader->reader, index, &sample, 1, &got);
     sample->from.epoch = *epoch;
     sample->from.position = *index;
     return status;
 }
 
-void leat__data_reader_cancel(leat__data_reader *self)
+void leat__data_reader_cancel(leat__data_reader *data_reader)
 {
-    if (self->reader)
-        leat_reader_cancel(self->reader);
-    pthread_mutex_lock(&self->lock);
-    atomic_store(&self->cancelled, 1);
-    pthread_cond_broadcast(&self->turn);
-    if (self->free)
-        leat__queue_close(self->free);
-    if (self->full)
-        leat__queue_close(self->full);
-    pthread_mutex_unlock(&self->lock);
-    leat__event_count_close(&self->input);
+    if (data_reader->reader)
+        leat_reader_cancel(data_reader->reader);
+    pthread_mutex_lock(&data_reader->lock);
+    atomic_store(&data_reader->cancelled, 1);
+    pthread_cond_broadcast(&data_reader->turn);
+    if (data_reader->free)
+        leat__queue_close(data_reader->free);
+    if (data_reader->full)
+        leat__queue_close(data_reader->full);
+    pthread_mutex_unlock(&data_reader->lock);
+    leat__event_count_close(&data_reader->input);
 }
 
 static void add_reading(const chunk_list *list, int64_t *bytes, int64_t *busy)
@@ -460,25 +470,26 @@ static void add_reading(const chunk_list *list, int64_t *bytes, int64_t *busy)
     }
 }
 
-bool leat__data_reader_is_filling(const leat__data_reader *self)
+bool leat__data_reader_is_filling(const leat__data_reader *data_reader)
 {
-    return atomic_load_explicit(&self->source.is_filling, memory_order_relaxed);
+    return atomic_load_explicit(&data_reader->source.is_filling,
+                                memory_order_relaxed);
 }
 
-void leat__data_reader_stats(const leat__data_reader *self,
+void leat__data_reader_stats(const leat__data_reader *data_reader,
                              leat_stage_stats *out)
 {
-    int64_t bytes = atomic_load(&self->source.bytes);
-    int64_t busy = atomic_load(&self->source.busy);
-    add_reading(&self->ahead, &bytes, &busy);
-    add_reading(&self->own, &bytes, &busy);
-    add_reading(&self->previewed, &bytes, &busy);
+    int64_t bytes = atomic_load(&data_reader->source.bytes);
+    int64_t busy = atomic_load(&data_reader->source.busy);
+    add_reading(&data_reader->ahead, &bytes, &busy);
+    add_reading(&data_reader->own, &bytes, &busy);
+    add_reading(&data_reader->previewed, &bytes, &busy);
     *out = (leat_stage_stats){
         .name = "reader",
-        .threads = atomic_load(&self->is_threaded),
-        .items = atomic_load(&self->source.items),
+        .threads = atomic_load(&data_reader->is_threaded),
+        .items = atomic_load(&data_reader->source.items),
         .bytes = bytes,
         .busy = (double)busy * 1e-9,
-        .blocked_full = leat__counter_seconds(&self->blocked_full),
+        .blocked_full = leat__counter_seconds(&data_reader->blocked_full),
     };
 }

@@ -64,39 +64,39 @@ typedef struct leat__device_queues {
  * LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE, LEAT_EUNSUPPORTED, LEAT_EINVAL; finish
  * is due all the same.
  */
-int leat__device_queues_init(leat__device_queues *self,
+int leat__device_queues_init(leat__device_queues *queues,
                              leat_device *const devices[], int n,
                              const leat__device_queue_options *options);
 /* Takes a zeroed one too. Nobody works on the batches. */
-void leat__device_queues_finish(leat__device_queues *self);
+void leat__device_queues_finish(leat__device_queues *queues);
 
 /* The one that the batch of this number goes through. */
 static inline leat__device_queue *
-leat__device_queues_of(const leat__device_queues *self, int64_t number)
+leat__device_queues_of(const leat__device_queues *queues, int64_t number)
 {
-    return self->n == 1 ? self->queue : &self->queue[number % self->n];
+    return queues->n == 1 ? queues->queue : &queues->queue[number % queues->n];
 }
 
 /*
  * Takes a free batch without waiting: in host memory the newest, which is the
  * likeliest to be in a cache. LEAT_AGAIN: none is free.
  */
-int leat__device_queue_take(leat__device_queue *self, leat__batch **out);
+int leat__device_queue_take(leat__device_queue *queue, leat__batch **out);
 
 /* Gives a batch back, and wakes a worker if it is time. The caller's. */
-void leat__device_queue_give(leat__device_queues *all, leat__device_queue *self,
-                             leat__batch *batch);
+void leat__device_queue_give(leat__device_queues *all,
+                             leat__device_queue *queue, leat__batch *batch);
 
 /*
  * The caller found nothing ready: brings one more batch into use where workers
  * had run out of them, and wakes those that sleep while one is free.
  */
 void leat__device_queue_press(leat__device_queues *all,
-                              leat__device_queue *self);
+                              leat__device_queue *queue);
 
 /* In inline mode a free batch wakes no worker. The caller's. */
 void leat__device_queue_set_inline(leat__device_queues *all,
-                                   leat__device_queue *self, bool is_inline);
+                                   leat__device_queue *queue, bool is_inline);
 
 /*
  * `n` samples of the batch are in place. After the last one it is completed:
@@ -105,27 +105,27 @@ void leat__device_queue_set_inline(leat__device_queues *all,
  * sequence ends. Returns the nanoseconds for which uploads held the caller up,
  * its own and those that it waited for; 0 where there are none. Any thread.
  */
-int64_t leat__device_queues_complete(leat__device_queues *self,
+int64_t leat__device_queues_complete(leat__device_queues *queues,
                                      leat__batch *batch, int n);
 
 /*
  * Ends the sequence, if it goes on: what is ready can still be taken, and those
  * who wait for more wake. Any thread.
  */
-void leat__device_queues_end(leat__device_queues *self, int status,
+void leat__device_queues_end(leat__device_queues *queues, int status,
                              const char *line);
 
 /* The status that it ended with, and in leat_last_error its line; or 0. */
-int leat__device_queues_ended(leat__device_queues *self);
+int leat__device_queues_ended(leat__device_queues *queues);
 
 /*
  * Wakes everybody who waits for a batch, free or ready, for good. Takes one
  * whose init failed. Any thread.
  */
-void leat__device_queues_close(leat__device_queues *self);
+void leat__device_queues_close(leat__device_queues *queues);
 
 /* Adds the queue's memory, copies and batches. Any thread. */
-void leat__device_queue_stats(const leat__device_queue *self,
+void leat__device_queue_stats(const leat__device_queue *queue,
                               leat_stats *stats);
 
 #endif

@@ -10,44 +10,44 @@
 #include <assert.h>
 #include <string.h>
 
-int leat__data_layer_stick(leat_data_layer *self, int status, const char *line)
+int leat__data_layer_stick(leat_data_layer *layer, int status, const char *line)
 {
-    leat__prefetcher *prefetcher = self->group->prefetcher;
+    leat__prefetcher *prefetcher = layer->group->prefetcher;
     if (prefetcher)
         leat__prefetcher_end(prefetcher, status, line);
-    self->sticky = status;
-    memcpy(self->sticky_line, line, sizeof(self->sticky_line));
+    layer->sticky = status;
+    memcpy(layer->sticky_line, line, sizeof(layer->sticky_line));
     return leat_error(status, "%s", line);
 }
 
-static bool is_capturing(const leat_data_layer *self, leat_stream stream)
+static bool is_capturing(const leat_data_layer *layer, leat_stream stream)
 {
-    leat_device *device = self->device;
+    leat_device *device = layer->device;
     return stream != LEAT_HOST && device->ops->stream_is_capturing &&
            device->ops->stream_is_capturing(device, stream);
 }
 
 /* What is recorded on a stream that is captured would become the graph's. */
-static int check_release(const leat_data_layer *self,
+static int check_release(const leat_data_layer *layer,
                          const leat_stream *streams, int n)
 {
-    bool is_one = self->current && is_capturing(self, self->stream);
-    for (int i = 0; i < n && !is_one && self->current; i++)
-        is_one = is_capturing(self, streams[i]);
+    bool is_one = layer->current && is_capturing(layer, layer->stream);
+    for (int i = 0; i < n && !is_one && layer->current; i++)
+        is_one = is_capturing(layer, streams[i]);
     if (!is_one)
         return LEAT_OK;
     return leat_error(LEAT_ESTATE,
                       "%s: a stream that uses the batch is being captured into "
                       "a graph; give the batch back outside the capture",
-                      self->name);
+                      layer->name);
 }
 
-static int check_forward(const leat_data_layer *self, leat_blob *const top[],
+static int check_forward(const leat_data_layer *layer, leat_blob *const top[],
                          int ntop, leat_stream stream)
 {
-    const char *name = self->name;
-    int want = self->group->ntop;
-    int status = leat__group_check_process(self->group);
+    const char *name = layer->name;
+    int want = layer->group->ntop;
+    int status = leat__group_check_process(layer->group);
     if (status)
         return status;
     if (want == 0)
@@ -56,22 +56,22 @@ static int check_forward(const leat_data_layer *self, leat_blob *const top[],
         return leat_error(LEAT_EINVAL, "%s: set up with %d tops, got %d", name,
                           want, top ? ntop : 0);
     for (int i = 0; i < ntop; i++) {
-        if (!top[i] || leat_blob_device(top[i]) != self->device)
+        if (!top[i] || leat_blob_device(top[i]) != layer->device)
             return leat_error(LEAT_EINVAL, "%s: top %d is not on %s", name, i,
-                              self->device->name);
+                              layer->device->name);
     }
-    if (is_capturing(self, stream))
+    if (is_capturing(layer, stream))
         return leat_error(LEAT_ESTATE,
                           "%s: the stream is being captured into a graph; "
                           "call forward outside the capture, with top_mode "
                           "COPY",
                           name);
-    return self->stream != stream ? check_release(self, NULL, 0) : LEAT_OK;
+    return layer->stream != stream ? check_release(layer, NULL, 0) : LEAT_OK;
 }
 
-void leat__data_layer_recall(const leat_data_layer *self)
+void leat__data_layer_recall(const leat_data_layer *layer)
 {
-    const leat__batch *batch = self->current;
+    const leat__batch *batch = layer->current;
     if (!batch)
         return;
     leat__slab_recall(batch->slab);
@@ -80,56 +80,56 @@ void leat__data_layer_recall(const leat_data_layer *self)
 }
 
 /* After forward's own stream and the `n` further ones. */
-static int give_back(leat_data_layer *self, const leat_stream *further, int n)
+static int give_back(leat_data_layer *layer, const leat_stream *further, int n)
 {
-    leat_stream streams[LEAT__STREAMS_MAX] = {self->stream};
+    leat_stream streams[LEAT__STREAMS_MAX] = {layer->stream};
     int all = 1;
-    leat__batch *batch = self->current;
+    leat__batch *batch = layer->current;
     if (!batch)
         return LEAT_OK;
-    leat__data_layer_recall(self);
-    self->current = NULL;
+    leat__data_layer_recall(layer);
+    layer->current = NULL;
     for (int i = 0; i < n; i++) {
-        if (further[i] != self->stream)
+        if (further[i] != layer->stream)
             streams[all++] = further[i];
     }
-    return leat__prefetcher_give(self->group->prefetcher, batch, streams, all);
+    return leat__prefetcher_give(layer->group->prefetcher, batch, streams, all);
 }
 
-int leat_data_layer_release(leat_data_layer *self, const leat_stream *streams,
+int leat_data_layer_release(leat_data_layer *layer, const leat_stream *streams,
                             int n)
 {
     int most = LEAT__STREAMS_MAX - 1;
-    int status = leat__group_check_process(self->group);
+    int status = leat__group_check_process(layer->group);
     if (status)
         return status;
     if (n < 0 || n > most || (n > 0 && !streams))
         return leat_error(LEAT_EINVAL, "%s: 0 to %d streams, got %d",
-                          self->name, most, n);
-    if (self->device->ops->unified)
-        return give_back(self, streams, n);
+                          layer->name, most, n);
+    if (layer->device->ops->unified)
+        return give_back(layer, streams, n);
     int cancel = leat__thread_disable_cancel();
-    status = check_release(self, streams, n);
+    status = check_release(layer, streams, n);
     if (status == LEAT_OK)
-        status = give_back(self, streams, n);
+        status = give_back(layer, streams, n);
     leat__thread_restore_cancel(cancel);
     return status;
 }
 
-static leat__device_copy *device_copy(const leat_data_layer *self)
+static leat__device_copy *device_copy(const leat_data_layer *layer)
 {
-    return leat__prefetcher_copy(self->group->prefetcher, self->number);
+    return leat__prefetcher_copy(layer->group->prefetcher, layer->number);
 }
 
 /* What is enqueued on `stream` from now on sees the batch on the device. */
-static int await(const leat_data_layer *self, leat__batch *batch,
+static int await(const leat_data_layer *layer, leat__batch *batch,
                  leat_stream stream)
 {
-    leat_device *device = self->device;
+    leat_device *device = layer->device;
     if (device->ops->unified)
         return LEAT_OK;
     return stream == LEAT_HOST
-               ? leat__device_copy_await(device_copy(self), batch)
+               ? leat__device_copy_await(device_copy(layer), batch)
                : device->ops->stream_wait(device, stream, batch->ready);
 }
 
@@ -146,7 +146,7 @@ static int is_computed(const leat__batch *batch, int i)
     return i == 0 && batch->shape.is_cropped;
 }
 
-static int lend(const leat_data_layer *self, leat__batch *batch, int i,
+static int lend(const leat_data_layer *layer, leat__batch *batch, int i,
                 leat_blob *blob)
 {
     const leat__top *top = &batch->shape.top[i];
@@ -157,7 +157,7 @@ static int lend(const leat_data_layer *self, leat__batch *batch, int i,
                                batch->top_slab, batch->top_offset,
                                LEAT_HEAD_AT_GPU);
     leat_head head =
-        self->device->ops->unified ? LEAT_HEAD_AT_CPU : LEAT_SYNCED;
+        layer->device->ops->unified ? LEAT_HEAD_AT_CPU : LEAT_SYNCED;
     return leat__blob_lend(blob, top->dtype, top->ndim + 1, shape, batch->slab,
                            batch->offset + top->offset, head);
 }
@@ -172,7 +172,7 @@ static const void *device_top(const leat__batch *batch, int i)
 }
 
 /* Into the blob's own memory, whose address stays. */
-static int copy(const leat_data_layer *self, leat__batch *batch, int i,
+static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
                 leat_blob *blob, leat_stream stream)
 {
     const leat__top *top = &batch->shape.top[i];
@@ -182,7 +182,7 @@ static int copy(const leat_data_layer *self, leat__batch *batch, int i,
     if (status)
         return status;
     size_t bytes = leat_blob_bytes(blob);
-    leat_device *device = self->device;
+    leat_device *device = layer->device;
     bool unified = device->ops->unified;
     void *to;
     status = leat__blob_overwrite(
@@ -195,11 +195,11 @@ static int copy(const leat_data_layer *self, leat__batch *batch, int i,
     }
     bool host = stream == LEAT_HOST;
     if (host)
-        stream = device_copy(self)->stream;
+        stream = device_copy(layer)->stream;
     status = device->ops->copy(device, to, device_top(batch, i), bytes,
                                LEAT_COPY_ON_DEVICE, stream);
     if (status == LEAT_OK && host)
-        status = leat__device_copy_synchronize(device_copy(self));
+        status = leat__device_copy_synchronize(device_copy(layer));
     return status;
 }
 
@@ -211,80 +211,81 @@ static int64_t first_number(const leat_data_layer_group *group)
 }
 
 /* A consumer on the host that waits for a copy waits for data. */
-static int hand_out(leat_data_layer *self, leat__batch *batch,
+static int hand_out(leat_data_layer *layer, leat__batch *batch,
                     leat_blob *const top[], int ntop, leat_stream stream)
 {
-    bool waits = stream == LEAT_HOST && !self->device->ops->unified;
+    bool waits = stream == LEAT_HOST && !layer->device->ops->unified;
     bool is_logged = leat__waiting_is_logged();
     int64_t begin = waits || is_logged ? leat__clock_now() : 0;
-    int status = await(self, batch, stream);
+    int status = await(layer, batch, stream);
     if (is_logged)
-        leat__waiting_for_copy(self, begin, leat__clock_now());
-    bool lends = self->values.top_mode == LEAT_TOP_LEND;
+        leat__waiting_for_copy(layer, begin, leat__clock_now());
+    bool lends = layer->values.top_mode == LEAT_TOP_LEND;
     for (int i = 0; i < ntop && status == LEAT_OK; i++)
-        status = lends ? lend(self, batch, i, top[i])
-                       : copy(self, batch, i, top[i], stream);
+        status = lends ? lend(layer, batch, i, top[i])
+                       : copy(layer, batch, i, top[i], stream);
     if (waits) {
         int64_t end = leat__clock_now();
-        self->waited += end - begin;
+        layer->waited += end - begin;
         if (is_logged && status == LEAT_OK)
-            leat__waiting_over(self, end);
+            leat__waiting_over(layer, end);
     }
     return status;
 }
 
 /* What could not be handed out stays where save says: restore gives it again.
  */
-static int deliver(leat_data_layer *self, leat__batch *batch,
+static int deliver(leat_data_layer *layer, leat__batch *batch,
                    leat_blob *const top[], int ntop, leat_stream stream)
 {
-    int status = hand_out(self, batch, top, ntop, stream);
+    int status = hand_out(layer, batch, top, ntop, stream);
     if (status) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
-        (void)leat__prefetcher_give(self->group->prefetcher, batch, &stream, 1);
-        return leat__data_layer_stick(self, status, line);
+        (void)leat__prefetcher_give(layer->group->prefetcher, batch, &stream,
+                                    1);
+        return leat__data_layer_stick(layer, status, line);
     }
-    self->current = batch;
-    self->stream = stream;
-    self->view = (leat_batch){
-        .number = first_number(self->group) + batch->number,
+    layer->current = batch;
+    layer->stream = stream;
+    layer->view = (leat_batch){
+        .number = first_number(layer->group) + batch->number,
         .epoch = batch->n > 0 ? batch->from[0].epoch : 0,
         .n = batch->n,
         .valid = batch->n,
         .from = batch->from,
         .bad = batch->bad.n,
     };
-    self->after = batch->after;
-    self->taken++;
-    self->batches++;
-    self->samples += batch->n;
-    leat__inline_mode_leave(&self->mode);
+    layer->after = batch->after;
+    layer->taken++;
+    layer->batches++;
+    layer->samples += batch->n;
+    leat__inline_mode_leave(&layer->mode);
     return LEAT_OK;
 }
 
 /* A batch with an error is consumed; all but LEAT_EDATA stay. */
-static int refuse(leat_data_layer *self, leat__batch *batch)
+static int refuse(leat_data_layer *layer, leat__batch *batch)
 {
     char line[LEAT__ERROR_MAX];
     int status = batch->status;
     memcpy(line, batch->culprit.line, sizeof(line));
     if (status == LEAT_EDATA &&
-        leat__bad_record_log_note(&self->bad_records, &batch->culprit)) {
+        leat__bad_record_log_note(&layer->bad_records, &batch->culprit)) {
         status = LEAT_ENOMEM;
         leat__error_save(line);
     }
     if (status == LEAT_EDATA) {
-        self->after = batch->after;
-        self->taken++;
+        layer->after = batch->after;
+        layer->taken++;
     }
-    (void)leat__prefetcher_give(self->group->prefetcher, batch, NULL, 0);
+    (void)leat__prefetcher_give(layer->group->prefetcher, batch, NULL, 0);
     return status == LEAT_EDATA ? leat_error(status, "%s", line)
-                                : leat__data_layer_stick(self, status, line);
+                                : leat__data_layer_stick(layer, status, line);
 }
 
 /* Counts the batch's bad records, in order. LEAT_ELIMIT: one too many. */
-static int count_bad(leat_data_layer *self, leat__batch *batch)
+static int count_bad(leat_data_layer *layer, leat__batch *batch)
 {
     if (batch->bad.n == 0)
         return LEAT_OK;
@@ -292,54 +293,54 @@ static int count_bad(leat_data_layer *self, leat__batch *batch)
     int status = LEAT_OK;
     for (int i = 0; i < batch->bad.n && status == LEAT_OK; i++)
         status =
-            leat__bad_record_log_note(&self->bad_records, &batch->bad.item[i]);
+            leat__bad_record_log_note(&layer->bad_records, &batch->bad.item[i]);
     if (status == LEAT_OK)
-        status = leat__bad_record_log_check(&self->bad_records);
+        status = leat__bad_record_log_check(&layer->bad_records);
     if (status == LEAT_OK)
         return LEAT_OK;
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
-    (void)leat__prefetcher_give(self->group->prefetcher, batch, NULL, 0);
-    return leat__data_layer_stick(self, status, line);
+    (void)leat__prefetcher_give(layer->group->prefetcher, batch, NULL, 0);
+    return leat__data_layer_stick(layer, status, line);
 }
 
 /* A wait is interrupted to log what it is for, if anybody listens. */
-static int wait_for_batch(leat_data_layer *self, leat__batch **out,
+static int wait_for_batch(leat_data_layer *layer, leat__batch **out,
                           int64_t begin, int64_t deadline)
 {
-    leat__prefetcher *prefetcher = self->group->prefetcher;
-    bool may_help = self->group->may_help;
+    leat__prefetcher *prefetcher = layer->group->prefetcher;
+    bool may_help = layer->group->may_help;
     int64_t pause = begin + LEAT__WAITING_PATIENCE;
     while (leat__waiting_is_logged() && pause < deadline) {
-        int status = leat__prefetcher_next(prefetcher, self->number, out, pause,
-                                           may_help);
+        int status = leat__prefetcher_next(prefetcher, layer->number, out,
+                                           pause, may_help);
         if (status != LEAT_AGAIN)
             return status;
-        leat__waiting_on(self, begin, pause);
+        leat__waiting_on(layer, begin, pause);
         pause += LEAT__WAITING_PATIENCE;
     }
-    return leat__prefetcher_next(prefetcher, self->number, out, deadline,
+    return leat__prefetcher_next(prefetcher, layer->number, out, deadline,
                                  may_help);
 }
 
-static int cancelled(const leat_data_layer *self)
+static int cancelled(const leat_data_layer *layer)
 {
     return leat_error(LEAT_ECANCELLED, "%s: the layer was cancelled",
-                      self->name);
+                      layer->name);
 }
 
-static int next_batch(leat_data_layer *self, leat__batch **out,
+static int next_batch(leat_data_layer *layer, leat__batch **out,
                       int64_t deadline)
 {
-    leat__prefetcher *prefetcher = self->group->prefetcher;
-    int number = self->number;
-    if (leat__group_check_caller(self->group))
+    leat__prefetcher *prefetcher = layer->group->prefetcher;
+    int number = layer->number;
+    if (leat__group_check_caller(layer->group))
         return LEAT_ESTATE;
     /* The first cancel may be under way when another one has returned. */
-    if (atomic_load(&self->group->cancelled))
-        return cancelled(self);
+    if (atomic_load(&layer->group->cancelled))
+        return cancelled(layer);
     leat__prefetcher_set_inline(prefetcher, number,
-                                leat__inline_mode_enter(&self->mode));
+                                leat__inline_mode_enter(&layer->mode));
     int status = leat__prefetcher_next(prefetcher, number, out, 0, false);
     /* A caller that only polls does not work. */
     if (status == LEAT_AGAIN && deadline == 0)
@@ -348,83 +349,83 @@ static int next_batch(leat_data_layer *self, leat__batch **out,
         int cancel = leat__thread_disable_cancel();
         int64_t begin = leat__clock_now();
         leat__trace_begin(LEAT__SPAN_WAIT);
-        status = wait_for_batch(self, out, begin, deadline);
+        status = wait_for_batch(layer, out, begin, deadline);
         leat__trace_end();
         int64_t end = leat__clock_now();
-        self->waited += end - begin;
+        layer->waited += end - begin;
         if (leat__waiting_is_logged())
-            leat__waiting_over(self, end);
+            leat__waiting_over(layer, end);
         leat__thread_restore_cancel(cancel);
     }
     if (status == LEAT_ECANCELLED)
-        return cancelled(self);
+        return cancelled(layer);
     /* Another member's batch has ended the sequence. */
     if (status != LEAT_OK && status != LEAT_AGAIN)
-        return leat__data_layer_stick(self, status, leat_last_error());
+        return leat__data_layer_stick(layer, status, leat_last_error());
     return status;
 }
 
-static int take_next(leat_data_layer *self, leat_blob *const top[], int ntop,
+static int take_next(leat_data_layer *layer, leat_blob *const top[], int ntop,
                      leat_stream stream, int64_t deadline)
 {
-    int status = check_forward(self, top, ntop, stream);
+    int status = check_forward(layer, top, ntop, stream);
     if (status)
         return status;
     assert(top);
-    status = give_back(self, NULL, 0);
-    if (self->sticky)
-        return leat_error(self->sticky, "%s", self->sticky_line);
+    status = give_back(layer, NULL, 0);
+    if (layer->sticky)
+        return leat_error(layer->sticky, "%s", layer->sticky_line);
     if (status)
-        return leat__data_layer_stick(self, status, leat_last_error());
+        return leat__data_layer_stick(layer, status, leat_last_error());
     leat__batch *batch;
-    status = next_batch(self, &batch, deadline);
+    status = next_batch(layer, &batch, deadline);
     if (status)
         return status;
     if (batch->failed >= 0)
-        return refuse(self, batch);
-    status = count_bad(self, batch);
+        return refuse(layer, batch);
+    status = count_bad(layer, batch);
     if (status)
         return status;
-    return deliver(self, batch, top, ntop, stream);
+    return deliver(layer, batch, top, ntop, stream);
 }
 
 /*
  * With a batch ready in host memory and no line logged there is no cancellation
  * point; all other paths hold cancellation themselves.
  */
-static int forward(leat_data_layer *self, leat_blob *const top[], int ntop,
+static int forward(leat_data_layer *layer, leat_blob *const top[], int ntop,
                    leat_stream stream, int64_t deadline)
 {
-    if (!top && ntop == 0 && self->top[0]) {
-        top = self->top;
-        ntop = self->group->ntop;
+    if (!top && ntop == 0 && layer->top[0]) {
+        top = layer->top;
+        ntop = layer->group->ntop;
     }
-    if (self->device->ops->unified && !leat__waiting_is_logged())
-        return take_next(self, top, ntop, stream, deadline);
+    if (layer->device->ops->unified && !leat__waiting_is_logged())
+        return take_next(layer, top, ntop, stream, deadline);
     int cancel = leat__thread_disable_cancel();
-    int status = take_next(self, top, ntop, stream, deadline);
+    int status = take_next(layer, top, ntop, stream, deadline);
     leat__thread_restore_cancel(cancel);
     return status;
 }
 
-int leat_data_layer_forward(leat_data_layer *self, leat_blob *const top[],
+int leat_data_layer_forward(leat_data_layer *layer, leat_blob *const top[],
                             int ntop, leat_stream stream)
 {
-    return forward(self, top, ntop, stream, LEAT__FOREVER);
+    return forward(layer, top, ntop, stream, LEAT__FOREVER);
 }
 
-int leat_data_layer_try_forward(leat_data_layer *self, leat_blob *const top[],
+int leat_data_layer_try_forward(leat_data_layer *layer, leat_blob *const top[],
                                 int ntop, leat_stream stream, int timeout_ms)
 {
     int64_t deadline = 0;
     if (timeout_ms > 0)
         deadline = leat__clock_now() + (int64_t)timeout_ms * 1000000;
-    return forward(self, top, ntop, stream, deadline);
+    return forward(layer, top, ntop, stream, deadline);
 }
 
-const leat_batch *leat_data_layer_batch(const leat_data_layer *self)
+const leat_batch *leat_data_layer_batch(const leat_data_layer *layer)
 {
-    if (leat__group_check_process(self->group))
+    if (leat__group_check_process(layer->group))
         return NULL;
-    return self->current ? &self->view : NULL;
+    return layer->current ? &layer->view : NULL;
 }

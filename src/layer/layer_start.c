@@ -9,184 +9,184 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool may_block(const leat_data_layer_group *self)
+static bool may_block(const leat_data_layer_group *group)
 {
-    return leat__pipeline_may_block(self->pipeline);
+    return leat__pipeline_may_block(group->pipeline);
 }
 
-static bool is_threaded(const leat_data_layer_group *self)
+static bool is_threaded(const leat_data_layer_group *group)
 {
-    leat_reader_thread choice = self->options.values.reader_thread;
+    leat_reader_thread choice = group->options.values.reader_thread;
     return choice == LEAT_READER_ON ||
-           (choice == LEAT_READER_AUTO && may_block(self));
+           (choice == LEAT_READER_AUTO && may_block(group));
 }
 
 /* Forward never calls what may block for ever, such as a user's callback. */
-bool leat__group_may_help(const leat_data_layer_group *self)
+bool leat__group_may_help(const leat_data_layer_group *group)
 {
-    return self->options.values.caller_helps == LEAT_CALLER_HELPS_AUTO &&
-           (is_threaded(self) || !may_block(self));
+    return group->options.values.caller_helps == LEAT_CALLER_HELPS_AUTO &&
+           (is_threaded(group) || !may_block(group));
 }
 
 /* Shows the new reader to cancel, which may have come before it. */
-static int adopt_reader(leat_data_layer_group *self, leat__data_reader *reader)
+static int adopt_reader(leat_data_layer_group *group, leat__data_reader *reader)
 {
-    pthread_mutex_lock(&self->lock);
-    self->reader = reader;
-    int cancelled = atomic_load(&self->cancelled);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&group->lock);
+    group->reader = reader;
+    int cancelled = atomic_load(&group->cancelled);
+    pthread_mutex_unlock(&group->lock);
     return cancelled
                ? leat_error(LEAT_ECANCELLED, "%s: the layer was cancelled",
-                            self->options.name)
+                            group->options.name)
                : LEAT_OK;
 }
 
-static int adopt_prefetcher(leat_data_layer_group *self,
+static int adopt_prefetcher(leat_data_layer_group *group,
                             leat__prefetcher *prefetcher)
 {
-    pthread_mutex_lock(&self->lock);
-    self->prefetcher = prefetcher;
-    if (atomic_load(&self->cancelled))
+    pthread_mutex_lock(&group->lock);
+    group->prefetcher = prefetcher;
+    if (atomic_load(&group->cancelled))
         leat__prefetcher_cancel(prefetcher);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&group->lock);
     return LEAT_OK;
 }
 
-static int open_reader(leat_data_layer_group *self, leat_token *identity)
+static int open_reader(leat_data_layer_group *group, leat_token *identity)
 {
-    const leat_data_layer_options *values = &self->options.values;
+    const leat_data_layer_options *values = &group->options.values;
     int draws = values->rng == LEAT_RNG_CAFFE
-                    ? leat__transformer_words_per_image(self->transformer)
+                    ? leat__transformer_words_per_image(group->transformer)
                     : 0;
     const leat__data_reader_options options = {
         .source =
             {
-                .pipeline = self->pipeline,
+                .pipeline = group->pipeline,
                 .buffers = values->host_allocator,
                 .batch_size = (int)values->batch_size,
-                .rank = self->step > 1 ? values->rank : 0,
-                .step = self->step,
+                .rank = group->step > 1 ? values->rank : 0,
+                .step = group->step,
                 .collects = values->on_error != LEAT_ON_ERROR_FAIL,
                 .draws = draws,
-                .seed = (uint32_t)self->seed + (uint32_t)values->rank,
+                .seed = (uint32_t)group->seed + (uint32_t)values->rank,
             },
-        .threaded = is_threaded(self),
+        .threaded = is_threaded(group),
         .probes = values->reader_thread == LEAT_READER_AUTO,
         .probe_every = LEAT__PROBE_EVERY,
         .probe_pause = LEAT__PROBE_PAUSE,
-        .owner = self,
+        .owner = group,
     };
     leat__data_reader *reader;
     int status =
-        leat__data_reader_create(&reader, &options, &self->start, identity);
-    return status ? status : adopt_reader(self, reader);
+        leat__data_reader_create(&reader, &options, &group->start, identity);
+    return status ? status : adopt_reader(group, reader);
 }
 
 /*
  * With random access the claimant of a chunk reads it, even beside a thread:
  * forward claims none that may block for ever.
  */
-static void settle_help(leat_data_layer_group *self)
+static void settle_help(leat_data_layer_group *group)
 {
-    const leat_reader *reader = leat__data_reader_reader(self->reader);
-    if (!may_block(self) || !leat_reader_is_random_access(reader))
+    const leat_reader *reader = leat__data_reader_reader(group->reader);
+    if (!may_block(group) || !leat_reader_is_random_access(reader))
         return;
-    self->may_help = false;
-    self->member[0].mode.is_possible = false;
+    group->may_help = false;
+    group->member[0].mode.is_possible = false;
 }
 
 /* Whether batches are on both sides of a bus for some member. */
-static bool has_memory(const leat_data_layer_group *self)
+static bool has_memory(const leat_data_layer_group *group)
 {
     bool result = false;
-    for (int i = 0; i < self->n; i++)
-        result = result || !self->device[i]->ops->unified;
+    for (int i = 0; i < group->n; i++)
+        result = result || !group->device[i]->ops->unified;
     return result;
 }
 
 /* As many batches for each member as prefetch and max_memory allow. */
-static int count_batches(const leat_data_layer_group *self,
+static int count_batches(const leat_data_layer_group *group,
                          const leat__batch_shape *shape,
                          leat__autotune_batches *out)
 {
-    const leat_data_layer_options *values = &self->options.values;
-    size_t each = shape->bytes * (has_memory(self) ? 2 : 1) + shape->top_bytes;
-    size_t limit = values->max_memory / (size_t)self->n;
+    const leat_data_layer_options *values = &group->options.values;
+    size_t each = shape->bytes * (has_memory(group) ? 2 : 1) + shape->top_bytes;
+    size_t limit = values->max_memory / (size_t)group->n;
     limit += values->max_memory > 0 && limit == 0; /* 0 is no limit */
     if (!leat__autotune_count_batches(out, values->prefetch, each, limit))
         return leat_error(LEAT_ELIMIT,
                           "%s: max_memory is %zu bytes, but the smallest "
                           "prefetch takes two batches of %zu%s",
                           values->name, values->max_memory, each,
-                          self->n > 1 ? " for each device" : "");
+                          group->n > 1 ? " for each device" : "");
     if (values->prefetch != LEAT_PREFETCH_AUTO && out->all <= values->prefetch)
         leat__log(LEAT_LOG_INFO, "%s: prefetch %d shrinks to %d for max_memory",
                   values->name, values->prefetch, out->all - 1);
-    for (int i = 0; i < self->n; i++)
+    for (int i = 0; i < group->n; i++)
         leat__log(LEAT_LOG_INFO,
                   "%s: %d batches of %zu bytes on %s, %d of them in use",
-                  self->member[i].name, out->all, shape->bytes,
-                  self->device[i]->name, out->circulating);
+                  group->member[i].name, out->all, shape->bytes,
+                  group->device[i]->name, out->circulating);
     return LEAT_OK;
 }
 
 /* What identifies the data set, for resume tokens; where readers can tell. */
-static int identify(leat_data_layer_group *self)
+static int identify(leat_data_layer_group *group)
 {
-    if (self->identity.size > 0)
+    if (group->identity.size > 0)
         return LEAT_OK;
-    int status = leat_reader_save(leat__data_reader_reader(self->reader),
-                                  &self->identity);
+    int status = leat_reader_save(leat__data_reader_reader(group->reader),
+                                  &group->identity);
     return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
 }
 
 /* `*ntop` 0: the tops that are named, or else all fields. */
-static int check_fields(leat_data_layer_group *self, int *ntop)
+static int check_fields(leat_data_layer_group *group, int *ntop)
 {
     const leat_field_spec *fields;
     int n;
-    leat_reader *reader = leat__data_reader_reader(self->reader);
+    leat_reader *reader = leat__data_reader_reader(group->reader);
     int status = leat_reader_fields(reader, &fields, &n);
     if (status)
         return status;
     if (*ntop == 0)
-        *ntop = self->options.ntop > 0 ? self->options.ntop : n;
+        *ntop = group->options.ntop > 0 ? group->options.ntop : n;
     if (*ntop > n)
         return leat_error(LEAT_EINVAL,
                           "%s: %d tops, but the samples have %d fields",
-                          self->options.name, *ntop, n);
+                          group->options.name, *ntop, n);
     for (int i = 0; i < *ntop; i++)
-        snprintf(self->top_name[i], sizeof(self->top_name[i]), "%s",
-                 i < self->options.ntop ? self->options.top[i]
-                                        : fields[i].name);
+        snprintf(group->top_name[i], sizeof(group->top_name[i]), "%s",
+                 i < group->options.ntop ? group->options.top[i]
+                                         : fields[i].name);
     return LEAT_OK;
 }
 
 /* With several ranks the record before is often another's: it must be had. */
-static int check_policy(const leat_data_layer_group *self)
+static int check_policy(const leat_data_layer_group *group)
 {
-    if (self->options.values.on_error != LEAT_ON_ERROR_REPLACE ||
-        self->step == 1 || leat__data_reader_can_reread(self->reader))
+    if (group->options.values.on_error != LEAT_ON_ERROR_REPLACE ||
+        group->step == 1 || leat__data_reader_can_reread(group->reader))
         return LEAT_OK;
     return leat_error(
         LEAT_EINVAL,
         "%s: on_error REPLACE with %d ranks needs records that can "
         "be read in any order, and those of %s cannot; expected "
         "ZERO or FAIL",
-        self->options.name, self->step, leat_pipeline_text(self->pipeline));
+        group->options.name, group->step, leat_pipeline_text(group->pipeline));
 }
 
 /*
  * The mean image against the first image that can be read: options that do not
  * fit the data are no fault of a record's.
  */
-static int check_mean(const leat_data_layer_group *self,
+static int check_mean(const leat_data_layer_group *group,
                       const leat_sample *sample)
 {
     int status =
-        leat__transformer_check_mean(self->transformer, &sample->field[0]);
-    return status ? leat__error_context(status, "%s: %s", self->options.name,
-                                        leat_pipeline_text(self->pipeline))
+        leat__transformer_check_mean(group->transformer, &sample->field[0]);
+    return status ? leat__error_context(status, "%s: %s", group->options.name,
+                                        leat_pipeline_text(group->pipeline))
                   : LEAT_OK;
 }
 
@@ -194,14 +194,14 @@ static int check_mean(const leat_data_layer_group *self,
  * The shape of a record. LEAT_AGAIN: it has none, and another one may;
  * LEAT_EINVAL: the mean image fits none.
  */
-static int try_record(const leat_data_layer_group *self,
+static int try_record(const leat_data_layer_group *group,
                       const leat__batch_spec *spec, const leat_sample *sample,
                       leat__batch_shape *shape)
 {
-    int status = check_mean(self, sample);
+    int status = check_mean(group, sample);
     if (status)
         return status;
-    status = leat__batch_spec_shape(spec, self->transformer, sample, shape);
+    status = leat__batch_spec_shape(spec, group->transformer, sample, shape);
     return status == LEAT_EDATA || status == LEAT_EINVAL ? LEAT_AGAIN : status;
 }
 
@@ -209,22 +209,22 @@ static int try_record(const leat_data_layer_group *self,
  * The shape of a record before the start (`step` -1), back through the epoch
  * before, or of one from it on (1), through the next. LEAT_END: none has one.
  */
-static int try_neighbors(leat_data_layer_group *self, int step,
+static int try_neighbors(leat_data_layer_group *group, int step,
                          const leat__batch_spec *spec, leat_sample *sample,
                          leat__batch_shape *shape)
 {
     int64_t count;
     int status =
-        leat_reader_count(leat__data_reader_reader(self->reader), &count);
+        leat_reader_count(leat__data_reader_reader(group->reader), &count);
     if (status)
         return status;
-    int64_t epoch = self->start.position / count;
-    int64_t index = self->start.position % count - (step > 0);
+    int64_t epoch = group->start.position / count;
+    int64_t index = group->start.position % count - (step > 0);
     for (int64_t n = 0; n < 2 * count; n++) {
-        status = leat__data_reader_read_neighbor(self->reader, step, &epoch,
+        status = leat__data_reader_read_neighbor(group->reader, step, &epoch,
                                                  &index, sample);
         if (status == LEAT_OK)
-            status = try_record(self, spec, sample, shape);
+            status = try_record(group, spec, sample, shape);
         if (status != LEAT_EDATA && status != LEAT_AGAIN)
             return status;
     }
@@ -232,13 +232,13 @@ static int try_neighbors(leat_data_layer_group *self, int step,
 }
 
 /* The same in order: of the next few records. */
-static int try_next(leat_data_layer_group *self, const leat__batch_spec *spec,
+static int try_next(leat_data_layer_group *group, const leat__batch_spec *spec,
                     const leat_sample **out, leat__batch_shape *shape)
 {
     for (int n = 1; n < LEAT__PREVIEWS_MAX; n++) {
-        int status = leat__data_reader_preview(self->reader, out);
+        int status = leat__data_reader_preview(group->reader, out);
         if (status == LEAT_OK)
-            status = try_record(self, spec, *out, shape);
+            status = try_record(group, spec, *out, shape);
         if (status != LEAT_EDATA && status != LEAT_AGAIN)
             return status;
     }
@@ -249,28 +249,28 @@ static int try_next(leat_data_layer_group *self, const leat__batch_spec *spec,
  * The shape of the first record; where that is bad, and may be, of another one
  * nearby, which `*out` then is. `spare` holds one that is read out of turn.
  */
-static int find_shape(leat_data_layer_group *self, const leat__batch_spec *spec,
-                      leat_sample *spare, const leat_sample **out,
-                      leat__batch_shape *shape)
+static int find_shape(leat_data_layer_group *group,
+                      const leat__batch_spec *spec, leat_sample *spare,
+                      const leat_sample **out, leat__batch_shape *shape)
 {
-    int first = leat__data_reader_preview(self->reader, out);
-    int mean = first ? LEAT_OK : check_mean(self, *out);
+    int first = leat__data_reader_preview(group->reader, out);
+    int mean = first ? LEAT_OK : check_mean(group, *out);
     if (mean)
         return mean;
     if (first == LEAT_OK)
-        first = leat__batch_spec_shape(spec, self->transformer, *out, shape);
-    if (self->options.values.on_error == LEAT_ON_ERROR_FAIL ||
+        first = leat__batch_spec_shape(spec, group->transformer, *out, shape);
+    if (group->options.values.on_error == LEAT_ON_ERROR_FAIL ||
         (first != LEAT_EDATA && first != LEAT_EINVAL))
         return first;
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
     int status = LEAT_END;
-    if (leat__data_reader_can_reread(self->reader)) {
+    if (leat__data_reader_can_reread(group->reader)) {
         *out = spare;
         for (int step = -1; step <= 1 && status == LEAT_END; step += 2)
-            status = try_neighbors(self, step, spec, spare, shape);
+            status = try_neighbors(group, step, spec, spare, shape);
     } else {
-        status = try_next(self, spec, out, shape);
+        status = try_next(group, spec, out, shape);
     }
     return status == LEAT_END
                ? leat_error(first, "%s; no record near it tells a shape", line)
@@ -308,41 +308,41 @@ static void log_memory(const leat_data_layer *member)
               (long long)all->mapped);
 }
 
-static int start_prefetcher(leat_data_layer_group *self,
+static int start_prefetcher(leat_data_layer_group *group,
                             const leat__batch_spec *spec,
                             const leat_sample *sample,
                             const leat__batch_shape *shape)
 {
-    const leat_data_layer_options *values = &self->options.values;
+    const leat_data_layer_options *values = &group->options.values;
     leat__autotune_batches batches;
-    int status = count_batches(self, shape, &batches);
+    int status = count_batches(group, shape, &batches);
     if (status)
         return status;
     int workers = values->workers > 0
                       ? values->workers
-                      : leat__autotune_workers(self->cores, self->may_help);
+                      : leat__autotune_workers(group->cores, group->may_help);
     const leat_field *data = &sample->field[0];
     bool decodes = data->dtype == LEAT_BYTES;
     const leat__autotune_load load = {
         .sample_bytes = decodes ? 0 : data->bytes + shape->top[0].bytes + 1,
         .batch_size = spec->batch_size,
         .workers = workers,
-        .batches = self->n * (batches.circulating - 1),
+        .batches = group->n * (batches.circulating - 1),
     };
     const leat__prefetcher_options options = {
         .worker =
             {
-                .reader = self->reader,
-                .transformer = self->transformer,
+                .reader = group->reader,
+                .transformer = group->transformer,
                 .buffers = values->host_allocator,
                 .spec = *spec,
                 .shape = *shape,
                 .on_error = values->on_error,
-                .step = self->step,
+                .step = group->step,
             },
         .queue =
             {
-                .transformer = self->transformer,
+                .transformer = group->transformer,
                 .host_slabs = values->host_allocator,
                 .pinned_slabs = values->pinned_allocator,
                 .shape = *shape,
@@ -351,43 +351,43 @@ static int start_prefetcher(leat_data_layer_group *self,
                 .batches = batches.all,
                 .circulating = batches.circulating,
             },
-        .device = self->device,
-        .devices = self->n,
+        .device = group->device,
+        .devices = group->n,
         .workers = workers,
-        .at_start = self->start.position == 0,
+        .at_start = group->start.position == 0,
         .decodes = decodes,
-        .may_time_waits = self->cores > 1,
+        .may_time_waits = group->cores > 1,
         .chunk_size = leat__autotune_chunk_size(&load, false),
         .ahead_size = leat__autotune_chunk_size(&load, true),
-        .owner = self,
+        .owner = group,
     };
     leat__prefetcher *prefetcher;
     status = leat__prefetcher_create(&prefetcher, &options);
     if (status)
         return status;
-    self->begun = leat__clock_now();
-    status = adopt_prefetcher(self, prefetcher);
-    for (int i = 0; i < self->n; i++)
-        log_memory(&self->member[i]);
+    group->begun = leat__clock_now();
+    status = adopt_prefetcher(group, prefetcher);
+    for (int i = 0; i < group->n; i++)
+        log_memory(&group->member[i]);
     return status;
 }
 
-static int start(leat_data_layer_group *self, int ntop, leat_token *identity,
+static int start(leat_data_layer_group *group, int ntop, leat_token *identity,
                  leat__batch_shape *shape)
 {
-    const leat_data_layer_options *values = &self->options.values;
+    const leat_data_layer_options *values = &group->options.values;
     /* Also where it fails: what was noted was of another start. */
-    for (int i = 0; i < self->n; i++)
-        begin(&self->member[i], &self->start);
-    int status = open_reader(self, identity);
+    for (int i = 0; i < group->n; i++)
+        begin(&group->member[i], &group->start);
+    int status = open_reader(group, identity);
     if (status == LEAT_OK)
-        settle_help(self);
+        settle_help(group);
     if (status == LEAT_OK)
-        status = check_policy(self);
+        status = check_policy(group);
     if (status == LEAT_OK)
-        status = identify(self);
+        status = identify(group);
     if (status == LEAT_OK)
-        status = check_fields(self, &ntop);
+        status = check_fields(group, &ntop);
     if (status)
         return status;
     const leat__batch_spec spec = {
@@ -397,27 +397,27 @@ static int start(leat_data_layer_group *self, int ntop, leat_token *identity,
         .top_type = values->top_type,
         .label_type = values->label_type,
         .rng = values->rng,
-        .seed = self->seed,
+        .seed = group->seed,
         .crops = values->transform_on == LEAT_TRANSFORM_ON_DEVICE &&
-                 has_memory(self),
+                 has_memory(group),
     };
     leat_sample spare;
     leat_sample_init(&spare);
     spare.allocator = values->host_allocator;
     const leat_sample *sample;
-    status = find_shape(self, &spec, &spare, &sample, shape);
+    status = find_shape(group, &spec, &spare, &sample, shape);
     if (status == LEAT_OK)
-        status = start_prefetcher(self, &spec, sample, shape);
+        status = start_prefetcher(group, &spec, sample, shape);
     leat_sample_finish(&spare);
     return status;
 }
 
-int leat__group_start(leat_data_layer_group *self, int ntop,
+int leat__group_start(leat_data_layer_group *group, int ntop,
                       leat_token *identity, leat__batch_shape *shape)
 {
-    self->is_starting = true;
-    int status = start(self, ntop, identity, shape);
-    self->is_starting = false;
+    group->is_starting = true;
+    int status = start(group, ntop, identity, shape);
+    group->is_starting = false;
     return status;
 }
 
@@ -440,16 +440,16 @@ static void let_go(leat_data_layer *member, leat__prefetcher *prefetcher)
     member->current = NULL;
 }
 
-void leat__group_stop(leat_data_layer_group *self)
+void leat__group_stop(leat_data_layer_group *group)
 {
-    pthread_mutex_lock(&self->lock);
-    leat__prefetcher *prefetcher = self->prefetcher;
-    leat__data_reader *reader = self->reader;
-    self->prefetcher = NULL;
-    self->reader = NULL;
-    pthread_mutex_unlock(&self->lock);
-    for (int i = 0; i < self->n; i++)
-        let_go(&self->member[i], prefetcher);
+    pthread_mutex_lock(&group->lock);
+    leat__prefetcher *prefetcher = group->prefetcher;
+    leat__data_reader *reader = group->reader;
+    group->prefetcher = NULL;
+    group->reader = NULL;
+    pthread_mutex_unlock(&group->lock);
+    for (int i = 0; i < group->n; i++)
+        let_go(&group->member[i], prefetcher);
     leat__prefetcher_destroy(prefetcher);
     leat__data_reader_destroy(reader);
 }

@@ -27,12 +27,12 @@
 
 #include <stdio.h>
 
-typedef struct claimant {
+struct claimant {
     leat__worker worker;
     int number;
     leat__prefetcher *prefetcher;
     leat__thread thread;
-} claimant;
+};
 
 /* Aligned: what is written often is a cache line each, apart from the rest. */
 struct leat__prefetcher {
@@ -46,7 +46,7 @@ struct leat__prefetcher {
 
     leat__device_queues queues;
     leat__prefetcher_options options;
-    claimant *claimant;             /* the last ones are the devices' callers */
+    struct claimant *claimant;      /* the last ones are the devices' callers */
     leat__carry_chain *carry_chain; /* NULL where bad records fail */
     atomic_int cancelled;
 };
@@ -64,67 +64,70 @@ typedef struct claimed {
 } claimed;
 
 /* The next batch of the sequence. */
-static int open_batch(leat__prefetcher *self, claimed *out)
+static int open_batch(leat__prefetcher *prefetcher, claimed *out)
 {
-    out->number = self->next_number;
-    out->queue = leat__device_queues_of(&self->queues, out->number);
-    int status = leat__device_queue_take(out->queue, &self->open);
-    int missing = status ? (int)(out->queue - self->queues.queue) : -1;
-    atomic_store_explicit(&self->out_of_batches, missing, memory_order_relaxed);
+    out->number = prefetcher->next_number;
+    out->queue = leat__device_queues_of(&prefetcher->queues, out->number);
+    int status = leat__device_queue_take(out->queue, &prefetcher->open);
+    int missing = status ? (int)(out->queue - prefetcher->queues.queue) : -1;
+    atomic_store_explicit(&prefetcher->out_of_batches, missing,
+                          memory_order_relaxed);
     if (status == LEAT_OK)
-        leat__batch_begin(self->open, self->next_number++);
+        leat__batch_begin(prefetcher->open, prefetcher->next_number++);
     return status;
 }
 
-static claim_result claim_locked(leat__prefetcher *self, const claimant *who,
-                                 claimed *out)
+static claim_result claim_locked(leat__prefetcher *prefetcher,
+                                 const struct claimant *claimant, claimed *out)
 {
-    if (self->stopped)
+    if (prefetcher->stopped)
         return STOPPED;
-    if (!self->open && open_batch(self, out))
+    if (!prefetcher->open && open_batch(prefetcher, out))
         return NO_BATCH;
-    int status = leat__data_reader_take(self->options.worker.reader,
-                                        who->number, &out->chunk, &out->input);
+    int status =
+        leat__data_reader_take(prefetcher->options.worker.reader,
+                               claimant->number, &out->chunk, &out->input);
     if (status)
         return status == LEAT_AGAIN ? NO_CHUNK : STOPPED;
     leat__chunk *chunk = out->chunk;
-    leat__batch *batch = out->batch = self->open;
-    if (self->carry_chain)
-        leat__carry_chain_enter(self->carry_chain, chunk);
+    leat__batch *batch = out->batch = prefetcher->open;
+    if (prefetcher->carry_chain)
+        leat__carry_chain_enter(prefetcher->carry_chain, chunk);
     if (chunk->is_last) {
         batch->after = chunk->after;
         batch->n = chunk->first + chunk->n;
-        self->open = NULL;
+        prefetcher->open = NULL;
     }
     /* After such a chunk there is nothing to take. */
     if (chunk->failed >= 0 && chunk->status != LEAT_EDATA)
-        self->stopped = true;
+        prefetcher->stopped = true;
     return CLAIMED;
 }
 
 /* Whether another worker would find a batch. */
-static bool has_more_locked(const leat__prefetcher *self)
+static bool has_more_locked(const leat__prefetcher *prefetcher)
 {
     const leat__device_queue *next =
-        leat__device_queues_of(&self->queues, self->next_number);
-    return !self->stopped &&
-           (self->open ||
+        leat__device_queues_of(&prefetcher->queues, prefetcher->next_number);
+    return !prefetcher->stopped &&
+           (prefetcher->open ||
             atomic_load_explicit(&next->nfree, memory_order_relaxed) > 0);
 }
 
-static claim_result claim(leat__prefetcher *self, const claimant *who,
-                          claimed *out)
+static claim_result claim(leat__prefetcher *prefetcher,
+                          const struct claimant *claimant, claimed *out)
 {
-    out->room = leat__event_count_ticket(&self->queues.room);
-    leat__mutex_lock_spinning(&self->claim);
-    claim_result result = claim_locked(self, who, out);
+    out->room = leat__event_count_ticket(&prefetcher->queues.room);
+    leat__mutex_lock_spinning(&prefetcher->claim);
+    claim_result result = claim_locked(prefetcher, claimant, out);
     /* A caller has woken the workers that it needs, or works alone. */
-    bool wakes = result == CLAIMED && who->number < self->options.workers &&
-                 leat__event_count_has_sleepers(&self->queues.room) &&
-                 has_more_locked(self);
-    pthread_mutex_unlock(&self->claim);
+    bool wakes = result == CLAIMED &&
+                 claimant->number < prefetcher->options.workers &&
+                 leat__event_count_has_sleepers(&prefetcher->queues.room) &&
+                 has_more_locked(prefetcher);
+    pthread_mutex_unlock(&prefetcher->claim);
     if (wakes)
-        leat__event_count_wake_one(&self->queues.room);
+        leat__event_count_wake_one(&prefetcher->queues.room);
     return result;
 }
 
@@ -133,24 +136,24 @@ static claim_result claim(leat__prefetcher *self, const claimant *who,
  * devices each free batch wakes, so there is no need for one; on the caller's
  * own core the caller decides when.
  */
-static int wait_for_batch(leat__prefetcher *self, const claimed *missing,
+static int wait_for_batch(leat__prefetcher *prefetcher, const claimed *missing,
                           leat__timed_wait *timing, int64_t now)
 {
     leat__device_queue *queue = missing->queue;
     int64_t end = LEAT__FOREVER;
     atomic_store(&queue->was_full, 1);
-    if (self->options.may_time_waits && queue->is_alone)
+    if (prefetcher->options.may_time_waits && queue->is_alone)
         end = leat__timed_wait_until(
             timing, now, missing->number,
             leat__wake_threshold(atomic_load(&queue->circulating), true));
-    return leat__event_count_wait(&self->queues.room, missing->room, end);
+    return leat__event_count_wait(&prefetcher->queues.room, missing->room, end);
 }
 
 static void *worker_body(void *argument)
 {
-    claimant *self = argument;
-    leat__prefetcher *prefetcher = self->prefetcher;
-    leat__worker *worker = &self->worker;
+    struct claimant *claimant = argument;
+    leat__prefetcher *prefetcher = claimant->prefetcher;
+    leat__worker *worker = &claimant->worker;
     claimed got;
     leat__timed_wait timing = {0};
     bool running = true;
@@ -158,7 +161,7 @@ static void *worker_body(void *argument)
     int64_t idle = leat__clock_now(); /* since when it has looked for a chunk */
     while (running && !atomic_load(&prefetcher->cancelled)) {
         leat__counter_wait_begin(&worker->blocked_lock, idle);
-        switch (claim(prefetcher, self, &got)) {
+        switch (claim(prefetcher, claimant, &got)) {
         case CLAIMED:
             leat__counter_wait_end(&worker->blocked_lock, got.chunk->claimed);
             idle = leat__worker_work(worker, got.chunk, got.batch);
@@ -190,115 +193,120 @@ static void *worker_body(void *argument)
 }
 
 /* Why a closed queue gives nothing, in the error line too. */
-static int end_status(leat__prefetcher *self)
+static int end_status(leat__prefetcher *prefetcher)
 {
     int status = LEAT_OK;
-    if (!atomic_load(&self->cancelled))
-        status = leat__device_queues_ended(&self->queues);
+    if (!atomic_load(&prefetcher->cancelled))
+        status = leat__device_queues_ended(&prefetcher->queues);
     return status ? status : LEAT_ECANCELLED;
 }
 
-int leat__prefetcher_next(leat__prefetcher *self, int i, leat__batch **out,
-                          int64_t deadline, bool help)
+int leat__prefetcher_next(leat__prefetcher *prefetcher, int i,
+                          leat__batch **out, int64_t deadline, bool help)
 {
-    leat__device_queue *queue = &self->queues.queue[i];
-    claimant *caller = &self->claimant[self->options.workers + i];
+    leat__device_queue *queue = &prefetcher->queues.queue[i];
+    struct claimant *caller =
+        &prefetcher->claimant[prefetcher->options.workers + i];
     void *item;
     claimed got;
     bool has_pressed = deadline == 0;
     for (;;) {
         if (!has_pressed && !(queue->is_inline && help)) {
-            leat__device_queue_press(&self->queues, queue);
+            leat__device_queue_press(&prefetcher->queues, queue);
             has_pressed = true;
         }
         int64_t wait = help ? 0 : deadline;
         int status = leat__queue_pop(queue->ready, &item, wait);
-        if (atomic_load(&self->cancelled))
+        if (atomic_load(&prefetcher->cancelled))
             status = LEAT_ECANCELLED;
         if (status == LEAT_OK) {
             *out = item;
             return LEAT_OK;
         }
         if (status == LEAT_ECANCELLED)
-            return end_status(self);
+            return end_status(prefetcher);
         if (wait == deadline)
             return status;
         /* A deadline passes while there is still work to do. */
         if (deadline != LEAT__FOREVER && leat__clock_now() >= deadline)
             return LEAT_AGAIN;
-        if (claim(self, caller, &got) == CLAIMED)
+        if (claim(prefetcher, caller, &got) == CLAIMED)
             (void)leat__worker_work(&caller->worker, got.chunk, got.batch);
         else
             help = false;
     }
 }
 
-void leat__prefetcher_set_inline(leat__prefetcher *self, int i, bool is_inline)
+void leat__prefetcher_set_inline(leat__prefetcher *prefetcher, int i,
+                                 bool is_inline)
 {
-    leat__device_queue_set_inline(&self->queues, &self->queues.queue[i],
-                                  is_inline);
+    leat__device_queue_set_inline(&prefetcher->queues,
+                                  &prefetcher->queues.queue[i], is_inline);
 }
 
-int leat__prefetcher_mark(leat__prefetcher *self, leat__batch *batch,
+int leat__prefetcher_mark(leat__prefetcher *prefetcher, leat__batch *batch,
                           const leat_stream *streams, int n)
 {
     leat__device_queue *queue =
-        leat__device_queues_of(&self->queues, batch->number);
+        leat__device_queues_of(&prefetcher->queues, batch->number);
     return leat__device_copy_mark(&queue->copy, batch, streams, n);
 }
 
-int leat__prefetcher_give(leat__prefetcher *self, leat__batch *batch,
+int leat__prefetcher_give(leat__prefetcher *prefetcher, leat__batch *batch,
                           const leat_stream *streams, int n)
 {
-    int status = leat__prefetcher_mark(self, batch, streams, n);
+    int status = leat__prefetcher_mark(prefetcher, batch, streams, n);
     leat__device_queue_give(
-        &self->queues, leat__device_queues_of(&self->queues, batch->number),
-        batch);
+        &prefetcher->queues,
+        leat__device_queues_of(&prefetcher->queues, batch->number), batch);
     return status;
 }
 
-leat__device_copy *leat__prefetcher_copy(leat__prefetcher *self, int i)
+leat__device_copy *leat__prefetcher_copy(leat__prefetcher *prefetcher, int i)
 {
-    return &self->queues.queue[i].copy;
+    return &prefetcher->queues.queue[i].copy;
 }
 
-void leat__prefetcher_end(leat__prefetcher *self, int status, const char *line)
+void leat__prefetcher_end(leat__prefetcher *prefetcher, int status,
+                          const char *line)
 {
-    leat__device_queues_end(&self->queues, status, line);
+    leat__device_queues_end(&prefetcher->queues, status, line);
 }
 
-void leat__prefetcher_cancel(leat__prefetcher *self)
+void leat__prefetcher_cancel(leat__prefetcher *prefetcher)
 {
-    atomic_store(&self->cancelled, 1);
-    leat__data_reader_cancel(self->options.worker.reader);
-    leat__device_queues_close(&self->queues);
+    atomic_store(&prefetcher->cancelled, 1);
+    leat__data_reader_cancel(prefetcher->options.worker.reader);
+    leat__device_queues_close(&prefetcher->queues);
 }
 
-static int create_claimants(leat__prefetcher *self)
+static int create_claimants(leat__prefetcher *prefetcher)
 {
-    const leat__prefetcher_options *options = &self->options;
+    const leat__prefetcher_options *options = &prefetcher->options;
     int n = options->workers + options->devices;
-    self->claimant = leat__alloc_zero((size_t)n, sizeof(*self->claimant));
-    if (!self->claimant)
+    prefetcher->claimant =
+        leat__alloc_zero((size_t)n, sizeof(*prefetcher->claimant));
+    if (!prefetcher->claimant)
         return LEAT_ENOMEM;
     int status = LEAT_OK;
     if (options->worker.on_error != LEAT_ON_ERROR_FAIL)
         status = leat__carry_chain_create(
-            &self->carry_chain, n, options->worker.buffers,
+            &prefetcher->carry_chain, n, options->worker.buffers,
             options->at_start ? LEAT__CARRY_NONE : LEAT__CARRY_UNKNOWN);
     for (int i = 0; i < n && status == LEAT_OK; i++) {
-        claimant *one = &self->claimant[i];
-        one->prefetcher = self;
+        struct claimant *one = &prefetcher->claimant[i];
+        one->prefetcher = prefetcher;
         one->number = i;
-        status = leat__worker_init(&one->worker, &options->worker,
-                                   &self->queues, self->carry_chain);
+        status =
+            leat__worker_init(&one->worker, &options->worker,
+                              &prefetcher->queues, prefetcher->carry_chain);
     }
     return status;
 }
 
-static int start_threads(leat__prefetcher *self)
+static int start_threads(leat__prefetcher *prefetcher)
 {
-    const leat__prefetcher_options *options = &self->options;
+    const leat__prefetcher_options *options = &prefetcher->options;
     /* A thread that reads ahead fills as many samples as there are batches to
        put them in; at least a chunk for everybody's hands, and one more. */
     int size = options->ahead_size;
@@ -313,7 +321,7 @@ static int start_threads(leat__prefetcher *self)
     };
     int status = leat__data_reader_start(options->worker.reader, &chunks);
     for (int i = 0; i < options->workers && status == LEAT_OK; i++) {
-        claimant *one = &self->claimant[i];
+        struct claimant *one = &prefetcher->claimant[i];
         char name[16];
         one->thread.owner = options->owner;
         snprintf(name, sizeof(name), "leat-worker-%d", i % 100);
@@ -322,68 +330,72 @@ static int start_threads(leat__prefetcher *self)
     return status;
 }
 
-static int set_up(leat__prefetcher *self)
+static int set_up(leat__prefetcher *prefetcher)
 {
-    const leat__prefetcher_options *options = &self->options;
-    int status = leat__device_queues_init(&self->queues, options->device,
+    const leat__prefetcher_options *options = &prefetcher->options;
+    int status = leat__device_queues_init(&prefetcher->queues, options->device,
                                           options->devices, &options->queue);
     if (status == LEAT_OK)
-        status = create_claimants(self);
-    return status ? status : start_threads(self);
+        status = create_claimants(prefetcher);
+    return status ? status : start_threads(prefetcher);
 }
 
 int leat__prefetcher_create(leat__prefetcher **out,
                             const leat__prefetcher_options *options)
 {
-    leat__prefetcher *self = leat__alloc_aligned_zero(sizeof(*self));
-    if (!self)
+    leat__prefetcher *prefetcher =
+        leat__alloc_aligned_zero(sizeof(*prefetcher));
+    if (!prefetcher)
         return LEAT_ENOMEM;
-    self->options = *options;
-    atomic_init(&self->out_of_batches, -1);
-    int status = leat__mutex_init(&self->claim);
+    prefetcher->options = *options;
+    atomic_init(&prefetcher->out_of_batches, -1);
+    int status = leat__mutex_init(&prefetcher->claim);
     if (status) {
-        leat__free(self);
+        leat__free(prefetcher);
         return status;
     }
-    status = set_up(self);
+    status = set_up(prefetcher);
     if (status) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
-        leat__prefetcher_destroy(self);
+        leat__prefetcher_destroy(prefetcher);
         return leat_error(status, "%s", line);
     }
-    *out = self;
+    *out = prefetcher;
     return LEAT_OK;
 }
 
-void leat__prefetcher_destroy(leat__prefetcher *self)
+void leat__prefetcher_destroy(leat__prefetcher *prefetcher)
 {
-    if (!self)
+    if (!prefetcher)
         return;
-    leat__prefetcher_cancel(self);
-    int n = self->claimant ? self->options.workers + self->options.devices : 0;
+    leat__prefetcher_cancel(prefetcher);
+    int n = prefetcher->claimant
+                ? prefetcher->options.workers + prefetcher->options.devices
+                : 0;
     for (int i = 0; i < n; i++)
-        leat__thread_join(&self->claimant[i].thread);
+        leat__thread_join(&prefetcher->claimant[i].thread);
     for (int i = 0; i < n; i++)
-        leat__worker_finish(&self->claimant[i].worker);
-    leat__carry_chain_destroy(self->carry_chain);
-    leat__device_queues_finish(&self->queues);
-    pthread_mutex_destroy(&self->claim);
-    leat__free(self->claimant);
-    leat__free(self);
+        leat__worker_finish(&prefetcher->claimant[i].worker);
+    leat__carry_chain_destroy(prefetcher->carry_chain);
+    leat__device_queues_finish(&prefetcher->queues);
+    pthread_mutex_destroy(&prefetcher->claim);
+    leat__free(prefetcher->claimant);
+    leat__free(prefetcher);
 }
 
-leat__activity leat__prefetcher_activity(const leat__prefetcher *self)
+leat__activity leat__prefetcher_activity(const leat__prefetcher *prefetcher)
 {
     leat__activity now = {
-        .workers = self->options.workers,
-        .reading = leat__data_reader_is_filling(self->options.worker.reader),
-        .out_of_batches =
-            atomic_load_explicit(&self->out_of_batches, memory_order_relaxed),
+        .workers = prefetcher->options.workers,
+        .reading =
+            leat__data_reader_is_filling(prefetcher->options.worker.reader),
+        .out_of_batches = atomic_load_explicit(&prefetcher->out_of_batches,
+                                               memory_order_relaxed),
     };
     for (int i = 0; i < now.workers; i++) {
-        int activity = atomic_load_explicit(&self->claimant[i].worker.activity,
-                                            memory_order_relaxed);
+        int activity = atomic_load_explicit(
+            &prefetcher->claimant[i].worker.activity, memory_order_relaxed);
         now.working += activity == LEAT__WORKING;
         now.reading += activity == LEAT__READING;
         now.copying += activity == LEAT__COPYING;
@@ -393,20 +405,21 @@ leat__activity leat__prefetcher_activity(const leat__prefetcher *self)
     return now;
 }
 
-void leat__prefetcher_stats(const leat__prefetcher *self, int i,
+void leat__prefetcher_stats(const leat__prefetcher *prefetcher, int i,
                             leat_stats *stats)
 {
     leat_stage_stats *transform = &stats->stage[1];
-    int workers = self->options.workers;
-    const leat__worker *caller = &self->claimant[workers + i].worker;
+    int workers = prefetcher->options.workers;
+    const leat__worker *caller = &prefetcher->claimant[workers + i].worker;
     int64_t now = leat__clock_now();
-    leat__data_reader_stats(self->options.worker.reader, &stats->stage[0]);
+    leat__data_reader_stats(prefetcher->options.worker.reader,
+                            &stats->stage[0]);
     *transform = (leat_stage_stats){
-        .name = self->options.decodes ? "decode" : "transform",
+        .name = prefetcher->options.decodes ? "decode" : "transform",
         .threads = workers,
     };
-    for (int k = 0; k < workers + self->options.devices; k++) {
-        const leat__worker *one = &self->claimant[k].worker;
+    for (int k = 0; k < workers + prefetcher->options.devices; k++) {
+        const leat__worker *one = &prefetcher->claimant[k].worker;
         transform->items += atomic_load(&one->items);
         transform->bytes += atomic_load(&one->bytes);
         transform->busy += leat__counter_seconds(&one->busy);
@@ -421,5 +434,5 @@ void leat__prefetcher_stats(const leat__prefetcher *self, int i,
     stats->helped_chunks = atomic_load(&caller->chunks);
     stats->helped = leat__counter_seconds(&caller->busy) +
                     leat__counter_seconds(&caller->reading);
-    leat__device_queue_stats(&self->queues.queue[i], stats);
+    leat__device_queue_stats(&prefetcher->queues.queue[i], stats);
 }

@@ -31,7 +31,7 @@ int leat__prefetcher_create(leat__prefetcher **out,
  * Cancels the reader, joins all threads, waits for copies under way and frees
  * all but lent slabs. Takes NULL.
  */
-void leat__prefetcher_destroy(leat__prefetcher *self);
+void leat__prefetcher_destroy(leat__prefetcher *prefetcher);
 
 /*
  * The next batch of device number `i`, in sequence, until `deadline` (as
@@ -40,47 +40,49 @@ void leat__prefetcher_destroy(leat__prefetcher *self);
  * LEAT_ECANCELLED without an error line; after a batch of another device that
  * failed for good, its status and line. One caller at a time a device.
  */
-int leat__prefetcher_next(leat__prefetcher *self, int i, leat__batch **out,
-                          int64_t deadline, bool help);
+int leat__prefetcher_next(leat__prefetcher *prefetcher, int i,
+                          leat__batch **out, int64_t deadline, bool help);
 
 /*
  * In inline mode a caller that helps wakes no worker; they are woken where next
  * has to wait. The caller's.
  */
-void leat__prefetcher_set_inline(leat__prefetcher *self, int i, bool is_inline);
+void leat__prefetcher_set_inline(leat__prefetcher *prefetcher, int i,
+                                 bool is_inline);
 
 /*
  * Gives a delivered batch back; it is refilled once the `n` streams have passed
  * this point. Errors: LEAT_EDEVICE; it is given back all the same.
  */
-int leat__prefetcher_give(leat__prefetcher *self, leat__batch *batch,
+int leat__prefetcher_give(leat__prefetcher *prefetcher, leat__batch *batch,
                           const leat_stream *streams, int n);
 
 /*
  * Notes that the streams read a delivered batch that is not given back: destroy
  * waits for them, and its contents stay. Errors: LEAT_EDEVICE.
  */
-int leat__prefetcher_mark(leat__prefetcher *self, leat__batch *batch,
+int leat__prefetcher_mark(leat__prefetcher *prefetcher, leat__batch *batch,
                           const leat_stream *streams, int n);
 
 /* What copies the batches of device number `i`. */
-leat__device_copy *leat__prefetcher_copy(leat__prefetcher *self, int i);
+leat__device_copy *leat__prefetcher_copy(leat__prefetcher *prefetcher, int i);
 
 /*
  * Ends the sequence: a device whose batches nobody takes any more would hold up
  * the others. Batches that are ready can still be had, then `status`. Any
  * thread.
  */
-void leat__prefetcher_end(leat__prefetcher *self, int status, const char *line);
+void leat__prefetcher_end(leat__prefetcher *prefetcher, int status,
+                          const char *line);
 
 /* Wakes everybody; next gives LEAT_ECANCELLED from now on. Any thread. */
-void leat__prefetcher_cancel(leat__prefetcher *self);
+void leat__prefetcher_cancel(leat__prefetcher *prefetcher);
 
 /* Where its threads are just now, the callers left out. */
-leat__activity leat__prefetcher_activity(const leat__prefetcher *self);
+leat__activity leat__prefetcher_activity(const leat__prefetcher *prefetcher);
 
 /* Reader and workers are all devices', the rest is device number `i`'s. */
-void leat__prefetcher_stats(const leat__prefetcher *self, int i,
+void leat__prefetcher_stats(const leat__prefetcher *prefetcher, int i,
                             leat_stats *stats);
 
 #endif

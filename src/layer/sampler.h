@@ -30,7 +30,7 @@ typedef struct leat__sampler {
 } leat__sampler;
 
 /* At position 0. */
-void leat__sampler_init(leat__sampler *self, int batch_size, int rank,
+void leat__sampler_init(leat__sampler *sampler, int batch_size, int rank,
                         int step);
 
 /*
@@ -38,42 +38,43 @@ void leat__sampler_init(leat__sampler *self, int batch_size, int rank,
  * beginning of its epoch, so that all records before it are still to be read
  * and dropped; or, where an epoch has `count` samples, that stands right there.
  */
-void leat__sampler_rewind(leat__sampler *self, const leat__position *start);
-void leat__sampler_seek(leat__sampler *self, const leat__position *start,
+void leat__sampler_rewind(leat__sampler *sampler, const leat__position *start);
+void leat__sampler_seek(leat__sampler *sampler, const leat__position *start,
                         int64_t count);
 
 /* This rank's samples before `start`. */
-int64_t leat__sampler_before(const leat__sampler *self,
+int64_t leat__sampler_before(const leat__sampler *sampler,
                              const leat__position *start);
 
 /* Samples that the current batch still lacks, at most `most`. */
-int leat__sampler_room(const leat__sampler *self, int most);
+int leat__sampler_room(const leat__sampler *sampler, int most);
 
 /*
  * One record was read. Whether it is this rank's, at `*epoch` and `*index`;
  * else they stay.
  */
-bool leat__sampler_pass(leat__sampler *self, int64_t *epoch, int64_t *index);
+bool leat__sampler_pass(leat__sampler *sampler, int64_t *epoch, int64_t *index);
 
 /* `n` records that are not this rank's were passed, at most `skip`. */
-void leat__sampler_drop(leat__sampler *self, int64_t n);
+void leat__sampler_drop(leat__sampler *sampler, int64_t n);
 
 /* `n` records, each this rank's, were passed: step is 1, skip 0. */
-void leat__sampler_take(leat__sampler *self, int n, int64_t epoch[],
+void leat__sampler_take(leat__sampler *sampler, int n, int64_t epoch[],
                         int64_t index[]);
 
 /* Moves on to this rank's next sample; an epoch has `count`. */
-void leat__sampler_jump(leat__sampler *self, int64_t count);
+void leat__sampler_jump(leat__sampler *sampler, int64_t count);
 
-void leat__sampler_next_epoch(leat__sampler *self);
+void leat__sampler_next_epoch(leat__sampler *sampler);
 
 /*
  * Hands out `n` samples. Whether they complete the batch; `*after` is then
  * where every rank stands after it.
  */
-bool leat__sampler_hand_out(leat__sampler *self, int n, leat__position *after);
+bool leat__sampler_hand_out(leat__sampler *sampler, int n,
+                            leat__position *after);
 
 /* Nothing follows: `*after` is the end, where a resume finds it again. */
-void leat__sampler_end(leat__sampler *self, leat__position *after);
+void leat__sampler_end(leat__sampler *sampler, leat__position *after);
 
 #endif

@@ -12,76 +12,76 @@
 
 #include <errno.h>
 
-int leat__event_count_init(leat__event_count *self)
+int leat__event_count_init(leat__event_count *count)
 {
-    int status = leat__mutex_init(&self->lock);
+    int status = leat__mutex_init(&count->lock);
     if (status)
         return status;
-    status = leat__cond_init(&self->woken);
+    status = leat__cond_init(&count->woken);
     if (status)
-        pthread_mutex_destroy(&self->lock);
+        pthread_mutex_destroy(&count->lock);
     return status;
 }
 
-void leat__event_count_finish(leat__event_count *self)
+void leat__event_count_finish(leat__event_count *count)
 {
-    pthread_cond_destroy(&self->woken);
-    pthread_mutex_destroy(&self->lock);
+    pthread_cond_destroy(&count->woken);
+    pthread_mutex_destroy(&count->lock);
 }
 
-static int sleep_until(leat__event_count *self, int64_t deadline)
+static int sleep_until(leat__event_count *count, int64_t deadline)
 {
     if (deadline == LEAT__FOREVER)
-        return pthread_cond_wait(&self->woken, &self->lock);
+        return pthread_cond_wait(&count->woken, &count->lock);
     struct timespec when = leat__clock_timespec(deadline);
-    return pthread_cond_timedwait(&self->woken, &self->lock, &when);
+    return pthread_cond_timedwait(&count->woken, &count->lock, &when);
 }
 
-int leat__event_count_wait(leat__event_count *self, int64_t ticket,
+int leat__event_count_wait(leat__event_count *count, int64_t ticket,
                            int64_t deadline)
 {
     int code = 0;
-    pthread_mutex_lock(&self->lock);
-    atomic_fetch_add(&self->sleepers, 1);
-    while (atomic_load(&self->events) == ticket && !self->closed &&
+    pthread_mutex_lock(&count->lock);
+    atomic_fetch_add(&count->sleepers, 1);
+    while (atomic_load(&count->events) == ticket && !count->closed &&
            code != ETIMEDOUT)
-        code = sleep_until(self, deadline);
-    atomic_fetch_sub(&self->sleepers, 1);
-    bool closed = self->closed;
-    pthread_mutex_unlock(&self->lock);
+        code = sleep_until(count, deadline);
+    atomic_fetch_sub(&count->sleepers, 1);
+    bool closed = count->closed;
+    pthread_mutex_unlock(&count->lock);
     return closed ? LEAT_ECANCELLED : LEAT_OK;
 }
 
 /* Adds an event; whether somebody sleeps, who now waits on the condition. */
-static bool has_sleepers(leat__event_count *self)
+static bool has_sleepers(leat__event_count *count)
 {
-    atomic_fetch_add(&self->events, 1);
-    if (atomic_load(&self->sleepers) == 0)
+    atomic_fetch_add(&count->events, 1);
+    if (atomic_load(&count->sleepers) == 0)
         return false;
-    pthread_mutex_lock(&self->lock);
-    bool result = atomic_load(&self->sleepers) > 0;
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&count->lock);
+    bool result = atomic_load(&count->sleepers) > 0;
+    pthread_mutex_unlock(&count->lock);
     return result;
 }
 
-void leat__event_count_wake_one(leat__event_count *self)
+void leat__event_count_wake_one(leat__event_count *count)
 {
-    if (has_sleepers(self))
-        pthread_cond_signal(&self->woken);
+    if (has_sleepers(count))
+        pthread_cond_signal(&count->woken);
 }
 
-void leat__event_count_wake_all(leat__event_count *self)
+void leat__event_count_wake_all(leat__event_count *count)
 {
-    if (has_sleepers(self))
-        pthread_cond_broadcast(&self->woken);
+    if (has_sleepers(count))
+        pthread_cond_broadcast(&count->woken);
 }
 
-void leat__event_count_close(leat__event_count *self)
+void leat__event_count_close(leat__event_count *count)
 {
-    pthread_mutex_lock(&self->lock);
-    self->closed = true;
-    pthread_cond_broadcast(&self->woken);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&count->lock);
+    count->closed = true;
+    pthread_cond_broadcast(&count->woken);
+    pthread_mutex_unlock(&count->lock);
 }
 
 int leat__wake_threshold(int circulating, bool is_alone)
@@ -98,25 +98,25 @@ enum { BATCHES_A_PACE = 8 };
 enum { SHORTEST = 100000 };
 
 /* No batch is free at these moments, so as many were freed as opened. */
-static void learn(leat__timed_wait *self, int64_t now, int64_t number)
+static void learn(leat__timed_wait *wait, int64_t now, int64_t number)
 {
-    int64_t batches = number - self->number;
-    if (self->since && batches < BATCHES_A_PACE)
+    int64_t batches = number - wait->number;
+    if (wait->since && batches < BATCHES_A_PACE)
         return;
-    self->pace = self->since ? (now - self->since) / batches : 0;
-    self->since = now;
-    self->number = number;
+    wait->pace = wait->since ? (now - wait->since) / batches : 0;
+    wait->since = now;
+    wait->number = number;
 }
 
-int64_t leat__timed_wait_until(leat__timed_wait *self, int64_t now,
+int64_t leat__timed_wait_until(leat__timed_wait *wait, int64_t now,
                                int64_t number, int threshold)
 {
-    bool was_vain = number == self->last;
-    learn(self, now, number);
-    self->last = number;
+    bool was_vain = number == wait->last;
+    learn(wait, now, number);
+    wait->last = number;
     /* After the caller's next visit, and before the one at which it would wake.
      */
-    int64_t length = self->pace * threshold / 2;
+    int64_t length = wait->pace * threshold / 2;
     bool is_worth = threshold > 1 && length >= SHORTEST;
     return is_worth && !was_vain ? now + length : LEAT__FOREVER;
 }
@@ -124,31 +124,31 @@ int64_t leat__timed_wait_until(leat__timed_wait *self, int64_t now,
 /* A probe costs two system calls: they become rarer while all give the same. */
 enum { PAUSE_MIN = 8, PAUSE_MAX = 32 };
 
-static int next_pause(const leat__inline_mode *self, bool is_on)
+static int next_pause(const leat__inline_mode *mode, bool is_on)
 {
-    if (is_on != self->is_on || self->pause == 0)
+    if (is_on != mode->is_on || mode->pause == 0)
         return PAUSE_MIN;
-    return self->pause < PAUSE_MAX ? 2 * self->pause : PAUSE_MAX;
+    return mode->pause < PAUSE_MAX ? 2 * mode->pause : PAUSE_MAX;
 }
 
-bool leat__inline_mode_enter(leat__inline_mode *self)
+bool leat__inline_mode_enter(leat__inline_mode *mode)
 {
-    if (self->is_probing) {
-        bool is_on = pthread_equal(self->caller, pthread_self()) &&
-                     self->sleeps == leat__thread_sleep_count();
-        self->is_probing = false;
-        self->pause = next_pause(self, is_on);
-        self->until_probe = self->pause - 1;
-        self->is_on = is_on;
+    if (mode->is_probing) {
+        bool is_on = pthread_equal(mode->caller, pthread_self()) &&
+                     mode->sleeps == leat__thread_sleep_count();
+        mode->is_probing = false;
+        mode->pause = next_pause(mode, is_on);
+        mode->until_probe = mode->pause - 1;
+        mode->is_on = is_on;
     }
-    return self->is_on;
+    return mode->is_on;
 }
 
-void leat__inline_mode_leave(leat__inline_mode *self)
+void leat__inline_mode_leave(leat__inline_mode *mode)
 {
-    if (!self->is_possible || self->until_probe-- > 0)
+    if (!mode->is_possible || mode->until_probe-- > 0)
         return;
-    self->is_probing = true;
-    self->caller = pthread_self();
-    self->sleeps = leat__thread_sleep_count();
+    mode->is_probing = true;
+    mode->caller = pthread_self();
+    mode->sleeps = leat__thread_sleep_count();
 }

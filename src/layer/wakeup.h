@@ -42,12 +42,12 @@ typedef struct leat__event_count {
 } leat__event_count;
 
 /* Errors: LEAT_EIO, LEAT_ENOMEM. */
-int leat__event_count_init(leat__event_count *self);
-void leat__event_count_finish(leat__event_count *self); /* nobody waits */
+int leat__event_count_init(leat__event_count *count);
+void leat__event_count_finish(leat__event_count *count); /* nobody waits */
 
-static inline int64_t leat__event_count_ticket(leat__event_count *self)
+static inline int64_t leat__event_count_ticket(leat__event_count *count)
 {
-    return atomic_load(&self->events);
+    return atomic_load(&count->events);
 }
 
 /*
@@ -55,26 +55,26 @@ static inline int64_t leat__event_count_ticket(leat__event_count *self)
  * or LEAT__FOREVER). LEAT_OK then too: the condition is to be checked again.
  * LEAT_ECANCELLED, without an error line, once it is closed.
  */
-int leat__event_count_wait(leat__event_count *self, int64_t ticket,
+int leat__event_count_wait(leat__event_count *count, int64_t ticket,
                            int64_t deadline);
 
 /* An event that wakes nobody: only those about to sleep notice. */
-static inline void leat__event_count_add(leat__event_count *self)
+static inline void leat__event_count_add(leat__event_count *count)
 {
-    atomic_fetch_add(&self->events, 1);
+    atomic_fetch_add(&count->events, 1);
 }
 
-static inline bool leat__event_count_has_sleepers(leat__event_count *self)
+static inline bool leat__event_count_has_sleepers(leat__event_count *count)
 {
-    return atomic_load(&self->sleepers) > 0;
+    return atomic_load(&count->sleepers) > 0;
 }
 
 /* An event, and one sleeper, or all, wake for it. */
-void leat__event_count_wake_one(leat__event_count *self);
-void leat__event_count_wake_all(leat__event_count *self);
+void leat__event_count_wake_one(leat__event_count *count);
+void leat__event_count_wake_all(leat__event_count *count);
 
 /* Every wait ends, now and later. */
-void leat__event_count_close(leat__event_count *self);
+void leat__event_count_close(leat__event_count *count);
 
 /*
  * How many batches of `circulating` are free when a worker is woken: half of
@@ -97,7 +97,7 @@ typedef struct leat__timed_wait {
  * LEAT__FOREVER, until the worker is woken: each free batch wakes, the pace is
  * unknown or too quick, or the last wait found no batch.
  */
-int64_t leat__timed_wait_until(leat__timed_wait *self, int64_t now,
+int64_t leat__timed_wait_until(leat__timed_wait *wait, int64_t now,
                                int64_t number, int threshold);
 
 /* The caller's alone. */
@@ -112,9 +112,9 @@ typedef struct leat__inline_mode {
 } leat__inline_mode;
 
 /* At the beginning of a forward: whether the caller is to work alone. */
-bool leat__inline_mode_enter(leat__inline_mode *self);
+bool leat__inline_mode_enter(leat__inline_mode *mode);
 
 /* At the end of one that delivered a batch. */
-void leat__inline_mode_leave(leat__inline_mode *self);
+void leat__inline_mode_leave(leat__inline_mode *mode);
 
 #endif

@@ -4,14 +4,14 @@
 #include "base/trace.h"
 #include "data/transformer.h"
 
-int leat__worker_init(leat__worker *self, const leat__worker_options *options,
+int leat__worker_init(leat__worker *worker, const leat__worker_options *options,
                       leat__device_queues *queues,
                       leat__carry_chain *carry_chain)
 {
-    self->options = options;
-    self->queues = queues;
-    self->carry_chain = carry_chain;
-    int status = leat__batch_fill_init(&self->fill, &options->spec,
+    worker->options = options;
+    worker->queues = queues;
+    worker->carry_chain = carry_chain;
+    int status = leat__batch_fill_init(&worker->fill, &options->spec,
                                        options->transformer);
     if (status || !carry_chain)
         return status;
@@ -23,19 +23,19 @@ int leat__worker_init(leat__worker *self, const leat__worker_options *options,
         .fallback = &options->shape,
         .buffers = options->buffers,
     };
-    return leat__replacement_init(&self->replacement, &replacement,
-                                  &self->fill);
+    return leat__replacement_init(&worker->replacement, &replacement,
+                                  &worker->fill);
 }
 
-void leat__worker_finish(leat__worker *self)
+void leat__worker_finish(leat__worker *worker)
 {
-    leat__replacement_finish(&self->replacement);
-    leat__batch_fill_finish(&self->fill);
+    leat__replacement_finish(&worker->replacement);
+    leat__batch_fill_finish(&worker->fill);
 }
 
-static void set_activity(leat__worker *self, leat__worker_activity to)
+static void set_activity(leat__worker *worker, leat__worker_activity to)
 {
-    atomic_store_explicit(&self->activity, (int)to, memory_order_relaxed);
+    atomic_store_explicit(&worker->activity, (int)to, memory_order_relaxed);
 }
 
 /* The error line names what failed; `chunk` may have sample `i` of the batch.
@@ -52,15 +52,16 @@ static void fail_batch(leat__batch *batch, const leat__chunk *chunk, int i,
 }
 
 /* A first record that has no shape leaves it to those before it. */
-static int find_shape(leat__worker *self, leat__batch *batch,
+static int find_shape(leat__worker *worker, leat__batch *batch,
                       const leat__chunk *chunk, leat__batch_shape *out)
 {
     bool is_bad = chunk->bad.n > 0 && chunk->bad.item[0].sample == 0;
     int status = LEAT_EDATA;
     if (!is_bad)
-        status = leat__batch_fill_shape(&self->fill, chunk->sample[0], out);
-    if (status == LEAT_EDATA && self->carry_chain)
-        status = leat__replacement_shape(&self->replacement, batch, chunk, out);
+        status = leat__batch_fill_shape(&worker->fill, chunk->sample[0], out);
+    if (status == LEAT_EDATA && worker->carry_chain)
+        status =
+            leat__replacement_shape(&worker->replacement, batch, chunk, out);
     return status;
 }
 
@@ -68,20 +69,20 @@ static int find_shape(leat__worker *self, leat__batch *batch,
  * The batch's host memory may still be on its way to the device: that upload is
  * waited for here, where nobody holds a lock.
  */
-static int await_upload(leat__worker *self, leat__batch *batch)
+static int await_upload(leat__worker *worker, leat__batch *batch)
 {
     leat__device_queue *queue =
-        leat__device_queues_of(self->queues, batch->number);
+        leat__device_queues_of(worker->queues, batch->number);
     int64_t begin = leat__clock_now();
-    set_activity(self, LEAT__COPYING);
+    set_activity(worker, LEAT__COPYING);
     int status = leat__device_copy_await(&queue->copy, batch);
-    set_activity(self, LEAT__WORKING);
+    set_activity(worker, LEAT__WORKING);
     batch->held_up = leat__clock_now() - begin;
     return status;
 }
 
 /* The first sample decides the shape. Whether there is one. */
-static bool prepare_batch(leat__worker *self, leat__batch *batch,
+static bool prepare_batch(leat__worker *worker, leat__batch *batch,
                           leat__chunk *chunk)
 {
     leat__batch_shape shape;
@@ -92,9 +93,9 @@ static bool prepare_batch(leat__worker *self, leat__batch *batch,
     }
     int status = LEAT_OK;
     if (!batch->slab->device->ops->unified)
-        status = await_upload(self, batch);
+        status = await_upload(worker, batch);
     if (status == LEAT_OK)
-        status = find_shape(self, batch, chunk, &shape);
+        status = find_shape(worker, batch, chunk, &shape);
     if (status == LEAT_OK)
         status = leat__batch_reserve(batch, &shape);
     if (status)
@@ -107,18 +108,18 @@ static bool prepare_batch(leat__worker *self, leat__batch *batch,
  * Whether there is a shape, from the first chunk or by waiting for that. What
  * the last upload took of the time is in `held_up`.
  */
-static bool await_shape(leat__worker *self, leat__batch *batch,
+static bool await_shape(leat__worker *worker, leat__batch *batch,
                         leat__chunk *chunk, int64_t *held_up)
 {
     if (chunk->first == 0) {
-        bool has_shape = prepare_batch(self, batch, chunk);
+        bool has_shape = prepare_batch(worker, batch, chunk);
         *held_up = batch->held_up;
         return has_shape;
     }
     int64_t begin = leat__clock_now();
-    set_activity(self, LEAT__IDLE);
+    set_activity(worker, LEAT__IDLE);
     bool has_shape = leat__batch_wait_shape(batch);
-    set_activity(self, LEAT__WORKING);
+    set_activity(worker, LEAT__WORKING);
     *held_up = batch->held_up;
     if (*held_up > 0) {
         int64_t waited = leat__clock_now() - begin;
@@ -129,7 +130,7 @@ static bool await_shape(leat__worker *self, leat__batch *batch,
 }
 
 /* Transforms the samples of a chunk that are there. */
-static void fill_batch(leat__worker *self, leat__batch *batch,
+static void fill_batch(leat__worker *worker, leat__batch *batch,
                        leat__chunk *chunk)
 {
     int end = chunk->failed < 0 ? chunk->n : chunk->failed;
@@ -138,20 +139,20 @@ static void fill_batch(leat__worker *self, leat__batch *batch,
     leat__trace_begin(LEAT__SPAN_TRANSFORM);
     if (batch->populates)
         status = leat__batch_populate(batch, chunk->first, chunk->n);
-    if (status == LEAT_OK && self->carry_chain) {
+    if (status == LEAT_OK && worker->carry_chain) {
         status =
-            leat__replacement_fill(&self->replacement, batch, chunk, &failed);
+            leat__replacement_fill(&worker->replacement, batch, chunk, &failed);
         if (status == LEAT_OK)
             status = leat__batch_note_bad(batch, &chunk->bad, chunk->first);
     } else if (status == LEAT_OK) {
         int i = 0;
-        status = leat__batch_fill_chunk(&self->fill, batch, chunk, &i, end);
+        status = leat__batch_fill_chunk(&worker->fill, batch, chunk, &i, end);
         failed += i;
     }
     leat__trace_end();
     if (status)
         fail_batch(batch, chunk, failed, status);
-    leat__counter_add_exclusive(&self->bytes,
+    leat__counter_add_exclusive(&worker->bytes,
                                 (int64_t)batch->shape.top[0].bytes * chunk->n);
 }
 
@@ -165,50 +166,50 @@ static bool has_samples(const leat__chunk *chunk)
            (chunk->failed > 0 && chunk->status == LEAT_EDATA);
 }
 
-static void count(leat__worker *self, int samples)
+static void count(leat__worker *worker, int samples)
 {
-    leat__counter_add_exclusive(&self->items, samples);
-    leat__counter_add_exclusive(&self->chunks, 1);
-    atomic_store_explicit(&self->warnings,
-                          leat__transformer_warnings(self->fill.transformer),
+    leat__counter_add_exclusive(&worker->items, samples);
+    leat__counter_add_exclusive(&worker->chunks, 1);
+    atomic_store_explicit(&worker->warnings,
+                          leat__transformer_warnings(worker->fill.transformer),
                           memory_order_relaxed);
 }
 
-int64_t leat__worker_work(leat__worker *self, leat__chunk *chunk,
+int64_t leat__worker_work(leat__worker *worker, leat__chunk *chunk,
                           leat__batch *batch)
 {
     int n = chunk->n;
     int64_t held_up;
-    set_activity(self, LEAT__READING);
-    leat__data_reader_read(self->options->reader, chunk);
-    set_activity(self, LEAT__WORKING);
+    set_activity(worker, LEAT__READING);
+    leat__data_reader_read(worker->options->reader, chunk);
+    set_activity(worker, LEAT__WORKING);
     int64_t begin = chunk->begun;
-    leat__counter_add_exclusive(&self->reading, begin - chunk->claimed);
+    leat__counter_add_exclusive(&worker->reading, begin - chunk->claimed);
     if (chunk->failed >= 0)
         leat__batch_fail(batch, chunk->first + chunk->failed, chunk->status,
                          chunk->failed < n ? &chunk->sample[chunk->failed]->from
                                            : NULL,
                          chunk->line);
-    if (self->carry_chain)
-        leat__replacement_begin(&self->replacement);
-    bool has_shape = await_shape(self, batch, chunk, &held_up);
+    if (worker->carry_chain)
+        leat__replacement_begin(&worker->replacement);
+    bool has_shape = await_shape(worker, batch, chunk, &held_up);
     if (has_shape && has_samples(chunk))
-        fill_batch(self, batch, chunk);
-    if (self->carry_chain)
-        leat__replacement_end(&self->replacement, batch, chunk, has_shape);
-    count(self, n);
+        fill_batch(worker, batch, chunk);
+    if (worker->carry_chain)
+        leat__replacement_end(&worker->replacement, batch, chunk, has_shape);
+    count(worker, n);
     /* Samples that a batch cut short will never have count as done. */
     if (chunk->is_last)
         n += batch->size - batch->n;
-    leat__data_reader_give(self->options->reader, chunk);
+    leat__data_reader_give(worker->options->reader, chunk);
     /* A copy from pageable memory may be over only when the call is. */
     if (!batch->slab->device->ops->unified)
-        set_activity(self, LEAT__COPYING);
-    held_up += leat__device_queues_complete(self->queues, batch, n);
-    set_activity(self, LEAT__IDLE);
+        set_activity(worker, LEAT__COPYING);
+    held_up += leat__device_queues_complete(worker->queues, batch, n);
+    set_activity(worker, LEAT__IDLE);
     int64_t end = leat__clock_now();
-    leat__counter_add_exclusive(&self->busy, end - begin - held_up);
+    leat__counter_add_exclusive(&worker->busy, end - begin - held_up);
     if (held_up > 0)
-        leat__counter_add_exclusive(&self->blocked_full, held_up);
+        leat__counter_add_exclusive(&worker->blocked_full, held_up);
     return end;
 }

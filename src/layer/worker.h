@@ -50,10 +50,10 @@ typedef struct leat__worker {
  * Of a zeroed worker; `carry_chain` may be NULL. Errors: LEAT_ENOMEM; finish is
  * due all the same.
  */
-int leat__worker_init(leat__worker *self, const leat__worker_options *options,
+int leat__worker_init(leat__worker *worker, const leat__worker_options *options,
                       leat__device_queues *queues,
                       leat__carry_chain *carry_chain);
-void leat__worker_finish(leat__worker *self); /* takes a zeroed one too */
+void leat__worker_finish(leat__worker *worker); /* takes a zeroed one too */
 
 /*
  * Reads the chunk's samples, transforms them into the batch, completes it with
@@ -61,7 +61,7 @@ void leat__worker_finish(leat__worker *self); /* takes a zeroed one too */
  * May wait for the batch's first chunk, and, where bad records are replaced,
  * for the chunk before. Returns the clock at its end.
  */
-int64_t leat__worker_work(leat__worker *self, leat__chunk *chunk,
+int64_t leat__worker_work(leat__worker *worker, leat__chunk *chunk,
                           leat__batch *batch);
 
 #endif

@@ -98,33 +98,34 @@ const struct command *command_find(const struct command *list, const char *name)
     return NULL;
 }
 
-static int print_help(const struct command *self)
+static int print_help(const struct command *command)
 {
-    const char *blank = *self->name ? " " : "";
-    printf("Usage: leat %s%s%s\n\n%s\n\nCommands:\n", self->name, blank,
-           self->arguments, self->about);
-    for (const struct command *one = self->commands; one->name; one++)
+    const char *blank = *command->name ? " " : "";
+    printf("Usage: leat %s%s%s\n\n%s\n\nCommands:\n", command->name, blank,
+           command->arguments, command->about);
+    for (const struct command *one = command->commands; one->name; one++)
         printf("  %-10s  %s\n", one->name, one->summary);
-    if (self == &root)
+    if (command == &root)
         printf("  %-10s  %s\n\nOptions:\n  %-13s  %s\n  %-13s  %s\n\n"
                "leat help COMMAND and leat COMMAND --help print more.\n",
                "help", "print this, or the help of a command", "-h, --help",
                "print this and exit", "-V, --version",
                "print the version and exit");
     else
-        printf("\nleat %s COMMAND --help prints more.\n", self->name);
+        printf("\nleat %s COMMAND --help prints more.\n", command->name);
     return 0;
 }
 
-static int refuse_word(const struct command *self, const char *word)
+static int refuse_word(const struct command *command, const char *word)
 {
     char nearest[64];
     struct suggestion suggestion = suggestion_of(word);
-    for (const struct command *one = self->commands; one->name; one++)
+    for (const struct command *one = command->commands; one->name; one++)
         suggestion_consider(&suggestion, one->name);
     suggestion_write(&suggestion, "", nearest, sizeof(nearest));
-    return message_misuse(self->name, "%s%sunknown command '%s'%s", self->name,
-                          *self->name ? ": " : "", word, nearest);
+    return message_misuse(command->name, "%s%sunknown command '%s'%s",
+                          command->name, *command->name ? ": " : "", word,
+                          nearest);
 }
 
 /* `leat help COMMAND COMMAND` is `leat COMMAND COMMAND --help`. */
@@ -140,23 +141,23 @@ static int run_help(int argc, char **argv)
 
 int command_run(int argc, char **argv)
 {
-    const struct command *self = &root;
-    for (; !self->run; argc--, argv++) {
+    const struct command *command = &root;
+    for (; !command->run; argc--, argv++) {
         const char *word = argc > 1 ? argv[1] : "";
         if (argc < 2)
-            return message_misuse(self->name, "%s%sno command given",
-                                  self->name, *self->name ? ": " : "");
-        if (self == &root && !strcmp(word, "help"))
+            return message_misuse(command->name, "%s%sno command given",
+                                  command->name, *command->name ? ": " : "");
+        if (command == &root && !strcmp(word, "help"))
             return run_help(argc - 1, argv + 1);
         if (!strcmp(word, "--help") || !strcmp(word, "-h"))
-            return print_help(self);
+            return print_help(command);
         if (!strcmp(word, "-V") ||
-            (self == &root && !strcmp(word, "--version")))
+            (command == &root && !strcmp(word, "--version")))
             return message_version();
-        const struct command *next = command_find(self->commands, word);
+        const struct command *next = command_find(command->commands, word);
         if (!next)
-            return refuse_word(self, word);
-        self = next;
+            return refuse_word(command, word);
+        command = next;
     }
-    return self->run(argc, argv);
+    return command->run(argc, argv);
 }

@@ -75,85 +75,86 @@ struct reader_bench {
     struct reading *reading;
 };
 
-static void touch(struct reading *self, const leat_field *field)
+static void touch(struct reading *reading, const leat_field *field)
 {
     const unsigned char *bytes = field->data;
     for (size_t i = 0; i < field->bytes; i += 64)
-        self->sum += bytes[i];
+        reading->sum += bytes[i];
 }
 
-static void count_samples(struct reading *self, int touches, int n)
+static void count_samples(struct reading *reading, int touches, int n)
 {
     for (int i = 0; i < n; i++) {
-        const leat_sample *sample = self->sample[i];
+        const leat_sample *sample = reading->sample[i];
         for (int k = 0; k < sample->nfields; k++) {
-            self->bytes += (int64_t)sample->field[k].bytes;
+            reading->bytes += (int64_t)sample->field[k].bytes;
             if (touches)
-                touch(self, &sample->field[k]);
+                touch(reading, &sample->field[k]);
         }
     }
-    self->records += n;
+    reading->records += n;
 }
 
 /* An epoch's end leads to the next one's beginning. */
-static int read_next(struct reading *self, int n, int *got)
+static int read_next(struct reading *reading, int n, int *got)
 {
-    int status = leat_reader_next_batch(self->reader, self->sample, n, got);
+    int status =
+        leat_reader_next_batch(reading->reader, reading->sample, n, got);
     if (status != LEAT_END) {
-        self->ended = 0;
+        reading->ended = 0;
         return status;
     }
-    if (self->ended)
+    if (reading->ended)
         return leat_error(LEAT_EDATA, "there are no records");
-    self->ended = 1;
+    reading->ended = 1;
     *got = 0;
-    return leat_reader_reset(self->reader);
+    return leat_reader_reset(reading->reader);
 }
 
-static int read_at(struct reading *self, const struct reader_bench *bench,
+static int read_at(struct reading *reading, const struct reader_bench *bench,
                    int n, int *got)
 {
     int64_t index[MOST_BATCH];
     for (int i = 0; i < n; i++) {
         if (bench->now->order == SHUFFLED) {
-            uint64_t word = splitmix_next(&self->random);
+            uint64_t word = splitmix_next(&reading->random);
             index[i] = (int64_t)(word % (uint64_t)bench->count);
         } else {
-            index[i] = self->position++ % bench->count;
+            index[i] = reading->position++ % bench->count;
         }
     }
-    return leat_reader_read_at(bench->shared, index, self->sample, n, got);
+    return leat_reader_read_at(bench->shared, index, reading->sample, n, got);
 }
 
-static int read_once(struct reading *self, const struct reader_bench *bench)
+static int read_once(struct reading *reading, const struct reader_bench *bench)
 {
     int n = bench->now->batch, got = 0;
-    int status = bench->now->order == NEXT ? read_next(self, n, &got)
-                                           : read_at(self, bench, n, &got);
+    int status = bench->now->order == NEXT ? read_next(reading, n, &got)
+                                           : read_at(reading, bench, n, &got);
     /* A bad record is left out. */
-    if (status == LEAT_EDATA && !(bench->now->order == NEXT && self->ended))
+    if (status == LEAT_EDATA && !(bench->now->order == NEXT && reading->ended))
         return LEAT_OK;
     if (!status)
-        count_samples(self, bench->touch, got);
+        count_samples(reading, bench->touch, got);
     return status;
 }
 
 static int read_for_a_while(int i, void *context)
 {
     struct reader_bench *bench = context;
-    struct reading *self = &bench->reading[i];
-    self->records = self->bytes = 0;
+    struct reading *reading = &bench->reading[i];
+    reading->records = reading->bytes = 0;
     int calls = CLOCK_STRIDE / bench->now->batch;
     double start = leat__clock_seconds(), now;
     do {
         for (int call = 0; call < calls; call++) {
-            int status = read_once(self, bench);
+            int status = read_once(reading, bench);
             if (status)
                 return status;
         }
         now = leat__clock_seconds();
     } while (now - start < bench->seconds);
-    self->rate = (double)self->records / (now - start);
+    reading->rate = (double)reading->records / (now - start);
     return LEAT_OK;
 }
 
@@ -222,11 +223,11 @@ static int open_bench(struct reader_bench *bench,
     if (!bench->reading)
         return LEAT_ENOMEM;
     for (int i = 0; i < bench->threads; i++) {
-        struct reading *self = &bench->reading[i];
-        self->random = splitmix_start(1, (uint64_t)i);
+        struct reading *reading = &bench->reading[i];
+        reading->random = splitmix_start(1, (uint64_t)i);
         for (int k = 0; k < MOST_BATCH; k++) {
-            leat_sample_init(&self->storage[k]);
-            self->sample[k] = &self->storage[k];
+            leat_sample_init(&reading->storage[k]);
+            reading->sample[k] = &reading->storage[k];
         }
     }
     int status = database_pipeline(&bench->pipeline, options->reader);

@@ -57,12 +57,12 @@ static void print_element(const struct npy_header *type, const void *data,
 }
 
 /* The kind and shape of an encoded image, from its header; NULL: unreadable. */
-static const char *describe_image(struct cat *self, const leat_field *field,
+static const char *describe_image(struct cat *cat, const leat_field *field,
                                   char *out, size_t size)
 {
     leat_image image;
     if (field->dtype != LEAT_BYTES || !field->bytes ||
-        leat_image_probe(self->decoder, field->data, field->bytes,
+        leat_image_probe(cat->decoder, field->data, field->bytes,
                          LEAT_COLOR_NATIVE, &image))
         return NULL;
     snprintf(out, size, "%s %dx%dx%d", image_reader_encoding(field),
@@ -70,12 +70,12 @@ static const char *describe_image(struct cat *self, const leat_field *field,
     return out;
 }
 
-static const char *field_name(const struct cat *self, int i)
+static const char *field_name(const struct cat *cat, int i)
 {
-    return i < self->nspec && self->spec[i].name ? self->spec[i].name : "?";
+    return i < cat->nspec && cat->spec[i].name ? cat->spec[i].name : "?";
 }
 
-static json_t *field_json(struct cat *self, const leat_field *field)
+static json_t *field_json(struct cat *cat, const leat_field *field)
 {
     struct npy_header type =
         npy_header_of(field->dtype, field->ndim, field->shape);
@@ -87,8 +87,8 @@ static json_t *field_json(struct cat *self, const leat_field *field)
         json_array_append_new(shape, json_integer(field->shape[i]));
     json_t *out = json_pack(
         "{s:s, s:o, s:s*}", "dtype", leat_dtype_name(field->dtype), "shape",
-        shape, "image", describe_image(self, field, image, sizeof(image)));
-    if (!self->options->values)
+        shape, "image", describe_image(cat, field, image, sizeof(image)));
+    if (!cat->options->values)
         return out;
     json_t *values = json_array();
     for (size_t i = 0; i < type.count; i++)
@@ -97,13 +97,13 @@ static json_t *field_json(struct cat *self, const leat_field *field)
     return out;
 }
 
-static void print_field(struct cat *self, int i)
+static void print_field(struct cat *cat, int i)
 {
-    const leat_field *field = &self->sample.field[i];
+    const leat_field *field = &cat->sample.field[i];
     struct npy_header type =
         npy_header_of(field->dtype, field->ndim, field->shape);
     char image[64];
-    printf("\t%s=", plain_text(field_name(self, i)));
+    printf("\t%s=", plain_text(field_name(cat, i)));
     if (!field->ndim) {
         print_element(&type, field->data, 0);
         return;
@@ -111,9 +111,9 @@ static void print_field(struct cat *self, int i)
     printf("%s", leat_dtype_name(field->dtype));
     for (int k = 0; k < field->ndim; k++)
         printf("%c%lld", k ? 'x' : ' ', (long long)field->shape[k]);
-    if (describe_image(self, field, image, sizeof(image)))
+    if (describe_image(cat, field, image, sizeof(image)))
         printf(" %s", image);
-    if (!self->options->values)
+    if (!cat->options->values)
         return;
     for (size_t k = 0; k < type.count; k++) {
         printf("%s", k ? " " : ": ");
@@ -132,41 +132,41 @@ static int print_object(json_t *object)
     return LEAT_OK;
 }
 
-static int print_sample_json(struct cat *self, const char *key)
+static int print_sample_json(struct cat *cat, const char *key)
 {
-    const leat_sample *sample = &self->sample;
+    const leat_sample *sample = &cat->sample;
     json_t *out = json_pack("{s:I, s:s*}", "record",
                             (json_int_t)sample->from.record, "key", key);
     for (int i = 0; i < sample->nfields; i++)
-        json_object_set_new(out, field_name(self, i),
-                            field_json(self, &sample->field[i]));
+        json_object_set_new(out, field_name(cat, i),
+                            field_json(cat, &sample->field[i]));
     return print_object(out);
 }
 
-static int print_sample(struct cat *self)
+static int print_sample(struct cat *cat)
 {
-    const leat_provenance *from = &self->sample.from;
+    const leat_provenance *from = &cat->sample.from;
     char text[KEY_TEXT];
     const char *key = from->key ? inspection_key(text, from->key,
                                                  from->key_size, from->key_cut)
                                 : NULL;
-    if (self->options->json)
-        return print_sample_json(self, key);
+    if (cat->options->json)
+        return print_sample_json(cat, key);
     printf("%lld\t%s", (long long)from->record, key ? key : "-");
-    for (int i = 0; i < self->sample.nfields; i++)
-        print_field(self, i);
+    for (int i = 0; i < cat->sample.nfields; i++)
+        print_field(cat, i);
     printf("\n");
     return LEAT_OK;
 }
 
 /* A bad record has a line, too. */
-static int print_bad(struct cat *self)
+static int print_bad(struct cat *cat)
 {
-    long long record = (long long)self->sample.from.record;
-    if (!self->bad++)
-        snprintf(self->first_bad, sizeof(self->first_bad), "%s",
+    long long record = (long long)cat->sample.from.record;
+    if (!cat->bad++)
+        snprintf(cat->first_bad, sizeof(cat->first_bad), "%s",
                  leat_last_error());
-    if (self->options->json)
+    if (cat->options->json)
         return print_object(json_pack("{s:I, s:o}", "record",
                                       (json_int_t)record, "bad",
                                       output_text(leat_last_error())));
@@ -175,39 +175,39 @@ static int print_bad(struct cat *self)
 }
 
 /* Seeks, or reads where the reader cannot seek. */
-static int skip(struct cat *self)
+static int skip(struct cat *cat)
 {
-    int64_t count = -1, skipped = self->options->skip;
+    int64_t count = -1, skipped = cat->options->skip;
     if (!skipped)
         return LEAT_OK;
-    if (!leat_reader_count(self->reader, &count) && skipped > count)
+    if (!leat_reader_count(cat->reader, &count) && skipped > count)
         skipped = count;
-    int status = leat_reader_seek(self->reader, skipped);
+    int status = leat_reader_seek(cat->reader, skipped);
     if (status != LEAT_EUNSUPPORTED)
         return status;
     for (status = LEAT_OK; !status && skipped > 0; skipped--) {
-        status = leat_reader_next(self->reader, &self->sample);
+        status = leat_reader_next(cat->reader, &cat->sample);
         if (status == LEAT_EDATA)
             status = LEAT_OK;
     }
     return status;
 }
 
-static int print_samples(struct cat *self)
+static int print_samples(struct cat *cat)
 {
-    int64_t left = self->options->count;
-    int status = skip(self);
+    int64_t left = cat->options->count;
+    int status = skip(cat);
     if (!status)
-        status = leat_reader_fields(self->reader, &self->spec, &self->nspec);
+        status = leat_reader_fields(cat->reader, &cat->spec, &cat->nspec);
     /* The fields of a bad first record are unknown, and are not needed. */
     if (status == LEAT_EDATA)
         status = LEAT_OK;
     for (; !status && left != 0; left--) {
-        status = leat_reader_next(self->reader, &self->sample);
+        status = leat_reader_next(cat->reader, &cat->sample);
         if (!status)
-            status = print_sample(self);
+            status = print_sample(cat);
         else if (status == LEAT_EDATA)
-            status = print_bad(self);
+            status = print_bad(cat);
         if (!status && ferror(stdout))
             status = output_flush();
     }
@@ -216,25 +216,25 @@ static int print_samples(struct cat *self)
 
 static int cat_pipeline(const struct cat_options *options, const char *text)
 {
-    struct cat self = {.options = options};
+    struct cat cat = {.options = options};
     leat_pipeline *pipeline = NULL;
-    leat_sample_init(&self.sample);
-    int status = leat_image_decoder_create(&self.decoder);
+    leat_sample_init(&cat.sample);
+    int status = leat_image_decoder_create(&cat.decoder);
     if (!status)
         status = database_pipeline(&pipeline, text);
     if (!status)
-        status = leat_pipeline_open(pipeline, &self.reader);
+        status = leat_pipeline_open(pipeline, &cat.reader);
     if (!status)
-        status = print_samples(&self);
+        status = print_samples(&cat);
     int exit_status = status ? message_last_error() : 0;
-    if (!status && self.bad)
+    if (!status && cat.bad)
         exit_status = message_found(
             "%s bad; the first: %s",
-            output_count(self.bad, "record is", "records are"), self.first_bad);
-    leat_sample_finish(&self.sample);
-    leat_reader_close(self.reader);
+            output_count(cat.bad, "record is", "records are"), cat.first_bad);
+    leat_sample_finish(&cat.sample);
+    leat_reader_close(cat.reader);
     leat_pipeline_unref(pipeline);
-    leat_image_decoder_destroy(self.decoder);
+    leat_image_decoder_destroy(cat.decoder);
     return exit_status;
 }
 

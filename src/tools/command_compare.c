@@ -38,12 +38,12 @@ struct comparison {
  * Lists a difference of the current records, unless enough are listed: of
  * `field`, unless it is NULL, the members of `rest`, which it frees.
  */
-static void list_difference(struct comparison *self, const char *field,
+static void list_difference(struct comparison *comparison, const char *field,
                             json_t *rest)
 {
-    const struct side_record *record = &self->side[0].record;
+    const struct side_record *record = &comparison->side[0].record;
     char key[KEY_TEXT];
-    if ((int64_t)json_array_size(self->list) < self->listed) {
+    if ((int64_t)json_array_size(comparison->list) < comparison->listed) {
         if (record->key)
             inspection_key(key, record->key, record->key_size, record->key_cut);
         json_t *one =
@@ -51,20 +51,21 @@ static void list_difference(struct comparison *self, const char *field,
                       "key", record->key ? key : NULL, "field",
                       field ? output_text(field) : NULL);
         json_object_update(one, rest);
-        json_array_append_new(self->list, one);
+        json_array_append_new(comparison->list, one);
     }
     json_decref(rest);
 }
 
 __attribute__((format(printf, 3, 4))) static void
-list_reason(struct comparison *self, const char *field, const char *format, ...)
+list_reason(struct comparison *comparison, const char *field,
+            const char *format, ...)
 {
     char reason[2 * KEY_TEXT + 64];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(reason, sizeof(reason), format, arguments);
     va_end(arguments);
-    list_difference(self, field,
+    list_difference(comparison, field,
                     json_pack("{s:o}", "reason", output_text(reason)));
 }
 
@@ -133,36 +134,38 @@ static int is_same_bytes(const struct side_array *a, const struct side_array *b)
 }
 
 /* Returns whether they differ, as the following do. */
-static int compare_values(struct comparison *self, const struct side_array *a,
+static int compare_values(struct comparison *comparison,
+                          const struct side_array *a,
                           const struct side_array *b)
 {
-    int64_t before = self->values;
-    self->elements += (int64_t)a->header.count;
+    int64_t before = comparison->values;
+    comparison->elements += (int64_t)a->header.count;
     if (is_same_bytes(a, b))
         return 0;
     for (size_t i = 0; i < a->header.count; i++) {
         long double x = npy_header_value(&a->header, a->data, i);
         long double y = npy_header_value(&b->header, b->data, i);
         double by;
-        if (!differ(x, y, self->tolerance, &by))
+        if (!differ(x, y, comparison->tolerance, &by))
             continue;
-        self->greatest = fmax(self->greatest, by);
-        if (self->values++ == before)
-            list_difference(self, a->name,
+        comparison->greatest = fmax(comparison->greatest, by);
+        if (comparison->values++ == before)
+            list_difference(comparison, a->name,
                             json_pack("{s:o, s:o, s:o}", "at",
                                       indices_of(&a->header, i), "a", number(x),
                                       "b", number(y)));
     }
-    return self->values > before;
+    return comparison->values > before;
 }
 
-static int compare_arrays(struct comparison *self, const struct side_array *a,
+static int compare_arrays(struct comparison *comparison,
+                          const struct side_array *a,
                           const struct side_array *b)
 {
     char shape[2][256];
     if (is_same_shape(&a->header, &b->header))
-        return compare_values(self, a, b);
-    list_reason(self, a->name, "the shapes are %s and %s",
+        return compare_values(comparison, a, b);
+    list_reason(comparison, a->name, "the shapes are %s and %s",
                 write_shape(&a->header, shape[0]),
                 write_shape(&b->header, shape[1]));
     return 1;
@@ -178,106 +181,110 @@ static const struct side_array *find_array(const struct side_record *record,
 }
 
 /* Compares the fields of both sides by name. */
-static int compare_fields(struct comparison *self)
+static int compare_fields(struct comparison *comparison)
 {
-    const struct side_record *a = &self->side[0].record;
-    const struct side_record *b = &self->side[1].record;
+    const struct side_record *a = &comparison->side[0].record;
+    const struct side_record *b = &comparison->side[1].record;
     int differs = 0;
     for (int i = 0; i < a->arrays; i++) {
         const struct side_array *other = find_array(b, a->array[i].name);
         if (!other)
-            list_reason(self, a->array[i].name, "only A has this field");
-        differs |= !other || compare_arrays(self, &a->array[i], other);
+            list_reason(comparison, a->array[i].name, "only A has this field");
+        differs |= !other || compare_arrays(comparison, &a->array[i], other);
     }
     for (int i = 0; i < b->arrays; i++)
         if (!find_array(a, b->array[i].name)) {
-            list_reason(self, b->array[i].name, "only B has this field");
+            list_reason(comparison, b->array[i].name, "only B has this field");
             differs = 1;
         }
     return differs;
 }
 
-static int compare_keys(struct comparison *self)
+static int compare_keys(struct comparison *comparison)
 {
     char key[2][KEY_TEXT];
-    const struct side_record *a = &self->side[0].record;
-    const struct side_record *b = &self->side[1].record;
-    if (!self->keys || !a->key || !b->key ||
+    const struct side_record *a = &comparison->side[0].record;
+    const struct side_record *b = &comparison->side[1].record;
+    if (!comparison->keys || !a->key || !b->key ||
         (a->key_size == b->key_size && !memcmp(a->key, b->key, a->key_size)))
         return 0;
-    list_reason(self, NULL, "the keys are %s and %s",
+    list_reason(comparison, NULL, "the keys are %s and %s",
                 inspection_key(key[0], a->key, a->key_size, a->key_cut),
                 inspection_key(key[1], b->key, b->key_size, b->key_cut));
     return 1;
 }
 
 /* A bad record differs from every other, bad ones too. */
-static int compare_bad(struct comparison *self)
+static int compare_bad(struct comparison *comparison)
 {
-    const char *a = self->side[0].record.bad, *b = self->side[1].record.bad;
+    const char *a = comparison->side[0].record.bad,
+               *b = comparison->side[1].record.bad;
     if (a[0])
-        list_reason(self, NULL, "bad in A: %s", a);
+        list_reason(comparison, NULL, "bad in A: %s", a);
     if (b[0])
-        list_reason(self, NULL, "bad in B: %s", b);
+        list_reason(comparison, NULL, "bad in B: %s", b);
     return a[0] || b[0];
 }
 
-static void compare_records(struct comparison *self)
+static void compare_records(struct comparison *comparison)
 {
-    int differs = compare_bad(self);
+    int differs = compare_bad(comparison);
     if (!differs) {
-        differs = compare_keys(self);
-        differs |= compare_fields(self);
+        differs = compare_keys(comparison);
+        differs |= compare_fields(comparison);
     }
-    self->compared++;
-    self->different += differs;
+    comparison->compared++;
+    comparison->different += differs;
 }
 
 /* A layer has no end, so a dump of it is compared with its beginning. */
-static int compare_sides(struct comparison *self)
+static int compare_sides(struct comparison *comparison)
 {
-    int64_t a = self->side[0].count, b = self->side[1].count;
+    int64_t a = comparison->side[0].count, b = comparison->side[1].count;
     int64_t total = a < 0 || (b >= 0 && b < a) ? b : a;
     struct progress progress;
-    progress_start(&progress, "records", total, self->json);
+    progress_start(&progress, "records", total, comparison->json);
     int status = LEAT_OK;
-    while (!status && self->compared < total) {
-        status = side_next(&self->side[0]);
+    while (!status && comparison->compared < total) {
+        status = side_next(&comparison->side[0]);
         if (!status)
-            status = side_next(&self->side[1]);
+            status = side_next(&comparison->side[1]);
         if (!status)
-            compare_records(self);
+            compare_records(comparison);
         if (!status)
             status = interrupt_check();
-        progress_update(&progress, self->compared);
+        progress_update(&progress, comparison->compared);
     }
     progress_finish(&progress);
     if (a >= 0 && b >= 0)
-        self->extra[a < b] = a < b ? b - a : a - b;
+        comparison->extra[a < b] = a < b ? b - a : a - b;
     return status == LEAT_END ? LEAT_OK : status;
 }
 
-static int is_same(const struct comparison *self)
+static int is_same(const struct comparison *comparison)
 {
-    return !self->different && !self->extra[0] && !self->extra[1];
+    return !comparison->different && !comparison->extra[0] &&
+           !comparison->extra[1];
 }
 
 /* Sides without values cannot be compared. */
-static int has_nothing(const struct comparison *self)
+static int has_nothing(const struct comparison *comparison)
 {
-    return is_same(self) && !self->elements;
+    return is_same(comparison) && !comparison->elements;
 }
 
-static int report_json(const struct comparison *self)
+static int report_json(const struct comparison *comparison)
 {
-    json_t *same =
-        has_nothing(self) ? json_null() : json_boolean(is_same(self));
+    json_t *same = has_nothing(comparison) ? json_null()
+                                           : json_boolean(is_same(comparison));
     return output_json(json_pack(
         "{s:o, s:I, s:I, s:I, s:o, s:I, s:I, s:O}", "same", same, "compared",
-        (json_int_t)self->compared, "different", (json_int_t)self->different,
-        "values", (json_int_t)self->values, "greatest", number(self->greatest),
-        "only_in_a", (json_int_t)self->extra[0], "only_in_b",
-        (json_int_t)self->extra[1], "differences", self->list));
+        (json_int_t)comparison->compared, "different",
+        (json_int_t)comparison->different, "values",
+        (json_int_t)comparison->values, "greatest",
+        number(comparison->greatest), "only_in_a",
+        (json_int_t)comparison->extra[0], "only_in_b",
+        (json_int_t)comparison->extra[1], "differences", comparison->list));
 }
 
 static void print_value(const json_t *value)
@@ -313,139 +320,146 @@ static void print_difference(const json_t *one)
 }
 
 /* A layer that chose its seed itself differs from a dump of another seed. */
-static void print_seed(const struct comparison *self)
+static void print_seed(const struct comparison *comparison)
 {
-    const leat_data_layer_options *asked = &self->source.layer;
+    const leat_data_layer_options *asked = &comparison->source.layer;
     bool is_given = asked->has_random_seed && asked->random_seed >= 0;
     for (int side = 0; side < 2 && !is_given; side++) {
-        const leat_data_layer *layer = self->side[side].source.layer;
+        const leat_data_layer *layer = comparison->side[side].source.layer;
         uint64_t seed = layer ? leat_data_layer_seed(layer) : 0;
         if (seed)
             printf("the layer of %s chose at random with seed %llu; give "
                    "--seed with the one that leat dump printed\n",
-                   plain_text(self->name[side]), (unsigned long long)seed);
+                   plain_text(comparison->name[side]),
+                   (unsigned long long)seed);
     }
 }
 
-static int report_text(const struct comparison *self)
+static int report_text(const struct comparison *comparison)
 {
-    if (has_nothing(self))
+    if (has_nothing(comparison))
         return 0;
-    size_t listed = json_array_size(self->list);
+    size_t listed = json_array_size(comparison->list);
     for (size_t i = 0; i < listed; i++)
-        print_difference(json_array_get(self->list, i));
+        print_difference(json_array_get(comparison->list, i));
     for (int side = 0; side < 2; side++)
-        if (self->extra[side] && !self->compared)
+        if (comparison->extra[side] && !comparison->compared)
             printf("%s has no records, %s has %lld\n",
-                   plain_text(self->name[!side]), plain_text(self->name[side]),
-                   (long long)self->extra[side]);
-        else if (self->extra[side])
-            printf("only %s has the last %s\n", plain_text(self->name[side]),
-                   output_count(self->extra[side], "record", "records"));
-    if (!self->compared && !is_same(self))
+                   plain_text(comparison->name[!side]),
+                   plain_text(comparison->name[side]),
+                   (long long)comparison->extra[side]);
+        else if (comparison->extra[side])
+            printf("only %s has the last %s\n",
+                   plain_text(comparison->name[side]),
+                   output_count(comparison->extra[side], "record", "records"));
+    if (!comparison->compared && !is_same(comparison))
         return 0;
-    if (self->different)
-        printf("%lld of %s %s", (long long)self->different,
-               output_count(self->compared, "record", "records"),
-               self->different == 1 ? "differs" : "differ");
+    if (comparison->different)
+        printf("%lld of %s %s", (long long)comparison->different,
+               output_count(comparison->compared, "record", "records"),
+               comparison->different == 1 ? "differs" : "differ");
     else
         printf("%s the same",
-               output_count(self->compared, "record is", "records are"));
-    if (self->values)
+               output_count(comparison->compared, "record is", "records are"));
+    if (comparison->values)
         printf(", in %s by up to %.6g",
-               output_count(self->values, "value", "values"), self->greatest);
+               output_count(comparison->values, "value", "values"),
+               comparison->greatest);
     printf("\n");
-    if (self->different)
-        print_seed(self);
+    if (comparison->different)
+        print_seed(comparison);
     return 0;
 }
 
 /* An option that would have no effect is refused. */
-static int check_sides(const struct comparison *self, const int is_dump[2])
+static int check_sides(const struct comparison *comparison,
+                       const int is_dump[2])
 {
     int dumps = is_dump[0] + is_dump[1];
-    int has_layer = !self->name[0] || dumps == 1;
-    if (!self->name[0] && !dumps)
+    int has_layer = !comparison->name[0] || dumps == 1;
+    if (!comparison->name[0] && !dumps)
         return leat_error(LEAT_EINVAL, "%s: expected a directory of .npy files",
-                          self->name[1]);
-    if (!has_layer && layer_source_options_are_given(&self->source))
+                          comparison->name[1]);
+    if (!has_layer && layer_source_options_are_given(&comparison->source))
         return leat_error(LEAT_EINVAL,
                           "both sides are %s, and no layer is between them: "
                           "--crop, --batch and the like are for a dump and a "
                           "database",
                           dumps ? "dumps" : "databases");
-    if (dumps == 2 && self->source.layer.max_image_bytes)
+    if (dumps == 2 && comparison->source.layer.max_image_bytes)
         return leat_error(LEAT_EINVAL, "--max-image-bytes is for databases: "
                                        "dumps have no encoded images");
-    if (self->keys && (dumps || has_layer))
+    if (comparison->keys && (dumps || has_layer))
         return leat_error(LEAT_EINVAL,
                           "--keys is for two databases: a dump has no keys");
     return LEAT_OK;
 }
 
 /* A database beside a dump is read by a layer. */
-static int open_sides(struct comparison *self)
+static int open_sides(struct comparison *comparison)
 {
-    struct layer_source_options source = self->source;
+    struct layer_source_options source = comparison->source;
     int is_dump[2], status;
     for (int i = 0; i < 2; i++)
-        is_dump[i] = self->name[i] && dump_reader_is_dump(self->name[i]);
-    status = check_sides(self, is_dump);
+        is_dump[i] =
+            comparison->name[i] && dump_reader_is_dump(comparison->name[i]);
+    status = check_sides(comparison, is_dump);
     if (!source.net && !source.layer.batch_size)
         source.layer.batch_size = 1;
     for (int i = 0; i < 2 && !status; i++) {
         if (is_dump[i]) {
-            status = side_open_dump(&self->side[i], self->name[i]);
-        } else if (self->name[i] && !is_dump[!i]) {
-            status = side_open_database(&self->side[i], self->name[i],
-                                        source.layer.max_image_bytes);
+            status = side_open_dump(&comparison->side[i], comparison->name[i]);
+        } else if (comparison->name[i] && !is_dump[!i]) {
+            status =
+                side_open_database(&comparison->side[i], comparison->name[i],
+                                   source.layer.max_image_bytes);
         } else {
-            if (self->name[i])
-                source.reader = self->name[i];
+            if (comparison->name[i])
+                source.reader = comparison->name[i];
             else
-                self->name[i] = source.net ? source.net : source.reader;
-            status = side_open_layer(&self->side[i], &source);
+                comparison->name[i] = source.net ? source.net : source.reader;
+            status = side_open_layer(&comparison->side[i], &source);
         }
     }
     return status;
 }
 
-static int compare(struct comparison *self)
+static int compare(struct comparison *comparison)
 {
-    self->list = json_array();
-    int status = open_sides(self);
+    comparison->list = json_array();
+    int status = open_sides(comparison);
     interrupt_catch();
     if (!status)
-        status = compare_sides(self);
-    int exit_status = status       ? message_last_error()
-                      : self->json ? report_json(self)
-                                   : report_text(self);
-    if (!exit_status && !is_same(self))
+        status = compare_sides(comparison);
+    int exit_status = status             ? message_last_error()
+                      : comparison->json ? report_json(comparison)
+                                         : report_text(comparison);
+    if (!exit_status && !is_same(comparison))
         exit_status = EXIT_FOUND;
-    if (!exit_status && has_nothing(self))
+    if (!exit_status && has_nothing(comparison))
         exit_status = message_error("%s and %s hold no values: there is "
                                     "nothing to compare",
-                                    self->name[0], self->name[1]);
-    side_close(&self->side[0]);
-    side_close(&self->side[1]);
-    json_decref(self->list);
+                                    comparison->name[0], comparison->name[1]);
+    side_close(&comparison->side[0]);
+    side_close(&comparison->side[1]);
+    json_decref(comparison->list);
     return exit_status;
 }
 
 int command_compare(int argc, char **argv)
 {
-    struct comparison self = {.source = LAYER_SOURCE_OPTIONS_INIT,
-                              .listed = 10};
+    struct comparison comparison = {.source = LAYER_SOURCE_OPTIONS_INIT,
+                                    .listed = 10};
     struct option_spec layer[LAYER_SOURCE_OPTIONS];
-    layer_source_options_list(layer, &self.source);
+    layer_source_options_list(layer, &comparison.source);
     const struct option_spec specs[] = {
         {"tolerance", "X", "values may differ by up to X (0)", option_real,
-         &self.tolerance, 0, INT32_MAX},
+         &comparison.tolerance, 0, INT32_MAX},
         {"keys", NULL, "also compare the keys of two databases", NULL,
-         &self.keys, 0, 0},
-        {"differences", "N", "how many to list (10)", option_int, &self.listed,
-         0, INT32_MAX},
-        {"json", NULL, "print one JSON object", NULL, &self.json, 0, 0},
+         &comparison.keys, 0, 0},
+        {"differences", "N", "how many to list (10)", option_int,
+         &comparison.listed, 0, INT32_MAX},
+        {"json", NULL, "print one JSON object", NULL, &comparison.json, 0, 0},
         {0}};
     const struct usage usage = {
         .command = "compare",
@@ -466,14 +480,14 @@ int command_compare(int argc, char **argv)
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status != OPTION_GO)
         return status;
-    int is_layer = self.source.net || self.source.reader;
+    int is_layer = comparison.source.net || comparison.source.reader;
     if (!is_layer && n == 1)
         return message_misuse("compare", "compare: give A and B, or one and "
                                          "either --net or --reader");
     if (is_layer && n == 2)
         return message_misuse("compare",
                               "compare: with --net or --reader give B alone");
-    struct layer_source_options checked = self.source;
+    struct layer_source_options checked = comparison.source;
     if (!is_layer)
         checked.reader = arguments[0];
     if (!checked.net && !checked.layer.batch_size)
@@ -481,7 +495,7 @@ int command_compare(int argc, char **argv)
     status = layer_source_options_check(&checked, "compare");
     if (status != OPTION_GO)
         return status;
-    self.name[0] = n == 2 ? arguments[0] : NULL;
-    self.name[1] = arguments[n - 1];
-    return compare(&self);
+    comparison.name[0] = n == 2 ? arguments[0] : NULL;
+    comparison.name[1] = arguments[n - 1];
+    return compare(&comparison);
 }

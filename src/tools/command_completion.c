@@ -18,21 +18,22 @@
 struct line {
     int n;
     char **words;
-    int at;                     /* the first word that names no command */
-    const struct command *self; /* that the words before name */
-    const char *typed;          /* of the word to complete */
-    const char *option;         /* whose value it is; NULL: of none */
+    int at;                        /* the first word that names no command */
+    const struct command *command; /* that the words before name */
+    const char *typed;             /* of the word to complete */
+    const char *option;            /* whose value it is; NULL: of none */
 };
 
 /* option_visit has no context. */
-static const struct line *line;
+static const struct line *current;
 
 static void print_candidate(const char *prefix, const char *word,
                             const char *description)
 {
-    size_t size = strlen(prefix), typed = strlen(line->typed);
-    if (strncmp(prefix, line->typed, size < typed ? size : typed) != 0 ||
-        (typed > size && strncmp(word, line->typed + size, typed - size) != 0))
+    size_t size = strlen(prefix), typed = strlen(current->typed);
+    if (strncmp(prefix, current->typed, size < typed ? size : typed) != 0 ||
+        (typed > size &&
+         strncmp(word, current->typed + size, typed - size) != 0))
         return;
     printf("%s%s%s%s\n", prefix, word, description ? "\t" : "",
            description ? description : "");
@@ -66,14 +67,14 @@ static void print_value(const char *value)
 static void print_usage(const struct usage *usage)
 {
     const struct option_spec *o;
-    size_t size = line->option ? strcspn(line->option, "=") : 0;
+    size_t size = current->option ? strcspn(current->option, "=") : 0;
     for (int i = 0; (o = option_at(usage, i)) != NULL; i++)
         if (o->value && strlen(o->name) == size &&
-            !strncmp(o->name, line->option, size)) {
+            !strncmp(o->name, current->option, size)) {
             print_value(o->value);
             return;
         }
-    if (*line->typed != '-') {
+    if (*current->typed != '-') {
         puts(":file");
         return;
     }
@@ -84,52 +85,53 @@ static void print_usage(const struct usage *usage)
 
 static void print_commands(int is_help)
 {
-    for (const struct command *one = line->self->commands; one->name; one++)
+    for (const struct command *one = current->command->commands; one->name;
+         one++)
         print_candidate("", one->name, one->summary);
-    if (line->self != command_root())
+    if (current->command != command_root())
         return;
     if (!is_help)
         print_candidate("", "help", "print the help of a command");
-    if (*line->typed == '-')
+    if (*current->typed == '-')
         print_candidate("--", "version", "print the version and exit");
 }
 
 /* --NAME=VALUE is one word or, in bash, three. */
-static void find_option(struct line *self)
+static void find_option(struct line *line)
 {
-    char *const *last = self->words + self->n - 1;
-    const char *name = self->n > 1 ? last[-1] : "";
-    if (!strcmp(self->typed, "=")) {
-        self->typed = "";
-    } else if (self->n > 2 && !strcmp(name, "=")) {
+    char *const *last = line->words + line->n - 1;
+    const char *name = line->n > 1 ? last[-1] : "";
+    if (!strcmp(line->typed, "=")) {
+        line->typed = "";
+    } else if (line->n > 2 && !strcmp(name, "=")) {
         name = last[-2];
-    } else if (!strncmp(self->typed, "--", 2) && strchr(self->typed, '=')) {
-        name = self->typed;
-        self->typed = strchr(name, '=') + 1;
+    } else if (!strncmp(line->typed, "--", 2) && strchr(line->typed, '=')) {
+        name = line->typed;
+        line->typed = strchr(name, '=') + 1;
     }
     if (!strncmp(name, "--", 2))
-        self->option = name + 2;
+        line->option = name + 2;
 }
 
 static void print_words(int n, char **words)
 {
-    struct line found = {.n = n, .words = words, .self = command_root()};
+    struct line found = {.n = n, .words = words, .command = command_root()};
     int is_help = n > 1 && !strcmp(words[0], "help");
     found.at = is_help;
-    while (found.at < n - 1 && found.self->commands) {
+    while (found.at < n - 1 && found.command->commands) {
         const struct command *next =
-            command_find(found.self->commands, words[found.at]);
+            command_find(found.command->commands, words[found.at]);
         if (!next)
             break;
-        found.self = next;
+        found.command = next;
         found.at++;
     }
     found.typed = words[n - 1];
     find_option(&found);
-    line = &found;
-    if (!found.self->commands) {
+    current = &found;
+    if (!found.command->commands) {
         option_visit(print_usage);
-        found.self->run(0, NULL);
+        found.command->run(0, NULL);
         option_visit(NULL);
     } else if (found.at == n - 1) {
         print_commands(is_help);
@@ -138,7 +140,7 @@ static void print_words(int n, char **words)
     } else {
         puts(":file");
     }
-    line = NULL;
+    current = NULL;
 }
 
 static const char bash[] =

@@ -21,22 +21,22 @@ struct dump {
     struct dump_writer *writer;
 };
 
-static int write_batches(struct dump *self)
+static int write_batches(struct dump *dump)
 {
-    const struct layer_source *source = &self->source;
+    const struct layer_source *source = &dump->source;
     struct progress progress;
-    progress_start(&progress, "batches", self->batches, self->json);
+    progress_start(&progress, "batches", dump->batches, dump->json);
     int status = LEAT_OK;
     leat_blob *top[LEAT_MAX_FIELDS];
     for (int i = 0; !status && i < source->ntop; i++)
-        status = dump_writer_add(self->writer, i,
+        status = dump_writer_add(dump->writer, i,
                                  leat_data_layer_top_name(source->layer, i));
-    for (int64_t b = 0; !status && b < self->batches; b++) {
-        status = layer_source_forward(&self->source);
+    for (int64_t b = 0; !status && b < dump->batches; b++) {
+        status = layer_source_forward(&dump->source);
         if (!status)
-            status = layer_source_fetch(&self->source, top);
+            status = layer_source_fetch(&dump->source, top);
         for (int i = 0; !status && i < source->ntop; i++)
-            status = dump_writer_put(self->writer, i, top[i]);
+            status = dump_writer_put(dump->writer, i, top[i]);
         if (!status)
             status = interrupt_check();
         progress_update(&progress, b + 1);
@@ -45,77 +45,77 @@ static int write_batches(struct dump *self)
     return status;
 }
 
-static int report_json(struct dump *self)
+static int report_json(struct dump *dump)
 {
     json_t *files = json_array();
-    for (int i = 0; i < self->source.ntop; i++)
-        for (int64_t f = 0; f < dump_writer_files(self->writer, i); f++)
+    for (int i = 0; i < dump->source.ntop; i++)
+        for (int64_t f = 0; f < dump_writer_files(dump->writer, i); f++)
             json_array_append_new(
-                files, output_text(dump_writer_path(self->writer, i, f)));
+                files, output_text(dump_writer_path(dump->writer, i, f)));
     return output_json(json_pack(
-        "{s:I, s:o, s:I, s:I}", "batches", (json_int_t)self->batches, "files",
-        files, "seed", (json_int_t)leat_data_layer_seed(self->source.layer),
-        "bad_records", (json_int_t)layer_source_bad_records(&self->source)));
+        "{s:I, s:o, s:I, s:I}", "batches", (json_int_t)dump->batches, "files",
+        files, "seed", (json_int_t)leat_data_layer_seed(dump->source.layer),
+        "bad_records", (json_int_t)layer_source_bad_records(&dump->source)));
 }
 
-static int report_text(struct dump *self)
+static int report_text(struct dump *dump)
 {
-    for (int i = 0; i < self->source.ntop; i++) {
-        int64_t files = dump_writer_files(self->writer, i);
-        printf("%s", plain_text(dump_writer_path(self->writer, i, 0)));
+    for (int i = 0; i < dump->source.ntop; i++) {
+        int64_t files = dump_writer_files(dump->writer, i);
+        printf("%s", plain_text(dump_writer_path(dump->writer, i, 0)));
         if (files > 1)
             printf(" and %lld more, one for each batch\n",
                    (long long)(files - 1));
         else
-            printf(": %s\n", output_count(self->batches, "batch", "batches"));
+            printf(": %s\n", output_count(dump->batches, "batch", "batches"));
     }
-    uint64_t seed = leat_data_layer_seed(self->source.layer);
+    uint64_t seed = leat_data_layer_seed(dump->source.layer);
     if (seed)
         printf("seed: %llu\n", (unsigned long long)seed);
-    int64_t bad = layer_source_bad_records(&self->source);
+    int64_t bad = layer_source_bad_records(&dump->source);
     if (bad > 0)
         printf("bad records: %lld\n", (long long)bad);
     return 0;
 }
 
-static int dump(struct dump *self)
+static int write_dump(struct dump *dump)
 {
-    int status = layer_source_create(&self->source, &self->asked);
+    int status = layer_source_create(&dump->source, &dump->asked);
     if (!status)
-        status = layer_source_setup(&self->source);
+        status = layer_source_setup(&dump->source);
     /* Until now there was nothing to clean up, and a file may be a pipe that
        nobody writes. */
     interrupt_catch();
     if (!status)
-        status = dump_writer_open(&self->writer, self->out, self->force);
+        status = dump_writer_open(&dump->writer, dump->out, dump->force);
     if (!status)
-        status = write_batches(self);
+        status = write_batches(dump);
     if (!status)
-        status = dump_writer_publish(self->writer);
+        status = dump_writer_publish(dump->writer);
     int exit_status = status       ? message_last_error()
-                      : self->json ? report_json(self)
-                                   : report_text(self);
-    dump_writer_close(self->writer);
-    layer_source_destroy(&self->source);
+                      : dump->json ? report_json(dump)
+                                   : report_text(dump);
+    dump_writer_close(dump->writer);
+    layer_source_destroy(&dump->source);
     return exit_status;
 }
 
 int command_dump(int argc, char **argv)
 {
-    struct dump self = {.asked = LAYER_SOURCE_OPTIONS_INIT, .batches = 1};
+    struct dump dump = {.asked = LAYER_SOURCE_OPTIONS_INIT, .batches = 1};
     struct option_spec layer[LAYER_SOURCE_OPTIONS];
-    layer_source_options_list(layer, &self.asked);
+    layer_source_options_list(layer, &dump.asked);
     const struct option_spec specs[] = {
-        {"batches", "K", "how many batches (1)", option_int, &self.batches, 1,
+        {"batches", "K", "how many batches (1)", option_int, &dump.batches, 1,
          INT32_MAX},
         {"out", "DIR", "where the files go; made if it does not exist",
-         option_text, &self.out, 0, 0},
+         option_text, &dump.out, 0, 0},
         {"device", "NAME",
          "deliver to that device, such as cuda:0, and copy back", option_text,
-         &self.asked.layer.device, 0, 0},
-        {"force", NULL, "replace an earlier dump in DIR", NULL, &self.force, 0,
+         &dump.asked.layer.device, 0, 0},
+        {"force", NULL, "replace an earlier dump in DIR", NULL, &dump.force, 0,
          0},
-        {"json", NULL, "print one JSON object", NULL, &self.json, 0, 0},
+        {"json", NULL, "print one JSON object", NULL, &dump.json, 0, 0},
         {0}};
     const struct usage usage = {
         .command = "dump",
@@ -132,10 +132,10 @@ int command_dump(int argc, char **argv)
     int n;
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status == OPTION_GO)
-        status = layer_source_options_check(&self.asked, "dump");
+        status = layer_source_options_check(&dump.asked, "dump");
     if (status != OPTION_GO)
         return status;
-    if (!self.out)
+    if (!dump.out)
         return message_misuse("dump", "dump: --out is missing");
-    return dump(&self);
+    return write_dump(&dump);
 }

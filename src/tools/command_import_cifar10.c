@@ -21,27 +21,28 @@ struct cifar10 {
 };
 
 /* The next record, of this batch or of the one after it. */
-static int read_record(struct cifar10 *self, const unsigned char **record)
+static int read_record(struct cifar10 *cifar10, const unsigned char **record)
 {
     int status = LEAT_END;
-    if (self->batch.stream)
-        status = record_file_next(&self->batch, record);
-    while (status == LEAT_END && self->opened < self->batches) {
-        record_file_close(&self->batch);
-        status = record_file_open(&self->batch, self->path[self->opened++],
-                                  CIFAR10_BATCH, self->count);
+    if (cifar10->batch.stream)
+        status = record_file_next(&cifar10->batch, record);
+    while (status == LEAT_END && cifar10->opened < cifar10->batches) {
+        record_file_close(&cifar10->batch);
+        status =
+            record_file_open(&cifar10->batch, cifar10->path[cifar10->opened++],
+                             CIFAR10_BATCH, cifar10->count);
         if (!status)
-            status = record_file_next(&self->batch, record);
+            status = record_file_next(&cifar10->batch, record);
     }
-    self->next += !status;
+    cifar10->next += !status;
     return status;
 }
 
 static int next_record(struct importer *importer, struct record *out)
 {
-    struct cifar10 *self = (struct cifar10 *)importer;
+    struct cifar10 *cifar10 = (struct cifar10 *)importer;
     const unsigned char *record;
-    int status = read_record(self, &record);
+    int status = read_record(cifar10, &record);
     if (status)
         return status;
     const leat_datum datum = {.channels = CIFAR10_CHANNELS,
@@ -50,43 +51,44 @@ static int next_record(struct importer *importer, struct record *out)
                               .label = record[0],
                               .data = record + 1,
                               .data_size = CIFAR10_IMAGE};
-    out->number = self->next - 1;
+    out->number = cifar10->next - 1;
     out->name = NULL;
-    out->value = self->record;
-    out->size = leat_datum_write(&datum, self->record);
+    out->value = cifar10->record;
+    out->size = leat_datum_write(&datum, cifar10->record);
     return LEAT_OK;
 }
 
 static int seek_record(struct importer *importer, int64_t number)
 {
-    struct cifar10 *self = (struct cifar10 *)importer;
+    struct cifar10 *cifar10 = (struct cifar10 *)importer;
     const unsigned char *record;
     int status = LEAT_OK;
-    while (!status && self->next < number)
-        status = read_record(self, &record);
+    while (!status && cifar10->next < number)
+        status = read_record(cifar10, &record);
     return status < 0 ? status : LEAT_OK;
 }
 
-static int add_arguments(struct cifar10 *self)
+static int add_arguments(struct cifar10 *cifar10)
 {
-    int status = importer_add(&self->importer, "cifar10, %lld records a file",
-                              (long long)self->count);
-    for (int i = 0; i < self->batches && !status; i++)
-        status = importer_add_file(&self->importer, self->path[i]);
+    int status =
+        importer_add(&cifar10->importer, "cifar10, %lld records a file",
+                     (long long)cifar10->count);
+    for (int i = 0; i < cifar10->batches && !status; i++)
+        status = importer_add_file(&cifar10->importer, cifar10->path[i]);
     return status;
 }
 
 int command_import_cifar10(int argc, char **argv)
 {
-    struct cifar10 self = {.importer = {.unit = "images",
-                                        .count = -1,
-                                        .digits = KEY_DIGITS,
-                                        .next = next_record,
-                                        .seek = seek_record},
-                           .count = CIFAR10_COUNT};
+    struct cifar10 cifar10 = {.importer = {.unit = "images",
+                                           .count = -1,
+                                           .digits = KEY_DIGITS,
+                                           .next = next_record,
+                                           .seek = seek_record},
+                              .count = CIFAR10_COUNT};
     const struct option_spec specs[] = {
         {"count", "N", "records in each file (10000); 0: as many as it has",
-         option_int, &self.count, 0, MOST_RECORDS},
+         option_int, &cifar10.count, 0, MOST_RECORDS},
         {0}};
     struct usage usage = {
         .command = "import cifar10",
@@ -100,20 +102,22 @@ int command_import_cifar10(int argc, char **argv)
     };
     char **path;
     int n;
-    int status = importer_parse(&self.importer, &usage, argc, argv, &path, &n);
+    int status =
+        importer_parse(&cifar10.importer, &usage, argc, argv, &path, &n);
     if (status != OPTION_GO)
         return status;
-    self.path = path;
-    self.batches = n - 1;
-    if (self.batches * self.count > MOST_RECORDS)
+    cifar10.path = path;
+    cifar10.batches = n - 1;
+    if (cifar10.batches * cifar10.count > MOST_RECORDS)
         return message_misuse(usage.command,
                               "%d files of %lld records: keys of %d digits "
                               "end at %d records",
-                              self.batches, (long long)self.count, KEY_DIGITS,
-                              MOST_RECORDS);
-    if (self.count)
-        self.importer.count = self.batches * self.count;
-    status = importer_run(&self.importer, path[n - 1], add_arguments(&self));
-    record_file_close(&self.batch);
+                              cifar10.batches, (long long)cifar10.count,
+                              KEY_DIGITS, MOST_RECORDS);
+    if (cifar10.count)
+        cifar10.importer.count = cifar10.batches * cifar10.count;
+    status =
+        importer_run(&cifar10.importer, path[n - 1], add_arguments(&cifar10));
+    record_file_close(&cifar10.batch);
     return status;
 }

@@ -61,9 +61,9 @@ static void close_maker(void *maker)
 
 static int open_maker(void **out, const void *context)
 {
-    const struct image_import *self = context;
+    const struct image_import *import = context;
     struct image_record_maker *maker;
-    int status = image_record_maker_create(&maker, &self->options);
+    int status = image_record_maker_create(&maker, &import->options);
     if (!status)
         *out = maker;
     return status;
@@ -91,32 +91,32 @@ static int make_record(void *maker, const void *context, int64_t line,
     return LEAT_OK;
 }
 
-static int open_pool(struct image_import *self)
+static int open_pool(struct image_import *import)
 {
-    const struct pool_options options = {.first = self->first,
-                                         .end = image_list_lines(self->list),
+    const struct pool_options options = {.first = import->first,
+                                         .end = image_list_lines(import->list),
                                          .job_records = 1,
                                          .most_bytes = POOL_BYTES,
-                                         .context = self,
+                                         .context = import,
                                          .open = open_maker,
                                          .close = close_maker,
                                          .make = make_record};
-    self->next = self->first;
+    import->next = import->first;
     /* Codecs take some 100 KB for each image. From the system, each page of it
        would be a fault. */
     mallopt(M_MMAP_THRESHOLD, HEAP_KEEPS);
     mallopt(M_TRIM_THRESHOLD, 2 * HEAP_KEEPS);
-    return worker_pool_open(&self->pool, &options);
+    return worker_pool_open(&import->pool, &options);
 }
 
 /* Counts an image, names it on stderr if it is one of the first, and lists it
    with its text. */
-static void add_named(struct image_import *self, struct named *named,
+static void add_named(struct image_import *import, struct named *named,
                       int64_t line, const char *key, const char *text)
 {
-    const char *name = image_list_name(self->list, line);
+    const char *name = image_list_name(import->list, line);
     bool is_named = ++named->count <= MOST_NAMED;
-    if (is_named && named == &self->warned)
+    if (is_named && named == &import->warned)
         message_error("%s: kept, but its codec warns: %s", name, text);
     else if (is_named)
         message_error("%s", text);
@@ -127,84 +127,85 @@ static void add_named(struct image_import *self, struct named *named,
                                                      key, output_text(text)));
 }
 
-static int check_size(struct image_import *self, int64_t line,
+static int check_size(struct image_import *import, int64_t line,
                       const int shape[3])
 {
-    int *first = self->shape;
-    if (!self->check_size)
+    int *first = import->shape;
+    if (!import->check_size)
         return LEAT_OK;
     if (!first[0])
-        memcpy(first, shape, sizeof(self->shape));
-    if (!memcmp(first, shape, sizeof(self->shape)))
+        memcpy(first, shape, sizeof(import->shape));
+    if (!memcmp(first, shape, sizeof(import->shape)))
         return LEAT_OK;
     return leat_error(LEAT_EDATA,
                       "%s: %dx%dx%d, where the first image is %dx%dx%d "
                       "(--check-size)",
-                      image_list_name(self->list, line), shape[0], shape[1],
+                      image_list_name(import->list, line), shape[0], shape[1],
                       shape[2], first[0], first[1], first[2]);
 }
 
-static const char *list_name(const struct image_import *self)
+static const char *list_name(const struct image_import *import)
 {
-    return strcmp(self->path, "-") != 0 ? self->path : "stdin";
+    return strcmp(import->path, "-") != 0 ? import->path : "stdin";
 }
 
 /* At the end: a list of which nothing could be read is wrong itself. Each image
    has been named. */
-static int finish(const struct image_import *self)
+static int finish(const struct image_import *import)
 {
-    if (self->first || self->unreadable.count < self->images)
+    if (import->first || import->unreadable.count < import->images)
         return LEAT_END;
-    if (self->images == 1)
+    if (import->images == 1)
         return leat_error(LEAT_EDATA, "%s: its only image cannot be read",
-                          list_name(self));
+                          list_name(import));
     return leat_error(LEAT_EDATA,
                       "%s: none of its %lld images can be read; do their names "
                       "begin in --root?",
-                      list_name(self), (long long)self->images);
+                      list_name(import), (long long)import->images);
 }
 
 static int next_record(struct importer *importer, struct record *out)
 {
-    struct image_import *self = (struct image_import *)importer;
-    int status = self->pool ? LEAT_OK : open_pool(self);
+    struct image_import *import = (struct image_import *)importer;
+    int status = import->pool ? LEAT_OK : open_pool(import);
     while (!status) {
         struct pool_record record;
-        status = worker_pool_take(self->pool, &record);
+        status = worker_pool_take(import->pool, &record);
         if (status == LEAT_END)
-            return finish(self);
-        int64_t line = self->next++;
+            return finish(import);
+        int64_t line = import->next++;
         if (status == LEAT_EDATA) {
-            self->images++;
-            add_named(self, &self->unreadable, line, "error",
+            import->images++;
+            add_named(import, &import->unreadable, line, "error",
                       leat_last_error());
             status = interrupt_check();
         } else if (!status && record.size) {
-            self->images++;
+            import->images++;
             if (*record.warning)
-                add_named(self, &self->warned, line, "warning", record.warning);
-            *out = (struct record){line, image_list_name(self->list, line),
+                add_named(import, &import->warned, line, "warning",
+                          record.warning);
+            *out = (struct record){line, image_list_name(import->list, line),
                                    record.bytes, record.size};
-            return check_size(self, line, record.shape);
+            return check_size(import, line, record.shape);
         }
     }
     return status;
 }
 
 /* Finds the first image's shape again, which an earlier run has seen. */
-static int find_shape(struct image_import *self)
+static int find_shape(struct image_import *import)
 {
     void *maker;
-    int status = open_maker(&maker, self);
+    int status = open_maker(&maker, import);
     if (status)
         return status;
     status = LEAT_EDATA;
-    for (int64_t i = 0; i < self->first && status == LEAT_EDATA; i++) {
+    for (int64_t i = 0; i < import->first && status == LEAT_EDATA; i++) {
         struct pool_record record = {0};
-        status = make_record(maker, self, i, &record);
+        status = make_record(maker, import, i, &record);
         if (!status && !record.size)
             status = LEAT_EDATA;
-        memcpy(self->shape, record.shape, sizeof(self->shape));
+        memcpy(import->shape, record.shape, sizeof(import->shape));
     }
     close_maker(maker);
     return status == LEAT_EDATA ? LEAT_OK : status;
@@ -212,81 +213,83 @@ static int find_shape(struct image_import *self)
 
 static int seek_record(struct importer *importer, int64_t number)
 {
-    struct image_import *self = (struct image_import *)importer;
-    self->first = number;
-    return self->check_size ? find_shape(self) : LEAT_OK;
+    struct image_import *import = (struct image_import *)importer;
+    import->first = number;
+    return import->check_size ? find_shape(import) : LEAT_OK;
 }
 
 static int report(struct importer *importer, int64_t records, json_t *object)
 {
-    struct image_import *self = (struct image_import *)importer;
-    int64_t images = image_list_images(self->list);
+    struct image_import *import = (struct image_import *)importer;
+    int64_t images = image_list_images(import->list);
     int64_t missing = images - records;
     if (object) {
         json_object_set_new(object, "unreadable", json_integer(missing));
-        json_object_set(object, "unreadable_images", self->unreadable.list);
-        json_object_set_new(object, "warned", json_integer(self->warned.count));
-        json_object_set(object, "warned_images", self->warned.list);
+        json_object_set(object, "unreadable_images", import->unreadable.list);
+        json_object_set_new(object, "warned",
+                            json_integer(import->warned.count));
+        json_object_set(object, "warned_images", import->warned.list);
     }
-    if (self->warned.count)
+    if (import->warned.count)
         message_error(
-            "%s: %s kept, but made %s codec warn", list_name(self),
-            output_count(self->warned.count, "image is", "images are"),
-            self->warned.count == 1 ? "its" : "their");
+            "%s: %s kept, but made %s codec warn", list_name(import),
+            output_count(import->warned.count, "image is", "images are"),
+            import->warned.count == 1 ? "its" : "their");
     if (!missing)
         return 0;
     char before[96] = "";
-    if (missing > self->unreadable.count)
+    if (missing > import->unreadable.count)
         snprintf(before, sizeof(before), ", %lld of them found before",
-                 (long long)(missing - self->unreadable.count));
+                 (long long)(missing - import->unreadable.count));
     return message_found("%s: %lld of its %s cannot be read and %s left out%s",
-                         list_name(self), (long long)missing,
+                         list_name(import), (long long)missing,
                          output_count(images, "image", "images"),
                          missing == 1 ? "is" : "are", before);
 }
 
 /* The directory that names are relative to, as an absolute path. */
-static int add_root(struct image_import *self)
+static int add_root(struct image_import *import)
 {
-    const char *root = self->options.root ? self->options.root : ".";
+    const char *root = import->options.root ? import->options.root : ".";
     char *path = realpath(root, NULL);
     if (!path)
         return leat_error(LEAT_EIO, "%s: %s", root, strerror(errno));
-    int status = importer_add(&self->importer, "in %s", path);
+    int status = importer_add(&import->importer, "in %s", path);
     free(path);
     return status;
 }
 
-static int open_list(struct image_import *self)
+static int open_list(struct image_import *import)
 {
-    const struct image_record_options *options = &self->options;
-    int status = add_root(self);
+    const struct image_record_options *options = &import->options;
+    int status = add_root(import);
     if (!status)
-        status = image_list_open(&self->list, self->path, (int)self->labels);
+        status =
+            image_list_open(&import->list, import->path, (int)import->labels);
     if (status)
         return status;
-    if (self->shuffle)
-        image_list_shuffle(self->list,
-                           self->seed < 0 ? 1 : (uint64_t)self->seed);
-    self->importer.count = image_list_lines(self->list);
+    if (import->shuffle)
+        image_list_shuffle(import->list,
+                           import->seed < 0 ? 1 : (uint64_t)import->seed);
+    import->importer.count = image_list_lines(import->list);
     return importer_add(
-        &self->importer,
+        &import->importer,
         "%lld lines %016llx, %lld labels, size %d,%d, gray %d, encoding %d, "
         "check %d, max image bytes %zu",
-        (long long)self->importer.count,
-        (unsigned long long)image_list_digest(self->list),
-        (long long)self->labels, options->size[0], options->size[1],
-        options->gray, (int)options->encoding, self->check_size,
+        (long long)import->importer.count,
+        (unsigned long long)image_list_digest(import->list),
+        (long long)import->labels, options->size[0], options->size[1],
+        options->gray, (int)options->encoding, import->check_size,
         options->max_image_bytes);
 }
 
-static int check_options(struct image_import *self, const char *command)
+static int check_options(struct image_import *import, const char *command)
 {
-    const char *type = self->encode_type;
-    enum image_encoding *encoding = &self->options.encoding;
-    const int *size = self->options.size;
-    self->options.max_image_bytes = (size_t)self->max_image_bytes;
-    *encoding = self->encoded ? IMAGE_BY_NAME : IMAGE_RAW;
+    const char *type = import->encode_type;
+    enum image_encoding *encoding = &import->options.encoding;
+    const int *size = import->options.size;
+    import->options.max_image_bytes = (size_t)import->max_image_bytes;
+    *encoding = import->encoded ? IMAGE_BY_NAME : IMAGE_RAW;
     if (type && (!strcasecmp(type, "jpg") || !strcasecmp(type, "jpeg")))
         *encoding = IMAGE_JPEG;
     else if (type && !strcasecmp(type, "png"))
@@ -297,39 +300,39 @@ static int check_options(struct image_import *self, const char *command)
     if ((int64_t)size[0] * size[1] > MOST_PIXELS)
         return message_misuse(command, "--resize: more than %d pixels",
                               MOST_PIXELS);
-    if (self->seed >= 0 && !self->shuffle)
+    if (import->seed >= 0 && !import->shuffle)
         return message_misuse(command, "--seed needs --shuffle");
     return OPTION_GO;
 }
 
 int command_import_images(int argc, char **argv)
 {
-    struct image_import self = {.importer = {.unit = "images",
-                                             .digits = 8,
-                                             .next = next_record,
-                                             .seek = seek_record,
-                                             .report = report},
-                                .seed = -1};
+    struct image_import import = {.importer = {.unit = "images",
+                                               .digits = 8,
+                                               .next = next_record,
+                                               .seek = seek_record,
+                                               .report = report},
+                                  .seed = -1};
     const struct option_spec specs[] = {
         {"root", "DIR", "where the names in LIST begin", option_text,
-         &self.options.root, 0, 0},
+         &import.options.root, 0, 0},
         {"labels", "N", "each line has N labels, whole numbers or not",
-         option_int, &self.labels, 1, IMAGE_LABELS_MOST},
+         option_int, &import.labels, 1, IMAGE_LABELS_MOST},
         {"resize", "HxW", "resize images to this height and width", option_size,
-         self.options.size, 1, MOST_SIDE},
-        {"gray", NULL, "make images gray", NULL, &self.options.gray, 0, 0},
+         import.options.size, 1, MOST_SIDE},
+        {"gray", NULL, "make images gray", NULL, &import.options.gray, 0, 0},
         {"encoded", NULL, "keep images encoded, as their files are", NULL,
-         &self.encoded, 0, 0},
+         &import.encoded, 0, 0},
         {"encode-type", "TYPE", "encode images as jpg or png", option_text,
-         &self.encode_type, 0, 0},
+         &import.encode_type, 0, 0},
         {"shuffle", NULL, "put the images into a random order", NULL,
-         &self.shuffle, 0, 0},
+         &import.shuffle, 0, 0},
         {"seed", "S", "the same seed gives the same order (1)", option_int,
-         &self.seed, 0, INT64_MAX},
+         &import.seed, 0, INT64_MAX},
         {"check-size", NULL, "all images must have the first one's shape", NULL,
-         &self.check_size, 0, 0},
+         &import.check_size, 0, 0},
         {"max-image-bytes", "N", "memory that decoding an image may take",
-         option_bytes, &self.max_image_bytes, 1, INT64_MAX},
+         option_bytes, &import.max_image_bytes, 1, INT64_MAX},
         {0}};
     struct usage usage = {
         .command = "import images",
@@ -345,20 +348,21 @@ int command_import_images(int argc, char **argv)
     };
     char **path;
     int n;
-    int status = importer_parse(&self.importer, &usage, argc, argv, &path, &n);
+    int status =
+        importer_parse(&import.importer, &usage, argc, argv, &path, &n);
     if (status == OPTION_GO)
-        status = check_options(&self, usage.command);
+        status = check_options(&import, usage.command);
     if (status != OPTION_GO)
         return status;
-    self.path = path[0];
-    if (self.importer.json) {
-        self.unreadable.list = json_array();
-        self.warned.list = json_array();
+    import.path = path[0];
+    if (import.importer.json) {
+        import.unreadable.list = json_array();
+        import.warned.list = json_array();
     }
-    status = importer_run(&self.importer, path[1], open_list(&self));
-    worker_pool_close(self.pool);
-    image_list_close(self.list);
-    json_decref(self.unreadable.list);
-    json_decref(self.warned.list);
+    status = importer_run(&import.importer, path[1], open_list(&import));
+    worker_pool_close(import.pool);
+    image_list_close(import.list);
+    json_decref(import.unreadable.list);
+    json_decref(import.warned.list);
     return status;
 }

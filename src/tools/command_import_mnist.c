@@ -20,14 +20,14 @@ struct mnist {
 };
 
 /* The next image and label, from the first ones on. */
-static int read_pair(struct mnist *self, leat_datum *datum)
+static int read_pair(struct mnist *mnist, leat_datum *datum)
 {
     const unsigned char *label;
-    int end = record_file_next(&self->images, &datum->data);
-    int status = end < 0 ? end : record_file_next(&self->labels, &label);
+    int end = record_file_next(&mnist->images, &datum->data);
+    int status = end < 0 ? end : record_file_next(&mnist->labels, &label);
     if (status < 0)
         return status;
-    self->next++;
+    mnist->next++;
     if (!end)
         datum->label = *label;
     return end;
@@ -36,88 +36,88 @@ static int read_pair(struct mnist *self, leat_datum *datum)
 /* Reads both files to their ends, so that damage past the range shows. */
 static int next_record(struct importer *importer, struct record *out)
 {
-    struct mnist *self = (struct mnist *)importer;
+    struct mnist *mnist = (struct mnist *)importer;
     leat_datum datum = {.channels = 1,
-                        .height = self->images.rows,
-                        .width = self->images.columns,
-                        .data_size = self->images.size};
+                        .height = mnist->images.rows,
+                        .width = mnist->images.columns,
+                        .data_size = mnist->images.size};
     do {
-        int status = read_pair(self, &datum);
+        int status = read_pair(mnist, &datum);
         if (status)
             return status;
-    } while (self->next <= self->range[0] || self->next > self->range[1]);
-    out->number = self->next - 1 - self->range[0];
+    } while (mnist->next <= mnist->range[0] || mnist->next > mnist->range[1]);
+    out->number = mnist->next - 1 - mnist->range[0];
     out->name = NULL;
-    out->value = self->record;
-    out->size = leat_datum_write(&datum, self->record);
+    out->value = mnist->record;
+    out->size = leat_datum_write(&datum, mnist->record);
     return LEAT_OK;
 }
 
 static int seek_record(struct importer *importer, int64_t number)
 {
-    struct mnist *self = (struct mnist *)importer;
+    struct mnist *mnist = (struct mnist *)importer;
     leat_datum datum;
     int status = LEAT_OK;
-    while (!status && self->next < self->range[0] + number)
-        status = read_pair(self, &datum);
+    while (!status && mnist->next < mnist->range[0] + number)
+        status = read_pair(mnist, &datum);
     return status < 0 ? status : LEAT_OK;
 }
 
-static int check_counts(struct mnist *self)
+static int check_counts(struct mnist *mnist)
 {
-    int64_t images = self->images.count, *range = self->range;
-    if (images != self->labels.count)
-        return leat_error(LEAT_EFORMAT, "%s: %s, but %s: %s", self->images.path,
-                          output_count(images, "image", "images"),
-                          self->labels.path,
-                          output_count(self->labels.count, "label", "labels"));
+    int64_t images = mnist->images.count, *range = mnist->range;
+    if (images != mnist->labels.count)
+        return leat_error(
+            LEAT_EFORMAT, "%s: %s, but %s: %s", mnist->images.path,
+            output_count(images, "image", "images"), mnist->labels.path,
+            output_count(mnist->labels.count, "label", "labels"));
     if (range[1] == INT64_MAX)
         range[1] = images;
     if (range[1] > images || (range[0] && range[0] >= images))
         return leat_error(LEAT_EINVAL, "--range: %s has only %s",
-                          self->images.path,
+                          mnist->images.path,
                           output_count(images, "image", "images"));
-    self->importer.count = range[1] - range[0];
+    mnist->importer.count = range[1] - range[0];
     return LEAT_OK;
 }
 
-static int open_files(struct mnist *self, char *const path[])
+static int open_files(struct mnist *mnist, char *const path[])
 {
-    int status = record_file_open(&self->images, path[0], IDX_IMAGES, 0);
+    int status = record_file_open(&mnist->images, path[0], IDX_IMAGES, 0);
     if (!status)
-        status = record_file_open(&self->labels, path[1], IDX_LABELS, 0);
+        status = record_file_open(&mnist->labels, path[1], IDX_LABELS, 0);
     if (!status)
-        status = check_counts(self);
+        status = check_counts(mnist);
     if (status)
         return status;
     /* The label that takes most bytes. */
     const leat_datum longest = {.channels = 1,
-                                .height = self->images.rows,
-                                .width = self->images.columns,
+                                .height = mnist->images.rows,
+                                .width = mnist->images.columns,
                                 .label = UINT8_MAX,
-                                .data = self->images.record,
-                                .data_size = self->images.size};
-    self->record = malloc(leat_datum_size(&longest));
-    if (!self->record)
+                                .data = mnist->images.record,
+                                .data_size = mnist->images.size};
+    mnist->record = malloc(leat_datum_size(&longest));
+    if (!mnist->record)
         return leat_error(LEAT_ENOMEM, "out of memory for a record");
-    status =
-        importer_add(&self->importer, "mnist, images %lld to %lld",
-                     (long long)self->range[0], (long long)self->range[1] - 1);
+    status = importer_add(&mnist->importer, "mnist, images %lld to %lld",
+                          (long long)mnist->range[0],
+                          (long long)mnist->range[1] - 1);
     for (int i = 0; i < 2 && !status; i++)
-        status = importer_add_file(&self->importer, path[i]);
+        status = importer_add_file(&mnist->importer, path[i]);
     return status;
 }
 
 int command_import_mnist(int argc, char **argv)
 {
-    struct mnist self = {.importer = {.unit = "images",
-                                      .digits = 8,
-                                      .next = next_record,
-                                      .seek = seek_record},
-                         .range = {0, INT64_MAX}};
+    struct mnist mnist = {.importer = {.unit = "images",
+                                       .digits = 8,
+                                       .next = next_record,
+                                       .seek = seek_record},
+                          .range = {0, INT64_MAX}};
     const struct option_spec specs[] = {
         {"range", "A:B", "only images A to B-1; keys still begin at 0",
-         option_range, self.range, 0, 0},
+         option_range, mnist.range, 0, 0},
         {0}};
     struct usage usage = {
         .command = "import mnist",
@@ -130,12 +130,12 @@ int command_import_mnist(int argc, char **argv)
     };
     char **path;
     int n;
-    int status = importer_parse(&self.importer, &usage, argc, argv, &path, &n);
+    int status = importer_parse(&mnist.importer, &usage, argc, argv, &path, &n);
     if (status != OPTION_GO)
         return status;
-    status = importer_run(&self.importer, path[2], open_files(&self, path));
-    record_file_close(&self.labels);
-    record_file_close(&self.images);
-    free(self.record);
+    status = importer_run(&mnist.importer, path[2], open_files(&mnist, path));
+    record_file_close(&mnist.labels);
+    record_file_close(&mnist.images);
+    free(mnist.record);
     return status;
 }

@@ -23,35 +23,36 @@ struct pipeline_import {
     struct buffer record;
 };
 
-static int bad_field(const struct pipeline_import *self, const char *what,
+static int bad_field(const struct pipeline_import *import, const char *what,
                      const leat_field *field)
 {
     return leat_error(LEAT_EUNSUPPORTED,
                       "%s: record %lld: its %s has type %s and %d dimensions, "
                       "which a Datum cannot hold",
-                      leat_pipeline_text(self->pipeline), (long long)self->next,
-                      what, leat_dtype_name(field->dtype), field->ndim);
+                      leat_pipeline_text(import->pipeline),
+                      (long long)import->next, what,
+                      leat_dtype_name(field->dtype), field->ndim);
 }
 
 /* Images have up to three dimensions; a Datum's are int32. */
-static int take_shape(const struct pipeline_import *self,
+static int take_shape(const struct pipeline_import *import,
                       const leat_field *field, leat_datum *datum)
 {
     int32_t *out[] = {&datum->channels, &datum->height, &datum->width};
     if (field->ndim < 1 || field->ndim > 3)
-        return bad_field(self, "data", field);
+        return bad_field(import, "data", field);
     datum->channels = datum->height = datum->width = 1;
     /* A plane has one channel, a vector a channel for each element. */
     int first = field->ndim == 2 ? 1 : 0;
     for (int i = 0; i < field->ndim; i++) {
         if (field->shape[i] < 1 || field->shape[i] > INT32_MAX)
-            return bad_field(self, "data", field);
+            return bad_field(import, "data", field);
         *out[first + i] = (int32_t)field->shape[i];
     }
     return LEAT_OK;
 }
 
-static int take_data(const struct pipeline_import *self,
+static int take_data(const struct pipeline_import *import,
                      const leat_field *field, leat_datum *datum)
 {
     if (field->dtype == LEAT_BYTES) {
@@ -60,14 +61,14 @@ static int take_data(const struct pipeline_import *self,
         datum->data_size = field->bytes;
         return LEAT_OK;
     }
-    int status = take_shape(self, field, datum);
+    int status = take_shape(import, field, datum);
     if (status)
         return status;
     size_t count = (size_t)datum->channels;
     if (__builtin_mul_overflow(count, (size_t)datum->height, &count) ||
         __builtin_mul_overflow(count, (size_t)datum->width, &count) ||
         count > field->bytes / leat_dtype_size(field->dtype))
-        return bad_field(self, "data", field);
+        return bad_field(import, "data", field);
     if (field->dtype == LEAT_UINT8) {
         datum->data = field->data;
         datum->data_size = count;
@@ -75,13 +76,13 @@ static int take_data(const struct pipeline_import *self,
         datum->float_data = field->data;
         datum->float_count = count;
     } else {
-        return bad_field(self, "data", field);
+        return bad_field(import, "data", field);
     }
     return LEAT_OK;
 }
 
 /* Several labels take the floats, unless pixels have them. */
-static int take_labels(const struct pipeline_import *self,
+static int take_labels(const struct pipeline_import *import,
                        const leat_field *field, leat_datum *datum)
 {
     int64_t n = field->shape[0];
@@ -90,10 +91,10 @@ static int take_labels(const struct pipeline_import *self,
             LEAT_EUNSUPPORTED,
             "%s: record %lld: a Datum has no room for its %lld "
             "labels: its pixels are floats, which take float_data",
-            leat_pipeline_text(self->pipeline), (long long)self->next,
+            leat_pipeline_text(import->pipeline), (long long)import->next,
             (long long)n);
     if (n < 1 || (uint64_t)n > field->bytes / sizeof(float))
-        return bad_field(self, "label", field);
+        return bad_field(import, "label", field);
     datum->float_data = field->data;
     datum->float_count = (size_t)n;
     return LEAT_OK;
@@ -129,100 +130,100 @@ static double read_number(const leat_field *field)
     }
 }
 
-static int take_label(const struct pipeline_import *self,
+static int take_label(const struct pipeline_import *import,
                       const leat_field *field, leat_datum *datum)
 {
     if (field->dtype == LEAT_FLOAT32 && field->ndim == 1)
-        return take_labels(self, field, datum);
+        return take_labels(import, field, datum);
     bool is_scalar =
         field->ndim == 0 || (field->ndim == 1 && field->shape[0] == 1);
     double value = is_scalar ? read_number(field) : NAN;
     /* Also refuses NAN. */
     if (!(value >= INT32_MIN && value <= INT32_MAX) || value != trunc(value))
-        return bad_field(self, "label", field);
+        return bad_field(import, "label", field);
     datum->label = (int32_t)value;
     return LEAT_OK;
 }
 
-static int make_record(struct pipeline_import *self, struct record *out)
+static int make_record(struct pipeline_import *import, struct record *out)
 {
-    const leat_sample *sample = &self->sample;
+    const leat_sample *sample = &import->sample;
     leat_datum datum = {0};
-    if (self->data >= sample->nfields || self->label >= sample->nfields)
+    if (import->data >= sample->nfields || import->label >= sample->nfields)
         return leat_error(LEAT_EDATA, "%s: record %lld lacks a field",
-                          leat_pipeline_text(self->pipeline),
-                          (long long)self->next);
-    int status = take_data(self, &sample->field[self->data], &datum);
-    if (!status && self->label >= 0)
-        status = take_label(self, &sample->field[self->label], &datum);
+                          leat_pipeline_text(import->pipeline),
+                          (long long)import->next);
+    int status = take_data(import, &sample->field[import->data], &datum);
+    if (!status && import->label >= 0)
+        status = take_label(import, &sample->field[import->label], &datum);
     if (status)
         return status;
-    status = buffer_reserve(&self->record, leat_datum_size(&datum));
+    status = buffer_reserve(&import->record, leat_datum_size(&datum));
     if (status)
         return status;
-    out->number = self->next++;
+    out->number = import->next++;
     out->name = NULL;
-    out->value = self->record.bytes;
-    out->size = leat_datum_write(&datum, self->record.bytes);
+    out->value = import->record.bytes;
+    out->size = leat_datum_write(&datum, import->record.bytes);
     return LEAT_OK;
 }
 
 static int next_record(struct importer *importer, struct record *out)
 {
-    struct pipeline_import *self = (struct pipeline_import *)importer;
-    int status = leat_reader_next(self->reader, &self->sample);
-    return status ? status : make_record(self, out);
+    struct pipeline_import *import = (struct pipeline_import *)importer;
+    int status = leat_reader_next(import->reader, &import->sample);
+    return status ? status : make_record(import, out);
 }
 
 /* Reads up to there where the reader cannot seek. */
 static int seek_record(struct importer *importer, int64_t number)
 {
-    struct pipeline_import *self = (struct pipeline_import *)importer;
-    int status = leat_reader_seek(self->reader, number);
+    struct pipeline_import *import = (struct pipeline_import *)importer;
+    int status = leat_reader_seek(import->reader, number);
     if (status == LEAT_OK) {
-        self->next = number;
+        import->next = number;
         return LEAT_OK;
     }
     if (status != LEAT_EUNSUPPORTED)
         return status;
-    for (status = LEAT_OK; !status && self->next < number; self->next++)
-        status = leat_reader_next(self->reader, &self->sample);
+    for (status = LEAT_OK; !status && import->next < number; import->next++)
+        status = leat_reader_next(import->reader, &import->sample);
     return status < 0 ? status : LEAT_OK;
 }
 
 /* `data` and `label` by their names; otherwise the first field is the data. */
-static int find_fields(struct pipeline_import *self)
+static int find_fields(struct pipeline_import *import)
 {
     const leat_field_spec *fields;
     int n;
-    int status = leat_reader_fields(self->reader, &fields, &n);
+    int status = leat_reader_fields(import->reader, &fields, &n);
     if (status == LEAT_END)
         return LEAT_OK;
     if (status)
         return status;
     for (int i = 0; i < n; i++) {
         if (!strcmp(fields[i].name, "data"))
-            self->data = i;
+            import->data = i;
         if (!strcmp(fields[i].name, "label"))
-            self->label = i;
+            import->label = i;
     }
-    if (self->data == self->label)
+    if (import->data == import->label)
         return leat_error(LEAT_EUNSUPPORTED,
                           "%s: has labels, but no field 'data'",
-                          leat_pipeline_text(self->pipeline));
+                          leat_pipeline_text(import->pipeline));
     return LEAT_OK;
 }
 
 /* The text, and the readers' own description of the data set. */
-static int add_arguments(struct pipeline_import *self)
+static int add_arguments(struct pipeline_import *import)
 {
-    struct importer *importer = &self->importer;
+    struct importer *importer = &import->importer;
     leat_token token;
     leat_token_init(&token);
     int status = importer_add(importer, "pipeline %s",
-                              leat_pipeline_text(self->pipeline));
+                              leat_pipeline_text(import->pipeline));
     if (!status)
-        status = leat_reader_save(self->reader, &token);
+        status = leat_reader_save(import->reader, &token);
     const char *text = status ? NULL : leat_token_text(&token);
     if (!status)
         status = text ? importer_add(importer, "%s", text) : LEAT_ENOMEM;
@@ -230,27 +231,27 @@ static int add_arguments(struct pipeline_import *self)
     return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
 }
 
-static int open_pipeline(struct pipeline_import *self, const char *text)
+static int open_pipeline(struct pipeline_import *import, const char *text)
 {
-    int status = database_pipeline(&self->pipeline, text);
+    int status = database_pipeline(&import->pipeline, text);
     if (!status)
-        status = leat_pipeline_open(self->pipeline, &self->reader);
+        status = leat_pipeline_open(import->pipeline, &import->reader);
     if (!status)
-        status = find_fields(self);
+        status = find_fields(import);
     if (!status)
-        status = add_arguments(self);
-    if (!status && leat_reader_count(self->reader, &self->importer.count))
-        self->importer.count = -1;
+        status = add_arguments(import);
+    if (!status && leat_reader_count(import->reader, &import->importer.count))
+        import->importer.count = -1;
     return status;
 }
 
 int command_import_pipeline(int argc, char **argv)
 {
-    struct pipeline_import self = {.importer = {.unit = "records",
-                                                .digits = 8,
-                                                .next = next_record,
-                                                .seek = seek_record},
-                                   .label = -1};
+    struct pipeline_import import = {.importer = {.unit = "records",
+                                                  .digits = 8,
+                                                  .next = next_record,
+                                                  .seek = seek_record},
+                                     .label = -1};
     struct usage usage = {
         .command = "import pipeline",
         .arguments = "[options] TEXT OUT",
@@ -263,15 +264,16 @@ int command_import_pipeline(int argc, char **argv)
     };
     char **path;
     int n;
-    int status = importer_parse(&self.importer, &usage, argc, argv, &path, &n);
+    int status =
+        importer_parse(&import.importer, &usage, argc, argv, &path, &n);
     if (status != OPTION_GO)
         return status;
-    leat_sample_init(&self.sample);
-    status =
-        importer_run(&self.importer, path[1], open_pipeline(&self, path[0]));
-    leat_sample_finish(&self.sample);
-    leat_reader_close(self.reader);
-    leat_pipeline_unref(self.pipeline);
-    free(self.record.bytes);
+    leat_sample_init(&import.sample);
+    status = importer_run(&import.importer, path[1],
+                          open_pipeline(&import, path[0]));
+    leat_sample_finish(&import.sample);
+    leat_reader_close(import.reader);
+    leat_pipeline_unref(import.pipeline);
+    free(import.record.bytes);
     return status;
 }

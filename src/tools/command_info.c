@@ -47,113 +47,113 @@ static int count_name(json_t *counts, const char *name)
 }
 
 /* Counts the reader's sample. */
-static int count_sample(struct info *self)
+static int count_sample(struct info *info)
 {
-    const leat_sample *sample = &self->reader.sample;
+    const leat_sample *sample = &info->reader.sample;
     const leat_field *data = &sample->field[0];
     int shape[3];
-    int status = leat_transformer_shape(self->reader.transformer, data, shape);
+    int status = leat_transformer_shape(info->reader.transformer, data, shape);
     if (status)
         return status;
     char name[64];
     snprintf(name, sizeof(name), "%dx%dx%d", shape[0], shape[1], shape[2]);
-    status = count_name(self->count[SHAPES], name);
+    status = count_name(info->count[SHAPES], name);
     if (!status)
         status =
-            count_name(self->count[ENCODINGS], image_reader_encoding(data));
+            count_name(info->count[ENCODINGS], image_reader_encoding(data));
     if (status || sample->nfields < 2)
         return status;
-    return count_name(self->count[LABELS],
+    return count_name(info->count[LABELS],
                       inspection_label(name, sizeof(name), &sample->field[1],
                                        /*values=*/0));
 }
 
 /* Counts a bad record, whose line is the thread's; passes others on. */
-static int count_bad(struct info *self, int status)
+static int count_bad(struct info *info, int status)
 {
     if (status != LEAT_EDATA)
         return status;
-    if (self->bad < NAMED_BAD)
-        snprintf(self->bad_line[self->bad], sizeof(self->bad_line[0]), "%s",
+    if (info->bad < NAMED_BAD)
+        snprintf(info->bad_line[info->bad], sizeof(info->bad_line[0]), "%s",
                  leat_last_error());
-    self->bad++;
+    info->bad++;
     return LEAT_OK;
 }
 
-static int read_all(struct info *self, int64_t total, int quiet)
+static int read_all(struct info *info, int64_t total, int quiet)
 {
-    const leat_provenance *from = &self->reader.sample.from;
+    const leat_provenance *from = &info->reader.sample.from;
     struct progress progress;
     progress_start(&progress, "records", total, quiet);
     int status = LEAT_OK;
     while (!status) {
-        status = leat_reader_next(self->reader.reader, &self->reader.sample);
+        status = leat_reader_next(info->reader.reader, &info->reader.sample);
         if (status && status != LEAT_EDATA)
             break;
-        inspection_key(self->last_key, from->key, from->key_size, 0);
-        if (!self->records++)
-            memcpy(self->first_key, self->last_key, KEY_TEXT);
+        inspection_key(info->last_key, from->key, from->key_size, 0);
+        if (!info->records++)
+            memcpy(info->first_key, info->last_key, KEY_TEXT);
         if (!status) {
-            status = count_sample(self);
+            status = count_sample(info);
             if (status == LEAT_EDATA)
                 image_reader_name(status, NULL, from->record, from->key,
                                   from->key_size);
         }
-        status = count_bad(self, status);
+        status = count_bad(info, status);
         if (!status)
             status = interrupt_check();
-        progress_update(&progress, self->records);
+        progress_update(&progress, info->records);
     }
     progress_finish(&progress);
     return status == LEAT_END ? LEAT_OK : status;
 }
 
 /* Reads the records from the leaf on to which the walk has jumped. */
-static int sample_chunk(struct info *self, leat_lmdb_check *walk)
+static int sample_chunk(struct info *info, leat_lmdb_check *walk)
 {
     leat_lmdb_check_entry entry[CHUNK];
     int got, status = leat_lmdb_check_next(walk, entry, CHUNK, &got);
     for (int i = 0; i < got && !status; i++) {
-        status = leat_datum_fields(&self->reader.sample, entry[i].value,
+        status = leat_datum_fields(&info->reader.sample, entry[i].value,
                                    entry[i].value_size);
         if (!status)
-            status = count_sample(self);
+            status = count_sample(info);
         if (status == LEAT_EDATA)
             image_reader_name(status, NULL, -1, entry[i].key,
                               entry[i].key_size);
-        status = count_bad(self, status);
-        self->sampled++;
+        status = count_bad(info, status);
+        info->sampled++;
     }
     return status == LEAT_END ? LEAT_OK : status;
 }
 
-static int find_keys(struct info *self, leat_lmdb_check *walk)
+static int find_keys(struct info *info, leat_lmdb_check *walk)
 {
     leat_lmdb_check_entry entry;
     int got;
     leat_lmdb_check_jump(walk, 0);
     int status = leat_lmdb_check_next(walk, &entry, 1, &got);
     if (!status)
-        inspection_key(self->first_key, entry.key, entry.key_size, 0);
+        inspection_key(info->first_key, entry.key, entry.key_size, 0);
     leat_lmdb_check_jump(walk, 1);
     while (!status && !(status = leat_lmdb_check_next(walk, &entry, 1, &got)))
-        inspection_key(self->last_key, entry.key, entry.key_size, 0);
+        inspection_key(info->last_key, entry.key, entry.key_size, 0);
     return status == LEAT_END ? LEAT_OK : status;
 }
 
 /* Reads chunks of records at even distances, from the first leaf to the last.
  */
-static int read_samples(struct info *self, const char *path)
+static int read_samples(struct info *info, const char *path)
 {
     leat_lmdb_check *walk;
     int status = leat_lmdb_check_open(&walk, path);
     if (status)
         return status;
-    self->records = leat_lmdb_check_count(walk);
-    status = find_keys(self, walk);
+    info->records = leat_lmdb_check_count(walk);
+    status = find_keys(info, walk);
     for (int i = 0; !status && i < CHUNKS; i++) {
         leat_lmdb_check_jump(walk, (double)i / (CHUNKS - 1));
-        status = sample_chunk(self, walk);
+        status = sample_chunk(info, walk);
         if (!status)
             status = interrupt_check();
     }
@@ -161,17 +161,17 @@ static int read_samples(struct info *self, const char *path)
     return status;
 }
 
-static int read_database(struct info *self, const char *path, int all,
+static int read_database(struct info *info, const char *path, int all,
                          int quiet)
 {
     int64_t records = 0;
-    int status = image_reader_open(&self->reader, path, 0);
+    int status = image_reader_open(&info->reader, path, 0);
     if (!status)
-        status = leat_reader_count(self->reader.reader, &records);
+        status = leat_reader_count(info->reader.reader, &records);
     if (status)
         return status;
-    return !all && records > MAX_RECORDS ? read_samples(self, path)
-                                         : read_all(self, records, quiet);
+    return !all && records > MAX_RECORDS ? read_samples(info, path)
+                                         : read_all(info, records, quiet);
 }
 
 static int64_t size_on_disk(const char *path)
@@ -213,42 +213,42 @@ static int sort_names(json_t **counts)
     return LEAT_OK;
 }
 
-static int print_json(const struct info *self, int64_t bytes)
+static int print_json(const struct info *info, int64_t bytes)
 {
     return output_json(json_pack(
         "{s:I, s:O, s:O, s:O, s:I, s:[s, s], s:I, s:I}", "records",
-        (json_int_t)self->records, count_names[SHAPES], self->count[SHAPES],
-        count_names[ENCODINGS], self->count[ENCODINGS], count_names[LABELS],
-        self->count[LABELS], "bad", (json_int_t)self->bad, "keys",
-        self->first_key, self->last_key, "bytes", (json_int_t)bytes, "sampled",
-        (json_int_t)self->sampled));
+        (json_int_t)info->records, count_names[SHAPES], info->count[SHAPES],
+        count_names[ENCODINGS], info->count[ENCODINGS], count_names[LABELS],
+        info->count[LABELS], "bad", (json_int_t)info->bad, "keys",
+        info->first_key, info->last_key, "bytes", (json_int_t)bytes, "sampled",
+        (json_int_t)info->sampled));
 }
 
-static int print_text(const struct info *self, const char *path, int64_t bytes)
+static int print_text(const struct info *info, const char *path, int64_t bytes)
 {
     printf("%s: %s, %s\n", plain_text(path),
-           output_count(self->records, "record", "records"),
+           output_count(info->records, "record", "records"),
            output_bytes(bytes));
-    if (self->records)
-        printf("keys: %s to %s\n", self->first_key, self->last_key);
-    if (self->sampled)
+    if (info->records)
+        printf("keys: %s to %s\n", info->first_key, info->last_key);
+    if (info->sampled)
         printf("of %lld records, sampled from all over (--all counts all):\n",
-               (long long)self->sampled);
+               (long long)info->sampled);
     for (int i = 0; i < COUNTS; i++) {
         const char *name;
         json_t *count;
-        if (json_object_size(self->count[i]))
+        if (json_object_size(info->count[i]))
             printf("%s:\n", count_names[i]);
-        json_object_foreach(self->count[i], name, count)
+        json_object_foreach(info->count[i], name, count)
         {
             printf("  %-12s %lld\n", name,
                    (long long)json_integer_value(count));
         }
     }
-    if (self->bad)
-        printf("bad records: %lld\n", (long long)self->bad);
-    for (int i = 0; i < self->bad && i < NAMED_BAD; i++)
-        printf("  %s\n", plain_text(self->bad_line[i]));
+    if (info->bad)
+        printf("bad records: %lld\n", (long long)info->bad);
+    for (int i = 0; i < info->bad && i < NAMED_BAD; i++)
+        printf("  %s\n", plain_text(info->bad_line[i]));
     return 0;
 }
 
@@ -278,24 +278,24 @@ int command_info(int argc, char **argv)
     if (status != OPTION_GO)
         return status;
     interrupt_catch();
-    struct info self = {.records = 0};
+    struct info info = {.records = 0};
     for (int i = 0; i < COUNTS; i++)
-        self.count[i] = json_object();
-    status = read_database(&self, arguments[0], all, json);
+        info.count[i] = json_object();
+    status = read_database(&info, arguments[0], all, json);
     for (int i = 0; !status && i < COUNTS; i++)
-        status = sort_names(&self.count[i]);
+        status = sort_names(&info.count[i]);
     int64_t bytes = size_on_disk(arguments[0]);
     int exit_status = status ? message_last_error()
-                      : json ? print_json(&self, bytes)
-                             : print_text(&self, arguments[0], bytes);
-    if (!exit_status && self.bad)
+                      : json ? print_json(&info, bytes)
+                             : print_text(&info, arguments[0], bytes);
+    if (!exit_status && info.bad)
         exit_status = message_found(
-            "%lld of %s %s bad; the first: %s", (long long)self.bad,
-            output_count(self.sampled ? self.sampled : self.records, "record",
+            "%lld of %s %s bad; the first: %s", (long long)info.bad,
+            output_count(info.sampled ? info.sampled : info.records, "record",
                          "records"),
-            self.bad == 1 ? "is" : "are", self.bad_line[0]);
+            info.bad == 1 ? "is" : "are", info.bad_line[0]);
     for (int i = 0; i < COUNTS; i++)
-        json_decref(self.count[i]);
-    image_reader_close(&self.reader);
+        json_decref(info.count[i]);
+    image_reader_close(&info.reader);
     return exit_status;
 }

@@ -28,63 +28,63 @@ struct mean_image {
 };
 
 /* Adds the image of the current record. */
-static int add_image(struct mean_image *self)
+static int add_image(struct mean_image *mean)
 {
-    int *all = self->shape, one[3];
-    int status = image_reader_decode(&self->reader, one);
+    int *all = mean->shape, one[3];
+    int status = image_reader_decode(&mean->reader, one);
     if (status)
         return status;
-    if (!self->sum) {
+    if (!mean->sum) {
         memcpy(all, one, sizeof(one));
-        self->pixels = (size_t)one[0] * (size_t)one[1] * (size_t)one[2];
-        self->sum = calloc(self->pixels, sizeof(float));
+        mean->pixels = (size_t)one[0] * (size_t)one[1] * (size_t)one[2];
+        mean->sum = calloc(mean->pixels, sizeof(float));
     }
-    if (!self->sum)
+    if (!mean->sum)
         return leat_error(LEAT_ENOMEM, "out of memory for a mean of %zu pixels",
-                          self->pixels);
+                          mean->pixels);
     if (memcmp(one, all, sizeof(one)) != 0)
         return leat_error(LEAT_EDATA,
                           "the image is %d x %d x %d, those before it %d x %d "
                           "x %d; a mean is of images of one shape",
                           one[0], one[1], one[2], all[0], all[1], all[2]);
-    for (size_t i = 0; i < self->pixels; i++)
-        self->sum[i] += self->reader.image[i];
-    self->records++;
+    for (size_t i = 0; i < mean->pixels; i++)
+        mean->sum[i] += mean->reader.image[i];
+    mean->records++;
     return LEAT_OK;
 }
 
-static int add_images(struct mean_image *self, int quiet)
+static int add_images(struct mean_image *mean, int quiet)
 {
     int64_t total = -1;
-    leat_reader_count(self->reader.reader, &total);
+    leat_reader_count(mean->reader.reader, &total);
     struct progress progress;
     progress_start(&progress, "records", total, quiet);
-    const leat_provenance *from = &self->reader.sample.from;
+    const leat_provenance *from = &mean->reader.sample.from;
     int status = LEAT_OK;
     while (!status) {
-        status = leat_reader_next(self->reader.reader, &self->reader.sample);
+        status = leat_reader_next(mean->reader.reader, &mean->reader.sample);
         if (status)
             break;
-        status = add_image(self);
+        status = add_image(mean);
         status = status ? image_reader_name(status, from->source, from->record,
                                             from->key, from->key_size)
                         : interrupt_check();
-        progress_update(&progress, self->records);
+        progress_update(&progress, mean->records);
     }
     progress_finish(&progress);
     return status == LEAT_END ? LEAT_OK : status;
 }
 
-static int compute(struct mean_image *self, const char *path, int quiet)
+static int compute(struct mean_image *mean, const char *path, int quiet)
 {
-    int status = image_reader_open(&self->reader, path, 0);
+    int status = image_reader_open(&mean->reader, path, 0);
     if (!status)
-        status = add_images(self, quiet);
-    if (!status && !self->records)
+        status = add_images(mean, quiet);
+    if (!status && !mean->records)
         status = leat_error(LEAT_EDATA, "%s: has no records to take a mean of",
                             path);
-    for (size_t i = 0; !status && i < self->pixels; i++)
-        self->sum[i] /= (float)self->records;
+    for (size_t i = 0; !status && i < mean->pixels; i++)
+        mean->sum[i] /= (float)mean->records;
     return status;
 }
 

@@ -30,34 +30,34 @@ static int64_t mapped_bytes(void)
     return shared * sysconf(_SC_PAGESIZE);
 }
 
-int leat_data_layer_stats(const leat_data_layer *self, leat_stats *stats)
+int leat_data_layer_stats(const leat_data_layer *layer, leat_stats *stats)
 {
     leat_stats all = {.device_node = -1, .host_node = -1};
     if (!stats || stats->size == 0)
         return leat_error(LEAT_EINVAL, "stats->size is not set");
-    const leat_data_layer_group *group = self->group;
+    const leat_data_layer_group *group = layer->group;
     int status = leat__group_check_process(group);
     if (status)
         return status;
     if (group->prefetcher)
-        leat__prefetcher_stats(group->prefetcher, self->number, &all);
+        leat__prefetcher_stats(group->prefetcher, layer->number, &all);
     if (all.nstages < LEAT_MAX_STAGES)
         all.stage[all.nstages++] = (leat_stage_stats){
             .name = "forward",
-            .items = self->samples,
-            .blocked_empty = (double)self->waited * 1e-9,
+            .items = layer->samples,
+            .blocked_empty = (double)layer->waited * 1e-9,
         };
     all.memory.mapped = mapped_bytes();
     all.peak.mapped = all.memory.mapped;
-    all.batches = self->batches;
-    all.samples = self->samples;
-    all.waited = (double)self->waited * 1e-9;
-    all.bad_records = self->bad_records.count;
-    all.bad = self->bad_records.list;
-    all.nbad = self->bad_records.listed;
+    all.batches = layer->batches;
+    all.samples = layer->samples;
+    all.waited = (double)layer->waited * 1e-9;
+    all.bad_records = layer->bad_records.count;
+    all.bad = layer->bad_records.list;
+    all.nbad = layer->bad_records.listed;
     all.cores = group->cores;
-    all.unwritten = self->bad_records.unwritten;
-    all.distinct_bad = (int64_t)self->bad_records.known.n;
+    all.unwritten = layer->bad_records.unwritten;
+    all.distinct_bad = (int64_t)layer->bad_records.known.n;
     if (group->prefetcher)
         all.elapsed = (double)(leat__clock_now() - group->begun) * 1e-9;
     all.size = stats->size < sizeof(all) ? stats->size : sizeof(all);

@@ -10,11 +10,11 @@ bool leat__waiting_is_logged(void)
 }
 
 /* Whether it is time for another line, which is then counted. */
-static bool is_due(leat__waiting *self, int64_t now)
+static bool is_due(leat__waiting *waiting, int64_t now)
 {
-    if (self->logged > 0 && now - self->logged < LEAT__WAITING_INTERVAL)
+    if (waiting->logged > 0 && now - waiting->logged < LEAT__WAITING_INTERVAL)
         return false;
-    self->logged = now;
+    waiting->logged = now;
     return true;
 }
 
@@ -68,19 +68,19 @@ void leat__waiting_on(leat_data_layer *layer, int64_t begin, int64_t now)
 
 void leat__waiting_over(leat_data_layer *layer, int64_t now)
 {
-    leat__waiting *self = &layer->waiting;
-    double waited = seconds(layer->waited) - self->then.waited;
-    if (waited < seconds(LEAT__WAITING_PATIENCE) || !is_due(self, now))
+    leat__waiting *waiting = &layer->waiting;
+    double waited = seconds(layer->waited) - waiting->then.waited;
+    if (waited < seconds(LEAT__WAITING_PATIENCE) || !is_due(waiting, now))
         return;
     char verdict[LEAT_VERDICT_MAX];
     leat_stats stats = {.size = sizeof(stats)};
     (void)leat_data_layer_stats(layer, &stats);
-    double span = stats.elapsed - self->then.elapsed;
-    if (leat_stats_verdict(&stats, &self->then, verdict) == LEAT_OK)
+    double span = stats.elapsed - waiting->then.elapsed;
+    if (leat_stats_verdict(&stats, &waiting->then, verdict) == LEAT_OK)
         leat__log(LEAT_LOG_INFO,
                   "%s: waited for data %.1f s of the last %.1f s: %s",
                   layer->name, waited, span, verdict);
-    self->then = stats;
+    waiting->then = stats;
 }
 
 void leat__waiting_for_copy(leat_data_layer *layer, int64_t begin, int64_t now)

@@ -24,30 +24,30 @@ enum { SOURCE, RECORD, KEY, EPOCH, POSITION, REPLACEMENT, REASON, COLUMNS };
 
 static const char *const replacement_name[] = {"none", "zeros", "record"};
 
-void leat__bad_record_file_init(leat__bad_record_file *self, const char *name,
+void leat__bad_record_file_init(leat__bad_record_file *file, const char *name,
                                 const char *path)
 {
-    memset(self, 0, sizeof(*self));
-    self->name = name;
-    self->path = path;
-    self->file = -1;
+    memset(file, 0, sizeof(*file));
+    file->name = name;
+    file->path = path;
+    file->file = -1;
 }
 
-void leat__bad_record_file_finish(leat__bad_record_file *self)
+void leat__bad_record_file_finish(leat__bad_record_file *file)
 {
     /* What a close could report, the writes before it did not lose. */
-    if (self->file >= 0)
-        (void)close(self->file);
-    self->file = -1;
-    leat__free(self->buffer);
-    self->buffer = NULL;
-    leat__record_set_finish(&self->listed);
+    if (file->file >= 0)
+        (void)close(file->file);
+    file->file = -1;
+    leat__free(file->buffer);
+    file->buffer = NULL;
+    leat__record_set_finish(&file->listed);
 }
 
-static int fail(const leat__bad_record_file *self, int code)
+static int fail(const leat__bad_record_file *file, int code)
 {
-    return leat__error_system(code, "%s: bad_record_file %s", self->name,
-                              self->path);
+    return leat__error_system(code, "%s: bad_record_file %s", file->name,
+                              file->path);
 }
 
 /* A record without a source is known by its position in the epoch. */
@@ -92,47 +92,47 @@ static int read_line(const char *line, const char *end, leat__record_mark *out)
 }
 
 /* Takes the whole lines in the buffer; the bytes that they are. */
-static int take_lines(leat__bad_record_file *self, size_t size, size_t *taken)
+static int take_lines(leat__bad_record_file *file, size_t size, size_t *taken)
 {
-    const char *line = self->buffer;
+    const char *line = file->buffer;
     const char *end = line + size;
     const char *next;
     for (; (next = memchr(line, '\n', (size_t)(end - line))); line = next + 1) {
         leat__record_mark mark;
         if (read_line(line, next, &mark) &&
-            leat__record_set_add(&self->listed, &mark) < 0)
+            leat__record_set_add(&file->listed, &mark) < 0)
             return LEAT_ENOMEM;
     }
-    *taken = (size_t)(line - self->buffer);
+    *taken = (size_t)(line - file->buffer);
     return LEAT_OK;
 }
 
 /* Reads what was appended since, also by others, and whether it is whole. */
-static int catch_up(leat__bad_record_file *self)
+static int catch_up(leat__bad_record_file *file)
 {
     struct stat about;
-    if (fstat(self->file, &about))
-        return fail(self, errno);
-    if (about.st_size < self->read) {
-        leat__record_set_rewind(&self->listed, 0, 0);
-        self->read = 0;
-        self->is_torn = 0;
+    if (fstat(file->file, &about))
+        return fail(file, errno);
+    if (about.st_size < file->read) {
+        leat__record_set_rewind(&file->listed, 0, 0);
+        file->read = 0;
+        file->is_torn = 0;
     }
-    while (self->read < about.st_size) {
-        ssize_t n = pread(self->file, self->buffer, BUFFER_BYTES, self->read);
+    while (file->read < about.st_size) {
+        ssize_t n = pread(file->file, file->buffer, BUFFER_BYTES, file->read);
         if (n < 0 && errno != EINTR)
-            return fail(self, errno);
+            return fail(file, errno);
         if (n < 0)
             continue;
         if (n > 0)
-            self->is_torn = self->buffer[n - 1] != '\n';
+            file->is_torn = file->buffer[n - 1] != '\n';
         size_t taken = 0;
-        int status = take_lines(self, (size_t)n, &taken);
+        int status = take_lines(file, (size_t)n, &taken);
         if (status)
             return status;
         if (taken == 0 && (size_t)n < BUFFER_BYTES)
             break;
-        self->read += taken > 0 ? (int64_t)taken : n;
+        file->read += taken > 0 ? (int64_t)taken : n;
     }
     return LEAT_OK;
 }
@@ -151,58 +151,58 @@ static int is_text(const unsigned char *bytes, ssize_t size)
 }
 
 /* Refuses a file that lines would damage. */
-static int check_text(const leat__bad_record_file *self)
+static int check_text(const leat__bad_record_file *file)
 {
     unsigned char first[PROBE_BYTES];
     ssize_t n;
     do {
-        n = pread(self->file, first, sizeof(first), 0);
+        n = pread(file->file, first, sizeof(first), 0);
     } while (n < 0 && errno == EINTR);
     if (n < 0)
-        return fail(self, errno);
+        return fail(file, errno);
     if (is_text(first, n))
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
                       "%s: bad_record_file %s is there and is no text; give "
                       "another name",
-                      self->name, self->path);
+                      file->name, file->path);
 }
 
-static int open_regular(leat__bad_record_file *self)
+static int open_regular(leat__bad_record_file *file)
 {
     /* A pipe without a reader would be waited for. */
-    int file = open(self->path,
-                    O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (file < 0)
-        return fail(self, errno);
+    int fd = open(file->path,
+                  O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (fd < 0)
+        return fail(file, errno);
     struct stat about;
-    int code = fstat(file, &about) ? errno : 0;
+    int code = fstat(fd, &about) ? errno : 0;
     if (code == 0 && S_ISREG(about.st_mode)) {
-        self->file = file;
+        file->file = fd;
         return LEAT_OK;
     }
-    (void)close(file);
+    (void)close(fd);
     if (code)
-        return fail(self, code);
+        return fail(file, code);
     return leat_error(LEAT_EINVAL,
                       "%s: bad_record_file %s is there and is no regular file",
-                      self->name, self->path);
+                      file->name, file->path);
 }
 
-int leat__bad_record_file_open(leat__bad_record_file *self)
+int leat__bad_record_file_open(leat__bad_record_file *file)
 {
-    if (!self->path || self->file >= 0)
+    if (!file->path || file->file >= 0)
         return LEAT_OK;
-    self->buffer = leat__alloc(BUFFER_BYTES);
-    if (!self->buffer)
+    file->buffer = leat__alloc(BUFFER_BYTES);
+    if (!file->buffer)
         return LEAT_ENOMEM;
-    int status = open_regular(self);
+    int status = open_regular(file);
     if (status == LEAT_OK)
-        status = check_text(self);
+        status = check_text(file);
     if (status == LEAT_OK)
-        status = catch_up(self);
+        status = catch_up(file);
     if (status)
-        leat__bad_record_file_finish(self);
+        leat__bad_record_file_finish(file);
     return status;
 }
 
@@ -283,30 +283,30 @@ static size_t format_line(char line[LINE_MAX_BYTES], const leat__bad *bad,
 }
 
 /* One write for a line: ranks may append to one file. */
-static int write_line(leat__bad_record_file *self, const char *line,
+static int write_line(leat__bad_record_file *file, const char *line,
                       size_t size)
 {
     ssize_t n;
     do {
-        n = write(self->file, line, size);
+        n = write(file->file, line, size);
     } while (n < 0 && errno == EINTR);
     if (n == (ssize_t)size)
         return LEAT_OK;
-    return fail(self, n < 0 ? errno : ENOSPC);
+    return fail(file, n < 0 ? errno : ENOSPC);
 }
 
-int leat__bad_record_file_add(leat__bad_record_file *self, const leat__bad *bad)
+int leat__bad_record_file_add(leat__bad_record_file *file, const leat__bad *bad)
 {
     char line[LINE_MAX_BYTES + 1] = "\n";
     leat__record_mark mark;
-    if (self->file < 0)
+    if (file->file < 0)
         return LEAT_OK;
-    int status = catch_up(self);
+    int status = catch_up(file);
     if (status)
         return status;
     size_t size = format_line(line + 1, bad, &mark);
-    if (leat__record_set_has(&self->listed, &mark))
+    if (leat__record_set_has(&file->listed, &mark))
         return LEAT_OK;
-    return write_line(self, self->is_torn ? line : line + 1,
-                      size + (self->is_torn != 0));
+    return write_line(file, file->is_torn ? line : line + 1,
+                      size + (file->is_torn != 0));
 }

@@ -4,55 +4,55 @@
 
 #include <string.h>
 
-void leat__bad_record_log_init(leat__bad_record_log *self,
+void leat__bad_record_log_init(leat__bad_record_log *log,
                                const leat_data_layer_options *options)
 {
-    self->name = options->name;
-    self->max_errors = options->max_errors;
-    leat__bad_record_file_init(&self->file, options->name,
+    log->name = options->name;
+    log->max_errors = options->max_errors;
+    leat__bad_record_file_init(&log->file, options->name,
                                options->bad_record_file);
 }
 
-void leat__bad_record_log_finish(leat__bad_record_log *self)
+void leat__bad_record_log_finish(leat__bad_record_log *log)
 {
-    leat__bad_record_file_finish(&self->file);
-    leat__record_set_finish(&self->known);
+    leat__bad_record_file_finish(&log->file);
+    leat__record_set_finish(&log->known);
 }
 
-int leat__bad_record_log_open(leat__bad_record_log *self)
+int leat__bad_record_log_open(leat__bad_record_log *log)
 {
-    return leat__bad_record_file_open(&self->file);
+    return leat__bad_record_file_open(&log->file);
 }
 
-void leat__bad_record_log_begin(leat__bad_record_log *self, int64_t epoch,
+void leat__bad_record_log_begin(leat__bad_record_log *log, int64_t epoch,
                                 int64_t position)
 {
-    leat__record_set_rewind(&self->known, epoch, position);
-    self->count = 0;
-    self->unwritten = 0;
-    self->listed = 0;
+    leat__record_set_rewind(&log->known, epoch, position);
+    log->count = 0;
+    log->unwritten = 0;
+    log->listed = 0;
 }
 
-static void keep_listed(leat__bad_record_log *self, const leat__bad *bad)
+static void keep_listed(leat__bad_record_log *log, const leat__bad *bad)
 {
-    leat__bad *entry = &self->entry[self->listed];
+    leat__bad *entry = &log->entry[log->listed];
     *entry = *bad;
-    self->list[self->listed] = (leat_bad_record){
+    log->list[log->listed] = (leat_bad_record){
         .from = leat__bad_from(entry),
         .reason = entry->line,
     };
-    self->listed++;
-    leat__log(LEAT_LOG_WARNING, "%s: bad record, %s: %s", self->name,
+    log->listed++;
+    leat__log(LEAT_LOG_WARNING, "%s: bad record, %s: %s", log->name,
               bad->from.replacement == LEAT_REPLACEMENT_NONE
                   ? "its batch is lost"
               : bad->from.replacement == LEAT_REPLACEMENT_ZEROS
                   ? "zeros stand in"
                   : "one before stands in",
               bad->line);
-    if (self->listed == LEAT_BAD_RECORDS_MAX)
+    if (log->listed == LEAT_BAD_RECORDS_MAX)
         leat__log(LEAT_LOG_WARNING,
                   "%s: further bad records are counted, but not logged",
-                  self->name);
+                  log->name);
 }
 
 /* Where a reader names no source, its record is known by its position. */
@@ -68,31 +68,31 @@ static leat__record_mark make_mark(const leat__bad *bad)
                                .position = from->position};
 }
 
-int leat__bad_record_log_note(leat__bad_record_log *self, const leat__bad *bad)
+int leat__bad_record_log_note(leat__bad_record_log *log, const leat__bad *bad)
 {
     int cancel = leat__thread_disable_cancel();
     leat__record_mark mark = make_mark(bad);
-    int is_new = leat__record_set_add(&self->known, &mark);
-    self->count++;
-    if (self->listed < LEAT_BAD_RECORDS_MAX)
-        keep_listed(self, bad);
-    if (is_new > 0 && leat__bad_record_file_add(&self->file, bad) &&
-        self->unwritten++ == 0)
+    int is_new = leat__record_set_add(&log->known, &mark);
+    log->count++;
+    if (log->listed < LEAT_BAD_RECORDS_MAX)
+        keep_listed(log, bad);
+    if (is_new > 0 && leat__bad_record_file_add(&log->file, bad) &&
+        log->unwritten++ == 0)
         leat__log(LEAT_LOG_WARNING, "%s; the list in it has gaps",
                   leat_last_error());
     leat__thread_restore_cancel(cancel);
     return is_new < 0 ? is_new : LEAT_OK;
 }
 
-int leat__bad_record_log_check(const leat__bad_record_log *self)
+int leat__bad_record_log_check(const leat__bad_record_log *log)
 {
-    int64_t distinct = (int64_t)self->known.n;
-    if (self->max_errors < 0 || distinct <= self->max_errors)
+    int64_t distinct = (int64_t)log->known.n;
+    if (log->max_errors < 0 || distinct <= log->max_errors)
         return LEAT_OK;
-    const char *line = self->listed > 0 ? self->list[0].reason : "";
+    const char *line = log->listed > 0 ? log->list[0].reason : "";
     return leat_error(LEAT_ELIMIT,
                       "%s: %lld bad records, max_errors allows %lld; the first "
                       "one: %s",
-                      self->name, (long long)distinct,
-                      (long long)self->max_errors, line);
+                      log->name, (long long)distinct,
+                      (long long)log->max_errors, line);
 }

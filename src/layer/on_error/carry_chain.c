@@ -23,16 +23,16 @@ struct leat__carry_chain {
     leat__carry carry[];
 };
 
-static int create_samples(leat__carry_chain *self,
+static int create_samples(leat__carry_chain *chain,
                           const leat_allocator *buffers)
 {
-    for (int i = 0; i < self->n; i++) {
+    for (int i = 0; i < chain->n; i++) {
         leat_sample *sample = leat__alloc_zero(1, sizeof(*sample));
         if (!sample)
             return LEAT_ENOMEM;
         leat_sample_init(sample);
         sample->allocator = buffers;
-        self->carry[i].sample = sample;
+        chain->carry[i].sample = sample;
     }
     return LEAT_OK;
 }
@@ -43,91 +43,91 @@ int leat__carry_chain_create(leat__carry_chain **out, int chunks,
 {
     /* Each chunk in work holds two, which it may share with no other. */
     int n = 2 * chunks + 1;
-    leat__carry_chain *self =
-        leat__alloc_zero(1, sizeof(*self) + (size_t)n * sizeof(self->carry[0]));
-    if (!self)
+    leat__carry_chain *chain = leat__alloc_zero(
+        1, sizeof(*chain) + (size_t)n * sizeof(chain->carry[0]));
+    if (!chain)
         return LEAT_ENOMEM;
-    self->n = n;
-    int status = leat__mutex_init(&self->lock);
+    chain->n = n;
+    int status = leat__mutex_init(&chain->lock);
     if (status)
         goto fail_self;
-    status = leat__cond_init(&self->changed);
+    status = leat__cond_init(&chain->changed);
     if (status)
         goto fail_lock;
-    status = create_samples(self, buffers);
+    status = create_samples(chain, buffers);
     if (status) {
-        leat__carry_chain_destroy(self);
+        leat__carry_chain_destroy(chain);
         return status;
     }
-    self->latest = &self->carry[0];
-    self->latest->state = begin;
-    self->latest->holders = 1;
-    *out = self;
+    chain->latest = &chain->carry[0];
+    chain->latest->state = begin;
+    chain->latest->holders = 1;
+    *out = chain;
     return LEAT_OK;
 
 fail_lock:
-    pthread_mutex_destroy(&self->lock);
+    pthread_mutex_destroy(&chain->lock);
 fail_self:
-    leat__free(self);
+    leat__free(chain);
     return status;
 }
 
-void leat__carry_chain_destroy(leat__carry_chain *self)
+void leat__carry_chain_destroy(leat__carry_chain *chain)
 {
-    if (!self)
+    if (!chain)
         return;
-    for (int i = 0; i < self->n; i++) {
-        leat_sample_finish(self->carry[i].sample);
-        leat__free(self->carry[i].sample);
+    for (int i = 0; i < chain->n; i++) {
+        leat_sample_finish(chain->carry[i].sample);
+        leat__free(chain->carry[i].sample);
     }
-    pthread_cond_destroy(&self->changed);
-    pthread_mutex_destroy(&self->lock);
-    leat__free(self);
+    pthread_cond_destroy(&chain->changed);
+    pthread_mutex_destroy(&chain->lock);
+    leat__free(chain);
 }
 
-static leat__carry *find_free_locked(leat__carry_chain *self)
+static leat__carry *find_free_locked(leat__carry_chain *chain)
 {
     int i = 0;
-    while (self->carry[i].holders > 0) {
+    while (chain->carry[i].holders > 0) {
         i++;
-        assert(i < self->n);
+        assert(i < chain->n);
     }
-    return &self->carry[i];
+    return &chain->carry[i];
 }
 
-void leat__carry_chain_enter(leat__carry_chain *self, leat__chunk *chunk)
+void leat__carry_chain_enter(leat__carry_chain *chain, leat__chunk *chunk)
 {
-    pthread_mutex_lock(&self->lock);
-    leat__carry *carry = find_free_locked(self);
+    pthread_mutex_lock(&chain->lock);
+    leat__carry *carry = find_free_locked(chain);
     carry->state = LEAT__CARRY_OPEN;
     carry->holders = 2;
-    chunk->taken = self->latest;
+    chunk->taken = chain->latest;
     chunk->handed = carry;
-    self->latest = carry;
-    pthread_mutex_unlock(&self->lock);
+    chain->latest = carry;
+    pthread_mutex_unlock(&chain->lock);
 }
 
-const leat__carry *leat__carry_chain_await(leat__carry_chain *self,
+const leat__carry *leat__carry_chain_await(leat__carry_chain *chain,
                                            const leat__chunk *chunk)
 {
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&chain->lock);
     while (chunk->taken->state == LEAT__CARRY_OPEN) {
-        self->waiting++;
-        pthread_cond_wait(&self->changed, &self->lock);
-        self->waiting--;
+        chain->waiting++;
+        pthread_cond_wait(&chain->changed, &chain->lock);
+        chain->waiting--;
     }
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&chain->lock);
     return chunk->taken;
 }
 
-void leat__carry_chain_leave(leat__carry_chain *self, leat__chunk *chunk,
+void leat__carry_chain_leave(leat__carry_chain *chain, leat__chunk *chunk,
                              leat__carry_state state)
 {
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&chain->lock);
     chunk->handed->state = state;
     chunk->handed->holders--;
     chunk->taken->holders--;
-    if (self->waiting > 0)
-        pthread_cond_broadcast(&self->changed);
-    pthread_mutex_unlock(&self->lock);
+    if (chain->waiting > 0)
+        pthread_cond_broadcast(&chain->changed);
+    pthread_mutex_unlock(&chain->lock);
 }

@@ -40,21 +40,21 @@ typedef struct leat__carry_chain leat__carry_chain;
 int leat__carry_chain_create(leat__carry_chain **out, int chunks,
                              const leat_allocator *buffers,
                              leat__carry_state begin);
-void leat__carry_chain_destroy(leat__carry_chain *self); /* takes NULL */
+void leat__carry_chain_destroy(leat__carry_chain *chain); /* takes NULL */
 
 /* Gives a chunk its two carries. One caller at a time, in the order of chunks.
  */
-void leat__carry_chain_enter(leat__carry_chain *self, leat__chunk *chunk);
+void leat__carry_chain_enter(leat__carry_chain *chain, leat__chunk *chunk);
 
 /*
  * Waits for the carry that the chunk takes: until all chunks before it are
  * through, which never wait for one after them.
  */
-const leat__carry *leat__carry_chain_await(leat__carry_chain *self,
+const leat__carry *leat__carry_chain_await(leat__carry_chain *chain,
                                            const leat__chunk *chunk);
 
 /* The chunk is through: its own carry is filled, but for `state`. */
-void leat__carry_chain_leave(leat__carry_chain *self, leat__chunk *chunk,
+void leat__carry_chain_leave(leat__carry_chain *chain, leat__chunk *chunk,
                              leat__carry_state state);
 
 #endif

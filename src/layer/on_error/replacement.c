@@ -31,11 +31,11 @@ static void destroy_sample(leat_sample *sample)
     leat__free(sample);
 }
 
-int leat__replacement_init(leat__replacement *self,
+int leat__replacement_init(leat__replacement *replacement,
                            const leat__replacement_options *options,
                            leat__batch_fill *fill)
 {
-    memset(self, 0, sizeof(*self));
+    memset(replacement, 0, sizeof(*replacement));
     leat_sample *record = create_sample(options->buffers);
     leat_sample *trial = create_sample(options->buffers);
     if (!record || !trial) {
@@ -43,18 +43,18 @@ int leat__replacement_init(leat__replacement *self,
         destroy_sample(trial);
         return LEAT_ENOMEM;
     }
-    self->options = *options;
-    self->fill = fill;
-    self->record = record;
-    self->trial = trial;
+    replacement->options = *options;
+    replacement->fill = fill;
+    replacement->record = record;
+    replacement->trial = trial;
     return LEAT_OK;
 }
 
-void leat__replacement_finish(leat__replacement *self)
+void leat__replacement_finish(leat__replacement *replacement)
 {
-    destroy_sample(self->record);
-    destroy_sample(self->trial);
-    memset(self, 0, sizeof(*self));
+    destroy_sample(replacement->record);
+    destroy_sample(replacement->trial);
+    memset(replacement, 0, sizeof(*replacement));
 }
 
 static void swap(leat_sample **a, leat_sample **b)
@@ -64,11 +64,11 @@ static void swap(leat_sample **a, leat_sample **b)
     *b = sample;
 }
 
-void leat__replacement_begin(leat__replacement *self)
+void leat__replacement_begin(leat__replacement *replacement)
 {
-    self->state = LEAT__CARRY_OPEN;
-    self->latest = NULL;
-    self->is_mixed = false;
+    replacement->state = LEAT__CARRY_OPEN;
+    replacement->latest = NULL;
+    replacement->is_mixed = false;
 }
 
 /* What was good in one shape says nothing of another. */
@@ -80,67 +80,70 @@ static bool is_known_in(const leat__carry *carry,
 }
 
 /* No sample of this chunk was good yet: the chunk before has the latest. */
-static void take_over(leat__replacement *self, const leat__batch *batch,
+static void take_over(leat__replacement *replacement, const leat__batch *batch,
                       leat__chunk *chunk)
 {
     const leat__carry *carry =
-        leat__carry_chain_await(self->options.carry_chain, chunk);
-    self->state = carry->state;
-    self->is_mixed = self->is_mixed || carry->is_mixed;
-    self->latest = &chunk->taken->sample;
+        leat__carry_chain_await(replacement->options.carry_chain, chunk);
+    replacement->state = carry->state;
+    replacement->is_mixed = replacement->is_mixed || carry->is_mixed;
+    replacement->latest = &chunk->taken->sample;
     if (!is_known_in(carry, &batch->shape)) {
-        self->state = LEAT__CARRY_UNKNOWN;
-        self->is_mixed = true;
+        replacement->state = LEAT__CARRY_UNKNOWN;
+        replacement->is_mixed = true;
     }
 }
 
-void leat__replacement_end(leat__replacement *self, const leat__batch *batch,
-                           leat__chunk *chunk, bool has_shape)
+void leat__replacement_end(leat__replacement *replacement,
+                           const leat__batch *batch, leat__chunk *chunk,
+                           bool has_shape)
 {
     leat__carry *handed = chunk->handed;
     if (!has_shape)
-        self->state = LEAT__CARRY_UNKNOWN;
-    else if (self->state == LEAT__CARRY_OPEN)
-        take_over(self, batch, chunk);
+        replacement->state = LEAT__CARRY_UNKNOWN;
+    else if (replacement->state == LEAT__CARRY_OPEN)
+        take_over(replacement, batch, chunk);
     if (has_shape)
         handed->shape = batch->shape;
-    handed->is_mixed = self->is_mixed;
-    if (self->state == LEAT__CARRY_RECORD)
-        swap(&handed->sample, self->latest);
-    leat__carry_chain_leave(self->options.carry_chain, chunk, self->state);
+    handed->is_mixed = replacement->is_mixed;
+    if (replacement->state == LEAT__CARRY_RECORD)
+        swap(&handed->sample, replacement->latest);
+    leat__carry_chain_leave(replacement->options.carry_chain, chunk,
+                            replacement->state);
 }
 
 /* A record's own shape, and whether it is good in it. */
-static int try_shape(leat__replacement *self, leat__batch *batch,
+static int try_shape(leat__replacement *replacement, leat__batch *batch,
                      const leat__chunk *chunk, leat_sample *sample)
 {
     leat__batch_shape shape;
-    int status = leat__batch_fill_shape(self->fill, sample, &shape);
+    int status = leat__batch_fill_shape(replacement->fill, sample, &shape);
     if (status == LEAT_OK)
         status = leat__batch_reserve(batch, &shape);
     if (status)
         return status;
     batch->shape = shape;
-    return leat__batch_fill_sample(self->fill, batch, chunk, 0, sample);
+    return leat__batch_fill_sample(replacement->fill, batch, chunk, 0, sample);
 }
 
 /* Notes whether a bad record has another shape, in which it may be good. */
-static void note_shape(leat__replacement *self, const leat__batch *batch,
+static void note_shape(leat__replacement *replacement, const leat__batch *batch,
                        const leat_sample *sample)
 {
     leat__batch_shape own;
-    if (leat__batch_fill_shape(self->fill, sample, &own) == LEAT_OK &&
+    if (leat__batch_fill_shape(replacement->fill, sample, &own) == LEAT_OK &&
         !leat__batch_shape_is_same(&own, &batch->shape))
-        self->is_mixed = true;
+        replacement->is_mixed = true;
 }
 
-static int try_sample(leat__replacement *self, leat__batch *batch,
+static int try_sample(leat__replacement *replacement, leat__batch *batch,
                       const leat__chunk *chunk, int i,
                       const leat_sample *sample)
 {
-    int status = leat__batch_fill_sample(self->fill, batch, chunk, i, sample);
+    int status =
+        leat__batch_fill_sample(replacement->fill, batch, chunk, i, sample);
     if (status == LEAT_EDATA)
-        note_shape(self, batch, sample);
+        note_shape(replacement, batch, sample);
     return status;
 }
 
@@ -148,37 +151,40 @@ static int try_sample(leat__replacement *self, leat__batch *batch,
  * Reads back from sample `i`, at most `most` records: the first good one
  * becomes the trial. LEAT_END: there is none.
  */
-static int read_back(leat__replacement *self, leat__batch *batch,
+static int read_back(leat__replacement *replacement, leat__batch *batch,
                      const leat__chunk *chunk, int i, int64_t most,
                      bool for_shape)
 {
-    leat__data_reader *reader = self->options.reader;
+    leat__data_reader *reader = replacement->options.reader;
     int64_t epoch = chunk->epoch[i];
     int64_t index = chunk->index[i];
     int64_t oldest = epoch - 1;
     for (int64_t n = 0; n < most; n++) {
         int status = leat__data_reader_read_neighbor(reader, -1, &epoch, &index,
-                                                     self->trial);
+                                                     replacement->trial);
         if (status == LEAT_END || epoch < oldest)
             return LEAT_END;
         if (status == LEAT_OK)
-            status = for_shape ? try_shape(self, batch, chunk, self->trial)
-                               : try_sample(self, batch, chunk, i, self->trial);
+            status = for_shape ? try_shape(replacement, batch, chunk,
+                                           replacement->trial)
+                               : try_sample(replacement, batch, chunk, i,
+                                            replacement->trial);
         if (status != LEAT_EDATA)
             return status;
     }
     return LEAT_END;
 }
 
-int leat__replacement_shape(leat__replacement *self, leat__batch *batch,
+int leat__replacement_shape(leat__replacement *replacement, leat__batch *batch,
                             const leat__chunk *chunk, leat__batch_shape *out)
 {
-    bool can_reread = leat__data_reader_can_reread(self->options.reader);
+    bool can_reread = leat__data_reader_can_reread(replacement->options.reader);
     const leat__carry *carry =
-        leat__carry_chain_await(self->options.carry_chain, chunk);
+        leat__carry_chain_await(replacement->options.carry_chain, chunk);
     int status = LEAT_END;
     if (can_reread)
-        status = read_back(self, batch, chunk, 0, self->options.step - 1, true);
+        status = read_back(replacement, batch, chunk, 0,
+                           replacement->options.step - 1, true);
     if (status == LEAT_END && carry->state == LEAT__CARRY_RECORD &&
         !carry->is_mixed) {
         *out = carry->shape;
@@ -186,51 +192,53 @@ int leat__replacement_shape(leat__replacement *self, leat__batch *batch,
     }
     bool is_open = carry->state != LEAT__CARRY_NONE || carry->is_mixed;
     if (status == LEAT_END && can_reread && is_open)
-        status = read_back(self, batch, chunk, 0, INT64_MAX, true);
+        status = read_back(replacement, batch, chunk, 0, INT64_MAX, true);
     if (status < 0)
         return status;
-    *out = status == LEAT_END ? *self->options.fallback : batch->shape;
+    *out = status == LEAT_END ? *replacement->options.fallback : batch->shape;
     return LEAT_OK;
 }
 
 /* Reads the replacement again, and puts it there. */
-static int find_back(leat__replacement *self, leat__batch *batch,
+static int find_back(leat__replacement *replacement, leat__batch *batch,
                      const leat__chunk *chunk, int i, int64_t most)
 {
-    int status = read_back(self, batch, chunk, i, most, false);
+    int status = read_back(replacement, batch, chunk, i, most, false);
     if (status)
         return status;
-    swap(&self->record, &self->trial);
-    self->state = LEAT__CARRY_RECORD;
-    self->latest = &self->record;
+    swap(&replacement->record, &replacement->trial);
+    replacement->state = LEAT__CARRY_RECORD;
+    replacement->latest = &replacement->record;
     return LEAT_OK;
 }
 
 /* Fills sample `i` from the nearest earlier good record. LEAT_END: none. */
-static int find(leat__replacement *self, leat__batch *batch, leat__chunk *chunk,
-                int i)
+static int find(leat__replacement *replacement, leat__batch *batch,
+                leat__chunk *chunk, int i)
 {
-    bool can_reread = leat__data_reader_can_reread(self->options.reader);
-    if (self->state == LEAT__CARRY_OPEN)
-        take_over(self, batch, chunk);
+    bool can_reread = leat__data_reader_can_reread(replacement->options.reader);
+    if (replacement->state == LEAT__CARRY_OPEN)
+        take_over(replacement, batch, chunk);
     if (can_reread) {
-        int status = find_back(self, batch, chunk, i, self->options.step - 1);
+        int status = find_back(replacement, batch, chunk, i,
+                               replacement->options.step - 1);
         if (status != LEAT_END)
             return status;
     }
-    if (self->state == LEAT__CARRY_NONE)
+    if (replacement->state == LEAT__CARRY_NONE)
         return LEAT_END;
-    if (self->state == LEAT__CARRY_RECORD) {
-        int status = try_sample(self, batch, chunk, i, *self->latest);
+    if (replacement->state == LEAT__CARRY_RECORD) {
+        int status =
+            try_sample(replacement, batch, chunk, i, *replacement->latest);
         if (status != LEAT_EDATA)
             return status;
-        self->state = LEAT__CARRY_UNKNOWN;
+        replacement->state = LEAT__CARRY_UNKNOWN;
     }
     if (!can_reread)
         return LEAT_END;
-    int status = find_back(self, batch, chunk, i, INT64_MAX);
+    int status = find_back(replacement, batch, chunk, i, INT64_MAX);
     if (status == LEAT_END)
-        self->state = LEAT__CARRY_NONE;
+        replacement->state = LEAT__CARRY_NONE;
     return status;
 }
 
@@ -245,14 +253,15 @@ static void put_zeros(leat__batch *batch, const leat__chunk *chunk, int i)
 }
 
 /* Fills sample `i`, whose record is `bad`, which notes with what. */
-static int fill(leat__replacement *self, leat__batch *batch, leat__chunk *chunk,
-                int i, leat__bad *bad)
+static int fill(leat__replacement *replacement, leat__batch *batch,
+                leat__chunk *chunk, int i, leat__bad *bad)
 {
     int status = LEAT_END;
-    if (self->options.on_error == LEAT_ON_ERROR_REPLACE)
-        status = find(self, batch, chunk, i);
-    else if (self->options.step > 1)
-        self->is_mixed = true; /* other ranks' records were not looked at */
+    if (replacement->options.on_error == LEAT_ON_ERROR_REPLACE)
+        status = find(replacement, batch, chunk, i);
+    else if (replacement->options.step > 1)
+        replacement->is_mixed =
+            true; /* other ranks' records were not looked at */
     if (status < 0)
         return status;
     const leat_sample *sample = chunk->sample[i];
@@ -260,7 +269,7 @@ static int fill(leat__replacement *self, leat__batch *batch, leat__chunk *chunk,
     if (status == LEAT_END) {
         put_zeros(batch, chunk, i);
     } else {
-        sample = *self->latest;
+        sample = *replacement->latest;
         kind = LEAT_REPLACEMENT_RECORD;
     }
     leat__batch_note(batch, chunk->first + i, sample);
@@ -273,17 +282,17 @@ static int fill(leat__replacement *self, leat__batch *batch, leat__chunk *chunk,
 }
 
 /* The next bad record: one that could not be read, or is found to be bad. */
-static int note_bad(leat__replacement *self, leat__batch *batch,
+static int note_bad(leat__replacement *replacement, leat__batch *batch,
                     leat__chunk *chunk, int i)
 {
     const leat_sample *sample = chunk->sample[i];
     int status = leat__bad_list_add(&chunk->bad, i, &sample->from);
     if (status == LEAT_OK)
-        note_shape(self, batch, sample);
+        note_shape(replacement, batch, sample);
     return status;
 }
 
-int leat__replacement_fill(leat__replacement *self, leat__batch *batch,
+int leat__replacement_fill(leat__replacement *replacement, leat__batch *batch,
                            leat__chunk *chunk, int *failed)
 {
     int unread = chunk->bad.n;
@@ -291,11 +300,12 @@ int leat__replacement_fill(leat__replacement *self, leat__batch *batch,
     for (int i = 0; i < chunk->n; i++) {
         int from = i;
         int end = next < unread ? chunk->bad.item[next].sample : chunk->n;
-        int status = leat__batch_fill_chunk(self->fill, batch, chunk, &i, end);
+        int status =
+            leat__batch_fill_chunk(replacement->fill, batch, chunk, &i, end);
         if (i > from) {
-            self->state = LEAT__CARRY_RECORD;
-            self->latest = &chunk->sample[i - 1];
-            self->is_mixed = false;
+            replacement->state = LEAT__CARRY_RECORD;
+            replacement->latest = &chunk->sample[i - 1];
+            replacement->is_mixed = false;
         }
         if (status == LEAT_OK && i == chunk->n)
             break;
@@ -304,10 +314,10 @@ int leat__replacement_fill(leat__replacement *self, leat__batch *batch,
             next++;
         } else if (status == LEAT_EDATA) {
             at = chunk->bad.n;
-            status = note_bad(self, batch, chunk, i);
+            status = note_bad(replacement, batch, chunk, i);
         }
         if (status == LEAT_OK)
-            status = fill(self, batch, chunk, i, &chunk->bad.item[at]);
+            status = fill(replacement, batch, chunk, i, &chunk->bad.item[at]);
         if (status) {
             *failed = chunk->first + i;
             return status;

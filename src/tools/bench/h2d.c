@@ -53,38 +53,38 @@ static int check_device(const leat_device *device)
     return LEAT_OK;
 }
 
-static int take_memory(struct h2d *self)
+static int take_memory(struct h2d *bench)
 {
-    leat_device *device = self->device;
-    self->pageable = leat__alloc_aligned(self->bytes);
-    if (!self->pageable)
+    leat_device *device = bench->device;
+    bench->pageable = leat__alloc_aligned(bench->bytes);
+    if (!bench->pageable)
         return LEAT_ENOMEM;
-    int status = device->ops->host_alloc(device, self->bytes, &self->pinned);
+    int status = device->ops->host_alloc(device, bench->bytes, &bench->pinned);
     if (!status)
-        status = device->ops->host_alloc(device, self->bytes, &self->back);
+        status = device->ops->host_alloc(device, bench->bytes, &bench->back);
     if (!status)
-        status = device->ops->alloc(device, self->bytes, &self->memory);
+        status = device->ops->alloc(device, bench->bytes, &bench->memory);
     return status;
 }
 
-static int take_streams(struct h2d *self, int n)
+static int take_streams(struct h2d *bench, int n)
 {
-    leat_device *device = self->device;
+    leat_device *device = bench->device;
     const leat_device_ops *ops = device->ops;
-    int status = ops->timer_create(device, &self->start);
+    int status = ops->timer_create(device, &bench->start);
     if (!status)
-        status = ops->timer_create(device, &self->end);
-    for (; !status && self->nstreams < n; self->nstreams++) {
+        status = ops->timer_create(device, &bench->end);
+    for (; !status && bench->nstreams < n; bench->nstreams++) {
         leat_stream stream = 0;
         status = ops->stream_create(device, &stream);
         if (status)
             break;
-        status = ops->event_create(device, &self->joined[self->nstreams]);
+        status = ops->event_create(device, &bench->joined[bench->nstreams]);
         if (status) {
             ops->stream_destroy(device, stream);
             break;
         }
-        self->stream[self->nstreams] = stream;
+        bench->stream[bench->nstreams] = stream;
     }
     return status;
 }
@@ -94,18 +94,18 @@ int h2d_open(struct h2d **out, leat_device *device, size_t bytes, int streams)
     int status = check_device(device);
     if (status)
         return status;
-    struct h2d *self = leat__alloc_zero(1, sizeof(*self));
-    if (!self)
+    struct h2d *bench = leat__alloc_zero(1, sizeof(*bench));
+    if (!bench)
         return LEAT_ENOMEM;
-    self->device = device;
-    self->bytes = bytes;
-    status = take_memory(self);
+    bench->device = device;
+    bench->bytes = bytes;
+    status = take_memory(bench);
     if (!status)
-        status = take_streams(self, streams);
+        status = take_streams(bench, streams);
     if (status)
-        h2d_close(self);
+        h2d_close(bench);
     else
-        *out = self;
+        *out = bench;
     return status;
 }
 
@@ -135,16 +135,17 @@ void h2d_close(struct h2d *h2d)
 }
 
 /* Enqueues the stream's share of each copy. */
-static int copy_share(const struct h2d *self, const struct h2d_case *what,
+static int copy_share(const struct h2d *bench, const struct h2d_case *what,
                       const char *from, int i)
 {
-    leat_device *device = self->device;
+    leat_device *device = bench->device;
     size_t share = what->bytes / (size_t)what->streams;
     size_t begin = share * (size_t)i;
     if (i == what->streams - 1)
         share = what->bytes - begin;
-    return device->ops->copy(device, (char *)self->memory + begin, from + begin,
-                             share, LEAT_COPY_TO_DEVICE, self->stream[i]);
+    return device->ops->copy(device, (char *)bench->memory + begin,
+                             from + begin, share, LEAT_COPY_TO_DEVICE,
+                             bench->stream[i]);
 }
 
 static int copies_in(const struct h2d_case *what)
@@ -153,38 +154,39 @@ static int copies_in(const struct h2d_case *what)
     return n < 1 ? 1 : n > MOST_COPIES ? MOST_COPIES : (int)n;
 }
 
-static int enqueue_copies(const struct h2d *self, const struct h2d_case *what)
+static int enqueue_copies(const struct h2d *bench, const struct h2d_case *what)
 {
-    leat_device *device = self->device;
+    leat_device *device = bench->device;
     const leat_device_ops *ops = device->ops;
-    const char *from = what->pinned ? self->pinned : self->pageable;
+    const char *from = what->pinned ? bench->pinned : bench->pageable;
     int n = copies_in(what);
-    int status = ops->event_record(device, self->start, self->stream[0]);
+    int status = ops->event_record(device, bench->start, bench->stream[0]);
     for (int i = 1; !status && i < what->streams; i++)
-        status = ops->stream_wait(device, self->stream[i], self->start);
+        status = ops->stream_wait(device, bench->stream[i], bench->start);
     for (int copy = 0; !status && copy < n; copy++)
         for (int i = 0; !status && i < what->streams; i++)
-            status = copy_share(self, what, from, i);
+            status = copy_share(bench, what, from, i);
     for (int i = 1; !status && i < what->streams; i++) {
-        status = ops->event_record(device, self->joined[i], self->stream[i]);
+        status = ops->event_record(device, bench->joined[i], bench->stream[i]);
         if (!status)
-            status = ops->stream_wait(device, self->stream[0], self->joined[i]);
+            status =
+                ops->stream_wait(device, bench->stream[0], bench->joined[i]);
     }
     if (!status)
-        status = ops->event_record(device, self->end, self->stream[0]);
+        status = ops->event_record(device, bench->end, bench->stream[0]);
     return status;
 }
 
-static int take_sample(const struct h2d *self, const struct h2d_case *what,
+static int take_sample(const struct h2d *bench, const struct h2d_case *what,
                        double *gb_per_s)
 {
-    leat_device *device = self->device;
+    leat_device *device = bench->device;
     double seconds = 0;
-    int status = enqueue_copies(self, what);
+    int status = enqueue_copies(bench, what);
     if (!status)
-        status = device->ops->event_synchronize(device, self->end);
+        status = device->ops->event_synchronize(device, bench->end);
     if (!status)
-        status = device->ops->event_elapsed(device, self->start, self->end,
+        status = device->ops->event_elapsed(device, bench->start, bench->end,
                                             &seconds);
     *gb_per_s =
         1e-9 * bench_share((double)what->bytes * copies_in(what), seconds);
@@ -192,28 +194,28 @@ static int take_sample(const struct h2d *self, const struct h2d_case *what,
 }
 
 /* Words of which no two cases have the same. */
-static void fill(struct h2d *self, unsigned char *memory, size_t bytes)
+static void fill(struct h2d *bench, unsigned char *memory, size_t bytes)
 {
-    uint64_t word = ++self->seed << 40;
+    uint64_t word = ++bench->seed << 40;
     size_t i = 0;
     for (; i + sizeof(word) <= bytes; i += sizeof(word), word++)
         memcpy(memory + i, &word, sizeof(word));
     memcpy(memory + i, &word, bytes - i);
 }
 
-static int verify(const struct h2d *self, const struct h2d_case *what)
+static int verify(const struct h2d *bench, const struct h2d_case *what)
 {
-    leat_device *device = self->device;
-    memset(self->back, 0, what->bytes);
+    leat_device *device = bench->device;
+    memset(bench->back, 0, what->bytes);
     int status =
-        device->ops->copy(device, self->back, self->memory, what->bytes,
-                          LEAT_COPY_TO_HOST, self->stream[0]);
+        device->ops->copy(device, bench->back, bench->memory, what->bytes,
+                          LEAT_COPY_TO_HOST, bench->stream[0]);
     if (!status)
-        status = device->ops->stream_synchronize(device, self->stream[0]);
+        status = device->ops->stream_synchronize(device, bench->stream[0]);
     if (status)
         return status;
-    const void *sent = what->pinned ? self->pinned : self->pageable;
-    if (memcmp(self->back, sent, what->bytes) != 0)
+    const void *sent = what->pinned ? bench->pinned : bench->pageable;
+    if (memcmp(bench->back, sent, what->bytes) != 0)
         return leat_error(LEAT_EDEVICE,
                           "%s: %zu bytes were copied there by %d streams and "
                           "came back changed",

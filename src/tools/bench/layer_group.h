@@ -26,12 +26,12 @@ int layer_group_is_list(const char *device);
  * Creates the layer or layers of the command line and sets them up. Errors:
  * those of the layers, LEAT_EINVAL for a wrong list of devices.
  */
-int layer_group_open(struct layer_group *self,
+int layer_group_open(struct layer_group *group,
                      const struct layer_source_options *options);
 
 /* Waits until the batches of all forwards are where they should be. */
-int layer_group_wait(struct layer_group *self);
+int layer_group_wait(struct layer_group *group);
 
-void layer_group_close(struct layer_group *self);
+void layer_group_close(struct layer_group *group);
 
 #endif

@@ -40,16 +40,16 @@ static int check_device(leat_device *device)
     return LEAT_OK;
 }
 
-static int take_batches(const struct run *self, int n)
+static int take_batches(const struct run *run, int n)
 {
-    struct layer_source *source = self->source;
+    struct layer_source *source = run->source;
     leat_device *device = source->device;
     int status = LEAT_OK;
     for (int i = 0; i < n && !status; i++) {
-        if (self->forwards)
+        if (run->forwards)
             status = layer_source_forward(source);
-        if (!status && self->kernels > 0)
-            status = device->ops->occupy(device, self->kernels, source->stream);
+        if (!status && run->kernels > 0)
+            status = device->ops->occupy(device, run->kernels, source->stream);
         if (!status)
             status = interrupt_check();
     }
@@ -67,24 +67,24 @@ static int stock(const struct layer_source *source)
 }
 
 /* The device's seconds for each of `n` batches. */
-static int time_run(const struct run *self, int n, double *out)
+static int time_run(const struct run *run, int n, double *out)
 {
-    struct layer_source *source = self->source;
+    struct layer_source *source = run->source;
     leat_device *device = source->device;
     const leat_device_ops *ops = device->ops;
     double seconds = 0;
-    int status = take_batches(self, stock(source));
+    int status = take_batches(run, stock(source));
     if (!status)
-        status = ops->event_record(device, self->timer[0], source->stream);
+        status = ops->event_record(device, run->timer[0], source->stream);
     if (!status)
-        status = take_batches(self, n);
+        status = take_batches(run, n);
     if (!status)
-        status = ops->event_record(device, self->timer[1], source->stream);
+        status = ops->event_record(device, run->timer[1], source->stream);
     if (!status)
-        status = ops->event_synchronize(device, self->timer[1]);
+        status = ops->event_synchronize(device, run->timer[1]);
     if (!status)
-        status = ops->event_elapsed(device, self->timer[0], self->timer[1],
-                                    &seconds);
+        status =
+            ops->event_elapsed(device, run->timer[0], run->timer[1], &seconds);
     *out = seconds / n;
     return status;
 }
@@ -103,20 +103,20 @@ static double hidden_share(double one, double other, double together)
     return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
-static int measure(struct overlap *out, struct run *self, double seconds)
+static int measure(struct overlap *out, struct run *run, double seconds)
 {
-    self->forwards = 1;
-    int status = time_run(self, FEWEST, &out->copies);
+    run->forwards = 1;
+    int status = time_run(run, FEWEST, &out->copies);
     int n = batches_for(out->copies + seconds);
     if (!status)
-        status = time_run(self, n, &out->copies);
-    self->forwards = 0;
-    self->kernels = seconds > 0 ? seconds : out->copies;
+        status = time_run(run, n, &out->copies);
+    run->forwards = 0;
+    run->kernels = seconds > 0 ? seconds : out->copies;
     if (!status)
-        status = time_run(self, n, &out->kernels);
-    self->forwards = 1;
+        status = time_run(run, n, &out->kernels);
+    run->forwards = 1;
     if (!status)
-        status = time_run(self, n, &out->together);
+        status = time_run(run, n, &out->together);
     out->batches = n;
     out->share = hidden_share(out->copies, out->kernels, out->together);
     return status;

@@ -4,15 +4,15 @@
 
 #include <stdlib.h>
 
-int buffer_reserve(struct buffer *self, size_t size)
+int buffer_reserve(struct buffer *buffer, size_t size)
 {
-    if (size <= self->size)
+    if (size <= buffer->size)
         return LEAT_OK;
     size_t wanted = size + size / 4;
-    unsigned char *bytes = realloc(self->bytes, wanted);
+    unsigned char *bytes = realloc(buffer->bytes, wanted);
     if (!bytes)
         return leat_error(LEAT_ENOMEM, "out of memory for %zu bytes", size);
-    self->bytes = bytes;
-    self->size = wanted;
+    buffer->bytes = bytes;
+    buffer->size = wanted;
     return LEAT_OK;
 }

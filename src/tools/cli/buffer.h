@@ -16,6 +16,6 @@ struct buffer {
  * Makes room for `size` bytes or more, which may move those that are there.
  * Errors: LEAT_ENOMEM.
  */
-int buffer_reserve(struct buffer *self, size_t size);
+int buffer_reserve(struct buffer *buffer, size_t size);
 
 #endif

@@ -37,24 +37,25 @@ struct suggestion suggestion_of(const char *word)
     return (struct suggestion){word, NULL, MOST_LETTERS};
 }
 
-void suggestion_consider(struct suggestion *self, const char *known)
+void suggestion_consider(struct suggestion *suggestion, const char *known)
 {
-    size_t typed = strlen(self->word), size = strlen(known);
+    size_t typed = strlen(suggestion->word), size = strlen(known);
     if (typed < 2 || typed > MOST_LETTERS || size > MOST_LETTERS)
         return;
     int near = (int)(typed > size ? typed : size) / 3;
-    int distance = distance_of(self->word, (int)typed, known, (int)size);
-    if (distance > (near ? near : 1) || distance >= self->distance)
+    int distance = distance_of(suggestion->word, (int)typed, known, (int)size);
+    if (distance > (near ? near : 1) || distance >= suggestion->distance)
         return;
-    self->best = known;
-    self->distance = distance;
+    suggestion->best = known;
+    suggestion->distance = distance;
 }
 
-const char *suggestion_write(const struct suggestion *self, const char *prefix,
-                             char *out, int size)
+const char *suggestion_write(const struct suggestion *suggestion,
+                             const char *prefix, char *out, int size)
 {
     *out = 0;
-    if (self->best)
-        snprintf(out, (size_t)size, "; did you mean %s%s?", prefix, self->best);
+    if (suggestion->best)
+        snprintf(out, (size_t)size, "; did you mean %s%s?", prefix,
+                 suggestion->best);
     return out;
 }

@@ -16,13 +16,13 @@ struct suggestion suggestion_of(const char *word);
  * substitutions and swaps of neighbours count one each; near is a third of the
  * longer word's letters, and of equally near words the first one stays.
  */
-void suggestion_consider(struct suggestion *self, const char *known);
+void suggestion_consider(struct suggestion *suggestion, const char *known);
 
 /*
  * Writes "; did you mean PREFIXWORD?" to `out`, or "" where no word is near.
  * Returns `out`.
  */
-const char *suggestion_write(const struct suggestion *self, const char *prefix,
-                             char *out, int size);
+const char *suggestion_write(const struct suggestion *suggestion,
+                             const char *prefix, char *out, int size);
 
 #endif

@@ -143,14 +143,15 @@ static const char *keep_text_locked(struct inspection *found, const char *text)
     return kept;
 }
 
-static const char *keep_reason_locked(struct inspector *self, const char *text)
+static const char *keep_reason_locked(struct inspector *inspector,
+                                      const char *text)
 {
     for (int i = 0; i < REASONS; i++)
-        if (self->reason[i] && !strcmp(self->reason[i], text))
-            return self->reason[i];
-    const char *kept = keep_text_locked(self->found, text);
-    self->reason[self->next_reason] = kept;
-    self->next_reason = (self->next_reason + 1) % REASONS;
+        if (inspector->reason[i] && !strcmp(inspector->reason[i], text))
+            return inspector->reason[i];
+    const char *kept = keep_text_locked(inspector->found, text);
+    inspector->reason[inspector->next_reason] = kept;
+    inspector->next_reason = (inspector->next_reason + 1) % REASONS;
     return kept;
 }
 
@@ -168,10 +169,11 @@ static int reserve_locked(struct flaw **list, size_t n)
 }
 
 /* Lists the reason why `lost` records are bad; 0: a codec's warning. */
-static int add_flaw(struct inspector *self, const leat_lmdb_check_entry *entry,
-                    int64_t lost, const char *reason, bool is_warning)
+static int add_flaw(struct inspector *inspector,
+                    const leat_lmdb_check_entry *entry, int64_t lost,
+                    const char *reason, bool is_warning)
 {
-    struct inspection *found = self->found;
+    struct inspection *found = inspector->found;
     struct flaw **list = is_warning ? &found->warning : &found->flaw;
     size_t *n = is_warning ? &found->warnings : &found->flaws;
     struct flaw flaw = {
@@ -179,15 +181,15 @@ static int add_flaw(struct inspector *self, const leat_lmdb_check_entry *entry,
     char key[KEY_TEXT];
     if (entry->key)
         inspection_key(key, entry->key, entry->key_size, 0);
-    pthread_mutex_lock(&self->lock);
-    flaw.reason = keep_reason_locked(self, reason);
+    pthread_mutex_lock(&inspector->lock);
+    flaw.reason = keep_reason_locked(inspector, reason);
     if (entry->key)
         flaw.key = keep_text_locked(found, key);
     bool fits =
         flaw.reason && (flaw.key || !entry->key) && !reserve_locked(list, *n);
     if (fits)
         (*list)[(*n)++] = flaw;
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&inspector->lock);
     return fits ? LEAT_OK
                 : leat_error(LEAT_ENOMEM, "out of memory for bad records");
 }
@@ -197,7 +199,7 @@ static int inspect_record(struct worker *worker,
                           const leat_lmdb_check_entry *entry)
 {
     leat_sample *sample = &worker->sample;
-    struct inspector *self = worker->inspector;
+    struct inspector *inspector = worker->inspector;
     struct inspected record = {.entry = entry, .sample = sample};
     leat_image image;
     int status = leat_datum_fields(sample, entry->value, entry->value_size);
@@ -213,53 +215,56 @@ static int inspect_record(struct worker *worker,
     worker->good++;
     if (record.warning) {
         worker->warned++;
-        status = add_flaw(self, entry, 0, record.warning, true);
+        status = add_flaw(inspector, entry, 0, record.warning, true);
     }
-    return status || !self->visit ? status
-                                  : self->visit(self->context, &record);
+    return status || !inspector->visit
+               ? status
+               : inspector->visit(inspector->context, &record);
 }
 
 /* Takes the next records. LEAT_END: there are none. */
 static int inspect_chunk(struct worker *worker, int *got)
 {
-    struct inspector *self = worker->inspector;
+    struct inspector *inspector = worker->inspector;
     leat_lmdb_check_entry entry[CHUNK];
-    int status = leat_lmdb_check_next(self->check, entry, CHUNK, got);
+    int status = leat_lmdb_check_next(inspector->check, entry, CHUNK, got);
     if (status == LEAT_EFORMAT || status == LEAT_EIO)
-        return add_flaw(self, entry, entry[0].lost, last_reason(self->path),
-                        false);
+        return add_flaw(inspector, entry, entry[0].lost,
+                        last_reason(inspector->path), false);
     for (int i = 0; !status && i < *got; i++) {
         status = inspect_record(worker, &entry[i]);
         if (status == LEAT_EDATA)
-            status =
-                add_flaw(self, &entry[i], 1, last_reason(self->path), false);
+            status = add_flaw(inspector, &entry[i], 1,
+                              last_reason(inspector->path), false);
     }
     return status;
 }
 
 static int inspect(int thread, void *context)
 {
-    struct inspector *self = context;
-    struct worker worker = {.inspector = self};
+    struct inspector *inspector = context;
+    struct worker worker = {.inspector = inspector};
     leat_sample_init(&worker.sample);
     int got, status = leat_image_decoder_create(&worker.decoder);
     if (!status)
-        leat_image_decoder_set_max_bytes(worker.decoder, self->max_image_bytes);
-    while (!status && !atomic_load(&self->stopping)) {
+        leat_image_decoder_set_max_bytes(worker.decoder,
+                                         inspector->max_image_bytes);
+    while (!status && !atomic_load(&inspector->stopping)) {
         status = inspect_chunk(&worker, &got);
         if (!status)
             status = interrupt_check();
-        int64_t done = status ? 0 : atomic_fetch_add(&self->done, got) + got;
+        int64_t done =
+            status ? 0 : atomic_fetch_add(&inspector->done, got) + got;
         if (!status && thread == 0)
-            progress_update(&self->progress, done);
+            progress_update(&inspector->progress, done);
     }
     /* The others need not go on after an error. */
     if (status < 0)
-        atomic_store(&self->stopping, 1);
-    pthread_mutex_lock(&self->lock);
-    self->found->good += worker.good;
-    self->found->warned += worker.warned;
-    pthread_mutex_unlock(&self->lock);
+        atomic_store(&inspector->stopping, 1);
+    pthread_mutex_lock(&inspector->lock);
+    inspector->found->good += worker.good;
+    inspector->found->warned += worker.warned;
+    pthread_mutex_unlock(&inspector->lock);
     leat_image_decoder_destroy(worker.decoder);
     leat_sample_finish(&worker.sample);
     return status < 0 ? status : LEAT_OK;
@@ -330,26 +335,26 @@ int inspection_run(struct inspection *out, const char *path,
                    int (*visit)(void *context, const struct inspected *record),
                    void *context)
 {
-    struct inspector self = {.path = path,
-                             .max_image_bytes = max_image_bytes,
-                             .visit = visit,
-                             .context = context,
-                             .found = out};
+    struct inspector inspector = {.path = path,
+                                  .max_image_bytes = max_image_bytes,
+                                  .visit = visit,
+                                  .context = context,
+                                  .found = out};
     memset(out, 0, sizeof(*out));
-    int status = leat_lmdb_check_open(&self.check, path);
+    int status = leat_lmdb_check_open(&inspector.check, path);
     if (status)
         return status;
-    out->expected = leat_lmdb_check_count(self.check);
-    pthread_mutex_init(&self.lock, NULL);
-    progress_start(&self.progress, "records", out->expected, quiet);
+    out->expected = leat_lmdb_check_count(inspector.check);
+    pthread_mutex_init(&inspector.lock, NULL);
+    progress_start(&inspector.progress, "records", out->expected, quiet);
     status = leat__parallel_for("leat-inspect", leat__thread_cores(), inspect,
-                                &self);
-    progress_finish(&self.progress);
-    pthread_mutex_destroy(&self.lock);
+                                &inspector);
+    progress_finish(&inspector.progress);
+    pthread_mutex_destroy(&inspector.lock);
     out->pages.size = sizeof(out->pages);
     out->has_pages =
-        !status && !leat_lmdb_check_page_use(self.check, &out->pages);
-    leat_lmdb_check_close(self.check);
+        !status && !leat_lmdb_check_page_use(inspector.check, &out->pages);
+    leat_lmdb_check_close(inspector.check);
     if (status)
         inspection_finish(out);
     else

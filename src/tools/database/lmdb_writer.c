@@ -19,69 +19,69 @@ enum {
     MOST_KEY_BYTES = 511       /* of liblmdb as it is built */
 };
 
-static const char *target(const struct lmdb_writer *self)
+static const char *target(const struct lmdb_writer *writer)
 {
-    return self->staging.target;
+    return writer->staging.target;
 }
 
-static int database_error(const struct lmdb_writer *self, int code)
+static int database_error(const struct lmdb_writer *writer, int code)
 {
     if (code == ENOMEM)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", target(self));
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", target(writer));
     /* Its directory is gone. */
     if (code == ENOENT)
         return leat_error(LEAT_EIO, "%s: another leat is writing it",
-                          target(self));
+                          target(writer));
     /* liblmdb says EIO when only a part could be written. */
     struct statvfs disk;
-    if (code == EIO && !statvfs(self->staging.path, &disk) &&
+    if (code == EIO && !statvfs(writer->staging.path, &disk) &&
         disk.f_bavail * disk.f_frsize < SPARE_BYTES)
         code = ENOSPC;
-    return leat_error(LEAT_EIO, "%s: cannot write it: %s%s", target(self),
+    return leat_error(LEAT_EIO, "%s: cannot write it: %s%s", target(writer),
                       mdb_strerror(code),
                       code == EIO ? ", or a file size limit" : "");
 }
 
-static int begin(struct lmdb_writer *self)
+static int begin(struct lmdb_writer *writer)
 {
-    int code = mdb_txn_begin(self->env, NULL, 0, &self->txn);
+    int code = mdb_txn_begin(writer->env, NULL, 0, &writer->txn);
     if (!code)
-        code = mdb_dbi_open(self->txn, NULL, 0, &self->dbi);
-    return code ? database_error(self, code) : LEAT_OK;
+        code = mdb_dbi_open(writer->txn, NULL, 0, &writer->dbi);
+    return code ? database_error(writer, code) : LEAT_OK;
 }
 
 /* Takes the sizes as of the last commit. */
-static void measure(struct lmdb_writer *self)
+static void measure(struct lmdb_writer *writer)
 {
     MDB_envinfo info;
     MDB_stat stat;
-    mdb_env_info(self->env, &info);
-    mdb_env_stat(self->env, &stat);
-    self->page = stat.ms_psize;
-    self->map_size = info.me_mapsize;
-    self->used = (info.me_last_pgno + 1) * stat.ms_psize;
-    self->records = self->committed = (int64_t)stat.ms_entries;
-    self->dirty = 0;
+    mdb_env_info(writer->env, &info);
+    mdb_env_stat(writer->env, &stat);
+    writer->page = stat.ms_psize;
+    writer->map_size = info.me_mapsize;
+    writer->used = (info.me_last_pgno + 1) * stat.ms_psize;
+    writer->records = writer->committed = (int64_t)stat.ms_entries;
+    writer->dirty = 0;
 }
 
-static int commit(struct lmdb_writer *self)
+static int commit(struct lmdb_writer *writer)
 {
-    if (!self->txn)
+    if (!writer->txn)
         return LEAT_OK;
-    int code = mdb_txn_commit(self->txn);
-    self->txn = NULL;
+    int code = mdb_txn_commit(writer->txn);
+    writer->txn = NULL;
     if (code)
-        return database_error(self, code);
-    measure(self);
+        return database_error(writer, code);
+    measure(writer);
     return LEAT_OK;
 }
 
 /* The file of an earlier run may be a link by now, to one that must stay. */
-static int open_data(const struct lmdb_writer *self, int *out)
+static int open_data(const struct lmdb_writer *writer, int *out)
 {
     struct stat found;
     int fd =
-        openat(self->staging.fd, "database/data.mdb",
+        openat(writer->staging.fd, "database/data.mdb",
                O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     int code = fd < 0 || fstat(fd, &found) ? errno : 0;
     if (!code && S_ISREG(found.st_mode) && found.st_nlink == 1) {
@@ -91,11 +91,11 @@ static int open_data(const struct lmdb_writer *self, int *out)
     if (fd >= 0)
         close(fd);
     if (code && code != ELOOP)
-        return database_error(self, code);
+        return database_error(writer, code);
     return leat_error(LEAT_EIO,
                       "%s/data.mdb: a link, or no regular file: it is not "
                       "written to; remove it",
-                      self->staging.database);
+                      writer->staging.database);
 }
 
 /*
@@ -103,37 +103,37 @@ static int open_data(const struct lmdb_writer *self, int *out)
  * journal no sync before the end: a power cut then loses a directory that
  * nobody has seen.
  */
-static int open_environment(struct lmdb_writer *self, int fd)
+static int open_environment(struct lmdb_writer *writer, int fd)
 {
     unsigned flags =
-        MDB_NOLOCK | MDB_NOSUBDIR | (self->durable ? 0 : MDB_NOSYNC);
+        MDB_NOLOCK | MDB_NOSUBDIR | (writer->durable ? 0 : MDB_NOSYNC);
     char opened[32];
     /* The very file, whatever has that name by now. */
     snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);
-    int code = mdb_env_create(&self->env);
+    int code = mdb_env_create(&writer->env);
     if (!code)
-        code = mdb_env_set_mapsize(self->env, FIRST_MAP_SIZE);
+        code = mdb_env_set_mapsize(writer->env, FIRST_MAP_SIZE);
     if (!code)
-        code = mdb_env_open(self->env, opened, flags, 0666);
+        code = mdb_env_open(writer->env, opened, flags, 0666);
     if (code)
-        return database_error(self, code);
-    measure(self);
-    return begin(self);
+        return database_error(writer, code);
+    measure(writer);
+    return begin(writer);
 }
 
 /*
  * The database of an earlier run is checked like a stranger's; less than the
  * two pages that LMDB begins with is none.
  */
-static int check_found(const struct lmdb_writer *self, int fd)
+static int check_found(const struct lmdb_writer *writer, int fd)
 {
     struct stat state;
     int64_t records;
     if (fstat(fd, &state))
-        return database_error(self, errno);
+        return database_error(writer, errno);
     if (state.st_size < 2 * sysconf(_SC_PAGESIZE))
-        return ftruncate(fd, 0) ? database_error(self, errno) : LEAT_OK;
-    int status = database_check(self->staging.database, &records);
+        return ftruncate(fd, 0) ? database_error(writer, errno) : LEAT_OK;
+    int status = database_check(writer->staging.database, &records);
     if (status != LEAT_EFORMAT && status != LEAT_EUNSUPPORTED)
         return status;
     char line[400];
@@ -141,148 +141,148 @@ static int check_found(const struct lmdb_writer *self, int fd)
     return leat_error(status, "%s; --restart starts over", line);
 }
 
-static int open_staged(struct lmdb_writer *self)
+static int open_staged(struct lmdb_writer *writer)
 {
     int fd = -1;
-    int status = open_data(self, &fd);
+    int status = open_data(writer, &fd);
     if (status)
         return status;
-    if (self->staging.state == STAGING_RESUMED)
-        status = check_found(self, fd);
+    if (writer->staging.state == STAGING_RESUMED)
+        status = check_found(writer, fd);
     if (!status)
-        status = open_environment(self, fd);
+        status = open_environment(writer, fd);
     close(fd);
     return status;
 }
 
-int lmdb_writer_open(struct lmdb_writer *self,
+int lmdb_writer_open(struct lmdb_writer *writer,
                      const struct staging_options *options)
 {
-    *self = (struct lmdb_writer){.durable = options->arguments != NULL};
-    int status = staging_open(&self->staging, options);
+    *writer = (struct lmdb_writer){.durable = options->arguments != NULL};
+    int status = staging_open(&writer->staging, options);
     if (status)
         return status;
-    self->keep = self->staging.state == STAGING_RESUMED;
-    status = self->staging.state == STAGING_COMPLETE
-                 ? database_check(target(self), &self->records)
-                 : open_staged(self);
+    writer->keep = writer->staging.state == STAGING_RESUMED;
+    status = writer->staging.state == STAGING_COMPLETE
+                 ? database_check(target(writer), &writer->records)
+                 : open_staged(writer);
     if (status)
-        lmdb_writer_close(self);
-    self->keep = false;
+        lmdb_writer_close(writer);
+    writer->keep = false;
     return status;
 }
 
-int lmdb_writer_last(struct lmdb_writer *self, MDB_val *key, MDB_val *value)
+int lmdb_writer_last(struct lmdb_writer *writer, MDB_val *key, MDB_val *value)
 {
     MDB_cursor *cursor;
-    int code = mdb_cursor_open(self->txn, self->dbi, &cursor);
+    int code = mdb_cursor_open(writer->txn, writer->dbi, &cursor);
     if (!code) {
         code = mdb_cursor_get(cursor, key, value, MDB_LAST);
         mdb_cursor_close(cursor);
     }
     if (code == MDB_NOTFOUND)
         return LEAT_END;
-    return code ? database_error(self, code) : LEAT_OK;
+    return code ? database_error(writer, code) : LEAT_OK;
 }
 
 /*
  * The map cannot grow in a transaction, so it grows before one could fill it:
  * `used` is a bound, put right at each commit.
  */
-static int make_room(struct lmdb_writer *self, size_t bytes)
+static int make_room(struct lmdb_writer *writer, size_t bytes)
 {
-    bool grow = self->used + bytes + SPARE_BYTES > self->map_size;
-    if (!grow && self->dirty < COMMIT_BYTES)
+    bool grow = writer->used + bytes + SPARE_BYTES > writer->map_size;
+    if (!grow && writer->dirty < COMMIT_BYTES)
         return LEAT_OK;
-    int status = commit(self);
+    int status = commit(writer);
     if (status)
         return status;
-    while (self->used + bytes + SPARE_BYTES > self->map_size) {
-        int code = mdb_env_set_mapsize(self->env, 2 * self->map_size);
+    while (writer->used + bytes + SPARE_BYTES > writer->map_size) {
+        int code = mdb_env_set_mapsize(writer->env, 2 * writer->map_size);
         if (code)
-            return database_error(self, code);
-        self->map_size *= 2;
+            return database_error(writer, code);
+        writer->map_size *= 2;
     }
-    return begin(self);
+    return begin(writer);
 }
 
 /*
  * What a record takes of the file, at most. One on pages of its own wastes part
  * of the last of them; of the page that holds any other up to half is waste.
  */
-static size_t room_for(const struct lmdb_writer *self, size_t key_size,
+static size_t room_for(const struct lmdb_writer *writer, size_t key_size,
                        size_t size)
 {
     size_t node = key_size + size + 16;
-    return node < self->page / 2 - 64 ? 2 * node : size + 2 * self->page;
+    return node < writer->page / 2 - 64 ? 2 * node : size + 2 * writer->page;
 }
 
-int lmdb_writer_put(struct lmdb_writer *self, const void *key, size_t key_size,
-                    const void *value, size_t size)
+int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
+                    size_t key_size, const void *value, size_t size)
 {
     if (!key_size || key_size > MOST_KEY_BYTES)
         return leat_error(LEAT_EINVAL,
                           "%s: a key of %zu bytes; LMDB takes 1 to %d: "
                           "'%.64s...'",
-                          target(self), key_size, MOST_KEY_BYTES,
+                          target(writer), key_size, MOST_KEY_BYTES,
                           (const char *)key);
     if (size > INT32_MAX)
         return leat_error(LEAT_EINVAL,
                           "%s: a record of %zu bytes, which is too large",
-                          target(self), size);
-    size_t bytes = room_for(self, key_size, size);
-    int status = make_room(self, bytes);
+                          target(writer), size);
+    size_t bytes = room_for(writer, key_size, size);
+    int status = make_room(writer, bytes);
     if (status)
         return status;
     MDB_val k = {key_size, (void *)key};
     MDB_val v = {size, (void *)value};
-    int code = mdb_put(self->txn, self->dbi, &k, &v, MDB_APPEND);
+    int code = mdb_put(writer->txn, writer->dbi, &k, &v, MDB_APPEND);
     if (code == MDB_KEYEXIST)
         return leat_error(LEAT_EINVAL,
                           "%s: key %.*s is not above the one before",
-                          target(self), (int)key_size, (const char *)key);
+                          target(writer), (int)key_size, (const char *)key);
     if (code)
-        return database_error(self, code);
-    self->used += bytes;
-    self->dirty += bytes;
-    self->records++;
+        return database_error(writer, code);
+    writer->used += bytes;
+    writer->dirty += bytes;
+    writer->records++;
     return LEAT_OK;
 }
 
-int lmdb_writer_publish(struct lmdb_writer *self, int64_t result)
+int lmdb_writer_publish(struct lmdb_writer *writer, int64_t result)
 {
     struct stat state;
     int status = LEAT_OK;
-    if (self->staging.state != STAGING_COMPLETE) {
-        status = commit(self);
-        int code = status ? 0 : mdb_env_sync(self->env, 1);
+    if (writer->staging.state != STAGING_COMPLETE) {
+        status = commit(writer);
+        int code = status ? 0 : mdb_env_sync(writer->env, 1);
         if (status || code)
-            return status ? status : database_error(self, code);
-        mdb_env_close(self->env);
-        self->env = NULL;
-        status = staging_publish(&self->staging, result);
+            return status ? status : database_error(writer, code);
+        mdb_env_close(writer->env);
+        writer->env = NULL;
+        status = staging_publish(&writer->staging, result);
     }
-    self->bytes =
-        status || stat(self->staging.data, &state) ? 0 : state.st_size;
+    writer->bytes =
+        status || stat(writer->staging.data, &state) ? 0 : state.st_size;
     return status;
 }
 
-int64_t lmdb_writer_keep(struct lmdb_writer *self)
+int64_t lmdb_writer_keep(struct lmdb_writer *writer)
 {
-    if (!self->durable)
+    if (!writer->durable)
         return 0;
-    commit(self); /* What fails is not committed. */
-    self->records = self->committed;
-    self->keep = self->records > 0;
-    return self->records;
+    commit(writer); /* What fails is not committed. */
+    writer->records = writer->committed;
+    writer->keep = writer->records > 0;
+    return writer->records;
 }
 
-void lmdb_writer_close(struct lmdb_writer *self)
+void lmdb_writer_close(struct lmdb_writer *writer)
 {
-    if (self->txn)
-        mdb_txn_abort(self->txn);
-    if (self->env)
-        mdb_env_close(self->env);
-    staging_close(&self->staging, self->keep && self->durable);
-    memset(self, 0, sizeof(*self));
+    if (writer->txn)
+        mdb_txn_abort(writer->txn);
+    if (writer->env)
+        mdb_env_close(writer->env);
+    staging_close(&writer->staging, writer->keep && writer->durable);
+    memset(writer, 0, sizeof(*writer));
 }

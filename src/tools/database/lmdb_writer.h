@@ -33,35 +33,35 @@ struct lmdb_writer {
 
 /* Begins or resumes. Errors: those of staging_open, LEAT_EFORMAT; then it is
    zero. */
-int lmdb_writer_open(struct lmdb_writer *self,
+int lmdb_writer_open(struct lmdb_writer *writer,
                      const struct staging_options *options);
 
 /*
  * The last record; borrowed until the next call. LEAT_END: there is none.
  * Errors: LEAT_EIO.
  */
-int lmdb_writer_last(struct lmdb_writer *self, MDB_val *key, MDB_val *value);
+int lmdb_writer_last(struct lmdb_writer *writer, MDB_val *key, MDB_val *value);
 
 /*
  * Appends a record; keys must ascend in byte order.
  * Errors: LEAT_EINVAL for a key out of order or too long, LEAT_EIO.
  */
-int lmdb_writer_put(struct lmdb_writer *self, const void *key, size_t key_size,
-                    const void *value, size_t size);
+int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
+                    size_t key_size, const void *value, size_t size);
 
 /*
  * Makes the database appear at its path, on disk. `result` is saved for a
  * rerun, should this run be killed before close. Errors: LEAT_EIO.
  */
-int lmdb_writer_publish(struct lmdb_writer *self, int64_t result);
+int lmdb_writer_publish(struct lmdb_writer *writer, int64_t result);
 
 /*
  * Commits what can be, and has close keep it for a rerun. Returns the number of
  * its records.
  */
-int64_t lmdb_writer_keep(struct lmdb_writer *self);
+int64_t lmdb_writer_keep(struct lmdb_writer *writer);
 
 /* Removes a database that was neither published nor kept. */
-void lmdb_writer_close(struct lmdb_writer *self);
+void lmdb_writer_close(struct lmdb_writer *writer);
 
 #endif

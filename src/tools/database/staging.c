@@ -48,29 +48,30 @@ static int system_error(const char *path)
 }
 
 /* Where the directory is gone, another leat has completed or removed it. */
-static int directory_error(const struct staging *self)
+static int directory_error(const struct staging *staging)
 {
     if (errno != ENOENT && errno != EWOULDBLOCK)
-        return system_error(self->path);
+        return system_error(staging->path);
     return leat_error(LEAT_EINVAL, "%s: another leat is writing it",
-                      self->target);
+                      staging->target);
 }
 
 /* Removes an entry of the directory, which need not be there. */
-static int remove_entry(const struct staging *self, const char *name, int flags)
+static int remove_entry(const struct staging *staging, const char *name,
+                        int flags)
 {
-    if (!unlinkat(self->fd, name, flags) || errno == ENOENT)
+    if (!unlinkat(staging->fd, name, flags) || errno == ENOENT)
         return LEAT_OK;
-    return system_error(self->path);
+    return system_error(staging->path);
 }
 
 /* Needs no descriptor, since none may be left. */
-static int remove_database(const struct staging *self)
+static int remove_database(const struct staging *staging)
 {
-    int status = remove_entry(self, STAGED_DATA, 0);
+    int status = remove_entry(staging, STAGED_DATA, 0);
     if (!status)
-        status = remove_entry(self, STAGED_LOCK, 0);
-    return status ? status : remove_entry(self, "database", AT_REMOVEDIR);
+        status = remove_entry(staging, STAGED_LOCK, 0);
+    return status ? status : remove_entry(staging, "database", AT_REMOVEDIR);
 }
 
 /* A file system that cannot sync directories need not, and a directory that may
@@ -125,10 +126,10 @@ static int look_into(int at, const char *name, const char *path,
 }
 
 /* *out is owned by the caller, and unchanged where there is no journal. */
-static int read_journal(const struct staging *self, char **out)
+static int read_journal(const struct staging *staging, char **out)
 {
     struct stat file;
-    int fd = openat(self->fd, "journal",
+    int fd = openat(staging->fd, "journal",
                     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
         return LEAT_OK;
@@ -140,28 +141,28 @@ static int read_journal(const struct staging *self, char **out)
         close(fd);
     if (n < 0 || n < file.st_size)
         return leat_error(LEAT_EIO, "%s/journal: cannot be read; remove %s",
-                          self->path, self->path);
+                          staging->path, staging->path);
     return LEAT_OK;
 }
 
 /* Makes the journal its first `kept` bytes and the text, on disk. If that is
    cut short, the next run begins, or publishes, once more. */
-static int write_journal(const struct staging *self, size_t kept,
+static int write_journal(const struct staging *staging, size_t kept,
                          const char *text)
 {
     ssize_t length = (ssize_t)strlen(text);
     int fd =
-        openat(self->fd, "journal",
+        openat(staging->fd, "journal",
                O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
-        return directory_error(self);
+        return directory_error(staging);
     errno = ENOSPC; /* as of a short write */
     int status = ftruncate(fd, (off_t)kept) ||
                          write(fd, text, (size_t)length) != length || fsync(fd)
-                     ? system_error(self->path)
+                     ? system_error(staging->path)
                      : LEAT_OK;
     close(fd); /* fsync has found what fails. */
-    return status ? status : sync_directory(self->fd, ".", self->path);
+    return status ? status : sync_directory(staging->fd, ".", staging->path);
 }
 
 /* Takes what the last line saved, if the journal has it whole. */
@@ -178,23 +179,23 @@ static bool read_result(const char *journal, int64_t *result, ino_t *inode)
 }
 
 /* Whether a journal is of this run's arguments; its last line may be cut. */
-static bool is_same(const struct staging *self, const char *journal)
+static bool is_same(const struct staging *staging, const char *journal)
 {
-    size_t length = self->journal ? strlen(self->journal) : 0;
+    size_t length = staging->journal ? strlen(staging->journal) : 0;
     const char *rest = journal + length;
-    return length && !strncmp(journal, self->journal, length) &&
+    return length && !strncmp(journal, staging->journal, length) &&
            !strncmp(rest, COMPLETE, strnlen(rest, strlen(COMPLETE)));
 }
 
 /* Names the first line in which the two differ. */
-static int refuse_other(const struct staging *self, const char *found)
+static int refuse_other(const struct staging *staging, const char *found)
 {
-    const char *now = self->journal;
+    const char *now = staging->journal;
     if (!now)
         return leat_error(LEAT_EINVAL,
                           "%s: holds an unfinished import; finish it, "
                           "or remove the directory",
-                          self->path);
+                          staging->path);
     size_t line = 0;
     for (size_t i = 0; now[i] && now[i] == found[i]; i++)
         if (now[i] == '\n')
@@ -203,62 +204,63 @@ static int refuse_other(const struct staging *self, const char *found)
         LEAT_EINVAL,
         "%s: an unfinished import of other files or options: "
         "'%.*s', now '%.*s'; finish that one, or --restart starts over",
-        self->path, (int)strcspn(found + line, "\n"), found + line,
+        staging->path, (int)strcspn(found + line, "\n"), found + line,
         (int)strcspn(now + line, "\n"), now + line);
 }
 
-static int check_target(const struct staging *self)
+static int check_target(const struct staging *staging)
 {
     enum contents found;
-    int status =
-        look_into(AT_FDCWD, self->target, self->target, is_foreign, &found);
-    if (status || found == MISSING || (found == OWN && self->replace))
+    int status = look_into(AT_FDCWD, staging->target, staging->target,
+                           is_foreign, &found);
+    if (status || found == MISSING || (found == OWN && staging->replace))
         return status;
     return leat_error(LEAT_EINVAL,
                       found == OWN
                           ? "%s: exists already; --force would replace it"
                           : "%s: exists and is no database directory; choose "
                             "another name",
-                      self->target);
+                      staging->target);
 }
 
 /* Nothing that leat did not write is removed, nor the target of a link. */
-static int check_entries(const struct staging *self)
+static int check_entries(const struct staging *staging)
 {
     enum contents here, inside = OWN;
-    int status = look_into(self->fd, ".", self->path, is_foreign_here, &here);
+    int status =
+        look_into(staging->fd, ".", staging->path, is_foreign_here, &here);
     if (!status)
-        status =
-            look_into(self->fd, "database", self->path, is_foreign, &inside);
+        status = look_into(staging->fd, "database", staging->path, is_foreign,
+                           &inside);
     errno = ENOENT;
     if (!status && here == MISSING)
-        return directory_error(self);
+        return directory_error(staging);
     if (status || (here != FOREIGN && inside != FOREIGN))
         return status;
     return leat_error(LEAT_EINVAL,
                       "%s: holds files that leat did not write; remove it",
-                      self->path);
+                      staging->path);
 }
 
-static int lock(struct staging *self)
+static int lock(struct staging *staging)
 {
-    bool made = !mkdir(self->path, 0777);
+    bool made = !mkdir(staging->path, 0777);
     if (!made && errno != EEXIST) {
-        const char *slash = strrchr(self->target, '/');
+        const char *slash = strrchr(staging->target, '/');
         return leat_error(
-            LEAT_EIO, "%s: cannot be made in %.*s: %s", self->target,
-            slash > self->target ? (int)(slash - self->target) : 1,
-            slash ? self->target : ".", strerror(errno));
+            LEAT_EIO, "%s: cannot be made in %.*s: %s", staging->target,
+            slash > staging->target ? (int)(slash - staging->target) : 1,
+            slash ? staging->target : ".", strerror(errno));
     }
-    self->fd = open(self->path, DIRECTORY | O_NOFOLLOW);
-    if (self->fd >= 0 && !flock(self->fd, LOCK_EX | LOCK_NB))
-        return check_entries(self);
-    int status = directory_error(self);
+    staging->fd = open(staging->path, DIRECTORY | O_NOFOLLOW);
+    if (staging->fd >= 0 && !flock(staging->fd, LOCK_EX | LOCK_NB))
+        return check_entries(staging);
+    int status = directory_error(staging);
     if (made && status == LEAT_EIO)
-        rmdir(self->path);
-    if (self->fd >= 0)
-        close(self->fd);
-    self->fd = -1;
+        rmdir(staging->path);
+    if (staging->fd >= 0)
+        close(staging->fd);
+    staging->fd = -1;
     return status;
 }
 
@@ -276,63 +278,63 @@ static int find_data(int at, const char *name, const char *path, ino_t *inode)
 
 /* How far the run came that wrote the journal. Nothing is kept of a published
    one whose target went since. */
-static int find_state(struct staging *self, const char *journal)
+static int find_state(struct staging *staging, const char *journal)
 {
     int64_t result;
     ino_t saved, staged, target;
-    int status = find_data(self->fd, STAGED_DATA, self->path, &staged);
+    int status = find_data(staging->fd, STAGED_DATA, staging->path, &staged);
     if (!status)
-        status = find_data(AT_FDCWD, self->data, self->target, &target);
+        status = find_data(AT_FDCWD, staging->data, staging->target, &target);
     if (status || !*journal)
         return status;
     if (!read_result(journal, &result, &saved) || staged == saved) {
-        self->state = staged ? STAGING_RESUMED : STAGING_FRESH;
-    } else if (target == saved && is_same(self, journal)) {
-        self->state = STAGING_COMPLETE;
-        self->result = result;
-        self->published = true;
+        staging->state = staged ? STAGING_RESUMED : STAGING_FRESH;
+    } else if (target == saved && is_same(staging, journal)) {
+        staging->state = STAGING_COMPLETE;
+        staging->result = result;
+        staging->published = true;
     } else {
-        status = remove_database(self);
+        status = remove_database(staging);
         if (!status)
-            status = remove_entry(self, "journal", 0);
+            status = remove_entry(staging, "journal", 0);
     }
     return status;
 }
 
 /* Resumes the unfinished database, or starts over where that is allowed. */
-static int take_over(struct staging *self, const char *journal, bool restart)
+static int take_over(struct staging *staging, const char *journal, bool restart)
 {
-    if (self->state == STAGING_RESUMED &&
-        (!self->journal || (!restart && !is_same(self, journal))))
-        return refuse_other(self, journal);
+    if (staging->state == STAGING_RESUMED &&
+        (!staging->journal || (!restart && !is_same(staging, journal))))
+        return refuse_other(staging, journal);
     /* A reader of the database may have left its lock file. */
-    if (self->state == STAGING_RESUMED && !restart)
-        return remove_entry(self, STAGED_LOCK, 0);
-    self->state = STAGING_FRESH;
-    self->owned = true;
-    int status = remove_entry(self, "journal", 0);
+    if (staging->state == STAGING_RESUMED && !restart)
+        return remove_entry(staging, STAGED_LOCK, 0);
+    staging->state = STAGING_FRESH;
+    staging->owned = true;
+    int status = remove_entry(staging, "journal", 0);
     if (!status)
-        status = remove_database(self);
-    if (!status && self->journal)
-        status = write_journal(self, 0, self->journal);
-    if (!status && mkdirat(self->fd, "database", 0777))
-        status = directory_error(self);
+        status = remove_database(staging);
+    if (!status && staging->journal)
+        status = write_journal(staging, 0, staging->journal);
+    if (!status && mkdirat(staging->fd, "database", 0777))
+        status = directory_error(staging);
     return status;
 }
 
-static int begin(struct staging *self, bool restart)
+static int begin(struct staging *staging, bool restart)
 {
     char *found = NULL;
-    int status = lock(self);
+    int status = lock(staging);
     if (!status)
-        status = read_journal(self, &found);
+        status = read_journal(staging, &found);
     const char *journal = found ? found : "";
     if (!status)
-        status = find_state(self, journal);
-    if (!status && self->state != STAGING_COMPLETE)
-        status = check_target(self);
-    if (!status && self->state != STAGING_COMPLETE)
-        status = take_over(self, journal, restart);
+        status = find_state(staging, journal);
+    if (!status && staging->state != STAGING_COMPLETE)
+        status = check_target(staging);
+    if (!status && staging->state != STAGING_COMPLETE)
+        status = take_over(staging, journal, restart);
     free(found);
     return status;
 }
@@ -359,108 +361,108 @@ static char *join(const char *prefix, const char *text)
     return joined;
 }
 
-int staging_open(struct staging *self, const struct staging_options *options)
+int staging_open(struct staging *staging, const struct staging_options *options)
 {
-    *self =
+    *staging =
         (struct staging){.fd = -1, .result = -1, .replace = options->replace};
     if (!options->target[0])
         return leat_error(LEAT_EINVAL,
                           "the database to be made needs a path; this is ''");
-    self->target = resolve(options->target);
-    self->path = join(self->target, ".leat-part");
-    self->database = join(self->path, "/database");
-    self->data = join(self->target, "/data.mdb");
-    self->journal = join(HEADER, options->arguments);
-    bool has_texts =
-        self->database && self->data && (self->journal || !options->arguments);
-    int status = has_texts ? begin(self, options->restart)
+    staging->target = resolve(options->target);
+    staging->path = join(staging->target, ".leat-part");
+    staging->database = join(staging->path, "/database");
+    staging->data = join(staging->target, "/data.mdb");
+    staging->journal = join(HEADER, options->arguments);
+    bool has_texts = staging->database && staging->data &&
+                     (staging->journal || !options->arguments);
+    int status = has_texts ? begin(staging, options->restart)
                            : leat_error(LEAT_ENOMEM, "%s: out of memory",
                                         options->target);
     if (status)
-        staging_close(self, !self->owned);
+        staging_close(staging, !staging->owned);
     return status;
 }
 
 /* The lock file goes with the database that is replaced; a process that has
    these open keeps both. */
-static int move_file(const struct staging *self)
+static int move_file(const struct staging *staging)
 {
-    int target = open(self->target, DIRECTORY);
+    int target = open(staging->target, DIRECTORY);
     bool failed = target < 0 ||
-                  renameat(self->fd, STAGED_DATA, target, "data.mdb") ||
+                  renameat(staging->fd, STAGED_DATA, target, "data.mdb") ||
                   (unlinkat(target, "lock.mdb", 0) && errno != ENOENT);
-    int status = failed ? system_error(self->target)
-                        : sync_directory(target, ".", self->target);
+    int status = failed ? system_error(staging->target)
+                        : sync_directory(target, ".", staging->target);
     if (target >= 0)
         close(target);
     return status;
 }
 
 /* Without NOREPLACE, a rename replaces an empty directory, nothing else. */
-static bool move_directory(const struct staging *self)
+static bool move_directory(const struct staging *staging)
 {
-    if (!renameat2(self->fd, "database", AT_FDCWD, self->target,
+    if (!renameat2(staging->fd, "database", AT_FDCWD, staging->target,
                    RENAME_NOREPLACE))
         return true;
     return (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) &&
-           !renameat(self->fd, "database", AT_FDCWD, self->target);
+           !renameat(staging->fd, "database", AT_FDCWD, staging->target);
 }
 
 /* If the target came meanwhile, it is too late to advise --force. */
-static int move_to_target(const struct staging *self)
+static int move_to_target(const struct staging *staging)
 {
     enum contents found;
-    int status =
-        look_into(AT_FDCWD, self->target, self->target, is_foreign, &found);
-    if (status || (found == OWN && self->replace))
-        return status ? status : move_file(self);
-    if (found == MISSING && move_directory(self))
+    int status = look_into(AT_FDCWD, staging->target, staging->target,
+                           is_foreign, &found);
+    if (status || (found == OWN && staging->replace))
+        return status ? status : move_file(staging);
+    if (found == MISSING && move_directory(staging))
         return LEAT_OK;
     if (found == MISSING && errno != EEXIST && errno != ENOTEMPTY &&
         errno != ENOTDIR)
-        return system_error(self->target);
+        return system_error(staging->target);
     return leat_error(
         LEAT_EINVAL,
         "%s: somebody else has made it meanwhile; it was not replaced",
-        self->target);
+        staging->target);
 }
 
-int staging_publish(struct staging *self, int64_t result)
+int staging_publish(struct staging *staging, int64_t result)
 {
     char line[80];
     ino_t inode;
-    int status = remove_entry(self, STAGED_LOCK, 0);
+    int status = remove_entry(staging, STAGED_LOCK, 0);
     if (!status)
-        status = find_data(self->fd, STAGED_DATA, self->path, &inode);
+        status = find_data(staging->fd, STAGED_DATA, staging->path, &inode);
     if (!status)
-        status = sync_directory(self->fd, "database", self->path);
-    if (!status && self->journal) {
+        status = sync_directory(staging->fd, "database", staging->path);
+    if (!status && staging->journal) {
         snprintf(line, sizeof(line), COMPLETE "%" PRId64 " %" PRIu64 "\n",
                  result, (uint64_t)inode);
-        status = write_journal(self, strlen(self->journal), line);
+        status = write_journal(staging, strlen(staging->journal), line);
     }
     if (!status)
-        status = move_to_target(self);
+        status = move_to_target(staging);
     if (!status)
-        status = sync_directory(self->fd, "..", self->path);
-    self->published = !status;
+        status = sync_directory(staging->fd, "..", staging->path);
+    staging->published = !status;
     return status;
 }
 
-void staging_close(struct staging *self, bool keep)
+void staging_close(struct staging *staging, bool keep)
 {
-    if (self->path && self->fd >= 0) {
-        if (self->published || !keep) {
-            remove_database(self);
-            unlinkat(self->fd, "journal", 0);
+    if (staging->path && staging->fd >= 0) {
+        if (staging->published || !keep) {
+            remove_database(staging);
+            unlinkat(staging->fd, "journal", 0);
         }
-        rmdir(self->path); /* which fails while something is in it */
-        close(self->fd);
+        rmdir(staging->path); /* which fails while something is in it */
+        close(staging->fd);
     }
-    free(self->target);
-    free(self->path);
-    free(self->database);
-    free(self->data);
-    free(self->journal);
-    memset(self, 0, sizeof(*self));
+    free(staging->target);
+    free(staging->path);
+    free(staging->database);
+    free(staging->data);
+    free(staging->journal);
+    memset(staging, 0, sizeof(*staging));
 }

@@ -46,16 +46,17 @@ struct staging {
  * way or another process is at work, LEAT_EIO, LEAT_ENOMEM; nothing is open
  * then.
  */
-int staging_open(struct staging *self, const struct staging_options *options);
+int staging_open(struct staging *staging,
+                 const struct staging_options *options);
 
 /*
  * Puts the finished database, which is on disk already, in the target's place.
  * Until close, `result`, 0 or more, is saved for the rerun of a killed run.
  * Errors: LEAT_EINVAL when the target changed meanwhile, LEAT_EIO.
  */
-int staging_publish(struct staging *self, int64_t result);
+int staging_publish(struct staging *staging, int64_t result);
 
 /* Removes what was not published, unless `keep`. Takes a zeroed one. */
-void staging_close(struct staging *self, bool keep);
+void staging_close(struct staging *staging, bool keep);
 
 #endif

@@ -91,51 +91,51 @@ static void run_job(const struct pool_options *options, void **state,
 }
 
 /* The next job; -1: there is none. */
-static int64_t claim_locked(struct worker_pool *self)
+static int64_t claim_locked(struct worker_pool *pool)
 {
-    while (!self->stopping && self->claimed < self->jobs &&
-           (self->claimed - self->emptied >= self->slots ||
-            (self->claimed > self->emptied &&
-             self->waiting >= self->options.most_bytes)))
-        pthread_cond_wait(&self->changed, &self->lock);
-    return self->stopping || self->claimed >= self->jobs ? -1 : self->claimed++;
+    while (!pool->stopping && pool->claimed < pool->jobs &&
+           (pool->claimed - pool->emptied >= pool->slots ||
+            (pool->claimed > pool->emptied &&
+             pool->waiting >= pool->options.most_bytes)))
+        pthread_cond_wait(&pool->changed, &pool->lock);
+    return pool->stopping || pool->claimed >= pool->jobs ? -1 : pool->claimed++;
 }
 
 static void *work(void *argument)
 {
-    struct worker_pool *self = argument;
+    struct worker_pool *pool = argument;
     void *state = NULL;
-    pthread_mutex_lock(&self->lock);
-    for (int64_t job; (job = claim_locked(self)) >= 0;) {
-        struct slot *slot = &self->slot[job % self->slots];
-        pthread_mutex_unlock(&self->lock);
-        run_job(&self->options, &state, job, slot);
-        pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&pool->lock);
+    for (int64_t job; (job = claim_locked(pool)) >= 0;) {
+        struct slot *slot = &pool->slot[job % pool->slots];
+        pthread_mutex_unlock(&pool->lock);
+        run_job(&pool->options, &state, job, slot);
+        pthread_mutex_lock(&pool->lock);
         slot->done = true;
-        self->waiting += slot->bytes.size;
-        pthread_cond_broadcast(&self->changed);
+        pool->waiting += slot->bytes.size;
+        pthread_cond_broadcast(&pool->changed);
     }
-    pthread_mutex_unlock(&self->lock);
-    self->options.close(state);
+    pthread_mutex_unlock(&pool->lock);
+    pool->options.close(state);
     return NULL;
 }
 
 /* Signals go to the main thread, which tidies up. */
-static int start_workers(struct worker_pool *self, int n)
+static int start_workers(struct worker_pool *pool, int n)
 {
     int code = 0;
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    while (!code && self->workers < n) {
-        pthread_t *worker = &self->worker[self->workers];
-        code = pthread_create(worker, NULL, work, self);
+    while (!code && pool->workers < n) {
+        pthread_t *worker = &pool->worker[pool->workers];
+        code = pthread_create(worker, NULL, work, pool);
         if (!code)
             pthread_setname_np(*worker, "leat-records");
-        self->workers += !code;
+        pool->workers += !code;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return self->workers ? LEAT_OK
+    return pool->workers ? LEAT_OK
                          : leat_error(LEAT_EIO, "cannot start a thread: %s",
                                       strerror(code));
 }
@@ -146,87 +146,87 @@ int worker_pool_open(struct worker_pool **out,
     int cores = leat__thread_cores();
     int workers = cores < MOST_WORKERS ? cores : MOST_WORKERS;
     int slots = workers * SLOTS_PER_WORKER;
-    struct worker_pool *self =
-        calloc(1, sizeof(*self) + (size_t)slots * sizeof(struct slot));
-    if (!self)
+    struct worker_pool *pool =
+        calloc(1, sizeof(*pool) + (size_t)slots * sizeof(struct slot));
+    if (!pool)
         return leat_error(LEAT_ENOMEM, "out of memory for records");
-    self->options = *options;
-    self->slots = slots;
-    self->jobs = (options->end - options->first + options->job_records - 1) /
+    pool->options = *options;
+    pool->slots = slots;
+    pool->jobs = (options->end - options->first + options->job_records - 1) /
                  options->job_records;
-    pthread_mutex_init(&self->lock, NULL);
-    pthread_cond_init(&self->changed, NULL);
-    int status = start_workers(self, workers);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->changed, NULL);
+    int status = start_workers(pool, workers);
     if (status)
-        worker_pool_close(self);
+        worker_pool_close(pool);
     else
-        *out = self;
+        *out = pool;
     return status;
 }
 
-static void wait_for(struct worker_pool *self, const struct slot *slot)
+static void wait_for(struct worker_pool *pool, const struct slot *slot)
 {
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&pool->lock);
     while (!slot->done)
-        pthread_cond_wait(&self->changed, &self->lock);
-    pthread_mutex_unlock(&self->lock);
+        pthread_cond_wait(&pool->changed, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
 }
 
-static void give_back(struct worker_pool *self, struct slot *slot)
+static void give_back(struct worker_pool *pool, struct slot *slot)
 {
     size_t size = slot->bytes.size;
     if (size > MOST_KEPT) {
         free(slot->bytes.bytes);
         slot->bytes = (struct buffer){0};
     }
-    self->taken = 0;
-    self->taken_bytes = 0;
-    pthread_mutex_lock(&self->lock);
+    pool->taken = 0;
+    pool->taken_bytes = 0;
+    pthread_mutex_lock(&pool->lock);
     slot->done = false;
-    self->waiting -= size;
-    self->emptied++;
-    pthread_cond_broadcast(&self->changed);
-    pthread_mutex_unlock(&self->lock);
+    pool->waiting -= size;
+    pool->emptied++;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
 }
 
-int worker_pool_take(struct worker_pool *self, struct pool_record *out)
+int worker_pool_take(struct worker_pool *pool, struct pool_record *out)
 {
     /* Only this thread changes `emptied`. */
-    while (self->emptied < self->jobs) {
-        struct slot *slot = &self->slot[self->emptied % self->slots];
-        if (!self->taken)
-            wait_for(self, slot);
-        if (self->taken < slot->made) {
-            *out = slot->record[self->taken++];
+    while (pool->emptied < pool->jobs) {
+        struct slot *slot = &pool->slot[pool->emptied % pool->slots];
+        if (!pool->taken)
+            wait_for(pool, slot);
+        if (pool->taken < slot->made) {
+            *out = slot->record[pool->taken++];
             out->bytes =
-                out->size ? slot->bytes.bytes + self->taken_bytes : NULL;
-            self->taken_bytes += out->size;
+                out->size ? slot->bytes.bytes + pool->taken_bytes : NULL;
+            pool->taken_bytes += out->size;
             return LEAT_OK;
         }
         /* All of it was taken, and what was borrowed is given back. */
         int status = slot->status;
         if (status)
             leat_error(status, "%s", slot->error);
-        give_back(self, slot);
+        give_back(pool, slot);
         if (status)
             return status;
     }
     return LEAT_END;
 }
 
-void worker_pool_close(struct worker_pool *self)
+void worker_pool_close(struct worker_pool *pool)
 {
-    if (!self)
+    if (!pool)
         return;
-    pthread_mutex_lock(&self->lock);
-    self->stopping = true;
-    pthread_cond_broadcast(&self->changed);
-    pthread_mutex_unlock(&self->lock);
-    for (int i = 0; i < self->workers; i++)
-        pthread_join(self->worker[i], NULL);
-    for (int i = 0; i < self->slots; i++)
-        free(self->slot[i].bytes.bytes);
-    pthread_cond_destroy(&self->changed);
-    pthread_mutex_destroy(&self->lock);
-    free(self);
+    pthread_mutex_lock(&pool->lock);
+    pool->stopping = true;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < pool->workers; i++)
+        pthread_join(pool->worker[i], NULL);
+    for (int i = 0; i < pool->slots; i++)
+        free(pool->slot[i].bytes.bytes);
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
 }

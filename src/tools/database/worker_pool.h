@@ -49,9 +49,9 @@ int worker_pool_open(struct worker_pool **out,
  * The next record; borrowed until the next take. LEAT_END after the last one.
  * Errors: those of open and make; the next take gives the record after it.
  */
-int worker_pool_take(struct worker_pool *self, struct pool_record *out);
+int worker_pool_take(struct worker_pool *pool, struct pool_record *out);
 
 /* Stops the threads and frees everything, at any time. Takes NULL. */
-void worker_pool_close(struct worker_pool *self);
+void worker_pool_close(struct worker_pool *pool);
 
 #endif

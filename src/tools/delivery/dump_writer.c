@@ -57,9 +57,9 @@ static int system_error(const char *path)
     return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno ? errno : EIO));
 }
 
-static int out_of_memory(const struct dump_writer *self)
+static int out_of_memory(const struct dump_writer *writer)
 {
-    return leat_error(LEAT_ENOMEM, "%s: out of memory", self->directory);
+    return leat_error(LEAT_ENOMEM, "%s: out of memory", writer->directory);
 }
 
 /* Whether a writer made the file: a regular one with such a header. */
@@ -81,149 +81,150 @@ static int is_dump_file(int directory, const char *name)
     return is_same;
 }
 
-static int visit_entries(struct dump_writer *self,
-                         int (*visit)(struct dump_writer *self,
+static int visit_entries(struct dump_writer *writer,
+                         int (*visit)(struct dump_writer *writer,
                                       const char *name))
 {
-    int fd = openat(self->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(writer->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = fd < 0 ? NULL : fdopendir(fd);
     if (!entries) {
-        int status = system_error(self->directory);
+        int status = system_error(writer->directory);
         if (fd >= 0)
             close(fd);
         return status;
     }
     const struct dirent *entry;
-    int status = directory_next(entries, self->directory, &entry);
+    int status = directory_next(entries, writer->directory, &entry);
     while (!status && entry) {
-        status = visit(self, entry->d_name);
+        status = visit(writer, entry->d_name);
         if (!status)
-            status = directory_next(entries, self->directory, &entry);
+            status = directory_next(entries, writer->directory, &entry);
     }
     closedir(entries);
     return status;
 }
 
-static int remove_entry(struct dump_writer *self, const char *name)
+static int remove_entry(struct dump_writer *writer, const char *name)
 {
-    return unlinkat(self->fd, name, 0) ? system_error(self->directory)
-                                       : LEAT_OK;
+    return unlinkat(writer->fd, name, 0) ? system_error(writer->directory)
+                                         : LEAT_OK;
 }
 
-static int remove_earlier(struct dump_writer *self, const char *name)
+static int remove_earlier(struct dump_writer *writer, const char *name)
 {
-    return is_dump_file(self->fd, name) ? remove_entry(self, name) : LEAT_OK;
+    return is_dump_file(writer->fd, name) ? remove_entry(writer, name)
+                                          : LEAT_OK;
 }
 
 /* Removes the temporary files of a killed dump: only one process has the lock.
  */
-static int note_entry(struct dump_writer *self, const char *name)
+static int note_entry(struct dump_writer *writer, const char *name)
 {
     size_t length = strlen(name), target = staged_file_target(name);
     int is_npy = length > 4 && !strcmp(name + length - 4, ".npy");
     if (!strcmp(name, ".") || !strcmp(name, ".."))
         return LEAT_OK;
     if (target > 4 && !strncmp(name + target - 4, ".npy", 4))
-        return remove_entry(self, name);
-    char *list = is_dump_file(self->fd, name) ? self->earlier
-                 : is_npy                     ? self->foreign
-                                              : self->other;
+        return remove_entry(writer, name);
+    char *list = is_dump_file(writer->fd, name) ? writer->earlier
+                 : is_npy                       ? writer->foreign
+                                                : writer->other;
     snprintf(list, NAME_MAX + 1, "%s", name);
-    self->is_database |= !strcmp(name, "data.mdb");
+    writer->is_database |= !strcmp(name, "data.mdb");
     return LEAT_OK;
 }
 
 /* Other .npy files or a database would be taken for a part of the dump. */
-static int check_directory(struct dump_writer *self, int force)
+static int check_directory(struct dump_writer *writer, int force)
 {
-    int status = visit_entries(self, note_entry);
+    int status = visit_entries(writer, note_entry);
     if (status)
         return status;
-    if (self->is_database)
+    if (writer->is_database)
         return leat_error(LEAT_EINVAL,
                           "%s: is a database's directory; a dump needs "
                           "another one",
-                          self->directory);
-    if (self->foreign[0])
+                          writer->directory);
+    if (writer->foreign[0])
         return leat_error(LEAT_EINVAL,
                           "%s: holds %s, which leat dump did not write; remove "
                           "it first",
-                          self->directory, self->foreign);
-    if (self->earlier[0] && !force)
+                          writer->directory, writer->foreign);
+    if (writer->earlier[0] && !force)
         return leat_error(LEAT_EINVAL,
                           "%s: holds %s already; --force would replace the "
                           "files of that dump",
-                          self->directory, self->earlier);
-    if (self->other[0] && !force)
+                          writer->directory, writer->earlier);
+    if (writer->other[0] && !force)
         return leat_error(LEAT_EINVAL,
                           "%s: holds %s; --force would put the dump beside it",
-                          self->directory, self->other);
+                          writer->directory, writer->other);
     return LEAT_OK;
 }
 
 /* Two dumps at once into one directory would write the same files. */
-static int open_directory(struct dump_writer *self, int force)
+static int open_directory(struct dump_writer *writer, int force)
 {
-    int status = directory_make(self->directory, &self->kept);
+    int status = directory_make(writer->directory, &writer->kept);
     if (status)
         return status;
-    self->is_made = 1;
-    self->fd = open(self->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (self->fd < 0)
-        return system_error(self->directory);
-    if (flock(self->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-        self->is_made = 0;
+    writer->is_made = 1;
+    writer->fd = open(writer->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (writer->fd < 0)
+        return system_error(writer->directory);
+    if (flock(writer->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        writer->is_made = 0;
         return leat_error(LEAT_EINVAL, "%s: another leat is writing into it",
-                          self->directory);
+                          writer->directory);
     }
-    return check_directory(self, force);
+    return check_directory(writer, force);
 }
 
 int dump_writer_open(struct dump_writer **out, const char *directory, int force)
 {
-    struct dump_writer *self = calloc(1, sizeof(*self));
-    if (!self)
+    struct dump_writer *writer = calloc(1, sizeof(*writer));
+    if (!writer)
         return leat_error(LEAT_ENOMEM, "%s: out of memory", directory);
-    self->directory = directory;
-    self->fd = -1;
-    int status = open_directory(self, force);
+    writer->directory = directory;
+    writer->fd = -1;
+    int status = open_directory(writer, force);
     if (status)
-        dump_writer_close(self);
+        dump_writer_close(writer);
     else
-        *out = self;
+        *out = writer;
     return status;
 }
 
-int dump_writer_add(struct dump_writer *self, int i, const char *name)
+int dump_writer_add(struct dump_writer *writer, int i, const char *name)
 {
-    if (strlen(self->directory) + strlen(name) > PATH_MAX - 64)
+    if (strlen(writer->directory) + strlen(name) > PATH_MAX - 64)
         return leat_error(LEAT_EINVAL, "%s/%s: the name is too long",
-                          self->directory, name);
+                          writer->directory, name);
     char *copy = strdup(name);
     if (!copy)
-        return out_of_memory(self);
+        return out_of_memory(writer);
     for (char *c = copy; *c; c++)
         if (*c == '/')
             *c = '_';
-    self->array[i].top = name;
-    self->array[i].name = copy;
-    self->arrays = i + 1;
+    writer->array[i].top = name;
+    writer->array[i].name = copy;
+    writer->arrays = i + 1;
     for (int k = 0; k < i; k++)
-        if (!strcmp(self->array[k].name, copy))
+        if (!strcmp(writer->array[k].name, copy))
             return leat_error(LEAT_EINVAL, "tops %s and %s would be one file",
-                              self->array[k].top, name);
+                              writer->array[k].top, name);
     return LEAT_OK;
 }
 
-const char *dump_writer_path(struct dump_writer *self, int i, int64_t file)
+const char *dump_writer_path(struct dump_writer *writer, int i, int64_t file)
 {
-    const struct dump_array *array = &self->array[i];
+    const struct dump_array *array = &writer->array[i];
     char number[32] = "";
     if (array->is_split)
         snprintf(number, sizeof(number), ".%04lld", (long long)file);
-    snprintf(self->path, sizeof(self->path), "%s/%s%s.npy", self->directory,
-             array->name, number);
-    return self->path;
+    snprintf(writer->path, sizeof(writer->path), "%s/%s%s.npy",
+             writer->directory, array->name, number);
+    return writer->path;
 }
 
 /* Writes the header of so many batches of that shape. */
@@ -246,15 +247,15 @@ static int write_header(FILE *stream, const struct npy_header *shape,
 }
 
 /* Creates the next file of an array, with a header of one batch. */
-static int create_file(struct dump_writer *self, int i,
+static int create_file(struct dump_writer *writer, int i,
                        const struct npy_header *shape)
 {
-    struct dump_array *array = &self->array[i];
-    const char *path = dump_writer_path(self, i, array->files);
+    struct dump_array *array = &writer->array[i];
+    const char *path = dump_writer_path(writer, i, array->files);
     struct staged_file *grown =
         realloc(array->file, (size_t)(array->files + 1) * sizeof(*grown));
     if (!grown)
-        return out_of_memory(self);
+        return out_of_memory(writer);
     array->file = grown;
     int status = staged_file_create(&grown[array->files], path);
     if (status)
@@ -265,18 +266,18 @@ static int create_file(struct dump_writer *self, int i,
                : LEAT_OK;
 }
 
-static int write_batch(struct dump_writer *self, int i,
+static int write_batch(struct dump_writer *writer, int i,
                        const struct npy_header *shape, const void *data)
 {
-    struct dump_array *array = &self->array[i];
+    struct dump_array *array = &writer->array[i];
     size_t bytes = shape->count * (size_t)shape->bytes;
     int status = LEAT_OK;
     if (array->is_split || !array->files)
-        status = create_file(self, i, shape);
+        status = create_file(writer, i, shape);
     if (status)
         return status;
     struct staged_file *file = &array->file[array->files - 1];
-    const char *path = dump_writer_path(self, i, array->files - 1);
+    const char *path = dump_writer_path(writer, i, array->files - 1);
     errno = 0;
     if (fwrite(data, 1, bytes, file->stream) != bytes)
         return system_error(path);
@@ -284,22 +285,22 @@ static int write_batch(struct dump_writer *self, int i,
 }
 
 /* Moves the batches so far, all of one shape, from their common file. */
-static int split(struct dump_writer *self, int i)
+static int split(struct dump_writer *writer, int i)
 {
-    struct dump_array *array = &self->array[i];
+    struct dump_array *array = &writer->array[i];
     struct staged_file common = array->file[0];
     size_t bytes = array->shape.count * (size_t)array->shape.bytes;
     void *batch = malloc(bytes + 1);
-    int status = batch ? LEAT_OK : out_of_memory(self);
+    int status = batch ? LEAT_OK : out_of_memory(writer);
     array->files = 0;
     array->is_split = 1;
     errno = 0;
     if (!status && fseek(common.stream, HEADER_BYTES, SEEK_SET))
-        status = system_error(self->directory);
+        status = system_error(writer->directory);
     for (int64_t k = 0; !status && k < array->batches; k++)
         status = fread(batch, 1, bytes, common.stream) == bytes
-                     ? write_batch(self, i, &array->shape, batch)
-                     : system_error(self->directory);
+                     ? write_batch(writer, i, &array->shape, batch)
+                     : system_error(writer->directory);
     staged_file_discard(&common);
     free(batch);
     return status;
@@ -311,9 +312,9 @@ static int is_same_shape(const struct npy_header *a, const struct npy_header *b)
            !memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof(a->dim[0]));
 }
 
-int dump_writer_put(struct dump_writer *self, int i, leat_blob *batch)
+int dump_writer_put(struct dump_writer *writer, int i, leat_blob *batch)
 {
-    struct dump_array *array = &self->array[i];
+    struct dump_array *array = &writer->array[i];
     struct npy_header shape = npy_header_of(
         leat_blob_dtype(batch), leat_blob_ndim(batch), leat_blob_shape(batch));
     const void *data = leat_blob_cpu_data(batch);
@@ -323,21 +324,21 @@ int dump_writer_put(struct dump_writer *self, int i, leat_blob *batch)
     if (!array->batches)
         array->shape = shape;
     else if (!array->is_split && !is_same_shape(&shape, &array->shape))
-        status = split(self, i);
+        status = split(writer, i);
     if (!status)
-        status = write_batch(self, i, &shape, data);
+        status = write_batch(writer, i, &shape, data);
     array->batches += !status;
     return status;
 }
 
 /* Completes the common file, whose first axis is known only at the end. */
-static int finish(struct dump_writer *self, int i)
+static int finish(struct dump_writer *writer, int i)
 {
-    struct dump_array *array = &self->array[i];
+    struct dump_array *array = &writer->array[i];
     if (array->is_split || !array->files)
         return LEAT_OK;
     struct staged_file *file = &array->file[0];
-    const char *path = dump_writer_path(self, i, 0);
+    const char *path = dump_writer_path(writer, i, 0);
     errno = 0;
     if (fseek(file->stream, 0, SEEK_SET) ||
         write_header(file->stream, &array->shape, array->batches))
@@ -346,54 +347,54 @@ static int finish(struct dump_writer *self, int i)
 }
 
 /* Each file replaces none: an earlier dump is gone by then. */
-static int publish_array(struct dump_writer *self, int i)
+static int publish_array(struct dump_writer *writer, int i)
 {
-    struct dump_array *array = &self->array[i];
+    struct dump_array *array = &writer->array[i];
     int status = LEAT_OK;
     while (!status && array->published < array->files) {
         status =
             staged_file_publish(&array->file[array->published],
-                                dump_writer_path(self, i, array->published));
+                                dump_writer_path(writer, i, array->published));
         array->published += !status;
     }
     return status;
 }
 
-int dump_writer_publish(struct dump_writer *self)
+int dump_writer_publish(struct dump_writer *writer)
 {
     int status = LEAT_OK;
-    for (int i = 0; !status && i < self->arrays; i++)
-        status = finish(self, i);
+    for (int i = 0; !status && i < writer->arrays; i++)
+        status = finish(writer, i);
     /* Files of two dumps must never be taken for one. */
     if (!status)
-        status = visit_entries(self, remove_earlier);
-    for (int i = 0; !status && i < self->arrays; i++)
-        status = publish_array(self, i);
-    for (int i = 0; status && i < self->arrays; i++)
-        for (int64_t k = 0; k < self->array[i].published; k++)
-            unlink(dump_writer_path(self, i, k));
-    self->is_made &= status != LEAT_OK;
+        status = visit_entries(writer, remove_earlier);
+    for (int i = 0; !status && i < writer->arrays; i++)
+        status = publish_array(writer, i);
+    for (int i = 0; status && i < writer->arrays; i++)
+        for (int64_t k = 0; k < writer->array[i].published; k++)
+            unlink(dump_writer_path(writer, i, k));
+    writer->is_made &= status != LEAT_OK;
     return status;
 }
 
-int64_t dump_writer_files(const struct dump_writer *self, int i)
+int64_t dump_writer_files(const struct dump_writer *writer, int i)
 {
-    return self->array[i].files;
+    return writer->array[i].files;
 }
 
-void dump_writer_close(struct dump_writer *self)
+void dump_writer_close(struct dump_writer *writer)
 {
-    if (!self)
+    if (!writer)
         return;
-    for (int i = 0; i < self->arrays; i++) {
-        for (int64_t k = 0; k < self->array[i].files; k++)
-            staged_file_discard(&self->array[i].file[k]);
-        free(self->array[i].file);
-        free(self->array[i].name);
+    for (int i = 0; i < writer->arrays; i++) {
+        for (int64_t k = 0; k < writer->array[i].files; k++)
+            staged_file_discard(&writer->array[i].file[k]);
+        free(writer->array[i].file);
+        free(writer->array[i].name);
     }
-    if (self->is_made)
-        directory_unmake(self->directory, self->kept);
-    if (self->fd >= 0)
-        close(self->fd);
-    free(self);
+    if (writer->is_made)
+        directory_unmake(writer->directory, writer->kept);
+    if (writer->fd >= 0)
+        close(writer->fd);
+    free(writer);
 }

@@ -25,20 +25,20 @@ int dump_writer_open(struct dump_writer **out, const char *directory,
 /* Begins array `i`, the next one; a `/` in its name, which is borrowed until
    close, becomes `_`. Errors: LEAT_EINVAL where another array has the same
    files. */
-int dump_writer_add(struct dump_writer *self, int i, const char *name);
+int dump_writer_add(struct dump_writer *writer, int i, const char *name);
 
 /* Appends a batch to array `i`. Errors: LEAT_EIO, LEAT_ENOMEM. */
-int dump_writer_put(struct dump_writer *self, int i, leat_blob *batch);
+int dump_writer_put(struct dump_writer *writer, int i, leat_blob *batch);
 
 /* Gives the files their names, after removing an earlier dump. Errors:
    LEAT_EIO. */
-int dump_writer_publish(struct dump_writer *self);
+int dump_writer_publish(struct dump_writer *writer);
 
 /* The files of array `i`, and the path of one; borrowed until the next call. */
-int64_t dump_writer_files(const struct dump_writer *self, int i);
-const char *dump_writer_path(struct dump_writer *self, int i, int64_t file);
+int64_t dump_writer_files(const struct dump_writer *writer, int i);
+const char *dump_writer_path(struct dump_writer *writer, int i, int64_t file);
 
 /* Removes what was not published, the directory too. Takes NULL. */
-void dump_writer_close(struct dump_writer *self);
+void dump_writer_close(struct dump_writer *writer);
 
 #endif

@@ -25,33 +25,33 @@ int image_reader_open(struct image_reader *out, const char *path,
     return status;
 }
 
-void image_reader_close(struct image_reader *self)
+void image_reader_close(struct image_reader *reader)
 {
-    leat_sample_finish(&self->sample);
-    leat_reader_close(self->reader);
-    leat_transformer_destroy(self->transformer);
-    free(self->image);
-    memset(self, 0, sizeof(*self));
+    leat_sample_finish(&reader->sample);
+    leat_reader_close(reader->reader);
+    leat_transformer_destroy(reader->transformer);
+    free(reader->image);
+    memset(reader, 0, sizeof(*reader));
 }
 
-int image_reader_decode(struct image_reader *self, int shape[3])
+int image_reader_decode(struct image_reader *reader, int shape[3])
 {
     static const uint32_t words[4] = {0};
-    const leat_field *field = &self->sample.field[0];
-    int status = leat_transformer_shape(self->transformer, field, shape);
+    const leat_field *field = &reader->sample.field[0];
+    int status = leat_transformer_shape(reader->transformer, field, shape);
     if (status)
         return status;
     size_t n = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2];
-    if (n > self->capacity) {
-        float *grown = realloc(self->image, n * sizeof(*grown));
+    if (n > reader->capacity) {
+        float *grown = realloc(reader->image, n * sizeof(*grown));
         if (!grown)
             return leat_error(LEAT_ENOMEM,
                               "out of memory for an image of %zu pixels", n);
-        self->image = grown;
-        self->capacity = n;
+        reader->image = grown;
+        reader->capacity = n;
     }
-    return leat_transformer_apply(self->transformer, field, LEAT_RNG_LEAT,
-                                  words, shape, self->image);
+    return leat_transformer_apply(reader->transformer, field, LEAT_RNG_LEAT,
+                                  words, shape, reader->image);
 }
 
 const char *image_reader_encoding(const leat_field *data)

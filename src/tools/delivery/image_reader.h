@@ -17,11 +17,11 @@ struct image_reader {
 /* `max_image_bytes` 0: the default. Errors: those of LMDBs, LEAT_ENOMEM. */
 int image_reader_open(struct image_reader *out, const char *path,
                       size_t max_image_bytes);
-void image_reader_close(struct image_reader *self);
+void image_reader_close(struct image_reader *reader);
 
 /* Decodes the current record's image; its shape goes to `shape`. Errors:
    LEAT_EDATA, LEAT_ENOMEM. */
-int image_reader_decode(struct image_reader *self, int shape[3]);
+int image_reader_decode(struct image_reader *reader, int shape[3]);
 
 /* How a Datum stores its image: raw, float, jpeg, png or other. */
 const char *image_reader_encoding(const leat_field *data);

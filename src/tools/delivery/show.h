@@ -45,12 +45,12 @@ struct show {
  * Draws records of the database `source`, by the numbers of leat verify.
  * Errors: LEAT_EINVAL for a record that does not exist; those of databases.
  */
-int show_database(struct show *self);
+int show_database(struct show *show);
 
 /*
  * Draws the first samples that a layer delivers with their crops and mirrors,
  * but without means and scale, so that they can be seen. Errors: the layer's.
  */
-int show_layer(struct show *self);
+int show_layer(struct show *show);
 
 #endif

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int inspect(struct show *self, struct inspection *out,
+static int inspect(struct show *show, struct inspection *out,
                    int (*visit)(void *context, const struct inspected *record),
                    void *context)
 {
-    return inspection_run(out, self->source, self->layer.layer.max_image_bytes,
-                          self->json, visit, context);
+    return inspection_run(out, show->source, show->layer.layer.max_image_bytes,
+                          show->json, visit, context);
 }
 
 /* The records with the least contrast, the worst first. */
@@ -60,59 +60,59 @@ static int rank(void *context, const struct inspected *record)
 }
 
 /* All that is bad, and then the worst of the good records. */
-static int choose_worst(struct show *self)
+static int choose_worst(struct show *show)
 {
-    struct ranking ranking = {.max = self->count};
+    struct ranking ranking = {.max = show->count};
     ranking.worst = calloc((size_t)ranking.max + 1, sizeof(*ranking.worst));
     if (!ranking.worst)
         return leat_error(LEAT_ENOMEM, "out of memory");
     pthread_mutex_init(&ranking.lock, NULL);
-    int status = inspect(self, &self->found, rank, &ranking);
+    int status = inspect(show, &show->found, rank, &ranking);
     pthread_mutex_destroy(&ranking.lock);
-    for (size_t i = 0; i < self->found.flaws && self->shown < self->count; i++)
-        self->cell[self->shown++].flaw = &self->found.flaw[i];
-    for (int64_t i = 0; i < ranking.n && self->shown < self->count; i++)
-        self->cell[self->shown++].record =
-            inspection_number(&self->found, ranking.worst[i].record);
+    for (size_t i = 0; i < show->found.flaws && show->shown < show->count; i++)
+        show->cell[show->shown++].flaw = &show->found.flaw[i];
+    for (int64_t i = 0; i < ranking.n && show->shown < show->count; i++)
+        show->cell[show->shown++].record =
+            inspection_number(&show->found, ranking.worst[i].record);
     free(ranking.worst);
     return status;
 }
 
 /* Those of --records, or the first ones. */
-static int choose_records(struct show *self)
+static int choose_records(struct show *show)
 {
-    for (int64_t i = 0; i < self->shown; i++)
-        if (self->cell[i].record >= self->records)
+    for (int64_t i = 0; i < show->shown; i++)
+        if (show->cell[i].record >= show->records)
             return leat_error(LEAT_EINVAL,
                               "%s: record %lld is wanted, there are %lld",
-                              self->source, (long long)self->cell[i].record,
-                              (long long)self->records);
-    if (!self->shown)
-        for (; self->shown < self->count && self->shown < self->records;
-             self->shown++)
-            self->cell[self->shown].record = self->shown;
+                              show->source, (long long)show->cell[i].record,
+                              (long long)show->records);
+    if (!show->shown)
+        for (; show->shown < show->count && show->shown < show->records;
+             show->shown++)
+            show->cell[show->shown].record = show->shown;
     return LEAT_OK;
 }
 
 /* Draws the reason why there is no picture. */
-static void draw_reason(struct show *self, int64_t i, const char *label,
+static void draw_reason(struct show *show, int64_t i, const char *label,
                         const char *reason, struct caption *caption)
 {
     snprintf(caption->label, sizeof(caption->label), "%s", label);
-    contact_sheet_draw(&self->sheet, i, NULL, reason, caption);
+    contact_sheet_draw(&show->sheet, i, NULL, reason, caption);
 }
 
-static void draw_good(struct show *self, int64_t i, const leat_sample *sample,
+static void draw_good(struct show *show, int64_t i, const leat_sample *sample,
                       const leat_image *image, struct caption *caption)
 {
     const leat_field *data = &sample->field[0];
     struct thumbnail thumbnail;
-    thumbnail_init(&thumbnail, data, image, self->rgb);
+    thumbnail_init(&thumbnail, data, image, show->rgb);
     inspection_label(caption->label, sizeof(caption->label), &sample->field[1],
                      1);
     caption_kind(caption, &thumbnail, image_reader_encoding(data));
-    contact_sheet_draw(&self->sheet, i, &thumbnail, NULL, caption);
-    self->cell[i].is_drawn = 1;
+    contact_sheet_draw(&show->sheet, i, &thumbnail, NULL, caption);
+    show->cell[i].is_drawn = 1;
 }
 
 /* The part of a reader's error line that follows the record it names. */
@@ -123,14 +123,14 @@ static const char *reason_of(const char *line)
     return end ? end + 2 : line;
 }
 
-static int read_record(struct show *self, int64_t i,
+static int read_record(struct show *show, int64_t i,
                        struct image_reader *source, leat_image_decoder *decoder)
 {
     struct caption caption;
     const leat_sample *sample = &source->sample;
     const leat_field *data = &sample->field[0];
     leat_image image;
-    int64_t record = self->cell[i].record;
+    int64_t record = show->cell[i].record;
     int status = leat_reader_seek(source->reader, record);
     if (!status)
         status = leat_reader_next(source->reader, &source->sample);
@@ -142,27 +142,27 @@ static int read_record(struct show *self, int64_t i,
         status = leat_image_decode(decoder, data->data, data->bytes,
                                    LEAT_COLOR_NATIVE, &image);
     if (!status)
-        draw_good(self, i, sample, is_encoded ? &image : NULL, &caption);
+        draw_good(show, i, sample, is_encoded ? &image : NULL, &caption);
     if (status != LEAT_EDATA)
         return status;
-    draw_reason(self, i, "bad", reason_of(leat_last_error()), &caption);
-    self->bad++;
+    draw_reason(show, i, "bad", reason_of(leat_last_error()), &caption);
+    show->bad++;
     return LEAT_OK;
 }
 
 /* Of a sound database: finds a record without reading those before it. */
-static int draw_by_reader(struct show *self)
+static int draw_by_reader(struct show *show)
 {
     struct image_reader source;
     leat_image_decoder *decoder = NULL;
-    int status = image_reader_open(&source, self->source, 0);
+    int status = image_reader_open(&source, show->source, 0);
     if (!status)
         status = leat_image_decoder_create(&decoder);
     if (!status)
         leat_image_decoder_set_max_bytes(decoder,
-                                         self->layer.layer.max_image_bytes);
-    for (int64_t i = 0; !status && i < self->shown; i++) {
-        status = read_record(self, i, &source, decoder);
+                                         show->layer.layer.max_image_bytes);
+    for (int64_t i = 0; !status && i < show->shown; i++) {
+        status = read_record(show, i, &source, decoder);
         if (!status)
             status = interrupt_check();
     }
@@ -175,18 +175,18 @@ static int draw_by_reader(struct show *self)
    once, no two threads draw the same cell. */
 static int draw_inspected(void *context, const struct inspected *record)
 {
-    struct show *self = context;
+    struct show *show = context;
     const leat_lmdb_check_entry *entry = record->entry;
-    int64_t number = inspection_number(&self->found, entry->record);
-    for (int64_t i = 0; i < self->shown; i++) {
+    int64_t number = inspection_number(&show->found, entry->record);
+    for (int64_t i = 0; i < show->shown; i++) {
         struct caption caption;
-        if (self->cell[i].flaw || self->cell[i].record != number)
+        if (show->cell[i].flaw || show->cell[i].record != number)
             continue;
         caption_init(&caption, number, entry->key, entry->key_size, 0);
-        draw_good(self, i, record->sample, record->image, &caption);
-        atomic_fetch_sub(&self->missing, 1);
+        draw_good(show, i, record->sample, record->image, &caption);
+        atomic_fetch_sub(&show->missing, 1);
     }
-    return atomic_load(&self->missing) ? LEAT_OK : LEAT_END;
+    return atomic_load(&show->missing) ? LEAT_OK : LEAT_END;
 }
 
 /* Why records are lost, as far as one reason is known. */
@@ -199,10 +199,10 @@ static const char *loss_reason(const struct inspection *found)
 }
 
 /* Draws what is bad, and what was not found. */
-static void draw_rest(struct show *self)
+static void draw_rest(struct show *show)
 {
-    for (int64_t i = 0; i < self->shown; i++) {
-        const struct show_cell *cell = &self->cell[i];
+    for (int64_t i = 0; i < show->shown; i++) {
+        const struct show_cell *cell = &show->cell[i];
         const struct flaw *flaw = cell->flaw;
         struct caption caption;
         if (cell->is_drawn)
@@ -212,26 +212,26 @@ static void draw_rest(struct show *self)
         caption_init(&caption, has_number ? record : -1, NULL, 0, 0);
         if (flaw && flaw->key)
             snprintf(caption.key, sizeof(caption.key), "%s", flaw->key);
-        draw_reason(self, i, flaw ? "bad" : "lost",
-                    flaw ? flaw->reason : loss_reason(&self->found), &caption);
-        self->bad += flaw != NULL;
-        self->lost += !flaw;
+        draw_reason(show, i, flaw ? "bad" : "lost",
+                    flaw ? flaw->reason : loss_reason(&show->found), &caption);
+        show->bad += flaw != NULL;
+        show->lost += !flaw;
     }
 }
 
 /* Connects the chosen records with the flaws that were found of them. */
-static void find_flaws(struct show *self)
+static void find_flaws(struct show *show)
 {
-    self->bad = 0;
-    self->missing = (int)self->shown;
-    for (int64_t i = 0; i < self->shown; i++) {
-        struct show_cell *cell = &self->cell[i];
+    show->bad = 0;
+    show->missing = (int)show->shown;
+    for (int64_t i = 0; i < show->shown; i++) {
+        struct show_cell *cell = &show->cell[i];
         cell->is_drawn = 0;
-        for (size_t k = 0; !cell->flaw && k < self->found.flaws; k++)
-            if (flaw_is_record(&self->found.flaw[k]) &&
-                self->found.flaw[k].record == cell->record)
-                cell->flaw = &self->found.flaw[k];
-        self->missing -= cell->flaw != NULL;
+        for (size_t k = 0; !cell->flaw && k < show->found.flaws; k++)
+            if (flaw_is_record(&show->found.flaw[k]) &&
+                show->found.flaw[k].record == cell->record)
+                cell->flaw = &show->found.flaw[k];
+        show->missing -= cell->flaw != NULL;
     }
 }
 
@@ -239,41 +239,41 @@ static void find_flaws(struct show *self)
  * Of a damaged database: the numbers of records after the damage are known once
  * all of it was inspected, and a second inspection meets them again.
  */
-static int draw_by_inspection(struct show *self)
+static int draw_by_inspection(struct show *show)
 {
     struct inspection again = {0};
     int status = LEAT_OK;
-    if (!self->found.flaws) {
-        inspection_finish(&self->found);
-        status = inspect(self, &self->found, NULL, NULL);
+    if (!show->found.flaws) {
+        inspection_finish(&show->found);
+        status = inspect(show, &show->found, NULL, NULL);
     }
     if (status)
         return status;
-    find_flaws(self);
-    if (self->missing)
-        status = inspect(self, &again, draw_inspected, self);
+    find_flaws(show);
+    if (show->missing)
+        status = inspect(show, &again, draw_inspected, show);
     inspection_finish(&again);
     if (status && status != LEAT_END)
         return status;
-    draw_rest(self);
+    draw_rest(show);
     return LEAT_OK;
 }
 
-int show_database(struct show *self)
+int show_database(struct show *show)
 {
     leat_lmdb_check *survey;
-    int status = leat_lmdb_check_open(&survey, self->source);
+    int status = leat_lmdb_check_open(&survey, show->source);
     if (status)
         return status;
-    self->records = leat_lmdb_check_count(survey);
+    show->records = leat_lmdb_check_count(survey);
     leat_lmdb_check_close(survey);
-    status = self->worst ? choose_worst(self) : choose_records(self);
+    status = show->worst ? choose_worst(show) : choose_records(show);
     if (!status)
-        status = contact_sheet_init(&self->sheet, self->shown, self->side,
-                                    self->columns);
+        status = contact_sheet_init(&show->sheet, show->shown, show->side,
+                                    show->columns);
     if (!status)
-        status = self->found.flaws ? LEAT_EFORMAT : draw_by_reader(self);
+        status = show->found.flaws ? LEAT_EFORMAT : draw_by_reader(show);
     if (status == LEAT_EFORMAT || status == LEAT_EIO)
-        status = draw_by_inspection(self);
+        status = draw_by_inspection(show);
     return status;
 }

@@ -13,15 +13,15 @@
  * The same layer without means and scale, on which crops and mirrors do not
  * depend. Its tops may be larger, and are not those of a training.
  */
-static int create_plain_layer(struct show *self, struct layer_source *plain,
+static int create_plain_layer(struct show *show, struct layer_source *plain,
                               const leat_data_layer *layer)
 {
     leat_data_layer_options options = *leat_data_layer_get_options(layer);
     leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
     if (options.transform)
         transform = *options.transform;
-    self->phase = options.phase;
-    self->seed = leat_data_layer_seed(layer);
+    show->phase = options.phase;
+    show->seed = leat_data_layer_seed(layer);
     transform.scale = 1;
     transform.mean_file = NULL;
     transform.mean_value = NULL;
@@ -33,22 +33,22 @@ static int create_plain_layer(struct show *self, struct layer_source *plain,
     options.transform_on = LEAT_TRANSFORM_ON_CPU;
     options.max_memory = 0;
     options.bad_record_file = NULL;
-    if (self->seed)
-        options.random_seed = (int64_t)self->seed;
+    if (show->seed)
+        options.random_seed = (int64_t)show->seed;
     return leat_data_layer_create(&plain->layer,
                                   leat_data_layer_pipeline(layer), &options);
 }
 
 /* The layer itself is set up first, so that its own errors are found. */
-static int open_layer(struct show *self, struct layer_source *plain,
+static int open_layer(struct show *show, struct layer_source *plain,
                       leat_dtype *top_type)
 {
     struct layer_source layer = {0};
-    int status = layer_source_create(&layer, &self->layer);
+    int status = layer_source_create(&layer, &show->layer);
     if (!status)
         status = layer_source_setup(&layer);
     if (!status)
-        status = create_plain_layer(self, plain, layer.layer);
+        status = create_plain_layer(show, plain, layer.layer);
     if (!status)
         *top_type = leat_data_layer_get_options(layer.layer)->top_type;
     layer_source_destroy(&layer);
@@ -104,45 +104,45 @@ static int take_sample(leat_blob *top, int64_t i, int rgb,
 }
 
 /* Draws the samples of a batch, as far as they are asked for. */
-static int draw_batch(struct show *self, const struct layer_source *plain,
+static int draw_batch(struct show *show, const struct layer_source *plain,
                       leat_dtype top_type)
 {
     const leat_batch *batch = leat_data_layer_batch(plain->layer);
-    for (int64_t i = 0; i < batch->n && self->shown < self->count; i++) {
+    for (int64_t i = 0; i < batch->n && show->shown < show->count; i++) {
         const leat_provenance *from = &batch->from[i];
         struct thumbnail thumbnail;
         struct caption caption;
-        int status = take_sample(plain->top[0], i, self->rgb, &thumbnail);
+        int status = take_sample(plain->top[0], i, show->rgb, &thumbnail);
         if (status)
             return status;
         caption_init(&caption, from->record, from->key, from->key_size,
                      from->key_cut);
         caption_kind(&caption, &thumbnail, leat_dtype_name(top_type));
         /* The replacement of a bad record is drawn as it is delivered. */
-        self->bad += from->replacement != LEAT_REPLACEMENT_NONE;
+        show->bad += from->replacement != LEAT_REPLACEMENT_NONE;
         if (from->replacement)
             strcpy(caption.label, "bad");
         else if (plain->ntop > 1)
             write_labels(caption.label, sizeof(caption.label), plain->top[1],
                          i);
-        contact_sheet_draw(&self->sheet, self->shown++, &thumbnail, NULL,
+        contact_sheet_draw(&show->sheet, show->shown++, &thumbnail, NULL,
                            &caption);
     }
     return LEAT_OK;
 }
 
-int show_layer(struct show *self)
+int show_layer(struct show *show)
 {
     struct layer_source plain = {0};
     leat_dtype top_type = LEAT_FLOAT32;
-    int status = open_layer(self, &plain, &top_type);
+    int status = open_layer(show, &plain, &top_type);
     if (!status)
-        status = contact_sheet_init(&self->sheet, self->count, self->side,
-                                    self->columns);
-    while (!status && self->shown < self->count) {
+        status = contact_sheet_init(&show->sheet, show->count, show->side,
+                                    show->columns);
+    while (!status && show->shown < show->count) {
         status = layer_source_forward(&plain);
         if (!status)
-            status = draw_batch(self, &plain, top_type);
+            status = draw_batch(show, &plain, top_type);
         if (!status)
             status = interrupt_check();
     }

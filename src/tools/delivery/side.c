@@ -13,26 +13,26 @@ static void set_key(struct side_record *record, const leat_provenance *from)
     record->key_cut = from->key_cut;
 }
 
-static int next_of_database(struct side *self)
+static int next_of_database(struct side *side)
 {
-    struct side_record *record = &self->record;
-    const leat_sample *sample = &self->database.sample;
+    struct side_record *record = &side->record;
+    const leat_sample *sample = &side->database.sample;
     const leat_field *label = &sample->field[1];
     int shape[3];
     int status =
-        leat_reader_next(self->database.reader, &self->database.sample);
+        leat_reader_next(side->database.reader, &side->database.sample);
     if (status && status != LEAT_EDATA)
         return status;
     record->number = sample->from.record;
     set_key(record, &sample->from);
     if (!status)
-        status = image_reader_decode(&self->database, shape);
+        status = image_reader_decode(&side->database, shape);
     if (status)
         return status;
     const int64_t dim[3] = {shape[0], shape[1], shape[2]};
     record->arrays = 2;
     record->array[0] = (struct side_array){
-        "data", npy_header_of(LEAT_FLOAT32, 3, dim), self->database.image};
+        "data", npy_header_of(LEAT_FLOAT32, 3, dim), side->database.image};
     record->array[1] = (struct side_array){
         "label", npy_header_of(label->dtype, label->ndim, label->shape),
         label->data};
@@ -48,15 +48,15 @@ int side_open_database(struct side *out, const char *path,
                   : leat_reader_count(out->database.reader, &out->count);
 }
 
-static int next_of_dump(struct side *self)
+static int next_of_dump(struct side *side)
 {
-    if (self->step == self->dump.rows)
+    if (side->step == side->dump.rows)
         return LEAT_END;
-    self->record.arrays = self->dump.arrays;
-    for (int i = 0; i < self->dump.arrays; i++) {
-        struct side_array *array = &self->record.array[i];
-        array->name = self->dump.array[i].name;
-        array->data = dump_reader_row(&self->dump.array[i], &array->header);
+    side->record.arrays = side->dump.arrays;
+    for (int i = 0; i < side->dump.arrays; i++) {
+        struct side_array *array = &side->record.array[i];
+        array->name = side->dump.array[i].name;
+        array->data = dump_reader_row(&side->dump.array[i], &array->header);
     }
     return LEAT_OK;
 }
@@ -74,22 +74,22 @@ int side_open_dump(struct side *out, const char *directory)
     return status;
 }
 
-static int next_of_layer(struct side *self)
+static int next_of_layer(struct side *side)
 {
-    struct side_record *record = &self->record;
-    const struct layer_source *source = &self->source;
-    if (self->row == self->rows) {
-        int status = layer_source_forward(&self->source);
+    struct side_record *record = &side->record;
+    const struct layer_source *source = &side->source;
+    if (side->row == side->rows) {
+        int status = layer_source_forward(&side->source);
         if (status && status != LEAT_EDATA)
             return status;
-        snprintf(self->bad, sizeof(self->bad), "%s",
+        snprintf(side->bad, sizeof(side->bad), "%s",
                  status ? leat_last_error() : "");
-        self->row = 0;
-        self->rows = leat_blob_dim(source->top[0], 0);
+        side->row = 0;
+        side->rows = leat_blob_dim(source->top[0], 0);
     }
-    int64_t row = self->row++;
-    if (self->bad[0])
-        return leat_error(LEAT_EDATA, "%s", self->bad);
+    int64_t row = side->row++;
+    if (side->bad[0])
+        return leat_error(LEAT_EDATA, "%s", side->bad);
     const leat_batch *batch = leat_data_layer_batch(source->layer);
     if (batch && row < batch->n)
         set_key(record, &batch->from[row]);
@@ -100,7 +100,7 @@ static int next_of_layer(struct side *self)
         const char *data = leat_blob_cpu_data(top);
         if (!data)
             return LEAT_ENOMEM;
-        array->name = self->name[i];
+        array->name = side->name[i];
         array->header =
             npy_header_of(leat_blob_dtype(top), leat_blob_ndim(top) - 1,
                           leat_blob_shape(top) + 1);
@@ -111,13 +111,13 @@ static int next_of_layer(struct side *self)
 }
 
 /* Tops are named as npy_writer_open names their files. */
-static int name_tops(struct side *self)
+static int name_tops(struct side *side)
 {
-    for (int i = 0; i < self->source.ntop; i++) {
-        self->name[i] = strdup(leat_data_layer_top_name(self->source.layer, i));
-        if (!self->name[i])
+    for (int i = 0; i < side->source.ntop; i++) {
+        side->name[i] = strdup(leat_data_layer_top_name(side->source.layer, i));
+        if (!side->name[i])
             return leat_error(LEAT_ENOMEM, "out of memory");
-        for (char *c = self->name[i]; *c; c++)
+        for (char *c = side->name[i]; *c; c++)
             if (*c == '/')
                 *c = '_';
     }
@@ -136,27 +136,27 @@ int side_open_layer(struct side *out,
     return status;
 }
 
-int side_next(struct side *self)
+int side_next(struct side *side)
 {
-    struct side_record *record = &self->record;
-    record->number = self->step;
+    struct side_record *record = &side->record;
+    record->number = side->step;
     record->key = NULL;
     record->arrays = 0;
     record->bad[0] = 0;
-    int status = self->next(self);
+    int status = side->next(side);
     if (status && status != LEAT_EDATA)
         return status;
     if (status)
         snprintf(record->bad, sizeof(record->bad), "%s", leat_last_error());
-    self->step++;
+    side->step++;
     return LEAT_OK;
 }
 
-void side_close(struct side *self)
+void side_close(struct side *side)
 {
-    image_reader_close(&self->database);
-    dump_reader_close(&self->dump);
-    layer_source_destroy(&self->source);
+    image_reader_close(&side->database);
+    dump_reader_close(&side->dump);
+    layer_source_destroy(&side->source);
     for (int i = 0; i < LEAT_MAX_FIELDS; i++)
-        free(self->name[i]);
+        free(side->name[i]);
 }

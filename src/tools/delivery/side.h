@@ -22,7 +22,7 @@ struct side_record {
 };
 
 struct side {
-    int (*next)(struct side *self);
+    int (*next)(struct side *side);
     int64_t count; /* of records; -1: no end */
     int64_t step;  /* records so far */
     struct side_record record;
@@ -41,12 +41,12 @@ int side_open_database(struct side *out, const char *path,
 int side_open_dump(struct side *out, const char *directory);
 int side_open_layer(struct side *out,
                     const struct layer_source_options *options);
-void side_close(struct side *self);
+void side_close(struct side *side);
 
 /*
  * Reads the next record into `record`, bad ones included; LEAT_END after the
  * last one. Other errors are not about a record.
  */
-int side_next(struct side *self);
+int side_next(struct side *side);
 
 #endif

@@ -4,34 +4,36 @@
 #include <math.h>
 #include <string.h>
 
-static float element(const struct thumbnail *self, size_t i)
+static float element(const struct thumbnail *thumbnail, size_t i)
 {
     float value;
-    if (self->dtype == LEAT_UINT8)
-        return ((const unsigned char *)self->data)[i];
-    memcpy(&value, (const char *)self->data + i * sizeof(value), sizeof(value));
+    if (thumbnail->dtype == LEAT_UINT8)
+        return ((const unsigned char *)thumbnail->data)[i];
+    memcpy(&value, (const char *)thumbnail->data + i * sizeof(value),
+           sizeof(value));
     return value;
 }
 
-static size_t element_count(const struct thumbnail *self)
+static size_t element_count(const struct thumbnail *thumbnail)
 {
-    return (size_t)self->channels * (size_t)self->height * (size_t)self->width;
+    return (size_t)thumbnail->channels * (size_t)thumbnail->height *
+           (size_t)thumbnail->width;
 }
 
 /* Floats go from their least, black, to their greatest, white. */
-static void find_range(struct thumbnail *self)
+static void find_range(struct thumbnail *thumbnail)
 {
     float low = INFINITY, high = -INFINITY;
-    size_t n = element_count(self);
+    size_t n = element_count(thumbnail);
     for (size_t i = 0; i < n; i++) {
-        float value = element(self, i);
+        float value = element(thumbnail, i);
         if (isfinite(value)) {
             low = fminf(low, value);
             high = fmaxf(high, value);
         }
     }
-    self->low = low <= high ? low : 0;
-    self->scale = high > low ? 255 / (high - low) : 0;
+    thumbnail->low = low <= high ? low : 0;
+    thumbnail->scale = high > low ? 255 / (high - low) : 0;
 }
 
 int thumbnail_columns(int64_t n, double cell_width, double cell_height)
@@ -41,39 +43,45 @@ int thumbnail_columns(int64_t n, double cell_width, double cell_height)
 }
 
 /* Tiles lie a pixel apart, unless they are single values or columns. */
-static int gap(const struct thumbnail *self)
+static int gap(const struct thumbnail *thumbnail)
 {
-    return self->tiles > 1 && self->tile_width > 1;
+    return thumbnail->tiles > 1 && thumbnail->tile_width > 1;
 }
 
-static int64_t whole_width(const struct thumbnail *self)
+static int64_t whole_width(const struct thumbnail *thumbnail)
 {
-    return (int64_t)self->columns * (self->tile_width + gap(self)) - gap(self);
+    return (int64_t)thumbnail->columns *
+               (thumbnail->tile_width + gap(thumbnail)) -
+           gap(thumbnail);
 }
 
-static int64_t whole_height(const struct thumbnail *self)
+static int64_t whole_height(const struct thumbnail *thumbnail)
 {
-    int64_t rows = (self->tiles + self->columns - 1) / self->columns;
-    return rows * (self->tile_height + gap(self)) - gap(self);
+    int64_t rows =
+        (thumbnail->tiles + thumbnail->columns - 1) / thumbnail->columns;
+    return rows * (thumbnail->tile_height + gap(thumbnail)) - gap(thumbnail);
 }
 
-static void arrange_tiles(struct thumbnail *self)
+static void arrange_tiles(struct thumbnail *thumbnail)
 {
-    self->tiles = self->columns = 1;
-    self->tile_height = self->height;
-    self->tile_width = self->width;
-    if (self->channels == 1 && self->height == 1 && self->width > 64) {
-        self->tile_width = thumbnail_columns(self->width, 1, 1);
-        self->tile_height =
-            (self->width + self->tile_width - 1) / self->tile_width;
-    } else if (!self->is_color) {
-        self->tiles = self->channels;
-        self->columns = thumbnail_columns(self->channels, self->width + 1.0,
-                                          self->height + 1.0);
+    thumbnail->tiles = thumbnail->columns = 1;
+    thumbnail->tile_height = thumbnail->height;
+    thumbnail->tile_width = thumbnail->width;
+    if (thumbnail->channels == 1 && thumbnail->height == 1 &&
+        thumbnail->width > 64) {
+        thumbnail->tile_width = thumbnail_columns(thumbnail->width, 1, 1);
+        thumbnail->tile_height =
+            (thumbnail->width + thumbnail->tile_width - 1) /
+            thumbnail->tile_width;
+    } else if (!thumbnail->is_color) {
+        thumbnail->tiles = thumbnail->channels;
+        thumbnail->columns =
+            thumbnail_columns(thumbnail->channels, thumbnail->width + 1.0,
+                              thumbnail->height + 1.0);
     }
     /* If the whole would be too large, only the first tile is drawn. */
-    if (whole_width(self) > INT_MAX || whole_height(self) > INT_MAX)
-        self->tiles = self->columns = 1;
+    if (whole_width(thumbnail) > INT_MAX || whole_height(thumbnail) > INT_MAX)
+        thumbnail->tiles = thumbnail->columns = 1;
 }
 
 void thumbnail_init(struct thumbnail *out, const leat_field *field,
@@ -109,49 +117,53 @@ void thumbnail_init(struct thumbnail *out, const leat_field *field,
  * The colour of a pixel of the whole: white between tiles, magenta where a
  * value is not finite; what is transparent lies on squares of two greys.
  */
-static void color_at(const struct thumbnail *self, int x, int y, float out[3])
+static void color_at(const struct thumbnail *thumbnail, int x, int y,
+                     float out[3])
 {
-    int across = self->tile_width + gap(self);
-    int down = self->tile_height + gap(self);
-    int tile = y / down * self->columns + x / across;
+    int across = thumbnail->tile_width + gap(thumbnail);
+    int down = thumbnail->tile_height + gap(thumbnail);
+    int tile = y / down * thumbnail->columns + x / across;
     int tile_x = x % across, tile_y = y % down;
-    size_t pixel = (size_t)tile_y * (size_t)self->tile_width + (size_t)tile_x;
+    size_t pixel =
+        (size_t)tile_y * (size_t)thumbnail->tile_width + (size_t)tile_x;
     out[0] = out[1] = out[2] = 255;
-    if (tile >= self->tiles || tile_x == self->tile_width ||
-        tile_y == self->tile_height ||
-        pixel >= (size_t)self->height * (size_t)self->width)
+    if (tile >= thumbnail->tiles || tile_x == thumbnail->tile_width ||
+        tile_y == thumbnail->tile_height ||
+        pixel >= (size_t)thumbnail->height * (size_t)thumbnail->width)
         return;
-    const size_t first = pixel * self->pixel_step;
+    const size_t first = pixel * thumbnail->pixel_step;
     for (int i = 0; i < 3; i++) {
-        int color = self->is_rgb ? i : 2 - i;
-        int channel = self->is_color ? color : tile;
-        float value =
-            element(self, first + (size_t)channel * self->channel_step);
+        int color = thumbnail->is_rgb ? i : 2 - i;
+        int channel = thumbnail->is_color ? color : tile;
+        float value = element(thumbnail, first + (size_t)channel *
+                                                     thumbnail->channel_step);
         if (!isfinite(value)) {
             out[0] = out[2] = 255;
             out[1] = 0;
             return;
         }
-        out[i] = self->scale > 0 ? (value - self->low) * self->scale : 128;
+        out[i] = thumbnail->scale > 0
+                     ? (value - thumbnail->low) * thumbnail->scale
+                     : 128;
     }
-    if (!self->is_color || self->channels != 4)
+    if (!thumbnail->is_color || thumbnail->channels != 4)
         return;
-    float opaque = element(self, first + 3) / 255;
+    float opaque = element(thumbnail, first + 3) / 255;
     float ground = (x / 8 + y / 8) % 2 ? 204 : 255;
     for (int i = 0; i < 3; i++)
         out[i] = opaque * out[i] + (1 - opaque) * ground;
 }
 
 /* The mean colour of the pixels from (x0, y0) up to (x1, y1) of the whole. */
-static raster_color mean_color(const struct thumbnail *self, int x0, int y0,
-                               int x1, int y1)
+static raster_color mean_color(const struct thumbnail *thumbnail, int x0,
+                               int y0, int x1, int y1)
 {
     double sum[3] = {0};
     raster_color color = 0;
     for (int y = y0; y < y1; y++)
         for (int x = x0; x < x1; x++) {
             float one[3];
-            color_at(self, x, y, one);
+            color_at(thumbnail, x, y, one);
             for (int i = 0; i < 3; i++)
                 sum[i] += (double)one[i];
         }
@@ -176,10 +188,10 @@ static int begin_of(int i, int n, int64_t size)
     return (int)(i * size / n);
 }
 
-void thumbnail_draw(const struct thumbnail *self, struct raster *raster, int x,
-                    int y, int side)
+void thumbnail_draw(const struct thumbnail *thumbnail, struct raster *raster,
+                    int x, int y, int side)
 {
-    int64_t width = whole_width(self), height = whole_height(self);
+    int64_t width = whole_width(thumbnail), height = whole_height(thumbnail);
     int64_t longest = width > height ? width : height;
     int columns = scaled(width, longest, side);
     int rows = scaled(height, longest, side);
@@ -192,20 +204,20 @@ void thumbnail_draw(const struct thumbnail *self, struct raster *raster, int x,
             int x1 = begin_of(j + 1, columns, width);
             int y1 = begin_of(i + 1, rows, height);
             raster_set(raster, x + j, y + i,
-                       mean_color(self, x0, y0, x1 > x0 ? x1 : x0 + 1,
+                       mean_color(thumbnail, x0, y0, x1 > x0 ? x1 : x0 + 1,
                                   y1 > y0 ? y1 : y0 + 1));
         }
 }
 
-double thumbnail_contrast(const struct thumbnail *self)
+double thumbnail_contrast(const struct thumbnail *thumbnail)
 {
     enum { MAX_VALUES = 4096 };
-    size_t n = element_count(self), step = n / MAX_VALUES + 1;
+    size_t n = element_count(thumbnail), step = n / MAX_VALUES + 1;
     /* An even step would take the same channel or column again and again. */
     step |= step > 1;
     double sum = 0, squares = 0, count = 0;
     for (size_t i = 0; i < n; i += step) {
-        double value = (double)element(self, i);
+        double value = (double)element(thumbnail, i);
         if (!isfinite(value))
             return -1;
         sum += value;

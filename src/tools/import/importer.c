@@ -31,15 +31,15 @@ struct run {
     bool complete;   /* all are written; only the target is to be made */
 };
 
-int importer_parse(struct importer *self, struct usage *usage, int argc,
+int importer_parse(struct importer *importer, struct usage *usage, int argc,
                    char **argv, char ***arguments, int *n)
 {
     const struct option_spec shared[] = {
-        {"force", NULL, "replace a database that is there", NULL, &self->force,
-         0, 0},
+        {"force", NULL, "replace a database that is there", NULL,
+         &importer->force, 0, 0},
         {"restart", NULL, "discard an unfinished import and start over", NULL,
-         &self->restart, 0, 0},
-        {"json", NULL, "print one JSON object", NULL, &self->json, 0, 0},
+         &importer->restart, 0, 0},
+        {"json", NULL, "print one JSON object", NULL, &importer->json, 0, 0},
         {0}};
     static const struct option_removed append = {
         "append",
@@ -50,7 +50,7 @@ int importer_parse(struct importer *self, struct usage *usage, int argc,
     return option_parse(usage, argc, argv, arguments, n);
 }
 
-int importer_add(struct importer *self, const char *format, ...)
+int importer_add(struct importer *importer, const char *format, ...)
 {
     char *line = NULL, *text = NULL;
     va_list values;
@@ -62,16 +62,16 @@ int importer_add(struct importer *self, const char *format, ...)
             line[i] = '?';
     if (length >= 0)
         length = asprintf(&text, "%s%s\n",
-                          self->arguments ? self->arguments : "", line);
+                          importer->arguments ? importer->arguments : "", line);
     free(line);
     if (length < 0)
         return leat_error(LEAT_ENOMEM, "out of memory for a list of files");
-    free(self->arguments);
-    self->arguments = text;
+    free(importer->arguments);
+    importer->arguments = text;
     return LEAT_OK;
 }
 
-int importer_add_file(struct importer *self, const char *path)
+int importer_add_file(struct importer *importer, const char *path)
 {
     struct stat state;
     struct timespec now;
@@ -82,15 +82,15 @@ int importer_add_file(struct importer *self, const char *path)
         return leat_error(LEAT_EFORMAT, "%s: %s", path, strerror(EISDIR));
     if (!S_ISREG(state.st_mode)) {
         clock_gettime(CLOCK_REALTIME, &now);
-        return importer_add(self, "%s, read once by process %ld at %lld.%09ld",
-                            path, (long)getpid(), (long long)now.tv_sec,
-                            now.tv_nsec);
+        return importer_add(importer,
+                            "%s, read once by process %ld at %lld.%09ld", path,
+                            (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
     }
     absolute = realpath(path, NULL);
     if (!absolute)
         return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
     int status =
-        importer_add(self, "%s, %lld bytes of %lld.%09ld", absolute,
+        importer_add(importer, "%s, %lld bytes of %lld.%09ld", absolute,
                      (long long)state.st_size, (long long)state.st_mtim.tv_sec,
                      state.st_mtim.tv_nsec);
     free(absolute);
@@ -246,13 +246,13 @@ static int report(const struct run *run, const char *path, double seconds)
     return failed ? failed : status;
 }
 
-int importer_run(struct importer *self, const char *path, int status)
+int importer_run(struct importer *importer, const char *path, int status)
 {
-    struct run run = {.source = self};
+    struct run run = {.source = importer};
     const struct staging_options target = {.target = path,
-                                           .arguments = self->arguments,
-                                           .replace = self->force,
-                                           .restart = self->restart};
+                                           .arguments = importer->arguments,
+                                           .replace = importer->force,
+                                           .restart = importer->restart};
     double started = leat__clock_seconds();
     if (!status)
         status = lmdb_writer_open(&run.writer, &target);
@@ -265,7 +265,7 @@ int importer_run(struct importer *self, const char *path, int status)
     /* If this run is killed before, the next one reports. */
     fflush(stdout);
     lmdb_writer_close(&run.writer);
-    free(self->arguments);
-    self->arguments = NULL;
+    free(importer->arguments);
+    importer->arguments = NULL;
     return exit_status;
 }

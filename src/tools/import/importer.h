@@ -34,20 +34,20 @@ struct importer {
      * are missing. LEAT_END after the last one, once its files proved sound to
      * their ends. Errors: any, with its line; none is read on after.
      */
-    int (*next)(struct importer *self, struct record *out);
+    int (*next)(struct importer *importer, struct record *out);
 
     /*
      * The next `next` gives the first record whose number is not below this
      * one. Called once at most, before the first next. Errors: as of next.
      */
-    int (*seek)(struct importer *self, int64_t number);
+    int (*seek)(struct importer *importer, int64_t number);
 
     /*
      * Reports what else there is to report of a finished database with
      * `records`: on stderr, and with --json in `object` (else NULL). Returns
      * the tool's exit status. NULL: nothing.
      */
-    int (*report)(struct importer *self, int64_t records, json_t *object);
+    int (*report)(struct importer *importer, int64_t records, json_t *object);
 
     int force; /* options that all imports have */
     int restart;
@@ -56,14 +56,14 @@ struct importer {
 };
 
 /* option_parse, with the options that all imports have. */
-int importer_parse(struct importer *self, struct usage *usage, int argc,
+int importer_parse(struct importer *importer, struct usage *usage, int argc,
                    char **argv, char ***arguments, int *n);
 
 /*
  * Adds a line to the arguments, without which a run is not resumed; line breaks
  * in it become '?'. Errors: LEAT_ENOMEM.
  */
-int importer_add(struct importer *self, const char *format, ...)
+int importer_add(struct importer *importer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
@@ -71,7 +71,7 @@ int importer_add(struct importer *self, const char *format, ...)
  * no regular file, such as a pipe, is never the same twice.
  * Errors: LEAT_EFORMAT for a directory, LEAT_EIO, LEAT_ENOMEM.
  */
-int importer_add_file(struct importer *self, const char *path);
+int importer_add_file(struct importer *importer, const char *path);
 
 /*
  * Makes Caffe's key of a number, or of a number and a name of 502 bytes at
@@ -86,6 +86,6 @@ int importer_key(char out[IMPORTER_KEY], int digits, int64_t number,
  * an error. Frees the arguments. Returns the tool's exit status, having printed
  * the result on stdout or the error on stderr.
  */
-int importer_run(struct importer *self, const char *path, int status);
+int importer_run(struct importer *importer, const char *path, int status);
 
 #endif

@@ -42,7 +42,7 @@ struct record_file {
  * header; LEAT_ECANCELLED for a signal while a pipe has nothing; LEAT_ENOMEM.
  * Close it in any case.
  */
-int record_file_open(struct record_file *self, const char *path,
+int record_file_open(struct record_file *file, const char *path,
                      enum record_format format, int64_t count);
 
 /*
@@ -50,8 +50,8 @@ int record_file_open(struct record_file *self, const char *path,
  * Errors: LEAT_EFORMAT for a file that is shorter or longer than it should be,
  * has labels that CIFAR-10 does not have, or damaged gzip data; as of open.
  */
-int record_file_next(struct record_file *self, const unsigned char **record);
+int record_file_next(struct record_file *file, const unsigned char **record);
 
-void record_file_close(struct record_file *self);
+void record_file_close(struct record_file *file);
 
 #endif
