@@ -376,7 +376,7 @@ static int check_number(const leat_option *option, int64_t number)
 int leat__option_check(const leat_option list[], int n, const void *options)
 {
     int status = LEAT_OK;
-    for (int i = 0; i < n && status == LEAT_OK; i++)
+    for (int i = 0; i < n && !status; i++)
         if ((is_integer(&list[i]) || is_enum(&list[i])) &&
             !is_unset(&list[i], options))
             status = check_number(&list[i], load(&list[i], options));

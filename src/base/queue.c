@@ -155,7 +155,7 @@ int leat__queue_pop(leat__queue *queue, void **item, int64_t deadline)
     pthread_mutex_lock(&queue->lock);
     int status = wait_locked(queue, deadline);
     bool wakes = false;
-    if (status == LEAT_OK) {
+    if (!status) {
         *item = queue->ring[queue->head];
         if (++queue->head == queue->capacity)
             queue->head = 0;

@@ -174,9 +174,9 @@ int leat__transform_create(leat__transform **out,
 {
     leat_transform_options complete;
     int status = leat__transform_options_copy(&complete, options);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__option_check(list, COUNT, &complete);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_options(&complete);
     if (!status)
         status = check_choices(phase, layout);

@@ -116,7 +116,7 @@ void leat__batch_begin(leat__batch *batch, int64_t number)
 int leat__batch_populate(const leat__batch *batch, int first, int n)
 {
     int status = LEAT_OK;
-    for (int i = 0; i < batch->shape.ntop && status == LEAT_OK; i++)
+    for (int i = 0; i < batch->shape.ntop && !status; i++)
         status = leat__populate(leat__batch_at(batch, i, first),
                                 batch->shape.top[i].bytes * (size_t)n);
     return status;
@@ -137,7 +137,7 @@ static int await_consumers(leat__batch *batch)
 {
     leat_device *device = batch->slab->device;
     int status = LEAT_OK;
-    for (int i = 0; i < batch->nconsumed && status == LEAT_OK; i++)
+    for (int i = 0; i < batch->nconsumed && !status; i++)
         status = device->ops->event_synchronize(device, batch->consumed[i]);
     return status;
 }
@@ -161,7 +161,7 @@ static int grow_host(leat__batch *batch, size_t bytes)
     slab->must_pin = batch->slab->must_pin;
     leat__slab_set_allocator(slab, leat__slab_allocator(batch->slab));
     status = leat__slab_ensure_host(slab);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__slab_ensure_device(slab);
     if (status) {
         leat__slab_unref(slab);
@@ -182,7 +182,7 @@ static int grow_top(leat__batch *batch, size_t bytes)
     if (status)
         return status;
     status = leat__slab_ensure_device(slab);
-    if (status == LEAT_OK) {
+    if (!status) {
         leat__batch_set_top(batch, slab, 0, bytes);
         atomic_store(&batch->own_tops, (int64_t)bytes);
     }
@@ -197,9 +197,9 @@ int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape)
     if (!is_host_small && !is_top_small)
         return LEAT_OK;
     int status = await_consumers(batch);
-    if (status == LEAT_OK && is_host_small)
+    if (!status && is_host_small)
         status = grow_host(batch, shape->bytes);
-    if (status == LEAT_OK && is_top_small)
+    if (!status && is_top_small)
         status = grow_top(batch, shape->top_bytes);
     return status;
 }

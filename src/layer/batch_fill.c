@@ -113,11 +113,11 @@ int leat__batch_spec_shape(const leat__batch_spec *spec,
     out->ntop = spec->ntop;
     if (sample->nfields < spec->ntop)
         status = too_few_fields(sample, spec->ntop);
-    if (status == LEAT_OK)
+    if (!status)
         status = shape_data(spec, transformer, &sample->field[0], out);
-    for (int i = 1; i < spec->ntop && status == LEAT_OK; i++)
+    for (int i = 1; i < spec->ntop && !status; i++)
         status = shape_field(spec, i, &sample->field[i], &out->top[i]);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__batch_shape_lay_out(out, spec->batch_size);
     return status ? add_source(&sample->from, status) : LEAT_OK;
 }
@@ -207,7 +207,7 @@ static inline int put(leat__batch_fill *fill, leat__batch *batch,
                                      to, leat__batch_choice(batch, at))
             : leat_transformer_apply(fill->transformer, &sample->field[0], rng,
                                      words, shape->image, to);
-    for (int k = 1; k < shape->ntop && status == LEAT_OK; k++)
+    for (int k = 1; k < shape->ntop && !status; k++)
         status = copy_field(&shape->top[k], &sample->field[k], k,
                             leat__batch_at(batch, k, at));
     return status;

@@ -61,7 +61,7 @@ fail:
 int leat__chunk_reserve(leat__chunk *chunk, size_t bytes)
 {
     int status = LEAT_OK;
-    for (int i = 0; status == LEAT_OK && i < chunk->capacity; i++)
+    for (int i = 0; !status && i < chunk->capacity; i++)
         status = leat_sample_reserve(chunk->sample[i], bytes);
     return status;
 }
@@ -81,7 +81,7 @@ static void fail(leat__chunk *chunk, int i, int status, bool collects)
     set_position(chunk, i);
     if (status == LEAT_EDATA && collects) {
         status = leat__bad_list_add(&chunk->bad, i, &chunk->sample[i]->from);
-        if (status == LEAT_OK)
+        if (!status)
             return;
     }
     if (chunk->failed >= 0)
@@ -185,7 +185,7 @@ static int next_epoch(leat__chunk_source *source)
         return leat_error(LEAT_EFORMAT, "%s: there are no samples in it",
                           leat_pipeline_text(source->options.pipeline));
     int status = leat_reader_reset(source->reader);
-    if (status == LEAT_OK)
+    if (!status)
         leat__sampler_next_epoch(&source->sampler);
     /* A single pass is all there is. */
     return status == LEAT_EUNSUPPORTED ? LEAT_END : status;
@@ -198,7 +198,7 @@ static bool go_on(leat__chunk_source *source, leat__chunk *chunk, int status)
         status = next_epoch(source);
     if (status)
         get_stuck(source, chunk, status);
-    return status == LEAT_OK;
+    return !status;
 }
 
 /* One record was read: the chunk's sample that it is, or -1. */

@@ -14,7 +14,7 @@ int leat_data_layer_create(leat_data_layer **out, const leat_pipeline *pipeline,
                           "a data layer needs a pipeline and options");
     leat_data_layer_group *group;
     int status = leat__group_create(&group, pipeline, options, NULL, 1, true);
-    if (status == LEAT_OK)
+    if (!status)
         *out = &group->member[0];
     return status;
 }
@@ -184,7 +184,7 @@ int leat_data_layer_group_save(leat_data_layer_group *group, leat_token *token)
     leat_token saved;
     leat_token_init(&saved);
     status = leat_token_put(&saved, &point, sizeof(point));
-    if (status == LEAT_OK)
+    if (!status)
         status =
             leat_token_put(&saved, group->identity.bytes, group->identity.size);
     if (status) {
@@ -275,9 +275,9 @@ static int start_again(leat_data_layer_group *group, leat_token *token)
 static int restore(leat_data_layer_group *group, leat_token *token)
 {
     int status = leat__group_check_process(group);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__group_check_caller(group);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__thread_check_stack(group->options.name);
     if (status)
         return status;
@@ -290,16 +290,16 @@ static int restore(leat_data_layer_group *group, leat_token *token)
                           group->options.name);
     token->cursor = 0;
     status = leat_token_get(token, &point, sizeof(point));
-    if (status == LEAT_OK)
+    if (!status)
         status = check_point(group, &point);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_identity(group, token);
     const leat__position at = {
         .position = (int64_t)join(point.position_low, point.position_high),
         .epoch = (int64_t)join(point.epoch_low, point.epoch_high),
         .index = (int64_t)join(point.index_low, point.index_high),
     };
-    if (status == LEAT_OK)
+    if (!status)
         status = check_position(&at);
     if (status)
         return leat__error_context(status, "%s", group->options.name);

@@ -28,7 +28,7 @@ static int set_seed(leat_data_layer_group *group)
     int status = leat__random_seed(&group->seed);
     /* Kept below 2^53, so that JSON and random_seed carry it whole. */
     group->seed >>= 11;
-    if (status == LEAT_OK)
+    if (!status)
         leat__log(LEAT_LOG_INFO, "%s: random_seed drawn: %llu", options->name,
                   (unsigned long long)group->seed);
     return status;
@@ -183,7 +183,7 @@ int leat__group_create(leat_data_layer_group **out,
 {
     int cancel = leat__thread_disable_cancel();
     int status = leat__thread_check_stack("a data layer");
-    if (status == LEAT_OK)
+    if (!status)
         status = create(out, pipeline, options, devices, n, is_alone);
     leat__thread_restore_cancel(cancel);
     return status;
@@ -294,11 +294,11 @@ static int make_tops(leat_data_layer_group *group,
                      const leat__batch_shape *shape)
 {
     int status = LEAT_OK;
-    for (int i = 0; i < group->n * shape->ntop && status == LEAT_OK; i++) {
+    for (int i = 0; i < group->n * shape->ntop && !status; i++) {
         leat_data_layer *member = &group->member[i / shape->ntop];
         leat_blob **top = &member->top[i % shape->ntop];
         status = leat_blob_create(top, member->device);
-        if (status == LEAT_OK)
+        if (!status)
             status = reshape_top(*top, &shape->top[i % shape->ntop],
                                  group->options.values.batch_size);
     }
@@ -311,16 +311,16 @@ static int set_up(leat_data_layer_group *group, leat_blob *const top[],
 {
     leat__batch_shape shape;
     int status = LEAT_OK;
-    for (int i = 0; i < group->n && status == LEAT_OK; i++)
+    for (int i = 0; i < group->n && !status; i++)
         status = leat__bad_record_log_open(&group->member[i].bad_records);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__group_start(group, ntop, NULL, &shape);
-    if (status == LEAT_OK && !top)
+    if (!status && !top)
         status = make_tops(group, &shape);
-    for (int i = 0; i < group->n * ntop && status == LEAT_OK; i++)
+    for (int i = 0; i < group->n * ntop && !status; i++)
         status = reshape_top(top[i], &shape.top[i % ntop],
                              group->options.values.batch_size);
-    if (status == LEAT_OK)
+    if (!status)
         group->ntop = shape.ntop;
     return status;
 }
@@ -329,11 +329,11 @@ static int set_up_once(leat_data_layer_group *group, leat_blob *const top[],
                        int ntop)
 {
     int status = leat__group_check_process(group);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__group_check_caller(group);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__thread_check_stack(group->options.name);
-    if (status == LEAT_OK)
+    if (!status)
         status = !top && ntop == 0 ? LEAT_OK : check_tops(group, top, ntop);
     if (status)
         return status;

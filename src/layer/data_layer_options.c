@@ -208,22 +208,22 @@ int leat__layer_options_init(leat__layer_options *out,
 {
     memset(out, 0, sizeof(*out));
     int status = copy_values(&out->values, options);
-    if (status == LEAT_OK)
+    if (!status)
         status = copy_transform(out);
-    if (status == LEAT_OK)
+    if (!status)
         status = resolve(&out->values);
-    if (status == LEAT_OK)
+    if (!status)
         status = copy_text(&out->name, out->values.name);
-    if (status == LEAT_OK)
+    if (!status)
         status = copy_text(&out->device, out->values.device);
-    if (status == LEAT_OK)
+    if (!status)
         status = copy_text(&out->bad_record_file, out->values.bad_record_file);
-    if (status == LEAT_OK)
+    if (!status)
         status = copy_tops(out);
-    if (status == LEAT_OK)
+    if (!status)
         status = copy_allocator(&out->host_allocator,
                                 &out->values.host_allocator, "host_allocator");
-    if (status == LEAT_OK)
+    if (!status)
         status =
             copy_allocator(&out->pinned_allocator,
                            &out->values.pinned_allocator, "pinned_allocator");

@@ -90,11 +90,11 @@ static int create_chunks(leat__data_reader *data_reader, chunk_list *list,
     list->chunk = leat__alloc_zero((size_t)n, sizeof(leat__chunk *));
     if (!list->chunk)
         return LEAT_ENOMEM;
-    while (status == LEAT_OK && list->n < n) {
+    while (!status && list->n < n) {
         status = leat__chunk_create(&list->chunk[list->n], chunk_size,
                                     data_reader->options.source.draws,
                                     data_reader->options.source.buffers);
-        if (status == LEAT_OK)
+        if (!status)
             status = leat__chunk_reserve(list->chunk[list->n++], buffer_bytes);
     }
     return status;
@@ -106,10 +106,10 @@ static int create_queues(leat__data_reader *data_reader)
     int n = data_reader->ahead.n;
     pthread_mutex_lock(&data_reader->lock);
     int status = leat__queue_create(&data_reader->free, n);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__queue_create(&data_reader->full, n);
     pthread_mutex_unlock(&data_reader->lock);
-    for (int i = 0; i < n && status == LEAT_OK; i++) {
+    for (int i = 0; i < n && !status; i++) {
         data_reader->ahead.chunk[i]->is_queued = 1;
         leat__queue_push(data_reader->free, data_reader->ahead.chunk[i]);
     }
@@ -176,7 +176,7 @@ int leat__data_reader_create(leat__data_reader **out,
     settle_owner(data_reader);
     status = leat__chunk_source_init(&data_reader->source, data_reader->reader,
                                      &options->source);
-    if (status == LEAT_OK && options->source.collects &&
+    if (!status && options->source.collects &&
         leat_reader_is_random_access(data_reader->reader))
         status = leat_reader_count(data_reader->reader, &data_reader->count);
     if (status)
@@ -231,7 +231,7 @@ static int add_preview(leat__data_reader *data_reader, leat__chunk **out)
                           LEAT__PREVIEWS_MAX);
     int status = leat__chunk_create(out, 1, data_reader->options.source.draws,
                                     data_reader->options.source.buffers);
-    if (status == LEAT_OK)
+    if (!status)
         list->chunk[list->n++] = *out;
     return status;
 }
@@ -345,17 +345,17 @@ int leat__data_reader_start(leat__data_reader *data_reader,
     if (!data_reader->options.threaded)
         status = create_chunks(data_reader, &data_reader->own, chunks->size,
                                chunks->takers);
-    if (status == LEAT_OK && has_thread(data_reader))
+    if (!status && has_thread(data_reader))
         status = create_chunks(data_reader, &data_reader->ahead,
                                chunks->ahead_size, chunks->ahead);
-    if (status == LEAT_OK && has_thread(data_reader))
+    if (!status && has_thread(data_reader))
         status = create_queues(data_reader);
     pthread_mutex_lock(&data_reader->lock);
-    if (atomic_load(&data_reader->cancelled) && status == LEAT_OK)
+    if (atomic_load(&data_reader->cancelled) && !status)
         status = leat_error(LEAT_ECANCELLED, "the layer was cancelled");
     pthread_mutex_unlock(&data_reader->lock);
     data_reader->thread.owner = data_reader->options.owner;
-    if (status == LEAT_OK && has_thread(data_reader))
+    if (!status && has_thread(data_reader))
         status = leat__thread_start(&data_reader->thread, "leat-reader",
                                     produce, data_reader);
     return status;
@@ -366,7 +366,7 @@ static int take_filled(leat__data_reader *data_reader, leat__chunk **out)
 {
     void *item;
     int status = leat__queue_pop(data_reader->full, &item, 0);
-    if (status == LEAT_OK)
+    if (!status)
         *out = item;
     return status;
 }
@@ -401,7 +401,7 @@ int leat__data_reader_take(leat__data_reader *data_reader, int taker,
         if (data_reader->drained)
             return take_own(data_reader, taker, out);
     }
-    if (status == LEAT_OK)
+    if (!status)
         (*out)->begun = (*out)->claimed = leat__clock_now();
     return status;
 }

@@ -54,12 +54,12 @@ int leat__device_copy_init(leat__device_copy *copy, leat_device *device,
 {
     copy->device = device;
     int status = leat__mutex_init(&copy->lock);
-    copy->has_lock = status == LEAT_OK;
-    if (status == LEAT_OK && !device->ops->unified) {
+    copy->has_lock = !status;
+    if (!status && !device->ops->unified) {
         status = device->ops->stream_create(device, &copy->stream);
-        copy->has_stream = status == LEAT_OK;
+        copy->has_stream = !status;
     }
-    if (status == LEAT_OK && shape->is_cropped)
+    if (!status && shape->is_cropped)
         status = init_transform(copy, leat__transformer_plan(transformer),
                                 shape->image[0]);
     return status;
@@ -147,21 +147,21 @@ int leat__device_copy_upload(leat__device_copy *copy, leat__batch *batch)
     if (device->ops->unified)
         return LEAT_OK;
     int status = LEAT_OK;
-    for (int i = 0; i < batch->nconsumed && status == LEAT_OK; i++)
+    for (int i = 0; i < batch->nconsumed && !status; i++)
         status =
             device->ops->stream_wait(device, copy->stream, batch->consumed[i]);
     batch->has_room = 0;
-    if (status == LEAT_OK && batch->nconsumed > 0) {
+    if (!status && batch->nconsumed > 0) {
         status = device->ops->event_record(device, batch->room, copy->stream);
-        batch->has_room = status == LEAT_OK;
+        batch->has_room = !status;
     }
-    if (status == LEAT_OK) {
+    if (!status) {
         batch->nconsumed = 0;
         status = enqueue_copy(copy, batch);
     }
-    if (status == LEAT_OK && batch->shape.is_cropped)
+    if (!status && batch->shape.is_cropped)
         status = enqueue_kernel(copy, batch);
-    if (status == LEAT_OK)
+    if (!status)
         status = device->ops->event_record(device, batch->ready, copy->stream);
     leat__counter_add(&copy->batches, 1);
     leat__counter_add(&copy->bytes, (int64_t)batch->shape.bytes);
@@ -204,11 +204,11 @@ static int record_stream(leat_device *device, leat__batch *batch,
         return leat_error(LEAT_EINVAL, "more than %d streams use a batch", k);
     if (k == batch->events) {
         status = device->ops->event_create(device, &batch->consumed[k]);
-        batch->events += status == LEAT_OK;
+        batch->events += !status;
     }
-    if (status == LEAT_OK)
+    if (!status)
         status = device->ops->event_record(device, batch->consumed[k], stream);
-    if (status == LEAT_OK)
+    if (!status)
         batch->nconsumed++;
     return status;
 }
@@ -225,9 +225,9 @@ int leat__device_copy_mark(leat__device_copy *copy, leat__batch *batch,
         if (streams[i] == LEAT_HOST)
             continue;
         int status = record_stream(device, batch, streams[i]);
-        if (status == LEAT_OK)
+        if (!status)
             continue;
-        if (first == LEAT_OK) {
+        if (!first) {
             first = status;
             leat__error_save(line);
         }

@@ -32,7 +32,7 @@ static int make_tops(leat__device_queue *queue,
     if (status)
         return status;
     status = leat__slab_ensure_device(slab);
-    for (int i = 0; i < queue->n && status == LEAT_OK; i++)
+    for (int i = 0; i < queue->n && !status; i++)
         leat__batch_set_top(&queue->batch[i], slab, (size_t)i * each, each);
     leat__slab_unref(slab);
     queue->top_bytes = (int64_t)bytes;
@@ -52,7 +52,7 @@ static int make_slab(leat__device_queue *queue, leat__slab **out, size_t bytes,
                                        ? options->host_slabs
                                        : options->pinned_slabs);
     status = leat__slab_ensure_host(slab);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__slab_ensure_device(slab);
     if (status) {
         leat__slab_unref(slab);
@@ -87,9 +87,9 @@ static int make_batches(leat__device_queue *queue,
     bool is_lazy = queue->device->ops->unified || slab->is_pageable;
     if (is_lazy && bytes > 0)
         status = leat__populate(slab->host, 1);
-    if (status == LEAT_OK)
+    if (!status)
         queue->host_node = leat__numa_node_of(slab->host);
-    for (int i = 0; i < queue->n && status == LEAT_OK; i++)
+    for (int i = 0; i < queue->n && !status; i++)
         status = leat__batch_init(&queue->batch[i], slab, (size_t)i * each,
                                   each, options->batch_size, is_lazy);
     leat__slab_unref(slab);
@@ -105,9 +105,9 @@ static int init_queue(leat__device_queue *queue, leat_device *device,
     queue->device = device;
     queue->is_alone = is_alone;
     status = leat__queue_create(&queue->ready, options->batches);
-    if (status == LEAT_OK)
+    if (!status)
         status = make_batches(queue, options);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__device_copy_init(&queue->copy, device,
                                         options->transformer, &options->shape);
     if (status)
@@ -168,7 +168,7 @@ int leat__device_queues_init(leat__device_queues *queues,
     if (!queues->queue)
         return LEAT_ENOMEM;
     queues->n = n;
-    for (int i = 0; i < n && status == LEAT_OK; i++)
+    for (int i = 0; i < n && !status; i++)
         status = init_queue(&queues->queue[i], devices[i], n == 1, options);
     return status;
 }

@@ -110,7 +110,7 @@ int leat_data_layer_release(leat_data_layer *layer, const leat_stream *streams,
         return give_back(layer, streams, n);
     int cancel = leat__thread_disable_cancel();
     status = check_release(layer, streams, n);
-    if (status == LEAT_OK)
+    if (!status)
         status = give_back(layer, streams, n);
     leat__thread_restore_cancel(cancel);
     return status;
@@ -198,7 +198,7 @@ static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
         stream = device_copy(layer)->stream;
     status = device->ops->copy(device, to, device_top(batch, i), bytes,
                                LEAT_COPY_ON_DEVICE, stream);
-    if (status == LEAT_OK && host)
+    if (!status && host)
         status = leat__device_copy_synchronize(device_copy(layer));
     return status;
 }
@@ -221,13 +221,13 @@ static int hand_out(leat_data_layer *layer, leat__batch *batch,
     if (is_logged)
         leat__waiting_for_copy(layer, begin, leat__clock_now());
     bool lends = layer->values.top_mode == LEAT_TOP_LEND;
-    for (int i = 0; i < ntop && status == LEAT_OK; i++)
+    for (int i = 0; i < ntop && !status; i++)
         status = lends ? lend(layer, batch, i, top[i])
                        : copy(layer, batch, i, top[i], stream);
     if (waits) {
         int64_t end = leat__clock_now();
         layer->waited += end - begin;
-        if (is_logged && status == LEAT_OK)
+        if (is_logged && !status)
             leat__waiting_over(layer, end);
     }
     return status;
@@ -291,12 +291,12 @@ static int count_bad(leat_data_layer *layer, leat__batch *batch)
         return LEAT_OK;
     leat__bad_list_sort(&batch->bad);
     int status = LEAT_OK;
-    for (int i = 0; i < batch->bad.n && status == LEAT_OK; i++)
+    for (int i = 0; i < batch->bad.n && !status; i++)
         status =
             leat__bad_record_log_note(&layer->bad_records, &batch->bad.item[i]);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__bad_record_log_check(&layer->bad_records);
-    if (status == LEAT_OK)
+    if (!status)
         return LEAT_OK;
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
@@ -360,7 +360,7 @@ static int next_batch(leat_data_layer *layer, leat__batch **out,
     if (status == LEAT_ECANCELLED)
         return cancelled(layer);
     /* Another member's batch has ended the sequence. */
-    if (status != LEAT_OK && status != LEAT_AGAIN)
+    if (status && status != LEAT_AGAIN)
         return leat__data_layer_stick(layer, status, leat_last_error());
     return status;
 }

@@ -223,7 +223,7 @@ static int try_neighbors(leat_data_layer_group *group, int step,
     for (int64_t n = 0; n < 2 * count; n++) {
         status = leat__data_reader_read_neighbor(group->reader, step, &epoch,
                                                  &index, sample);
-        if (status == LEAT_OK)
+        if (!status)
             status = try_record(group, spec, sample, shape);
         if (status != LEAT_EDATA && status != LEAT_AGAIN)
             return status;
@@ -237,7 +237,7 @@ static int try_next(leat_data_layer_group *group, const leat__batch_spec *spec,
 {
     for (int n = 1; n < LEAT__PREVIEWS_MAX; n++) {
         int status = leat__data_reader_preview(group->reader, out);
-        if (status == LEAT_OK)
+        if (!status)
             status = try_record(group, spec, *out, shape);
         if (status != LEAT_EDATA && status != LEAT_AGAIN)
             return status;
@@ -257,7 +257,7 @@ static int find_shape(leat_data_layer_group *group,
     int mean = first ? LEAT_OK : check_mean(group, *out);
     if (mean)
         return mean;
-    if (first == LEAT_OK)
+    if (!first)
         first = leat__batch_spec_shape(spec, group->transformer, *out, shape);
     if (group->options.values.on_error == LEAT_ON_ERROR_FAIL ||
         (first != LEAT_EDATA && first != LEAT_EINVAL))
@@ -380,13 +380,13 @@ static int start(leat_data_layer_group *group, int ntop, leat_token *identity,
     for (int i = 0; i < group->n; i++)
         begin(&group->member[i], &group->start);
     int status = open_reader(group, identity);
-    if (status == LEAT_OK)
+    if (!status)
         settle_help(group);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_policy(group);
-    if (status == LEAT_OK)
+    if (!status)
         status = identify(group);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_fields(group, &ntop);
     if (status)
         return status;
@@ -406,7 +406,7 @@ static int start(leat_data_layer_group *group, int ntop, leat_token *identity,
     spare.allocator = values->host_allocator;
     const leat_sample *sample;
     status = find_shape(group, &spec, &spare, &sample, shape);
-    if (status == LEAT_OK)
+    if (!status)
         status = start_prefetcher(group, &spec, sample, shape);
     leat_sample_finish(&spare);
     return status;

@@ -72,7 +72,7 @@ static int open_batch(leat__prefetcher *prefetcher, claimed *out)
     int missing = status ? (int)(out->queue - prefetcher->queues.queue) : -1;
     atomic_store_explicit(&prefetcher->out_of_batches, missing,
                           memory_order_relaxed);
-    if (status == LEAT_OK)
+    if (!status)
         leat__batch_begin(prefetcher->open, prefetcher->next_number++);
     return status;
 }
@@ -219,7 +219,7 @@ int leat__prefetcher_next(leat__prefetcher *prefetcher, int i,
         int status = leat__queue_pop(queue->ready, &item, wait);
         if (atomic_load(&prefetcher->cancelled))
             status = LEAT_ECANCELLED;
-        if (status == LEAT_OK) {
+        if (!status) {
             *out = item;
             return LEAT_OK;
         }
@@ -293,7 +293,7 @@ static int create_claimants(leat__prefetcher *prefetcher)
         status = leat__carry_chain_create(
             &prefetcher->carry_chain, n, options->worker.buffers,
             options->at_start ? LEAT__CARRY_NONE : LEAT__CARRY_UNKNOWN);
-    for (int i = 0; i < n && status == LEAT_OK; i++) {
+    for (int i = 0; i < n && !status; i++) {
         struct claimant *one = &prefetcher->claimant[i];
         one->prefetcher = prefetcher;
         one->number = i;
@@ -320,7 +320,7 @@ static int start_threads(leat__prefetcher *prefetcher)
         .ahead = ahead > takers ? ahead : takers + 1,
     };
     int status = leat__data_reader_start(options->worker.reader, &chunks);
-    for (int i = 0; i < options->workers && status == LEAT_OK; i++) {
+    for (int i = 0; i < options->workers && !status; i++) {
         struct claimant *one = &prefetcher->claimant[i];
         char name[16];
         one->thread.owner = options->owner;
@@ -335,7 +335,7 @@ static int set_up(leat__prefetcher *prefetcher)
     const leat__prefetcher_options *options = &prefetcher->options;
     int status = leat__device_queues_init(&prefetcher->queues, options->device,
                                           options->devices, &options->queue);
-    if (status == LEAT_OK)
+    if (!status)
         status = create_claimants(prefetcher);
     return status ? status : start_threads(prefetcher);
 }

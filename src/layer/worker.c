@@ -94,14 +94,14 @@ static bool prepare_batch(leat__worker *worker, leat__batch *batch,
     int status = LEAT_OK;
     if (!batch->slab->device->ops->unified)
         status = await_upload(worker, batch);
-    if (status == LEAT_OK)
+    if (!status)
         status = find_shape(worker, batch, chunk, &shape);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__batch_reserve(batch, &shape);
     if (status)
         fail_batch(batch, chunk, 0, status);
     leat__batch_set_shape(batch, status ? NULL : &shape, chunk->is_last);
-    return status == LEAT_OK;
+    return !status;
 }
 
 /*
@@ -139,12 +139,12 @@ static void fill_batch(leat__worker *worker, leat__batch *batch,
     leat__trace_begin(LEAT__SPAN_TRANSFORM);
     if (batch->populates)
         status = leat__batch_populate(batch, chunk->first, chunk->n);
-    if (status == LEAT_OK && worker->carry_chain) {
+    if (!status && worker->carry_chain) {
         status =
             leat__replacement_fill(&worker->replacement, batch, chunk, &failed);
-        if (status == LEAT_OK)
+        if (!status)
             status = leat__batch_note_bad(batch, &chunk->bad, chunk->first);
-    } else if (status == LEAT_OK) {
+    } else if (!status) {
         int i = 0;
         status = leat__batch_fill_chunk(&worker->fill, batch, chunk, &i, end);
         failed += i;

@@ -180,7 +180,7 @@ static int seek_record(struct importer *importer, int64_t number)
 {
     struct pipeline_import *import = (struct pipeline_import *)importer;
     int status = leat_reader_seek(import->reader, number);
-    if (status == LEAT_OK) {
+    if (!status) {
         import->next = number;
         return LEAT_OK;
     }

@@ -57,7 +57,7 @@ int leat__bad_list_add(leat__bad_list *list, int sample,
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
     int status = make_room(list, list->n + 1);
-    if (status == LEAT_OK)
+    if (!status)
         leat__bad_set(&list->item[list->n++], sample, from, line);
     return status;
 }
@@ -66,7 +66,7 @@ int leat__bad_list_append(leat__bad_list *list, const leat__bad_list *from,
                           int first)
 {
     int status = make_room(list, list->n + from->n);
-    for (int i = 0; i < from->n && status == LEAT_OK; i++) {
+    for (int i = 0; i < from->n && !status; i++) {
         list->item[list->n] = from->item[i];
         list->item[list->n++].sample += first;
     }

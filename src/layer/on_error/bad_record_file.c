@@ -197,9 +197,9 @@ int leat__bad_record_file_open(leat__bad_record_file *file)
     if (!file->buffer)
         return LEAT_ENOMEM;
     int status = open_regular(file);
-    if (status == LEAT_OK)
+    if (!status)
         status = check_text(file);
-    if (status == LEAT_OK)
+    if (!status)
         status = catch_up(file);
     if (status)
         leat__bad_record_file_finish(file);

@@ -118,7 +118,7 @@ static int try_shape(leat__replacement *replacement, leat__batch *batch,
 {
     leat__batch_shape shape;
     int status = leat__batch_fill_shape(replacement->fill, sample, &shape);
-    if (status == LEAT_OK)
+    if (!status)
         status = leat__batch_reserve(batch, &shape);
     if (status)
         return status;
@@ -164,7 +164,7 @@ static int read_back(leat__replacement *replacement, leat__batch *batch,
                                                      replacement->trial);
         if (status == LEAT_END || epoch < oldest)
             return LEAT_END;
-        if (status == LEAT_OK)
+        if (!status)
             status = for_shape ? try_shape(replacement, batch, chunk,
                                            replacement->trial)
                                : try_sample(replacement, batch, chunk, i,
@@ -287,7 +287,7 @@ static int note_bad(leat__replacement *replacement, leat__batch *batch,
 {
     const leat_sample *sample = chunk->sample[i];
     int status = leat__bad_list_add(&chunk->bad, i, &sample->from);
-    if (status == LEAT_OK)
+    if (!status)
         note_shape(replacement, batch, sample);
     return status;
 }
@@ -307,16 +307,16 @@ int leat__replacement_fill(leat__replacement *replacement, leat__batch *batch,
             replacement->latest = &chunk->sample[i - 1];
             replacement->is_mixed = false;
         }
-        if (status == LEAT_OK && i == chunk->n)
+        if (!status && i == chunk->n)
             break;
         int at = next;
-        if (status == LEAT_OK) {
+        if (!status) {
             next++;
         } else if (status == LEAT_EDATA) {
             at = chunk->bad.n;
             status = note_bad(replacement, batch, chunk, i);
         }
-        if (status == LEAT_OK)
+        if (!status)
             status = fill(replacement, batch, chunk, i, &chunk->bad.item[at]);
         if (status) {
             *failed = chunk->first + i;

@@ -436,7 +436,7 @@ static int find_good(lmdb_reader *lmdb, leat__lmdb_walker *walker,
             break;
         if (status != LEAT_EDATA)
             return status;
-        if (first == LEAT_OK)
+        if (!first)
             leat__error_save(line);
         first = status;
     }
