@@ -23,32 +23,31 @@ typedef struct leat__bad_record_log {
     leat__bad entry[LEAT_BAD_RECORDS_MAX]; /* what the list points to */
 } leat__bad_record_log;
 
-/* Of a zeroed bad_records; opens nothing. */
-void leat__bad_record_log_init(leat__bad_record_log *bad_records,
+/* Of a zeroed log; opens nothing. */
+void leat__bad_record_log_init(leat__bad_record_log *log,
                                const leat_data_layer_options *options);
-void leat__bad_record_log_finish(leat__bad_record_log *bad_records);
+void leat__bad_record_log_finish(leat__bad_record_log *log);
 
 /*
  * Opens the file, if one is asked for and is not open. Errors: LEAT_EIO;
  * LEAT_EINVAL for what is no regular file; LEAT_ENOMEM.
  */
-int leat__bad_record_log_open(leat__bad_record_log *bad_records);
+int leat__bad_record_log_open(leat__bad_record_log *log);
 
 /*
  * A start from this position: what was counted and listed is forgotten, but for
  * the records known from before the position. The file stays as it is.
  */
-void leat__bad_record_log_begin(leat__bad_record_log *bad_records,
-                                int64_t epoch, int64_t position);
+void leat__bad_record_log_begin(leat__bad_record_log *log, int64_t epoch,
+                                int64_t position);
 
 /*
  * Notes a bad record. A file that cannot be written is no error: the log says
  * so once, and `unwritten` counts. Errors: LEAT_ENOMEM.
  */
-int leat__bad_record_log_note(leat__bad_record_log *bad_records,
-                              const leat__bad *bad);
+int leat__bad_record_log_note(leat__bad_record_log *log, const leat__bad *bad);
 
 /* LEAT_ELIMIT when there were more than max_errors different records. */
-int leat__bad_record_log_check(const leat__bad_record_log *bad_records);
+int leat__bad_record_log_check(const leat__bad_record_log *log);
 
 #endif
