@@ -305,8 +305,9 @@ static int run_threads(const bench_case *what, const char *database,
         .what = what, .threads = threads, .slice = seconds / (2 * ROUNDS)};
     int failed = create_layer(&bench, database);
     if (!failed)
-        failed = with_layer ? set_up_layer(&bench)
-                            : limit_open(&bench.limit, bench.layer, 0, threads);
+        failed = with_layer
+                     ? set_up_layer(&bench)
+                     : limit_open(&bench.limit, bench.layer, false, threads);
     if (failed)
         fail();
     if (!failed)

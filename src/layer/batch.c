@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static int create_events(leat_device *device, leat__batch *batch)
@@ -326,7 +327,7 @@ int leat__batch_shape_lay_out(leat__batch_shape *shape, int size)
     shape->choices = 0;
     for (int i = 0; i < shape->ntop; i++) {
         leat__top *top = &shape->top[i];
-        int is_crop = i == 0 && shape->is_cropped;
+        bool is_crop = i == 0 && shape->is_cropped;
         size_t whole;
         if (measure_top(top, is_crop ? 1 : leat_dtype_size(top->dtype), size,
                         &top->bytes, &whole) ||

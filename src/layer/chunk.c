@@ -415,11 +415,11 @@ static void fill(leat__chunk_source *source, leat__chunk *chunk,
     leat__sampler *sampler = &source->sampler;
     int want = leat__sampler_room(sampler, chunk->capacity);
     chunk->read = way->read;
-    atomic_store_explicit(&source->is_filling, 1, memory_order_relaxed);
+    atomic_store_explicit(&source->is_filling, true, memory_order_relaxed);
     leat__trace_begin(LEAT__SPAN_READ);
     way->fill(source, chunk, want);
     leat__trace_end();
-    atomic_store_explicit(&source->is_filling, 0, memory_order_relaxed);
+    atomic_store_explicit(&source->is_filling, false, memory_order_relaxed);
     draw_words(source, chunk);
     if (leat__sampler_hand_out(sampler, chunk->n, &chunk->after))
         chunk->is_last = true;

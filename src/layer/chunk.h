@@ -12,6 +12,7 @@
 #include <leat/pipeline.h>
 #include <leat/reader.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* Belongs to one thread at a time: the one that fills it, then its worker. */
 typedef struct leat__chunk {
@@ -88,7 +89,7 @@ typedef struct leat__chunk_source {
     atomic_int_fast64_t items;
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;
-    atomic_int is_filling;
+    atomic_bool is_filling;
 
     leat_sample dropped; /* buffer for other ranks' records */
     leat__mt19937 generator;

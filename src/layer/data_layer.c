@@ -255,7 +255,7 @@ static int start_again(leat_data_layer_group *group, leat_token *token)
         leat__data_layer_recall(&group->member[i]);
     leat__group_stop(group);
     /* Without the lock: no reader is there that a cancel could be using. */
-    atomic_store(&group->cancelled, 0);
+    atomic_store(&group->cancelled, false);
     for (int i = 0; i < group->n; i++)
         group->member[i].sticky = LEAT_OK;
     leat__batch_shape shape;

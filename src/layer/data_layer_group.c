@@ -402,12 +402,12 @@ void leat_data_layer_group_cancel(leat_data_layer_group *group)
 {
     if (leat__group_check_process(group))
         return;
-    if (atomic_exchange(&group->cancelled, 1))
+    if (atomic_exchange(&group->cancelled, true))
         return;
     int cancel = leat__thread_disable_cancel();
     pthread_mutex_lock(&group->lock);
     /* A restore may have cleared it before the lock was taken. */
-    atomic_store(&group->cancelled, 1);
+    atomic_store(&group->cancelled, true);
     if (group->prefetcher)
         leat__prefetcher_cancel(group->prefetcher);
     else if (group->reader)

@@ -7,6 +7,7 @@
 #include "layer/data_layer_option_table.h"
 
 #include <leat/image.h>
+#include <stdbool.h>
 #include <string.h>
 
 static int copy_text(char **out, const char *text)
@@ -254,6 +255,6 @@ void leat__layer_options_finish(leat__layer_options *options)
 
 int leat__layer_options_step(const leat_data_layer_options *options)
 {
-    int divided = options->phase == LEAT_TRAIN || options->shard_test;
+    bool divided = options->phase == LEAT_TRAIN || options->shard_test;
     return divided ? options->world_size : 1;
 }

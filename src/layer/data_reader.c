@@ -30,6 +30,8 @@
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
 
+#include <stdbool.h>
+
 typedef struct chunk_list {
     leat__chunk **chunk;
     int n;
@@ -47,11 +49,11 @@ struct leat__data_reader {
     chunk_list previewed; /* of one sample each, before all others */
     leat__event_count input;
     pthread_mutex_t lock;
-    pthread_cond_t turn;  /* the thread fills from now on, or is cancelled */
-    atomic_int cancelled; /* set under lock, as queues are made and closed */
+    pthread_cond_t turn;   /* the thread fills from now on, or is cancelled */
+    atomic_bool cancelled; /* set under lock, as queues are made and closed */
     leat__thread thread;
 
-    atomic_int is_threaded; /* the thread owns what follows, else takers do */
+    atomic_bool is_threaded; /* the thread owns what follows, else takers do */
     leat__chunk_source source;
     int64_t probed_at; /* the clock at the owner's last probe, */
     int64_t probed_epoch;
@@ -110,7 +112,7 @@ static int create_queues(leat__data_reader *data_reader)
         status = leat__queue_create(&data_reader->full, n);
     pthread_mutex_unlock(&data_reader->lock);
     for (int i = 0; i < n && !status; i++) {
-        data_reader->ahead.chunk[i]->is_queued = 1;
+        data_reader->ahead.chunk[i]->is_queued = true;
         leat__queue_push(data_reader->free, data_reader->ahead.chunk[i]);
     }
     return status;
@@ -297,7 +299,8 @@ static void hand_to_takers(leat__data_reader *data_reader)
     leat__log(LEAT_LOG_INFO,
               "%s is in memory: workers read it, and the thread rests",
               leat_pipeline_text(data_reader->options.source.pipeline));
-    atomic_store_explicit(&data_reader->is_threaded, 0, memory_order_release);
+    atomic_store_explicit(&data_reader->is_threaded, false,
+                          memory_order_release);
     leat__event_count_wake_all(&data_reader->input);
 }
 
@@ -307,7 +310,8 @@ static void hand_to_thread(leat__data_reader *data_reader)
               leat_pipeline_text(data_reader->options.source.pipeline));
     data_reader->drained = false;
     pthread_mutex_lock(&data_reader->lock);
-    atomic_store_explicit(&data_reader->is_threaded, 1, memory_order_release);
+    atomic_store_explicit(&data_reader->is_threaded, true,
+                          memory_order_release);
     pthread_cond_signal(&data_reader->turn);
     pthread_mutex_unlock(&data_reader->lock);
 }
@@ -394,8 +398,8 @@ int leat__data_reader_take(leat__data_reader *data_reader, int taker,
         return take_own(data_reader, taker, out);
     } else {
         *ticket = leat__event_count_ticket(&data_reader->input);
-        int is_threaded = atomic_load_explicit(&data_reader->is_threaded,
-                                               memory_order_acquire);
+        bool is_threaded = atomic_load_explicit(&data_reader->is_threaded,
+                                                memory_order_acquire);
         status = take_filled(data_reader, out);
         data_reader->drained = status == LEAT_AGAIN && !is_threaded;
         if (data_reader->drained)
@@ -452,7 +456,7 @@ void leat__data_reader_cancel(leat__data_reader *data_reader)
     if (data_reader->reader)
         leat_reader_cancel(data_reader->reader);
     pthread_mutex_lock(&data_reader->lock);
-    atomic_store(&data_reader->cancelled, 1);
+    atomic_store(&data_reader->cancelled, true);
     pthread_cond_broadcast(&data_reader->turn);
     if (data_reader->free)
         leat__queue_close(data_reader->free);

@@ -150,7 +150,7 @@ int leat__device_copy_upload(leat__device_copy *copy, leat__batch *batch)
     for (int i = 0; i < batch->nconsumed && !status; i++)
         status =
             device->ops->stream_wait(device, copy->stream, batch->consumed[i]);
-    batch->has_room = 0;
+    batch->has_room = false;
     if (!status && batch->nconsumed > 0) {
         status = device->ops->event_record(device, batch->room, copy->stream);
         batch->has_room = !status;

@@ -234,7 +234,7 @@ void leat__device_queue_give(leat__device_queues *all,
 static void grow(leat__device_queue *queue)
 {
     int n = atomic_load(&queue->circulating);
-    if (n == queue->n || !atomic_exchange(&queue->was_full, 0))
+    if (n == queue->n || !atomic_exchange(&queue->was_full, false))
         return;
     atomic_store(&queue->circulating, n + 1);
     (void)push(queue, &queue->batch[n]);

@@ -12,6 +12,8 @@
 
 #include <leat/stats.h>
 
+#include <stdbool.h>
+
 /* What the batches of all devices have in common. */
 typedef struct leat__device_queue_options {
     const leat_transformer *transformer; /* borrowed */
@@ -37,7 +39,7 @@ typedef struct leat__device_queue {
     bool is_pageable;       /* the slab's host side is not pinned */
     int host_node;          /* of NUMA, where it begins; -1: not known */
     bool is_inline;         /* a free batch wakes no worker; the caller's */
-    atomic_int was_full;    /* workers ran out of batches since it grew last */
+    atomic_bool was_full;   /* workers ran out of batches since it grew last */
     atomic_int circulating; /* batches in use; the caller's, read by anybody */
     pthread_mutex_t lock;
     leat__batch **free;           /* a stack; protected by lock, as is */

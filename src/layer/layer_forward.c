@@ -8,6 +8,7 @@
 #include "layer/layer_state.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 int leat__data_layer_stick(leat_data_layer *layer, int status, const char *line)
@@ -141,7 +142,7 @@ static void full_shape(const leat__top *top, int64_t n,
 }
 
 /* Whether the top is one that the device computes: the host has none of it. */
-static int is_computed(const leat__batch *batch, int i)
+static bool is_computed(const leat__batch *batch, int i)
 {
     return i == 0 && batch->shape.is_cropped;
 }

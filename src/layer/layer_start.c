@@ -6,6 +6,7 @@
 #include "layer/layer_state.h"
 #include "pipeline/pipeline.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ static int adopt_reader(leat_data_layer_group *group, leat__data_reader *reader)
 {
     pthread_mutex_lock(&group->lock);
     group->reader = reader;
-    int cancelled = atomic_load(&group->cancelled);
+    bool cancelled = atomic_load(&group->cancelled);
     pthread_mutex_unlock(&group->lock);
     return cancelled
                ? leat_error(LEAT_ECANCELLED, "%s: the layer was cancelled",

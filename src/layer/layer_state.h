@@ -30,6 +30,8 @@
 
 #include <leat/data_layer_group.h>
 
+#include <stdbool.h>
+
 /* The latest log line about waiting; zeroed at the start. */
 typedef struct leat__waiting {
     int64_t logged;  /* leat__clock_now; 0: never */
@@ -95,7 +97,7 @@ struct leat_data_layer_group {
      * cancels this. It is set again under the lock, since restore clears it:
      * it is never 0 while a reader's cancel runs.
      */
-    atomic_int cancelled;
+    atomic_bool cancelled;
 
     leat_data_layer_group *next_abandoned; /* in a forked child */
 };

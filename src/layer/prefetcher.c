@@ -25,6 +25,7 @@
 #include "base/counter.h"
 #include "base/thread.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct claimant {
@@ -48,7 +49,7 @@ struct leat__prefetcher {
     leat__prefetcher_options options;
     struct claimant *claimant;      /* the last ones are the devices' callers */
     leat__carry_chain *carry_chain; /* NULL where bad records fail */
-    atomic_int cancelled;
+    atomic_bool cancelled;
 };
 
 typedef enum claim_result { CLAIMED, NO_BATCH, NO_CHUNK, STOPPED } claim_result;
@@ -141,7 +142,7 @@ static int wait_for_batch(leat__prefetcher *prefetcher, const claimed *missing,
 {
     leat__device_queue *queue = missing->queue;
     int64_t end = LEAT__FOREVER;
-    atomic_store(&queue->was_full, 1);
+    atomic_store(&queue->was_full, true);
     if (prefetcher->options.may_time_waits && queue->is_alone)
         end = leat__timed_wait_until(
             timing, now, missing->number,
@@ -275,7 +276,7 @@ void leat__prefetcher_end(leat__prefetcher *prefetcher, int status,
 
 void leat__prefetcher_cancel(leat__prefetcher *prefetcher)
 {
-    atomic_store(&prefetcher->cancelled, 1);
+    atomic_store(&prefetcher->cancelled, true);
     leat__data_reader_cancel(prefetcher->options.worker.reader);
     leat__device_queues_close(&prefetcher->queues);
 }

@@ -14,6 +14,7 @@
 
 #include <leat/ext/reader.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 
 enum { MOST_SIZES = 9, MOST_WAYS = 10 };
@@ -22,7 +23,7 @@ struct h2d_options {
     const char *device;
     int64_t bytes[2]; /* sizes of copies, from and to */
     int64_t streams;  /* at most */
-    int json;
+    bool json;
 };
 
 struct h2d_bench {

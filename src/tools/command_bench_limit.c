@@ -9,11 +9,13 @@
 #include "tools/command.h"
 #include "tools/delivery/layer_source.h"
 
+#include <stdbool.h>
+
 struct options {
     struct layer_source_options source;
     double seconds;
-    int row_copy;
-    int json;
+    bool row_copy;
+    bool json;
 };
 
 /* The layer is created for its options, not set up. The first slice is for

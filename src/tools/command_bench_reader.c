@@ -22,6 +22,7 @@
 #include <leat/reader.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { MOST_BATCH = 64, ROUNDS = 9, MOST_CASES = 8, CLOCK_STRIDE = 512 };
@@ -30,8 +31,8 @@ struct reader_options {
     const char *reader;
     int64_t workers;
     double seconds;
-    int touch; /* records are accessed, not only located */
-    int json;
+    bool touch; /* records are accessed, not only located */
+    bool json;
 };
 
 enum order { NEXT, IN_ORDER, SHUFFLED };
@@ -54,7 +55,7 @@ struct reading {
     leat_sample *sample[MOST_BATCH];
     struct splitmix random;
     int64_t position; /* of read_at in order */
-    int ended;        /* the call before gave LEAT_END */
+    bool ended;       /* the call before gave LEAT_END */
     int64_t records;
     int64_t bytes;
     double rate; /* records a second, of the round */
@@ -66,7 +67,7 @@ struct reader_bench {
     leat_pipeline *pipeline;
     leat_reader *shared; /* for read_at; NULL: there is none */
     int64_t count;       /* below 0: unknown */
-    int touch;
+    bool touch;
     int threads;
     int ncases;
     struct reading_case cases[MOST_CASES];
@@ -101,12 +102,12 @@ static int read_next(struct reading *reading, int n, int *got)
     int status =
         leat_reader_next_batch(reading->reader, reading->sample, n, got);
     if (status != LEAT_END) {
-        reading->ended = 0;
+        reading->ended = false;
         return status;
     }
     if (reading->ended)
         return leat_error(LEAT_EDATA, "there are no records");
-    reading->ended = 1;
+    reading->ended = true;
     *got = 0;
     return leat_reader_reset(reading->reader);
 }
@@ -191,8 +192,8 @@ static void choose_cases(struct reader_bench *bench)
                {IN_ORDER, MOST_BATCH, 1},
                {SHUFFLED, MOST_BATCH, 1}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        int is_possible = (all[i].order == NEXT || bench->shared) &&
-                          (!all[i].is_parallel || bench->threads > 1);
+        bool is_possible = (all[i].order == NEXT || bench->shared) &&
+                           (!all[i].is_parallel || bench->threads > 1);
         if (is_possible)
             bench->cases[bench->ncases++] = (struct reading_case){
                 .order = all[i].order,
@@ -275,7 +276,7 @@ static int measure(struct reader_bench *bench,
     return status;
 }
 
-static int print_report(const struct reader_bench *bench, int json)
+static int print_report(const struct reader_bench *bench, bool json)
 {
     struct report report;
     report_begin(&report, json);

@@ -15,14 +15,15 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 struct cat_options {
     int64_t skip;
     int64_t count; /* below 0: all */
-    int values;
-    int json;
+    bool values;
+    bool json;
 };
 
 struct cat {
@@ -124,7 +125,7 @@ static void print_field(struct cat *cat, int i)
 /* Prints the object as a line and frees it. */
 static int print_object(json_t *object)
 {
-    int failed = !object || output_json_write(object, 0);
+    bool failed = !object || output_json_write(object, 0);
     json_decref(object);
     if (failed && !ferror(stdout))
         return leat_error(LEAT_ENOMEM, "out of memory for a line of JSON");

@@ -13,15 +13,16 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 struct comparison {
     struct layer_source_options source;
     double tolerance;
-    int keys;
+    bool keys;
     int64_t listed; /* differences to name */
-    int json;
+    bool json;
 
     struct side side[2];
     const char *name[2]; /* of the sides */
@@ -80,7 +81,8 @@ static const char *write_shape(const struct npy_header *header, char out[256])
 }
 
 /* Whether the shapes are the same but for leading ones. */
-static int is_same_shape(const struct npy_header *a, const struct npy_header *b)
+static bool is_same_shape(const struct npy_header *a,
+                          const struct npy_header *b)
 {
     int i = 0, k = 0;
     while (i < a->ndim && a->dim[i] == 1)
@@ -118,15 +120,16 @@ static json_t *number(long double value)
 
 /* Whether the values differ by more than the tolerance, namely *by. NaN equals
    NaN. */
-static int differ(long double a, long double b, double tolerance, double *by)
+static bool differ(long double a, long double b, double tolerance, double *by)
 {
     if (a == b || (isnan(a) && isnan(b)))
-        return 0;
+        return false;
     *by = isfinite(a) && isfinite(b) ? (double)fabsl(a - b) : INFINITY;
     return !(*by <= tolerance);
 }
 
-static int is_same_bytes(const struct side_array *a, const struct side_array *b)
+static bool is_same_bytes(const struct side_array *a,
+                          const struct side_array *b)
 {
     return a->header.kind == b->header.kind &&
            a->header.bytes == b->header.bytes &&
@@ -134,14 +137,14 @@ static int is_same_bytes(const struct side_array *a, const struct side_array *b)
 }
 
 /* Returns whether they differ, as the following do. */
-static int compare_values(struct comparison *comparison,
-                          const struct side_array *a,
-                          const struct side_array *b)
+static bool compare_values(struct comparison *comparison,
+                           const struct side_array *a,
+                           const struct side_array *b)
 {
     int64_t before = comparison->values;
     comparison->elements += (int64_t)a->header.count;
     if (is_same_bytes(a, b))
-        return 0;
+        return false;
     for (size_t i = 0; i < a->header.count; i++) {
         long double x = npy_header_value(&a->header, a->data, i);
         long double y = npy_header_value(&b->header, b->data, i);
@@ -158,9 +161,9 @@ static int compare_values(struct comparison *comparison,
     return comparison->values > before;
 }
 
-static int compare_arrays(struct comparison *comparison,
-                          const struct side_array *a,
-                          const struct side_array *b)
+static bool compare_arrays(struct comparison *comparison,
+                           const struct side_array *a,
+                           const struct side_array *b)
 {
     char shape[2][256];
     if (is_same_shape(&a->header, &b->header))
@@ -168,7 +171,7 @@ static int compare_arrays(struct comparison *comparison,
     list_reason(comparison, a->name, "the shapes are %s and %s",
                 write_shape(&a->header, shape[0]),
                 write_shape(&b->header, shape[1]));
-    return 1;
+    return true;
 }
 
 static const struct side_array *find_array(const struct side_record *record,
@@ -181,11 +184,11 @@ static const struct side_array *find_array(const struct side_record *record,
 }
 
 /* Compares the fields of both sides by name. */
-static int compare_fields(struct comparison *comparison)
+static bool compare_fields(struct comparison *comparison)
 {
     const struct side_record *a = &comparison->side[0].record;
     const struct side_record *b = &comparison->side[1].record;
-    int differs = 0;
+    bool differs = false;
     for (int i = 0; i < a->arrays; i++) {
         const struct side_array *other = find_array(b, a->array[i].name);
         if (!other)
@@ -195,27 +198,27 @@ static int compare_fields(struct comparison *comparison)
     for (int i = 0; i < b->arrays; i++)
         if (!find_array(a, b->array[i].name)) {
             list_reason(comparison, b->array[i].name, "only B has this field");
-            differs = 1;
+            differs = true;
         }
     return differs;
 }
 
-static int compare_keys(struct comparison *comparison)
+static bool compare_keys(struct comparison *comparison)
 {
     char key[2][KEY_TEXT];
     const struct side_record *a = &comparison->side[0].record;
     const struct side_record *b = &comparison->side[1].record;
     if (!comparison->keys || !a->key || !b->key ||
         (a->key_size == b->key_size && !memcmp(a->key, b->key, a->key_size)))
-        return 0;
+        return false;
     list_reason(comparison, NULL, "the keys are %s and %s",
                 inspection_key(key[0], a->key, a->key_size, a->key_cut),
                 inspection_key(key[1], b->key, b->key_size, b->key_cut));
-    return 1;
+    return true;
 }
 
 /* A bad record differs from every other, bad ones too. */
-static int compare_bad(struct comparison *comparison)
+static bool compare_bad(struct comparison *comparison)
 {
     const char *a = comparison->side[0].record.bad,
                *b = comparison->side[1].record.bad;
@@ -228,7 +231,7 @@ static int compare_bad(struct comparison *comparison)
 
 static void compare_records(struct comparison *comparison)
 {
-    int differs = compare_bad(comparison);
+    bool differs = compare_bad(comparison);
     if (!differs) {
         differs = compare_keys(comparison);
         differs |= compare_fields(comparison);
@@ -261,14 +264,14 @@ static int compare_sides(struct comparison *comparison)
     return status == LEAT_END ? LEAT_OK : status;
 }
 
-static int is_same(const struct comparison *comparison)
+static bool is_same(const struct comparison *comparison)
 {
     return !comparison->different && !comparison->extra[0] &&
            !comparison->extra[1];
 }
 
 /* Sides without values cannot be compared. */
-static int has_nothing(const struct comparison *comparison)
+static bool has_nothing(const struct comparison *comparison)
 {
     return is_same(comparison) && !comparison->elements;
 }
@@ -373,10 +376,10 @@ static int report_text(const struct comparison *comparison)
 
 /* An option that would have no effect is refused. */
 static int check_sides(const struct comparison *comparison,
-                       const int is_dump[2])
+                       const bool is_dump[2])
 {
     int dumps = is_dump[0] + is_dump[1];
-    int has_layer = !comparison->name[0] || dumps == 1;
+    bool has_layer = !comparison->name[0] || dumps == 1;
     if (!comparison->name[0] && !dumps)
         return leat_error(LEAT_EINVAL, "%s: expected a directory of .npy files",
                           comparison->name[1]);
@@ -399,7 +402,8 @@ static int check_sides(const struct comparison *comparison,
 static int open_sides(struct comparison *comparison)
 {
     struct layer_source_options source = comparison->source;
-    int is_dump[2], status;
+    bool is_dump[2];
+    int status;
     for (int i = 0; i < 2; i++)
         is_dump[i] =
             comparison->name[i] && dump_reader_is_dump(comparison->name[i]);
@@ -480,7 +484,7 @@ int command_compare(int argc, char **argv)
     int status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status != OPTION_GO)
         return status;
-    int is_layer = comparison.source.net || comparison.source.reader;
+    bool is_layer = comparison.source.net || comparison.source.reader;
     if (!is_layer && n == 1)
         return message_misuse("compare", "compare: give A and B, or one and "
                                          "either --net or --reader");

@@ -11,6 +11,7 @@
 #include "tools/cli/option.h"
 #include "tools/command.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,13 +40,13 @@ static void print_candidate(const char *prefix, const char *word,
            description ? description : "");
 }
 
-static int is_path(const char *value)
+static bool is_path(const char *value)
 {
     static const char *const paths[] = {"FILE", "PATH", "TEXT"};
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
         if (!strcmp(value, paths[i]))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
 /* The words of "A|B", a path, or nothing. */
@@ -83,7 +84,7 @@ static void print_usage(const struct usage *usage)
     print_candidate("--", "help", "print help and exit");
 }
 
-static void print_commands(int is_help)
+static void print_commands(bool is_help)
 {
     for (const struct command *one = current->command->commands; one->name;
          one++)
@@ -116,7 +117,7 @@ static void find_option(struct line *line)
 static void print_words(int n, char **words)
 {
     struct line found = {.n = n, .words = words, .command = command_root()};
-    int is_help = n > 1 && !strcmp(words[0], "help");
+    bool is_help = n > 1 && !strcmp(words[0], "help");
     found.at = is_help;
     while (found.at < n - 1 && found.command->commands) {
         const struct command *next =

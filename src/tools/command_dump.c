@@ -8,14 +8,15 @@
 #include "tools/delivery/dump_writer.h"
 #include "tools/delivery/layer_source.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct dump {
     struct layer_source_options asked; /* the layer */
     int64_t batches;
     const char *out;
-    int force;
-    int json;
+    bool force;
+    bool json;
 
     struct layer_source source;
     struct dump_writer *writer;

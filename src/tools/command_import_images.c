@@ -37,11 +37,11 @@ struct image_import {
     const char *path;         /* of the list, "-" is stdin */
     int64_t labels;           /* 0: a class */
     const char *encode_type;
-    int encoded;
-    int shuffle;
+    bool encoded;
+    bool shuffle;
     int64_t seed; /* below 0: not given */
     int64_t max_image_bytes;
-    int check_size; /* all images must have one shape */
+    bool check_size; /* all images must have one shape */
     struct image_record_options options;
 
     struct image_list *list;

@@ -13,6 +13,7 @@
 #include <leat/ext/reader.h>
 #include <leat/lmdb_check.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +42,8 @@ struct info {
 static int count_name(json_t *counts, const char *name)
 {
     json_t *count = json_object_get(counts, name);
-    int failed = count ? json_integer_set(count, json_integer_value(count) + 1)
-                       : json_object_set_new(counts, name, json_integer(1));
+    bool failed = count ? json_integer_set(count, json_integer_value(count) + 1)
+                        : json_object_set_new(counts, name, json_integer(1));
     return failed ? leat_error(LEAT_ENOMEM, "out of memory") : LEAT_OK;
 }
 
@@ -80,7 +81,7 @@ static int count_bad(struct info *info, int status)
     return LEAT_OK;
 }
 
-static int read_all(struct info *info, int64_t total, int quiet)
+static int read_all(struct info *info, int64_t total, bool quiet)
 {
     const leat_provenance *from = &info->reader.sample.from;
     struct progress progress;
@@ -161,8 +162,8 @@ static int read_samples(struct info *info, const char *path)
     return status;
 }
 
-static int read_database(struct info *info, const char *path, int all,
-                         int quiet)
+static int read_database(struct info *info, const char *path, bool all,
+                         bool quiet)
 {
     int64_t records = 0;
     int status = image_reader_open(&info->reader, path, 0);
@@ -254,7 +255,7 @@ static int print_text(const struct info *info, const char *path, int64_t bytes)
 
 int command_info(int argc, char **argv)
 {
-    int all = 0, json = 0;
+    bool all = false, json = false;
     const struct option_spec specs[] = {
         {"all", NULL, "read every record of a large database", NULL, &all, 0,
          0},

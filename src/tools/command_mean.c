@@ -15,6 +15,7 @@
 #include <leat/ext/reader.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static int add_image(struct mean_image *mean)
     return LEAT_OK;
 }
 
-static int add_images(struct mean_image *mean, int quiet)
+static int add_images(struct mean_image *mean, bool quiet)
 {
     int64_t total = -1;
     leat_reader_count(mean->reader.reader, &total);
@@ -75,7 +76,7 @@ static int add_images(struct mean_image *mean, int quiet)
     return status == LEAT_END ? LEAT_OK : status;
 }
 
-static int compute(struct mean_image *mean, const char *path, int quiet)
+static int compute(struct mean_image *mean, const char *path, bool quiet)
 {
     int status = image_reader_open(&mean->reader, path, 0);
     if (!status)
@@ -99,7 +100,7 @@ static float channel_mean(const struct mean_image *mean, int channel)
     return sum / (float)plane;
 }
 
-static int report(const struct mean_image *mean, const char *out, int json)
+static int report(const struct mean_image *mean, const char *out, bool json)
 {
     const int *shape = mean->shape;
     json_t *values = json_array();
@@ -124,7 +125,7 @@ static int report(const struct mean_image *mean, const char *out, int json)
     return 0;
 }
 
-static int is_mean_file(const char *path)
+static bool is_mean_file(const char *path)
 {
     leat_transform_options options = LEAT_TRANSFORM_OPTIONS_INIT;
     leat_transformer *transformer = NULL;
@@ -137,7 +138,7 @@ static int is_mean_file(const char *path)
 
 int command_mean(int argc, char **argv)
 {
-    int json = 0, force = 0;
+    bool json = false, force = false;
     const struct option_spec specs[] = {
         {"force", NULL, "replace a file that is no mean file", NULL, &force, 0,
          0},

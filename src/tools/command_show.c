@@ -10,6 +10,7 @@
 #include "tools/delivery/show.h"
 #include "tools/image/jpeg_writer.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static void write_title(struct show *show, const char *which)
 /* The figures of a database alone and of a layer alone are NULL for others. */
 static json_t *report_json(const struct show *show)
 {
-    int is_layer = show->records < 0;
+    bool is_layer = show->records < 0;
     return json_pack(
         "{s:o, s:o*, s:I, s:I, s:o*, s:o*, s:o*, s:i, s:i}", "out",
         output_text(show->out), "records",
@@ -85,7 +86,7 @@ static json_t *report_json(const struct show *show)
 /* Prints on stderr where the picture goes to stdout. */
 static int report(const struct show *show)
 {
-    int is_stdout = !strcmp(show->out, "-");
+    bool is_stdout = !strcmp(show->out, "-");
     const char *out = is_stdout ? "stdout" : show->out;
     FILE *stream = is_stdout ? stderr : stdout;
     char trouble[128];
@@ -148,10 +149,10 @@ static int write_sheet(struct show *show, int (*draw)(struct show *show))
 }
 
 /* Whether the file has the format of its name, PNG or JPEG. */
-static int is_sheet(const char *path)
+static bool is_sheet(const char *path)
 {
     static const char png[] = "\x89PNG\r\n\x1a\n", jpeg[] = "\xff\xd8\xff";
-    int is_jpeg = contact_sheet_writer(path) == jpeg_writer_write;
+    bool is_jpeg = contact_sheet_writer(path) == jpeg_writer_write;
     size_t size = is_jpeg ? sizeof(jpeg) - 1 : sizeof(png) - 1;
     char head[sizeof(png)];
     return target_begin(path, head, size) == (int64_t)size &&
@@ -161,7 +162,7 @@ static int is_sheet(const char *path)
 /* Before anything is read: whether the sheet may go to --out. */
 static int check_out(const struct show *show, const char *database)
 {
-    int is_stdout = !strcmp(show->out, "-");
+    bool is_stdout = !strcmp(show->out, "-");
     if (!is_stdout && target_check(show->out, database, show->force, is_sheet))
         return message_last_error();
     if (!contact_sheet_writer(show->out))
@@ -181,9 +182,9 @@ static int check_out(const struct show *show, const char *database)
 static int check_options(const struct show *show, int databases)
 {
     const struct layer_source_options *layer = &show->layer;
-    int has_layer = layer->net || layer->reader, has_records = show->shown > 0;
+    bool has_layer = layer->net || layer->reader, has_records = show->shown > 0;
     const struct {
-        int is_wrong;
+        bool is_wrong;
         const char *text;
     } rules[] = {{!show->out, "--out is missing"},
                  {show->worst && has_records,

@@ -14,6 +14,7 @@
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,8 @@ struct synth_options {
     int shape[3];
     int64_t quality;
     int64_t seed;
-    int force;
-    int json;
+    bool force;
+    bool json;
 };
 
 /* What is drawn; draw gives the label. */

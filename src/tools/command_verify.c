@@ -7,6 +7,7 @@
 #include "tools/command.h"
 #include "tools/database/inspection.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 static int64_t all_records(const struct inspection *found)
@@ -46,7 +47,7 @@ static json_t *warning_json(const struct flaw *warning)
  * there may be millions, and a JSON tree takes some 500 bytes for each.
  */
 static int print_list(const char *name, const struct flaw *flaws, size_t n,
-                      int are_records,
+                      bool are_records,
                       json_t *(*make_json)(const struct flaw *flaw))
 {
     const char *before = "";
@@ -55,8 +56,8 @@ static int print_list(const char *name, const struct flaw *flaws, size_t n,
         if (flaw_is_record(&flaws[i]) != are_records)
             continue;
         json_t *object = make_json(&flaws[i]);
-        int failed = !object || fputs(before, stdout) < 0 ||
-                     output_json_write(object, 0);
+        bool failed = !object || fputs(before, stdout) < 0 ||
+                      output_json_write(object, 0);
         json_decref(object);
         if (failed)
             return -1;
@@ -85,7 +86,7 @@ static int report_json(const struct inspection *found)
         (json_int_t)found->bad, "lost", (json_int_t)found->lost, "warned",
         (json_int_t)found->warned, "good_share", good_share(found),
         "exact_numbers", found->gaps < 2, "pages", page_use_json(found));
-    int failed =
+    bool failed =
         !counts || putchar('{') == EOF ||
         output_json_write(counts, JSON_EMBED) ||
         print_list("bad_records", found->flaw, found->flaws, 1, flaw_json) ||
@@ -153,7 +154,7 @@ static int report_text(const struct inspection *found, const char *path)
 
 int command_verify(int argc, char **argv)
 {
-    int json = 0;
+    bool json = false;
     int64_t max_image_bytes = 0;
     const struct option_spec specs[] = {
         {"max-image-bytes", "N", "memory that decoding an image may take",

@@ -149,7 +149,7 @@ static struct limit_result run_round(void)
     ck_assert_int_eq(
         leat_pipeline_create(&pipeline, &type, NULL, NULL, NULL, NULL, 0), 0);
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
-    ck_assert_int_eq(limit_open(&limit, layer, 0, THREADS), LEAT_OK);
+    ck_assert_int_eq(limit_open(&limit, layer, false, THREADS), LEAT_OK);
     ck_assert_int_le(seeks, THREADS);
     seeks = resets = taken = runs = 0;
     while (result.images < 100 * RECORDS)

@@ -8,6 +8,7 @@
 
 #include <leat/stats.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -177,7 +178,7 @@ static bound judge(const shares *found, const char *work)
     if (wait < WAIT_MATTERS)
         return judge_busy(found, work);
     /* What is read under the lock is waited for there. */
-    int is_lock = found->input < found->lock;
+    bool is_lock = found->input < found->lock;
     if (is_lock ? found->serial >= READER_FULL : found->storage >= STAGE_BUSY)
         return storage;
     if (is_lock)

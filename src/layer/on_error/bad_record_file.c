@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,20 +60,20 @@ static leat__record_mark make_mark(const char *source, size_t size,
 }
 
 /* The number from `text` up to `end`; 0: there is none. */
-static int read_number(const char *text, const char *end, int64_t *out)
+static bool read_number(const char *text, const char *end, int64_t *out)
 {
     char digits[24] = "";
     char *stop;
     size_t size = (size_t)(end - text);
     if (size == 0 || size >= sizeof(digits))
-        return 0;
+        return false;
     memcpy(digits, text, size);
     *out = strtoll(digits, &stop, 10);
     return stop == digits + size;
 }
 
 /* Which record a line lists; 0: it is none of leat's. */
-static int read_line(const char *line, const char *end, leat__record_mark *out)
+static bool read_line(const char *line, const char *end, leat__record_mark *out)
 {
     int64_t record, position;
     const char *column[COLUMNS] = {line};
@@ -80,15 +81,15 @@ static int read_line(const char *line, const char *end, leat__record_mark *out)
         const char *from = column[i - 1];
         const char *tab = memchr(from, '\t', (size_t)(end - from));
         if (!tab)
-            return 0;
+            return false;
         column[i] = tab + 1;
     }
     if (!read_number(column[RECORD], column[KEY] - 1, &record) ||
         !read_number(column[POSITION], column[REPLACEMENT] - 1, &position))
-        return 0;
+        return false;
     *out =
         make_mark(line, (size_t)(column[RECORD] - 1 - line), record, position);
-    return 1;
+    return true;
 }
 
 /* Takes the whole lines in the buffer; the bytes that they are. */
@@ -116,7 +117,7 @@ static int catch_up(leat__bad_record_file *file)
     if (about.st_size < file->read) {
         leat__record_set_rewind(&file->listed, 0, 0);
         file->read = 0;
-        file->is_torn = 0;
+        file->is_torn = false;
     }
     while (file->read < about.st_size) {
         ssize_t n = pread(file->file, file->buffer, BUFFER_BYTES, file->read);
@@ -141,13 +142,13 @@ static int catch_up(leat__bad_record_file *file)
  * Lines of leat's hold no other control characters than tabs; what others put
  * before them may be any text. Databases, pictures and means begin with some.
  */
-static int is_text(const unsigned char *bytes, ssize_t size)
+static bool is_text(const unsigned char *bytes, ssize_t size)
 {
     for (ssize_t i = 0; i < size; i++)
         if (bytes[i] == 0x7f || (bytes[i] < 0x20 && bytes[i] != '\t' &&
                                  bytes[i] != '\n' && bytes[i] != '\r'))
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 /* Refuses a file that lines would damage. */
@@ -211,12 +212,12 @@ int leat__bad_record_file_open(leat__bad_record_file *file)
  * sentence's backslash; of a name it is written out, to be read back.
  */
 static size_t put_text(char *out, const char *text, size_t size,
-                       int is_sentence)
+                       bool is_sentence)
 {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) {
         unsigned char byte = (unsigned char)text[i];
-        int plain = byte >= 0x20 && byte != 0x7f;
+        bool plain = byte >= 0x20 && byte != 0x7f;
         if (byte == '\\')
             plain = is_sentence;
         used += (size_t)sprintf(out + used, plain ? "%c" : "\\x%02x", byte);

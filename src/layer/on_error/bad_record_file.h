@@ -5,12 +5,14 @@
 #include "layer/on_error/bad_list.h"
 #include "layer/on_error/record_set.h"
 
+#include <stdbool.h>
+
 /* One caller at a time; other layers and processes may append as well. */
 typedef struct leat__bad_record_file {
     const char *name; /* the layer's, borrowed */
     const char *path; /* borrowed; NULL: no file */
     int file;         /* -1: not open */
-    int is_torn;      /* what was read of it ends within a line */
+    bool is_torn;     /* what was read of it ends within a line */
     int64_t read;     /* bytes of it whose lines are in `listed` */
     char *buffer;     /* to read them */
     leat__record_set listed;

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 void leat__bad_record_log_init(leat__bad_record_log *log,
@@ -72,16 +73,16 @@ int leat__bad_record_log_note(leat__bad_record_log *log, const leat__bad *bad)
 {
     int cancel = leat__thread_disable_cancel();
     leat__record_mark mark = make_mark(bad);
-    int is_new = leat__record_set_add(&log->known, &mark);
+    int added = leat__record_set_add(&log->known, &mark);
     log->count++;
     if (log->listed < LEAT_BAD_RECORDS_MAX)
         keep_listed(log, bad);
-    if (is_new > 0 && leat__bad_record_file_add(&log->file, bad) &&
+    if (added > 0 && leat__bad_record_file_add(&log->file, bad) &&
         log->unwritten++ == 0)
         leat__log(LEAT_LOG_WARNING, "%s; the list in it has gaps",
                   leat_last_error());
     leat__thread_restore_cancel(cancel);
-    return is_new < 0 ? is_new : LEAT_OK;
+    return added < 0 ? added : LEAT_OK;
 }
 
 int leat__bad_record_log_check(const leat__bad_record_log *log)

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 
 #include <leat/status.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define CAPACITY_MIN 32
@@ -70,8 +71,8 @@ int leat__record_set_add(leat__record_set *set, const leat__record_mark *mark)
     return 1;
 }
 
-int leat__record_set_has(const leat__record_set *set,
-                         const leat__record_mark *mark)
+bool leat__record_set_has(const leat__record_set *set,
+                          const leat__record_mark *mark)
 {
     return set->n > 0 && set->slot[find(set, mark)] != 0;
 }

@@ -2,6 +2,7 @@
 #ifndef LEAT_LAYER_ON_ERROR_RECORD_SET_H
 #define LEAT_LAYER_ON_ERROR_RECORD_SET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,8 +28,8 @@ uint64_t leat__record_set_source(const char *name, size_t size);
 /* 1: it was added, 0: the record is in the set. LEAT_ENOMEM. */
 int leat__record_set_add(leat__record_set *set, const leat__record_mark *mark);
 
-int leat__record_set_has(const leat__record_set *set,
-                         const leat__record_mark *mark);
+bool leat__record_set_has(const leat__record_set *set,
+                          const leat__record_mark *mark);
 
 /* Forgets what was met at this position or later. */
 void leat__record_set_rewind(leat__record_set *set, int64_t epoch,

@@ -3,9 +3,10 @@
 #include <leat/ext/device.h>
 #include <leat/ext/reader.h>
 
+#include <stdbool.h>
 #include <string.h>
 
-int layer_group_is_list(const char *device)
+bool layer_group_is_list(const char *device)
 {
     return device && strchr(device, ',') != NULL;
 }

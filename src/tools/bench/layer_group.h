@@ -9,6 +9,8 @@
 
 #include <leat/data_layer_group.h>
 
+#include <stdbool.h>
+
 enum { LAYER_GROUP_MOST = 16, LAYER_GROUP_NAME = 32 };
 
 /* Zeroed memory is none. */
@@ -20,7 +22,7 @@ struct layer_group {
 };
 
 /* Whether that names more devices than one. */
-int layer_group_is_list(const char *device);
+bool layer_group_is_list(const char *device);
 
 /*
  * Creates the layer or layers of the command line and sets them up. Errors:

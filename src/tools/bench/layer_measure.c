@@ -8,6 +8,7 @@
 
 #include <leat/ext/reader.h>
 
+#include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -50,7 +51,7 @@ struct reading {
 };
 
 static int read_stats(const struct layer_group *group, struct reading *readings,
-                      int is_after)
+                      bool is_after)
 {
     int status = LEAT_OK;
     for (int i = 0; !status && i < group->n; i++) {

@@ -15,17 +15,19 @@
 #include "tools/bench/limit.h"
 #include "tools/bench/overlap.h"
 
+#include <stdbool.h>
+
 struct layer_options {
     struct layer_source_options source;
     double seconds;
     int64_t epochs;    /* instead of seconds; 0: none */
     double compute_ms; /* of one core, after each step: a batch of each layer */
     double sleep_ms;   /* after each step */
-    int overlap;       /* of copies and kernels */
+    bool overlap;      /* of copies and kernels */
     double kernel_ms;  /* how long these are; 0: as a delivery */
-    int limit;
-    int row_copy; /* the limit copies rows and does nothing else */
-    int json;
+    bool limit;
+    bool row_copy; /* the limit copies rows and does nothing else */
+    bool json;
 };
 
 /* Of so many slices, the last ones, the rates are kept. */
@@ -43,7 +45,7 @@ struct layer_result {
     struct layer_share share[LAYER_GROUP_MOST];
     double first_batch;  /* seconds from create to the first step's end */
     int64_t first_epoch; /* of the first batch measured */
-    int ended;           /* all epochs are over */
+    bool ended;          /* all epochs are over */
     double seconds;
     int64_t batches;
     int64_t samples;

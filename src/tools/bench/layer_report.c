@@ -8,6 +8,7 @@
 #include <leat/ext/device.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,7 +75,7 @@ static void report_overlap(struct report *report, const struct overlap *overlap)
     report_value(report, "overlap_ms.batches", REPORT_COUNT, overlap->batches);
 }
 
-static int is_work(const leat_stage_stats *stage)
+static bool is_work(const leat_stage_stats *stage)
 {
     return !strcmp(stage->name, "transform") || !strcmp(stage->name, "decode");
 }
@@ -144,7 +145,7 @@ static const char *workers(const leat_stats *stats, double *seconds)
 
 static void print_stage(const leat_stats *stats, const leat_stage_stats *stage)
 {
-    int is_reading = !strcmp(stage->name, "reader") && !stage->threads;
+    bool is_reading = !strcmp(stage->name, "reader") && !stage->threads;
     double had = stats->elapsed;
     const char *who = "no thread of its own";
     printf("stage %-10s  ", stage->name);

@@ -11,6 +11,7 @@
 #include <leat/reader.h>
 #include <leat/transform.h>
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { CHUNK = 32 };
@@ -19,7 +20,7 @@ enum { CHUNK = 32 };
 struct walker {
     leat_reader *reader;
     leat_transformer *transformer;
-    int is_random; /* mirrors or crops at random */
+    bool is_random; /* mirrors or crops at random */
     int locates;
     leat_sample sample[CHUNK];
     leat_locator locator[CHUNK]; /* located, of which those from `at` on */
@@ -39,7 +40,7 @@ struct walker {
 struct limit {
     int threads;
     size_t element; /* bytes of one in the top */
-    int row_copy;   /* instead of the transform */
+    bool row_copy;  /* instead of the transform */
     int tolerates;  /* bad records: they count for nothing */
     double seconds; /* of the slice under way */
     double start;
@@ -183,7 +184,7 @@ static int transform_chunk(struct walker *walker, const struct limit *limit,
 /* The first record follows the last one in the same chunk, as in a layer. */
 static int locate_chunk(struct walker *walker)
 {
-    int is_rewound = 0;
+    bool is_rewound = false;
     walker->at = walker->located = 0;
     while (walker->located < CHUNK) {
         int got;
@@ -192,9 +193,9 @@ static int locate_chunk(struct walker *walker)
                                         CHUNK - walker->located, &got);
         walker->located += got;
         if (got)
-            is_rewound = 0;
+            is_rewound = false;
         if (status == LEAT_END && !is_rewound) {
-            is_rewound = 1;
+            is_rewound = true;
             status = leat_reader_reset(walker->reader);
         }
         if (status)
@@ -372,7 +373,7 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
                         (slots + limit->threads - 1) / limit->threads);
 }
 
-int limit_open(struct limit **out, const leat_data_layer *layer, int row_copy,
+int limit_open(struct limit **out, const leat_data_layer *layer, bool row_copy,
                int threads)
 {
     struct limit *limit = leat__alloc_zero(

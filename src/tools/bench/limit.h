@@ -17,6 +17,8 @@
 
 #include <leat/data_layer.h>
 
+#include <stdbool.h>
+
 /* The seconds of a slice, where a limit is measured beside something else. */
 #define LIMIT_SLICE 0.25
 
@@ -38,7 +40,7 @@ struct limit_result {
  * 256. Bad records end a slice, unless the layer's on_error skips them.
  * Errors: those of the readers and the transform.
  */
-int limit_open(struct limit **out, const leat_data_layer *layer, int row_copy,
+int limit_open(struct limit **out, const leat_data_layer *layer, bool row_copy,
                int threads);
 
 /* Runs all threads for so long and adds what they did. */

@@ -8,6 +8,7 @@
 #include <leat/status.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ static const char *processor_name(void)
     return name;
 }
 
-void report_begin(struct report *report, int json)
+void report_begin(struct report *report, bool json)
 {
     *report = (struct report){.object = json ? json_object() : NULL};
     if (!json)
@@ -198,7 +199,7 @@ void report_verdict(struct report *report, const leat_stats *now,
                     const leat_stats *before)
 {
     char verdict[LEAT_VERDICT_MAX];
-    int has_one = leat_stats_verdict(now, before, verdict) == LEAT_OK;
+    bool has_one = leat_stats_verdict(now, before, verdict) == LEAT_OK;
     const char *word = has_one ? leat_stats_bound_by(now, before) : NULL;
     report_text(report, "bound_by", word);
     report_text(report, "verdict", has_one ? verdict : NULL);

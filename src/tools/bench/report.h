@@ -11,6 +11,8 @@
 
 #include <jansson.h>
 
+#include <stdbool.h>
+
 /* What a value is, which decides how it is written. */
 enum report_unit {
     REPORT_TEXT,      /* no value but the text */
@@ -37,7 +39,7 @@ struct report {
 };
 
 /* Begins it; of lines the first is the machine. */
-void report_begin(struct report *report, int json);
+void report_begin(struct report *report, bool json);
 
 /*
  * Adds a figure: to the object as `key`, where a.b is b in the object a and

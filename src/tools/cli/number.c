@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ enum { MOST_DECIMALS = 6 };
 static const struct unit {
     const char *name;
     enum number_quantity quantity;
-    int is_binary; /* a power of 1024 */
+    bool is_binary; /* a power of 1024 */
     int64_t factor;
 } suffixes[] = {
     {"k", NUMBER_COUNT, 0, 1000},
@@ -39,14 +40,14 @@ static const struct unit {
 };
 
 /* Whether the text begins with this whole word, in any case; skips it. */
-static int take_word(const char **text, const char *word)
+static bool take_word(const char **text, const char *word)
 {
     size_t size = strlen(word);
     if (strncasecmp(*text, word, size) != 0 ||
         isalpha((unsigned char)(*text)[size]))
-        return 0;
+        return false;
     *text += size;
-    return 1;
+    return true;
 }
 
 /* The unit at *text, and a blank before it, which are skipped; else of 1. */
@@ -94,8 +95,8 @@ int number_read(const char *text, char **end, enum number_quantity quantity,
                 int64_t *out)
 {
     char *after;
-    int is_negative = *text == '-';
-    int has_sign = is_negative || *text == '+';
+    bool is_negative = *text == '-';
+    bool has_sign = is_negative || *text == '+';
     if (!isdigit((unsigned char)text[has_sign]))
         return -1;
     errno = 0;
@@ -116,11 +117,11 @@ int number_read(const char *text, char **end, enum number_quantity quantity,
 }
 
 /* strtod takes blanks, hexadecimal numbers, inf and nan, too. */
-static int is_decimal(const char *text)
+static bool is_decimal(const char *text)
 {
     text += *text == '-' || *text == '+';
     if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
-        return 0;
+        return false;
     text += *text == '.';
     return isdigit((unsigned char)*text);
 }

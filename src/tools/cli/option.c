@@ -5,6 +5,7 @@
 #include "tools/cli/suggestion.h"
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,7 +100,7 @@ static int read_option(const struct usage *usage,
                        const struct option_spec *option)
 {
     if (!option->read) {
-        *(int *)option->out = 1;
+        *(bool *)option->out = true;
         return OPTION_GO;
     }
     int status = option->read(option, optarg);
@@ -119,7 +120,7 @@ static int read_option(const struct usage *usage,
 }
 
 /* Whether a word, --NAME or --NAME=VALUE, begins more than one option. */
-static int begins_several(const struct usage *usage, const char *word)
+static bool begins_several(const struct usage *usage, const char *word)
 {
     const struct option_spec *o;
     const char *name = word + strspn(word, "-");
@@ -146,7 +147,7 @@ static const char *suggest(const struct usage *usage, const char *word,
 }
 
 /* Whether a word is --NAME or --NAME=VALUE. */
-static int is_named(const char *word, const char *name)
+static bool is_named(const char *word, const char *name)
 {
     size_t length = strlen(name);
     return !strncmp(word, "--", 2) && !strncmp(word + 2, name, length) &&

@@ -18,7 +18,7 @@ struct option_spec {
     const char *name;    /* without its dashes; NULL ends the table */
     const char *value;   /* what --help calls its value; NULL for a flag */
     const char *help;    /* one line; "" begins a new group */
-    option_reader *read; /* NULL for a flag: *out becomes 1 */
+    option_reader *read; /* NULL for a flag: a bool *out */
     void *out;
     int64_t least; /* of a number; both 0: any */
     int64_t most;

@@ -7,6 +7,7 @@
 #include <leat/ext/reader.h>
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ enum { TEXT_BYTES = 64, TEXTS = 8 };
 
 int output_flush(void)
 {
-    int had_failed = ferror(stdout);
+    bool had_failed = ferror(stdout);
     errno = 0;
     if (!fflush(stdout) && !had_failed)
         return LEAT_OK;
@@ -41,14 +42,14 @@ static int write_plain(const char *text)
 int output_json_write(const json_t *object, size_t flags)
 {
     char *text = json_dumps(object, JSON_REAL_PRECISION(9) | flags);
-    int failed = !text || write_plain(text);
+    bool failed = !text || write_plain(text);
     free(text);
     return failed ? -1 : 0;
 }
 
 int output_json(json_t *object)
 {
-    int failed = !object || output_json_write(object, 0);
+    bool failed = !object || output_json_write(object, 0);
     json_decref(object);
     if (failed)
         return message_error("stdout: cannot write the JSON object");

@@ -1,5 +1,6 @@
 #include "tools/cli/plain_text.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ int32_t plain_text_decode(const char *text, int *bytes)
     return code;
 }
 
-int plain_text_is_plain(int32_t code)
+bool plain_text_is_plain(int32_t code)
 {
     if (code < 0xa0)
         return code >= 0x20 && code < 0x7f;
@@ -47,7 +48,7 @@ void plain_text_write(char *out, size_t size, const char *text)
     size_t used = 0;
     while (*text) {
         int bytes;
-        int is_plain = plain_text_is_plain(plain_text_decode(text, &bytes));
+        bool is_plain = plain_text_is_plain(plain_text_decode(text, &bytes));
         if (used + (size_t)bytes * (is_plain ? 1 : 4) >= size)
             break;
         for (int i = 0; i < bytes; i++, text++)

@@ -11,6 +11,7 @@
 #ifndef LEAT_TOOLS_CLI_PLAIN_TEXT_H
 #define LEAT_TOOLS_CLI_PLAIN_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,6 @@ void plain_text_write(char *out, size_t size, const char *text);
 int32_t plain_text_decode(const char *text, int *bytes);
 
 /* Whether it is printed as it is. */
-int plain_text_is_plain(int32_t code);
+bool plain_text_is_plain(int32_t code);
 
 #endif

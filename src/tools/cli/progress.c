@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "tools/cli/number.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -11,7 +12,7 @@
 static const double draw_interval = 0.1;
 
 void progress_start(struct progress *progress, const char *unit, int64_t total,
-                    int quiet)
+                    bool quiet)
 {
     progress->unit = unit;
     progress->total = total;
@@ -82,6 +83,6 @@ double progress_finish(struct progress *progress)
 {
     if (progress->shown)
         fprintf(stderr, "\r\033[K");
-    progress->shown = 0;
+    progress->shown = false;
     return leat__clock_seconds() - progress->started;
 }

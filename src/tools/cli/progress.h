@@ -4,18 +4,20 @@
 
 #include <leat/status.h>
 
+#include <stdbool.h>
+
 struct progress {
     const char *unit; /* "records" */
     int64_t total;    /* below 0: unknown */
     int64_t skipped;  /* done before it started */
     double started;   /* seconds */
     double drawn;     /* when the bar was last drawn */
-    int shown;        /* 0: stderr is no terminal, or the bar is not wanted */
+    bool shown;       /* 0: stderr is no terminal, or the bar is not wanted */
 };
 
 /* Starts a bar; a silent one with `quiet` and where stderr is no terminal. */
 void progress_start(struct progress *progress, const char *unit, int64_t total,
-                    int quiet);
+                    bool quiet);
 
 /* So many were done by an earlier run: the rate is without them. */
 void progress_skip(struct progress *progress, int64_t done);

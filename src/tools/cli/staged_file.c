@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -73,9 +74,9 @@ int staged_file_create(struct staged_file *out, const char *target)
 
 int staged_file_close(struct staged_file *file, const char *target)
 {
-    int had_failed = ferror(file->stream);
+    bool had_failed = ferror(file->stream);
     errno = 0;
-    int failed = fclose(file->stream) || had_failed;
+    bool failed = fclose(file->stream) || had_failed;
     file->stream = NULL;
     return failed ? system_error(target, errno) : LEAT_OK;
 }
@@ -106,7 +107,7 @@ size_t staged_file_target(const char *name)
         return 0;
     const char *mark = name + length - suffix;
     const char *letters = mark + strlen(MARK);
-    int is_staged = !strncmp(mark, MARK, strlen(MARK)) &&
-                    strspn(letters, alphabet) == LETTERS;
+    bool is_staged = !strncmp(mark, MARK, strlen(MARK)) &&
+                     strspn(letters, alphabet) == LETTERS;
     return is_staged ? length - suffix : 0;
 }

@@ -1,5 +1,6 @@
 #include "tools/cli/suggestion.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static int distance_of(const char *a, int a_size, const char *b, int b_size)
         const int *before = row[(i + 2) % 3], *second = row[(i + 1) % 3];
         now[0] = i;
         for (int k = 1; k <= b_size; k++) {
-            int differs = a[i - 1] != b[k - 1];
+            bool differs = a[i - 1] != b[k - 1];
             now[k] = least(before[k] + 1, now[k - 1] + 1);
             now[k] = least(now[k], before[k - 1] + differs);
             if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])

@@ -40,7 +40,7 @@ struct inspector {
     int (*visit)(void *context, const struct inspected *record);
     void *context;
     atomic_llong done;
-    atomic_int stopping;
+    atomic_bool stopping;
     struct progress progress; /* of thread 0 */
 
     pthread_mutex_t lock; /* protects the rest */
@@ -64,7 +64,7 @@ static const char *write_key(char *out, const unsigned char *bytes,
 {
     int at = 0;
     for (size_t i = 0; i < shown; i++) {
-        int is_plain = bytes[i] >= ' ' && bytes[i] <= '~' && bytes[i] != '\\';
+        bool is_plain = bytes[i] >= ' ' && bytes[i] <= '~' && bytes[i] != '\\';
         at += sprintf(out + at, is_plain ? "%c" : "\\x%02x", bytes[i]);
     }
     out[at] = 0;
@@ -86,7 +86,7 @@ const char *inspection_short_key(char out[KEY_TEXT], const void *key,
 }
 
 const char *inspection_label(char *out, size_t size, const leat_field *label,
-                             int values)
+                             bool values)
 {
     int32_t class;
     if (label->dtype == LEAT_INT32) {
@@ -260,7 +260,7 @@ static int inspect(int thread, void *context)
     }
     /* The others need not go on after an error. */
     if (status < 0)
-        atomic_store(&inspector->stopping, 1);
+        atomic_store(&inspector->stopping, true);
     pthread_mutex_lock(&inspector->lock);
     inspector->found->good += worker.good;
     inspector->found->warned += worker.warned;
@@ -275,7 +275,7 @@ static int compare_numbers(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-int flaw_is_record(const struct flaw *flaw)
+bool flaw_is_record(const struct flaw *flaw)
 {
     return flaw->lost == 1 && flaw->page >= 0;
 }
@@ -331,7 +331,7 @@ int64_t inspection_number(const struct inspection *inspection, int64_t record)
 }
 
 int inspection_run(struct inspection *out, const char *path,
-                   size_t max_image_bytes, int quiet,
+                   size_t max_image_bytes, bool quiet,
                    int (*visit)(void *context, const struct inspected *record),
                    void *context)
 {

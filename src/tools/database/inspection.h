@@ -6,6 +6,8 @@
 #include <leat/lmdb_check.h>
 #include <leat/sample.h>
 
+#include <stdbool.h>
+
 /* A bad record, a damaged page, or a record whose codec warned. */
 struct flaw {
     int64_t record;  /* bad, or the one that would come where a page is lost */
@@ -16,7 +18,7 @@ struct flaw {
 };
 
 /* Whether it is one record that is bad. */
-int flaw_is_record(const struct flaw *flaw);
+bool flaw_is_record(const struct flaw *flaw);
 
 /* A good record. */
 struct inspected {
@@ -38,7 +40,7 @@ struct inspection {
     size_t flaws;         /* in the order of the records */
     struct flaw *warning; /* each a record of which its codec warned */
     size_t warnings;      /* likewise */
-    int has_pages;        /* 0: the list of free pages cannot be found */
+    bool has_pages;       /* 0: the list of free pages cannot be found */
     leat_lmdb_page_use pages;
     struct flaw_texts *texts; /* of flaws and warnings */
 };
@@ -51,7 +53,7 @@ struct inspection {
  * LEAT_ENOMEM, LEAT_ECANCELLED, those of `visit`; *out is then zero.
  */
 int inspection_run(struct inspection *out, const char *path,
-                   size_t max_image_bytes, int quiet,
+                   size_t max_image_bytes, bool quiet,
                    int (*visit)(void *context, const struct inspected *record),
                    void *context);
 
@@ -76,7 +78,7 @@ const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size,
  * Returns `out`.
  */
 const char *inspection_label(char *out, size_t size, const leat_field *label,
-                             int values);
+                             bool values);
 
 /* A key for an error line: of more than 64 bytes the first ones. */
 const char *inspection_short_key(char out[KEY_TEXT], const void *key,

@@ -49,7 +49,7 @@ static bool is_same_file(const struct stat *wanted, const char *directory,
            found.st_dev == wanted->st_dev && found.st_ino == wanted->st_ino;
 }
 
-int target_check(const char *path, const char *source, int force,
+int target_check(const char *path, const char *source, bool force,
                  target_own *is_own)
 {
     struct stat found;

@@ -4,8 +4,10 @@
 
 #include <leat/status.h>
 
+#include <stdbool.h>
+
 /* Whether it is a file of the kind that the command writes. */
-typedef int target_own(const char *path);
+typedef bool target_own(const char *path);
 
 /*
  * Whether the file `path` may be written by a command that reads the database
@@ -13,7 +15,7 @@ typedef int target_own(const char *path);
  * one with `force`; never a file of a database, this or another one.
  * Errors: LEAT_EINVAL, LEAT_EIO.
  */
-int target_check(const char *path, const char *source, int force,
+int target_check(const char *path, const char *source, bool force,
                  target_own *is_own);
 
 /* Up to `size` bytes from the beginning of a file; below 0: an error. */

@@ -7,6 +7,7 @@
 #include <leat/ext/reader.h>
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -142,7 +143,7 @@ static void write_reason(struct contact_sheet *sheet, int x, int y,
 {
     int max = (sheet->side + 1) / FONT_ADVANCE, end = y + sheet->side;
     for (y += 2; *reason && y + LINE <= end; y += LINE) {
-        int is_last = y + 2 * LINE > end;
+        bool is_last = y + 2 * LINE > end;
         int length = line_length(reason, max);
         if (is_last)
             write_text(sheet, x, y, reason, 1, sheet->side, CUT_END, red);

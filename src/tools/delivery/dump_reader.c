@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +22,13 @@ static int is_npy(const struct dirent *entry)
     return length > 4 && !strcmp(entry->d_name + length - 4, ".npy");
 }
 
-int dump_reader_is_dump(const char *path)
+bool dump_reader_is_dump(const char *path)
 {
     DIR *directory = opendir(path);
     const struct dirent *entry;
-    int is_dump = 0, is_database = 0;
+    bool is_dump = false, is_database = false;
     if (!directory)
-        return 0;
+        return false;
     while ((entry = readdir(directory))) {
         is_dump |= is_npy(entry);
         is_database |= !strcmp(entry->d_name, "data.mdb");
@@ -43,7 +44,7 @@ static size_t name_length(const char *file)
     while (digits < length && file[length - 1 - digits] >= '0' &&
            file[length - 1 - digits] <= '9')
         digits++;
-    int is_numbered =
+    bool is_numbered =
         digits >= 4 && digits + 1 < length && file[length - 1 - digits] == '.';
     return is_numbered ? length - 1 - digits : length;
 }

@@ -4,6 +4,8 @@
 
 #include "tools/delivery/npy_header.h"
 
+#include <stdbool.h>
+
 /* NAME.npy, or NAME.0000.npy and so on, one after the other. */
 struct dump_array {
     char *name;
@@ -29,7 +31,7 @@ int dump_reader_open(struct dump_reader *out, const char *directory);
 void dump_reader_close(struct dump_reader *reader);
 
 /* Whether it is a directory of .npy files, and no database. */
-int dump_reader_is_dump(const char *path);
+bool dump_reader_is_dump(const char *path);
 
 /*
  * The next row of the array, of which there are `rows`; its shape goes to

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ struct dump_array {
     const char *top;          /* borrowed */
     char *name;               /* the same without slashes */
     int64_t batches;          /* written */
-    int is_split;             /* a file for each batch */
+    bool is_split;            /* a file for each batch */
     struct staged_file *file; /* NAME.npy, open until the end, or NAME.0000.npy
                                  and so on */
     int64_t files, published;
@@ -39,7 +40,7 @@ struct dump_array {
 struct dump_writer {
     const char *directory; /* its path, borrowed */
     int fd;                /* holds the lock on it; -1: none */
-    int is_made;           /* the directory, but for the first `kept` letters */
+    bool is_made;          /* the directory, but for the first `kept` letters */
     size_t kept;
     struct dump_array array[LEAT_MAX_FIELDS];
     int arrays;
@@ -49,7 +50,7 @@ struct dump_writer {
     char earlier[NAME_MAX + 1]; /* of an earlier dump */
     char foreign[NAME_MAX + 1]; /* .npy files of other programs */
     char other[NAME_MAX + 1];
-    int is_database;
+    bool is_database;
 };
 
 static int system_error(const char *path)
@@ -63,20 +64,20 @@ static int out_of_memory(const struct dump_writer *writer)
 }
 
 /* Whether a writer made the file: a regular one with such a header. */
-static int is_dump_file(int directory, const char *name)
+static bool is_dump_file(int directory, const char *name)
 {
     struct stat found;
     char start[START_BYTES];
     size_t length = strlen(name);
     if (length < 5 || strcmp(name + length - 4, ".npy") != 0)
-        return 0;
+        return false;
     int fd =
         openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return 0;
-    int is_same = !fstat(fd, &found) && S_ISREG(found.st_mode) &&
-                  read(fd, start, START_BYTES) == START_BYTES &&
-                  !memcmp(start, header_start, START_BYTES);
+        return false;
+    bool is_same = !fstat(fd, &found) && S_ISREG(found.st_mode) &&
+                   read(fd, start, START_BYTES) == START_BYTES &&
+                   !memcmp(start, header_start, START_BYTES);
     close(fd);
     return is_same;
 }
@@ -121,7 +122,7 @@ static int remove_earlier(struct dump_writer *writer, const char *name)
 static int note_entry(struct dump_writer *writer, const char *name)
 {
     size_t length = strlen(name), target = staged_file_target(name);
-    int is_npy = length > 4 && !strcmp(name + length - 4, ".npy");
+    bool is_npy = length > 4 && !strcmp(name + length - 4, ".npy");
     if (!strcmp(name, ".") || !strcmp(name, ".."))
         return LEAT_OK;
     if (target > 4 && !strncmp(name + target - 4, ".npy", 4))
@@ -135,7 +136,7 @@ static int note_entry(struct dump_writer *writer, const char *name)
 }
 
 /* Other .npy files or a database would be taken for a part of the dump. */
-static int check_directory(struct dump_writer *writer, int force)
+static int check_directory(struct dump_writer *writer, bool force)
 {
     int status = visit_entries(writer, note_entry);
     if (status)
@@ -163,24 +164,25 @@ static int check_directory(struct dump_writer *writer, int force)
 }
 
 /* Two dumps at once into one directory would write the same files. */
-static int open_directory(struct dump_writer *writer, int force)
+static int open_directory(struct dump_writer *writer, bool force)
 {
     int status = directory_make(writer->directory, &writer->kept);
     if (status)
         return status;
-    writer->is_made = 1;
+    writer->is_made = true;
     writer->fd = open(writer->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (writer->fd < 0)
         return system_error(writer->directory);
     if (flock(writer->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-        writer->is_made = 0;
+        writer->is_made = false;
         return leat_error(LEAT_EINVAL, "%s: another leat is writing into it",
                           writer->directory);
     }
     return check_directory(writer, force);
 }
 
-int dump_writer_open(struct dump_writer **out, const char *directory, int force)
+int dump_writer_open(struct dump_writer **out, const char *directory,
+                     bool force)
 {
     struct dump_writer *writer = calloc(1, sizeof(*writer));
     if (!writer)
@@ -293,7 +295,7 @@ static int split(struct dump_writer *writer, int i)
     void *batch = malloc(bytes + 1);
     int status = batch ? LEAT_OK : out_of_memory(writer);
     array->files = 0;
-    array->is_split = 1;
+    array->is_split = true;
     errno = 0;
     if (!status && fseek(common.stream, HEADER_BYTES, SEEK_SET))
         status = system_error(writer->directory);
@@ -306,7 +308,8 @@ static int split(struct dump_writer *writer, int i)
     return status;
 }
 
-static int is_same_shape(const struct npy_header *a, const struct npy_header *b)
+static bool is_same_shape(const struct npy_header *a,
+                          const struct npy_header *b)
 {
     return a->kind == b->kind && a->bytes == b->bytes && a->ndim == b->ndim &&
            !memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof(a->dim[0]));

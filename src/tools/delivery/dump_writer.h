@@ -11,6 +11,8 @@
 
 #include <leat/blob.h>
 
+#include <stdbool.h>
+
 struct dump_writer;
 
 /*
@@ -20,7 +22,7 @@ struct dump_writer;
  * while another process writes there; LEAT_EIO, LEAT_ENOMEM.
  */
 int dump_writer_open(struct dump_writer **out, const char *directory,
-                     int force);
+                     bool force);
 
 /* Begins array `i`, the next one; a `/` in its name, which is borrowed until
    close, becomes `_`. Errors: LEAT_EINVAL where another array has the same

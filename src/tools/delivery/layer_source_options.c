@@ -5,6 +5,7 @@
 
 #include <leat/launcher.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +59,8 @@ static int read_option(const struct option_spec *spec, const char *text)
 {
     struct layer_source_options *options = spec->out;
     char name[64];
-    int n, *given = options->layer_given;
+    int n;
+    bool *given = options->layer_given;
     void *members = &options->layer;
     const leat_option *list = leat_data_layer_option_list(&n);
     int i = find(list, n, spec->name);
@@ -68,7 +70,7 @@ static int read_option(const struct option_spec *spec, const char *text)
         given = options->transform_given;
         members = &options->transform;
     }
-    given[i] = 1;
+    given[i] = true;
     leat_option option = list[i];
     snprintf(name, sizeof(name), "--%s", spec->name);
     option.name = name; /* as the error line should call it */
@@ -77,7 +79,7 @@ static int read_option(const struct option_spec *spec, const char *text)
 
 /* Appends those entries of a list that are on the command line. */
 static struct option_spec *append(struct option_spec *out,
-                                  const leat_option list[], int n, int given[],
+                                  const leat_option list[], int n, bool given[],
                                   struct layer_source_options *options)
 {
     for (int i = 0; i < n; i++) {
@@ -140,11 +142,11 @@ static bool has_transform(const struct layer_source_options *options)
 }
 
 /* Those who read databases without a layer decode images, too. */
-int layer_source_options_are_given(const struct layer_source_options *options)
+bool layer_source_options_are_given(const struct layer_source_options *options)
 {
-    int given = has_transform(options) || options->net || options->reader ||
-                options->stages[0] || options->launcher ||
-                options->layer.device;
+    bool given = has_transform(options) || options->net || options->reader ||
+                 options->stages[0] || options->launcher ||
+                 options->layer.device;
     int n;
     const leat_option *list = leat_data_layer_option_list(&n);
     int decodes = find(list, n, "max-image-bytes");
@@ -182,7 +184,7 @@ int layer_source_options_check(const struct layer_source_options *options,
 }
 
 /* The flags of a list that were given. */
-static void set_flags(const leat_option list[], int n, const int given[],
+static void set_flags(const leat_option list[], int n, const bool given[],
                       void *members)
 {
     for (int i = 0; i < n; i++)

@@ -6,6 +6,8 @@
 
 #include <leat/data_layer.h>
 
+#include <stdbool.h>
+
 enum {
     LAYER_SOURCE_MOST_STAGES = 16,
     LAYER_SOURCE_MOST_MEANS = 64,
@@ -24,10 +26,10 @@ struct layer_source_options {
     const char *stages[LAYER_SOURCE_MOST_STAGES + 1];
     float means[LAYER_SOURCE_MOST_MEANS];
     int nmeans;
-    int launcher; /* rank and world size are those of its environment */
+    bool launcher; /* rank and world size are those of its environment */
     /* Whether an entry of the two lists was given; a flag is no more. */
-    int layer_given[LAYER_SOURCE_OPTIONS];
-    int transform_given[LAYER_SOURCE_OPTIONS];
+    bool layer_given[LAYER_SOURCE_OPTIONS];
+    bool transform_given[LAYER_SOURCE_OPTIONS];
 };
 
 #define LAYER_SOURCE_OPTIONS_INIT                                              \
@@ -45,7 +47,7 @@ int layer_source_options_check(const struct layer_source_options *options,
                                const char *command);
 
 /* Whether the command line sets anything that only a layer has. */
-int layer_source_options_are_given(const struct layer_source_options *options);
+bool layer_source_options_are_given(const struct layer_source_options *options);
 
 /*
  * The options for the library; texts and lists are borrowed. Errors: those of

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,27 +19,27 @@ static int malformed(const char *name, const char *expected)
 }
 
 /* Skips blanks and the letters if they come next. */
-static int skip(const char **at, const char *letters)
+static bool skip(const char **at, const char *letters)
 {
     const char *next = *at + strspn(*at, " \n");
     size_t length = strlen(letters);
     if (strncmp(next, letters, length) != 0)
-        return 0;
+        return false;
     *at = next + length;
-    return 1;
+    return true;
 }
 
 /* A text in quotes, of at most `size` - 1 letters. */
-static int read_string(const char **at, char *out, size_t size)
+static bool read_string(const char **at, char *out, size_t size)
 {
     const char *quote = skip(at, "'") ? "'" : skip(at, "\"") ? "\"" : NULL;
     size_t length = quote ? strcspn(*at, quote) : 0;
     if (!quote || length >= size || !(*at)[length])
-        return 0;
+        return false;
     memcpy(out, *at, length);
     out[length] = 0;
     *at += length + 1;
-    return 1;
+    return true;
 }
 
 /* Such as <f4: little-endian floats of 4 bytes. */
@@ -86,7 +87,8 @@ static int read_dictionary(const char *at, const char *name,
                            struct npy_header *out)
 {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
-    int seen[3] = {0}, is_fortran = 0;
+    int seen[3] = {0};
+    bool is_fortran = false;
     if (!skip(&at, "{"))
         return malformed(name, "dictionary");
     while (!skip(&at, "}")) {
@@ -120,7 +122,7 @@ static int check_size(struct npy_header *header, const char *name, size_t size)
 {
     size_t room = (size - header->offset) / (size_t)header->bytes;
     size_t count = 1;
-    int is_empty = 0, is_huge = 0;
+    bool is_empty = false, is_huge = false;
     for (int i = 0; i < header->ndim; i++) {
         is_empty |= !header->dim[i];
         is_huge |=

@@ -6,6 +6,7 @@
 #include "tools/delivery/layer_source_options.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 enum { SHOW_MAX_RECORDS = 100000 };
 
@@ -13,12 +14,12 @@ struct show {
     /* The options. */
     const char *out;
     int64_t count;
-    int worst;
+    bool worst;
     int64_t side;
     int64_t columns;
-    int rgb;
-    int force;
-    int json;
+    bool rgb;
+    bool force;
+    bool json;
     struct layer_source_options layer; /* whose forward is shown, with --net */
     const char *source;                /* the database, net file or pipeline */
 
@@ -30,7 +31,7 @@ struct show {
     struct show_cell {
         int64_t record;
         const struct flaw *flaw; /* why the record is bad; NULL: not known */
-        int is_drawn;
+        bool is_drawn;
     } * cell;                /* room for SHOW_MAX_RECORDS */
     int64_t records;         /* all of them; -1: a layer's samples are shown */
     atomic_int missing;      /* good ones that an inspection has yet to meet */

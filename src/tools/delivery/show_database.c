@@ -6,6 +6,7 @@
 #include <leat/ext/reader.h>
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +24,13 @@ struct ranking {
     pthread_mutex_t lock; /* protects the rest */
     struct ranked {
         int64_t record;
-        int has_warned;
+        bool has_warned;
         double contrast;
     } * worst;
     int64_t n, max;
 };
 
-static int is_worse(const struct ranked *a, const struct ranked *b)
+static bool is_worse(const struct ranked *a, const struct ranked *b)
 {
     if (a->has_warned != b->has_warned)
         return a->has_warned;
@@ -42,7 +43,7 @@ static int rank(void *context, const struct inspected *record)
 {
     struct ranking *ranking = context;
     struct thumbnail thumbnail;
-    thumbnail_init(&thumbnail, &record->sample->field[0], record->image, 0);
+    thumbnail_init(&thumbnail, &record->sample->field[0], record->image, false);
     struct ranked ranked = {record->entry->record, record->warning != NULL,
                             thumbnail_contrast(&thumbnail)};
     pthread_mutex_lock(&ranking->lock);
@@ -112,7 +113,7 @@ static void draw_good(struct show *show, int64_t i, const leat_sample *sample,
                      1);
     caption_kind(caption, &thumbnail, image_reader_encoding(data));
     contact_sheet_draw(&show->sheet, i, &thumbnail, NULL, caption);
-    show->cell[i].is_drawn = 1;
+    show->cell[i].is_drawn = true;
 }
 
 /* The part of a reader's error line that follows the record it names. */
@@ -137,7 +138,7 @@ static int read_record(struct show *show, int64_t i,
     if (status && status != LEAT_EDATA)
         return status;
     caption_init(&caption, record, sample->from.key, sample->from.key_size, 0);
-    int is_encoded = !status && data->dtype == LEAT_BYTES;
+    bool is_encoded = !status && data->dtype == LEAT_BYTES;
     if (is_encoded)
         status = leat_image_decode(decoder, data->data, data->bytes,
                                    LEAT_COLOR_NATIVE, &image);
@@ -208,7 +209,7 @@ static void draw_rest(struct show *show)
         if (cell->is_drawn)
             continue;
         int64_t record = flaw ? flaw->record : cell->record;
-        int has_number = !flaw || flaw_is_record(flaw);
+        bool has_number = !flaw || flaw_is_record(flaw);
         caption_init(&caption, has_number ? record : -1, NULL, 0, 0);
         if (flaw && flaw->key)
             snprintf(caption.key, sizeof(caption.key), "%s", flaw->key);
@@ -226,7 +227,7 @@ static void find_flaws(struct show *show)
     show->missing = (int)show->shown;
     for (int64_t i = 0; i < show->shown; i++) {
         struct show_cell *cell = &show->cell[i];
-        cell->is_drawn = 0;
+        cell->is_drawn = false;
         for (size_t k = 0; !cell->flaw && k < show->found.flaws; k++)
             if (flaw_is_record(&show->found.flaw[k]) &&
                 show->found.flaw[k].record == cell->record)

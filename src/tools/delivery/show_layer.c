@@ -6,6 +6,7 @@
 #include <leat/ext/reader.h>
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,17 +70,17 @@ static void write_labels(char *out, size_t size, leat_blob *top, int64_t i)
 }
 
 /* Whether all values are those of a byte, as of pictures. */
-static int are_bytes(const float *value, int64_t n)
+static bool are_bytes(const float *value, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         if (!(value[i] >= 0 && value[i] <= 255) ||
             value[i] != (float)(int)value[i])
-            return 0;
-    return 1;
+            return false;
+    return true;
 }
 
 /* Sample `i` as planes; one that is no image is a row. */
-static int take_sample(leat_blob *top, int64_t i, int rgb,
+static int take_sample(leat_blob *top, int64_t i, bool rgb,
                        struct thumbnail *out)
 {
     int ndim = leat_blob_ndim(top);

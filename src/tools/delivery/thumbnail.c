@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 static float element(const struct thumbnail *thumbnail, size_t i)
@@ -85,7 +86,7 @@ static void arrange_tiles(struct thumbnail *thumbnail)
 }
 
 void thumbnail_init(struct thumbnail *out, const leat_field *field,
-                    const leat_image *image, int is_rgb)
+                    const leat_image *image, bool is_rgb)
 {
     *out = (struct thumbnail){.data = field->data,
                               .dtype = field->dtype,
@@ -100,7 +101,7 @@ void thumbnail_init(struct thumbnail *out, const leat_field *field,
         out->width = image->width;
         out->channel_step = 1;
         out->pixel_step = (size_t)image->channels;
-        out->is_rgb = 0;
+        out->is_rgb = false;
     } else {
         out->channels = (int)field->shape[0];
         out->height = (int)field->shape[1];

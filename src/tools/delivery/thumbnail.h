@@ -7,14 +7,16 @@
 #include <leat/image.h>
 #include <leat/sample.h>
 
+#include <stdbool.h>
+
 struct thumbnail {
     const void *data;
     leat_dtype dtype; /* of an element: UINT8 or FLOAT32 */
     int channels, height, width;
     size_t channel_step, pixel_step; /* elements between two of them */
     float low, scale;                /* (value - low) * scale is in 0 .. 255 */
-    int is_color;                    /* B, G, R (A), unless */
-    int is_rgb;                      /* R, G, B */
+    bool is_color;                   /* B, G, R (A), unless */
+    bool is_rgb;                     /* R, G, B */
 
     /* Channels that are no colours are tiles side by side. */
     int tiles, columns;
@@ -23,7 +25,7 @@ struct thumbnail {
 
 /* Of a field that leat_datum_fields gave, and its image if it is encoded. */
 void thumbnail_init(struct thumbnail *out, const leat_field *field,
-                    const leat_image *image, int is_rgb);
+                    const leat_image *image, bool is_rgb);
 
 /*
  * Draws it in the middle of a square of `side` pixels: a small one enlarged by

@@ -8,6 +8,7 @@
 
 #include <jerror.h>
 #include <jpeglib.h>
+#include <stdbool.h>
 
 struct jpeg_encoder {
     struct jpeg_compress_struct codec;
@@ -57,9 +58,9 @@ int jpeg_writer_write(const struct raster *raster, int quality, FILE *stream)
     struct jpeg_encoder encoder;
     memset(&encoder, 0, sizeof(encoder));
     errno = 0;
-    int failed = write_rows(&encoder, raster, quality, stream);
+    bool failed = write_rows(&encoder, raster, quality, stream);
     /* libjpeg does not report that a stream in memory could not grow. */
-    int is_memory =
+    bool is_memory =
         errno == ENOMEM || encoder.errors.msg_code == JERR_OUT_OF_MEMORY;
     jpeg_destroy_compress(&encoder.codec);
     if (!failed)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <png.h>
+#include <stdbool.h>
 #include <zlib.h>
 
 enum { TEXT_BYTES = 128 };
@@ -52,9 +53,9 @@ int png_writer_write(const struct raster *raster, int quality, FILE *stream)
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, text, fail,
                                               ignore_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
-    int failed = !info || write_rows(png, info, raster, quality, stream);
+    bool failed = !info || write_rows(png, info, raster, quality, stream);
     /* libpng reports a lack of memory as it does a bad image. */
-    int is_memory = errno == ENOMEM;
+    bool is_memory = errno == ENOMEM;
     png_destroy_write_struct(&png, &info);
     if (!failed)
         return LEAT_OK;

@@ -2,6 +2,7 @@
 
 #include <leat/ext/reader.h>
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +69,7 @@ void raster_fill(struct raster *raster, int x, int y, int width, int height,
 }
 
 /* Whether a letter has ink there. */
-static int has_ink(char letter, int row, int column)
+static bool has_ink(char letter, int row, int column)
 {
     if (letter >= ' ' && letter <= '~')
         return font[letter - ' '] >> (39 - row * FONT_WIDTH - column) & 1;

@@ -6,6 +6,8 @@
 
 #include <leat/status.h>
 
+#include <stdbool.h>
+
 /* What an encoded image is encoded as. */
 enum image_encoding {
     IMAGE_RAW = 0, /* it is not: planes of pixels */
@@ -18,7 +20,7 @@ enum image_encoding {
 struct image_record_options {
     const char *root; /* in front of names; NULL: nothing */
     int size[2];      /* height and width; 0: as they are */
-    int gray;
+    bool gray;
     enum image_encoding encoding;
     size_t max_image_bytes; /* that decoding may take; 0: the default */
 };

@@ -9,6 +9,7 @@
 #include "tools/cli/option.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A record on its way into a database; borrowed until the next call. */
@@ -49,9 +50,9 @@ struct importer {
      */
     int (*report)(struct importer *importer, int64_t records, json_t *object);
 
-    int force; /* options that all imports have */
-    int restart;
-    int json;
+    bool force; /* options that all imports have */
+    bool restart;
+    bool json;
     char *arguments; /* lines that decide the records: importer_add */
 };
 
