@@ -57,8 +57,9 @@ typedef struct leat_stats {
     leat_stage_stats stage[LEAT_MAX_STAGES]; /* in the order of the flow */
     int64_t batches;                         /* delivered since setup */
     int64_t samples;                         /* delivered since setup */
-    int64_t slots;         /* batches in circulation, the caller's included */
-    int64_t grown_slots;   /* batches larger than any before */
+    int64_t batches_in_use;                  /* in circulation, the caller's
+                                                included */
+    int64_t grown_batches;                   /* larger than any before */
     int64_t helped_chunks; /* chunks that forward made itself */
 
     /* Bad records. */
@@ -133,8 +134,8 @@ LEAT_API int leat_stats_verdict(const leat_stats *now, const leat_stats *before,
  * - "decode", "transform": the stage of that name
  * - "copy": copies to the device
  * - "lock": workers that wait for each other
- * - "room": workers that wait for a slot while forward waits for a batch or
- *   makes it itself, by turns or because a worker wakes too late
+ * - "room": workers that wait for a free batch while forward waits for a batch
+ *   or makes it itself, by turns or because a worker wakes too late
  * - "input": workers that wait for a reader's thread that is not busy either
  * - "none": nobody is busy, and nobody waits
  *

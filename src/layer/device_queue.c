@@ -39,7 +39,7 @@ static int make_tops(leat__device_queue *queue,
     return status;
 }
 
-/* One slab for all batches: few large allocations are what pinning wants. */
+/* One slab for all batches: pinning is cheapest for few large allocations. */
 static int make_slab(leat__device_queue *queue, leat__slab **out, size_t bytes,
                      const leat__device_queue_options *options)
 {
@@ -83,7 +83,7 @@ static int make_batches(leat__device_queue *queue,
     if (status)
         return status;
     /* Pinned memory is there. Other memory is populated by the workers, each
-     * batch's by the first one in it; a page of it tells the node. */
+       batch's by the first one in it; one of its pages gives the node. */
     bool is_lazy = queue->device->ops->unified || slab->is_pageable;
     if (is_lazy && bytes > 0)
         status = leat__populate(slab->host, 1);
@@ -349,7 +349,7 @@ void leat__device_queues_close(leat__device_queues *queues)
             leat__queue_close(queues->queue[i].ready);
 }
 
-/* What `batches` of them take, and what those that grew take besides. */
+/* The memory of `batches` of them, and the extra memory of grown ones. */
 static leat_memory_stats measure(const leat__device_queue *queue,
                                  int64_t batches)
 {
@@ -378,13 +378,13 @@ void leat__device_queue_stats(const leat__device_queue *queue,
     const leat_device_ops *ops = queue->device->ops;
     stats->device_node = ops->numa_node ? ops->numa_node(queue->device) : -1;
     stats->host_node = queue->host_node;
-    stats->slots = atomic_load(&queue->circulating);
-    stats->grown_slots = 0;
+    stats->batches_in_use = atomic_load(&queue->circulating);
+    stats->grown_batches = 0;
     for (int i = 0; i < queue->n; i++)
-        stats->grown_slots += atomic_load(&queue->batch[i].growths);
+        stats->grown_batches += atomic_load(&queue->batch[i].growths);
     stats->memory = measure(queue, queue->n);
     /* What went into circulation stays there. */
-    stats->peak = measure(queue, stats->slots);
+    stats->peak = measure(queue, stats->batches_in_use);
     if (ops->unified)
         return;
     stats->stage[stats->nstages++] = (leat_stage_stats){

@@ -239,7 +239,7 @@ START_TEST(slots_grow_behind_the_streams_that_read_them)
     for (int i = 0; i < STEPS; i++)
         ck_assert_double_eq(sums[i], (i + 1.0) * (i + 1.0) * ROW);
     ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
-    ck_assert_int_gt(stats.grown_slots, STEPS / 2);
+    ck_assert_int_gt(stats.grown_batches, STEPS / 2);
     ck_assert_int_eq(stats.memory.pageable > 0, _i >= 2);
     ck_assert_int_eq(stats.memory.pinned + stats.memory.pageable <
                          stats.memory.device,

@@ -348,8 +348,8 @@ static void fill_and_drain(feed_layer *feed, leat_stats *stats)
     do {
         ck_assert_int_eq(leat_data_layer_stats(feed->layer, stats), LEAT_OK);
         made = stats->stage[1].items / options.batch_size;
-    } while (made < stats->batches + (stats->slots - 1) / 2);
-    for (int64_t i = 0; i < stats->slots + 1; i++)
+    } while (made < stats->batches + (stats->batches_in_use - 1) / 2);
+    for (int64_t i = 0; i < stats->batches_in_use + 1; i++)
         ck_assert_int_eq(feed_forward(feed), LEAT_OK);
 }
 
@@ -361,15 +361,15 @@ START_TEST(an_automatic_prefetch_grows_to_its_limit_and_settles)
     feed_layer feed = feed_open(pipeline, &options);
     leat_stats stats = {.size = sizeof(stats)};
     ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
-    ck_assert_int_eq(stats.slots, 3);
+    ck_assert_int_eq(stats.batches_in_use, 3);
     ck_assert_int_eq(stats.memory.host, 7 * 1280);
     ck_assert_int_eq(stats.peak.host, 3 * 1280);
-    for (int i = 0; i < 100000 && stats.slots < 7; i++)
+    for (int i = 0; i < 100000 && stats.batches_in_use < 7; i++)
         fill_and_drain(&feed, &stats);
-    ck_assert_int_eq(stats.slots, 7);
+    ck_assert_int_eq(stats.batches_in_use, 7);
     for (int i = 0; i < 100; i++)
         fill_and_drain(&feed, &stats);
-    ck_assert_int_eq(stats.slots, 7);
+    ck_assert_int_eq(stats.batches_in_use, 7);
     ck_assert_int_eq(stats.memory.host, 7 * 1280);
     ck_assert_int_eq(stats.peak.host, 7 * 1280);
     ck_assert_float_eq(

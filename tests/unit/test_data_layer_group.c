@@ -449,7 +449,7 @@ START_TEST(each_member_has_numbers_of_its_own)
         ck_assert_int_eq(leat_data_layer_stats(member, &stats), LEAT_OK);
         ck_assert_int_eq(stats.batches, i == 0 ? 3 : 2);
         ck_assert_int_eq(stats.samples, 4 * stats.batches);
-        ck_assert_int_eq(stats.slots, group_options.prefetch + 1);
+        ck_assert_int_eq(stats.batches_in_use, group_options.prefetch + 1);
         ck_assert_int_eq(stats.nstages, i == 1 ? 3 : 4);
         ck_assert_int_eq(stats.memory.host > 0, i == 1);
         ck_assert_int_eq(stats.memory.pinned > 0, i != 1);
@@ -478,7 +478,7 @@ START_TEST(max_memory_is_for_all_together)
         for (int i = 0; i < 3; i++) {
             leat_stats stats = {.size = sizeof(stats)};
             leat_data_layer_stats(troop_member(&troop, i), &stats);
-            ck_assert_int_eq(stats.slots, round ? 6 : 9);
+            ck_assert_int_eq(stats.batches_in_use, round ? 6 : 9);
             sum[round] += stats.memory.pinned + stats.memory.device;
         }
         troop_close(&troop);

@@ -264,7 +264,7 @@ START_TEST(memory_that_grows_again_is_counted_once)
             LEAT_OK);
         leat__device_queue_stats(queue, &stats);
         ck_assert_int_eq(stats.memory.host, BATCHES * 4096 + steps[i].own);
-        ck_assert_int_eq(stats.grown_slots, steps[i].growths);
+        ck_assert_int_eq(stats.grown_batches, steps[i].growths);
     }
 }
 END_TEST

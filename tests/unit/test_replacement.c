@@ -461,7 +461,7 @@ START_TEST(a_slot_that_grows_for_another_ranks_shape_is_counted)
     ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
     ck_assert_int_eq(leat_blob_dim(feed.top[0], 2), PLANTED_HEIGHT);
     ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
-    ck_assert_int_eq(stats.grown_slots, 1);
+    ck_assert_int_eq(stats.grown_batches, 1);
     feed_close(&feed);
 }
 END_TEST

@@ -63,7 +63,7 @@ static int stock(const struct layer_source *source)
     memset(&stats, 0, sizeof(stats));
     stats.size = sizeof(stats);
     (void)leat_data_layer_stats(source->layer, &stats);
-    return (int)stats.slots + 1;
+    return (int)stats.batches_in_use + 1;
 }
 
 /* The device's seconds for each of `n` batches. */
