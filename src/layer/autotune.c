@@ -27,7 +27,7 @@ int leat__autotune_workers(int cores, bool caller_helps)
 
 /*
  * The whole batch where that is cheap. A batch that one thread fills alone
- * stays in that core's cache; what two write in turn wanders, which costs more
+ * stays in that core's cache; moving cache lines between two cores costs more
  * than the work where they share no cache. But while the caller has its batch,
  * the others are to keep every worker busy; and beside a thread that reads
  * ahead workers stay close to it, since storage that they touch too is read

@@ -1,5 +1,5 @@
 /*
- * autotune.h: what the options leave open: workers, batches, samples in a
+ * autotune.h: values for the options left open: workers, batches, samples in a
  * chunk, and how often storage is probed. The measurements behind the numbers
  * are in benchmarks/RESULTS.md.
  */

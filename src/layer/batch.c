@@ -4,7 +4,7 @@
  * delivered, to the caller. While it fills, the worker with the first chunk
  * alone decides its shape and may move its memory; the others wait for that
  * under the batch's lock, and then write disjoint samples without it. The last
- * one to finish, as `outstanding` tells, hands the batch on.
+ * one to finish, according to `outstanding`, hands the batch on.
  */
 #include "layer/batch.h"
 #include "base/error.h"
@@ -133,7 +133,7 @@ void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,
     batch->top_capacity = capacity;
 }
 
-/* Streams may still read what is about to go. */
+/* Streams may still read the memory about to be freed. */
 static int await_consumers(leat__batch *batch)
 {
     leat_device *device = batch->slab->device;
@@ -143,7 +143,7 @@ static int await_consumers(leat__batch *batch)
     return status;
 }
 
-/* What the batch had grown to before goes. */
+/* Frees the memory that the batch grew to before. */
 static void account(leat__batch *batch)
 {
     int64_t bytes = (int64_t)batch->capacity;
@@ -306,7 +306,7 @@ static size_t align(size_t offset)
     return offset - offset % LEAT__TOP_ALIGNMENT;
 }
 
-/* Of crops: what is uploaded after them, and what is computed from them. */
+/* Of crops: the tops uploaded after them, and the one computed from them. */
 static int lay_out_crops(leat__batch_shape *shape, int size)
 {
     size_t one;

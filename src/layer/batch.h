@@ -1,4 +1,4 @@
-/* batch.h: memory for a batch of samples, and what is known of its contents. */
+/* batch.h: memory for a batch of samples, and its contents' description. */
 #ifndef LEAT_LAYER_BATCH_H
 #define LEAT_LAYER_BATCH_H
 
@@ -26,7 +26,7 @@ typedef struct leat__top {
     size_t offset;
 } leat__top;
 
-/* What a batch looks like; it follows its first sample. */
+/* The layout of a batch; its first sample decides. */
 typedef struct leat__batch_shape {
     int ntop;
     leat__top top[LEAT_MAX_FIELDS];
@@ -47,8 +47,8 @@ typedef enum leat__shape_state {
 } leat__shape_state;
 
 typedef struct leat__batch {
-    /* What each batch changes, for those who fill it and the caller: a cache
-       line. Set by whoever takes the batch's chunks, under the claim lock: */
+    /* Fields that each batch changes, for its workers and the caller: a cache
+       line. Set under the claim lock by the thread that takes chunks: */
     _Alignas(LEAT__CACHE_LINE) int64_t number; /* since the threads started */
     leat__position after;                      /* it */
     atomic_int outstanding;                    /* samples not yet written */
@@ -59,13 +59,13 @@ typedef struct leat__batch {
     int status;
     leat__bad_list bad; /* samples that another record or zeros replace */
 
-    /* What it changes for those who fill it: another. */
+    /* Fields that change while it is filled: another. */
     pthread_mutex_t lock;
     leat__shape_state state; /* protected by lock */
     int64_t held_up; /* nanoseconds for which the last upload delayed its shape
                       */
 
-    /* the memory; changed only by whoever prepares the batch */
+    /* the memory; changed only by the thread that prepares the batch */
     leat__slab *slab; /* shared with lent blobs, and with other batches */
     size_t offset;
     size_t capacity;      /* bytes */
@@ -121,8 +121,8 @@ int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape);
 int leat__batch_populate(const leat__batch *batch, int first, int n);
 
 /*
- * Sets the shape, or with NULL that there is none, and wakes those who wait for
- * it: nobody does where one chunk is the whole batch. Once a batch.
+ * Sets the shape, or with NULL that there is none, and wakes the threads that
+ * wait for it: nobody does where one chunk is the whole batch. Once a batch.
  */
 void leat__batch_set_shape(leat__batch *batch, const leat__batch_shape *shape,
                            bool is_whole);
@@ -130,7 +130,7 @@ void leat__batch_set_shape(leat__batch *batch, const leat__batch_shape *shape,
 bool leat__batch_wait_shape(leat__batch *batch);
 
 /*
- * Notes the failure of sample `i`, of which `from` (may be NULL) tells; the
+ * Notes the failure of sample `i`, described by `from` (may be NULL); the
  * earliest one counts.
  */
 void leat__batch_fail(leat__batch *batch, int i, int status,
@@ -169,7 +169,7 @@ static inline void leat__batch_note(leat__batch *batch, int i,
         leat__batch_keep_key(batch, i);
 }
 
-/* Whether batches of one shape and of the other look alike. */
+/* Whether batches of both shapes have the same layout. */
 bool leat__batch_shape_is_same(const leat__batch_shape *one,
                                const leat__batch_shape *other);
 

@@ -143,7 +143,7 @@ static bool has_shape(const leat_field *field, const leat__top *top)
     return same;
 }
 
-/* A class as a float: what nearly every label is, and images may be small. */
+/* A class as a float, as nearly every label is; images may be small. */
 static inline bool is_plain_label(const leat__top *top, const leat_field *field)
 {
     return field->dtype == LEAT_INT32 && top->dtype == LEAT_FLOAT32 &&

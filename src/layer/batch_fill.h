@@ -32,7 +32,7 @@ int leat__batch_fill_init(leat__batch_fill *fill, const leat__batch_spec *spec,
 void leat__batch_fill_finish(leat__batch_fill *fill);
 
 /*
- * What a batch that begins with `sample` looks like; errors name the sample.
+ * The layout of a batch that begins with `sample`; errors name the sample.
  * Errors: LEAT_EDATA, LEAT_EINVAL (crop, mean), LEAT_ENOMEM.
  */
 int leat__batch_spec_shape(const leat__batch_spec *spec,
@@ -52,7 +52,7 @@ int leat__batch_fill_chunk(leat__batch_fill *fill, leat__batch *batch,
                            const leat__chunk *chunk, int *i, int end);
 
 /*
- * Transforms `sample` in place of the chunk's sample `i`, under that one's
+ * Transforms `sample` instead of the chunk's sample `i`, under that one's
  * random choices. Errors: LEAT_EDATA, LEAT_ENOMEM.
  */
 int leat__batch_fill_sample(leat__batch_fill *fill, leat__batch *batch,

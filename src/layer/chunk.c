@@ -125,8 +125,8 @@ static void read_samples(leat__chunk *chunk, leat_reader *reader, bool collects)
 
 /*
  * Sets the samples' positions, those before a failure too: one may yet turn out
- * to be bad. Returns the bytes of what was read; what a reader left in the
- * buffers of other samples, their number of fields too, may be anything.
+ * to be bad. Returns the bytes read; what a reader left in the buffers of other
+ * samples, their number of fields too, may be anything.
  */
 static int64_t settle(leat__chunk *chunk)
 {
@@ -156,7 +156,7 @@ void leat__chunk_read(leat__chunk *chunk, leat_reader *reader, bool collects)
     chunk->begun = now;
 }
 
-/* A way to fill a chunk; what remains to be read is up to the worker. */
+/* A way to fill a chunk; the worker reads the rest. */
 typedef struct leat__read_way {
     void (*fill)(leat__chunk_source *source, leat__chunk *chunk, int want);
     int (*read)(leat_reader *reader, leat__chunk *chunk, int i, int *got);
@@ -326,7 +326,7 @@ static const leat__read_way located = {fill_by_locating, read_located};
 static const leat__read_way by_index = {fill_by_index, read_at};
 static const leat__read_way ahead_by_index = {fill_ahead_by_index, read_at};
 
-/* A file alone, in order, is walked faster than it is looked up. */
+/* For a single file in order, a walk is faster than lookups. */
 static bool reads_by_index(const leat__chunk_source *source)
 {
     return leat_reader_is_random_access(source->reader) &&

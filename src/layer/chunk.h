@@ -74,8 +74,10 @@ typedef struct leat__chunk_source_options {
     uint32_t seed; /* of that generator's parent */
 } leat__chunk_source_options;
 
-/* An open reader and where it stands. All one thread's at a time, but for what
-   says otherwise. */
+/*
+ * An open reader and its position. One thread's at a time, but for fields
+ * marked otherwise.
+ */
 typedef struct leat__chunk_source {
     leat__chunk_source_options options;
     leat_reader *reader;                    /* borrowed */

@@ -1,4 +1,4 @@
-/* Groups of data layers, and what all their members share. */
+/* Groups of data layers, and the parts that their members share. */
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/memory.h"

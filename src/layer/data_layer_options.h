@@ -28,7 +28,7 @@ int leat__layer_options_init(leat__layer_options *out,
                              const leat_data_layer_options *options);
 void leat__layer_options_finish(leat__layer_options *options);
 
-/* The table's default in the place of each zero that does not count. */
+/* Replaces each zero that does not count by the table's default. */
 void leat__data_layer_options_complete(leat_data_layer_options *options);
 
 /* Ranks that divide the data among themselves; 1 where each takes all. */

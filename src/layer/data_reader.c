@@ -7,14 +7,14 @@
  *
  * The source belongs to the producer thread while `is_threaded`, else to the
  * caller of take; callers of take are serialised by the prefetcher's claim
- * lock. Where the reader can tell whether storage blocks, and the options leave
- * the choice to it, the source changes hands between two chunks: its owner
- * probes the storage every `probe_every`, and where an epoch begins, and gives
- * it away by storing `is_threaded`. The thread does so after its last push, so
- * a taker that sees the store and then finds the full queue empty has had all
- * that was filled. A taker calls the thread back by `turn`.
+ * lock. Where the reader can report whether storage blocks, and the options
+ * leave the choice to it, the source changes hands between two chunks: its
+ * owner probes the storage every `probe_every`, and where an epoch begins, and
+ * gives it away by storing `is_threaded`. The thread does so after its last
+ * push, so a taker that sees the store and then finds the full queue empty has
+ * had all that was filled. A taker calls the thread back by `turn`.
  *
- * `input` counts what ends the wait of a taker that found no chunk: a push, or
+ * `input` counts the events that wake a taker that found no chunk: a push, or
  * the source changing hands. The queues and `input` have their own locks, under
  * which no other is taken; `lock` guards `turn`, and keeps cancel and start
  * apart. Stopping: cancel closes queues and `input`, signals `turn` and cancels
@@ -40,7 +40,7 @@ typedef struct chunk_list {
 struct leat__data_reader {
     leat__data_reader_options options;
     leat_reader *reader;
-    bool adapts;   /* who fills follows the storage */
+    bool adapts;   /* the filling thread follows the storage */
     int64_t count; /* samples in an epoch, where they can be read again; or 0 */
     leat__queue *free;
     leat__queue *full;
@@ -271,7 +271,7 @@ static bool await_turn(leat__data_reader *data_reader)
     return !atomic_load(&data_reader->cancelled);
 }
 
-/* An epoch that begins may find in memory what the one before it read. */
+/* A new epoch may find in memory the records that the last one read. */
 static bool is_probe_due(const leat__data_reader *data_reader, int64_t now)
 {
     int64_t since = now - data_reader->probed_at;

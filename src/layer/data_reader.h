@@ -61,7 +61,7 @@ int leat__data_reader_start(leat__data_reader *reader,
 
 /*
  * Takes the next chunk, in order. While no thread fills, makes it in the
- * buffers of taker number `taker`, who has given back what it took before; that
+ * buffers of taker number `taker`, which has given back its last chunk; that
  * may block as the storage does. LEAT_AGAIN: the thread has none ready, and
  * `*ticket` is for leat__data_reader_wait; LEAT_ECANCELLED. One caller at a
  * time. After the chunk with an error that is not LEAT_EDATA, or LEAT_END,
@@ -97,7 +97,7 @@ int leat__data_reader_read_neighbor(leat__data_reader *reader, int step,
                                     int64_t *epoch, int64_t *index,
                                     leat_sample *sample);
 
-/* Wakes everybody who waits here, for good. Any thread. */
+/* Wakes all waiting threads, for good. Any thread. */
 void leat__data_reader_cancel(leat__data_reader *reader);
 
 /* Whether a thread is in the reader to fill a chunk just now. Any thread. */

@@ -79,7 +79,7 @@ void leat__device_copy_finish(leat__device_copy *copy)
 /*
  * A thread begins (1) or ends (-1) to wait for a copy, or to be in the call
  * that makes one. Threads relieve each other, so that there may be somebody all
- * the time: what is over counts at once.
+ * the time: finished copies count at once.
  */
 static void note_waiter(leat__device_copy *copy, int change)
 {

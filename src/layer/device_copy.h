@@ -9,7 +9,7 @@
 /*
  * On a device that computes in host memory there is nothing to do.
  *
- * Nothing reports how long a copy takes, but those who have to wait for one
+ * Nothing reports how long a copy takes, but threads that have to wait for one
  * note it, be it in the call that makes it, as is usual from pageable memory:
  * `busy` is the time in which anybody did. Consumers that still read a batch
  * delay its copy, which is not the copy's time; that is what `room` is for.
@@ -18,7 +18,7 @@ typedef struct leat__device_copy {
     leat_device *device;
     leat_stream stream; /* the layer's own */
     bool has_stream;
-    /* The device's transform: what all batches have in common. */
+    /* The device's transform: the values that all batches share. */
     leat_device_transform transform;
     void *means; /* on the device; NULL: none */
     size_t mean_bytes;

@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-/* What the batches of all devices have in common. */
+/* Options that the batches of all devices share. */
 typedef struct leat__device_queue_options {
     const leat_transformer *transformer; /* borrowed */
     /* Where their memory comes from, borrowed; NULL: the device's. */
@@ -47,7 +47,7 @@ typedef struct leat__device_queue {
     char apart[LEAT__CACHE_LINE]; /* from the next device's */
 } leat__device_queue;
 
-/* All of them, and what puts finished batches in order. */
+/* All of them, and the in-order completion of finished batches. */
 typedef struct leat__device_queues {
     leat__device_queue *queue; /* batch k goes through queue k mod n */
     int n;
@@ -62,7 +62,7 @@ typedef struct leat__device_queues {
 } leat__device_queues;
 
 /*
- * Makes the batches for `n` devices (borrowed) and what uploads them. Errors:
+ * Makes the batches for `n` devices (borrowed) and their uploads. Errors:
  * LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE, LEAT_EUNSUPPORTED, LEAT_EINVAL; finish
  * is due all the same.
  */
@@ -101,7 +101,7 @@ void leat__device_queue_set_inline(leat__device_queues *all,
                                    leat__device_queue *queue, bool is_inline);
 
 /*
- * `n` samples of the batch are in place. After the last one it is completed:
+ * `n` samples of the batch are written. After the last one it is completed:
  * uploaded and made ready, with its finished successors, in sequence; one whose
  * upload fails is a failed batch. After a failure that is not LEAT_EDATA the
  * sequence ends. Returns the nanoseconds for which uploads held the caller up,
@@ -111,8 +111,8 @@ int64_t leat__device_queues_complete(leat__device_queues *queues,
                                      leat__batch *batch, int n);
 
 /*
- * Ends the sequence, if it goes on: what is ready can still be taken, and those
- * who wait for more wake. Any thread.
+ * Ends the sequence, if it goes on: ready batches can still be taken, and
+ * threads waiting for more wake. Any thread.
  */
 void leat__device_queues_end(leat__device_queues *queues, int status,
                              const char *line);
@@ -121,7 +121,7 @@ void leat__device_queues_end(leat__device_queues *queues, int status,
 int leat__device_queues_ended(leat__device_queues *queues);
 
 /*
- * Wakes everybody who waits for a batch, free or ready, for good. Takes one
+ * Wakes every thread waiting for a batch, free or ready, for good. Takes one
  * whose init failed. Any thread.
  */
 void leat__device_queues_close(leat__device_queues *queues);

@@ -172,7 +172,7 @@ static const void *device_top(const leat__batch *batch, int i)
            batch->shape.top[i].offset;
 }
 
-/* Into the blob's own memory, whose address stays. */
+/* Into the blob's own memory, which keeps its address. */
 static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
                 leat_blob *blob, leat_stream stream)
 {
@@ -234,7 +234,9 @@ static int hand_out(leat_data_layer *layer, leat__batch *batch,
     return status;
 }
 
-/* What could not be handed out stays where save says: restore gives it again.
+/*
+ * A batch that could not be handed out keeps its position: save and restore
+ * deliver it again.
  */
 static int deliver(leat_data_layer *layer, leat__batch *batch,
                    leat_blob *const top[], int ntop, leat_stream stream)
@@ -305,7 +307,7 @@ static int count_bad(leat_data_layer *layer, leat__batch *batch)
     return leat__data_layer_stick(layer, status, line);
 }
 
-/* A wait is interrupted to log what it is for, if anybody listens. */
+/* A wait is interrupted to log its cause, if the log takes such lines. */
 static int wait_for_batch(leat_data_layer *layer, leat__batch **out,
                           int64_t begin, int64_t deadline)
 {

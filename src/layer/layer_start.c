@@ -22,7 +22,9 @@ static bool is_threaded(const leat_data_layer_group *group)
            (choice == LEAT_READER_AUTO && may_block(group));
 }
 
-/* Forward never calls what may block for ever, such as a user's callback. */
+/*
+ * Forward never calls code that may block for ever, such as a user's callback.
+ */
 bool leat__group_may_help(const leat_data_layer_group *group)
 {
     return group->options.values.caller_helps == LEAT_CALLER_HELPS_AUTO &&
@@ -131,7 +133,7 @@ static int count_batches(const leat_data_layer_group *group,
     return LEAT_OK;
 }
 
-/* What identifies the data set, for resume tokens; where readers can tell. */
+/* The identity of the data set, for resume tokens, where readers know it. */
 static int identify(leat_data_layer_group *group)
 {
     if (group->identity.size > 0)
@@ -274,11 +276,11 @@ static int find_shape(leat_data_layer_group *group,
         status = try_next(group, spec, out, shape);
     }
     return status == LEAT_END
-               ? leat_error(first, "%s; no record near it tells a shape", line)
+               ? leat_error(first, "%s; no record near it has a shape", line)
                : status;
 }
 
-/* Resets what a member counts. */
+/* Resets a member's counters. */
 static void begin(leat_data_layer *member, const leat__position *start)
 {
     member->taken = 0;
@@ -377,7 +379,7 @@ static int start(leat_data_layer_group *group, int ntop, leat_token *identity,
                  leat__batch_shape *shape)
 {
     const leat_data_layer_options *values = &group->options.values;
-    /* Also where it fails: what was noted was of another start. */
+    /* Also on failure: the notes belong to another start. */
     for (int i = 0; i < group->n; i++)
         begin(&group->member[i], &group->start);
     int status = open_reader(group, identity);

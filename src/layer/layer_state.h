@@ -1,5 +1,5 @@
 /*
- * layer_state.h: what data layers are made of: a group, and its members.
+ * layer_state.h: the state of data layers: a group, and its members.
  *
  * DESIGN. A group has the reader, the workers and the position in the sequence;
  * a member, which is a data layer, has the state of its caller. A standalone
@@ -45,7 +45,7 @@ struct leat_data_layer {
     int number; /* in the group, and of its device in the prefetcher */
     int sticky; /* the status that every forward returns */
 
-    leat__batch *current; /* what the caller holds, or NULL */
+    leat__batch *current; /* held by the caller, or NULL */
     leat_stream stream;   /* that it was delivered on */
     leat_batch view;
     leat__position after; /* the last batch that forward consumed */
@@ -135,8 +135,8 @@ int leat__group_start(leat_data_layer_group *group, int ntop,
 void leat__group_stop(leat_data_layer_group *group);
 
 /*
- * Where the group resumes. LEAT_ESTATE: what its members have taken is not the
- * beginning of the sequence.
+ * Where the group resumes. LEAT_ESTATE: the batches its members took are not
+ * the beginning of the sequence.
  */
 int leat__group_position(const leat_data_layer_group *group,
                          leat__position *out);

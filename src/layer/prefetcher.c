@@ -2,19 +2,19 @@
  * DESIGN. A claimant, a worker thread or a caller that finds nothing ready,
  * claims the next chunk of the open batch, opening the next one if there is
  * none, and works on it without a lock. Claims follow the sequence, and so do
- * the batches of several devices: one whose batches nobody takes brings all to
- * rest. A worker that finds no free batch, or no chunk, sleeps until that may
- * be different: it draws the ticket of an event count before it looks. A worker
- * whose claim leaves a batch for others wakes one more, which does the same: so
- * nobody sleeps beside work for long. wakeup.h says when the first one is
- * woken.
+ * the batches of several devices: a device whose batches are not taken stops
+ * all. A worker that finds no free batch, or no chunk, sleeps until that may be
+ * different: it takes an event count's ticket before it checks. A worker whose
+ * claim leaves a batch for others wakes one more, which does the same: so no
+ * worker sleeps for long while there is work. wakeup.h describes when the first
+ * one is woken.
  *
  * Locks: `claim` guards which batch is open and serialises the data reader;
  * device_queue's guard free batches, the sequence and the copy streams; each
  * batch has one for its shape and failure. Order: claim before any other; the
  * sequence's before a batch's; those of queues, event counts and of the carry
- * chain are innermost. Nobody sleeps under a lock but for storage that a claim
- * reads, and for the shape of a batch whose first chunk is in work.
+ * chain are innermost. The only sleeps under a lock are for storage that a
+ * claim reads, and for the shape of a batch whose first chunk is in work.
  *
  * Stopping: cancel closes queues and event counts and cancels the reader,
  * whereupon every wait returns; destroy joins the workers, then frees. Work
@@ -35,7 +35,7 @@ struct claimant {
     leat__thread thread;
 };
 
-/* Aligned: what is written often is a cache line each, apart from the rest. */
+/* Aligned: fields written often have a cache line each, apart from the rest. */
 struct leat__prefetcher {
     pthread_mutex_t claim;
     /* protected by claim */
@@ -54,14 +54,17 @@ struct leat__prefetcher {
 
 typedef enum claim_result { CLAIMED, NO_BATCH, NO_CHUNK, STOPPED } claim_result;
 
-/* A chunk and the batch that it goes into; or what the claimant waits for. */
+/*
+ * A chunk and the batch that it goes into; or the event that the claimant waits
+ * for.
+ */
 typedef struct claimed {
     leat__chunk *chunk;
     leat__batch *batch;
     leat__device_queue *queue; /* with NO_BATCH: where none was free */
     int64_t number;            /* of the batch that it would have opened */
-    int64_t room;              /* tickets of what counts free batches, */
-    int64_t input;             /* and chunks */
+    int64_t room;  /* tickets of the event counts of free batches, */
+    int64_t input; /* and chunks */
 } claimed;
 
 /* The next batch of the sequence. */
@@ -159,7 +162,7 @@ static void *worker_body(void *argument)
     leat__timed_wait timing = {0};
     bool running = true;
     leat__thread_use_batch_scheduling();
-    int64_t idle = leat__clock_now(); /* since when it has looked for a chunk */
+    int64_t idle = leat__clock_now(); /* without a chunk since then */
     while (running && !atomic_load(&prefetcher->cancelled)) {
         leat__counter_wait_begin(&worker->blocked_lock, idle);
         switch (claim(prefetcher, claimant, &got)) {

@@ -68,9 +68,8 @@ int leat__prefetcher_mark(leat__prefetcher *prefetcher, leat__batch *batch,
 leat__device_copy *leat__prefetcher_copy(leat__prefetcher *prefetcher, int i);
 
 /*
- * Ends the sequence: a device whose batches nobody takes any more would hold up
- * the others. Batches that are ready can still be had, then `status`. Any
- * thread.
+ * Ends the sequence: a device whose batches are no longer taken would block the
+ * others. Batches that are ready can still be had, then `status`. Any thread.
  */
 void leat__prefetcher_end(leat__prefetcher *prefetcher, int status,
                           const char *line);

@@ -1,9 +1,9 @@
 /*
- * DESIGN. An event count is two atomics and a place to sleep. A waiter counts
- * itself among the sleepers and then looks at the events; whoever adds an event
- * does so and then looks at the sleepers. Both in one order for all threads, so
- * at least one of them sees the other. The lock is taken to sleep and to wake,
- * never else, and no other lock under it.
+ * DESIGN. An event count is two atomics and a condition variable. A waiter adds
+ * itself to the sleepers, then checks the events; a waker adds an event, then
+ * checks the sleepers. These accesses are sequentially consistent, so at least
+ * one of the two sees the other. The lock is taken only to sleep and to wake,
+ * and no other lock under it.
  */
 #include "layer/wakeup.h"
 #include "base/clock.h"
@@ -52,7 +52,7 @@ int leat__event_count_wait(leat__event_count *count, int64_t ticket,
     return closed ? LEAT_ECANCELLED : LEAT_OK;
 }
 
-/* Adds an event; whether somebody sleeps, who now waits on the condition. */
+/* Adds an event; returns whether a thread sleeps on the condition. */
 static bool has_sleepers(leat__event_count *count)
 {
     atomic_fetch_add(&count->events, 1);
@@ -91,7 +91,7 @@ int leat__wake_threshold(int circulating, bool is_alone)
     return is_alone && n > 1 ? n : 1;
 }
 
-/* So many batches tell the caller's pace. */
+/* Batches over which the caller's pace is measured. */
 enum { BATCHES_A_PACE = 8 };
 
 /* Nanoseconds below which a sleep is not worth its alarm. */

@@ -1,11 +1,11 @@
 /*
- * wakeup.h: who sleeps, who wakes whom, and when.
+ * wakeup.h: which threads sleep, which thread wakes them, and when.
  *
  * Waking a thread costs its waker more than most hand-overs, so few are woken:
  *
- * - A worker sleeps on an event count: for a free batch, or for input. Whoever
- *   makes one available adds an event and wakes one sleeper; a woken worker
- * that leaves more work behind than it took wakes the next.
+ * - A worker sleeps on an event count: for a free batch, or for input. The
+ *   thread that makes one available adds an event and wakes one sleeper; a
+ *   woken worker that leaves more work than it took wakes the next.
  * - A free batch wakes nobody below a threshold (leat__wake_threshold). That
  *   loses nothing: a caller that finds no batch ready wakes the workers
  *   regardless.
@@ -29,9 +29,9 @@
 #include <stdint.h>
 
 /*
- * Where threads wait for a condition that others bring about: draw a ticket,
- * check the condition, then wait. An event after the ticket ends the wait, so
- * none is missed, and whoever adds one takes no lock while nobody sleeps.
+ * Event-count wait: take a ticket, re-check the condition, then wait. An event
+ * after the ticket ends the wait, so none is missed, and adding one takes no
+ * lock while no thread sleeps.
  */
 typedef struct leat__event_count {
     atomic_int_fast64_t events;
@@ -79,7 +79,7 @@ void leat__event_count_close(leat__event_count *count);
 /*
  * How many batches of `circulating` are free when a worker is woken: half of
  * them, while a batch is ready besides the caller's. Beside other devices' each
- * free batch wakes: their callers may wait for what comes after it.
+ * free batch wakes: their callers may wait for the batches after it.
  */
 int leat__wake_threshold(int circulating, bool is_alone);
 
@@ -92,7 +92,7 @@ typedef struct leat__timed_wait {
 } leat__timed_wait;
 
 /*
- * When to look for a free batch again: after half the time in which the caller
+ * When to check for a free batch again: after half the time in which the caller
  * should free `threshold` batches. `number` batches have been opened so far.
  * LEAT__FOREVER, until the worker is woken: each free batch wakes, the pace is
  * unknown or too quick, or the last wait found no batch.

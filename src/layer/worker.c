@@ -38,7 +38,9 @@ static void set_activity(leat__worker *worker, leat__worker_activity to)
     atomic_store_explicit(&worker->activity, (int)to, memory_order_relaxed);
 }
 
-/* The error line names what failed; `chunk` may have sample `i` of the batch.
+/*
+ * The error line names the failed item; `chunk` may have sample `i` of the
+ * batch.
  */
 static void fail_batch(leat__batch *batch, const leat__chunk *chunk, int i,
                        int status)

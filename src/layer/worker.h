@@ -1,4 +1,4 @@
-/* worker.h: what one thread needs to put chunks into batches, and does. */
+/* worker.h: a thread's state and work: it transforms chunks into batches. */
 #ifndef LEAT_LAYER_WORKER_H
 #define LEAT_LAYER_WORKER_H
 

@@ -24,13 +24,13 @@ static const struct command import_commands[] = {
 
 static const struct command bench_commands[] = {
     {.name = "layer",
-     .summary = "how fast a data layer delivers, who waits and why",
+     .summary = "a data layer's speed and its bottleneck",
      .run = command_bench_layer},
     {.name = "limit",
-     .summary = "what all cores together can do at most",
+     .summary = "the most that all cores together can deliver",
      .run = command_bench_limit},
     {.name = "reader",
-     .summary = "how fast a pipeline gives its samples",
+     .summary = "the speed of a pipeline",
      .run = command_bench_reader},
     {.name = "h2d",
      .summary = "the bandwidth from host memory to a GPU",
@@ -49,7 +49,7 @@ static const struct command commands[] = {
      .about = "Makes an LMDB of Caffe's Datums, all of it or nothing. Rerun\n"
               "the same command to resume a stopped import."},
     {.name = "info",
-     .summary = "print what is in a database",
+     .summary = "print the contents of a database",
      .run = command_info},
     {.name = "show",
      .summary = "draw a contact sheet of records",
@@ -65,7 +65,7 @@ static const struct command commands[] = {
      .summary = "compute the mean image of a database",
      .run = command_mean},
     {.name = "dump",
-     .summary = "write what a data layer delivers to .npy files",
+     .summary = "write a data layer's output to .npy files",
      .run = command_dump},
     {.name = "bench",
      .summary = "measure a data layer, and what is possible",
@@ -73,7 +73,7 @@ static const struct command commands[] = {
      .arguments = "COMMAND [options]",
      .about = "Measures what a data layer does, and what the machine allows."},
     {.name = "completion",
-     .summary = "print what completes leat's command line in a shell",
+     .summary = "print a shell's completion script for leat",
      .run = command_completion},
     {0},
 };

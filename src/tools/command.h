@@ -26,7 +26,7 @@ int command_run(int argc, char **argv);
 
 /*
  * The commands. argv[0] is the last word of the command's name; each returns
- * the tool's exit status, having printed on stderr what is wrong.
+ * the tool's exit status, having printed the error on stderr.
  */
 int command_synth(int argc, char **argv);
 int command_import_mnist(int argc, char **argv);

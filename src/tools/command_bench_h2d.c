@@ -1,6 +1,6 @@
 /*
- * command_bench_h2d.c: `leat bench h2d`: what copies to a device reach over its
- * bus, of pinned and of pageable memory, by one stream and by several.
+ * command_bench_h2d.c: `leat bench h2d`: the rate of copies to a device over
+ * its bus, of pinned and of pageable memory, by one stream and by several.
  */
 #include "tools/bench/h2d.h"
 #include "tools/bench/pci.h"

@@ -3,8 +3,8 @@
  * completes leat's command line.
  *
  * The scripts know no command. They run `leat completion words WORD...` with
- * what is typed so far, the last word being the one to complete, and get a line
- * for each candidate, WORD or WORD<TAB>DESCRIPTION, or :file or :directory
+ * the words typed so far, the last word being the one to complete, and get a
+ * line for each candidate, WORD or WORD<TAB>DESCRIPTION, or :file or :directory
  * where the shell completes paths. So the commands' own tables answer.
  */
 #include "tools/cli/message.h"
@@ -15,14 +15,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The words typed after `leat`, and what they lead to. */
+/* The words typed after `leat`, and their meaning. */
 struct line {
     int n;
     char **words;
     int at;                        /* the first word that names no command */
     const struct command *command; /* that the words before name */
     const char *typed;             /* of the word to complete */
-    const char *option;            /* whose value it is; NULL: of none */
+    const char *option;            /* the option whose value it is, or NULL */
 };
 
 /* option_visit has no context. */

@@ -69,7 +69,10 @@ static int count_sample(struct info *info)
                                        /*values=*/0));
 }
 
-/* Counts a bad record, whose line is the thread's; passes others on. */
+/*
+ * Counts a bad record, described by the thread's error line; returns other
+ * errors.
+ */
 static int count_bad(struct info *info, int status)
 {
     if (status != LEAT_EDATA)

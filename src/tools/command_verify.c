@@ -100,7 +100,7 @@ static int report_json(const struct inspection *found)
     return 0;
 }
 
-/* Loss in one place is reported once; further pages there follow it. */
+/* Each loss is reported once; further pages there follow it. */
 static void print_flaw(const struct inspection *found, size_t i)
 {
     const struct flaw *flaw = &found->flaw[i], *before = flaw - (i > 0);

@@ -121,7 +121,7 @@ for option in '--crop 3' --mirror '--scale 2' '--mean-file x' '--mean-value 1' \
     --color --gray; do
     # The words of an option are several arguments.
     # shellcheck disable=SC2086
-    expect 64 'the file says what the transform is' dump --net net.prototxt \
+    expect 64 'the file sets the transform' dump --net net.prototxt \
         --phase TEST $option --out out
 done
 for option in '--phase SIDEWAYS' '--layout HWC' '--rng DICE' '--on-error NEVER' \

@@ -137,7 +137,7 @@ net() {
 check 'the same --batch' net --batch 2
 check 'a batch of two' grep -aq "'shape': (2, 1, 2, 3)" netted/data.npy
 ! net --batch 3 || failed=1
-check 'another --batch' grep -qF -- '--batch 3: net.prototxt says the size of a batch' stderr
+check 'another --batch' grep -qF -- '--batch 3: net.prototxt sets the size of a batch' stderr
 sed -i 's/batch_size: 2//' net.prototxt
 check 'a --batch that the file leaves open' net --batch 3
 check 'a batch of three' grep -aq "'shape': (3, 1, 2, 3)" netted/data.npy

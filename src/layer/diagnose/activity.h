@@ -1,4 +1,4 @@
-/* activity.h: what a layer's threads are doing, and which is the bottleneck. */
+/* activity.h: the current activity of a layer's threads, and the bottleneck. */
 #ifndef LEAT_LAYER_DIAGNOSE_ACTIVITY_H
 #define LEAT_LAYER_DIAGNOSE_ACTIVITY_H
 

@@ -1,5 +1,6 @@
 /*
- * What bounds the feed, told from who was busy and who waited for what.
+ * The bottleneck, derived from which threads were busy and what others waited
+ * for.
  *
  * All decisions are made on the rounded shares that the sentence prints, so
  * that it cannot contradict them.
@@ -18,7 +19,7 @@ typedef struct shares {
     int work;    /* decoding and transforming */
     int reading; /* where there is no reader thread */
     int input;   /* waiting for the reader thread */
-    int room;    /* waiting for a slot to fill */
+    int room;    /* waiting for a batch to fill */
     int lock;    /* waiting for each other */
     /* Of the span. */
     int storage; /* the reader thread; without one, as `reading` */
@@ -31,15 +32,17 @@ typedef struct shares {
     int spare;   /* cores that neither they nor the caller use */
 } shares;
 
-/* What bounds: the word, how a sentence names it, and what that adds. */
+/* A bottleneck: its word, its name in a sentence, and advice. */
 typedef struct bound {
     const char *word;
     const char *phrase;
     const char *advice;
 } bound;
 
-/* From these shares on forward is not served in time, a stage is what bounds,
-   and a wait is no accident. */
+/*
+ * The shares from which forward is late, a stage is the bottleneck, and a wait
+ * is no accident.
+ */
 enum { FORWARD_LATE = 10, STAGE_BUSY = 50, WAIT_MATTERS = 20 };
 /* And reading keeps one thread at it. */
 enum { READER_FULL = 80 };
@@ -84,7 +87,7 @@ static leat_stage_stats since(const leat_stats *now, const leat_stats *before,
 
 /*
  * How threads that had `capacity` spent it. More threads than cores wait while
- * others run: what the cores had left to give bounds all waits together.
+ * others run: their waits together cannot exceed the cores' idle time.
  */
 static void split_time(shares *out, double capacity, double reading,
                        const leat_stage_stats *work, double lock)
@@ -151,7 +154,10 @@ static bound judge_busy(const shares *found, const char *work)
                                     : "more cores would help"};
 }
 
-/* Where they waited for a slot. Slots that forward could fill were free. */
+/*
+ * The threads waited for a free batch. Where forward filled batches, some were
+ * free.
+ */
 static bound judge_room(const shares *found)
 {
     if (found->helps > found->waits)
@@ -177,7 +183,7 @@ static bound judge(const shares *found, const char *work)
         return judge_room(found);
     if (wait < WAIT_MATTERS)
         return judge_busy(found, work);
-    /* What is read under the lock is waited for there. */
+    /* Workers that read under the lock wait for storage there. */
     bool is_lock = found->input < found->lock;
     if (is_lock ? found->serial >= READER_FULL : found->storage >= STAGE_BUSY)
         return storage;

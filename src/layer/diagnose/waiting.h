@@ -1,4 +1,4 @@
-/* waiting.h: logs what forward waits for, from time to time. */
+/* waiting.h: logs at intervals what forward is waiting for. */
 #ifndef LEAT_LAYER_DIAGNOSE_WAITING_H
 #define LEAT_LAYER_DIAGNOSE_WAITING_H
 

@@ -29,7 +29,7 @@ void leat__bad_set(leat__bad *bad, int sample, const leat_provenance *from,
 leat_provenance leat__bad_from(const leat__bad *bad)
 {
     leat_provenance from = bad->from;
-    /* Lists move: what the key points to may lie elsewhere by now. */
+    /* Lists move, so the key may point to the old copy. */
     if (from.key)
         from.key = bad->key;
     return from;

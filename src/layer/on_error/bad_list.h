@@ -1,4 +1,4 @@
-/* bad_list.h: bad records, each with the line that says what is wrong. */
+/* bad_list.h: bad records, each with its error line. */
 #ifndef LEAT_LAYER_ON_ERROR_BAD_LIST_H
 #define LEAT_LAYER_ON_ERROR_BAD_LIST_H
 
@@ -23,10 +23,7 @@ typedef struct leat__bad_list {
     int capacity;
 } leat__bad_list;
 
-/*
- * Fills `bad` with what is known of the record of sample `sample`; `from` may
- * be NULL.
- */
+/* Describes the record of sample `sample` in `bad`; `from` may be NULL. */
 void leat__bad_set(leat__bad *bad, int sample, const leat_provenance *from,
                    const char *line);
 

@@ -16,8 +16,10 @@
 /* Lines are read so many bytes at a time; a longer one is none of leat's. */
 #define BUFFER_BYTES ((size_t)64 << 10)
 
-/* Only the beginning tells text from other files: a crash may leave zeros where
- * lines were appended. */
+/*
+ * Only the beginning distinguishes text from other files: a crash may leave
+ * zeros where lines were appended.
+ */
 enum { PROBE_BYTES = 16 };
 
 /* What a line consists of, with tabs between. */
@@ -108,7 +110,10 @@ static int take_lines(leat__bad_record_file *file, size_t size, size_t *taken)
     return LEAT_OK;
 }
 
-/* Reads what was appended since, also by others, and whether it is whole. */
+/*
+ * Reads the lines appended since, also by others, and whether the last is
+ * whole.
+ */
 static int catch_up(leat__bad_record_file *file)
 {
     struct stat about;
@@ -139,8 +144,9 @@ static int catch_up(leat__bad_record_file *file)
 }
 
 /*
- * Lines of leat's hold no other control characters than tabs; what others put
- * before them may be any text. Databases, pictures and means begin with some.
+ * Lines of leat's hold no other control characters than tabs; other programs'
+ * lines before them may be any text. Databases, pictures and means begin with
+ * some.
  */
 static bool is_text(const unsigned char *bytes, ssize_t size)
 {

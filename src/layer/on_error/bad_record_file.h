@@ -12,7 +12,7 @@ typedef struct leat__bad_record_file {
     const char *name; /* the layer's, borrowed */
     const char *path; /* borrowed; NULL: no file */
     int file;         /* -1: not open */
-    bool is_torn;     /* what was read of it ends within a line */
+    bool is_torn;     /* the part read so far ends within a line */
     int64_t read;     /* bytes of it whose lines are in `listed` */
     char *buffer;     /* to read them */
     leat__record_set listed;
@@ -25,14 +25,14 @@ void leat__bad_record_file_finish(leat__bad_record_file *file);
 
 /*
  * Opens the file, if one is asked for and is not open, and reads which records
- * it lists. Errors: LEAT_EIO; LEAT_EINVAL for what is no regular file or no
- * text; LEAT_ENOMEM.
+ * it lists. Errors: LEAT_EIO; LEAT_EINVAL unless it is a regular file and text;
+ * LEAT_ENOMEM.
  */
 int leat__bad_record_file_open(leat__bad_record_file *file);
 
 /*
- * Appends a line, by one write, unless the file has one for the record, whoever
- * wrote it. Errors: LEAT_EIO, LEAT_ENOMEM.
+ * Appends a line, by one write, unless the file already has one for the record.
+ * Errors: LEAT_EIO, LEAT_ENOMEM.
  */
 int leat__bad_record_file_add(leat__bad_record_file *file,
                               const leat__bad *bad);

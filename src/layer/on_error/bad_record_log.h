@@ -1,5 +1,6 @@
-/* bad_record_log.h: the bad records that forward met: counted, listed, written
- * down. */
+/*
+ * bad_record_log.h: the bad records that forward met: counted, listed, logged.
+ */
 #ifndef LEAT_LAYER_ON_ERROR_BAD_RECORD_LOG_H
 #define LEAT_LAYER_ON_ERROR_BAD_RECORD_LOG_H
 
@@ -13,14 +14,14 @@
 typedef struct leat__bad_record_log {
     const char *name;           /* the layer's, borrowed */
     int64_t max_errors;         /* -1: no limit */
-    leat__bad_record_file file; /* what of it was new is written there */
+    leat__bad_record_file file; /* each record is written there once */
     leat__record_set known;     /* each record once, for max_errors */
     /* since the start: */
     int64_t count;
     int64_t unwritten;
     int listed;
     leat_bad_record list[LEAT_BAD_RECORDS_MAX];
-    leat__bad entry[LEAT_BAD_RECORDS_MAX]; /* what the list points to */
+    leat__bad entry[LEAT_BAD_RECORDS_MAX]; /* the list points here */
 } leat__bad_record_log;
 
 /* Of a zeroed log; opens nothing. */
@@ -30,20 +31,20 @@ void leat__bad_record_log_finish(leat__bad_record_log *log);
 
 /*
  * Opens the file, if one is asked for and is not open. Errors: LEAT_EIO;
- * LEAT_EINVAL for what is no regular file; LEAT_ENOMEM.
+ * LEAT_EINVAL unless it is a regular file; LEAT_ENOMEM.
  */
 int leat__bad_record_log_open(leat__bad_record_log *log);
 
 /*
- * A start from this position: what was counted and listed is forgotten, but for
- * the records known from before the position. The file stays as it is.
+ * A start from this position: forgets all counts and entries but the records
+ * known from before the position. The file stays as it is.
  */
 void leat__bad_record_log_begin(leat__bad_record_log *log, int64_t epoch,
                                 int64_t position);
 
 /*
- * Notes a bad record. A file that cannot be written is no error: the log says
- * so once, and `unwritten` counts. Errors: LEAT_ENOMEM.
+ * Notes a bad record. A file that cannot be written is no error: it is logged
+ * once and counted in `unwritten`. Errors: LEAT_ENOMEM.
  */
 int leat__bad_record_log_note(leat__bad_record_log *log, const leat__bad *bad);
 

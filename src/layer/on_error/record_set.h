@@ -31,7 +31,7 @@ int leat__record_set_add(leat__record_set *set, const leat__record_mark *mark);
 bool leat__record_set_has(const leat__record_set *set,
                           const leat__record_mark *mark);
 
-/* Forgets what was met at this position or later. */
+/* Forgets records met at this position or later. */
 void leat__record_set_rewind(leat__record_set *set, int64_t epoch,
                              int64_t position);
 

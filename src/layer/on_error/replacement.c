@@ -71,7 +71,7 @@ void leat__replacement_begin(leat__replacement *replacement)
     replacement->is_mixed = false;
 }
 
-/* What was good in one shape says nothing of another. */
+/* A record that is good in one shape may be bad in another. */
 static bool is_known_in(const leat__carry *carry,
                         const leat__batch_shape *shape)
 {
@@ -261,7 +261,7 @@ static int fill(leat__replacement *replacement, leat__batch *batch,
         status = find(replacement, batch, chunk, i);
     else if (replacement->options.step > 1)
         replacement->is_mixed =
-            true; /* other ranks' records were not looked at */
+            true; /* other ranks' records were not checked */
     if (status < 0)
         return status;
     const leat_sample *sample = chunk->sample[i];

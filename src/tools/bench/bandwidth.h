@@ -1,4 +1,7 @@
-/* bandwidth.h: how fast the cores write to memory, beside what they deliver. */
+/*
+ * bandwidth.h: how fast the cores write to memory, to compare with their
+ * output.
+ */
 #ifndef LEAT_TOOLS_BENCH_BANDWIDTH_H
 #define LEAT_TOOLS_BENCH_BANDWIDTH_H
 

@@ -1,4 +1,4 @@
-/* bench.h: what the commands of `leat bench` share. */
+/* bench.h: options and figures that the commands of `leat bench` share. */
 #ifndef LEAT_TOOLS_BENCH_BENCH_H
 #define LEAT_TOOLS_BENCH_BENCH_H
 

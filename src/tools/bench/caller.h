@@ -1,4 +1,4 @@
-/* caller.h: what a caller does between two batches. */
+/* caller.h: the work of a caller between two batches. */
 #ifndef LEAT_TOOLS_BENCH_CALLER_H
 #define LEAT_TOOLS_BENCH_CALLER_H
 

@@ -5,7 +5,7 @@
  * `end`: the time between the two is that of all copies.
  *
  * Every case sends bytes of its own and fetches them again after the last
- * sample, so that what an earlier case left on the device does not pass for
+ * sample, so that bytes that an earlier case left on the device do not pass for
  * them.
  */
 #include "tools/bench/h2d.h"

@@ -28,8 +28,8 @@ int h2d_open(struct h2d **out, leat_device *device, size_t bytes, int streams);
 
 /*
  * Measures `what`, in which all but the figures is set. The device's events
- * time each sample; what has arrived is compared outside of that time. Errors:
- * LEAT_EDEVICE where it is not what was sent; the device's own.
+ * time each sample; the bytes that arrived are compared outside of that time.
+ * Errors: LEAT_EDEVICE where they differ from those sent; the device's own.
  */
 int h2d_measure(struct h2d *h2d, struct h2d_case *what);
 

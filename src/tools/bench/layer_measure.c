@@ -21,7 +21,7 @@ static int64_t peak_rss(void)
     return (int64_t)usage.ru_maxrss * 1024;
 }
 
-/* Adds what the stages did between two readings. */
+/* Adds the stages' work between two readings. */
 static void add_stages(leat_stats *sum, const leat_stats *before,
                        const leat_stats *after)
 {

@@ -1,6 +1,6 @@
 /*
- * layer_measure.h: what `leat bench layer` measures of a layer, or of several
- * that one reader feeds.
+ * layer_measure.h: the measurements of `leat bench layer`, of a layer, or of
+ * several that one reader feeds.
  *
  * It goes by slices. With `limit` they alternate with slices of the limit, so
  * that both see the same machine. The limit's clock starts when the layer has
@@ -62,7 +62,7 @@ struct layer_result {
     struct overlap overlap;
 };
 
-/* Measures the group, which is opened; what there is of it is to be closed. */
+/* Opens the group and measures it; the caller closes it, on failure too. */
 int layer_measure(struct layer_result *out, struct layer_group *group,
                   const struct layer_options *options);
 

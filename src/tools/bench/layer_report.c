@@ -108,7 +108,7 @@ static void print_memory(const char *title, const leat_memory_stats *memory)
            output_bytes(memory->host), output_bytes(memory->mapped));
 }
 
-/* What is reserved and what of it was in use, where that differs. */
+/* Memory reserved, and the part in use where that differs. */
 static void print_memories(const leat_stats *stats)
 {
     const leat_memory_stats *all = &stats->memory, *used = &stats->peak;
@@ -123,7 +123,8 @@ static void print_memories(const leat_stats *stats)
 
 /*
  * A forward that finds no batch ready does runs itself, as a worker does: it
- * counts as a thread where the verdict counts it. `seconds` is what they had.
+ * counts as a thread where the verdict counts it. `seconds` is the time they
+ * had.
  */
 static const char *workers(const leat_stats *stats, double *seconds)
 {
@@ -164,7 +165,7 @@ static void print_stage(const leat_stats *stats, const leat_stage_stats *stage)
     printf("%s%s: busy %.2f s of %.2f s", is_reading ? "the workers, " : "",
            who, stage->busy, had);
     if (!is_reading)
-        printf(", waited %.2f s for input, %.2f s for a free slot",
+        printf(", waited %.2f s for input, %.2f s for a free batch",
                stage->blocked_empty, stage->blocked_full);
     if (is_work(stage))
         printf(", %.2f s for each other", stats->blocked_lock);

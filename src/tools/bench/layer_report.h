@@ -1,4 +1,4 @@
-/* layer_report.h: what `leat bench layer` prints. */
+/* layer_report.h: the output of `leat bench layer`. */
 #ifndef LEAT_TOOLS_BENCH_LAYER_REPORT_H
 #define LEAT_TOOLS_BENCH_LAYER_REPORT_H
 

@@ -1,9 +1,9 @@
 /*
- * limit.h: what the machine can do at most on a layer's records.
+ * limit.h: the machine's limit on a layer's records.
  *
  * Each of several threads, one for each core, walks round the records with a
  * reader of its own, from a start of its own, and transforms them into its part
- * of a ring as large as the layer's slots. There are no queues and no order.
+ * of a ring as large as the layer's batches. There are no queues and no order.
  * From the last record to the first it goes as the layer does, by a reset: a
  * seek may access storage, which takes longer than a few records. Where the
  * layer does no more than crop, a bare copy of rows is a limit that owes
@@ -43,7 +43,7 @@ struct limit_result {
 int limit_open(struct limit **out, const leat_data_layer *layer, bool row_copy,
                int threads);
 
-/* Runs all threads for so long and adds what they did. */
+/* Runs all threads for so long and adds up their work. */
 int limit_run(struct limit *limit, double seconds, struct limit_result *result);
 
 /* Takes NULL. */

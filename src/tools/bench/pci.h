@@ -7,7 +7,7 @@ struct pci_device {
     char driver[64];     /* the driver's version; else "unknown" */
     char link_speed[32]; /* as sysfs has it: "32.0 GT/s PCIe"; else "unknown" */
     int link_width;      /* lanes; 0: unknown */
-    char most_speed[32]; /* what device and slot could do */
+    char most_speed[32]; /* the most that device and slot support */
     int most_width;
 };
 

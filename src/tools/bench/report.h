@@ -1,5 +1,5 @@
 /*
- * report.h: what a benchmark found, as lines for people or as one JSON object.
+ * report.h: a benchmark's results, as lines for people or as one JSON object.
  * Each figure is named once, for both.
  */
 #ifndef LEAT_TOOLS_BENCH_REPORT_H

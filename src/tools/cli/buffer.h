@@ -1,4 +1,4 @@
-/* buffer.h: memory that grows with what it has to hold. */
+/* buffer.h: memory that grows with its contents. */
 #ifndef LEAT_TOOLS_CLI_BUFFER_H
 #define LEAT_TOOLS_CLI_BUFFER_H
 

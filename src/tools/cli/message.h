@@ -22,7 +22,7 @@ enum {
 int message_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
-/* The same for what was found in the data. Returns EXIT_FOUND. */
+/* The same for a fault found in the data. Returns EXIT_FOUND. */
 int message_found(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 

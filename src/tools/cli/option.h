@@ -7,9 +7,8 @@
 struct option_spec;
 
 /*
- * Reads a value into spec->out. Returns 0, -1 when the text is not what
- * spec->value calls for, or OPTION_ERROR_LINE where leat_last_error() says what
- * is wrong with it.
+ * Reads a value into spec->out. Returns 0, -1 when the text does not match
+ * spec->value, or OPTION_ERROR_LINE where leat_last_error() gives the reason.
  */
 enum { OPTION_ERROR_LINE = 1 };
 typedef int option_reader(const struct option_spec *spec, const char *text);
@@ -27,7 +26,7 @@ struct option_spec {
 /* An option that a command has no longer. */
 struct option_removed {
     const char *name;
-    const char *advice; /* what to do instead */
+    const char *advice; /* a replacement */
 };
 
 /* A command as --help shows it. */

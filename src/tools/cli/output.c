@@ -25,8 +25,10 @@ int output_flush(void)
                  : leat_error(LEAT_EIO, "stdout: cannot write");
 }
 
-/* JSON has controls of ASCII escaped; what else is not plain is in strings,
-   too, and of four digits. */
+/*
+ * JSON has controls of ASCII escaped; other characters that are not plain are
+ * in strings, too, and of four digits.
+ */
 static int write_plain(const char *text)
 {
     int bytes, failed = 0;

@@ -1,4 +1,4 @@
-/* output.h: what commands print on stdout. */
+/* output.h: the commands' output on stdout. */
 #ifndef LEAT_TOOLS_CLI_OUTPUT_H
 #define LEAT_TOOLS_CLI_OUTPUT_H
 

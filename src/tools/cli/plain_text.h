@@ -3,10 +3,10 @@
  * that does not control a terminal or break a line.
  *
  * Control characters of ASCII (tabs and line breaks too) and of Unicode (C1),
- * line and paragraph separators, and what changes the direction of text
- * (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069) become \xNN,
- * byte by byte, and so do byte order marks, which are invisible, and bytes that
- * are not UTF-8. All else stays as it is.
+ * line and paragraph separators, and characters that change the direction of
+ * text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069) become
+ * \xNN, byte by byte, and so do byte order marks, which are invisible, and
+ * bytes that are not UTF-8. All else stays as it is.
  */
 #ifndef LEAT_TOOLS_CLI_PLAIN_TEXT_H
 #define LEAT_TOOLS_CLI_PLAIN_TEXT_H

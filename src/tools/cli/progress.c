@@ -36,8 +36,10 @@ static int terminal_columns(void)
     return size.ws_col;
 }
 
-/* A line that wrapped could not be drawn over: on a narrow terminal the bar
-   gets shorter, and what leaves it no room is left out. */
+/*
+ * A line that wrapped could not be drawn over: on a narrow terminal the bar
+ * gets shorter, and parts that leave it no room are omitted.
+ */
 static void draw_bar(const struct progress *progress, double share, double rate,
                      double left)
 {

@@ -27,7 +27,7 @@ int staged_file_close(struct staged_file *file, const char *target);
 /* Gives a closed one the target's name. Errors: LEAT_EIO; it then stays. */
 int staged_file_publish(struct staged_file *file, const char *target);
 
-/* Removes what was not published. Takes a zeroed one. */
+/* Removes an unpublished file. Takes a zeroed one. */
 void staged_file_discard(struct staged_file *file);
 
 /*

@@ -2,7 +2,7 @@
  * DESIGN
  *
  * Each thread takes chunks of records from one check, which locks itself. All
- * list what they find under one lock; the lists are sorted by record at the
+ * list their findings under one lock; the lists are sorted by record at the
  * end. There may be millions of bad records, most of them for few reasons:
  * texts are stored next to each other, and a recent reason is not stored again.
  */

@@ -29,7 +29,7 @@ struct inspected {
 };
 
 struct inspection {
-    int64_t expected; /* records that the database says it has */
+    int64_t expected; /* records according to the database */
     int64_t good;
     int64_t warned; /* of these, by their codecs */
     int64_t bad;    /* records met that are */
@@ -64,8 +64,8 @@ int64_t inspection_number(const struct inspection *inspection, int64_t record);
 void inspection_finish(struct inspection *inspection);
 
 /*
- * A key as text; what cannot be printed as \xNN. Of more than KEY_MOST bytes
- * the first ones, "..." and how many there are: "... (600 bytes)". `cut` counts
+ * A key as text; unprintable bytes as \xNN. Of more than KEY_MOST bytes the
+ * first ones, "..." and how many there are: "... (600 bytes)". `cut` counts
  * those that `key` lacks (leat_provenance). Returns `out`.
  */
 enum { KEY_MOST = 511, KEY_TEXT = 4 * KEY_MOST + 48 };

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    COMMIT_BYTES = 8 << 20,    /* what a transaction keeps in memory */
+    COMMIT_BYTES = 8 << 20,    /* data of a transaction, kept in memory */
     FIRST_MAP_SIZE = 16 << 20, /* doubled when it is nearly full */
     SPARE_BYTES = 1 << 20,     /* for branch pages and the free list */
     MOST_KEY_BYTES = 511       /* of liblmdb as it is built */
@@ -32,7 +32,7 @@ static int database_error(const struct lmdb_writer *writer, int code)
     if (code == ENOENT)
         return leat_error(LEAT_EIO, "%s: another leat is writing it",
                           target(writer));
-    /* liblmdb says EIO when only a part could be written. */
+    /* liblmdb returns EIO when only a part could be written. */
     struct statvfs disk;
     if (code == EIO && !statvfs(writer->staging.path, &disk) &&
         disk.f_bavail * disk.f_frsize < SPARE_BYTES)

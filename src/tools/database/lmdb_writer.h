@@ -13,7 +13,9 @@
 #include <lmdb.h>
 #include <stddef.h>
 
-/* Owned by the caller, who reads the first group only; zeroed: none is open. */
+/*
+ * Owned by the caller, which reads the first group only; zeroed: none is open.
+ */
 struct lmdb_writer {
     struct staging staging;
     int64_t records; /* that it holds, those of an earlier run included */
@@ -56,8 +58,8 @@ int lmdb_writer_put(struct lmdb_writer *writer, const void *key,
 int lmdb_writer_publish(struct lmdb_writer *writer, int64_t result);
 
 /*
- * Commits what can be, and has close keep it for a rerun. Returns the number of
- * its records.
+ * Commits as much as possible, and has close keep it for a rerun. Returns the
+ * number of its records.
  */
 int64_t lmdb_writer_keep(struct lmdb_writer *writer);
 

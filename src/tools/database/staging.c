@@ -6,7 +6,7 @@
  *   journal     the import's arguments, written before database/ is made; once
  *               every record is on disk, a line with the result and the inode
  *               of data.mdb is appended
- *   database/   data.mdb; LMDB's commits say how many records are on disk
+ *   database/   data.mdb; LMDB's commits show how many records are on disk
  *
  * Each step is on disk before the next one begins. The last one is one rename:
  * of database/, or, where the target is a database that gives way, of data.mdb
@@ -161,11 +161,11 @@ static int write_journal(const struct staging *staging, size_t kept,
                          write(fd, text, (size_t)length) != length || fsync(fd)
                      ? system_error(staging->path)
                      : LEAT_OK;
-    close(fd); /* fsync has found what fails. */
+    close(fd); /* fsync has reported any failure. */
     return status ? status : sync_directory(staging->fd, ".", staging->path);
 }
 
-/* Takes what the last line saved, if the journal has it whole. */
+/* Takes the result saved by the last line, if the journal has it whole. */
 static bool read_result(const char *journal, int64_t *result, ino_t *inode)
 {
     uint64_t number;

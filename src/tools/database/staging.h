@@ -21,11 +21,12 @@ struct staging_options {
 
 enum staging_state {
     STAGING_FRESH,   /* the database is yet to be made */
-    STAGING_RESUMED, /* it holds what a run of the same arguments committed */
+    STAGING_RESUMED, /* it holds the records committed by a run of the same
+                        arguments */
     STAGING_COMPLETE /* such a run was killed after it published the database */
 };
 
-/* Owned by the caller, who reads the first group only. */
+/* Owned by the caller, which reads the first group only. */
 struct staging {
     char *target;
     char *path;     /* of the directory: target.leat-part */
@@ -37,8 +38,8 @@ struct staging {
     char *journal; /* its text without the last line; NULL: no journal */
     bool replace;
     int fd;         /* of the directory; holds the lock; -1: none */
-    bool owned;     /* this run made what is in it */
-    bool published; /* the database is in place */
+    bool owned;     /* this run made its contents */
+    bool published; /* the database replaced the target */
 };
 
 /*
@@ -50,13 +51,13 @@ int staging_open(struct staging *staging,
                  const struct staging_options *options);
 
 /*
- * Puts the finished database, which is on disk already, in the target's place.
- * Until close, `result`, 0 or more, is saved for the rerun of a killed run.
- * Errors: LEAT_EINVAL when the target changed meanwhile, LEAT_EIO.
+ * Replaces the target by the finished database, which is on disk already. Until
+ * close, `result`, 0 or more, is saved for the rerun of a killed run. Errors:
+ * LEAT_EINVAL when the target changed meanwhile, LEAT_EIO.
  */
 int staging_publish(struct staging *staging, int64_t result);
 
-/* Removes what was not published, unless `keep`. Takes a zeroed one. */
+/* Removes an unpublished database, unless `keep`. Takes a zeroed one. */
 void staging_close(struct staging *staging, bool keep);
 
 #endif

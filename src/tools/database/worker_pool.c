@@ -5,9 +5,9 @@
  * next job once its slot was taken, and the finished ones do not hold too many
  * bytes; the job that is to be taken next is always claimed. The taker empties
  * the slots in order. A slot belongs to the worker until `done`, then to the
- * taker. One lock guards who does what and is not held while records are made
- * or taken; every change is broadcast. An error waits in its slot, so that
- * errors come in order, too. Closing lets each worker finish its job.
+ * taker. One lock guards the assignment of jobs and is not held while records
+ * are made or taken; every change is broadcast. An error waits in its slot, so
+ * that errors come in order, too. Closing lets each worker finish its job.
  */
 #include "tools/database/worker_pool.h"
 
@@ -203,7 +203,7 @@ int worker_pool_take(struct worker_pool *pool, struct pool_record *out)
             pool->taken_bytes += out->size;
             return LEAT_OK;
         }
-        /* All of it was taken, and what was borrowed is given back. */
+        /* All of it was taken, and borrowed records are given back. */
         int status = slot->status;
         if (status)
             leat_error(status, "%s", slot->error);

@@ -33,7 +33,7 @@ struct pool_options {
 
     /*
      * Makes record `number`, always the same one; borrowed until the state's
-     * next. An error takes the place of this record and the rest of its job.
+     * next. An error replaces this record and the rest of its job.
      */
     int (*make)(void *state, const void *context, int64_t number,
                 struct pool_record *out);

@@ -18,7 +18,7 @@ struct caption {
 void caption_init(struct caption *out, int64_t number, const void *key,
                   size_t size, size_t cut);
 
-/* The shape of what is drawn, and the name of its type or encoding. */
+/* The shape of the picture, and the name of its type or encoding. */
 void caption_kind(struct caption *caption, const struct thumbnail *thumbnail,
                   const char *name);
 
@@ -55,7 +55,7 @@ raster_writer *contact_sheet_writer(const char *path);
 
 /*
  * Saves it in the format of its name; "-" is stdout. A file appears whole or
- * not at all; what exists and is not a regular file stays. Errors: LEAT_EINVAL
+ * not at all; an existing file that is not regular stays. Errors: LEAT_EINVAL
  * for that, and for a JPEG with a side over 65500; LEAT_EIO, LEAT_ENOMEM.
  */
 int contact_sheet_save(const struct contact_sheet *sheet, const char *path);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Letters of a path up to the end of the name that begins behind `from`. */
+/* Length of a path up to the end of the name that begins after `from`. */
 static size_t next_name(const char *path, size_t from)
 {
     from += strspn(path + from, "/");
@@ -69,7 +69,9 @@ int directory_make(const char *path, size_t *kept)
     return status;
 }
 
-/* On the stack: memory may be what failed. Longer paths cannot have been made.
+/*
+ * On the stack, as the failure may be lack of memory. Longer paths cannot have
+ * been made.
  */
 void directory_unmake(const char *path, size_t kept)
 {

@@ -1,4 +1,4 @@
-/* directory.h: directories made for what goes into them, and read. */
+/* directory.h: makes directories for output files, and reads directories. */
 #ifndef LEAT_TOOLS_DELIVERY_DIRECTORY_H
 #define LEAT_TOOLS_DELIVERY_DIRECTORY_H
 
@@ -7,8 +7,8 @@
 
 /*
  * Makes the directory and those above it, as far as they are not there; *kept
- * is how many letters of the path name what was. Errors: LEAT_EIO, LEAT_ENOMEM;
- * then none is made.
+ * is the length of the part of the path that was there. Errors: LEAT_EIO,
+ * LEAT_ENOMEM; then none is made.
  */
 int directory_make(const char *path, size_t *kept);
 

@@ -40,7 +40,7 @@ int dump_writer_publish(struct dump_writer *writer);
 int64_t dump_writer_files(const struct dump_writer *writer, int i);
 const char *dump_writer_path(struct dump_writer *writer, int i, int64_t file);
 
-/* Removes what was not published, the directory too. Takes NULL. */
+/* Removes an unpublished dump, the directory too. Takes NULL. */
 void dump_writer_close(struct dump_writer *writer);
 
 #endif

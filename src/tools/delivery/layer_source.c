@@ -20,7 +20,7 @@ static int open_stream(struct layer_source *source, const char *name)
     return status;
 }
 
-/* A net file that leaves the size open takes it; what it says wins. */
+/* A net file without a batch size takes it; its own size wins. */
 static int check_batch(const struct layer_source *source,
                        const struct layer_source_options *options)
 {
@@ -30,7 +30,7 @@ static int check_batch(const struct layer_source *source,
     if (!asked || in_force->batch_size == asked)
         return LEAT_OK;
     return leat_error(LEAT_EINVAL,
-                      "--batch %lld: %s says the size of a batch itself; leave "
+                      "--batch %lld: %s sets the size of a batch itself; leave "
                       "--batch out",
                       (long long)asked, options->net);
 }

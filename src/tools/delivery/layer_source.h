@@ -37,7 +37,7 @@ int layer_source_fetch(struct layer_source *source,
 /* Bad records that forward met so far. */
 int64_t layer_source_bad_records(const struct layer_source *source);
 
-/* Frees what there is of it; zeroed memory is nothing. */
+/* Frees it; takes zeroed memory too. */
 void layer_source_destroy(struct layer_source *source);
 
 #endif

@@ -23,7 +23,7 @@ static int read_stage(const struct option_spec *spec, const char *text)
     return 0;
 }
 
-/* In the place of those given before. */
+/* Replaces those given before. */
 static int read_means(const struct option_spec *spec, const char *text)
 {
     struct layer_source_options *options = spec->out;
@@ -141,7 +141,7 @@ static bool has_transform(const struct layer_source_options *options)
     return options->nmeans > 0;
 }
 
-/* Those who read databases without a layer decode images, too. */
+/* Commands that read databases without a layer decode images, too. */
 bool layer_source_options_are_given(const struct layer_source_options *options)
 {
     bool given = has_transform(options) || options->net || options->reader ||
@@ -170,15 +170,14 @@ int layer_source_options_check(const struct layer_source_options *options,
         return message_misuse(command, "%s: --reader needs --batch", command);
     if (options->net && has_transform(options))
         return message_misuse(
-            command, "%s: with --net, the file says what the transform is",
-            command);
+            command, "%s: with --net, the file sets the transform", command);
     if (options->reader && (layer->layer || options->stages[0] || layer->level))
         return message_misuse(
             command, "%s: --layer, --stage and --level are for --net", command);
     if (options->launcher &&
         (is_given(options, "rank") || is_given(options, "world-size")))
         return message_misuse(
-            command, "%s: --launcher tells what --rank and --world-size do",
+            command, "%s: --launcher already sets --rank and --world-size",
             command);
     return OPTION_GO;
 }

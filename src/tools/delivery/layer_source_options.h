@@ -16,7 +16,7 @@ enum {
 
 /*
  * The library's options, which leat_data_layer_option_list and
- * leat_transform_option_list describe, and what only the tool has.
+ * leat_transform_option_list describe, and those of the tool alone.
  */
 struct layer_source_options {
     const char *net;    /* a Caffe net file, or */

@@ -199,7 +199,7 @@ static const char *loss_reason(const struct inspection *found)
     return found->flaws ? found->flaw[0].reason : "it is not there";
 }
 
-/* Draws what is bad, and what was not found. */
+/* Draws the bad and the missing records. */
 static void draw_rest(struct show *show)
 {
     for (int64_t i = 0; i < show->shown; i++) {

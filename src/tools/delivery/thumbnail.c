@@ -116,7 +116,7 @@ void thumbnail_init(struct thumbnail *out, const leat_field *field,
 
 /*
  * The colour of a pixel of the whole: white between tiles, magenta where a
- * value is not finite; what is transparent lies on squares of two greys.
+ * value is not finite; transparent parts lie on squares of two greys.
  */
 static void color_at(const struct thumbnail *thumbnail, int x, int y,
                      float out[3])

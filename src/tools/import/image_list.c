@@ -49,7 +49,7 @@ static float *values_at(const struct image_list *list, int64_t image)
     return (float *)(void *)list->values.bytes + (size_t)image * list->labels;
 }
 
-/* A whole number of 32 bits. Returns what is wrong with it. */
+/* A whole number of 32 bits. Returns its fault, or NULL. */
 static const char *read_class(const char *text, int32_t *out)
 {
     const char *digits = text + (*text == '-' || *text == '+');
@@ -64,7 +64,7 @@ static const char *read_class(const char *text, int32_t *out)
     return NULL;
 }
 
-/* A decimal number that a float holds. Returns what is wrong with it. */
+/* A decimal number that a float holds. Returns its fault, or NULL. */
 static const char *read_number(const char *text, float *out)
 {
     size_t length = strlen(text);

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 enum {
-    JPEG_QUALITY = 95,                     /* as of OpenCV's imencode */
-    RECORD_MOST = INT_MAX,                 /* what protobuf's parsers take */
+    JPEG_QUALITY = 95,     /* as of OpenCV's imencode */
+    RECORD_MOST = INT_MAX, /* the most that protobuf's parsers take */
     WIRE_MOST = 64 + 5 * IMAGE_LABELS_MOST /* of a Datum without its data */
 };
 
@@ -139,9 +139,8 @@ static int read_file(struct image_record_maker *maker)
 }
 
 /*
- * Puts the path before the line of what failed. An image that cannot be
- * encoded, such as a JPEG with a side over 65500, is as bad as one that cannot
- * be decoded.
+ * Prefixes the error line with the path. An image that cannot be encoded, such
+ * as a JPEG with a side over 65500, is as bad as one that cannot be decoded.
  */
 static int name_file(const struct image_record_maker *maker, int status)
 {
@@ -193,7 +192,7 @@ static enum image_encoding encoding_of_name(const char *name)
     return dot && !strcasecmp(dot, ".png") ? IMAGE_PNG : IMAGE_BY_NAME;
 }
 
-/* What to encode an image as: by its bytes where its name does not say. */
+/* The encoding of an image: by its bytes where its name has none. */
 static enum image_encoding
 choose_encoding(const struct image_record_maker *maker, const char *name)
 {
@@ -206,8 +205,8 @@ choose_encoding(const struct image_record_maker *maker, const char *name)
 }
 
 /*
- * Whether the file's own bytes are what is asked for. They are of a gray image
- * if decoding it as it is gives one channel.
+ * Whether the file's own bytes can be used. They are of a gray image if
+ * decoding it as it is gives one channel.
  */
 static bool keeps_bytes(const struct image_record_maker *maker,
                         const char *name)

@@ -29,7 +29,7 @@ struct image_record_options {
 struct image_record {
     const unsigned char *bytes; /* a Datum in wire format */
     size_t size;
-    int shape[3];        /* channels, height and width of what it decodes to */
+    int shape[3];        /* channels, height and width when decoded */
     const char *warning; /* of the codec that read the image; NULL: none */
 };
 
@@ -41,10 +41,10 @@ int image_record_maker_create(struct image_record_maker **out,
 
 /*
  * Reads the file `name` and makes the record of its image. A file keeps its
- * bytes if they are what is asked for: neither resized nor made gray, and of
- * the encoding that its name says.
- * Errors: LEAT_EDATA for an image that cannot be read, with the file's path and
- * the reason; what ends an import has another status: LEAT_ENOMEM, LEAT_EIO.
+ * bytes if they can be used: neither resized nor made gray, and of the encoding
+ * that its name gives. Errors: LEAT_EDATA for an image that cannot be read,
+ * with the file's path and the reason; what ends an import has another status:
+ * LEAT_ENOMEM, LEAT_EIO.
  */
 int image_record_make(struct image_record_maker *maker, const char *name,
                       const struct image_label *label,

@@ -190,7 +190,7 @@ static int make_database(struct run *run)
                : lmdb_writer_publish(&run->writer, run->resumed + run->added);
 }
 
-/* Keeps what a failed run made, unless the input was at fault. */
+/* Keeps the output of a failed run, unless the input was at fault. */
 static int report_failure(struct run *run, int status)
 {
     /* Another process made the target. */

@@ -1,5 +1,5 @@
 /*
- * importer.h: what every `leat import` does with its records: writes them to a
+ * importer.h: the part that every `leat import` shares: writes records to a
  * database that appears when it is complete, resumes a stopped run, shows the
  * progress, reports the result.
  */
@@ -26,7 +26,7 @@ struct record {
  * One thread calls it; a source may have threads of its own that work ahead.
  */
 struct importer {
-    const char *unit; /* of what it reads: "images" */
+    const char *unit; /* of its input: "images" */
     int64_t count;    /* numbers run from 0 to below it; -1: unknown */
     int digits;       /* of a number in a key */
 
@@ -44,9 +44,9 @@ struct importer {
     int (*seek)(struct importer *importer, int64_t number);
 
     /*
-     * Reports what else there is to report of a finished database with
-     * `records`: on stderr, and with --json in `object` (else NULL). Returns
-     * the tool's exit status. NULL: nothing.
+     * Reports further facts of a finished database with `records`: on stderr,
+     * and with --json in `object` (else NULL). Returns the tool's exit status.
+     * NULL: nothing.
      */
     int (*report)(struct importer *importer, int64_t records, json_t *object);
 
