@@ -15,6 +15,7 @@
 #ifndef LEAT_DEVICE_TRANSFORM_BATCH_H
 #define LEAT_DEVICE_TRANSFORM_BATCH_H
 
+#include "device/divisor.h"
 #include "device/float16.h"
 
 #include <leat/ext/device.h>
@@ -48,13 +49,6 @@ static inline uint16_t leat__device_float16(float value)
 }
 #endif
 
-/* Divides by a number that is known beforehand: a product and shifts. */
-typedef struct leat__divisor {
-    uint32_t factor;
-    uint32_t first;
-    uint32_t second;
-} leat__divisor;
-
 /* What holds for all threads. */
 typedef struct leat__transform_batch {
     leat_device_transform job;
@@ -80,25 +74,6 @@ typedef struct leat__transform_cursor {
     uint32_t h;
     uint32_t x; /* in the row */
 } leat__transform_cursor;
-
-/* By Granlund and Montgomery: exact for every dividend of 32 bits. */
-static inline leat__divisor leat__divisor_of(uint32_t divisor)
-{
-    uint32_t bits = 0;
-    while (bits < 32 && (uint64_t)1 << bits < divisor)
-        bits++;
-    uint64_t above = ((uint64_t)1 << bits) - divisor;
-    leat__divisor out = {(uint32_t)((above << 32) / divisor + 1),
-                         bits > 0 ? 1u : 0u, bits > 0 ? bits - 1 : 0};
-    return out;
-}
-
-static LEAT__DEVICE_FUNCTION inline uint32_t
-leat__divide(uint32_t dividend, const leat__divisor *by)
-{
-    uint32_t high = (uint32_t)((uint64_t)by->factor * dividend >> 32);
-    return (high + ((dividend - high) >> by->first)) >> by->second;
-}
 
 static inline void leat__transform_batch_init(leat__transform_batch *batch,
                                               const leat_device_transform *job)
