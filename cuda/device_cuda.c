@@ -4,29 +4,19 @@
  * Handles are the runtime's own, cast. Every call is a visit: the thread's
  * current device, capture mode and last error are its caller's, and stay. No
  * call but those that synchronise waits, and none waits for a whole device:
- * streams do not block on the default one, and what is cleared is cleared on a
- * stream of its own. Freeing is the exception: cudaFree and cudaFreeHost may
- * wait for whatever runs, so a layer frees at destroy, and in between only when
- * a batch outgrows its memory.
+ * streams do not block on the default one. Freeing memory is the exception, see
+ * memory_cuda.c.
  */
 #include "base/error.h"
 #include "base/memory.h"
 #include "cuda_check.h"
 #include "device/device.h"
+#include "memory_cuda.h"
 #include "occupy_cuda.h"
 #include "transform_cuda.h"
 
 #include <ctype.h>
-#include <linux/mempolicy.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-/* Nodes that a mask given to mbind can name. */
-#define NODES_MAX 1024
-#define LONG_BITS (8 * (int)sizeof(long))
 
 static leat__cuda_device *own(leat_device *device)
 {
@@ -102,157 +92,10 @@ static int find_node(int ordinal)
     FILE *file = fopen(path, "re");
     if (!file)
         return -1;
-    if (fscanf(file, "%d", &node) != 1 || node >= NODES_MAX)
+    if (fscanf(file, "%d", &node) != 1 || node >= LEAT__CUDA_NODES_MAX)
         node = -1;
     fclose(file);
     return node;
-}
-
-/* A hint: if it is refused, the kernel places the pages. */
-static void prefer_node(void *memory, size_t bytes, int node)
-{
-    if (node < 0)
-        return;
-    unsigned long mask[NODES_MAX / LONG_BITS] = {0};
-    mask[node / LONG_BITS] = 1ul << node % LONG_BITS;
-    (void)syscall(SYS_mbind, memory, bytes, MPOL_PREFERRED, mask,
-                  (unsigned long)NODES_MAX, 0);
-}
-
-/* A size of 0 is one that the runtime takes. */
-static size_t at_least_one(size_t bytes)
-{
-    return bytes ? bytes : 1;
-}
-
-/* System pages on the device's node, pinned by registration. */
-static cudaError_t pin_pages(const leat__cuda_device *cuda, size_t bytes,
-                             void **out)
-{
-    void *memory = leat__alloc_pages(bytes);
-    if (!memory)
-        return cudaErrorMemoryAllocation;
-    prefer_node(memory, bytes, cuda->node);
-    memset(memory, 0, bytes);
-    cudaError_t error =
-        cudaHostRegister(memory, at_least_one(bytes), cudaHostRegisterPortable);
-    if (error)
-        leat__free_pages(memory, bytes);
-    else
-        *out = memory;
-    return error;
-}
-
-static cudaError_t alloc_pinned(const leat__cuda_device *cuda, size_t bytes,
-                                void **out)
-{
-    if (cuda->registers)
-        return pin_pages(cuda, bytes, out);
-    cudaError_t error =
-        cudaHostAlloc(out, at_least_one(bytes), cudaHostAllocPortable);
-    if (error == cudaSuccess)
-        memset(*out, 0, bytes);
-    return error;
-}
-
-static cudaError_t free_pinned(const leat__cuda_device *cuda, void *memory,
-                               size_t bytes)
-{
-    if (!cuda->registers)
-        return cudaFreeHost(memory);
-    cudaError_t error = cudaHostUnregister(memory);
-    leat__free_pages(memory, bytes);
-    return error;
-}
-
-/* Errors of a machine that does not allow memory to be pinned. */
-static bool is_refusal(cudaError_t error)
-{
-    return error == cudaErrorNotSupported || error == cudaErrorNotPermitted ||
-           error == cudaErrorOperatingSystem;
-}
-
-static int cuda_host_alloc(leat_device *device, size_t bytes, void **out)
-{
-    leat__cuda_visit visit;
-    void *memory = NULL;
-    cudaError_t error = leat__cuda_enter(device, &visit);
-    if (error == cudaSuccess)
-        error = alloc_pinned(own(device), bytes, &memory);
-    char what[64];
-    snprintf(what, sizeof(what), "pinning %zu bytes of host memory", bytes);
-    int status = leat__cuda_leave(&visit, error, what);
-    if (!status)
-        *out = memory;
-    else if (memory)
-        (void)free_pinned(own(device), memory, bytes);
-    return status == LEAT_EDEVICE && is_refusal(error) ? LEAT_ENOMEM : status;
-}
-
-static void cuda_host_free(leat_device *device, void *memory, size_t bytes)
-{
-    leat__cuda_visit visit;
-    cudaError_t entered = leat__cuda_enter(device, &visit);
-    cudaError_t error = free_pinned(own(device), memory, bytes);
-    error = entered ? entered : error;
-    /* A device that is lost lets go of everything by itself. */
-    (void)leat__cuda_leave(&visit, error, "unpinning host memory");
-}
-
-/* On a stream of its own: the default one may wait for all others. */
-static cudaError_t clear(void *memory, size_t bytes)
-{
-    cudaStream_t stream;
-    cudaError_t error =
-        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    if (error)
-        return error;
-    error = cudaMemsetAsync(memory, 0, bytes, stream);
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize(stream);
-    cudaError_t destroyed = cudaStreamDestroy(stream);
-    return error ? error : destroyed;
-}
-
-static cudaError_t alloc_cleared(size_t bytes, void **out)
-{
-    void *memory;
-    cudaError_t error = cudaMalloc(&memory, at_least_one(bytes));
-    if (error)
-        return error;
-    error = clear(memory, at_least_one(bytes));
-    if (error)
-        (void)cudaFree(memory);
-    else
-        *out = memory;
-    return error;
-}
-
-static int cuda_alloc(leat_device *device, size_t bytes, void **out)
-{
-    leat__cuda_visit visit;
-    void *memory = NULL;
-    cudaError_t error = leat__cuda_enter(device, &visit);
-    if (error == cudaSuccess)
-        error = alloc_cleared(bytes, &memory);
-    char what[64];
-    snprintf(what, sizeof(what), "allocating %zu bytes on the device", bytes);
-    int status = leat__cuda_leave(&visit, error, what);
-    if (!status)
-        *out = memory;
-    else if (memory)
-        (void)cudaFree(memory);
-    return status;
-}
-
-static void cuda_free(leat_device *device, void *memory, size_t bytes)
-{
-    (void)bytes;
-    leat__cuda_visit visit;
-    cudaError_t entered = leat__cuda_enter(device, &visit);
-    cudaError_t error = cudaFree(memory);
-    error = entered ? entered : error;
-    (void)leat__cuda_leave(&visit, error, "freeing memory of the device");
 }
 
 static int cuda_copy(leat_device *device, void *to, const void *from,
@@ -464,25 +307,6 @@ static int cuda_numa_node(leat_device *device)
     return own(device)->node;
 }
 
-/* Tests whether pages can be pinned by registration, which a driver may not
- * support. */
-static cudaError_t try_registering(leat__cuda_device *cuda)
-{
-    int supported = 0;
-    cudaError_t error = cudaDeviceGetAttribute(
-        &supported, cudaDevAttrHostRegisterSupported, cuda->ordinal);
-    if (error || !supported)
-        return error;
-    void *page;
-    error = pin_pages(cuda, 1, &page);
-    cuda->registers = error != cudaErrorNotSupported;
-    if (error)
-        return error;
-    error = cudaHostUnregister(page);
-    leat__free_pages(page, 1);
-    return error;
-}
-
 static int cuda_open(int ordinal, leat_device **out)
 {
     int status = check_ordinal(ordinal);
@@ -496,9 +320,10 @@ static int cuda_open(int ordinal, leat_device **out)
     leat__cuda_visit visit;
     cudaError_t error = leat__cuda_enter(&cuda->device, &visit);
     if (error == cudaSuccess)
-        error = try_registering(cuda);
+        error = leat__cuda_memory_try_pinning(cuda);
     /* Pinning may succeed later: host_alloc tries again. */
-    if (error == cudaErrorMemoryAllocation || is_refusal(error)) {
+    if (error == cudaErrorMemoryAllocation ||
+        leat__cuda_memory_is_refusal(error)) {
         (void)cudaGetLastError();
         error = cudaSuccess;
     }
@@ -514,10 +339,10 @@ const leat_device_ops leat__cuda_device_ops = {
     .size = sizeof(leat_device_ops),
     .name = "cuda",
     .open = cuda_open,
-    .host_alloc = cuda_host_alloc,
-    .host_free = cuda_host_free,
-    .alloc = cuda_alloc,
-    .free = cuda_free,
+    .host_alloc = leat__cuda_memory_host_alloc,
+    .host_free = leat__cuda_memory_host_free,
+    .alloc = leat__cuda_memory_alloc,
+    .free = leat__cuda_memory_free,
     .copy = cuda_copy,
     .stream_create = cuda_stream_create,
     .stream_destroy = cuda_stream_destroy,
