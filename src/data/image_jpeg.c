@@ -7,6 +7,7 @@
 #include "data/image_codec.h"
 #include "data/image_exif.h"
 #include "data/image_jpeg_memory.h"
+#include "data/image_jpeg_work.h"
 
 #include <jerror.h>
 #include <setjmp.h>
@@ -20,22 +21,6 @@
 #define COLUMN_STEP 32
 /* Each scan walks the whole image: far more than any encoder writes. */
 #define SCANS_MAX 500
-/* Of 64 a Huffman code has a bit at least. */
-#define PIXELS_PER_BYTE 512
-/*
- * The work that the bytes of a file may cause, in coefficients that its scans
- * walk over; each block counts for some more. A scan of a few bytes may have
- * only empty blocks. Progressive files of a single colour, which are the
- * smallest, have some 1000 coefficients a byte with Huffman codes, of which the
- * DC scans take at least two a block; photographs have 10 to 60. Arithmetic
- * codes have no such floor, and their coefficients cost more.
- */
-#define BLOCK_WORK 8
-#define FREE_WORK ((uint64_t)1 << 23)
-#define HUFFMAN_WORK_PER_BYTE 4096
-#define ARITHMETIC_WORK_PER_BYTE 512
-/* What libjpeg takes for an image of any size. */
-#define FIXED_BYTES ((uint64_t)128 << 10)
 /* APP1 begins with "Exif" and two zeros. */
 #define EXIF_HEAD_BYTES 6
 
@@ -165,25 +150,6 @@ static void stop_input(j_decompress_ptr codec)
     (void)codec;
 }
 
-static uint64_t most_work(const leat__jpeg *jpeg)
-{
-    uint64_t each = jpeg->codec.arith_code ? ARITHMETIC_WORK_PER_BYTE
-                                           : HUFFMAN_WORK_PER_BYTE;
-    return FREE_WORK + each * jpeg->source->size;
-}
-
-/* Of the present scan, in a row of MCUs of the whole image. */
-static uint64_t row_work(const struct jpeg_decompress_struct *codec)
-{
-    uint64_t blocks = codec->MCUs_per_row;
-    if (codec->comps_in_scan == 1)
-        blocks *= (uint64_t)codec->cur_comp_info[0]->v_samp_factor;
-    else
-        blocks *= (uint64_t)codec->blocks_in_MCU;
-    int band = codec->progressive_mode ? codec->Se - codec->Ss + 1 : DCTSIZE2;
-    return blocks * (uint64_t)(BLOCK_WORK + (band > 0 ? band : 0));
-}
-
 /* Is called before each row of MCUs of each scan. */
 static void limit_scans(j_common_ptr codec)
 {
@@ -194,8 +160,8 @@ static void limit_scans(j_common_ptr codec)
               leat_error(LEAT_EDATA, "JPEG of more than %d scans", SCANS_MAX));
     if (!jpeg->is_scanning)
         return;
-    jpeg->work += row_work(&jpeg->codec);
-    if (jpeg->work > most_work(jpeg))
+    jpeg->work += leat__jpeg_row_work(&jpeg->codec);
+    if (jpeg->work > leat__jpeg_most_work(&jpeg->codec, jpeg->source->size))
         leave(jpeg,
               leat_error(LEAT_EDATA,
                          "JPEG of %u x %u pixels has more scans than its %zu "
@@ -308,57 +274,6 @@ static int choose_colors(leat__jpeg *jpeg, leat__image_frame *frame)
     return LEAT_OK;
 }
 
-/* Blocks of a component, padded to whole MCUs as the whole image's are. */
-static uint64_t padded_blocks(const jpeg_component_info *component,
-                              uint64_t *columns, uint64_t *rows)
-{
-    uint64_t h = (uint64_t)component->h_samp_factor;
-    uint64_t v = (uint64_t)component->v_samp_factor;
-    *columns = (component->width_in_blocks + h - 1) / h * h;
-    *rows = (component->height_in_blocks + v - 1) / v * v;
-    return *columns * *rows;
-}
-
-/*
- * A small file must not cause memory for a huge image to be allocated.
- * Arithmetic coding has no such bound, but each block costs work at least once.
- */
-static bool is_too_short(const leat__jpeg *jpeg)
-{
-    const struct jpeg_decompress_struct *codec = &jpeg->codec;
-    uint64_t pixels = (uint64_t)codec->image_width * codec->image_height;
-    if (!codec->arith_code)
-        return pixels / PIXELS_PER_BYTE > jpeg->source->size;
-    uint64_t columns, rows, blocks = 0;
-    for (int i = 0; i < codec->num_components; i++)
-        blocks += padded_blocks(&codec->comp_info[i], &columns, &rows);
-    return blocks * (BLOCK_WORK + DCTSIZE2) > most_work(jpeg);
-}
-
-/*
- * What libjpeg takes beside our pixels: rows of samples on their way through
- * it, and, with several scans, all coefficients. Never less than it does take,
- * which test_image_bombs compares.
- */
-static uint64_t count_working_bytes(const struct jpeg_decompress_struct *codec)
-{
-    uint64_t width = codec->image_width + (uint64_t)DCTSIZE * MAX_SAMP_FACTOR;
-    uint64_t bytes = FIXED_BYTES + width * MAX_COMPS_IN_SCAN * 2;
-    for (int i = 0; i < codec->num_components; i++) {
-        const jpeg_component_info *component = &codec->comp_info[i];
-        uint64_t columns, rows;
-        uint64_t blocks = padded_blocks(component, &columns, &rows);
-        if (jpeg_has_multiple_scans((j_decompress_ptr)(uintptr_t)codec))
-            bytes += blocks * sizeof(JBLOCK) + rows * sizeof(JBLOCKROW);
-        /* A context row group precedes and follows those of an MCU. */
-        uint64_t groups = DCTSIZE + 2;
-        bytes +=
-            columns * DCTSIZE * groups * (uint64_t)component->v_samp_factor;
-        bytes += width * (uint64_t)codec->max_v_samp_factor;
-    }
-    return bytes;
-}
-
 static int read_header(leat__jpeg *jpeg, leat__image_frame *frame)
 {
     struct jpeg_decompress_struct *codec = &jpeg->codec;
@@ -367,7 +282,7 @@ static int read_header(leat__jpeg *jpeg, leat__image_frame *frame)
         leat__image_check_size(codec->image_width, codec->image_height);
     if (status)
         return status;
-    if (jpeg->has_ended || is_too_short(jpeg))
+    if (jpeg->has_ended || leat__jpeg_is_too_short(codec, jpeg->source->size))
         return ends_early(jpeg);
     frame->height = (int)codec->image_height;
     frame->width = (int)codec->image_width;
@@ -376,7 +291,7 @@ static int read_header(leat__jpeg *jpeg, leat__image_frame *frame)
         jpeg->source->color != LEAT_COLOR_NATIVE)
         frame->orientation = leat__exif_orientation(
             jpeg->exif + EXIF_HEAD_BYTES, jpeg->exif_bytes - EXIF_HEAD_BYTES);
-    frame->working_bytes = count_working_bytes(codec);
+    frame->working_bytes = leat__jpeg_working_bytes(codec);
     return choose_colors(jpeg, frame);
 }
 
