@@ -1,8 +1,8 @@
 #include "config/net_param.h"
-#include "base/error.h"
 #include "base/log.h"
 #include "base/option_list.h"
 #include "config/net_choice.h"
+#include "config/net_option.h"
 #include "config/net_schema.h"
 #include "data/transform.h"
 #include "layer/data_layer_options.h"
@@ -45,100 +45,13 @@ static int keep(leat__net_param *out, const char **text)
     return LEAT_OK;
 }
 
-/* A string that will be used as a C string. */
-static int read_text(const reading *in, const field *value, const char **out)
-{
-    int status = leat__prototxt_string(in->file, value, out);
-    if (!status && memchr(value->text, 0, value->text_size))
-        return leat__prototxt_error(in->file, value->value_at,
-                                    "%s: expected no NUL byte, found one",
-                                    value->name);
-    return status;
-}
-
-static int read_path(const reading *in, const field *value, const char **out)
-{
-    int status = read_text(in, value, out);
-    if (!status && !value->text_size)
-        return leat__prototxt_error(in->file, value->value_at,
-                                    "%s: expected a text, found an empty one",
-                                    value->name);
-    return status;
-}
-
-/* A number, or a word in any case, quoted or not. */
-static int take_number_or_word(const reading *in, const leat_option *option,
-                               const field *value, void *options, bool *taken)
-{
-    int64_t number = INT64_MAX;
-    uint64_t bytes;
-    int status = LEAT_OK;
-    if (value->type == LEAT__PROTOTXT_IDENTIFIER ||
-        value->type == LEAT__PROTOTXT_STRING) {
-        *taken = !value->is_negative &&
-                 leat__option_take_word(option, options, value->text);
-        return LEAT_OK;
-    }
-    if (value->type != LEAT__PROTOTXT_INTEGER)
-        return LEAT_OK;
-    if (option->type != LEAT_OPTION_BYTES)
-        status = leat__prototxt_int64(in->file, value, &number);
-    else if ((status = leat__prototxt_uint64(in->file, value, &bytes)) == 0 &&
-             bytes < INT64_MAX)
-        number = (int64_t)bytes;
-    *taken = !status && leat__option_take_number(option, options, number);
-    return status;
-}
-
-static int take_value(const reading *in, const leat_option *option,
-                      const field *value, void *options, bool *taken)
-{
-    const char *text;
-    float real;
-    bool flag;
-    int status;
-    switch (option->type) {
-    case LEAT_OPTION_TEXT:
-        status = read_path(in, value, &text);
-        *taken = !status && leat__option_take_text(option, options, text);
-        return status;
-    case LEAT_OPTION_BOOL:
-        status = leat__prototxt_bool(in->file, value, &flag);
-        *taken = !status && leat__option_take_number(option, options, flag);
-        return status;
-    case LEAT_OPTION_FLOAT:
-        status = leat__prototxt_float(in->file, value, &real);
-        if (!status)
-            leat__option_take_float(option, options, real);
-        *taken = !status;
-        return status;
-    default:
-        return take_number_or_word(in, option, value, options, taken);
-    }
-}
-
-/* Stores what a field says of an option. The field passed its schema. */
-static int read_option(const reading *in, const leat_option *option,
-                       const field *value, void *options)
-{
-    char shown[LEAT__PROTOTXT_SHOWN_MAX], fault[LEAT__OPTION_FAULT_MAX];
-    bool taken = false;
-    int status = take_value(in, option, value, options, &taken);
-    if (status || taken)
-        return status;
-    return leat__prototxt_error(
-        in->file, value->value_at, "%s: %s", value->name,
-        leat__option_fault(option, value->text ? value->text : "",
-                           leat__prototxt_show(shown, value), fault));
-}
-
-/* The same of the data layer's option of that name. */
+/* Stores what a field says of the data layer's option of that name. */
 static int read_named(const reading *in, const char *name, const field *value)
 {
     int n;
     const leat_option *list = leat_data_layer_option_list(&n);
-    return read_option(in, leat__option_find(list, n, name), value,
-                       &in->out->options);
+    return leat__net_option_read(in->file, leat__option_find(list, n, name),
+                                 value, &in->out->options);
 }
 
 static void warn(const reading *in, const field *value, const char *what)
@@ -210,7 +123,9 @@ static int read_layer(const reading *in)
 {
     leat__net_param *out = in->out;
     const field *value = find(in->described, "name");
-    int status = value ? read_text(in, value, &out->options.name) : LEAT_OK;
+    int status =
+        value ? leat__net_option_text(in->file, value, &out->options.name)
+              : LEAT_OK;
     if (status)
         return status;
     value = find(in->layer, "bottom");
@@ -223,7 +138,7 @@ static int read_layer(const reading *in)
             return leat__prototxt_error(
                 in->file, value->at,
                 "a data layer gives at most 2 tops, data and label");
-        status = read_text(in, value, &out->tops[out->ntops]);
+        status = leat__net_option_text(in->file, value, &out->tops[out->ntops]);
         if (status)
             return status;
         if (out->ntops && !strcmp(out->tops[0], out->tops[1]))
@@ -334,7 +249,8 @@ static int read_transform(const reading *in)
         const field *value =
             list[i].field ? find_transform(in, list[i].name) : NULL;
         if (value)
-            status = read_option(in, &list[i], value, &in->out->transform);
+            status = leat__net_option_read(in->file, &list[i], value,
+                                           &in->out->transform);
     }
     return status ? status : check_force(in);
 }
@@ -416,7 +332,7 @@ static int read_source(const reading *in)
             "expected data_param.source or leat_param.reader, found both");
     if (reader) {
         out->source_at = reader->value_at;
-        return read_path(in, reader, &out->reader);
+        return leat__net_option_path(in->file, reader, &out->reader);
     }
     if (!source)
         return leat__prototxt_error(
@@ -428,7 +344,7 @@ static int read_source(const reading *in)
     if (status)
         return status;
     out->source_at = source->value_at;
-    return read_path(in, source, &out->source);
+    return leat__net_option_path(in->file, source, &out->source);
 }
 
 /*
@@ -476,7 +392,7 @@ static int read_own(const reading *in)
     for (int i = 0; i < n && !status; i++) {
         const field *value = list[i].field ? find(in->own, list[i].name) : NULL;
         if (value)
-            status = read_option(in, &list[i], value, options);
+            status = leat__net_option_read(in->file, &list[i], value, options);
     }
     const field *most = find(in->own, "max_errors");
     if (!status && most && options->max_errors >= 0 &&

@@ -18,7 +18,7 @@ typedef enum field_type {
     TYPE_UINT64,
     TYPE_ENUM,
     TYPE_MESSAGE, /* with a schema; NULL: any contents */
-    TYPE_WORD,    /* leat's own enums: read by net_param.c */
+    TYPE_WORD,    /* leat's own enums: read by net_option.c */
     TYPE_NONE,    /* an option that net files do not have here: no field */
     TYPE_PLANNED  /* leat knows the name and does not have it yet */
 } field_type;
