@@ -17,95 +17,41 @@
  * A slot is written only by its owner. This struct is immutable once join has
  * returned, except the data file's identity, whose uses the caller serialises.
  *
- * No wait is longer than WAIT_SECONDS, and every value read from the table is
- * checked each time, since another process may have damaged it.
+ * No wait is longer than WAIT_SECONDS.
  */
 #include "readers/lmdb/lmdb_lock.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "readers/lmdb/lmdb_lock_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* Version 1 of the table: users lock the byte at their process number. */
-#define MAGIC 0xBEEFC0DEu
-#define FORMAT 0x00010001u
-
-#define LINE 64 /* liblmdb's cache line in bytes */
-
-/* Size of a lock file with liblmdb's default number of slots. */
-#define LOCK_BYTES 8192
-#define LOCK_BYTES_MAX ((off_t)64 << 20)
-
-#define PROCESSES (1 << 22) /* above Linux's largest process id */
-#define NUMBERS_MAX 500     /* per process: they fit into 31 bits */
 
 #define WAIT_SECONDS 5
 #define SECOND INT64_C(1000000000)
 
+#define PROCESSES (1 << 22) /* above Linux's largest process id */
+#define NUMBERS_MAX 500     /* per process: they fit into 31 bits */
+
 /* How often a writer may commit between two reads that belong together. */
 #define TRIES_MAX 1000
 
-typedef struct lock_slot {
-    _Alignas(LINE) _Atomic size_t txnid; /* NO_TXN: protects no page */
-    _Atomic pid_t number;                /* 0: the slot is free */
-    pthread_t thread;
-} lock_slot;
-
-#define NO_TXN SIZE_MAX
-
-typedef struct lock_table {
-    uint32_t magic;
-    uint32_t format;
-    pthread_mutex_t readers_mutex;
-    _Atomic size_t txnid;     /* the latest committed one */
-    _Atomic uint32_t readers; /* slots ever used */
-    _Alignas(LINE) pthread_mutex_t writer_mutex;
-    lock_slot slot[];
-} lock_table;
-
 struct leat__lmdb_lock {
-    char *path; /* owned */
-    int fd;
-    dev_t device;
-    ino_t inode;
-    size_t size; /* of the table in bytes */
-    lock_table *table;
-    uint32_t capacity; /* slots */
-    pid_t number;      /* process number in its slots */
-    int kind;          /* __kind of a mutex initialised as liblmdb's */
+    leat__lmdb_lock_file file;
+    pid_t number; /* process number in its slots */
 
-    /* Serialised by the caller: the data file that `table->txnid` belongs to,
-     * and users. */
+    /* Serialised by the caller: the data file that the table's txnid belongs
+     * to, and users. */
     dev_t data_device;
     ino_t data_inode;
     int references;
 };
-
-static int damaged(const leat__lmdb_lock *lock, const char *what)
-{
-    return leat_error(LEAT_EIO,
-                      "%s: %s; end all programs that have the database open, "
-                      "then remove this file",
-                      lock->path, what);
-}
-
-static int foreign_file(const char *path, const char *what)
-{
-    return leat_error(LEAT_EIO,
-                      "%s: %s, expected LMDB's lock file; it is left as it "
-                      "is: move it away while no program has the database open",
-                      path, what);
-}
 
 /* A bounded wait: pauses of growing length. */
 typedef struct lock_wait {
@@ -125,10 +71,11 @@ static int wait_once(lock_wait *wait, const leat__lmdb_lock *lock,
     }
     int64_t waited = now - wait->began;
     if (waited > WAIT_SECONDS * SECOND)
-        return damaged(lock, what);
+        return leat__lmdb_lock_file_damaged(&lock->file, what);
     if (waited > SECOND && !wait->logged) {
         wait->logged = true;
-        leat__log(LEAT_LOG_WARNING, "%s: %s; waiting for it", lock->path, what);
+        leat__log(LEAT_LOG_WARNING, "%s: %s; waiting for it", lock->file.path,
+                  what);
     }
     struct timespec pause = leat__clock_timespec(wait->pause);
     nanosleep(&pause, NULL);
@@ -144,7 +91,7 @@ static int set_lock(const leat__lmdb_lock *lock, short type, off_t at)
         .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
     int result;
     do
-        result = fcntl(lock->fd, F_OFD_SETLK, &wanted);
+        result = fcntl(lock->file.fd, F_OFD_SETLK, &wanted);
     while (result != 0 && errno == EINTR);
     return result ? errno : 0;
 }
@@ -154,49 +101,15 @@ static bool is_taken(int code)
     return code == EAGAIN || code == EACCES;
 }
 
-static const char *type_of(mode_t mode)
-{
-    return S_ISLNK(mode)    ? "a symbolic link"
-           : S_ISDIR(mode)  ? "a directory"
-           : S_ISFIFO(mode) ? "a pipe"
-                            : "not a regular file";
-}
-
-/* *code as in leat__lmdb_lock_open. */
-static int open_file(leat__lmdb_lock *lock, int *code)
-{
-    struct stat found;
-    /* Opening a device can have side effects, so the type is checked first. */
-    if (lstat(lock->path, &found) == 0 && !S_ISREG(found.st_mode))
-        return foreign_file(lock->path, type_of(found.st_mode));
-    lock->fd =
-        open(lock->path,
-             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-             0664);
-    if (lock->fd < 0 && errno == ELOOP)
-        return foreign_file(lock->path, "a symbolic link");
-    if (lock->fd < 0 || fstat(lock->fd, &found) != 0) {
-        *code = errno;
-        return LEAT_OK;
-    }
-    if (!S_ISREG(found.st_mode))
-        return foreign_file(lock->path, type_of(found.st_mode));
-    lock->device = found.st_dev;
-    lock->inode = found.st_ino;
-    return LEAT_OK;
-}
-
 int leat__lmdb_lock_open(leat__lmdb_lock **out, const leat__lmdb_file *file,
                          int *code)
 {
     leat__lmdb_lock *lock = leat__alloc_zero(1, sizeof(*lock));
     if (!lock)
         return LEAT_ENOMEM;
-    lock->fd = -1;
     lock->references = 1;
-    lock->path = leat__strdup(file->lock);
     *code = 0;
-    int status = lock->path ? open_file(lock, code) : LEAT_ENOMEM;
+    int status = leat__lmdb_lock_file_open(&lock->file, file->lock, code);
     if (status || *code) {
         leat__lmdb_lock_close(lock);
         lock = NULL;
@@ -210,66 +123,12 @@ bool leat__lmdb_lock_is_same(const leat__lmdb_lock *a, const leat__lmdb_lock *b)
 {
     if (!a || !b)
         return a == b;
-    return a->device == b->device && a->inode == b->inode;
+    return a->file.device == b->file.device && a->file.inode == b->file.inode;
 }
 
 bool leat__lmdb_lock_is_held(const leat__lmdb_lock *lock)
 {
-    return lock && lock->table;
-}
-
-/*
- * Allocates the file's blocks: a store through the map into a hole would raise
- * SIGBUS on a full file system. 0, or ENOSPC or EDQUOT.
- */
-static int reserve(const leat__lmdb_lock *lock)
-{
-    struct stat found;
-    /* The size determines the number of slots, so it is kept. */
-    int code =
-        fallocate(lock->fd, FALLOC_FL_KEEP_SIZE, 0, LOCK_BYTES) ? errno : 0;
-    /* A file in use has its first blocks, with the slots of most readers. */
-    if (code && fstat(lock->fd, &found) == 0 && found.st_blocks > 0)
-        code = 0;
-    return code == ENOSPC || code == EDQUOT ? code : 0;
-}
-
-/* 0, or the system's error. */
-static int map_table(leat__lmdb_lock *lock, size_t size)
-{
-    void *base =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, lock->fd, 0);
-    if (base == MAP_FAILED)
-        return errno;
-    lock->table = base;
-    lock->size = size;
-    lock->capacity =
-        (uint32_t)((size - sizeof(lock_table)) / sizeof(lock_slot));
-    return 0;
-}
-
-static void unmap_table(leat__lmdb_lock *lock)
-{
-    if (lock->table)
-        munmap(lock->table, lock->size);
-    lock->table = NULL;
-}
-
-/* As in liblmdb: shared between processes, and robust. */
-static int make_mutex(pthread_mutex_t *mutex)
-{
-    pthread_mutexattr_t attributes;
-    memset(mutex, 0, sizeof(*mutex));
-    int code = pthread_mutexattr_init(&attributes);
-    if (code)
-        return code;
-    code = pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    if (!code)
-        code = pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    if (!code)
-        code = pthread_mutex_init(mutex, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    return code;
+    return lock && lock->file.table;
 }
 
 static int read_latest(const leat__lmdb_file *file, uint64_t txnid[2])
@@ -289,102 +148,7 @@ static int set_latest(leat__lmdb_lock *lock, const leat__lmdb_file *file)
     int status = read_latest(file, txnid);
     if (status)
         return status;
-    atomic_store(&lock->table->txnid, txnid[txnid[0] < txnid[1]]);
-    return LEAT_OK;
-}
-
-/* Whether all of its bytes are 0, as after a crash during its initialisation.
- */
-static bool is_blank(const leat__lmdb_lock *lock, int *code)
-{
-    unsigned char bytes[4096];
-    for (off_t at = 0;;) {
-        ssize_t n = pread(lock->fd, bytes, sizeof(bytes), at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            *code = errno;
-        if (n <= 0)
-            return n == 0;
-        for (ssize_t i = 0; i < n; i++)
-            if (bytes[i])
-                return false;
-        at += n;
-    }
-}
-
-/*
- * Only a lock file or an empty file is overwritten. A file of zeros with a
- * second link may be other data.
- */
-static int check_own(const leat__lmdb_lock *lock, const struct stat *found,
-                     int *code)
-{
-    uint32_t magic = 0;
-    if (found->st_size > LOCK_BYTES_MAX)
-        return foreign_file(lock->path, "too large");
-    ssize_t n = pread(lock->fd, &magic, sizeof(magic), 0);
-    if (n == (ssize_t)sizeof(magic) && magic == MAGIC)
-        return LEAT_OK;
-    bool is_own = found->st_size == 0 || found->st_nlink == 1;
-    if ((is_own && is_blank(lock, code)) || *code)
-        return LEAT_OK;
-    return foreign_file(lock->path, "a file of something else");
-}
-
-/* The caller holds byte 0 exclusively: the table's contents are stale. */
-static int make_table(leat__lmdb_lock *lock, const leat__lmdb_file *file,
-                      int *code)
-{
-    struct stat found;
-    if (fstat(lock->fd, &found) != 0) {
-        *code = errno;
-        return LEAT_OK;
-    }
-    int status = check_own(lock, &found, code);
-    if (!status && !*code)
-        *code = reserve(lock);
-    if (status || *code)
-        return status;
-    size_t size = (size_t)found.st_size;
-    if (size < LOCK_BYTES) {
-        size = LOCK_BYTES;
-        if (ftruncate(lock->fd, LOCK_BYTES) != 0)
-            *code = errno;
-    }
-    if (!*code)
-        *code = map_table(lock, size);
-    lock_table *table = lock->table;
-    if (!table)
-        return LEAT_OK;
-    /* First: it marks the file as one that may be initialised again. */
-    table->magic = MAGIC;
-    table->format = FORMAT;
-    *code = make_mutex(&table->readers_mutex);
-    if (!*code)
-        *code = make_mutex(&table->writer_mutex);
-    if (*code)
-        return LEAT_OK;
-    atomic_store(&table->readers, 0);
-    return set_latest(lock, file);
-}
-
-/* A table in use must be as liblmdb 0.9 initialises it. */
-static int check_table(const leat__lmdb_lock *lock)
-{
-    const lock_table *table = lock->table;
-    if (table->magic != MAGIC)
-        return damaged(lock, "not LMDB's lock file, or damaged, while another "
-                             "program uses it");
-    if (table->format != FORMAT)
-        return leat_error(LEAT_EIO,
-                          "%s: of lock format %#x, expected %#x: another "
-                          "version of LMDB uses it; end that program first",
-                          lock->path, table->format, FORMAT);
-    if (atomic_load(&table->readers) > lock->capacity)
-        return damaged(lock, "its number of readers is damaged");
-    if (table->readers_mutex.__data.__kind != lock->kind)
-        return damaged(lock, "its mutex is damaged");
+    atomic_store(&lock->file.table->txnid, txnid[txnid[0] < txnid[1]]);
     return LEAT_OK;
 }
 
@@ -409,21 +173,7 @@ static int check_latest(const leat__lmdb_lock *lock,
                       "is damaged, or the data file was replaced while another "
                       "program has the old one open; end all programs that "
                       "have the database open, then remove this file",
-                      lock->path, (unsigned long long)latest, file->data);
-}
-
-/* The caller holds byte 0 shared. */
-static int map_shared(leat__lmdb_lock *lock, int *code)
-{
-    struct stat found;
-    if (fstat(lock->fd, &found) != 0)
-        *code = errno;
-    else if (found.st_size < (off_t)(sizeof(lock_table) + sizeof(lock_slot)) ||
-             found.st_size > LOCK_BYTES_MAX)
-        return damaged(lock, "its size is damaged");
-    else if (!(*code = reserve(lock)))
-        *code = map_table(lock, (size_t)found.st_size);
-    return lock->table ? check_table(lock) : LEAT_OK;
+                      lock->file.path, (unsigned long long)latest, file->data);
 }
 
 /* Locks byte 0: exclusively if possible, else shared. */
@@ -450,10 +200,10 @@ static int join(leat__lmdb_lock *lock, const leat__lmdb_file *file, int *code)
     bool is_alone = false;
     int status = lock_file(lock, &is_alone, code);
     if (!status && !*code && !is_alone) {
-        status = map_shared(lock, code);
+        status = leat__lmdb_lock_file_map(&lock->file, code);
         /* The process that initialised it may have died meanwhile. */
         if (status && set_lock(lock, F_WRLCK, 0) == 0) {
-            unmap_table(lock);
+            leat__lmdb_lock_file_unmap(&lock->file);
             is_alone = true;
             status = LEAT_OK;
         }
@@ -462,7 +212,9 @@ static int join(leat__lmdb_lock *lock, const leat__lmdb_file *file, int *code)
         return status;
     if (!is_alone)
         return check_latest(lock, file);
-    status = make_table(lock, file, code);
+    status = leat__lmdb_lock_file_make(&lock->file, code);
+    if (!status && !*code)
+        status = set_latest(lock, file);
     if (!status && !*code)
         *code = set_lock(lock, F_RDLCK, 0);
     return status;
@@ -484,17 +236,15 @@ static int take_number(leat__lmdb_lock *lock)
 int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
                          int *code)
 {
-    pthread_mutex_t mutex;
-    *code = make_mutex(&mutex);
+    *code = leat__lmdb_lock_file_find_kind(&lock->file);
     if (*code)
-        return leat__error_system(*code, "%s: cannot make a mutex", lock->path);
-    lock->kind = mutex.__data.__kind;
-    pthread_mutex_destroy(&mutex);
+        return leat__error_system(*code, "%s: cannot make a mutex",
+                                  lock->file.path);
     int status = join(lock, file, code);
     if (!status && !*code)
         *code = take_number(lock);
     if (status || *code) {
-        unmap_table(lock);
+        leat__lmdb_lock_file_unmap(&lock->file);
         (void)set_lock(lock, F_UNLCK, 0);
         return status;
     }
@@ -505,14 +255,15 @@ int leat__lmdb_lock_join(leat__lmdb_lock *lock, const leat__lmdb_file *file,
 
 int leat__lmdb_lock_follow(leat__lmdb_lock *lock, const leat__lmdb_file *file)
 {
-    if (!lock->table ||
+    if (!lock->file.table ||
         (lock->data_device == file->device && lock->data_inode == file->inode))
         return LEAT_OK;
     bool is_alone = set_lock(lock, F_WRLCK, 0) == 0;
     int status = is_alone ? set_latest(lock, file) : check_latest(lock, file);
     int code = is_alone ? set_lock(lock, F_RDLCK, 0) : 0;
     if (!status && code)
-        status = leat__error_system(code, "%s: cannot be shared", lock->path);
+        status =
+            leat__error_system(code, "%s: cannot be shared", lock->file.path);
     if (status)
         return status;
     lock->data_device = file->device;
@@ -540,13 +291,13 @@ void leat__lmdb_lock_close(leat__lmdb_lock *lock)
     if (!lock || --lock->references)
         return;
     struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-    unmap_table(lock);
-    if (lock->fd >= 0) {
+    leat__lmdb_lock_file_unmap(&lock->file);
+    if (lock->file.fd >= 0) {
         /* A child forked at this moment may have inherited the descriptor. */
-        (void)fcntl(lock->fd, F_OFD_SETLK, &all);
-        close(lock->fd);
+        (void)fcntl(lock->file.fd, F_OFD_SETLK, &all);
+        close(lock->file.fd);
     }
-    leat__free(lock->path);
+    leat__free(lock->file.path);
     leat__free(lock);
 }
 
@@ -554,13 +305,13 @@ void leat__lmdb_lock_forget(leat__lmdb_lock *lock)
 {
     if (!lock)
         return;
-    unmap_table(lock);
-    close(lock->fd);
+    leat__lmdb_lock_file_unmap(&lock->file);
+    close(lock->file.fd);
 }
 
 uint64_t leat__lmdb_lock_latest(const leat__lmdb_lock *lock)
 {
-    return atomic_load(&lock->table->txnid);
+    return atomic_load(&lock->file.table->txnid);
 }
 
 /* Whether no process holds the byte of that number. */
@@ -570,15 +321,15 @@ static bool is_dead(const leat__lmdb_lock *lock, pid_t number)
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1};
     if (number == lock->number)
         return false;
-    return number < 0 || (fcntl(lock->fd, F_OFD_GETLK, &found) == 0 &&
+    return number < 0 || (fcntl(lock->file.fd, F_OFD_GETLK, &found) == 0 &&
                           found.l_type == F_UNLCK);
 }
 
 static void clear_dead(leat__lmdb_lock *lock)
 {
-    lock_slot *slot = lock->table->slot;
-    uint32_t n = atomic_load(&lock->table->readers);
-    for (uint32_t i = 0; i < n && i < lock->capacity; i++) {
+    leat__lmdb_lock_slot *slot = lock->file.table->slot;
+    uint32_t n = atomic_load(&lock->file.table->readers);
+    for (uint32_t i = 0; i < n && i < lock->file.capacity; i++) {
         pid_t number = atomic_load(&slot[i].number);
         if (number && is_dead(lock, number))
             atomic_store(&slot[i].number, 0);
@@ -587,10 +338,10 @@ static void clear_dead(leat__lmdb_lock *lock)
 
 static int lock_slots(leat__lmdb_lock *lock)
 {
-    pthread_mutex_t *mutex = &lock->table->readers_mutex;
+    pthread_mutex_t *mutex = &lock->file.table->readers_mutex;
     lock_wait wait = {0};
     int code = 0;
-    int status = check_table(lock);
+    int status = leat__lmdb_lock_file_check(&lock->file);
     while (!status && (code = pthread_mutex_trylock(mutex)) == EBUSY)
         status = wait_once(&wait, lock, "its mutex is locked");
     if (status)
@@ -599,28 +350,30 @@ static int lock_slots(leat__lmdb_lock *lock)
         clear_dead(lock);
         code = pthread_mutex_consistent(mutex);
     }
-    return code ? damaged(lock, "its mutex cannot be locked") : LEAT_OK;
+    return code ? leat__lmdb_lock_file_damaged(&lock->file,
+                                               "its mutex cannot be locked")
+                : LEAT_OK;
 }
 
 /* The index of a free slot; -1: none. */
 static int64_t find_free(const leat__lmdb_lock *lock)
 {
-    lock_table *table = lock->table;
+    leat__lmdb_lock_table *table = lock->file.table;
     uint32_t n = atomic_load(&table->readers);
-    for (uint32_t i = 0; i < n && i < lock->capacity; i++)
+    for (uint32_t i = 0; i < n && i < lock->file.capacity; i++)
         if (atomic_load(&table->slot[i].number) == 0)
             return i;
-    return n < lock->capacity ? (int64_t)n : -1;
+    return n < lock->file.capacity ? (int64_t)n : -1;
 }
 
 /* Other processes read slots below `readers` without the mutex, so it is raised
  * last but one; the number, which marks the owner, is stored last. */
 static void claim(leat__lmdb_lock *lock, int64_t at)
 {
-    lock_table *table = lock->table;
-    lock_slot *slot = &table->slot[at];
+    leat__lmdb_lock_table *table = lock->file.table;
+    leat__lmdb_lock_slot *slot = &table->slot[at];
     atomic_store(&slot->number, 0);
-    atomic_store(&slot->txnid, NO_TXN);
+    atomic_store(&slot->txnid, LEAT__LMDB_NO_TXN);
     slot->thread = pthread_self();
     if ((uint32_t)at == atomic_load(&table->readers))
         atomic_store(&table->readers, (uint32_t)at + 1);
@@ -641,13 +394,13 @@ static int take_slot(leat__lmdb_lock *lock, int64_t *out)
         claim(lock, at);
     /* Fails only if the table was overwritten, which the next caller detects.
      */
-    (void)pthread_mutex_unlock(&lock->table->readers_mutex);
+    (void)pthread_mutex_unlock(&lock->file.table->readers_mutex);
     if (at < 0)
         return leat_error(LEAT_EIO,
                           "%s: all %u slots for readers are taken "
                           "(MDB_READERS_FULL); close other readers, or raise "
                           "maxreaders where the database is first opened",
-                          lock->path, lock->capacity);
+                          lock->file.path, lock->file.capacity);
     *out = at;
     return LEAT_OK;
 }
@@ -659,19 +412,19 @@ int leat__lmdb_lock_pin(leat__lmdb_lock *lock, leat__lmdb_pin *out)
     if (status)
         return status;
     /* A writer that commits in between may not see the slot. */
-    lock_slot *slot = &lock->table->slot[at];
+    leat__lmdb_lock_slot *slot = &lock->file.table->slot[at];
     size_t txnid;
     do {
-        txnid = atomic_load(&lock->table->txnid);
+        txnid = atomic_load(&lock->file.table->txnid);
         atomic_store(&slot->txnid, txnid);
-    } while (txnid != atomic_load(&lock->table->txnid));
+    } while (txnid != atomic_load(&lock->file.table->txnid));
     *out = (leat__lmdb_pin){txnid, at};
     return LEAT_OK;
 }
 
 void leat__lmdb_lock_unpin(leat__lmdb_lock *lock, const leat__lmdb_pin *pin)
 {
-    lock_slot *slot = &lock->table->slot[pin->slot];
-    atomic_store(&slot->txnid, NO_TXN);
+    leat__lmdb_lock_slot *slot = &lock->file.table->slot[pin->slot];
+    atomic_store(&slot->txnid, LEAT__LMDB_NO_TXN);
     atomic_store(&slot->number, 0);
 }

@@ -1,0 +1,248 @@
+/*
+ * Every value read from the table is checked, since another process may have
+ * damaged it, and a file that is not LMDB's lock file is left as it is.
+ */
+#include "readers/lmdb/lmdb_lock_file.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Version 1 of the table: users lock the byte at their process number. */
+#define MAGIC 0xBEEFC0DEu
+#define FORMAT 0x00010001u
+
+/* Size of a lock file with liblmdb's default number of slots. */
+#define LOCK_BYTES 8192
+#define LOCK_BYTES_MAX ((off_t)64 << 20)
+
+static int foreign_file(const char *path, const char *what)
+{
+    return leat_error(LEAT_EIO,
+                      "%s: %s, expected LMDB's lock file; it is left as it "
+                      "is: move it away while no program has the database open",
+                      path, what);
+}
+
+int leat__lmdb_lock_file_damaged(const leat__lmdb_lock_file *lock,
+                                 const char *what)
+{
+    return leat_error(LEAT_EIO,
+                      "%s: %s; end all programs that have the database open, "
+                      "then remove this file",
+                      lock->path, what);
+}
+
+static const char *type_of(mode_t mode)
+{
+    return S_ISLNK(mode)    ? "a symbolic link"
+           : S_ISDIR(mode)  ? "a directory"
+           : S_ISFIFO(mode) ? "a pipe"
+                            : "not a regular file";
+}
+
+int leat__lmdb_lock_file_open(leat__lmdb_lock_file *lock, const char *path,
+                              int *code)
+{
+    struct stat found;
+    lock->fd = -1;
+    lock->path = leat__strdup(path);
+    if (!lock->path)
+        return LEAT_ENOMEM;
+    /* Opening a device can have side effects, so the type is checked first. */
+    if (lstat(lock->path, &found) == 0 && !S_ISREG(found.st_mode))
+        return foreign_file(lock->path, type_of(found.st_mode));
+    lock->fd =
+        open(lock->path,
+             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+             0664);
+    if (lock->fd < 0 && errno == ELOOP)
+        return foreign_file(lock->path, "a symbolic link");
+    if (lock->fd < 0 || fstat(lock->fd, &found) != 0) {
+        *code = errno;
+        return LEAT_OK;
+    }
+    if (!S_ISREG(found.st_mode))
+        return foreign_file(lock->path, type_of(found.st_mode));
+    lock->device = found.st_dev;
+    lock->inode = found.st_ino;
+    return LEAT_OK;
+}
+
+/*
+ * Allocates the file's blocks: a store through the map into a hole would raise
+ * SIGBUS on a full file system. 0, or ENOSPC or EDQUOT.
+ */
+static int reserve(const leat__lmdb_lock_file *lock)
+{
+    struct stat found;
+    /* The size determines the number of slots, so it is kept. */
+    int code =
+        fallocate(lock->fd, FALLOC_FL_KEEP_SIZE, 0, LOCK_BYTES) ? errno : 0;
+    /* A file in use has its first blocks, with the slots of most readers. */
+    if (code && fstat(lock->fd, &found) == 0 && found.st_blocks > 0)
+        code = 0;
+    return code == ENOSPC || code == EDQUOT ? code : 0;
+}
+
+/* 0, or the system's error. */
+static int map_table(leat__lmdb_lock_file *lock, size_t size)
+{
+    void *base =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, lock->fd, 0);
+    if (base == MAP_FAILED)
+        return errno;
+    lock->table = base;
+    lock->size = size;
+    lock->capacity = (uint32_t)((size - sizeof(leat__lmdb_lock_table)) /
+                                sizeof(leat__lmdb_lock_slot));
+    return 0;
+}
+
+void leat__lmdb_lock_file_unmap(leat__lmdb_lock_file *lock)
+{
+    if (lock->table)
+        munmap(lock->table, lock->size);
+    lock->table = NULL;
+}
+
+/* As in liblmdb: shared between processes, and robust. */
+static int make_mutex(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t attributes;
+    memset(mutex, 0, sizeof(*mutex));
+    int code = pthread_mutexattr_init(&attributes);
+    if (code)
+        return code;
+    code = pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    if (!code)
+        code = pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    if (!code)
+        code = pthread_mutex_init(mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    return code;
+}
+
+int leat__lmdb_lock_file_find_kind(leat__lmdb_lock_file *lock)
+{
+    pthread_mutex_t mutex;
+    int code = make_mutex(&mutex);
+    if (code)
+        return code;
+    lock->kind = mutex.__data.__kind;
+    pthread_mutex_destroy(&mutex);
+    return 0;
+}
+
+/* Whether all of its bytes are 0, as after a crash during its initialisation.
+ */
+static bool is_blank(const leat__lmdb_lock_file *lock, int *code)
+{
+    unsigned char bytes[4096];
+    for (off_t at = 0;;) {
+        ssize_t n = pread(lock->fd, bytes, sizeof(bytes), at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            *code = errno;
+        if (n <= 0)
+            return n == 0;
+        for (ssize_t i = 0; i < n; i++)
+            if (bytes[i])
+                return false;
+        at += n;
+    }
+}
+
+/*
+ * Only a lock file or an empty file is overwritten. A file of zeros with a
+ * second link may be other data.
+ */
+static int check_own(const leat__lmdb_lock_file *lock, const struct stat *found,
+                     int *code)
+{
+    uint32_t magic = 0;
+    if (found->st_size > LOCK_BYTES_MAX)
+        return foreign_file(lock->path, "too large");
+    ssize_t n = pread(lock->fd, &magic, sizeof(magic), 0);
+    if (n == (ssize_t)sizeof(magic) && magic == MAGIC)
+        return LEAT_OK;
+    bool is_own = found->st_size == 0 || found->st_nlink == 1;
+    if ((is_own && is_blank(lock, code)) || *code)
+        return LEAT_OK;
+    return foreign_file(lock->path, "a file of something else");
+}
+
+int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
+{
+    struct stat found;
+    if (fstat(lock->fd, &found) != 0) {
+        *code = errno;
+        return LEAT_OK;
+    }
+    int status = check_own(lock, &found, code);
+    if (!status && !*code)
+        *code = reserve(lock);
+    if (status || *code)
+        return status;
+    size_t size = (size_t)found.st_size;
+    if (size < LOCK_BYTES) {
+        size = LOCK_BYTES;
+        if (ftruncate(lock->fd, LOCK_BYTES) != 0)
+            *code = errno;
+    }
+    if (!*code)
+        *code = map_table(lock, size);
+    leat__lmdb_lock_table *table = lock->table;
+    if (!table)
+        return LEAT_OK;
+    /* First: it marks the file as one that may be initialised again. */
+    table->magic = MAGIC;
+    table->format = FORMAT;
+    *code = make_mutex(&table->readers_mutex);
+    if (!*code)
+        *code = make_mutex(&table->writer_mutex);
+    if (*code)
+        return LEAT_OK;
+    atomic_store(&table->readers, 0);
+    return LEAT_OK;
+}
+
+int leat__lmdb_lock_file_check(const leat__lmdb_lock_file *lock)
+{
+    const leat__lmdb_lock_table *table = lock->table;
+    if (table->magic != MAGIC)
+        return leat__lmdb_lock_file_damaged(
+            lock, "not LMDB's lock file, or damaged, while another "
+                  "program uses it");
+    if (table->format != FORMAT)
+        return leat_error(LEAT_EIO,
+                          "%s: of lock format %#x, expected %#x: another "
+                          "version of LMDB uses it; end that program first",
+                          lock->path, table->format, FORMAT);
+    if (atomic_load(&table->readers) > lock->capacity)
+        return leat__lmdb_lock_file_damaged(lock,
+                                            "its number of readers is damaged");
+    if (table->readers_mutex.__data.__kind != lock->kind)
+        return leat__lmdb_lock_file_damaged(lock, "its mutex is damaged");
+    return LEAT_OK;
+}
+
+int leat__lmdb_lock_file_map(leat__lmdb_lock_file *lock, int *code)
+{
+    struct stat found;
+    if (fstat(lock->fd, &found) != 0)
+        *code = errno;
+    else if (found.st_size < (off_t)(sizeof(leat__lmdb_lock_table) +
+                                     sizeof(leat__lmdb_lock_slot)) ||
+             found.st_size > LOCK_BYTES_MAX)
+        return leat__lmdb_lock_file_damaged(lock, "its size is damaged");
+    else if (!(*code = reserve(lock)))
+        *code = map_table(lock, (size_t)found.st_size);
+    return lock->table ? leat__lmdb_lock_file_check(lock) : LEAT_OK;
+}

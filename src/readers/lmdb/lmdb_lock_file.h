@@ -1,0 +1,82 @@
+/*
+ * lmdb_lock_file.h: LMDB's lock file: its layout in memory, which is that of
+ * liblmdb 0.9, and what it must be before it is used.
+ *
+ * The caller locks: lmdb_lock.c has the rules.
+ */
+#ifndef LEAT_READERS_LMDB_LOCK_FILE_H
+#define LEAT_READERS_LMDB_LOCK_FILE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define LEAT__LMDB_LINE 64 /* liblmdb's cache line in bytes */
+
+typedef struct leat__lmdb_lock_slot {
+    /* LEAT__LMDB_NO_TXN: protects no page */
+    _Alignas(LEAT__LMDB_LINE) _Atomic size_t txnid;
+    _Atomic pid_t number; /* 0: the slot is free */
+    pthread_t thread;
+} leat__lmdb_lock_slot;
+
+#define LEAT__LMDB_NO_TXN SIZE_MAX
+
+typedef struct leat__lmdb_lock_table {
+    uint32_t magic;
+    uint32_t format;
+    pthread_mutex_t readers_mutex;
+    _Atomic size_t txnid;     /* the latest committed one */
+    _Atomic uint32_t readers; /* slots ever used */
+    _Alignas(LEAT__LMDB_LINE) pthread_mutex_t writer_mutex;
+    leat__lmdb_lock_slot slot[];
+} leat__lmdb_lock_table;
+
+typedef struct leat__lmdb_lock_file {
+    char *path; /* owned */
+    int fd;     /* -1: none */
+    dev_t device;
+    ino_t inode;
+    size_t size; /* of the table in bytes */
+    leat__lmdb_lock_table *table;
+    uint32_t capacity; /* slots */
+    int kind;          /* __kind of a mutex initialised as liblmdb's */
+} leat__lmdb_lock_file;
+
+/*
+ * Opens the file, or creates an empty one, without following links. If it
+ * cannot be opened, *code is the system's error and the status LEAT_OK. Errors:
+ * LEAT_EIO if it is not a regular file; LEAT_ENOMEM. The caller closes fd and
+ * frees the path, after an error too.
+ */
+int leat__lmdb_lock_file_open(leat__lmdb_lock_file *lock, const char *path,
+                              int *code);
+
+/* Finds the kind of mutex that a table has. 0, or the system's error. */
+int leat__lmdb_lock_file_find_kind(leat__lmdb_lock_file *lock);
+
+/*
+ * Maps and initialises the table but for its latest transaction. The caller
+ * holds byte 0 exclusively: the table's contents are stale. *code as above.
+ * Errors: LEAT_EIO if it is not a lock file.
+ */
+int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code);
+
+/*
+ * Maps and checks the table. The caller holds byte 0 shared. *code as above.
+ * Errors: LEAT_EIO if it is damaged.
+ */
+int leat__lmdb_lock_file_map(leat__lmdb_lock_file *lock, int *code);
+
+/* LEAT_EIO if a table in use is not as liblmdb 0.9 initialises it. */
+int leat__lmdb_lock_file_check(const leat__lmdb_lock_file *lock);
+
+/* LEAT_EIO, and a line that says what to do. */
+int leat__lmdb_lock_file_damaged(const leat__lmdb_lock_file *lock,
+                                 const char *what);
+
+void leat__lmdb_lock_file_unmap(leat__lmdb_lock_file *lock);
+
+#endif
