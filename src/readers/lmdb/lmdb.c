@@ -2,115 +2,30 @@
  * Samples are views into the snapshot's map; only labels and scattered floats
  * are in their buffers.
  *
- * next takes records from the walker in groups; read_at looks them up in the
- * index, which the first call builds.
- *
- * If the file is not in memory, next has the kernel read ahead of the walk and
- * awaits the values of the samples that it returns, so that their users do not
- * block; read_at and advise request all their records at once, in the file's
- * order.
+ * next takes records from the walker in groups. If the file is not in memory,
+ * it has the kernel read ahead of the walk and awaits the values of the samples
+ * that it returns, so that their users do not block. The operations by record
+ * number are lmdb_random_access.c's.
  */
 #include "readers/lmdb/lmdb.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/memory.h"
-#include "readers/lmdb/lmdb_drop_behind.h"
-#include "readers/lmdb/lmdb_snapshot.h"
-
-#include <leat/datum.h>
+#include "readers/lmdb/lmdb_random_access.h"
+#include "readers/lmdb/lmdb_reader.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
 
-#define AHEAD 32
-/* Records that fields tries to find a good one. */
-#define TRIES_MAX 256
 #define LOCATED 256
 
 /* Records that a seek steps over between two read-ahead calls. */
 #define STRIDE 1024
 
-/* Records read at random before residency is probed again, once a probe found
- * all of them resident. */
-#define PROBE_INTERVAL 4096
-
-typedef struct lmdb_reader {
-    leat_reader reader;
-    leat__lmdb_snapshot *snapshot; /* immutable, as the next six */
-    const leat__lmdb_map *map;     /* the snapshot's, as is the next */
-    const leat__lmdb_storage *storage;
-    size_t window; /* read-ahead in bytes; 0: none */
-    bool is_auto;  /* a walk may leave it to the kernel */
-    bool drops;    /* drops pages after the walk */
-    char *path;    /* owned */
-    atomic_bool cancelled;
-    atomic_bool advised; /* advise is called before read_at */
-    _Atomic int64_t
-        unprobed; /* records to read before the next residency probe */
-    atomic_bool logged_drops; /* that drop_behind has no effect was logged */
-
-    /* Used by one caller at a time. */
-    leat_field_spec spec[2];
-    int nspec; /* 0: unknown yet */
-    /* Written by a walk: on a cache line apart from what all threads read. */
-    _Alignas(LEAT__CACHE_LINE) leat__lmdb_walker walker;
-    leat__lmdb_entry ahead[AHEAD]; /* taken from the walker */
-    int at, end;                   /* the range not yet returned */
-    pthread_t located_by;          /* the latest caller of locate */
-    leat__lmdb_readahead readahead;
-    leat__lmdb_drop_behind drop_behind;
-} lmdb_reader;
-
-/* A child does not own its parent's reader slot: the pages could be
- * overwritten. */
-static int check_process(const lmdb_reader *lmdb)
-{
-    if (!leat__lmdb_snapshot_is_inherited(lmdb->snapshot))
-        return LEAT_OK;
-    return leat_error(LEAT_ESTATE,
-                      "%s: opened before fork() by the parent; open it again "
-                      "in the child",
-                      lmdb->path);
-}
-
-static int check_running(const lmdb_reader *lmdb)
-{
-    if (!atomic_load_explicit(&lmdb->cancelled, memory_order_relaxed))
-        return check_process(lmdb);
-    return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled", lmdb->path);
-}
-
-static int bad_record(const lmdb_reader *lmdb, const leat__lmdb_entry *entry,
-                      int status)
-{
-    char text[LEAT__KEY_TEXT_MAX];
-    leat__key_text(text, entry->key, entry->key_size);
-    return leat__error_context(status, "%s: record %lld, key %s", lmdb->path,
-                               (long long)entry->record, text);
-}
-
-static inline int fill(const lmdb_reader *lmdb, const leat__lmdb_entry *entry,
-                       leat_sample *sample)
-{
-    leat_provenance *from = &sample->from;
-    from->source = lmdb->path;
-    from->record = entry->record;
-    from->key = entry->key;
-    from->key_size = entry->key_size;
-    int status = leat_datum_fields(sample, entry->value, entry->value_size);
-    if (status)
-        return bad_record(lmdb, entry, status);
-    uintptr_t data = (uintptr_t)sample->field[0].data;
-    sample->stable = data - (uintptr_t)lmdb->map->base < lmdb->map->size;
-    return LEAT_OK;
-}
-
 /* Awaits the values of the records taken from the walker. */
-static int await(lmdb_reader *lmdb)
+static int await(leat__lmdb_reader *lmdb)
 {
-    leat__lmdb_span spans[AHEAD];
+    leat__lmdb_span spans[LEAT__LMDB_AHEAD];
     for (int i = 0; i < lmdb->end; i++) {
         const leat__lmdb_entry *entry = &lmdb->ahead[i];
         spans[i].offset = (size_t)(entry->value - lmdb->map->base);
@@ -120,7 +35,7 @@ static int await(lmdb_reader *lmdb)
     if (!status)
         return LEAT_OK;
     lmdb->end = 0;
-    status = bad_record(lmdb, &lmdb->ahead[0], status);
+    status = leat__lmdb_reader_bad_record(lmdb, &lmdb->ahead[0], status);
     lmdb->walker.failure = status;
     leat__error_save(lmdb->walker.failure_line);
     return status;
@@ -128,13 +43,13 @@ static int await(lmdb_reader *lmdb)
 
 /* From cold storage only `wanted` records are taken, since all of them are
  * awaited. */
-__attribute__((noinline)) static int refill(lmdb_reader *lmdb, int wanted)
+__attribute__((noinline)) static int refill(leat__lmdb_reader *lmdb, int wanted)
 {
     int got = 0;
     leat__lmdb_drop_behind_follow(&lmdb->drop_behind, &lmdb->walker);
     leat__lmdb_readahead_follow(&lmdb->readahead, &lmdb->walker);
     bool is_cold = lmdb->readahead.is_cold;
-    int n = is_cold && wanted < AHEAD ? wanted : AHEAD;
+    int n = is_cold && wanted < LEAT__LMDB_AHEAD ? wanted : LEAT__LMDB_AHEAD;
     int status = leat__lmdb_walker_next(&lmdb->walker, lmdb->ahead, n, &got);
     lmdb->at = 0;
     lmdb->end = got;
@@ -144,14 +59,15 @@ __attribute__((noinline)) static int refill(lmdb_reader *lmdb, int wanted)
 static int lmdb_next(leat_reader *reader, leat_sample *const out[], int n,
                      int *got)
 {
-    lmdb_reader *lmdb = (lmdb_reader *)reader;
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
     int done = 0;
     *got = 0;
-    int status = check_running(lmdb);
+    int status = leat__lmdb_reader_check_running(lmdb);
     while (!status && done < n) {
         if (lmdb->at == lmdb->end && (status = refill(lmdb, n - done)))
             break;
-        status = fill(lmdb, &lmdb->ahead[lmdb->at], out[done]);
+        status =
+            leat__lmdb_reader_fill(lmdb, &lmdb->ahead[lmdb->at], out[done]);
         if (!status) {
             lmdb->at++;
             done++;
@@ -166,123 +82,8 @@ static int lmdb_next(leat_reader *reader, leat_sample *const out[], int n,
     return status;
 }
 
-static size_t ask_leaves(const lmdb_reader *lmdb, const leat__lmdb_index *index,
-                         const int64_t records[], int n)
-{
-    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
-    for (int i = 0; i < n; i++)
-        spans[i] = leat__lmdb_storage_leaf(lmdb->storage,
-                                           index->address[records[i]] >> 16);
-    return leat__lmdb_storage_ask(lmdb->storage, spans, n);
-}
-
-/* This reads the leaves, and blocks on them. */
-static size_t ask_values(const lmdb_reader *lmdb, const leat__lmdb_index *index,
-                         const int64_t records[], int n)
-{
-    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
-    int used = 0;
-    for (int i = 0; i < n; i++) {
-        leat__lmdb_node node;
-        uint64_t address = index->address[records[i]];
-        /* Damage is reported when the record is read. */
-        if (!leat__lmdb_map_node_at(lmdb->map, address, &node))
-            spans[used++] = leat__lmdb_storage_value(lmdb->storage, &node);
-    }
-    return leat__lmdb_storage_ask(lmdb->storage, spans, used);
-}
-
-/* Prefetches records in [0, count), unless all of a recent probe were resident.
- */
-static void ask(lmdb_reader *lmdb, const leat__lmdb_index *index,
-                const int64_t records[], int n)
-{
-    size_t absent = 0;
-    int64_t unprobed =
-        atomic_load_explicit(&lmdb->unprobed, memory_order_relaxed);
-    if (unprobed > 0) {
-        atomic_store_explicit(&lmdb->unprobed, unprobed - n,
-                              memory_order_relaxed);
-        return;
-    }
-    for (int done = 0; done < n; done += LEAT__LMDB_SPANS_MAX) {
-        int more =
-            n - done < LEAT__LMDB_SPANS_MAX ? n - done : LEAT__LMDB_SPANS_MAX;
-        absent += ask_leaves(lmdb, index, records + done, more);
-        if (lmdb->map->meta.overflow_pages)
-            absent += ask_values(lmdb, index, records + done, more);
-    }
-    if (absent == 0)
-        atomic_store_explicit(&lmdb->unprobed, PROBE_INTERVAL,
-                              memory_order_relaxed);
-}
-
-static void lmdb_advise(leat_reader *reader, const int64_t records[], int n)
-{
-    lmdb_reader *lmdb = (lmdb_reader *)reader;
-    const leat__lmdb_index *index;
-    atomic_store_explicit(&lmdb->advised, 1, memory_order_relaxed);
-    if (lmdb->window && !leat__lmdb_snapshot_is_inherited(lmdb->snapshot) &&
-        !leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, &index))
-        ask(lmdb, index, records, n);
-}
-
-static int check_indices(const lmdb_reader *lmdb, const int64_t records[],
-                         int n)
-{
-    int64_t count = (int64_t)lmdb->map->meta.entries;
-    int i = 0;
-    while (i < n && records[i] >= 0 && records[i] < count)
-        i++;
-    return i;
-}
-
-/* Random access has no position to drop pages after. */
-__attribute__((noinline)) static void log_unused_drop_behind(lmdb_reader *lmdb)
-{
-    if (!atomic_exchange_explicit(&lmdb->logged_drops, 1, memory_order_relaxed))
-        leat__log(LEAT_LOG_WARNING,
-                  "%s: drop_behind has no effect on random access: only pages "
-                  "that are read in order are dropped",
-                  lmdb->path);
-}
-
-static int lmdb_read_at(leat_reader *reader, const int64_t records[],
-                        leat_sample *const out[], int n, int *got)
-{
-    lmdb_reader *lmdb = (lmdb_reader *)reader;
-    const leat__lmdb_index *index;
-    int done = 0;
-    *got = 0;
-    int status = check_running(lmdb);
-    if (!status)
-        status =
-            leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, &index);
-    if (status)
-        return status;
-    if (lmdb->drops &&
-        !atomic_load_explicit(&lmdb->logged_drops, memory_order_relaxed))
-        log_unused_drop_behind(lmdb);
-    int good = check_indices(lmdb, records, n);
-    if (good > 1 && lmdb->window &&
-        !atomic_load_explicit(&lmdb->advised, memory_order_relaxed))
-        ask(lmdb, index, records, good);
-    for (; !status && done < good; done += !status) {
-        leat__lmdb_entry entry;
-        status = leat__lmdb_index_read(index, records[done], &entry);
-        if (!status)
-            status = fill(lmdb, &entry, out[done]);
-    }
-    if (!status && done < n)
-        status = leat_error(
-            LEAT_EINVAL, "%s: record %lld is out of range: there are %lld",
-            lmdb->path, (long long)records[done], (long long)index->count);
-    *got = done;
-    return done ? LEAT_OK : status;
-}
-
 /* Returns the records taken ahead for next to the walker. */
-static int return_ahead(lmdb_reader *lmdb)
+static int return_ahead(leat__lmdb_reader *lmdb)
 {
     if (lmdb->at == lmdb->end)
         return LEAT_OK;
@@ -293,10 +94,10 @@ static int return_ahead(lmdb_reader *lmdb)
 
 static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
 {
-    lmdb_reader *lmdb = (lmdb_reader *)reader;
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
     uint64_t addresses[LOCATED];
     *got = 0;
-    int status = check_running(lmdb);
+    int status = leat__lmdb_reader_check_running(lmdb);
     if (!status)
         status = return_ahead(lmdb);
     if (status)
@@ -317,8 +118,8 @@ static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
     return status;
 }
 
-static int read_address(const lmdb_reader *lmdb, const leat_locator *locator,
-                        leat_sample *sample)
+static int read_address(const leat__lmdb_reader *lmdb,
+                        const leat_locator *locator, leat_sample *sample)
 {
     leat__lmdb_node node;
     int status = leat__lmdb_map_node_at(lmdb->map, locator->where, &node);
@@ -328,15 +129,15 @@ static int read_address(const lmdb_reader *lmdb, const leat_locator *locator,
         return status;
     const leat__lmdb_entry entry = {locator->record, node.key, node.key_size,
                                     node.value, node.value_size};
-    return fill(lmdb, &entry, sample);
+    return leat__lmdb_reader_fill(lmdb, &entry, sample);
 }
 
 static int lmdb_read_located(leat_reader *reader, const leat_locator locator[],
                              leat_sample *const out[], int n, int *got)
 {
-    const lmdb_reader *lmdb = (const lmdb_reader *)reader;
+    const leat__lmdb_reader *lmdb = (const leat__lmdb_reader *)reader;
     int done = 0;
-    int status = check_running(lmdb);
+    int status = leat__lmdb_reader_check_running(lmdb);
     while (!status && done < n) {
         status = read_address(lmdb, &locator[done], out[done]);
         done += !status;
@@ -347,12 +148,12 @@ static int lmdb_read_located(leat_reader *reader, const leat_locator locator[],
 
 static int lmdb_may_block(leat_reader *reader)
 {
-    const lmdb_reader *lmdb = (lmdb_reader *)reader;
+    const leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
     return lmdb->drops || leat__lmdb_storage_may_block(lmdb->storage);
 }
 
 /* The walker's seek, with read-ahead of the leaves on the way. */
-static int seek_ahead(lmdb_reader *lmdb, int64_t record)
+static int seek_ahead(leat__lmdb_reader *lmdb, int64_t record)
 {
     leat__lmdb_walker *walker = &lmdb->walker;
     leat__lmdb_readahead readahead;
@@ -371,8 +172,8 @@ static int seek_ahead(lmdb_reader *lmdb, int64_t record)
 
 static int lmdb_seek(leat_reader *reader, int64_t record)
 {
-    lmdb_reader *lmdb = (lmdb_reader *)reader;
-    int status = check_process(lmdb);
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
+    int status = leat__lmdb_reader_check_process(lmdb);
     if (status)
         return status;
     if (record < 0 || (uint64_t)record > lmdb->map->meta.entries)
@@ -385,8 +186,8 @@ static int lmdb_seek(leat_reader *reader, int64_t record)
 
 static int lmdb_reset(leat_reader *reader)
 {
-    lmdb_reader *lmdb = (lmdb_reader *)reader;
-    int status = check_process(lmdb);
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
+    int status = leat__lmdb_reader_check_process(lmdb);
     if (status)
         return status;
     leat__lmdb_readahead_restart(&lmdb->readahead, &lmdb->walker, 1);
@@ -398,79 +199,11 @@ static int lmdb_reset(leat_reader *reader)
 
 static int lmdb_count(leat_reader *reader, int64_t *out)
 {
-    const lmdb_reader *lmdb = (lmdb_reader *)reader;
-    int status = check_process(lmdb);
+    const leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
+    int status = leat__lmdb_reader_check_process(lmdb);
     if (!status)
         *out = (int64_t)lmdb->map->meta.entries;
     return status;
-}
-
-static void describe(lmdb_reader *lmdb, const leat_field *data)
-{
-    leat_field_spec *spec = lmdb->spec;
-    spec[0] =
-        (leat_field_spec){.name = "data", .dtype = LEAT_BYTES, .ndim = -1};
-    spec[1] = (leat_field_spec){.name = "label", .dtype = LEAT_INT32};
-    if (data && data->dtype != LEAT_BYTES) {
-        spec[0].dtype = data->dtype;
-        spec[0].ndim = data->ndim;
-        memcpy(spec[0].shape, data->shape, sizeof(spec[0].shape));
-    }
-    lmdb->nspec = 2;
-}
-
-/* LEAT_END if there are no records, LEAT_EDATA if none of the first ones is
- * good. */
-static int find_good(lmdb_reader *lmdb, leat__lmdb_walker *walker,
-                     leat_sample *sample)
-{
-    int first = LEAT_OK;
-    char line[LEAT__ERROR_MAX];
-    for (int n = 0; n < TRIES_MAX; n++) {
-        leat__lmdb_entry entry;
-        int got;
-        int status = leat__lmdb_walker_next(walker, &entry, 1, &got);
-        if (!status)
-            status = fill(lmdb, &entry, sample);
-        if (status == LEAT_END && first)
-            break;
-        if (status != LEAT_EDATA)
-            return status;
-        if (!first)
-            leat__error_save(line);
-        first = status;
-    }
-    return leat_error(first, "%s", line);
-}
-
-/* Derives the field specs from the first good record. */
-static int read_field_specs(lmdb_reader *lmdb)
-{
-    leat_sample sample;
-    leat__lmdb_walker *walker = leat__alloc(sizeof(*walker));
-    if (!walker)
-        return LEAT_ENOMEM;
-    leat__lmdb_walker_init(walker, lmdb->map);
-    leat_sample_init(&sample);
-    int status = find_good(lmdb, walker, &sample);
-    if (status >= 0)
-        describe(lmdb, status == LEAT_END ? NULL : &sample.field[0]);
-    leat_sample_finish(&sample);
-    leat__free(walker);
-    return status < 0 ? status : LEAT_OK;
-}
-
-static int lmdb_fields(leat_reader *reader, const leat_field_spec **out, int *n)
-{
-    lmdb_reader *lmdb = (lmdb_reader *)reader;
-    int status = check_process(lmdb);
-    if (!status && !lmdb->nspec)
-        status = read_field_specs(lmdb);
-    if (status)
-        return status;
-    *out = lmdb->spec;
-    *n = lmdb->nspec;
-    return LEAT_OK;
 }
 
 /* FNV-1a of the key's length and bytes, on top of `hash`. */
@@ -485,11 +218,11 @@ static uint64_t hash_key(uint64_t hash, const void *key, size_t size)
 
 /* The data set's fingerprint: the number of records, and a hash of the first
  * and last key. */
-static int fingerprint(const lmdb_reader *lmdb, uint64_t out[2])
+static int fingerprint(const leat__lmdb_reader *lmdb, uint64_t out[2])
 {
     leat__lmdb_node first, last;
     uint64_t hash = 0xcbf29ce484222325;
-    int status = check_process(lmdb);
+    int status = leat__lmdb_reader_check_process(lmdb);
     if (!status)
         status = leat__lmdb_walker_first(lmdb->map, &first);
     if (!status)
@@ -508,13 +241,13 @@ static int fingerprint(const lmdb_reader *lmdb, uint64_t out[2])
 static int lmdb_save(leat_reader *reader, leat_token *token)
 {
     uint64_t mine[2];
-    int status = fingerprint((lmdb_reader *)reader, mine);
+    int status = fingerprint((leat__lmdb_reader *)reader, mine);
     return status ? status : leat_token_put(token, mine, sizeof(mine));
 }
 
 static int lmdb_restore(leat_reader *reader, leat_token *token)
 {
-    lmdb_reader *lmdb = (lmdb_reader *)reader;
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
     uint64_t mine[2], theirs[2];
     int status = fingerprint(lmdb, mine);
     if (!status)
@@ -537,13 +270,13 @@ static int lmdb_restore(leat_reader *reader, leat_token *token)
 
 static void lmdb_cancel(leat_reader *reader)
 {
-    lmdb_reader *lmdb = (lmdb_reader *)reader;
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
     atomic_store_explicit(&lmdb->cancelled, 1, memory_order_relaxed);
 }
 
 static void lmdb_close(leat_reader *reader)
 {
-    lmdb_reader *lmdb = (lmdb_reader *)reader;
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
     leat__lmdb_snapshot_close(lmdb->snapshot);
     leat__free(lmdb->path);
     leat__free(lmdb);
@@ -552,20 +285,20 @@ static void lmdb_close(leat_reader *reader)
 static const leat_reader_ops lmdb_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "lmdb",
-    .fields = lmdb_fields,
+    .fields = leat__lmdb_reader_fields,
     .next = lmdb_next,
     .reset = lmdb_reset,
     .cancel = lmdb_cancel,
     .close = lmdb_close,
     .count = lmdb_count,
-    .read_at = lmdb_read_at,
+    .read_at = leat__lmdb_reader_read_at,
     .seek = lmdb_seek,
     .save = lmdb_save,
     .restore = lmdb_restore,
     .locate = lmdb_locate,
     .read_located = lmdb_read_located,
     .may_block = lmdb_may_block,
-    .advise = lmdb_advise,
+    .advise = leat__lmdb_reader_advise,
 };
 
 /* Bytes as in the options: 0 is the default, -1 none. */
@@ -577,7 +310,8 @@ static size_t value_or(int64_t bytes, size_t otherwise)
 }
 
 /* Reads the arguments and completes them by the defaults. */
-static int take_options(lmdb_reader *lmdb, const leat_args *args, size_t *kept)
+static int take_options(leat__lmdb_reader *lmdb, const leat_args *args,
+                        size_t *kept)
 {
     int64_t window = 0, keep = 0, drops = 0;
     int status = leat_args_int(args, "read_ahead", -1, INT64_MAX, &window);
@@ -595,7 +329,7 @@ static int take_options(lmdb_reader *lmdb, const leat_args *args, size_t *kept)
 }
 
 /* Starts read-ahead and drop-behind at the beginning of the walk. */
-static void start_walk(lmdb_reader *lmdb, size_t kept)
+static void start_walk(leat__lmdb_reader *lmdb, size_t kept)
 {
     bool kernel_does = lmdb->is_auto &&
                        lmdb->storage->kernel_ahead >= LEAT__LMDB_KERNEL_ENOUGH;
@@ -614,7 +348,7 @@ static int lmdb_open(const leat_args *args, leat_reader *const upstream[],
     (void)n;
     const char *path = leat_args_at(args, 0);
     size_t kept = 0;
-    lmdb_reader *lmdb = leat__alloc_aligned_zero(sizeof(*lmdb));
+    leat__lmdb_reader *lmdb = leat__alloc_aligned_zero(sizeof(*lmdb));
     if (!lmdb)
         return LEAT_ENOMEM;
     lmdb->reader.ops = &lmdb_ops;

@@ -1,0 +1,95 @@
+/*
+ * lmdb_reader.h: what the parts of LMDB's reader share: its state, the checks
+ * before each operation, and a sample or the field specs out of a record.
+ */
+#ifndef LEAT_READERS_LMDB_READER_H
+#define LEAT_READERS_LMDB_READER_H
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "readers/lmdb/lmdb_drop_behind.h"
+#include "readers/lmdb/lmdb_snapshot.h"
+
+#include <leat/datum.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* Entries taken from the walker at a time. */
+#define LEAT__LMDB_AHEAD 32
+
+typedef struct leat__lmdb_reader {
+    leat_reader reader;
+    leat__lmdb_snapshot *snapshot; /* immutable, as the next six */
+    const leat__lmdb_map *map;     /* the snapshot's, as is the next */
+    const leat__lmdb_storage *storage;
+    size_t window; /* read-ahead in bytes; 0: none */
+    bool is_auto;  /* a walk may leave it to the kernel */
+    bool drops;    /* drops pages after the walk */
+    char *path;    /* owned */
+    atomic_bool cancelled;
+    atomic_bool advised; /* advise is called before read_at */
+    _Atomic int64_t
+        unprobed; /* records to read before the next residency probe */
+    atomic_bool logged_drops; /* that drop_behind has no effect was logged */
+
+    /* Used by one caller at a time. */
+    leat_field_spec spec[2];
+    int nspec; /* 0: unknown yet */
+    /* Written by a walk: on a cache line apart from what all threads read. */
+    _Alignas(LEAT__CACHE_LINE) leat__lmdb_walker walker;
+    leat__lmdb_entry ahead[LEAT__LMDB_AHEAD]; /* taken from the walker */
+    int at, end;                              /* the range not yet returned */
+    pthread_t located_by;                     /* the latest caller of locate */
+    leat__lmdb_readahead readahead;
+    leat__lmdb_drop_behind drop_behind;
+} leat__lmdb_reader;
+
+/* LEAT_ESTATE in a child after fork, which does not own its parent's reader
+ * slot: the pages could be overwritten. */
+static inline int leat__lmdb_reader_check_process(const leat__lmdb_reader *lmdb)
+{
+    if (!leat__lmdb_snapshot_is_inherited(lmdb->snapshot))
+        return LEAT_OK;
+    return leat_error(LEAT_ESTATE,
+                      "%s: opened before fork() by the parent; open it again "
+                      "in the child",
+                      lmdb->path);
+}
+
+/* The same, and LEAT_ECANCELLED after cancel. */
+static inline int leat__lmdb_reader_check_running(const leat__lmdb_reader *lmdb)
+{
+    if (!atomic_load_explicit(&lmdb->cancelled, memory_order_relaxed))
+        return leat__lmdb_reader_check_process(lmdb);
+    return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled", lmdb->path);
+}
+
+/* Returns `status` with the entry's record and key before its error line. */
+int leat__lmdb_reader_bad_record(const leat__lmdb_reader *lmdb,
+                                 const leat__lmdb_entry *entry, int status);
+
+/* Makes the sample of an entry, a view into the map. */
+static inline int leat__lmdb_reader_fill(const leat__lmdb_reader *lmdb,
+                                         const leat__lmdb_entry *entry,
+                                         leat_sample *sample)
+{
+    leat_provenance *from = &sample->from;
+    from->source = lmdb->path;
+    from->record = entry->record;
+    from->key = entry->key;
+    from->key_size = entry->key_size;
+    int status = leat_datum_fields(sample, entry->value, entry->value_size);
+    if (status)
+        return leat__lmdb_reader_bad_record(lmdb, entry, status);
+    uintptr_t data = (uintptr_t)sample->field[0].data;
+    sample->stable = data - (uintptr_t)lmdb->map->base < lmdb->map->size;
+    return LEAT_OK;
+}
+
+/* The reader's operation `fields`: those of the first good record. */
+int leat__lmdb_reader_fields(leat_reader *reader, const leat_field_spec **out,
+                             int *n);
+
+#endif
