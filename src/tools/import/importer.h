@@ -56,7 +56,7 @@ struct importer {
     char *arguments; /* lines that decide the records: importer_add */
 };
 
-/* option_parse, with the options that all imports have. */
+/* option_parse, with the options that all imports have. Catches signals. */
 int importer_parse(struct importer *importer, struct usage *usage, int argc,
                    char **argv, char ***arguments, int *n);
 
