@@ -207,6 +207,10 @@ import 0 dubious made --root set --encoded --json
     (.warned_images[24] | .number, .name)]' stdout)" = \
     '[26,0,25,25,25,"junk.jpg"]' ] || fail "--json: $(cut -c 1-200 stdout)"
 rm -rf made
+import 0 dubious made --root set --encoded --gray --json
+[ "$(jq .warned stdout)" = 25 ] ||
+    fail "--encoded --gray: $(cut -c 1-200 stdout)"
+rm -rf made
 
 # Shuffled: other numbers, the same images, the same for a seed.
 grep -v 'cut\|mark\|missing\|bad' list >sound

@@ -268,6 +268,8 @@ static int make_record(struct image_record_maker *maker, const char *name,
 {
     const struct image_record_options *options = maker->options;
     leat_image image;
+    /* Asked first: the decoder's next call takes pixels and warning back. */
+    bool kept = options->encoding != IMAGE_RAW && keeps_bytes(maker, name);
     int status = leat_image_decode(
         maker->decoder, maker->file.bytes, maker->file_size,
         options->gray ? LEAT_COLOR_GRAY : LEAT_COLOR_BGR, &image);
@@ -277,7 +279,7 @@ static int make_record(struct image_record_maker *maker, const char *name,
     out->shape[0] = image.channels;
     out->shape[1] = image.height;
     out->shape[2] = image.width;
-    if (options->encoding != IMAGE_RAW && keeps_bytes(maker, name)) {
+    if (kept) {
         datum->encoded = 1;
         datum->data = maker->file.bytes;
         datum->data_size = maker->file_size;
