@@ -3,9 +3,9 @@
  * any over "cpu" and the late device of the tests. A device that the machine
  * lacks is a skip.
  */
-#include "support/batch_job.h"
 #include "support/late_device.h"
 #include "support/suite.h"
+#include "support/transform_case.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -286,7 +286,7 @@ static const void *send(const area *way, const void *from, size_t bytes,
     return way->memory + over;
 }
 
-static void check_batch(const batch_job *job, const area way[4],
+static void check_batch(const transform_case *job, const area way[4],
                         leat_stream stream)
 {
     leat_device_transform what = job->what;
@@ -308,7 +308,7 @@ static void check_batch(const batch_job *job, const area way[4],
                      LEAT_OK);
     ck_assert_int_eq(ops->stream_synchronize(device, stream), LEAT_OK);
     ck_assert_msg(memcmp(way[3].host, job->expected, job->top_bytes) == 0, "%s",
-                  batch_job_text(job));
+                  transform_case_text(job));
 }
 
 START_TEST(a_transform_has_the_bits_of_the_cpu)
@@ -321,10 +321,10 @@ START_TEST(a_transform_has_the_bits_of_the_cpu)
     for (int i = 0; i < 4; i++)
         way[i] = (area){host_new(ROOM), device_new(ROOM)};
     for (uint32_t k = 0; k < BATCHES; k++) {
-        batch_job job;
-        batch_job_init(&job, k);
+        transform_case job;
+        transform_case_init(&job, k);
         check_batch(&job, way, stream);
-        batch_job_finish(&job);
+        transform_case_finish(&job);
     }
     for (int i = 0; i < 4; i++) {
         ops->host_free(device, way[i].host, ROOM);

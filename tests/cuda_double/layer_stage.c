@@ -19,7 +19,7 @@ void stage_set_up(void)
     cuda_double_reset();
     for (int i = 0; i < STAGE_STREAMS; i++)
         stage_stream[i] = cuda_double_stream();
-    stage_pipeline = feed_pipeline();
+    stage_pipeline = layer_fixture_pipeline();
     cuda_double_forget();
 }
 
@@ -42,10 +42,10 @@ void stage_tear_down(void)
     ck_assert_int_eq(cudaPeekAtLastError(), cudaSuccess);
 }
 
-void stage_forward(feed_layer *feed, cudaStream_t on)
+void stage_forward(layer_fixture *fixture, cudaStream_t on)
 {
     cuda_double_set_next(on);
-    int status = leat_cuda_forward(feed->layer, feed->top, 2, on);
+    int status = leat_cuda_forward(fixture->layer, fixture->top, 2, on);
     ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
 }
 
@@ -57,14 +57,14 @@ int stage_is_call(const cuda_double_call *call, const char *name)
 int stage_run_on(int streams)
 {
     sight seen[STAGE_STEPS * STAGE_BATCH] = {0};
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     for (int i = 0; i < STAGE_STEPS; i++) {
-        stage_forward(&feed, stage_stream[i % streams]);
-        sight_launch(feed.top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
+        stage_forward(&fixture, stage_stream[i % streams]);
+        sight_launch(fixture.top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
                      stage_stream[i % streams]);
     }
     for (int i = 0; i < streams; i++)
         ck_assert_int_eq(cudaStreamSynchronize(stage_stream[i]), cudaSuccess);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     return sight_count_wrong(seen, STAGE_STEPS * STAGE_BATCH);
 }

@@ -3,7 +3,7 @@
 #define LEAT_TESTS_LAYER_STAGE_H
 
 #include "cuda_double.h"
-#include "support/feed.h"
+#include "support/layer_fixture.h"
 
 #include <leat.h>
 
@@ -11,7 +11,7 @@
 #define STAGE_BATCH 4
 #define STAGE_STREAMS 3
 
-/* The feed's records; a layer's options; streams of a caller. */
+/* The fixture's records; a layer's options; streams of a caller. */
 extern leat_pipeline *stage_pipeline;
 extern leat_data_layer_options stage_options;
 extern cudaStream_t stage_stream[STAGE_STREAMS];
@@ -24,7 +24,7 @@ void stage_tear_down(void);
 void stage_check_nothing_lives(void);
 
 /* A forward whose batch is for `on`; aborts the test on failure. */
-void stage_forward(feed_layer *feed, cudaStream_t on);
+void stage_forward(layer_fixture *fixture, cudaStream_t on);
 
 /* Samples that a caller with so many streams, used in turn, sees wrongly. */
 int stage_run_on(int streams);

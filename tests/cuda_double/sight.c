@@ -1,5 +1,5 @@
 #include "sight.h"
-#include "support/feed.h"
+#include "support/layer_fixture.h"
 
 #include <check.h>
 
@@ -17,7 +17,7 @@ static void look(void *argument)
     const float *label = cuda_double_bytes(self->label);
     for (int i = 0; i < self->n; i++) {
         self->out[i].label = label[i];
-        self->out[i].pixel = data[i * FEED_PIXELS];
+        self->out[i].pixel = data[i * LAYER_FIXTURE_PIXELS];
     }
 }
 
@@ -37,9 +37,9 @@ int sight_count_wrong(const sight *seen, int samples)
 {
     int wrong = 0;
     for (int p = 0; p < samples; p++) {
-        int i = p % FEED_COUNT;
+        int i = p % LAYER_FIXTURE_COUNT;
         wrong += seen[p].label != (float)(1000 + i) ||
-                 seen[p].pixel != (float)feed_pixel(i, 0, 0, 0);
+                 seen[p].pixel != (float)layer_fixture_pixel(i, 0, 0, 0);
     }
     return wrong;
 }

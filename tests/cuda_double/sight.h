@@ -1,4 +1,4 @@
-/* sight.h: what a kernel of the caller's sees of a batch of the feed. */
+/* sight.h: what a kernel of the caller's sees of a batch of the fixture. */
 #ifndef LEAT_TESTS_SIGHT_H
 #define LEAT_TESTS_SIGHT_H
 
@@ -19,7 +19,8 @@ typedef struct sight {
 void sight_launch(leat_blob *const top[], int n, sight *out, double us,
                   cudaStream_t on);
 
-/* How many of the samples, in sequence from the feed's first, are not its. */
+/* How many of the samples, in sequence from the fixture's first, are not its.
+ */
 int sight_count_wrong(const sight *seen, int samples);
 
 #endif

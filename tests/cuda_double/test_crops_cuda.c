@@ -3,8 +3,8 @@
  * mixed shapes: batch by batch the same as on the CPU.
  */
 #include "cuda_double.h"
-#include "support/feed.h"
-#include "support/planted.h"
+#include "support/bad_records.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -24,7 +24,7 @@ static leat_transform_options transform;
 
 static void set_up(void)
 {
-    feed_options(&options, &transform);
+    layer_fixture_options(&options, &transform);
     transform.mirror = 1;
     transform.scale = 0.25f;
     options.random_seed = 5;
@@ -38,13 +38,13 @@ static void collect(const leat_pipeline *pipeline, const char *device,
 {
     options.device = device;
     options.transform_on = on;
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < STEPS; i++) {
-        int status = feed_forward(&feed);
+        int status = layer_fixture_forward(&fixture);
         ck_assert(status == LEAT_OK || status == LEAT_EDATA);
-        out[i] = status ? (uint32_t)status : feed_digest(&feed);
+        out[i] = status ? (uint32_t)status : layer_fixture_digest(&fixture);
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 static void check_alike(const leat_pipeline *pipeline)
@@ -61,14 +61,14 @@ static void check_alike(const leat_pipeline *pipeline)
 
 START_TEST(bad_records_are_replaced_as_on_the_cpu)
 {
-    planted plan = {.count = 20, .way = (planted_way)(_i / 3)};
-    plan.kind[2] = PLANTED_UNREADABLE;
-    plan.kind[3] = PLANTED_SHORT;
-    plan.kind[9] = PLANTED_SHAPELESS;
-    plan.kind[13] = PLANTED_UNLABELED;
+    bad_records plan = {.count = 20, .way = (bad_records_way)(_i / 3)};
+    plan.kind[2] = BAD_RECORDS_UNREADABLE;
+    plan.kind[3] = BAD_RECORDS_SHORT;
+    plan.kind[9] = BAD_RECORDS_SHAPELESS;
+    plan.kind[13] = BAD_RECORDS_UNLABELED;
     options.batch_size = 4;
     options.on_error = (leat_on_error)(_i % 3);
-    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
     check_alike(pipeline);
     leat_pipeline_unref(pipeline);
 }
@@ -77,11 +77,11 @@ END_TEST
 /* The first record is small: slots and tops grow with the next. */
 START_TEST(slots_grow_as_on_the_cpu)
 {
-    planted plan = {.count = 20, .way = (planted_way)_i};
+    bad_records plan = {.count = 20, .way = (bad_records_way)_i};
     for (int i = 0; i < 20; i += 3)
-        plan.kind[i] = PLANTED_SMALL;
+        plan.kind[i] = BAD_RECORDS_SMALL;
     options.batch_size = 1;
-    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
     check_alike(pipeline);
     leat_pipeline_unref(pipeline);
 }
@@ -220,16 +220,16 @@ START_TEST(slots_grow_behind_the_streams_that_read_them)
         cuda_double_set_pinnable(PINNABLE);
     ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, NULL),
                      LEAT_OK);
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_gt(stats.memory.pinned, 0);
     cudaStream_t on = cuda_double_stream();
     for (int i = 0; i < STEPS; i++) {
-        ck_assert_int_eq(leat_cuda_forward(feed.layer, feed.top, 2, on),
+        ck_assert_int_eq(leat_cuda_forward(fixture.layer, fixture.top, 2, on),
                          LEAT_OK);
-        sum_arguments arguments = {leat_blob_gpu_data(feed.top[0]),
-                                   leat_blob_count(feed.top[0]), &sums[i]};
+        sum_arguments arguments = {leat_blob_gpu_data(fixture.top[0]),
+                                   leat_blob_count(fixture.top[0]), &sums[i]};
         ck_assert_int_eq(
             cuda_double_launch(sum, &arguments, sizeof(arguments), 0, on),
             cudaSuccess);
@@ -238,13 +238,13 @@ START_TEST(slots_grow_behind_the_streams_that_read_them)
     ck_assert_int_eq(cudaStreamDestroy(on), cudaSuccess);
     for (int i = 0; i < STEPS; i++)
         ck_assert_double_eq(sums[i], (i + 1.0) * (i + 1.0) * ROW);
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_gt(stats.grown_batches, STEPS / 2);
     ck_assert_int_eq(stats.memory.pageable > 0, _i >= 2);
     ck_assert_int_eq(stats.memory.pinned + stats.memory.pageable <
                          stats.memory.device,
                      _i % 2);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST

@@ -4,8 +4,8 @@
  * lost.
  */
 #include "sight.h"
-#include "support/feed.h"
-#include "support/troop.h"
+#include "support/group_fixture.h"
+#include "support/layer_fixture.h"
 #include "support/watchdog.h"
 
 #include <check.h>
@@ -26,26 +26,26 @@ static const char *const devices[] = {"cuda:0", "cuda:1", "cuda:2", "cuda:3"};
 
 static leat_pipeline *pipeline;
 static leat_data_layer_options options;
-static cudaStream_t stream[TROOP_MAX];
+static cudaStream_t stream[GROUP_FIXTURE_MAX];
 
 /* A machine of several nodes, at least as far as leat is told. */
 
 static int has_nodes;
 /* Bytes that were asked for on each, and what pages are said to lie on. */
-static size_t placed[TROOP_MAX];
-static int policy_of[TROOP_MAX];
+static size_t placed[GROUP_FIXTURE_MAX];
+static int policy_of[GROUP_FIXTURE_MAX];
 
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
-    static char text[TROOP_MAX][4] = {"3\n", "2\n", "1\n", "0\n"};
+    static char text[GROUP_FIXTURE_MAX][4] = {"3\n", "2\n", "1\n", "0\n"};
     int device;
     if (!has_nodes ||
         sscanf(path, "/sys/bus/pci/devices/ffff:%d:00.0/numa_node", &device) !=
             1)
         return __real_fopen(path, mode);
-    return fmemopen(text[device % TROOP_MAX], 2, "r");
+    return fmemopen(text[device % GROUP_FIXTURE_MAX], 2, "r");
 }
 
 /* Of what leat and the watchdog call: more is not there to be read. */
@@ -79,7 +79,7 @@ long __wrap_syscall(long number, ...)
     if (number == SYS_mbind) {
         const unsigned long *mask = (const unsigned long *)a[3];
         ck_assert_int_eq(a[2], MPOL_PREFERRED);
-        for (int node = 0; node < TROOP_MAX; node++)
+        for (int node = 0; node < GROUP_FIXTURE_MAX; node++)
             if (mask[0] == 1ul << node) {
                 placed[node] += (size_t)a[1];
                 policy_of[node]++;
@@ -100,13 +100,13 @@ static void set_up(void)
     options.batch_size = BATCH;
     options.prefetch = 2;
     cuda_double_reset();
-    cuda_double_set_devices(TROOP_MAX);
-    for (int i = 0; i < TROOP_MAX; i++) {
+    cuda_double_set_devices(GROUP_FIXTURE_MAX);
+    for (int i = 0; i < GROUP_FIXTURE_MAX; i++) {
         ck_assert_int_eq(cudaSetDevice(i), cudaSuccess);
         stream[i] = cuda_double_stream();
     }
     ck_assert_int_eq(cudaSetDevice(0), cudaSuccess);
-    pipeline = feed_pipeline();
+    pipeline = layer_fixture_pipeline();
     cuda_double_forget();
     watchdog_start(SECONDS);
 }
@@ -114,7 +114,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     leat_pipeline_unref(pipeline);
-    for (int i = 0; i < TROOP_MAX; i++)
+    for (int i = 0; i < GROUP_FIXTURE_MAX; i++)
         (void)cudaStreamDestroy(stream[i]);
     cuda_double_living living = cuda_double_count();
     ck_assert_int_eq(living.streams, 0);
@@ -126,15 +126,15 @@ static void tear_down(void)
 }
 
 /* A step of each member, whose kernels run when their streams come to it. */
-static void step(troop *troop, int t, sight *seen)
+static void step(group_fixture *group, int t, sight *seen)
 {
-    for (int i = 0; i < troop->n; i++) {
-        leat_blob **top = troop->top[i];
-        int status =
-            leat_cuda_forward(troop_member(troop, i), top, 2, stream[i]);
+    for (int i = 0; i < group->n; i++) {
+        leat_blob **top = group->top[i];
+        int status = leat_cuda_forward(group_fixture_member(group, i), top, 2,
+                                       stream[i]);
         ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
         ck_assert_int_eq(cudaSetDevice(i), cudaSuccess);
-        sight_launch(top, BATCH, seen + (t * troop->n + i) * BATCH, 0,
+        sight_launch(top, BATCH, seen + (t * group->n + i) * BATCH, 0,
                      stream[i]);
     }
     ck_assert_int_eq(cudaSetDevice(0), cudaSuccess);
@@ -142,20 +142,21 @@ static void step(troop *troop, int t, sight *seen)
 
 START_TEST(kernels_on_all_devices_together_see_every_batch_once)
 {
-    for (int n = 1; n <= TROOP_MAX; n++)
+    for (int n = 1; n <= GROUP_FIXTURE_MAX; n++)
         for (int way = 0; way < 8; way++) {
-            sight seen[STEPS * TROOP_MAX * BATCH] = {0};
+            sight seen[STEPS * GROUP_FIXTURE_MAX * BATCH] = {0};
             options.prefetch = 1 + way % 2;
             options.transform_on =
                 way / 2 % 2 ? LEAT_TRANSFORM_ON_DEVICE : LEAT_TRANSFORM_ON_CPU;
             cuda_double_set_eager(way / 4);
-            troop troop = troop_open(pipeline, &options, devices, n);
+            group_fixture group =
+                group_fixture_open(pipeline, &options, devices, n);
             for (int t = 0; t < STEPS; t++)
-                step(&troop, t, seen);
+                step(&group, t, seen);
             for (int i = 0; i < n; i++)
                 ck_assert_int_eq(cudaStreamSynchronize(stream[i]), cudaSuccess);
             ck_assert_int_eq(sight_count_wrong(seen, STEPS * n * BATCH), 0);
-            troop_close(&troop);
+            group_fixture_close(&group);
         }
 }
 END_TEST
@@ -175,13 +176,13 @@ static int count_uploads(int device)
 
 START_TEST(each_device_gets_its_own_batches_and_no_others)
 {
-    sight seen[STEPS * TROOP_MAX * BATCH];
-    troop troop = troop_open(pipeline, &options, devices, 3);
+    sight seen[STEPS * GROUP_FIXTURE_MAX * BATCH];
+    group_fixture group = group_fixture_open(pipeline, &options, devices, 3);
     for (int t = 0; t < STEPS; t++)
-        step(&troop, t, seen);
+        step(&group, t, seen);
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(cudaStreamSynchronize(stream[i]), cudaSuccess);
-    troop_close(&troop);
+    group_fixture_close(&group);
     for (int i = 0; i < 3; i++) {
         ck_assert_int_ge(count_uploads(i), STEPS);
         ck_assert_int_le(count_uploads(i), STEPS + options.prefetch + 1);
@@ -193,12 +194,13 @@ END_TEST
 START_TEST(the_pinned_memory_of_each_is_on_its_devices_node)
 {
     has_nodes = 1;
-    troop troop = troop_open(pipeline, &options, devices, 3);
+    group_fixture group = group_fixture_open(pipeline, &options, devices, 3);
     leat_stats stats[3];
     for (int i = 0; i < 3; i++) {
         stats[i].size = sizeof(stats[i]);
         ck_assert_int_eq(
-            leat_data_layer_stats(troop_member(&troop, i), &stats[i]), 0);
+            leat_data_layer_stats(group_fixture_member(&group, i), &stats[i]),
+            0);
         /* As sysfs says, and as the system says of the pages. */
         ck_assert_int_eq(stats[i].device_node, 3 - i);
         ck_assert_int_eq(stats[i].host_node, 7);
@@ -206,25 +208,26 @@ START_TEST(the_pinned_memory_of_each_is_on_its_devices_node)
         ck_assert_int_gt(policy_of[3 - i], 0);
     }
     ck_assert_int_eq(policy_of[0], 0);
-    troop_close(&troop);
+    group_fixture_close(&group);
 }
 END_TEST
 
 START_TEST(a_node_that_nobody_knows_is_no_error)
 {
-    troop troop = troop_open(pipeline, &options, devices, 2);
+    group_fixture group = group_fixture_open(pipeline, &options, devices, 2);
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(leat_data_layer_stats(troop_member(&troop, 1), &stats), 0);
+    ck_assert_int_eq(
+        leat_data_layer_stats(group_fixture_member(&group, 1), &stats), 0);
     ck_assert_int_eq(stats.device_node, -1);
-    for (int node = 0; node < TROOP_MAX; node++)
+    for (int node = 0; node < GROUP_FIXTURE_MAX; node++)
         ck_assert_int_eq(policy_of[node], 0);
-    troop_close(&troop);
+    group_fixture_close(&group);
 }
 END_TEST
 
-static int forward_on(troop *troop, int i)
+static int forward_on(group_fixture *group, int i)
 {
-    return leat_cuda_forward(troop_member(troop, i), troop->top[i], 2,
+    return leat_cuda_forward(group_fixture_member(group, i), group->top[i], 2,
                              stream[i]);
 }
 
@@ -232,12 +235,13 @@ static int forward_on(troop *troop, int i)
 START_TEST(a_device_that_is_lost_ends_it_for_all)
 {
     for (int n = 0; n < 10; n++) {
-        troop troop = troop_open(pipeline, &options, devices, 2);
+        group_fixture group =
+            group_fixture_open(pipeline, &options, devices, 2);
         cuda_double_set_eager(1);
         cuda_double_lose_at(n, cudaErrorECCUncorrectable);
         int status = LEAT_OK;
         for (int k = 0; k < 200 && status == LEAT_OK; k++) {
-            status = forward_on(&troop, k % 2);
+            status = forward_on(&group, k % 2);
             /* Where nobody reads, streams run when they are waited for. */
             for (int i = 0; i < 2 && status == LEAT_OK; i++)
                 (void)cudaStreamSynchronize(stream[i]);
@@ -246,17 +250,17 @@ START_TEST(a_device_that_is_lost_ends_it_for_all)
         for (int i = 0; i < 2; i++) {
             int end = LEAT_OK;
             for (int t = 0; t < 20 && end == LEAT_OK; t++)
-                end = forward_on(&troop, i);
+                end = forward_on(&group, i);
             ck_assert_int_eq(end, LEAT_EDEVICE);
             ck_assert_ptr_nonnull(strstr(leat_last_error(), "cuda:"));
         }
-        troop_close(&troop);
+        group_fixture_close(&group);
         (void)cudaGetLastError();
-        for (int i = 0; i < TROOP_MAX; i++)
+        for (int i = 0; i < GROUP_FIXTURE_MAX; i++)
             (void)cudaStreamDestroy(stream[i]);
         cuda_double_reset();
-        cuda_double_set_devices(TROOP_MAX);
-        for (int i = 0; i < TROOP_MAX; i++) {
+        cuda_double_set_devices(GROUP_FIXTURE_MAX);
+        for (int i = 0; i < GROUP_FIXTURE_MAX; i++) {
             ck_assert_int_eq(cudaSetDevice(i), cudaSuccess);
             stream[i] = cuda_double_stream();
         }
@@ -271,20 +275,20 @@ START_TEST(a_call_that_fails_ends_in_one_error_for_all)
     int failures = 0;
     options.prefetch = 1;
     for (int64_t n = 0, done = 0; !done; n += 1 + n / 16) {
-        troop troop = {.n = 0};
-        ck_assert_int_eq(leat_data_layer_group_create(&troop.group, pipeline,
+        group_fixture group = {.n = 0};
+        ck_assert_int_eq(leat_data_layer_group_create(&group.group, pipeline,
                                                       &options, devices, 2),
                          LEAT_OK);
-        troop_make_tops(&troop, devices, 2);
+        group_fixture_make_tops(&group, devices, 2);
         cuda_double_fail_at(n, cudaErrorUnknown);
-        int status = leat_data_layer_group_setup(troop.group, troop.top[0], 2);
+        int status = leat_data_layer_group_setup(group.group, group.top[0], 2);
         int is_up = status == LEAT_OK;
         for (int k = 0; k < 8 && status == LEAT_OK; k++)
-            status = forward_on(&troop, k % 2);
+            status = forward_on(&group, k % 2);
         for (int i = 0; i < 2 && is_up && status; i++) {
             int end = LEAT_OK;
             for (int t = 0; t < 20 && end == LEAT_OK; t++)
-                end = forward_on(&troop, i);
+                end = forward_on(&group, i);
             ck_assert_int_eq(end, status);
         }
         done = cuda_double_failed() == NULL;
@@ -294,7 +298,7 @@ START_TEST(a_call_that_fails_ends_in_one_error_for_all)
                   status == LEAT_ENOMEM);
         for (int i = 0; i < 2; i++)
             ck_assert_int_eq(cudaStreamSynchronize(stream[i]), cudaSuccess);
-        troop_close(&troop);
+        group_fixture_close(&group);
     }
     ck_assert_int_gt(failures, 10);
 }

@@ -45,43 +45,44 @@ END_TEST
 START_TEST(an_early_release_names_all_streams_that_read)
 {
     sight seen[STAGE_STEPS * STAGE_BATCH] = {0};
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     leat_stream both[] = {leat_cuda_stream(stage_stream[0]),
                           leat_cuda_stream(stage_stream[1])};
     cudaEvent_t event;
     ck_assert_int_eq(cudaEventCreateWithFlags(&event, cudaEventDefault), 0);
     for (int i = 0; i < STAGE_STEPS; i++) {
-        stage_forward(&feed, stage_stream[0]);
+        stage_forward(&fixture, stage_stream[0]);
         ck_assert_int_eq(cudaEventRecord(event, stage_stream[0]), cudaSuccess);
         ck_assert_int_eq(cudaStreamWaitEvent(stage_stream[1], event, 0),
                          cudaSuccess);
-        sight_launch(feed.top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
+        sight_launch(fixture.top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
                      stage_stream[1]);
-        ck_assert_int_eq(leat_data_layer_release(feed.layer, both, 2), LEAT_OK);
-        ck_assert_ptr_null(leat_data_layer_batch(feed.layer));
+        ck_assert_int_eq(leat_data_layer_release(fixture.layer, both, 2),
+                         LEAT_OK);
+        ck_assert_ptr_null(leat_data_layer_batch(fixture.layer));
     }
     ck_assert_int_eq(cudaStreamSynchronize(stage_stream[1]), cudaSuccess);
     ck_assert_int_eq(cudaEventDestroy(event), cudaSuccess);
     ck_assert_int_eq(sight_count_wrong(seen, STAGE_STEPS * STAGE_BATCH), 0);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(an_early_release_waits_for_forwards_stream_unnamed)
 {
     sight seen[STAGE_STEPS * STAGE_BATCH] = {0};
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     const leat_stream further = leat_cuda_stream(stage_stream[1]);
     for (int i = 0; i < STAGE_STEPS; i++) {
-        stage_forward(&feed, stage_stream[0]);
-        sight_launch(feed.top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
+        stage_forward(&fixture, stage_stream[0]);
+        sight_launch(fixture.top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
                      stage_stream[0]);
-        ck_assert_int_eq(leat_data_layer_release(feed.layer, &further, 1),
+        ck_assert_int_eq(leat_data_layer_release(fixture.layer, &further, 1),
                          LEAT_OK);
     }
     ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
     ck_assert_int_eq(sight_count_wrong(seen, STAGE_STEPS * STAGE_BATCH), 0);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -89,12 +90,12 @@ START_TEST(layers_on_one_device_and_on_several_do_not_meet)
 {
     static const char *const names[] = {"cuda:0", "cuda:0", "cuda:1"};
     sight seen[STAGE_STREAMS][STAGE_STEPS * STAGE_BATCH];
-    feed_layer feed[STAGE_STREAMS];
+    layer_fixture fixture[STAGE_STREAMS];
     cudaStream_t on[STAGE_STREAMS];
     memset(seen, 0, sizeof(seen));
     for (int k = 0; k < STAGE_STREAMS; k++) {
         stage_options.device = names[k];
-        feed[k] = feed_open(stage_pipeline, &stage_options);
+        fixture[k] = layer_fixture_open(stage_pipeline, &stage_options);
         ck_assert_int_eq(cudaSetDevice(k / 2), cudaSuccess);
         on[k] = cuda_double_stream();
     }
@@ -102,9 +103,9 @@ START_TEST(layers_on_one_device_and_on_several_do_not_meet)
     ck_assert_int_eq(cudaSetDevice(1), cudaSuccess);
     for (int i = 0; i < STAGE_STEPS; i++) {
         for (int k = 0; k < STAGE_STREAMS; k++) {
-            stage_forward(&feed[k], on[k]);
-            sight_launch(feed[k].top, STAGE_BATCH, seen[k] + i * STAGE_BATCH, 0,
-                         on[k]);
+            stage_forward(&fixture[k], on[k]);
+            sight_launch(fixture[k].top, STAGE_BATCH, seen[k] + i * STAGE_BATCH,
+                         0, on[k]);
         }
     }
     for (int k = 0; k < STAGE_STREAMS; k++) {
@@ -112,7 +113,7 @@ START_TEST(layers_on_one_device_and_on_several_do_not_meet)
         ck_assert_int_eq(cudaStreamDestroy(on[k]), cudaSuccess);
         ck_assert_int_eq(sight_count_wrong(seen[k], STAGE_STEPS * STAGE_BATCH),
                          0);
-        feed_close(&feed[k]);
+        layer_fixture_close(&fixture[k]);
     }
     int current;
     ck_assert_int_eq(cudaGetDevice(&current), cudaSuccess);
@@ -123,12 +124,12 @@ END_TEST
 START_TEST(a_forward_costs_one_wait_and_one_record_on_the_callers_stream)
 {
     stage_options.caller_helps = LEAT_CALLER_HELPS_OFF;
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     cuda_double_forget();
     for (int i = 0; i < STAGE_STEPS; i++)
-        stage_forward(&feed, stage_stream[0]);
-    leat_data_layer_destroy(feed.layer);
-    feed.layer = NULL;
+        stage_forward(&fixture, stage_stream[0]);
+    leat_data_layer_destroy(fixture.layer);
+    fixture.layer = NULL;
     int n;
     const cuda_double_call *call = cuda_double_calls(&n);
     int waits = 0, records = 0, others = 0, host_waits = 0;
@@ -154,23 +155,23 @@ START_TEST(a_forward_costs_one_wait_and_one_record_on_the_callers_stream)
     ck_assert_int_eq(records, STAGE_STEPS);
     ck_assert_int_eq(others, 0);
     ck_assert_int_eq(host_waits, 0);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(a_batch_is_uploaded_once_and_nothing_comes_back)
 {
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     for (int i = 0; i < STAGE_STEPS; i++) {
         cudaStream_t on = stage_stream[i % STAGE_STREAMS];
         sight seen[STAGE_BATCH];
-        stage_forward(&feed, on);
-        sight_launch(feed.top, STAGE_BATCH, seen, 0, on);
+        stage_forward(&fixture, on);
+        sight_launch(fixture.top, STAGE_BATCH, seen, 0, on);
         ck_assert_int_eq(cudaStreamSynchronize(on), cudaSuccess);
     }
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
-    feed_close(&feed);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
+    layer_fixture_close(&fixture);
     int n;
     const cuda_double_call *call = cuda_double_calls(&n);
     int uploads = 0, others = 0;
@@ -187,7 +188,7 @@ START_TEST(a_batch_is_uploaded_once_and_nothing_comes_back)
     ck_assert_int_le(uploads, STAGE_STEPS + stage_options.prefetch + 1);
     /* Two tops, each rounded up to what devices like. */
     size_t batch =
-        (STAGE_BATCH * FEED_PIXELS * sizeof(float) + 255) / 256 * 256 +
+        (STAGE_BATCH * LAYER_FIXTURE_PIXELS * sizeof(float) + 255) / 256 * 256 +
         (STAGE_BATCH * sizeof(float) + 255) / 256 * 256;
     ck_assert_uint_eq(bytes, (size_t)uploads * batch);
     ck_assert_int_gt(stats.memory.pinned, 0);
@@ -197,16 +198,16 @@ END_TEST
 
 START_TEST(nothing_waits_for_a_whole_device_in_the_steady_state)
 {
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     cuda_double_forget();
     for (int i = 0; i < STAGE_STEPS; i++)
-        stage_forward(&feed, stage_stream[0]);
+        stage_forward(&fixture, stage_stream[0]);
     int n;
-    leat_data_layer_cancel(feed.layer);
+    leat_data_layer_cancel(fixture.layer);
     ck_assert_int_eq(
-        leat_cuda_forward(feed.layer, feed.top, 2, stage_stream[0]),
+        leat_cuda_forward(fixture.layer, fixture.top, 2, stage_stream[0]),
         LEAT_ECANCELLED);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     const cuda_double_call *call = cuda_double_calls(&n);
     for (int i = 0; i < n; i++) {
         ck_assert(!stage_is_call(&call[i], "cudaMalloc"));
@@ -234,14 +235,14 @@ START_TEST(copies_and_kernels_overlap)
        would find itself there all the time. */
     stage_options.caller_helps = LEAT_CALLER_HELPS_OFF;
     size_t batch =
-        (STAGE_BATCH * FEED_PIXELS * sizeof(float) + 255) / 256 * 256 +
+        (STAGE_BATCH * LAYER_FIXTURE_PIXELS * sizeof(float) + 255) / 256 * 256 +
         (STAGE_BATCH * sizeof(float) + 255) / 256 * 256;
     cuda_double_set_bus((double)batch / ((copy_us - 5) * 1e3), 5);
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     double begin = cuda_double_time(stage_stream[0]);
     for (int i = 0; i < STAGE_STEPS; i++) {
-        stage_forward(&feed, stage_stream[0]);
-        sight_launch(feed.top, STAGE_BATCH, seen + i * STAGE_BATCH, us,
+        stage_forward(&fixture, stage_stream[0]);
+        sight_launch(fixture.top, STAGE_BATCH, seen + i * STAGE_BATCH, us,
                      stage_stream[0]);
     }
     double took = cuda_double_time(stage_stream[0]) - begin;
@@ -250,7 +251,7 @@ START_TEST(copies_and_kernels_overlap)
     ck_assert_double_ge(took, ideal - 1);
     ck_assert_msg(ideal / took >= 0.95, "%g us of %g", took, ideal);
     ck_assert_int_eq(sight_count_wrong(seen, STAGE_STEPS * STAGE_BATCH), 0);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     int n, waits = 0, records = 0, launches = 0;
     const cuda_double_call *call = cuda_double_calls(&n);
     for (int i = 0; i < n; i++) {
@@ -273,28 +274,29 @@ START_TEST(kernels_wait_where_a_device_does_one_thing_at_a_time)
     stage_options.caller_helps = LEAT_CALLER_HELPS_OFF;
     cuda_double_set_bus(0, 100);
     cuda_double_set_one_engine(1);
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     double begin = cuda_double_time(stage_stream[0]);
     for (int i = 0; i < STAGE_STEPS; i++) {
-        stage_forward(&feed, stage_stream[0]);
-        sight_launch(feed.top, STAGE_BATCH, seen + i * STAGE_BATCH, 100,
+        stage_forward(&fixture, stage_stream[0]);
+        sight_launch(fixture.top, STAGE_BATCH, seen + i * STAGE_BATCH, 100,
                      stage_stream[0]);
     }
     double took = cuda_double_time(stage_stream[0]) - begin;
     ck_assert_msg(took >= 1.9 * STAGE_STEPS * 100, "%g us", took);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(a_host_consumer_reads_what_was_never_copied_back)
 {
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     for (int i = 0; i < STAGE_STEPS; i++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        ck_assert_float_eq(feed_label(&feed, 3),
-                           (float)(1000 + (STAGE_BATCH * i + 3) % FEED_COUNT));
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_float_eq(
+            layer_fixture_label(&fixture, 3),
+            (float)(1000 + (STAGE_BATCH * i + 3) % LAYER_FIXTURE_COUNT));
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     int n;
     const cuda_double_call *call = cuda_double_calls(&n);
     for (int i = 0; i < n; i++) {
@@ -307,45 +309,47 @@ END_TEST
 START_TEST(a_capturing_stream_is_refused_and_others_go_on)
 {
     stage_options.top_mode = LEAT_TOP_COPY;
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     cuda_double_set_capturing(stage_stream[0], 1);
     ck_assert_int_eq(
-        leat_cuda_forward(feed.layer, feed.top, 2, stage_stream[0]),
+        leat_cuda_forward(fixture.layer, fixture.top, 2, stage_stream[0]),
         LEAT_ESTATE);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "captured"));
     /* The workers go on, which a capture in global mode would forbid. */
     for (int i = 0; i < 8; i++)
-        stage_forward(&feed, stage_stream[1]);
+        stage_forward(&fixture, stage_stream[1]);
     cuda_double_set_capturing(stage_stream[0], 0);
-    stage_forward(&feed, stage_stream[0]);
-    feed_close(&feed);
+    stage_forward(&fixture, stage_stream[0]);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 /* Nothing of leat's may end up in a graph, nor copies be drawn into one. */
 START_TEST(a_stream_captured_since_forward_gets_nothing)
 {
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     const leat_stream further = (leat_stream)stage_stream[1];
     int before = cuda_double_captured();
-    stage_forward(&feed, stage_stream[0]);
+    stage_forward(&fixture, stage_stream[0]);
     cuda_double_set_capturing(stage_stream[0], 1);
-    ck_assert_int_eq(leat_data_layer_release(feed.layer, NULL, 0), LEAT_ESTATE);
+    ck_assert_int_eq(leat_data_layer_release(fixture.layer, NULL, 0),
+                     LEAT_ESTATE);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "captured"));
     ck_assert_int_eq(
-        leat_cuda_forward(feed.layer, feed.top, 2, stage_stream[1]),
+        leat_cuda_forward(fixture.layer, fixture.top, 2, stage_stream[1]),
         LEAT_ESTATE);
     /* The batch is still there. */
-    ck_assert_ptr_nonnull(leat_data_layer_batch(feed.layer));
+    ck_assert_ptr_nonnull(leat_data_layer_batch(fixture.layer));
     cuda_double_set_capturing(stage_stream[0], 0);
     cuda_double_set_capturing(stage_stream[1], 1);
-    ck_assert_int_eq(leat_data_layer_release(feed.layer, &further, 1),
+    ck_assert_int_eq(leat_data_layer_release(fixture.layer, &further, 1),
                      LEAT_ESTATE);
     cuda_double_set_capturing(stage_stream[1], 0);
-    ck_assert_int_eq(leat_data_layer_release(feed.layer, &further, 1), LEAT_OK);
-    stage_forward(&feed, stage_stream[1]);
+    ck_assert_int_eq(leat_data_layer_release(fixture.layer, &further, 1),
+                     LEAT_OK);
+    stage_forward(&fixture, stage_stream[1]);
     cuda_double_set_capturing(stage_stream[1], 1);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     ck_assert_int_eq(cuda_double_captured(), before);
     cuda_double_set_capturing(stage_stream[1], 0);
 }
@@ -355,23 +359,23 @@ END_TEST
 START_TEST(every_layer_of_several_costs_what_one_does)
 {
     static const char *const names[] = {"cuda:0", "cuda:0", "cuda:1"};
-    feed_layer feed[STAGE_STREAMS];
+    layer_fixture fixture[STAGE_STREAMS];
     cudaStream_t on[STAGE_STREAMS];
     for (int k = 0; k < STAGE_STREAMS; k++) {
         stage_options.device = names[k];
         stage_options.transform_on = (leat_transform_on)_i;
         ck_assert_int_eq(cudaSetDevice(k / 2), cudaSuccess);
         on[k] = cuda_double_stream();
-        feed[k] = feed_open(stage_pipeline, &stage_options);
+        fixture[k] = layer_fixture_open(stage_pipeline, &stage_options);
     }
     cuda_double_forget();
     for (int i = 0; i < STAGE_STEPS; i++) {
         for (int k = 0; k < STAGE_STREAMS; k++)
-            stage_forward(&feed[k], on[k]);
+            stage_forward(&fixture[k], on[k]);
     }
     for (int k = 0; k < STAGE_STREAMS; k++) {
-        leat_data_layer_destroy(feed[k].layer);
-        feed[k].layer = NULL;
+        leat_data_layer_destroy(fixture[k].layer);
+        fixture[k].layer = NULL;
     }
     int n, waits[STAGE_STREAMS] = {0}, records[STAGE_STREAMS] = {0},
            uploads[2] = {0};
@@ -393,7 +397,7 @@ START_TEST(every_layer_of_several_costs_what_one_does)
         ck_assert_int_eq(waits[k], STAGE_STEPS);
         ck_assert_int_eq(records[k], STAGE_STEPS);
         ck_assert_int_eq(cudaStreamDestroy(on[k]), cudaSuccess);
-        feed_close(&feed[k]);
+        layer_fixture_close(&fixture[k]);
     }
     /* Batches that were there before, or that nobody took. */
     int spare = stage_options.prefetch + 1;
@@ -407,16 +411,16 @@ END_TEST
 START_TEST(copied_tops_keep_their_addresses)
 {
     stage_options.top_mode = LEAT_TOP_COPY;
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
-    stage_forward(&feed, stage_stream[0]);
-    const void *data = leat_blob_gpu_data(feed.top[0]);
-    const void *label = leat_blob_gpu_data(feed.top[1]);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[0]);
+    const void *data = leat_blob_gpu_data(fixture.top[0]);
+    const void *label = leat_blob_gpu_data(fixture.top[1]);
     for (int i = 0; i < 8; i++) {
-        stage_forward(&feed, stage_stream[0]);
-        ck_assert_ptr_eq(leat_blob_gpu_data(feed.top[0]), data);
-        ck_assert_ptr_eq(leat_blob_gpu_data(feed.top[1]), label);
+        stage_forward(&fixture, stage_stream[0]);
+        ck_assert_ptr_eq(leat_blob_gpu_data(fixture.top[0]), data);
+        ck_assert_ptr_eq(leat_blob_gpu_data(fixture.top[1]), label);
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -434,10 +438,10 @@ static int judge(void)
         }
     }
     sight seen[STAGE_BATCH] = {0};
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
-    stage_forward(&feed, stage_stream[0]);
-    sight_launch(feed.top, STAGE_BATCH, seen, 0, stage_stream[0]);
-    feed_close(&feed);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[0]);
+    sight_launch(fixture.top, STAGE_BATCH, seen, 0, stage_stream[0]);
+    layer_fixture_close(&fixture);
     return wrong + sight_count_wrong(seen, STAGE_BATCH);
 }
 

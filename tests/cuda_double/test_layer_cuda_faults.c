@@ -15,13 +15,13 @@ START_TEST(what_cannot_be_pinned_is_pageable_and_told)
     cuda_double_set_blocking(_i / 2);
     for (int streams = 1; streams <= STAGE_STREAMS; streams++)
         ck_assert_int_eq(stage_run_on(streams), 0);
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.memory.pinned, 0);
     ck_assert_int_gt(stats.memory.pageable, 0);
     ck_assert_int_eq(stats.memory.pageable, stats.memory.device);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -60,23 +60,23 @@ START_TEST(a_device_too_small_is_told_with_the_bytes_wanted)
 END_TEST
 
 /* One life of a layer; its first error. */
-static int live(feed_layer *feed)
+static int live(layer_fixture *fixture)
 {
     leat_device *device;
     int status = leat_device_find(&device, stage_options.device);
     if (status == LEAT_OK)
-        status = leat_data_layer_create(&feed->layer, stage_pipeline,
+        status = leat_data_layer_create(&fixture->layer, stage_pipeline,
                                         &stage_options);
     for (int i = 0; i < 2 && status == LEAT_OK; i++)
-        status = leat_blob_create(&feed->top[i], device);
+        status = leat_blob_create(&fixture->top[i], device);
     if (status == LEAT_OK)
-        status = leat_data_layer_setup(feed->layer, feed->top, 2);
+        status = leat_data_layer_setup(fixture->layer, fixture->top, 2);
     int streams = stage_options.top_mode == LEAT_TOP_COPY ? 1 : STAGE_STREAMS;
     for (int i = 0; i < 8 && status == LEAT_OK; i++) {
         cudaStream_t on = stage_stream[i % streams];
-        status = leat_cuda_forward(feed->layer, feed->top, 2, on);
+        status = leat_cuda_forward(fixture->layer, fixture->top, 2, on);
         if (status == LEAT_OK && i % 2)
-            status = leat_cuda_release(feed->layer, on);
+            status = leat_cuda_release(fixture->layer, on);
     }
     return status;
 }
@@ -96,9 +96,9 @@ START_TEST(every_call_that_fails_ends_in_one_clean_error)
         cuda_double_set_blocking(1);
     }
     for (int n = 0;; n++) {
-        feed_layer feed = {0};
+        layer_fixture fixture = {0};
         cuda_double_fail_at(n, cudaErrorUnknown);
-        int status = live(&feed);
+        int status = live(&fixture);
         const char *failed = cuda_double_failed();
         char line[512];
         snprintf(line, sizeof(line), "%s", leat_last_error());
@@ -111,7 +111,7 @@ START_TEST(every_call_that_fails_ends_in_one_clean_error)
                           "%s", line);
             told++;
         }
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
         stage_check_nothing_lives();
         ck_assert_int_eq(cudaGetLastError(), cudaSuccess);
         if (!failed && n > 30)
@@ -127,17 +127,17 @@ END_TEST
 static int count_refusals(void (*set)(size_t), size_t step, const char *words)
 {
     for (int refused = 0;; refused++) {
-        feed_layer feed = {0};
+        layer_fixture fixture = {0};
         ck_assert_uint_lt((size_t)refused * step, 1 << 20);
         set((size_t)refused * step);
-        int status = live(&feed);
+        int status = live(&fixture);
         if (status) {
             ck_assert_int_eq(status, LEAT_ENOMEM);
             ck_assert_msg(strstr(leat_last_error(), "cuda:0: ") != NULL &&
                               strstr(leat_last_error(), words) != NULL,
                           "%s", leat_last_error());
         }
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
         stage_check_nothing_lives();
         if (status == LEAT_OK)
             return refused;
@@ -196,8 +196,8 @@ START_TEST(a_layer_on_a_device_that_is_not_there_is_refused_with_the_reason)
     ck_assert_ptr_eq(layer, none);
     cuda_double_reset();
     stage_options.device = "cuda:1";
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
-    feed_close(&feed);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -207,17 +207,18 @@ START_TEST(a_release_names_up_to_eight_streams)
     sight seen[STAGE_BATCH] = {0};
     for (int i = 0; i < 9; i++)
         many[i] = leat_cuda_stream(stage_stream[i % STAGE_STREAMS]);
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
-    stage_forward(&feed, stage_stream[0]);
-    sight_launch(feed.top, STAGE_BATCH, seen, 0, stage_stream[0]);
-    ck_assert_int_eq(leat_data_layer_release(feed.layer, many, 9), LEAT_EINVAL);
-    ck_assert_ptr_nonnull(leat_data_layer_batch(feed.layer));
-    ck_assert_int_eq(leat_data_layer_release(feed.layer, many, 8), LEAT_OK);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[0]);
+    sight_launch(fixture.top, STAGE_BATCH, seen, 0, stage_stream[0]);
+    ck_assert_int_eq(leat_data_layer_release(fixture.layer, many, 9),
+                     LEAT_EINVAL);
+    ck_assert_ptr_nonnull(leat_data_layer_batch(fixture.layer));
+    ck_assert_int_eq(leat_data_layer_release(fixture.layer, many, 8), LEAT_OK);
     for (int i = 0; i < 2 * stage_options.prefetch; i++)
-        stage_forward(&feed, stage_stream[0]);
+        stage_forward(&fixture, stage_stream[0]);
     ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
     ck_assert_int_eq(sight_count_wrong(seen, STAGE_BATCH), 0);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -226,24 +227,24 @@ START_TEST(a_device_lost_in_mid_run_is_an_error_and_hangs_nothing)
     stage_options.transform_on = (leat_transform_on)(_i % 2);
     stage_options.top_mode = _i / 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
     for (int n = 0; n < 12; n++) {
-        feed_layer feed = {0};
+        layer_fixture fixture = {0};
         cuda_double_set_eager(n % 2);
         cuda_double_lose_at(n, cudaErrorECCUncorrectable);
-        int status = live(&feed);
+        int status = live(&fixture);
         for (int i = 0; i < 2 * STAGE_STEPS && status == LEAT_OK; i++) {
-            status =
-                leat_cuda_forward(feed.layer, feed.top, 2, stage_stream[0]);
+            status = leat_cuda_forward(fixture.layer, fixture.top, 2,
+                                       stage_stream[0]);
             if (status == LEAT_OK && cudaStreamSynchronize(stage_stream[0]))
                 (void)cudaGetLastError();
         }
         ck_assert_int_eq(status, LEAT_EDEVICE);
         ck_assert_msg(strstr(leat_last_error(), "ECC") != NULL, "%s",
                       leat_last_error());
-        if (feed.layer)
-            ck_assert_int_eq(
-                leat_cuda_forward(feed.layer, feed.top, 2, stage_stream[0]) < 0,
-                1);
-        feed_close(&feed);
+        if (fixture.layer)
+            ck_assert_int_eq(leat_cuda_forward(fixture.layer, fixture.top, 2,
+                                               stage_stream[0]) < 0,
+                             1);
+        layer_fixture_close(&fixture);
         stage_check_nothing_lives();
         cuda_double_reset();
     }
@@ -255,14 +256,15 @@ START_TEST(a_layer_is_destroyed_while_copies_and_kernels_are_under_way)
     stage_options.transform_on = (leat_transform_on)_i;
     for (int n = 1; n < 6; n++) {
         sight seen[6 * STAGE_BATCH] = {0};
-        feed_layer feed = feed_open(stage_pipeline, &stage_options);
+        layer_fixture fixture =
+            layer_fixture_open(stage_pipeline, &stage_options);
         for (int i = 0; i < n; i++) {
-            stage_forward(&feed, stage_stream[i % STAGE_STREAMS]);
-            sight_launch(feed.top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
+            stage_forward(&fixture, stage_stream[i % STAGE_STREAMS]);
+            sight_launch(fixture.top, STAGE_BATCH, seen + i * STAGE_BATCH, 0,
                          stage_stream[i % STAGE_STREAMS]);
         }
         /* The kernels run although their memory goes right after. */
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
         ck_assert_int_eq(sight_count_wrong(seen, n * STAGE_BATCH), 0);
     }
 }

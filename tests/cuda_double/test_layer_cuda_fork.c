@@ -14,30 +14,30 @@ static int is_refused(void)
 
 static void use_and_destroy(void *argument)
 {
-    feed_layer *feed = argument;
+    layer_fixture *fixture = argument;
     int calls;
     cuda_double_forget();
     for (int i = 0; i < STAGE_STREAMS; i++) {
         cudaStream_t on = stage_stream[i];
-        child_check(leat_cuda_forward(feed->layer, feed->top, 2, on) ==
+        child_check(leat_cuda_forward(fixture->layer, fixture->top, 2, on) ==
                     LEAT_ESTATE);
-        child_check(leat_cuda_release(feed->layer, on) == LEAT_ESTATE);
+        child_check(leat_cuda_release(fixture->layer, on) == LEAT_ESTATE);
     }
-    child_check(leat_data_layer_forward(feed->layer, feed->top, 2, LEAT_HOST) ==
-                LEAT_ESTATE);
+    child_check(leat_data_layer_forward(fixture->layer, fixture->top, 2,
+                                        LEAT_HOST) == LEAT_ESTATE);
     const int64_t shape[] = {4, 8};
     for (int i = 0; i < 2; i++) {
-        leat_blob *top = feed->top[i];
+        leat_blob *top = fixture->top[i];
         child_check(!leat_blob_cpu_data(top) && is_refused());
         child_check(!leat_blob_gpu_data(top) && is_refused());
         child_check(!leat_blob_mutable_cpu_data(top) && is_refused());
         child_check(!leat_blob_mutable_gpu_data(top) && is_refused());
         child_check(leat_blob_bytes(top) > 0);
     }
-    child_check(leat_blob_reshape(feed->top[1], LEAT_FLOAT32, 2, shape) ==
+    child_check(leat_blob_reshape(fixture->top[1], LEAT_FLOAT32, 2, shape) ==
                 LEAT_OK);
-    leat_data_layer_cancel(feed->layer);
-    feed_close(feed);
+    leat_data_layer_cancel(fixture->layer);
+    layer_fixture_close(fixture);
     (void)cuda_double_calls(&calls);
     child_check(calls == 0);
 }
@@ -48,58 +48,58 @@ START_TEST(a_parents_layer_asks_the_runtime_nothing)
     stage_options.top_mode = (leat_top_mode)(_i % 2);
     if (_i / 2)
         cuda_double_set_registers(0);
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     for (int i = 0; i < STAGE_STEPS; i++)
-        stage_forward(&feed, stage_stream[0]);
-    child_run_amid_threads(use_and_destroy, &feed);
+        stage_forward(&fixture, stage_stream[0]);
+    child_run_amid_threads(use_and_destroy, &fixture);
     for (int i = 0; i < STAGE_STEPS; i++)
-        stage_forward(&feed, stage_stream[0]);
-    feed_close(&feed);
+        stage_forward(&fixture, stage_stream[0]);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 /* Blobs that have the last share of a layer's memory. */
 static void destroy_tops(void *argument)
 {
-    feed_layer *feed = argument;
+    layer_fixture *fixture = argument;
     int calls;
     cuda_double_forget();
     for (int i = 0; i < 2; i++)
-        leat_blob_destroy(feed->top[i]);
+        leat_blob_destroy(fixture->top[i]);
     (void)cuda_double_calls(&calls);
     child_check(calls == 0);
 }
 
 START_TEST(tops_that_outlive_their_layer_ask_the_runtime_nothing)
 {
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
-    stage_forward(&feed, stage_stream[0]);
-    leat_data_layer_destroy(feed.layer);
-    child_run(destroy_tops, &feed);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    stage_forward(&fixture, stage_stream[0]);
+    leat_data_layer_destroy(fixture.layer);
+    child_run(destroy_tops, &fixture);
     for (int i = 0; i < 2; i++)
-        leat_blob_destroy(feed.top[i]);
+        leat_blob_destroy(fixture.top[i]);
 }
 END_TEST
 
 /* Pageable memory is the child's as any other. */
 static void read_pageable(void *argument)
 {
-    feed_layer *feed = argument;
-    const float *labels = leat_blob_cpu_data(feed->top[1]);
+    layer_fixture *fixture = argument;
+    const float *labels = leat_blob_cpu_data(fixture->top[1]);
     child_check(labels && labels[0] == 1000);
-    child_check(!leat_blob_gpu_data(feed->top[1]) && is_refused());
-    leat_data_layer_destroy(feed->layer);
+    child_check(!leat_blob_gpu_data(fixture->top[1]) && is_refused());
+    leat_data_layer_destroy(fixture->layer);
     child_check(labels[0] == 1000);
-    destroy_tops(feed);
+    destroy_tops(fixture);
 }
 
 START_TEST(pageable_memory_that_was_lent_is_read_in_the_child)
 {
     cuda_double_set_pinnable(0);
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    child_run_amid_threads(read_pageable, &feed);
-    feed_close(&feed);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    child_run_amid_threads(read_pageable, &fixture);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 

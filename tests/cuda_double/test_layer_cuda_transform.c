@@ -47,20 +47,20 @@ static size_t collect(const char *device, leat_transform_on on, char *out)
 {
     stage_options.device = device;
     stage_options.transform_on = on;
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     size_t used = 0;
     for (int i = 0; i < STAGE_STEPS; i++) {
         int is_host = strcmp(device, "cpu") == 0;
         if (is_host)
-            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
         else
-            stage_forward(&feed, stage_stream[0]);
+            stage_forward(&fixture, stage_stream[0]);
         for (int k = 0; k < 2; k++) {
-            size_t n = leat_blob_bytes(feed.top[k]);
+            size_t n = leat_blob_bytes(fixture.top[k]);
             if (is_host) {
-                memcpy(out + used, leat_blob_cpu_data(feed.top[k]), n);
+                memcpy(out + used, leat_blob_cpu_data(fixture.top[k]), n);
             } else {
-                bytes_arguments arguments = {leat_blob_gpu_data(feed.top[k]),
+                bytes_arguments arguments = {leat_blob_gpu_data(fixture.top[k]),
                                              out + used, n};
                 ck_assert_int_eq(cuda_double_launch(take_bytes, &arguments,
                                                     sizeof(arguments), 0,
@@ -71,7 +71,7 @@ static size_t collect(const char *device, leat_transform_on on, char *out)
         }
     }
     ck_assert_int_eq(cudaStreamSynchronize(stage_stream[0]), cudaSuccess);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     return used;
 }
 
@@ -79,19 +79,20 @@ START_TEST(a_device_transform_gives_the_bytes_of_the_cpu)
 {
     static const leat_dtype types[] = {LEAT_FLOAT32, LEAT_FLOAT16,
                                        LEAT_BFLOAT16, LEAT_UINT8};
-    static char
-        expected[STAGE_STEPS * STAGE_BATCH * (FEED_PIXELS + 1) * sizeof(float)];
+    static char expected[STAGE_STEPS * STAGE_BATCH *
+                         (LAYER_FIXTURE_PIXELS + 1) * sizeof(float)];
     static char found[sizeof(expected)];
-    float mean[FEED_PIXELS];
+    float mean[LAYER_FIXTURE_PIXELS];
     leat_transform_options transform;
     int file = mkstemp(mean_file);
     ck_assert_int_ge(file, 0);
     close(file);
-    for (int i = 0; i < FEED_PIXELS; i++)
+    for (int i = 0; i < LAYER_FIXTURE_PIXELS; i++)
         mean[i] = (float)i * 1.37f;
-    ck_assert_int_eq(
-        leat_mean_save(mean_file, FEED_CHANNELS, FEED_HEIGHT, FEED_WIDTH, mean),
-        LEAT_OK);
+    ck_assert_int_eq(leat_mean_save(mean_file, LAYER_FIXTURE_CHANNELS,
+                                    LAYER_FIXTURE_HEIGHT, LAYER_FIXTURE_WIDTH,
+                                    mean),
+                     LEAT_OK);
     stage_options.random_seed = 11;
     stage_options.transform = &transform;
     stage_options.top_type = types[_i];
@@ -113,14 +114,14 @@ END_TEST
 START_TEST(a_device_transform_uploads_bytes_and_computes_once)
 {
     stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     for (int i = 0; i < STAGE_STEPS; i++)
-        stage_forward(&feed, stage_stream[0]);
-    ck_assert_int_eq(leat_blob_head(feed.top[0]), LEAT_HEAD_AT_GPU);
+        stage_forward(&fixture, stage_stream[0]);
+    ck_assert_int_eq(leat_blob_head(fixture.top[0]), LEAT_HEAD_AT_GPU);
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_gt(stats.memory.device, 2 * stats.memory.pinned);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     int n;
     const cuda_double_call *call = cuda_double_calls(&n);
     int uploads = 0, launches = 0;
@@ -140,17 +141,18 @@ END_TEST
 START_TEST(the_cpu_can_read_what_the_device_computed)
 {
     stage_options.transform_on = LEAT_TRANSFORM_ON_DEVICE;
-    feed_layer feed = feed_open(stage_pipeline, &stage_options);
+    layer_fixture fixture = layer_fixture_open(stage_pipeline, &stage_options);
     for (int i = 0; i < 5; i++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        const float *data = leat_blob_cpu_data(feed.top[0]);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        const float *data = leat_blob_cpu_data(fixture.top[0]);
         ck_assert_ptr_nonnull(data);
         for (int k = 0; k < STAGE_BATCH; k++)
             ck_assert_float_eq(
-                data[k * FEED_PIXELS + 7],
-                (float)feed_pixel((i * STAGE_BATCH + k) % FEED_COUNT, 0, 1, 1));
+                data[k * LAYER_FIXTURE_PIXELS + 7],
+                (float)layer_fixture_pixel(
+                    (i * STAGE_BATCH + k) % LAYER_FIXTURE_COUNT, 0, 1, 1));
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 

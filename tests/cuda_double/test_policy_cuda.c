@@ -5,8 +5,8 @@
  * caller's looks at every element, on a stream that runs as late as it may.
  */
 #include "cuda_double.h"
-#include "support/feed.h"
-#include "support/planted.h"
+#include "support/bad_records.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -20,7 +20,7 @@ enum {
     BATCH = 4,
     EPOCHS = 3,
     STEPS = EPOCHS * RECORDS / BATCH,
-    PIXELS = PLANTED_CHANNELS * PLANTED_HEIGHT * PLANTED_WIDTH,
+    PIXELS = BAD_RECORDS_CHANNELS * BAD_RECORDS_HEIGHT * BAD_RECORDS_WIDTH,
     SCENES = 7,
     RUNS = SCENES * 3 * 2
 };
@@ -36,7 +36,7 @@ static const int scene[SCENES][RECORDS] = {
     {3, 4, 5, 6, 7, 8, 9, -1}, /* more than a batch */
 };
 
-static planted plan;
+static bad_records plan;
 static leat_data_layer_options options;
 static leat_transform_options transform;
 static cudaStream_t stream;
@@ -51,7 +51,7 @@ static void set_up_run(int run)
     plan.count = RECORDS;
     /* One cannot be read, the next is found to be bad by the transform. */
     for (int i = 0; bad[i] >= 0; i++)
-        plan.kind[bad[i]] = i % 2 ? PLANTED_SHORT : PLANTED_UNREADABLE;
+        plan.kind[bad[i]] = i % 2 ? BAD_RECORDS_SHORT : BAD_RECORDS_UNREADABLE;
     transform = none;
     transform.scale = 0.5f;
     options = defaults;
@@ -80,7 +80,7 @@ static void tear_down(void)
 
 static int is_bad(int64_t position)
 {
-    return plan.kind[position % RECORDS] != PLANTED_GOOD;
+    return plan.kind[position % RECORDS] != BAD_RECORDS_GOOD;
 }
 
 /* The record that must stand at a position; -1: zeros. */
@@ -122,10 +122,10 @@ static void look(void *argument)
            sizeof(self->out->labels));
 }
 
-static void consume(feed_layer *feed, sight *out)
+static void consume(layer_fixture *fixture, sight *out)
 {
-    look_arguments arguments = {leat_blob_gpu_data(feed->top[0]),
-                                leat_blob_gpu_data(feed->top[1]), out};
+    look_arguments arguments = {leat_blob_gpu_data(fixture->top[0]),
+                                leat_blob_gpu_data(fixture->top[1]), out};
     ck_assert_ptr_nonnull(arguments.data);
     ck_assert_ptr_nonnull(arguments.label);
     ck_assert_int_eq(
@@ -133,9 +133,9 @@ static void consume(feed_layer *feed, sight *out)
         cudaSuccess);
 }
 
-static void check_provenance(feed_layer *feed, int step)
+static void check_provenance(layer_fixture *fixture, int step)
 {
-    const leat_batch *batch = leat_data_layer_batch(feed->layer);
+    const leat_batch *batch = leat_data_layer_batch(fixture->layer);
     ck_assert_int_eq(batch->n, BATCH);
     ck_assert_int_eq(batch->bad, bad_in_batch(step));
     for (int i = 0; i < BATCH; i++) {
@@ -181,10 +181,10 @@ static void check_failure(int step)
                   leat_last_error());
 }
 
-static int64_t count_bad(feed_layer *feed)
+static int64_t count_bad(layer_fixture *fixture)
 {
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(leat_data_layer_stats(feed->layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture->layer, &stats), LEAT_OK);
     return stats.bad_records;
 }
 
@@ -193,34 +193,34 @@ static void run_layer(const leat_pipeline *pipeline)
 {
     static sight seen[STEPS];
     int64_t bad = 0;
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int step = 0; step < STEPS; step++) {
-        int status = leat_cuda_forward(feed.layer, feed.top, 2, stream);
+        int status = leat_cuda_forward(fixture.layer, fixture.top, 2, stream);
         bad += fails_at(step) ? 1 : bad_in_batch(step);
-        ck_assert_int_eq(count_bad(&feed), bad);
+        ck_assert_int_eq(count_bad(&fixture), bad);
         if (fails_at(step)) {
             ck_assert_int_eq(status, LEAT_EDATA);
             check_failure(step);
-            ck_assert_ptr_null(leat_data_layer_batch(feed.layer));
+            ck_assert_ptr_null(leat_data_layer_batch(fixture.layer));
             continue;
         }
         ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
-        check_provenance(&feed, step);
-        consume(&feed, &seen[step]);
+        check_provenance(&fixture, step);
+        consume(&fixture, &seen[step]);
     }
     ck_assert_int_eq(cudaStreamSynchronize(stream), cudaSuccess);
     for (int step = 0; step < STEPS; step++)
         if (!fails_at(step))
             check_sight(&seen[step], step);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(bad_places_of_a_batch_are_filled_as_the_policy_says)
 {
     set_up_run(_i);
-    for (int way = 0; way < PLANTED_WAYS; way++) {
-        plan.way = (planted_way)way;
-        leat_pipeline *pipeline = planted_pipeline(&plan);
+    for (int way = 0; way < BAD_RECORDS_WAYS; way++) {
+        plan.way = (bad_records_way)way;
+        leat_pipeline *pipeline = bad_records_pipeline(&plan);
         for (int variant = 0; variant < 8; variant++) {
             options.prefetch = 1 + variant % 2;
             options.workers = 1 + variant / 2 % 2;
@@ -247,24 +247,26 @@ START_TEST(max_errors_ends_the_layer_at_the_batch_that_is_too_much)
     set_up_run(_i);
     if (options.on_error == LEAT_ON_ERROR_FAIL)
         return;
-    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
     for (int most = 0; most < 12; most++) {
         sight seen;
         int step = 0;
         options.max_errors = most;
         options.has_max_errors = 1;
-        feed_layer feed = feed_open(pipeline, &options);
+        layer_fixture fixture = layer_fixture_open(pipeline, &options);
         for (; bad_records_before(step + 1) <= most && step < STEPS; step++) {
-            ck_assert_int_eq(leat_cuda_forward(feed.layer, feed.top, 2, stream),
-                             LEAT_OK);
-            consume(&feed, &seen);
+            ck_assert_int_eq(
+                leat_cuda_forward(fixture.layer, fixture.top, 2, stream),
+                LEAT_OK);
+            consume(&fixture, &seen);
             ck_assert_int_eq(cudaStreamSynchronize(stream), cudaSuccess);
             check_sight(&seen, step);
         }
         for (int again = 0; again < 2 && step < STEPS; again++)
-            ck_assert_int_eq(leat_cuda_forward(feed.layer, feed.top, 2, stream),
-                             LEAT_ELIMIT);
-        feed_close(&feed);
+            ck_assert_int_eq(
+                leat_cuda_forward(fixture.layer, fixture.top, 2, stream),
+                LEAT_ELIMIT);
+        layer_fixture_close(&fixture);
     }
     leat_pipeline_unref(pipeline);
 }
@@ -278,28 +280,31 @@ START_TEST(a_layer_that_max_errors_ended_goes_on_after_restore)
         return;
     leat_token token;
     leat_token_init(&token);
-    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
     options.max_errors = 0;
     options.has_max_errors = 1;
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
     for (int round = 0; round < 2; round++) {
         sight seen;
         int step = 0;
         for (; !bad_in_batch(step); step++) {
-            ck_assert_int_eq(leat_cuda_forward(feed.layer, feed.top, 2, stream),
-                             LEAT_OK);
-            consume(&feed, &seen);
+            ck_assert_int_eq(
+                leat_cuda_forward(fixture.layer, fixture.top, 2, stream),
+                LEAT_OK);
+            consume(&fixture, &seen);
             ck_assert_int_eq(cudaStreamSynchronize(stream), cudaSuccess);
             check_sight(&seen, step);
         }
-        ck_assert_int_eq(leat_cuda_forward(feed.layer, feed.top, 2, stream),
-                         LEAT_ELIMIT);
-        ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
-        ck_assert_int_eq(count_bad(&feed), 0);
+        ck_assert_int_eq(
+            leat_cuda_forward(fixture.layer, fixture.top, 2, stream),
+            LEAT_ELIMIT);
+        ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token),
+                         LEAT_OK);
+        ck_assert_int_eq(count_bad(&fixture), 0);
     }
     leat_token_finish(&token);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -312,8 +317,8 @@ START_TEST(a_bad_first_record_is_an_error_of_setup_under_fail_alone)
     leat_data_layer *layer;
     leat_blob *top[2];
     memset(plan.kind, 0, sizeof(plan.kind));
-    plan.kind[0] = plan.kind[1] = PLANTED_UNREADABLE;
-    leat_pipeline *pipeline = planted_pipeline(&plan);
+    plan.kind[0] = plan.kind[1] = BAD_RECORDS_UNREADABLE;
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
     if (options.on_error != LEAT_ON_ERROR_FAIL) {
         run_layer(pipeline);
         leat_pipeline_unref(pipeline);

@@ -1,10 +1,10 @@
 /*
- * What is told to bound a feed to cuda:N whose host memory cannot be pinned, so
- * that the calls which copy wait. The clock is the double's: copies and kernels
- * take what the model says, and what the CPU does takes nothing.
+ * What is told to bound a fixture to cuda:N whose host memory cannot be pinned,
+ * so that the calls which copy wait. The clock is the double's: copies and
+ * kernels take what the model says, and what the CPU does takes nothing.
  */
 #include "cuda_double.h"
-#include "support/feed.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -74,18 +74,19 @@ static leat_stats judge(leat_stream on, double kernel_us,
                         char verdict[LEAT_VERDICT_MAX])
 {
     leat_stats stats = {.size = sizeof(stats)};
-    feed_layer feed = feed_open(images, &options);
+    layer_fixture fixture = layer_fixture_open(images, &options);
     for (int i = 0; i < STEPS; i++) {
-        ck_assert_int_eq(leat_data_layer_forward(feed.layer, feed.top, 2, on),
-                         LEAT_OK);
+        ck_assert_int_eq(
+            leat_data_layer_forward(fixture.layer, fixture.top, 2, on),
+            LEAT_OK);
         if (kernel_us > 0)
             ck_assert_int_eq(
                 cuda_double_launch(NULL, NULL, 0, kernel_us, stream), 0);
     }
-    leat_data_layer_stats(feed.layer, &stats);
+    leat_data_layer_stats(fixture.layer, &stats);
     stats.waited = stats.elapsed;
     ck_assert_int_eq(leat_stats_verdict(&stats, NULL, verdict), LEAT_OK);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     ck_assert_str_eq(stats.stage[1].name, "transform");
     ck_assert_str_eq(stats.stage[2].name, "copy");
     return stats;

@@ -6,7 +6,7 @@
 #include "base/queue.h"
 #include "faults/faults.h"
 #include "layer/on_error/carry_chain.h"
-#include "support/feed.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -37,20 +37,20 @@ static int make_relay(void)
 }
 
 static leat_pipeline *pipeline;
-static feed_layer feed;
+static layer_fixture fixture;
 static leat_on_error on_error;
 static leat_reader_thread reader_thread;
 
 static void set_up(void)
 {
-    pipeline = feed_pipeline();
+    pipeline = layer_fixture_pipeline();
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(leat_blob_create(&feed.top[i], NULL), LEAT_OK);
+        ck_assert_int_eq(leat_blob_create(&fixture.top[i], NULL), LEAT_OK);
 }
 
 static void tear_down(void)
 {
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 
@@ -59,21 +59,21 @@ static int make_layer(void)
 {
     leat_data_layer_options options;
     leat_transform_options transform;
-    feed_options(&options, &transform);
+    layer_fixture_options(&options, &transform);
     options.batch_size = 2;
     options.random_seed = 1;
     options.workers = 1;
     options.on_error = on_error;
     options.reader_thread = reader_thread;
-    int status = leat_data_layer_create(&feed.layer, pipeline, &options);
+    int status = leat_data_layer_create(&fixture.layer, pipeline, &options);
     if (status == LEAT_OK)
-        status = leat_data_layer_setup(feed.layer, feed.top, 2);
+        status = leat_data_layer_setup(fixture.layer, fixture.top, 2);
     if (status == LEAT_OK)
-        status = feed_forward(&feed);
+        status = layer_fixture_forward(&fixture);
     if (status == LEAT_OK)
-        ck_assert_float_eq(feed_label(&feed, 1), 1001);
-    leat_data_layer_destroy(feed.layer);
-    feed.layer = NULL;
+        ck_assert_float_eq(layer_fixture_label(&fixture, 1), 1001);
+    leat_data_layer_destroy(fixture.layer);
+    fixture.layer = NULL;
     return status;
 }
 

@@ -5,7 +5,7 @@
  */
 #include "base/random.h"
 #include "lmdb_fixture.h"
-#include "support/feed.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 

@@ -4,7 +4,7 @@
  * call number 0, 1, 2 and so on failing, until none does.
  */
 #include "faults/faults.h"
-#include "support/jobs.h"
+#include "support/life_cycles.h"
 
 #include "base/memory.h"
 #include "support/suite.h"
@@ -23,7 +23,7 @@
 /* Only the thread sanitizer has it; it takes conditions from libc itself. */
 __attribute__((weak)) void __tsan_init(void);
 
-/* More calls of one kind than any job makes. */
+/* More calls of one kind than any life cycle makes. */
 #define CALLS_MAX 20000
 
 /* A run takes milliseconds, the thousands of a test on a loaded machine more
@@ -53,7 +53,7 @@ static int count_maps(void)
     return n;
 }
 
-/* What must be as it was after a job: files, threads, maps of databases. */
+/* What must be as it was after each: files, threads, maps of databases. */
 typedef struct holdings {
     int files;
     int threads;
@@ -101,8 +101,9 @@ static void check_status(int status, int struck, const char *what)
                   what);
 }
 
-/* Runs the job with ever later calls failing, until none does. How many did. */
-static int fail_in_turn(const job *one, fault_call call, int error, int stays)
+/* Runs it with ever later calls failing, until none does. How many did. */
+static int fail_in_turn(const life_cycle *one, fault_call call, int error,
+                        int stays)
 {
     char what[128];
     holdings before = count_holdings();
@@ -124,23 +125,24 @@ static int fail_in_turn(const job *one, fault_call call, int error, int stays)
 static void begin(void)
 {
     watchdog_start(SECONDS);
-    jobs_begin();
+    life_cycles_begin();
 }
 
 static void end(void)
 {
-    jobs_end();
+    life_cycles_end();
     watchdog_stop();
 }
 
 /* Does all that is done once in a process, such as starting a device. */
-static void warm_up(const job *one)
+static void warm_up(const life_cycle *one)
 {
     ck_assert_msg(one->run() == LEAT_OK, "%s: %s", one->name,
                   leat_last_error());
 }
 
-static void check_reached(const job *one, const fault_call calls[], int n)
+static void check_reached(const life_cycle *one, const fault_call calls[],
+                          int n)
 {
     int64_t before[FAULT_CALLS];
     for (int i = 0; i < FAULT_CALLS; i++)
@@ -152,12 +154,12 @@ static void check_reached(const job *one, const fault_call calls[], int n)
                       fault_name(calls[i]));
 }
 
-static const job *find_job(const char *name)
+static const life_cycle *find_life_cycle(const char *name)
 {
     int i = 0;
-    while (strcmp(jobs[i].name, name) != 0)
+    while (strcmp(life_cycles[i].name, name) != 0)
         i++;
-    return &jobs[i];
+    return &life_cycles[i];
 }
 
 /* Otherwise nothing below would fail. */
@@ -169,16 +171,16 @@ START_TEST(the_calls_of_leat_and_of_its_libraries_pass_by)
     static const fault_call mean[] = {FAULT_OPEN, FAULT_READ, FAULT_WRITE,
                                       FAULT_SYNC, FAULT_NAME, FAULT_CLOSE};
     static const fault_call condition[] = {FAULT_CONDITION};
-    check_reached(find_job("layer, merged"), layer, 8);
+    check_reached(find_life_cycle("layer, merged"), layer, 8);
     if (!__tsan_init)
-        check_reached(find_job("layer, merged"), condition, 1);
-    check_reached(find_job("mean file"), mean, 6);
+        check_reached(find_life_cycle("layer, merged"), condition, 1);
+    check_reached(find_life_cycle("mean file"), mean, 6);
 }
 END_TEST
 
 START_TEST(any_call_may_fail)
 {
-    const job *one = &jobs[_i];
+    const life_cycle *one = &life_cycles[_i];
     int faults = 0;
     warm_up(one);
     for (int call = 0; call < FAULT_CALLS; call++) {
@@ -194,7 +196,7 @@ END_TEST
 START_TEST(reading_and_writing_go_on_when_interrupted_or_cut_short)
 {
     static const fault_call calls[] = {FAULT_READ, FAULT_PREAD, FAULT_WRITE};
-    const job *one = &jobs[_i];
+    const life_cycle *one = &life_cycles[_i];
     int faults = 0;
     warm_up(one);
     for (int i = 0; i < 3; i++) {
@@ -208,7 +210,7 @@ END_TEST
 
 START_TEST(any_allocation_may_fail)
 {
-    const job *one = &jobs[_i];
+    const life_cycle *one = &life_cycles[_i];
     char what[128];
     warm_up(one);
     holdings before = count_holdings();
@@ -237,10 +239,10 @@ int main(void)
     tcase_add_checked_fixture(tcase, begin, end);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, the_calls_of_leat_and_of_its_libraries_pass_by);
-    tcase_add_loop_test(tcase, any_call_may_fail, 0, jobs_count);
+    tcase_add_loop_test(tcase, any_call_may_fail, 0, life_cycles_count);
     tcase_add_loop_test(tcase,
                         reading_and_writing_go_on_when_interrupted_or_cut_short,
-                        0, jobs_count);
-    tcase_add_loop_test(tcase, any_allocation_may_fail, 0, jobs_count);
+                        0, life_cycles_count);
+    tcase_add_loop_test(tcase, any_allocation_may_fail, 0, life_cycles_count);
     return suite_run(suite);
 }

@@ -5,9 +5,9 @@
  * LEAT_STORM=N makes N layers of each.
  */
 #include "base/random.h"
-#include "support/feed.h"
-#include "support/jobs.h"
-#include "support/source.h"
+#include "support/layer_fixture.h"
+#include "support/life_cycles.h"
+#include "support/scripted_source.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -60,9 +60,9 @@ static leat_data_layer_options random_options(int number)
     return options;
 }
 
-static void make_source(source *out, int number)
+static void make_source(scripted_source *out, int number)
 {
-    const source fresh = SOURCE_INIT;
+    const scripted_source fresh = SCRIPTED_SOURCE_INIT;
     *out = fresh;
     out->count = 1 + pick(number, 10, 20);
     out->single_pass = pick(number, 11, 2);
@@ -78,7 +78,7 @@ static void make_source(source *out, int number)
 static leat_pipeline *shared;
 
 /* Databases are shared by all layers over them, a source is the layer's own. */
-static leat_pipeline *random_pipeline(source *own, int number)
+static leat_pipeline *random_pipeline(scripted_source *own, int number)
 {
     static const char *const texts[] = {
         "lmdb:%s/raw", "lmdb:%s/raw | test_shuffle:seed=3", "lmdb:%s/jpeg",
@@ -90,8 +90,8 @@ static leat_pipeline *random_pipeline(source *own, int number)
     if (which == 4)
         leat_pipeline_ref(shared);
     if (which >= 4)
-        return which == 4 ? shared : source_pipeline(own);
-    snprintf(text, sizeof(text), texts[which], jobs_directory());
+        return which == 4 ? shared : scripted_source_pipeline(own);
+    snprintf(text, sizeof(text), texts[which], life_cycles_directory());
     ck_assert_int_eq(leat_pipeline_parse(&pipeline, text), LEAT_OK);
     return pipeline;
 }
@@ -100,10 +100,10 @@ static leat_pipeline *random_pipeline(source *own, int number)
 typedef struct consumer {
     int number;
     int waits; /* for ever, where nobody but cancel may wake it */
-    source own;
+    scripted_source own;
     leat_pipeline *pipeline;
     leat_data_layer_options options;
-    feed_layer feed;
+    layer_fixture fixture;
     pthread_t thread;
     atomic_int is_over; /* nobody may cancel any more */
 } consumer;
@@ -119,8 +119,9 @@ static void resume(consumer *self)
 {
     leat_token token;
     leat_token_init(&token);
-    ck_assert_int_eq(leat_data_layer_save(self->feed.layer, &token), LEAT_OK);
-    int status = leat_data_layer_restore(self->feed.layer, &token);
+    ck_assert_int_eq(leat_data_layer_save(self->fixture.layer, &token),
+                     LEAT_OK);
+    int status = leat_data_layer_restore(self->fixture.layer, &token);
     ck_assert_msg(is_expected(status), "%s", leat_last_error());
     leat_token_finish(&token);
 }
@@ -131,19 +132,19 @@ static void take_batches(consumer *self)
     int n = pick(number, 20, 12);
     for (int i = 0; i < n; i++) {
         int timeout = pick(number, 30 + i, 2);
-        int status =
-            self->waits
-                ? feed_forward(&self->feed)
-                : leat_data_layer_try_forward(self->feed.layer, self->feed.top,
-                                              2, LEAT_HOST, timeout);
+        int status = self->waits
+                         ? layer_fixture_forward(&self->fixture)
+                         : leat_data_layer_try_forward(self->fixture.layer,
+                                                       self->fixture.top, 2,
+                                                       LEAT_HOST, timeout);
         ck_assert_msg(is_expected(status), "%s", leat_last_error());
         if (status == LEAT_ECANCELLED && self->waits)
             break;
         if (pick(number, 60 + i, 3) == 0)
             rest(pick(number, 90 + i, 300));
         if (status == LEAT_OK && pick(number, 120 + i, 4) == 0)
-            ck_assert_int_eq(leat_data_layer_release(self->feed.layer, NULL, 0),
-                             LEAT_OK);
+            ck_assert_int_eq(
+                leat_data_layer_release(self->fixture.layer, NULL, 0), LEAT_OK);
         /* Restore waits as setup does, and clears a cancel that was to wake
            whoever comes behind it. */
         if (!self->waits && self->own.blocks < 0 &&
@@ -167,12 +168,12 @@ static void open_consumer(consumer *self, int number)
     atomic_init(&self->is_over, 0);
     self->pipeline = random_pipeline(&self->own, number);
     self->options = random_options(number);
-    self->feed = feed_open(self->pipeline, &self->options);
+    self->fixture = layer_fixture_open(self->pipeline, &self->options);
 }
 
 static void close_consumer(consumer *self)
 {
-    feed_close(&self->feed);
+    layer_fixture_close(&self->fixture);
     leat_pipeline_unref(self->pipeline);
 }
 
@@ -219,7 +220,7 @@ START_TEST(waiting_consumers_are_cancelled_in_any_order_and_destroyed)
         for (int i = 0; i < GROUP; i++) {
             rest(pick(number, 210 + i, 500));
             consumer *one = &group[(first + i) % GROUP];
-            leat_data_layer_cancel(one->feed.layer);
+            leat_data_layer_cancel(one->fixture.layer);
             atomic_store(&one->is_over, 1);
         }
         for (int i = 0; i < GROUP; i++) {
@@ -233,14 +234,14 @@ END_TEST
 
 static void begin(void)
 {
-    jobs_begin();
-    shared = feed_pipeline();
+    life_cycles_begin();
+    shared = layer_fixture_pipeline();
 }
 
 static void end(void)
 {
     leat_pipeline_unref(shared);
-    jobs_end();
+    life_cycles_end();
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* What a system may put around a database: odd paths, limits, other users. */
-#include "support/feed.h"
 #include "support/images.h"
-#include "support/jobs.h"
+#include "support/layer_fixture.h"
+#include "support/life_cycles.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -19,14 +19,14 @@ static char base[FIXTURE_PATH];
 static void begin(void)
 {
     watchdog_start(SECONDS);
-    jobs_begin();
+    life_cycles_begin();
     fixture_directory(base);
 }
 
 static void end(void)
 {
     fixture_remove(base);
-    jobs_end();
+    life_cycles_end();
     watchdog_stop();
 }
 
@@ -39,12 +39,12 @@ static char *in(const char *name)
     return out;
 }
 
-/* A copy of the jobs' database. */
+/* A copy of the life cycles' database. */
 static void copy_to(const char *directory)
 {
     char from[2 * FIXTURE_PATH], to[3 * FIXTURE_PATH];
     size_t size;
-    snprintf(from, sizeof(from), "%s/raw/data.mdb", jobs_directory());
+    snprintf(from, sizeof(from), "%s/raw/data.mdb", life_cycles_directory());
     snprintf(to, sizeof(to), "%s/data.mdb", directory);
     ck_assert_int_eq(mkdir(directory, 0755), 0);
     unsigned char *bytes = fixture_load(from, &size);
@@ -197,13 +197,13 @@ START_TEST(a_directory_without_permission_is_an_error_that_says_so)
 }
 END_TEST
 
-/* Runs the layers' job, from create to destroy. */
+/* Runs the layers' life cycle, from create to destroy. */
 static int run_job(const char *name)
 {
     int i = 0;
-    while (strcmp(jobs[i].name, name) != 0)
+    while (strcmp(life_cycles[i].name, name) != 0)
         i++;
-    return jobs[i].run();
+    return life_cycles[i].run();
 }
 
 START_TEST(a_limit_of_files_is_an_error_until_it_suffices)
@@ -235,7 +235,7 @@ END_TEST
 static int meets_limit(void)
 {
     const struct rlimit limit = {1, 1};
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     leat_data_layer *layer;
     leat_blob *top;
@@ -305,22 +305,23 @@ static leat_pipeline *shared_pipeline(void)
 {
     leat_pipeline *pipeline;
     char path[2 * FIXTURE_PATH];
-    snprintf(path, sizeof(path), "%s/raw", jobs_directory());
+    snprintf(path, sizeof(path), "%s/raw", life_cycles_directory());
     ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, path, NULL), LEAT_OK);
     return pipeline;
 }
 
 enum { LAYERS = 50, CALLERS = 5, FORWARDS = 30, BATCH = 3 };
 
-static feed_layer feeds[LAYERS];
+static layer_fixture feeds[LAYERS];
 
 static void *take_turns(void *argument)
 {
     int first = (int)(intptr_t)argument - LAYERS; /* no NULL */
     for (int k = 0; k < FORWARDS; k++) {
         for (int i = first; i < LAYERS; i += CALLERS) {
-            if (feed_forward(&feeds[i]) ||
-                feed_label(&feeds[i], 0) != (float)(k * BATCH % RECORDS))
+            if (layer_fixture_forward(&feeds[i]) ||
+                layer_fixture_label(&feeds[i], 0) !=
+                    (float)(k * BATCH % RECORDS))
                 return NULL;
         }
     }
@@ -336,7 +337,7 @@ START_TEST(fifty_layers_read_one_database)
     for (int i = 0; i < LAYERS; i++) {
         options.workers = 1 + i % 3;
         options.reader_thread = (leat_reader_thread)(i % 3);
-        feeds[i] = feed_open(pipeline, &options);
+        feeds[i] = layer_fixture_open(pipeline, &options);
     }
     for (intptr_t i = 0; i < CALLERS; i++)
         ck_assert_int_eq(
@@ -348,7 +349,7 @@ START_TEST(fifty_layers_read_one_database)
         ck_assert_ptr_nonnull(result);
     }
     for (int i = 0; i < LAYERS; i++)
-        feed_close(&feeds[i]);
+        layer_fixture_close(&feeds[i]);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -371,12 +372,12 @@ static void check_epochs(const leat_pipeline *pipeline, int number)
     options.batch_size = 100;
     options.workers = 1 + number % 3;
     options.reader_thread = (leat_reader_thread)(number % 3);
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     int64_t records = 0;
     for (int k = 0; k < 20; k++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        const leat_batch *batch = leat_data_layer_batch(feed.layer);
-        const float *pixels = leat_blob_cpu_data(feed.top[0]);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        const leat_batch *batch = leat_data_layer_batch(fixture.layer);
+        const float *pixels = leat_blob_cpu_data(fixture.top[0]);
         for (int i = 0; i < 100; i++) {
             const leat_provenance *from = &batch->from[i];
             if (from->epoch == 0)
@@ -384,13 +385,14 @@ static void check_epochs(const leat_pipeline *pipeline, int number)
             ck_assert_int_eq(from->record, from->epoch == 0
                                                ? k * 100 + i
                                                : (k * 100 + i) % records);
-            ck_assert_float_eq(feed_label(&feed, i), (float)from->record);
+            ck_assert_float_eq(layer_fixture_label(&fixture, i),
+                               (float)from->record);
             ck_assert_float_eq(pixels[i * 20 + 19],
                                (float)(unsigned char)from->record);
         }
     }
     ck_assert_int_eq(records % 100, 0);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(layers_read_while_another_process_writes)

@@ -2,7 +2,7 @@
  * What a profiler hears of a layer's work through NVTX's own loader: over the
  * double of the CUDA runtime, so that batches are uploaded and transformed.
  */
-#include "support/feed.h"
+#include "support/layer_fixture.h"
 
 #include <check.h>
 #include <cuda_double.h>
@@ -22,11 +22,11 @@ static void run_a_layer(int threaded)
     if (threaded)
         options.reader_thread = LEAT_READER_ON;
     cuda_double_reset();
-    leat_pipeline *pipeline = feed_pipeline();
-    feed_layer feed = feed_open(pipeline, &options);
+    leat_pipeline *pipeline = layer_fixture_pipeline();
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < BATCHES; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 

@@ -1,7 +1,7 @@
 /* Bad records are counted, listed and written down in the order of places. */
 #include "layer/on_error/bad_record_log.h"
-#include "support/feed.h"
-#include "support/planted.h"
+#include "support/bad_records.h"
+#include "support/layer_fixture.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -16,12 +16,12 @@
 static char directory[] = "/tmp/leat-ledger-XXXXXX";
 static char path[sizeof(directory) + 16];
 static leat_data_layer_options options;
-static planted plan;
+static bad_records plan;
 
 static void set_up(void)
 {
     const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
-    const planted none = {.count = 20};
+    const bad_records none = {.count = 20};
     options = defaults;
     options.batch_size = 4;
     options.on_error = LEAT_ON_ERROR_REPLACE;
@@ -34,21 +34,21 @@ static void tear_down(void)
     (void)remove(path);
 }
 
-static int open_layer(feed_layer *feed)
+static int open_layer(layer_fixture *fixture)
 {
-    leat_pipeline *pipeline = planted_pipeline(&plan);
-    ck_assert_int_eq(leat_data_layer_create(&feed->layer, pipeline, &options),
-                     LEAT_OK);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
+    ck_assert_int_eq(
+        leat_data_layer_create(&fixture->layer, pipeline, &options), LEAT_OK);
     leat_pipeline_unref(pipeline);
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(leat_blob_create(&feed->top[i], NULL), LEAT_OK);
-    return leat_data_layer_setup(feed->layer, feed->top, 2);
+        ck_assert_int_eq(leat_blob_create(&fixture->top[i], NULL), LEAT_OK);
+    return leat_data_layer_setup(fixture->layer, fixture->top, 2);
 }
 
-static leat_stats read_stats(const feed_layer *feed)
+static leat_stats read_stats(const layer_fixture *fixture)
 {
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(leat_data_layer_stats(feed->layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture->layer, &stats), LEAT_OK);
     return stats;
 }
 
@@ -62,71 +62,72 @@ static void read_file(char *text, size_t size)
 
 START_TEST(more_than_max_errors_end_the_layer_after_the_good_batches)
 {
-    plan.kind[2] = PLANTED_UNREADABLE;
-    plan.kind[9] = PLANTED_SHORT;
-    plan.kind[11] = PLANTED_SHORT;
+    plan.kind[2] = BAD_RECORDS_UNREADABLE;
+    plan.kind[9] = BAD_RECORDS_SHORT;
+    plan.kind[11] = BAD_RECORDS_SHORT;
     options.max_errors = 2;
     for (int workers = 1; workers < 4; workers++)
         for (int prefetch = 1; prefetch < 6; prefetch += 2) {
             options.workers = workers;
             options.prefetch = prefetch;
-            feed_layer feed;
+            layer_fixture fixture;
             leat_token token;
             leat_token_init(&token);
-            ck_assert_int_eq(open_layer(&feed), LEAT_OK);
-            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-            ck_assert_int_eq(read_stats(&feed).bad_records, 1);
-            ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+            ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+            ck_assert_int_eq(read_stats(&fixture).bad_records, 1);
+            ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token),
+                             LEAT_OK);
             for (int i = 0; i < 3; i++) {
-                ck_assert_int_eq(feed_forward(&feed), LEAT_ELIMIT);
+                ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ELIMIT);
                 ck_assert_ptr_nonnull(
                     strstr(leat_last_error(),
                            "3 bad records, max_errors allows 2; the first one: "
                            "planted: record 2 cannot be read"));
             }
-            ck_assert_int_eq(read_stats(&feed).bad_records, 3);
+            ck_assert_int_eq(read_stats(&fixture).bad_records, 3);
             /* What was met before the token's position stays counted. */
-            ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token),
+            ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token),
                              LEAT_OK);
-            ck_assert_int_eq(read_stats(&feed).bad_records, 0);
-            ck_assert_int_eq(read_stats(&feed).distinct_bad, 1);
-            ck_assert_int_eq(feed_forward(&feed), LEAT_ELIMIT);
-            ck_assert_int_eq(read_stats(&feed).bad_records, 2);
+            ck_assert_int_eq(read_stats(&fixture).bad_records, 0);
+            ck_assert_int_eq(read_stats(&fixture).distinct_bad, 1);
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ELIMIT);
+            ck_assert_int_eq(read_stats(&fixture).bad_records, 2);
             leat_token_finish(&token);
-            feed_close(&feed);
+            layer_fixture_close(&fixture);
         }
 }
 END_TEST
 
 START_TEST(a_record_counts_once_however_often_it_comes_back)
 {
-    plan.kind[2] = PLANTED_UNREADABLE;
-    plan.kind[9] = PLANTED_SHORT;
+    plan.kind[2] = BAD_RECORDS_UNREADABLE;
+    plan.kind[9] = BAD_RECORDS_SHORT;
     options.max_errors = 2;
     options.bad_record_file = path;
     leat_token start;
     leat_token_init(&start);
-    feed_layer feed;
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &start), LEAT_OK);
+    layer_fixture fixture;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &start), LEAT_OK);
     for (int i = 0; i < 50; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(read_stats(&feed).bad_records, 20);
-    ck_assert_int_eq(read_stats(&feed).distinct_bad, 2);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(read_stats(&fixture).bad_records, 20);
+    ck_assert_int_eq(read_stats(&fixture).distinct_bad, 2);
     /* From the start nothing was met yet, and all of it is met again. */
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &start), LEAT_OK);
-    ck_assert_int_eq(read_stats(&feed).distinct_bad, 0);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &start), LEAT_OK);
+    ck_assert_int_eq(read_stats(&fixture).distinct_bad, 0);
     for (int i = 0; i < 12; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(read_stats(&feed).distinct_bad, 2);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(read_stats(&fixture).distinct_bad, 2);
+    layer_fixture_close(&fixture);
     /* Another layer knows what the file lists. */
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &start), LEAT_OK);
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &start), LEAT_OK);
     for (int i = 0; i < 12; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    layer_fixture_close(&fixture);
     leat_token_finish(&start);
     char text[4096];
     read_file(text, sizeof(text));
@@ -140,28 +141,28 @@ START_TEST(no_bad_record_at_all_may_be_allowed)
 {
     options.max_errors = 0;
     options.has_max_errors = 1;
-    feed_layer feed;
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    layer_fixture fixture;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
     for (int i = 0; i < 20; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    feed_close(&feed);
-    plan.kind[5] = PLANTED_UNLABELED;
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_ELIMIT);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    layer_fixture_close(&fixture);
+    plan.kind[5] = BAD_RECORDS_UNLABELED;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ELIMIT);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(the_list_is_in_order_and_bounded_and_the_rest_is_counted)
 {
     for (int i = 1; i < plan.count; i++)
-        plan.kind[i] = i % 2 ? PLANTED_UNREADABLE : PLANTED_SHORT;
-    feed_layer feed;
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+        plan.kind[i] = i % 2 ? BAD_RECORDS_UNREADABLE : BAD_RECORDS_SHORT;
+    layer_fixture fixture;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
     for (int i = 0; i < 50; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    leat_stats stats = read_stats(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    leat_stats stats = read_stats(&fixture);
     ck_assert_int_eq(stats.bad_records, 190);
     ck_assert_int_eq(stats.nbad, LEAT_BAD_RECORDS_MAX);
     for (int i = 0; i < stats.nbad; i++) {
@@ -175,7 +176,7 @@ START_TEST(the_list_is_in_order_and_bounded_and_the_rest_is_counted)
         ck_assert_ptr_nonnull(strstr(stats.bad[i].reason,
                                      record % 2 ? "cannot be read" : "needs"));
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -183,21 +184,21 @@ START_TEST(batches_that_fail_are_listed_too)
 {
     options.on_error = LEAT_ON_ERROR_FAIL;
     options.bad_record_file = path;
-    plan.kind[5] = PLANTED_UNREADABLE;
-    plan.kind[6] = PLANTED_SHORT;
-    plan.kind[15] = PLANTED_SHORT;
-    feed_layer feed;
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    plan.kind[5] = BAD_RECORDS_UNREADABLE;
+    plan.kind[6] = BAD_RECORDS_SHORT;
+    plan.kind[15] = BAD_RECORDS_SHORT;
+    layer_fixture fixture;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
     for (int i = 0; i < 5; i++)
-        ck_assert_int_eq(feed_forward(&feed),
+        ck_assert_int_eq(layer_fixture_forward(&fixture),
                          i == 1 || i == 3 ? LEAT_EDATA : LEAT_OK);
-    leat_stats stats = read_stats(&feed);
+    leat_stats stats = read_stats(&fixture);
     ck_assert_int_eq(stats.bad_records, 2);
     ck_assert_int_eq(stats.nbad, 2);
     ck_assert_int_eq(stats.bad[0].from.record, 5);
     ck_assert_int_eq(stats.bad[1].from.record, 15);
     ck_assert_int_eq(stats.bad[1].from.replacement, LEAT_REPLACEMENT_NONE);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     char text[4096];
     read_file(text, sizeof(text));
     ck_assert_str_eq(text, "planted\t5\t\t0\t5\tnone\tcannot be read\n"
@@ -213,13 +214,13 @@ START_TEST(the_file_gets_a_line_each_behind_what_is_there)
     ck_assert_int_eq(fclose(file), 0);
     options.bad_record_file = path;
     options.on_error = LEAT_ON_ERROR_ZERO;
-    plan.kind[17] = PLANTED_UNREADABLE;
-    feed_layer feed;
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    plan.kind[17] = BAD_RECORDS_UNREADABLE;
+    layer_fixture fixture;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
     for (int i = 0; i < 11; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(read_stats(&feed).unwritten, 0);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(read_stats(&fixture).unwritten, 0);
+    layer_fixture_close(&fixture);
     char text[4096];
     read_file(text, sizeof(text));
     ck_assert_str_eq(text, "before\n"
@@ -253,11 +254,11 @@ START_TEST(a_file_that_is_no_text_is_refused_and_left_as_it_is)
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char bytes[64];
         write_file(files[i].bytes, files[i].size);
-        feed_layer feed;
-        ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
+        layer_fixture fixture;
+        ck_assert_int_eq(open_layer(&fixture), LEAT_EINVAL);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "is no text"));
         ck_assert_ptr_nonnull(strstr(leat_last_error(), path));
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
         FILE *file = fopen(path, "rb");
         ck_assert_uint_eq(fread(bytes, 1, sizeof(bytes), file), files[i].size);
         fclose(file);
@@ -762,46 +763,47 @@ END_TEST
 
 START_TEST(what_cannot_be_a_file_is_an_error_of_setup)
 {
-    feed_layer feed;
+    layer_fixture fixture;
     char nowhere[sizeof(path) + 8];
     snprintf(nowhere, sizeof(nowhere), "%s/no/bad", directory);
     options.bad_record_file = nowhere;
-    ck_assert_int_eq(open_layer(&feed), LEAT_EIO);
+    ck_assert_int_eq(open_layer(&fixture), LEAT_EIO);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), nowhere));
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     options.bad_record_file = directory;
-    ck_assert_int_eq(open_layer(&feed), LEAT_EIO);
-    feed_close(&feed);
+    ck_assert_int_eq(open_layer(&fixture), LEAT_EIO);
+    layer_fixture_close(&fixture);
     options.bad_record_file = "/dev/null";
-    ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
-    feed_close(&feed);
+    ck_assert_int_eq(open_layer(&fixture), LEAT_EINVAL);
+    layer_fixture_close(&fixture);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     options.bad_record_file = path;
-    ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
-    feed_close(&feed);
+    ck_assert_int_eq(open_layer(&fixture), LEAT_EINVAL);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(a_setup_that_failed_may_come_again)
 {
     options.bad_record_file = path;
-    feed_layer feed;
+    layer_fixture fixture;
     for (int i = 0; i < plan.count; i++)
-        plan.kind[i] = PLANTED_UNREADABLE;
-    ck_assert_int_eq(open_layer(&feed), LEAT_EDATA);
-    plan.kind[7] = PLANTED_GOOD;
-    ck_assert_int_eq(leat_data_layer_setup(feed.layer, feed.top, 2), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(read_stats(&feed).bad_records, 4);
-    ck_assert_int_eq(read_stats(&feed).bad[0].from.replacement,
+        plan.kind[i] = BAD_RECORDS_UNREADABLE;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_EDATA);
+    plan.kind[7] = BAD_RECORDS_GOOD;
+    ck_assert_int_eq(leat_data_layer_setup(fixture.layer, fixture.top, 2),
+                     LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(read_stats(&fixture).bad_records, 4);
+    ck_assert_int_eq(read_stats(&fixture).bad[0].from.replacement,
                      LEAT_REPLACEMENT_ZEROS);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 static void refuse(const char *word)
 {
-    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
     leat_data_layer *layer;
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
                      LEAT_EINVAL);

@@ -16,7 +16,7 @@ static void note_put(const leat_field *field);
     (note_put(field), leat_transformer_apply(transformer, field, __VA_ARGS__))
 #include "layer/batch_fill.c"
 
-#include "support/feed.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -97,10 +97,10 @@ static void check(int n, int size)
     options.caller_helps = LEAT_CALLER_HELPS_OFF;
     options.prefetch = 1;
     ck_assert_int_eq(leat_pipeline_memory(&pipeline, fields, 2, n), LEAT_OK);
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < BATCHES; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
     ck_assert_int_ge(batches, BATCHES);
     ck_assert_int_eq(atomic_load(&mistakes), 0);

@@ -1,7 +1,7 @@
 /* What callbacks may do, and what becomes of what they may not. */
 #include "base/memory.h"
 #include "base/thread.h"
-#include "support/feed.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -236,11 +236,11 @@ static void assert_bad_record(leat_field field, const char *says)
     options.batch_size = 2;
     ck_assert_int_eq(leat_pipeline_callback(&pipeline, &mixed, &change),
                      LEAT_OK);
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_EDATA);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EDATA);
     ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s",
                   leat_last_error());
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 

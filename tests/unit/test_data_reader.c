@@ -2,8 +2,8 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "layer/data_reader.h"
-#include "support/planted.h"
-#include "support/source.h"
+#include "support/bad_records.h"
+#include "support/scripted_source.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -12,13 +12,14 @@
 #define RUNS 6
 #define CHUNK_SIZE 4
 
-static leat__data_reader *open_reader(source *source, leat_pipeline **pipeline)
+static leat__data_reader *open_reader(scripted_source *source,
+                                      leat_pipeline **pipeline)
 {
     leat__data_reader *reader;
     const leat_sample *sample;
     const leat__position start = {0};
     source->count = 100;
-    *pipeline = source_pipeline(source);
+    *pipeline = scripted_source_pipeline(source);
     leat__data_reader_options options = {.source.pipeline = *pipeline,
                                          .source.batch_size = CHUNK_SIZE,
                                          .source.step = 1};
@@ -62,7 +63,7 @@ static int create_with(leat_pipeline *pipeline, leat_token *identity,
 /* Which of them are used is up to who is fast; none may be missing buffers. */
 START_TEST(the_boxes_of_all_runs_are_made_at_start)
 {
-    source source = SOURCE_INIT;
+    scripted_source source = SCRIPTED_SOURCE_INIT;
     leat_pipeline *pipeline;
     leat__data_reader *reader = open_reader(&source, &pipeline);
     leat__chunk *chunk[RUNS + 1];
@@ -88,7 +89,7 @@ START_TEST(a_start_survives_every_failed_allocation)
 {
     int status = LEAT_ENOMEM;
     for (int n = 0; status == LEAT_ENOMEM; n++) {
-        source source = SOURCE_INIT;
+        scripted_source source = SCRIPTED_SOURCE_INIT;
         leat_pipeline *pipeline;
         leat__data_reader *reader = open_reader(&source, &pipeline);
         leat__alloc_fail_at(n);
@@ -105,9 +106,9 @@ END_TEST
 /* What a taker did is counted from there on, and a chunk may be its first. */
 START_TEST(behind_the_end_too_a_run_says_when_it_began)
 {
-    const planted planted = {
-        .count = 2, .way = PLANTED_IN_ORDER, .single_pass = 1};
-    leat_pipeline *pipeline = planted_pipeline(&planted);
+    const bad_records planted = {
+        .count = 2, .way = BAD_RECORDS_IN_ORDER, .single_pass = 1};
+    leat_pipeline *pipeline = bad_records_pipeline(&planted);
     const leat__data_reader_options options = {.source.pipeline = pipeline,
                                                .source.batch_size = CHUNK_SIZE,
                                                .source.step = 1};
@@ -135,8 +136,8 @@ END_TEST
 /* The second of two ranks takes samples 1 and 3 of each epoch. */
 START_TEST(a_reader_in_any_order_is_told_the_epoch)
 {
-    const planted planted = {.count = 4, .way = PLANTED_RANDOM_ACCESS};
-    leat_pipeline *pipeline = planted_pipeline(&planted);
+    const bad_records planted = {.count = 4, .way = BAD_RECORDS_RANDOM_ACCESS};
+    leat_pipeline *pipeline = bad_records_pipeline(&planted);
     const leat__data_reader_options options = {.source.pipeline = pipeline,
                                                .source.batch_size = CHUNK_SIZE,
                                                .source.step = 2,
@@ -154,7 +155,7 @@ START_TEST(a_reader_in_any_order_is_told_the_epoch)
         leat__data_reader_read(reader, chunk);
         ck_assert_int_eq(chunk->n, CHUNK_SIZE);
         ck_assert_int_eq(chunk->status, LEAT_OK);
-        ck_assert_int_eq(planted_epoch_here(), 2 * i + 1);
+        ck_assert_int_eq(bad_records_epoch_here(), 2 * i + 1);
         leat__data_reader_give(reader, chunk);
     }
     leat__data_reader_destroy(reader);
@@ -172,8 +173,8 @@ static void pass_a_millisecond(void)
 /* From where the taker began, be it long before the samples are read. */
 START_TEST(reading_counts_as_busy)
 {
-    const planted planted = {.count = 10, .way = PLANTED_LOCATED};
-    leat_pipeline *pipeline = planted_pipeline(&planted);
+    const bad_records planted = {.count = 10, .way = BAD_RECORDS_LOCATED};
+    leat_pipeline *pipeline = bad_records_pipeline(&planted);
     leat__data_reader *reader;
     leat__chunk *chunk;
     int64_t ticket;
@@ -203,10 +204,10 @@ END_TEST
 /* The number of its fields may be anything, in the buffer that it left. */
 START_TEST(an_unreadable_record_is_not_counted)
 {
-    const planted planted = {.count = CHUNK_SIZE,
-                             .kind = {[1] = PLANTED_UNREADABLE},
-                             .way = PLANTED_LOCATED};
-    leat_pipeline *pipeline = planted_pipeline(&planted);
+    const bad_records planted = {.count = CHUNK_SIZE,
+                                 .kind = {[1] = BAD_RECORDS_UNREADABLE},
+                                 .way = BAD_RECORDS_LOCATED};
+    leat_pipeline *pipeline = bad_records_pipeline(&planted);
     const leat__data_reader_options options = {.source.pipeline = pipeline,
                                                .source.batch_size = CHUNK_SIZE,
                                                .source.step = 1,
@@ -216,7 +217,7 @@ START_TEST(an_unreadable_record_is_not_counted)
     leat__chunk *chunk;
     int64_t ticket;
     leat_stage_stats stats;
-    int image = PLANTED_CHANNELS * PLANTED_HEIGHT * PLANTED_WIDTH;
+    int image = BAD_RECORDS_CHANNELS * BAD_RECORDS_HEIGHT * BAD_RECORDS_WIDTH;
     ck_assert_int_eq(leat__data_reader_create(&reader, &options, &start, NULL),
                      LEAT_OK);
     ck_assert_int_eq(start_reader(reader, 1), LEAT_OK);
@@ -296,9 +297,9 @@ static void *take_runs(void *argument)
  */
 START_TEST(who_fills_follows_the_storage_and_the_samples_stay_in_order)
 {
-    const planted planted = {
+    const bad_records planted = {
         .count = EPOCH, .way = _i % 3, .flips = 1 + _i % 6};
-    leat_pipeline *pipeline = planted_pipeline(&planted);
+    leat_pipeline *pipeline = bad_records_pipeline(&planted);
     const leat__data_reader_options options = {.source.pipeline = pipeline,
                                                .source.batch_size = CHUNK_SIZE,
                                                .source.step = 1,
@@ -432,10 +433,10 @@ START_TEST(a_thread_fills_where_the_reader_may_block)
         {0, 0, 1, 0, 0}, {1, 1, 0, 0, 1}, {0, 1, 0, 1, 1}, {1, 1, 0, 1, 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const planted planted = {.count = 10,
-                                 .may_block = cases[i].may_block,
-                                 .flips = cases[i].flips};
-        leat_pipeline *pipeline = planted_pipeline(&planted);
+        const bad_records planted = {.count = 10,
+                                     .may_block = cases[i].may_block,
+                                     .flips = cases[i].flips};
+        leat_pipeline *pipeline = bad_records_pipeline(&planted);
         const leat__data_reader_options options = {
             .source.pipeline = pipeline,
             .source.batch_size = CHUNK_SIZE,
@@ -468,8 +469,8 @@ START_TEST(samples_are_read_neighbor_any_place)
         {-1, 0, 1, 0, 0}, {-1, 0, 0, -1, 0}, {-1, 1, 0, 0, 9},
         {1, 0, 9, 1, 0},  {1, 2, 3, 2, 4},   {-1, 2, 9, 2, 8},
     };
-    const planted planted = {.count = 10};
-    leat_pipeline *pipeline = planted_pipeline(&planted);
+    const bad_records planted = {.count = 10};
+    leat_pipeline *pipeline = bad_records_pipeline(&planted);
     leat__data_reader_options options = {.source.pipeline = pipeline,
                                          .source.batch_size = CHUNK_SIZE,
                                          .source.step = 1,
@@ -492,7 +493,7 @@ START_TEST(samples_are_read_neighbor_any_place)
         ck_assert_int_eq(status, LEAT_OK);
         ck_assert_int_eq(epoch, cases[i].expected_epoch);
         ck_assert_int_eq(index, cases[i].expected_index);
-        ck_assert_int_eq(planted_epoch_here(), epoch);
+        ck_assert_int_eq(bad_records_epoch_here(), epoch);
         ck_assert_int_eq(sample.from.epoch, epoch);
         ck_assert_int_eq(sample.from.position, index);
         ck_assert_int_eq(sample.from.record, index);
@@ -512,10 +513,10 @@ END_TEST
 /* As setup looks for a shape: the line is the record's own. */
 START_TEST(a_bad_record_can_be_peeked_at)
 {
-    const planted planted = {.count = 3,
-                             .kind = {[0] = PLANTED_UNREADABLE},
-                             .way = (planted_way)(_i / 2)};
-    leat_pipeline *pipeline = planted_pipeline(&planted);
+    const bad_records planted = {.count = 3,
+                                 .kind = {[0] = BAD_RECORDS_UNREADABLE},
+                                 .way = (bad_records_way)(_i / 2)};
+    leat_pipeline *pipeline = bad_records_pipeline(&planted);
     const leat__data_reader_options options = {.source.pipeline = pipeline,
                                                .source.batch_size = CHUNK_SIZE,
                                                .source.step = 1,
@@ -556,7 +557,7 @@ int main(void)
     tcase_add_test(tests, a_thread_fills_where_the_reader_may_block);
     tcase_add_test(tests, samples_are_read_neighbor_any_place);
     tcase_add_loop_test(tests, a_bad_record_can_be_peeked_at, 0,
-                        2 * PLANTED_WAYS);
+                        2 * BAD_RECORDS_WAYS);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

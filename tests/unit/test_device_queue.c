@@ -3,7 +3,7 @@
  */
 #include "base/thread.h"
 #include "layer/device_queue.h"
-#include "support/sleepers.h"
+#include "support/condition_spy.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -47,7 +47,7 @@ static void set_up(void)
 {
     watchdog_start(SECONDS);
     make((leat__batch_shape){.bytes = 4096}, 1, 1, BATCHES);
-    sleepers_reset();
+    condition_spy_reset();
 }
 
 static void tear_down(void)
@@ -80,7 +80,7 @@ static void give(int first, int n)
 
 static int wakes(void)
 {
-    return sleepers_signals + sleepers_broadcasts;
+    return condition_spy_signals + condition_spy_broadcasts;
 }
 
 static void *await_room(void *argument)
@@ -94,11 +94,11 @@ static void *await_room(void *argument)
 static void start_worker(void)
 {
     static int64_t ticket;
-    int before = sleepers_waits();
+    int before = condition_spy_waits();
     ticket = leat__event_count_ticket(&queues.room);
     ck_assert_int_eq(leat__thread_start(&worker, "worker", await_room, &ticket),
                      LEAT_OK);
-    sleepers_await(before + 1);
+    condition_spy_await(before + 1);
 }
 
 START_TEST(the_newest_is_taken_first)

@@ -1,49 +1,50 @@
 /* A group goes on where another, or a layer, stopped. */
-#include "support/feed.h"
-#include "support/group_stage.h"
+#include "support/group_fixture.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
-#include "support/troop.h"
 
 #include <check.h>
 
 static void save_after(const leat_pipeline *pipeline, int n, int batches,
                        leat_token *token)
 {
-    troop troop = troop_open(pipeline, &group_options, group_mixed, n);
+    group_fixture group =
+        group_fixture_open(pipeline, &group_options, group_mixed, n);
     for (int k = 0; k < batches; k++)
-        ck_assert_int_eq(troop_forward(&troop, k % n), LEAT_OK);
+        ck_assert_int_eq(group_fixture_forward(&group, k % n), LEAT_OK);
     leat_token_init(token);
-    ck_assert_int_eq(leat_data_layer_group_save(troop.group, token), LEAT_OK);
-    troop_close(&troop);
+    ck_assert_int_eq(leat_data_layer_group_save(group.group, token), LEAT_OK);
+    group_fixture_close(&group);
 }
 
 static void check_resumed(const leat_pipeline *pipeline, int n, int begin,
                           const uint32_t digest[], leat_token *token)
 {
-    troop troop = troop_open(pipeline, &group_options, group_on_late, n);
-    ck_assert_int_eq(troop_forward(&troop, 0), LEAT_OK);
-    int status = leat_data_layer_group_restore(troop.group, token);
+    group_fixture group =
+        group_fixture_open(pipeline, &group_options, group_on_late, n);
+    ck_assert_int_eq(group_fixture_forward(&group, 0), LEAT_OK);
+    int status = leat_data_layer_group_restore(group.group, token);
     ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
     for (int k = begin; k < GROUP_BATCHES; k++) {
         int i = (k - begin) % n;
-        ck_assert_int_eq(troop_forward(&troop, i), LEAT_OK);
-        ck_assert_uint_eq(troop_digest(&troop, i), digest[k]);
-        ck_assert_int_eq(leat_data_layer_batch(troop_member(&troop, i))->number,
-                         k);
+        ck_assert_int_eq(group_fixture_forward(&group, i), LEAT_OK);
+        ck_assert_uint_eq(group_fixture_digest(&group, i), digest[k]);
+        ck_assert_int_eq(
+            leat_data_layer_batch(group_fixture_member(&group, i))->number, k);
     }
-    troop_close(&troop);
+    group_fixture_close(&group);
 }
 
 static void check_resumed_alone(const leat_pipeline *pipeline, int begin,
                                 const uint32_t digest[], leat_token *token)
 {
-    feed_layer feed = feed_open(pipeline, &group_options);
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, token), LEAT_OK);
+    layer_fixture fixture = layer_fixture_open(pipeline, &group_options);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, token), LEAT_OK);
     for (int k = begin; k < GROUP_BATCHES; k++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        ck_assert_uint_eq(feed_digest(&feed), digest[k]);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_uint_eq(layer_fixture_digest(&fixture), digest[k]);
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 static void check_all_resumes(const leat_pipeline *pipeline)
@@ -63,7 +64,7 @@ static void check_all_resumes(const leat_pipeline *pipeline)
 
 START_TEST(another_number_of_devices_goes_on_where_a_group_stopped)
 {
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     group_transform_at_random();
     group_options.rng = _i ? LEAT_RNG_CAFFE : LEAT_RNG_LEAT;
     group_options.world_size = _i < 2 ? 1 : 2;
@@ -83,16 +84,16 @@ END_TEST
 
 START_TEST(a_group_goes_on_where_a_layer_stopped)
 {
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     uint32_t digest[GROUP_BATCHES];
     leat_token token;
     leat_token_init(&token);
     group_record(pipeline, digest, GROUP_BATCHES);
-    feed_layer feed = feed_open(pipeline, &group_options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &group_options);
     for (int k = 0; k < 5; k++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    layer_fixture_close(&fixture);
     check_resumed(pipeline, 2, 5, digest, &token);
     leat_token_finish(&token);
     leat_pipeline_unref(pipeline);
@@ -101,28 +102,29 @@ END_TEST
 
 START_TEST(members_that_stand_apart_cannot_be_saved)
 {
-    leat_pipeline *pipeline = feed_pipeline();
-    troop troop = troop_open(pipeline, &group_options, group_on_cpu, 3);
+    leat_pipeline *pipeline = layer_fixture_pipeline();
+    group_fixture group =
+        group_fixture_open(pipeline, &group_options, group_on_cpu, 3);
     leat_token token;
     leat_token_init(&token);
-    ck_assert_int_eq(troop_forward(&troop, 2), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_group_save(troop.group, &token),
+    ck_assert_int_eq(group_fixture_forward(&group, 2), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_group_save(group.group, &token),
                      LEAT_ESTATE);
     /* Of two that are as far behind the first. */
     ck_assert_str_eq(leat_last_error(),
                      "data: save while members stand apart: data[0] is "
                      "behind, with 0 of the 1 batches taken");
-    ck_assert_int_eq(troop_forward(&troop, 0), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_group_save(troop.group, &token),
+    ck_assert_int_eq(group_fixture_forward(&group, 0), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_group_save(group.group, &token),
                      LEAT_ESTATE);
     ck_assert_str_eq(leat_last_error(),
                      "data: save while members stand apart: data[1] is "
                      "behind, with 0 of the 2 batches taken");
     ck_assert_uint_eq(token.size, 0);
-    ck_assert_int_eq(troop_forward(&troop, 1), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_group_save(troop.group, &token), LEAT_OK);
+    ck_assert_int_eq(group_fixture_forward(&group, 1), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_group_save(group.group, &token), LEAT_OK);
     leat_token_finish(&token);
-    troop_close(&troop);
+    group_fixture_close(&group);
     leat_pipeline_unref(pipeline);
 }
 END_TEST

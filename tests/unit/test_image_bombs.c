@@ -1,6 +1,6 @@
 #include "base/memory.h"
 #include "data/image.h"
-#include "support/bombs.h"
+#include "support/image_bombs.h"
 #include "support/suite.h"
 
 #include <check.h>

@@ -1,6 +1,6 @@
 /* PNG by PNG: what the header tells, which chunks count, what pixels become. */
 #include "data/image_codec.h"
-#include "support/bombs.h"
+#include "support/image_bombs.h"
 #include "support/suite.h"
 
 #include <check.h>

@@ -1,8 +1,8 @@
 /* A caller's own memory: what is taken from it, and that all of it goes back.
  */
-#include "support/feed.h"
+#include "support/bad_records.h"
 #include "support/late_device.h"
-#include "support/planted.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -80,12 +80,12 @@ static pool pinned;
 static leat_allocator host_hooks;
 static leat_allocator pinned_hooks;
 static leat_data_layer_options options;
-static planted plan;
+static bad_records plan;
 
 static void set_up(void)
 {
     const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
-    const planted none = {.count = 20};
+    const bad_records none = {.count = 20};
     const leat_allocator hooks = {sizeof(hooks), pool_alloc, pool_free, NULL};
     memset(&host, 0, sizeof(host));
     memset(&pinned, 0, sizeof(pinned));
@@ -103,37 +103,38 @@ static void set_up(void)
     options.pinned_allocator = &pinned_hooks;
 }
 
-static int open_layer(feed_layer *feed)
+static int open_layer(layer_fixture *fixture)
 {
-    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
     leat_device *device = NULL;
-    memset(feed, 0, sizeof(*feed));
-    int status = leat_data_layer_create(&feed->layer, pipeline, &options);
+    memset(fixture, 0, sizeof(*fixture));
+    int status = leat_data_layer_create(&fixture->layer, pipeline, &options);
     leat_pipeline_unref(pipeline);
     if (options.device)
         ck_assert_int_eq(leat_device_find(&device, options.device), LEAT_OK);
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(leat_blob_create(&feed->top[i], device), LEAT_OK);
-    return status ? status : leat_data_layer_setup(feed->layer, feed->top, 2);
+        ck_assert_int_eq(leat_blob_create(&fixture->top[i], device), LEAT_OK);
+    return status ? status
+                  : leat_data_layer_setup(fixture->layer, fixture->top, 2);
 }
 
 static void digests(uint32_t out[10])
 {
-    feed_layer feed;
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    layer_fixture fixture;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
     for (int i = 0; i < 10; i++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        out[i] = feed_digest(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        out[i] = layer_fixture_digest(&fixture);
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(batches_and_boxes_come_from_the_host_allocator)
 {
     uint32_t with[10];
     uint32_t without[10];
-    plan.way = PLANTED_IN_ORDER;
-    plan.kind[7] = PLANTED_UNREADABLE;
+    plan.way = BAD_RECORDS_IN_ORDER;
+    plan.kind[7] = BAD_RECORDS_UNREADABLE;
     options.on_error = LEAT_ON_ERROR_REPLACE;
     digests(with);
     ck_assert_int_eq(atomic_load(&host.pages), 1);
@@ -158,29 +159,29 @@ END_TEST
 
 START_TEST(what_is_given_is_what_the_statistics_say)
 {
-    feed_layer feed;
+    layer_fixture fixture;
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_eq(atomic_load(&host.bytes), stats.memory.host);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(a_lent_slab_goes_back_with_the_last_blob)
 {
-    feed_layer feed;
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    uint32_t digest = feed_digest(&feed);
-    leat_data_layer_destroy(feed.layer);
-    feed.layer = NULL;
+    layer_fixture fixture;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    uint32_t digest = layer_fixture_digest(&fixture);
+    leat_data_layer_destroy(fixture.layer);
+    fixture.layer = NULL;
     ck_assert_int_eq(atomic_load(&host.out), 1);
-    ck_assert_uint_eq(feed_digest(&feed), digest);
-    leat_blob_destroy(feed.top[0]);
-    feed.top[0] = NULL;
+    ck_assert_uint_eq(layer_fixture_digest(&fixture), digest);
+    leat_blob_destroy(fixture.top[0]);
+    fixture.top[0] = NULL;
     ck_assert_int_eq(atomic_load(&host.out), 1);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     ck_assert_int_eq(atomic_load(&host.out), 0);
 }
 END_TEST
@@ -189,14 +190,14 @@ START_TEST(a_batch_that_grows_grows_there)
 {
     options.batch_size = 1;
     options.top_type = LEAT_FLOAT64;
-    plan.kind[0] = PLANTED_SMALL;
-    feed_layer feed;
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    plan.kind[0] = BAD_RECORDS_SMALL;
+    layer_fixture fixture;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
     for (int i = 0; i < 20; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
     ck_assert_int_gt(atomic_load(&host.given), 1);
     ck_assert_int_eq(atomic_load(&host.given), atomic_load(&host.pages));
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     ck_assert_int_eq(atomic_load(&host.out), 0);
 }
 END_TEST
@@ -204,15 +205,15 @@ END_TEST
 static void fail_each(pool *failing)
 {
     for (int n = 0, done = 0; !done; n++) {
-        feed_layer feed;
+        layer_fixture fixture;
         ck_assert_int_lt(n, 1000);
         atomic_store(&failing->given, 0);
         failing->fails_at = n;
-        int status = open_layer(&feed);
+        int status = open_layer(&fixture);
         for (int i = 0; i < 8 && status == LEAT_OK; i++)
-            status = feed_forward(&feed);
+            status = layer_fixture_forward(&fixture);
         ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
         ck_assert_int_eq(atomic_load(&failing->out), 0);
         done = atomic_load(&failing->given) <= n;
         ck_assert_int_eq(done, n > 0 && status == LEAT_OK && done);
@@ -221,8 +222,8 @@ static void fail_each(pool *failing)
 
 START_TEST(a_hook_that_gives_nothing_is_an_error_of_memory)
 {
-    plan.way = PLANTED_IN_ORDER;
-    plan.kind[2] = PLANTED_UNREADABLE;
+    plan.way = BAD_RECORDS_IN_ORDER;
+    plan.kind[2] = BAD_RECORDS_UNREADABLE;
     options.on_error = LEAT_ON_ERROR_REPLACE;
     fail_each(&host);
 }
@@ -230,13 +231,13 @@ END_TEST
 
 START_TEST(so_is_one_that_does_not_align)
 {
-    feed_layer feed;
+    layer_fixture fixture;
     host.misaligns = 1;
-    ck_assert_int_eq(open_layer(&feed), LEAT_ENOMEM);
+    ck_assert_int_eq(open_layer(&fixture), LEAT_ENOMEM);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "not aligned to 4096"));
     ck_assert_int_gt(atomic_load(&host.given), 0);
     ck_assert_int_eq(atomic_load(&host.out), 0);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -245,7 +246,7 @@ START_TEST(a_device_of_its_own_memory_takes_pinned_memory_from_its_hook)
     late_device_register();
     options.device = "late:0";
     ck_assert_int_eq(leat_device_find(&pinned.device, "late:0"), LEAT_OK);
-    plan.way = PLANTED_IN_ORDER;
+    plan.way = BAD_RECORDS_IN_ORDER;
     uint32_t with[10];
     uint32_t without[10];
     digests(with);
@@ -263,16 +264,16 @@ END_TEST
 
 START_TEST(hooks_that_lack_something_are_refused)
 {
-    feed_layer feed;
+    layer_fixture fixture;
     host_hooks.free = NULL;
-    ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
+    ck_assert_int_eq(open_layer(&fixture), LEAT_EINVAL);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "host_allocator"));
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     host_hooks.free = pool_free;
     pinned_hooks.size = 0;
-    ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
+    ck_assert_int_eq(open_layer(&fixture), LEAT_EINVAL);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "pinned_allocator"));
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 

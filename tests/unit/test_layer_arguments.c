@@ -1,6 +1,6 @@
 /* A layer that is called or told wrongly says so, and goes on as before. */
-#include "support/feed.h"
 #include "support/late_device.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <leat/ext/device.h>
@@ -20,10 +20,10 @@ static leat_transform_options transform;
 
 static void set_up(void)
 {
-    feed_options(&options, &transform);
+    layer_fixture_options(&options, &transform);
     options.batch_size = 5;
     options.random_seed = 1;
-    pipeline = feed_pipeline();
+    pipeline = layer_fixture_pipeline();
 }
 
 static void tear_down(void)
@@ -137,18 +137,18 @@ START_TEST(more_ranks_than_a_token_can_name_are_refused)
     options.world_size = 65535;
     options.rank = 65534;
     options.rng = LEAT_RNG_CAFFE;
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     leat_token token;
     leat_token_init(&token);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
-    feed_close(&feed);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token), LEAT_OK);
+    layer_fixture_close(&fixture);
     options.world_size = 65534;
     options.rank = 65533;
-    feed = feed_open(pipeline, &options);
-    assert_refused(leat_data_layer_restore(feed.layer, &token), LEAT_EINVAL,
+    fixture = layer_fixture_open(pipeline, &options);
+    assert_refused(leat_data_layer_restore(fixture.layer, &token), LEAT_EINVAL,
                    "saved with 65535, here 65534");
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_token_finish(&token);
 }
 END_TEST
@@ -279,9 +279,9 @@ START_TEST(a_token_that_is_none_or_of_another_generator_is_refused)
 {
     leat_token token;
     leat_token_init(&token);
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-    assert_refused(leat_data_layer_restore(feed.layer, NULL), LEAT_EINVAL,
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    assert_refused(leat_data_layer_restore(fixture.layer, NULL), LEAT_EINVAL,
                    "no resume token");
     /* A place behind its own position, an epoch that is, a position where none
        can be counted. */
@@ -289,25 +289,25 @@ START_TEST(a_token_that_is_none_or_of_another_generator_is_refused)
     leat_token_init(&wrong);
     ck_assert_int_eq(leat_token_put(&wrong, token.bytes, token.size), LEAT_OK);
     wrong.bytes[12] = 9;
-    assert_refused(leat_data_layer_restore(feed.layer, &wrong), LEAT_EINVAL,
+    assert_refused(leat_data_layer_restore(fixture.layer, &wrong), LEAT_EINVAL,
                    "no position");
     wrong.bytes[12] = 0;
     wrong.bytes[11] = 0x7f;
-    assert_refused(leat_data_layer_restore(feed.layer, &wrong), LEAT_EINVAL,
+    assert_refused(leat_data_layer_restore(fixture.layer, &wrong), LEAT_EINVAL,
                    "no position");
     wrong.bytes[11] = 0;
     wrong.bytes[20] = 9;
-    assert_refused(leat_data_layer_restore(feed.layer, &wrong), LEAT_EINVAL,
+    assert_refused(leat_data_layer_restore(fixture.layer, &wrong), LEAT_EINVAL,
                    "no position");
     leat_token_finish(&wrong);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    feed_close(&feed);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    layer_fixture_close(&fixture);
     options.rng = LEAT_RNG_CAFFE;
-    feed = feed_open(pipeline, &options);
-    assert_refused(leat_data_layer_restore(feed.layer, &token), LEAT_EINVAL,
+    fixture = layer_fixture_open(pipeline, &options);
+    assert_refused(leat_data_layer_restore(fixture.layer, &token), LEAT_EINVAL,
                    "another rng");
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    feed_close(&feed);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    layer_fixture_close(&fixture);
     leat_token_finish(&token);
 }
 END_TEST
@@ -319,17 +319,18 @@ START_TEST(wrong_tops_are_refused_and_the_batch_is_not_lost)
     late_device_register();
     ck_assert_int_eq(leat_device_find(&late, "late:0"), LEAT_OK);
     ck_assert_int_eq(leat_blob_create(&elsewhere, late), LEAT_OK);
-    feed_layer feed = feed_open(pipeline, &options);
-    leat_blob *const away[2] = {feed.top[0], elsewhere};
-    assert_refused(leat_data_layer_forward(feed.layer, away, 2, LEAT_HOST),
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    leat_blob *const away[2] = {fixture.top[0], elsewhere};
+    assert_refused(leat_data_layer_forward(fixture.layer, away, 2, LEAT_HOST),
                    LEAT_EINVAL, "top 1 is not on cpu");
-    assert_refused(leat_data_layer_forward(feed.layer, feed.top, 1, LEAT_HOST),
+    assert_refused(
+        leat_data_layer_forward(fixture.layer, fixture.top, 1, LEAT_HOST),
+        LEAT_EINVAL, "2 tops");
+    assert_refused(leat_data_layer_setup(fixture.layer, fixture.top, 1),
                    LEAT_EINVAL, "2 tops");
-    assert_refused(leat_data_layer_setup(feed.layer, feed.top, 1), LEAT_EINVAL,
-                   "2 tops");
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_float_eq(feed_label(&feed, 0), 1000);
-    feed_close(&feed);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 0), 1000);
+    layer_fixture_close(&fixture);
     leat_blob_destroy(elsewhere);
 }
 END_TEST
@@ -356,12 +357,12 @@ END_TEST
 START_TEST(a_release_names_at_most_eight_streams)
 {
     leat_stream streams[9] = {LEAT_HOST};
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    assert_refused(leat_data_layer_release(feed.layer, streams, 9), LEAT_EINVAL,
-                   "0 to 8 streams");
-    ck_assert_ptr_nonnull(leat_data_layer_batch(feed.layer));
-    feed_close(&feed);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    assert_refused(leat_data_layer_release(fixture.layer, streams, 9),
+                   LEAT_EINVAL, "0 to 8 streams");
+    ck_assert_ptr_nonnull(leat_data_layer_batch(fixture.layer));
+    layer_fixture_close(&fixture);
 }
 END_TEST
 

@@ -2,8 +2,8 @@
  * Cancelled from where one does not expect it: a layer from inside its reader's
  * cancel, and threads in leat's calls by pthread_cancel.
  */
-#include "support/feed.h"
-#include "support/source.h"
+#include "support/layer_fixture.h"
+#include "support/scripted_source.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -74,7 +74,7 @@ static void canceller_open(canceller *self)
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = fields,
                                       .nfields = 1,
-                                      .next = source_one_float,
+                                      .next = scripted_source_one_float,
                                       .cancel = canceller_cancel};
     *self = (canceller){.victim = NULL};
     ck_assert_int_eq(leat_pipeline_callback(&self->pipeline, &callbacks, self),
@@ -139,17 +139,17 @@ END_TEST
 START_TEST(a_readers_cancel_may_cancel_another_layer)
 {
     canceller one;
-    feed_layer other;
-    leat_pipeline *pipeline = feed_pipeline();
+    layer_fixture other;
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     canceller_open(&one);
     canceller_set_up(&one);
-    other = feed_open(pipeline, &options);
+    other = layer_fixture_open(pipeline, &options);
     one.victim = other.layer;
     leat_data_layer_cancel(one.layer);
     ck_assert_int_eq(canceller_forward(&one), LEAT_ECANCELLED);
-    ck_assert_int_eq(feed_forward(&other), LEAT_ECANCELLED);
+    ck_assert_int_eq(layer_fixture_forward(&other), LEAT_ECANCELLED);
     canceller_close(&one);
-    feed_close(&other);
+    layer_fixture_close(&other);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -255,7 +255,7 @@ static int intruder_next(void *pass, leat_sample *sample)
     intruder *self = pass;
     if (!atomic_load(&self->is_done) && atomic_load(&self->may_intrude))
         intrude(self);
-    return source_one_float(pass, sample);
+    return scripted_source_one_float(pass, sample);
 }
 
 START_TEST(a_callback_that_calls_its_own_layer_is_refused)
@@ -329,44 +329,44 @@ static void check_ended(pthread_t thread, const cancelled_call *call, int want)
 
 START_TEST(a_thread_that_is_cancelled_in_a_forward_leaves_no_lock)
 {
-    source made = SOURCE_INIT;
+    scripted_source made = SCRIPTED_SOURCE_INIT;
     made.blocks = 4;
     options.caller_helps =
         (_i % 2) ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
     options.reader_thread = (leat_reader_thread)(_i / 2);
-    leat_pipeline *pipeline = source_pipeline(&made);
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    source_await_blocked(&made);
-    cancelled_call call = {feed.layer, feed.top, call_forward, 0, 0};
+    leat_pipeline *pipeline = scripted_source_pipeline(&made);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    scripted_source_await_blocked(&made);
+    cancelled_call call = {fixture.layer, fixture.top, call_forward, 0, 0};
     pthread_t thread;
     ck_assert_int_eq(pthread_create(&thread, NULL, call_and_end, &call), 0);
     ck_assert_int_eq(pthread_cancel(thread), 0);
-    leat_data_layer_cancel(feed.layer);
+    leat_data_layer_cancel(fixture.layer);
     check_ended(thread, &call, LEAT_ECANCELLED);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
 
 START_TEST(a_thread_that_is_cancelled_in_setup_leaves_no_lock)
 {
-    source made = SOURCE_INIT;
+    scripted_source made = SCRIPTED_SOURCE_INIT;
     made.blocks = 0;
-    leat_pipeline *pipeline = source_pipeline(&made);
-    feed_layer feed;
-    ck_assert_int_eq(leat_data_layer_create(&feed.layer, pipeline, &options),
+    leat_pipeline *pipeline = scripted_source_pipeline(&made);
+    layer_fixture fixture;
+    ck_assert_int_eq(leat_data_layer_create(&fixture.layer, pipeline, &options),
                      LEAT_OK);
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(leat_blob_create(&feed.top[i], NULL), LEAT_OK);
-    cancelled_call call = {feed.layer, feed.top, call_setup, 0, 0};
+        ck_assert_int_eq(leat_blob_create(&fixture.top[i], NULL), LEAT_OK);
+    cancelled_call call = {fixture.layer, fixture.top, call_setup, 0, 0};
     pthread_t thread;
     ck_assert_int_eq(pthread_create(&thread, NULL, call_and_end, &call), 0);
-    source_await_blocked(&made);
+    scripted_source_await_blocked(&made);
     ck_assert_int_eq(pthread_cancel(thread), 0);
-    leat_data_layer_cancel(feed.layer);
+    leat_data_layer_cancel(fixture.layer);
     check_ended(thread, &call, LEAT_ECANCELLED);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -375,7 +375,7 @@ END_TEST
 static int live(cancelled_call *self)
 {
     char path[] = "/tmp/leat-cancel-XXXXXX";
-    source made = SOURCE_INIT;
+    scripted_source made = SCRIPTED_SOURCE_INIT;
     leat_pipeline *pipeline = NULL;
     leat_stats stats = {.size = sizeof(stats)};
     leat_token token;
@@ -385,7 +385,7 @@ static int live(cancelled_call *self)
     options.bad_record_file = path;
     leat_token_init(&token);
     pthread_cancel(pthread_self());
-    int status = source_try_pipeline(&pipeline, &made);
+    int status = scripted_source_try_pipeline(&pipeline, &made);
     if (status == LEAT_OK)
         status = leat_data_layer_create(&self->layer, pipeline, &options);
     for (int i = 0; i < 2 && status == LEAT_OK; i++)

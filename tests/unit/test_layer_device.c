@@ -2,8 +2,8 @@
  * The hand-off to a device whose streams run as late as allowed: what is not
  * ordered by an event shows as wrong bytes.
  */
-#include "support/feed.h"
 #include "support/late_device.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -32,7 +32,7 @@ static void set_up(void)
     void *memory;
     ck_assert_int_eq(device->ops->host_alloc(device, STEPS * 16, &memory), 0);
     kept = memory;
-    pipeline = feed_pipeline();
+    pipeline = layer_fixture_pipeline();
 }
 
 static void tear_down(void)
@@ -49,9 +49,9 @@ static void tear_down(void)
 }
 
 /* The consumer's work of a step: it reads the labels, some time later. */
-static void consume(feed_layer *feed, int step, leat_stream on)
+static void consume(layer_fixture *fixture, int step, leat_stream on)
 {
-    const void *labels = leat_blob_gpu_data(feed->top[1]);
+    const void *labels = leat_blob_gpu_data(fixture->top[1]);
     ck_assert_ptr_nonnull(labels);
     ck_assert_int_eq(device->ops->copy(device, kept + step * 4, labels, 16,
                                        LEAT_COPY_TO_HOST, on),
@@ -61,25 +61,26 @@ static void consume(feed_layer *feed, int step, leat_stream on)
 static void check_kept(void)
 {
     for (int p = 0; p < STEPS * 4; p++)
-        ck_assert_float_eq(kept[p], (float)(1000 + p % FEED_COUNT));
+        ck_assert_float_eq(kept[p], (float)(1000 + p % LAYER_FIXTURE_COUNT));
 }
 
 static void run_on(int streams)
 {
     for (int prefetch = 1; prefetch < 4; prefetch++) {
         options.prefetch = prefetch;
-        feed_layer feed = feed_open(pipeline, &options);
+        layer_fixture fixture = layer_fixture_open(pipeline, &options);
         memset(kept, 0, STEPS * 16);
         for (int i = 0; i < STEPS; i++) {
             leat_stream on = stream[i % streams];
             ck_assert_int_eq(
-                leat_data_layer_forward(feed.layer, feed.top, 2, on), LEAT_OK);
-            consume(&feed, i, on);
+                leat_data_layer_forward(fixture.layer, fixture.top, 2, on),
+                LEAT_OK);
+            consume(&fixture, i, on);
         }
         for (int i = 0; i < streams; i++)
             device->ops->stream_synchronize(device, stream[i]);
         check_kept();
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
     }
 }
 
@@ -104,38 +105,39 @@ END_TEST
 
 START_TEST(an_early_release_waits_for_all_streams_it_names)
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < STEPS; i++) {
         ck_assert_int_eq(
-            leat_data_layer_forward(feed.layer, feed.top, 2, stream[0]),
+            leat_data_layer_forward(fixture.layer, fixture.top, 2, stream[0]),
             LEAT_OK);
         /* Stream 1 reads what stream 0 was given, behind an event. */
         leat_event event;
         ck_assert_int_eq(device->ops->event_create(device, &event), LEAT_OK);
         device->ops->event_record(device, event, stream[0]);
         device->ops->stream_wait(device, stream[1], event);
-        consume(&feed, i, stream[1]);
+        consume(&fixture, i, stream[1]);
         device->ops->event_destroy(device, event);
-        ck_assert_int_eq(leat_data_layer_release(feed.layer, stream, 2),
+        ck_assert_int_eq(leat_data_layer_release(fixture.layer, stream, 2),
                          LEAT_OK);
     }
     device->ops->stream_synchronize(device, stream[1]);
     check_kept();
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(a_released_batch_is_given_out_on_neither_side)
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     ck_assert_int_eq(
-        leat_data_layer_forward(feed.layer, feed.top, 2, stream[0]), LEAT_OK);
-    ck_assert_ptr_nonnull(leat_blob_gpu_data(feed.top[0]));
-    ck_assert_int_eq(leat_data_layer_release(feed.layer, NULL, 0), LEAT_OK);
-    ck_assert_ptr_null(leat_blob_gpu_data(feed.top[0]));
-    ck_assert_ptr_null(leat_blob_mutable_gpu_data(feed.top[1]));
-    ck_assert_ptr_null(leat_blob_cpu_data(feed.top[0]));
-    feed_close(&feed);
+        leat_data_layer_forward(fixture.layer, fixture.top, 2, stream[0]),
+        LEAT_OK);
+    ck_assert_ptr_nonnull(leat_blob_gpu_data(fixture.top[0]));
+    ck_assert_int_eq(leat_data_layer_release(fixture.layer, NULL, 0), LEAT_OK);
+    ck_assert_ptr_null(leat_blob_gpu_data(fixture.top[0]));
+    ck_assert_ptr_null(leat_blob_mutable_gpu_data(fixture.top[1]));
+    ck_assert_ptr_null(leat_blob_cpu_data(fixture.top[0]));
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -150,15 +152,15 @@ static const leat_stage_stats *copy_stage(const leat_stats *stats)
 
 START_TEST(one_upload_a_batch_and_one_wait_and_record_a_forward)
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < STEPS; i++)
         ck_assert_int_eq(
-            leat_data_layer_forward(feed.layer, feed.top, 2, stream[0]),
+            leat_data_layer_forward(fixture.layer, fixture.top, 2, stream[0]),
             LEAT_OK);
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
-    leat_data_layer_destroy(feed.layer);
-    feed.layer = NULL;
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
+    leat_data_layer_destroy(fixture.layer);
+    fixture.layer = NULL;
     late_device_counts counts = late_device_count(device);
     ck_assert_int_eq(counts.copies[LEAT_COPY_TO_HOST], 0);
     ck_assert_int_eq(counts.copies[LEAT_COPY_ON_DEVICE], 0);
@@ -177,39 +179,39 @@ START_TEST(one_upload_a_batch_and_one_wait_and_record_a_forward)
                      copies->items * counts.bytes[LEAT_COPY_TO_DEVICE]);
     ck_assert_int_gt(stats.memory.pinned, 0);
     ck_assert_int_eq(stats.memory.pinned, stats.memory.device);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(a_host_consumer_reads_without_a_copy_back)
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < STEPS; i++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        ck_assert_int_eq(leat_blob_head(feed.top[0]), LEAT_SYNCED);
-        ck_assert_float_eq(feed_label(&feed, 3),
-                           (float)(1000 + (4 * i + 3) % FEED_COUNT));
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_int_eq(leat_blob_head(fixture.top[0]), LEAT_SYNCED);
+        ck_assert_float_eq(layer_fixture_label(&fixture, 3),
+                           (float)(1000 + (4 * i + 3) % LAYER_FIXTURE_COUNT));
     }
     ck_assert_int_eq(late_device_count(device).copies[LEAT_COPY_TO_HOST], 0);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(forward_never_waits_for_the_device)
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     late_device_hold(device, stream[0]);
     for (int i = 0; i < options.prefetch; i++) {
         ck_assert_int_eq(
-            leat_data_layer_forward(feed.layer, feed.top, 2, stream[0]),
+            leat_data_layer_forward(fixture.layer, fixture.top, 2, stream[0]),
             LEAT_OK);
-        consume(&feed, i, stream[0]);
+        consume(&fixture, i, stream[0]);
     }
     late_device_let_go(device, stream[0]);
     device->ops->stream_synchronize(device, stream[0]);
     for (int p = 0; p < 4 * options.prefetch; p++)
         ck_assert_float_eq(kept[p], (float)(1000 + p));
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -236,19 +238,20 @@ static void judge(leat_stream on, double seconds,
     leat_stats before = {.size = sizeof(before)};
     leat_stats after = {.size = sizeof(after)};
     options.workers = 3;
-    feed_layer feed = feed_open(images, &options);
+    layer_fixture fixture = layer_fixture_open(images, &options);
     for (int i = 0; i < STEPS; i++) {
         /* Until the slots have gone round there is room for all. */
         if (i == 8)
-            leat_data_layer_stats(feed.layer, &before);
-        ck_assert_int_eq(leat_data_layer_forward(feed.layer, feed.top, 2, on),
-                         LEAT_OK);
+            leat_data_layer_stats(fixture.layer, &before);
+        ck_assert_int_eq(
+            leat_data_layer_forward(fixture.layer, fixture.top, 2, on),
+            LEAT_OK);
         if (seconds > 0)
             ck_assert_int_eq(device->ops->occupy(device, seconds, on), LEAT_OK);
     }
-    leat_data_layer_stats(feed.layer, &after);
+    leat_data_layer_stats(fixture.layer, &after);
     ck_assert_int_eq(leat_stats_verdict(&after, &before, verdict), LEAT_OK);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(images);
     late_device_take_time(device, 0);
 }
@@ -283,15 +286,16 @@ END_TEST
 
 START_TEST(a_capturing_stream_is_refused)
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     late_device_set_capturing(device, stream[0], 1);
     ck_assert_int_eq(
-        leat_data_layer_forward(feed.layer, feed.top, 2, stream[0]),
+        leat_data_layer_forward(fixture.layer, fixture.top, 2, stream[0]),
         LEAT_ESTATE);
     late_device_set_capturing(device, stream[0], 0);
     ck_assert_int_eq(
-        leat_data_layer_forward(feed.layer, feed.top, 2, stream[0]), LEAT_OK);
-    feed_close(&feed);
+        leat_data_layer_forward(fixture.layer, fixture.top, 2, stream[0]),
+        LEAT_OK);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -311,17 +315,18 @@ END_TEST
 START_TEST(a_layer_is_destroyed_while_copies_are_under_way)
 {
     for (int n = 0; n < 6; n++) {
-        feed_layer feed = feed_open(pipeline, &options);
+        layer_fixture fixture = layer_fixture_open(pipeline, &options);
         for (int i = 0; i < n; i++)
-            ck_assert_int_eq(
-                leat_data_layer_forward(feed.layer, feed.top, 2, stream[i % 3]),
-                LEAT_OK);
-        leat_data_layer_destroy(feed.layer);
-        feed.layer = NULL;
+            ck_assert_int_eq(leat_data_layer_forward(fixture.layer, fixture.top,
+                                                     2, stream[i % 3]),
+                             LEAT_OK);
+        leat_data_layer_destroy(fixture.layer);
+        fixture.layer = NULL;
         if (n > 0)
-            ck_assert_float_eq(feed_label(&feed, 0),
-                               (float)(1000 + 4 * (n - 1) % FEED_COUNT));
-        feed_close(&feed);
+            ck_assert_float_eq(
+                layer_fixture_label(&fixture, 0),
+                (float)(1000 + 4 * (n - 1) % LAYER_FIXTURE_COUNT));
+        layer_fixture_close(&fixture);
     }
     ck_assert_int_eq(late_device_count(device).destroyed_busy, 0);
 }
@@ -331,13 +336,13 @@ START_TEST(a_stream_may_go_once_its_batch_is_given_back)
 {
     leat_stream own;
     ck_assert_int_eq(device->ops->stream_create(device, &own), LEAT_OK);
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(leat_data_layer_forward(feed.layer, feed.top, 2, own),
-                     LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_release(feed.layer, NULL, 0), LEAT_OK);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(
+        leat_data_layer_forward(fixture.layer, fixture.top, 2, own), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_release(fixture.layer, NULL, 0), LEAT_OK);
     device->ops->stream_destroy(device, own);
     int64_t before = late_device_count(device).used_destroyed;
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     ck_assert_int_eq(late_device_count(device).used_destroyed, before);
 }
 END_TEST
@@ -379,15 +384,16 @@ START_TEST(restore_waits_for_what_a_stream_still_copies)
     leat_token token;
     leat_token_init(&token);
     options.top_mode = LEAT_TOP_COPY;
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
     ck_assert_int_eq(
-        leat_data_layer_forward(feed.layer, feed.top, 2, stream[0]), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+        leat_data_layer_forward(fixture.layer, fixture.top, 2, stream[0]),
+        LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token), LEAT_OK);
     ck_assert_int_eq(device->ops->stream_synchronize(device, stream[0]),
                      LEAT_OK);
-    ck_assert_float_eq(feed_label(&feed, 3), 1003);
-    feed_close(&feed);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 3), 1003);
+    layer_fixture_close(&fixture);
     leat_token_finish(&token);
 }
 END_TEST

@@ -1,9 +1,9 @@
 /* Law 4: errors come in order, with their text, and nothing hangs. */
 #include "base/memory.h"
-#include "support/feed.h"
+#include "support/bad_records.h"
 #include "support/images.h"
-#include "support/planted.h"
-#include "support/source.h"
+#include "support/layer_fixture.h"
+#include "support/scripted_source.h"
 
 #include <leat/datum.h>
 
@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static source source_now;
+static scripted_source source_now;
 static leat_data_layer_options options;
 
 static void set_up(void)
 {
-    const source fresh = SOURCE_INIT;
+    const scripted_source fresh = SCRIPTED_SOURCE_INIT;
     const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
     source_now = fresh;
     options = defaults;
@@ -34,7 +34,7 @@ static void in_all_modes(void (*check)(leat_pipeline *))
                 options.reader_thread = (leat_reader_thread)thread;
                 options.workers = workers;
                 options.prefetch = prefetch;
-                leat_pipeline *pipeline = source_pipeline(&source_now);
+                leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
                 check(pipeline);
                 leat_pipeline_unref(pipeline);
             }
@@ -42,17 +42,18 @@ static void in_all_modes(void (*check)(leat_pipeline *))
 
 static void check_bad_record(leat_pipeline *pipeline)
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     static const int first[] = {0, 3, -1, 9, 2, 5, -1};
     for (int i = 0; i < 7; i++) {
-        int status = feed_forward(&feed);
+        int status = layer_fixture_forward(&fixture);
         ck_assert_int_eq(status, first[i] < 0 ? LEAT_EDATA : LEAT_OK);
         if (status)
             ck_assert_ptr_nonnull(strstr(leat_last_error(), "record 8"));
         else
-            ck_assert_float_eq(feed_label(&feed, 0), (float)first[i]);
+            ck_assert_float_eq(layer_fixture_label(&fixture, 0),
+                               (float)first[i]);
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(a_bad_record_costs_its_batch_alone)
@@ -63,34 +64,34 @@ START_TEST(a_bad_record_costs_its_batch_alone)
 END_TEST
 
 /* In one batch: the first cannot be transformed, the next not be read. */
-static void check_first_told(planted_way way, int first)
+static void check_first_told(bad_records_way way, int first)
 {
     char name[16];
-    planted plan = {.count = 12, .way = way};
-    plan.kind[first] = PLANTED_SHORT;
-    plan.kind[first + 1] = PLANTED_UNREADABLE;
+    bad_records plan = {.count = 12, .way = way};
+    plan.kind[first] = BAD_RECORDS_SHORT;
+    plan.kind[first + 1] = BAD_RECORDS_UNREADABLE;
     snprintf(name, sizeof(name), "record %d", first);
     options.batch_size = 4;
-    leat_pipeline *pipeline = planted_pipeline(&plan);
-    feed_layer feed = feed_open(pipeline, &options);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_EDATA);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EDATA);
     ck_assert_msg(strstr(leat_last_error(), name) != NULL, "%s",
                   leat_last_error());
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.bad_records, 1);
     ck_assert_int_eq(stats.bad[0].from.record, first);
     ck_assert_int_eq(stats.bad[0].from.position, first);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    feed_close(&feed);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 
 START_TEST(the_first_bad_record_of_a_batch_is_the_one_that_is_told)
 {
     for (int first = 4; first < 7; first++)
-        check_first_told((planted_way)_i, first);
+        check_first_told((bad_records_way)_i, first);
 }
 END_TEST
 
@@ -112,13 +113,13 @@ START_TEST(an_error_names_source_record_and_key)
     leat_pipeline *pipeline;
     images_write(directory, make_unlike, 9);
     ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, directory, NULL), LEAT_OK);
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_EDATA);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EDATA);
     snprintf(line, sizeof(line), "%s: record 5, key 00000005: ", directory);
     ck_assert_msg(strstr(leat_last_error(), line) != NULL, "%s",
                   leat_last_error());
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
     fixture_remove(directory);
 }
@@ -126,14 +127,14 @@ END_TEST
 
 static void check_broken(leat_pipeline *pipeline)
 {
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_EIO);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EIO);
         ck_assert_str_eq(leat_last_error(), "source: the storage failed at 7");
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(a_storage_error_comes_after_the_good_batches_and_stays)
@@ -146,19 +147,19 @@ END_TEST
 static void check_restored(leat_pipeline *pipeline)
 {
     source_now.broken = 7;
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     leat_token token;
     leat_token_init(&token);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_EIO);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EIO);
     source_now.broken = -1;
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_float_eq(feed_label(&feed, 0), 6);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 0), 6);
     leat_token_finish(&token);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(restore_goes_on_once_the_storage_is_mended)
@@ -169,24 +170,24 @@ END_TEST
 
 static void check_single_pass(leat_pipeline *pipeline)
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        const leat_batch *batch = leat_data_layer_batch(feed.layer);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        const leat_batch *batch = leat_data_layer_batch(fixture.layer);
         ck_assert_int_eq(batch->n, i < 3 ? 3 : 1);
-        ck_assert_int_eq(leat_blob_dim(feed.top[0], 0), batch->n);
-        ck_assert_float_eq(feed_label(&feed, 0), (float)(3 * i));
+        ck_assert_int_eq(leat_blob_dim(fixture.top[0], 0), batch->n);
+        ck_assert_float_eq(layer_fixture_label(&fixture, 0), (float)(3 * i));
     }
     leat_token token;
     leat_token_init(&token);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_END);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_END);
     /* Who resumes at the end is given nothing twice. */
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_END);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token), LEAT_END);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_END);
     leat_token_finish(&token);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(a_single_pass_ends_with_what_is_left)
@@ -204,24 +205,24 @@ static void check_resumed_end(leat_pipeline *pipeline)
     leat_token_init(&end);
     leat_token_init(&again);
     leat_stats stats = {.size = sizeof(stats)};
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &end), LEAT_OK);
-    feed_close(&feed);
-    feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &end), LEAT_OK);
+    layer_fixture_close(&fixture);
+    fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.nbad, 1);
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &end), LEAT_END);
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &end), LEAT_END);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.nbad, 0);
     ck_assert_int_eq(stats.batches, 0);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &again), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &again), LEAT_OK);
     ck_assert_str_eq(leat_token_text(&again), leat_token_text(&end));
     leat_token_finish(&again);
     leat_token_finish(&end);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(a_layer_resumed_at_the_end_stands_there)
@@ -235,12 +236,12 @@ END_TEST
 
 static void check_exact_pass(leat_pipeline *pipeline)
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_END);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_END);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(a_single_pass_of_whole_batches_ends_without_an_empty_one)
@@ -253,12 +254,12 @@ END_TEST
 
 static void check_other_shape(leat_pipeline *pipeline)
 {
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_EDATA);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EDATA);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "record 4"));
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    feed_close(&feed);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(another_shape_inside_a_batch_is_an_error)
@@ -271,13 +272,13 @@ END_TEST
 static void check_first_shape(leat_pipeline *pipeline)
 {
     options.batch_size = 1;
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < 25; i++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        ck_assert_int_eq(leat_blob_dim(feed.top[0], 1), i % 10 == 4 ? 2 : 1);
-        ck_assert_float_eq(feed_label(&feed, 0), (float)(i % 10));
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_int_eq(leat_blob_dim(fixture.top[0], 1), i % 10 == 4 ? 2 : 1);
+        ck_assert_float_eq(layer_fixture_label(&fixture, 0), (float)(i % 10));
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     options.batch_size = 3;
 }
 
@@ -291,7 +292,7 @@ END_TEST
 START_TEST(a_bad_first_record_is_an_error_of_setup)
 {
     source_now.bad = 0;
-    leat_pipeline *pipeline = source_pipeline(&source_now);
+    leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
     leat_data_layer *layer;
     leat_blob *top;
     ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
@@ -308,7 +309,7 @@ END_TEST
 START_TEST(no_samples_at_all_is_an_error_of_setup)
 {
     source_now.count = 0;
-    leat_pipeline *pipeline = source_pipeline(&source_now);
+    leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
     leat_data_layer *layer;
     leat_blob *top;
     ck_assert_int_eq(leat_blob_create(&top, NULL), LEAT_OK);
@@ -322,7 +323,7 @@ END_TEST
 
 static void *cancel_later(void *argument)
 {
-    source_await_blocked(&source_now);
+    scripted_source_await_blocked(&source_now);
     leat_data_layer_cancel(argument);
     return NULL;
 }
@@ -330,16 +331,16 @@ static void *cancel_later(void *argument)
 START_TEST(cancel_wakes_a_forward_that_waits)
 {
     source_now.blocks = 4;
-    leat_pipeline *pipeline = source_pipeline(&source_now);
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
     pthread_t thread;
-    ck_assert_int_eq(pthread_create(&thread, NULL, cancel_later, feed.layer),
+    ck_assert_int_eq(pthread_create(&thread, NULL, cancel_later, fixture.layer),
                      0);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_ECANCELLED);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ECANCELLED);
     pthread_join(thread, NULL);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_ECANCELLED);
-    feed_close(&feed);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ECANCELLED);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -347,14 +348,14 @@ END_TEST
 START_TEST(a_layer_whose_reader_blocks_can_be_destroyed)
 {
     source_now.blocks = 4;
-    leat_pipeline *pipeline = source_pipeline(&source_now);
-    feed_layer feed = feed_open(pipeline, &options);
-    source_await_blocked(&source_now);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(
-        leat_data_layer_try_forward(feed.layer, feed.top, 2, LEAT_HOST, 1),
-        LEAT_AGAIN);
-    feed_close(&feed);
+    leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    scripted_source_await_blocked(&source_now);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_try_forward(fixture.layer, fixture.top, 2,
+                                                 LEAT_HOST, 1),
+                     LEAT_AGAIN);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -373,19 +374,19 @@ static void *setup_then_forward(void *argument)
 /* Nor what workers read where access is random, thread or no thread. */
 START_TEST(a_forward_does_not_read_what_may_block_for_ever)
 {
-    planted plan = {.count = 20, .tail = 1 << 19, .may_block = 1};
+    bad_records plan = {.count = 20, .tail = 1 << 19, .may_block = 1};
     options.batch_size = 4;
     options.world_size = 2;
     options.workers = 1;
     options.prefetch = 1;
     options.reader_thread = (leat_reader_thread)_i;
-    leat_pipeline *pipeline = planted_pipeline(&plan);
-    feed_layer feed = feed_open(pipeline, &options);
-    int before = planted_reads_here();
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    int before = bad_records_reads_here();
     for (int i = 0; i < 100; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(planted_reads_here(), before);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(bad_records_reads_here(), before);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -393,14 +394,14 @@ END_TEST
 START_TEST(cancel_wakes_a_setup_that_waits)
 {
     source_now.blocks = 0;
-    leat_pipeline *pipeline = source_pipeline(&source_now);
+    leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
     leat_data_layer *layer;
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
     pthread_t thread;
     void *result;
     ck_assert_int_eq(pthread_create(&thread, NULL, setup_then_forward, layer),
                      0);
-    source_await_blocked(&source_now);
+    scripted_source_await_blocked(&source_now);
     leat_data_layer_cancel(layer);
     pthread_join(thread, &result);
     ck_assert_ptr_nonnull(result);
@@ -412,7 +413,7 @@ END_TEST
 /* It has nothing to go on with, so restore does not bring it back either. */
 START_TEST(a_layer_cancelled_before_setup_stays_so)
 {
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     leat_data_layer *layer;
     leat_blob *top;
     leat_token token;
@@ -439,18 +440,18 @@ END_TEST
 START_TEST(a_layer_can_be_destroyed_in_any_state)
 {
     leat_data_layer_destroy(NULL);
-    leat_pipeline *pipeline = source_pipeline(&source_now);
+    leat_pipeline *pipeline = scripted_source_pipeline(&source_now);
     leat_data_layer *layer;
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options), 0);
     leat_data_layer_destroy(layer);
     for (int i = 0; i < 40; i++) {
         options.workers = 1 + i % 3;
-        feed_layer feed = feed_open(pipeline, &options);
+        layer_fixture fixture = layer_fixture_open(pipeline, &options);
         for (int k = 0; k < i % 7; k++)
-            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
         if (i % 2)
-            leat_data_layer_cancel(feed.layer);
-        feed_close(&feed);
+            leat_data_layer_cancel(fixture.layer);
+        layer_fixture_close(&fixture);
     }
     leat_pipeline_unref(pipeline);
 }
@@ -459,7 +460,7 @@ END_TEST
 /* Every allocation of creation, setup and the first forwards fails in turn. */
 START_TEST(a_failed_allocation_is_an_error_and_leaks_nothing)
 {
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     leat_blob *top[2] = {NULL, NULL};
     int done = 0;
     for (int n = 0; !done; n++) {
@@ -492,35 +493,37 @@ END_TEST
 /* Tops of their own memory, and none of it there. */
 START_TEST(a_batch_that_finds_no_memory_is_not_lost)
 {
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     options.top_mode = LEAT_TOP_COPY;
     int failures = 0;
     for (int n = 0, done = 0; !done; n++) {
         leat_token token;
         leat_token_init(&token);
-        feed_layer feed = feed_open(pipeline, &options);
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        layer_fixture fixture = layer_fixture_open(pipeline, &options);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
         leat_blob *small[2] = {NULL, NULL};
         for (int i = 0; i < 2; i++)
             ck_assert_int_eq(leat_blob_create(&small[i], NULL), LEAT_OK);
         leat__alloc_fail_at(n);
-        int status = leat_data_layer_forward(feed.layer, small, 2, LEAT_HOST);
+        int status =
+            leat_data_layer_forward(fixture.layer, small, 2, LEAT_HOST);
         done = leat__alloc_fail_at(-1) >= 0;
         ck_assert_int_eq(status, done ? LEAT_OK : LEAT_ENOMEM);
         if (!done) {
             failures++;
-            ck_assert_ptr_null(leat_data_layer_batch(feed.layer));
-            ck_assert_int_eq(feed_forward(&feed), LEAT_ENOMEM);
-            ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-            ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token),
+            ck_assert_ptr_null(leat_data_layer_batch(fixture.layer));
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ENOMEM);
+            ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token),
                              LEAT_OK);
-            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-            ck_assert_float_eq(feed_label(&feed, 0),
+            ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token),
+                             LEAT_OK);
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+            ck_assert_float_eq(layer_fixture_label(&fixture, 0),
                                (float)(1000 + options.batch_size));
         }
         leat_blob_destroy(small[0]);
         leat_blob_destroy(small[1]);
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
         leat_token_finish(&token);
     }
     ck_assert_int_ge(failures, 4);
@@ -530,9 +533,10 @@ END_TEST
 
 START_TEST(a_first_sample_of_too_few_fields_is_an_error_of_setup)
 {
-    const planted plan = {
-        .count = 4, .kind = {[0] = PLANTED_UNLABELED}, .way = (planted_way)_i};
-    leat_pipeline *pipeline = planted_pipeline(&plan);
+    const bad_records plan = {.count = 4,
+                              .kind = {[0] = BAD_RECORDS_UNLABELED},
+                              .way = (bad_records_way)_i};
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
     leat_data_layer *layer;
     leat_blob *top[2];
     for (int i = 0; i < 2; i++)
@@ -568,7 +572,7 @@ END_TEST
 
 START_TEST(wrong_tops_are_refused)
 {
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     leat_data_layer *layer;
     leat_blob *top[3];
     for (int i = 0; i < 3; i++)
@@ -593,7 +597,7 @@ END_TEST
 
 static void refuse(const char *word)
 {
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     leat_data_layer *layer;
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
                      LEAT_EINVAL);
@@ -641,7 +645,7 @@ int main(void)
     tcase_add_test(tcase, an_error_names_source_record_and_key);
     tcase_add_loop_test(tcase,
                         the_first_bad_record_of_a_batch_is_the_one_that_is_told,
-                        0, PLANTED_WAYS);
+                        0, BAD_RECORDS_WAYS);
     tcase_add_test(tcase,
                    a_storage_error_comes_after_the_good_batches_and_stays);
     tcase_add_test(tcase, restore_goes_on_once_the_storage_is_mended);
@@ -664,7 +668,7 @@ int main(void)
     tcase_add_test(tcase, a_batch_that_finds_no_memory_is_not_lost);
     tcase_add_loop_test(tcase,
                         a_first_sample_of_too_few_fields_is_an_error_of_setup,
-                        0, PLANTED_WAYS);
+                        0, BAD_RECORDS_WAYS);
     tcase_add_test(tcase, fields_that_are_no_images_are_refused_at_setup);
     tcase_add_test(tcase, wrong_tops_are_refused);
     tcase_add_test(tcase, wrong_options_are_refused_by_name);

@@ -4,10 +4,10 @@
  */
 #include "base/log.h"
 #include "support/child.h"
-#include "support/feed.h"
-#include "support/group_stage.h"
+#include "support/group_fixture.h"
 #include "support/late_device.h"
-#include "support/source.h"
+#include "support/layer_fixture.h"
+#include "support/scripted_source.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -28,7 +28,7 @@ static void set_up(void)
     options = defaults;
     options.batch_size = 4;
     options.workers = 2;
-    pipeline = feed_pipeline();
+    pipeline = layer_fixture_pipeline();
 }
 
 static void tear_down(void)
@@ -43,16 +43,16 @@ static int is_refused(int status)
 }
 
 /* In the child, of its parent's layer. */
-static void check_calls(feed_layer *feed)
+static void check_calls(layer_fixture *fixture)
 {
-    leat_data_layer *layer = feed->layer;
+    leat_data_layer *layer = fixture->layer;
     leat_stats stats = {.size = sizeof(stats)};
     leat_token token;
     leat_token_init(&token);
-    child_check(is_refused(leat_data_layer_setup(layer, feed->top, 2)));
-    child_check(is_refused(feed_forward(feed)));
+    child_check(is_refused(leat_data_layer_setup(layer, fixture->top, 2)));
+    child_check(is_refused(layer_fixture_forward(fixture)));
     child_check(is_refused(
-        leat_data_layer_try_forward(layer, feed->top, 2, LEAT_HOST, 0)));
+        leat_data_layer_try_forward(layer, fixture->top, 2, LEAT_HOST, 0)));
     child_check(is_refused(leat_data_layer_release(layer, NULL, 0)));
     child_check(is_refused(leat_data_layer_save(layer, &token)));
     child_check(is_refused(leat_data_layer_restore(layer, &token)));
@@ -67,28 +67,28 @@ static void check_calls(feed_layer *feed)
 
 static void use_and_destroy(void *argument)
 {
-    feed_layer *feed = argument;
-    check_calls(feed);
-    feed_close(feed);
+    layer_fixture *fixture = argument;
+    check_calls(fixture);
+    layer_fixture_close(fixture);
 }
 
 /* The parent's layer goes on as if nothing had been. */
-static void check_unharmed(feed_layer *feed, uint32_t before)
+static void check_unharmed(layer_fixture *fixture, uint32_t before)
 {
-    ck_assert_uint_eq(feed_digest(feed), before);
-    for (int i = 0; i < 2 * FEED_COUNT; i++)
-        ck_assert_int_eq(feed_forward(feed), LEAT_OK);
+    ck_assert_uint_eq(layer_fixture_digest(fixture), before);
+    for (int i = 0; i < 2 * LAYER_FIXTURE_COUNT; i++)
+        ck_assert_int_eq(layer_fixture_forward(fixture), LEAT_OK);
 }
 
 /* A child that does so with a layer whose first batch is in the tops. */
 static void check_beside(void (*body)(void *))
 {
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    uint32_t digest = feed_digest(&feed);
-    child_run(body, &feed);
-    check_unharmed(&feed, digest);
-    feed_close(&feed);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    uint32_t digest = layer_fixture_digest(&fixture);
+    child_run(body, &fixture);
+    check_unharmed(&fixture, digest);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(a_parents_layer_refuses_and_is_freed)
@@ -100,14 +100,15 @@ END_TEST
 
 START_TEST(a_layer_not_yet_set_up_refuses_and_is_freed)
 {
-    feed_layer feed;
-    ck_assert_int_eq(leat_data_layer_create(&feed.layer, pipeline, &options),
+    layer_fixture fixture;
+    ck_assert_int_eq(leat_data_layer_create(&fixture.layer, pipeline, &options),
                      LEAT_OK);
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(leat_blob_create(&feed.top[i], NULL), LEAT_OK);
-    child_run(use_and_destroy, &feed);
-    ck_assert_int_eq(leat_data_layer_setup(feed.layer, feed.top, 2), LEAT_OK);
-    feed_close(&feed);
+        ck_assert_int_eq(leat_blob_create(&fixture.top[i], NULL), LEAT_OK);
+    child_run(use_and_destroy, &fixture);
+    ck_assert_int_eq(leat_data_layer_setup(fixture.layer, fixture.top, 2),
+                     LEAT_OK);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -116,50 +117,51 @@ static atomic_int is_over;
 
 static void *forward_until_over(void *argument)
 {
-    feed_layer *feed = argument;
+    layer_fixture *fixture = argument;
     int status = LEAT_OK;
     while (!atomic_load(&is_over) && status == LEAT_OK)
-        status = feed_forward(feed);
-    return status ? feed : NULL;
+        status = layer_fixture_forward(fixture);
+    return status ? fixture : NULL;
 }
 
 static void destroy_layer(void *argument)
 {
-    feed_layer *feed = argument;
-    child_check(is_refused(feed_forward(feed)));
-    leat_data_layer_destroy(feed->layer);
+    layer_fixture *fixture = argument;
+    child_check(is_refused(layer_fixture_forward(fixture)));
+    leat_data_layer_destroy(fixture->layer);
 }
 
 START_TEST(forks_at_any_moment_leave_a_layer_that_can_be_freed)
 {
     pthread_t thread;
     options.reader_thread = (leat_reader_thread)_i;
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     atomic_store(&is_over, 0);
-    ck_assert_int_eq(pthread_create(&thread, NULL, forward_until_over, &feed),
-                     0);
+    ck_assert_int_eq(
+        pthread_create(&thread, NULL, forward_until_over, &fixture), 0);
     for (int i = 0; i < FORKS; i++)
-        child_run_amid_threads(destroy_layer, &feed);
+        child_run_amid_threads(destroy_layer, &fixture);
     void *failed;
     atomic_store(&is_over, 1);
     pthread_join(thread, &failed);
     ck_assert_ptr_null(failed);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 static void read_and_destroy_tops(void *argument)
 {
-    feed_layer *feed = argument;
-    int first = feed_pixel(0, 0, 0, 0);
-    const float *data = leat_blob_cpu_data(feed->top[0]);
+    layer_fixture *fixture = argument;
+    int first = layer_fixture_pixel(0, 0, 0, 0);
+    const float *data = leat_blob_cpu_data(fixture->top[0]);
     child_check(data && data[0] == (float)first);
-    leat_data_layer_destroy(feed->layer);
-    child_check(data[0] == (float)first && feed_label(feed, 1) == 1001);
-    float *own = leat_blob_mutable_cpu_data(feed->top[0]);
+    leat_data_layer_destroy(fixture->layer);
+    child_check(data[0] == (float)first &&
+                layer_fixture_label(fixture, 1) == 1001);
+    float *own = leat_blob_mutable_cpu_data(fixture->top[0]);
     own[0] = -1;
     for (int i = 0; i < 2; i++)
-        leat_blob_destroy(feed->top[i]);
+        leat_blob_destroy(fixture->top[i]);
 }
 
 START_TEST(what_was_lent_is_read_in_the_child_and_stays_in_the_parent)
@@ -172,57 +174,57 @@ END_TEST
 /* The last owners: blobs that outlive their layer. */
 static void destroy_tops(void *argument)
 {
-    feed_layer *feed = argument;
-    child_check(feed_label(feed, 0) == 1000);
+    layer_fixture *fixture = argument;
+    child_check(layer_fixture_label(fixture, 0) == 1000);
     for (int i = 0; i < 2; i++)
-        leat_blob_destroy(feed->top[i]);
+        leat_blob_destroy(fixture->top[i]);
 }
 
 START_TEST(tops_that_outlive_their_layer_are_freed_in_the_child)
 {
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    leat_data_layer_destroy(feed.layer);
-    uint32_t digest = feed_digest(&feed);
-    child_run(destroy_tops, &feed);
-    ck_assert_uint_eq(feed_digest(&feed), digest);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    leat_data_layer_destroy(fixture.layer);
+    uint32_t digest = layer_fixture_digest(&fixture);
+    child_run(destroy_tops, &fixture);
+    ck_assert_uint_eq(layer_fixture_digest(&fixture), digest);
     for (int i = 0; i < 2; i++)
-        leat_blob_destroy(feed.top[i]);
+        leat_blob_destroy(fixture.top[i]);
 }
 END_TEST
 
 /* What a layer of the child's own is to deliver, and did. */
 typedef struct comparison {
-    feed_layer parents;
-    uint32_t digest[2 * FEED_COUNT];
+    layer_fixture parents;
+    uint32_t digest[2 * LAYER_FIXTURE_COUNT];
 } comparison;
 
 static void check_own_layer(void *argument)
 {
     comparison *want = argument;
-    feed_layer own = feed_open(pipeline, &options);
-    for (int i = 0; i < 2 * FEED_COUNT; i++) {
-        child_check(feed_forward(&own) == LEAT_OK);
-        child_check(feed_digest(&own) == want->digest[i]);
+    layer_fixture own = layer_fixture_open(pipeline, &options);
+    for (int i = 0; i < 2 * LAYER_FIXTURE_COUNT; i++) {
+        child_check(layer_fixture_forward(&own) == LEAT_OK);
+        child_check(layer_fixture_digest(&own) == want->digest[i]);
     }
     leat_data_layer_destroy(want->parents.layer);
-    child_check(feed_forward(&own) == LEAT_OK);
-    feed_close(&own);
+    child_check(layer_fixture_forward(&own) == LEAT_OK);
+    layer_fixture_close(&own);
 }
 
 START_TEST(a_childs_own_layer_delivers_the_same_bytes)
 {
     comparison want;
     options.random_seed = 7;
-    want.parents = feed_open(pipeline, &options);
-    feed_layer model = feed_open(pipeline, &options);
-    for (int i = 0; i < 2 * FEED_COUNT; i++) {
-        ck_assert_int_eq(feed_forward(&model), LEAT_OK);
-        want.digest[i] = feed_digest(&model);
+    want.parents = layer_fixture_open(pipeline, &options);
+    layer_fixture model = layer_fixture_open(pipeline, &options);
+    for (int i = 0; i < 2 * LAYER_FIXTURE_COUNT; i++) {
+        ck_assert_int_eq(layer_fixture_forward(&model), LEAT_OK);
+        want.digest[i] = layer_fixture_digest(&model);
     }
-    feed_close(&model);
+    layer_fixture_close(&model);
     child_run(check_own_layer, &want);
-    feed_close(&want.parents);
+    layer_fixture_close(&want.parents);
 }
 END_TEST
 
@@ -289,7 +291,7 @@ static leat_pipeline *gate_pipeline(gate *self)
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = fields,
                                       .nfields = 1,
-                                      .next = source_one_float,
+                                      .next = scripted_source_one_float,
                                       .reset = NULL,
                                       .cancel = gate_cancel,
                                       .close = gate_close};
@@ -337,7 +339,7 @@ END_TEST
 
 /* In the child the number of the layer's file is another file's. */
 typedef struct numbered_file {
-    feed_layer feed;
+    layer_fixture fixture;
     int fd;
 } numbered_file;
 
@@ -345,7 +347,7 @@ static void destroy_beside_file(void *argument)
 {
     numbered_file *both = argument;
     child_check(dup2(STDERR_FILENO, both->fd) == both->fd);
-    feed_close(&both->feed);
+    layer_fixture_close(&both->fixture);
     child_check(fcntl(both->fd, F_GETFD) >= 0);
 }
 
@@ -356,10 +358,10 @@ START_TEST(no_file_is_closed_in_the_child)
     ck_assert_int_ge(both.fd, 0);
     close(both.fd); /* the lowest number free: the layer's file gets it */
     options.bad_record_file = path;
-    both.feed = feed_open(pipeline, &options);
+    both.fixture = layer_fixture_open(pipeline, &options);
     ck_assert_int_ge(fcntl(both.fd, F_GETFD), 0);
     child_run(destroy_beside_file, &both);
-    feed_close(&both.feed);
+    layer_fixture_close(&both.fixture);
     unlink(path);
 }
 END_TEST
@@ -396,9 +398,9 @@ static void use_and_destroy_group(void *argument)
     child_check(is_refused(leat_data_layer_group_save(all->group, &token)));
     child_check(is_refused(leat_data_layer_group_restore(all->group, &token)));
     for (int i = 0; i < 4; i++) {
-        feed_layer member = {leat_data_layer_group_member(all->group, i),
-                             {all->top[i][0], all->top[i][1]}};
-        child_check(is_refused(feed_forward(&member)));
+        layer_fixture member = {leat_data_layer_group_member(all->group, i),
+                                {all->top[i][0], all->top[i][1]}};
+        child_check(is_refused(layer_fixture_forward(&member)));
         child_check(is_refused(leat_data_layer_release(member.layer, NULL, 0)));
         leat_data_layer_destroy(member.layer);
         leat_device *device = leat_blob_device(member.top[0]);

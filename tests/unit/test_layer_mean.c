@@ -1,6 +1,6 @@
 /* A mean image of another shape than the images is no fault of any record. */
-#include "support/feed.h"
-#include "support/planted.h"
+#include "support/bad_records.h"
+#include "support/layer_fixture.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 static char path[] = "/tmp/leat-mean-XXXXXX";
-static planted plan;
+static bad_records plan;
 static leat_data_layer_options options;
 static leat_transform_options transform;
 
 static void set_up(void)
 {
-    const planted none = {.count = 20};
+    const bad_records none = {.count = 20};
     const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
     const leat_transform_options no_transform = LEAT_TRANSFORM_OPTIONS_INIT;
     plan = none;
@@ -29,20 +29,21 @@ static void set_up(void)
 
 static void save_mean(int height, int width)
 {
-    static const float values[PLANTED_CHANNELS * 8 * 8];
+    static const float values[BAD_RECORDS_CHANNELS * 8 * 8];
     ck_assert_int_eq(
-        leat_mean_save(path, PLANTED_CHANNELS, height, width, values), LEAT_OK);
+        leat_mean_save(path, BAD_RECORDS_CHANNELS, height, width, values),
+        LEAT_OK);
 }
 
-static int open_layer(feed_layer *feed)
+static int open_layer(layer_fixture *fixture)
 {
-    leat_pipeline *pipeline = planted_pipeline(&plan);
-    ck_assert_int_eq(leat_data_layer_create(&feed->layer, pipeline, &options),
-                     LEAT_OK);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
+    ck_assert_int_eq(
+        leat_data_layer_create(&fixture->layer, pipeline, &options), LEAT_OK);
     leat_pipeline_unref(pipeline);
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(leat_blob_create(&feed->top[i], NULL), LEAT_OK);
-    return leat_data_layer_setup(feed->layer, feed->top, 2);
+        ck_assert_int_eq(leat_blob_create(&fixture->top[i], NULL), LEAT_OK);
+    return leat_data_layer_setup(fixture->layer, fixture->top, 2);
 }
 
 static void assert_line(const char *part)
@@ -60,23 +61,24 @@ static void set_policy(int policy)
 /* With and without crop, in all ways to read, whatever becomes of records. */
 START_TEST(setup_names_the_mean_and_both_shapes)
 {
-    save_mean(PLANTED_HEIGHT, PLANTED_WIDTH - 1);
+    save_mean(BAD_RECORDS_HEIGHT, BAD_RECORDS_WIDTH - 1);
     for (int policy = 0; policy < 3; policy++)
-        for (int way = 0; way < PLANTED_WAYS; way++)
+        for (int way = 0; way < BAD_RECORDS_WAYS; way++)
             for (int crop = 0; crop <= 2; crop += 2) {
                 /* The first record that can be read is the one to look at. */
                 int is_behind = policy > 0 && crop;
-                plan.kind[0] = is_behind ? PLANTED_UNREADABLE : PLANTED_GOOD;
-                plan.way = (planted_way)way;
+                plan.kind[0] =
+                    is_behind ? BAD_RECORDS_UNREADABLE : BAD_RECORDS_GOOD;
+                plan.way = (bad_records_way)way;
                 transform.crop_size = crop;
                 set_policy(policy);
-                feed_layer feed;
-                ck_assert_int_eq(open_layer(&feed), LEAT_EINVAL);
+                layer_fixture fixture;
+                ck_assert_int_eq(open_layer(&fixture), LEAT_EINVAL);
                 assert_line(path);
                 assert_line("2 x 5 x 5");
                 assert_line("2 x 5 x 6");
                 ck_assert_ptr_null(strstr(leat_last_error(), "record"));
-                feed_close(&feed);
+                layer_fixture_close(&fixture);
             }
 }
 END_TEST
@@ -85,35 +87,35 @@ END_TEST
 static void meet_odd(int odd, int workers)
 {
     memset(plan.kind, 0, sizeof(plan.kind));
-    plan.kind[odd] = PLANTED_SMALL;
+    plan.kind[odd] = BAD_RECORDS_SMALL;
     options.workers = workers;
-    feed_layer feed;
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    layer_fixture fixture;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
     for (int batch = 0; batch < odd / 4; batch++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
     char record[32];
     snprintf(record, sizeof(record), "record %d", odd);
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_EINVAL);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_EINVAL);
         assert_line(path);
         assert_line("2 x 5 x 6");
         assert_line("2 x 2 x 6");
         assert_line(record);
     }
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.bad_records, 0);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(a_record_that_the_mean_does_not_fit_is_not_a_bad_one)
 {
-    save_mean(PLANTED_HEIGHT, PLANTED_WIDTH);
+    save_mean(BAD_RECORDS_HEIGHT, BAD_RECORDS_WIDTH);
     transform.crop_size = 2;
     for (int policy = 0; policy < 3; policy++)
-        for (int way = 0; way < PLANTED_WAYS; way++)
+        for (int way = 0; way < BAD_RECORDS_WAYS; way++)
             for (int workers = 1; workers < 4; workers++) {
-                plan.way = (planted_way)way;
+                plan.way = (bad_records_way)way;
                 set_policy(policy);
                 /* In the middle of a batch, and where it decides its shape. */
                 meet_odd(9, workers);
@@ -126,12 +128,12 @@ START_TEST(without_the_mean_such_a_record_is_good)
 {
     transform.mean_file = NULL;
     transform.crop_size = 2;
-    plan.kind[9] = PLANTED_SMALL;
-    feed_layer feed;
-    ck_assert_int_eq(open_layer(&feed), LEAT_OK);
+    plan.kind[9] = BAD_RECORDS_SMALL;
+    layer_fixture fixture;
+    ck_assert_int_eq(open_layer(&fixture), LEAT_OK);
     for (int batch = 0; batch < 10; batch++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* Law 3: what stands at a position depends on nothing but the position. */
 #include "base/random.h"
-#include "support/feed.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -15,12 +15,12 @@ static leat_transform_options transform;
 
 static void set_up(void)
 {
-    feed_options(&options, &transform);
+    layer_fixture_options(&options, &transform);
     transform.crop_size = 3;
     transform.mirror = 1;
     options.batch_size = 5;
     options.random_seed = 1701;
-    pipeline = feed_pipeline();
+    pipeline = layer_fixture_pipeline();
 }
 
 static void tear_down(void)
@@ -30,12 +30,12 @@ static void tear_down(void)
 
 static void digests(uint32_t out[BATCHES])
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < BATCHES; i++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        out[i] = feed_digest(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        out[i] = layer_fixture_digest(&fixture);
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 /* Every way to run a layer: threads, depth, who reads, who helps. */
@@ -67,9 +67,9 @@ END_TEST
 
 START_TEST(so_they_are_on_the_only_core)
 {
-    feed_use_one_core(1);
+    layer_fixture_use_one_core(1);
     check_all_ways();
-    feed_use_one_core(0);
+    layer_fixture_use_one_core(0);
 }
 END_TEST
 
@@ -90,7 +90,7 @@ END_TEST
 
 START_TEST(each_epoch_has_choices_of_its_own)
 {
-    options.batch_size = FEED_COUNT;
+    options.batch_size = LAYER_FIXTURE_COUNT;
     uint32_t out[BATCHES];
     digests(out);
     int same = 0;
@@ -120,24 +120,24 @@ START_TEST(caffes_generator_gives_caffes_crops)
     leat__mt19937_seed(&parent, 1701);
     leat__mt19937_next(&parent);
     leat__mt19937_seed(&child, leat__mt19937_next(&parent));
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int p = 0; p < 60; p++) {
         if (p % 5 == 0)
-            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
         int mirror = (int)(leat__mt19937_next(&child) % 2);
         int row = (int)(leat__mt19937_next(&child) % 3);
         int column = (int)(leat__mt19937_next(&child) % 4);
         const float *image =
-            (const float *)leat_blob_cpu_data(feed.top[0]) + p % 5 * 18;
+            (const float *)leat_blob_cpu_data(fixture.top[0]) + p % 5 * 18;
         for (int c = 0; c < 2; c++)
             for (int h = 0; h < 3; h++)
                 for (int w = 0; w < 3; w++)
                     ck_assert_float_eq(
                         image[(c * 3 + h) * 3 + (mirror ? 2 - w : w)],
-                        (float)feed_pixel(p % FEED_COUNT, c, row + h,
-                                          column + w));
+                        (float)layer_fixture_pixel(p % LAYER_FIXTURE_COUNT, c,
+                                                   row + h, column + w));
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -148,18 +148,18 @@ START_TEST(ranks_take_positions_modulo_their_number)
         for (int rank = 0; rank < world; rank++) {
             options.world_size = world;
             options.rank = rank;
-            feed_layer feed = feed_open(pipeline, &options);
+            layer_fixture fixture = layer_fixture_open(pipeline, &options);
             for (int i = 0; i < 50; i++) {
                 if (i % 5 == 0)
-                    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+                    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
                 int p = i * world + rank;
-                ck_assert_float_eq(feed_label(&feed, i % 5),
-                                   (float)(1000 + p % FEED_COUNT));
+                ck_assert_float_eq(layer_fixture_label(&fixture, i % 5),
+                                   (float)(1000 + p % LAYER_FIXTURE_COUNT));
                 const leat_provenance *from =
-                    &leat_data_layer_batch(feed.layer)->from[i % 5];
-                ck_assert_int_eq(from->epoch, p / FEED_COUNT);
+                    &leat_data_layer_batch(fixture.layer)->from[i % 5];
+                ck_assert_int_eq(from->epoch, p / LAYER_FIXTURE_COUNT);
             }
-            feed_close(&feed);
+            layer_fixture_close(&fixture);
         }
 }
 END_TEST
@@ -169,17 +169,17 @@ START_TEST(in_test_every_rank_takes_everything_unless_told_otherwise)
     options.phase = LEAT_TEST;
     options.world_size = 3;
     options.rank = 2;
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_float_eq(feed_label(&feed, 0), 1000);
-    ck_assert_float_eq(feed_label(&feed, 1), 1001);
-    feed_close(&feed);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 0), 1000);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 1), 1001);
+    layer_fixture_close(&fixture);
     options.shard_test = 1;
-    feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_float_eq(feed_label(&feed, 0), 1002);
-    ck_assert_float_eq(feed_label(&feed, 1), 1005);
-    feed_close(&feed);
+    fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 0), 1002);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 1), 1005);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -202,9 +202,9 @@ START_TEST(a_global_batch_is_divided_between_the_ranks)
     options.batch_size = 0;
     options.global_batch_size = 6;
     options.world_size = 3;
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(leat_blob_dim(feed.top[0], 0), 2);
-    feed_close(&feed);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(leat_blob_dim(fixture.top[0], 0), 2);
+    layer_fixture_close(&fixture);
     options.global_batch_size = 7;
     leat_data_layer *layer;
     ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),

@@ -1,6 +1,6 @@
 /* A resumed layer goes on as if it had never stopped. */
-#include "support/feed.h"
 #include "support/index_decorators.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -15,12 +15,12 @@ static leat_transform_options transform;
 
 static void set_up(void)
 {
-    feed_options(&options, &transform);
+    layer_fixture_options(&options, &transform);
     transform.crop_size = 3;
     transform.mirror = 1;
     options.batch_size = 4;
     options.random_seed = 99;
-    pipeline = feed_pipeline();
+    pipeline = layer_fixture_pipeline();
 }
 
 static void tear_down(void)
@@ -31,16 +31,17 @@ static void tear_down(void)
 /* Saves after each of BATCHES batches, and remembers what came. */
 static void record(leat_token token[BATCHES + 1], uint32_t digest[BATCHES])
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i <= BATCHES; i++) {
         leat_token_init(&token[i]);
-        ck_assert_int_eq(leat_data_layer_save(feed.layer, &token[i]), LEAT_OK);
+        ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token[i]),
+                         LEAT_OK);
         if (i == BATCHES)
             break;
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        digest[i] = feed_digest(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        digest[i] = layer_fixture_digest(&fixture);
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 
 static void check_every_place(void)
@@ -51,19 +52,19 @@ static void check_every_place(void)
     options.workers = 3;
     options.prefetch = 2;
     for (int i = 0; i < BATCHES; i++) {
-        feed_layer feed = feed_open(pipeline, &options);
+        layer_fixture fixture = layer_fixture_open(pipeline, &options);
         leat_token read;
         leat_token_init(&read);
         ck_assert_int_eq(leat_token_parse(&read, leat_token_text(&token[i])),
                          LEAT_OK);
-        int status = leat_data_layer_restore(feed.layer, &read);
+        int status = leat_data_layer_restore(fixture.layer, &read);
         ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
         for (int k = i; k < BATCHES; k++) {
-            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-            ck_assert_uint_eq(feed_digest(&feed), digest[k]);
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+            ck_assert_uint_eq(layer_fixture_digest(&fixture), digest[k]);
         }
         leat_token_finish(&read);
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
     }
     for (int i = 0; i <= BATCHES; i++)
         leat_token_finish(&token[i]);
@@ -88,16 +89,16 @@ START_TEST(caffes_generator_resumes_wherever_it_is)
     const uint64_t position = (uint64_t)1 << 59;
     const uint32_t place[] = {(uint32_t)position, (uint32_t)(position >> 32)};
     options.rng = LEAT_RNG_CAFFE;
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     leat_token token;
     leat_token_init(&token);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
     memcpy(token.bytes + 4, place, sizeof(place));
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_float_eq(feed_label(&feed, 0),
-                       (float)(1000 + position % FEED_COUNT));
-    feed_close(&feed);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 0),
+                       (float)(1000 + position % LAYER_FIXTURE_COUNT));
+    layer_fixture_close(&fixture);
     leat_token_finish(&token);
 }
 END_TEST
@@ -111,20 +112,20 @@ START_TEST(so_does_a_rank_among_several)
 END_TEST
 
 /* The ranks' images of a step, in order of their positions. */
-static void next_step(feed_layer feed[], int world, int n, float labels[],
+static void next_step(layer_fixture fixture[], int world, int n, float labels[],
                       int *count)
 {
     for (int r = 0; r < world; r++)
-        ck_assert_int_eq(feed_forward(&feed[r]), LEAT_OK);
+        ck_assert_int_eq(layer_fixture_forward(&fixture[r]), LEAT_OK);
     int base = *count;
     for (int r = 0; r < world; r++)
         for (int i = 0; i < n; i++) {
             const leat_provenance *from =
-                &leat_data_layer_batch(feed[r].layer)->from[i];
-            int64_t p = from->epoch * FEED_COUNT + from->position;
+                &leat_data_layer_batch(fixture[r].layer)->from[i];
+            int64_t p = from->epoch * LAYER_FIXTURE_COUNT + from->position;
             ck_assert_int_ge(p, base);
             ck_assert_int_lt(p, base + world * n);
-            labels[p] = feed_label(&feed[r], i);
+            labels[p] = layer_fixture_label(&fixture[r], i);
         }
     *count += world * n;
 }
@@ -135,35 +136,35 @@ START_TEST(another_number_of_ranks_and_batch_size_loses_nothing)
     int count = 0;
     options.world_size = 2;
     options.batch_size = 3;
-    feed_layer feed[5];
+    layer_fixture fixture[5];
     for (int r = 0; r < 2; r++) {
         options.rank = r;
-        feed[r] = feed_open(pipeline, &options);
+        fixture[r] = layer_fixture_open(pipeline, &options);
     }
     for (int step = 0; step < 7; step++)
-        next_step(feed, 2, 3, labels, &count);
+        next_step(fixture, 2, 3, labels, &count);
     leat_token token[2];
     for (int r = 0; r < 2; r++) {
         leat_token_init(&token[r]);
-        ck_assert_int_eq(leat_data_layer_save(feed[r].layer, &token[r]),
+        ck_assert_int_eq(leat_data_layer_save(fixture[r].layer, &token[r]),
                          LEAT_OK);
-        feed_close(&feed[r]);
+        layer_fixture_close(&fixture[r]);
     }
     ck_assert_str_eq(leat_token_text(&token[0]), leat_token_text(&token[1]));
     options.world_size = 5;
     options.batch_size = 2;
     for (int r = 0; r < 5; r++) {
         options.rank = r;
-        feed[r] = feed_open(pipeline, &options);
-        ck_assert_int_eq(leat_data_layer_restore(feed[r].layer, &token[0]),
+        fixture[r] = layer_fixture_open(pipeline, &options);
+        ck_assert_int_eq(leat_data_layer_restore(fixture[r].layer, &token[0]),
                          LEAT_OK);
     }
     for (int step = 0; step < 7; step++)
-        next_step(feed, 5, 2, labels, &count);
+        next_step(fixture, 5, 2, labels, &count);
     for (int p = 0; p < count; p++)
-        ck_assert_float_eq(labels[p], (float)(1000 + p % FEED_COUNT));
+        ck_assert_float_eq(labels[p], (float)(1000 + p % LAYER_FIXTURE_COUNT));
     for (int r = 0; r < 5; r++)
-        feed_close(&feed[r]);
+        layer_fixture_close(&fixture[r]);
     leat_token_finish(&token[0]);
     leat_token_finish(&token[1]);
 }
@@ -172,25 +173,25 @@ END_TEST
 START_TEST(the_token_fits_its_bounds_and_carries_the_drawn_seed)
 {
     options.random_seed = -1;
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     leat_token token;
     leat_token_init(&token);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    uint32_t first = feed_digest(&feed);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    uint32_t first = layer_fixture_digest(&fixture);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
     ck_assert_uint_le(strlen(leat_token_text(&token)), 64 + 32);
-    uint64_t seed = leat_data_layer_seed(feed.layer);
-    feed_close(&feed);
-    feed = feed_open(pipeline, &options);
-    ck_assert_uint_ne(leat_data_layer_seed(feed.layer), seed);
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
-    ck_assert_uint_eq(leat_data_layer_seed(feed.layer), seed);
-    feed_close(&feed);
+    uint64_t seed = leat_data_layer_seed(fixture.layer);
+    layer_fixture_close(&fixture);
+    fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_uint_ne(leat_data_layer_seed(fixture.layer), seed);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token), LEAT_OK);
+    ck_assert_uint_eq(leat_data_layer_seed(fixture.layer), seed);
+    layer_fixture_close(&fixture);
     options.random_seed = (int64_t)seed;
-    feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_uint_eq(feed_digest(&feed), first);
-    feed_close(&feed);
+    fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_uint_eq(layer_fixture_digest(&fixture), first);
+    layer_fixture_close(&fixture);
     leat_token_finish(&token);
 }
 END_TEST
@@ -209,12 +210,12 @@ START_TEST(a_tokens_bytes_are_as_documented)
     options.world_size = 2;
     options.rng = _i ? LEAT_RNG_CAFFE : LEAT_RNG_LEAT;
     options.random_seed = ((int64_t)5 << 32) + 6;
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     leat_token token;
     leat_token_init(&token);
     for (int i = 0; i < 5; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
     /* What the reader puts there, of memory the number of samples. */
     ck_assert_uint_eq(token.size, 44 + 8);
     ck_assert_uint_eq(number_at(&token, 0, 1), 1);
@@ -222,13 +223,13 @@ START_TEST(a_tokens_bytes_are_as_documented)
     ck_assert_uint_eq(number_at(&token, 2, 2), 2);
     ck_assert_uint_eq(number_at(&token, 4, 8), 5 * 4 * 2);
     /* The index may lie behind the epoch's end. */
-    ck_assert_uint_eq(number_at(&token, 12, 8) * FEED_COUNT +
+    ck_assert_uint_eq(number_at(&token, 12, 8) * LAYER_FIXTURE_COUNT +
                           number_at(&token, 20, 8),
                       5 * 4 * 2);
     ck_assert_uint_eq(number_at(&token, 28, 8), ((uint64_t)5 << 32) + 6);
-    ck_assert_uint_eq(number_at(&token, 44, 8), FEED_COUNT);
+    ck_assert_uint_eq(number_at(&token, 44, 8), LAYER_FIXTURE_COUNT);
     leat_token_finish(&token);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -244,43 +245,45 @@ START_TEST(a_place_may_be_as_far_as_two_to_the_sixty)
 {
     static const int64_t places[] = {0,
                                      1,
-                                     FEED_COUNT,
+                                     LAYER_FIXTURE_COUNT,
                                      ((int64_t)1 << 32) - 1,
                                      ((int64_t)1 << 32) + 7,
                                      ((int64_t)1 << 60) - 1,
                                      (int64_t)1 << 60};
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     leat_token token, again;
     leat_token_init(&token);
     leat_token_init(&again);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         int64_t p = places[i];
-        set_place(&token, p, p / FEED_COUNT, p % FEED_COUNT);
-        ck_assert_msg(leat_data_layer_restore(feed.layer, &token) == LEAT_OK,
+        set_place(&token, p, p / LAYER_FIXTURE_COUNT, p % LAYER_FIXTURE_COUNT);
+        ck_assert_msg(leat_data_layer_restore(fixture.layer, &token) == LEAT_OK,
                       "%s", leat_last_error());
-        ck_assert_int_eq(leat_data_layer_save(feed.layer, &again), LEAT_OK);
+        ck_assert_int_eq(leat_data_layer_save(fixture.layer, &again), LEAT_OK);
         ck_assert_mem_eq(again.bytes, token.bytes, token.size);
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        const leat_provenance *from = leat_data_layer_batch(feed.layer)->from;
-        ck_assert_int_eq(from->epoch, p / FEED_COUNT);
-        ck_assert_int_eq(from->position, p % FEED_COUNT);
-        ck_assert_float_eq(feed_label(&feed, 0),
-                           (float)(1000 + p % FEED_COUNT));
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        const leat_provenance *from =
+            leat_data_layer_batch(fixture.layer)->from;
+        ck_assert_int_eq(from->epoch, p / LAYER_FIXTURE_COUNT);
+        ck_assert_int_eq(from->position, p % LAYER_FIXTURE_COUNT);
+        ck_assert_float_eq(layer_fixture_label(&fixture, 0),
+                           (float)(1000 + p % LAYER_FIXTURE_COUNT));
     }
     leat_token_finish(&token);
     leat_token_finish(&again);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 static void refuse(const leat_token *saved, leat_pipeline *other)
 {
-    feed_layer feed = feed_open(other, &options);
+    layer_fixture fixture = layer_fixture_open(other, &options);
     leat_token token = *saved;
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_EINVAL);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    feed_close(&feed);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token),
+                     LEAT_EINVAL);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(a_token_of_something_else_is_refused_and_changes_nothing)
@@ -292,9 +295,9 @@ START_TEST(a_token_of_something_else_is_refused_and_changes_nothing)
     ck_assert_int_eq(leat_pipeline_memory(&other, fields, 2, 2), LEAT_OK);
     leat_token token;
     leat_token_init(&token);
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-    feed_close(&feed);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    layer_fixture_close(&fixture);
     options.random_seed++;
     refuse(&token, pipeline);
     options.random_seed--;
@@ -327,11 +330,11 @@ START_TEST(a_token_of_no_place_is_refused_and_changes_nothing)
     const uint64_t most = (uint64_t)1 << 60, negative = (uint64_t)-1;
     leat_token token;
     leat_token_init(&token);
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < 5; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    layer_fixture_close(&fixture);
     refuse_place(&token, most + 1, 1, 7);
     refuse_place(&token, negative, 1, 7);
     refuse_place(&token, 20, 21, 7);
@@ -359,20 +362,21 @@ START_TEST(another_seed_of_a_decorator_is_refused)
     leat_pipeline *other = shuffled("seed=4");
     leat_token token;
     leat_token_init(&token);
-    feed_layer feed = feed_open(saved, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-    feed_close(&feed);
+    layer_fixture fixture = layer_fixture_open(saved, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    layer_fixture_close(&fixture);
     refuse(&token, other);
     refuse(&token, pipeline);
-    feed = feed_open(other, &options);
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_EINVAL);
+    fixture = layer_fixture_open(other, &options);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token),
+                     LEAT_EINVAL);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "another pipeline's"));
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "seed=4"));
-    feed_close(&feed);
-    feed = feed_open(same, &options);
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
+    fixture = layer_fixture_open(same, &options);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token), LEAT_OK);
+    layer_fixture_close(&fixture);
     leat_token_finish(&token);
     leat_pipeline_unref(saved);
     leat_pipeline_unref(same);
@@ -386,9 +390,9 @@ START_TEST(caffes_generator_is_bound_to_its_world_size)
     options.world_size = 2;
     leat_token token;
     leat_token_init(&token);
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-    feed_close(&feed);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    layer_fixture_close(&fixture);
     options.world_size = 4;
     refuse(&token, pipeline);
     leat_token_finish(&token);
@@ -397,18 +401,18 @@ END_TEST
 
 START_TEST(a_cancelled_layer_lives_again_after_restore)
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     leat_token token;
     leat_token_init(&token);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-    leat_data_layer_cancel(feed.layer);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_ECANCELLED);
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_float_eq(feed_label(&feed, 0), 1004);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    leat_data_layer_cancel(fixture.layer);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ECANCELLED);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 0), 1004);
     leat_token_finish(&token);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 

@@ -1,7 +1,7 @@
 /* Layers on threads with small stacks, and leat's threads where little is
    granted. */
 #include "base/thread.h"
-#include "support/feed.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -33,16 +33,16 @@ static unsigned char image[IMAGE_BYTES];
 
 static void set_up(void)
 {
-    feed_options(&options, &transform);
+    layer_fixture_options(&options, &transform);
     options.batch_size = 2;
     options.random_seed = 3;
     transform.mirror = 1;
-    feed_use_one_core(1); /* forward itself does all the work */
+    layer_fixture_use_one_core(1); /* forward itself does all the work */
 }
 
 static void tear_down(void)
 {
-    feed_use_one_core(0);
+    layer_fixture_use_one_core(0);
 }
 
 /* The image, again and again; it is decoded by whoever makes a batch. */
@@ -160,7 +160,7 @@ START_TEST(the_least_stack_is_enough_for_raw_images)
 {
     if (__asan_init || __tsan_init)
         return;
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     check_lives(pipeline, 2);
     leat_pipeline_unref(pipeline);
 }
@@ -194,7 +194,7 @@ START_TEST(a_smaller_stack_is_refused_with_what_is_needed)
     /* It makes every stack larger. */
     if (__tsan_init)
         return;
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     size_t bytes = taken_bytes() + SPARE_BYTES + ((size_t)_i << 14);
     if (__asan_init)
         bytes = LEAT__STACK_MIN;

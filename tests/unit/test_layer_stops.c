@@ -3,8 +3,8 @@
  * or run dry are stopped at random moments. LEAT_STORM=N makes N of each.
  */
 #include "base/random.h"
-#include "support/feed.h"
-#include "support/source.h"
+#include "support/layer_fixture.h"
+#include "support/scripted_source.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -42,9 +42,9 @@ static leat_data_layer_options random_options(int number)
     return options;
 }
 
-static source random_source(int number)
+static scripted_source random_source(int number)
 {
-    source made = SOURCE_INIT;
+    scripted_source made = SCRIPTED_SOURCE_INIT;
     made.count = 1 + pick(number, 10, 20);
     made.single_pass = pick(number, 11, 2);
     int place = 1 + pick(number, 12, 20);
@@ -68,17 +68,18 @@ static source random_source(int number)
 }
 
 /* Some forwards, none of which may wait for what never comes. */
-static void run(feed_layer *feed, int number)
+static void run(layer_fixture *fixture, int number)
 {
     int n = pick(number, 20, 12);
     for (int i = 0; i < n; i++) {
-        int status = leat_data_layer_try_forward(
-            feed->layer, feed->top, 2, LEAT_HOST, pick(number, 30 + i, 2));
+        int status =
+            leat_data_layer_try_forward(fixture->layer, fixture->top, 2,
+                                        LEAT_HOST, pick(number, 30 + i, 2));
         ck_assert(status == LEAT_OK || status == LEAT_AGAIN ||
                   status == LEAT_END || status == LEAT_EDATA ||
                   status == LEAT_EIO || status == LEAT_ECANCELLED);
         if (status == LEAT_OK && pick(number, 60 + i, 3) == 0)
-            ck_assert_int_eq(leat_data_layer_release(feed->layer, NULL, 0),
+            ck_assert_int_eq(leat_data_layer_release(fixture->layer, NULL, 0),
                              LEAT_OK);
     }
 }
@@ -93,12 +94,12 @@ START_TEST(layers_stop_at_any_moment)
 {
     for (int number = 0; number < storm_size(); number++) {
         watchdog_start(SECONDS);
-        source made = random_source(number);
-        leat_pipeline *pipeline = source_pipeline(&made);
+        scripted_source made = random_source(number);
+        leat_pipeline *pipeline = scripted_source_pipeline(&made);
         leat_data_layer_options options = random_options(number);
-        feed_layer feed = feed_open(pipeline, &options);
-        run(&feed, number);
-        feed_close(&feed);
+        layer_fixture fixture = layer_fixture_open(pipeline, &options);
+        run(&fixture, number);
+        layer_fixture_close(&fixture);
         leat_pipeline_unref(pipeline);
         watchdog_stop();
     }
@@ -109,15 +110,16 @@ START_TEST(layers_are_cancelled_while_they_run)
 {
     for (int number = 0; number < storm_size(); number++) {
         watchdog_start(SECONDS);
-        source made = random_source(number + 1000000);
-        leat_pipeline *pipeline = source_pipeline(&made);
+        scripted_source made = random_source(number + 1000000);
+        leat_pipeline *pipeline = scripted_source_pipeline(&made);
         leat_data_layer_options options = random_options(number);
-        feed_layer feed = feed_open(pipeline, &options);
+        layer_fixture fixture = layer_fixture_open(pipeline, &options);
         pthread_t thread;
-        ck_assert_int_eq(pthread_create(&thread, NULL, cancel, feed.layer), 0);
-        run(&feed, number);
+        ck_assert_int_eq(pthread_create(&thread, NULL, cancel, fixture.layer),
+                         0);
+        run(&fixture, number);
         pthread_join(thread, NULL);
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
         leat_pipeline_unref(pipeline);
         watchdog_stop();
     }
@@ -127,20 +129,21 @@ END_TEST
 START_TEST(many_layers_live_on_one_pipeline)
 {
     enum { LAYERS = 50 };
-    leat_pipeline *pipeline = feed_pipeline();
-    static feed_layer feed[LAYERS];
+    leat_pipeline *pipeline = layer_fixture_pipeline();
+    static layer_fixture fixture[LAYERS];
     for (int i = 0; i < LAYERS; i++) {
         leat_data_layer_options options = random_options(i);
-        feed[i] = feed_open(pipeline, &options);
+        fixture[i] = layer_fixture_open(pipeline, &options);
     }
     for (int round = 0; round < 5; round++)
         for (int i = 0; i < LAYERS; i++)
-            ck_assert_int_eq(feed_forward(&feed[i]), LEAT_OK);
+            ck_assert_int_eq(layer_fixture_forward(&fixture[i]), LEAT_OK);
     for (int i = 0; i < LAYERS; i++) {
-        int64_t size = leat_data_layer_get_options(feed[i].layer)->batch_size;
-        ck_assert_float_eq(feed_label(&feed[i], 0),
-                           (float)(1000 + 4 * size % FEED_COUNT));
-        feed_close(&feed[i]);
+        int64_t size =
+            leat_data_layer_get_options(fixture[i].layer)->batch_size;
+        ck_assert_float_eq(layer_fixture_label(&fixture[i], 0),
+                           (float)(1000 + 4 * size % LAYER_FIXTURE_COUNT));
+        layer_fixture_close(&fixture[i]);
     }
     leat_pipeline_unref(pipeline);
 }

@@ -6,9 +6,9 @@
  * deadline is met to the nanosecond, or it is not.
  */
 #include "base/clock.h"
-#include "support/feed.h"
-#include "support/planted.h"
-#include "support/source.h"
+#include "support/bad_records.h"
+#include "support/layer_fixture.h"
+#include "support/scripted_source.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -117,12 +117,12 @@ static void shut_gate(int shut)
         pthread_mutex_unlock(&gate);
 }
 
-static source source_now;
+static scripted_source source_now;
 static leat_data_layer_options options;
 
 static void set_up(void)
 {
-    const source fresh = SOURCE_INIT;
+    const scripted_source fresh = SCRIPTED_SOURCE_INIT;
     const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
     watchdog_start(SECONDS);
     source_now = fresh;
@@ -135,21 +135,21 @@ static void tear_down(void)
     watchdog_stop();
 }
 
-static int try_forward(feed_layer *feed, int timeout_ms)
+static int try_forward(layer_fixture *fixture, int timeout_ms)
 {
-    return leat_data_layer_try_forward(feed->layer, feed->top, 2, LEAT_HOST,
-                                       timeout_ms);
+    return leat_data_layer_try_forward(fixture->layer, fixture->top, 2,
+                                       LEAT_HOST, timeout_ms);
 }
 
 /* A layer whose reader never gives what the next batch is made of. */
-static feed_layer open_blocked(leat_pipeline **pipeline)
+static layer_fixture open_blocked(leat_pipeline **pipeline)
 {
     source_now.blocks = 4;
-    *pipeline = source_pipeline(&source_now);
-    feed_layer feed = feed_open(*pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    source_await_blocked(&source_now);
-    return feed;
+    *pipeline = scripted_source_pipeline(&source_now);
+    layer_fixture fixture = layer_fixture_open(*pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    scripted_source_await_blocked(&source_now);
+    return fixture;
 }
 
 /* The caller's clock stands at a second. */
@@ -162,17 +162,17 @@ static void begin_time(void)
 }
 
 /* Check itself measures a test by the clock. */
-static void end(feed_layer *feed, leat_pipeline *pipeline)
+static void end(layer_fixture *fixture, leat_pipeline *pipeline)
 {
     now = 0;
-    feed_close(feed);
+    layer_fixture_close(fixture);
     leat_pipeline_unref(pipeline);
 }
 
-static void expect_wait(feed_layer *feed, int timeout_ms, int64_t wanted)
+static void expect_wait(layer_fixture *fixture, int timeout_ms, int64_t wanted)
 {
     int64_t begin = now;
-    ck_assert_int_eq(try_forward(feed, timeout_ms), LEAT_AGAIN);
+    ck_assert_int_eq(try_forward(fixture, timeout_ms), LEAT_AGAIN);
     ck_assert_int_eq(now - begin, wanted);
 }
 
@@ -184,16 +184,16 @@ START_TEST(a_try_ends_at_its_deadline_neither_before_nor_behind)
 {
     leat_pipeline *pipeline;
     options.caller_helps = _i ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
-    feed_layer feed = open_blocked(&pipeline);
+    layer_fixture fixture = open_blocked(&pipeline);
     begin_time();
     int64_t begin = now, sum = 0;
     for (int i = 0; i < TIMEOUTS; i++) {
         int64_t wanted = (int64_t)timeouts[i] * MILLISECOND;
-        expect_wait(&feed, timeouts[i], wanted);
+        expect_wait(&fixture, timeouts[i], wanted);
         sum += wanted;
     }
     ck_assert_int_eq(now - begin, sum);
-    end(&feed, pipeline);
+    end(&fixture, pipeline);
 }
 END_TEST
 
@@ -201,15 +201,15 @@ START_TEST(a_look_does_not_wait_at_all)
 {
     leat_pipeline *pipeline;
     options.caller_helps = _i ? LEAT_CALLER_HELPS_AUTO : LEAT_CALLER_HELPS_OFF;
-    feed_layer feed = open_blocked(&pipeline);
+    layer_fixture fixture = open_blocked(&pipeline);
     begin_time();
     for (int i = 0; i < 3; i++) {
-        expect_wait(&feed, 0, 0);
-        expect_wait(&feed, -1, 0);
-        expect_wait(&feed, INT_MIN, 0);
+        expect_wait(&fixture, 0, 0);
+        expect_wait(&fixture, -1, 0);
+        expect_wait(&fixture, INT_MIN, 0);
     }
     ck_assert_int_eq(sleeps, 0);
-    end(&feed, pipeline);
+    end(&fixture, pipeline);
 }
 END_TEST
 
@@ -217,16 +217,16 @@ END_TEST
 START_TEST(waits_that_end_early_add_up_to_the_deadline)
 {
     leat_pipeline *pipeline;
-    feed_layer feed = open_blocked(&pipeline);
+    layer_fixture fixture = open_blocked(&pipeline);
     begin_time();
     for (int n = 1; n < 6; n++) {
         false_alarms = n;
         sleeps = 0;
-        expect_wait(&feed, 80, 80 * MILLISECOND);
+        expect_wait(&fixture, 80, 80 * MILLISECOND);
         ck_assert_int_eq(false_alarms, 0);
         ck_assert_int_eq(sleeps, n + 1);
     }
-    end(&feed, pipeline);
+    end(&fixture, pipeline);
 }
 END_TEST
 
@@ -245,30 +245,30 @@ START_TEST(so_do_those_between_which_the_log_is_told)
 {
     static const int waits[] = {999, 1000, 1001, 2000, 2500, 61000};
     leat_pipeline *pipeline;
-    feed_layer feed = open_blocked(&pipeline);
+    layer_fixture fixture = open_blocked(&pipeline);
     begin_time();
     lines = 0;
     leat_log_set(hear, NULL, LEAT_LOG_INFO);
     for (int i = 0; i < 6; i++)
-        expect_wait(&feed, waits[i], (int64_t)waits[i] * MILLISECOND);
+        expect_wait(&fixture, waits[i], (int64_t)waits[i] * MILLISECOND);
     leat_log_set(NULL, NULL, LEAT_LOG_NONE);
     ck_assert_int_gt(lines, 0);
-    end(&feed, pipeline);
+    end(&fixture, pipeline);
 }
 END_TEST
 
 START_TEST(a_long_wait_is_told_every_ten_seconds)
 {
     leat_pipeline *pipeline;
-    feed_layer feed = open_blocked(&pipeline);
+    layer_fixture fixture = open_blocked(&pipeline);
     begin_time();
     lines = 0;
     leat_log_set(hear, NULL, LEAT_LOG_INFO);
     /* At 1, 11, and so on until 61. */
-    expect_wait(&feed, 65000, (int64_t)65000 * MILLISECOND);
+    expect_wait(&fixture, 65000, (int64_t)65000 * MILLISECOND);
     leat_log_set(NULL, NULL, LEAT_LOG_NONE);
     ck_assert_int_eq(lines, 7);
-    end(&feed, pipeline);
+    end(&fixture, pipeline);
 }
 END_TEST
 
@@ -280,24 +280,24 @@ END_TEST
 START_TEST(a_caller_who_works_is_late_by_a_run_at_most)
 {
     enum { TRIES_MAX = 100, LOOKS_A_RUN = 6, WAIT = 5 };
-    static planted plan = {.count = 20, .tail = 1 << 20};
+    static bad_records plan = {.count = 20, .tail = 1 << 20};
     int status = LEAT_AGAIN;
     int tries = 0;
     options.batch_size = 20;
     options.workers = 1;
-    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
     shut_gate(1);
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     begin_time();
     tick = MILLISECOND;
     leat_stats stats = {.size = sizeof(stats)};
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(try_forward(&feed, 0), LEAT_AGAIN);
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+        ck_assert_int_eq(try_forward(&fixture, 0), LEAT_AGAIN);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.helped_chunks, 0);
     for (; status == LEAT_AGAIN && tries < TRIES_MAX; tries++) {
         int64_t begin = now;
-        status = try_forward(&feed, WAIT);
+        status = try_forward(&fixture, WAIT);
         int64_t late = now - begin - (int64_t)WAIT * MILLISECOND;
         ck_assert_int_le(late, LOOKS_A_RUN * MILLISECOND);
         if (status == LEAT_AGAIN)
@@ -305,10 +305,10 @@ START_TEST(a_caller_who_works_is_late_by_a_run_at_most)
     }
     ck_assert_int_eq(status, LEAT_OK);
     ck_assert_int_gt(tries, 3);
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_ge(stats.helped_chunks, 7);
     shut_gate(0);
-    end(&feed, pipeline);
+    end(&fixture, pipeline);
 }
 END_TEST
 
@@ -378,7 +378,7 @@ static void cancel_everywhere(const leat_pipeline *pipeline, leat_token *token,
 
 START_TEST(a_layer_cancelled_in_the_midst_of_setup_gives_nothing)
 {
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     cancel_everywhere(pipeline, NULL, _i);
     leat_pipeline_unref(pipeline);
 }
@@ -386,13 +386,13 @@ END_TEST
 
 START_TEST(a_layer_cancelled_in_the_midst_of_restore_gives_nothing)
 {
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     leat_token token;
     leat_token_init(&token);
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, &token), LEAT_OK);
-    feed_close(&feed);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, &token), LEAT_OK);
+    layer_fixture_close(&fixture);
     cancel_everywhere(pipeline, &token, _i);
     leat_token_finish(&token);
     leat_pipeline_unref(pipeline);

@@ -1,6 +1,6 @@
 /* Tops that the layer makes for a caller who brings none. */
-#include "support/feed.h"
-#include "support/source.h"
+#include "support/layer_fixture.h"
+#include "support/scripted_source.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -13,10 +13,10 @@ static leat_data_layer *layer;
 
 static void set_up(void)
 {
-    feed_options(&options, &transform);
+    layer_fixture_options(&options, &transform);
     options.batch_size = 4;
     options.random_seed = 7;
-    pipeline = feed_pipeline();
+    pipeline = layer_fixture_pipeline();
 }
 
 static void tear_down(void)
@@ -40,17 +40,17 @@ static void assert_none(int i)
 
 START_TEST(the_layers_own_tops_get_what_the_callers_would)
 {
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     create();
     assert_none(0);
     ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
-    feed_layer own = {layer, {NULL, NULL}};
+    layer_fixture own = {layer, {NULL, NULL}};
     for (int i = 0; i < 2; i++) {
         own.top[i] = leat_data_layer_top(layer, i);
         ck_assert_int_eq(leat_blob_ndim(own.top[i]),
-                         leat_blob_ndim(feed.top[i]));
+                         leat_blob_ndim(fixture.top[i]));
         ck_assert_mem_eq(leat_blob_shape(own.top[i]),
-                         leat_blob_shape(feed.top[i]),
+                         leat_blob_shape(fixture.top[i]),
                          (size_t)leat_blob_ndim(own.top[i]) * sizeof(int64_t));
     }
     assert_none(2);
@@ -61,11 +61,12 @@ START_TEST(the_layers_own_tops_get_what_the_callers_would)
                          : leat_data_layer_try_forward(layer, NULL, 0,
                                                        LEAT_HOST, 100000);
         ck_assert_int_eq(status, LEAT_OK);
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        ck_assert_uint_eq(feed_digest(&own), feed_digest(&feed));
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_uint_eq(layer_fixture_digest(&own),
+                          layer_fixture_digest(&fixture));
     }
     ck_assert_ptr_eq(leat_data_layer_top(layer, 0), own.top[0]);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -97,12 +98,13 @@ END_TEST
 
 START_TEST(a_layer_that_was_given_tops_has_none_of_its_own)
 {
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_ptr_null(leat_data_layer_top(feed.layer, 0));
-    ck_assert_int_eq(leat_data_layer_forward(feed.layer, NULL, 0, LEAT_HOST),
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_ptr_null(leat_data_layer_top(fixture.layer, 0));
+    ck_assert_int_eq(leat_data_layer_forward(fixture.layer, NULL, 0, LEAT_HOST),
                      LEAT_EINVAL);
-    ck_assert_int_eq(leat_data_layer_setup(feed.layer, NULL, 0), LEAT_ESTATE);
-    feed_close(&feed);
+    ck_assert_int_eq(leat_data_layer_setup(fixture.layer, NULL, 0),
+                     LEAT_ESTATE);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -125,11 +127,11 @@ START_TEST(other_tops_may_take_a_batch)
 {
     create();
     ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
-    feed_layer other = {layer, {NULL, NULL}};
+    layer_fixture other = {layer, {NULL, NULL}};
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(leat_blob_create(&other.top[i], NULL), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&other), LEAT_OK);
-    ck_assert_float_eq(feed_label(&other, 0), 1000);
+    ck_assert_int_eq(layer_fixture_forward(&other), LEAT_OK);
+    ck_assert_float_eq(layer_fixture_label(&other, 0), 1000);
     ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
                      LEAT_OK);
     const float *label = leat_blob_cpu_data(leat_data_layer_top(layer, 1));
@@ -160,10 +162,10 @@ END_TEST
 /* What failed was not there: the second setup makes all of them. */
 START_TEST(a_setup_that_fails_leaves_no_tops)
 {
-    source broken = SOURCE_INIT;
+    scripted_source broken = SCRIPTED_SOURCE_INIT;
     broken.broken = 0;
     leat_pipeline_unref(pipeline);
-    pipeline = source_pipeline(&broken);
+    pipeline = scripted_source_pipeline(&broken);
     create();
     ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_EIO);
     assert_none(0);
@@ -190,7 +192,8 @@ START_TEST(each_member_of_a_group_has_its_own)
         ck_assert_int_eq(leat_data_layer_forward(member, NULL, 0, LEAT_HOST),
                          LEAT_OK);
         const float *label = leat_blob_cpu_data(leat_data_layer_top(member, 1));
-        ck_assert_float_eq(label[0], (float)(1000 + 4 * batch % FEED_COUNT));
+        ck_assert_float_eq(label[0],
+                           (float)(1000 + 4 * batch % LAYER_FIXTURE_COUNT));
     }
     leat_data_layer_group_destroy(group);
 }

@@ -1,5 +1,5 @@
 /* The limit's way round the records, told by a reader that counts its calls. */
-#include "support/idle_reader.h"
+#include "support/empty_reader.h"
 #include "support/suite.h"
 #include "tools/bench/limit.h"
 
@@ -114,7 +114,7 @@ static int round_read_located(leat_reader *reader, const leat_locator locator[],
 
 #define ROUND_OPS                                                              \
     .size = sizeof(leat_reader_ops), .name = "round", .fields = round_fields,  \
-    .next = round_next, .reset = round_reset, .cancel = idle_cancel,           \
+    .next = round_next, .reset = round_reset, .cancel = empty_reader_cancel,   \
     .close = round_close, .count = round_count, .read_at = round_read_at,      \
     .seek = round_seek
 

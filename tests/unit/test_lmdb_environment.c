@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "readers/lmdb/lmdb_snapshot.h"
 #include "support/images.h"
-#include "support/other.h"
+#include "support/other_process.h"
 #include "support/suite.h"
 
 #include <leat/ext/reader.h>
@@ -86,7 +86,7 @@ START_TEST(the_overwriting_is_noticed_where_nothing_protects)
     leat_reader *reader = images_open(directory);
     leat_sample sample;
     ck_assert_int_eq(unlink(in(directory, "lock.mdb")), 0);
-    other_run(overwrite, directory);
+    other_process_run(overwrite, directory);
     leat_sample_init(&sample);
     int status, n = 0;
     while ((status = leat_reader_next(reader, &sample)) == LEAT_OK)
@@ -104,7 +104,7 @@ START_TEST(a_reader_of_the_new_file_outlives_that_of_the_old_one)
     leat_reader *new = images_open(directory);
     expect_whole(old);
     leat_reader_close(old);
-    other_run(overwrite, directory);
+    other_process_run(overwrite, directory);
     expect_whole(new);
     leat_reader_close(new);
 }
@@ -115,7 +115,7 @@ START_TEST(a_reader_of_the_old_file_outlives_that_of_the_new_one)
     leat_reader *old = images_open(directory);
     replace();
     leat_reader *new = images_open(directory);
-    other_run(overwrite, directory);
+    other_process_run(overwrite, directory);
     expect_whole(old);
     expect_whole(new);
     leat_reader_close(new);
@@ -133,12 +133,12 @@ START_TEST(a_file_that_is_put_back_is_protected)
     reader[2] = images_open(directory);
     leat_reader_close(reader[1]);
     leat_reader_close(reader[0]);
-    other_run(overwrite, directory);
+    other_process_run(overwrite, directory);
     expect_whole(reader[2]);
     replace();
     reader[3] = images_open(directory);
     leat_reader_close(reader[2]);
-    other_run(overwrite, directory);
+    other_process_run(overwrite, directory);
     expect_whole(reader[3]);
     leat_reader_close(reader[3]);
 }
@@ -154,11 +154,11 @@ static void hold(const char *path)
 /* Its writers would take the new file's pages by the old one's transactions. */
 START_TEST(a_file_replaced_while_another_process_has_it_open_is_refused)
 {
-    other_process other = other_start(hold, directory);
+    other_process other = other_process_start(hold, directory);
     replace();
     ck_assert_int_eq(images_status(directory), LEAT_EIO);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "was replaced while"));
-    other_stop(&other);
+    other_process_stop(&other);
     leat_reader *reader = images_open(directory);
     expect_whole(reader);
     leat_reader_close(reader);
@@ -193,7 +193,7 @@ START_TEST(a_closed_files_inode_may_come_back_with_another_database)
     leat_reader_close(new);
     copy_over();
     new = images_open(directory);
-    other_run(overwrite, directory);
+    other_process_run(overwrite, directory);
     expect_whole(new);
     expect_whole(old);
     leat_reader_close(new);
@@ -211,7 +211,7 @@ START_TEST(each_lock_file_of_a_linked_data_file_has_a_slot)
         leat_reader *first = images_open(made);
         leat_reader *linked = images_open(second);
         leat_reader_close(i ? linked : first);
-        other_run(overwrite, i ? made : second);
+        other_process_run(overwrite, i ? made : second);
         expect_whole(i ? first : linked);
         leat_reader_close(i ? first : linked);
         fixture_remove(second);
@@ -229,7 +229,7 @@ START_TEST(links_to_a_directory_lead_to_one_slot)
     leat_reader *file = images_open(in(second, "link/data.mdb"));
     leat_reader_close(first);
     leat_reader_close(file);
-    other_run(overwrite, directory);
+    other_process_run(overwrite, directory);
     expect_whole(linked);
     leat_reader_close(linked);
     fixture_remove(second);
@@ -309,7 +309,7 @@ START_TEST(a_child_cannot_use_its_parents_reader)
         _exit(line & 0xff);
     }
     ck_assert_int_eq(wait_for(child), 0);
-    other_run(overwrite, directory);
+    other_process_run(overwrite, directory);
     expect_whole(inherited);
     leat_reader_close(inherited);
 }
@@ -327,13 +327,13 @@ static void open_in_child(const char *path)
 START_TEST(a_childs_reader_has_a_slot_of_its_own)
 {
     inherited = images_open(directory);
-    other_process child = other_start(open_in_child, directory);
+    other_process child = other_process_start(open_in_child, directory);
     pid_t counter = fork();
     if (counter == 0)
         expect_two_slots(directory);
     ck_assert_int_eq(wait_for(counter), 0);
-    other_stop(&child);
-    other_run(overwrite, directory);
+    other_process_stop(&child);
+    other_process_run(overwrite, directory);
     expect_whole(inherited);
     leat_reader_close(inherited);
 }
@@ -360,7 +360,7 @@ START_TEST(a_childs_reader_outlives_its_parents)
     }
     ck_assert_int_eq(read(ready[0], &byte, 1), 1);
     leat_reader_close(inherited);
-    other_run(overwrite, directory);
+    other_process_run(overwrite, directory);
     ck_assert_int_eq(write(go[1], &byte, 1), 1);
     ck_assert_int_eq(wait_for(child), 0);
 }
@@ -396,13 +396,13 @@ static void expect_a_dead_slot(const char *path)
 
 START_TEST(a_child_does_not_keep_its_parents_slot)
 {
-    other_process other = other_start(hold, directory);
-    other_run(open_and_fork, directory);
+    other_process other = other_process_start(hold, directory);
+    other_process_run(open_and_fork, directory);
     pid_t counter = fork();
     if (counter == 0)
         expect_a_dead_slot(directory);
     ck_assert_int_eq(wait_for(counter), 0);
-    other_stop(&other);
+    other_process_stop(&other);
 }
 END_TEST
 

@@ -1,8 +1,8 @@
 #include "base/memory.h"
 #include "readers/lmdb/lmdb_index.h"
+#include "support/lmdb_walk.h"
 #include "support/page_image.h"
 #include "support/suite.h"
-#include "support/walk.h"
 
 #include <sys/mman.h>
 
@@ -40,7 +40,7 @@ START_TEST(an_index_survives_every_failing_allocation)
     size_t size;
     leat__lmdb_map map;
     leat__lmdb_index *index = NULL;
-    unsigned char *bytes = walk_small_database(&size);
+    unsigned char *bytes = lmdb_walk_small_database(&size);
     ck_assert_int_eq(leat__lmdb_map_latest(&map, "memory", bytes, size), 0);
     int status = LEAT_ENOMEM, n = 0;
     for (; status; n++) {

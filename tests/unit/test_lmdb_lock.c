@@ -4,7 +4,7 @@
  * process of its own.
  */
 #include "support/images.h"
-#include "support/other.h"
+#include "support/other_process.h"
 #include "support/suite.h"
 
 #include <errno.h>
@@ -100,7 +100,7 @@ static void visit_by_liblmdb(const char *path)
 START_TEST(the_file_is_what_liblmdb_makes)
 {
     size_t ours_size, theirs_size;
-    other_run(visit_by_liblmdb, directory);
+    other_process_run(visit_by_liblmdb, directory);
     unsigned char *theirs = fixture_load(lock, &theirs_size);
     ck_assert_int_eq(unlink(lock), 0);
     expect_ten();
@@ -155,15 +155,15 @@ static void open_by_liblmdb(const char *path)
 
 START_TEST(readers_of_one_state_have_one_slot_that_liblmdb_sees)
 {
-    other_process other = other_start(open_by_liblmdb, directory);
+    other_process other = other_process_start(open_by_liblmdb, directory);
     leat_reader *reader = images_open(directory);
     leat_reader *same = images_open(images_in(directory, "data.mdb"));
-    other_run(expect_one_reader, directory);
+    other_process_run(expect_one_reader, directory);
     leat_reader_close(reader);
-    other_run(expect_one_reader, directory);
+    other_process_run(expect_one_reader, directory);
     leat_reader_close(same);
-    other_run(expect_no_reader, directory);
-    other_stop(&other);
+    other_process_run(expect_no_reader, directory);
+    other_process_stop(&other);
 }
 END_TEST
 
@@ -290,7 +290,7 @@ START_TEST(a_file_of_zeros_is_empty)
     expect_ten();
     fixture_store(lock, zeros, LOCK_BYTES + 1);
     expect_ten();
-    other_run(visit_by_liblmdb, directory);
+    other_process_run(visit_by_liblmdb, directory);
 }
 END_TEST
 
@@ -322,10 +322,10 @@ static const damage damages[] = {
 START_TEST(damage_to_a_file_in_use_is_an_error)
 {
     const damage *done = &damages[_i];
-    other_process other = other_start(read_by_liblmdb, directory);
+    other_process other = other_process_start(read_by_liblmdb, directory);
     write_at(done->at, &done->value, sizeof(done->value));
     expect_refused(done->says);
-    other_stop(&other);
+    other_process_stop(&other);
     /* Nobody uses it any more. */
     if (done->at != MAGIC_AT)
         expect_ten();
@@ -334,10 +334,10 @@ END_TEST
 
 START_TEST(a_file_in_use_that_is_cut_is_an_error)
 {
-    other_process other = other_start(read_by_liblmdb, directory);
+    other_process other = other_process_start(read_by_liblmdb, directory);
     ck_assert_int_eq(truncate(lock, 191), 0);
     expect_refused("its size is damaged");
-    other_stop(&other);
+    other_process_stop(&other);
     expect_ten();
 }
 END_TEST
@@ -362,12 +362,12 @@ END_TEST
 START_TEST(waiting_for_the_mutex_ends)
 {
     uint32_t nobody = 0x3fffffff;
-    other_process other = other_start(read_by_liblmdb, directory);
+    other_process other = other_process_start(read_by_liblmdb, directory);
     write_at(MUTEX_AT, &nobody, sizeof(nobody));
     expect_refused("its mutex is locked");
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "remove this file"));
     ck_assert_ptr_nonnull(strstr(said, "waiting"));
-    other_stop(&other);
+    other_process_stop(&other);
     said[0] = 0;
     expect_ten();
 }
@@ -386,15 +386,15 @@ static void lock_mutex(const char *path)
 
 START_TEST(the_mutex_of_who_died_is_taken_over)
 {
-    other_process other = other_start(read_by_liblmdb, directory);
-    other_run(lock_mutex, directory);
+    other_process other = other_process_start(read_by_liblmdb, directory);
+    other_process_run(lock_mutex, directory);
     expect_ten();
-    other_process holder = other_start(lock_mutex, directory);
+    other_process holder = other_process_start(lock_mutex, directory);
     expect_refused("its mutex is locked");
-    other_stop(&holder);
+    other_process_stop(&holder);
     said[0] = 0;
     expect_ten();
-    other_stop(&other);
+    other_process_stop(&other);
 }
 END_TEST
 
@@ -409,10 +409,10 @@ static void lock_first_byte(const char *path)
 
 START_TEST(waiting_for_another_that_opens_it_ends)
 {
-    other_process other = other_start(lock_first_byte, directory);
+    other_process other = other_process_start(lock_first_byte, directory);
     expect_refused("another program has locked it");
     ck_assert_ptr_nonnull(strstr(said, "waiting"));
-    other_stop(&other);
+    other_process_stop(&other);
     said[0] = 0;
     expect_ten();
 }
@@ -430,12 +430,12 @@ static void read_with_two_slots(const char *path)
 
 START_TEST(slots_of_the_dead_are_free_and_those_of_the_living_are_not)
 {
-    other_process first = other_start(read_with_two_slots, directory);
-    other_process second = other_start(read_by_liblmdb, directory);
+    other_process first = other_process_start(read_with_two_slots, directory);
+    other_process second = other_process_start(read_by_liblmdb, directory);
     expect_refused("all 2 slots");
-    other_stop(&second); /* without closing anything */
+    other_process_stop(&second); /* without closing anything */
     expect_ten();
-    other_stop(&first);
+    other_process_stop(&first);
 }
 END_TEST
 
@@ -449,11 +449,11 @@ static void commit(const char *path)
 /* The two states of one process need two slots, and neither is dead. */
 START_TEST(a_slot_of_our_own_is_not_taken_again)
 {
-    other_process first = other_start(read_with_two_slots, directory);
+    other_process first = other_process_start(read_with_two_slots, directory);
     leat_reader *reader = images_open(directory);
-    other_run(commit, directory);
+    other_process_run(commit, directory);
     expect_refused("all 2 slots");
-    other_stop(&first);
+    other_process_stop(&first);
     ck_assert_int_eq(images_count(reader), RECORDS);
     leat_reader_close(reader);
 }

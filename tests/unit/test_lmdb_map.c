@@ -1,8 +1,8 @@
 #include "base/random.h"
 #include "readers/lmdb/lmdb_map.h"
+#include "support/lmdb_walk.h"
 #include "support/page_image.h"
 #include "support/suite.h"
-#include "support/walk.h"
 
 #include <leat/status.h>
 
@@ -23,7 +23,7 @@ static void expect_refusal(unsigned flags, const char *name, const char *says)
     size_t size;
     unsigned char *bytes = fixture_load(path, &size);
     int64_t count;
-    ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_EFORMAT);
+    ck_assert_int_eq(lmdb_walk_all(bytes, size, &count), LEAT_EFORMAT);
     ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s",
                   leat_last_error());
     free(bytes);
@@ -43,8 +43,8 @@ START_TEST(a_database_cut_anywhere_is_refused_or_whole)
     static leat__mt19937 random;
     size_t size;
     int64_t whole, count;
-    unsigned char *bytes = walk_small_database(&size);
-    ck_assert_int_eq(walk_all(bytes, size, &whole), LEAT_END);
+    unsigned char *bytes = lmdb_walk_small_database(&size);
+    ck_assert_int_eq(lmdb_walk_all(bytes, size, &whole), LEAT_END);
     ck_assert_int_eq(whole, 360);
     leat__mt19937_seed(&random, 1);
     for (size_t i = 0; i < size / 4096 + 200; i++) {
@@ -53,7 +53,7 @@ START_TEST(a_database_cut_anywhere_is_refused_or_whole)
             cut = leat__mt19937_next(&random) % size;
         unsigned char *part = malloc(cut ? cut : 1);
         memcpy(part, bytes, cut);
-        ck_assert_int_eq(walk_all(part, cut, &count), LEAT_EFORMAT);
+        ck_assert_int_eq(lmdb_walk_all(part, cut, &count), LEAT_EFORMAT);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "truncated"));
         free(part);
     }
@@ -65,10 +65,10 @@ START_TEST(bytes_behind_the_last_page_do_no_harm)
 {
     size_t size;
     int64_t count;
-    unsigned char *bytes = walk_small_database(&size);
+    unsigned char *bytes = lmdb_walk_small_database(&size);
     bytes = realloc(bytes, size + 5000);
     memset(bytes + size, 0xff, 5000);
-    ck_assert_int_eq(walk_all(bytes, size + 5000, &count), LEAT_END);
+    ck_assert_int_eq(lmdb_walk_all(bytes, size + 5000, &count), LEAT_END);
     ck_assert_int_eq(count, 360);
     free(bytes);
 }
@@ -103,18 +103,18 @@ START_TEST(no_flipped_bit_does_more_than_change_values_or_fail)
     size_t size;
     int64_t count;
     int refused = 0;
-    unsigned char *bytes = walk_small_database(&size);
+    unsigned char *bytes = lmdb_walk_small_database(&size);
     for (size_t at = 0; at < size; at++) {
         if (!is_structure(bytes, at))
             continue;
         for (int bit = 0; bit < 8; bit++) {
             bytes[at] ^= (unsigned char)(1U << bit);
-            refused += walk_all(bytes, size, &count) != LEAT_END;
+            refused += lmdb_walk_all(bytes, size, &count) != LEAT_END;
             bytes[at] ^= (unsigned char)(1U << bit);
         }
     }
     ck_assert_int_gt(refused, 10000);
-    ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_END);
+    ck_assert_int_eq(lmdb_walk_all(bytes, size, &count), LEAT_END);
     free(bytes);
 }
 END_TEST
@@ -124,7 +124,7 @@ START_TEST(pages_of_random_bytes_fail_or_change_nothing)
     static leat__mt19937 random;
     size_t size;
     int64_t count;
-    unsigned char *bytes = walk_small_database(&size);
+    unsigned char *bytes = lmdb_walk_small_database(&size);
     unsigned char *damaged = malloc(size);
     leat__mt19937_seed(&random, 3);
     for (int round = 0; round < 1000; round++) {
@@ -134,7 +134,7 @@ START_TEST(pages_of_random_bytes_fail_or_change_nothing)
         for (size_t i = from; i < 4096; i++)
             damaged[page * 4096 + i] =
                 (unsigned char)leat__mt19937_next(&random);
-        walk_all(damaged, size, &count);
+        lmdb_walk_all(damaged, size, &count);
     }
     /* A page where another one belongs. */
     for (int round = 0; round < 1000; round++) {
@@ -144,7 +144,7 @@ START_TEST(pages_of_random_bytes_fail_or_change_nothing)
         memcpy(damaged + to * 4096, bytes + from * 4096, 4096);
         if (round % 2 && to > 1)
             memcpy(damaged + to * 4096, &to, sizeof(to));
-        walk_all(damaged, size, &count);
+        lmdb_walk_all(damaged, size, &count);
     }
     free(damaged);
     free(bytes);
@@ -162,8 +162,9 @@ static void expect_damage(size_t at, const void *value, size_t size,
     memcpy(made.bytes + at, value, size);
     if (other_value)
         memcpy(made.bytes + other, other_value, 4);
-    ck_assert_int_eq(walk_all(made.bytes, (size_t)made.pages * 256, &count),
-                     LEAT_EFORMAT);
+    ck_assert_int_eq(
+        lmdb_walk_all(made.bytes, (size_t)made.pages * 256, &count),
+        LEAT_EFORMAT);
     ck_assert_msg(strstr(leat_last_error(), says) != NULL, "%s",
                   leat_last_error());
     free(made.bytes);
@@ -196,7 +197,7 @@ static void expect_limit(size_t at, size_t size, uint32_t in, uint32_t out,
     int64_t count;
     page_image_build(&made, 256, 5);
     memcpy(made.bytes + at, &in, size);
-    int status = walk_all(made.bytes, (size_t)made.pages * 256, &count);
+    int status = lmdb_walk_all(made.bytes, (size_t)made.pages * 256, &count);
     ck_assert_msg(status == LEAT_END, "%s", leat_last_error());
     ck_assert_int_eq(count, 5);
     free(made.bytes);
@@ -240,8 +241,9 @@ START_TEST(a_node_ends_with_its_page)
         page_image_build(&made, 256, 5);
         memcpy(made.bytes + NODE, inline_value, sizeof(inline_value));
         made.bytes[NODE] = (unsigned char)(8 + more);
-        ck_assert_int_eq(walk_all(made.bytes, (size_t)made.pages * 256, &count),
-                         more ? LEAT_EFORMAT : LEAT_END);
+        ck_assert_int_eq(
+            lmdb_walk_all(made.bytes, (size_t)made.pages * 256, &count),
+            more ? LEAT_EFORMAT : LEAT_END);
         free(made.bytes);
     }
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "8 bytes and 9 bytes"));
@@ -277,8 +279,9 @@ START_TEST(a_walk_finds_as_many_records_as_the_meta_page_says)
         int64_t count;
         page_image_build(&made, 256, 16);
         made.bytes[120] = made.bytes[256 + 120] = more ? 17 : 15;
-        ck_assert_int_eq(walk_all(made.bytes, (size_t)made.pages * 256, &count),
-                         LEAT_EFORMAT);
+        ck_assert_int_eq(
+            lmdb_walk_all(made.bytes, (size_t)made.pages * 256, &count),
+            LEAT_EFORMAT);
         ck_assert_int_eq(count, more ? 16 : 8);
         ck_assert_msg(strstr(leat_last_error(), says[more]) != NULL, "%s",
                       leat_last_error());
@@ -309,9 +312,9 @@ START_TEST(page_sizes_that_do_not_exist_are_refused)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         size_t size;
         int64_t count;
-        unsigned char *bytes = walk_small_database(&size);
+        unsigned char *bytes = lmdb_walk_small_database(&size);
         memcpy(bytes + 40, &sizes[i], 4);
-        ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_EFORMAT);
+        ck_assert_int_eq(lmdb_walk_all(bytes, size, &count), LEAT_EFORMAT);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "page size"));
         free(bytes);
     }
@@ -323,9 +326,9 @@ START_TEST(meta_pages_of_two_page_sizes_are_refused)
     size_t size;
     int64_t count;
     const uint32_t other = 8192;
-    unsigned char *bytes = walk_small_database(&size);
+    unsigned char *bytes = lmdb_walk_small_database(&size);
     memcpy(bytes + 4096 + 40, &other, 4);
-    ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_EFORMAT);
+    ck_assert_int_eq(lmdb_walk_all(bytes, size, &count), LEAT_EFORMAT);
     ck_assert_msg(strstr(leat_last_error(), "have page sizes 4096 and 8192") !=
                       NULL,
                   "%s", leat_last_error());
@@ -339,16 +342,16 @@ START_TEST(a_transaction_with_fewer_pages_than_the_one_before_is_refused)
     size_t size;
     int64_t count;
     uint64_t txnid[2], last;
-    unsigned char *bytes = walk_small_database(&size);
+    unsigned char *bytes = lmdb_walk_small_database(&size);
     for (int i = 0; i < 2; i++)
         memcpy(&txnid[i], bytes + i * 4096 + 144, sizeof(last));
     int newer = txnid[1] > txnid[0];
     memcpy(&last, bytes + newer * 4096 + 136, sizeof(last));
     memcpy(bytes + !newer * 4096 + 136, &last, sizeof(last));
-    ck_assert_int_ge(walk_all(bytes, size, &count), LEAT_OK);
+    ck_assert_int_ge(lmdb_walk_all(bytes, size, &count), LEAT_OK);
     last--;
     memcpy(bytes + newer * 4096 + 136, &last, sizeof(last));
-    ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_EFORMAT);
+    ck_assert_int_eq(lmdb_walk_all(bytes, size, &count), LEAT_EFORMAT);
     ck_assert_msg(strstr(leat_last_error(), "the one before it") != NULL, "%s",
                   leat_last_error());
     free(bytes);
@@ -368,12 +371,12 @@ START_TEST(a_tree_that_leads_back_to_itself_ends)
     memcpy(&offset, root + 16 + 2, 2);
     /* The root's second child becomes the root, then its first child. */
     memcpy(root + offset, &number, 4);
-    ck_assert_int_eq(walk_all(made.bytes, made.pages * 256, &count),
+    ck_assert_int_eq(lmdb_walk_all(made.bytes, made.pages * 256, &count),
                      LEAT_EFORMAT);
     uint16_t first;
     memcpy(&first, root + 16, 2);
     memcpy(root + offset, root + first, 6);
-    ck_assert_int_eq(walk_all(made.bytes, made.pages * 256, &count),
+    ck_assert_int_eq(lmdb_walk_all(made.bytes, made.pages * 256, &count),
                      LEAT_EFORMAT);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "does not follow"));
     free(made.bytes);
@@ -384,11 +387,11 @@ START_TEST(more_records_than_pages_could_hold_take_no_memory)
 {
     size_t size;
     int64_t count;
-    unsigned char *bytes = walk_small_database(&size);
+    unsigned char *bytes = lmdb_walk_small_database(&size);
     uint64_t many = (uint64_t)1 << 60;
     memcpy(bytes + 120, &many, 8);
     memcpy(bytes + 4096 + 120, &many, 8);
-    ck_assert_int_eq(walk_all(bytes, size, &count), LEAT_EFORMAT);
+    ck_assert_int_eq(lmdb_walk_all(bytes, size, &count), LEAT_EFORMAT);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "cannot be in"));
     free(bytes);
 }

@@ -1,8 +1,8 @@
 #include "readers/lmdb/lmdb_index.h"
+#include "support/lmdb_walk.h"
 #include "support/page_image.h"
 #include "support/shared_data.h"
 #include "support/suite.h"
-#include "support/walk.h"
 
 /* Keys so long that a branch holds few of them: a deep tree. */
 static void make_long_keys(int number, fixture_record *out)
@@ -161,10 +161,10 @@ START_TEST(databases_of_every_size_are_walked_as_liblmdb_does)
 {
     static const int sizes[] = {0, 1, 2, 10, 500, 3000};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        check_written(walk_small_record, sizes[i]);
+        check_written(lmdb_walk_small_record, sizes[i]);
         check_written(make_long_keys, sizes[i]);
         if (sizes[i] <= 500)
-            check_written(walk_mixed_record, sizes[i]);
+            check_written(lmdb_walk_mixed_record, sizes[i]);
     }
 }
 END_TEST
@@ -202,11 +202,11 @@ START_TEST(deleted_records_are_gone_and_their_pages_used_again)
         char directory[FIXTURE_PATH];
         fixture_directory(directory);
         MDB_env *env = fixture_env(directory, 0);
-        fixture_put(env, walk_mixed_record, 0, 400, 0);
-        delete_records(env, walk_mixed_record, 400, keep[i]);
+        fixture_put(env, lmdb_walk_mixed_record, 0, 400, 0);
+        delete_records(env, lmdb_walk_mixed_record, 400, keep[i]);
         mdb_env_sync(env, 1);
         check_database(directory);
-        fixture_put(env, walk_mixed_record, 390, 450, 0);
+        fixture_put(env, lmdb_walk_mixed_record, 390, 450, 0);
         fixture_put(env, make_long_keys, 0, 100, 0);
         mdb_env_sync(env, 1);
         check_database(directory);
@@ -276,7 +276,7 @@ START_TEST(pages_of_every_size_are_read)
         int n = page_size < 4096 ? 2000 : 20000;
         page_image_build(&made, page_size, n);
         int status =
-            walk_all(made.bytes, (size_t)made.pages * page_size, &count);
+            lmdb_walk_all(made.bytes, (size_t)made.pages * page_size, &count);
         ck_assert_msg(status == LEAT_END, "%s", leat_last_error());
         ck_assert_int_eq(count, n);
         free(made.bytes);

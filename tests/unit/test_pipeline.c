@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
-#include "support/idle_reader.h"
+#include "support/empty_reader.h"
 #include "support/index_decorators.h"
 #include "support/suite.h"
 
@@ -25,7 +25,7 @@ static void counted_close(leat_reader *reader)
     free(reader);
 }
 
-static const leat_reader_ops counted_ops = {IDLE_READER_OPS, .name = "counted",
+static const leat_reader_ops counted_ops = {EMPTY_READER_OPS, .name = "counted",
                                             .close = counted_close};
 
 static int counted_open(const leat_args *args, leat_reader *const upstream[],
@@ -68,7 +68,7 @@ static void pair_close(leat_reader *reader)
     free(reader);
 }
 
-static const leat_reader_ops pair_ops = {IDLE_READER_OPS, .name = "pair",
+static const leat_reader_ops pair_ops = {EMPTY_READER_OPS, .name = "pair",
                                          .close = pair_close};
 
 static int pair_open(const leat_args *args, leat_reader *const upstream[],

@@ -1,7 +1,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
-#include "support/idle_reader.h"
+#include "support/empty_reader.h"
 #include "support/index_decorators.h"
 #include "support/suite.h"
 
@@ -34,7 +34,7 @@ static void teller_close(leat_reader *reader)
     free(reader);
 }
 
-static const leat_reader_ops teller_ops = {IDLE_READER_OPS, .name = "teller",
+static const leat_reader_ops teller_ops = {EMPTY_READER_OPS, .name = "teller",
                                            .close = teller_close};
 
 static int teller_open(const leat_args *args, leat_reader *const upstream[],

@@ -1,11 +1,11 @@
 /*
  * The threads that a queue wakes, and by how many system calls. No schedule is
- * left to chance (support/sleepers.h): a wake-up that is lost hangs, and the
- * watchdog ends the test.
+ * left to chance (support/condition_spy.h): a wake-up that is lost hangs, and
+ * the watchdog ends the test.
  */
 #include "base/queue.h"
 #include "base/thread.h"
-#include "support/sleepers.h"
+#include "support/condition_spy.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -31,7 +31,7 @@ static void set_up(void)
     watchdog_start(SECONDS);
     ck_assert_int_eq(leat__queue_create(&queue, CAPACITY), LEAT_OK);
     memset(waiting, 0, sizeof(waiting));
-    sleepers_reset();
+    condition_spy_reset();
 }
 
 static void tear_down(void)
@@ -53,12 +53,12 @@ static void *wait_once(void *argument)
 /* Returns when thread `i` sleeps; whoever gets the lock now finds it asleep. */
 static void put_to_sleep(int i, bool pushes)
 {
-    int before = sleepers_waits();
+    int before = condition_spy_waits();
     waiting[i] = (waiter){.queue = queue, .pushes = pushes, .status = -1};
     ck_assert_int_eq(leat__thread_start(&waiting[i].thread, "waiter", wait_once,
                                         &waiting[i]),
                      LEAT_OK);
-    sleepers_await(before + 1);
+    condition_spy_await(before + 1);
 }
 
 static void join(int n, int status)
@@ -86,8 +86,8 @@ START_TEST(while_nobody_waits_nobody_is_woken)
 {
     push(CAPACITY);
     pop(CAPACITY);
-    ck_assert_int_eq(sleepers_signals, 0);
-    ck_assert_int_eq(sleepers_broadcasts, 0);
+    ck_assert_int_eq(condition_spy_signals, 0);
+    ck_assert_int_eq(condition_spy_broadcasts, 0);
 }
 END_TEST
 
@@ -97,10 +97,10 @@ START_TEST(a_push_wakes_one_that_waits_for_an_item)
         put_to_sleep(i, false);
     for (int i = 0; i < THREADS; i++) {
         push(1);
-        ck_assert_int_eq(sleepers_signals, i + 1);
+        ck_assert_int_eq(condition_spy_signals, i + 1);
     }
     join(THREADS, LEAT_OK);
-    ck_assert_int_eq(sleepers_broadcasts, 0);
+    ck_assert_int_eq(condition_spy_broadcasts, 0);
 }
 END_TEST
 
@@ -108,9 +108,9 @@ START_TEST(a_pop_wakes_one_that_waits_for_room)
 {
     push(CAPACITY);
     put_to_sleep(0, true);
-    sleepers_signals = 0;
+    condition_spy_signals = 0;
     pop(1);
-    ck_assert_int_eq(sleepers_signals, 1);
+    ck_assert_int_eq(condition_spy_signals, 1);
     join(1, LEAT_OK);
 }
 END_TEST

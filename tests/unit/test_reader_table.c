@@ -1,5 +1,5 @@
 /* Tables that lack what leat calls are refused by name, and never called. */
-#include "support/idle_reader.h"
+#include "support/empty_reader.h"
 #include "support/suite.h"
 
 #include <leat/reader.h>
@@ -36,7 +36,7 @@ static int read_nothing(leat_reader *reader, const int64_t index[],
                         leat_sample *const out[], int n, int *got)
 {
     (void)index;
-    return idle_next(reader, out, n, got);
+    return empty_reader_next(reader, out, n, got);
 }
 
 static int keep(leat_reader *reader, leat_token *token)
@@ -50,8 +50,8 @@ static void set_up(void)
 {
     closed = 0;
     open_fails = LEAT_OK;
-    ops =
-        (leat_reader_ops){IDLE_READER_OPS, .name = "mine", .close = note_close};
+    ops = (leat_reader_ops){EMPTY_READER_OPS, .name = "mine",
+                            .close = note_close};
     type = (leat_reader_type){
         .size = sizeof(type), .name = "mine", .open = open_it};
 }

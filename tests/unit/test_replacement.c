@@ -1,9 +1,9 @@
 /* Law 4: what stands at a bad record's place, against a simple model. */
 #include "base/memory.h"
 #include "base/random.h"
-#include "support/feed.h"
+#include "support/bad_records.h"
 #include "support/index_decorators.h"
-#include "support/planted.h"
+#include "support/layer_fixture.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -14,9 +14,10 @@
 #define BATCH_MAX 8
 #define SHUFFLE_SEED 5
 #define IMAGE_MAX                                                              \
-    (PLANTED_CHANNELS * PLANTED_HEIGHT * PLANTED_WIDTH * (int)sizeof(float))
+    (BAD_RECORDS_CHANNELS * BAD_RECORDS_HEIGHT * BAD_RECORDS_WIDTH *           \
+     (int)sizeof(float))
 
-static planted plan;
+static bad_records plan;
 static leat_data_layer_options options;
 static leat_transform_options transform;
 static int is_shuffled;
@@ -24,7 +25,7 @@ static int64_t begin; /* global position where the layer began or resumed */
 
 static void set_up(void)
 {
-    const planted none = {.count = 20};
+    const bad_records none = {.count = 20};
     const leat_data_layer_options defaults = LEAT_DATA_LAYER_OPTIONS_INIT;
     const leat_transform_options no_transform = LEAT_TRANSFORM_OPTIONS_INIT;
     plan = none;
@@ -40,7 +41,7 @@ static void set_up(void)
 
 static leat_pipeline *open_pipeline(void)
 {
-    leat_pipeline *source = planted_pipeline(&plan);
+    leat_pipeline *source = bad_records_pipeline(&plan);
     if (!is_shuffled)
         return source;
     leat_pipeline *shuffled;
@@ -61,7 +62,7 @@ static int record_at(int64_t p)
                      : i);
 }
 
-static planted_kind kind_at(int64_t p)
+static bad_records_kind kind_at(int64_t p)
 {
     return plan.kind[record_at(p)];
 }
@@ -70,10 +71,11 @@ static planted_kind kind_at(int64_t p)
 static int told(int64_t p)
 {
     switch (kind_at(p)) {
-    case PLANTED_GOOD:
-    case PLANTED_SHORT:
-        return transform.crop_size ? (int)transform.crop_size : PLANTED_HEIGHT;
-    case PLANTED_SMALL:
+    case BAD_RECORDS_GOOD:
+    case BAD_RECORDS_SHORT:
+        return transform.crop_size ? (int)transform.crop_size
+                                   : BAD_RECORDS_HEIGHT;
+    case BAD_RECORDS_SMALL:
         return transform.crop_size ? 0 : 2;
     default:
         return 0;
@@ -82,9 +84,9 @@ static int told(int64_t p)
 
 static int is_good(int64_t p, int height)
 {
-    planted_kind kind = kind_at(p);
-    return (kind == PLANTED_GOOD || kind == PLANTED_SMALL) && height > 0 &&
-           told(p) == height;
+    bad_records_kind kind = kind_at(p);
+    return (kind == BAD_RECORDS_GOOD || kind == BAD_RECORDS_SMALL) &&
+           height > 0 && told(p) == height;
 }
 
 /* How far back a layer can see. */
@@ -92,7 +94,7 @@ static int64_t oldest(int64_t p)
 {
     int64_t epoch = p / plan.count - 1;
     int64_t least = epoch < 0 ? 0 : epoch * plan.count;
-    return plan.way == PLANTED_IN_ORDER && least < begin ? begin : least;
+    return plan.way == BAD_RECORDS_IN_ORDER && least < begin ? begin : least;
 }
 
 static int64_t good_before(int64_t p, int height)
@@ -149,14 +151,16 @@ static void choose(int64_t p, uint32_t words[4])
         words[i] = leat__mt19937_next(&generator);
 }
 
-static void check_place(feed_layer *feed, int i, int64_t p, int height,
+static void check_place(layer_fixture *fixture, int i, int64_t p, int height,
                         const leat_bad_record **bad)
 {
     static const unsigned char zeros[IMAGE_MAX];
-    const leat_provenance *from = &leat_data_layer_batch(feed->layer)->from[i];
+    const leat_provenance *from =
+        &leat_data_layer_batch(fixture->layer)->from[i];
     unsigned char expected[IMAGE_MAX] = {0};
-    int width = transform.crop_size ? (int)transform.crop_size : PLANTED_WIDTH;
-    int shape[3] = {PLANTED_CHANNELS, height, width};
+    int width =
+        transform.crop_size ? (int)transform.crop_size : BAD_RECORDS_WIDTH;
+    int shape[3] = {BAD_RECORDS_CHANNELS, height, width};
     size_t bytes = (size_t)(shape[0] * shape[1] * shape[2]) * sizeof(float);
     uint32_t words[4];
     choose(p, words);
@@ -167,7 +171,7 @@ static void check_place(feed_layer *feed, int i, int64_t p, int height,
     if (q >= 0) {
         leat_sample sample;
         leat_sample_init(&sample);
-        planted_fill(&plan, record_at(q), &sample);
+        bad_records_fill(&plan, record_at(q), &sample);
         ck_assert_int_eq(leat_transformer_apply(transformer, &sample.field[0],
                                                 options.rng, words, shape,
                                                 expected),
@@ -175,9 +179,9 @@ static void check_place(feed_layer *feed, int i, int64_t p, int height,
         ck_assert_mem_ne(expected, zeros, bytes);
         label = (float)(1000 + record_at(q));
     }
-    const char *data = leat_blob_cpu_data(feed->top[0]);
+    const char *data = leat_blob_cpu_data(fixture->top[0]);
     ck_assert_mem_eq(data + (size_t)i * bytes, expected, bytes);
-    ck_assert_float_eq(feed_label(feed, i), label);
+    ck_assert_float_eq(layer_fixture_label(fixture, i), label);
     leat_replacement kind = q == p  ? LEAT_REPLACEMENT_NONE
                             : q < 0 ? LEAT_REPLACEMENT_ZEROS
                                     : LEAT_REPLACEMENT_RECORD;
@@ -201,7 +205,7 @@ static int step(void)
 
 /* Forwards `batches` from global position `at` on. Bad ones must fit the list.
  */
-static void check_batches(feed_layer *feed, int64_t at, int batches)
+static void check_batches(layer_fixture *fixture, int64_t at, int batches)
 {
     ck_assert_int_eq(leat_transformer_create(&transformer, &transform,
                                              LEAT_TRAIN, LEAT_FLOAT32,
@@ -211,16 +215,17 @@ static void check_batches(feed_layer *feed, int64_t at, int batches)
     int64_t bad = 0;
     seed_generator(at / step(), count_draws());
     for (int b = 0; b < batches; b++) {
-        int status = feed_forward(feed);
+        int status = layer_fixture_forward(fixture);
         ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
-        ck_assert_int_eq(leat_data_layer_stats(feed->layer, &stats), LEAT_OK);
-        const leat_batch *batch = leat_data_layer_batch(feed->layer);
+        ck_assert_int_eq(leat_data_layer_stats(fixture->layer, &stats),
+                         LEAT_OK);
+        const leat_batch *batch = leat_data_layer_batch(fixture->layer);
         const leat_bad_record *next = stats.bad + bad;
         int64_t first = at + (options.rank - at % step() + step()) % step();
         int height = batch_height(first);
-        ck_assert_int_eq(leat_blob_dim(feed->top[0], 2), height);
+        ck_assert_int_eq(leat_blob_dim(fixture->top[0], 2), height);
         for (int i = 0; i < options.batch_size; i++)
-            check_place(feed, i, first + (int64_t)i * step(), height, &next);
+            check_place(fixture, i, first + (int64_t)i * step(), height, &next);
         bad += batch->bad;
         ck_assert_int_eq(next - stats.bad, bad);
         ck_assert_int_eq(stats.bad_records, bad);
@@ -230,15 +235,15 @@ static void check_batches(feed_layer *feed, int64_t at, int batches)
     leat_transformer_destroy(transformer);
 }
 
-static int create_layer(feed_layer *feed)
+static int create_layer(layer_fixture *fixture)
 {
     leat_pipeline *pipeline = open_pipeline();
-    ck_assert_int_eq(leat_data_layer_create(&feed->layer, pipeline, &options),
-                     LEAT_OK);
+    ck_assert_int_eq(
+        leat_data_layer_create(&fixture->layer, pipeline, &options), LEAT_OK);
     leat_pipeline_unref(pipeline);
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(leat_blob_create(&feed->top[i], NULL), LEAT_OK);
-    return leat_data_layer_setup(feed->layer, feed->top, 2);
+        ck_assert_int_eq(leat_blob_create(&fixture->top[i], NULL), LEAT_OK);
+    return leat_data_layer_setup(fixture->layer, fixture->top, 2);
 }
 
 /* As many as the list of bad records holds, if all were bad. */
@@ -253,21 +258,21 @@ static void check_ranks(leat_token *token, int64_t at)
 {
     begin = token ? at : 0;
     for (int rank = 0; rank < step(); rank++) {
-        feed_layer feed;
+        layer_fixture fixture;
         options.rank = rank;
         begin = 0;
-        int status = create_layer(&feed);
+        int status = create_layer(&fixture);
         if (batch_height(0) == 0) {
             ck_assert(status == LEAT_EDATA || status == LEAT_EINVAL);
         } else {
             ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
             begin = token ? at : 0;
             if (token)
-                status = leat_data_layer_restore(feed.layer, token);
+                status = leat_data_layer_restore(fixture.layer, token);
             ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
-            check_batches(&feed, begin, most_batches());
+            check_batches(&fixture, begin, most_batches());
         }
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
     }
     options.rank = 0;
     begin = 0;
@@ -276,48 +281,48 @@ static void check_ranks(leat_token *token, int64_t at)
 /* A token of `batches` batches on. */
 static void save_after(leat_token *token, int batches)
 {
-    feed_layer feed;
+    layer_fixture fixture;
     leat_token_init(token);
-    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
     for (int i = 0; i < batches; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_save(feed.layer, token), LEAT_OK);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(fixture.layer, token), LEAT_OK);
+    layer_fixture_close(&fixture);
 }
 
 START_TEST(a_bad_place_gets_the_record_before_it)
 {
-    plan.kind[2] = PLANTED_UNREADABLE;
-    plan.kind[5] = PLANTED_SHORT;
-    plan.kind[6] = PLANTED_UNLABELED;
-    plan.kind[8] = PLANTED_SHAPELESS;
-    feed_layer feed;
-    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    plan.kind[2] = BAD_RECORDS_UNREADABLE;
+    plan.kind[5] = BAD_RECORDS_SHORT;
+    plan.kind[6] = BAD_RECORDS_UNLABELED;
+    plan.kind[8] = BAD_RECORDS_SHAPELESS;
+    layer_fixture fixture;
+    ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
     static const float label[] = {1000, 1001, 1001, 1003, 1004, 1004,
                                   1004, 1007, 1007, 1009, 1010, 1011};
     for (int i = 0; i < 12; i++) {
         if (i % 4 == 0)
-            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        ck_assert_float_eq(feed_label(&feed, i % 4), label[i]);
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_float_eq(layer_fixture_label(&fixture, i % 4), label[i]);
     }
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     check_ranks(NULL, 0);
 }
 END_TEST
 
 START_TEST(the_end_of_the_epoch_before_stands_in_for_its_beginning)
 {
-    plan.kind[0] = PLANTED_UNREADABLE;
-    plan.kind[19] = PLANTED_SHORT;
-    feed_layer feed;
-    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_float_eq(feed_label(&feed, 0), 0);
+    plan.kind[0] = BAD_RECORDS_UNREADABLE;
+    plan.kind[19] = BAD_RECORDS_SHORT;
+    layer_fixture fixture;
+    ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 0), 0);
     for (int i = 0; i < 5; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_float_eq(feed_label(&feed, 0), 1018);
-    ck_assert_float_eq(feed_label(&feed, 1), 1001);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 0), 1018);
+    ck_assert_float_eq(layer_fixture_label(&fixture, 1), 1001);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -328,8 +333,8 @@ static void plant(uint32_t *state, int one_in)
         uint32_t word = *state >> 8;
         plan.kind[i] =
             word % (uint32_t)one_in
-                ? PLANTED_GOOD
-                : (planted_kind)(1 + word / 64 % (PLANTED_KINDS - 1));
+                ? BAD_RECORDS_GOOD
+                : (bad_records_kind)(1 + word / 64 % (BAD_RECORDS_KINDS - 1));
     }
 }
 
@@ -345,10 +350,10 @@ static void draw_case(uint32_t *state)
 {
     set_up();
     plan.count = 1 + (int)draw(state, 30);
-    plan.way = (planted_way)draw(state, PLANTED_WAYS);
+    plan.way = (bad_records_way)draw(state, BAD_RECORDS_WAYS);
     static const int tails[] = {0, 0, 100000, 170000, 270000};
     plan.tail = tails[draw(state, 5)];
-    is_shuffled = plan.way != PLANTED_IN_ORDER && draw(state, 3) == 0;
+    is_shuffled = plan.way != BAD_RECORDS_IN_ORDER && draw(state, 3) == 0;
     options.batch_size = 1 + draw(state, BATCH_MAX);
     options.workers = 1 + (int)draw(state, 4);
     options.prefetch = 1 + (int)draw(state, 4);
@@ -358,11 +363,11 @@ static void draw_case(uint32_t *state)
     options.rng = draw(state, 3) ? LEAT_RNG_LEAT : LEAT_RNG_CAFFE;
     options.on_error =
         draw(state, 3) ? LEAT_ON_ERROR_REPLACE : LEAT_ON_ERROR_ZERO;
-    if (plan.way != PLANTED_IN_ORDER)
+    if (plan.way != BAD_RECORDS_IN_ORDER)
         options.world_size = 1 + (int)draw(state, 3);
     transform.mirror = (int)draw(state, 2);
     /* In order what came in another shape is gone: shapes are one. */
-    if (plan.way == PLANTED_IN_ORDER || draw(state, 2))
+    if (plan.way == BAD_RECORDS_IN_ORDER || draw(state, 2))
         transform.crop_size = 3;
     static const int densities[] = {1, 2, 3, 10};
     plant(state, densities[draw(state, 4)]);
@@ -400,7 +405,7 @@ START_TEST(so_it_does_after_a_resume_at_any_batch_by_other_ranks)
         options.prefetch = 1 + (int)draw(&state, 4);
         if (transform.crop_size) {
             options.batch_size = 1 + draw(&state, BATCH_MAX);
-            if (plan.way != PLANTED_IN_ORDER)
+            if (plan.way != BAD_RECORDS_IN_ORDER)
                 options.world_size = 1 + (int)draw(&state, 3);
         }
         check_ranks(&token, at);
@@ -411,14 +416,14 @@ END_TEST
 
 START_TEST(several_ranks_cannot_skip_in_what_is_read_in_order)
 {
-    plan.way = PLANTED_IN_ORDER;
+    plan.way = BAD_RECORDS_IN_ORDER;
     options.world_size = 2;
-    feed_layer feed;
-    ck_assert_int_eq(create_layer(&feed), LEAT_EINVAL);
+    layer_fixture fixture;
+    ck_assert_int_eq(create_layer(&fixture), LEAT_EINVAL);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "on_error REPLACE"));
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     options.on_error = LEAT_ON_ERROR_ZERO;
-    plan.kind[3] = PLANTED_SHORT;
+    plan.kind[3] = BAD_RECORDS_SHORT;
     transform.crop_size = 3;
     check_ranks(NULL, 0);
 }
@@ -426,20 +431,20 @@ END_TEST
 
 START_TEST(a_bad_first_record_is_no_error_of_setup_where_one_tells_the_shape)
 {
-    for (int way = 0; way < PLANTED_WAYS; way++) {
+    for (int way = 0; way < BAD_RECORDS_WAYS; way++) {
         set_up();
-        plan.way = (planted_way)way;
+        plan.way = (bad_records_way)way;
         for (int i = 0; i < 9; i++)
-            plan.kind[i] = (planted_kind)(1 + i % 4);
-        plan.kind[2] = PLANTED_UNREADABLE;
-        plan.kind[6] = PLANTED_UNREADABLE;
+            plan.kind[i] = (bad_records_kind)(1 + i % 4);
+        plan.kind[2] = BAD_RECORDS_UNREADABLE;
+        plan.kind[6] = BAD_RECORDS_UNREADABLE;
         check_ranks(NULL, 0);
         for (int i = 9; i < plan.count; i++)
-            plan.kind[i] = PLANTED_SHAPELESS;
-        feed_layer feed;
-        ck_assert_int_eq(create_layer(&feed), LEAT_EDATA);
+            plan.kind[i] = BAD_RECORDS_SHAPELESS;
+        layer_fixture fixture;
+        ck_assert_int_eq(create_layer(&fixture), LEAT_EDATA);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "record 0"));
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
     }
 }
 END_TEST
@@ -448,69 +453,70 @@ END_TEST
 START_TEST(a_slot_that_grows_for_another_ranks_shape_is_counted)
 {
     for (int i = 0; i < plan.count; i++)
-        plan.kind[i] = PLANTED_SMALL;
-    plan.kind[8] = PLANTED_GOOD;
-    plan.kind[9] = PLANTED_UNREADABLE;
+        plan.kind[i] = BAD_RECORDS_SMALL;
+    plan.kind[8] = BAD_RECORDS_GOOD;
+    plan.kind[9] = BAD_RECORDS_UNREADABLE;
     options.world_size = 2;
     options.rank = 1;
     options.prefetch = 1;
-    feed_layer feed;
+    layer_fixture fixture;
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_blob_dim(feed.top[0], 2), PLANTED_HEIGHT);
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_blob_dim(fixture.top[0], 2), BAD_RECORDS_HEIGHT);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_int_eq(stats.grown_batches, 1);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(a_single_pass_of_bad_records_ends)
 {
-    plan.way = PLANTED_IN_ORDER;
+    plan.way = BAD_RECORDS_IN_ORDER;
     plan.single_pass = 1;
     for (int i = 5; i < plan.count; i++)
-        plan.kind[i] = PLANTED_UNREADABLE;
+        plan.kind[i] = BAD_RECORDS_UNREADABLE;
     plan.count = 18;
-    feed_layer feed;
-    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+    layer_fixture fixture;
+    ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
     for (int b = 0; b < 5; b++) {
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        ck_assert_float_eq(feed_label(&feed, 0), b ? 1004 : 1000);
-        ck_assert_int_eq(leat_data_layer_batch(feed.layer)->n, b < 4 ? 4 : 2);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        ck_assert_float_eq(layer_fixture_label(&fixture, 0), b ? 1004 : 1000);
+        ck_assert_int_eq(leat_data_layer_batch(fixture.layer)->n,
+                         b < 4 ? 4 : 2);
     }
-    ck_assert_int_eq(feed_forward(&feed), LEAT_END);
-    feed_close(&feed);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_END);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 /* Every allocation from setup on fails in turn: an error, or all is well. */
 static void fail_allocations(int way)
 {
-    plan.way = (planted_way)way;
-    plan.kind[0] = PLANTED_UNREADABLE;
-    plan.kind[2] = PLANTED_SHORT;
-    plan.kind[9] = PLANTED_UNREADABLE;
+    plan.way = (bad_records_way)way;
+    plan.kind[0] = BAD_RECORDS_UNREADABLE;
+    plan.kind[2] = BAD_RECORDS_SHORT;
+    plan.kind[9] = BAD_RECORDS_UNREADABLE;
     options.workers = 2;
     for (int n = 0, done = 0; !done; n++) {
         ck_assert_int_lt(n, 2000);
-        feed_layer feed = {0};
+        layer_fixture fixture = {0};
         leat_pipeline *pipeline = open_pipeline();
         for (int i = 0; i < 2; i++)
-            ck_assert_int_eq(leat_blob_create(&feed.top[i], NULL), LEAT_OK);
+            ck_assert_int_eq(leat_blob_create(&fixture.top[i], NULL), LEAT_OK);
         leat__alloc_fail_at(n);
-        int status = leat_data_layer_create(&feed.layer, pipeline, &options);
+        int status = leat_data_layer_create(&fixture.layer, pipeline, &options);
         if (status == LEAT_OK)
-            status = leat_data_layer_setup(feed.layer, feed.top, 2);
+            status = leat_data_layer_setup(fixture.layer, fixture.top, 2);
         for (int b = 0; b < 6 && status == LEAT_OK; b++)
-            status = feed_forward(&feed);
+            status = layer_fixture_forward(&fixture);
         /* Workers that are ahead may still have met it. */
         int is_over = leat__alloc_fail_at(-1) >= 0;
         ck_assert_msg(status == LEAT_OK || status == LEAT_ENOMEM, "%d: %s",
                       status, leat_last_error());
         done = is_over && status == LEAT_OK;
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
         leat_pipeline_unref(pipeline);
     }
 }
@@ -523,20 +529,20 @@ END_TEST
 
 START_TEST(storage_that_fails_while_a_record_is_looked_for_is_an_error)
 {
-    plan.kind[4] = PLANTED_UNREADABLE;
-    feed_layer feed;
-    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
-    leat_data_layer_cancel(feed.layer);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_ECANCELLED);
-    feed_close(&feed);
+    plan.kind[4] = BAD_RECORDS_UNREADABLE;
+    layer_fixture fixture;
+    ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
+    leat_data_layer_cancel(fixture.layer);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ECANCELLED);
+    layer_fixture_close(&fixture);
 }
 END_TEST
 
 /* Forwards until one fails, which must be this way; how many did not. */
-static int forward_until(feed_layer *feed, int expected, const char *line)
+static int forward_until(layer_fixture *fixture, int expected, const char *line)
 {
     int n = 0, status;
-    while ((status = feed_forward(feed)) == LEAT_OK)
+    while ((status = layer_fixture_forward(fixture)) == LEAT_OK)
         ck_assert_int_lt(n++, 1000);
     ck_assert_int_eq(status, expected);
     ck_assert_msg(strstr(leat_last_error(), line) != NULL, "%s",
@@ -557,21 +563,21 @@ START_TEST(storage_that_fails_under_another_ranks_record_is_an_error)
     options.world_size = 2;
     options.rank = 1;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        feed_layer feed;
+        layer_fixture fixture;
         memset(plan.kind, 0, sizeof(plan.kind));
-        plan.kind[cases[i].broken] = PLANTED_BROKEN;
-        plan.kind[cases[i].bad] = PLANTED_UNREADABLE;
-        ck_assert_int_eq(create_layer(&feed), LEAT_OK);
-        ck_assert_int_eq(
-            forward_until(&feed, LEAT_EIO, "planted: storage fails at record"),
-            cases[i].batches);
-        feed_close(&feed);
+        plan.kind[cases[i].broken] = BAD_RECORDS_BROKEN;
+        plan.kind[cases[i].bad] = BAD_RECORDS_UNREADABLE;
+        ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
+        ck_assert_int_eq(forward_until(&fixture, LEAT_EIO,
+                                       "planted: storage fails at record"),
+                         cases[i].batches);
+        layer_fixture_close(&fixture);
         /* Zeros need nobody's record, but the shape of one. */
         options.on_error = LEAT_ON_ERROR_ZERO;
-        ck_assert_int_eq(create_layer(&feed), LEAT_OK);
+        ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
         for (int b = 0; b < 3 && !cases[i].is_first; b++)
-            ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-        feed_close(&feed);
+            ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+        layer_fixture_close(&fixture);
         options.on_error = LEAT_ON_ERROR_REPLACE;
     }
 }
@@ -584,23 +590,23 @@ END_TEST
 START_TEST(storage_that_fails_behind_a_resume_is_an_error)
 {
     leat_token token;
-    feed_layer feed;
-    plan.kind[4] = PLANTED_UNREADABLE;
+    layer_fixture fixture;
+    plan.kind[4] = BAD_RECORDS_UNREADABLE;
     save_after(&token, 1);
     /* What workers meet before is over with restore. */
-    plan.kind[3] = PLANTED_BROKEN;
-    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_EIO);
+    plan.kind[3] = BAD_RECORDS_BROKEN;
+    ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token), LEAT_EIO);
     ck_assert_str_eq(leat_last_error(), "planted: storage fails at record 3");
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     /* A record that tells its shape, and is bad nevertheless. */
-    plan.kind[4] = PLANTED_SHORT;
-    ck_assert_int_eq(create_layer(&feed), LEAT_OK);
-    ck_assert_int_eq(leat_data_layer_restore(feed.layer, &token), LEAT_OK);
+    plan.kind[4] = BAD_RECORDS_SHORT;
+    ck_assert_int_eq(create_layer(&fixture), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(fixture.layer, &token), LEAT_OK);
     ck_assert_int_eq(
-        forward_until(&feed, LEAT_EIO, "planted: storage fails at record 3"),
+        forward_until(&fixture, LEAT_EIO, "planted: storage fails at record 3"),
         0);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_token_finish(&token);
 }
 END_TEST
@@ -629,26 +635,26 @@ START_TEST(memory_that_is_short_for_a_larger_replacement_is_an_error)
     static const leat_allocator hooks = {
         .size = sizeof(hooks), .alloc = give, .free = take_back};
     for (int i = 0; i < plan.count; i++)
-        plan.kind[i] = PLANTED_SMALL;
-    plan.kind[8] = PLANTED_GOOD;
-    plan.kind[9] = PLANTED_UNREADABLE;
+        plan.kind[i] = BAD_RECORDS_SMALL;
+    plan.kind[8] = BAD_RECORDS_GOOD;
+    plan.kind[9] = BAD_RECORDS_UNREADABLE;
     options.world_size = 2;
     options.rank = 1;
     options.prefetch = 1;
     options.host_allocator = &hooks;
     int failed_later = 0, status = LEAT_ENOMEM;
     for (int n = 0; status != LEAT_OK; n++) {
-        feed_layer feed;
+        layer_fixture fixture;
         ck_assert_int_lt(n, 100);
         atomic_store(&hooks_left, n);
-        status = create_layer(&feed);
+        status = create_layer(&fixture);
         int is_set_up = status == LEAT_OK;
         for (int b = 0; b < 3 && status == LEAT_OK; b++)
-            status = feed_forward(&feed);
+            status = layer_fixture_forward(&fixture);
         ck_assert_msg(status == LEAT_OK || status == LEAT_ENOMEM, "%s",
                       leat_last_error());
         failed_later += is_set_up && status;
-        feed_close(&feed);
+        layer_fixture_close(&fixture);
     }
     ck_assert_int_gt(failed_later, 0);
 }
@@ -675,7 +681,7 @@ int main(void)
     tcase_add_test(tcase, a_single_pass_of_bad_records_ends);
     tcase_add_loop_test(tcase,
                         a_failed_allocation_is_an_error_and_leaks_nothing, 0,
-                        PLANTED_WAYS);
+                        BAD_RECORDS_WAYS);
     tcase_add_test(tcase,
                    storage_that_fails_while_a_record_is_looked_for_is_an_error);
     tcase_add_test(tcase,

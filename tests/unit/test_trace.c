@@ -1,6 +1,6 @@
 /* What a tracer is told; this test brings the program's own. */
 #include "base/trace.h"
-#include "support/feed.h"
+#include "support/layer_fixture.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -55,11 +55,11 @@ const leat__trace_ops *const leat__tracer = &ops;
 static void run(leat_data_layer_options *options, int batches)
 {
     options->batch_size = 4;
-    leat_pipeline *pipeline = feed_pipeline();
-    feed_layer feed = feed_open(pipeline, options);
+    leat_pipeline *pipeline = layer_fixture_pipeline();
+    layer_fixture fixture = layer_fixture_open(pipeline, options);
     for (int i = 0; i < batches; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    feed_close(&feed);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 

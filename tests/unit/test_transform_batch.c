@@ -3,7 +3,7 @@
  * over memory that ends with what it holds, against the slow reference.
  */
 #include "device/float16.h"
-#include "support/batch_job.h"
+#include "support/transform_case.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define GUARD 64
 
 /* Loads and stores of words that are misplaced, or of what is not a batch's. */
-static const batch_job *now;
+static const transform_case *now;
 static int misplaced;
 
 static int is_within(const void *place, size_t bytes, const void *base,
@@ -53,8 +53,8 @@ static inline uint16_t leat__device_float16(float value)
 START_TEST(every_batch_has_the_bits_of_the_reference)
 {
     for (uint32_t k = 0; k < JOBS; k++) {
-        batch_job job;
-        batch_job_init(&job, k + (uint32_t)_i * JOBS);
+        transform_case job;
+        transform_case_init(&job, k + (uint32_t)_i * JOBS);
         void *memory;
         ck_assert_int_eq(posix_memalign(&memory, 256, job.top_bytes + GUARD),
                          0);
@@ -68,12 +68,13 @@ START_TEST(every_batch_has_the_bits_of_the_reference)
         for (int64_t i = leat__transform_batch_threads(&batch) + 9; i-- > 0;)
             leat__transform_batch_work(&batch, i);
         ck_assert_msg(memcmp(top, job.expected, job.top_bytes) == 0,
-                      "job %u: %s", k, batch_job_text(&job));
-        ck_assert_msg(misplaced == 0, "job %u: %s", k, batch_job_text(&job));
+                      "job %u: %s", k, transform_case_text(&job));
+        ck_assert_msg(misplaced == 0, "job %u: %s", k,
+                      transform_case_text(&job));
         for (size_t i = 0; i < GUARD; i++)
             ck_assert_int_eq(top[job.top_bytes + i], 0x5c);
         free(memory);
-        batch_job_finish(&job);
+        transform_case_finish(&job);
     }
 }
 END_TEST

@@ -1,9 +1,9 @@
 /* A forward that waits says so, once in a while, and for whom. */
 #include "layer/diagnose/activity.h"
 #include "layer/diagnose/waiting.h"
-#include "support/feed.h"
 #include "support/late_device.h"
-#include "support/source.h"
+#include "support/layer_fixture.h"
+#include "support/scripted_source.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -66,42 +66,42 @@ static void cancel(void)
 
 START_TEST(a_reader_that_never_comes_is_named)
 {
-    source blocked = SOURCE_INIT;
+    scripted_source blocked = SCRIPTED_SOURCE_INIT;
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     blocked.blocks = 4;
     options.batch_size = 3;
-    leat_pipeline *pipeline = source_pipeline(&blocked);
+    leat_pipeline *pipeline = scripted_source_pipeline(&blocked);
     leat_log_set(hear, NULL, LEAT_LOG_INFO);
-    feed_layer feed = feed_open(pipeline, &options);
-    waiting = feed.layer;
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    waiting = fixture.layer;
     then = cancel;
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_ECANCELLED);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_ECANCELLED);
     ck_assert_int_eq(lines, 1);
     ck_assert_str_eq(heard, "data: waiting for data for 1.0 s: the reader of "
                             "callback is behind, whose storage is cold or may "
                             "block");
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
 
 START_TEST(a_try_that_ends_before_says_nothing)
 {
-    source blocked = SOURCE_INIT;
+    scripted_source blocked = SCRIPTED_SOURCE_INIT;
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     blocked.blocks = 4;
     options.batch_size = 3;
-    leat_pipeline *pipeline = source_pipeline(&blocked);
+    leat_pipeline *pipeline = scripted_source_pipeline(&blocked);
     leat_log_set(hear, NULL, LEAT_LOG_INFO);
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(
-            leat_data_layer_try_forward(feed.layer, feed.top, 2, LEAT_HOST, 5),
-            LEAT_AGAIN);
+        ck_assert_int_eq(leat_data_layer_try_forward(fixture.layer, fixture.top,
+                                                     2, LEAT_HOST, 5),
+                         LEAT_AGAIN);
     ck_assert_int_eq(lines, 0);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -111,20 +111,20 @@ START_TEST(short_waits_are_summed_up_and_told_once)
     static long pause = 20000000;
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     options.batch_size = 2;
-    leat_pipeline *pipeline = source_slow_pipeline(&pause);
+    leat_pipeline *pipeline = scripted_source_slow_pipeline(&pause);
     leat_log_set(hear, NULL, LEAT_LOG_INFO);
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < 40; i++)
-        ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+        ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
     ck_assert_int_eq(lines, 1);
     ck_assert_ptr_eq(strstr(heard, "data: waited for data 1."), heard);
     ck_assert_ptr_nonnull(strstr(heard, "bound by storage"));
     /* Each of 80 samples took 20 ms, some of them before the first forward. */
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_double_gt(stats.waited, 1);
     ck_assert_double_lt(stats.waited, stats.elapsed);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -159,17 +159,18 @@ START_TEST(a_device_that_does_not_copy_is_named)
     leat_log_set(hear, NULL, LEAT_LOG_INFO);
     leat_stream stream;
     ck_assert_int_eq(device->ops->stream_create(device, &stream), LEAT_OK);
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     late_device_hold_all(device);
     then = let_go;
     for (int i = 0; i < 8; i++)
         ck_assert_int_eq(
-            leat_data_layer_forward(feed.layer, feed.top, 2, stream), LEAT_OK);
+            leat_data_layer_forward(fixture.layer, fixture.top, 2, stream),
+            LEAT_OK);
     ck_assert_int_eq(lines, 1);
     ck_assert_str_eq(heard, "data: waiting for data for 1.0 s: the copies to "
                             "late:0 are behind");
     device->ops->stream_synchronize(device, stream);
-    feed_close(&feed);
+    layer_fixture_close(&fixture);
     device->ops->stream_destroy(device, stream);
     leat_pipeline_unref(pipeline);
 }
@@ -193,26 +194,27 @@ START_TEST(a_copy_that_the_host_waits_for_is_named)
     leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
     options.batch_size = 2;
     options.device = "late:0";
-    leat_pipeline *pipeline = feed_pipeline();
+    leat_pipeline *pipeline = layer_fixture_pipeline();
     leat_log_set(hear, NULL, LEAT_LOG_INFO);
-    feed_layer feed = feed_open(pipeline, &options);
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
     pthread_t thread;
     late_device_hold_all(device);
     ck_assert_int_eq(pthread_create(&thread, NULL, let_go_later, NULL), 0);
     ck_assert_int_eq(
-        leat_data_layer_forward(feed.layer, feed.top, 2, LEAT_HOST), LEAT_OK);
+        leat_data_layer_forward(fixture.layer, fixture.top, 2, LEAT_HOST),
+        LEAT_OK);
     pthread_join(thread, NULL);
     ck_assert_int_eq(lines, 1);
     ck_assert_ptr_eq(strstr(heard, "data: waited for data 1."), heard);
     ck_assert_ptr_nonnull(strstr(heard, "the copies to late:0 are behind"));
     leat_stats stats = {.size = sizeof(stats)};
-    ck_assert_int_eq(leat_data_layer_stats(feed.layer, &stats), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_stats(fixture.layer, &stats), LEAT_OK);
     ck_assert_double_gt(stats.waited, 1);
     ck_assert_str_eq(stats.stage[2].name, "copy");
     ck_assert_int_ge(stats.stage[2].items, 1);
     ck_assert_int_ge(stats.stage[2].bytes,
-                     (int64_t)leat_blob_bytes(feed.top[0]));
-    feed_close(&feed);
+                     (int64_t)leat_blob_bytes(fixture.top[0]));
+    layer_fixture_close(&fixture);
     leat_pipeline_unref(pipeline);
 }
 END_TEST

@@ -1,13 +1,13 @@
 /*
  * Which threads sleep, and what wakes them. No schedule is left to chance
- * (support/sleepers.h): a wake-up that is lost hangs, and the watchdog ends the
- * test.
+ * (support/condition_spy.h): a wake-up that is lost hangs, and the watchdog
+ * ends the test.
  */
 #include "base/clock.h"
 #include "base/queue.h"
 #include "base/thread.h"
 #include "layer/wakeup.h"
-#include "support/sleepers.h"
+#include "support/condition_spy.h"
 #include "support/suite.h"
 #include "support/watchdog.h"
 
@@ -34,7 +34,7 @@ static void set_up(void)
     memset(&events, 0, sizeof(events));
     memset(asleep, 0, sizeof(asleep));
     ck_assert_int_eq(leat__event_count_init(&events), LEAT_OK);
-    sleepers_reset();
+    condition_spy_reset();
 }
 
 static void tear_down(void)
@@ -59,7 +59,7 @@ static void put_to_sleep(int n)
                                             sleep_once, &asleep[i]),
                          LEAT_OK);
     }
-    sleepers_await(n);
+    condition_spy_await(n);
 }
 
 static void join(int n, int status)
@@ -80,7 +80,7 @@ START_TEST(an_event_after_the_ticket_ends_the_wait_at_once)
     leat__event_count_wake_one(&events);
     ck_assert_int_eq(leat__event_count_wait(&events, ticket, LEAT__FOREVER),
                      LEAT_OK);
-    ck_assert_int_eq(sleepers_signals + sleepers_broadcasts, 0);
+    ck_assert_int_eq(condition_spy_signals + condition_spy_broadcasts, 0);
 }
 END_TEST
 
@@ -100,13 +100,13 @@ START_TEST(one_event_wakes_one_sleeper)
     put_to_sleep(THREADS);
     ck_assert(leat__event_count_has_sleepers(&events));
     leat__event_count_add(&events);
-    ck_assert_int_eq(sleepers_signals, 0);
+    ck_assert_int_eq(condition_spy_signals, 0);
     for (int i = 0; i < THREADS; i++) {
         leat__event_count_wake_one(&events);
-        ck_assert_int_eq(sleepers_signals, i + 1);
+        ck_assert_int_eq(condition_spy_signals, i + 1);
     }
     join(THREADS, LEAT_OK);
-    ck_assert_int_eq(sleepers_broadcasts, 0);
+    ck_assert_int_eq(condition_spy_broadcasts, 0);
 }
 END_TEST
 
@@ -114,10 +114,10 @@ START_TEST(all_wake_by_one_call)
 {
     put_to_sleep(THREADS);
     leat__event_count_wake_all(&events);
-    ck_assert_int_eq(sleepers_broadcasts, 1);
+    ck_assert_int_eq(condition_spy_broadcasts, 1);
     join(THREADS, LEAT_OK);
     leat__event_count_wake_all(&events);
-    ck_assert_int_eq(sleepers_broadcasts, 1);
+    ck_assert_int_eq(condition_spy_broadcasts, 1);
 }
 END_TEST
 

@@ -1,10 +1,10 @@
-#include "support/jobs.h"
+#include "support/life_cycles.h"
 
-#include "support/feed.h"
 #include "support/images.h"
 #include "support/index_decorators.h"
 #include "support/late_device.h"
-#include "support/source.h"
+#include "support/layer_fixture.h"
+#include "support/scripted_source.h"
 
 #include <leat.h>
 #include <leat/config.h>
@@ -29,7 +29,7 @@ static char untouched;
 
 static void complain(const char *what, int line)
 {
-    fprintf(stderr, "jobs.c:%d: not so: %s\n", line, what);
+    fprintf(stderr, "life_cycles.c:%d: not so: %s\n", line, what);
     abort();
 }
 
@@ -71,7 +71,7 @@ static void write_net(void)
     fixture_store(in("net"), text, (size_t)n);
 }
 
-void jobs_begin(void)
+void life_cycles_begin(void)
 {
     const float mean[20] = {1};
     fixture_directory(directory);
@@ -89,12 +89,12 @@ void jobs_begin(void)
     late_device_register();
 }
 
-void jobs_end(void)
+void life_cycles_end(void)
 {
     fixture_remove(directory);
 }
 
-const char *jobs_directory(void)
+const char *life_cycles_directory(void)
 {
     return directory;
 }
@@ -372,13 +372,13 @@ static int device_layer(void)
 
 static int callback_layer(void)
 {
-    static source feed;
-    const source fresh = SOURCE_INIT;
+    static scripted_source fixture;
+    const scripted_source fresh = SCRIPTED_SOURCE_INIT;
     leat_data_layer_options options = layer_options();
-    feed = fresh;
-    feed.count = RECORDS;
+    fixture = fresh;
+    fixture.count = RECORDS;
     leat_pipeline *pipeline = UNTOUCHED;
-    int status = source_try_pipeline(&pipeline, &feed);
+    int status = scripted_source_try_pipeline(&pipeline, &fixture);
     if (status) {
         EXPECT(pipeline == UNTOUCHED);
         return status;
@@ -497,7 +497,7 @@ static int tokens(void)
     return status;
 }
 
-const job jobs[] = {
+const life_cycle life_cycles[] = {
     {"lmdb reader", lmdb_reader},
     {"lmdb reader that drops", dropping_reader},
     {"two lmdb readers", two_readers},
@@ -517,4 +517,4 @@ const job jobs[] = {
     {"blobs", blobs},
     {"tokens", tokens},
 };
-const int jobs_count = sizeof(jobs) / sizeof(jobs[0]);
+const int life_cycles_count = sizeof(life_cycles) / sizeof(life_cycles[0]);

@@ -1,4 +1,4 @@
-#include "support/bombs.h"
+#include "support/image_bombs.h"
 
 #include <arpa/inet.h>
 #include <check.h>

@@ -1,6 +1,6 @@
-/* bombs.h: images of few bytes that ask for much memory or work. */
-#ifndef LEAT_TESTS_BOMBS_H
-#define LEAT_TESTS_BOMBS_H
+/* image_bombs.h: images of few bytes that ask for much memory or work. */
+#ifndef LEAT_TESTS_IMAGE_BOMBS_H
+#define LEAT_TESTS_IMAGE_BOMBS_H
 
 #include <stddef.h>
 

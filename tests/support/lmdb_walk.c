@@ -1,13 +1,13 @@
-#include "support/walk.h"
+#include "support/lmdb_walk.h"
 #include "readers/lmdb/lmdb_index.h"
 
-void walk_small_record(int number, fixture_record *out)
+void lmdb_walk_small_record(int number, fixture_record *out)
 {
     out->key_size = (size_t)sprintf(out->key, "%05d", number);
     out->value_size = (size_t)sprintf((char *)out->value, "value %d", number);
 }
 
-void walk_mixed_record(int number, fixture_record *out)
+void lmdb_walk_mixed_record(int number, fixture_record *out)
 {
     out->key_size = (size_t)sprintf(out->key, "%08d", number);
     out->value_size = (size_t)number * 37 % 9000;
@@ -24,7 +24,7 @@ static void touch(const unsigned char *bytes, size_t size)
         touched += bytes[size - 1];
 }
 
-int walk_all(const unsigned char *bytes, size_t size, int64_t *count)
+int lmdb_walk_all(const unsigned char *bytes, size_t size, int64_t *count)
 {
     static leat__lmdb_walker walker;
     leat__lmdb_map map;
@@ -60,13 +60,13 @@ int walk_all(const unsigned char *bytes, size_t size, int64_t *count)
     return status;
 }
 
-unsigned char *walk_small_database(size_t *size)
+unsigned char *lmdb_walk_small_database(size_t *size)
 {
     char directory[FIXTURE_PATH], path[FIXTURE_PATH + 16];
     fixture_directory(directory);
     MDB_env *env = fixture_env(directory, 0);
-    fixture_put(env, walk_small_record, 0, 300, 0);
-    fixture_put(env, walk_mixed_record, 0, 60, 0);
+    fixture_put(env, lmdb_walk_small_record, 0, 300, 0);
+    fixture_put(env, lmdb_walk_mixed_record, 0, 60, 0);
     mdb_env_close(env);
     snprintf(path, sizeof(path), "%s/data.mdb", directory);
     unsigned char *bytes = fixture_load(path, size);

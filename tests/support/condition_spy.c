@@ -1,4 +1,4 @@
-#include "support/sleepers.h"
+#include "support/condition_spy.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
 int __wrap_pthread_cond_signal(pthread_cond_t *condition);
 int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
 
-_Thread_local int sleepers_signals, sleepers_broadcasts;
+_Thread_local int condition_spy_signals, condition_spy_broadcasts;
 static atomic_int waits;
 static _Thread_local int holds_back;
 static pthread_cond_t *held[HELD_MAX]; /* of the thread that holds back */
@@ -35,7 +35,7 @@ static void hold_back(pthread_cond_t *condition)
 
 int __wrap_pthread_cond_signal(pthread_cond_t *condition)
 {
-    sleepers_signals++;
+    condition_spy_signals++;
     if (!holds_back)
         return __real_pthread_cond_signal(condition);
     hold_back(condition);
@@ -44,36 +44,36 @@ int __wrap_pthread_cond_signal(pthread_cond_t *condition)
 
 int __wrap_pthread_cond_broadcast(pthread_cond_t *condition)
 {
-    sleepers_broadcasts++;
+    condition_spy_broadcasts++;
     if (!holds_back)
         return __real_pthread_cond_broadcast(condition);
     hold_back(condition);
     return 0;
 }
 
-void sleepers_reset(void)
+void condition_spy_reset(void)
 {
     atomic_store(&waits, 0);
-    sleepers_signals = sleepers_broadcasts = 0;
+    condition_spy_signals = condition_spy_broadcasts = 0;
 }
 
-int sleepers_waits(void)
+int condition_spy_waits(void)
 {
     return atomic_load(&waits);
 }
 
-void sleepers_await(int n)
+void condition_spy_await(int n)
 {
     while (atomic_load(&waits) < n)
         sched_yield();
 }
 
-void sleepers_hold_back(void)
+void condition_spy_hold_back(void)
 {
     holds_back = 1;
 }
 
-void sleepers_let_go(void)
+void condition_spy_let_go(void)
 {
     holds_back = 0;
     for (int i = 0; i < nheld; i++)

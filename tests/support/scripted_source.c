@@ -1,4 +1,4 @@
-#include "support/source.h"
+#include "support/scripted_source.h"
 
 #include <check.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 static int source_open(void *user, void **pass)
 {
-    source *self = user;
+    scripted_source *self = user;
     pthread_mutex_lock(&self->lock);
     self->next = 0;
     self->cancelled = 0;
@@ -16,7 +16,7 @@ static int source_open(void *user, void **pass)
     return LEAT_OK;
 }
 
-static int fill(const source *self, int64_t i, leat_sample *sample)
+static int fill(const scripted_source *self, int64_t i, leat_sample *sample)
 {
     int status = leat_sample_reserve(sample, 64);
     if (status)
@@ -32,7 +32,7 @@ static int fill(const source *self, int64_t i, leat_sample *sample)
                   : leat_sample_set(sample, 1, LEAT_INT32, 0, NULL, label);
 }
 
-static int next_locked(source *self, leat_sample *sample)
+static int next_locked(scripted_source *self, leat_sample *sample)
 {
     int64_t i = self->next;
     while (i == self->blocks && !self->cancelled) {
@@ -56,7 +56,7 @@ static int next_locked(source *self, leat_sample *sample)
 
 static int source_next(void *pass, leat_sample *sample)
 {
-    source *self = pass;
+    scripted_source *self = pass;
     pthread_mutex_lock(&self->lock);
     int status = next_locked(self, sample);
     self->given += status == LEAT_OK;
@@ -66,7 +66,7 @@ static int source_next(void *pass, leat_sample *sample)
 
 static int source_reset(void *pass)
 {
-    source *self = pass;
+    scripted_source *self = pass;
     pthread_mutex_lock(&self->lock);
     self->next = 0;
     pthread_mutex_unlock(&self->lock);
@@ -75,14 +75,14 @@ static int source_reset(void *pass)
 
 static void source_cancel(void *pass)
 {
-    source *self = pass;
+    scripted_source *self = pass;
     pthread_mutex_lock(&self->lock);
     self->cancelled = 1;
     pthread_cond_broadcast(&self->changed);
     pthread_mutex_unlock(&self->lock);
 }
 
-void source_await_blocked(source *self)
+void scripted_source_await_blocked(scripted_source *self)
 {
     pthread_mutex_lock(&self->lock);
     while (!self->blocked)
@@ -90,7 +90,7 @@ void source_await_blocked(source *self)
     pthread_mutex_unlock(&self->lock);
 }
 
-int source_try_pipeline(leat_pipeline **out, source *self)
+int scripted_source_try_pipeline(leat_pipeline **out, scripted_source *self)
 {
     static const leat_field_spec fields[] = {
         {"data", LEAT_FLOAT32, 1, {-1}},
@@ -109,14 +109,14 @@ int source_try_pipeline(leat_pipeline **out, source *self)
     return leat_pipeline_callback(out, &callbacks, self);
 }
 
-leat_pipeline *source_pipeline(source *self)
+leat_pipeline *scripted_source_pipeline(scripted_source *self)
 {
     leat_pipeline *pipeline;
-    ck_assert_int_eq(source_try_pipeline(&pipeline, self), LEAT_OK);
+    ck_assert_int_eq(scripted_source_try_pipeline(&pipeline, self), LEAT_OK);
     return pipeline;
 }
 
-int source_one_float(void *pass, leat_sample *sample)
+int scripted_source_one_float(void *pass, leat_sample *sample)
 {
     static const float value = 1;
     (void)pass;
@@ -136,7 +136,7 @@ static int slow_next(void *pass, leat_sample *sample)
     return LEAT_OK;
 }
 
-leat_pipeline *source_slow_pipeline(long *pause)
+leat_pipeline *scripted_source_slow_pipeline(long *pause)
 {
     static const leat_field_spec fields[] = {
         {"data", LEAT_FLOAT32, 0, {0}},

@@ -1,4 +1,4 @@
-#include "support/planted.h"
+#include "support/bad_records.h"
 
 #include <check.h>
 #include <limits.h>
@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIXELS (PLANTED_CHANNELS * PLANTED_HEIGHT * PLANTED_WIDTH)
+#define PIXELS (BAD_RECORDS_CHANNELS * BAD_RECORDS_HEIGHT * BAD_RECORDS_WIDTH)
 #define TAIL_MAX (1 << 20)
 
-static unsigned char pixels[PLANTED_MAX * PIXELS + TAIL_MAX];
-static int32_t labels[PLANTED_MAX];
+static unsigned char pixels[BAD_RECORDS_MAX * PIXELS + TAIL_MAX];
+static int32_t labels[BAD_RECORDS_MAX];
 
 typedef struct planted_reader {
     leat_reader reader;
-    const planted *planted;
+    const bad_records *planted;
     int64_t next;
     atomic_int cancelled;
     atomic_int probes;
@@ -23,27 +23,29 @@ typedef struct planted_reader {
 
 static void make_pixels(void)
 {
-    for (int i = 0; i < PLANTED_MAX; i++) {
+    for (int i = 0; i < BAD_RECORDS_MAX; i++) {
         labels[i] = 1000 + i;
         for (int k = 0; k < PIXELS; k++)
             pixels[i * PIXELS + k] = (unsigned char)(37 * i + 3 * k + 1);
     }
 }
 
-void planted_fill(const planted *planted, int record, leat_sample *sample)
+void bad_records_fill(const bad_records *planted, int record,
+                      leat_sample *sample)
 {
-    planted_kind kind = planted->kind[record];
+    bad_records_kind kind = planted->kind[record];
     leat_field *image = &sample->field[0];
-    sample->nfields = kind == PLANTED_UNLABELED ? 1 : 2;
+    sample->nfields = kind == BAD_RECORDS_UNLABELED ? 1 : 2;
     sample->stable = 1;
     *image = (leat_field){
-        .dtype = kind == PLANTED_SHAPELESS ? LEAT_INT64 : LEAT_UINT8,
+        .dtype = kind == BAD_RECORDS_SHAPELESS ? LEAT_INT64 : LEAT_UINT8,
         .ndim = 3,
-        .shape = {PLANTED_CHANNELS, kind == PLANTED_SMALL ? 2 : PLANTED_HEIGHT,
-                  PLANTED_WIDTH},
+        .shape = {BAD_RECORDS_CHANNELS,
+                  kind == BAD_RECORDS_SMALL ? 2 : BAD_RECORDS_HEIGHT,
+                  BAD_RECORDS_WIDTH},
         .data = pixels + record * PIXELS,
-        .bytes = kind == PLANTED_SHORT ? PIXELS - 1
-                                       : (size_t)(PIXELS + planted->tail),
+        .bytes = kind == BAD_RECORDS_SHORT ? PIXELS - 1
+                                           : (size_t)(PIXELS + planted->tail),
     };
     sample->field[1] =
         (leat_field){.dtype = LEAT_INT32, .data = &labels[record], .bytes = 4};
@@ -51,24 +53,24 @@ void planted_fill(const planted *planted, int record, leat_sample *sample)
 
 static int fill(const planted_reader *self, int64_t index, leat_sample *sample)
 {
-    const planted *planted = self->planted;
+    const bad_records *planted = self->planted;
     sample->from.source = "planted";
     sample->from.record = index;
     sample->from.key = NULL;
     sample->from.key_size = 0;
-    if (planted->kind[index] == PLANTED_BROKEN)
+    if (planted->kind[index] == BAD_RECORDS_BROKEN)
         return leat_error(LEAT_EIO, "planted: storage fails at record %d",
                           (int)index);
-    if (planted->kind[index] == PLANTED_UNREADABLE) {
+    if (planted->kind[index] == BAD_RECORDS_UNREADABLE) {
         /* Nobody is to look at what it left, but where next may be given one
            buffer for several records. */
-        if (planted->way != PLANTED_IN_ORDER)
+        if (planted->way != BAD_RECORDS_IN_ORDER)
             sample->nfields = INT_MAX;
         return leat_error(LEAT_EDATA, "planted: record %d cannot be read",
                           (int)index);
     }
-    planted_fill(planted, (int)index, sample);
-    if (planted->way != PLANTED_IN_ORDER)
+    bad_records_fill(planted, (int)index, sample);
+    if (planted->way != BAD_RECORDS_IN_ORDER)
         return LEAT_OK;
     /* What a stream does: the bytes last until the buffer is filled again. */
     size_t bytes = sample->field[0].bytes;
@@ -153,14 +155,14 @@ static int planted_count(leat_reader *reader, int64_t *out)
 
 static _Thread_local int reads_here;
 
-int planted_reads_here(void)
+int bad_records_reads_here(void)
 {
     return reads_here;
 }
 
 static _Thread_local int64_t epoch_here;
 
-int64_t planted_epoch_here(void)
+int64_t bad_records_epoch_here(void)
 {
     return epoch_here;
 }
@@ -240,13 +242,13 @@ static int planted_may_block(leat_reader *reader)
 #define LOCATED .locate = planted_locate, .read_located = planted_read_located
 #define FLIPS .may_block = planted_may_block
 
-static const leat_reader_ops ways[PLANTED_WAYS] = {
+static const leat_reader_ops ways[BAD_RECORDS_WAYS] = {
     {IN_ORDER, RANDOM_ACCESS},
     {IN_ORDER, RANDOM_ACCESS, LOCATED},
     {IN_ORDER},
 };
 
-static const leat_reader_ops flipping_ways[PLANTED_WAYS] = {
+static const leat_reader_ops flipping_ways[BAD_RECORDS_WAYS] = {
     {IN_ORDER, RANDOM_ACCESS, FLIPS},
     {IN_ORDER, RANDOM_ACCESS, LOCATED, FLIPS},
     {IN_ORDER, FLIPS},
@@ -281,7 +283,7 @@ static const leat_reader_type blocking_type = {
     .may_block = 1,
 };
 
-leat_pipeline *planted_pipeline(const planted *planted)
+leat_pipeline *bad_records_pipeline(const bad_records *planted)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_pixels);

@@ -1,4 +1,4 @@
-#include "support/batch_job.h"
+#include "support/transform_case.h"
 #include "device/transform_reference.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static uint32_t draw(uint32_t below)
 }
 
 /* `bytes` that begin `over` bytes behind a multiple of 256. */
-static void *take(batch_job *self, size_t bytes, size_t over)
+static void *take(transform_case *self, size_t bytes, size_t over)
 {
     void *block;
     if (posix_memalign(&block, 256, bytes + over + !bytes))
@@ -32,7 +32,7 @@ static int draw_size(void)
     return 1 + (int)draw(most[draw(4)]);
 }
 
-static void choose(batch_job *self)
+static void choose(transform_case *self)
 {
     static const leat_dtype types[] = {LEAT_FLOAT32, LEAT_FLOAT16,
                                        LEAT_BFLOAT16, LEAT_UINT8};
@@ -56,7 +56,7 @@ static void choose(batch_job *self)
         what->scale *= draw(2) ? 1e-7f : 300.0f;
 }
 
-static float *draw_floats(batch_job *self, size_t n, size_t over)
+static float *draw_floats(transform_case *self, size_t n, size_t over)
 {
     float *out = take(self, n * sizeof(float), over * sizeof(float));
     for (size_t i = 0; i < n; i++)
@@ -64,7 +64,7 @@ static float *draw_floats(batch_job *self, size_t n, size_t over)
     return out;
 }
 
-static void choose_means(batch_job *self)
+static void choose_means(transform_case *self)
 {
     leat_device_transform *what = &self->what;
     uint32_t kind = what->top_type == LEAT_UINT8 ? 0 : draw(4);
@@ -79,7 +79,7 @@ static void choose_means(batch_job *self)
     }
 }
 
-static void compute(batch_job *self, int64_t i, const unsigned char *whole,
+static void compute(transform_case *self, int64_t i, const unsigned char *whole,
                     const leat_device_choice *choice)
 {
     const leat_device_transform *what = &self->what;
@@ -131,7 +131,7 @@ static void crop(const leat_device_transform *what, const unsigned char *whole,
     }
 }
 
-void batch_job_init(batch_job *self, uint32_t number)
+void transform_case_init(transform_case *self, uint32_t number)
 {
     memset(self, 0, sizeof(*self));
     state = number * 2654435761u + 1;
@@ -165,14 +165,14 @@ void batch_job_init(batch_job *self, uint32_t number)
     what->pixels = pixels;
 }
 
-void batch_job_finish(batch_job *self)
+void transform_case_finish(transform_case *self)
 {
     for (int i = 0; i < self->nblocks; i++)
         free(self->block[i]);
     memset(self, 0, sizeof(*self));
 }
 
-const char *batch_job_text(const batch_job *self)
+const char *transform_case_text(const transform_case *self)
 {
     static char text[256];
     const leat_device_transform *what = &self->what;

@@ -1,4 +1,4 @@
-#include "support/other.h"
+#include "support/other_process.h"
 
 #include <check.h>
 #include <signal.h>
@@ -6,7 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-other_process other_start(void (*body)(const char *), const char *directory)
+other_process other_process_start(void (*body)(const char *),
+                                  const char *directory)
 {
     int ready[2], stop[2];
     char byte = 0;
@@ -29,7 +30,7 @@ other_process other_start(void (*body)(const char *), const char *directory)
     return (other_process){id, stop[1]};
 }
 
-void other_stop(const other_process *other)
+void other_process_stop(const other_process *other)
 {
     int result;
     char byte = 0;
@@ -39,8 +40,8 @@ void other_stop(const other_process *other)
     ck_assert_int_eq(result, 0);
 }
 
-void other_run(void (*body)(const char *), const char *directory)
+void other_process_run(void (*body)(const char *), const char *directory)
 {
-    other_process other = other_start(body, directory);
-    other_stop(&other);
+    other_process other = other_process_start(body, directory);
+    other_process_stop(&other);
 }
