@@ -1,0 +1,261 @@
+/* Shapes laid out in a batch's memory, and what a batch records. */
+#include "base/thread.h"
+#include "layer/batch.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <string.h>
+
+enum { SIZE = 4, BYTES = 4096 };
+
+static leat__slab *slab;
+static leat__batch batch;
+
+static void set_up(void)
+{
+    leat_device *cpu;
+    ck_assert_int_eq(leat_device_find(&cpu, "cpu"), LEAT_OK);
+    ck_assert_int_eq(leat__slab_create(&slab, cpu, BYTES), LEAT_OK);
+    ck_assert_int_eq(leat__slab_ensure_host(slab), LEAT_OK);
+    ck_assert_int_eq(leat__batch_init(&batch, slab, 0, BYTES, SIZE, true),
+                     LEAT_OK);
+    leat__batch_begin(&batch, 0);
+}
+
+static void tear_down(void)
+{
+    leat__batch_finish(&batch);
+    leat__slab_unref(slab);
+}
+
+static leat__batch_shape lay_out(leat__top one, leat__top other,
+                                 bool is_cropped)
+{
+    leat__batch_shape shape = {.ntop = 2, .is_cropped = is_cropped};
+    shape.top[0] = one;
+    shape.top[1] = other;
+    ck_assert_int_eq(leat__batch_shape_lay_out(&shape, SIZE), LEAT_OK);
+    return shape;
+}
+
+static const leat__top image = {LEAT_FLOAT32, 3, {3, 5, 7}, 0, 0};
+static const leat__top label = {LEAT_INT32, 0, {0}, 0, 0};
+
+START_TEST(each_top_begins_at_an_aligned_address_after_the_one_before)
+{
+    static const struct {
+        leat__top top[2];
+        size_t bytes[2]; /* of a sample */
+        size_t second;   /* where top 1 begins */
+    } cases[] = {
+        {{{LEAT_FLOAT32, 3, {3, 5, 7}, 0, 0}, {LEAT_INT32, 0, {0}, 0, 0}},
+         {420, 4},
+         1792},
+        {{{LEAT_UINT8, 1, {64}, 0, 0}, {LEAT_FLOAT64, 1, {2}, 0, 0}},
+         {64, 16},
+         256},
+        {{{LEAT_UINT8, 1, {65}, 0, 0}, {LEAT_UINT8, 1, {1}, 0, 0}},
+         {65, 1},
+         512},
+        {{{LEAT_UINT8, 1, {0}, 0, 0}, {LEAT_FLOAT16, 1, {3}, 0, 0}}, {0, 6}, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const leat__batch_shape shape =
+            lay_out(cases[i].top[0], cases[i].top[1], false);
+        for (int k = 0; k < 2; k++)
+            ck_assert_uint_eq(shape.top[k].bytes, cases[i].bytes[k]);
+        ck_assert_uint_eq(shape.top[0].offset, 0);
+        ck_assert_uint_eq(shape.top[1].offset, cases[i].second);
+        ck_assert_uint_eq(shape.bytes, cases[i].second + LEAT__TOP_ALIGNMENT);
+        ck_assert_uint_eq(shape.top_bytes, 0);
+    }
+}
+END_TEST
+
+START_TEST(crops_are_bytes_and_the_top_of_a_device_lies_elsewhere)
+{
+    const leat__batch_shape shape = lay_out(image, label, true);
+    ck_assert_uint_eq(shape.top[0].bytes, 3 * 5 * 7);
+    ck_assert_uint_eq(shape.top[1].offset, 512);
+    ck_assert_uint_eq(shape.choices, 768);
+    ck_assert_uint_eq(shape.bytes, 1024);
+    ck_assert_uint_eq(shape.top_bytes, 1792);
+}
+END_TEST
+
+START_TEST(a_shape_whose_size_overflows_is_refused)
+{
+    static const struct {
+        leat__top top[2];
+        bool is_cropped;
+        const char *line;
+    } cases[] = {
+        {{{LEAT_UINT8, 2, {INT64_MAX, 3}, 0, 0}, {LEAT_INT32, 0, {0}, 0, 0}},
+         false,
+         "top 0: a batch of 4 overflows its size"},
+        {{{LEAT_UINT8, 1, {-1}, 0, 0}, {LEAT_INT32, 0, {0}, 0, 0}},
+         false,
+         "top 0: a batch of 4 overflows its size"},
+        {{{LEAT_INT32, 0, {0}, 0, 0}, {LEAT_FLOAT64, 1, {INT64_MAX / 8}, 0, 0}},
+         false,
+         "top 1: a batch of 4 overflows its size"},
+        {{{LEAT_FLOAT32, 1, {(int64_t)1 << 31}, 0, 0},
+          {LEAT_INT32, 0, {0}, 0, 0}},
+         true,
+         "top 0: its size overflows"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        leat__batch_shape shape = {.ntop = 2,
+                                   .is_cropped = cases[i].is_cropped};
+        memcpy(shape.top, cases[i].top, sizeof(cases[i].top));
+        ck_assert_int_eq(leat__batch_shape_lay_out(&shape, SIZE), LEAT_EINVAL);
+        ck_assert_str_eq(leat_last_error(), cases[i].line);
+    }
+}
+END_TEST
+
+START_TEST(shapes_differ_by_what_their_tops_look_like)
+{
+    const leat__batch_shape shape = lay_out(image, label, false);
+    leat__batch_shape others[4] = {shape, shape, shape, shape};
+    ck_assert(leat__batch_shape_is_same(&shape, &others[0]));
+    others[0].ntop = 1;
+    others[1].top[0].dtype = LEAT_INT32;
+    others[2].top[0].shape[1] = 7;
+    others[3].image[0] = 1;
+    for (int i = 0; i < 4; i++)
+        ck_assert(!leat__batch_shape_is_same(&shape, &others[i]));
+}
+END_TEST
+
+START_TEST(the_earliest_failure_is_kept)
+{
+    static const int order[] = {2, 3, 1, 1, 3};
+    static const char *const lines[] = {"two", "three", "one", "again", "late"};
+    for (int i = 0; i < 5; i++)
+        leat__batch_fail(&batch, order[i], i == 2 ? LEAT_EDATA : LEAT_EIO, NULL,
+                         lines[i]);
+    ck_assert_int_eq(batch.failed, 1);
+    ck_assert_int_eq(batch.status, LEAT_EDATA);
+    ck_assert_int_eq(batch.culprit.sample, 1);
+    ck_assert_str_eq(batch.culprit.line, "one");
+}
+END_TEST
+
+START_TEST(bad_records_are_listed_by_their_index_in_the_batch)
+{
+    const leat_provenance from = {.record = 8};
+    leat__bad_list bad = {0};
+    leat_error(LEAT_EDATA, "a bad one");
+    ck_assert_int_eq(leat__bad_list_add(&bad, 1, &from), LEAT_OK);
+    ck_assert_int_eq(leat__batch_note_bad(&batch, &bad, 2), LEAT_OK);
+    ck_assert_int_eq(batch.bad.n, 1);
+    ck_assert_int_eq(batch.bad.item[0].sample, 3);
+    ck_assert_int_eq(batch.bad.item[0].from.record, 8);
+    ck_assert_str_eq(batch.bad.item[0].line, "a bad one");
+    ck_assert_int_eq(batch.failed, -1);
+    leat__bad_list_finish(&bad);
+}
+END_TEST
+
+START_TEST(nothing_of_the_contents_before_is_left)
+{
+    leat__batch_fail(&batch, 0, LEAT_EIO, NULL, "of the batch before");
+    batch.n = 1;
+    batch.bad.n = 0;
+    leat__batch_set_shape(&batch, NULL, true);
+    ck_assert(batch.populates);
+    leat__batch_begin(&batch, 7);
+    ck_assert_int_eq(batch.number, 7);
+    ck_assert_int_eq(batch.n, SIZE);
+    ck_assert_int_eq(atomic_load(&batch.outstanding), SIZE);
+    ck_assert_int_eq(batch.failed, -1);
+    ck_assert_int_eq(batch.status, LEAT_OK);
+    ck_assert_int_eq(batch.state, LEAT__SHAPE_OPEN);
+    /* Only the first contents populate lazy memory. */
+    ck_assert(!batch.populates);
+}
+END_TEST
+
+START_TEST(a_key_that_does_not_last_is_copied)
+{
+    char bytes[] = "0042";
+    leat_sample sample = {.from = {.key = bytes, .key_size = 4}};
+    for (int i = 0; i < 2; i++) {
+        sample.stable = i == 1;
+        leat__batch_note(&batch, i, &sample);
+    }
+    bytes[0] = 'x';
+    ck_assert_mem_eq(batch.from[0].key, "0042", 4);
+    ck_assert_ptr_eq(batch.from[1].key, bytes);
+}
+END_TEST
+
+/* Blobs may still be lent what it had. */
+START_TEST(a_batch_that_is_too_small_gets_memory_of_its_own)
+{
+    leat__batch_shape shape = lay_out(image, label, false);
+    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
+    ck_assert_ptr_eq(batch.slab, slab);
+    ck_assert_int_eq(atomic_load(&batch.growths), 0);
+    memset(slab->host, 0x5a, BYTES);
+    shape.bytes = BYTES + 1;
+    ck_assert_int_eq(leat__batch_reserve(&batch, &shape), LEAT_OK);
+    ck_assert_ptr_ne(batch.slab, slab);
+    ck_assert_uint_eq(batch.capacity, BYTES + 1);
+    ck_assert_int_eq(atomic_load(&batch.growths), 1);
+    ck_assert_int_eq(atomic_load(&batch.own_bytes), BYTES + 1);
+    ck_assert_int_eq(((unsigned char *)slab->host)[BYTES - 1], 0x5a);
+}
+END_TEST
+
+static void *await_shape(void *out)
+{
+    *(int *)out = leat__batch_wait_shape(&batch);
+    return NULL;
+}
+
+/* Whether the threads wait first is left to chance: both orders must do. */
+START_TEST(those_who_wait_for_a_shape_learn_whether_there_is_one)
+{
+    const leat__batch_shape shape = lay_out(image, label, false);
+    for (int has_shape = 0; has_shape <= 1; has_shape++) {
+        leat__thread thread[2] = {{0}};
+        int result[2] = {-1, -1};
+        leat__batch_begin(&batch, has_shape);
+        for (int i = 0; i < 2; i++)
+            ck_assert_int_eq(leat__thread_start(&thread[i], "waits",
+                                                await_shape, &result[i]),
+                             LEAT_OK);
+        leat__batch_set_shape(&batch, has_shape ? &shape : NULL, false);
+        for (int i = 0; i < 2; i++) {
+            leat__thread_join(&thread[i]);
+            ck_assert_int_eq(result[i], has_shape);
+        }
+    }
+    ck_assert_ptr_eq(leat__batch_at(&batch, 1, 2),
+                     (char *)slab->host + 1792 + 2 * 4);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("batch");
+    TCase *tcase = tcase_create("batch");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase,
+                   each_top_begins_at_an_aligned_address_after_the_one_before);
+    tcase_add_test(tcase,
+                   crops_are_bytes_and_the_top_of_a_device_lies_elsewhere);
+    tcase_add_test(tcase, a_shape_whose_size_overflows_is_refused);
+    tcase_add_test(tcase, shapes_differ_by_what_their_tops_look_like);
+    tcase_add_test(tcase, the_earliest_failure_is_kept);
+    tcase_add_test(tcase, bad_records_are_listed_by_their_index_in_the_batch);
+    tcase_add_test(tcase, nothing_of_the_contents_before_is_left);
+    tcase_add_test(tcase, a_key_that_does_not_last_is_copied);
+    tcase_add_test(tcase, a_batch_that_is_too_small_gets_memory_of_its_own);
+    tcase_add_test(tcase,
+                   those_who_wait_for_a_shape_learn_whether_there_is_one);
+    return suite_run(suite);
+}

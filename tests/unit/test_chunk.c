@@ -1,0 +1,239 @@
+/* The ways to fill and read chunks: what they give is the same. */
+#include "base/memory.h"
+#include "layer/chunk.h"
+#include "support/bad_records.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <string.h>
+
+enum { COUNT = 7, BATCH = 5, SAMPLES = 60, DRAWS = 3, CAPACITY_MAX = 8 };
+
+static bad_records records;
+static leat_pipeline *pipeline;
+static leat_reader *reader;
+static leat__chunk_source source;
+static leat__chunk *chunk;
+
+static void open_source(int capacity, int rank, int step, bool collects,
+                        const leat__position *start)
+{
+    pipeline = bad_records_pipeline(&records);
+    const leat__chunk_source_options options = {.pipeline = pipeline,
+                                                .batch_size = BATCH,
+                                                .rank = rank,
+                                                .step = step,
+                                                .collects = collects,
+                                                .draws = DRAWS,
+                                                .seed = 11};
+    memset(&source, 0, sizeof(source));
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(leat__chunk_source_init(&source, reader, &options),
+                     LEAT_OK);
+    leat__chunk_source_go_to(&source, start);
+    ck_assert_int_eq(leat__chunk_create(&chunk, capacity, DRAWS, NULL),
+                     LEAT_OK);
+}
+
+static void close_source(void)
+{
+    leat__chunk_destroy(chunk);
+    leat__chunk_source_finish(&source);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+
+static void take(bool ahead)
+{
+    leat__chunk_source_fill(&source, chunk, ahead);
+    leat__chunk_read(chunk, reader, source.options.collects);
+}
+
+static void set_up(void)
+{
+    records = (bad_records){.count = COUNT};
+}
+
+static const leat__position beginning;
+
+/* Sample `k` of a rank, wherever batches and chunks begin. */
+static void check_sample(int i, int k, int rank, int step, bool collects,
+                         int *bad)
+{
+    int position = rank + k * step;
+    int index = position % COUNT;
+    const leat_sample *sample = chunk->sample[i];
+    ck_assert_int_eq(chunk->epoch[i], position / COUNT);
+    ck_assert_int_eq(chunk->index[i], index);
+    ck_assert_int_eq(sample->from.epoch, position / COUNT);
+    ck_assert_int_eq(sample->from.position, index);
+    if (collects && records.kind[index] == BAD_RECORDS_UNREADABLE) {
+        ck_assert_int_lt(*bad, chunk->bad.n);
+        ck_assert_int_eq(chunk->bad.item[*bad].sample, i);
+        ck_assert_int_eq(chunk->bad.item[*bad].from.record, index);
+        ++*bad;
+        return;
+    }
+    ck_assert_int_eq(*(const int32_t *)sample->field[1].data, 1000 + index);
+}
+
+static void check_samples(int capacity, int rank, int step, bool ahead,
+                          bool collects)
+{
+    uint32_t words[SAMPLES * DRAWS];
+    leat__mt19937 generator;
+    leat__mt19937_seed(&generator, 11);
+    leat__mt19937_next(&generator);
+    leat__mt19937_seed(&generator, leat__mt19937_next(&generator));
+    for (int i = 0; i < SAMPLES * DRAWS; i++)
+        words[i] = leat__mt19937_next(&generator);
+    open_source(capacity, rank, step, collects, &beginning);
+    for (int k = 0; k < SAMPLES;) {
+        int bad = 0;
+        take(ahead);
+        ck_assert_int_eq(chunk->failed, -1);
+        ck_assert_int_eq(chunk->first, k % BATCH);
+        ck_assert_int_gt(chunk->n, 0);
+        ck_assert_int_le(chunk->n, capacity);
+        ck_assert_mem_eq(chunk->words, words + (ptrdiff_t)k * DRAWS,
+                         (size_t)chunk->n * DRAWS * sizeof(words[0]));
+        for (int i = 0; i < chunk->n; i++)
+            check_sample(i, k + i, rank, step, collects, &bad);
+        ck_assert_int_eq(chunk->bad.n, bad);
+        k += chunk->n;
+        ck_assert_int_eq(chunk->is_last, k % BATCH == 0);
+        if (chunk->is_last)
+            ck_assert_int_eq(chunk->after.position, k * step);
+    }
+    ck_assert_int_eq(atomic_load(&source.items), SAMPLES);
+    close_source();
+}
+
+START_TEST(all_ways_give_the_same_samples)
+{
+    static const int capacities[] = {1, 2, BATCH, CAPACITY_MAX};
+    records.way = (bad_records_way)_i;
+    for (int collects = 0; collects <= 1; collects++) {
+        records.kind[2] = records.kind[6] =
+            collects ? BAD_RECORDS_UNREADABLE : BAD_RECORDS_GOOD;
+        for (size_t c = 0; c < sizeof(capacities) / sizeof(capacities[0]); c++)
+            for (int step = 1; step <= 3; step++)
+                for (int ahead = 0; ahead <= 1; ahead++)
+                    check_samples(capacities[c], step - 1, step, ahead,
+                                  collects);
+    }
+}
+END_TEST
+
+START_TEST(a_start_amid_the_sequence_goes_on_with_its_samples_and_words)
+{
+    uint32_t words[DRAWS];
+    records.way = (bad_records_way)_i;
+    for (int batches = 1; batches < 6; batches++) {
+        leat__position start;
+        open_source(CAPACITY_MAX, 0, 1, false, &beginning);
+        for (int i = 0; i < batches; i++)
+            take(false);
+        start = chunk->after;
+        take(false);
+        memcpy(words, chunk->words, sizeof(words));
+        int64_t index = chunk->index[0];
+        close_source();
+        open_source(CAPACITY_MAX, 0, 1, false, &start);
+        take(false);
+        ck_assert_int_eq(chunk->index[0], index);
+        ck_assert_mem_eq(chunk->words, words, sizeof(words));
+        close_source();
+    }
+}
+END_TEST
+
+/* One that cannot be transformed may come before it, so all are read. */
+START_TEST(the_first_bad_record_fails_a_chunk_and_the_others_are_read)
+{
+    records.way = (bad_records_way)_i;
+    records.kind[1] = records.kind[3] = BAD_RECORDS_UNREADABLE;
+    open_source(CAPACITY_MAX, 0, 1, false, &beginning);
+    take(false);
+    ck_assert_int_eq(chunk->n, BATCH);
+    ck_assert_int_eq(chunk->failed, 1);
+    ck_assert_int_eq(chunk->status, LEAT_EDATA);
+    ck_assert_ptr_nonnull(strstr(chunk->line, "record 1 cannot be read"));
+    ck_assert_int_eq(chunk->bad.n, 0);
+    ck_assert_int_eq(*(const int32_t *)chunk->sample[4]->field[1].data, 1004);
+    take(false); /* 5, 6, 0, 1, 2 */
+    ck_assert_int_eq(chunk->failed, 3);
+    close_source();
+}
+END_TEST
+
+START_TEST(storage_that_fails_ends_the_samples_before_it)
+{
+    records.way = (bad_records_way)_i;
+    records.kind[3] = BAD_RECORDS_BROKEN;
+    for (int collects = 0; collects <= 1; collects++) {
+        open_source(CAPACITY_MAX, 0, 1, collects, &beginning);
+        take(false);
+        ck_assert_int_eq(chunk->failed, 3);
+        ck_assert_int_eq(chunk->status, LEAT_EIO);
+        ck_assert_ptr_nonnull(strstr(chunk->line, "fails at record 3"));
+        ck_assert_int_eq(*(const int32_t *)chunk->sample[2]->field[1].data,
+                         1002);
+        close_source();
+    }
+}
+END_TEST
+
+START_TEST(what_ended_a_single_pass_is_told_again_and_again)
+{
+    records.way = BAD_RECORDS_IN_ORDER;
+    records.single_pass = 1;
+    open_source(CAPACITY_MAX, 0, 1, false, &beginning);
+    take(false);
+    ck_assert(chunk->n == BATCH && chunk->is_last && chunk->failed < 0);
+    take(false); /* the samples of a batch cut short come first */
+    ck_assert(chunk->n == COUNT - BATCH && chunk->is_last && chunk->failed < 0);
+    for (int i = 0; i < 3; i++) {
+        take(false);
+        ck_assert(chunk->is_last && chunk->failed == 0);
+        ck_assert_int_eq(chunk->status, LEAT_END);
+    }
+    close_source();
+}
+END_TEST
+
+START_TEST(a_chunk_survives_every_failed_allocation)
+{
+    int status = LEAT_ENOMEM;
+    for (int n = 0; status == LEAT_ENOMEM; n++) {
+        leat__alloc_fail_at(n);
+        status = leat__chunk_create(&chunk, CAPACITY_MAX, DRAWS, NULL);
+        leat__alloc_fail_at(-1);
+        ck_assert(status == LEAT_ENOMEM || n > CAPACITY_MAX);
+    }
+    ck_assert_int_eq(status, LEAT_OK);
+    ck_assert_int_eq(leat__chunk_reserve(chunk, 100), LEAT_OK);
+    leat__chunk_destroy(chunk);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("chunk");
+    TCase *tcase = tcase_create("chunk");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_loop_test(tcase, all_ways_give_the_same_samples, 0,
+                        BAD_RECORDS_WAYS);
+    tcase_add_loop_test(
+        tcase, a_start_amid_the_sequence_goes_on_with_its_samples_and_words, 0,
+        BAD_RECORDS_WAYS);
+    tcase_add_loop_test(
+        tcase, the_first_bad_record_fails_a_chunk_and_the_others_are_read, 0,
+        BAD_RECORDS_WAYS);
+    tcase_add_loop_test(tcase, storage_that_fails_ends_the_samples_before_it, 0,
+                        BAD_RECORDS_WAYS);
+    tcase_add_test(tcase, what_ended_a_single_pass_is_told_again_and_again);
+    tcase_add_test(tcase, a_chunk_survives_every_failed_allocation);
+    return suite_run(suite);
+}
