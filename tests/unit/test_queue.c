@@ -1,11 +1,19 @@
+/*
+ * Order, deadlines and close of a queue; and the threads that it wakes, by how
+ * many system calls: no schedule of those is left to chance
+ * (support/condition_spy.h), and a wake-up that is lost ends by the watchdog.
+ */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/queue.h"
 #include "base/thread.h"
+#include "support/condition_spy.h"
 #include "support/suite.h"
+#include "support/watchdog.h"
 
 #include <check.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,6 +223,119 @@ START_TEST(nothing_is_lost_or_doubled_among_many_threads)
 }
 END_TEST
 
+enum { SECONDS = 30, CAPACITY = 4, WAITERS = 3 };
+
+typedef struct waiter {
+    leat__queue *queue;
+    bool pushes; /* else it pops */
+    int status;
+    leat__thread thread;
+} waiter;
+
+static leat__queue *watched;
+static waiter waiting[WAITERS];
+static int item;
+
+static void set_up(void)
+{
+    watchdog_start(SECONDS);
+    ck_assert_int_eq(leat__queue_create(&watched, CAPACITY), LEAT_OK);
+    memset(waiting, 0, sizeof(waiting));
+    condition_spy_reset();
+}
+
+static void tear_down(void)
+{
+    leat__queue_destroy(watched);
+    watchdog_stop();
+}
+
+static void *wait_once(void *argument)
+{
+    waiter *self = argument;
+    void *got;
+    self->status = self->pushes
+                       ? leat__queue_push(self->queue, &item)
+                       : leat__queue_pop(self->queue, &got, LEAT__FOREVER);
+    return NULL;
+}
+
+/* Returns when thread `i` sleeps; whoever gets the lock now finds it asleep. */
+static void put_to_sleep(int i, bool pushes)
+{
+    int before = condition_spy_waits();
+    waiting[i] = (waiter){.queue = watched, .pushes = pushes, .status = -1};
+    ck_assert_int_eq(leat__thread_start(&waiting[i].thread, "waiter", wait_once,
+                                        &waiting[i]),
+                     LEAT_OK);
+    condition_spy_await(before + 1);
+}
+
+static void join(int n, int status)
+{
+    for (int i = 0; i < n; i++) {
+        leat__thread_join(&waiting[i].thread);
+        ck_assert_int_eq(waiting[i].status, status);
+    }
+}
+
+static void push_now(int n)
+{
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(leat__queue_push(watched, &item), LEAT_OK);
+}
+
+static void pop_now(int n)
+{
+    void *got;
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(leat__queue_pop(watched, &got, 0), LEAT_OK);
+}
+
+START_TEST(while_nobody_waits_nobody_is_woken)
+{
+    push_now(CAPACITY);
+    pop_now(CAPACITY);
+    ck_assert_int_eq(condition_spy_signals, 0);
+    ck_assert_int_eq(condition_spy_broadcasts, 0);
+}
+END_TEST
+
+START_TEST(a_push_wakes_one_that_waits_for_an_item)
+{
+    for (int i = 0; i < WAITERS; i++)
+        put_to_sleep(i, false);
+    for (int i = 0; i < WAITERS; i++) {
+        push_now(1);
+        ck_assert_int_eq(condition_spy_signals, i + 1);
+    }
+    join(WAITERS, LEAT_OK);
+    ck_assert_int_eq(condition_spy_broadcasts, 0);
+}
+END_TEST
+
+START_TEST(a_pop_wakes_one_that_waits_for_room)
+{
+    push_now(CAPACITY);
+    put_to_sleep(0, true);
+    condition_spy_signals = 0;
+    pop_now(1);
+    ck_assert_int_eq(condition_spy_signals, 1);
+    join(1, LEAT_OK);
+}
+END_TEST
+
+START_TEST(close_wakes_all_that_wait)
+{
+    if (_i == 1)
+        push_now(CAPACITY);
+    for (int i = 0; i < WAITERS; i++)
+        put_to_sleep(i, _i == 1);
+    leat__queue_close(watched);
+    join(WAITERS, LEAT_ECANCELLED);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("queue");
@@ -229,5 +350,13 @@ int main(void)
     tcase_add_test(tcase, close_wakes_everybody_who_waits_for_an_item);
     tcase_add_loop_test(tcase, nothing_is_lost_or_doubled_among_many_threads, 0,
                         3);
+    tcase = tcase_create("wakes");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_set_timeout(tcase, 2 * SECONDS);
+    tcase_add_test(tcase, while_nobody_waits_nobody_is_woken);
+    tcase_add_test(tcase, a_push_wakes_one_that_waits_for_an_item);
+    tcase_add_test(tcase, a_pop_wakes_one_that_waits_for_room);
+    tcase_add_loop_test(tcase, close_wakes_all_that_wait, 0, 2);
     return suite_run(suite);
 }
