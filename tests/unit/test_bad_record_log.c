@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char directory[] = "/tmp/leat-ledger-XXXXXX";
+static char directory[] = "/tmp/leat-log-XXXXXX";
 static char path[sizeof(directory) + 16];
 static leat_data_layer_options options;
 static bad_records plan;
@@ -293,28 +293,45 @@ static leat__bad make_bad(int record, const char *source, const char *key,
     return bad;
 }
 
-static leat__bad_record_log *make_ledger(void)
+static leat__bad_record_log *make_log(void)
 {
-    leat__bad_record_log *ledger = calloc(1, sizeof(*ledger));
+    leat__bad_record_log *log = calloc(1, sizeof(*log));
     options.bad_record_file = path;
     options.name = "data";
-    leat__bad_record_log_init(ledger, &options);
-    return ledger;
+    leat__bad_record_log_init(log, &options);
+    return log;
+}
+
+static leat__bad_record_log *open_log(void)
+{
+    leat__bad_record_log *log = make_log();
+    ck_assert_int_eq(leat__bad_record_log_open(log), LEAT_OK);
+    return log;
+}
+
+/* Its file is then as expected. */
+static void close_log(leat__bad_record_log *log, const char *expected)
+{
+    static char text[64 * 1024];
+    leat__bad_record_log_finish(log);
+    read_file(text, sizeof(text));
+    ck_assert_str_eq(text, expected);
+    free(log);
+}
+
+static void add(leat__bad_record_log *log, int record, const char *source,
+                const char *key, const char *line)
+{
+    leat__bad bad = make_bad(record, source, key, line);
+    ck_assert_int_eq(leat__bad_record_log_note(log, &bad), LEAT_OK);
 }
 
 START_TEST(nothing_in_a_line_breaks_it)
 {
-    leat__bad_record_log *ledger = make_ledger();
-    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
-    leat__bad bad =
-        make_bad(3, "a\tb", "k\n\x01\\\xc3\xa4", "one\ttwo, key k\\x0a");
-    leat__bad_record_log_note(ledger, &bad);
-    leat__bad_record_log_finish(ledger);
-    char text[4096];
-    read_file(text, sizeof(text));
-    ck_assert_str_eq(text, "a\\x09b\t3\tk\\x0a\\x01\\x5c\xc3\xa4\t0\t0\tnone\t"
-                           "one\\x09two, key k\\x0a\n");
-    free(ledger);
+    leat__bad_record_log *log = open_log();
+    add(log, 3, "a\tb", "k\n\x01\\\xc3\xa4", "one\ttwo, key k\\x0a");
+    close_log(log, "a\\x09b\t3\tk\\x0a\\x01\\x5c\xc3\xa4\t0\t0\tnone\t"
+                   "one\\x09two, key k\\x0a\n");
 }
 END_TEST
 
@@ -328,13 +345,12 @@ START_TEST(the_longest_line_is_written_whole)
     memset(name, 1, sizeof(name) - 1);
     memset(key, 1, LEAT__KEY_MAX);
     memset(line, 1, sizeof(line) - 1);
-    leat__bad_record_log *ledger = make_ledger();
-    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    leat__bad_record_log *log = open_log();
     leat__bad bad = make_bad(2000000000, name, key, line);
     bad.from.key_cut = 1000000;
     bad.from.epoch = bad.from.position = INT64_MAX;
-    leat__bad_record_log_note(ledger, &bad);
-    leat__bad_record_log_finish(ledger);
+    leat__bad_record_log_note(log, &bad);
+    leat__bad_record_log_finish(log);
     for (int i = 0; i < NAME; i++)
         at += sprintf(at, "\\x01");
     at += sprintf(at, "\t2000000000\t");
@@ -348,96 +364,77 @@ START_TEST(the_longest_line_is_written_whole)
     sprintf(at, "\n");
     read_file(text, sizeof(text));
     ck_assert_str_eq(text, expected);
-    free(ledger);
+    free(log);
 }
 END_TEST
 
 /* The letters at the ends of what is printed as it is. */
 START_TEST(letters_that_print_stay_as_they_are)
 {
-    leat__bad_record_log *ledger = make_ledger();
-    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
-    leat__bad bad = make_bad(1, " ~", "\x1f\x20\x7e\x7f\x80\xff[]", "a\\b");
-    leat__bad_record_log_note(ledger, &bad);
-    leat__bad_record_log_finish(ledger);
-    char text[4096];
-    read_file(text, sizeof(text));
-    ck_assert_str_eq(text, " ~\t1\t\\x1f ~\\x7f\x80\xff[]\t0\t0\tnone\ta\\b\n");
-    free(ledger);
+    leat__bad_record_log *log = open_log();
+    add(log, 1, " ~", "\x1f\x20\x7e\x7f\x80\xff[]", "a\\b");
+    close_log(log, " ~\t1\t\\x1f ~\\x7f\x80\xff[]\t0\t0\tnone\ta\\b\n");
 }
 END_TEST
 
-static void add(leat__bad_record_log *ledger, int record, const char *source,
-                const char *key, const char *line)
-{
-    leat__bad bad = make_bad(record, source, key, line);
-    ck_assert_int_eq(leat__bad_record_log_note(ledger, &bad), LEAT_OK);
-}
-
 START_TEST(columns_do_not_repeat_each_other)
 {
-    leat__bad_record_log *ledger = make_ledger();
-    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
-    add(ledger, 1, "db", "k1", "db: record 1, key k1: it is cut");
-    add(ledger, 2, "db", "k2", "db: record 2: it is cut");
-    add(ledger, 3, "db", NULL, "db: record 3 is cut");
-    add(ledger, 4, "db", "k\\", "db: record 4, key k\\x5c: it is cut");
+    leat__bad_record_log *log = open_log();
+    add(log, 1, "db", "k1", "db: record 1, key k1: it is cut");
+    add(log, 2, "db", "k2", "db: record 2: it is cut");
+    add(log, 3, "db", NULL, "db: record 3 is cut");
+    add(log, 4, "db", "k\\", "db: record 4, key k\\x5c: it is cut");
     /* Another record's number, and what only looks like a prefix, stay. */
-    add(ledger, 5, "db", NULL, "db: record 55: it is cut");
-    add(ledger, 6, "db", NULL, "dbx: record 6: it is cut");
-    add(ledger, 7, NULL, NULL, "it is cut");
-    leat__bad_record_log_finish(ledger);
-    char text[4096];
-    read_file(text, sizeof(text));
-    ck_assert_str_eq(text, "db\t1\tk1\t0\t0\tnone\tit is cut\n"
-                           "db\t2\tk2\t0\t0\tnone\tit is cut\n"
-                           "db\t3\t\t0\t0\tnone\tis cut\n"
-                           "db\t4\tk\\x5c\t0\t0\tnone\tit is cut\n"
-                           "db\t5\t\t0\t0\tnone\trecord 55: it is cut\n"
-                           "db\t6\t\t0\t0\tnone\tdbx: record 6: it is cut\n"
-                           "\t7\t\t0\t0\tnone\tit is cut\n");
-    free(ledger);
+    add(log, 5, "db", NULL, "db: record 55: it is cut");
+    add(log, 6, "db", NULL, "dbx: record 6: it is cut");
+    add(log, 7, NULL, NULL, "it is cut");
+    close_log(log, "db\t1\tk1\t0\t0\tnone\tit is cut\n"
+                   "db\t2\tk2\t0\t0\tnone\tit is cut\n"
+                   "db\t3\t\t0\t0\tnone\tis cut\n"
+                   "db\t4\tk\\x5c\t0\t0\tnone\tit is cut\n"
+                   "db\t5\t\t0\t0\tnone\trecord 55: it is cut\n"
+                   "db\t6\t\t0\t0\tnone\tdbx: record 6: it is cut\n"
+                   "\t7\t\t0\t0\tnone\tit is cut\n");
 }
 END_TEST
 
 /* Standard input was closed: the file's descriptor is 0. */
 START_TEST(any_descriptor_may_be_the_files)
 {
-    leat__bad_record_log *ledger = make_ledger();
+    leat__bad_record_log *log = make_log();
     int kept = dup(0);
     (void)close(0);
-    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
-    ck_assert_int_eq(ledger->file.file, 0);
+    ck_assert_int_eq(leat__bad_record_log_open(log), LEAT_OK);
+    ck_assert_int_eq(log->file.file, 0);
     /* It is open, and not opened again. */
-    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
-    ck_assert_int_eq(ledger->file.file, 0);
-    leat__bad bad = make_bad(1, "s", NULL, "bad");
-    leat__bad_record_log_note(ledger, &bad);
-    leat__bad_record_log_finish(ledger);
-    ck_assert_int_eq(ledger->file.file, -1);
+    ck_assert_int_eq(leat__bad_record_log_open(log), LEAT_OK);
+    ck_assert_int_eq(log->file.file, 0);
+    add(log, 1, "s", NULL, "bad");
+    leat__bad_record_log_finish(log);
+    ck_assert_int_eq(log->file.file, -1);
     ck_assert_int_eq(fcntl(0, F_GETFD), -1);
     if (kept >= 0)
         ck_assert_int_eq(dup2(kept, 0), 0);
     char text[4096];
     read_file(text, sizeof(text));
     ck_assert_str_eq(text, "s\t1\t\t0\t0\tnone\tbad\n");
-    free(ledger);
+    free(log);
 }
 END_TEST
 
 START_TEST(a_file_is_new_for_all_whom_the_mask_lets)
 {
     struct stat about;
-    leat__bad_record_log *ledger = make_ledger();
+    leat__bad_record_log *log = make_log();
     mode_t mask = umask(0);
-    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    ck_assert_int_eq(leat__bad_record_log_open(log), LEAT_OK);
     umask(mask);
-    ck_assert_int_eq(fstat(ledger->file.file, &about), 0);
+    ck_assert_int_eq(fstat(log->file.file, &about), 0);
     ck_assert_int_eq(about.st_mode & 07777, 0666);
     /* It does not go on in another program. */
-    ck_assert_int_eq(fcntl(ledger->file.file, F_GETFD), FD_CLOEXEC);
-    leat__bad_record_log_finish(ledger);
-    free(ledger);
+    ck_assert_int_eq(fcntl(log->file.file, F_GETFD), FD_CLOEXEC);
+    leat__bad_record_log_finish(log);
+    free(log);
 }
 END_TEST
 
@@ -446,17 +443,17 @@ START_TEST(the_limit_is_passed_by_the_first_record_above_it)
     for (int64_t most = -1; most < 3; most++) {
         options.max_errors = most;
         options.has_max_errors = 1;
-        leat__bad_record_log *ledger = make_ledger();
-        ledger->file.path = NULL;
-        ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
-        ck_assert_int_eq(ledger->file.file, -1);
+        leat__bad_record_log *log = make_log();
+        log->file.path = NULL;
+        ck_assert_int_eq(leat__bad_record_log_open(log), LEAT_OK);
+        ck_assert_int_eq(log->file.file, -1);
         for (int64_t n = 1; n <= 4; n++) {
             char line[128];
             snprintf(line, sizeof(line), "reason %d", (int)n);
             leat__bad bad = make_bad((int)n, "s", NULL, line);
-            leat__bad_record_log_note(ledger, &bad);
+            leat__bad_record_log_note(log, &bad);
             int is_over = most >= 0 && n > most;
-            ck_assert_int_eq(leat__bad_record_log_check(ledger),
+            ck_assert_int_eq(leat__bad_record_log_check(log),
                              is_over ? LEAT_ELIMIT : LEAT_OK);
             snprintf(line, sizeof(line),
                      "data: %d bad records, max_errors allows %d; the first "
@@ -466,13 +463,13 @@ START_TEST(the_limit_is_passed_by_the_first_record_above_it)
                 ck_assert_str_eq(leat_last_error(), line);
         }
         /* After a restore it begins anew. */
-        leat__bad_record_log_begin(ledger, 0, 0);
-        ck_assert_int_eq(ledger->count, 0);
-        ck_assert_int_eq(ledger->listed, 0);
-        ck_assert_int_eq(ledger->unwritten, 0);
-        ck_assert_int_eq(leat__bad_record_log_check(ledger), LEAT_OK);
-        leat__bad_record_log_finish(ledger);
-        free(ledger);
+        leat__bad_record_log_begin(log, 0, 0);
+        ck_assert_int_eq(log->count, 0);
+        ck_assert_int_eq(log->listed, 0);
+        ck_assert_int_eq(log->unwritten, 0);
+        ck_assert_int_eq(leat__bad_record_log_check(log), LEAT_OK);
+        leat__bad_record_log_finish(log);
+        free(log);
     }
 }
 END_TEST
@@ -500,25 +497,25 @@ START_TEST(each_record_of_the_list_is_logged_and_then_that_there_are_more)
         {LEAT_REPLACEMENT_RECORD,
          "data: bad record, one before stands in: why"},
     };
-    leat__bad_record_log *ledger = make_ledger();
-    ledger->file.path = NULL;
+    leat__bad_record_log *log = make_log();
+    log->file.path = NULL;
     leat_log_set(keep_line, NULL, LEAT_LOG_WARNING);
     lines = 0;
     for (int i = 0; i < LEAT_BAD_RECORDS_MAX + 5; i++) {
         leat__bad bad = make_bad(i, "s", NULL, "why");
         bad.from.replacement = kinds[i % 3].kind;
-        leat__bad_record_log_note(ledger, &bad);
+        leat__bad_record_log_note(log, &bad);
         if (i < 3)
             ck_assert_str_eq(logged[i], kinds[i].text);
         ck_assert_int_eq(lines, i < LEAT_BAD_RECORDS_MAX - 1
                                     ? i + 1
                                     : LEAT_BAD_RECORDS_MAX + 1);
     }
-    ck_assert_int_eq(ledger->listed, LEAT_BAD_RECORDS_MAX);
-    ck_assert_int_eq(ledger->count, LEAT_BAD_RECORDS_MAX + 5);
+    ck_assert_int_eq(log->listed, LEAT_BAD_RECORDS_MAX);
+    ck_assert_int_eq(log->count, LEAT_BAD_RECORDS_MAX + 5);
     leat_log_set(NULL, NULL, LEAT_LOG_WARNING);
-    leat__bad_record_log_finish(ledger);
-    free(ledger);
+    leat__bad_record_log_finish(log);
+    free(log);
 }
 END_TEST
 
@@ -526,8 +523,8 @@ END_TEST
 START_TEST(what_others_have_listed_is_not_listed_again)
 {
     enum { LINES = 2000 };
-    leat__bad_record_log *one = make_ledger();
-    leat__bad_record_log *other = make_ledger();
+    leat__bad_record_log *one = make_log();
+    leat__bad_record_log *other = make_log();
     ck_assert_int_eq(leat__bad_record_log_open(one), LEAT_OK);
     ck_assert_int_eq(leat__bad_record_log_open(other), LEAT_OK);
     for (int i = 0; i < 3000; i++) {
@@ -568,23 +565,21 @@ START_TEST(lines_of_others_list_nothing_and_are_read_to_their_end)
         ck_assert_int_eq(fputc('x', file), 'x');
     ck_assert_int_ge(fputs(last, file), 0);
     ck_assert_int_eq(fclose(file), 0);
-    leat__bad_record_log *ledger = make_ledger();
-    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
-    ck_assert_uint_eq(ledger->file.listed.n, 0);
-    ck_assert_int_eq(ledger->file.read, BYTES);
-    add(ledger, 0, "db", NULL, "bad");
-    leat__bad_record_log_finish(ledger);
+    leat__bad_record_log *log = open_log();
+    ck_assert_uint_eq(log->file.listed.n, 0);
+    ck_assert_int_eq(log->file.read, BYTES);
+    add(log, 0, "db", NULL, "bad");
+    leat__bad_record_log_finish(log);
     struct stat about;
     ck_assert_int_eq(stat(path, &about), 0);
     ck_assert_int_gt(about.st_size, BYTES);
-    free(ledger);
+    free(log);
 }
 END_TEST
 
 START_TEST(each_of_thousands_has_one_line)
 {
-    leat__bad_record_log *one = make_ledger();
-    ck_assert_int_eq(leat__bad_record_log_open(one), LEAT_OK);
+    leat__bad_record_log *one = open_log();
     for (int i = 0; i < 6000; i++)
         add(one, i % 3000, "db", NULL, "bad");
     ck_assert_int_eq((int)one->known.n, 3000);
@@ -618,9 +613,8 @@ static const char *long_key(size_t size)
 START_TEST(a_key_that_is_cut_is_marked)
 {
     static const size_t sizes[] = {63, 64, 65, 300};
-    leat__bad_record_log *ledger = make_ledger();
-    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
-    char text[4096], expected[4096] = "";
+    leat__bad_record_log *log = open_log();
+    char expected[4096] = "";
     for (int i = 0; i < 4; i++) {
         size_t size = sizes[i], kept = size < 64 ? size : 64;
         leat__bad bad = make_bad(i, "a", long_key(size), "why");
@@ -628,8 +622,8 @@ START_TEST(a_key_that_is_cut_is_marked)
         leat_provenance once = leat__bad_from(&bad);
         leat__bad again;
         leat__bad_set(&again, i, &once, bad.line);
-        leat__bad_record_log_note(ledger, &again);
-        const leat_provenance *from = &ledger->list[i].from;
+        leat__bad_record_log_note(log, &again);
+        const leat_provenance *from = &log->list[i].from;
         ck_assert_uint_eq(from->key_size, kept);
         ck_assert_uint_eq(from->key_cut, size - kept);
         ck_assert_mem_eq(from->key, long_key(size), kept);
@@ -640,10 +634,7 @@ START_TEST(a_key_that_is_cut_is_marked)
         snprintf(expected + used, sizeof(expected) - used,
                  "a\t%d\t%s%s\t0\t0\tnone\twhy\n", i, long_key(kept), mark);
     }
-    leat__bad_record_log_finish(ledger);
-    read_file(text, sizeof(text));
-    ck_assert_str_eq(text, expected);
-    free(ledger);
+    close_log(log, expected);
 }
 END_TEST
 
@@ -714,22 +705,17 @@ static void limit_files(rlim_t bytes)
 START_TEST(a_full_disk_is_counted_and_what_follows_stands_on_its_own_line)
 {
     signal(SIGXFSZ, SIG_IGN);
-    leat__bad_record_log *ledger = make_ledger();
-    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
+    leat__bad_record_log *log = open_log();
     for (int i = 0; i < 4; i++) {
         leat__bad bad = make_bad(i, "s", NULL, "bad");
         limit_files(i == 1 ? 21 : i == 2 ? 0 : RLIM_INFINITY);
-        leat__bad_record_log_note(ledger, &bad);
+        leat__bad_record_log_note(log, &bad);
     }
     limit_files(RLIM_INFINITY);
-    ck_assert_int_eq(ledger->count, 4);
-    ck_assert_int_eq(ledger->unwritten, 2);
-    leat__bad_record_log_finish(ledger);
-    char text[4096];
-    read_file(text, sizeof(text));
-    ck_assert_str_eq(text, "s\t0\t\t0\t0\tnone\tbad\ns\t1\n"
-                           "s\t3\t\t0\t0\tnone\tbad\n");
-    free(ledger);
+    ck_assert_int_eq(log->count, 4);
+    ck_assert_int_eq(log->unwritten, 2);
+    close_log(log, "s\t0\t\t0\t0\tnone\tbad\ns\t1\n"
+                   "s\t3\t\t0\t0\tnone\tbad\n");
 }
 END_TEST
 
@@ -740,24 +726,19 @@ START_TEST(a_line_that_others_left_torn_is_not_gone_on_with)
     ck_assert_ptr_nonnull(file);
     ck_assert_int_ge(fputs("s\t1\t", file), 0);
     ck_assert_int_eq(fflush(file), 0);
-    leat__bad_record_log *ledger = make_ledger();
-    ck_assert_int_eq(leat__bad_record_log_open(ledger), LEAT_OK);
-    add(ledger, 2, "s", NULL, "bad");
+    leat__bad_record_log *log = open_log();
+    add(log, 2, "s", NULL, "bad");
     ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
     ck_assert_int_ge(fputs("s\t3", file), 0);
     ck_assert_int_eq(fflush(file), 0);
-    add(ledger, 4, "s", NULL, "bad");
-    add(ledger, 5, "s", NULL, "bad");
+    add(log, 4, "s", NULL, "bad");
+    add(log, 5, "s", NULL, "bad");
     ck_assert_int_eq(fclose(file), 0);
-    leat__bad_record_log_finish(ledger);
-    char text[4096];
-    read_file(text, sizeof(text));
-    ck_assert_str_eq(text, "s\t1\t\n"
-                           "s\t2\t\t0\t0\tnone\tbad\n"
-                           "s\t3\n"
-                           "s\t4\t\t0\t0\tnone\tbad\n"
-                           "s\t5\t\t0\t0\tnone\tbad\n");
-    free(ledger);
+    close_log(log, "s\t1\t\n"
+                   "s\t2\t\t0\t0\tnone\tbad\n"
+                   "s\t3\n"
+                   "s\t4\t\t0\t0\tnone\tbad\n"
+                   "s\t5\t\t0\t0\tnone\tbad\n");
 }
 END_TEST
 
@@ -827,8 +808,8 @@ int main(void)
 {
     if (!mkdtemp(directory))
         return EXIT_FAILURE;
-    Suite *suite = suite_create("ledger");
-    TCase *tcase = tcase_create("ledger");
+    Suite *suite = suite_create("bad_record_log");
+    TCase *tcase = tcase_create("bad_record_log");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase,
