@@ -131,7 +131,8 @@ END_TEST
 START_TEST(the_earliest_failure_is_kept)
 {
     static const int order[] = {2, 3, 1, 1, 3};
-    static const char *const lines[] = {"two", "three", "one", "again", "late"};
+    static const char lines[][LEAT__ERROR_MAX] = {"two", "three", "one",
+                                                  "again", "late"};
     for (int i = 0; i < 5; i++)
         leat__batch_fail(&batch, order[i], i == 2 ? LEAT_EDATA : LEAT_EIO, NULL,
                          lines[i]);
@@ -160,7 +161,8 @@ END_TEST
 
 START_TEST(nothing_of_the_contents_before_is_left)
 {
-    leat__batch_fail(&batch, 0, LEAT_EIO, NULL, "of the batch before");
+    static const char line[LEAT__ERROR_MAX] = "of the batch before";
+    leat__batch_fail(&batch, 0, LEAT_EIO, NULL, line);
     batch.n = 1;
     batch.bad.n = 0;
     leat__batch_set_shape(&batch, NULL, true);

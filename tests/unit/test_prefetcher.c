@@ -248,6 +248,8 @@ END_TEST
 
 START_TEST(after_the_end_what_is_ready_can_still_be_taken)
 {
+    static const char gone[LEAT__ERROR_MAX] = "the other device is gone";
+    static const char late[LEAT__ERROR_MAX] = "too late to count";
     leat__batch *held[AHEAD + 1];
     leat__batch *batch;
     start(1, 1, false);
@@ -256,8 +258,8 @@ START_TEST(after_the_end_what_is_ready_can_still_be_taken)
     batch = next(0, false);
     give(batch);
     /* Another one is made or not; what comes is in sequence. */
-    leat__prefetcher_end(prefetcher, LEAT_EIO, "the other device is gone");
-    leat__prefetcher_end(prefetcher, LEAT_EDEVICE, "too late to count");
+    leat__prefetcher_end(prefetcher, LEAT_EIO, gone);
+    leat__prefetcher_end(prefetcher, LEAT_EDEVICE, late);
     int64_t number = AHEAD + 2;
     int status;
     while ((status = leat__prefetcher_next(prefetcher, 0, &batch, LEAT__FOREVER,
@@ -265,7 +267,7 @@ START_TEST(after_the_end_what_is_ready_can_still_be_taken)
         check_batch(batch, number++);
     ck_assert_int_le(number, AHEAD + 3);
     ck_assert_int_eq(status, LEAT_EIO);
-    ck_assert_str_eq(leat_last_error(), "the other device is gone");
+    ck_assert_str_eq(leat_last_error(), gone);
     stop();
 }
 END_TEST
