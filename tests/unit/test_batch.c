@@ -117,14 +117,16 @@ END_TEST
 START_TEST(shapes_differ_by_what_their_tops_look_like)
 {
     const leat__batch_shape shape = lay_out(image, label, false);
-    leat__batch_shape others[4] = {shape, shape, shape, shape};
-    ck_assert(leat__batch_shape_is_same(&shape, &others[0]));
-    others[0].ntop = 1;
-    others[1].top[0].dtype = LEAT_INT32;
-    others[2].top[0].shape[1] = 7;
-    others[3].image[0] = 1;
-    for (int i = 0; i < 4; i++)
-        ck_assert(!leat__batch_shape_is_same(&shape, &others[i]));
+    leat__batch_shape other = shape;
+    ck_assert(leat__batch_shape_is_same(&shape, &other));
+    for (int i = 0; i < 4; i++) {
+        other = shape;
+        other.ntop -= i == 0;
+        other.top[0].dtype = i == 1 ? LEAT_INT32 : LEAT_FLOAT32;
+        other.top[0].shape[1] += i == 2;
+        other.image[0] += i == 3;
+        ck_assert(!leat__batch_shape_is_same(&shape, &other));
+    }
 }
 END_TEST
 
