@@ -6,8 +6,6 @@
 
 #include <stdbool.h>
 
-#include <stdbool.h>
-
 /* Messages within messages that are still read; protobuf's own limit. */
 #define LEAT__PROTOTXT_DEPTH 100
 
