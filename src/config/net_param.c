@@ -5,7 +5,7 @@
 #include "config/net_option.h"
 #include "config/net_schema.h"
 #include "data/transform.h"
-#include "layer/data_layer_options.h"
+#include "layer/options/data_layer_options.h"
 
 #include <limits.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "config/net_schema.h"
 #include "base/log.h"
 #include "data/transform_option_table.h"
-#include "layer/data_layer_option_table.h"
+#include "layer/options/data_layer_option_table.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -23,8 +23,8 @@
 #ifndef LEAT_LAYER_LAYER_STATE_H
 #define LEAT_LAYER_LAYER_STATE_H
 
-#include "layer/data_layer_options.h"
 #include "layer/on_error/bad_record_log.h"
+#include "layer/options/data_layer_options.h"
 #include "layer/prefetcher.h"
 #include "layer/wakeup.h"
 

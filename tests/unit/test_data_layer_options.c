@@ -1,6 +1,6 @@
 /* A data layer's options at each bound, copied, completed and let go. */
 #include "base/memory.h"
-#include "layer/data_layer_options.h"
+#include "layer/options/data_layer_options.h"
 #include "support/suite.h"
 
 #include <leat/image.h>

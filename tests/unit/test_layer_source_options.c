@@ -4,7 +4,7 @@
 #include "base/option_list.h"
 #include "config/net_param.h"
 #include "data/transform.h"
-#include "layer/data_layer_options.h"
+#include "layer/options/data_layer_options.h"
 #include "support/suite.h"
 #include "tools/delivery/layer_source_options.h"
 

@@ -12,8 +12,8 @@
  * protobuf's type of the field in leat_param, WORD for words, or NONE where a
  * net file does not have it there; the rest are members of leat_option.
  */
-#ifndef LEAT_LAYER_DATA_LAYER_OPTION_TABLE_H
-#define LEAT_LAYER_DATA_LAYER_OPTION_TABLE_H
+#ifndef LEAT_LAYER_OPTIONS_DATA_LAYER_OPTION_TABLE_H
+#define LEAT_LAYER_OPTIONS_DATA_LAYER_OPTION_TABLE_H
 
 #include <leat/data_layer.h>
 #include <leat/option.h>

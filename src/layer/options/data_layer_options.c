@@ -1,10 +1,10 @@
-#include "layer/data_layer_options.h"
+#include "layer/options/data_layer_options.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/option_list.h"
 #include "base/options.h"
 #include "data/transform.h"
-#include "layer/data_layer_option_table.h"
+#include "layer/options/data_layer_option_table.h"
 
 #include <leat/image.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* data_layer_options.h: a data layer's options, owned and checked. */
-#ifndef LEAT_LAYER_DATA_LAYER_OPTIONS_H
-#define LEAT_LAYER_DATA_LAYER_OPTIONS_H
+#ifndef LEAT_LAYER_OPTIONS_DATA_LAYER_OPTIONS_H
+#define LEAT_LAYER_OPTIONS_DATA_LAYER_OPTIONS_H
 
 #include <leat/data_layer.h>
 
