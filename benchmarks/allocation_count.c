@@ -41,12 +41,14 @@ void *malloc(size_t size)
     return __libc_malloc(size);
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 void *calloc(size_t n, size_t size)
 {
     count();
     return __libc_calloc(n, size);
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 void *realloc(void *memory, size_t size)
 {
     count();
@@ -64,6 +66,7 @@ void *aligned_alloc(size_t alignment, size_t size)
     return memalign(alignment, size);
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int posix_memalign(void **out, size_t alignment, size_t size)
 {
     void *memory = memalign(alignment, size);
@@ -73,6 +76,7 @@ int posix_memalign(void **out, size_t alignment, size_t size)
     return 0;
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 void free(void *memory)
 {
     __libc_free(memory);

@@ -138,9 +138,9 @@ for word in SKIP skip; do
     expect 64 '^leat: --on-error: SKIP is called REPLACE now' dump \
         --reader lmdb:db --batch 1 --on-error $word --out out
 done
-expect 64 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \
+expect 64 'already sets --rank and --world-size' dump --reader lmdb:db --batch 1 \
     --launcher --rank 1 --world-size 2 --out out
-expect 64 'what --rank and --world-size do' dump --reader lmdb:db --batch 1 \
+expect 64 'already sets --rank and --world-size' dump --reader lmdb:db --batch 1 \
     --launcher --rank 0 --out out
 for kind in cifar10 images mnist pipeline; do
     expect 64 "import $kind --help" import $kind
