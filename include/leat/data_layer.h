@@ -32,14 +32,15 @@ extern "C" {
  * _Fork() are not noticed.
  *
  * pthread_cancel(). No call of a layer is a cancellation point: a thread that
- * waits in one ends after it, and leat_data_layer_cancel wakes it. Asynchronous
- * cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) of a thread in a call of leat's is
- * forbidden.
+ * is cancelled in a call finishes the call first, and ends at its next
+ * cancellation point. leat_data_layer_cancel wakes it if the call waits.
+ * Asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) of a thread in a call
+ * of leat's is forbidden.
  *
- * Stacks. Threads of leat's have 1 MiB, whatever RLIMIT_STACK is. The thread
- * that calls create, setup or restore needs 64 KiB left, which they check, and
- * so do forward and try_forward, which do not: besides what callbacks, a
- * device's driver or a sanitizer take.
+ * Stacks. Threads of leat's have 1 MiB, whatever RLIMIT_STACK is. A thread
+ * needs 64 KiB of free stack to call create, setup, restore, forward or
+ * try_forward; the first three check that, and return LEAT_ELIMIT. What
+ * callbacks, a device's driver or a sanitizer use comes on top.
  */
 typedef struct leat_data_layer leat_data_layer;
 
@@ -53,15 +54,16 @@ typedef enum leat_reader_thread {
 /** Whose memory the tops have after forward. */
 typedef enum leat_top_mode {
     LEAT_TOP_LEND = 0, /* the tops share the batch's memory until the next */
-    LEAT_TOP_COPY = 1  /* the tops keep their own memory and addresses; who uses
-                          several streams orders their reads and the next
-                          forward's writes */
+    LEAT_TOP_COPY = 1  /* the tops keep their own memory and addresses; a caller
+                          of several streams makes the next forward's stream
+                          wait for the others' reads */
 } leat_top_mode;
 
 /** Whether forward makes batches itself where it would wait. */
 typedef enum leat_caller_helps {
-    LEAT_CALLER_HELPS_AUTO = 0, /* where no reader may block for ever on its
-                                   thread */
+    LEAT_CALLER_HELPS_AUTO = 0, /* yes, unless it would have to call a reader
+                                   that may block for ever, such as a callback,
+                                   on the caller's thread */
     LEAT_CALLER_HELPS_OFF = 1   /* never: it only waits */
 } leat_caller_helps;
 
@@ -72,7 +74,9 @@ typedef enum leat_on_error {
     LEAT_ON_ERROR_REPLACE =
         2 /* its place gets the nearest earlier good record of
           the whole sequence, other ranks' included, under
-          the place's own random choices; none: zeros */
+          the place's own random choices; none: zeros. With
+          several ranks the pipeline needs random access:
+          over callbacks, for example, setup is LEAT_EINVAL */
 } leat_on_error;
 
 /** The `prefetch` of Caffe, the default. */
@@ -117,11 +121,13 @@ typedef struct leat_data_layer_options {
 
     /* Batches and ranks. */
     int64_t batch_size;        /* samples in a batch of this rank, at least 1 */
-    int64_t global_batch_size; /* of all ranks together; instead of it, or
-                                  world_size times it */
-    int rank;        /* takes positions p = rank mod world_size in TRAIN */
-    int world_size;  /* ranks, 1 to 65535, what a resume token has room for; 0:
-                        1 */
+    int64_t global_batch_size; /* samples in a batch of all ranks; may replace
+                                  batch_size. With both it must be world_size *
+                                  batch_size */
+    int rank;       /* in TRAIN it takes the positions p of the endless sequence
+                       (all epochs, counted on) with p mod world_size == rank */
+    int world_size; /* ranks, 1 to 65535, what a resume token has room for; 0:
+                       1. leat_launcher_ranks (leat/launcher.h) gives both */
     bool shard_test; /* TEST is divided between the ranks as TRAIN is */
 
     /* The transform and the tops. */
@@ -134,7 +140,8 @@ typedef struct leat_data_layer_options {
                                FLOAT32 */
     leat_layout layout;     /* of images */
     leat_top_mode top_mode; /* whose memory the tops have */
-    const leat_transform_options *transform; /* of field `data`; NULL: none */
+    const leat_transform_options *transform; /* of the first field, whatever its
+                                                name; NULL: none */
 
     /* Threads and prefetch. */
     int prefetch; /* batches made ahead: 1 to 2^20, or LEAT_PREFETCH_AUTO; 0:
@@ -168,9 +175,10 @@ typedef struct leat_data_layer_options {
                                     not list yet; NULL: none.
                                     docs/reliability.md */
     int64_t max_errors;  /* with ZERO and REPLACE: more different bad records
-                            than this are LEAT_ELIMIT; each counts once since
-                            setup, and after restore those met before the
-                            position. 0 or -1: no limit */
+                            than this are LEAT_ELIMIT. A record counts once
+                            since setup, however many epochs meet it; restore
+                            forgets those met at its position or later. 0 or
+                            -1: no limit */
     bool has_max_errors; /* a max_errors of 0 allows none */
 
     /* Random choices. */
@@ -178,7 +186,8 @@ typedef struct leat_data_layer_options {
     int64_t random_seed;  /* 0 or below: drawn from the system: keep what
                              leat_data_layer_seed returns. Several ranks that
                              choose at random need one, also to resume */
-    bool has_random_seed; /* a random_seed of 0 is the seed 0 */
+    bool has_random_seed; /* a random_seed of 0 is the seed 0; a negative one is
+                             drawn all the same */
 } leat_data_layer_options;
 
 /** Every default: zeros after the size. */
@@ -198,14 +207,17 @@ inline leat_data_layer_options leat__data_layer_options_defaults(void)
 #endif
 
 /**
- * Writes every default out, for bindings: a prefetch of 4 where the macro has
- * 0. `options->size` is set by the caller: no more is written. Errors:
- * LEAT_EINVAL where it is 0. Thread safety: any thread.
+ * Writes every default out, for bindings: where the macro has 0, `prefetch` is
+ * 4, `world_size` 1, `top_type` FLOAT32, `max_errors` and `random_seed` -1, and
+ * `name` and `device` have their texts. `options->size` is set by the caller:
+ * no more is written. Errors: LEAT_EINVAL where it is 0. Thread safety: any
+ * thread.
  */
 LEAT_API int leat_data_layer_options_init(leat_data_layer_options *options);
 
 /**
- * All `*n` options, in the order of the struct's members. Static.
+ * All `*n` options, in the order of the struct's members. `size` and the has_*
+ * flags have no entries: setting an option by name sets its flag. Static.
  * Thread safety: any thread.
  */
 LEAT_API const leat_option *leat_data_layer_option_list(int *n);
@@ -219,7 +231,10 @@ LEAT_API int leat_data_layer_options_set(leat_data_layer_options *options,
 
 /** What forward delivered: provenance of every sample. */
 typedef struct leat_batch {
-    int64_t number; /* batches before it, from 0, since position 0 */
+    int64_t number; /* from 0 at position 0. A group numbers the batches of all
+                       its members. A restored layer goes on from the token's
+                       position divided by its own batch (of all ranks in
+                       TRAIN), rounded down */
     int64_t epoch;  /* of its first sample */
     int64_t n;      /* samples in it: batch_size, or what a single pass left */
     int64_t valid;  /* of those, real ones: in this version all */
@@ -258,19 +273,22 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
 
 /**
  * Opens the readers, gives the tops their shapes, takes all memory and starts
- * the threads. top[0] becomes batch x C x H x W (field `data`, images of uint8
- * or float32; one that is not of three dimensions keeps its own), top[1] the
- * labels, batch; more tops the further fields. Fewer tops than fields leave the
- * rest out. With `top` NULL and `ntop` 0 the layer makes blobs of its own, one
- * for each top: leat_data_layer_top.
+ * the threads. top[0] becomes batch x C x H x W (the first field, whatever its
+ * name: images of uint8 or float32; one that is not of three dimensions keeps
+ * its own), top[1] the second field, which of an LMDB are the labels, batch;
+ * more tops the further fields. Fewer tops than fields leave the rest out. With
+ * `top` NULL and `ntop` 0 the layer makes blobs of its own, one for each top:
+ * leat_data_layer_top.
  *
  * Succeeds once, before the first forward; after an error it may be called
  * again. The tops are borrowed during the call. Blocks until the first sample
  * is read; woken by leat_data_layer_cancel.
  * Errors: LEAT_EINVAL (tops, crop, or a mean file that is not of the shape of
- * the first image before its crop), LEAT_EDATA or LEAT_EFORMAT (the first
- * record), LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT, LEAT_EDEVICE, LEAT_EUNSUPPORTED
- * (transform_on DEVICE on one that has no transform), LEAT_ECANCELLED,
+ * the first image before its crop; on_error REPLACE with several ranks without
+ * random access), LEAT_EDATA (the first record with on_error FAIL; else it and
+ * all records near it), LEAT_EFORMAT, LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT,
+ * LEAT_EDEVICE, LEAT_EUNSUPPORTED (transform_on DEVICE on one that has no
+ * transform), LEAT_ECANCELLED,
  * LEAT_ESTATE when it was set up before, or created in another process.
  * LEAT_ELIMIT is max_memory or the calling thread's stack. Thread safety: one
  * caller a layer.
@@ -381,13 +399,15 @@ LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
 
 /**
  * Goes on where the token was saved, also with another batch size, number of
- * threads or ranks. After setup; clears sticky errors and cancel. Gives the
- * batch back that forward delivered. Readers that cannot seek read and drop
- * what comes before.
+ * threads or ranks: the token has one position p for all ranks, and every rank
+ * restores the same token. Of W ranks, rank p mod W then takes the sample at p.
+ * After setup; clears sticky errors and cancel. Gives the batch back that
+ * forward delivered. Readers that cannot seek read and drop what comes before.
  * LEAT_END, like every later forward: the token stands at the end of a single
  * pass. Errors that change nothing: LEAT_EINVAL for a token of another data
- * set, pipeline or rng, or a seed given otherwise, with LEAT_RNG_CAFFE also of
- * another world size; LEAT_ESTATE before setup. Those of setup are sticky.
+ * set, pipeline or rng, or of another seed than the options give, with
+ * LEAT_RNG_CAFFE also of another world size; LEAT_ESTATE before setup. Those of
+ * setup are sticky.
  * Blocks as setup does; woken by leat_data_layer_cancel.
  * Thread safety: one caller a layer.
  */
@@ -412,8 +432,8 @@ LEAT_API void leat_data_layer_cancel(leat_data_layer *layer);
 
 /**
  * Stops and joins every thread and frees everything, in any state, but memory
- * that lent blobs still share. Takes NULL. Waits for the work under way, a run
- * of samples a thread, and for a callback that blocks without cancel.
+ * that lent blobs still share. Takes NULL. Waits for the work under way, a
+ * chunk of samples a thread, and for a callback that blocks without cancel.
  * Thread safety: one caller, and no other call at the same time.
  */
 LEAT_API void leat_data_layer_destroy(leat_data_layer *layer);

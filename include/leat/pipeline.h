@@ -115,10 +115,19 @@ LEAT_API int leat_pipeline_memory(leat_pipeline **out,
  * returns LEAT_OK, LEAT_END, or an error whose reason leat_error
  * (leat/status.h) has set; LEAT_EDATA concerns only that sample. Without a
  * reason leat sets one with the record's number; an unknown status is
- * LEAT_EINVAL. All calls except cancel are made by one thread at a time: one of
- * leat's own, or the caller of setup, restore, destroy or a leat_reader
+ * LEAT_EINVAL. Before the call sample->from has `name` as its source, the
+ * number of the sample in the pass and no key; next may set record, key
+ * and key_size (the key is a view as a field is), and source, which must be
+ * valid until close. All calls except cancel are made by one thread at a time:
+ * one of leat's own, or the caller of setup, restore, destroy or a leat_reader
  * function. leat/ext/reader.h lists what they may call, and the size of the
  * stack.
+ *
+ * Callbacks read in order alone. They have no count, seek or read_at: restore
+ * reads and drops the samples before the token's position, several ranks each
+ * read all samples, and on_error REPLACE with several ranks is refused. They
+ * have no identity: a token of another data set is not noticed. Where that
+ * matters, write a reader: leat/ext/reader.h, docs/adding-a-reader.md.
  */
 typedef struct leat_callbacks {
     size_t size;      /* sizeof(leat_callbacks) */
@@ -146,12 +155,14 @@ LEAT_API int leat_pipeline_callback(leat_pipeline **out,
 
 /**
  * Parses a pipeline text such as "lmdb:mnist_train": `reader:arguments`, joined
- * by `|`; each reader reads the one before it.
+ * by `|`; each reader reads the one before it. leat registers one reader,
+ * `lmdb:PATH` with the keys read_ahead, drop_behind and keep_behind of
+ * leat_lmdb_options; leat_reader_register adds others.
  *
  * Arguments are separated by commas; a backslash escapes the next character:
- * comma, bar, equals sign or backslash. Names are those of the registry. Owned
- * by the caller: leat_pipeline_unref. Errors: LEAT_EINVAL, naming the
- * character's position; LEAT_ENOMEM. Thread safety: any thread.
+ * comma, bar, equals sign or backslash. Owned by the caller:
+ * leat_pipeline_unref. Errors: LEAT_EINVAL, naming the character's position;
+ * LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_parse(leat_pipeline **out, const char *text);
 

@@ -48,7 +48,8 @@ typedef struct leat_provenance {
     const void *key;    /* its key there; NULL if the source has none */
     size_t key_size;    /* bytes */
     int64_t epoch;      /* pass over the data, from 0; set by a data layer */
-    int64_t position;   /* position in that pass, from 0; set by a data layer */
+    int64_t position;   /* in that pass, from 0, not in the endless sequence by
+                           which ranks share; set by a data layer */
     leat_replacement replacement; /* set by a data layer */
     uint32_t key_cut; /* 0: the key is complete; else set by a data layer: bytes
                          of it after the first 64, which are all that is kept of

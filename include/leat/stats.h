@@ -43,8 +43,9 @@ typedef struct leat_memory_stats {
 
 /** A bad record that a forward met. */
 typedef struct leat_bad_record {
-    leat_provenance from; /* its source, number, key and position; and what
-                             replaces it */
+    leat_provenance from; /* its source, number, key and position. `replacement`
+                             is the kind; the record that replaces it is in
+                             leat_batch.from */
     const char *reason;   /* the error line */
 } leat_bad_record;
 

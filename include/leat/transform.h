@@ -140,13 +140,14 @@ LEAT_API int leat_transformer_shape(leat_transformer *transformer,
 
 /**
  * Decodes and transforms the field into `top`, which has `shape` {channels,
- * height, width} elements of the top type. `words` are random numbers. With
- * LEAT_RNG_LEAT they choose mirror, row and column, each by its high bits; with
- * LEAT_RNG_CAFFE they are the generator's next words, used as in Caffe: one for
- * mirror, then in TRAIN two for the crop. Errors: LEAT_EDATA if the image does
- * not have that shape or cannot be decoded, LEAT_EINVAL if the mean file does
- * not have the image's shape before the crop, LEAT_ENOMEM; `top` is then
- * unchanged. Thread safety: one caller.
+ * height, width} elements of the top type. `words` are random numbers, and the
+ * fourth is not used. With LEAT_RNG_LEAT words[0] chooses the mirror, words[1]
+ * the crop's row and words[2] its column. With LEAT_RNG_CAFFE they are the next
+ * words of Caffe's generator, as many as Caffe draws: one for the mirror if
+ * `mirror` is set, then in TRAIN two for the crop. Errors: LEAT_EDATA if the
+ * image does not have that shape or cannot be decoded, LEAT_EINVAL if the mean
+ * file does not have the image's shape before the crop, LEAT_ENOMEM; `top` is
+ * then unchanged. Thread safety: one caller.
  */
 LEAT_API int leat_transformer_apply(leat_transformer *transformer,
                                     const leat_field *field, leat_rng rng,

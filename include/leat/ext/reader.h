@@ -51,9 +51,10 @@ struct leat_reader {
  * other layers and readers; of the layer that it reads for it may only call
  * leat_data_layer_cancel, also inside cancel itself. Setup, restore and destroy
  * of that layer would deadlock: they are LEAT_ESTATE, and destroy only logs it.
- * So is a forward that would wait, on leat's own threads and during setup;
- * elsewhere it may wait forever. No function may end its thread (pthread_exit).
- * leat's threads have 1 MiB of stack, of which leat uses up to 64 KiB.
+ * Forward of that layer, where it would wait, is LEAT_ESTATE on leat's own
+ * threads and during setup; on any other thread it may wait forever. No
+ * function may end its thread (pthread_exit). leat's threads have 1 MiB of
+ * stack, of which leat uses up to 64 KiB.
  *
  * Samples are buffers of the caller with arbitrary earlier contents. For each
  * sample that is returned with LEAT_OK, next, read_at and read_located set
@@ -134,11 +135,12 @@ struct leat_reader_ops {
 
     /**
      * Fills out[i] with the sample at index[i], in [0, count), of the epoch
-     * out[i]->from.epoch, which the caller sets: only a shuffle that differs by
-     * epoch needs it. Same contract as next, but stateless: no LEAT_END, no
-     * sticky errors, and after an error at out[0] the caller continues with
-     * index + 1. leat checks indices against count. Any threads, in parallel
-     * and concurrently with next, whose position it does not change.
+     * out[i]->from.epoch, which the caller sets: only a reader whose order
+     * differs by epoch needs it. Same contract as next, but stateless: no
+     * LEAT_END, no sticky errors, and after an error at out[0] the caller
+     * continues with index + 1. leat checks indices against count. Any threads,
+     * in parallel and concurrently with next, whose position it does not
+     * change.
      */
     int (*read_at)(leat_reader *reader, const int64_t index[],
                    leat_sample *const out[], int n, int *got);
@@ -244,7 +246,8 @@ LEAT_API int leat_args_int(const leat_args *args, const char *key, int64_t min,
 
 /**
  * The object passed to leat_pipeline_create, or NULL. Borrowed from the
- * pipeline. Thread safety: any threads.
+ * pipeline, and shared by all its readers, hence const: a type that changes its
+ * object casts that away and synchronises. Thread safety: any threads.
  */
 LEAT_API const void *leat_args_object(const leat_args *args);
 
