@@ -132,7 +132,7 @@ static int call_next(callback_reader *callback, leat_sample *sample)
         (void)leat_error(status,
                          "%s: record %lld is bad; the callback next "
                          "gave no reason",
-                         callback->feed->name, (long long)callback->record);
+                         callback->feed->name, (long long)sample->from.record);
     status = check_status(callback->feed, "next", lines, status, LEAT_END);
     /* Cancel wins over the status of the callback that it woke. */
     if (status && atomic_load(&callback->cancelled))

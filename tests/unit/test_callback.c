@@ -18,7 +18,8 @@ typedef struct script {
     int open_status;
     int reset_status;
     int blocks;
-    int is_silent; /* reports its status without a line */
+    int is_silent;  /* reports its status without a line */
+    int64_t number; /* above 0: the record that it names; counted on */
     int fields;
     leat_field field;
     int opened;
@@ -57,6 +58,8 @@ static int script_next(void *pass, leat_sample *out)
     while (self->blocks && !self->cancelled)
         pthread_cond_wait(&self->changed, &self->lock);
     pthread_mutex_unlock(&self->lock);
+    if (self->number > 0)
+        out->from.record = self->number++;
     if (self->status && self->is_silent)
         return self->status;
     if (self->status)
@@ -331,6 +334,21 @@ START_TEST(a_status_that_means_nothing_is_an_error)
 }
 END_TEST
 
+START_TEST(a_line_made_for_a_bad_record_has_the_callbacks_number)
+{
+    leat_reader *reader = begin();
+    user.is_silent = 1;
+    user.status = LEAT_EDATA;
+    user.number = 1006;
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EDATA);
+    ck_assert_int_eq(sample.from.record, 1006);
+    ck_assert_str_eq(
+        leat_last_error(),
+        "script: record 1006 is bad; the callback next gave no reason");
+    end(reader);
+}
+END_TEST
+
 START_TEST(an_error_without_a_line_gets_one)
 {
     leat_reader *reader = begin();
@@ -510,6 +528,8 @@ int main(void)
     tcase_add_test(tcase, any_other_error_is_sticky_until_reset);
     tcase_add_test(tcase, a_status_that_means_nothing_is_an_error);
     tcase_add_test(tcase, an_error_without_a_line_gets_one);
+    tcase_add_test(tcase,
+                   a_line_made_for_a_bad_record_has_the_callbacks_number);
     tcase_add_test(tcase, a_sample_that_is_not_as_announced_is_an_error);
     tcase_add_test(tcase, without_reset_there_is_one_epoch);
     tcase_add_test(tcase, without_open_one_reader_at_a_time);
