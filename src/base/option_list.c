@@ -311,7 +311,7 @@ static const char *write_expected(char *out, size_t size,
                  : option->type == LEAT_OPTION_FLOAT ? "a number"
                  : option->type == LEAT_OPTION_TEXT
                      ? "a text"
-                     : "a list, which is set in C");
+                     : "a list or struct, which is set in C");
     return out;
 }
 

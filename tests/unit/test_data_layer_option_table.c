@@ -277,7 +277,7 @@ START_TEST(an_option_is_found_and_set_by_its_name)
         {"shard_test", "2", "shard_test: expected true or false, found '2'"},
         {"bad_record_file", "", "bad_record_file: expected a text, found ''"},
         {"tops", "data",
-         "tops: expected a list, which is set in C, found "
+         "tops: expected a list or struct, which is set in C, found "
          "'data'"},
         {"depth", "1", "the data layer has no option 'depth'"},
     };
