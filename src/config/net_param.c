@@ -224,7 +224,7 @@ static int read_mean(const reading *in)
     return values ? read_mean_values(in, values) : LEAT_OK;
 }
 
-/* One of the two in the file takes back the other one of the caller's. */
+/* If the file sets one of the two, it unsets the caller's other one. */
 static int check_force(const reading *in)
 {
     leat_transform_options *transform = &in->out->transform;

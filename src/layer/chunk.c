@@ -124,9 +124,9 @@ static void read_samples(leat__chunk *chunk, leat_reader *reader, bool collects)
 }
 
 /*
- * Sets the samples' positions, those before a failure too: one may yet turn out
- * to be bad. Returns the bytes read; what a reader left in the buffers of other
- * samples, their number of fields too, may be anything.
+ * Sets the positions of all samples: one before the failure may turn out to be
+ * bad in the transform. Returns the bytes of the samples that were read; the
+ * others' contents, nfields included, are undefined.
  */
 static int64_t settle(leat__chunk *chunk)
 {

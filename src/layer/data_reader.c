@@ -328,8 +328,8 @@ static void *produce(void *argument)
         leat__counter_add_exclusive(&data_reader->blocked_full,
                                     leat__clock_now() - begin);
         leat__chunk *chunk = item;
-        /* One chunk more than the one that got stuck: the layer's last batch.
-         */
+        /* After a failure one more chunk is filled, which carries the status
+           to the layer's last batch. */
         stuck = data_reader->source.stuck;
         leat__chunk_source_fill(&data_reader->source, chunk, true);
         bool is_over = is_other_turn(data_reader, begin);

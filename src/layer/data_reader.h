@@ -12,10 +12,10 @@ typedef struct leat__data_reader leat__data_reader;
 
 typedef struct leat__data_reader_options {
     leat__chunk_source_options source;
-    bool threaded;       /* a producer thread fills chunks ahead */
-    bool probes;         /* also while the reader that was opened may block, */
-    int64_t probe_every; /* which is probed every so many nanoseconds, */
-    int64_t probe_pause; /* and at a new epoch, so long after the last time */
+    bool threaded;       /* a producer thread always fills chunks ahead */
+    bool probes;         /* it does so only while the reader may block */
+    int64_t probe_every; /* nanoseconds between two probes of the reader */
+    int64_t probe_pause; /* at least, if the second is for a new epoch */
     const void *owner;   /* of its thread: leat__thread */
 } leat__data_reader_options;
 

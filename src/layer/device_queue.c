@@ -1,8 +1,8 @@
 /*
  * DESIGN. A batch goes round: from the free stack, by a worker's or a caller's
  * claim, through their hands, into `finished` until those before it are there
- * too, by upload into `ready`, to the caller, and back. Nothing holds a worker
- * back but an empty free stack.
+ * too, by upload into `ready`, to the caller, and back. A claim waits here only
+ * for a free batch.
  *
  * Locks: a queue's guards its free stack; that of all guards the sequence, and
  * serialises the uploads, under which a batch's own lock and that of `ready`
@@ -228,8 +228,9 @@ void leat__device_queue_give(leat__device_queues *all,
 }
 
 /*
- * None is free now and all were ready before: the stages run by turns, and a
- * deeper queue lets each go on while the other pauses.
+ * The caller finds no batch ready, and the workers found none free since the
+ * last growth: they wait for each other by turns. One more batch lets each go
+ * on while the other pauses.
  */
 static void grow(leat__device_queue *queue)
 {

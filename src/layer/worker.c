@@ -200,7 +200,7 @@ int64_t leat__worker_work(leat__worker *worker, leat__chunk *chunk,
     if (worker->carry_chain)
         leat__replacement_end(&worker->replacement, batch, chunk, has_shape);
     count(worker, n);
-    /* Samples that a batch cut short will never have count as done. */
+    /* The samples that a short batch lacks count as done. */
     if (chunk->is_last)
         n += batch->size - batch->n;
     leat__data_reader_give(worker->options->reader, chunk);

@@ -1,9 +1,9 @@
 /*
  * The tool's commands, with the Nth call of each kind failing, for every N up
- * to the last: exit status 0 and the whole result, or status 1, one line on
- * stderr and no result, and then the same command again brings the whole one.
- * Later calls of which there are thousands are tried one in so many;
- * LEAT_FAULTS=all tries them all.
+ * to the last: exit status 0 and the whole result, or status 2, one line on
+ * stderr and no result, and then the same command again gives the whole one. Of
+ * thousands of calls only the first ones and a sample of the later ones fail;
+ * LEAT_FAULTS=all makes each of them fail.
  */
 #include "faults/faults.h"
 #include "lmdb_fixture.h"
