@@ -141,6 +141,23 @@ static outcome from_net(const trial *t, leat__net_param *net)
     return finish(out);
 }
 
+/* A list that is too long would be written beyond the commands' tables. */
+START_TEST(the_tables_of_the_commands_have_room_for_all_options)
+{
+    struct layer_source_options source = LAYER_SOURCE_OPTIONS_INIT;
+    struct option_spec table[4 * LAYER_SOURCE_OPTIONS];
+    int layer, transform, n = 0;
+    (void)leat_data_layer_option_list(&layer);
+    (void)leat_transform_option_list(&transform);
+    ck_assert_int_le(layer, LAYER_SOURCE_OPTIONS);
+    ck_assert_int_le(transform, LAYER_SOURCE_OPTIONS);
+    layer_source_options_list(table, &source);
+    while (table[n].name)
+        n++;
+    ck_assert_int_le(n + 1, LAYER_SOURCE_OPTIONS);
+}
+END_TEST
+
 static outcome from_command(const trial *t)
 {
     struct layer_source_options source = LAYER_SOURCE_OPTIONS_INIT;
@@ -333,5 +350,6 @@ int main(void)
     TCase *tcase = tcase_create("layer_source_options");
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_value_means_the_same_wherever_it_is_given);
+    tcase_add_test(tcase, the_tables_of_the_commands_have_room_for_all_options);
     return suite_run(suite);
 }
