@@ -102,8 +102,10 @@ static claim_result claim_locked(leat__prefetcher *prefetcher,
         batch->n = chunk->first + chunk->n;
         prefetcher->open = NULL;
     }
-    /* After such a chunk there is nothing to take. */
-    if (chunk->failed >= 0 && chunk->status != LEAT_EDATA)
+    /* Nothing follows a batch without samples. A failure after a sample ends a
+       batch that an earlier bad record may fail instead: this one comes next,
+       with the failure. */
+    if (batch->n == 0)
         prefetcher->stopped = true;
     return CLAIMED;
 }

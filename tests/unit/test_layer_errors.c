@@ -144,6 +144,34 @@ START_TEST(a_storage_error_comes_after_the_good_batches_and_stays)
 }
 END_TEST
 
+/* In one batch: the first has no shape, and then the storage fails. */
+static void check_lost_and_broken(leat_reader_thread thread, int workers)
+{
+    const planted plan = {
+        .count = 12,
+        .way = PLANTED_IN_ORDER,
+        .kind = {[4] = PLANTED_SHAPELESS, [6] = PLANTED_BROKEN}};
+    options.batch_size = 4;
+    options.reader_thread = thread;
+    options.workers = workers;
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    feed_layer feed = feed_open(pipeline, &options);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_EDATA);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_EIO);
+    ck_assert_int_eq(feed_forward(&feed), LEAT_EIO);
+    feed_close(&feed);
+    leat_pipeline_unref(pipeline);
+}
+
+START_TEST(a_storage_error_behind_a_bad_record_comes_next)
+{
+    for (int thread = 0; thread < 3; thread++)
+        for (int workers = 1; workers < 4; workers++)
+            check_lost_and_broken((leat_reader_thread)thread, workers);
+}
+END_TEST
+
 static void check_restored(leat_pipeline *pipeline)
 {
     source_now.broken = 7;
@@ -531,6 +559,47 @@ START_TEST(a_batch_that_finds_no_memory_is_not_lost)
 }
 END_TEST
 
+/* Two forwards of batches of several chunks, with bad records in each. */
+static int forward_in_chunks(leat_pipeline *pipeline)
+{
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    int status = leat_data_layer_setup(layer, NULL, 0);
+    for (int i = 0; i < 2 && status == LEAT_OK; i++)
+        status = leat_data_layer_forward(layer, NULL, 0, LEAT_HOST);
+    leat_data_layer_destroy(layer);
+    return status;
+}
+
+/* The last allocations of a run are those of lists of bad records. */
+START_TEST(a_bad_record_that_finds_no_memory_is_an_error)
+{
+    const planted plan = {.count = 12,
+                          .way = PLANTED_IN_ORDER,
+                          .kind = {[5] = PLANTED_UNREADABLE}};
+    options.batch_size = 7000;
+    options.prefetch = 1;
+    options.workers = 4;
+    options.on_error = LEAT_ON_ERROR_ZERO;
+    options.reader_thread = _i ? LEAT_READER_ON : LEAT_READER_OFF;
+    leat_pipeline *pipeline = planted_pipeline(&plan);
+    int failures = 0;
+    int64_t before = leat__alloc_count();
+    ck_assert_int_eq(forward_in_chunks(pipeline), LEAT_OK);
+    int64_t all = leat__alloc_count() - before;
+    for (int64_t n = all - 60; n < all; n++) {
+        leat__alloc_fail_at(n);
+        int status = forward_in_chunks(pipeline);
+        bool has_failed = leat__alloc_fail_at(-1) < 0;
+        ck_assert(status == LEAT_ENOMEM || status == LEAT_OK);
+        failures += has_failed && status == LEAT_ENOMEM;
+    }
+    ck_assert_int_gt(failures, 0);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 START_TEST(a_first_sample_of_too_few_fields_is_an_error_of_setup)
 {
     const bad_records plan = {.count = 4,
@@ -648,6 +717,7 @@ int main(void)
                         0, BAD_RECORDS_WAYS);
     tcase_add_test(tcase,
                    a_storage_error_comes_after_the_good_batches_and_stays);
+    tcase_add_test(tcase, a_storage_error_behind_a_bad_record_comes_next);
     tcase_add_test(tcase, restore_goes_on_once_the_storage_is_mended);
     tcase_add_test(tcase, a_single_pass_ends_with_what_is_left);
     tcase_add_test(tcase, a_layer_resumed_at_the_end_stands_there);
@@ -666,6 +736,8 @@ int main(void)
     tcase_add_test(tcase, a_layer_can_be_destroyed_in_any_state);
     tcase_add_test(tcase, a_failed_allocation_is_an_error_and_leaks_nothing);
     tcase_add_test(tcase, a_batch_that_finds_no_memory_is_not_lost);
+    tcase_add_loop_test(tcase, a_bad_record_that_finds_no_memory_is_an_error, 0,
+                        2);
     tcase_add_loop_test(tcase,
                         a_first_sample_of_too_few_fields_is_an_error_of_setup,
                         0, BAD_RECORDS_WAYS);
