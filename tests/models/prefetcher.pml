@@ -288,7 +288,12 @@ inline claim_chunk(chunk)
         :: else
         fi;
         if
+#ifdef MUTANT_STOPS_INSIDE_A_BATCH
         :: fails[chunk] == ENDED -> stopped = 1
+#else
+        /* With the batch that has no samples. */
+        :: fails[chunk] == ENDED && first[chunk] == 0 -> stopped = 1
+#endif
         :: else
         fi
     }
@@ -452,8 +457,10 @@ inline work(chunk)
     atomic {
         n = 1;
         assert(state[batch] == FILLING);
+        /* The first failure counts; behind an end there is none. */
         if
-        :: fails[chunk] > failed[batch] -> failed[batch] = fails[chunk]
+        :: fails[chunk] && (!failed[batch] || fails[chunk] < failed[batch]) ->
+            failed[batch] = fails[chunk]
         :: else
         fi;
         /* Samples that a batch cut short will never have count as done. */
