@@ -74,8 +74,9 @@ typedef enum leat_on_error {
     LEAT_ON_ERROR_REPLACE =
         2 /* its place gets the nearest earlier good record of
           the whole sequence, other ranks' included, under
-          the place's own random choices; none: zeros. With
-          several ranks the pipeline needs random access:
+          the place's own random choices; none: zeros. After a
+          restore a chain that is read in order has none yet.
+          With several ranks the pipeline needs random access:
           over callbacks, for example, setup is LEAT_EINVAL */
 } leat_on_error;
 
@@ -423,10 +424,10 @@ LEAT_API int leat_data_layer_stats(const leat_data_layer *layer,
 
 /**
  * Makes a setup or forward that waits, and every later one, return
- * LEAT_ECANCELLED until restore; a layer that was never set up stays so. Calls
- * the reader's cancel unless the layer is cancelled already, and may be called
- * from inside it, of this layer and of others.
- * Thread safety: any thread, at any time before destroy.
+ * LEAT_ECANCELLED until restore, unless an error or the end sticks already; a
+ * layer that was never set up stays so. Calls the reader's cancel unless the
+ * layer is cancelled already, and may be called from inside it, of this layer
+ * and of others. Thread safety: any thread, at any time before destroy.
  */
 LEAT_API void leat_data_layer_cancel(leat_data_layer *layer);
 
