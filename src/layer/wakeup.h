@@ -13,8 +13,8 @@
  *   caller's pace sets (a timed wait), so that it need not be woken at all.
  * - On a single core the caller works alone (inline mode): it makes the next
  *   batch as soon itself, in memory that its cache still has. Workers are of
- * use there only while the caller sleeps, so every few batches the system is
- * asked whether it did.
+ *   use there only while the caller sleeps, so every few batches the system is
+ *   asked whether it did.
  *
  * What each of these is worth is measured in benchmarks/RESULTS.md, "Waking".
  * That none loses a wake-up is checked by tests/models/prefetcher.pml, rule by
