@@ -267,7 +267,7 @@ static void append(char *out, size_t size, const char *text, size_t length)
 /* "FAIL, ZERO or REPLACE" */
 static void append_words(char *out, size_t size, const char *words)
 {
-    const char *at = words;
+    const char *at = words ? words : "";
     size_t length;
     while ((length = next_word(&at)) > 0) {
         const char *before = at == words ? "" : at[length] ? ", " : " or ";

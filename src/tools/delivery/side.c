@@ -110,13 +110,8 @@ static int next_of_layer(struct side *side)
     return LEAT_OK;
 }
 
-<<<<<<< HEAD
-/* Tops are named as npy_writer_open names their files. */
-static int name_tops(struct side *side)
-=======
 /* Tops are named as dump_writer_add names their files. */
-static int name_tops(struct side *self)
->>>>>>> 34b9f23 (tools: name the function that names a dump's files)
+static int name_tops(struct side *side)
 {
     for (int i = 0; i < side->source.ntop; i++) {
         side->name[i] = strdup(leat_data_layer_top_name(side->source.layer, i));
