@@ -147,24 +147,24 @@ END_TEST
 /* In one batch: the first has no shape, and then the storage fails. */
 static void check_lost_and_broken(leat_reader_thread thread, int workers)
 {
-    const planted plan = {
+    const bad_records plan = {
         .count = 12,
-        .way = PLANTED_IN_ORDER,
-        .kind = {[4] = PLANTED_SHAPELESS, [6] = PLANTED_BROKEN}};
+        .way = BAD_RECORDS_IN_ORDER,
+        .kind = {[4] = BAD_RECORDS_SHAPELESS, [6] = BAD_RECORDS_BROKEN}};
     options.batch_size = 4;
     options.reader_thread = thread;
     options.workers = workers;
-    leat_pipeline *pipeline = planted_pipeline(&plan);
-    feed_layer feed = feed_open(pipeline, &options);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_OK);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_EDATA);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_EIO);
-    ck_assert_int_eq(feed_forward(&feed), LEAT_EIO);
-    feed_close(&feed);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
+    layer_fixture feed = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(layer_fixture_forward(&feed), LEAT_OK);
+    ck_assert_int_eq(layer_fixture_forward(&feed), LEAT_EDATA);
+    ck_assert_int_eq(layer_fixture_forward(&feed), LEAT_EIO);
+    ck_assert_int_eq(layer_fixture_forward(&feed), LEAT_EIO);
+    layer_fixture_close(&feed);
     leat_pipeline_unref(pipeline);
 }
 
-START_TEST(a_storage_error_behind_a_bad_record_comes_next)
+START_TEST(a_storage_error_after_a_bad_record_comes_next)
 {
     for (int thread = 0; thread < 3; thread++)
         for (int workers = 1; workers < 4; workers++)
@@ -575,15 +575,15 @@ static int forward_in_chunks(leat_pipeline *pipeline)
 /* The last allocations of a run are those of lists of bad records. */
 START_TEST(a_bad_record_that_finds_no_memory_is_an_error)
 {
-    const planted plan = {.count = 12,
-                          .way = PLANTED_IN_ORDER,
-                          .kind = {[5] = PLANTED_UNREADABLE}};
+    const bad_records plan = {.count = 12,
+                              .way = BAD_RECORDS_IN_ORDER,
+                              .kind = {[5] = BAD_RECORDS_UNREADABLE}};
     options.batch_size = 7000;
     options.prefetch = 1;
     options.workers = 4;
     options.on_error = LEAT_ON_ERROR_ZERO;
     options.reader_thread = _i ? LEAT_READER_ON : LEAT_READER_OFF;
-    leat_pipeline *pipeline = planted_pipeline(&plan);
+    leat_pipeline *pipeline = bad_records_pipeline(&plan);
     int failures = 0;
     int64_t before = leat__alloc_count();
     ck_assert_int_eq(forward_in_chunks(pipeline), LEAT_OK);
@@ -717,7 +717,7 @@ int main(void)
                         0, BAD_RECORDS_WAYS);
     tcase_add_test(tcase,
                    a_storage_error_comes_after_the_good_batches_and_stays);
-    tcase_add_test(tcase, a_storage_error_behind_a_bad_record_comes_next);
+    tcase_add_test(tcase, a_storage_error_after_a_bad_record_comes_next);
     tcase_add_test(tcase, restore_goes_on_once_the_storage_is_mended);
     tcase_add_test(tcase, a_single_pass_ends_with_what_is_left);
     tcase_add_test(tcase, a_layer_resumed_at_the_end_stands_there);
