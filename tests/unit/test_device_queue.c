@@ -226,11 +226,15 @@ END_TEST
 
 START_TEST(a_bad_record_ends_nothing_and_another_failure_all)
 {
+    /* Lines are copied in their whole size. */
+    static const char bad[LEAT__ERROR_MAX] = "a bad record";
+    static const char gone[LEAT__ERROR_MAX] = "the disk is gone";
+    static const char later[LEAT__ERROR_MAX] = "later";
     leat__batch *batch[4];
     for (int i = 0; i < 4; i++)
         batch[i] = open_batch(i);
-    leat__batch_fail(batch[1], 0, LEAT_EDATA, NULL, "a bad record");
-    leat__batch_fail(batch[2], 0, LEAT_EIO, NULL, "the disk is gone");
+    leat__batch_fail(batch[1], 0, LEAT_EDATA, NULL, bad);
+    leat__batch_fail(batch[2], 0, LEAT_EIO, NULL, gone);
     for (int i = 3; i >= 0; i--)
         leat__device_queues_complete(&queues, batch[i], 1);
     for (int i = 0; i < 3; i++)
@@ -238,8 +242,8 @@ START_TEST(a_bad_record_ends_nothing_and_another_failure_all)
     void *item;
     ck_assert_int_eq(leat__queue_pop(queue->ready, &item, 0), LEAT_ECANCELLED);
     ck_assert_int_eq(leat__device_queues_ended(&queues), LEAT_EIO);
-    ck_assert_str_eq(leat_last_error(), "the disk is gone");
-    leat__device_queues_end(&queues, LEAT_ENOMEM, "later");
+    ck_assert_str_eq(leat_last_error(), gone);
+    leat__device_queues_end(&queues, LEAT_ENOMEM, later);
     ck_assert_int_eq(leat__device_queues_ended(&queues), LEAT_EIO);
 }
 END_TEST
