@@ -80,7 +80,7 @@ mkdir -p build/examples examples
 ln -s "$(realpath "$tool")" build/leat
 ln -s "$(realpath "$first_batch")" build/examples/first_batch
 cp "$net" examples/
-sed -n '/^After it, these/,/^Each works/s/^    //p' "$(dirname "$net")/../README.md" |
+sed -n '/^Afterwards these/,/^Each script works/s/^    //p' "$(dirname "$net")/../README.md" |
     grep '^build/' >next
 [ "$(wc -l <next)" -eq 2 ] || fail "README has no two commands after the demo: $(<next)"
 while read -r command; do
