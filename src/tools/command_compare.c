@@ -13,7 +13,6 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -480,17 +479,13 @@ int command_compare(int argc, char **argv)
         .shared = layer,
     };
     char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
+    int n, status = option_parse(&usage, argc, argv, &arguments, &n);
     if (status != OPTION_GO)
         return status;
     bool is_layer = comparison.source.net || comparison.source.reader;
-    if (!is_layer && n == 1)
-        return message_misuse("compare", "compare: give A and B, or one and "
-                                         "either --net or --reader");
-    if (is_layer && n == 2)
-        return message_misuse("compare",
-                              "compare: with --net or --reader give B alone");
+    if (n == (is_layer ? 2 : 1))
+        return message_misuse("compare", "compare: give A and B, or B alone "
+                                         "with --net or --reader");
     struct layer_source_options checked = comparison.source;
     if (!is_layer)
         checked.reader = arguments[0];
