@@ -27,7 +27,7 @@ extern "C" {
  * error, and LEAT_END, ends the sequence: each member delivers what comes
  * before it, and from then on returns that error, until the group is restored.
  * What fails at a member's own forward (its stream, a top's memory, max_errors,
- * which is for each member) ends it for the others too, behind what was made
+ * which is for each member) ends it for the others too, after what was made
  * for them by then.
  *
  * What leat/data_layer.h says of fork(), pthread_cancel() and stacks holds for
@@ -101,7 +101,7 @@ LEAT_API int leat_data_layer_group_setup(leat_data_layer_group *group,
 /**
  * Writes where the group goes on into an initialised token: between two steps,
  * or anywhere else where the members have taken the batches up to some k and
- * none behind it.
+ * none after it.
  *
  * It is the token of a layer: a group of any size, or a layer by itself, goes
  * on with batch k, and nothing is lost or comes twice.
