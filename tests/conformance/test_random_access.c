@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define RECORDS 45
-#define BOXES 64
+#define BUFFERS 64
 
 static const reader_case *tested;
 static leat_pipeline *pipeline;
@@ -18,9 +18,9 @@ static int count;
 
 /* Buffers for some samples; one set for each thread. */
 typedef struct buffers {
-    leat_sample buffer[BOXES];
-    leat_sample *out[BOXES];
-    int64_t index[BOXES];
+    leat_sample buffer[BUFFERS];
+    leat_sample *out[BUFFERS];
+    int64_t index[BUFFERS];
     int bad; /* mismatches found */
     unsigned seed;
 } buffers;
@@ -28,13 +28,13 @@ typedef struct buffers {
 static void boxes_init(buffers *self)
 {
     memset(self, 0, sizeof(*self));
-    for (int k = 0; k < BOXES; k++)
+    for (int k = 0; k < BUFFERS; k++)
         self->out[k] = &self->buffer[k];
 }
 
 static void boxes_finish(buffers *self)
 {
-    for (int k = 0; k < BOXES; k++)
+    for (int k = 0; k < BUFFERS; k++)
         leat_sample_finish(&self->buffer[k]);
 }
 
@@ -99,7 +99,7 @@ static void *read_at_random(void *argument)
 {
     buffers *self = argument;
     for (int round = 0; round < 50; round++) {
-        int n = 1 + round % BOXES;
+        int n = 1 + round % BUFFERS;
         for (int k = 0; k < n; k++) {
             self->seed = self->seed * 1103515245 + 12345;
             self->index[k] = (int64_t)(self->seed >> 8) % count;

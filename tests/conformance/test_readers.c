@@ -11,20 +11,20 @@
 #include <string.h>
 
 #define RECORDS 45
-#define BOXES 64
+#define BUFFERS 64
 
 static const reader_case *tested;
 static leat_pipeline *pipeline;
 static int count;
-static leat_sample buffers[BOXES];
-static leat_sample *out[BOXES];
+static leat_sample buffers[BUFFERS];
+static leat_sample *out[BUFFERS];
 
 static void begin(int i)
 {
     reader_cases_begin();
     tested = &reader_cases[i];
     pipeline = tested->make(RECORDS, &count);
-    for (int k = 0; k < BOXES; k++) {
+    for (int k = 0; k < BUFFERS; k++) {
         leat_sample_init(&buffers[k]);
         out[k] = &buffers[k];
     }
@@ -32,7 +32,7 @@ static void begin(int i)
 
 static void end(void)
 {
-    for (int k = 0; k < BOXES; k++)
+    for (int k = 0; k < BUFFERS; k++)
         leat_sample_finish(&buffers[k]);
     leat_pipeline_unref(pipeline);
     reader_cases_end();
@@ -93,7 +93,7 @@ static void read_to_end(leat_reader *reader, int index, int n)
 
 START_TEST(samples_come_in_order_for_every_number_at_a_time)
 {
-    const int sizes[] = {1, 2, 3, 7, 32, 33, BOXES};
+    const int sizes[] = {1, 2, 3, 7, 32, 33, BUFFERS};
     begin(_i);
     leat_reader *reader = reader_new();
     for (int i = 0; i < 7; i++) {
@@ -226,11 +226,11 @@ END_TEST
 
 START_TEST(dropped_samples_may_share_a_box)
 {
-    leat_sample *shared[BOXES];
+    leat_sample *shared[BUFFERS];
     int got;
     begin(_i);
     leat_reader *reader = reader_new();
-    for (int k = 0; k < BOXES; k++)
+    for (int k = 0; k < BUFFERS; k++)
         shared[k] = k % 3 == 0 ? out[k] : out[1];
     int index = 0;
     int status;
@@ -303,7 +303,7 @@ START_TEST(a_shuffled_mnist_has_every_digit_once)
         return;
     }
     ck_assert_ptr_nonnull(reader);
-    while (leat_reader_next_batch(reader, out, BOXES, &got) == LEAT_OK) {
+    while (leat_reader_next_batch(reader, out, BUFFERS, &got) == LEAT_OK) {
         for (int k = 0; k < got; k++) {
             int32_t label;
             memcpy(&label, out[k]->field[1].data, sizeof(label));

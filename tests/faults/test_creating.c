@@ -27,12 +27,12 @@ static int make_queue(void)
     return status;
 }
 
-static int make_relay(void)
+static int make_carry_chain(void)
 {
-    leat__carry_chain *relay = NULL;
-    int status = leat__carry_chain_create(&relay, 2, NULL, LEAT__CARRY_NONE);
-    ck_assert_int_eq(status == LEAT_OK, relay != NULL);
-    leat__carry_chain_destroy(relay);
+    leat__carry_chain *chain = NULL;
+    int status = leat__carry_chain_create(&chain, 2, NULL, LEAT__CARRY_NONE);
+    ck_assert_int_eq(status == LEAT_OK, chain != NULL);
+    leat__carry_chain_destroy(chain);
     return status;
 }
 
@@ -84,7 +84,7 @@ static const struct {
     leat_reader_thread reader_thread;
 } things[] = {
     {"queue", make_queue, LEAT_ON_ERROR_FAIL, LEAT_READER_AUTO},
-    {"relay", make_relay, LEAT_ON_ERROR_FAIL, LEAT_READER_AUTO},
+    {"carry chain", make_carry_chain, LEAT_ON_ERROR_FAIL, LEAT_READER_AUTO},
     {"layer", make_layer, LEAT_ON_ERROR_FAIL, LEAT_READER_OFF},
     {"layer with a thread", make_layer, LEAT_ON_ERROR_FAIL, LEAT_READER_ON},
     {"layer that skips", make_layer, LEAT_ON_ERROR_REPLACE, LEAT_READER_OFF},

@@ -292,9 +292,9 @@ static void choose_errors(configuration *c)
         c->options.max_errors = below(30);
         c->options.has_max_errors = true;
     }
-    c->has_ledger = once_in(3);
+    c->has_bad_record_file = once_in(3);
     snprintf(path, sizeof(path), "%s", soak_path("bad"));
-    if (c->has_ledger)
+    if (c->has_bad_record_file)
         c->options.bad_record_file = path;
 }
 
@@ -398,6 +398,6 @@ void configuration_describe(const configuration *c)
             o->phase, o->rank, o->world_size, r->step, o->rng,
             (long long)o->random_seed, r->crop, r->mirror, (double)r->scale,
             c->transform.mean_file != NULL, r->mean_values, o->on_error,
-            (long long)o->max_errors, c->has_ledger, c->resumes,
+            (long long)o->max_errors, c->has_bad_record_file, c->resumes,
             (long long)c->batches);
 }

@@ -42,7 +42,7 @@ typedef struct configuration {
     leat_transform_options transform;
     float *mean_image;
     int limits_memory;
-    int has_ledger; /* a file of bad records */
+    int has_bad_record_file; /* a file of bad records */
 
     int64_t batches;
     int resumes;

@@ -48,7 +48,7 @@
     X(RANKS, "of several ranks", c->rules.step > 1)                            \
     X(BAD, "with bad records", c->storage.bad_in > 0)                          \
     X(LIMITS, "with max_errors", c->options.max_errors >= 0)                   \
-    X(LEDGERS, "with a file of bad records", c->has_ledger)                    \
+    X(BAD_RECORD_FILES, "with a file of bad records", c->has_bad_record_file)  \
     X(MEMORY, "with max_memory", c->limits_memory)                             \
     X(POOLS, "with memory of the caller's",                                    \
       c->options.host_allocator || c->options.pinned_allocator)                \

@@ -237,7 +237,7 @@ static int forward(const trial *t, member *m, leat_stream stream)
     return status;
 }
 
-static void nap(void)
+static void sleep_briefly(void)
 {
     const struct timespec time = {0, 100000};
     nanosleep(&time, NULL);
@@ -266,7 +266,7 @@ static void read_on_stream(const trial *t, const member *m,
         soak_check(t->c, leat_data_layer_release(m->layer, &m->stream, 1),
                    "release");
     if (once_in(8))
-        nap();
+        sleep_briefly();
     soak_check(t->c, ops->stream_synchronize(m->device, m->stream), "stream");
 }
 
@@ -577,7 +577,7 @@ int64_t trial_run(configuration *c)
     leat_pipeline_unref(t.pipeline);
     free(keep);
     check_pools(&t);
-    if (c->has_ledger && t.was_set_up)
+    if (c->has_bad_record_file && t.was_set_up)
         check_ledger(&t);
     for (int i = 0; i < MEMBERS_MAX; i++)
         free(t.member[i].known.number);

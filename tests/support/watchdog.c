@@ -72,7 +72,7 @@ show_stack(int signal)
         pause();
 }
 
-static void nap(void)
+static void sleep_briefly(void)
 {
     const struct timespec millisecond = {0, 1000000};
     nanosleep(&millisecond, NULL);
@@ -113,7 +113,7 @@ static void show_thread(int id)
     atomic_store(&has_answered, 0);
     syscall(SYS_tgkill, getpid(), id, SIGNAL_OF_GLIBC);
     for (int i = 0; i < 1000 && !atomic_load(&has_answered); i++)
-        nap();
+        sleep_briefly();
     if (!atomic_load(&has_answered)) {
         say("it does not answer\n");
         return;

@@ -77,7 +77,7 @@ END_TEST
 static void fill_mixed(const char *elsewhere)
 {
     ck_assert_int_eq(leat_sample_reserve(&sample, 8), LEAT_OK);
-    memcpy(sample.buffer, "in box", 7);
+    memcpy(sample.buffer, "buffer", 7);
     sample.nfields = 2;
     sample.field[0].data = sample.buffer;
     sample.field[0].bytes = 7;
@@ -93,7 +93,7 @@ START_TEST(a_sample_that_owns_its_views_needs_nothing_else)
     fill_mixed(elsewhere);
     ck_assert_int_eq(leat__sample_own(&sample), LEAT_OK);
     memset(elsewhere, 'x', sizeof(elsewhere));
-    ck_assert_str_eq(sample.field[0].data, "in box");
+    ck_assert_str_eq(sample.field[0].data, "buffer");
     ck_assert_str_eq(sample.field[1].data, "elsewhere");
     ck_assert_str_eq(sample.from.key, "key");
     ck_assert_uint_eq((uintptr_t)sample.field[1].data % 64, 0);

@@ -28,7 +28,7 @@ START_TEST(the_stage_is_told_from_where_the_threads_are)
         {{4, 0, 1, 1, -1}, LEAT__BOTTLENECK_COPY},
         {{4, 2, 0, 2, -1}, LEAT__BOTTLENECK_WORKERS},
         {{4, 0, 0, 0, -1}, LEAT__BOTTLENECK_NOBODY},
-        /* A lane of its own that has no slots left is not what it waits for. */
+        /* It does not wait for its own device, which has no batch free. */
         {{4, 0, 0, 0, 0}, LEAT__BOTTLENECK_NOBODY},
         {{4, 0, 1, 0, 1}, LEAT__BOTTLENECK_MEMBER},
     };

@@ -262,12 +262,12 @@ static int draw_by_inspection(struct show *show)
 
 int show_database(struct show *show)
 {
-    leat_lmdb_check *survey;
-    int status = leat_lmdb_check_open(&survey, show->source);
+    leat_lmdb_check *check;
+    int status = leat_lmdb_check_open(&check, show->source);
     if (status)
         return status;
-    show->records = leat_lmdb_check_count(survey);
-    leat_lmdb_check_close(survey);
+    show->records = leat_lmdb_check_count(check);
+    leat_lmdb_check_close(check);
     status = show->worst ? choose_worst(show) : choose_records(show);
     if (!status)
         status = contact_sheet_init(&show->sheet, show->shown, show->side,
