@@ -13,7 +13,7 @@ typedef struct every_reader {
     leat_reader *upstream; /* owned */
     int64_t step;
     int64_t count;
-    int64_t next; /* of the one caller at a time */
+    leat_position next; /* of the one caller at a time */
 } every_reader;
 
 static int every_fields(leat_reader *reader, const leat_field_spec **out,
@@ -23,22 +23,22 @@ static int every_fields(leat_reader *reader, const leat_field_spec **out,
 }
 
 /* May return fewer than n samples; the caller asks for the rest again. */
-static int every_read_at(leat_reader *reader, const int64_t index[],
+static int every_read_at(leat_reader *reader, const leat_position at[],
                          leat_sample *const out[], int n, int *got)
 {
     every_reader *self = (every_reader *)reader;
-    int64_t mapped[AT_ONCE];
+    leat_position mapped[AT_ONCE];
     n = n < AT_ONCE ? n : AT_ONCE;
     for (int i = 0; i < n; i++)
-        mapped[i] = index[i] * self->step;
-    return leat_reader_read_at(self->upstream, mapped, out, n, got);
+        mapped[i] = (leat_position){at[i].epoch, at[i].index * self->step};
+    return leat_reader_pull_at(self->upstream, mapped, out, n, got);
 }
 
-static void every_advise(leat_reader *reader, const int64_t index[], int n)
+static void every_advise(leat_reader *reader, const leat_position at[], int n)
 {
     every_reader *self = (every_reader *)reader;
     for (int i = 0; i < n; i++) {
-        int64_t mapped = index[i] * self->step;
+        const leat_position mapped = {at[i].epoch, at[i].index * self->step};
         leat_reader_advise(self->upstream, &mapped, 1);
     }
 }
@@ -52,33 +52,29 @@ static int every_next(leat_reader *reader, leat_sample *const out[], int n,
                       int *got)
 {
     every_reader *self = (every_reader *)reader;
-    int64_t index[AT_ONCE];
-    int64_t left = self->count - self->next;
-    *got = 0;
+    leat_position at[AT_ONCE];
+    int64_t left = self->count - self->next.index;
     if (left == 0)
         return LEAT_END;
     n = n < AT_ONCE ? n : AT_ONCE;
     n = n < left ? n : (int)left;
     for (int i = 0; i < n; i++)
-        index[i] = self->next + i;
-    int status = every_read_at(reader, index, out, n, got);
-    self->next += status == LEAT_EDATA ? 1 : *got;
+        at[i] = (leat_position){self->next.epoch, self->next.index + i};
+    int status = every_read_at(reader, at, out, n, got);
+    self->next.index += *got + (status == LEAT_EDATA);
     return status;
 }
 
-static int every_seek(leat_reader *reader, int64_t index)
+static int every_seek(leat_reader *reader, leat_position position,
+                      leat_token *mark)
 {
     every_reader *self = (every_reader *)reader;
-    if (index < 0 || index > self->count)
+    (void)mark;
+    if (position.index > self->count)
         return leat_error(LEAT_EINVAL, "position %lld: expected 0 to %lld",
-                          (long long)index, (long long)self->count);
-    self->next = index;
+                          (long long)position.index, (long long)self->count);
+    self->next = position;
     return LEAT_OK;
-}
-
-static int every_reset(leat_reader *reader)
-{
-    return every_seek(reader, 0);
 }
 
 static int every_count(leat_reader *reader, int64_t *out)
@@ -96,7 +92,7 @@ static int every_save(leat_reader *reader, leat_token *token)
 static int every_restore(leat_reader *reader, leat_token *token)
 {
     int status = leat_reader_restore(((every_reader *)reader)->upstream, token);
-    return status ? status : every_reset(reader);
+    return status ? status : every_seek(reader, (leat_position){0, 0}, NULL);
 }
 
 static void every_cancel(leat_reader *reader)
@@ -115,12 +111,11 @@ static const leat_reader_ops every_ops = {
     .name = "every",
     .fields = every_fields,
     .next = every_next,
-    .reset = every_reset,
+    .seek = every_seek,
     .cancel = every_cancel,
     .close = every_close,
     .count = every_count,
     .read_at = every_read_at,
-    .seek = every_seek,
     .save = every_save,
     .restore = every_restore,
     .may_block = every_may_block,

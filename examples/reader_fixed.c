@@ -20,7 +20,7 @@ typedef struct fixed_reader {
     int64_t classes;     /* labels are below */
     int64_t count;
     leat_field_spec spec[2];
-    int64_t next; /* of the one caller at a time */
+    leat_position next; /* of the one caller at a time */
     atomic_int cancelled;
 } fixed_reader;
 
@@ -52,36 +52,36 @@ static int read_record(fixed_reader *self, int64_t record, leat_sample *sample)
 {
     sample->from.source = self->path;
     sample->from.record = record;
-    sample->from.key = NULL;
     sample->stable = 0;
     if (atomic_load(&self->cancelled))
         return bad_record(self, LEAT_ECANCELLED, record, "cancelled");
-    int status = leat_sample_reserve(sample, (size_t)self->record_size);
-    if (status == LEAT_OK)
-        status = read_bytes(self, record, sample->buffer);
+    unsigned char *buffer = leat_sample_take(sample, (size_t)self->record_size);
+    if (!buffer)
+        return LEAT_ENOMEM;
+    int status = read_bytes(self, record, buffer);
     if (status)
         return status;
-    const unsigned char *buffer = sample->buffer;
     if (buffer[0] >= self->classes)
         return bad_record(self, LEAT_EDATA, record, "no such label");
-    status = leat_sample_set(sample, 0, LEAT_UINT8, 3, self->spec[0].shape,
-                             buffer + 1);
+    status = leat_sample_set(sample, sample->nfields, LEAT_UINT8, 3,
+                             self->spec[0].shape, buffer + 1);
     return status ? status
-                  : leat_sample_set(sample, 1, LEAT_UINT8, 0, NULL, buffer);
+                  : leat_sample_set(sample, sample->nfields, LEAT_UINT8, 0,
+                                    NULL, buffer);
 }
 
-/* The good prefix is given first; what ended it comes from the next call. */
-static int fixed_read_at(leat_reader *reader, const int64_t index[],
+/* The good samples, and the status that ended them. */
+static int fixed_read_at(leat_reader *reader, const leat_position at[],
                          leat_sample *const out[], int n, int *got)
 {
     int done = 0;
     int status = LEAT_OK;
     while (done < n && status == LEAT_OK) {
-        status = read_record((fixed_reader *)reader, index[done], out[done]);
+        status = read_record((fixed_reader *)reader, at[done].index, out[done]);
         done += status == LEAT_OK;
     }
     *got = done;
-    return done > 0 ? LEAT_OK : status;
+    return status;
 }
 
 /* One at a time is allowed. A bad record is stepped over. */
@@ -90,11 +90,10 @@ static int fixed_next(leat_reader *reader, leat_sample *const out[], int n,
 {
     fixed_reader *self = (fixed_reader *)reader;
     (void)n;
-    *got = 0;
-    if (self->next == self->count)
+    if (self->next.index == self->count)
         return LEAT_END;
     int status = fixed_read_at(reader, &self->next, out, 1, got);
-    self->next += status == LEAT_OK || status == LEAT_EDATA;
+    self->next.index += status == LEAT_OK || status == LEAT_EDATA;
     return status;
 }
 
@@ -106,19 +105,16 @@ static int fixed_fields(leat_reader *reader, const leat_field_spec **out,
     return LEAT_OK;
 }
 
-static int fixed_seek(leat_reader *reader, int64_t index)
+static int fixed_seek(leat_reader *reader, leat_position position,
+                      leat_token *mark)
 {
     fixed_reader *self = (fixed_reader *)reader;
-    if (index < 0 || index > self->count)
+    (void)mark;
+    if (position.index > self->count)
         return leat_error(LEAT_EINVAL, "position %lld: expected 0 to %lld",
-                          (long long)index, (long long)self->count);
-    self->next = index;
+                          (long long)position.index, (long long)self->count);
+    self->next = position;
     return LEAT_OK;
-}
-
-static int fixed_reset(leat_reader *reader)
-{
-    return fixed_seek(reader, 0);
 }
 
 static int fixed_count(leat_reader *reader, int64_t *out)
@@ -145,7 +141,7 @@ static int fixed_restore(leat_reader *reader, leat_token *token)
     if (identity[0] != self->count || identity[1] != self->record_size)
         return leat_error(LEAT_EINVAL, "%s: the token is of another file",
                           self->path);
-    return fixed_reset(reader);
+    return fixed_seek(reader, (leat_position){0, 0}, NULL);
 }
 
 static void fixed_cancel(leat_reader *reader)
@@ -166,12 +162,11 @@ static const leat_reader_ops fixed_ops = {
     .name = "fixed",
     .fields = fixed_fields,
     .next = fixed_next,
-    .reset = fixed_reset,
+    .seek = fixed_seek,
     .cancel = fixed_cancel,
     .close = fixed_close,
     .count = fixed_count,
     .read_at = fixed_read_at,
-    .seek = fixed_seek,
     .save = fixed_save,
     .restore = fixed_restore,
 };

@@ -48,8 +48,8 @@ LEAT_API int leat_datum_floats(float *out, size_t count, const void *bytes,
                                size_t size);
 
 /**
- * Fills the fields `data` and `label` of a sample from the Datum in `bytes`,
- * and leaves its provenance alone.
+ * Appends the fields `data` and `label` to a sample, which leat_sample_clear
+ * has emptied, from the Datum in `bytes`. Its provenance is left alone.
  *
  * `data` is LEAT_BYTES for an encoded image, else LEAT_UINT8 or LEAT_FLOAT32 of
  * channels x height x width; non-empty data wins over float_data. `label` is a
@@ -58,7 +58,8 @@ LEAT_API int leat_datum_floats(float *out, size_t count, const void *bytes,
  * labels, as `leat import images --labels` writes them. Views of `bytes`, but
  * for scattered floats and the label, which lie in the sample's buffer.
  * Errors: LEAT_EDATA when the dimensions are not positive, their product
- * overflows or the payload is shorter than it; LEAT_ENOMEM.
+ * overflows or the payload is shorter than it; LEAT_EINVAL where the sample
+ * has no room for them; LEAT_ENOMEM.
  * Thread safety: one caller a sample.
  */
 LEAT_API int leat_datum_fields(leat_sample *sample, const void *bytes,

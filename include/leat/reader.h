@@ -11,24 +11,35 @@ extern "C" {
 #endif
 
 /**
- * Reads the next sample into `sample`, which the caller has initialised.
+ * Reads the next sample into `sample`, which the caller has initialised; what
+ * it had is gone.
  *
- * LEAT_END at the end, and from every further call until reset. LEAT_EDATA for
- * a bad record, which sample->from names; the next call continues after it. Any
- * other error is sticky until reset or restore. Blocks as the storage does;
+ * LEAT_END at the end, and from every further call until seek. LEAT_EDATA for a
+ * bad record, which sample->from names; the next call continues after it. Any
+ * other error is sticky until seek or restore. Blocks as the storage does;
  * woken by leat_reader_cancel. Thread safety: one caller at a time.
  */
 LEAT_API int leat_reader_next(leat_reader *reader, leat_sample *sample);
 
 /**
- * Reads up to `n` samples, in order, and returns their number in `*got`: the
- * good prefix with LEAT_OK; the following call returns the status that ended
- * it. Otherwise like leat_reader_next. Errors: also LEAT_EINVAL for `n` below
- * 1. Blocks as the storage does; woken by leat_reader_cancel. Thread safety:
- * one caller at a time.
+ * Reads up to `n` samples, in order, and returns the number of good ones in
+ * `*got`. With LEAT_OK it is at least 1; another status may follow good samples
+ * in one call, and LEAT_EDATA concerns out[*got]. Otherwise like
+ * leat_reader_next. Errors: also LEAT_EINVAL for `n` below 1. Blocks as the
+ * storage does; woken by leat_reader_cancel. Thread safety: one caller at a
+ * time.
  */
 LEAT_API int leat_reader_next_batch(leat_reader *reader,
                                     leat_sample *const out[], int n, int *got);
+
+/**
+ * Passes by up to `n` samples, bad ones included, where the reader can without
+ * reading them; `*skipped` is their number. LEAT_END if the epoch ends before.
+ * Errors: those of leat_reader_next, but for LEAT_EDATA; LEAT_EINVAL for `n`
+ * below 0. Blocks as the storage does; woken by leat_reader_cancel. Thread
+ * safety: one caller at a time.
+ */
+LEAT_API int leat_reader_skip(leat_reader *reader, int64_t n, int64_t *skipped);
 
 /**
  * The fields of each sample; `*out` is borrowed until close. May read the first
@@ -39,11 +50,16 @@ LEAT_API int leat_reader_fields(leat_reader *reader,
                                 const leat_field_spec **out, int *n);
 
 /**
- * Returns to the first sample, for the next epoch. Clears sticky errors.
- * Errors: LEAT_EUNSUPPORTED if the reader has a single pass. Thread safety: one
- * caller at a time.
+ * Goes to `position`. Index 0 always works, unless the reader has a single pass
+ * (LEAT_EUNSUPPORTED); another one does where the reader can seek, else it is
+ * LEAT_EUNSUPPORTED: index 0 and leat_reader_skip lead there. Clears sticky
+ * errors, but does not undo cancel. `mark`, if not NULL, has what
+ * leat_reader_mark (leat/ext/reader.h) appended there, from its cursor on.
+ * Errors: LEAT_EINVAL for an index out of range, and those of leat_reader_next.
+ * Thread safety: one caller at a time.
  */
-LEAT_API int leat_reader_reset(leat_reader *reader);
+LEAT_API int leat_reader_seek(leat_reader *reader, leat_position position,
+                              leat_token *mark);
 
 /**
  * Makes every blocked and every later read return LEAT_ECANCELLED, permanently.
@@ -71,22 +87,23 @@ LEAT_API int leat_reader_count(leat_reader *reader, int64_t *out);
 LEAT_API int leat_reader_is_random_access(const leat_reader *reader);
 
 /**
- * Reads the samples at index[0..n-1], each in [0, count). After an error, which
- * concerns out[0], the caller continues with index + 1. Errors: LEAT_EINVAL for
- * an index out of range, LEAT_EUNSUPPORTED, and those of leat_reader_next; none
- * is sticky. Blocks as the storage does; woken by leat_reader_cancel. Thread
- * safety: any threads, in parallel.
+ * Reads the samples at positions at[0..n-1], whose indices are in [0, count).
+ * `*got` is the number of good ones before an error, which concerns out[*got];
+ * the caller continues after it. Errors: LEAT_EINVAL for an index out of range,
+ * LEAT_EUNSUPPORTED, and those of leat_reader_next; none is sticky. Blocks as
+ * the storage does; woken by leat_reader_cancel. Thread safety: any threads, in
+ * parallel.
  */
-LEAT_API int leat_reader_read_at(leat_reader *reader, const int64_t index[],
+LEAT_API int leat_reader_read_at(leat_reader *reader, const leat_position at[],
                                  leat_sample *const out[], int n, int *got);
 
 /**
- * Announces that the samples at index[0..n-1], each in [0, count), will be read
- * soon, so that the storage can prefetch them in its own order. A hint: it does
- * nothing without random access. May block as the storage does. Thread safety:
- * any threads, in parallel.
+ * Announces that the samples at these positions, with indices in [0, count),
+ * will be read soon, so that the storage can prefetch them in its own order. A
+ * hint: it does nothing without random access. May block as the storage does.
+ * Thread safety: any threads, in parallel.
  */
-LEAT_API void leat_reader_advise(leat_reader *reader, const int64_t index[],
+LEAT_API void leat_reader_advise(leat_reader *reader, const leat_position at[],
                                  int n);
 
 /**
@@ -94,13 +111,6 @@ LEAT_API void leat_reader_advise(leat_reader *reader, const int64_t index[],
  * partly in memory, for a callback, for a pipe. Thread safety: any thread.
  */
 LEAT_API int leat_reader_may_block(leat_reader *reader);
-
-/**
- * Positions the reader before the sample at `index`, in [0, count]. Errors:
- * LEAT_EINVAL, LEAT_EUNSUPPORTED, and those of leat_reader_next. Thread safety:
- * one caller at a time.
- */
-LEAT_API int leat_reader_seek(leat_reader *reader, int64_t index);
 
 /**
  * Appends the data set's identity and state that seek cannot restore to the

@@ -56,21 +56,41 @@ typedef struct leat_provenance {
                          short-lived keys and of bad records */
 } leat_provenance;
 
+/** A place in the passes over the data. */
+typedef struct leat_position {
+    int64_t epoch; /* from 0 */
+    int64_t index; /* of a sample in that epoch, from 0 */
+} leat_position;
+
+/** The location of a sample whose work is deferred, as its reader defines it.
+ */
+typedef struct leat_locator {
+    int64_t record; /* its number in its source, from 0 */
+    uint64_t where; /* defined by the reader */
+} leat_locator;
+
 /**
  * A sample is a buffer that readers fill and refill.
  *
  * The views of fields and key live as long as the reader when `stable` is set
  * (they point into a map); otherwise they live in the sample's own buffer,
- * until the sample is given to a reader again or finished.
+ * until the sample is cleared or finished.
+ *
+ * leat_sample_clear empties it; readers then append their fields after those
+ * that are there, and take what memory they need from its buffer.
  */
 typedef struct leat_sample {
-    int nfields;                       /* filled elements of field */
-    int stable;                        /* 1: see above */
-    leat_field field[LEAT_MAX_FIELDS]; /* in the order of the reader's specs */
-    leat_provenance from;              /* its origin */
-    void *buffer;       /* the sample's own memory, 64-byte aligned */
-    size_t buffer_size; /* bytes */
+    int nfields;          /* filled elements of field */
+    int stable;           /* 1: see above */
+    int deferred;         /* 1: leat_reader_materialize completes it */
+    uint64_t route;       /* of a deferred sample: leat/ext/reader.h */
+    leat_locator locator; /* likewise */
+    void *buffer;         /* the sample's own memory, 64-byte aligned */
+    size_t buffer_size;   /* bytes */
+    size_t taken;         /* of it, by leat_sample_take */
     const leat_allocator *allocator; /* of the buffer, borrowed; NULL: malloc */
+    leat_provenance from;            /* its origin */
+    leat_field field[LEAT_MAX_FIELDS]; /* in the order of the reader's specs */
 } leat_sample;
 
 /**
@@ -83,11 +103,34 @@ LEAT_API void leat_sample_init(leat_sample *sample);
 LEAT_API void leat_sample_finish(leat_sample *sample);
 
 /**
- * Makes the sample's own buffer at least `bytes` long; for readers. Its
- * contents are lost when it grows. Errors: LEAT_ENOMEM. Thread safety: one
- * caller a sample.
+ * Empties the sample: no fields, nothing taken, no key; stable until a reader
+ * says otherwise. Its buffer stays allocated, and its epoch and position stay.
+ * Thread safety: one caller a sample.
  */
-LEAT_API int leat_sample_reserve(leat_sample *sample, size_t bytes);
+LEAT_API void leat_sample_clear(leat_sample *sample);
+
+/**
+ * Takes `bytes` of the sample's buffer, after what was taken since it was
+ * cleared. Returns their address, 64-byte aligned, or NULL when memory is
+ * short. Where the buffer grows it moves, and with it the views of fields and
+ * key that point into it; addresses from earlier calls become invalid. Thread
+ * safety: one caller a sample.
+ */
+LEAT_API void *leat_sample_take(leat_sample *sample, size_t bytes);
+
+/**
+ * Makes the sample self-contained: fields and key that lie elsewhere are copied
+ * into its buffer, so that it outlives its reader. A deferred sample has to be
+ * materialized first. Errors: LEAT_ENOMEM; the sample is then unchanged. Thread
+ * safety: one caller a sample.
+ */
+LEAT_API int leat_sample_own(leat_sample *sample);
+
+/**
+ * Exchanges two samples, buffers included, but for epoch and position, which
+ * stay where they are. No sample is copied. Thread safety: one caller for both.
+ */
+LEAT_API void leat_sample_swap(leat_sample *a, leat_sample *b);
 
 /**
  * Makes field `i` a view of `data`: as many elements of `dtype` as the product

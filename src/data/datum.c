@@ -218,27 +218,20 @@ static void set_image_shape(leat_field *field, const leat_datum *datum)
     field->shape[2] = datum->width;
 }
 
-/* The buffer holds the label and, on the next cache line, scattered floats. */
-static int set_floats(leat_sample *sample, const leat_datum *datum,
-                      const void *bytes, size_t size)
+/* Floats in one piece are a view; scattered ones are gathered in the buffer. */
+static int set_floats(leat_sample *sample, leat_field *field,
+                      const leat_datum *datum, const void *bytes, size_t size)
 {
-    leat_field *field = &sample->field[0];
     field->data = datum->float_data;
-    if (!datum->float_data) {
-        size_t need = datum->float_count * sizeof(float);
-        int status = leat_sample_reserve(sample, LEAT__ALIGNMENT + need);
-        if (status)
-            return status;
-        float *floats = (float *)((char *)sample->buffer + LEAT__ALIGNMENT);
-        status = leat_datum_floats(floats, datum->float_count, bytes, size);
-        if (status)
-            return status;
-        field->data = floats;
-    }
     field->dtype = LEAT_FLOAT32;
     field->bytes = datum->float_count * sizeof(float);
     set_image_shape(field, datum);
-    return LEAT_OK;
+    if (datum->float_data)
+        return LEAT_OK;
+    float *floats = leat_sample_take(sample, field->bytes);
+    field->data = floats;
+    return floats ? leat_datum_floats(floats, datum->float_count, bytes, size)
+                  : LEAT_ENOMEM;
 }
 
 static void set_bytes(leat_field *field, const leat_datum *datum)
@@ -256,34 +249,60 @@ static void set_bytes(leat_field *field, const leat_datum *datum)
 }
 
 /* The class, in the sample's buffer. */
-static void set_label(leat_sample *sample, const leat_datum *datum)
+static int set_label(leat_sample *sample, leat_field *field,
+                     const leat_datum *datum)
 {
-    leat_field *label = &sample->field[1];
-    memcpy(sample->buffer, &datum->label, sizeof(datum->label));
-    label->dtype = LEAT_INT32;
-    label->ndim = 0;
-    label->data = sample->buffer;
-    label->bytes = sizeof(datum->label);
+    int32_t *label = leat_sample_take(sample, sizeof(*label));
+    if (!label)
+        return LEAT_ENOMEM;
+    *label = datum->label;
+    field->dtype = LEAT_INT32;
+    field->ndim = 0;
+    field->data = label;
+    field->bytes = sizeof(*label);
+    return LEAT_OK;
 }
 
 /* Several labels: the floats beside the pixels, copied to the buffer. */
 __attribute__((noinline)) static int set_labels(leat_sample *sample,
+                                                leat_field *field,
                                                 const leat_datum *datum,
                                                 const void *bytes, size_t size)
 {
     size_t need = datum->float_count * sizeof(float);
-    int status = leat_sample_reserve(sample, need);
-    if (!status)
-        status =
-            leat_datum_floats(sample->buffer, datum->float_count, bytes, size);
+    float *labels = leat_sample_take(sample, need);
+    if (!labels)
+        return LEAT_ENOMEM;
+    *field = (leat_field){.dtype = LEAT_FLOAT32,
+                          .ndim = 1,
+                          .shape = {(int64_t)datum->float_count},
+                          .data = labels,
+                          .bytes = need};
+    return leat_datum_floats(labels, datum->float_count, bytes, size);
+}
+
+/* The fields count one by one: a buffer that grows moves the views in it. */
+static int set_fields(leat_sample *sample, const leat_datum *datum,
+                      bool has_label, const void *bytes, size_t size)
+{
+    int status = LEAT_OK;
+    leat_field *field = &sample->field[sample->nfields];
+    if (datum->data_size)
+        set_bytes(field, datum);
+    else
+        status = set_floats(sample, field, datum, bytes, size);
     if (status)
         return status;
-    sample->field[1] = (leat_field){.dtype = LEAT_FLOAT32,
-                                    .ndim = 1,
-                                    .shape = {(int64_t)datum->float_count},
-                                    .data = sample->buffer,
-                                    .bytes = need};
-    return LEAT_OK;
+    sample->nfields++;
+    if (!datum->data_size || !datum->float_count || has_label)
+        status = set_label(sample, field + 1, datum);
+    else
+        status = set_labels(sample, field + 1, datum, bytes, size);
+    if (!status)
+        sample->nfields++;
+    else
+        sample->nfields--;
+    return status;
 }
 
 int leat_datum_fields(leat_sample *sample, const void *bytes, size_t size)
@@ -291,23 +310,17 @@ int leat_datum_fields(leat_sample *sample, const void *bytes, size_t size)
     leat_datum datum;
     size_t count;
     bool has_label = true;
+    if (sample->nfields > LEAT_MAX_FIELDS - 2)
+        return leat_error(LEAT_EINVAL,
+                          "a Datum has 2 fields, and the sample %d already: "
+                          "expected at most %d in sum",
+                          sample->nfields, LEAT_MAX_FIELDS);
     int status = parse(&datum, &has_label, bytes, size);
     if (status)
         return leat__datum_foreign(NULL, bytes, size, status);
     if ((status = check_payload(&datum, &count)))
         return leat__datum_foreign(&datum, bytes, size, status);
-    if ((status = leat_sample_reserve(sample, LEAT__ALIGNMENT)))
-        return status;
-    if (datum.data_size)
-        set_bytes(&sample->field[0], &datum);
-    else if ((status = set_floats(sample, &datum, bytes, size)))
-        return status;
-    if (!datum.data_size || !datum.float_count || has_label)
-        set_label(sample, &datum);
-    else if ((status = set_labels(sample, &datum, bytes, size)))
-        return status;
-    sample->nfields = 2;
-    return LEAT_OK;
+    return set_fields(sample, &datum, has_label, bytes, size);
 }
 
 /* An encoded image without dimensions has none to write. */

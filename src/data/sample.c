@@ -3,6 +3,7 @@
 #include "base/memory.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 void leat_sample_init(leat_sample *sample)
@@ -19,20 +20,32 @@ void leat_sample_finish(leat_sample *sample)
     leat_sample_init(sample);
 }
 
-int leat_sample_reserve(leat_sample *sample, size_t bytes)
+void leat_sample_clear(leat_sample *sample)
 {
-    if (bytes <= sample->buffer_size)
-        return LEAT_OK;
-    /* Growing by half lets varying sizes settle early. */
-    size_t size = bytes + (bytes < SIZE_MAX / 2 ? sample->buffer_size / 2 : 0);
-    void *buffer = leat__alloc_from(sample->allocator, size, LEAT__ALIGNMENT);
-    if (!buffer)
-        return LEAT_ENOMEM;
-    leat__free_to(sample->allocator, sample->buffer, sample->buffer_size,
-                  LEAT__ALIGNMENT);
-    sample->buffer = buffer;
-    sample->buffer_size = size;
-    return LEAT_OK;
+    sample->nfields = 0;
+    sample->stable = 1;
+    sample->deferred = 0;
+    sample->route = 0;
+    sample->taken = 0;
+    sample->from.key = NULL;
+    sample->from.key_size = 0;
+}
+
+void leat_sample_swap(leat_sample *a, leat_sample *b)
+{
+    int64_t epoch[] = {a->from.epoch, b->from.epoch};
+    int64_t position[] = {a->from.position, b->from.position};
+    int nfields = a->nfields > b->nfields ? a->nfields : b->nfields;
+    size_t bytes =
+        offsetof(leat_sample, field) + (size_t)nfields * sizeof(a->field[0]);
+    leat_sample kept;
+    memcpy(&kept, a, bytes);
+    memcpy(a, b, bytes);
+    memcpy(b, &kept, bytes);
+    a->from.epoch = epoch[0];
+    a->from.position = position[0];
+    b->from.epoch = epoch[1];
+    b->from.position = position[1];
 }
 
 /* Checks the shape; `*bytes` is the size of its elements. Errors: LEAT_EINVAL.
@@ -104,39 +117,24 @@ static bool is_in_buffer(const leat_sample *sample, const view *one)
     return sample->buffer && offset < sample->buffer_size;
 }
 
-/* The end of the views in the buffer, and the bytes to append after it. */
-static int measure(const leat_sample *sample, const view *views, int n,
-                   size_t *used, size_t *more)
+/* Rounded up to the alignment of what is taken; 0: it overflows. */
+static size_t aligned(size_t bytes)
 {
-    *used = *more = 0;
-    for (int i = 0; i < n; i++) {
-        size_t bytes = views[i].bytes;
-        if (is_in_buffer(sample, &views[i])) {
-            size_t end = (size_t)((const char *)*views[i].data -
-                                  (const char *)sample->buffer) +
-                         bytes;
-            *used = end > *used ? end : *used;
-        } else if (__builtin_add_overflow(bytes, LEAT__ALIGNMENT, &bytes) ||
-                   __builtin_add_overflow(*more, bytes, more)) {
-            return leat_error(LEAT_ENOMEM, "a sample's views overflow");
-        }
-    }
-    *used = (*used + LEAT__ALIGNMENT - 1) & ~(size_t)(LEAT__ALIGNMENT - 1);
-    if (*used > SIZE_MAX - *more)
-        return leat_error(LEAT_ENOMEM, "a sample's views overflow");
-    return LEAT_OK;
+    size_t more = LEAT__ALIGNMENT - 1;
+    return bytes > SIZE_MAX - more ? 0 : (bytes + more) & ~more;
 }
 
-/* Enlarges the buffer; views into it are moved along. */
-static int grow_buffer(leat_sample *sample, const view *views, int n,
-                       size_t bytes)
+/* Moves to a buffer of `bytes`, and the views into the old one along. */
+static int move(leat_sample *sample, size_t bytes)
 {
+    view views[LEAT_MAX_FIELDS + 1];
     char *buffer = leat__alloc_from(sample->allocator, bytes, LEAT__ALIGNMENT);
     if (!buffer)
         return LEAT_ENOMEM;
     char *old = sample->buffer;
-    if (old)
-        memcpy(buffer, old, sample->buffer_size);
+    if (sample->taken)
+        memcpy(buffer, old, sample->taken);
+    int n = list_views(sample, views);
     for (int i = 0; i < n; i++)
         if (is_in_buffer(sample, &views[i]))
             *views[i].data = buffer + ((const char *)*views[i].data - old);
@@ -146,27 +144,65 @@ static int grow_buffer(leat_sample *sample, const view *views, int n,
     return LEAT_OK;
 }
 
-int leat__sample_own(leat_sample *sample)
+int leat__sample_reserve(leat_sample *sample, size_t bytes)
 {
-    view views[LEAT_MAX_FIELDS + 1];
-    int n = list_views(sample, views);
-    size_t used, more;
-    int status = measure(sample, views, n, &used, &more);
-    if (status || more == 0)
-        return status;
-    size_t bytes = used + more;
-    if (bytes > sample->buffer_size)
-        status = grow_buffer(sample, views, n, bytes + bytes / 2);
-    if (status)
-        return status;
+    if (bytes <= sample->buffer_size)
+        return LEAT_OK;
+    /* Growing by half lets varying sizes settle early. */
+    size_t half = bytes < SIZE_MAX / 2 ? sample->buffer_size / 2 : 0;
+    return move(sample, bytes + half);
+}
+
+void *leat_sample_take(leat_sample *sample, size_t bytes)
+{
+    size_t at = sample->taken;
+    size_t size = aligned(bytes > 0 ? bytes : 1);
+    if (size == 0 || size > SIZE_MAX - at) {
+        (void)leat_error(LEAT_ENOMEM, "a sample's buffer cannot have %zu bytes",
+                         bytes);
+        return NULL;
+    }
+    if (at + size > sample->buffer_size &&
+        leat__sample_reserve(sample, at + size))
+        return NULL;
+    sample->taken = at + size;
+    return (char *)sample->buffer + at;
+}
+
+/* The bytes that the views outside of the buffer need in it. Errors:
+ * LEAT_ENOMEM. */
+static int measure(const leat_sample *sample, const view *views, int n,
+                   size_t *more)
+{
+    *more = 0;
     for (int i = 0; i < n; i++) {
-        if (is_in_buffer(sample, &views[i]) || !views[i].bytes)
+        size_t bytes = aligned(views[i].bytes);
+        if (is_in_buffer(sample, &views[i]))
             continue;
-        char *to = (char *)sample->buffer + used;
-        memcpy(to, *views[i].data, views[i].bytes);
-        *views[i].data = to;
-        used += (views[i].bytes + LEAT__ALIGNMENT - 1) &
-                ~(size_t)(LEAT__ALIGNMENT - 1);
+        if ((bytes == 0 && views[i].bytes > 0) ||
+            __builtin_add_overflow(*more, bytes, more))
+            return leat_error(LEAT_ENOMEM, "a sample's views overflow");
     }
     return LEAT_OK;
+}
+
+int leat_sample_own(leat_sample *sample)
+{
+    view views[LEAT_MAX_FIELDS + 1];
+    size_t more;
+    int n = list_views(sample, views);
+    int status = measure(sample, views, n, &more);
+    if (status || more == 0)
+        return status;
+    if (more > SIZE_MAX - sample->taken)
+        return leat_error(LEAT_ENOMEM, "a sample's views overflow");
+    status = leat__sample_reserve(sample, sample->taken + more);
+    for (int i = 0; i < n && !status; i++) {
+        if (is_in_buffer(sample, &views[i]) || !views[i].bytes)
+            continue;
+        void *to = leat_sample_take(sample, views[i].bytes);
+        memcpy(to, *views[i].data, views[i].bytes);
+        *views[i].data = to;
+    }
+    return status;
 }

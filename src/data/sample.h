@@ -5,10 +5,9 @@
 #include <leat/sample.h>
 
 /*
- * Makes the sample self-contained: copies the key and fields that are elsewhere
- * into its buffer, after those already there. Errors: LEAT_ENOMEM; the sample
- * is then unchanged.
+ * Makes the sample's own buffer at least `bytes` long; views into it move
+ * along. Errors: LEAT_ENOMEM.
  */
-int leat__sample_own(leat_sample *sample);
+int leat__sample_reserve(leat_sample *sample, size_t bytes);
 
 #endif

@@ -95,6 +95,7 @@ void leat__batch_finish(leat__batch *batch)
     pthread_cond_destroy(&batch->shaped);
     pthread_mutex_destroy(&batch->lock);
     leat__bad_list_finish(&batch->bad);
+    leat_token_finish(&batch->mark);
     leat__free(batch->keys);
     leat__free(batch->from);
     memset(batch, 0, sizeof(*batch));

@@ -7,6 +7,8 @@
 #include "layer/on_error/bad_list.h"
 #include "layer/sampler.h"
 
+#include <leat/token.h>
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -51,9 +53,10 @@ typedef struct leat__batch {
        line. Set under the claim lock by the thread that takes chunks: */
     _Alignas(LEAT__CACHE_LINE) int64_t number; /* since the threads started */
     leat__position after;                      /* it */
-    atomic_int outstanding;                    /* samples not yet written */
-    int n;          /* samples; settled before outstanding is 0 */
-    bool populates; /* its samples are the first in the memory */
+    leat_token mark;        /* of the reader, there; may be empty */
+    atomic_int outstanding; /* samples not yet written */
+    int n;                  /* samples; settled before outstanding is 0 */
+    bool populates;         /* its samples are the first in the memory */
     /* protected by lock */
     int failed; /* first bad sample; -1: none */
     int status;

@@ -194,8 +194,8 @@ static inline int put(leat__batch_fill *fill, leat__batch *batch,
     if (rng == LEAT_RNG_CAFFE)
         words = chunk->words + i * fill->draws;
     else if (fill->draws > 0)
-        leat__random_words(fill->spec.seed, chunk->epoch[i], chunk->index[i], 0,
-                           chosen);
+        leat__random_words(fill->spec.seed, chunk->at[i].epoch,
+                           chunk->at[i].index, 0, chosen);
     if (sample->nfields < shape->ntop)
         return too_few_fields(sample, shape->ntop);
     int at = chunk->first + i;

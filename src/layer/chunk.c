@@ -3,12 +3,13 @@
 #include "base/counter.h"
 #include "base/memory.h"
 #include "base/trace.h"
+#include "data/sample.h"
 #include "pipeline/pipeline.h"
 
 #include <string.h>
 
-/* Pointers handed to one call of next, dropped samples included. */
-#define LOOKAHEAD 256
+/* Positions handed to one call of advise. */
+#define ADVISED_MAX 256
 
 void leat__chunk_destroy(leat__chunk *chunk)
 {
@@ -19,11 +20,10 @@ void leat__chunk_destroy(leat__chunk *chunk)
         leat__free(chunk->sample[i]);
     }
     leat__free(chunk->sample);
-    leat__free(chunk->index);
-    leat__free(chunk->locator);
-    leat__free(chunk->epoch);
+    leat__free(chunk->at);
     leat__free(chunk->words);
     leat__bad_list_finish(&chunk->bad);
+    leat_token_finish(&chunk->mark);
     leat__free(chunk);
 }
 
@@ -36,15 +36,12 @@ int leat__chunk_create(leat__chunk **out, int capacity, int draws,
         return LEAT_ENOMEM;
     chunk->capacity = capacity;
     chunk->sample = leat__alloc_zero(n, sizeof(*chunk->sample));
-    chunk->index = leat__alloc_zero(n, sizeof(*chunk->index));
-    chunk->locator = leat__alloc_zero(n, sizeof(*chunk->locator));
-    chunk->epoch = leat__alloc_zero(n, sizeof(*chunk->epoch));
+    chunk->at = leat__alloc_zero(n, sizeof(*chunk->at));
     chunk->words = leat__alloc_zero(n * (size_t)draws, sizeof(*chunk->words));
-    if (!chunk->sample || !chunk->index || !chunk->locator || !chunk->epoch ||
-        !chunk->words)
+    if (!chunk->sample || !chunk->at || !chunk->words)
         goto fail;
     for (int i = 0; i < capacity; i++) {
-        chunk->sample[i] = leat__alloc_zero(1, sizeof(**chunk->sample));
+        chunk->sample[i] = leat__alloc_aligned_zero(sizeof(**chunk->sample));
         if (!chunk->sample[i])
             goto fail;
         leat_sample_init(chunk->sample[i]);
@@ -62,14 +59,14 @@ int leat__chunk_reserve(leat__chunk *chunk, size_t bytes)
 {
     int status = LEAT_OK;
     for (int i = 0; !status && i < chunk->capacity; i++)
-        status = leat_sample_reserve(chunk->sample[i], bytes);
+        status = leat__sample_reserve(chunk->sample[i], bytes);
     return status;
 }
 
 static void set_position(leat__chunk *chunk, int i)
 {
-    chunk->sample[i]->from.epoch = chunk->epoch[i];
-    chunk->sample[i]->from.position = chunk->index[i];
+    chunk->sample[i]->from.epoch = chunk->at[i].epoch;
+    chunk->sample[i]->from.position = chunk->at[i].index;
 }
 
 /*
@@ -79,31 +76,28 @@ static void set_position(leat__chunk *chunk, int i)
 static void fail(leat__chunk *chunk, int i, int status, bool collects)
 {
     set_position(chunk, i);
+    chunk->sample[i]->deferred = 0;
     if (status == LEAT_EDATA && collects) {
         status = leat__bad_list_add(&chunk->bad, i, &chunk->sample[i]->from);
         if (!status)
             return;
     }
-    if (chunk->failed >= 0)
+    if (chunk->failed >= 0 && chunk->failed <= i)
         return;
     chunk->failed = i;
     chunk->status = status;
     leat__error_save(chunk->line);
 }
 
-static int read_located(leat_reader *reader, leat__chunk *chunk, int i,
-                        int *got)
+static int materialize(leat_reader *reader, leat__chunk *chunk, int i, int *got)
 {
-    return leat_reader_read_located(reader, chunk->locator + i,
-                                    chunk->sample + i, chunk->n - i, got);
+    return leat_reader_materialize(reader, chunk->sample + i, chunk->n - i,
+                                   got);
 }
 
 static int read_at(leat_reader *reader, leat__chunk *chunk, int i, int *got)
 {
-    /* A reader in any order may go by the epoch. */
-    for (int k = i; k < chunk->n; k++)
-        chunk->sample[k]->from.epoch = chunk->epoch[k];
-    return leat_reader_read_at(reader, chunk->index + i, chunk->sample + i,
+    return leat_reader_read_at(reader, chunk->at + i, chunk->sample + i,
                                chunk->n - i, got);
 }
 
@@ -136,7 +130,7 @@ static int64_t settle(leat__chunk *chunk)
         set_position(chunk, i);
         if (bad < chunk->bad.n && chunk->bad.item[bad].sample == i)
             bad++;
-        else if (chunk->failed < 0)
+        else if (chunk->failed < 0 || i < chunk->failed)
             bytes += leat__chunk_payload(chunk, i);
     }
     return bytes;
@@ -150,15 +144,17 @@ void leat__chunk_read(leat__chunk *chunk, leat_reader *reader, bool collects)
     read_samples(chunk, reader, collects);
     leat__trace_end();
     chunk->read = NULL;
+    leat__bad_list_sort(&chunk->bad);
     leat__counter_add_exclusive(&chunk->bytes, settle(chunk));
     int64_t now = leat__clock_now();
     leat__counter_add_exclusive(&chunk->busy, now - chunk->begun);
     chunk->begun = now;
 }
 
-/* A way to fill a chunk; the worker reads the rest. */
+/* A way to fill a chunk. */
 typedef struct leat__read_way {
     void (*fill)(leat__chunk_source *source, leat__chunk *chunk, int want);
+    /* By the worker; NULL: nothing, unless the reader defers samples. */
     int (*read)(leat_reader *reader, leat__chunk *chunk, int i, int *got);
 } leat__read_way;
 
@@ -184,7 +180,8 @@ static int next_epoch(leat__chunk_source *source)
     if (source->sampler.index == 0)
         return leat_error(LEAT_EFORMAT, "%s: there are no samples in it",
                           leat_pipeline_text(source->options.pipeline));
-    int status = leat_reader_reset(source->reader);
+    const leat_position begin = {source->sampler.epoch + 1, 0};
+    int status = leat_reader_seek(source->reader, begin, NULL);
     if (!status)
         leat__sampler_next_epoch(&source->sampler);
     /* A single pass is all there is. */
@@ -201,82 +198,47 @@ static bool go_on(leat__chunk_source *source, leat__chunk *chunk, int status)
     return !status;
 }
 
-/* One record was read: the chunk's sample that it is, or -1. */
-static int pass(leat__chunk_source *source, leat__chunk *chunk)
+/* This rank's next records, as many as the chunk wants; some may be deferred.
+ */
+static int pull(leat__chunk_source *source, leat__chunk *chunk, int n)
 {
-    int i = chunk->n;
-    if (!leat__sampler_pass(&source->sampler, &chunk->epoch[i],
-                            &chunk->index[i]))
-        return -1;
-    chunk->n++;
-    return i;
+    leat_sample **out = chunk->sample + chunk->n;
+    int got, deferred = 0;
+    for (int i = 0; i < n; i++)
+        leat_sample_clear(out[i]);
+    int status = leat_reader_pull(source->reader, out, n, &got);
+    for (int i = 0; i < got; i++)
+        deferred |= out[i]->deferred;
+    if (deferred)
+        chunk->read = materialize;
+    leat__sampler_take(&source->sampler, got, chunk->at + chunk->n);
+    chunk->n += got;
+    if (status != LEAT_EDATA)
+        return status;
+    leat__sampler_take(&source->sampler, 1, chunk->at + chunk->n);
+    fail(chunk, chunk->n++, status, source->options.collects);
+    return LEAT_OK;
 }
 
-/* Buffers for the next records, in order: ours, and one to drop the rest in. */
-static int line_up(leat__chunk_source *source, leat__chunk *chunk, int want,
-                   leat_sample *out[LOOKAHEAD])
+/* Passes by the records of other ranks before this one's, at most `n`. */
+static int pass_by(leat__chunk_source *source, int64_t n)
 {
-    int n = 0;
+    int64_t skipped;
     int64_t skip = source->sampler.skip;
-    for (int next = chunk->n; next < want && n < LOOKAHEAD; n++) {
-        if (skip > 0) {
-            out[n] = &source->dropped;
-            skip--;
-        } else {
-            out[n] = chunk->sample[next++];
-            skip = source->sampler.step - 1;
-        }
-    }
-    return n;
+    int status =
+        leat_reader_skip(source->reader, n < skip ? n : skip, &skipped);
+    leat__sampler_drop(&source->sampler, skipped);
+    return status;
 }
 
 static void fill_in_order(leat__chunk_source *source, leat__chunk *chunk,
                           int want)
 {
-    leat_sample *out[LOOKAHEAD];
+    const leat__sampler *sampler = &source->sampler;
     while (chunk->n < want) {
-        int n = line_up(source, chunk, want, out);
-        int got;
-        int status = leat_reader_next_batch(source->reader, out, n, &got);
-        int64_t bytes = 0;
-        for (int k = 0; k < got; k++) {
-            int i = pass(source, chunk);
-            if (i < 0)
-                continue;
-            set_position(chunk, i);
-            bytes += leat__chunk_payload(chunk, i);
-        }
-        leat__counter_add_exclusive(&source->bytes, bytes);
-        if (status == LEAT_EDATA) {
-            int i = pass(source, chunk);
-            if (i >= 0)
-                fail(chunk, i, status, source->options.collects);
-        } else if (status && !go_on(source, chunk, status)) {
-            return;
-        }
-    }
-}
-
-/* Only where the samples lie; those before ours are passed by. */
-static void fill_by_locating(leat__chunk_source *source, leat__chunk *chunk,
-                             int want)
-{
-    leat__sampler *sampler = &source->sampler;
-    while (chunk->n < want) {
-        int n = want - chunk->n;
-        bool drops = sampler->skip > 0;
-        if (drops && sampler->skip < n)
-            n = (int)sampler->skip;
-        int got;
-        int status = leat_reader_locate(source->reader,
-                                        chunk->locator + chunk->n, n, &got);
-        if (drops) {
-            leat__sampler_drop(sampler, got);
-        } else {
-            leat__sampler_take(sampler, got, chunk->epoch + chunk->n,
-                               chunk->index + chunk->n);
-            chunk->n += got;
-        }
+        int n = sampler->step > 1 ? 1 : want - chunk->n;
+        int status = sampler->skip > 0 ? pass_by(source, sampler->skip)
+                                       : pull(source, chunk, n);
         if (status && !go_on(source, chunk, status))
             return;
     }
@@ -291,23 +253,24 @@ static void fill_by_index(leat__chunk_source *source, leat__chunk *chunk,
     }
     while (chunk->n < want) {
         leat__sampler_jump(&source->sampler, source->count);
-        (void)pass(source, chunk);
+        leat__sampler_take(&source->sampler, 1, &chunk->at[chunk->n++]);
     }
 }
 
 /* Tells the reader which samples the batch that begins here takes. */
 static void advise(const leat__chunk_source *source)
 {
-    int64_t index[LOOKAHEAD];
+    leat_position ahead[ADVISED_MAX];
     const leat__sampler *sampler = &source->sampler;
     int64_t at = sampler->index + sampler->skip;
     for (int done = 0; done < sampler->batch_size;) {
         int n = 0;
-        for (; n < LOOKAHEAD && done < sampler->batch_size; n++, done++) {
-            index[n] = at % source->count;
+        for (; n < ADVISED_MAX && done < sampler->batch_size; n++, done++) {
+            ahead[n] = (leat_position){sampler->epoch + at / source->count,
+                                       at % source->count};
             at += sampler->step;
         }
-        leat_reader_advise(source->reader, index, n);
+        leat_reader_advise(source->reader, ahead, n);
     }
 }
 
@@ -319,10 +282,9 @@ static void fill_ahead_by_index(leat__chunk_source *source, leat__chunk *chunk,
     fill_by_index(source, chunk, want);
 }
 
-/* In order: one thread reads at a time. Located: finding samples is serial,
-   reading them is not. By index: both run in parallel. */
+/* In order: one thread reads at a time, and workers do what it defers. By
+   index: they read in parallel. */
 static const leat__read_way in_order = {fill_in_order, NULL};
-static const leat__read_way located = {fill_by_locating, read_located};
 static const leat__read_way by_index = {fill_by_index, read_at};
 static const leat__read_way ahead_by_index = {fill_ahead_by_index, read_at};
 
@@ -340,8 +302,7 @@ int leat__chunk_source_init(leat__chunk_source *source, leat_reader *reader,
     source->options = *options;
     source->reader = reader;
     source->way = source->ahead_way = &in_order;
-    leat_sample_init(&source->dropped);
-    source->dropped.allocator = options->buffers;
+    source->marks = leat_reader_has_mark(reader);
     leat__sampler_init(&source->sampler, options->batch_size, options->rank,
                        options->step);
     if (reads_by_index(source)) {
@@ -349,14 +310,7 @@ int leat__chunk_source_init(leat__chunk_source *source, leat_reader *reader,
         source->ahead_way = &ahead_by_index;
         return leat_reader_count(reader, &source->count);
     }
-    if (options->step == 1 && leat_reader_can_locate(reader))
-        source->way = &located;
     return LEAT_OK;
-}
-
-void leat__chunk_source_finish(leat__chunk_source *source)
-{
-    leat_sample_finish(&source->dropped);
 }
 
 /* Caffe's chain: the parent's second word seeds the transformer. */
@@ -372,20 +326,47 @@ static void seed_generator(leat__chunk_source *source, int64_t samples_before)
                                                (uint64_t)source->options.draws);
 }
 
-void leat__chunk_source_go_to(leat__chunk_source *source,
-                              const leat__position *start)
+/* By the mark, or the index. */
+static int seek(leat__chunk_source *source, const leat__position *start,
+                leat_token *mark)
 {
-    leat__sampler *sampler = &source->sampler;
+    leat_position to = {start->epoch, start->index};
     int64_t count = source->count;
-    seed_generator(source, leat__sampler_before(sampler, start));
-    if (count == 0 && start->position > 0 &&
-        (leat_reader_count(source->reader, &count) != LEAT_OK || count <= 0 ||
-         leat_reader_seek(source->reader, start->position % count) != LEAT_OK))
-        count = 0;
-    if (count > 0)
-        leat__sampler_seek(sampler, start, count);
-    else /* Without seek the records before it are read and dropped. */
-        leat__sampler_rewind(sampler, start);
+    if (mark) {
+        int status = leat_reader_seek(source->reader, to, mark);
+        if (!status)
+            leat__sampler_at(&source->sampler, start);
+        return status;
+    }
+    if (count > 0 ||
+        (leat_reader_count(source->reader, &count) == LEAT_OK && count > 0)) {
+        leat__sampler_seek(&source->sampler, start, count);
+        to = (leat_position){source->sampler.epoch, source->sampler.index};
+    } else {
+        leat__sampler_at(&source->sampler, start);
+    }
+    return source->count > 0 ? LEAT_OK
+                             : leat_reader_seek(source->reader, to, NULL);
+}
+
+void leat__chunk_source_go_to(leat__chunk_source *source,
+                              const leat__position *start, leat_token *mark)
+{
+    seed_generator(source, leat__sampler_before(&source->sampler, start));
+    if (start->position == 0 || !seek(source, start, mark))
+        return;
+    /* The records before it are read and dropped. */
+    const leat_position begin = {start->epoch, 0};
+    bool is_fresh = start->epoch == 0 && !mark;
+    int status =
+        is_fresh ? LEAT_OK : leat_reader_seek(source->reader, begin, NULL);
+    if (status == LEAT_EUNSUPPORTED && start->epoch == 0)
+        status = LEAT_OK;
+    leat__sampler_rewind(&source->sampler, start);
+    if (!status)
+        return;
+    source->stuck = status == LEAT_EUNSUPPORTED ? LEAT_END : status;
+    leat__error_save(source->stuck_line);
 }
 
 static void draw_words(leat__chunk_source *source, leat__chunk *chunk)
@@ -406,7 +387,42 @@ static void begin(leat__chunk_source *source, leat__chunk *chunk)
     chunk->taken = NULL;
     chunk->handed = NULL;
     chunk->after = source->sampler.window;
+    chunk->mark.size = 0;
     chunk->begun = chunk->claimed = leat__clock_now();
+}
+
+void leat__mark_copy(leat_token *to, const leat_token *from)
+{
+    to->size = 0;
+    if (from->size > 0 && leat_token_put(to, from->bytes, from->size))
+        to->size = 0;
+}
+
+/*
+ * Marks where the batch ends that the chunk completes. The records of other
+ * ranks up to there are passed by first, so that every rank has the same mark.
+ */
+static void mark(leat__chunk_source *source, leat__chunk *chunk)
+{
+    const leat__sampler *sampler = &source->sampler;
+    int64_t left = sampler->window.position - sampler->cursor;
+    int status = LEAT_OK;
+    while (!status && left > 0) {
+        status = pass_by(source, left);
+        if (status == LEAT_END)
+            status = next_epoch(source);
+        left = sampler->window.position - sampler->cursor;
+    }
+    if (!status)
+        status = leat_reader_mark(source->reader, &chunk->mark);
+    if (!status) {
+        chunk->after.epoch = sampler->epoch;
+        chunk->after.index = sampler->index;
+        return;
+    }
+    source->stuck = status;
+    leat__error_save(source->stuck_line);
+    chunk->mark.size = 0;
 }
 
 static void fill(leat__chunk_source *source, leat__chunk *chunk,
@@ -418,14 +434,19 @@ static void fill(leat__chunk_source *source, leat__chunk *chunk,
     atomic_store_explicit(&source->is_filling, true, memory_order_relaxed);
     leat__trace_begin(LEAT__SPAN_READ);
     way->fill(source, chunk, want);
+    draw_words(source, chunk);
+    if (leat__sampler_hand_out(sampler, chunk->n, &chunk->after)) {
+        chunk->is_last = true;
+        if (source->marks && !source->stuck)
+            mark(source, chunk);
+    } else if (chunk->is_last) {
+        leat__sampler_end(sampler, &chunk->after);
+    }
     leat__trace_end();
     atomic_store_explicit(&source->is_filling, false, memory_order_relaxed);
-    draw_words(source, chunk);
-    if (leat__sampler_hand_out(sampler, chunk->n, &chunk->after))
-        chunk->is_last = true;
-    else if (chunk->is_last)
-        leat__sampler_end(sampler, &chunk->after);
     leat__counter_add_exclusive(&source->items, chunk->n);
+    if (!chunk->read)
+        leat__counter_add_exclusive(&source->bytes, settle(chunk));
 }
 
 void leat__chunk_source_fill(leat__chunk_source *source, leat__chunk *chunk,

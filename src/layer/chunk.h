@@ -21,6 +21,7 @@ typedef struct leat__chunk {
     int n;                /* samples */
     bool is_last;         /* the batch ends with this chunk */
     leat__position after; /* with `is_last`: the batch */
+    leat_token mark;      /* likewise, of the reader; empty: it has none */
     /* The first sample that could not be read; -1: none. */
     int failed;
     int status;
@@ -29,14 +30,12 @@ typedef struct leat__chunk {
     /* How its samples are still to be read, by the worker; NULL: they are. */
     int (*read)(leat_reader *reader, struct leat__chunk *chunk, int i,
                 int *got);
-    int64_t claimed;       /* the clock, when the worker's turn for it came */
-    int64_t begun;         /* the clock, when its work on it began */
-    leat_sample **sample;  /* n of them, each with a buffer of its own */
-    int64_t *epoch;        /* of each sample, */
-    int64_t *index;        /* and its position in the epoch */
-    leat_locator *locator; /* where it lies, if the reader locates */
-    uint32_t *words;       /* of Caffe's generator, n x draws */
-    bool is_queued;        /* goes through the reader thread's queues */
+    int64_t claimed;      /* the clock, when the worker's turn for it came */
+    int64_t begun;        /* the clock, when its work on it began */
+    leat_sample **sample; /* n of them, each with a buffer of its own */
+    leat_position *at;    /* of each sample */
+    uint32_t *words;      /* of Caffe's generator, n x draws */
+    bool is_queued;       /* goes through the reader thread's queues */
     /* Of all that was read into it; read by anybody. */
     atomic_int_fast64_t bytes;
     atomic_int_fast64_t busy;  /* nanoseconds */
@@ -83,6 +82,7 @@ typedef struct leat__chunk_source {
     leat_reader *reader;                    /* borrowed */
     const struct leat__read_way *way;       /* of workers */
     const struct leat__read_way *ahead_way; /* of a thread that reads ahead */
+    bool marks;                             /* positions, where batches end */
     int64_t count;                          /* samples in an epoch, by index */
     leat__sampler sampler;
     int stuck; /* the status after which nothing comes; 0: running */
@@ -93,7 +93,6 @@ typedef struct leat__chunk_source {
     atomic_int_fast64_t busy;
     atomic_bool is_filling;
 
-    leat_sample dropped; /* buffer for other ranks' records */
     leat__mt19937 generator;
     char stuck_line[LEAT__ERROR_MAX];
 } leat__chunk_source;
@@ -101,12 +100,17 @@ typedef struct leat__chunk_source {
 /* For a reader just opened. Errors: those of the reader's count. */
 int leat__chunk_source_init(leat__chunk_source *source, leat_reader *reader,
                             const leat__chunk_source_options *options);
-void leat__chunk_source_finish(
-    leat__chunk_source *source); /* a zeroed one too */
 
-/* Goes to `start`, the beginning of a batch. The reader is fresh. */
+/*
+ * Goes to `start`, the beginning of a batch, by the reader's mark where `mark`,
+ * from its cursor on, has one. The reader is fresh.
+ */
 void leat__chunk_source_go_to(leat__chunk_source *source,
-                              const leat__position *start);
+                              const leat__position *start, leat_token *mark);
+
+/* Copies a mark. One that memory is short for is empty: who resumes there reads
+ * from the beginning of the epoch. */
+void leat__mark_copy(leat_token *to, const leat_token *from);
 
 /*
  * Fills a chunk, all of it new, with the next samples, or leaves their reading

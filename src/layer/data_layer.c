@@ -161,13 +161,14 @@ static void split(uint64_t value, uint32_t *low, uint32_t *high)
 int leat_data_layer_group_save(leat_data_layer_group *group, leat_token *token)
 {
     leat__position at;
+    const leat_token *mark;
     int status = leat__group_check_process(group);
     if (status)
         return status;
     if (group->ntop == 0)
         return leat_error(LEAT_ESTATE, "%s: save before setup",
                           group->options.name);
-    status = leat__group_position(group, &at);
+    status = leat__group_position(group, &at, &mark);
     if (status)
         return status;
     resume_point point = {
@@ -187,6 +188,8 @@ int leat_data_layer_group_save(leat_data_layer_group *group, leat_token *token)
     if (!status)
         status =
             leat_token_put(&saved, group->identity.bytes, group->identity.size);
+    if (!status)
+        status = leat_token_put(&saved, mark->bytes, mark->size);
     if (status) {
         leat_token_finish(&saved);
         return status;
@@ -235,12 +238,14 @@ static int check_position(const leat__position *at)
     return LEAT_OK;
 }
 
-/* The rest of the token is the data set's; it must be this one's. */
+/* The rest of the token is the data set's, which must be this one's, and the
+ * mark, where the reader has one. */
 static int check_identity(const leat_data_layer_group *group,
                           const leat_token *token)
 {
-    size_t size = token->size - token->cursor;
-    if (size == group->identity.size &&
+    size_t left = token->size - token->cursor;
+    size_t size = group->identity.size;
+    if ((left == size || (left > size && group->has_mark)) &&
         (size == 0 || memcmp(token->bytes + token->cursor,
                              group->identity.bytes, size) == 0))
         return LEAT_OK;
@@ -259,8 +264,7 @@ static int start_again(leat_data_layer_group *group, leat_token *token)
     for (int i = 0; i < group->n; i++)
         group->member[i].sticky = LEAT_OK;
     leat__batch_shape shape;
-    leat_token *identity = group->identity.size > 0 ? token : NULL;
-    int status = leat__group_start(group, group->ntop, identity, &shape);
+    int status = leat__group_start(group, group->ntop, token, &shape);
     if (status) {
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
@@ -303,6 +307,12 @@ static int restore(leat_data_layer_group *group, leat_token *token)
         status = check_position(&at);
     if (status)
         return leat__error_context(status, "%s", group->options.name);
+    size_t identity = token->cursor + group->identity.size;
+    group->start_mark.size = 0;
+    status = leat_token_put(&group->start_mark, token->bytes + identity,
+                            token->size - identity);
+    if (status)
+        return status;
     group->start = at;
     group->seed = join(point.seed_low, point.seed_high);
     return start_again(group, token);

@@ -378,7 +378,7 @@ static const leat_data_layer *find_last(const leat_data_layer_group *group)
 }
 
 int leat__group_position(const leat_data_layer_group *group,
-                         leat__position *out)
+                         leat__position *out, const leat_token **mark)
 {
     int64_t total = 0;
     for (int i = 0; i < group->n; i++)
@@ -393,8 +393,13 @@ int leat__group_position(const leat_data_layer_group *group,
                           group->options.name, last->name,
                           (long long)last->taken, (long long)total);
     }
-    *out =
-        total > 0 ? group->member[(total - 1) % group->n].after : group->start;
+    *out = group->start;
+    *mark = &group->start_mark;
+    if (total > 0) {
+        const leat_data_layer *latest = &group->member[(total - 1) % group->n];
+        *out = latest->after;
+        *mark = &latest->mark;
+    }
     return LEAT_OK;
 }
 
@@ -446,10 +451,13 @@ void leat_data_layer_group_destroy(leat_data_layer_group *group)
     }
     int cancel = leat__thread_disable_cancel();
     leat__group_stop(group);
-    for (int i = 0; i < group->n; i++)
+    for (int i = 0; i < group->n; i++) {
         leat__bad_record_log_finish(&group->member[i].bad_records);
+        leat_token_finish(&group->member[i].mark);
+    }
     free_members(group);
     leat_token_finish(&group->identity);
+    leat_token_finish(&group->start_mark);
     leat_pipeline_unref(group->pipeline);
     leat_transformer_destroy(group->transformer);
     leat__layer_options_finish(&group->options);

@@ -161,7 +161,7 @@ static void settle_owner(leat__data_reader *data_reader)
 
 int leat__data_reader_create(leat__data_reader **out,
                              const leat__data_reader_options *options,
-                             const leat__position *start, leat_token *identity)
+                             const leat__position *start, leat_token *token)
 {
     leat__data_reader *data_reader = leat__alloc_zero(1, sizeof(*data_reader));
     if (!data_reader)
@@ -183,11 +183,13 @@ int leat__data_reader_create(leat__data_reader **out,
         status = leat_reader_count(data_reader->reader, &data_reader->count);
     if (status)
         goto fail;
-    if (identity)
-        status = leat_reader_restore(data_reader->reader, identity);
-    if (status)
+    if (token)
+        status = leat_reader_restore(data_reader->reader, token);
+    if (status && status != LEAT_EUNSUPPORTED)
         goto fail;
-    leat__chunk_source_go_to(&data_reader->source, start);
+    bool is_marked = token && token->cursor < token->size;
+    leat__chunk_source_go_to(&data_reader->source, start,
+                             is_marked ? token : NULL);
     *out = data_reader;
     return LEAT_OK;
 
@@ -207,7 +209,6 @@ void leat__data_reader_destroy(leat__data_reader *data_reader)
     destroy_chunks(&data_reader->ahead);
     destroy_chunks(&data_reader->own);
     destroy_chunks(&data_reader->previewed);
-    leat__chunk_source_finish(&data_reader->source);
     leat_reader_close(data_reader->reader);
     leat__event_count_finish(&data_reader->input);
     pthread_cond_destroy(&data_reader->turn);
@@ -442,10 +443,10 @@ int leat__data_reader_read_neighbor(leat__data_reader *data_reader, int step,
         return LEAT_END;
     *epoch = position / data_reader->count;
     *index = position % data_reader->count;
-    sample->from.epoch = *epoch;
+    const leat_position at = {*epoch, *index};
     int got;
     int status =
-        leat_reader_read_at(data_reader->reader, index, &sample, 1, &got);
+        leat_reader_read_at(data_reader->reader, &at, &sample, 1, &got);
     sample->from.epoch = *epoch;
     sample->from.position = *index;
     return status;

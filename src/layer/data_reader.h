@@ -21,12 +21,13 @@ typedef struct leat__data_reader_options {
 
 /*
  * Opens the pipeline and goes to `start`; the thread, if any, does not run.
- * `identity`, if not NULL, is restored into the reader: it refuses another data
- * set. Errors: those of the readers, LEAT_ENOMEM.
+ * `token`, if not NULL, has the data set's identity, which the reader refuses
+ * if it is another's, and a mark of the start, or none, from its cursor on.
+ * Errors: those of the readers, LEAT_ENOMEM.
  */
 int leat__data_reader_create(leat__data_reader **out,
                              const leat__data_reader_options *options,
-                             const leat__position *start, leat_token *identity);
+                             const leat__position *start, leat_token *token);
 /* Cancels, joins and frees. Takes NULL. */
 void leat__data_reader_destroy(leat__data_reader *reader);
 

@@ -234,6 +234,13 @@ static int hand_out(leat_data_layer *layer, leat__batch *batch,
     return status;
 }
 
+/* A resume goes on after this batch. */
+static void note_after(leat_data_layer *layer, const leat__batch *batch)
+{
+    layer->after = batch->after;
+    leat__mark_copy(&layer->mark, &batch->mark);
+}
+
 /*
  * A batch that could not be handed out keeps its position: save and restore
  * deliver it again.
@@ -259,7 +266,7 @@ static int deliver(leat_data_layer *layer, leat__batch *batch,
         .from = batch->from,
         .bad = batch->bad.n,
     };
-    layer->after = batch->after;
+    note_after(layer, batch);
     layer->taken++;
     layer->batches++;
     layer->samples += batch->n;
@@ -279,7 +286,7 @@ static int refuse(leat_data_layer *layer, leat__batch *batch)
         leat__error_save(line);
     }
     if (status == LEAT_EDATA) {
-        layer->after = batch->after;
+        note_after(layer, batch);
         layer->taken++;
     }
     (void)leat__prefetcher_give(layer->group->prefetcher, batch, NULL, 0);

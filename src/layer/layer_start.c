@@ -55,7 +55,7 @@ static int adopt_prefetcher(leat_data_layer_group *group,
     return LEAT_OK;
 }
 
-static int open_reader(leat_data_layer_group *group, leat_token *identity)
+static int open_reader(leat_data_layer_group *group, leat_token *token)
 {
     const leat_data_layer_options *values = &group->options.values;
     int draws = values->rng == LEAT_RNG_CAFFE
@@ -81,7 +81,7 @@ static int open_reader(leat_data_layer_group *group, leat_token *identity)
     };
     leat__data_reader *reader;
     int status =
-        leat__data_reader_create(&reader, &options, &group->start, identity);
+        leat__data_reader_create(&reader, &options, &group->start, token);
     return status ? status : adopt_reader(group, reader);
 }
 
@@ -136,10 +136,11 @@ static int count_batches(const leat_data_layer_group *group,
 /* The identity of the data set, for resume tokens, where readers know it. */
 static int identify(leat_data_layer_group *group)
 {
+    leat_reader *reader = leat__data_reader_reader(group->reader);
+    group->has_mark = leat_reader_has_mark(reader);
     if (group->identity.size > 0)
         return LEAT_OK;
-    int status = leat_reader_save(leat__data_reader_reader(group->reader),
-                                  &group->identity);
+    int status = leat_reader_save(reader, &group->identity);
     return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
 }
 
@@ -375,14 +376,14 @@ static int start_prefetcher(leat_data_layer_group *group,
     return status;
 }
 
-static int start(leat_data_layer_group *group, int ntop, leat_token *identity,
+static int start(leat_data_layer_group *group, int ntop, leat_token *token,
                  leat__batch_shape *shape)
 {
     const leat_data_layer_options *values = &group->options.values;
     /* Also on failure: the notes belong to another start. */
     for (int i = 0; i < group->n; i++)
         begin(&group->member[i], &group->start);
-    int status = open_reader(group, identity);
+    int status = open_reader(group, token);
     if (!status)
         settle_help(group);
     if (!status)
@@ -415,11 +416,11 @@ static int start(leat_data_layer_group *group, int ntop, leat_token *identity,
     return status;
 }
 
-int leat__group_start(leat_data_layer_group *group, int ntop,
-                      leat_token *identity, leat__batch_shape *shape)
+int leat__group_start(leat_data_layer_group *group, int ntop, leat_token *token,
+                      leat__batch_shape *shape)
 {
     group->is_starting = true;
-    int status = start(group, ntop, identity, shape);
+    int status = start(group, ntop, token, shape);
     group->is_starting = false;
     return status;
 }

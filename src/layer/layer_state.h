@@ -49,6 +49,7 @@ struct leat_data_layer {
     leat_stream stream;   /* that it was delivered on */
     leat_batch view;
     leat__position after; /* the last batch that forward consumed */
+    leat_token mark;      /* of the reader, there; may be empty */
     int64_t taken;        /* batches that it consumed since the start */
     int64_t batches;
     int64_t samples;
@@ -82,9 +83,11 @@ struct leat_data_layer_group {
     uint64_t seed;
     int ntop; /* 0 before setup */
     char top_name[LEAT_MAX_FIELDS][64];
-    leat_token identity;  /* of the data set */
-    leat__position start; /* where the threads began */
-    int64_t begun;        /* leat__clock_now then */
+    leat_token identity;   /* of the data set */
+    bool has_mark;         /* its reader marks positions */
+    leat__position start;  /* where the threads began */
+    leat_token start_mark; /* of the reader, there; may be empty */
+    int64_t begun;         /* leat__clock_now then */
 
     pthread_mutex_t lock;
     /* changed under lock, read freely by the callers */
@@ -128,18 +131,18 @@ bool leat__group_may_help(const leat_data_layer_group *group);
  * first batch. `ntop` 0: as many tops as there are. On failure leat__group_stop
  * undoes it.
  */
-int leat__group_start(leat_data_layer_group *group, int ntop,
-                      leat_token *identity, leat__batch_shape *shape);
+int leat__group_start(leat_data_layer_group *group, int ntop, leat_token *token,
+                      leat__batch_shape *shape);
 
 /* Stops everything that runs. Lent slabs live on. */
 void leat__group_stop(leat_data_layer_group *group);
 
 /*
- * Where the group resumes. LEAT_ESTATE: the batches its members took are not
- * the beginning of the sequence.
+ * Where the group resumes, and the reader's mark there, borrowed. LEAT_ESTATE:
+ * the batches its members took are not the beginning of the sequence.
  */
 int leat__group_position(const leat_data_layer_group *group,
-                         leat__position *out);
+                         leat__position *out, const leat_token **mark);
 
 /*
  * leat_error, with the status kept for every later forward; the other members

@@ -99,6 +99,7 @@ static claim_result claim_locked(leat__prefetcher *prefetcher,
         leat__carry_chain_enter(prefetcher->carry_chain, chunk);
     if (chunk->is_last) {
         batch->after = chunk->after;
+        leat__mark_copy(&batch->mark, &chunk->mark);
         batch->n = chunk->first + chunk->n;
         prefetcher->open = NULL;
     }

@@ -29,14 +29,20 @@ void leat__sampler_rewind(leat__sampler *sampler, const leat__position *start)
     sampler->in_batch = 0;
 }
 
-void leat__sampler_seek(leat__sampler *sampler, const leat__position *start,
-                        int64_t count)
+void leat__sampler_at(leat__sampler *sampler, const leat__position *start)
 {
     leat__sampler_rewind(sampler, start);
     sampler->cursor = start->position;
+    sampler->index = start->index;
+    sampler->skip = first_own(sampler, start->position) - sampler->cursor;
+}
+
+void leat__sampler_seek(leat__sampler *sampler, const leat__position *start,
+                        int64_t count)
+{
+    leat__sampler_at(sampler, start);
     sampler->epoch = start->position / count;
     sampler->index = start->position % count;
-    sampler->skip = first_own(sampler, start->position) - sampler->cursor;
 }
 
 int64_t leat__sampler_before(const leat__sampler *sampler,
@@ -52,20 +58,6 @@ int leat__sampler_room(const leat__sampler *sampler, int most)
     return room < most ? room : most;
 }
 
-bool leat__sampler_pass(leat__sampler *sampler, int64_t *epoch, int64_t *index)
-{
-    int64_t passed = sampler->index++;
-    sampler->cursor++;
-    if (sampler->skip > 0) {
-        sampler->skip--;
-        return false;
-    }
-    *epoch = sampler->epoch;
-    *index = passed;
-    sampler->skip = sampler->step - 1;
-    return true;
-}
-
 void leat__sampler_drop(leat__sampler *sampler, int64_t n)
 {
     sampler->index += n;
@@ -73,15 +65,14 @@ void leat__sampler_drop(leat__sampler *sampler, int64_t n)
     sampler->skip -= n;
 }
 
-void leat__sampler_take(leat__sampler *sampler, int n, int64_t epoch[],
-                        int64_t index[])
+void leat__sampler_take(leat__sampler *sampler, int n, leat_position at[])
 {
-    for (int i = 0; i < n; i++) {
-        epoch[i] = sampler->epoch;
-        index[i] = sampler->index + i;
-    }
+    for (int i = 0; i < n; i++)
+        at[i] = (leat_position){sampler->epoch, sampler->index + i};
     sampler->index += n;
     sampler->cursor += n;
+    if (n > 0)
+        sampler->skip = sampler->step - 1;
 }
 
 void leat__sampler_jump(leat__sampler *sampler, int64_t count)

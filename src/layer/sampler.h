@@ -5,6 +5,8 @@
 #ifndef LEAT_LAYER_SAMPLER_H
 #define LEAT_LAYER_SAMPLER_H
 
+#include <leat/sample.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,6 +43,8 @@ void leat__sampler_init(leat__sampler *sampler, int batch_size, int rank,
 void leat__sampler_rewind(leat__sampler *sampler, const leat__position *start);
 void leat__sampler_seek(leat__sampler *sampler, const leat__position *start,
                         int64_t count);
+/* Or one that stands at its epoch and index. */
+void leat__sampler_at(leat__sampler *sampler, const leat__position *start);
 
 /* This rank's samples before `start`. */
 int64_t leat__sampler_before(const leat__sampler *sampler,
@@ -49,18 +53,11 @@ int64_t leat__sampler_before(const leat__sampler *sampler,
 /* Samples that the current batch still lacks, at most `most`. */
 int leat__sampler_room(const leat__sampler *sampler, int most);
 
-/*
- * One record was read. Whether it is this rank's, at `*epoch` and `*index`;
- * else they stay.
- */
-bool leat__sampler_pass(leat__sampler *sampler, int64_t *epoch, int64_t *index);
-
 /* `n` records that are not this rank's were passed, at most `skip`. */
 void leat__sampler_drop(leat__sampler *sampler, int64_t n);
 
-/* `n` records, each this rank's, were passed: step is 1, skip 0. */
-void leat__sampler_take(leat__sampler *sampler, int n, int64_t epoch[],
-                        int64_t index[]);
+/* `n` records, each this rank's, were passed: 1, unless step is 1. */
+void leat__sampler_take(leat__sampler *sampler, int n, leat_position at[]);
 
 /* Moves on to this rank's next sample; an epoch has `count`. */
 void leat__sampler_jump(leat__sampler *sampler, int64_t count);

@@ -26,6 +26,9 @@ struct leat_pipeline {
     atomic_int references;
 };
 
+/* Gives a reader that opened what leat keeps of it. Errors: LEAT_ENOMEM. */
+int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline);
+
 /* Whether any reader of the pipeline may block on storage. */
 bool leat__pipeline_may_block(const leat_pipeline *pipeline);
 

@@ -69,7 +69,13 @@ static int open_reader(const leat_pipeline *pipeline, leat_reader **out)
         return status;
     }
     status = check_opened(pipeline, reader);
-    if (!status)
+    if (status)
+        return status;
+    /* Only the count of references changes, atomically. */
+    status = leat__reader_attach(reader, (leat_pipeline *)(uintptr_t)pipeline);
+    if (status)
+        reader->ops->close(reader);
+    else
         *out = reader;
     return status;
 }
@@ -84,9 +90,6 @@ int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
         return leat__error_context(status, "%s", pipeline->origin);
     if (status)
         return status;
-    /* Only the count of references changes, atomically. */
-    reader->pipeline = (leat_pipeline *)(uintptr_t)pipeline;
-    leat_pipeline_ref(reader->pipeline);
     *out = reader;
     return LEAT_OK;
 }

@@ -1,10 +1,26 @@
 /* The public functions of readers: they check arguments and call the table. */
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
+
+/* What leat knows of an open reader. One caller's at a time. */
+struct leat_reader_state {
+    leat_position at; /* where next goes on */
+    /* What the next call returns instead of samples; LEAT_OK: nothing. */
+    int status;
+    leat_provenance from; /* of a bad record; source NULL: unknown */
+    char key[64];
+    char line[LEAT__ERROR_MAX];
+    leat_sample scratch; /* for samples that are dropped */
+    leat_sample *held;   /* pulled, but given by no call yet: */
+    int held_at, nheld;  /* these */
+    int held_capacity;
+};
 
 /* Tables of an older header are shorter and lack later operations. */
 #define HAS(reader, operation)                                                 \
@@ -54,14 +70,15 @@ static bool has_bad_sample(leat_sample *const out[], int n)
 {
     unsigned bad = 0;
     for (int i = 0; i < n; i++)
-        bad |= (unsigned)out[i]->nfields - 1 >= LEAT_MAX_FIELDS;
-    return (int)bad;
+        bad |= !out[i]->deferred &
+               ((unsigned)out[i]->nfields - 1 >= LEAT_MAX_FIELDS);
+    return bad != 0;
 }
 
 static int bad_sample(const leat_reader *reader, leat_sample *const out[])
 {
     int i = 0;
-    while ((unsigned)out[i]->nfields - 1 < LEAT_MAX_FIELDS)
+    while (!has_bad_sample(out + i, 1))
         i++;
     return leat_error(LEAT_ESTATE,
                       "the reader \"%s\" gave a sample of %d fields "
@@ -69,53 +86,177 @@ static int bad_sample(const leat_reader *reader, leat_sample *const out[])
                       reader->ops->name, out[i]->nfields, LEAT_MAX_FIELDS);
 }
 
-/* Checks the result of an operation that returns up to `n` samples or locators.
- */
+/* Checks the status and count of an operation that fills up to `n` samples. */
 static int check_result(const leat_reader *reader, const char *operation,
-                        unsigned lines, int status, int n, int *got)
+                        unsigned lines, int status, leat_sample *const out[],
+                        int n, int *got)
 {
     int reported = *got;
-    if (status)
-        *got = 0;
-    if (!status && reported >= 1 && reported <= n)
-        return LEAT_OK;
-    if (!status) {
+    if (reported < 0 || reported > n || (!status && reported == 0)) {
         *got = 0;
         return leat_error(LEAT_ESTATE,
-                          "the reader \"%s\" reports %d samples, "
+                          "the reader \"%s\": %s reports %d samples, "
                           "expected 1 to %d",
-                          reader->ops->name, reported, n);
+                          reader->ops->name, operation, reported, n);
     }
-    int checked = check_status(reader, operation, lines, status);
-    if (checked == status && reported != 0)
+    if (status && reported == n && status != LEAT_END) {
+        *got = 0;
         return leat_error(LEAT_ESTATE,
-                          "the reader \"%s\" reports %d samples together with "
-                          "%s; the good ones must come first, with LEAT_OK",
-                          reader->ops->name, reported,
-                          status == LEAT_END ? "LEAT_END" : "an error");
-    return checked;
+                          "the reader \"%s\": %s reports all %d samples "
+                          "together with an error, which concerns none",
+                          reader->ops->name, operation, n);
+    }
+    if (has_bad_sample(out, reported)) {
+        *got = 0;
+        return bad_sample(reader, out);
+    }
+    if (status == LEAT_EDATA && leat__error_lines() == lines)
+        return name_record(reader, &out[reported]->from);
+    return check_status(reader, operation, lines, status);
 }
 
-/* The same for samples, whose counts of fields are checked too. */
-static int check_samples(const leat_reader *reader, const char *operation,
-                         unsigned lines, int status, leat_sample *const out[],
-                         int n, int *got)
+/* The status that the next call returns, with its line, and the bad record. */
+static void keep(leat_reader *reader, int status, const leat_provenance *from)
 {
-    if (status == LEAT_EDATA && *got == 0 && leat__error_lines() == lines)
-        return name_record(reader, &out[0]->from);
-    status = check_result(reader, operation, lines, status, n, got);
-    if (status || !has_bad_sample(out, *got))
-        return status;
-    *got = 0;
-    return bad_sample(reader, out);
+    struct leat_reader_state *state = reader->state;
+    state->status = status;
+    state->from.source = NULL;
+    if (status == LEAT_END)
+        return;
+    leat__error_save(state->line);
+    if (status != LEAT_EDATA)
+        return;
+    state->from = *from;
+    if (from->key_size > sizeof(state->key)) {
+        state->from.key_cut += (uint32_t)(from->key_size - sizeof(state->key));
+        state->from.key_size = sizeof(state->key);
+    }
+    if (from->key)
+        memcpy(state->key, from->key, state->from.key_size);
+    state->from.key = from->key ? state->key : NULL;
 }
 
-int leat_reader_next(leat_reader *reader, leat_sample *sample)
+/* LEAT_EDATA is returned once, LEAT_END and other errors until seek. */
+static int return_kept(leat_reader *reader, leat_sample *sample)
 {
-    int got = 0;
+    struct leat_reader_state *state = reader->state;
+    int status = state->status;
+    if (state->from.source) {
+        state->from.epoch = sample->from.epoch;
+        state->from.position = sample->from.position;
+        sample->from = state->from;
+    }
+    if (status == LEAT_EDATA)
+        state->status = LEAT_OK;
+    return status == LEAT_END ? LEAT_END
+                              : leat_error(status, "%s", state->line);
+}
+
+static int call_next(leat_reader *reader, leat_sample *const out[], int n,
+                     int *got)
+{
+    struct leat_reader_state *state = reader->state;
     unsigned lines = leat__error_lines();
-    int status = reader->ops->next(reader, &sample, 1, &got);
-    return check_samples(reader, "next", lines, status, &sample, 1, &got);
+    int status = reader->ops->next(reader, out, n, got);
+    status = check_result(reader, "next", lines, status, out, n, got);
+    state->at.index += *got + (status == LEAT_EDATA);
+    if (!status)
+        return LEAT_OK;
+    bool is_sticky = status != LEAT_EDATA;
+    if (*got > 0 || is_sticky)
+        keep(reader, status, *got < n ? &out[*got]->from : NULL);
+    return *got > 0 ? LEAT_OK : status;
+}
+
+int leat_reader_pull(leat_reader *reader, leat_sample *const out[], int n,
+                     int *got)
+{
+    *got = 0;
+    if (n < 1)
+        return leat_error(LEAT_EINVAL, "expected 1 sample or more, got %d", n);
+    if (reader->state->status)
+        return return_kept(reader, out[0]);
+    return call_next(reader, out, n, got);
+}
+
+/* A run of deferred samples. */
+static int call_materialize(leat_reader *reader, leat_sample *const out[],
+                            int n, int *got)
+{
+    if (!HAS(reader, materialize))
+        return leat_error(LEAT_ESTATE,
+                          "the reader \"%s\" deferred a sample, but lacks "
+                          "\"materialize\"",
+                          reader->ops->name);
+    unsigned lines = leat__error_lines();
+    int status = reader->ops->materialize(reader, out, n, got);
+    for (int i = 0; i < *got && i < n; i++)
+        out[i]->deferred = 0;
+    if (status == LEAT_END)
+        return leat_error(LEAT_ESTATE,
+                          "the reader \"%s\": materialize returned LEAT_END",
+                          reader->ops->name);
+    return check_result(reader, "materialize", lines, status, out, n, got);
+}
+
+int leat_reader_materialize(leat_reader *reader, leat_sample *const out[],
+                            int n, int *got)
+{
+    int status = LEAT_OK;
+    *got = 0;
+    while (!status && *got < n) {
+        int end = *got, done = 0;
+        while (end < n && out[end]->deferred)
+            end++;
+        if (end == *got) {
+            ++*got;
+            continue;
+        }
+        status = call_materialize(reader, out + *got, end - *got, &done);
+        *got += done;
+    }
+    return status;
+}
+
+static void clear(leat_sample *const out[], int n)
+{
+    for (int i = 0; i < n; i++)
+        leat_sample_clear(out[i]);
+}
+
+/* Keeps samples that a bad one left deferred for the next call. */
+static int hold(leat_reader *reader, leat_sample *const out[], int n)
+{
+    struct leat_reader_state *state = reader->state;
+    if (state->held_capacity < n) {
+        leat_sample *more = leat__alloc_zero((size_t)n, sizeof(*more));
+        if (!more)
+            return LEAT_ENOMEM;
+        for (int i = 0; i < state->held_capacity; i++)
+            leat_sample_swap(&more[i], &state->held[i]);
+        leat__free(state->held);
+        state->held = more;
+        for (int i = state->held_capacity; i < n; i++)
+            state->held[i].allocator = out[0]->allocator;
+        state->held_capacity = n;
+    }
+    for (int i = 0; i < n; i++)
+        leat_sample_swap(&state->held[i], out[i]);
+    state->nheld = n;
+    state->held_at = 0;
+    return LEAT_OK;
+}
+
+/* What the last call held comes before what the reader gives. */
+static int pull_held(leat_reader *reader, leat_sample *const out[], int n,
+                     int *got)
+{
+    struct leat_reader_state *state = reader->state;
+    if (state->held_at == state->nheld)
+        return leat_reader_pull(reader, out, n, got);
+    for (*got = 0; *got < n && state->held_at < state->nheld; ++*got)
+        leat_sample_swap(out[*got], &state->held[state->held_at++]);
+    return LEAT_OK;
 }
 
 int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
@@ -124,9 +265,83 @@ int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
     *got = 0;
     if (n < 1)
         return leat_error(LEAT_EINVAL, "expected 1 sample or more, got %d", n);
+    int pulled;
+    clear(out, n);
+    int status = pull_held(reader, out, n, &pulled);
+    if (status)
+        return status;
+    status = leat_reader_materialize(reader, out, pulled, got);
+    if (status && *got + 1 < pulled) {
+        char line[LEAT__ERROR_MAX];
+        leat__error_save(line);
+        if (hold(reader, out + *got + 1, pulled - *got - 1))
+            return LEAT_ENOMEM;
+        return leat_error(status, "%s", line);
+    }
+    return status;
+}
+
+int leat_reader_next(leat_reader *reader, leat_sample *sample)
+{
+    int got;
+    return leat_reader_next_batch(reader, &sample, 1, &got);
+}
+
+/* Samples that are read and dropped. */
+static int skip_by_reading(leat_reader *reader, int64_t n, int64_t *skipped)
+{
+    leat_sample *scratch = &reader->state->scratch;
+    int status = LEAT_OK;
+    while (*skipped < n && !status) {
+        int got;
+        leat_sample_clear(scratch);
+        status = leat_reader_pull(reader, &scratch, 1, &got);
+        *skipped += got + (status == LEAT_EDATA);
+        if (status == LEAT_EDATA)
+            status = LEAT_OK;
+    }
+    return status;
+}
+
+static int call_skip(leat_reader *reader, int64_t n, int64_t *skipped)
+{
+    int64_t more = 0;
     unsigned lines = leat__error_lines();
-    int status = reader->ops->next(reader, out, n, got);
-    return check_samples(reader, "next", lines, status, out, n, got);
+    int status = reader->ops->skip(reader, n, &more);
+    if (more < 0 || more > n || (!status && more == 0))
+        return leat_error(LEAT_ESTATE,
+                          "the reader \"%s\": skip reports %lld samples, "
+                          "expected 1 to %lld",
+                          reader->ops->name, (long long)more, (long long)n);
+    *skipped += more;
+    reader->state->at.index += more;
+    status = check_status(reader, "skip", lines, status);
+    if (status)
+        keep(reader, status, NULL);
+    return status;
+}
+
+int leat_reader_skip(leat_reader *reader, int64_t n, int64_t *skipped)
+{
+    struct leat_reader_state *state = reader->state;
+    int status = LEAT_OK;
+    *skipped = 0;
+    if (n < 0)
+        return leat_error(LEAT_EINVAL, "expected 0 samples or more, got %lld",
+                          (long long)n);
+    for (; *skipped < n && state->held_at < state->nheld; ++*skipped)
+        state->held_at++;
+    if (!HAS(reader, skip))
+        return skip_by_reading(reader, n, skipped);
+    while (*skipped < n && !status) {
+        if (state->status == LEAT_EDATA)
+            status = skip_by_reading(reader, *skipped + 1, skipped);
+        else if (state->status)
+            status = return_kept(reader, &state->scratch);
+        else
+            status = call_skip(reader, n - *skipped, skipped);
+    }
+    return status;
 }
 
 int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
@@ -136,15 +351,30 @@ int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
                         reader->ops->fields(reader, out, n));
 }
 
-int leat_reader_reset(leat_reader *reader)
-{
-    unsigned lines = leat__error_lines();
-    return check_status(reader, "reset", lines, reader->ops->reset(reader));
-}
-
 void leat_reader_cancel(leat_reader *reader)
 {
     reader->ops->cancel(reader);
+}
+
+int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline)
+{
+    struct leat_reader_state *state = leat__alloc_zero(1, sizeof(*state));
+    if (!state)
+        return LEAT_ENOMEM;
+    leat_sample_init(&state->scratch);
+    reader->state = state;
+    reader->pipeline = pipeline;
+    leat_pipeline_ref(pipeline);
+    return LEAT_OK;
+}
+
+static void destroy_state(struct leat_reader_state *state)
+{
+    for (int i = 0; i < state->held_capacity; i++)
+        leat_sample_finish(&state->held[i]);
+    leat__free(state->held);
+    leat_sample_finish(&state->scratch);
+    leat__free(state);
 }
 
 void leat_reader_close(leat_reader *reader)
@@ -153,7 +383,9 @@ void leat_reader_close(leat_reader *reader)
         return;
     int cancel = leat__thread_disable_cancel();
     leat_pipeline *pipeline = reader->pipeline;
+    struct leat_reader_state *state = reader->state;
     reader->ops->close(reader);
+    destroy_state(state);
     leat_pipeline_unref(pipeline);
     leat__thread_restore_cancel(cancel);
 }
@@ -172,7 +404,16 @@ int leat_reader_is_random_access(const leat_reader *reader)
     return HAS(reader, count) && HAS(reader, read_at);
 }
 
-int leat_reader_read_at(leat_reader *reader, const int64_t index[],
+/* The first position that is not in [0, count), or `n`. */
+static int find_outside(const leat_position at[], int n, int64_t count)
+{
+    int i = 0;
+    while (i < n && at[i].index >= 0 && at[i].index < count)
+        i++;
+    return i;
+}
+
+int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
                         leat_sample *const out[], int n, int *got)
 {
     *got = 0;
@@ -183,29 +424,30 @@ int leat_reader_read_at(leat_reader *reader, const int64_t index[],
     int status = reader->ops->count(reader, &count);
     if (status)
         return check_status(reader, "count", lines, status);
-    for (int i = 0; i < n; i++) {
-        if (index[i] < 0 || index[i] >= count)
-            return leat_error(LEAT_EINVAL,
-                              "sample %lld is out of range: there are %lld",
-                              (long long)index[i], (long long)count);
-    }
+    int outside = find_outside(at, n, count);
+    if (outside < n)
+        return leat_error(LEAT_EINVAL,
+                          "sample %lld is out of range: there are %lld",
+                          (long long)at[outside].index, (long long)count);
     if (n < 1)
         return LEAT_OK;
-    status = reader->ops->read_at(reader, index, out, n, got);
-    return check_samples(reader, "read_at", lines, status, out, n, got);
+    status = reader->ops->read_at(reader, at, out, n, got);
+    return check_result(reader, "read_at", lines, status, out, n, got);
 }
 
-void leat_reader_advise(leat_reader *reader, const int64_t index[], int n)
+int leat_reader_read_at(leat_reader *reader, const leat_position at[],
+                        leat_sample *const out[], int n, int *got)
+{
+    clear(out, n);
+    return leat_reader_pull_at(reader, at, out, n, got);
+}
+
+void leat_reader_advise(leat_reader *reader, const leat_position at[], int n)
 {
     int64_t count;
-    if (!HAS(reader, advise) || !leat_reader_is_random_access(reader) ||
-        reader->ops->count(reader, &count))
-        return;
-    for (int i = 0; i < n; i++) {
-        if (index[i] < 0 || index[i] >= count)
-            return;
-    }
-    reader->ops->advise(reader, index, n);
+    if (HAS(reader, advise) && leat_reader_is_random_access(reader) &&
+        !reader->ops->count(reader, &count) && find_outside(at, n, count) == n)
+        reader->ops->advise(reader, at, n);
 }
 
 int leat_reader_may_block(leat_reader *reader)
@@ -220,13 +462,65 @@ bool leat__reader_can_probe(const leat_reader *reader)
     return HAS(reader, may_block);
 }
 
-int leat_reader_seek(leat_reader *reader, int64_t index)
+static int call_seek(leat_reader *reader, leat_position position,
+                     leat_token *mark)
 {
-    if (!HAS(reader, seek))
-        return unsupported(reader, "seek");
+    struct leat_reader_state *state = reader->state;
     unsigned lines = leat__error_lines();
-    return check_status(reader, "seek", lines,
-                        reader->ops->seek(reader, index));
+    int status = check_status(reader, "seek", lines,
+                              reader->ops->seek(reader, position, mark));
+    if (status)
+        return status;
+    state->status = LEAT_OK;
+    state->nheld = state->held_at = 0;
+    state->at = position;
+    return LEAT_OK;
+}
+
+/* A mark of a reader that has none is its position. */
+static int seek_marked(leat_reader *reader, leat_token *mark)
+{
+    leat_position at;
+    int64_t skipped;
+    int status = leat_token_get(mark, &at, sizeof(at));
+    if (status)
+        return status;
+    if (at.epoch < 0 || at.index < 0)
+        return leat_error(LEAT_EINVAL, "the mark of the reader \"%s\" is none",
+                          reader->ops->name);
+    status = call_seek(reader, at, NULL);
+    if (status != LEAT_EUNSUPPORTED || at.index == 0)
+        return status;
+    status = call_seek(reader, (leat_position){at.epoch, 0}, NULL);
+    return status ? status : leat_reader_skip(reader, at.index, &skipped);
+}
+
+int leat_reader_seek(leat_reader *reader, leat_position position,
+                     leat_token *mark)
+{
+    if (mark && !HAS(reader, mark))
+        return seek_marked(reader, mark);
+    if (position.epoch < 0 || position.index < 0)
+        return leat_error(LEAT_EINVAL,
+                          "epoch %lld, index %lld is no position: expected 0 "
+                          "or more",
+                          (long long)position.epoch, (long long)position.index);
+    return call_seek(reader, position, mark);
+}
+
+int leat_reader_has_mark(const leat_reader *reader)
+{
+    return HAS(reader, mark);
+}
+
+int leat_reader_mark(leat_reader *reader, leat_token *token)
+{
+    if (!HAS(reader, mark))
+        return leat_token_put(token, &reader->state->at,
+                              sizeof(reader->state->at));
+    unsigned lines = leat__error_lines();
+    return check_status(reader, "mark", lines,
+                        reader->ops->mark(reader, token));
 }
 
 int leat_reader_save(leat_reader *reader, leat_token *token)
@@ -243,36 +537,12 @@ int leat_reader_restore(leat_reader *reader, leat_token *token)
     if (!HAS(reader, restore))
         return unsupported(reader, "restore its state");
     unsigned lines = leat__error_lines();
-    return check_status(reader, "restore", lines,
-                        reader->ops->restore(reader, token));
-}
-
-int leat_reader_can_locate(const leat_reader *reader)
-{
-    return HAS(reader, locate) && HAS(reader, read_located);
-}
-
-int leat_reader_locate(leat_reader *reader, leat_locator out[], int n, int *got)
-{
-    *got = 0;
-    if (!leat_reader_can_locate(reader))
-        return unsupported(reader, "locate samples before it reads them");
-    if (n < 1)
-        return leat_error(LEAT_EINVAL, "expected 1 locator or more, got %d", n);
-    unsigned lines = leat__error_lines();
-    int status = reader->ops->locate(reader, out, n, got);
-    return check_result(reader, "locate", lines, status, n, got);
-}
-
-int leat_reader_read_located(leat_reader *reader, const leat_locator locator[],
-                             leat_sample *const out[], int n, int *got)
-{
-    *got = 0;
-    if (!leat_reader_can_locate(reader))
-        return unsupported(reader, "read samples that it located");
-    if (n < 1)
-        return LEAT_OK;
-    unsigned lines = leat__error_lines();
-    int status = reader->ops->read_located(reader, locator, out, n, got);
-    return check_samples(reader, "read_located", lines, status, out, n, got);
+    int status = check_status(reader, "restore", lines,
+                              reader->ops->restore(reader, token));
+    if (status)
+        return status;
+    reader->state->status = LEAT_OK;
+    reader->state->nheld = reader->state->held_at = 0;
+    reader->state->at = (leat_position){0, 0};
+    return LEAT_OK;
 }

@@ -6,8 +6,8 @@
 #define OPERATION(member) LEAT__TABLE_ENTRY(leat_reader_ops, member)
 
 static const leat__table_entry obligatory[] = {
-    OPERATION(name),  OPERATION(fields), OPERATION(next),
-    OPERATION(reset), OPERATION(cancel), OPERATION(close),
+    OPERATION(name), OPERATION(fields), OPERATION(next),
+    OPERATION(seek), OPERATION(cancel), OPERATION(close),
 };
 
 /* Of each pair of optional operations, the first needs the second. */
@@ -16,8 +16,6 @@ static const leat__table_entry pairs[][2] = {
     {OPERATION(save), OPERATION(restore)},
     {OPERATION(restore), OPERATION(save)},
     {OPERATION(advise), OPERATION(read_at)},
-    {OPERATION(locate), OPERATION(read_located)},
-    {OPERATION(read_located), OPERATION(locate)},
 };
 
 int leat__reader_type_check(const leat_reader_type *type)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Bytes of the oldest table; optional operations follow. */
-#define LEAT__READER_OPS_MIN offsetof(leat_reader_ops, count)
+#define LEAT__READER_OPS_MIN offsetof(leat_reader_ops, materialize)
 
 /* LEAT_EINVAL if the type lacks a required entry, which the error names. */
 int leat__reader_type_check(const leat_reader_type *type);

@@ -9,7 +9,6 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/sample.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,9 +32,7 @@ typedef struct callback_reader {
     callback_feed *feed; /* borrowed from the pipeline */
     void *pass;
     int64_t record;
-    bool ended;
-    int broken; /* a sticky error, with its line */
-    char line[LEAT__ERROR_MAX];
+    leat_sample joined; /* for fields that follow another reader's */
     atomic_bool cancelled;
 } callback_reader;
 
@@ -50,12 +47,10 @@ static int callback_fields(leat_reader *reader, const leat_field_spec **out,
 
 static void begin_sample(const callback_reader *callback, leat_sample *sample)
 {
-    sample->nfields = 0;
+    leat_sample_clear(sample);
     sample->stable = 0;
     sample->from.source = callback->feed->name;
     sample->from.record = callback->record;
-    sample->from.key = NULL;
-    sample->from.key_size = 0;
 }
 
 static int cancelled(const callback_reader *callback)
@@ -140,37 +135,62 @@ static int call_next(callback_reader *callback, leat_sample *sample)
     if (!status)
         status = check_sample(callback, sample);
     /* The next call may overwrite what the views point to. */
-    return status || sample->stable ? status : leat__sample_own(sample);
+    return status || sample->stable ? status : leat_sample_own(sample);
+}
+
+/* The callback counts its fields from 0, so they are made apart. */
+static int append_fields(callback_reader *callback, leat_sample *sample)
+{
+    leat_sample *joined = &callback->joined;
+    begin_sample(callback, joined);
+    int status = call_next(callback, joined);
+    sample->from.source = joined->from.source;
+    sample->from.record = joined->from.record;
+    sample->from.key = joined->from.key;
+    sample->from.key_size = joined->from.key_size;
+    if (status)
+        return status;
+    if (sample->nfields + joined->nfields > LEAT_MAX_FIELDS)
+        return leat_error(LEAT_EINVAL,
+                          "%s: a sample has %d fields before its %d: expected "
+                          "at most %d in sum",
+                          callback->feed->name, sample->nfields,
+                          joined->nfields, LEAT_MAX_FIELDS);
+    memcpy(&sample->field[sample->nfields], joined->field,
+           (size_t)joined->nfields * sizeof(joined->field[0]));
+    sample->nfields += joined->nfields;
+    sample->stable &= joined->stable;
+    return joined->stable ? LEAT_OK : leat_sample_own(sample);
 }
 
 static int callback_next(leat_reader *reader, leat_sample *const out[], int n,
                          int *got)
 {
     callback_reader *callback = (callback_reader *)reader;
+    int status;
     (void)n;
-    *got = 0;
     if (atomic_load(&callback->cancelled))
         return cancelled(callback);
-    if (callback->broken)
-        return leat_error(callback->broken, "%s", callback->line);
-    if (callback->ended)
-        return LEAT_END;
-    begin_sample(callback, out[0]);
-    int status = call_next(callback, out[0]);
+    if (out[0]->nfields > 0) {
+        status = append_fields(callback, out[0]);
+    } else {
+        begin_sample(callback, out[0]);
+        status = call_next(callback, out[0]);
+    }
     callback->record += !status || status == LEAT_EDATA;
     *got = !status;
-    if (status == LEAT_END) {
-        callback->ended = true;
-    } else if (status < 0 && status != LEAT_EDATA) {
-        callback->broken = status;
-        leat__error_save(callback->line);
-    }
     return status;
 }
 
-static int callback_reset(leat_reader *reader)
+static int callback_seek(leat_reader *reader, leat_position position,
+                         leat_token *mark)
 {
     callback_reader *callback = (callback_reader *)reader;
+    (void)mark;
+    if (position.index > 0)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "%s: callbacks read in order alone",
+                          callback->feed->name);
     if (!callback->feed->callbacks.reset)
         return leat_error(LEAT_EUNSUPPORTED,
                           "%s: a second epoch needs the callback reset",
@@ -179,12 +199,9 @@ static int callback_reset(leat_reader *reader)
     int status =
         check_status(callback->feed, "reset", lines,
                      callback->feed->callbacks.reset(callback->pass), LEAT_OK);
-    if (status)
-        return status;
-    callback->record = 0;
-    callback->ended = false;
-    callback->broken = LEAT_OK;
-    return LEAT_OK;
+    if (!status)
+        callback->record = 0;
+    return status;
 }
 
 static void callback_cancel(leat_reader *reader)
@@ -201,6 +218,7 @@ static void callback_close(leat_reader *reader)
     if (callback->feed->callbacks.close)
         callback->feed->callbacks.close(callback->pass);
     atomic_fetch_sub(&callback->feed->readers, 1);
+    leat_sample_finish(&callback->joined);
     leat__free(callback);
 }
 
@@ -209,7 +227,7 @@ static const leat_reader_ops callback_ops = {
     .name = "callback",
     .fields = callback_fields,
     .next = callback_next,
-    .reset = callback_reset,
+    .seek = callback_seek,
     .cancel = callback_cancel,
     .close = callback_close,
 };

@@ -35,11 +35,10 @@ static int memory_fields(leat_reader *reader, const leat_field_spec **out,
 static void fill(const memory_slices *slices, int64_t index,
                  leat_sample *sample)
 {
-    sample->nfields = slices->nfields;
-    sample->stable = 1;
-    for (int i = 0; i < slices->nfields; i++) {
+    leat_field *field = &sample->field[sample->nfields];
+    sample->nfields += slices->nfields;
+    for (int i = 0; i < slices->nfields; i++, field++) {
         const leat_memory_field *from = &slices->field[i];
-        leat_field *field = &sample->field[i];
         field->dtype = from->dtype;
         field->ndim = from->ndim;
         for (int k = 0; k < from->ndim; k++)
@@ -53,8 +52,6 @@ static void fill(const memory_slices *slices, int64_t index,
     }
     sample->from.source = "memory";
     sample->from.record = index;
-    sample->from.key = NULL;
-    sample->from.key_size = 0;
 }
 
 static int check_running(memory_reader *memory)
@@ -64,7 +61,7 @@ static int check_running(memory_reader *memory)
     return leat_error(LEAT_ECANCELLED, "memory: reading was cancelled");
 }
 
-static int memory_read_at(leat_reader *reader, const int64_t index[],
+static int memory_read_at(leat_reader *reader, const leat_position at[],
                           leat_sample *const out[], int n, int *got)
 {
     memory_reader *memory = (memory_reader *)reader;
@@ -72,7 +69,7 @@ static int memory_read_at(leat_reader *reader, const int64_t index[],
     if (status)
         return status;
     for (int i = 0; i < n; i++)
-        fill(memory->slices, index[i], out[i]);
+        fill(memory->slices, at[i].index, out[i]);
     *got = n;
     return LEAT_OK;
 }
@@ -81,19 +78,12 @@ static int memory_next(leat_reader *reader, leat_sample *const out[], int n,
                        int *got)
 {
     memory_reader *memory = (memory_reader *)reader;
-    *got = 0;
     int status = check_running(memory);
     if (status)
         return status;
     while (*got < n && memory->next < memory->slices->count)
         fill(memory->slices, memory->next++, out[(*got)++]);
-    return *got > 0 ? LEAT_OK : LEAT_END;
-}
-
-static int memory_reset(leat_reader *reader)
-{
-    ((memory_reader *)reader)->next = 0;
-    return LEAT_OK;
+    return *got == n ? LEAT_OK : LEAT_END;
 }
 
 static void memory_cancel(leat_reader *reader)
@@ -112,15 +102,29 @@ static int memory_count(leat_reader *reader, int64_t *out)
     return LEAT_OK;
 }
 
-static int memory_seek(leat_reader *reader, int64_t index)
+static int memory_seek(leat_reader *reader, leat_position position,
+                       leat_token *mark)
 {
     memory_reader *memory = (memory_reader *)reader;
-    if (index < 0 || index > memory->slices->count)
-        return leat_error(LEAT_EINVAL,
-                          "sample %lld is out of range: there are %lld",
-                          (long long)index, (long long)memory->slices->count);
-    memory->next = index;
+    (void)mark;
+    if (position.index > memory->slices->count)
+        return leat_error(
+            LEAT_EINVAL, "sample %lld is out of range: there are %lld",
+            (long long)position.index, (long long)memory->slices->count);
+    memory->next = position.index;
     return LEAT_OK;
+}
+
+static int memory_skip(leat_reader *reader, int64_t n, int64_t *skipped)
+{
+    memory_reader *memory = (memory_reader *)reader;
+    int64_t left = memory->slices->count - memory->next;
+    int status = check_running(memory);
+    if (status)
+        return status;
+    *skipped = n < left ? n : left;
+    memory->next += *skipped;
+    return *skipped == n ? LEAT_OK : LEAT_END;
 }
 
 static int memory_save(leat_reader *reader, leat_token *token)
@@ -141,7 +145,7 @@ static int memory_restore(leat_reader *reader, leat_token *token)
                           "the resume token is of another data set, of %lld "
                           "samples; this one has %lld",
                           (long long)count, (long long)here);
-    return memory_reset(reader);
+    return memory_seek(reader, (leat_position){0, 0}, NULL);
 }
 
 static const leat_reader_ops memory_ops = {
@@ -149,12 +153,12 @@ static const leat_reader_ops memory_ops = {
     .name = "memory",
     .fields = memory_fields,
     .next = memory_next,
-    .reset = memory_reset,
+    .seek = memory_seek,
     .cancel = memory_cancel,
     .close = memory_close,
     .count = memory_count,
     .read_at = memory_read_at,
-    .seek = memory_seek,
+    .skip = memory_skip,
     .save = memory_save,
     .restore = memory_restore,
 };

@@ -109,7 +109,7 @@ static int read_next(struct reading *reading, int n, int *got)
         return leat_error(LEAT_EDATA, "there are no records");
     reading->ended = true;
     *got = 0;
-    return leat_reader_reset(reading->reader);
+    return leat_reader_seek(reading->reader, (leat_position){0, 0}, NULL);
 }
 
 static int read_at(struct reading *reading, const struct reader_bench *bench,

@@ -183,7 +183,8 @@ static int skip(struct cat *cat)
         return LEAT_OK;
     if (!leat_reader_count(cat->reader, &count) && skipped > count)
         skipped = count;
-    int status = leat_reader_seek(cat->reader, skipped);
+    int status =
+        leat_reader_seek(cat->reader, (leat_position){0, skipped}, NULL);
     if (status != LEAT_EUNSUPPORTED)
         return status;
     for (status = LEAT_OK; !status && skipped > 0; skipped--) {

@@ -179,7 +179,8 @@ static int next_record(struct importer *importer, struct record *out)
 static int seek_record(struct importer *importer, int64_t number)
 {
     struct pipeline_import *import = (struct pipeline_import *)importer;
-    int status = leat_reader_seek(import->reader, number);
+    int status =
+        leat_reader_seek(import->reader, (leat_position){0, number}, NULL);
     if (!status) {
         import->next = number;
         return LEAT_OK;

@@ -141,16 +141,19 @@ static void check_reader(const char *options, int64_t count)
     leat_reader *reader = open_cold(options);
     for (int lap = 0; lap < 2; lap++) {
         check_walk(reader, buffer, 0, count);
-        ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                         LEAT_OK);
     }
     leat_reader_close(reader);
     reader = open_cold(options);
     check_located(reader, buffer, count);
     leat_reader_close(reader);
     reader = open_cold(options);
-    ck_assert_int_eq(leat_reader_seek(reader, count / 2), LEAT_OK);
+    ck_assert_int_eq(
+        leat_reader_seek(reader, (leat_position){0, count / 2}, NULL), LEAT_OK);
     check_walk(reader, buffer, count / 2, count);
-    ck_assert_int_eq(leat_reader_seek(reader, 3), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 3}, NULL),
+                     LEAT_OK);
     check_walk(reader, buffer, 3, count);
     leat_reader_close(reader);
     for (int advise = 0; advise < 2; advise++) {
@@ -343,7 +346,7 @@ START_TEST(reading_from_storage_takes_no_memory)
     for (int i = 0; i < 2 * LARGE; i++) {
         int status = leat_reader_next(reader, &sample);
         if (status == LEAT_END)
-            status = leat_reader_reset(reader);
+            status = leat_reader_seek(reader, (leat_position){0, 0}, NULL);
         ck_assert_int_eq(status, LEAT_OK);
     }
     ck_assert_int_eq(leat__alloc_count(), before);

@@ -197,13 +197,20 @@ START_TEST(seek_goes_everywhere_and_to_the_end)
     if (!begin(_i))
         return;
     for (int index = count; index >= 0; index--) {
-        ck_assert_int_eq(leat_reader_seek(reader, index), LEAT_OK);
+        ck_assert_int_eq(
+            leat_reader_seek(reader, (leat_position){0, index}, NULL), LEAT_OK);
         expect_next(reader, index);
     }
-    ck_assert_int_eq(leat_reader_seek(reader, 7), LEAT_OK);
-    ck_assert_int_eq(leat_reader_seek(reader, -1), LEAT_EINVAL);
-    ck_assert_int_eq(leat_reader_seek(reader, count + 1), LEAT_EINVAL);
-    ck_assert_int_eq(leat_reader_seek(reader, INT64_MAX), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 7}, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, -1}, NULL),
+                     LEAT_EINVAL);
+    ck_assert_int_eq(
+        leat_reader_seek(reader, (leat_position){0, count + 1}, NULL),
+        LEAT_EINVAL);
+    ck_assert_int_eq(
+        leat_reader_seek(reader, (leat_position){0, INT64_MAX}, NULL),
+        LEAT_EINVAL);
     expect_next(reader, 7);
     expect_next(reader, 8);
     end();
@@ -225,7 +232,8 @@ START_TEST(a_saved_place_is_gone_on_from_in_another_reader)
                          LEAT_OK);
         ck_assert_int_eq(leat_pipeline_open(pipeline, &other), LEAT_OK);
         ck_assert_int_eq(leat_reader_restore(other, &parsed), LEAT_OK);
-        ck_assert_int_eq(leat_reader_seek(other, place), LEAT_OK);
+        ck_assert_int_eq(
+            leat_reader_seek(other, (leat_position){0, place}, NULL), LEAT_OK);
         expect_next(other, place);
         /* Saving leaves the reader where it stood. */
         expect_next(reader, place);
@@ -244,7 +252,8 @@ START_TEST(restore_stands_at_the_first_sample)
         return;
     leat_token_init(&token);
     ck_assert_int_eq(leat_reader_save(reader, &token), LEAT_OK);
-    ck_assert_int_eq(leat_reader_seek(reader, 9), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 9}, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(leat_reader_restore(reader, &token), LEAT_OK);
     expect_next(reader, 0);
     leat_token_finish(&token);
@@ -264,7 +273,8 @@ START_TEST(another_data_sets_token_is_refused_and_changes_nothing)
     leat_token_init(&token);
     ck_assert_int_eq(leat_reader_restore(reader, &token), LEAT_EINVAL);
     ck_assert_int_eq(leat_reader_save(other, &token), LEAT_OK);
-    ck_assert_int_eq(leat_reader_seek(reader, 9), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 9}, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(leat_reader_restore(reader, &token), LEAT_EINVAL);
     expect_next(reader, 9);
     leat_token_finish(&token);

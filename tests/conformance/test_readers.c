@@ -100,7 +100,8 @@ START_TEST(samples_come_in_order_for_every_number_at_a_time)
         read_to_end(reader, 0, sizes[i]);
         ck_assert_int_eq(leat_reader_next(reader, out[0]), LEAT_END);
         ck_assert_int_eq(leat_reader_next(reader, out[0]), LEAT_END);
-        ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                         LEAT_OK);
     }
     int got;
     ck_assert_int_eq(leat_reader_next_batch(reader, out, 0, &got), LEAT_EINVAL);
@@ -138,7 +139,8 @@ START_TEST(a_reset_half_way_starts_anew)
         for (int k = 0; k < n; k++)
             ck_assert_int_eq(leat_reader_next(reader, out[0]),
                              is_bad(k) ? LEAT_EDATA : LEAT_OK);
-        ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                         LEAT_OK);
     }
     read_to_end(reader, 0, 4);
     leat_reader_close(reader);
@@ -156,7 +158,8 @@ START_TEST(readers_of_one_pipeline_do_not_meet)
     read_to_end(second, 0, 3);
     read_to_end(first, 10, 3);
     leat_reader_cancel(first);
-    ck_assert_int_eq(leat_reader_reset(second), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(second, (leat_position){0, 0}, NULL),
+                     LEAT_OK);
     read_to_end(second, 0, 6);
     leat_reader_close(second);
     leat_reader_close(first);
@@ -215,7 +218,8 @@ START_TEST(what_a_reader_cannot_do_it_says)
     ck_assert_int_eq(n, tested->is_random_access ? count : -1);
     ck_assert_int_eq(leat_reader_read_at(reader, index, out, 1, &got),
                      expected);
-    ck_assert_int_eq(leat_reader_seek(reader, 0), expected);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     expected);
     ck_assert_int_eq(leat_reader_save(reader, &token), expected);
     ck_assert_int_eq(leat_reader_restore(reader, &token), expected);
     leat_token_finish(&token);
@@ -266,7 +270,8 @@ static int read_with_fault(int64_t n)
     failures += status == LEAT_ENOMEM;
     leat__alloc_fail_at(-1);
     ck_assert_int_le(failures, 1);
-    ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_OK);
     read_to_end(reader, 0, 8);
     leat_reader_close(reader);
     return leat__alloc_count() > last;

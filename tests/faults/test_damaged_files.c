@@ -124,7 +124,7 @@ static void read_file(void)
     int64_t index = RECORDS - 1;
     int got;
     leat_sample_init(&sample);
-    (void)leat_reader_seek(reader, index);
+    (void)leat_reader_seek(reader, (leat_position){0, index}, NULL);
     (void)leat_reader_next_batch(reader, &out, 1, &got);
     leat_sample_finish(&sample);
     leat_reader_close(reader);

@@ -74,15 +74,14 @@ static int fill(const planted_reader *self, int64_t index, leat_sample *sample)
         return LEAT_OK;
     /* What a stream does: the bytes last until the buffer is filled again. */
     size_t bytes = sample->field[0].bytes;
-    int status = leat_sample_reserve(sample, bytes + 8);
-    if (status)
-        return status;
-    memcpy((char *)sample->buffer + 8, sample->field[0].data,
-           bytes < PIXELS ? bytes : PIXELS);
-    memcpy(sample->buffer, sample->field[1].data, 4);
+    char *copy = leat_sample_take(sample, bytes + 8);
+    if (!copy)
+        return LEAT_ENOMEM;
+    memcpy(copy + 8, sample->field[0].data, bytes < PIXELS ? bytes : PIXELS);
+    memcpy(copy, sample->field[1].data, 4);
     sample->stable = 0;
-    sample->field[0].data = (char *)sample->buffer + 8;
-    sample->field[1].data = sample->buffer;
+    sample->field[0].data = copy + 8;
+    sample->field[1].data = copy;
     return LEAT_OK;
 }
 
@@ -110,30 +109,25 @@ static int planted_next(leat_reader *reader, leat_sample *const out[], int n,
                         int *got)
 {
     planted_reader *self = (planted_reader *)reader;
-    *got = 0;
     int status = check_running(self);
-    if (status)
-        return status;
-    while (*got < n && self->next < self->planted->count) {
+    while (!status && *got < n && self->next < self->planted->count) {
         status = fill(self, self->next, out[*got]);
-        if (status && *got > 0)
-            return LEAT_OK;
-        if (status && status != LEAT_EDATA)
-            return status;
-        self->next++;
-        if (status)
-            return status;
-        ++*got;
+        self->next += !status || status == LEAT_EDATA;
+        *got += !status;
     }
-    return *got > 0 ? LEAT_OK : LEAT_END;
+    return !status && *got == 0 ? LEAT_END : status;
 }
 
-static int planted_reset(leat_reader *reader)
+static int planted_seek(leat_reader *reader, leat_position position,
+                        leat_token *mark)
 {
     planted_reader *self = (planted_reader *)reader;
+    (void)mark;
     if (self->planted->single_pass)
         return leat_error(LEAT_EUNSUPPORTED, "planted: one pass is all");
-    self->next = 0;
+    if (position.index > 0 && self->planted->way == BAD_RECORDS_IN_ORDER)
+        return leat_error(LEAT_EUNSUPPORTED, "planted: in order alone");
+    self->next = position.index;
     return LEAT_OK;
 }
 
@@ -167,23 +161,17 @@ int64_t bad_records_epoch_here(void)
     return epoch_here;
 }
 
-static int planted_read_at(leat_reader *reader, const int64_t index[],
+static int planted_read_at(leat_reader *reader, const leat_position at[],
                            leat_sample *const out[], int n, int *got)
 {
     const planted_reader *self = (const planted_reader *)reader;
     int status = check_running(self);
     reads_here += n;
-    for (*got = 0; *got < n && status == LEAT_OK; *got += status == LEAT_OK) {
-        epoch_here = out[*got]->from.epoch;
-        status = fill(self, index[*got], out[*got]);
+    for (; *got < n && status == LEAT_OK; *got += status == LEAT_OK) {
+        epoch_here = at[*got].epoch;
+        status = fill(self, at[*got].index, out[*got]);
     }
-    return *got > 0 ? LEAT_OK : status;
-}
-
-static int planted_seek(leat_reader *reader, int64_t index)
-{
-    ((planted_reader *)reader)->next = index;
-    return LEAT_OK;
+    return status;
 }
 
 static int planted_save(leat_reader *reader, leat_token *token)
@@ -199,37 +187,39 @@ static int planted_restore(leat_reader *reader, leat_token *token)
     return leat_token_get(token, name, sizeof(name));
 }
 
-static int planted_locate(leat_reader *reader, leat_locator out[], int n,
-                          int *got)
+static int planted_defer(leat_reader *reader, leat_sample *const out[], int n,
+                         int *got)
 {
     planted_reader *self = (planted_reader *)reader;
-    *got = 0;
     int status = check_running(self);
     if (status)
         return status;
-    for (; *got < n && self->next < self->planted->count; ++*got)
-        out[*got].record = self->next++;
+    for (; *got < n && self->next < self->planted->count; ++*got) {
+        out[*got]->locator.record = self->next++;
+        out[*got]->deferred = 1;
+    }
     return *got > 0 ? LEAT_OK : LEAT_END;
 }
 
-static int planted_read_located(leat_reader *reader,
-                                const leat_locator locator[],
-                                leat_sample *const out[], int n, int *got)
+static int planted_materialize(leat_reader *reader, leat_sample *const out[],
+                               int n, int *got)
 {
     const planted_reader *self = (const planted_reader *)reader;
     int status = check_running(self);
-    for (*got = 0; *got < n && status == LEAT_OK; *got += status == LEAT_OK)
-        status = fill(self, locator[*got].record, out[*got]);
-    return *got > 0 ? LEAT_OK : status;
+    for (; *got < n && status == LEAT_OK; *got += status == LEAT_OK)
+        status = fill(self, out[*got]->locator.record, out[*got]);
+    return status;
 }
 
 #define IN_ORDER                                                               \
     .size = sizeof(leat_reader_ops), .name = "planted",                        \
-    .fields = planted_fields, .next = planted_next, .reset = planted_reset,    \
-    .cancel = planted_cancel, .close = planted_close
+    .fields = planted_fields, .seek = planted_seek, .cancel = planted_cancel,  \
+    .close = planted_close
+#define GIVES .next = planted_next
+#define DEFERS .next = planted_defer, .materialize = planted_materialize
 #define RANDOM_ACCESS                                                          \
-    .count = planted_count, .read_at = planted_read_at, .seek = planted_seek,  \
-    .save = planted_save, .restore = planted_restore
+    .count = planted_count, .read_at = planted_read_at, .save = planted_save,  \
+    .restore = planted_restore
 
 /* Storage that is cold at first, then warm, then cold again. */
 static int planted_may_block(leat_reader *reader)
@@ -239,19 +229,18 @@ static int planted_may_block(leat_reader *reader)
     return probes / self->planted->flips % 2 == 0;
 }
 
-#define LOCATED .locate = planted_locate, .read_located = planted_read_located
 #define FLIPS .may_block = planted_may_block
 
 static const leat_reader_ops ways[BAD_RECORDS_WAYS] = {
-    {IN_ORDER, RANDOM_ACCESS},
-    {IN_ORDER, RANDOM_ACCESS, LOCATED},
-    {IN_ORDER},
+    {IN_ORDER, GIVES, RANDOM_ACCESS},
+    {IN_ORDER, DEFERS, RANDOM_ACCESS},
+    {IN_ORDER, GIVES},
 };
 
 static const leat_reader_ops flipping_ways[BAD_RECORDS_WAYS] = {
-    {IN_ORDER, RANDOM_ACCESS, FLIPS},
-    {IN_ORDER, RANDOM_ACCESS, LOCATED, FLIPS},
-    {IN_ORDER, FLIPS},
+    {IN_ORDER, GIVES, RANDOM_ACCESS, FLIPS},
+    {IN_ORDER, DEFERS, RANDOM_ACCESS, FLIPS},
+    {IN_ORDER, GIVES, FLIPS},
 };
 
 static int planted_open(const leat_args *args, leat_reader *const upstream[],

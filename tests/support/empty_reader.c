@@ -20,9 +20,12 @@ int empty_reader_next(leat_reader *reader, leat_sample *const out[], int n,
     return LEAT_END;
 }
 
-int empty_reader_reset(leat_reader *reader)
+int empty_reader_seek(leat_reader *reader, leat_position position,
+                      leat_token *mark)
 {
     (void)reader;
+    (void)position;
+    (void)mark;
     return LEAT_OK;
 }
 

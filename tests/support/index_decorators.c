@@ -20,7 +20,7 @@ struct index_decorator {
     int64_t upstream_count; /* theirs */
     int64_t seed;
     int64_t skip;
-    int64_t next; /* one caller at a time */
+    leat_position next; /* one caller at a time */
 };
 
 /* The multiplier of a permutation i -> i m + seed: prime to the count. */
@@ -61,41 +61,33 @@ static int decorator_fields(leat_reader *reader, const leat_field_spec **out,
     return leat_reader_fields(((index_decorator *)reader)->upstream, out, n);
 }
 
-static int decorator_read_at(leat_reader *reader, const int64_t index[],
+static int decorator_read_at(leat_reader *reader, const leat_position at[],
                              leat_sample *const out[], int n, int *got)
 {
     const index_decorator *self = (const index_decorator *)reader;
-    int64_t mapped[CHUNK];
+    leat_position mapped[CHUNK];
     int most = n < CHUNK ? n : CHUNK;
     for (int i = 0; i < most; i++)
-        mapped[i] = self->map(self, index[i]);
-    return leat_reader_read_at(self->upstream, mapped, out, most, got);
+        mapped[i] = (leat_position){at[i].epoch, self->map(self, at[i].index)};
+    return leat_reader_pull_at(self->upstream, mapped, out, most, got);
 }
 
 static int decorator_next(leat_reader *reader, leat_sample *const out[], int n,
                           int *got)
 {
     index_decorator *self = (index_decorator *)reader;
-    int64_t index[CHUNK];
+    leat_position at[CHUNK];
     int most = 0;
-    *got = 0;
-    while (most < n && most < CHUNK && self->next + most < self->count) {
-        index[most] = self->next + most;
+    while (most < n && most < CHUNK && self->next.index + most < self->count) {
+        at[most] = (leat_position){self->next.epoch, self->next.index + most};
         most++;
     }
     /* At the end nothing is read, but a cancelled reader still says so. */
     if (most == 0)
         return LEAT_END;
-    int status = decorator_read_at(reader, index, out, most, got);
-    self->next += status == LEAT_EDATA ? 1 : *got;
+    int status = decorator_read_at(reader, at, out, most, got);
+    self->next.index += *got + (status == LEAT_EDATA);
     return status;
-}
-
-static int decorator_reset(leat_reader *reader)
-{
-    index_decorator *self = (index_decorator *)reader;
-    self->next = 0;
-    return leat_reader_reset(self->upstream);
 }
 
 static void decorator_cancel(leat_reader *reader)
@@ -115,13 +107,15 @@ static int decorator_count(leat_reader *reader, int64_t *out)
     return LEAT_OK;
 }
 
-static int decorator_seek(leat_reader *reader, int64_t index)
+static int decorator_seek(leat_reader *reader, leat_position position,
+                          leat_token *mark)
 {
     index_decorator *self = (index_decorator *)reader;
-    if (index < 0 || index > self->count)
-        return leat_error(LEAT_EINVAL, "sample %lld of %lld", (long long)index,
-                          (long long)self->count);
-    self->next = index;
+    (void)mark;
+    if (position.index > self->count)
+        return leat_error(LEAT_EINVAL, "sample %lld of %lld",
+                          (long long)position.index, (long long)self->count);
+    self->next = position;
     return LEAT_OK;
 }
 
@@ -135,7 +129,7 @@ static int decorator_restore(leat_reader *reader, leat_token *token)
     index_decorator *self = (index_decorator *)reader;
     int status = leat_reader_restore(self->upstream, token);
     if (status == LEAT_OK)
-        self->next = 0;
+        self->next = (leat_position){0, 0};
     return status;
 }
 
@@ -151,15 +145,17 @@ static int decorator_may_block(leat_reader *reader)
     return leat_reader_may_block(((index_decorator *)reader)->upstream);
 }
 
-static void decorator_advise(leat_reader *reader, const int64_t index[], int n)
+static void decorator_advise(leat_reader *reader, const leat_position at[],
+                             int n)
 {
     const index_decorator *self = (const index_decorator *)reader;
-    int64_t mapped[CHUNK];
+    leat_position mapped[CHUNK];
     atomic_fetch_add(&advised, n);
     for (int done = 0; done < n;) {
         int most = 0;
         for (; most < CHUNK && done < n; most++, done++)
-            mapped[most] = self->map(self, index[done]);
+            mapped[most] = (leat_position){at[done].epoch,
+                                           self->map(self, at[done].index)};
         leat_reader_advise(self->upstream, mapped, most);
     }
 }
@@ -169,12 +165,11 @@ static const leat_reader_ops decorator_ops = {
     .name = "index decorator",
     .fields = decorator_fields,
     .next = decorator_next,
-    .reset = decorator_reset,
+    .seek = decorator_seek,
     .cancel = decorator_cancel,
     .close = decorator_close,
     .count = decorator_count,
     .read_at = decorator_read_at,
-    .seek = decorator_seek,
     .save = decorator_save,
     .restore = decorator_restore,
     .may_block = decorator_may_block,

@@ -177,11 +177,11 @@ static int use_reader(const leat_pipeline *pipeline, int is_random)
     if (!status)
         status = read_all(reader, &sample, RECORDS);
     if (!status)
-        status = leat_reader_reset(reader);
+        status = leat_reader_seek(reader, (leat_position){0, 0}, NULL);
     if (!status && is_random)
         status = read_at_random(reader, &sample);
     if (!status && is_random)
-        status = leat_reader_seek(reader, 3);
+        status = leat_reader_seek(reader, (leat_position){0, 3}, NULL);
     if (!status && is_random)
         status = save_and_restore(reader);
     leat_sample_finish(&sample);

@@ -146,21 +146,20 @@ static int pass_next(void *opened, leat_sample *sample)
     int i = pass->next++;
     if (pass->bad && i % 10 == 3)
         return leat_error(LEAT_EDATA, "the callback does not like %d", i);
-    int status = leat_sample_reserve(sample, sizeof(labels[0]));
-    if (status) {
+    int32_t *label = leat_sample_take(sample, sizeof(*label));
+    if (!label) {
         pass->next--;
-        return status;
+        return LEAT_ENOMEM;
     }
-    memcpy(sample->buffer, &labels[i], sizeof(labels[0]));
+    *label = labels[i];
     sample->nfields = 2;
     sample->field[0] = (leat_field){.dtype = LEAT_UINT8,
                                     .ndim = 1,
                                     .shape = {READER_CASE_PIXELS},
                                     .data = pixels[i],
                                     .bytes = READER_CASE_PIXELS};
-    sample->field[1] = (leat_field){.dtype = LEAT_INT32,
-                                    .data = sample->buffer,
-                                    .bytes = sizeof(labels[0])};
+    sample->field[1] = (leat_field){
+        .dtype = LEAT_INT32, .data = label, .bytes = sizeof(labels[0])};
     return LEAT_OK;
 }
 

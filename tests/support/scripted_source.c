@@ -18,16 +18,15 @@ static int source_open(void *user, void **pass)
 
 static int fill(const scripted_source *self, int64_t i, leat_sample *sample)
 {
-    int status = leat_sample_reserve(sample, 64);
-    if (status)
-        return status;
-    float *values = sample->buffer;
-    int32_t *label = (int32_t *)((char *)sample->buffer + 32);
+    float *values = leat_sample_take(sample, 64);
+    if (!values)
+        return LEAT_ENOMEM;
+    int32_t *label = (int32_t *)((char *)values + 32);
     values[0] = (float)i;
     values[1] = (float)i;
     *label = (int32_t)i;
     const int64_t shape[] = {i == self->larger ? 2 : 1};
-    status = leat_sample_set(sample, 0, LEAT_FLOAT32, 1, shape, values);
+    int status = leat_sample_set(sample, 0, LEAT_FLOAT32, 1, shape, values);
     return status ? status
                   : leat_sample_set(sample, 1, LEAT_INT32, 0, NULL, label);
 }

@@ -267,7 +267,8 @@ START_TEST(the_end_is_not_asked_for_again)
         ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
     ck_assert_int_eq(user.calls, 1);
     user.status = LEAT_OK;
-    ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     ck_assert_int_eq(sample.from.record, 0);
     end(reader);
@@ -297,7 +298,8 @@ START_TEST(any_other_error_is_sticky_until_reset)
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EIO);
     ck_assert_str_eq(leat_last_error(), "status -3");
     ck_assert_int_eq(user.calls, 1);
-    ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     end(reader);
 }
@@ -310,15 +312,18 @@ START_TEST(a_status_that_means_nothing_is_an_error)
     for (int i = 0; i < 4; i++) {
         user.status = odd[i];
         ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EINVAL);
-        ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                         LEAT_OK);
     }
     ck_assert_str_eq(leat_last_error(),
                      "script: the callback next returned 42, expected LEAT_OK, "
                      "LEAT_END or an error of leat/status.h");
     user.reset_status = LEAT_END;
-    ck_assert_int_eq(leat_reader_reset(reader), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_EINVAL);
     user.reset_status = -77;
-    ck_assert_int_eq(leat_reader_reset(reader), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_EINVAL);
     ck_assert_str_eq(leat_last_error(),
                      "script: the callback reset returned -77, expected "
                      "LEAT_OK or an error of leat/status.h");
@@ -372,7 +377,8 @@ START_TEST(an_error_without_a_line_gets_one)
                      "system reported an error");
     user.reset_status = LEAT_EUNSUPPORTED;
     (void)leat_error(LEAT_EDATA, "an older line");
-    ck_assert_int_eq(leat_reader_reset(reader), LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_EUNSUPPORTED);
     ck_assert_str_eq(
         leat_last_error(),
         "script: the callback reset gave no reason: not supported");
@@ -420,7 +426,8 @@ START_TEST(without_reset_there_is_one_epoch)
 {
     callbacks.reset = NULL;
     leat_reader *reader = begin();
-    ck_assert_int_eq(leat_reader_reset(reader), LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_EUNSUPPORTED);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     end(reader);
 }

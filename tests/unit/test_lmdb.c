@@ -29,7 +29,8 @@ START_TEST(records_come_in_order_and_the_end_comes_twice)
         ck_assert_int_eq(images_count(reader), 1000);
         ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
         ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
-        ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                         LEAT_OK);
     }
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     ck_assert_str_eq(sample.from.source, directory);
@@ -56,7 +57,8 @@ START_TEST(batches_of_every_size_give_the_same)
         ck_assert_int_eq(status, LEAT_END);
         ck_assert_int_eq(got, 0);
         ck_assert_int_eq(at, 100);
-        ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                         LEAT_OK);
     }
     images_boxes_finish(sample, 100);
     images_end(reader, directory);
@@ -123,8 +125,10 @@ START_TEST(an_empty_database_has_fields_and_ends_at_once)
     ck_assert_int_eq(spec[0].dtype, LEAT_BYTES);
     ck_assert_int_eq(spec[0].ndim, -1);
     ck_assert_int_eq(images_count(reader), 0);
-    ck_assert_int_eq(leat_reader_seek(reader, 0), LEAT_OK);
-    ck_assert_int_eq(leat_reader_seek(reader, 1), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 1}, NULL),
+                     LEAT_EINVAL);
     images_end(reader, directory);
 }
 END_TEST
@@ -193,7 +197,8 @@ START_TEST(located_records_are_those_of_the_walk)
             images_assert(&sample, i);
     }
     ck_assert_int_eq(leat_reader_locate(reader, locator, 7, &got), LEAT_END);
-    ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(leat_reader_locate(reader, locator, 7, &got), LEAT_OK);
     ck_assert_int_eq(locator[0].record, 0);
     leat_reader_cancel(reader);
@@ -307,19 +312,24 @@ START_TEST(seek_goes_to_every_record_and_to_the_end)
     leat_sample_init(&sample);
     for (int64_t i = 0; i < 200; i++) {
         int64_t to = i * 77 % 200;
-        ck_assert_int_eq(leat_reader_seek(reader, to), LEAT_OK);
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, to}, NULL),
+                         LEAT_OK);
         ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
         images_assert(&sample, to);
     }
     /* Records that were taken ahead are not given after a seek. */
-    ck_assert_int_eq(leat_reader_seek(reader, 10), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 10}, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
-    ck_assert_int_eq(leat_reader_seek(reader, 12), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 12}, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     images_assert(&sample, 12);
-    ck_assert_int_eq(leat_reader_seek(reader, 200), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 200}, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
-    ck_assert_int_eq(leat_reader_seek(reader, 201), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 201}, NULL),
+                     LEAT_EINVAL);
     leat_sample_finish(&sample);
     images_end(reader, directory);
 }
@@ -332,7 +342,8 @@ START_TEST(a_failed_seek_changes_nothing)
     leat_reader *reader = images_begin(directory, images_record, 50);
     leat_sample_init(&sample);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
-    ck_assert_int_eq(leat_reader_seek(reader, 51), LEAT_EINVAL);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 51}, NULL),
+                     LEAT_EINVAL);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     images_assert(&sample, 1);
     leat_sample_finish(&sample);
@@ -410,7 +421,8 @@ START_TEST(a_damaged_page_is_a_sticky_error_behind_what_is_good)
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "page 10"));
         ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EFORMAT);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "page 10"));
-        ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+        ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                         LEAT_OK);
     }
     leat_sample_finish(&sample);
     images_end(reader, directory);

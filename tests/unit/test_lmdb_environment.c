@@ -45,7 +45,8 @@ static void overwrite(const char *path)
 
 static void expect_whole(leat_reader *reader)
 {
-    ck_assert_int_eq(leat_reader_reset(reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_OK);
     ck_assert_int_eq(images_count(reader), RECORDS);
 }
 
@@ -283,7 +284,7 @@ static int use_inherited(void)
         return __LINE__;
     if (!is_refused(leat_reader_read_at(inherited, &record, &out, 1, &got)))
         return __LINE__;
-    if (!is_refused(leat_reader_reset(inherited)))
+    if (!is_refused(leat_reader_seek(inherited, (leat_position){0, 0}, NULL)))
         return __LINE__;
     if (!is_refused(leat_reader_count(inherited, &count)))
         return __LINE__;

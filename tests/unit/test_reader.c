@@ -122,12 +122,15 @@ START_TEST(a_table_of_an_older_header_ends_earlier)
     self.ops.size = offsetof(leat_reader_ops, seek);
     ck_assert_int_eq(leat_reader_count(&self.reader, &n), LEAT_OK);
     ck_assert_int_eq(leat_reader_is_random_access(&self.reader), 1);
-    ck_assert_int_eq(leat_reader_seek(&self.reader, 0), LEAT_EUNSUPPORTED);
+    ck_assert_int_eq(
+        leat_reader_seek(&self.reader, (leat_position){0, 0}, NULL),
+        LEAT_EUNSUPPORTED);
     ck_assert_str_eq(leat_last_error(), "the reader \"stub\" cannot seek");
     self.ops.size = offsetof(leat_reader_ops, read_at);
     ck_assert_int_eq(leat_reader_is_random_access(&self.reader), 0);
     self.ops.size = sizeof(self.ops);
-    ck_assert_int_eq(leat_reader_seek(&self.reader, 0), LEAT_OK);
+    ck_assert_int_eq(
+        leat_reader_seek(&self.reader, (leat_position){0, 0}, NULL), LEAT_OK);
 }
 END_TEST
 
@@ -264,11 +267,11 @@ static int ask(int what)
     case 0:
         return leat_reader_fields(&self.reader, &fields, &n);
     case 1:
-        return leat_reader_reset(&self.reader);
+        return leat_reader_seek(&self.reader, (leat_position){0, 0}, NULL);
     case 2:
         return leat_reader_count(&self.reader, &count);
     case 3:
-        return leat_reader_seek(&self.reader, 0);
+        return leat_reader_seek(&self.reader, (leat_position){0, 0}, NULL);
     case 4:
         return leat_reader_save(&self.reader, NULL);
     case 5:

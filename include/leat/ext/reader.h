@@ -17,35 +17,30 @@ extern "C" {
 /** The operations of a reader. */
 typedef struct leat_reader_ops leat_reader_ops;
 
-/** The location of a sample, as its reader defines it. */
-typedef struct leat_locator {
-    int64_t record; /* its number in its source, from 0 */
-    uint64_t where; /* defined by the reader */
-} leat_locator;
-
 /** The first member of every reader's own struct. */
 struct leat_reader {
     const leat_reader_ops *ops; /* its type's; set by open */
     leat_pipeline *pipeline;    /* what leat_pipeline_open opened; leat's own */
+    struct leat_reader_state *state; /* leat's own */
 };
 
 /**
  * The operations of a reader.
  *
- * size, name, fields, next, reset, cancel and close are required. All others
- * may be NULL, except that read_at needs count, advise needs read_at, and save
- * and restore, locate and read_located come in pairs. The table is checked when
- * its reader is opened: LEAT_EINVAL names a missing entry, and the reader is
- * closed again if it has `close`.
+ * size, name, fields, next, seek, cancel and close are required. All others may
+ * be NULL, except that read_at needs count, advise needs read_at, and save and
+ * restore come as a pair. The table is checked when its reader is opened:
+ * LEAT_EINVAL names a missing entry, and the reader is closed again if it has
+ * `close`.
  *
- * Threads. One caller at a time, on any thread, calls fields, next, locate,
- * reset, seek, save, restore and close; data used only by these needs no lock.
- * cancel, count, read_at, read_located, may_block and advise may be called on
- * any threads, concurrently with each other and with those, between the return
- * of open and close. close is called after all other calls have returned, and
- * is the last call. A layer calls on its reader's thread, on workers, and on
- * the thread that calls setup, forward, restore or destroy; leat's threads
- * block all signals.
+ * Threads. One caller at a time, on any thread, calls fields, next, seek, skip,
+ * mark, save, restore and close; data used only by these needs no lock. cancel,
+ * count, read_at, materialize, may_block and advise may be called on any
+ * threads, concurrently with each other and with those, between the return of
+ * open and close. close is called after all other calls have returned, and is
+ * the last call. A layer calls on its reader's thread, on workers, and on the
+ * thread that calls setup, forward, restore or destroy; leat's threads block
+ * all signals.
  *
  * Reentrancy. A function of a table, and a callback of leat/pipeline.h, may use
  * other layers and readers; of the layer that it reads for it may only call
@@ -56,20 +51,33 @@ struct leat_reader {
  * function may end its thread (pthread_exit). leat's threads have 1 MiB of
  * stack, of which leat uses up to 64 KiB.
  *
- * Samples are buffers of the caller with arbitrary earlier contents. For each
- * sample that is returned with LEAT_OK, next, read_at and read_located set
- *  - nfields, the number that `fields` returned, and field[0] to field[nfields
- *    - 1], in its order: dtype, ndim, shape[0] to shape[ndim - 1], data and
- *    bytes, which are enough for type and shape; data may be NULL only for 0
- *    bytes; leat_sample_set does both;
- *  - stable: 1 if everything that data and from.key point to is valid until
- *    close, such as a map; else 0: each of them is in the sample's own buffer,
- *    of leat_sample_reserve, or in memory that is valid until close;
- *  - from.source, which is valid until close, from.record, from.key (NULL:
+ * Samples are cleared buffers of the caller, or, below a reader that joins
+ * several, have the fields of others already. Each reader appends: for each
+ * sample that is returned, next (or materialize, for those that next deferred)
+ * and read_at
+ *  - append the fields of `fields`, in its order, from field[nfields] on, and
+ *    add their number to nfields: dtype, ndim, shape[0] to shape[ndim - 1],
+ *    data and bytes, which are enough for type and shape; data may be NULL only
+ *    for 0 bytes; leat_sample_set does both;
+ *  - set stable to 0 unless everything that data and from.key point to is valid
+ *    until close, such as a map; it is then in memory of leat_sample_take, or
+ *    valid until close;
+ *  - set from.source, which is valid until close, from.record, from.key (NULL:
  *    none) and from.key_size.
- * With an error out[0]->from is set likewise, as far as known, to name the
- * record. The rest of `from`, buffer, buffer_size and allocator belong to the
- * caller and must not be changed.
+ * With an error `from` of the sample at which it occurred is set likewise, as
+ * far as known, to name the record. A sample may be exchanged with another one
+ * by leat_sample_swap, whose buffer has the allocator that open was given. The
+ * rest of `from`, buffer, buffer_size, taken and allocator belong to the
+ * caller and must not be changed otherwise.
+ *
+ * Status. next, read_at and materialize return the number of good samples in
+ * `*got`, which is 0 when they are called, and the status that ended them:
+ * LEAT_OK with *got from 1 to n; fewer than n has no further meaning. LEAT_END
+ * (of next), or an error, which concerns out[*got]: LEAT_EDATA that sample
+ * alone, which is then skipped; any other error the reader. leat delivers the
+ * good samples first and the status with the following call, repeats LEAT_END
+ * and errors of next until seek or restore, and so need not be told twice.
+ * LEAT_ECANCELLED after cancel.
  *
  * leat checks, as LEAT_ESTATE, that `*got` fits the status, that the status is
  * in leat/status.h and, if positive, LEAT_END, and that nfields is 1 to
@@ -88,31 +96,32 @@ struct leat_reader_ops {
     int (*fields)(leat_reader *reader, const leat_field_spec **out, int *n);
 
     /**
-     * Fills up to `n` samples, at least 1, in order, and returns their number
-     * in `*got`, which is 0 when next is called.
-     *
-     * LEAT_OK with *got from 1 to n; fewer than n has no further meaning.
-     * LEAT_END with *got 0 at the end, and from every further call until reset.
-     * An error, with *got 0, is returned by a call of its own, after the good
-     * samples before it: LEAT_EDATA skips the bad record (out[0]->from names
-     * it), any other error is sticky until reset or restore. LEAT_ECANCELLED
-     * after cancel.
-     *
-     * The same buffer may occur several times in `out` if the caller discards
-     * these samples.
+     * Fills up to `n` samples, at least 1, in order: see "Status" above. A
+     * sample may be left to `materialize`, where that is work that other
+     * threads can do: next then sets `deferred`, and `locator` as it likes, and
+     * appends no field. A reader that only moves samples passes deferred ones
+     * on as they are (leat_reader_pull).
      */
     int (*next)(leat_reader *reader, leat_sample *const out[], int n, int *got);
 
     /**
-     * Returns to the first sample, for the next epoch. Clears sticky errors,
-     * but does not undo cancel. LEAT_EUNSUPPORTED if there is a single pass:
-     * for the layer this is the end of all data.
+     * Goes to `position`, from where next continues: to index 0 of any epoch
+     * always, unless there is a single pass (LEAT_EUNSUPPORTED: for the layer
+     * this is the end of all data); elsewhere where the reader can, else
+     * LEAT_EUNSUPPORTED, and leat goes to index 0 and skips. LEAT_EINVAL for an
+     * index below 0 or beyond the end, where it is known. A reader just opened
+     * is at {0, 0}, and is not told. What comes at a position depends on it,
+     * and on the arguments and seed, alone.
+     *
+     * `mark`, if not NULL, has what `mark` appended at this position, possibly
+     * in another process: the reader takes it by leat_token_get, after its
+     * upstream readers (leat_reader_seek). It then always succeeds.
      */
-    int (*reset)(leat_reader *reader);
+    int (*seek)(leat_reader *reader, leat_position position, leat_token *mark);
 
     /**
-     * Makes waiting and all further calls of next, read_at, locate and
-     * read_located return LEAT_ECANCELLED soon, until close; next may still
+     * Makes waiting and all further calls of next, read_at, skip and
+     * materialize return LEAT_ECANCELLED soon, until close; next may still
      * return LEAT_END if it was at the end. It is permanent: a layer that
      * continues opens a new reader. May be called repeatedly, before the first
      * next, and during any other call, for which it does not wait. A decorator
@@ -127,6 +136,16 @@ struct leat_reader_ops {
     void (*close)(leat_reader *reader);
 
     /**
+     * Completes samples that next deferred: reads, checks, decodes or maps
+     * them, with the contract of next, but without LEAT_END. A decorator first
+     * calls leat_reader_materialize of its upstream reader. Any threads, in
+     * parallel, while next goes on. The work for a sample depends on the sample
+     * and its position alone.
+     */
+    int (*materialize)(leat_reader *reader, leat_sample *const out[], int n,
+                       int *got);
+
+    /**
      * The number of samples in an epoch, bad ones included; constant.
      * LEAT_EUNSUPPORTED if it is unknown before reading, but not for a reader
      * with read_at.
@@ -134,23 +153,38 @@ struct leat_reader_ops {
     int (*count)(leat_reader *reader, int64_t *out);
 
     /**
-     * Fills out[i] with the sample at index[i], in [0, count), of the epoch
-     * out[i]->from.epoch, which the caller sets: only a reader whose order
-     * differs by epoch needs it. Same contract as next, but stateless: no
-     * LEAT_END, no sticky errors, and after an error at out[0] the caller
-     * continues with index + 1. leat checks indices against count. Any threads,
-     * in parallel and concurrently with next, whose position it does not
-     * change.
+     * Fills out[i] with the sample at position at[i], whose index is in
+     * [0, count). Same contract as next, but stateless: no LEAT_END, no
+     * deferred samples, and after an error at out[*got] the caller continues
+     * with the position after it. leat checks indices against count. Any
+     * threads, in parallel and concurrently with next, whose position it does
+     * not change.
      */
-    int (*read_at)(leat_reader *reader, const int64_t index[],
+    int (*read_at)(leat_reader *reader, const leat_position at[],
                    leat_sample *const out[], int n, int *got);
 
     /**
-     * Positions next before the sample at `index`, in [0, count]; count is the
-     * end. LEAT_EINVAL for others. Clears sticky errors. Without it the layer
-     * resumes by reading and discarding samples.
+     * Announces that read_at of these positions, with indices in [0, count),
+     * follows soon, so that the storage can prefetch them. May do nothing. A
+     * decorator maps the positions and calls leat_reader_advise of its upstream
+     * readers. Any threads, in parallel.
      */
-    int (*seek)(leat_reader *reader, int64_t index);
+    void (*advise)(leat_reader *reader, const leat_position at[], int n);
+
+    /**
+     * Passes by up to `n` samples, at least 1, bad ones included, without
+     * reading their payload, and returns their number in `*skipped`, with the
+     * contract of next. Without it leat reads them and drops them.
+     */
+    int (*skip)(leat_reader *reader, int64_t n, int64_t *skipped);
+
+    /**
+     * Appends to `token` what seek needs to find the position at which next
+     * continues, at most 32 bytes, after that of the upstream readers
+     * (leat_reader_mark). For readers that cannot seek by index alone, such as
+     * a filter. Takes no input, and allocates nothing.
+     */
+    int (*mark)(leat_reader *reader, leat_token *token);
 
     /**
      * Appends the data set's identity to the token, upstream readers first, at
@@ -176,50 +210,44 @@ struct leat_reader_ops {
      * readers by leat_reader_may_block. Any thread.
      */
     int (*may_block)(leat_reader *reader);
-
-    /**
-     * Announces that read_at of these indices, in [0, count), follows soon, so
-     * that the storage can prefetch them. May do nothing. A decorator maps the
-     * indices and calls leat_reader_advise of its upstream readers. Any
-     * threads, in parallel.
-     */
-    void (*advise)(leat_reader *reader, const int64_t index[], int n);
-
-    /**
-     * next in two steps, if finding a sample is much cheaper than reading it:
-     * `locate` advances as next does, one caller at a time, but only returns
-     * the samples' locations and detects no bad records; `read_located` fills
-     * out[i] from locator[i], on any threads, in parallel, with the errors of
-     * read_at. Both or neither.
-     */
-    int (*locate)(leat_reader *reader, leat_locator out[], int n, int *got);
-    /** The second step of `locate`; samples are filled as by next. */
-    int (*read_located)(leat_reader *reader, const leat_locator locator[],
-                        leat_sample *const out[], int n, int *got);
 };
 
-/** Whether the reader has locate and read_located: 1 or 0. Thread safety: any
-    thread. */
-LEAT_API int leat_reader_can_locate(const leat_reader *reader);
+/**
+ * Reads up to `n` samples for a decorator: appends their fields to what `out`
+ * has, and may leave samples deferred. `*got` is the number of good samples,
+ * returned before the status that ended them. Errors: as leat_reader_next.
+ * Blocks as the storage does; woken by leat_reader_cancel. Thread safety: one
+ * caller at a time.
+ */
+LEAT_API int leat_reader_pull(leat_reader *reader, leat_sample *const out[],
+                              int n, int *got);
 
 /**
- * Locates the next up to `n` samples; as leat_reader_next_batch, except that
- * bad records are detected only when they are read. Errors: LEAT_EUNSUPPORTED,
- * and those of the reader. Blocks as the storage does; woken by
- * leat_reader_cancel. Thread safety: one caller at a time.
+ * Completes those of `n` samples that leat_reader_pull of this reader left
+ * deferred. `*got` is the number of good samples before an error, which
+ * concerns out[*got]; the caller continues after it. Errors: those of
+ * leat_reader_next. Blocks as the storage does; woken by leat_reader_cancel.
+ * Thread safety: any threads, in parallel, while the reader is read.
  */
-LEAT_API int leat_reader_locate(leat_reader *reader, leat_locator out[], int n,
-                                int *got);
+LEAT_API int leat_reader_materialize(leat_reader *reader,
+                                     leat_sample *const out[], int n, int *got);
+
+/** leat_reader_read_at for a decorator: appends fields to what `out` has. */
+LEAT_API int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
+                                 leat_sample *const out[], int n, int *got);
 
 /**
- * Reads located samples, with the errors of leat_reader_read_at. Errors:
- * LEAT_EUNSUPPORTED, and those of the reader. Blocks as the storage does; woken
- * by leat_reader_cancel. Thread safety: any threads, in parallel.
+ * Whether a position of the reader cannot be found by its index, so that a mark
+ * is worth taking: 1 or 0. Thread safety: any thread.
  */
-LEAT_API int leat_reader_read_located(leat_reader *reader,
-                                      const leat_locator locator[],
-                                      leat_sample *const out[], int n,
-                                      int *got);
+LEAT_API int leat_reader_has_mark(const leat_reader *reader);
+
+/**
+ * Appends a mark, from which leat_reader_seek finds this position again. For a
+ * reader without `mark` it is its position. Errors: LEAT_ENOMEM. Thread safety:
+ * one caller at a time.
+ */
+LEAT_API int leat_reader_mark(leat_reader *reader, leat_token *token);
 
 /** Arguments of a reader in a pipeline: `name:first,second,key=value`. */
 typedef struct leat_args leat_args;

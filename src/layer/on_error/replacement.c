@@ -156,8 +156,8 @@ static int read_back(leat__replacement *replacement, leat__batch *batch,
                      bool for_shape)
 {
     leat__data_reader *reader = replacement->options.reader;
-    int64_t epoch = chunk->epoch[i];
-    int64_t index = chunk->index[i];
+    int64_t epoch = chunk->at[i].epoch;
+    int64_t index = chunk->at[i].index;
     int64_t oldest = epoch - 1;
     for (int64_t n = 0; n < most; n++) {
         int status = leat__data_reader_read_neighbor(reader, -1, &epoch, &index,
@@ -274,8 +274,8 @@ static int fill(leat__replacement *replacement, leat__batch *batch,
     }
     leat__batch_note(batch, chunk->first + i, sample);
     leat_provenance *from = &batch->from[chunk->first + i];
-    from->epoch = chunk->epoch[i];
-    from->position = chunk->index[i];
+    from->epoch = chunk->at[i].epoch;
+    from->position = chunk->at[i].index;
     from->replacement = kind;
     bad->from.replacement = kind;
     return LEAT_OK;

@@ -2,10 +2,11 @@
  * Samples are views into the snapshot's map; only labels and scattered floats
  * are in their buffers.
  *
- * next takes records from the walker in groups. If the file is not in memory,
- * it has the kernel read ahead of the walk and awaits the values of the samples
- * that it returns, so that their users do not block. The operations by record
- * number are lmdb_random_access.c's.
+ * next walks: it defers every sample with the address of its record, which
+ * materialize looks up, checks and parses on any thread. If the file is not in
+ * memory, next has the kernel read ahead of the walk and awaits the values of
+ * the samples that it returns, so that their users do not block. The operations
+ * by record number are lmdb_random_access.c's.
  */
 #include "readers/lmdb/lmdb.h"
 #include "base/error.h"
@@ -17,133 +18,113 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define LOCATED 256
+/* The most records that one call of next walks over, */
+#define WALKED_MAX 256
+/* and whose values it awaits. */
+#define AWAITED_MAX 32
 
 /* Records that a seek steps over between two read-ahead calls. */
 #define STRIDE 1024
 
-/* Awaits the values of the records taken from the walker. */
-static int await(leat__lmdb_reader *lmdb)
+/* Awaits the values of records that the walk has reached. */
+static int await(leat__lmdb_reader *lmdb, const leat__lmdb_entry entries[],
+                 int n)
 {
-    leat__lmdb_span spans[LEAT__LMDB_AHEAD];
-    for (int i = 0; i < lmdb->end; i++) {
-        const leat__lmdb_entry *entry = &lmdb->ahead[i];
-        spans[i].offset = (size_t)(entry->value - lmdb->map->base);
-        spans[i].bytes = entry->value_size;
+    leat__lmdb_span spans[AWAITED_MAX];
+    for (int i = 0; i < n; i++) {
+        spans[i].offset = (size_t)(entries[i].value - lmdb->map->base);
+        spans[i].bytes = entries[i].value_size;
     }
-    int status = leat__lmdb_storage_await(lmdb->storage, spans, lmdb->end);
-    if (!status)
-        return LEAT_OK;
-    lmdb->end = 0;
-    status = leat__lmdb_reader_bad_record(lmdb, &lmdb->ahead[0], status);
-    lmdb->walker.failure = status;
-    leat__error_save(lmdb->walker.failure_line);
-    return status;
+    int status = leat__lmdb_storage_await(lmdb->storage, spans, n);
+    return status ? leat__lmdb_reader_bad_record(lmdb, &entries[0], status)
+                  : LEAT_OK;
 }
 
-/* From cold storage only `wanted` records are taken, since all of them are
- * awaited. */
-__attribute__((noinline)) static int refill(leat__lmdb_reader *lmdb, int wanted)
+static void defer(leat_sample *sample, int64_t record, uint64_t address)
 {
-    int got = 0;
-    leat__lmdb_drop_behind_follow(&lmdb->drop_behind, &lmdb->walker);
-    leat__lmdb_readahead_follow(&lmdb->readahead, &lmdb->walker);
-    bool is_cold = lmdb->readahead.is_cold;
-    int n = is_cold && wanted < LEAT__LMDB_AHEAD ? wanted : LEAT__LMDB_AHEAD;
-    int status = leat__lmdb_walker_next(&lmdb->walker, lmdb->ahead, n, &got);
-    lmdb->at = 0;
-    lmdb->end = got;
-    return !status && is_cold ? await(lmdb) : status;
+    sample->locator = (leat_locator){record, address};
+    sample->deferred = 1;
+}
+
+/* From cold storage only wanted records are taken: all of them are awaited. */
+__attribute__((noinline)) static int
+walk_cold(leat__lmdb_reader *lmdb, leat_sample *const out[], int n, int *got)
+{
+    leat__lmdb_entry entries[AWAITED_MAX];
+    int walked = 0;
+    int status = leat__lmdb_walker_next(
+        &lmdb->walker, entries, n < AWAITED_MAX ? n : AWAITED_MAX, &walked);
+    if (!status)
+        status = await(lmdb, entries, walked);
+    if (status)
+        return status;
+    for (int i = 0; i < walked; i++)
+        defer(out[i], entries[i].record, entries[i].address);
+    *got = walked;
+    return LEAT_OK;
+}
+
+static int walk_warm(leat__lmdb_reader *lmdb, leat_sample *const out[], int n,
+                     int *got)
+{
+    uint64_t addresses[WALKED_MAX];
+    int64_t record = lmdb->walker.record;
+    int walked = 0;
+    lmdb->walker.fetches = true;
+    if (!pthread_equal(lmdb->walked_by, pthread_self())) {
+        lmdb->walked_by = pthread_self();
+        leat__lmdb_walker_fetch(&lmdb->walker);
+    }
+    int status = leat__lmdb_walker_addresses(
+        &lmdb->walker, addresses, n < WALKED_MAX ? n : WALKED_MAX, &walked);
+    for (int i = 0; i < walked; i++)
+        defer(out[i], record + i, addresses[i]);
+    *got = walked;
+    return status;
 }
 
 static int lmdb_next(leat_reader *reader, leat_sample *const out[], int n,
                      int *got)
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
-    int done = 0;
-    *got = 0;
     int status = leat__lmdb_reader_check_running(lmdb);
-    while (!status && done < n) {
-        if (lmdb->at == lmdb->end && (status = refill(lmdb, n - done)))
-            break;
-        status =
-            leat__lmdb_reader_fill(lmdb, &lmdb->ahead[lmdb->at], out[done]);
-        if (!status) {
-            lmdb->at++;
-            done++;
-        }
-    }
-    *got = done;
-    if (done)
-        return LEAT_OK;
-    /* A bad record is skipped; an allocation may succeed the next time. */
-    if (status == LEAT_EDATA)
-        lmdb->at++;
-    return status;
-}
-
-/* Returns the records taken ahead for next to the walker. */
-static int return_ahead(leat__lmdb_reader *lmdb)
-{
-    if (lmdb->at == lmdb->end)
-        return LEAT_OK;
-    int64_t record = lmdb->ahead[lmdb->at].record;
-    lmdb->at = lmdb->end = 0;
-    return leat__lmdb_walker_seek(&lmdb->walker, record);
-}
-
-static int lmdb_locate(leat_reader *reader, leat_locator out[], int n, int *got)
-{
-    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
-    uint64_t addresses[LOCATED];
-    *got = 0;
-    int status = leat__lmdb_reader_check_running(lmdb);
-    if (!status)
-        status = return_ahead(lmdb);
     if (status)
         return status;
-    int64_t record = lmdb->walker.record;
     leat__lmdb_drop_behind_follow(&lmdb->drop_behind, &lmdb->walker);
     leat__lmdb_readahead_follow(&lmdb->readahead, &lmdb->walker);
-    /* The layer calls locate only while the file is in memory. */
-    lmdb->walker.fetches = true;
-    if (!pthread_equal(lmdb->located_by, pthread_self())) {
-        lmdb->located_by = pthread_self();
-        leat__lmdb_walker_fetch(&lmdb->walker);
-    }
-    status = leat__lmdb_walker_addresses(&lmdb->walker, addresses,
-                                         n < LOCATED ? n : LOCATED, got);
-    for (int i = 0; i < *got; i++)
-        out[i] = (leat_locator){record + i, addresses[i]};
-    return status;
+    return lmdb->readahead.is_cold ? walk_cold(lmdb, out, n, got)
+                                   : walk_warm(lmdb, out, n, got);
 }
 
-static int read_address(const leat__lmdb_reader *lmdb,
-                        const leat_locator *locator, leat_sample *sample)
+static int read_address(const leat__lmdb_reader *lmdb, leat_sample *sample)
 {
     leat__lmdb_node node;
+    const leat_locator *locator = &sample->locator;
     int status = leat__lmdb_map_node_at(lmdb->map, locator->where, &node);
     if (!status)
         status = leat__lmdb_map_overflow(lmdb->map, &node);
     if (status)
         return status;
-    const leat__lmdb_entry entry = {locator->record, node.key, node.key_size,
-                                    node.value, node.value_size};
+    const leat__lmdb_entry entry = {.record = locator->record,
+                                    .key = node.key,
+                                    .key_size = node.key_size,
+                                    .value = node.value,
+                                    .value_size = node.value_size};
     return leat__lmdb_reader_fill(lmdb, &entry, sample);
 }
 
-static int lmdb_read_located(leat_reader *reader, const leat_locator locator[],
-                             leat_sample *const out[], int n, int *got)
+static int lmdb_materialize(leat_reader *reader, leat_sample *const out[],
+                            int n, int *got)
 {
     const leat__lmdb_reader *lmdb = (const leat__lmdb_reader *)reader;
     int done = 0;
     int status = leat__lmdb_reader_check_running(lmdb);
     while (!status && done < n) {
-        status = read_address(lmdb, &locator[done], out[done]);
+        status = read_address(lmdb, out[done]);
         done += !status;
     }
     *got = done;
-    return done ? LEAT_OK : status;
+    return status;
 }
 
 static int lmdb_may_block(leat_reader *reader)
@@ -170,31 +151,51 @@ static int seek_ahead(leat__lmdb_reader *lmdb, int64_t record)
     return status;
 }
 
-static int lmdb_seek(leat_reader *reader, int64_t record)
+static int rewind_walk(leat__lmdb_reader *lmdb)
 {
-    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
-    int status = leat__lmdb_reader_check_process(lmdb);
-    if (status)
-        return status;
-    if (record < 0 || (uint64_t)record > lmdb->map->meta.entries)
-        return leat__lmdb_walker_seek(&lmdb->walker, record);
-    leat__lmdb_readahead_restart(&lmdb->readahead, &lmdb->walker, 0);
-    leat__lmdb_drop_behind_restart(&lmdb->drop_behind, &lmdb->walker, 0);
-    lmdb->at = lmdb->end = 0;
-    return seek_ahead(lmdb, record);
-}
-
-static int lmdb_reset(leat_reader *reader)
-{
-    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
-    int status = leat__lmdb_reader_check_process(lmdb);
-    if (status)
-        return status;
     leat__lmdb_readahead_restart(&lmdb->readahead, &lmdb->walker, 1);
     leat__lmdb_drop_behind_restart(&lmdb->drop_behind, &lmdb->walker, 1);
     leat__lmdb_walker_init(&lmdb->walker, lmdb->map);
-    lmdb->at = lmdb->end = 0;
     return LEAT_OK;
+}
+
+static int lmdb_seek(leat_reader *reader, leat_position position,
+                     leat_token *mark)
+{
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
+    int64_t record = position.index;
+    int status = leat__lmdb_reader_check_process(lmdb);
+    (void)mark;
+    if (status)
+        return status;
+    if (record == 0)
+        return rewind_walk(lmdb);
+    if ((uint64_t)record > lmdb->map->meta.entries)
+        return leat__lmdb_walker_seek(&lmdb->walker, record);
+    leat__lmdb_readahead_restart(&lmdb->readahead, &lmdb->walker, 0);
+    leat__lmdb_drop_behind_restart(&lmdb->drop_behind, &lmdb->walker, 0);
+    return seek_ahead(lmdb, record);
+}
+
+/* A long way is a seek: values on the way are not read ahead. */
+static int lmdb_skip(leat_reader *reader, int64_t n, int64_t *skipped)
+{
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
+    int status = leat__lmdb_reader_check_running(lmdb);
+    if (status)
+        return status;
+    int64_t from = lmdb->walker.record;
+    int64_t left = (int64_t)lmdb->map->meta.entries - from;
+    int64_t way = n < left ? n : left;
+    if (way > STRIDE) {
+        status = lmdb_seek(reader, (leat_position){0, from + way}, NULL);
+    } else {
+        leat__lmdb_drop_behind_follow(&lmdb->drop_behind, &lmdb->walker);
+        leat__lmdb_readahead_follow(&lmdb->readahead, &lmdb->walker);
+        status = leat__lmdb_walker_seek(&lmdb->walker, from + way);
+    }
+    *skipped = lmdb->walker.record - from;
+    return !status && n > left ? LEAT_END : status;
 }
 
 static int lmdb_count(leat_reader *reader, int64_t *out)
@@ -265,7 +266,7 @@ static int lmdb_restore(leat_reader *reader, leat_token *token)
                           "%s: its first or last key is not that of the data "
                           "set the token is of",
                           lmdb->path);
-    return lmdb_reset(reader);
+    return rewind_walk(lmdb);
 }
 
 static void lmdb_cancel(leat_reader *reader)
@@ -287,16 +288,15 @@ static const leat_reader_ops lmdb_ops = {
     .name = "lmdb",
     .fields = leat__lmdb_reader_fields,
     .next = lmdb_next,
-    .reset = lmdb_reset,
+    .seek = lmdb_seek,
     .cancel = lmdb_cancel,
     .close = lmdb_close,
+    .materialize = lmdb_materialize,
     .count = lmdb_count,
     .read_at = leat__lmdb_reader_read_at,
-    .seek = lmdb_seek,
+    .skip = lmdb_skip,
     .save = lmdb_save,
     .restore = lmdb_restore,
-    .locate = lmdb_locate,
-    .read_located = lmdb_read_located,
     .may_block = lmdb_may_block,
     .advise = leat__lmdb_reader_advise,
 };

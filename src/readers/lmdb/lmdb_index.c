@@ -66,7 +66,7 @@ int leat__lmdb_index_read(const leat__lmdb_index *index, int64_t record,
         status = leat__lmdb_map_overflow(index->map, &node);
     if (status)
         return status;
-    *out = (leat__lmdb_entry){record, node.key, node.key_size, node.value,
-                              node.value_size};
+    *out = (leat__lmdb_entry){record,        node.address, node.key,
+                              node.key_size, node.value,   node.value_size};
     return LEAT_OK;
 }

@@ -7,26 +7,26 @@
 #define PROBE_INTERVAL 4096
 
 static size_t ask_leaves(const leat__lmdb_reader *lmdb,
-                         const leat__lmdb_index *index, const int64_t records[],
-                         int n)
+                         const leat__lmdb_index *index,
+                         const leat_position at[], int n)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
     for (int i = 0; i < n; i++)
         spans[i] = leat__lmdb_storage_leaf(lmdb->storage,
-                                           index->address[records[i]] >> 16);
+                                           index->address[at[i].index] >> 16);
     return leat__lmdb_storage_ask(lmdb->storage, spans, n);
 }
 
 /* This reads the leaves, and blocks on them. */
 static size_t ask_values(const leat__lmdb_reader *lmdb,
-                         const leat__lmdb_index *index, const int64_t records[],
-                         int n)
+                         const leat__lmdb_index *index,
+                         const leat_position at[], int n)
 {
     leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
     int used = 0;
     for (int i = 0; i < n; i++) {
         leat__lmdb_node node;
-        uint64_t address = index->address[records[i]];
+        uint64_t address = index->address[at[i].index];
         /* Damage is reported when the record is read. */
         if (!leat__lmdb_map_node_at(lmdb->map, address, &node))
             spans[used++] = leat__lmdb_storage_value(lmdb->storage, &node);
@@ -37,7 +37,7 @@ static size_t ask_values(const leat__lmdb_reader *lmdb,
 /* Prefetches records in [0, count), unless all of a recent probe were resident.
  */
 static void ask(leat__lmdb_reader *lmdb, const leat__lmdb_index *index,
-                const int64_t records[], int n)
+                const leat_position at[], int n)
 {
     size_t absent = 0;
     int64_t unprobed =
@@ -50,16 +50,16 @@ static void ask(leat__lmdb_reader *lmdb, const leat__lmdb_index *index,
     for (int done = 0; done < n; done += LEAT__LMDB_SPANS_MAX) {
         int more =
             n - done < LEAT__LMDB_SPANS_MAX ? n - done : LEAT__LMDB_SPANS_MAX;
-        absent += ask_leaves(lmdb, index, records + done, more);
+        absent += ask_leaves(lmdb, index, at + done, more);
         if (lmdb->map->meta.overflow_pages)
-            absent += ask_values(lmdb, index, records + done, more);
+            absent += ask_values(lmdb, index, at + done, more);
     }
     if (absent == 0)
         atomic_store_explicit(&lmdb->unprobed, PROBE_INTERVAL,
                               memory_order_relaxed);
 }
 
-void leat__lmdb_reader_advise(leat_reader *reader, const int64_t records[],
+void leat__lmdb_reader_advise(leat_reader *reader, const leat_position at[],
                               int n)
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
@@ -67,15 +67,15 @@ void leat__lmdb_reader_advise(leat_reader *reader, const int64_t records[],
     atomic_store_explicit(&lmdb->advised, 1, memory_order_relaxed);
     if (lmdb->window && !leat__lmdb_snapshot_is_inherited(lmdb->snapshot) &&
         !leat__lmdb_snapshot_index(lmdb->snapshot, lmdb->window, &index))
-        ask(lmdb, index, records, n);
+        ask(lmdb, index, at, n);
 }
 
-static int check_indices(const leat__lmdb_reader *lmdb, const int64_t records[],
-                         int n)
+static int check_indices(const leat__lmdb_reader *lmdb,
+                         const leat_position at[], int n)
 {
     int64_t count = (int64_t)lmdb->map->meta.entries;
     int i = 0;
-    while (i < n && records[i] >= 0 && records[i] < count)
+    while (i < n && at[i].index >= 0 && at[i].index < count)
         i++;
     return i;
 }
@@ -91,7 +91,7 @@ log_unused_drop_behind(leat__lmdb_reader *lmdb)
                   lmdb->path);
 }
 
-int leat__lmdb_reader_read_at(leat_reader *reader, const int64_t records[],
+int leat__lmdb_reader_read_at(leat_reader *reader, const leat_position at[],
                               leat_sample *const out[], int n, int *got)
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
@@ -107,20 +107,20 @@ int leat__lmdb_reader_read_at(leat_reader *reader, const int64_t records[],
     if (lmdb->drops &&
         !atomic_load_explicit(&lmdb->logged_drops, memory_order_relaxed))
         log_unused_drop_behind(lmdb);
-    int good = check_indices(lmdb, records, n);
+    int good = check_indices(lmdb, at, n);
     if (good > 1 && lmdb->window &&
         !atomic_load_explicit(&lmdb->advised, memory_order_relaxed))
-        ask(lmdb, index, records, good);
+        ask(lmdb, index, at, good);
     for (; !status && done < good; done += !status) {
         leat__lmdb_entry entry;
-        status = leat__lmdb_index_read(index, records[done], &entry);
+        status = leat__lmdb_index_read(index, at[done].index, &entry);
         if (!status)
             status = leat__lmdb_reader_fill(lmdb, &entry, out[done]);
     }
     if (!status && done < n)
         status = leat_error(
             LEAT_EINVAL, "%s: record %lld is out of range: there are %lld",
-            lmdb->path, (long long)records[done], (long long)index->count);
+            lmdb->path, (long long)at[done].index, (long long)index->count);
     *got = done;
-    return done ? LEAT_OK : status;
+    return status;
 }

@@ -9,10 +9,10 @@
 #include <leat/ext/reader.h>
 
 /* The reader's operations of these names. */
-void leat__lmdb_reader_advise(leat_reader *reader, const int64_t records[],
+void leat__lmdb_reader_advise(leat_reader *reader, const leat_position at[],
                               int n);
 
-int leat__lmdb_reader_read_at(leat_reader *reader, const int64_t records[],
+int leat__lmdb_reader_read_at(leat_reader *reader, const leat_position at[],
                               leat_sample *const out[], int n, int *got);
 
 #endif

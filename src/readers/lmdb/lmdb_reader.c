@@ -39,6 +39,7 @@ static int find_good(leat__lmdb_reader *lmdb, leat__lmdb_walker *walker,
         leat__lmdb_entry entry;
         int got;
         int status = leat__lmdb_walker_next(walker, &entry, 1, &got);
+        leat_sample_clear(sample);
         if (!status)
             status = leat__lmdb_reader_fill(lmdb, &entry, sample);
         if (status == LEAT_END && first)

@@ -16,9 +16,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Entries taken from the walker at a time. */
-#define LEAT__LMDB_AHEAD 32
-
 typedef struct leat__lmdb_reader {
     leat_reader reader;
     leat__lmdb_snapshot *snapshot; /* immutable, as the next six */
@@ -39,9 +36,7 @@ typedef struct leat__lmdb_reader {
     int nspec; /* 0: unknown yet */
     /* Written by a walk: on a cache line apart from what all threads read. */
     _Alignas(LEAT__CACHE_LINE) leat__lmdb_walker walker;
-    leat__lmdb_entry ahead[LEAT__LMDB_AHEAD]; /* taken from the walker */
-    int at, end;                              /* the range not yet returned */
-    pthread_t located_by;                     /* the latest caller of locate */
+    pthread_t walked_by; /* the latest caller of next */
     leat__lmdb_readahead readahead;
     leat__lmdb_drop_behind drop_behind;
 } leat__lmdb_reader;
@@ -83,8 +78,8 @@ static inline int leat__lmdb_reader_fill(const leat__lmdb_reader *lmdb,
     int status = leat_datum_fields(sample, entry->value, entry->value_size);
     if (status)
         return leat__lmdb_reader_bad_record(lmdb, entry, status);
-    uintptr_t data = (uintptr_t)sample->field[0].data;
-    sample->stable = data - (uintptr_t)lmdb->map->base < lmdb->map->size;
+    uintptr_t data = (uintptr_t)sample->field[sample->nfields - 2].data;
+    sample->stable &= data - (uintptr_t)lmdb->map->base < lmdb->map->size;
     return LEAT_OK;
 }
 

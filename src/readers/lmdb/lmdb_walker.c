@@ -232,8 +232,8 @@ int leat__lmdb_walker_next(leat__lmdb_walker *walker, leat__lmdb_entry out[],
             (status = leat__lmdb_map_overflow(walker->map, &node)))
             break;
         out[done++] =
-            (leat__lmdb_entry){walker->record, node.key, node.key_size,
-                               node.value, node.value_size};
+            (leat__lmdb_entry){walker->record, node.address, node.key,
+                               node.key_size,  node.value,   node.value_size};
         step(walker);
     }
     return finish(walker, status, done, got);

@@ -15,7 +15,8 @@
 
 /* A record; its views point into the map. */
 typedef struct leat__lmdb_entry {
-    int64_t record; /* its number, from 0 */
+    int64_t record;   /* its number, from 0 */
+    uint64_t address; /* see leat__lmdb_node */
     const unsigned char *key;
     size_t key_size;
     const unsigned char *value;

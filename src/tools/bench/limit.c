@@ -196,7 +196,8 @@ static int locate_chunk(struct walker *walker)
             is_rewound = false;
         if (status == LEAT_END && !is_rewound) {
             is_rewound = true;
-            status = leat_reader_reset(walker->reader);
+            status =
+                leat_reader_seek(walker->reader, (leat_position){0, 0}, NULL);
         }
         if (status)
             return status;
@@ -232,7 +233,7 @@ static int walk(struct walker *walker, const struct limit *limit)
     int got;
     int status = read_chunk(walker, &got);
     if (status == LEAT_END)
-        return leat_reader_reset(walker->reader);
+        return leat_reader_seek(walker->reader, (leat_position){0, 0}, NULL);
     if (status == LEAT_EDATA && limit->tolerates) {
         walker->result.bad++;
         return LEAT_OK;
@@ -318,8 +319,9 @@ static int go_to_start(struct walker *walker, int i, int threads)
     int64_t count;
     if (leat_reader_is_random_access(walker->reader) &&
         !leat_reader_count(walker->reader, &count) && count >= threads)
-        return leat_reader_seek(walker->reader, count * i / threads);
-    return leat_reader_reset(walker->reader);
+        return leat_reader_seek(walker->reader,
+                                (leat_position){0, count * i / threads}, NULL);
+    return leat_reader_seek(walker->reader, (leat_position){0, 0}, NULL);
 }
 
 /* The first good record gives the shape; then to where the thread begins. */

@@ -132,7 +132,8 @@ static int read_record(struct show *show, int64_t i,
     const leat_field *data = &sample->field[0];
     leat_image image;
     int64_t record = show->cell[i].record;
-    int status = leat_reader_seek(source->reader, record);
+    int status =
+        leat_reader_seek(source->reader, (leat_position){0, record}, NULL);
     if (!status)
         status = leat_reader_next(source->reader, &source->sample);
     if (status && status != LEAT_EDATA)
