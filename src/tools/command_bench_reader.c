@@ -115,16 +115,14 @@ static int read_next(struct reading *reading, int n, int *got)
 static int read_at(struct reading *reading, const struct reader_bench *bench,
                    int n, int *got)
 {
-    int64_t index[MOST_BATCH];
+    leat_position at[MOST_BATCH];
     for (int i = 0; i < n; i++) {
-        if (bench->now->order == SHUFFLED) {
-            uint64_t word = splitmix_next(&reading->random);
-            index[i] = (int64_t)(word % (uint64_t)bench->count);
-        } else {
-            index[i] = reading->position++ % bench->count;
-        }
+        uint64_t word = bench->now->order == SHUFFLED
+                            ? splitmix_next(&reading->random)
+                            : (uint64_t)reading->position++;
+        at[i] = (leat_position){0, (int64_t)(word % (uint64_t)bench->count)};
     }
-    return leat_reader_read_at(bench->shared, index, reading->sample, n, got);
+    return leat_reader_read_at(bench->shared, at, reading->sample, n, got);
 }
 
 static int read_once(struct reading *reading, const struct reader_bench *bench)
@@ -132,11 +130,10 @@ static int read_once(struct reading *reading, const struct reader_bench *bench)
     int n = bench->now->batch, got = 0;
     int status = bench->now->order == NEXT ? read_next(reading, n, &got)
                                            : read_at(reading, bench, n, &got);
+    count_samples(reading, bench->touch, got);
     /* A bad record is left out. */
     if (status == LEAT_EDATA && !(bench->now->order == NEXT && reading->ended))
         return LEAT_OK;
-    if (!status)
-        count_samples(reading, bench->touch, got);
     return status;
 }
 

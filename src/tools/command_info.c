@@ -118,6 +118,7 @@ static int sample_chunk(struct info *info, leat_lmdb_check *walk)
     leat_lmdb_check_entry entry[CHUNK];
     int got, status = leat_lmdb_check_next(walk, entry, CHUNK, &got);
     for (int i = 0; i < got && !status; i++) {
+        leat_sample_clear(&info->reader.sample);
         status = leat_datum_fields(&info->reader.sample, entry[i].value,
                                    entry[i].value_size);
         if (!status)

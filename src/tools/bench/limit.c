@@ -21,11 +21,7 @@ struct walker {
     leat_reader *reader;
     leat_transformer *transformer;
     bool is_random; /* mirrors or crops at random */
-    int locates;
     leat_sample sample[CHUNK];
-    leat_locator locator[CHUNK]; /* located, of which those from `at` on */
-    int at;                      /* are not yet read */
-    int located;
     int shape[3];
     size_t bytes;        /* of a transformed image */
     unsigned char *ring; /* room for `slots` images */
@@ -181,64 +177,24 @@ static int transform_chunk(struct walker *walker, const struct limit *limit,
     return LEAT_OK;
 }
 
-/* The first record follows the last one in the same chunk, as in a layer. */
-static int locate_chunk(struct walker *walker)
-{
-    bool is_rewound = false;
-    walker->at = walker->located = 0;
-    while (walker->located < CHUNK) {
-        int got;
-        int status = leat_reader_locate(walker->reader,
-                                        walker->locator + walker->located,
-                                        CHUNK - walker->located, &got);
-        walker->located += got;
-        if (got)
-            is_rewound = false;
-        if (status == LEAT_END && !is_rewound) {
-            is_rewound = true;
-            status =
-                leat_reader_seek(walker->reader, (leat_position){0, 0}, NULL);
-        }
-        if (status)
-            return status;
-    }
-    return LEAT_OK;
-}
-
-/* As a worker reads: by locating, where the records are in a warm map. */
-static int read_chunk(struct walker *walker, int *got)
-{
-    leat_sample *samples[CHUNK];
-    *got = 0;
-    for (int i = 0; i < CHUNK; i++)
-        samples[i] = &walker->sample[i];
-    if (!walker->locates)
-        return leat_reader_next_batch(walker->reader, samples, CHUNK, got);
-    int status = walker->at == walker->located ? locate_chunk(walker) : LEAT_OK;
-    if (status) {
-        walker->at = walker->located = 0;
-        return status;
-    }
-    status =
-        leat_reader_read_located(walker->reader, walker->locator + walker->at,
-                                 samples, walker->located - walker->at, got);
-    /* A bad record ends the samples that were read before it. */
-    walker->at += status == LEAT_EDATA ? 1 : status ? 0 : *got;
-    return status;
-}
-
-/* Reads and transforms the next chunk. */
+/* Reads and transforms the next chunk; an epoch's end leads to the next one's
+   beginning. */
 static int walk(struct walker *walker, const struct limit *limit)
 {
+    leat_sample *samples[CHUNK];
     int got;
-    int status = read_chunk(walker, &got);
+    for (int i = 0; i < CHUNK; i++)
+        samples[i] = &walker->sample[i];
+    int status = leat_reader_next_batch(walker->reader, samples, CHUNK, &got);
     if (status == LEAT_END)
         return leat_reader_seek(walker->reader, (leat_position){0, 0}, NULL);
     if (status == LEAT_EDATA && limit->tolerates) {
         walker->result.bad++;
-        return LEAT_OK;
+        status = LEAT_OK;
     }
-    return status ? status : transform_chunk(walker, limit, got);
+    if (!status && got > 0)
+        status = transform_chunk(walker, limit, got);
+    return status;
 }
 
 static int walk_for_a_while(int i, void *context)
@@ -364,8 +320,6 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
 
     const leat_transform_options *chosen = options->transform;
     walker->is_random = chosen && (chosen->mirror || chosen->crop_size);
-    walker->locates = leat_reader_can_locate(walker->reader) &&
-                      !leat_reader_may_block(walker->reader);
     int64_t batch = options->batch_size;
     if (!batch)
         batch = options->global_batch_size / options->world_size;

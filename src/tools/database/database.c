@@ -49,7 +49,7 @@ int database_check(const char *path, int64_t *records)
     leat_sample_init(&sample);
     status = leat_reader_count(reader, &count);
     /* To read the last record, the index is made, by a walk over all pages. */
-    int64_t last = count - 1;
+    const leat_position last = {0, count - 1};
     if (!status && count)
         status = leat_reader_read_at(reader, &last, &out, 1, &got);
     leat_sample_finish(&sample);

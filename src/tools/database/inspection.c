@@ -202,6 +202,7 @@ static int inspect_record(struct worker *worker,
     struct inspector *inspector = worker->inspector;
     struct inspected record = {.entry = entry, .sample = sample};
     leat_image image;
+    leat_sample_clear(sample);
     int status = leat_datum_fields(sample, entry->value, entry->value_size);
     if (!status && sample->field[0].dtype == LEAT_BYTES) {
         status = leat_image_decode(worker->decoder, sample->field[0].data,
