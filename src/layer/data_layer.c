@@ -1,5 +1,6 @@
 /* A data layer: a hidden group of one, or one member of many; its resume. */
 #include "base/error.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "layer/layer_state.h"
 #include "pipeline/pipeline.h"
@@ -171,6 +172,12 @@ int leat_data_layer_group_save(leat_data_layer_group *group, leat_token *token)
     status = leat__group_position(group, &at, &mark);
     if (status)
         return status;
+    if (group->reads_to_resume)
+        leat__log(LEAT_LOG_INFO,
+                  "%s: %s cannot seek: a resume reads the samples before it, "
+                  "and drops them",
+                  group->options.name, leat_pipeline_text(group->pipeline));
+    group->reads_to_resume = false;
     resume_point point = {
         .version = TOKEN_VERSION,
         .rng = (uint8_t)group->options.values.rng,

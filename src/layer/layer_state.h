@@ -83,9 +83,10 @@ struct leat_data_layer_group {
     uint64_t seed;
     int ntop; /* 0 before setup */
     char top_name[LEAT_MAX_FIELDS][64];
-    leat_token identity;   /* of the data set */
-    bool has_mark;         /* its reader marks positions */
-    leat__position start;  /* where the threads began */
+    leat_token identity;  /* of the data set */
+    bool has_mark;        /* its reader marks positions */
+    bool reads_to_resume; /* it finds none but by reading, and no log said so */
+    leat__position start; /* where the threads began */
     leat_token start_mark; /* of the reader, there; may be empty */
     int64_t begun;         /* leat__clock_now then */
 

@@ -508,6 +508,11 @@ int leat_reader_seek(leat_reader *reader, leat_position position,
     return call_seek(reader, position, mark);
 }
 
+int leat_reader_can_seek(leat_reader *reader)
+{
+    return HAS(reader, can_seek) ? reader->ops->can_seek(reader) : 1;
+}
+
 int leat_reader_has_mark(const leat_reader *reader)
 {
     return HAS(reader, mark);

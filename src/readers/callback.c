@@ -204,6 +204,12 @@ static int callback_seek(leat_reader *reader, leat_position position,
     return status;
 }
 
+static int callback_can_seek(leat_reader *reader)
+{
+    (void)reader;
+    return 0;
+}
+
 static void callback_cancel(leat_reader *reader)
 {
     callback_reader *callback = (callback_reader *)reader;
@@ -228,6 +234,7 @@ static const leat_reader_ops callback_ops = {
     .fields = callback_fields,
     .next = callback_next,
     .seek = callback_seek,
+    .can_seek = callback_can_seek,
     .cancel = callback_cancel,
     .close = callback_close,
 };

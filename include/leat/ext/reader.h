@@ -179,6 +179,12 @@ struct leat_reader_ops {
     int (*skip)(leat_reader *reader, int64_t n, int64_t *skipped);
 
     /**
+     * Whether seek finds every index: 1 or 0. NULL: 1. A decorator that maps
+     * positions asks its upstream readers by leat_reader_can_seek. Any thread.
+     */
+    int (*can_seek)(leat_reader *reader);
+
+    /**
      * Appends to `token` what seek needs to find the position at which next
      * continues, at most 32 bytes, after that of the upstream readers
      * (leat_reader_mark). For readers that cannot seek by index alone, such as
@@ -235,6 +241,12 @@ LEAT_API int leat_reader_materialize(leat_reader *reader,
 /** leat_reader_read_at for a decorator: appends fields to what `out` has. */
 LEAT_API int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
                                  leat_sample *const out[], int n, int *got);
+
+/**
+ * Whether leat_reader_seek finds every index: 1 or 0. Thread safety: any
+ * thread.
+ */
+LEAT_API int leat_reader_can_seek(leat_reader *reader);
 
 /**
  * Whether a position of the reader cannot be found by its index, so that a mark
