@@ -122,25 +122,23 @@ static const leat_reader_ops every_ops = {
     .advise = every_advise,
 };
 
-static int every_open(const leat_args *args, leat_reader *const upstream[],
-                      int n, leat_reader **out)
+static int every_open(const leat_open *open, leat_reader **out)
 {
-    (void)n;
     int64_t step = 2;
     int64_t count;
-    int status = leat_args_int(args, "step", 1, INT32_MAX, &step);
-    if (status == LEAT_OK && !leat_reader_is_random_access(upstream[0]))
+    int status = leat_args_int(open->args, "step", 1, INT32_MAX, &step);
+    if (status == LEAT_OK && !leat_reader_is_random_access(open->upstream[0]))
         status = leat_error(LEAT_EUNSUPPORTED,
                             "every: what it reads must be random-access");
     if (status == LEAT_OK)
-        status = leat_reader_count(upstream[0], &count);
+        status = leat_reader_count(open->upstream[0], &count);
     if (status)
         return status;
     every_reader *self = calloc(1, sizeof(*self));
     if (!self)
         return leat_error(LEAT_ENOMEM, "no memory for a reader");
     self->reader.ops = &every_ops;
-    self->upstream = upstream[0];
+    self->upstream = open->upstream[0];
     self->step = step;
     self->count = (count + step - 1) / step;
     *out = &self->reader;

@@ -206,17 +206,14 @@ static int open_file(fixed_reader *self)
     return LEAT_OK;
 }
 
-static int fixed_open(const leat_args *args, leat_reader *const upstream[],
-                      int n, leat_reader **out)
+static int fixed_open(const leat_open *open, leat_reader **out)
 {
-    (void)upstream;
-    (void)n;
     fixed_reader *self = calloc(1, sizeof(*self));
     if (!self)
         return leat_error(LEAT_ENOMEM, "no memory for a reader");
     self->reader.ops = &fixed_ops;
     self->file = -1;
-    int status = read_arguments(self, args);
+    int status = read_arguments(self, open->args);
     if (status == LEAT_OK)
         status = open_file(self);
     if (status) {

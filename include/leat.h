@@ -4,6 +4,7 @@
 
 #include <leat/allocator.h>
 #include <leat/blob.h>
+#include <leat/choice.h>
 #include <leat/config.h>
 #include <leat/data_layer.h>
 #include <leat/data_layer_group.h>

@@ -32,6 +32,17 @@ typedef void leat_log_function(void *user, leat_log_level level,
 LEAT_API void leat_log_set(leat_log_function *function, void *user,
                            leat_log_level level);
 
+/**
+ * Logs a line at `level`, for readers and callbacks; does nothing where that
+ * level is not logged. The line begins with what it concerns, such as a path.
+ * Thread safety: any thread.
+ */
+LEAT_API void leat_log_line(leat_log_level level, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,6 +3,7 @@
 #define LEAT_PIPELINE_H
 
 #include <leat/sample.h>
+#include <leat/transform.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -174,12 +175,52 @@ LEAT_API int leat_pipeline_parse(leat_pipeline **out, const char *text);
 LEAT_API const char *leat_pipeline_text(const leat_pipeline *pipeline);
 
 /**
- * Starts an independent pass. The reader holds a reference to the pipeline.
- * Owned by the caller: leat_reader_close. Blocks as the storage does; nothing
- * wakes it. Errors: those of the readers. Thread safety: any thread.
+ * Starts an independent pass, with the default of every option. The reader
+ * holds a reference to the pipeline. Owned by the caller: leat_reader_close.
+ * Blocks as the storage does; nothing wakes it. Errors: those of the readers.
+ * Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_open(const leat_pipeline *pipeline,
                                 leat_reader **out);
+
+/**
+ * For whom a pipeline is opened. A data layer fills these from its own options.
+ * Zero is the default of every field but `size`.
+ */
+typedef struct leat_open_options {
+    size_t size;      /* of this struct, as the caller knows it */
+    uint64_t seed;    /* of random choices; each reader has one made of it */
+    leat_phase phase; /* TRAIN or TEST */
+    int rank;         /* of those that divide the samples, from 0 */
+    int world_size;   /* how many they are; 0: 1 */
+    const leat_allocator *allocator; /* of samples' buffers, borrowed until the
+                                        reader is closed; NULL: malloc */
+    int64_t max_memory; /* bytes the caller may take in all; 0: no limit */
+    int threads; /* the caller's own, which also do readers' work; 0: unknown */
+} leat_open_options;
+
+/** Every default, written out. */
+#define LEAT_OPEN_OPTIONS_INIT                                                 \
+    {                                                                          \
+        sizeof(leat_open_options), 0, LEAT_TRAIN, 0, 0, NULL, 0, 0             \
+    }
+
+/**
+ * Writes every default, as the macro does, for bindings. `options->size` is set
+ * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * Thread safety: any thread.
+ */
+LEAT_API int leat_open_options_init(leat_open_options *options);
+
+/**
+ * leat_pipeline_open for the caller that `options` describe; NULL: all
+ * defaults. Blocks as the storage does; nothing wakes it. Errors: LEAT_EINVAL
+ * for options out of range or not initialised, and those of the readers. Thread
+ * safety: any thread.
+ */
+LEAT_API int leat_pipeline_open_with(const leat_pipeline *pipeline,
+                                     const leat_open_options *options,
+                                     leat_reader **out);
 
 /** Takes a reference. Thread safety: any thread. */
 LEAT_API void leat_pipeline_ref(leat_pipeline *pipeline);

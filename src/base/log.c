@@ -70,19 +70,35 @@ bool leat__log_is_enabled(leat_log_level level)
     return (int)level <= atomic_load_explicit(&limit, memory_order_relaxed);
 }
 
-void leat__log(leat_log_level level, const char *format, ...)
+__attribute__((format(printf, 2, 0))) static void
+log_list(leat_log_level level, const char *format, va_list list)
 {
-    if (!leat__log_is_enabled(level))
-        return;
     char line[LINE_MAX];
-    va_list list;
-    va_start(list, format);
     vsnprintf(line, sizeof(line), format, list);
-    va_end(list);
     pthread_mutex_lock(&lock);
     leat_log_function *function = listener;
     void *user = listener_user;
     pthread_mutex_unlock(&lock);
     if (function)
         function(user, level, line);
+}
+
+void leat__log(leat_log_level level, const char *format, ...)
+{
+    if (!leat__log_is_enabled(level))
+        return;
+    va_list list;
+    va_start(list, format);
+    log_list(level, format, list);
+    va_end(list);
+}
+
+void leat_log_line(leat_log_level level, const char *format, ...)
+{
+    if (!leat__log_is_enabled(level) || level == LEAT_LOG_NONE)
+        return;
+    va_list list;
+    va_start(list, format);
+    log_list(level, format, list);
+    va_end(list);
 }

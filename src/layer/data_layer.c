@@ -82,10 +82,11 @@ uint64_t leat_data_layer_seed(const leat_data_layer *layer)
     return layer->group->seed;
 }
 
-static int count_fields(const leat_pipeline *pipeline)
+static int count_fields(const leat_data_layer_group *group)
 {
     leat_reader *reader;
-    int status = leat_pipeline_open(pipeline, &reader);
+    const leat_open_options options = leat__group_open_options(group);
+    int status = leat_pipeline_open_with(group->pipeline, &options, &reader);
     if (status)
         return status;
     const leat_field_spec *fields;
@@ -106,7 +107,7 @@ int leat_data_layer_top_count(const leat_data_layer *layer)
     if (group->options.ntop > 0)
         return group->options.ntop;
     int cancel = leat__thread_disable_cancel();
-    status = count_fields(group->pipeline);
+    status = count_fields(group);
     leat__thread_restore_cancel(cancel);
     return status;
 }

@@ -172,7 +172,8 @@ int leat__data_reader_create(leat__data_reader **out,
         leat__free(data_reader);
         return status;
     }
-    status = leat_pipeline_open(options->source.pipeline, &data_reader->reader);
+    status = leat_pipeline_open_with(options->source.pipeline, options->open,
+                                     &data_reader->reader);
     if (status)
         goto fail;
     settle_owner(data_reader);

@@ -12,6 +12,7 @@ typedef struct leat__data_reader leat__data_reader;
 
 typedef struct leat__data_reader_options {
     leat__chunk_source_options source;
+    const leat_open_options *open; /* for create alone; NULL: defaults */
     bool threaded;       /* a producer thread always fills chunks ahead */
     bool probes;         /* it does so only while the reader may block */
     int64_t probe_every; /* nanoseconds between two probes of the reader */

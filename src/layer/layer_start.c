@@ -55,8 +55,33 @@ static int adopt_prefetcher(leat_data_layer_group *group,
     return LEAT_OK;
 }
 
+static int count_workers(const leat_data_layer_group *group)
+{
+    int workers = group->options.values.workers;
+    return workers > 0 ? workers
+                       : leat__autotune_workers(group->cores, group->may_help);
+}
+
+leat_open_options leat__group_open_options(const leat_data_layer_group *group)
+{
+    const leat_data_layer_options *values = &group->options.values;
+    return (leat_open_options){
+        .size = sizeof(leat_open_options),
+        .seed = group->seed,
+        .phase = values->phase,
+        .rank = group->step > 1 ? values->rank : 0,
+        .world_size = group->step,
+        .allocator = values->host_allocator,
+        .max_memory = values->max_memory < INT64_MAX
+                          ? (int64_t)values->max_memory
+                          : INT64_MAX,
+        .threads = count_workers(group),
+    };
+}
+
 static int open_reader(leat_data_layer_group *group, leat_token *token)
 {
+    const leat_open_options open = leat__group_open_options(group);
     const leat_data_layer_options *values = &group->options.values;
     int draws = values->rng == LEAT_RNG_CAFFE
                     ? leat__transformer_words_per_image(group->transformer)
@@ -73,6 +98,7 @@ static int open_reader(leat_data_layer_group *group, leat_token *token)
                 .draws = draws,
                 .seed = (uint32_t)group->seed + (uint32_t)values->rank,
             },
+        .open = &open,
         .threaded = is_threaded(group),
         .probes = values->reader_thread == LEAT_READER_AUTO,
         .probe_every = LEAT__PROBE_EVERY,
@@ -323,9 +349,7 @@ static int start_prefetcher(leat_data_layer_group *group,
     int status = count_batches(group, shape, &batches);
     if (status)
         return status;
-    int workers = values->workers > 0
-                      ? values->workers
-                      : leat__autotune_workers(group->cores, group->may_help);
+    int workers = count_workers(group);
     const leat_field *data = &sample->field[0];
     bool decodes = data->dtype == LEAT_BYTES;
     const leat__autotune_load load = {

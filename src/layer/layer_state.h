@@ -124,6 +124,9 @@ int leat__group_check_process(const leat_data_layer_group *group);
  */
 int leat__group_check_caller(const leat_data_layer_group *group);
 
+/* What its reader is opened with; borrows from the group. */
+leat_open_options leat__group_open_options(const leat_data_layer_group *group);
+
 /* Whether forward may work, by options and pipeline. */
 bool leat__group_may_help(const leat_data_layer_group *group);
 

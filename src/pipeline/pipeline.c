@@ -36,8 +36,7 @@ static int make_text(leat_pipeline *pipeline, const char *arguments)
 
 static int check_upstream(const leat_reader_type *type, int n)
 {
-    if (n >= type->min_upstream && n <= type->max_upstream &&
-        n <= LEAT__UPSTREAM_MAX)
+    if (n >= type->min_upstream && n <= type->max_upstream)
         return LEAT_OK;
     if (type->max_upstream == 0)
         return leat_error(LEAT_EINVAL,

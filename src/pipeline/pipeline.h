@@ -9,9 +9,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* The most upstream readers of one reader. */
-#define LEAT__UPSTREAM_MAX 64
-
 /* Immutable but for its references, which are counted atomically. */
 struct leat_pipeline {
     const leat_reader_type *type;

@@ -1,18 +1,37 @@
 /* Opens a pipeline's readers, upstream readers first. */
 #include "base/error.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/random.h"
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader_table.h"
 
+#include <string.h>
+
+/* Operations of leat_choice for the seeds of a pipeline's readers. */
+enum { SEED_OF_UPSTREAM = 0x75, SEED_OF_ANOTHER = 0x61 };
+
+static int open_reader(const leat_pipeline *pipeline,
+                       const leat_open_options *options, leat_reader **out);
+
+static uint64_t derive_seed(uint64_t seed, uint32_t operation, int64_t number)
+{
+    uint32_t words[4];
+    leat__random_words(seed, 0, number, operation, words);
+    return (uint64_t)words[1] << 32 | words[0];
+}
+
 /* Opens the upstream readers; `*n` of them are open, also on failure. */
 static int open_upstream(const leat_pipeline *pipeline,
-                         leat_reader *upstream[LEAT__UPSTREAM_MAX], int *n)
+                         const leat_open_options *options,
+                         leat_reader *upstream[], int *n)
 {
+    leat_open_options own = *options;
     int status = LEAT_OK;
-    *n = 0;
-    while (*n < pipeline->nupstream && !status) {
-        status = leat_pipeline_open(pipeline->upstream[*n], &upstream[*n]);
-        *n += !status;
+    for (*n = 0; *n < pipeline->nupstream && !status; *n += !status) {
+        own.seed = derive_seed(options->seed, SEED_OF_UPSTREAM, *n);
+        status = open_reader(pipeline->upstream[*n], &own, &upstream[*n]);
     }
     return status;
 }
@@ -40,10 +59,25 @@ static int check_opened(const leat_pipeline *pipeline, leat_reader *reader)
 
 /* A failure without a line gets one, so that an older one is not reported. */
 static int call_open(const leat_pipeline *pipeline,
-                     leat_reader *const upstream[], int n, leat_reader **out)
+                     const leat_open_options *options,
+                     leat_reader *const upstream[], leat_reader **out)
 {
+    const leat_open open = {
+        .size = sizeof(open),
+        .args = &pipeline->args,
+        .upstream = upstream,
+        .pipeline = pipeline->upstream,
+        .nupstream = pipeline->nupstream,
+        .seed = options->seed,
+        .phase = options->phase,
+        .rank = options->rank,
+        .world_size = options->world_size,
+        .allocator = options->allocator,
+        .max_memory = options->max_memory,
+        .threads = options->threads,
+    };
     unsigned lines = leat__error_lines();
-    int status = pipeline->type->open(&pipeline->args, upstream, n, out);
+    int status = pipeline->type->open(&open, out);
     if (status && !leat__status_is_error(status))
         return leat_error(LEAT_ESTATE,
                           "the reader \"%s\": open returned %d, expected "
@@ -55,14 +89,15 @@ static int call_open(const leat_pipeline *pipeline,
     return status;
 }
 
-static int open_reader(const leat_pipeline *pipeline, leat_reader **out)
+static int open_with(const leat_pipeline *pipeline,
+                     const leat_open_options *options, leat_reader *upstream[],
+                     leat_reader **out)
 {
-    leat_reader *upstream[LEAT__UPSTREAM_MAX] = {NULL};
     leat_reader *reader = NULL;
     int n;
-    int status = open_upstream(pipeline, upstream, &n);
+    int status = open_upstream(pipeline, options, upstream, &n);
     if (!status)
-        status = call_open(pipeline, upstream, n, &reader);
+        status = call_open(pipeline, options, upstream, &reader);
     if (status) {
         while (n > 0)
             leat_reader_close(upstream[--n]);
@@ -80,16 +115,97 @@ static int open_reader(const leat_pipeline *pipeline, leat_reader **out)
     return status;
 }
 
-int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
+static int open_reader(const leat_pipeline *pipeline,
+                       const leat_open_options *options, leat_reader **out)
 {
-    leat_reader *reader;
-    int cancel = leat__thread_disable_cancel();
-    int status = open_reader(pipeline, &reader);
-    leat__thread_restore_cancel(cancel);
+    leat_reader **upstream =
+        leat__alloc_zero((size_t)pipeline->nupstream, sizeof(*upstream));
+    if (!upstream)
+        return LEAT_ENOMEM;
+    int status = open_with(pipeline, options, upstream, out);
+    leat__free(upstream);
     if (status < 0 && pipeline->origin)
         return leat__error_context(status, "%s", pipeline->origin);
+    return status;
+}
+
+int leat_open_options_init(leat_open_options *options)
+{
+    const leat_open_options defaults = LEAT_OPEN_OPTIONS_INIT;
+    return leat__options_init(options, &defaults, sizeof(defaults));
+}
+
+/* Fields beyond the caller's size take their defaults. */
+static int copy_options(leat_open_options *out,
+                        const leat_open_options *options)
+{
+    const leat_open_options defaults = LEAT_OPEN_OPTIONS_INIT;
+    *out = defaults;
+    if (options && options->size == 0)
+        return leat_error(LEAT_EINVAL, "the options of opening were not "
+                                       "initialised with "
+                                       "LEAT_OPEN_OPTIONS_INIT");
+    if (options)
+        memcpy(out, options,
+               options->size < sizeof(*out) ? options->size : sizeof(*out));
+    out->world_size += out->world_size == 0;
+    if (out->phase != LEAT_TRAIN && out->phase != LEAT_TEST)
+        return leat_error(LEAT_EINVAL, "phase is %d: expected TRAIN or TEST",
+                          (int)out->phase);
+    if (out->world_size < 1 || out->rank < 0 || out->rank >= out->world_size)
+        return leat_error(LEAT_EINVAL,
+                          "rank %d of world_size %d: expected 0 to world_size "
+                          "- 1",
+                          out->rank, out->world_size);
+    if (out->max_memory < 0 || out->threads < 0)
+        return leat_error(LEAT_EINVAL,
+                          "max_memory %lld, threads %d: expected 0 or more",
+                          (long long)out->max_memory, out->threads);
+    return LEAT_OK;
+}
+
+int leat_pipeline_open_with(const leat_pipeline *pipeline,
+                            const leat_open_options *options, leat_reader **out)
+{
+    leat_open_options values;
+    int status = copy_options(&values, options);
     if (status)
         return status;
-    *out = reader;
-    return LEAT_OK;
+    leat_reader *reader;
+    int cancel = leat__thread_disable_cancel();
+    status = open_reader(pipeline, &values, &reader);
+    leat__thread_restore_cancel(cancel);
+    if (!status)
+        *out = reader;
+    return status;
+}
+
+int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
+{
+    return leat_pipeline_open_with(pipeline, NULL, out);
+}
+
+int leat_open_again(const leat_open *open, const leat_pipeline *pipeline,
+                    int64_t number, leat_reader **out)
+{
+    const leat_open_options options = {
+        .size = sizeof(options),
+        .seed = derive_seed(open->seed, SEED_OF_ANOTHER, number),
+        .phase = open->phase,
+        .rank = open->rank,
+        .world_size = open->world_size,
+        .allocator = open->allocator,
+        .max_memory = open->max_memory,
+        .threads = open->threads,
+    };
+    return leat_pipeline_open_with(pipeline, &options, out);
+}
+
+uint64_t leat_open_seed(const leat_open *open)
+{
+    int64_t seed;
+    const char *text = leat_args_get(open->args, "seed");
+    if (text && !leat_args_int(open->args, "seed", INT64_MIN, INT64_MAX, &seed))
+        return (uint64_t)seed;
+    return open->seed;
 }

@@ -33,6 +33,13 @@ int leat__reader_type_check(const leat_reader_type *type)
                           "the reader type \"%s\": may_block is %d: expected 0 "
                           "or 1",
                           type->name, type->may_block);
+    if (type->min_upstream < 0 || type->max_upstream < type->min_upstream ||
+        type->max_upstream > LEAT_MAX_UPSTREAM)
+        return leat_error(LEAT_EINVAL,
+                          "the reader type \"%s\": min_upstream is %d and "
+                          "max_upstream %d: expected 0 to %d, in order",
+                          type->name, type->min_upstream, type->max_upstream,
+                          LEAT_MAX_UPSTREAM);
     if (!type->open)
         return leat_error(LEAT_EINVAL, "the reader type \"%s\" lacks \"open\"",
                           type->name);

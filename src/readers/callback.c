@@ -246,12 +246,9 @@ static int call_open(const callback_feed *feed, void **pass)
     return check_status(feed, "open", lines, status, LEAT_OK);
 }
 
-static int callback_open(const leat_args *args, leat_reader *const upstream[],
-                         int n, leat_reader **out)
+static int callback_open(const leat_open *open, leat_reader **out)
 {
-    (void)upstream;
-    (void)n;
-    callback_feed *feed = (void *)(uintptr_t)leat_args_object(args);
+    callback_feed *feed = (void *)(uintptr_t)leat_args_object(open->args);
     const leat_callbacks *callbacks = &feed->callbacks;
     callback_reader *callback = leat__alloc_zero(1, sizeof(*callback));
     if (!callback)

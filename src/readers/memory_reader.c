@@ -163,16 +163,13 @@ static const leat_reader_ops memory_ops = {
     .restore = memory_restore,
 };
 
-static int memory_open(const leat_args *args, leat_reader *const upstream[],
-                       int n, leat_reader **out)
+static int memory_open(const leat_open *open, leat_reader **out)
 {
-    (void)upstream;
-    (void)n;
     memory_reader *memory = leat__alloc_zero(1, sizeof(*memory));
     if (!memory)
         return LEAT_ENOMEM;
     memory->reader.ops = &memory_ops;
-    memory->slices = leat_args_object(args);
+    memory->slices = leat_args_object(open->args);
     *out = &memory->reader;
     return LEAT_OK;
 }

@@ -8,12 +8,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int open_nothing(const leat_args *args, leat_reader *const upstream[],
-                        int n, leat_reader **out)
+static int open_nothing(const leat_open *open, leat_reader **out)
 {
-    (void)args;
-    (void)upstream;
-    (void)n;
+    (void)open;
     (void)out;
     return leat_error(LEAT_EUNSUPPORTED, "it is only a name");
 }

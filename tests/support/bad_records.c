@@ -243,15 +243,12 @@ static const leat_reader_ops flipping_ways[BAD_RECORDS_WAYS] = {
     {IN_ORDER, GIVES, FLIPS},
 };
 
-static int planted_open(const leat_args *args, leat_reader *const upstream[],
-                        int n, leat_reader **out)
+static int planted_open(const leat_open *open, leat_reader **out)
 {
-    (void)upstream;
-    (void)n;
     planted_reader *self = calloc(1, sizeof(*self));
     if (!self)
         return leat_error(LEAT_ENOMEM, "no memory for a planted reader");
-    self->planted = leat_args_object(args);
+    self->planted = leat_args_object(open->args);
     self->reader.ops = self->planted->flips > 0
                            ? &flipping_ways[self->planted->way]
                            : &ways[self->planted->way];

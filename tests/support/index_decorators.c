@@ -198,15 +198,13 @@ static int decorator_open(index_map *map, leat_reader *upstream,
     return LEAT_OK;
 }
 
-static int shuffle_open(const leat_args *args, leat_reader *const upstream[],
-                        int n, leat_reader **out)
+static int shuffle_open(const leat_open *open, leat_reader **out)
 {
-    (void)n;
     index_decorator *self;
     int64_t seed = 0;
-    int status = leat_args_int(args, "seed", 0, INT32_MAX, &seed);
+    int status = leat_args_int(open->args, "seed", 0, INT32_MAX, &seed);
     if (status == LEAT_OK)
-        status = decorator_open(map_shuffled, upstream[0], &self);
+        status = decorator_open(map_shuffled, open->upstream[0], &self);
     if (status)
         return status;
     self->seed = seed;
@@ -214,18 +212,16 @@ static int shuffle_open(const leat_args *args, leat_reader *const upstream[],
     return LEAT_OK;
 }
 
-static int slice_open(const leat_args *args, leat_reader *const upstream[],
-                      int n, leat_reader **out)
+static int slice_open(const leat_open *open, leat_reader **out)
 {
-    (void)n;
     index_decorator *self;
     int64_t skip = 0;
     int64_t take = INT64_MAX;
-    int status = leat_args_int(args, "skip", 0, INT64_MAX, &skip);
+    int status = leat_args_int(open->args, "skip", 0, INT64_MAX, &skip);
     if (status == LEAT_OK)
-        status = leat_args_int(args, "take", 0, INT64_MAX, &take);
+        status = leat_args_int(open->args, "take", 0, INT64_MAX, &take);
     if (status == LEAT_OK)
-        status = decorator_open(map_slice, upstream[0], &self);
+        status = decorator_open(map_slice, open->upstream[0], &self);
     if (status)
         return status;
     self->skip = skip < self->upstream_count ? skip : self->upstream_count;

@@ -130,13 +130,10 @@ static const leat_reader_ops typed_ops = {.size = sizeof(leat_reader_ops),
                                           .cancel = typed_cancel,
                                           .close = typed_close};
 
-static int typed_open(const leat_args *args, leat_reader *const upstream[],
-                      int n, leat_reader **out)
+static int typed_open(const leat_open *open, leat_reader **out)
 {
+    (void)open;
     typed_reader *self = calloc(1, sizeof(*self));
-    (void)args;
-    (void)upstream;
-    (void)n;
     if (!self)
         return leat_error(LEAT_ENOMEM, "no memory for a typed reader");
     self->reader.ops = &typed_ops;

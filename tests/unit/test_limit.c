@@ -118,15 +118,12 @@ static int round_read_located(leat_reader *reader, const leat_locator locator[],
     .close = round_close, .count = round_count, .read_at = round_read_at,      \
     .seek = round_seek
 
-static int round_open(const leat_args *args, leat_reader *const upstream[],
-                      int n, leat_reader **out)
+static int round_open(const leat_open *open, leat_reader **out)
 {
+    (void)open;
     static const leat_reader_ops next_ops = {ROUND_OPS};
     static const leat_reader_ops locate_ops = {
         ROUND_OPS, .locate = round_locate, .read_located = round_read_located};
-    (void)args;
-    (void)upstream;
-    (void)n;
     round_reader *self = calloc(1, sizeof(*self));
     if (!self)
         return leat_error(LEAT_ENOMEM, "no memory for a reader");

@@ -140,6 +140,20 @@ START_TEST(threads_talk_while_the_listener_changes)
 }
 END_TEST
 
+START_TEST(a_reader_of_others_logs_too)
+{
+    ear listener = {0};
+    leat_log_set(hear, &listener, LEAT_LOG_WARNING);
+    leat_log_line(LEAT_LOG_INFO, "not asked for");
+    leat_log_line(LEAT_LOG_NONE, "of no level");
+    ck_assert_int_eq(listener.lines, 0);
+    leat_log_line(LEAT_LOG_WARNING, "%s: %d", "a.tfr", 7);
+    ck_assert_int_eq(listener.lines, 1);
+    ck_assert_int_eq(listener.level, LEAT_LOG_WARNING);
+    ck_assert_str_eq(listener.line, "a.tfr: 7");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("log");
@@ -153,5 +167,6 @@ int main(void)
                    a_listener_that_left_hears_nothing_whatever_the_environment);
     tcase_add_test(tcase, a_line_that_is_too_long_is_cut);
     tcase_add_test(tcase, threads_talk_while_the_listener_changes);
+    tcase_add_test(tcase, a_reader_of_others_logs_too);
     return suite_run(suite);
 }

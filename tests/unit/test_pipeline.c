@@ -28,12 +28,9 @@ static void counted_close(leat_reader *reader)
 static const leat_reader_ops counted_ops = {EMPTY_READER_OPS, .name = "counted",
                                             .close = counted_close};
 
-static int counted_open(const leat_args *args, leat_reader *const upstream[],
-                        int n, leat_reader **out)
+static int counted_open(const leat_open *open, leat_reader **out)
 {
-    (void)upstream;
-    (void)n;
-    if (leat_args_get(args, "fail"))
+    if (leat_args_get(open->args, "fail"))
         return leat_error(open_status, "it was told to fail");
     leat_reader *reader = calloc(1, sizeof(*reader));
     ck_assert_ptr_nonnull(reader);
@@ -71,17 +68,16 @@ static void pair_close(leat_reader *reader)
 static const leat_reader_ops pair_ops = {EMPTY_READER_OPS, .name = "pair",
                                          .close = pair_close};
 
-static int pair_open(const leat_args *args, leat_reader *const upstream[],
-                     int n, leat_reader **out)
+static int pair_open(const leat_open *open, leat_reader **out)
 {
-    if (leat_args_get(args, "fail"))
+    if (leat_args_get(open->args, "fail"))
         return leat_error(open_status, "it was told to fail");
     pair_reader *self = calloc(1, sizeof(*self));
     ck_assert_ptr_nonnull(self);
-    ck_assert_int_eq(n, 2);
+    ck_assert_int_eq(open->nupstream, 2);
     self->reader.ops = &pair_ops;
-    self->upstream[0] = upstream[0];
-    self->upstream[1] = upstream[1];
+    self->upstream[0] = open->upstream[0];
+    self->upstream[1] = open->upstream[1];
     *out = &self->reader;
     return LEAT_OK;
 }

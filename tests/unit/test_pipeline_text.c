@@ -37,15 +37,12 @@ static void teller_close(leat_reader *reader)
 static const leat_reader_ops teller_ops = {EMPTY_READER_OPS, .name = "teller",
                                            .close = teller_close};
 
-static int teller_open(const leat_args *args, leat_reader *const upstream[],
-                       int n, leat_reader **out)
+static int teller_open(const leat_open *open, leat_reader **out)
 {
-    (void)upstream;
-    (void)n;
     teller *self = calloc(1, sizeof(*self));
     ck_assert_ptr_nonnull(self);
     self->reader.ops = &teller_ops;
-    strcpy(self->path, leat_args_at(args, 0));
+    strcpy(self->path, leat_args_at(open->args, 0));
     *out = &self->reader;
     return LEAT_OK;
 }

@@ -291,6 +291,51 @@ LEAT_API int leat_args_int(const leat_args *args, const char *key, int64_t min,
  */
 LEAT_API const void *leat_args_object(const leat_args *args);
 
+/** The most upstream readers of one reader. */
+#define LEAT_MAX_UPSTREAM 65536
+
+/**
+ * What a reader is opened with. The struct and the array `upstream` are valid
+ * until open returns, so a reader that needs them later copies them; all else
+ * that they point to is valid as long as the reader.
+ */
+typedef struct leat_open {
+    size_t size; /* of this struct, as leat knows it; members are appended */
+    const leat_args *args;
+    leat_reader *const *upstream;   /* open; the reader's own on success */
+    leat_pipeline *const *pipeline; /* of the upstream readers: leat_open_again
+                                       opens one once more */
+    int nupstream;
+    /**
+     * For leat_choice: made of the caller's seed and the reader's position in
+     * the pipeline, so that two readers of one type choose differently.
+     */
+    uint64_t seed;
+    leat_phase phase; /* these as in leat_open_options */
+    int rank;
+    int world_size; /* at least 1 */
+    const leat_allocator *allocator;
+    int64_t max_memory;
+    int threads;
+} leat_open;
+
+/**
+ * The reader's seed: the value of its argument `seed=` where it is given, or
+ * else open->seed. Thread safety: any thread.
+ */
+LEAT_API uint64_t leat_open_seed(const leat_open *open);
+
+/**
+ * Opens a pipeline for the reader that was opened with `open`, or with a copy
+ * of it: an upstream pipeline once more, or one made of an argument. `number`
+ * tells these apart, for their seeds. Owned by the caller: leat_reader_close.
+ * Blocks as the storage does; nothing wakes it. Errors: those of the readers.
+ * Thread safety: any thread.
+ */
+LEAT_API int leat_open_again(const leat_open *open,
+                             const leat_pipeline *pipeline, int64_t number,
+                             leat_reader **out);
+
 /**
  * An entry of the registry: a reader's name and how it is opened. size, name
  * and open are required; zero elsewhere means none.
@@ -302,7 +347,7 @@ typedef struct leat_reader_type {
     int min_args;            /* positional arguments: at least */
     int max_args;            /* and at most */
     int min_upstream;        /* 0, 0 for a file reader */
-    int max_upstream;        /* at most 64 */
+    int max_upstream;        /* at most LEAT_MAX_UPSTREAM */
     /**
      * 1: reads may block: AUTO gives the reader its own thread, and forward
      * never calls it on the caller's thread.
@@ -310,11 +355,9 @@ typedef struct leat_reader_type {
     int may_block;
     /**
      * Opens a reader and sets its `ops`. On success it owns the upstream
-     * readers; on failure the caller does. The arguments are valid as long as
-     * the reader. Any threads.
+     * readers; on failure the caller does. Any threads.
      */
-    int (*open)(const leat_args *args, leat_reader *const upstream[], int n,
-                leat_reader **out);
+    int (*open)(const leat_open *open, leat_reader **out);
 } leat_reader_type;
 
 /**

@@ -341,19 +341,17 @@ static void start_walk(leat__lmdb_reader *lmdb, size_t kept)
         lmdb->drop_behind.due = INT64_MAX;
 }
 
-static int lmdb_open(const leat_args *args, leat_reader *const upstream[],
-                     int n, leat_reader **out)
+static int lmdb_open(const leat_open *open, leat_reader **out)
 {
-    (void)upstream;
-    (void)n;
-    const char *path = leat_args_at(args, 0);
+    const char *path = leat_args_at(open->args, 0);
     size_t kept = 0;
     leat__lmdb_reader *lmdb = leat__alloc_aligned_zero(sizeof(*lmdb));
     if (!lmdb)
         return LEAT_ENOMEM;
     lmdb->reader.ops = &lmdb_ops;
     lmdb->path = leat__strdup(path);
-    int status = lmdb->path ? take_options(lmdb, args, &kept) : LEAT_ENOMEM;
+    int status =
+        lmdb->path ? take_options(lmdb, open->args, &kept) : LEAT_ENOMEM;
     if (!status)
         status = leat__lmdb_snapshot_open(&lmdb->snapshot, path);
     if (status) {

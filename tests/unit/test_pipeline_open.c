@@ -1,0 +1,462 @@
+/* What the readers of a pipeline are opened with. */
+#include "base/memory.h"
+#include "support/empty_reader.h"
+#include "support/layer_fixture.h"
+#include "support/suite.h"
+
+#include <leat/choice.h>
+#include <leat/ext/reader.h>
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What each opening was given, in order, and its leat_open_seed. */
+enum { NOTED_MAX = 16 };
+static leat_open noted[NOTED_MAX];
+static uint64_t seeds[NOTED_MAX];
+static int opened;
+static int closed;
+
+typedef struct noting_reader {
+    leat_reader reader;
+    leat_reader **upstream; /* owned, as are they */
+    int n;
+} noting_reader;
+
+static void noting_close(leat_reader *reader)
+{
+    noting_reader *self = (noting_reader *)reader;
+    for (int i = 0; i < self->n; i++)
+        leat_reader_close(self->upstream[i]);
+    free(self->upstream);
+    free(self);
+    closed++;
+}
+
+static const leat_reader_ops noting_ops = {EMPTY_READER_OPS, .name = "noting",
+                                           .close = noting_close};
+
+static int noting_open(const leat_open *open, leat_reader **out)
+{
+    size_t n = (size_t)open->nupstream;
+    noting_reader *self = calloc(1, sizeof(*self));
+    leat_reader **upstream = calloc(n + 1, sizeof(*upstream));
+    ck_assert(self && upstream);
+    memcpy(upstream, open->upstream, n * sizeof(*upstream));
+    *self = (noting_reader){{.ops = &noting_ops}, upstream, open->nupstream};
+    noted[opened % NOTED_MAX] = *open;
+    seeds[opened++ % NOTED_MAX] = leat_open_seed(open);
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static const char *const keys[] = {"seed", NULL};
+
+static const leat_reader_type noting_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "noting",
+    .keys = keys,
+    .max_upstream = LEAT_MAX_UPSTREAM,
+    .open = noting_open,
+};
+
+static void set_up(void)
+{
+    opened = closed = 0;
+    memset(noted, 0, sizeof(noted));
+}
+
+static leat_pipeline *noting(const char *text, leat_pipeline *const upstream[],
+                             int n)
+{
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_create(&pipeline, &noting_type, text, NULL,
+                                          NULL, upstream, n),
+                     LEAT_OK);
+    return pipeline;
+}
+
+/* Four readers: `pair` reads `decorator`, which reads `source`, and `source`.
+   They are opened source, decorator, source, pair. */
+static leat_pipeline *make_tree(void)
+{
+    leat_pipeline *source = noting(NULL, NULL, 0);
+    leat_pipeline *both[2] = {noting(NULL, &source, 1), source};
+    leat_pipeline *pair = noting(NULL, both, 2);
+    leat_pipeline_unref(both[0]);
+    leat_pipeline_unref(source);
+    return pair;
+}
+
+static void open_and_close(const leat_pipeline *pipeline,
+                           const leat_open_options *options)
+{
+    leat_reader *reader;
+    opened = closed = 0;
+    ck_assert_int_eq(leat_pipeline_open_with(pipeline, options, &reader),
+                     LEAT_OK);
+    leat_reader_close(reader);
+    ck_assert_int_eq(closed, opened);
+}
+
+START_TEST(every_reader_is_told_for_whom_it_is_opened)
+{
+    const leat_allocator allocator = {.size = sizeof(allocator)};
+    const leat_open_options options = {.size = sizeof(options),
+                                       .seed = 7,
+                                       .phase = LEAT_TEST,
+                                       .rank = 2,
+                                       .world_size = 3,
+                                       .allocator = &allocator,
+                                       .max_memory = 1 << 20,
+                                       .threads = 5};
+    leat_pipeline *tree = make_tree();
+    open_and_close(tree, &options);
+    ck_assert_int_eq(opened, 4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_uint_eq(noted[i].size, sizeof(leat_open));
+        ck_assert_ptr_nonnull(noted[i].args);
+        ck_assert_int_eq(noted[i].phase, LEAT_TEST);
+        ck_assert_int_eq(noted[i].rank, 2);
+        ck_assert_int_eq(noted[i].world_size, 3);
+        ck_assert_ptr_eq(noted[i].allocator, &allocator);
+        ck_assert_int_eq(noted[i].max_memory, 1 << 20);
+        ck_assert_int_eq(noted[i].threads, 5);
+    }
+    ck_assert_int_eq(noted[0].nupstream, 0);
+    ck_assert_int_eq(noted[1].nupstream, 1);
+    ck_assert_int_eq(noted[3].nupstream, 2);
+    leat_pipeline_unref(tree);
+}
+END_TEST
+
+START_TEST(by_default_it_is_opened_for_one_rank_in_training)
+{
+    leat_pipeline *source = noting(NULL, NULL, 0);
+    leat_reader *reader;
+    const leat_open_options init = LEAT_OPEN_OPTIONS_INIT;
+    leat_open_options written = {.size = sizeof(written)};
+    ck_assert_int_eq(leat_open_options_init(&written), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(source, &reader), LEAT_OK);
+    leat_reader_close(reader);
+    open_and_close(source, NULL);
+    uint64_t seed = noted[0].seed;
+    open_and_close(source, &init);
+    ck_assert_uint_eq(noted[0].seed, seed);
+    open_and_close(source, &written);
+    ck_assert_uint_eq(noted[0].seed, seed);
+    ck_assert_int_eq(noted[0].phase, LEAT_TRAIN);
+    ck_assert_int_eq(noted[0].rank, 0);
+    ck_assert_int_eq(noted[0].world_size, 1);
+    ck_assert_ptr_null(noted[0].allocator);
+    ck_assert_int_eq(noted[0].max_memory, 0);
+    ck_assert_int_eq(noted[0].threads, 0);
+    leat_pipeline_unref(source);
+}
+END_TEST
+
+START_TEST(each_position_in_the_pipeline_has_a_seed_of_its_own)
+{
+    leat_open_options options = {.size = sizeof(options), .seed = 7};
+    uint64_t first[4];
+    leat_pipeline *tree = make_tree();
+    open_and_close(tree, &options);
+    for (int i = 0; i < 4; i++) {
+        first[i] = noted[i].seed;
+        ck_assert_uint_eq(seeds[i], first[i]);
+        for (int k = 0; k < i; k++)
+            ck_assert_uint_ne(first[i], first[k]);
+    }
+    open_and_close(tree, &options);
+    for (int i = 0; i < 4; i++)
+        ck_assert_uint_eq(noted[i].seed, first[i]);
+    options.seed = 8;
+    open_and_close(tree, &options);
+    for (int i = 0; i < 4; i++)
+        ck_assert_uint_ne(noted[i].seed, first[i]);
+    leat_pipeline_unref(tree);
+}
+END_TEST
+
+START_TEST(a_seed_that_is_given_wins)
+{
+    leat_open_options options = {.size = sizeof(options), .seed = 7};
+    leat_pipeline *source = noting("seed=12345", NULL, 0);
+    open_and_close(source, &options);
+    ck_assert_uint_eq(seeds[0], 12345);
+    ck_assert_uint_ne(noted[0].seed, 12345);
+    leat_pipeline_unref(source);
+}
+END_TEST
+
+START_TEST(a_reader_opens_its_upstream_again)
+{
+    leat_open_options options = {.size = sizeof(options),
+                                 .seed = 7,
+                                 .phase = LEAT_TEST,
+                                 .rank = 1,
+                                 .world_size = 2,
+                                 .threads = 3};
+    leat_pipeline *source = noting(NULL, NULL, 0);
+    leat_pipeline *decorator = noting(NULL, &source, 1);
+    leat_reader *reader, *again[2];
+    ck_assert_int_eq(leat_pipeline_open_with(decorator, &options, &reader),
+                     LEAT_OK);
+    leat_open open = noted[1];
+    ck_assert_ptr_eq(open.pipeline[0], source);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(leat_open_again(&open, open.pipeline[0], i, &again[i]),
+                         LEAT_OK);
+    ck_assert_int_eq(noted[2].phase, LEAT_TEST);
+    ck_assert_int_eq(noted[2].rank, 1);
+    ck_assert_int_eq(noted[2].world_size, 2);
+    ck_assert_int_eq(noted[2].threads, 3);
+    ck_assert_uint_ne(noted[2].seed, noted[3].seed);
+    ck_assert_uint_ne(noted[2].seed, noted[0].seed);
+    for (int i = 0; i < 2; i++)
+        leat_reader_close(again[i]);
+    leat_reader_close(reader);
+    leat_pipeline_unref(decorator);
+    leat_pipeline_unref(source);
+}
+END_TEST
+
+START_TEST(options_out_of_range_are_refused)
+{
+    static const struct {
+        leat_open_options options;
+        const char *line;
+    } cases[] = {
+        {{0}, "LEAT_OPEN_OPTIONS_INIT"},
+        {{.size = sizeof(leat_open_options), .phase = (leat_phase)2},
+         "phase is 2"},
+        {{.size = sizeof(leat_open_options), .rank = 1}, "rank 1"},
+        {{.size = sizeof(leat_open_options), .rank = -1, .world_size = 2},
+         "rank -1"},
+        {{.size = sizeof(leat_open_options), .world_size = -1},
+         "world_size -1"},
+        {{.size = sizeof(leat_open_options), .max_memory = -1},
+         "max_memory -1"},
+        {{.size = sizeof(leat_open_options), .threads = -1}, "threads -1"},
+    };
+    leat_pipeline *source = noting(NULL, NULL, 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        leat_reader *reader = NULL;
+        ck_assert_int_eq(
+            leat_pipeline_open_with(source, &cases[i].options, &reader),
+            LEAT_EINVAL);
+        ck_assert_msg(strstr(leat_last_error(), cases[i].line) != NULL, "%s",
+                      leat_last_error());
+        ck_assert_ptr_null(reader);
+    }
+    leat_pipeline_unref(source);
+    ck_assert_int_eq(opened, 0);
+}
+END_TEST
+
+START_TEST(options_of_an_older_header_end_with_defaults)
+{
+    leat_open_options options = {.size = offsetof(leat_open_options, rank),
+                                 .seed = 7,
+                                 .phase = LEAT_TEST,
+                                 .rank = 77,
+                                 .threads = -1};
+    leat_pipeline *source = noting(NULL, NULL, 0);
+    open_and_close(source, &options);
+    ck_assert_int_eq(noted[0].phase, LEAT_TEST);
+    ck_assert_int_eq(noted[0].rank, 0);
+    leat_pipeline_unref(source);
+}
+END_TEST
+
+START_TEST(a_reader_has_65536_upstreams_and_no_more)
+{
+    leat_pipeline **all = calloc(LEAT_MAX_UPSTREAM + 1, sizeof(*all));
+    ck_assert_ptr_nonnull(all);
+    leat_pipeline *source = noting(NULL, NULL, 0);
+    for (int i = 0; i <= LEAT_MAX_UPSTREAM; i++)
+        all[i] = source;
+    leat_pipeline *most = noting(NULL, all, LEAT_MAX_UPSTREAM);
+    open_and_close(most, NULL);
+    ck_assert_int_eq(opened, LEAT_MAX_UPSTREAM + 1);
+    leat_pipeline *none = NULL;
+    ck_assert_int_eq(leat_pipeline_create(&none, &noting_type, NULL, NULL, NULL,
+                                          all, LEAT_MAX_UPSTREAM + 1),
+                     LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "65536"));
+    leat_reader_type type = noting_type;
+    type.max_upstream = LEAT_MAX_UPSTREAM + 1;
+    ck_assert_int_eq(leat_reader_register(&type), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_upstream"));
+    leat_pipeline_unref(most);
+    leat_pipeline_unref(source);
+    free(all);
+}
+END_TEST
+
+START_TEST(opening_survives_every_failing_allocation)
+{
+    leat_pipeline *tree = make_tree();
+    leat_reader *reader = NULL;
+    int status;
+    int n = 0;
+    do {
+        opened = closed = 0;
+        leat__alloc_fail_at(n++);
+        status = leat_pipeline_open(tree, &reader);
+        leat__alloc_fail_at(-1);
+        if (status) {
+            ck_assert_int_eq(status, LEAT_ENOMEM);
+            ck_assert_int_eq(closed, opened);
+        }
+    } while (status);
+    ck_assert_int_eq(n, 5); /* an array of upstream readers for each */
+    leat_reader_close(reader);
+    leat_pipeline_unref(tree);
+}
+END_TEST
+
+/* Lets samples pass, and notes what it was opened with. */
+typedef struct passing_reader {
+    leat_reader reader;
+    leat_reader *upstream;
+} passing_reader;
+
+static int passing_fields(leat_reader *reader, const leat_field_spec **out,
+                          int *n)
+{
+    return leat_reader_fields(((passing_reader *)reader)->upstream, out, n);
+}
+
+static int passing_next(leat_reader *reader, leat_sample *const out[], int n,
+                        int *got)
+{
+    return leat_reader_next_batch(((passing_reader *)reader)->upstream, out, n,
+                                  got);
+}
+
+static int passing_reset(leat_reader *reader)
+{
+    return leat_reader_reset(((passing_reader *)reader)->upstream);
+}
+
+static void passing_cancel(leat_reader *reader)
+{
+    leat_reader_cancel(((passing_reader *)reader)->upstream);
+}
+
+static void passing_close(leat_reader *reader)
+{
+    leat_reader_close(((passing_reader *)reader)->upstream);
+    free(reader);
+}
+
+static const leat_reader_ops passing_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "passing",
+    .fields = passing_fields,
+    .next = passing_next,
+    .reset = passing_reset,
+    .cancel = passing_cancel,
+    .close = passing_close,
+};
+
+static int passing_open(const leat_open *open, leat_reader **out)
+{
+    passing_reader *self = calloc(1, sizeof(*self));
+    ck_assert_ptr_nonnull(self);
+    *self = (passing_reader){{.ops = &passing_ops}, open->upstream[0]};
+    noted[0] = *open;
+    opened++;
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static const leat_reader_type passing_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "passing",
+    .min_upstream = 1,
+    .max_upstream = 1,
+    .open = passing_open,
+};
+
+static void *hook_alloc(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    return aligned_alloc(alignment,
+                         (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void hook_free(void *user, void *memory, size_t bytes, size_t alignment)
+{
+    (void)user;
+    (void)bytes;
+    (void)alignment;
+    free(memory);
+}
+
+START_TEST(a_layer_opens_its_readers_with_its_own_options)
+{
+    const leat_allocator allocator = {sizeof(allocator), hook_alloc, hook_free,
+                                      NULL};
+    leat_pipeline *memory = layer_fixture_pipeline();
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_create(&pipeline, &passing_type, NULL, NULL,
+                                          NULL, &memory, 1),
+                     LEAT_OK);
+    leat_data_layer_options options;
+    leat_transform_options transform;
+    layer_fixture_options(&options, &transform);
+    options.batch_size = 4;
+    options.random_seed = 42;
+    options.rank = 1;
+    options.world_size = 3;
+    options.host_allocator = &allocator;
+    options.max_memory = 1 << 24;
+    options.workers = 2;
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(opened, 1);
+    ck_assert_int_eq(noted[0].phase, LEAT_TRAIN);
+    ck_assert_int_eq(noted[0].rank, 1);
+    ck_assert_int_eq(noted[0].world_size, 3);
+    ck_assert_ptr_eq((void *)(uintptr_t)noted[0].allocator->alloc,
+                     (void *)(uintptr_t)hook_alloc);
+    ck_assert_int_eq(noted[0].max_memory, 1 << 24);
+    ck_assert_int_eq(noted[0].threads, 2);
+    uint64_t seed = noted[0].seed;
+    layer_fixture_close(&fixture);
+    options.random_seed = 43;
+    fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_uint_ne(noted[0].seed, seed);
+    layer_fixture_close(&fixture);
+    /* In TEST every rank takes all. */
+    options.phase = LEAT_TEST;
+    fixture = layer_fixture_open(pipeline, &options);
+    ck_assert_int_eq(noted[0].phase, LEAT_TEST);
+    ck_assert_int_eq(noted[0].rank, 0);
+    ck_assert_int_eq(noted[0].world_size, 1);
+    layer_fixture_close(&fixture);
+    leat_pipeline_unref(pipeline);
+    leat_pipeline_unref(memory);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pipeline_open");
+    TCase *tcase = tcase_create("pipeline_open");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_test(tcase, every_reader_is_told_for_whom_it_is_opened);
+    tcase_add_test(tcase, by_default_it_is_opened_for_one_rank_in_training);
+    tcase_add_test(tcase, each_position_in_the_pipeline_has_a_seed_of_its_own);
+    tcase_add_test(tcase, a_seed_that_is_given_wins);
+    tcase_add_test(tcase, a_reader_opens_its_upstream_again);
+    tcase_add_test(tcase, options_out_of_range_are_refused);
+    tcase_add_test(tcase, options_of_an_older_header_end_with_defaults);
+    tcase_add_test(tcase, a_reader_has_65536_upstreams_and_no_more);
+    tcase_add_test(tcase, opening_survives_every_failing_allocation);
+    tcase_add_test(tcase, a_layer_opens_its_readers_with_its_own_options);
+    return suite_run(suite);
+}
