@@ -67,6 +67,35 @@ typedef enum leat_caller_helps {
     LEAT_CALLER_HELPS_OFF = 1   /* never: it only waits */
 } leat_caller_helps;
 
+/**
+ * What becomes of the last samples of an epoch, where they fill no batch of all
+ * ranks. Order does not depend on it: of W ranks, rank p mod W takes the sample
+ * at position p, under the same random choices, and every rank gets the same
+ * number of batches.
+ *
+ * The length of an epoch is the readers' count. Where they have none, such as
+ * callbacks, its end is found by reading; every rank then reads on to the end
+ * of the batch of all ranks before it delivers its own part, and with DROP a
+ * whole batch before the first of it. A pipeline with a single pass has one
+ * epoch, in which these hold too.
+ *
+ * A resume token is a position, whichever of these it was saved under: the next
+ * batch begins there, and ends at the latest with that position's epoch.
+ */
+typedef enum leat_epoch_end {
+    LEAT_EPOCH_END_WRAP = 0, /* the batch runs on into the next epoch, as in
+                                Caffe */
+    LEAT_EPOCH_END_DROP = 1, /* they are left out. An epoch that fills no batch
+                                at all is LEAT_EINVAL at setup, or when its end
+                                is found */
+    LEAT_EPOCH_END_PARTIAL = 2, /* they are a smaller batch: the first axis of
+                                   its tops is its `valid`, 0 on a rank that has
+                                   none of them */
+    LEAT_EPOCH_END_PAD = 3      /* they are a batch of full size: the rows from
+                                   its `valid` on are zeros, labels too, and
+                                   have LEAT_REPLACEMENT_PADDING */
+} leat_epoch_end;
+
 /** What becomes of a bad record (LEAT_EDATA). Positions never shift. */
 typedef enum leat_on_error {
     LEAT_ON_ERROR_FAIL = 0, /* its batch is lost, forward returns the error */
@@ -130,6 +159,8 @@ typedef struct leat_data_layer_options {
     int world_size; /* ranks, 1 to 65535, what a resume token has room for; 0:
                        1. leat_launcher_ranks (leat/launcher.h) gives both */
     bool shard_test; /* TEST is divided between the ranks as TRAIN is */
+    leat_epoch_end epoch_end; /* what becomes of the samples that fill no batch
+                                 at the end of an epoch */
 
     /* The transform and the tops. */
     leat_transform_on transform_on; /* DEVICE: pixels are uint8 or encoded, and
@@ -233,12 +264,14 @@ LEAT_API int leat_data_layer_options_set(leat_data_layer_options *options,
 /** What forward delivered: provenance of every sample. */
 typedef struct leat_batch {
     int64_t number; /* from 0 at position 0. A group numbers the batches of all
-                       its members. A restored layer goes on from the token's
-                       position divided by its own batch (of all ranks in
-                       TRAIN), rounded down */
-    int64_t epoch;  /* of its first sample */
-    int64_t n;      /* samples in it: batch_size, or what a single pass left */
-    int64_t valid;  /* of those, real ones: in this version all */
+                       its members. A restored layer goes on from the number
+                       that its own batches (of all ranks in TRAIN) have at the
+                       token's position, rounded down */
+    int64_t epoch;  /* of its first sample; of one without samples, its own */
+    int64_t n;      /* rows of the tops: batch_size, or what a single pass left,
+                       or PARTIAL an epoch, of which 0 may be this rank's */
+    int64_t valid;  /* of those, real samples, which come first; fewer than n
+                       with PAD alone */
     const leat_provenance *from; /* n of them; borrowed as the batch is */
     int64_t bad; /* of those, places where another record or zeros stand in */
 } leat_batch;
@@ -304,6 +337,16 @@ LEAT_API int leat_data_layer_setup(leat_data_layer *layer,
  * Errors: those of the readers. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_top_count(const leat_data_layer *layer);
+
+/**
+ * The samples of an epoch, of all ranks together, with those that epoch_end
+ * DROP leaves out. With n of them an epoch has n divided by the batch of all
+ * ranks batches, rounded up, with DROP down; with WRAP batches do not end with
+ * it. Before setup it opens the pipeline, as leat_data_layer_top_count does.
+ * Errors: LEAT_EUNSUPPORTED where the number is not known before reading, as of
+ * a callback without one; those of opening. Thread safety: one caller a layer.
+ */
+LEAT_API int leat_data_layer_count(const leat_data_layer *layer, int64_t *n);
 
 /**
  * Name of a top, the options' or the field's; NULL where there is none. Before

@@ -34,11 +34,15 @@ typedef struct leat_field {
     size_t bytes;                 /* of the view */
 } leat_field;
 
-/** The replacement of a bad record; see leat_on_error. */
+/** What a batch has in place of a record; see leat_on_error, leat_epoch_end. */
 typedef enum leat_replacement {
     LEAT_REPLACEMENT_NONE = 0,  /* none: the record itself */
     LEAT_REPLACEMENT_ZEROS = 1, /* zeros; the provenance names the bad record */
-    LEAT_REPLACEMENT_RECORD = 2 /* an earlier record, named by the provenance */
+    LEAT_REPLACEMENT_RECORD = 2, /* an earlier record, named by the provenance
+                                  */
+    LEAT_REPLACEMENT_PADDING = 3 /* no bad record, but no sample at all: a row
+                                    of zeros that fills a batch up; its record
+                                    and position are -1 */
 } leat_replacement;
 
 /** Where a sample came from. */

@@ -133,7 +133,6 @@ static const leat__net_schema data_schema = {"data_param", data_fields};
 static const schema_field leat_fields[] = {
     ONE("reader", STRING),
     ONE("shuffle", PLANNED),
-    ONE("epoch_end", PLANNED),
     LEAT__DATA_LAYER_OPTIONS(OPTION) END,
 };
 static const leat__net_schema leat_schema = {"leat_param", leat_fields};

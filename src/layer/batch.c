@@ -104,7 +104,7 @@ void leat__batch_finish(leat__batch *batch)
 void leat__batch_begin(leat__batch *batch, int64_t number)
 {
     batch->number = number;
-    batch->n = batch->size;
+    batch->n = batch->valid = batch->size;
     atomic_store_explicit(&batch->outstanding, batch->size,
                           memory_order_relaxed);
     batch->state = LEAT__SHAPE_OPEN;
@@ -264,6 +264,27 @@ int leat__batch_note_bad(leat__batch *batch, const leat__bad_list *bad,
     int status = leat__bad_list_append(&batch->bad, bad, first);
     pthread_mutex_unlock(&batch->lock);
     return status;
+}
+
+void leat__batch_clear(leat__batch *batch, int i)
+{
+    for (int k = 0; k < batch->shape.ntop; k++)
+        memset(leat__batch_at(batch, k, i), 0, batch->shape.top[k].bytes);
+    if (batch->shape.is_cropped)
+        *leat__batch_choice(batch, i) = (leat_device_choice){.is_zero = 1};
+}
+
+void leat__batch_pad(leat__batch *batch)
+{
+    for (int i = batch->valid; i < batch->n; i++) {
+        leat__batch_clear(batch, i);
+        batch->from[i] = (leat_provenance){
+            .record = -1,
+            .epoch = leat__batch_cut_epoch(batch),
+            .position = -1,
+            .replacement = LEAT_REPLACEMENT_PADDING,
+        };
+    }
 }
 
 void leat__batch_keep_key(leat__batch *batch, int i)

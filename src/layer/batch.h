@@ -55,7 +55,8 @@ typedef struct leat__batch {
     leat__position after;                      /* it */
     leat_token mark;        /* of the reader, there; may be empty */
     atomic_int outstanding; /* samples not yet written */
-    int n;                  /* samples; settled before outstanding is 0 */
+    int n;                  /* rows; settled before outstanding is 0, as is */
+    int valid;              /* of those, samples; the rest are padding */
     bool populates;         /* its samples are the first in the memory */
     /* protected by lock */
     int failed; /* first bad sample; -1: none */
@@ -158,6 +159,18 @@ static inline leat_device_choice *leat__batch_choice(const leat__batch *batch,
     char *first =
         (char *)batch->slab->host + batch->offset + batch->shape.choices;
     return (leat_device_choice *)(void *)first + i;
+}
+
+/* Makes row `i` zeros, whatever its provenance. */
+void leat__batch_clear(leat__batch *batch, int i);
+
+/* Makes the rows after its samples padding. */
+void leat__batch_pad(leat__batch *batch);
+
+/* The epoch of a batch that an epoch's end cuts short, by its end. */
+static inline int64_t leat__batch_cut_epoch(const leat__batch *batch)
+{
+    return batch->after.epoch - (batch->after.index == 0);
 }
 
 /* Keeps the key of sample `i`, which does not last, as long as the batch. */

@@ -166,7 +166,8 @@ static void get_stuck(leat__chunk_source *source, leat__chunk *chunk,
     leat__error_save(source->stuck_line);
     chunk->is_last = true;
     /* The samples of an unfinished batch come first, then the end. */
-    if (status == LEAT_END && chunk->first + chunk->n > 0)
+    if (status == LEAT_END &&
+        (chunk->first + chunk->n > 0 || leat__sampler_is_cut(&source->sampler)))
         return;
     if (chunk->failed < 0) {
         chunk->failed = chunk->n;
@@ -177,10 +178,17 @@ static void get_stuck(leat__chunk_source *source, leat__chunk *chunk,
 
 static int next_epoch(leat__chunk_source *source)
 {
-    if (source->sampler.index == 0)
-        return leat_error(LEAT_EFORMAT, "%s: there are no samples in it",
-                          leat_pipeline_text(source->options.pipeline));
-    const leat_position begin = {source->sampler.epoch + 1, 0};
+    const leat__sampler *sampler = &source->sampler;
+    const char *text = leat_pipeline_text(source->options.pipeline);
+    if (sampler->index == 0)
+        return leat_error(LEAT_EFORMAT, "%s: there are no samples in it", text);
+    if (sampler->count > 0 && sampler->index != sampler->count)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: it ended after %lld samples, but its count is "
+                          "%lld",
+                          text, (long long)sampler->index,
+                          (long long)sampler->count);
+    const leat_position begin = {sampler->epoch + 1, 0};
     int status = leat_reader_seek(source->reader, begin, NULL);
     if (!status)
         leat__sampler_next_epoch(&source->sampler);
@@ -188,14 +196,43 @@ static int next_epoch(leat__chunk_source *source)
     return status == LEAT_EUNSUPPORTED ? LEAT_END : status;
 }
 
-/* From the end of an epoch into the next one. Whether anything still comes. */
+static int too_few(const leat__chunk_source *source, int64_t samples)
+{
+    const leat__chunk_source_options *options = &source->options;
+    return leat_error(LEAT_EINVAL,
+                      "%s: epoch_end is DROP, but an epoch of %lld samples "
+                      "fills no batch of %lld; expected a smaller batch, or "
+                      "PARTIAL or PAD",
+                      leat_pipeline_text(options->pipeline), (long long)samples,
+                      (long long)options->batch_size * options->step);
+}
+
+/* The epoch ended before the batch was full: a chunk has all there is of it. */
+static int drop(leat__chunk_source *source, leat__chunk *chunk)
+{
+    leat__sampler *sampler = &source->sampler;
+    int status =
+        sampler->window.index > 0 ? LEAT_OK : too_few(source, sampler->index);
+    leat__sampler_restart(sampler);
+    chunk->n = 0;
+    chunk->bad.n = 0;
+    chunk->failed = -1;
+    return status;
+}
+
+/* From the end of an epoch into the next one. Whether the batch goes on. */
 static bool go_on(leat__chunk_source *source, leat__chunk *chunk, int status)
 {
+    bool is_cut = status == LEAT_END && leat__sampler_is_cut(&source->sampler);
+    bool drops = source->options.epoch_end == LEAT_EPOCH_END_DROP;
+    if (is_cut && drops && drop(source, chunk))
+        status = LEAT_EINVAL;
     if (status == LEAT_END)
         status = next_epoch(source);
     if (status)
         get_stuck(source, chunk, status);
-    return !status;
+    chunk->is_last |= is_cut && !drops;
+    return !chunk->is_last;
 }
 
 /* This rank's next records, as many as the chunk wants; some may be deferred.
@@ -235,10 +272,12 @@ static void fill_in_order(leat__chunk_source *source, leat__chunk *chunk,
                           int want)
 {
     const leat__sampler *sampler = &source->sampler;
-    while (chunk->n < want) {
+    int64_t left;
+    while ((left = leat__sampler_span(sampler, chunk->n, want - chunk->n)) >
+           0) {
         int n = sampler->step > 1 ? 1 : want - chunk->n;
-        int status = sampler->skip > 0 ? pass_by(source, sampler->skip)
-                                       : pull(source, chunk, n);
+        int status =
+            sampler->skip > 0 ? pass_by(source, left) : pull(source, chunk, n);
         if (status && !go_on(source, chunk, status))
             return;
     }
@@ -263,9 +302,9 @@ static void advise(const leat__chunk_source *source)
     leat_position ahead[ADVISED_MAX];
     const leat__sampler *sampler = &source->sampler;
     int64_t at = sampler->index + sampler->skip;
-    for (int done = 0; done < sampler->batch_size;) {
+    for (int done = 0; done < sampler->size;) {
         int n = 0;
-        for (; n < ADVISED_MAX && done < sampler->batch_size; n++, done++) {
+        for (; n < ADVISED_MAX && done < sampler->size; n++, done++) {
             ahead[n] = (leat_position){sampler->epoch + at / source->count,
                                        at % source->count};
             at += sampler->step;
@@ -296,6 +335,23 @@ static bool reads_by_index(const leat__chunk_source *source)
             leat__pipeline_has_upstream(source->options.pipeline));
 }
 
+/* Where batches end with an epoch: its length, if that is known by now. */
+static int end_epochs(leat__chunk_source *source)
+{
+    const leat__chunk_source_options *options = &source->options;
+    int64_t all = (int64_t)options->batch_size * options->step;
+    int64_t count;
+    int status = leat_reader_count(source->reader, &count);
+    if (status == LEAT_EUNSUPPORTED)
+        count = 0;
+    else if (status)
+        return status;
+    if (options->epoch_end == LEAT_EPOCH_END_DROP && count > 0 && count < all)
+        return too_few(source, count);
+    leat__sampler_end_epochs(&source->sampler, options->epoch_end, count);
+    return LEAT_OK;
+}
+
 int leat__chunk_source_init(leat__chunk_source *source, leat_reader *reader,
                             const leat__chunk_source_options *options)
 {
@@ -305,6 +361,10 @@ int leat__chunk_source_init(leat__chunk_source *source, leat_reader *reader,
     source->marks = leat_reader_has_mark(reader);
     leat__sampler_init(&source->sampler, options->batch_size, options->rank,
                        options->step);
+    int status = options->epoch_end == LEAT_EPOCH_END_WRAP ? LEAT_OK
+                                                           : end_epochs(source);
+    if (status)
+        return status;
     if (reads_by_index(source)) {
         source->way = &by_index;
         source->ahead_way = &ahead_by_index;
@@ -324,6 +384,7 @@ static void seed_generator(leat__chunk_source *source, int64_t samples_before)
     leat__mt19937_seed(&source->generator, seed);
     leat__mt19937_skip(&source->generator, (uint64_t)samples_before *
                                                (uint64_t)source->options.draws);
+    source->drawn = samples_before;
 }
 
 /* By the mark, or the index. */
@@ -369,10 +430,18 @@ void leat__chunk_source_go_to(leat__chunk_source *source,
     leat__error_save(source->stuck_line);
 }
 
+/* Samples that are left out take their words, too: a position has its own. */
 static void draw_words(leat__chunk_source *source, leat__chunk *chunk)
 {
-    for (int i = 0; i < chunk->n * source->options.draws; i++)
+    int draws = source->options.draws;
+    if (draws == 0)
+        return;
+    int64_t first = leat__sampler_ordinal(&source->sampler);
+    leat__mt19937_skip(&source->generator,
+                       (uint64_t)(first - source->drawn) * (uint64_t)draws);
+    for (int i = 0; i < chunk->n * draws; i++)
         chunk->words[i] = leat__mt19937_next(&source->generator);
+    source->drawn = first + chunk->n;
 }
 
 static void begin(leat__chunk_source *source, leat__chunk *chunk)
@@ -384,6 +453,7 @@ static void begin(leat__chunk_source *source, leat__chunk *chunk)
     chunk->status = LEAT_OK;
     chunk->read = NULL;
     chunk->bad.n = 0;
+    chunk->follows_gap = false;
     chunk->taken = NULL;
     chunk->handed = NULL;
     chunk->after = source->sampler.window;
@@ -405,13 +475,12 @@ void leat__mark_copy(leat_token *to, const leat_token *from)
 static void mark(leat__chunk_source *source, leat__chunk *chunk)
 {
     const leat__sampler *sampler = &source->sampler;
-    int64_t left = sampler->window.position - sampler->cursor;
+    int64_t left;
     int status = LEAT_OK;
-    while (!status && left > 0) {
+    while (!status && (left = chunk->after.position - sampler->cursor) > 0) {
         status = pass_by(source, left);
         if (status == LEAT_END)
             status = next_epoch(source);
-        left = sampler->window.position - sampler->cursor;
     }
     if (!status)
         status = leat_reader_mark(source->reader, &chunk->mark);
@@ -435,18 +504,26 @@ static void fill(leat__chunk_source *source, leat__chunk *chunk,
     leat__trace_begin(LEAT__SPAN_READ);
     way->fill(source, chunk, want);
     draw_words(source, chunk);
-    if (leat__sampler_hand_out(sampler, chunk->n, &chunk->after)) {
-        chunk->is_last = true;
-        if (source->marks && !source->stuck)
-            mark(source, chunk);
-    } else if (chunk->is_last) {
-        leat__sampler_end(sampler, &chunk->after);
-    }
+    chunk->follows_gap = chunk->first == 0 && sampler->follows_gap &&
+                         leat_reader_is_random_access(source->reader);
+    if (chunk->is_last)
+        leat__sampler_end(sampler, chunk->n, &chunk->after);
+    else
+        chunk->is_last =
+            leat__sampler_hand_out(sampler, chunk->n, &chunk->after);
+    if (chunk->is_last && source->marks && !source->stuck)
+        mark(source, chunk);
     leat__trace_end();
     atomic_store_explicit(&source->is_filling, false, memory_order_relaxed);
     leat__counter_add_exclusive(&source->items, chunk->n);
     if (!chunk->read)
         leat__counter_add_exclusive(&source->bytes, settle(chunk));
+}
+
+bool leat__chunk_source_needs_batches(const leat__chunk_source *source)
+{
+    return source->options.epoch_end == LEAT_EPOCH_END_DROP &&
+           source->sampler.count == 0;
 }
 
 void leat__chunk_source_fill(leat__chunk_source *source, leat__chunk *chunk,

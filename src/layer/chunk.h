@@ -35,6 +35,8 @@ typedef struct leat__chunk {
     leat_sample **sample; /* n of them, each with a buffer of its own */
     leat_position *at;    /* of each sample */
     uint32_t *words;      /* of Caffe's generator, n x draws */
+    bool follows_gap;     /* samples before it were left out, that can be read
+                             again */
     bool is_queued;       /* goes through the reader thread's queues */
     /* Of all that was read into it; read by anybody. */
     atomic_int_fast64_t bytes;
@@ -68,6 +70,7 @@ typedef struct leat__chunk_source_options {
     int batch_size;
     int rank; /* takes positions p = rank mod step */
     int step;
+    leat_epoch_end epoch_end;
     bool collects; /* LEAT_EDATA goes into the chunk's list, fails nothing */
     int draws;     /* words of Caffe's generator a sample; 0: none */
     uint32_t seed; /* of that generator's parent */
@@ -94,10 +97,14 @@ typedef struct leat__chunk_source {
     atomic_bool is_filling;
 
     leat__mt19937 generator;
+    int64_t drawn; /* samples that it has drawn words for, or left out */
     char stuck_line[LEAT__ERROR_MAX];
 } leat__chunk_source;
 
-/* For a reader just opened. Errors: those of the reader's count. */
+/*
+ * For a reader just opened. Errors: those of the reader's count; LEAT_EINVAL
+ * where an epoch fills no batch, and what is left over is dropped.
+ */
 int leat__chunk_source_init(leat__chunk_source *source, leat_reader *reader,
                             const leat__chunk_source_options *options);
 
@@ -111,6 +118,12 @@ void leat__chunk_source_go_to(leat__chunk_source *source,
 /* Copies a mark. One that memory is short for is empty: who resumes there reads
  * from the beginning of the epoch. */
 void leat__mark_copy(leat_token *to, const leat_token *from);
+
+/*
+ * Whether chunks must have room for a whole batch: whether a batch is dropped
+ * is known when its last sample is read.
+ */
+bool leat__chunk_source_needs_batches(const leat__chunk_source *source);
 
 /*
  * Fills a chunk, all of it new, with the next samples, or leaves their reading

@@ -112,6 +112,30 @@ int leat_data_layer_top_count(const leat_data_layer *layer)
     return status;
 }
 
+static int count_samples(const leat_data_layer_group *group, int64_t *out)
+{
+    leat_reader *reader;
+    if (group->reader)
+        return leat_reader_count(leat__data_reader_reader(group->reader), out);
+    int status = leat_pipeline_open(group->pipeline, &reader);
+    if (status)
+        return status;
+    status = leat_reader_count(reader, out);
+    leat_reader_close(reader);
+    return status;
+}
+
+int leat_data_layer_count(const leat_data_layer *layer, int64_t *n)
+{
+    int status = leat__group_check_process(layer->group);
+    if (status)
+        return status;
+    int cancel = leat__thread_disable_cancel();
+    status = count_samples(layer->group, n);
+    leat__thread_restore_cancel(cancel);
+    return status;
+}
+
 const char *leat_data_layer_top_name(const leat_data_layer *layer, int i)
 {
     static const char *const usual[] = {"data", "label"};

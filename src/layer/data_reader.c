@@ -46,7 +46,8 @@ struct leat__data_reader {
     leat__queue *full;
     chunk_list ahead;     /* those that go through the queues */
     chunk_list own;       /* taker i has chunk i */
-    chunk_list previewed; /* of one sample each, before all others */
+    chunk_list previewed; /* of a sample each, or a batch; before all others */
+    int shown;            /* samples of the last of them that were lent */
     leat__event_count input;
     pthread_mutex_t lock;
     pthread_cond_t turn;   /* the thread fills from now on, or is cancelled */
@@ -233,10 +234,35 @@ static int add_preview(leat__data_reader *data_reader, leat__chunk **out)
     if (list->n == LEAT__PREVIEWS_MAX)
         return leat_error(LEAT_EINVAL, "%d samples were previewed already",
                           LEAT__PREVIEWS_MAX);
-    int status = leat__chunk_create(out, 1, data_reader->options.source.draws,
-                                    data_reader->options.source.buffers);
-    if (!status)
-        list->chunk[list->n++] = *out;
+    const leat__chunk_source_options *options = &data_reader->options.source;
+    bool is_batch = leat__data_reader_needs_batches(data_reader);
+    int status = leat__chunk_create(out, is_batch ? options->batch_size : 1,
+                                    options->draws, options->buffers);
+    if (status)
+        return status;
+    list->chunk[list->n++] = *out;
+    data_reader->shown = 0;
+    leat__chunk_source_fill(&data_reader->source, *out,
+                            atomic_load(&data_reader->is_threaded));
+    leat__data_reader_read(data_reader, *out);
+    return LEAT_OK;
+}
+
+/* The chunk of the next sample, or of the failure before it. */
+static int next_preview(leat__data_reader *data_reader, leat__chunk **out)
+{
+    const chunk_list *list = &data_reader->previewed;
+    int status = LEAT_OK;
+    bool has_one = false;
+    if (list->n > 0) {
+        *out = list->chunk[list->n - 1];
+        has_one = data_reader->shown < (*out)->n;
+    }
+    /* A batch may end without one. */
+    while (!status && !has_one) {
+        status = add_preview(data_reader, out);
+        has_one = !status && ((*out)->n > 0 || (*out)->failed == 0);
+    }
     return status;
 }
 
@@ -245,19 +271,23 @@ int leat__data_reader_preview(leat__data_reader *data_reader,
 {
     leat__chunk *chunk;
     leat__chunk_source *source = &data_reader->source;
-    int status = add_preview(data_reader, &chunk);
+    int status = next_preview(data_reader, &chunk);
     if (status)
         return status;
-    leat__chunk_source_fill(source, chunk,
-                            atomic_load(&data_reader->is_threaded));
-    leat__data_reader_read(data_reader, chunk);
-    if (chunk->n == 0 || chunk->failed == 0)
+    int i = data_reader->shown++;
+    if (chunk->failed == i)
         return leat_error(source->stuck ? source->stuck : chunk->status, "%s",
                           source->stuck ? source->stuck_line : chunk->line);
-    if (chunk->bad.n > 0)
-        return leat_error(LEAT_EDATA, "%s", chunk->bad.item[0].line);
-    *out = chunk->sample[0];
+    for (int k = 0; k < chunk->bad.n; k++)
+        if (chunk->bad.item[k].sample == i)
+            return leat_error(LEAT_EDATA, "%s", chunk->bad.item[k].line);
+    *out = chunk->sample[i];
     return LEAT_OK;
+}
+
+bool leat__data_reader_needs_batches(const leat__data_reader *data_reader)
+{
+    return leat__chunk_source_needs_batches(&data_reader->source);
 }
 
 /* Waits until the source is the thread's. False: cancelled. */

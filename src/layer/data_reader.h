@@ -46,6 +46,9 @@ leat_reader *leat__data_reader_reader(leat__data_reader *reader);
 int leat__data_reader_preview(leat__data_reader *reader,
                               const leat_sample **out);
 
+/* Whether every chunk must have room for a whole batch. */
+bool leat__data_reader_needs_batches(const leat__data_reader *reader);
+
 /* The chunks that are made at the start, and the most samples of one. */
 typedef struct leat__data_reader_chunks {
     int size;       /* of a chunk that a taker fills */

@@ -155,11 +155,12 @@ int leat__device_copy_upload(leat__device_copy *copy, leat__batch *batch)
         status = device->ops->event_record(device, batch->room, copy->stream);
         batch->has_room = !status;
     }
-    if (!status) {
+    bool has_rows = batch->n > 0;
+    if (!status)
         batch->nconsumed = 0;
+    if (!status && has_rows)
         status = enqueue_copy(copy, batch);
-    }
-    if (!status && batch->shape.is_cropped)
+    if (!status && has_rows && batch->shape.is_cropped)
         status = enqueue_kernel(copy, batch);
     if (!status)
         status = device->ops->event_record(device, batch->ready, copy->stream);

@@ -190,6 +190,8 @@ static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
         blob, unified ? LEAT_HEAD_AT_CPU : LEAT_HEAD_AT_GPU, &to);
     if (status)
         return status;
+    if (bytes == 0)
+        return LEAT_OK;
     if (unified) {
         memcpy(to, leat__batch_at(batch, i, 0), bytes);
         return LEAT_OK;
@@ -202,13 +204,6 @@ static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
     if (!status && host)
         status = leat__device_copy_synchronize(device_copy(layer));
     return status;
-}
-
-/* The number of the batch that the threads made first. */
-static int64_t first_number(const leat_data_layer_group *group)
-{
-    return group->start.position /
-           (group->options.values.batch_size * group->step);
 }
 
 /* A consumer on the host that waits for a copy waits for data. */
@@ -259,17 +254,18 @@ static int deliver(leat_data_layer *layer, leat__batch *batch,
     layer->current = batch;
     layer->stream = stream;
     layer->view = (leat_batch){
-        .number = first_number(layer->group) + batch->number,
-        .epoch = batch->n > 0 ? batch->from[0].epoch : 0,
+        .number = layer->group->first_number + batch->number,
+        .epoch = batch->valid > 0 ? batch->from[0].epoch
+                                  : leat__batch_cut_epoch(batch),
         .n = batch->n,
-        .valid = batch->n,
+        .valid = batch->valid,
         .from = batch->from,
         .bad = batch->bad.n,
     };
     note_after(layer, batch);
     layer->taken++;
     layer->batches++;
-    layer->samples += batch->n;
+    layer->samples += batch->valid;
     leat__inline_mode_leave(&layer->mode);
     return LEAT_OK;
 }

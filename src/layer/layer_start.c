@@ -94,6 +94,7 @@ static int open_reader(leat_data_layer_group *group, leat_token *token)
                 .batch_size = (int)values->batch_size,
                 .rank = group->step > 1 ? values->rank : 0,
                 .step = group->step,
+                .epoch_end = values->epoch_end,
                 .collects = values->on_error != LEAT_ON_ERROR_FAIL,
                 .draws = draws,
                 .seed = (uint32_t)group->seed + (uint32_t)values->rank,
@@ -308,6 +309,34 @@ static int find_shape(leat_data_layer_group *group,
                : status;
 }
 
+/*
+ * The number of the first batch. Where batches end with an epoch of unknown
+ * length, an earlier one tells it: all are of the same length.
+ */
+static int number_batches(leat_data_layer_group *group)
+{
+    const leat__position *start = &group->start;
+    leat_epoch_end epoch_end = group->options.values.epoch_end;
+    int64_t all = group->options.values.batch_size * group->step;
+    int64_t count = 0;
+    group->first_number = start->position / all;
+    if (epoch_end == LEAT_EPOCH_END_WRAP)
+        return LEAT_OK;
+    int status =
+        leat_reader_count(leat__data_reader_reader(group->reader), &count);
+    if (status == LEAT_EUNSUPPORTED && start->epoch > 0)
+        count = (start->position - start->index) / start->epoch;
+    else if (status != LEAT_EUNSUPPORTED && status)
+        return status;
+    if (count <= 0)
+        return LEAT_OK;
+    bool drops = epoch_end == LEAT_EPOCH_END_DROP;
+    int64_t batches = (count + (drops ? 0 : all - 1)) / all;
+    group->first_number =
+        start->position / count * batches + start->position % count / all;
+    return LEAT_OK;
+}
+
 /* Resets a member's counters. */
 static void begin(leat_data_layer *member, const leat__position *start)
 {
@@ -352,6 +381,7 @@ static int start_prefetcher(leat_data_layer_group *group,
     int workers = count_workers(group);
     const leat_field *data = &sample->field[0];
     bool decodes = data->dtype == LEAT_BYTES;
+    bool is_batch = leat__data_reader_needs_batches(group->reader);
     const leat__autotune_load load = {
         .sample_bytes = decodes ? 0 : data->bytes + shape->top[0].bytes + 1,
         .batch_size = spec->batch_size,
@@ -368,6 +398,7 @@ static int start_prefetcher(leat_data_layer_group *group,
                 .shape = *shape,
                 .on_error = values->on_error,
                 .step = group->step,
+                .pads = values->epoch_end == LEAT_EPOCH_END_PAD,
             },
         .queue =
             {
@@ -386,8 +417,10 @@ static int start_prefetcher(leat_data_layer_group *group,
         .at_start = group->start.position == 0,
         .decodes = decodes,
         .may_time_waits = group->cores > 1,
-        .chunk_size = leat__autotune_chunk_size(&load, false),
-        .ahead_size = leat__autotune_chunk_size(&load, true),
+        .chunk_size = is_batch ? spec->batch_size
+                               : leat__autotune_chunk_size(&load, false),
+        .ahead_size = is_batch ? spec->batch_size
+                               : leat__autotune_chunk_size(&load, true),
         .owner = group,
     };
     leat__prefetcher *prefetcher;
@@ -417,6 +450,8 @@ static int start(leat_data_layer_group *group, int ntop, leat_token *token,
         status = identify(group);
     if (!status)
         status = check_fields(group, &ntop);
+    if (!status)
+        status = number_batches(group);
     if (status)
         return status;
     const leat__batch_spec spec = {

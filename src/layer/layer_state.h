@@ -86,8 +86,9 @@ struct leat_data_layer_group {
     leat_token identity;  /* of the data set */
     bool has_mark;        /* its reader marks positions */
     bool reads_to_resume; /* it finds none but by reading, and no log said so */
-    leat__position start; /* where the threads began */
-    leat_token start_mark; /* of the reader, there; may be empty */
+    leat__position start; /* where the threads began, */
+    leat_token start_mark; /* by this mark of the reader; may be empty, */
+    int64_t first_number;  /* with the batch of this number */
     int64_t begun;         /* leat__clock_now then */
 
     pthread_mutex_t lock;

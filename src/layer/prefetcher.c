@@ -100,13 +100,14 @@ static claim_result claim_locked(leat__prefetcher *prefetcher,
     if (chunk->is_last) {
         batch->after = chunk->after;
         leat__mark_copy(&batch->mark, &chunk->mark);
-        batch->n = chunk->first + chunk->n;
+        batch->valid = chunk->first + chunk->n;
+        batch->n = prefetcher->options.worker.pads ? batch->size : batch->valid;
         prefetcher->open = NULL;
     }
-    /* Nothing follows a batch without samples. A failure after a sample ends a
+    /* Nothing follows a failure without samples. One after a sample ends a
        batch that an earlier bad record may fail instead: this one comes next,
        with the failure. */
-    if (batch->n == 0)
+    if (batch->valid == 0 && chunk->failed == 0)
         prefetcher->stopped = true;
     return CLAIMED;
 }

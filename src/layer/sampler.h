@@ -5,7 +5,7 @@
 #ifndef LEAT_LAYER_SAMPLER_H
 #define LEAT_LAYER_SAMPLER_H
 
-#include <leat/sample.h>
+#include <leat/data_layer.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +22,14 @@ typedef struct leat__sampler {
     int batch_size;
     int rank; /* takes positions p = rank mod step */
     int step;
+    leat_epoch_end epoch_end;
+    int64_t count; /* samples in an epoch; 0: not known, or WRAP */
 
     leat__position window; /* where the current batch begins */
+    int64_t width;         /* its positions, of all ranks; fewer if an epoch of
+                              unknown length ends among them */
+    int size;              /* of those, this rank's */
+    bool follows_gap;      /* right before it samples were left out */
     int64_t cursor;        /* global position of the next record to be read */
     int64_t epoch;         /* of that record */
     int64_t index;
@@ -31,9 +37,16 @@ typedef struct leat__sampler {
     int in_batch; /* samples of the current batch handed out */
 } leat__sampler;
 
-/* At position 0. */
+/* At position 0, where batches run on into the next epoch. */
 void leat__sampler_init(leat__sampler *sampler, int batch_size, int rank,
                         int step);
+
+/*
+ * Right after init: batches end with an epoch of `count` samples; 0: its length
+ * is not known before it ends.
+ */
+void leat__sampler_end_epochs(leat__sampler *sampler, leat_epoch_end epoch_end,
+                              int64_t count);
 
 /*
  * To `start`, the beginning of a batch: for a reader that stands at the
@@ -50,8 +63,19 @@ void leat__sampler_at(leat__sampler *sampler, const leat__position *start);
 int64_t leat__sampler_before(const leat__sampler *sampler,
                              const leat__position *start);
 
+/* Of the current batch's first sample not yet handed out: the same number. */
+int64_t leat__sampler_ordinal(const leat__sampler *sampler);
+
 /* Samples that the current batch still lacks, at most `most`. */
 int leat__sampler_room(const leat__sampler *sampler, int most);
+
+/*
+ * Records to be read for `n` more samples, of which `had` were passed since the
+ * last ones were handed out. Where the length of an epoch is not known, the
+ * last samples of a batch take all that the other ranks' batches take, too: so
+ * every rank finds the epoch's end in the same batch.
+ */
+int64_t leat__sampler_span(const leat__sampler *sampler, int had, int n);
 
 /* `n` records that are not this rank's were passed, at most `skip`. */
 void leat__sampler_drop(leat__sampler *sampler, int64_t n);
@@ -62,7 +86,17 @@ void leat__sampler_take(leat__sampler *sampler, int n, leat_position at[]);
 /* Moves on to this rank's next sample; an epoch has `count`. */
 void leat__sampler_jump(leat__sampler *sampler, int64_t count);
 
+/* The epoch ended at the cursor. */
 void leat__sampler_next_epoch(leat__sampler *sampler);
+
+/*
+ * Whether an epoch of unknown length that ends at the cursor cuts the current
+ * batch short, on every rank. It then ends, or restarts after the cut.
+ */
+bool leat__sampler_is_cut(const leat__sampler *sampler);
+
+/* Leaves out what was passed of the batch: it begins at the cursor instead. */
+void leat__sampler_restart(leat__sampler *sampler);
 
 /*
  * Hands out `n` samples. Whether they complete the batch; `*after` is then
@@ -71,7 +105,11 @@ void leat__sampler_next_epoch(leat__sampler *sampler);
 bool leat__sampler_hand_out(leat__sampler *sampler, int n,
                             leat__position *after);
 
-/* Nothing follows: `*after` is the end, where a resume finds it again. */
-void leat__sampler_end(leat__sampler *sampler, leat__position *after);
+/*
+ * Hands out `n` samples, with which the batch ends early: where an epoch of
+ * unknown length does, or because nothing follows. A resume at `*after` then
+ * finds the end again.
+ */
+void leat__sampler_end(leat__sampler *sampler, int n, leat__position *after);
 
 #endif

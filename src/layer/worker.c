@@ -53,10 +53,17 @@ static void fail_batch(leat__batch *batch, const leat__chunk *chunk, int i,
     leat__batch_fail(batch, i, status, from, line);
 }
 
-/* A first record that has no shape leaves it to those before it. */
+/*
+ * A first record that has no shape leaves it to those before it; a batch
+ * without samples has that of the layer's first record.
+ */
 static int find_shape(leat__worker *worker, leat__batch *batch,
                       const leat__chunk *chunk, leat__batch_shape *out)
 {
+    if (chunk->n == 0) {
+        *out = worker->options->shape;
+        return LEAT_OK;
+    }
     bool is_bad = chunk->bad.n > 0 && chunk->bad.item[0].sample == 0;
     int status = LEAT_EDATA;
     if (!is_bad)
@@ -89,7 +96,7 @@ static bool prepare_batch(leat__worker *worker, leat__batch *batch,
 {
     leat__batch_shape shape;
     batch->held_up = 0;
-    if (chunk->n == 0 || chunk->failed == 0) {
+    if (chunk->failed == 0) {
         leat__batch_set_shape(batch, NULL, chunk->is_last);
         return false;
     }
@@ -158,6 +165,19 @@ static void fill_batch(leat__worker *worker, leat__batch *batch,
                                 (int64_t)batch->shape.top[0].bytes * chunk->n);
 }
 
+/* The last chunk's worker fills the batch up. */
+static void pad_batch(leat__batch *batch, const leat__chunk *chunk)
+{
+    int status = LEAT_OK;
+    if (batch->populates)
+        status =
+            leat__batch_populate(batch, batch->valid, batch->n - batch->valid);
+    if (status)
+        fail_batch(batch, chunk, batch->valid, status);
+    else
+        leat__batch_pad(batch);
+}
+
 /*
  * Whether there is something to transform: before a record that cannot be read,
  * too, since one that cannot be transformed may be the batch's first bad one.
@@ -197,12 +217,14 @@ int64_t leat__worker_work(leat__worker *worker, leat__chunk *chunk,
     bool has_shape = await_shape(worker, batch, chunk, &held_up);
     if (has_shape && has_samples(chunk))
         fill_batch(worker, batch, chunk);
+    if (has_shape && chunk->is_last && batch->valid < batch->n)
+        pad_batch(batch, chunk);
     if (worker->carry_chain)
         leat__replacement_end(&worker->replacement, batch, chunk, has_shape);
     count(worker, n);
     /* The samples that a short batch lacks count as done. */
     if (chunk->is_last)
-        n += batch->size - batch->n;
+        n += batch->size - batch->valid;
     leat__data_reader_give(worker->options->reader, chunk);
     /* A copy from pageable memory may be over only when the call is. */
     if (!batch->slab->device->ops->unified)

@@ -14,7 +14,8 @@ typedef struct leat__worker_options {
     leat__batch_spec spec;
     leat__batch_shape shape; /* the first record's */
     leat_on_error on_error;
-    int step; /* ranks that divide the positions */
+    int step;  /* ranks that divide the positions */
+    bool pads; /* batches that lack samples are filled up with padding */
 } leat__worker_options;
 
 /* What a worker is doing. */

@@ -145,7 +145,7 @@ tells() {
 layer=(net phase layer stage level source reader batch crop mirror scale mean-file
     mean-value color gray top-type layout transform-on rng seed workers prefetch
     rank world-size launcher shard-test global-batch label-type top-mode reader-thread
-    caller-helps max-memory must-pin on-error max-errors bad-record-file max-image-bytes
+    epoch-end caller-helps max-memory must-pin on-error max-errors bad-record-file max-image-bytes
     seconds row-copy)
 tells layer "${layer[@]}" epochs compute-ms sleep-ms overlap kernel-ms limit \
     device

@@ -193,6 +193,12 @@ static void choose_batch_size(configuration *c)
     options->batch_size = between(1, 17);
     options->global_batch_size =
         once_in(3) ? options->batch_size * options->world_size : 0;
+    options->epoch_end = (leat_epoch_end)(below(2) ? below(4) : 0);
+    if (c->rules.count < options->batch_size * c->rules.step &&
+        options->epoch_end == LEAT_EPOCH_END_DROP)
+        options->epoch_end = LEAT_EPOCH_END_PAD;
+    c->rules.batch_size = options->batch_size;
+    c->rules.epoch_end = (epoch_end)options->epoch_end;
 }
 
 void configuration_choose_manner(configuration *c)
@@ -350,9 +356,11 @@ void configuration_choose(configuration *c)
     /* A single pass is for one rank: the others' ends would differ. */
     c->single_pass =
         c->source == FROM_CALLBACK && c->rules.step == 1 && once_in(3);
+    c->rules.single_pass = c->single_pass;
+    c->rules.reads_back = c->source != FROM_CALLBACK;
     c->batches = between(1, 40);
-    int reads_back = c->source != FROM_CALLBACK || c->rules.policy != BAD_SKIPS;
-    c->resumes = !c->single_pass && reads_back && below(2);
+    int replays = c->rules.reads_back || c->rules.policy != BAD_SKIPS;
+    c->resumes = !c->single_pass && replays && below(2);
 }
 
 void configuration_finish(configuration *c)
@@ -392,10 +400,11 @@ void configuration_describe(const configuration *c)
         o->reader_thread, o->caller_helps, o->top_mode, o->top_type,
         o->label_type, o->layout, o->transform_on, o->must_pin, o->max_memory);
     fprintf(stderr,
-            "  phase %d, rank %d of %d (step %d), rng %d, seed %lld, crop %d, "
+            "  phase %d, rank %d of %d (step %d), epoch_end %d, rng %d, seed "
+            "%lld, crop %d, "
             "mirror %d, scale %g, mean image %d, mean values %d, on_error %d, "
             "max_errors %lld, bad_record_file %d, resumes %d, batches %lld\n",
-            o->phase, o->rank, o->world_size, r->step, o->rng,
+            o->phase, o->rank, o->world_size, r->step, o->epoch_end, o->rng,
             (long long)o->random_seed, r->crop, r->mirror, (double)r->scale,
             c->transform.mean_file != NULL, r->mean_values, o->on_error,
             (long long)o->max_errors, c->has_bad_record_file, c->resumes,

@@ -4,6 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+extent reference_batch(const rules *rules, int64_t place)
+{
+    int64_t all = rules->batch_size * rules->step;
+    int64_t left = rules->count - place % rules->count;
+    extent batch = {place, place + all};
+    if (rules->single_pass && place >= rules->count)
+        return (extent){place, place};
+    if (rules->epoch_end == ENDS_WRAP && !rules->single_pass)
+        return batch;
+    if (left >= all)
+        return batch;
+    if (rules->epoch_end != ENDS_DROP)
+        return (extent){place, place + left};
+    place += left;
+    return (extent){place, rules->single_pass ? place : place + all};
+}
+
 int64_t reference_position(const rules *rules, int64_t place, int64_t i)
 {
     int64_t first = place;
@@ -83,6 +100,14 @@ static void philox(const uint32_t counter[4], const uint32_t key[2],
         out[i] = c[i];
 }
 
+/* Whether the record there may replace a later one. */
+static int is_at_hand(const rules *rules, int64_t position)
+{
+    int64_t all = rules->batch_size * rules->step;
+    return rules->epoch_end != ENDS_DROP || rules->reads_back ||
+           position % rules->count < rules->count / all * all;
+}
+
 int64_t reference_record(const rules *rules, int64_t position)
 {
     const record *own = &rules->records[position % rules->count];
@@ -91,7 +116,7 @@ int64_t reference_record(const rules *rules, int64_t position)
     if (rules->policy == BAD_ZEROS)
         return -1;
     for (int64_t p = position; p >= 0; p--) {
-        if (!rules->records[p % rules->count].is_bad)
+        if (!rules->records[p % rules->count].is_bad && is_at_hand(rules, p))
             return p % rules->count;
     }
     return -1;

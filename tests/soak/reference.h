@@ -34,6 +34,12 @@ typedef enum top_kind {
     TOP_INT64
 } top_kind;
 typedef enum bad_policy { BAD_FAILS, BAD_ZEROS, BAD_SKIPS } bad_policy;
+typedef enum epoch_end {
+    ENDS_WRAP,
+    ENDS_DROP,
+    ENDS_PARTIAL,
+    ENDS_PAD
+} epoch_end;
 
 typedef struct rules {
     const record *records; /* of an epoch */
@@ -53,7 +59,20 @@ typedef struct rules {
     int rank;
     int step; /* ranks that divide the data */
     bad_policy policy;
+    epoch_end epoch_end;
+    int64_t batch_size;
+    int single_pass;
+    int reads_back; /* what DROP leaves out can be read again */
 } rules;
+
+/* A batch of all ranks: the global positions from `begin` to `end`. */
+typedef struct extent {
+    int64_t begin;
+    int64_t end;
+} extent;
+
+/* The one that follows what ended at `place`; an empty one: there is none. */
+extent reference_batch(const rules *rules, int64_t place);
 
 /* The global position of this rank's sample `i` behind `place`. */
 int64_t reference_position(const rules *rules, int64_t place, int64_t i);

@@ -46,6 +46,7 @@
     X(HALVES, "with tops of two bytes",                                        \
       c->rules.top == TOP_HALF || c->rules.top == TOP_BFLOAT)                  \
     X(RANKS, "of several ranks", c->rules.step > 1)                            \
+    X(ENDS, "whose batches end with an epoch", c->options.epoch_end != 0)      \
     X(BAD, "with bad records", c->storage.bad_in > 0)                          \
     X(LIMITS, "with max_errors", c->options.max_errors >= 0)                   \
     X(BAD_RECORD_FILES, "with a file of bad records", c->has_bad_record_file)  \

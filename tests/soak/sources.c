@@ -267,6 +267,7 @@ static void write_own(const configuration *c, FILE *out)
     static const char *const modes[] = {"LEND", "COPY"};
     static const char *const policies[] = {"FAIL", "ZERO", "REPLACE"};
     static const char *const places[] = {"CPU", "DEVICE"};
+    static const char *const ends[] = {"WRAP", "DROP", "PARTIAL", "PAD"};
     const leat_data_layer_options *o = &c->options;
     write_data(c, out);
     fprintf(out, "    random_seed: %lld rng: %s top_type: %s\n",
@@ -277,8 +278,8 @@ static void write_own(const configuration *c, FILE *out)
     fprintf(out, "    transform_on: %s layout: %s top_mode: %s\n",
             places[o->transform_on], o->layout ? "NHWC" : "NCHW",
             modes[o->top_mode]);
-    fprintf(out, "    rank: %d world_size: %d shard_test: %d\n", o->rank,
-            o->world_size, o->shard_test);
+    fprintf(out, "    rank: %d world_size: %d shard_test: %d epoch_end: %s\n",
+            o->rank, o->world_size, o->shard_test, ends[o->epoch_end]);
     fprintf(out, "    workers: %d reader_thread: %s caller_helps: %d\n",
             o->workers, threads[o->reader_thread], o->caller_helps);
     fprintf(out, "    max_memory: %zu on_error: %s max_errors: %lld\n",

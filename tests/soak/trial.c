@@ -59,7 +59,7 @@ typedef struct trial {
     leat_allocator host_hooks;
     leat_allocator pinned_hooks;
     int was_set_up;
-    int64_t place;  /* of the next batch */
+    int64_t place;  /* where the next batch begins, or a gap before it */
     bad_line *line; /* of the file, in order */
     int64_t nlines;
     numbers listed; /* in the file */
@@ -378,12 +378,12 @@ static void check_stats(const trial *t, const member *m)
 }
 
 /* Bad places among the next n, which the layer will tell of. */
-static int64_t expect_bad(trial *t, member *m, int64_t n)
+static int64_t expect_bad(trial *t, member *m, int64_t begin, int64_t n)
 {
     const rules *rules = &t->c->rules;
     int64_t bad = 0;
     for (int64_t i = 0; i < n; i++) {
-        int64_t position = reference_position(rules, t->place, i);
+        int64_t position = reference_position(rules, begin, i);
         const record *record = record_at(t, position);
         if (!record->is_bad)
             continue;
@@ -408,53 +408,83 @@ static int64_t expect_bad(trial *t, member *m, int64_t n)
     return bad;
 }
 
-static void compare_batch(const trial *t, const member *m, int64_t n,
-                          int64_t bad, leat_stream stream)
+/* Rows from `n` on are zeros and name no record. */
+static void check_padding(const trial *t, const member *m, int64_t n,
+                          const leat_provenance from[],
+                          const void *const data[TOPS])
+{
+    const configuration *c = t->c;
+    for (int i = 0; i < c->ntop; i++) {
+        top_kind kind = i == 0 ? c->rules.top : c->rules.label;
+        int64_t rows = leat_blob_dim(m->top[i], 0);
+        int64_t all = leat_blob_count(m->top[i]);
+        for (int64_t k = rows > 0 ? all / rows * n : 0; k < all; k++)
+            if (reference_load(data[i], kind, k) != 0)
+                soak_fail(c, "the padding is not zeros");
+    }
+    for (int64_t i = n; i < leat_blob_dim(m->top[0], 0); i++)
+        if (from[i].replacement != LEAT_REPLACEMENT_PADDING ||
+            from[i].record != -1 || from[i].source || from[i].key)
+            soak_fail(c, "the padding has a provenance");
+}
+
+static void compare_batch(const trial *t, const member *m, int64_t begin,
+                          int64_t n, int64_t bad, leat_stream stream)
 {
     configuration *c = t->c;
     const rules *rules = &c->rules;
     const void *data[TOPS] = {NULL};
     leat_provenance from[BATCH_MAX];
     const leat_batch *batch = leat_data_layer_batch(m->layer);
-    int64_t first = reference_position(rules, t->place, 0);
-    if (!batch || batch->n != n || batch->valid != n || batch->bad != bad ||
+    int64_t first = n > 0 ? reference_position(rules, begin, 0) : begin;
+    int64_t rows = rules->epoch_end == ENDS_PAD ? rules->batch_size : n;
+    if (!batch || batch->n != rows || batch->valid != n || batch->bad != bad ||
         batch->epoch != first / rules->count)
         soak_fail(c, "a batch of another size, or with other bad places");
-    check_shape(t, m, n);
-    for (int64_t i = 0; i < n; i++)
+    check_shape(t, m, rows);
+    for (int64_t i = 0; i < rows; i++)
         from[i] = batch->from[i];
     if (stream == LEAT_HOST)
         read_on_host(t, m, data);
     else
         read_on_stream(t, m, data);
-    draws draws =
-        reference_draws(rules, reference_position(rules, t->place, n - 1));
+    draws draws = reference_draws(rules, reference_position(rules, begin, n));
     for (int64_t i = 0; i < n; i++) {
-        int64_t position = reference_position(rules, t->place, i);
+        int64_t position = reference_position(rules, begin, i);
         compare_sample(t, m, &draws, i, position, data);
         check_provenance(t, &from[i], position);
     }
+    check_padding(t, m, n, from, data);
     free(draws.word);
     if (stream == LEAT_HOST && once_in(4))
         soak_check(c, leat_data_layer_release(m->layer, NULL, 0), "release");
 }
 
-/* One batch; 0: no more come. */
+/* Of a batch, how many samples are this rank's. */
+static int64_t count_own(const rules *rules, const extent *batch)
+{
+    int64_t n = 0;
+    while (reference_position(rules, batch->begin, n) < batch->end)
+        n++;
+    return n;
+}
+
+/* One batch, which ends at `t->place` then; 0: no more come. */
 static int check_batch(trial *t, member *m)
 {
     configuration *c = t->c;
     const rules *rules = &c->rules;
-    int64_t n = c->options.batch_size;
-    if (c->single_pass && t->place + n > rules->count)
-        n = t->place < rules->count ? rules->count - t->place : 0;
+    const extent batch = reference_batch(rules, t->place);
+    int64_t n = count_own(rules, &batch);
     leat_stream stream = once_in(4) ? LEAT_HOST : m->stream;
     int status = forward(t, m, stream);
-    if (n == 0) {
+    t->place = batch.end;
+    if (batch.begin == batch.end) {
         if (status != LEAT_END)
             soak_fail(c, "the end was expected");
         return 0;
     }
-    int64_t bad = expect_bad(t, m, n);
+    int64_t bad = expect_bad(t, m, batch.begin, n);
     if (bad && rules->policy == BAD_FAILS) {
         if (status != LEAT_EDATA)
             soak_fail(c, "a bad record was expected");
@@ -466,8 +496,15 @@ static int check_batch(trial *t, member *m)
         return 0;
     }
     soak_check(c, status, "forward");
-    compare_batch(t, m, n, bad, stream);
+    compare_batch(t, m, batch.begin, n, bad, stream);
     return 1;
+}
+
+/* The first position that this rank gets from here on. */
+static int64_t first_position(const trial *t)
+{
+    const rules *rules = &t->c->rules;
+    return reference_position(rules, reference_batch(rules, t->place).begin, 0);
 }
 
 /* Goes on in another layer or group: other threads, batches, and ranks where it
@@ -498,7 +535,7 @@ static void resume(trial *t)
         status = leat_data_layer_restore(t->member[0].layer, &token);
     begin_counts(t);
     leat_token_finish(&token);
-    int64_t first = reference_position(&c->rules, t->place, 0);
+    int64_t first = first_position(t);
     if (status == LEAT_EDATA && c->rules.policy == BAD_FAILS &&
         (!t->members || record_at(t, first)->is_bad)) {
         close_layer(t);
@@ -552,7 +589,6 @@ static int64_t take_batches(trial *t)
             check_stats(t, m);
         if (!goes_on)
             break;
-        t->place += c->options.batch_size * c->rules.step;
         samples += c->options.batch_size;
         if (c->resumes && once_in(8))
             resume(t);

@@ -49,6 +49,7 @@ static void set_up(void)
     batch.slab = &slab;
     batch.offset = OFFSET;
     batch.shape.bytes = BYTES;
+    batch.n = 7;
     batch.room = ROOM;
     batch.ready = READY;
     for (int i = 0; i < LEAT__STREAMS_MAX; i++)
@@ -119,7 +120,6 @@ START_TEST(a_device_transforms_after_the_copy)
     leat__slab top = {.device_memory = memory};
     batch.shape.is_cropped = 1;
     batch.top_slab = &top;
-    batch.n = 7;
     ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     assert_calls("copy 300 to the device on 1; transform 7 on 1; "
                  "record 52 on 1; ");
@@ -148,10 +148,10 @@ START_TEST(an_upload_ends_at_the_first_call_that_fails)
          "copy 300 to the device on 1; ",
          "copy failed", 0, 1},
         {"1 waits for 61; 1 waits for 62; record 51 on 1; sync 51; "
-         "copy 300 to the device on 1; transform 0 on 1; ",
+         "copy 300 to the device on 1; transform 7 on 1; ",
          "transform failed", 0, 1},
         {"1 waits for 61; 1 waits for 62; record 51 on 1; sync 51; "
-         "copy 300 to the device on 1; transform 0 on 1; record 52 on 1; ",
+         "copy 300 to the device on 1; transform 7 on 1; record 52 on 1; ",
          "event_record failed", 0, 1},
     };
     leat__slab top = {.device_memory = memory};

@@ -143,7 +143,7 @@ START_TEST(a_pass_that_ends_is_found_ended_again)
     for (int n = 0; n < 7; n++)
         if (leat__sampler_pass(&self, &epoch, &index))
             (void)leat__sampler_hand_out(&self, 1, &after);
-    leat__sampler_end(&self, &after);
+    leat__sampler_end(&self, 0, &after);
     ck_assert_int_eq(after.position, 2 * 3);
     ck_assert_int_eq(after.epoch, 0);
     ck_assert_int_eq(after.index, 7);

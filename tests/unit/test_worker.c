@@ -118,7 +118,7 @@ static leat__chunk *take(int taker)
         leat__carry_chain_enter(carry_chain, chunk);
     if (chunk->is_last) {
         batch->after = chunk->after;
-        batch->n = chunk->first + chunk->n;
+        batch->n = batch->valid = chunk->first + chunk->n;
     }
     return chunk;
 }

@@ -95,9 +95,22 @@ static leat__carry *find_free_locked(leat__carry_chain *chain)
     return &chain->carry[i];
 }
 
+/* Samples were left out after the latest one: they may be nearer. */
+static void break_locked(leat__carry_chain *chain)
+{
+    leat__carry *carry = find_free_locked(chain);
+    carry->state = LEAT__CARRY_UNKNOWN;
+    carry->is_mixed = false;
+    carry->holders = 1;
+    chain->latest->holders--;
+    chain->latest = carry;
+}
+
 void leat__carry_chain_enter(leat__carry_chain *chain, leat__chunk *chunk)
 {
     pthread_mutex_lock(&chain->lock);
+    if (chunk->follows_gap)
+        break_locked(chain);
     leat__carry *carry = find_free_locked(chain);
     carry->state = LEAT__CARRY_OPEN;
     carry->holders = 2;

@@ -17,7 +17,8 @@ typedef enum leat__carry_state {
     LEAT__CARRY_RECORD,   /* `sample`, which was good in a batch of `shape` */
     LEAT__CARRY_NONE,     /* nothing: no record so far was good in `shape`;
                              with no tops in it: there was no record at all */
-    LEAT__CARRY_UNKNOWN   /* it lies before this start of the layer */
+    LEAT__CARRY_UNKNOWN   /* it lies before this start of the layer, or in a gap
+                           */
 } leat__carry_state;
 
 typedef struct leat__carry {
@@ -42,7 +43,9 @@ int leat__carry_chain_create(leat__carry_chain **out, int chunks,
                              leat__carry_state begin);
 void leat__carry_chain_destroy(leat__carry_chain *chain); /* takes NULL */
 
-/* Gives a chunk its two carries. One caller at a time, in the order of chunks.
+/*
+ * Gives a chunk its two carries; after a gap nothing is handed on to it. One
+ * caller at a time, in the order of chunks.
  */
 void leat__carry_chain_enter(leat__carry_chain *chain, leat__chunk *chunk);
 

@@ -242,16 +242,6 @@ static int find(leat__replacement *replacement, leat__batch *batch,
     return status;
 }
 
-static void put_zeros(leat__batch *batch, const leat__chunk *chunk, int i)
-{
-    for (int k = 0; k < batch->shape.ntop; k++)
-        memset(leat__batch_at(batch, k, chunk->first + i), 0,
-               batch->shape.top[k].bytes);
-    if (batch->shape.is_cropped)
-        *leat__batch_choice(batch, chunk->first + i) =
-            (leat_device_choice){.is_zero = 1};
-}
-
 /* Fills sample `i`, whose record is `bad`, which notes with what. */
 static int fill(leat__replacement *replacement, leat__batch *batch,
                 leat__chunk *chunk, int i, leat__bad *bad)
@@ -267,7 +257,7 @@ static int fill(leat__replacement *replacement, leat__batch *batch,
     const leat_sample *sample = chunk->sample[i];
     leat_replacement kind = LEAT_REPLACEMENT_ZEROS;
     if (status == LEAT_END) {
-        put_zeros(batch, chunk, i);
+        leat__batch_clear(batch, chunk->first + i);
     } else {
         sample = *replacement->latest;
         kind = LEAT_REPLACEMENT_RECORD;

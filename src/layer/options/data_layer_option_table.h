@@ -54,6 +54,9 @@
       .help = "how many ranks there are (1)")                                  \
     X(shard_test, BOOL, BOOL, .initial = "false", .argument = "shard-test",    \
       .help = "divide TEST between the ranks, too")                            \
+    X(epoch_end, WORD, WORD, .words = "WRAP|DROP|PARTIAL|PAD",                 \
+      .initial = "WRAP", .argument = "epoch-end",                              \
+      .help = "samples that fill no batch at an epoch's end (WRAP)")           \
     X(transform_on, WORD, WORD, .words = "CPU|DEVICE", .initial = "CPU",       \
       .argument = "transform-on",                                              \
       .help = "where pixels become the top's (CPU)")                           \

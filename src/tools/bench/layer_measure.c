@@ -77,9 +77,9 @@ static void count_batch(const leat_batch *batch,
     if (!result->batches)
         result->first_epoch = batch->epoch;
     result->batches++;
-    result->samples += batch->n;
+    result->samples += batch->valid;
     result->share[i].batches++;
-    result->share[i].samples += batch->n;
+    result->share[i].samples += batch->valid;
     result->ended = options->epochs &&
                     batch->epoch - result->first_epoch >= options->epochs;
 }

@@ -109,7 +109,7 @@ static int draw_batch(struct show *show, const struct layer_source *plain,
                       leat_dtype top_type)
 {
     const leat_batch *batch = leat_data_layer_batch(plain->layer);
-    for (int64_t i = 0; i < batch->n && show->shown < show->count; i++) {
+    for (int64_t i = 0; i < batch->valid && show->shown < show->count; i++) {
         const leat_provenance *from = &batch->from[i];
         struct thumbnail thumbnail;
         struct caption caption;

@@ -91,7 +91,7 @@ static int next_of_layer(struct side *side)
     if (side->bad[0])
         return leat_error(LEAT_EDATA, "%s", side->bad);
     const leat_batch *batch = leat_data_layer_batch(source->layer);
-    if (batch && row < batch->n)
+    if (batch && row < batch->valid)
         set_key(record, &batch->from[row]);
     record->arrays = source->ntop;
     for (int i = 0; i < source->ntop; i++) {
