@@ -161,8 +161,10 @@ static int wait_for_samples(struct feed *feed, struct handoff_case *what,
 static int measure_latency(struct handoff_case *what, double seconds)
 {
     struct clockwork clockwork = {0};
-    const leat_field_spec spec = {
-        "data", LEAT_UINT8, 3, {1, 1, sizeof(double)}};
+    const leat_field_spec spec = {.name = "data",
+                                  .dtype = LEAT_UINT8,
+                                  .ndim = 3,
+                                  .shape = {1, 1, sizeof(double)}};
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .name = "clockwork",
                                       .fields = &spec,

@@ -20,7 +20,11 @@ extern "C" {
     X(FLOAT16, "float16", 2)                                                   \
     X(BFLOAT16, "bfloat16", 2)                                                 \
     X(FLOAT32, "float32", 4)                                                   \
-    X(FLOAT64, "float64", 8)
+    X(FLOAT64, "float64", 8)                                                   \
+    X(UINT16, "uint16", 2)                                                     \
+    X(INT8, "int8", 1)                                                         \
+    X(INT16, "int16", 2)                                                       \
+    X(UINT32, "uint32", 4)
 
 /**
  * The type of an element, in the machine's byte order. LEAT_BYTES is a string

@@ -5,19 +5,46 @@
 #include <leat/allocator.h>
 #include <leat/dtype.h>
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /** The most fields a sample can have. */
-#define LEAT_MAX_FIELDS 8
+#define LEAT_MAX_FIELDS 32
 
-/** A field's description, known before the first sample; -1: varies. */
+/** What a field of LEAT_BYTES holds. */
+typedef enum leat_content {
+    LEAT_CONTENT_ANY = 0,   /* anything: an encoded image, text, or numbers of a
+                               type that differs from sample to sample */
+    LEAT_CONTENT_IMAGE = 1, /* an encoded image */
+    LEAT_CONTENT_PLAIN = 2  /* bytes that are no image, such as text */
+} leat_content;
+
+/**
+ * A field's description, known before the first sample; -1: varies.
+ *
+ * A data layer checks each sample against it: type, number of dimensions and
+ * each dimension that does not vary; a sample that differs is a bad record
+ * (LEAT_EDATA). Zero is the default of all members from `content` on.
+ */
 typedef struct leat_field_spec {
-    const char *name; /* borrowed from the reader */
-    leat_dtype dtype; /* LEAT_BYTES: may be encoded, or vary in type */
-    int ndim;         /* -1: varies */
+    const char *name;             /* borrowed from the reader */
+    leat_dtype dtype;             /* LEAT_BYTES: see content */
+    int ndim;                     /* -1: varies */
     int64_t shape[LEAT_MAX_DIMS]; /* of one sample; -1: varies */
+    leat_content content;   /* of a field of LEAT_BYTES; with ANY, nothing of
+                               the field is checked */
+    const char *offsets_of; /* the field whose rows these int64 offsets divide
+                               into groups: 0, the end of each group, the last
+                               of which is the number of rows. It may hold
+                               offsets itself, whose groups are then its rows.
+                               NULL: none */
+    bool is_batch; /* the first axis is that of a batch, which the reader made
+                      of several samples; a layer delivers it as it is */
+    bool varies;   /* type and shape are the first sample's, and others may
+                      differ: nothing is checked */
 } leat_field_spec;
 
 /**

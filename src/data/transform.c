@@ -4,6 +4,7 @@
 #include "base/option_list.h"
 #include "base/options.h"
 #include "base/random.h"
+#include "data/cast.h"
 #include "data/mean.h"
 #include "data/transform_option_table.h"
 #include "device/transform_top.h"
@@ -57,8 +58,7 @@ static int check_options(const leat_transform_options *options)
 
 static int check_top(const leat_transform_options *options, leat_dtype top_type)
 {
-    if (top_type != LEAT_UINT8 &&
-        (top_type < LEAT_FLOAT16 || top_type > LEAT_FLOAT64))
+    if (top_type != LEAT_UINT8 && !leat__dtype_is_float(top_type))
         return leat_error(LEAT_EINVAL,
                           "a top of type %s is not supported; expected "
                           "float32, float64, float16, bfloat16 or uint8",

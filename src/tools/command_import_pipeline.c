@@ -105,6 +105,10 @@ static double read_number(const leat_field *field)
 {
     union {
         uint8_t u8;
+        uint16_t u16;
+        uint32_t u32;
+        int8_t i8;
+        int16_t i16;
         int32_t i32;
         int64_t i64;
         float f32;
@@ -117,6 +121,14 @@ static double read_number(const leat_field *field)
     switch (field->dtype) {
     case LEAT_UINT8:
         return value.u8;
+    case LEAT_UINT16:
+        return value.u16;
+    case LEAT_UINT32:
+        return value.u32;
+    case LEAT_INT8:
+        return value.i8;
+    case LEAT_INT16:
+        return value.i16;
     case LEAT_INT32:
         return value.i32;
     case LEAT_INT64:

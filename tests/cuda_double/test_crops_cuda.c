@@ -140,8 +140,9 @@ static int next_image(void *pass, leat_sample *sample)
 /* Cropped in batches, and whole, each of its own shape. */
 START_TEST(encoded_images_go_on_as_on_the_cpu)
 {
-    static const leat_field_spec fields[] = {{"data", LEAT_BYTES, 1, {-1}},
-                                             {"label", LEAT_INT32, 0, {0}}};
+    static const leat_field_spec fields[] = {
+        {.name = "data", .dtype = LEAT_BYTES, .ndim = 1, .shape = {-1}},
+        {.name = "label", .dtype = LEAT_INT32}};
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = fields,
                                       .nfields = 2,
@@ -203,7 +204,8 @@ static void sum(void *argument)
 START_TEST(slots_grow_behind_the_streams_that_read_them)
 {
     static const leat_field_spec fields[] = {
-        {"data", LEAT_UINT8, 3, {1, -1, ROW}}, {"label", LEAT_INT32, 0, {0}}};
+        {.name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {1, -1, ROW}},
+        {.name = "label", .dtype = LEAT_INT32}};
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = fields,
                                       .nfields = 2,

@@ -96,8 +96,8 @@ static int planted_fields(leat_reader *reader, const leat_field_spec **out,
                           int *n)
 {
     static const leat_field_spec fields[] = {
-        {"data", LEAT_UINT8, 3, {-1, -1, -1}},
-        {"label", LEAT_INT32, 0, {0}},
+        {.name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {-1, -1, -1}},
+        {.name = "label", .dtype = LEAT_INT32},
     };
     (void)reader;
     *out = fields;

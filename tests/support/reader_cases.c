@@ -172,8 +172,11 @@ static int pass_reset(void *opened)
 static leat_pipeline *over_callback(int records, int bad)
 {
     const leat_field_spec fields[] = {
-        {"data", LEAT_UINT8, 1, {READER_CASE_PIXELS}},
-        {"label", LEAT_INT32, 0, {0}},
+        {.name = "data",
+         .dtype = LEAT_UINT8,
+         .ndim = 1,
+         .shape = {READER_CASE_PIXELS}},
+        {.name = "label", .dtype = LEAT_INT32},
     };
     const leat_callbacks callbacks = {
         .size = sizeof(callbacks),

@@ -92,8 +92,8 @@ void scripted_source_await_blocked(scripted_source *self)
 int scripted_source_try_pipeline(leat_pipeline **out, scripted_source *self)
 {
     static const leat_field_spec fields[] = {
-        {"data", LEAT_FLOAT32, 1, {-1}},
-        {"label", LEAT_INT32, 0, {0}},
+        {.name = "data", .dtype = LEAT_FLOAT32, .ndim = 1, .shape = {-1}},
+        {.name = "label", .dtype = LEAT_INT32},
     };
     leat_callbacks callbacks = {
         .size = sizeof(callbacks),
@@ -138,8 +138,8 @@ static int slow_next(void *pass, leat_sample *sample)
 leat_pipeline *scripted_source_slow_pipeline(long *pause)
 {
     static const leat_field_spec fields[] = {
-        {"data", LEAT_FLOAT32, 0, {0}},
-        {"label", LEAT_FLOAT32, 0, {0}},
+        {.name = "data", .dtype = LEAT_FLOAT32},
+        {.name = "label", .dtype = LEAT_FLOAT32},
     };
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = fields,

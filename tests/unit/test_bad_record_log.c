@@ -660,7 +660,8 @@ static int next_with_long_key(void *pass, leat_sample *sample)
 START_TEST(a_batch_marks_the_keys_that_it_cut)
 {
     static int number;
-    const leat_field_spec field = {"data", LEAT_UINT8, 3, {1, 1, 1}};
+    const leat_field_spec field = {
+        .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {1, 1, 1}};
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = &field,
                                       .nfields = 1,

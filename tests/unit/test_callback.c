@@ -92,7 +92,8 @@ static void script_close(void *pass)
 
 static void set_up(void)
 {
-    static const leat_field_spec fields[] = {{"x", LEAT_FLOAT32, 0, {0}}};
+    static const leat_field_spec fields[] = {
+        {.name = "x", .dtype = LEAT_FLOAT32}};
     memset(&user, 0, sizeof(user));
     pthread_mutex_init(&user.lock, NULL);
     pthread_cond_init(&user.changed, NULL);
@@ -176,7 +177,7 @@ static int count_up(void *given, leat_sample *out)
 
 START_TEST(samples_keep_what_the_next_call_overwrites)
 {
-    const leat_field_spec number = {"number", LEAT_FLOAT32, 0, {0}};
+    const leat_field_spec number = {.name = "number", .dtype = LEAT_FLOAT32};
     const leat_callbacks counter = {.size = sizeof(counter),
                                     .fields = &number,
                                     .nfields = 1,
@@ -228,8 +229,8 @@ static int numbers_then_other(void *given, leat_sample *out)
 
 static void assert_bad_record(leat_field field, const char *says)
 {
-    const leat_field_spec fields[] = {{"a", LEAT_FLOAT32, 0, {0}},
-                                      {"b", LEAT_FLOAT32, 0, {0}}};
+    const leat_field_spec fields[] = {{.name = "a", .dtype = LEAT_FLOAT32},
+                                      {.name = "b", .dtype = LEAT_FLOAT32}};
     const leat_callbacks mixed = {.size = sizeof(mixed),
                                   .fields = fields,
                                   .nfields = 2,

@@ -1,5 +1,6 @@
 #include "data/cast.h"
 #include "support/suite.h"
+#include "tools/delivery/npy_header.h"
 
 #include <check.h>
 #include <math.h>
@@ -29,17 +30,158 @@ static void put(unsigned char *to, leat_dtype type, double value)
     }
 }
 
-START_TEST(numbers_become_each_other_and_all_else_only_itself)
+#define TYPES ((leat_dtype)(LEAT_UINT32 + 1))
+
+START_TEST(numbers_become_each_other_and_bytes_only_themselves)
 {
-    for (leat_dtype from = LEAT_BYTES; from <= LEAT_FLOAT64; from++) {
-        for (leat_dtype to = LEAT_BYTES; to <= LEAT_FLOAT64; to++) {
-            int known = 0;
-            for (size_t i = 0; i < NUMBERS; i++)
-                known += (numbers[i] == from) + (numbers[i] == to);
+    for (leat_dtype from = LEAT_BYTES; from < TYPES; from++)
+        for (leat_dtype to = LEAT_BYTES; to < TYPES; to++)
             ck_assert_int_eq(leat__cast_is_possible(from, to),
-                             from == to || known == 2);
-        }
+                             from == to || (from && to));
+}
+END_TEST
+
+static long double value_of(const void *element, leat_dtype type)
+{
+    struct npy_header header = npy_header_of(type, 0, NULL);
+    if (type != LEAT_BFLOAT16)
+        return npy_header_value(&header, element, 0);
+    uint16_t bits;
+    memcpy(&bits, element, sizeof(bits));
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof(value));
+    return (long double)value;
+}
+
+/* All bits of 16-bit types; of longer ones the ends, few bits, and random. */
+static uint64_t bits_of(leat_dtype type, int i)
+{
+    static const uint64_t odd[] = {0,
+                                   1,
+                                   UINT64_MAX,
+                                   INT64_MAX,
+                                   INT32_MAX,
+                                   UINT32_MAX,
+                                   0x8000000000000000,
+                                   0x80000000,
+                                   0x477fefff,
+                                   0x477ff000,
+                                   0x33000000,
+                                   0x33000001,
+                                   0x7f7fffff,
+                                   0x7f7f8000,
+                                   0x40effdffffffffff,
+                                   0x40effe0000000000,
+                                   0x3e60000000000001,
+                                   0x3e60000000000000,
+                                   0x1000000000000001,
+                                   0x0040200000000001,
+                                   0x0040400000000000,
+                                   0x36a0000000000000};
+    if (leat_dtype_size(type) <= 2)
+        return (uint64_t)i;
+    size_t n = sizeof(odd) / sizeof(odd[0]);
+    uint64_t bits =
+        (uint64_t)rand() << 42 ^ (uint64_t)rand() << 21 ^ (uint64_t)rand();
+    if ((size_t)i < n)
+        bits = odd[i];
+    else if (i % 3 == 1)
+        bits = bits % 100000;
+    return bits;
+}
+
+/* Whether no element of the 16-bit type is nearer, nor as near and even. */
+static void assert_nearest(long double value, uint16_t got, leat_dtype type)
+{
+    long double at = value_of(&got, type);
+    if (value != value) {
+        ck_assert(at != at);
+        return;
     }
+    long double most = type == LEAT_FLOAT16 ? 65520 : 0x1.ffp127L;
+    if (fabsl(value) >= most) {
+        ck_assert(fabsl(at) == INFINITY && (at < 0) == (value < 0));
+        return;
+    }
+    ck_assert(at == at && fabsl(at) < INFINITY);
+    for (int step = -1; step <= 1; step += 2) {
+        uint16_t other = (uint16_t)(got + step);
+        long double there = value_of(&other, type);
+        if (there != there || fabsl(there) == INFINITY)
+            continue;
+        ck_assert(fabsl(at - value) < fabsl(there - value) ||
+                  (fabsl(at - value) == fabsl(there - value) &&
+                   (got % 2 == 0 || at == there)));
+    }
+}
+
+static long double expected(long double value, leat_dtype to)
+{
+    static const long double least[TYPES] = {[LEAT_INT8] = INT8_MIN,
+                                             [LEAT_INT16] = INT16_MIN,
+                                             [LEAT_INT32] = INT32_MIN,
+                                             [LEAT_INT64] = INT64_MIN};
+    static const long double most[TYPES] = {
+        [LEAT_UINT8] = UINT8_MAX,   [LEAT_UINT16] = UINT16_MAX,
+        [LEAT_UINT32] = UINT32_MAX, [LEAT_INT8] = INT8_MAX,
+        [LEAT_INT16] = INT16_MAX,   [LEAT_INT32] = INT32_MAX,
+        [LEAT_INT64] = INT64_MAX};
+    if (to == LEAT_FLOAT64)
+        return (double)value;
+    if (to == LEAT_FLOAT32)
+        return (float)value;
+    if (value != value)
+        return 0;
+    value = truncl(value);
+    return value < least[to] ? least[to] : value > most[to] ? most[to] : value;
+}
+
+/* Against long doubles, which hold all of them. */
+static void check_pair(leat_dtype from, leat_dtype to)
+{
+    bool is_exact = true;
+    for (int i = 0; i < 65536; i++) {
+        uint64_t bits = bits_of(from, i);
+        unsigned char out[8] = {0};
+        leat__cast(out, to, &bits, from, 1);
+        long double value = value_of(&bits, from);
+        long double got = value_of(out, to);
+        if (to == LEAT_FLOAT16 || to == LEAT_BFLOAT16) {
+            uint16_t element;
+            memcpy(&element, out, sizeof(element));
+            if (from != to)
+                assert_nearest(value, element, to);
+        } else {
+            long double want = expected(value, to);
+            ck_assert_msg(got == want || (got != got && want != want),
+                          "%s to %s: %Lg is %Lg, expected %Lg",
+                          leat_dtype_name(from), leat_dtype_name(to), value,
+                          got, want);
+        }
+        is_exact &= got == value || (got != got && value != value);
+    }
+    ck_assert_msg(leat__cast_is_exact(from, to) == is_exact, "%s to %s",
+                  leat_dtype_name(from), leat_dtype_name(to));
+}
+
+START_TEST(each_type_becomes_each_other)
+{
+    for (leat_dtype to = LEAT_UINT8; to < TYPES; to++)
+        check_pair((leat_dtype)_i, to);
+}
+END_TEST
+
+START_TEST(a_type_holds_a_number_or_not)
+{
+    ck_assert(leat__cast_holds(LEAT_UINT8, 255));
+    ck_assert(!leat__cast_holds(LEAT_UINT8, 256));
+    ck_assert(!leat__cast_holds(LEAT_UINT8, -1));
+    ck_assert(!leat__cast_holds(LEAT_INT64, 0.5));
+    ck_assert(leat__cast_holds(LEAT_FLOAT16, -0.5));
+    ck_assert(!leat__cast_holds(LEAT_FLOAT16, 1e6));
+    ck_assert(leat__cast_holds(LEAT_FLOAT32, (double)NAN));
+    ck_assert(!leat__cast_holds(LEAT_INT8, (double)NAN));
 }
 END_TEST
 
@@ -154,7 +296,9 @@ int main(void)
     Suite *suite = suite_create("cast");
     TCase *tcase = tcase_create("cast");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, numbers_become_each_other_and_all_else_only_itself);
+    tcase_add_test(tcase, numbers_become_each_other_and_bytes_only_themselves);
+    tcase_add_loop_test(tcase, each_type_becomes_each_other, LEAT_UINT8, TYPES);
+    tcase_add_test(tcase, a_type_holds_a_number_or_not);
     tcase_add_test(tcase, what_both_types_hold_stays_the_same);
     tcase_add_test(tcase, floats_become_integers_towards_zero_within_the_range);
     tcase_add_test(tcase, what_is_no_number_becomes_0_and_infinity_the_end);

@@ -13,7 +13,9 @@ static const struct {
 } types[] = {{LEAT_BYTES, "bytes", 1},     {LEAT_UINT8, "uint8", 1},
              {LEAT_INT32, "int32", 4},     {LEAT_INT64, "int64", 8},
              {LEAT_FLOAT16, "float16", 2}, {LEAT_BFLOAT16, "bfloat16", 2},
-             {LEAT_FLOAT32, "float32", 4}, {LEAT_FLOAT64, "float64", 8}};
+             {LEAT_FLOAT32, "float32", 4}, {LEAT_FLOAT64, "float64", 8},
+             {LEAT_UINT16, "uint16", 2},   {LEAT_INT8, "int8", 1},
+             {LEAT_INT16, "int16", 2},     {LEAT_UINT32, "uint32", 4}};
 enum { TYPES = sizeof(types) / sizeof(types[0]) };
 
 START_TEST(a_type_has_a_name_and_a_size)

@@ -36,8 +36,12 @@ static int typed_fields(leat_reader *reader, const leat_field_spec **out,
 {
     static leat_field_spec specs[2];
     (void)reader;
-    specs[0] = (leat_field_spec){"data", data_type, data_ndim, {1, 2, 3}};
-    specs[1] = (leat_field_spec){"label", label_type, label_ndim, {1}};
+    specs[0] = (leat_field_spec){.name = "data",
+                                 .dtype = data_type,
+                                 .ndim = data_ndim,
+                                 .shape = {1, 2, 3}};
+    specs[1] = (leat_field_spec){
+        .name = "label", .dtype = label_type, .ndim = label_ndim, .shape = {1}};
     *out = specs;
     *n = fields < 1 ? 1 : fields;
     return LEAT_OK;

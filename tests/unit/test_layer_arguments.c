@@ -112,7 +112,7 @@ START_TEST(tables_with_a_flag_that_is_none_are_refused)
         .size = sizeof(device), .name = "flagged", .unified = 2};
     leat_reader_type type = {
         .size = sizeof(type), .name = "flagged", .may_block = -1};
-    leat_field_spec field = {.name = "data", .dtype = (leat_dtype)8};
+    leat_field_spec field = {.name = "data", .dtype = (leat_dtype)77};
     leat_callbacks callbacks = {.size = sizeof(callbacks),
                                 .fields = &field,
                                 .nfields = 1,

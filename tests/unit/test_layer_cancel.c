@@ -70,7 +70,8 @@ static void canceller_cancel(void *pass)
 
 static void canceller_open(canceller *self)
 {
-    static const leat_field_spec fields[] = {{"data", LEAT_FLOAT32, 0, {0}}};
+    static const leat_field_spec fields[] = {
+        {.name = "data", .dtype = LEAT_FLOAT32}};
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = fields,
                                       .nfields = 1,
@@ -260,7 +261,8 @@ static int intruder_next(void *pass, leat_sample *sample)
 
 START_TEST(a_callback_that_calls_its_own_layer_is_refused)
 {
-    static const leat_field_spec fields[] = {{"data", LEAT_FLOAT32, 0, {0}}};
+    static const leat_field_spec fields[] = {
+        {.name = "data", .dtype = LEAT_FLOAT32}};
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = fields,
                                       .nfields = 1,

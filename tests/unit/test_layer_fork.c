@@ -287,7 +287,8 @@ static void gate_let_through(gate *self)
 
 static leat_pipeline *gate_pipeline(gate *self)
 {
-    static const leat_field_spec fields[] = {{"data", LEAT_FLOAT32, 0, {0}}};
+    static const leat_field_spec fields[] = {
+        {.name = "data", .dtype = LEAT_FLOAT32}};
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = fields,
                                       .nfields = 1,

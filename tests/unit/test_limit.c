@@ -40,7 +40,8 @@ static void give(leat_sample *sample, int64_t record)
 static int round_fields(leat_reader *reader, const leat_field_spec **out,
                         int *n)
 {
-    static const leat_field_spec data = {"data", LEAT_UINT8, 3, {1, 2, 2}};
+    static const leat_field_spec data = {
+        .name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {1, 2, 2}};
     (void)reader;
     *out = &data;
     *n = 1;

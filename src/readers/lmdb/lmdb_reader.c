@@ -21,6 +21,7 @@ static void describe(leat__lmdb_reader *lmdb, const leat_field *data)
         (leat_field_spec){.name = "data", .dtype = LEAT_BYTES, .ndim = -1};
     spec[1] = (leat_field_spec){.name = "label", .dtype = LEAT_INT32};
     if (data && data->dtype != LEAT_BYTES) {
+        spec[0].varies = true;
         spec[0].dtype = data->dtype;
         spec[0].ndim = data->ndim;
         memcpy(spec[0].shape, data->shape, sizeof(spec[0].shape));

@@ -172,7 +172,8 @@ struct npy_header npy_header_of(leat_dtype dtype, int ndim,
     static const char kinds[] = {
         [LEAT_BYTES] = 'u',   [LEAT_UINT8] = 'u',   [LEAT_INT32] = 'i',
         [LEAT_INT64] = 'i',   [LEAT_FLOAT16] = 'f', [LEAT_BFLOAT16] = 'u',
-        [LEAT_FLOAT32] = 'f', [LEAT_FLOAT64] = 'f'};
+        [LEAT_FLOAT32] = 'f', [LEAT_FLOAT64] = 'f', [LEAT_UINT16] = 'u',
+        [LEAT_INT8] = 'i',    [LEAT_INT16] = 'i',   [LEAT_UINT32] = 'u'};
     struct npy_header out = {.kind = kinds[dtype],
                              .bytes = (int)leat_dtype_size(dtype),
                              .ndim = ndim,
