@@ -1,10 +1,6 @@
 #include "tools/command.h"
 
-#include "tools/cli/message.h"
 #include "tools/cli/suggestion.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static const struct command import_commands[] = {
     {.name = "mnist",

@@ -2,6 +2,21 @@
 #ifndef LEAT_TOOLS_COMMAND_H
 #define LEAT_TOOLS_COMMAND_H
 
+/* What every command uses. */
+#include "tools/cli/interrupt.h"
+#include "tools/cli/message.h"
+#include "tools/cli/option.h"
+#include "tools/cli/output.h"
+#include "tools/cli/plain_text.h"
+#include "tools/cli/progress.h"
+
+#include <leat/ext/reader.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 /*
  * A command, or one that has further commands: `leat import mnist`. The tool
  * itself is the outermost one.

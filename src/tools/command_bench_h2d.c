@@ -5,17 +5,7 @@
 #include "tools/bench/h2d.h"
 #include "tools/bench/pci.h"
 #include "tools/bench/report.h"
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
-#include "tools/cli/option.h"
-#include "tools/cli/output.h"
-#include "tools/cli/progress.h"
 #include "tools/command.h"
-
-#include <leat/ext/reader.h>
-
-#include <stdbool.h>
-#include <stdio.h>
 
 enum { MOST_SIZES = 9, MOST_WAYS = 10 };
 

@@ -1,7 +1,6 @@
 /* command_bench_layer.c: `leat bench layer`: how fast a data layer delivers. */
 #include "tools/bench/bench.h"
 #include "tools/bench/layer_report.h"
-#include "tools/cli/message.h"
 #include "tools/command.h"
 
 static int run(const struct layer_options *options)

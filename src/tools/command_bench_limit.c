@@ -4,12 +4,8 @@
  */
 #include "tools/bench/bench.h"
 #include "tools/bench/limit.h"
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
 #include "tools/command.h"
 #include "tools/delivery/layer_source.h"
-
-#include <stdbool.h>
 
 struct options {
     struct layer_source_options source;

@@ -11,19 +11,13 @@
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/report.h"
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
-#include "tools/cli/progress.h"
 #include "tools/cli/splitmix.h"
 #include "tools/command.h"
 #include "tools/database/database.h"
 
-#include <leat/ext/reader.h>
 #include <leat/reader.h>
 
 #include <math.h>
-#include <stdbool.h>
-#include <string.h>
 
 enum { MOST_BATCH = 64, ROUNDS = 9, MOST_CASES = 8, CLOCK_STRIDE = 512 };
 

@@ -1,23 +1,14 @@
 /* command_cat.c: `leat cat`, the samples of a pipeline as text. */
-#include "tools/cli/message.h"
-#include "tools/cli/option.h"
-#include "tools/cli/output.h"
-#include "tools/cli/plain_text.h"
 #include "tools/command.h"
 #include "tools/database/database.h"
 #include "tools/database/inspection.h"
 #include "tools/delivery/image_reader.h"
 #include "tools/delivery/npy_header.h"
 
-#include <leat/ext/reader.h>
 #include <leat/image.h>
 #include <leat/reader.h>
 
-#include <jansson.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 struct cat_options {
     int64_t skip;

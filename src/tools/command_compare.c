@@ -1,20 +1,10 @@
 /* command_compare.c: `leat compare`, whether two sides deliver the same. */
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
-#include "tools/cli/option.h"
-#include "tools/cli/output.h"
-#include "tools/cli/plain_text.h"
-#include "tools/cli/progress.h"
 #include "tools/command.h"
 #include "tools/database/inspection.h"
 #include "tools/delivery/side.h"
 
-#include <leat/ext/reader.h>
-
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 struct comparison {
     struct layer_source_options source;

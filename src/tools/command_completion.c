@@ -7,13 +7,7 @@
  * line for each candidate, WORD or WORD<TAB>DESCRIPTION, or :file or :directory
  * where the shell completes paths. So the commands' own tables answer.
  */
-#include "tools/cli/message.h"
-#include "tools/cli/option.h"
 #include "tools/command.h"
-
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 /* The words typed after `leat`, and their meaning. */
 struct line {

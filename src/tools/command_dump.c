@@ -1,15 +1,7 @@
 /* command_dump.c: `leat dump`, what forward delivers, as .npy files. */
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
-#include "tools/cli/output.h"
-#include "tools/cli/plain_text.h"
-#include "tools/cli/progress.h"
 #include "tools/command.h"
 #include "tools/delivery/dump_writer.h"
 #include "tools/delivery/layer_source.h"
-
-#include <stdbool.h>
-#include <stdio.h>
 
 struct dump {
     struct layer_source_options asked; /* the layer */

@@ -1,11 +1,9 @@
 /* command_import_cifar10.c: `leat import cifar10`, as convert_cifar_data. */
-#include "tools/cli/message.h"
 #include "tools/command.h"
 #include "tools/import/importer.h"
 #include "tools/import/record_file.h"
 
 #include <leat/datum.h>
-#include <leat/ext/reader.h>
 
 enum { KEY_DIGITS = 5, MOST_BATCHES = 10, MOST_RECORDS = 100000 };
 

@@ -1,22 +1,13 @@
 /* command_import_images.c: `leat import images`, as Caffe's convert_imageset.
  */
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
-#include "tools/cli/output.h"
 #include "tools/command.h"
 #include "tools/database/worker_pool.h"
 #include "tools/import/image_list.h"
 #include "tools/import/image_record.h"
 #include "tools/import/importer.h"
 
-#include <leat/ext/reader.h>
-
 #include <errno.h>
 #include <malloc.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 enum {

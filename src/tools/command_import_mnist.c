@@ -1,14 +1,10 @@
 /* command_import_mnist.c: `leat import mnist`, as Caffe's convert_mnist_data.
  */
-#include "tools/cli/output.h"
 #include "tools/command.h"
 #include "tools/import/importer.h"
 #include "tools/import/record_file.h"
 
 #include <leat/datum.h>
-#include <leat/ext/reader.h>
-
-#include <stdlib.h>
 
 struct mnist {
     struct importer importer; /* first */

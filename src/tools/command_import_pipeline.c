@@ -4,12 +4,9 @@
 #include "tools/import/importer.h"
 
 #include <leat/datum.h>
-#include <leat/ext/reader.h>
 #include <leat/pipeline.h>
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct pipeline_import {

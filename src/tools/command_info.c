@@ -1,22 +1,11 @@
 /* command_info.c: `leat info`, what is in a database. */
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
-#include "tools/cli/option.h"
-#include "tools/cli/output.h"
-#include "tools/cli/plain_text.h"
-#include "tools/cli/progress.h"
 #include "tools/command.h"
 #include "tools/database/inspection.h"
 #include "tools/delivery/image_reader.h"
 
 #include <leat/datum.h>
-#include <leat/ext/reader.h>
 #include <leat/lmdb_check.h>
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 enum { NAMED_BAD = 5 };

@@ -2,23 +2,11 @@
  * command_mean.c: `leat mean`, Caffe's compute_image_mean: float sums in the
  * order of the keys, divided by the count.
  */
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
-#include "tools/cli/option.h"
-#include "tools/cli/output.h"
-#include "tools/cli/plain_text.h"
-#include "tools/cli/progress.h"
 #include "tools/command.h"
 #include "tools/database/target.h"
 #include "tools/delivery/image_reader.h"
 
-#include <leat/ext/reader.h>
-
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct mean_image {
     struct image_reader reader;

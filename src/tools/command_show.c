@@ -1,19 +1,10 @@
 /* command_show.c: `leat show`, a contact sheet of records. */
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
 #include "tools/cli/number.h"
-#include "tools/cli/option.h"
-#include "tools/cli/output.h"
-#include "tools/cli/plain_text.h"
 #include "tools/command.h"
 #include "tools/database/target.h"
 #include "tools/delivery/show.h"
 #include "tools/image/jpeg_writer.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* A list of numbers and ranges: 1,5,9-20. */

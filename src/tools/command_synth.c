@@ -1,10 +1,4 @@
 /* command_synth.c: `leat synth`, databases of drawn images. */
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
-#include "tools/cli/option.h"
-#include "tools/cli/output.h"
-#include "tools/cli/plain_text.h"
-#include "tools/cli/progress.h"
 #include "tools/command.h"
 #include "tools/database/lmdb_writer.h"
 #include "tools/database/worker_pool.h"
@@ -12,12 +6,6 @@
 #include "tools/image/jpeg_writer.h"
 
 #include <leat/datum.h>
-#include <leat/ext/reader.h>
-
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Up to here keys of eight digits ascend. */
 static const int64_t max_records = 100000000;

@@ -1,14 +1,6 @@
 /* command_verify.c: `leat verify`, whether all of a database can be read. */
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
-#include "tools/cli/option.h"
-#include "tools/cli/output.h"
-#include "tools/cli/plain_text.h"
 #include "tools/command.h"
 #include "tools/database/inspection.h"
-
-#include <stdbool.h>
-#include <stdio.h>
 
 static int64_t all_records(const struct inspection *found)
 {

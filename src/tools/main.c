@@ -1,8 +1,4 @@
 /* main.c: `leat COMMAND ...`. */
-#include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
-#include "tools/cli/output.h"
-#include "tools/cli/plain_text.h"
 #include "tools/command.h"
 
 #include <leat/log.h>
@@ -11,8 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Silent unless LEAT_LOG_LEVEL asks for more. */

@@ -3,7 +3,6 @@
 #include <leat/ext/device.h>
 #include <leat/ext/reader.h>
 
-#include <stdbool.h>
 #include <string.h>
 
 bool layer_group_is_list(const char *device)

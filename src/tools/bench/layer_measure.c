@@ -8,7 +8,6 @@
 
 #include <leat/ext/reader.h>
 
-#include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
 

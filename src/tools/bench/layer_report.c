@@ -1,14 +1,10 @@
 #include "tools/bench/layer_report.h"
 
 #include "tools/bench/bench.h"
-#include "tools/bench/report.h"
 #include "tools/cli/output.h"
 #include "tools/cli/plain_text.h"
 
-#include <leat/ext/device.h>
-
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 #include <leat/reader.h>
 #include <leat/transform.h>
 
-#include <stdbool.h>
 #include <string.h>
 
 enum { CHUNK = 32 };

@@ -8,7 +8,6 @@
 #include <leat/status.h>
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 #include "tools/cli/plain_text.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "tools/cli/number.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>

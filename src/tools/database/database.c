@@ -1,7 +1,6 @@
 #include "tools/database/database.h"
 
 #include <leat/ext/reader.h>
-#include <leat/pipeline.h>
 
 #include <stdio.h>
 #include <stdlib.h>

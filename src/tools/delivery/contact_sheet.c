@@ -7,8 +7,6 @@
 #include <leat/ext/reader.h>
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>

@@ -5,7 +5,6 @@
 
 #include <leat/launcher.h>
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

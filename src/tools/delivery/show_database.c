@@ -6,8 +6,6 @@
 #include <leat/ext/reader.h>
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,8 +6,6 @@
 #include <leat/ext/reader.h>
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 /*

@@ -2,7 +2,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 static float element(const struct thumbnail *thumbnail, size_t i)
