@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/image.h"
-#include "tools/image/jpeg_writer.h"
+#include "tools/image/image_writer.h"
 
 #include <leat/ext/reader.h>
 #include <leat/transform.h>
@@ -143,7 +143,8 @@ static void make_images(bench *b, const bench_case *what)
     for (; b->count < IMAGES_MAX; b->count++) {
         encoded_image *image = &b->images[b->count];
         canvas_draw_noise(&canvas, 1, b->count);
-        check(jpeg_writer_encode(&canvas, 90, &image->bytes, &image->size));
+        check(image_writer_encode(&canvas, image_writer_jpeg, 90, &image->bytes,
+                                  &image->size));
         image->height = what->height;
         image->width = what->width;
     }

@@ -1,8 +1,6 @@
 /* command_import_images.c: `leat import images`, as Caffe's convert_imageset.
  */
 #include "tools/command.h"
-#include "tools/database/worker_pool.h"
-#include "tools/import/image_list.h"
 #include "tools/import/image_record.h"
 #include "tools/import/importer.h"
 
@@ -64,22 +62,10 @@ static int open_maker(void **out, const void *context)
 static int make_record(void *maker, const void *context, int64_t line,
                        struct pool_record *out)
 {
-    const struct image_list *list =
-        ((const struct image_import *)context)->list;
-    const char *name = image_list_name(list, line);
-    if (!name)
-        return LEAT_OK;
-    struct image_record record;
-    struct image_label label = image_list_label(list, line);
-    int status = image_record_make(maker, name, &label, &record);
-    if (status)
-        return status;
-    out->bytes = record.bytes;
-    out->size = record.size;
-    memcpy(out->shape, record.shape, sizeof(out->shape));
-    snprintf(out->warning, sizeof(out->warning), "%s",
-             record.warning ? record.warning : "");
-    return LEAT_OK;
+    const struct image_import *import = context;
+    const char *name = image_list_name(import->list, line);
+    struct image_label label = image_list_label(import->list, line);
+    return name ? image_record_make(maker, name, &label, out) : LEAT_OK;
 }
 
 static int open_pool(struct image_import *import)

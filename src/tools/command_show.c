@@ -3,7 +3,7 @@
 #include "tools/command.h"
 #include "tools/database/target.h"
 #include "tools/delivery/show.h"
-#include "tools/image/jpeg_writer.h"
+#include "tools/image/image_writer.h"
 
 #include <unistd.h>
 
@@ -143,7 +143,7 @@ static int write_sheet(struct show *show, int (*draw)(struct show *show))
 static bool is_sheet(const char *path)
 {
     static const char png[] = "\x89PNG\r\n\x1a\n", jpeg[] = "\xff\xd8\xff";
-    bool is_jpeg = contact_sheet_writer(path) == jpeg_writer_write;
+    bool is_jpeg = contact_sheet_writer(path) == image_writer_jpeg;
     size_t size = is_jpeg ? sizeof(jpeg) - 1 : sizeof(png) - 1;
     char head[sizeof(png)];
     return target_begin(path, head, size) == (int64_t)size &&

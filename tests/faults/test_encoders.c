@@ -1,8 +1,7 @@
 /* Images are encoded while memory runs out, at each allocation in turn. */
 #include "faults/faults.h"
 #include "support/suite.h"
-#include "tools/image/jpeg_writer.h"
-#include "tools/image/png_writer.h"
+#include "tools/image/image_writer.h"
 
 #include <leat/status.h>
 
@@ -30,12 +29,12 @@ static void tear_down(void)
 
 static int encode_jpeg(unsigned char **out, size_t *size)
 {
-    return jpeg_writer_encode(&canvas, 95, out, size);
+    return image_writer_encode(&canvas, image_writer_jpeg, 95, out, size);
 }
 
 static int encode_png(unsigned char **out, size_t *size)
 {
-    return png_writer_encode(&canvas, out, size);
+    return image_writer_encode(&canvas, image_writer_png, 0, out, size);
 }
 
 /* How many allocations failed; libjpeg makes do with less of some. */

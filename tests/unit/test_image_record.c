@@ -1,6 +1,5 @@
 #include "support/suite.h"
-#include "tools/image/jpeg_writer.h"
-#include "tools/image/png_writer.h"
+#include "tools/image/image_writer.h"
 #include "tools/import/image_record.h"
 
 #include <leat/datum.h>
@@ -35,7 +34,9 @@ static void write_images(void)
     size_t size;
     struct canvas colour = {3, HEIGHT, WIDTH, planes, NULL};
     struct canvas gray = {1, HEIGHT, WIDTH, planes, NULL};
-    ck_assert_int_eq(png_writer_encode(&colour, &bytes, &size), LEAT_OK);
+    ck_assert_int_eq(
+        image_writer_encode(&colour, image_writer_png, 0, &bytes, &size),
+        LEAT_OK);
     write_file("colour.png", bytes, size);
     write_file("colour.PNG", bytes, size);
     write_file("colour.jpg", bytes, size);
@@ -45,10 +46,14 @@ static void write_images(void)
     bytes[size] = 0;
     write_file("colour", bytes, size + 1);
     free(bytes);
-    ck_assert_int_eq(png_writer_encode(&gray, &bytes, &size), LEAT_OK);
+    ck_assert_int_eq(
+        image_writer_encode(&gray, image_writer_png, 0, &bytes, &size),
+        LEAT_OK);
     write_file("gray.png", bytes, size);
     free(bytes);
-    ck_assert_int_eq(jpeg_writer_encode(&colour, 90, &bytes, &size), LEAT_OK);
+    ck_assert_int_eq(
+        image_writer_encode(&colour, image_writer_jpeg, 90, &bytes, &size),
+        LEAT_OK);
     write_file("photo.jpeg", bytes, size);
     write_file("photo", bytes, size);
     free(bytes);
@@ -80,7 +85,7 @@ static void remove_folder(void)
 /* A record with its Datum; made by a maker that lives until `finish`. */
 struct made {
     struct image_record_maker *maker;
-    struct image_record record;
+    struct pool_record record;
     leat_datum datum;
 };
 
@@ -140,8 +145,9 @@ START_TEST(raw_pixels_are_planes_blue_first)
     ck_assert_mem_eq(made.datum.data, planes, sizeof(planes));
     /* Caffe writes that encoded is false. */
     static const unsigned char end[] = {5 << 3, 9, 7 << 3, 0};
-    ck_assert_mem_eq(made.record.bytes + made.record.size - sizeof(end), end,
-                     sizeof(end));
+    ck_assert_mem_eq((const char *)made.record.bytes + made.record.size -
+                         sizeof(end),
+                     end, sizeof(end));
     ck_assert_int_eq(made.record.shape[0], 3);
     ck_assert_int_eq(made.record.shape[1], HEIGHT);
     ck_assert_int_eq(made.record.shape[2], WIDTH);
@@ -302,7 +308,7 @@ static void assert_unreadable(const struct image_record_options *options,
     ck_assert_msg(strstr(leat_last_error(), expected) != NULL,
                   "'%s' is missing: %s", expected, leat_last_error());
     /* The maker is as good as before. */
-    struct image_record record;
+    struct pool_record record;
     ck_assert_int_eq(image_record_make(made.maker, "colour.png",
                                        &(struct image_label){.class = 1},
                                        &record),

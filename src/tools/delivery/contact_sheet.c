@@ -1,8 +1,6 @@
 #include "tools/delivery/contact_sheet.h"
 
 #include "tools/cli/staged_file.h"
-#include "tools/image/jpeg_writer.h"
-#include "tools/image/png_writer.h"
 
 #include <leat/ext/reader.h>
 
@@ -173,15 +171,15 @@ void contact_sheet_draw(struct contact_sheet *sheet, int64_t i,
                   thumbnail ? ink : red);
 }
 
-raster_writer *contact_sheet_writer(const char *path)
+image_writer *contact_sheet_writer(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     const char *dot = strrchr(name, '.');
     if (!dot || dot == name || !strcasecmp(dot, ".png"))
-        return png_writer_write;
+        return image_writer_png;
     if (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"))
-        return jpeg_writer_write;
+        return image_writer_jpeg;
     return NULL;
 }
 

@@ -4,7 +4,7 @@
 
 #include "tools/database/inspection.h"
 #include "tools/delivery/thumbnail.h"
-#include "tools/image/canvas.h"
+#include "tools/image/image_writer.h"
 
 /* The text below a picture. */
 struct caption {
@@ -51,7 +51,7 @@ void contact_sheet_draw(struct contact_sheet *sheet, int64_t i,
  * What writes a sheet to a file of that name: a JPEG for .jpg and .jpeg, a PNG
  * for .png and without an extension; NULL for others.
  */
-raster_writer *contact_sheet_writer(const char *path);
+image_writer *contact_sheet_writer(const char *path);
 
 /*
  * Saves it in the format of its name; "-" is stdout. A file appears whole or

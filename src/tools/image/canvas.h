@@ -4,7 +4,7 @@
 
 #include "tools/image/raster.h"
 
-#include <stdio.h>
+#include <stddef.h>
 
 struct canvas {
     int channels;
@@ -20,15 +20,6 @@ void canvas_finish(struct canvas *canvas);
 
 /* The bytes of all its pixels. */
 size_t canvas_bytes(const struct canvas *canvas);
-
-/*
- * Encodes a canvas of 1 or 3 channels with `write`, whose errors it returns.
- * `*out` is owned by the caller: free. Errors: LEAT_ENOMEM.
- */
-typedef int raster_writer(const struct raster *raster, int quality,
-                          FILE *stream);
-int canvas_encode(const struct canvas *canvas, raster_writer *write,
-                  int quality, unsigned char **out, size_t *size);
 
 /*
  * Draws record `index` of `seed`, which is always the same image, and returns

@@ -1,8 +1,8 @@
 #include "tools/import/image_record.h"
 
+#include "base/error.h"
 #include "tools/cli/buffer.h"
-#include "tools/image/jpeg_writer.h"
-#include "tools/image/png_writer.h"
+#include "tools/image/image_writer.h"
 #include "tools/image/resize.h"
 
 #include <leat/datum.h>
@@ -137,18 +137,6 @@ static int read_file(struct image_record_maker *maker)
     return status;
 }
 
-/*
- * Prefixes the error line with the path. An image that cannot be encoded, such
- * as a JPEG with a side over 65500, is as bad as one that cannot be decoded.
- */
-static int name_file(const struct image_record_maker *maker, int status)
-{
-    char line[512];
-    snprintf(line, sizeof(line), "%s", leat_last_error());
-    return leat_error(status == LEAT_EINVAL ? LEAT_EDATA : status, "%s: %s",
-                      (const char *)maker->path.bytes, line);
-}
-
 static void take_planes(const leat_image *image, unsigned char *out)
 {
     size_t pixels = (size_t)image->height * (size_t)image->width;
@@ -163,10 +151,10 @@ static int take_pixels(struct image_record_maker *maker,
                        const leat_image *image, struct canvas *canvas)
 {
     const int *size = maker->options->size;
-    bool resized = size[0] > 0;
-    *canvas =
-        (struct canvas){image->channels, resized ? size[0] : image->height,
-                        resized ? size[1] : image->width, NULL, NULL};
+    if (size[0] > 0) {
+        canvas->height = size[0];
+        canvas->width = size[1];
+    }
     size_t bytes = canvas_bytes(canvas);
     if (bytes > RECORD_MOST - WIRE_MOST)
         return leat_error(LEAT_EDATA,
@@ -176,7 +164,7 @@ static int take_pixels(struct image_record_maker *maker,
     if (status)
         return status;
     canvas->pixels = maker->pixels.bytes;
-    if (resized)
+    if (size[0] > 0)
         return resizer_apply(&maker->resizer, image, size, canvas->pixels);
     take_planes(image, canvas->pixels);
     return LEAT_OK;
@@ -223,11 +211,20 @@ static bool keeps_bytes(const struct image_record_maker *maker,
             native.channels == 1);
 }
 
+static void take_canvas(const struct canvas *canvas, leat_datum *datum)
+{
+    datum->channels = canvas->channels;
+    datum->height = canvas->height;
+    datum->width = canvas->width;
+    datum->data = canvas->pixels;
+    datum->data_size = canvas_bytes(canvas);
+}
+
 /* Caffe writes the field `encoded` of raw pixels, too, as false. */
 static const unsigned char not_encoded[] = {7 << 3, 0};
 
 static int write_record(struct image_record_maker *maker,
-                        const leat_datum *datum, struct image_record *out)
+                        const leat_datum *datum, struct pool_record *out)
 {
     int status = buffer_reserve(&maker->record,
                                 leat_datum_size(datum) + sizeof(not_encoded));
@@ -243,29 +240,25 @@ static int write_record(struct image_record_maker *maker,
     return LEAT_OK;
 }
 
-static int write_encoded(struct image_record_maker *maker,
-                         const struct canvas *canvas,
-                         enum image_encoding encoding, leat_datum *datum,
-                         struct image_record *out)
+/* Encodes the pixels; *bytes is owned by the caller. */
+static int encode(const struct image_record_maker *maker, const char *name,
+                  const struct canvas *canvas, unsigned char **bytes,
+                  leat_datum *datum)
 {
-    unsigned char *bytes;
-    int status = encoding == IMAGE_JPEG
-                     ? jpeg_writer_encode(canvas, JPEG_QUALITY, &bytes,
-                                          &datum->data_size)
-                     : png_writer_encode(canvas, &bytes, &datum->data_size);
-    if (status)
-        return status;
+    bool is_jpeg = choose_encoding(maker, name) == IMAGE_JPEG;
+    int status = image_writer_encode(
+        canvas, is_jpeg ? image_writer_jpeg : image_writer_png,
+        is_jpeg ? JPEG_QUALITY : 0, bytes, &datum->data_size);
     datum->encoded = 1;
-    datum->data = bytes;
-    status = write_record(maker, datum, out);
-    free(bytes);
+    datum->data = *bytes;
     return status;
 }
 
 static int make_record(struct image_record_maker *maker, const char *name,
-                       leat_datum *datum, struct image_record *out)
+                       leat_datum *datum, struct pool_record *out)
 {
     const struct image_record_options *options = maker->options;
+    unsigned char *encoded = NULL;
     leat_image image;
     /* Asked first: the decoder's next call takes pixels and warning back. */
     bool kept = options->encoding != IMAGE_RAW && keeps_bytes(maker, name);
@@ -274,45 +267,47 @@ static int make_record(struct image_record_maker *maker, const char *name,
         options->gray ? LEAT_COLOR_GRAY : LEAT_COLOR_BGR, &image);
     if (status)
         return status;
-    out->warning = leat_image_warning(maker->decoder);
-    out->shape[0] = image.channels;
-    out->shape[1] = image.height;
-    out->shape[2] = image.width;
+    const char *warning = leat_image_warning(maker->decoder);
+    snprintf(out->warning, sizeof(out->warning), "%s", warning ? warning : "");
+    struct canvas canvas = {image.channels, image.height, image.width, NULL,
+                            NULL};
     if (kept) {
         datum->encoded = 1;
         datum->data = maker->file.bytes;
         datum->data_size = maker->file_size;
-        return write_record(maker, datum, out);
+    } else {
+        status = take_pixels(maker, &image, &canvas);
+        if (!status && options->encoding != IMAGE_RAW)
+            status = encode(maker, name, &canvas, &encoded, datum);
+        else if (!status)
+            take_canvas(&canvas, datum);
     }
-    struct canvas canvas;
-    status = take_pixels(maker, &image, &canvas);
-    if (status)
-        return status;
+    out->shape[0] = canvas.channels;
     out->shape[1] = canvas.height;
     out->shape[2] = canvas.width;
-    if (options->encoding != IMAGE_RAW)
-        return write_encoded(maker, &canvas, choose_encoding(maker, name),
-                             datum, out);
-    datum->channels = canvas.channels;
-    datum->height = canvas.height;
-    datum->width = canvas.width;
-    datum->data = canvas.pixels;
-    datum->data_size = canvas_bytes(&canvas);
-    return write_record(maker, datum, out);
+    if (!status)
+        status = write_record(maker, datum, out);
+    free(encoded);
+    return status;
 }
 
 int image_record_make(struct image_record_maker *maker, const char *name,
-                      const struct image_label *label, struct image_record *out)
+                      const struct image_label *label, struct pool_record *out)
 {
+    /* Several labels stand in float_data, which pixels leave free. */
+    leat_datum datum = {.label = label->class,
+                        .float_data = (const unsigned char *)label->value,
+                        .float_count = label->count};
     int status = join_path(maker, name);
     if (!status)
         status = read_file(maker);
     if (status)
         return status;
-    /* Several labels stand in float_data, which pixels leave free. */
-    leat_datum datum = {.label = label->class,
-                        .float_data = (const unsigned char *)label->value,
-                        .float_count = label->count};
     status = make_record(maker, name, &datum, out);
-    return status ? name_file(maker, status) : LEAT_OK;
+    /* An image that cannot be encoded, such as a JPEG with a side over 65500,
+       is as bad as one that cannot be decoded. */
+    return status ? leat__error_context(status == LEAT_EINVAL ? LEAT_EDATA
+                                                              : status,
+                                        "%s", (const char *)maker->path.bytes)
+                  : LEAT_OK;
 }

@@ -2,9 +2,8 @@
 #ifndef LEAT_TOOLS_IMPORT_IMAGE_RECORD_H
 #define LEAT_TOOLS_IMPORT_IMAGE_RECORD_H
 
+#include "tools/database/worker_pool.h"
 #include "tools/import/image_list.h"
-
-#include <leat/status.h>
 
 #include <stdbool.h>
 
@@ -25,14 +24,6 @@ struct image_record_options {
     size_t max_image_bytes; /* that decoding may take; 0: the default */
 };
 
-/* A record; borrowed until the maker's next. */
-struct image_record {
-    const unsigned char *bytes; /* a Datum in wire format */
-    size_t size;
-    int shape[3];        /* channels, height and width when decoded */
-    const char *warning; /* of the codec that read the image; NULL: none */
-};
-
 struct image_record_maker;
 
 /* For one thread; `options` are borrowed until it is destroyed. */
@@ -40,15 +31,15 @@ int image_record_maker_create(struct image_record_maker **out,
                               const struct image_record_options *options);
 
 /*
- * Reads the file `name` and makes the record of its image. A file keeps its
+ * Reads the file `name` and makes the record of its image; borrowed until the
+ * maker's next. A file keeps its
  * bytes if they can be used: neither resized nor made gray, and of the encoding
  * that its name gives. Errors: LEAT_EDATA for an image that cannot be read,
  * with the file's path and the reason; what ends an import has another status:
  * LEAT_ENOMEM, LEAT_EIO.
  */
 int image_record_make(struct image_record_maker *maker, const char *name,
-                      const struct image_label *label,
-                      struct image_record *out);
+                      const struct image_label *label, struct pool_record *out);
 
 /* Takes NULL. */
 void image_record_maker_destroy(struct image_record_maker *maker);

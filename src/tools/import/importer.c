@@ -33,19 +33,31 @@ struct run {
 int importer_parse(struct importer *importer, struct usage *usage, int argc,
                    char **argv, char ***arguments, int *n)
 {
-    const struct option_spec shared[] = {
-        {"force", NULL, "replace a database that is there", NULL,
-         &importer->force, 0, 0},
-        {"restart", NULL, "discard an unfinished import and start over", NULL,
-         &importer->restart, 0, 0},
-        {"json", NULL, "print one JSON object", NULL, &importer->json, 0, 0},
-        {0}};
+    const struct option_spec
+        force = {"force",
+                 NULL,
+                 "replace a database that is there",
+                 NULL,
+                 &importer->force,
+                 0,
+                 0},
+        restart = {"restart",
+                   NULL,
+                   "discard an unfinished import and start over",
+                   NULL,
+                   &importer->restart,
+                   0,
+                   0},
+        json = {"json", NULL, "print one JSON object", NULL, &importer->json,
+                0,      0},
+        resumable[] = {force, restart, json, {0}},
+        others[] = {force, json, {0}};
     static const struct option_removed append = {
         "append",
         "an import makes a whole database; import all inputs at once (--force "
         "replaces OUT), or each into a database of its own"};
-    usage->shared = shared;
-    usage->removed = &append;
+    usage->shared = importer->seek ? resumable : others;
+    usage->removed = importer->seek ? &append : NULL;
     /* Before any file is opened: a pipe may never be written to. */
     interrupt_catch();
     return option_parse(usage, argc, argv, arguments, n);
@@ -203,7 +215,7 @@ static int report_failure(struct run *run, int status)
     snprintf(line, sizeof(line), "%s", leat_last_error());
     int64_t kept = is_resumable ? lmdb_writer_keep(&run->writer) : 0;
     const char *records = output_count(kept, "record is", "records are");
-    if (is_taken) {
+    if (is_taken && kept) {
         const struct staging *staging = &run->writer.staging;
         return message_error("%s; %s kept in %s: move %s away and rerun the "
                              "same command",
@@ -233,10 +245,10 @@ static int report(const struct run *run, const char *path, double seconds)
     const struct staging *staging = &run->writer.staging;
     json_t *object = NULL;
     if (source->json)
-        object = json_pack("{s:I, s:I, s:I, s:f}", "records",
-                           (json_int_t)run->writer.records, "added",
-                           (json_int_t)run->added, "bytes",
-                           (json_int_t)run->writer.bytes, "seconds", seconds);
+        object = json_pack(
+            "{s:I, s:o*, s:I, s:f}", "records", (json_int_t)run->writer.records,
+            "added", source->seek ? json_integer(run->added) : NULL, "bytes",
+            (json_int_t)run->writer.bytes, "seconds", seconds);
     else
         print_result(run, path);
     int64_t records = staging->state == STAGING_COMPLETE

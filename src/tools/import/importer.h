@@ -1,7 +1,7 @@
 /*
- * importer.h: the part that every `leat import` shares: writes records to a
- * database that appears when it is complete, resumes a stopped run, shows the
- * progress, reports the result.
+ * importer.h: the part that every `leat import` and `leat synth` share: writes
+ * records to a database that appears when it is complete, resumes a stopped
+ * run, shows the progress, reports the result.
  */
 #ifndef LEAT_TOOLS_IMPORT_IMPORTER_H
 #define LEAT_TOOLS_IMPORT_IMPORTER_H
@@ -40,6 +40,7 @@ struct importer {
     /*
      * The next `next` gives the first record whose number is not below this
      * one. Called once at most, before the first next. Errors: as of next.
+     * NULL: a stopped run is not resumed, and leaves nothing.
      */
     int (*seek)(struct importer *importer, int64_t number);
 
