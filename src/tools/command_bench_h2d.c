@@ -100,14 +100,15 @@ static void report_results(struct report *report, const struct h2d_bench *bench)
     for (int i = 0; i < bench->nsizes * 2 * bench->nstreams; i++) {
         const struct h2d_case *one =
             &bench->cases[i / (2 * bench->nstreams)][i % (2 * bench->nstreams)];
-        report_row(report, "results");
-        report_text(report, "kind", one->pinned ? "pinned" : "pageable");
-        report_value(report, "bytes", REPORT_BYTES, (double)one->bytes);
-        report_value(report, "streams", REPORT_COUNT, one->streams);
-        report_value(report, "gb_per_s", REPORT_REAL, one->gb_per_s);
-        report_value(report, "p10", REPORT_REAL, one->p10);
-        report_value(report, "p90", REPORT_REAL, one->p90);
-        report_row_end(report);
+        const struct figure figures[] = {
+            {"kind", NULL, REPORT_TEXT, 0, one->pinned ? "pinned" : "pageable"},
+            {"bytes", NULL, REPORT_BYTES, (double)one->bytes, NULL},
+            {"streams", NULL, REPORT_COUNT, one->streams, NULL},
+            {"gb_per_s", NULL, REPORT_REAL, one->gb_per_s, NULL},
+            {"p10", NULL, REPORT_REAL, one->p10, NULL},
+            {"p90", NULL, REPORT_REAL, one->p90, NULL},
+            {0}};
+        report_row_of(report, "results", figures);
     }
 }
 
@@ -115,22 +116,24 @@ static int print_json(struct report *report, const struct h2d_bench *bench)
 {
     const struct pci_device *pci = &bench->pci;
     const leat_device_description *what = &bench->description;
+    const char *name = leat_device_name(bench->device);
+    const struct figure figures[] = {
+        {"samples", NULL, REPORT_COUNT, H2D_SAMPLES, NULL},
+        {"device.name", NULL, REPORT_TEXT, 0, name},
+        {"device.model", NULL, REPORT_TEXT, 0, pci->model},
+        {"device.bus_id", NULL, REPORT_TEXT, 0, what->bus_id},
+        {"device.driver", NULL, REPORT_TEXT, 0, pci->driver},
+        {"device.driver_cuda", NULL, REPORT_COUNT, what->driver_version, NULL},
+        {"device.runtime_cuda", NULL, REPORT_COUNT, what->runtime_version,
+         NULL},
+        {"device.capability", NULL, REPORT_COUNT, what->capability, NULL},
+        {"device.link.speed", NULL, REPORT_TEXT, 0, pci->link_speed},
+        {"device.link.width", NULL, REPORT_COUNT, pci->link_width, NULL},
+        {"device.link.most_speed", NULL, REPORT_TEXT, 0, pci->most_speed},
+        {"device.link.most_width", NULL, REPORT_COUNT, pci->most_width, NULL},
+        {0}};
     report_results(report, bench);
-    report_value(report, "samples", REPORT_COUNT, H2D_SAMPLES);
-    report_text(report, "device.name", leat_device_name(bench->device));
-    report_text(report, "device.model", pci->model);
-    report_text(report, "device.bus_id", what->bus_id);
-    report_text(report, "device.driver", pci->driver);
-    report_value(report, "device.driver_cuda", REPORT_COUNT,
-                 what->driver_version);
-    report_value(report, "device.runtime_cuda", REPORT_COUNT,
-                 what->runtime_version);
-    report_value(report, "device.capability", REPORT_COUNT, what->capability);
-    report_text(report, "device.link.speed", pci->link_speed);
-    report_value(report, "device.link.width", REPORT_COUNT, pci->link_width);
-    report_text(report, "device.link.most_speed", pci->most_speed);
-    report_value(report, "device.link.most_width", REPORT_COUNT,
-                 pci->most_width);
+    report_figures(report, figures);
     return report_end(report);
 }
 

@@ -49,12 +49,15 @@ static int run(const struct options *options)
     if (measure(options, &result, &bandwidth))
         return message_last_error();
     report_begin(&report, options->json);
-    report_value(&report, "seconds", REPORT_SECONDS, result.seconds);
-    report_value(&report, "images", REPORT_COUNT, (double)result.images);
-    report_value(&report, "threads", REPORT_COUNT,
-                 bench_workers(options->source.layer.workers));
-    report_line(&report, "bad_records", result.bad > 0 ? "bad records" : NULL,
-                REPORT_COUNT, (double)result.bad, ", left out");
+    const struct figure figures[] = {
+        {"seconds", NULL, REPORT_SECONDS, result.seconds, NULL},
+        {"images", NULL, REPORT_COUNT, (double)result.images, NULL},
+        {"threads", NULL, REPORT_COUNT,
+         bench_workers(options->source.layer.workers), NULL},
+        {"bad_records", result.bad > 0 ? "bad records" : NULL, REPORT_COUNT,
+         (double)result.bad, ", left out"},
+        {0}};
+    report_figures(&report, figures);
     limit_report(&result, &bandwidth, &report);
     return report_end(&report);
 }

@@ -274,28 +274,27 @@ static int print_report(const struct reader_bench *bench, bool json)
     for (int i = 0; i < bench->ncases; i++) {
         const struct reading_case *what = &bench->cases[i];
         double rate = what->records.median;
-        report_row(&report, "results");
-        report_line(&report, "case", "case", REPORT_TEXT, 0,
-                    order_names[what->order]);
-        report_line(&report, "batch", "batch", REPORT_COUNT, what->batch, NULL);
-        report_line(&report, "threads", "threads", REPORT_COUNT, what->threads,
-                    NULL);
-        report_line(&report, "records_per_s.median", "records/s", REPORT_RATE,
-                    rate, NULL);
-        report_line(&report, "records_per_s.p10", "p10", REPORT_RATE,
-                    what->records.p10, NULL);
-        report_line(&report, "records_per_s.p90", "p90", REPORT_RATE,
-                    what->records.p90, NULL);
-        report_line(&report, "ns_per_record", "time/record", REPORT_NS,
-                    1e9 * bench_share(what->threads, rate), NULL);
-        report_line(&report, "bytes_per_s", "bytes/s", REPORT_BANDWIDTH,
-                    rate * what->bytes, NULL);
-        report_row_end(&report);
+        const struct figure figures[] = {
+            {"case", "case", REPORT_TEXT, 0, order_names[what->order]},
+            {"batch", "batch", REPORT_COUNT, what->batch, NULL},
+            {"threads", "threads", REPORT_COUNT, what->threads, NULL},
+            {"records_per_s.median", "records/s", REPORT_RATE, rate, NULL},
+            {"records_per_s.p10", "p10", REPORT_RATE, what->records.p10, NULL},
+            {"records_per_s.p90", "p90", REPORT_RATE, what->records.p90, NULL},
+            {"ns_per_record", "time/record", REPORT_NS,
+             1e9 * bench_share(what->threads, rate), NULL},
+            {"bytes_per_s", "bytes/s", REPORT_BANDWIDTH, rate * what->bytes,
+             NULL},
+            {0}};
+        report_row_of(&report, "results", figures);
     }
-    report_value(&report, "random_access", REPORT_FLAG, bench->shared != NULL);
-    report_value(&report, "touched", REPORT_FLAG, bench->touch);
-    report_value(&report, "records", REPORT_COUNT,
-                 bench->count < 0 ? NAN : (double)bench->count);
+    const struct figure figures[] = {
+        {"random_access", NULL, REPORT_FLAG, bench->shared != NULL, NULL},
+        {"touched", NULL, REPORT_FLAG, bench->touch, NULL},
+        {"records", NULL, REPORT_COUNT,
+         bench->count < 0 ? NAN : (double)bench->count, NULL},
+        {0}};
+    report_figures(&report, figures);
     return report_end(&report);
 }
 

@@ -243,17 +243,19 @@ void limit_report(const struct limit_result *result,
                   const struct bandwidth *bandwidth, struct report *report)
 {
     double cpu = 1e6 * bench_share(result->cpu, (double)result->images);
-    report_line(report, "limit_images_per_s", "limit", REPORT_RATE,
-                limit_rate(result), "images/s");
-    report_line(report, "limit_cpu_us_per_image", "limit, cpu", REPORT_US, cpu,
-                "an image");
-    report_line(report, "limit_payload_bytes_per_s", "limit, payload",
-                REPORT_BANDWIDTH,
-                bench_share((double)result->bytes, result->seconds), NULL);
-    report_line(report, "store_bytes_per_s", "store bandwidth",
-                REPORT_BANDWIDTH, bandwidth->store, NULL);
-    report_line(report, "memcpy_bytes_per_s", "memcpy bandwidth",
-                REPORT_BANDWIDTH, bandwidth->memcpy, NULL);
+    double payload = bench_share((double)result->bytes, result->seconds);
+    const struct figure figures[] = {
+        {"limit_images_per_s", "limit", REPORT_RATE, limit_rate(result),
+         "images/s"},
+        {"limit_cpu_us_per_image", "limit, cpu", REPORT_US, cpu, "an image"},
+        {"limit_payload_bytes_per_s", "limit, payload", REPORT_BANDWIDTH,
+         payload, NULL},
+        {"store_bytes_per_s", "store bandwidth", REPORT_BANDWIDTH,
+         bandwidth->store, NULL},
+        {"memcpy_bytes_per_s", "memcpy bandwidth", REPORT_BANDWIDTH,
+         bandwidth->memcpy, NULL},
+        {0}};
+    report_figures(report, figures);
 }
 
 /* The next record's shape. */
@@ -369,4 +371,53 @@ void limit_close(struct limit *limit)
         leat__free(walker->labels);
     }
     leat__free(limit);
+}
+
+/* Bytes that are beyond any cache, and seconds of writing them. */
+enum { BANDWIDTH_BYTES = 64 << 20 };
+static const double bandwidth_seconds = 0.4;
+
+/* Bytes a second of one core, which writes, or copies from the second half. */
+static double measure_writes(unsigned char *to, int copies)
+{
+    double start = leat__clock_seconds(), now;
+    int64_t rounds = 0;
+    do {
+        if (copies)
+            memcpy(to, to + BANDWIDTH_BYTES, BANDWIDTH_BYTES);
+        else
+            memset(to, (int)rounds & 0xff, BANDWIDTH_BYTES);
+        /* The compiler must not drop stores that are never read. */
+        __asm__ volatile("" : : "r"(to) : "memory");
+        rounds++;
+        now = leat__clock_seconds();
+    } while (now - start < bandwidth_seconds);
+    return (double)rounds * BANDWIDTH_BYTES / (now - start);
+}
+
+/* All cores write at the same time, and then all copy. */
+static int measure_core(int i, void *context)
+{
+    struct bandwidth *rates = context;
+    unsigned char *memory = leat__alloc(2 * (size_t)BANDWIDTH_BYTES);
+    if (!memory)
+        return LEAT_ENOMEM;
+    memset(memory, 1, 2 * (size_t)BANDWIDTH_BYTES);
+    rates[i].store = measure_writes(memory, 0);
+    rates[i].memcpy = measure_writes(memory, 1);
+    leat__free(memory);
+    return LEAT_OK;
+}
+
+int bandwidth_measure(struct bandwidth *out)
+{
+    struct bandwidth rates[BENCH_MOST_WORKERS] = {{0}};
+    int threads = bench_workers(0);
+    int status = leat__parallel_for("leat-bench", threads, measure_core, rates);
+    *out = (struct bandwidth){0};
+    for (int i = 0; i < threads; i++) {
+        out->store += rates[i].store;
+        out->memcpy += rates[i].memcpy;
+    }
+    return status;
 }

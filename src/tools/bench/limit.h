@@ -12,7 +12,6 @@
 #ifndef LEAT_TOOLS_BENCH_LIMIT_H
 #define LEAT_TOOLS_BENCH_LIMIT_H
 
-#include "tools/bench/bandwidth.h"
 #include "tools/bench/report.h"
 
 #include <leat/data_layer.h>
@@ -51,6 +50,18 @@ void limit_close(struct limit *limit);
 
 /* Images a second. */
 double limit_rate(const struct limit_result *result);
+
+/*
+ * How fast the cores write to memory, to compare with their output: bytes a
+ * second, of all cores together, outside of their caches.
+ */
+struct bandwidth {
+    double store;  /* memset */
+    double memcpy; /* bytes copied: each is read and written */
+};
+
+/* Takes a second. Errors: LEAT_ENOMEM, LEAT_EIO. */
+int bandwidth_measure(struct bandwidth *out);
 
 /* Adds it, beside the memory's bandwidth. */
 void limit_report(const struct limit_result *result,

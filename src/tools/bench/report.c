@@ -144,6 +144,13 @@ void report_line(struct report *report, const char *key, const char *label,
         print_line(label, unit, value, text);
 }
 
+void report_figures(struct report *report, const struct figure *figures)
+{
+    for (const struct figure *one = figures; one->key || one->label; one++)
+        report_line(report, one->key, one->label, one->unit, one->value,
+                    one->text);
+}
+
 void report_value(struct report *report, const char *key, enum report_unit unit,
                   double value)
 {
@@ -177,14 +184,24 @@ void report_row_end(struct report *report)
         puts(report->cells);
 }
 
+void report_row_of(struct report *report, const char *array,
+                   const struct figure *figures)
+{
+    report_row(report, array);
+    report_figures(report, figures);
+    report_row_end(report);
+}
+
 void report_waits(struct report *report, const struct latency *waits)
 {
-    report_line(report, "wait_us.p50", "wait p50", REPORT_US,
-                latency_percentile(waits, .5), NULL);
-    report_line(report, "wait_us.p99", "wait p99", REPORT_US,
-                latency_percentile(waits, .99), NULL);
-    report_line(report, "wait_us.max", "wait max", REPORT_US,
-                latency_longest(waits), NULL);
+    const struct figure figures[] = {
+        {"wait_us.p50", "wait p50", REPORT_US, latency_percentile(waits, .5),
+         NULL},
+        {"wait_us.p99", "wait p99", REPORT_US, latency_percentile(waits, .99),
+         NULL},
+        {"wait_us.max", "wait max", REPORT_US, latency_longest(waits), NULL},
+        {0}};
+    report_figures(report, figures);
 }
 
 void report_allocations(struct report *report, int64_t allocations)

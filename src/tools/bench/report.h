@@ -49,6 +49,17 @@ void report_begin(struct report *report, bool json);
 void report_line(struct report *report, const char *key, const char *label,
                  enum report_unit unit, double value, const char *text);
 
+/* The arguments of report_line. */
+struct figure {
+    const char *key, *label;
+    enum report_unit unit;
+    double value;
+    const char *text;
+};
+
+/* Adds each of them, up to one without key and label. */
+void report_figures(struct report *report, const struct figure *figures);
+
 /* Adds it to the object alone; a text of NULL is null. */
 void report_value(struct report *report, const char *key, enum report_unit unit,
                   double value);
@@ -58,6 +69,10 @@ void report_text(struct report *report, const char *key, const char *text);
    an element of the array of that name. */
 void report_row(struct report *report, const char *array);
 void report_row_end(struct report *report);
+
+/* Adds a row of these figures. */
+void report_row_of(struct report *report, const char *array,
+                   const struct figure *figures);
 
 /* Adds wait_us: p50, p99 and max. */
 void report_waits(struct report *report, const struct latency *waits);
