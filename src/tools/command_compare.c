@@ -394,8 +394,7 @@ static int open_sides(struct comparison *comparison)
     bool is_dump[2];
     int status;
     for (int i = 0; i < 2; i++)
-        is_dump[i] =
-            comparison->name[i] && dump_reader_is_dump(comparison->name[i]);
+        is_dump[i] = comparison->name[i] && side_is_dump(comparison->name[i]);
     status = check_sides(comparison, is_dump);
     if (!source.net && !source.layer.batch_size)
         source.layer.batch_size = 1;

@@ -32,7 +32,7 @@ static int parse_names(struct layer_group *group, const char *list)
 
 /* The group has the pipeline and options of a layer that is not set up. */
 static int create_group(struct layer_group *group,
-                        const struct layer_source_options *options, int *ntop)
+                        const struct layer_source_options *options)
 {
     struct layer_source_options on_cpu = *options;
     struct layer_source source = {0};
@@ -41,13 +41,6 @@ static int create_group(struct layer_group *group,
     for (int i = 0; i < group->n; i++)
         names[i] = group->name[i];
     int status = layer_source_create(&source, &on_cpu);
-    if (!status) {
-        *ntop = leat_data_layer_top_count(source.layer);
-        status = *ntop < 0 ? *ntop : LEAT_OK;
-    }
-    if (!status && *ntop > LEAT_MAX_FIELDS)
-        status = leat_error(LEAT_EUNSUPPORTED, "%d tops, more than %d", *ntop,
-                            LEAT_MAX_FIELDS);
     if (!status)
         status = leat_data_layer_group_create(
             &group->group, leat_data_layer_pipeline(source.layer),
@@ -56,38 +49,21 @@ static int create_group(struct layer_group *group,
     return status;
 }
 
-/* The member's tops, and the stream that reads them where the CPU does not. */
-static int open_member(struct layer_group *group, int i, int ntop)
-{
-    struct layer_source *member = &group->member[i];
-    leat_device *device;
-    int status = leat_device_find(&device, group->name[i]);
-    member->layer = leat_data_layer_group_member(group->group, i);
-    member->ntop = ntop;
-    if (!status && !device->ops->unified) {
-        status = device->ops->stream_create(device, &member->stream);
-        member->device = status ? NULL : device;
-    }
-    for (int k = 0; !status && k < ntop; k++)
-        status = leat_blob_create(&member->top[k], device);
-    return status;
-}
-
 static int open_group(struct layer_group *group,
                       const struct layer_source_options *options)
 {
-    leat_blob *tops[LAYER_GROUP_MOST * LEAT_MAX_FIELDS];
-    int ntop;
     int status = parse_names(group, options->layer.device);
     if (!status)
-        status = create_group(group, options, &ntop);
+        status = create_group(group, options);
     for (int i = 0; !status && i < group->n; i++) {
-        status = open_member(group, i, ntop);
-        memcpy(tops + i * ntop, group->member[i].top,
-               (size_t)ntop * sizeof(tops[0]));
+        group->member[i].layer = leat_data_layer_group_member(group->group, i);
+        status = layer_source_open_stream(&group->member[i], group->name[i]);
     }
-    return status ? status
-                  : leat_data_layer_group_setup(group->group, tops, ntop);
+    if (!status)
+        status = leat_data_layer_group_setup(group->group, NULL, 0);
+    for (int i = 0; !status && i < group->n; i++)
+        layer_source_take_tops(&group->member[i]);
+    return status;
 }
 
 int layer_group_open(struct layer_group *group,

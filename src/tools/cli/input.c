@@ -1,8 +1,7 @@
 #include "tools/cli/input.h"
 
+#include "base/error.h"
 #include "tools/cli/interrupt.h"
-
-#include <leat/ext/reader.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +14,11 @@
    after this time. */
 enum { CHECK_MS = 100 };
 
-static int system_error(const char *path)
-{
-    return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
-}
-
 int input_open(int *fd, const char *path)
 {
     int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (opened < 0)
-        return system_error(path);
+        return leat__error_system(errno, "%s", path);
     *fd = opened;
     return LEAT_OK;
 }
@@ -44,7 +38,7 @@ static int wait_for(int fd, const char *path)
         if (n > 0)
             return LEAT_OK;
         if (n < 0 && errno != EINTR)
-            return system_error(path);
+            return leat__error_system(errno, "%s", path);
     }
 }
 
@@ -52,7 +46,7 @@ int input_begin(int fd, const char *path)
 {
     struct stat found;
     if (fstat(fd, &found))
-        return system_error(path);
+        return leat__error_system(errno, "%s", path);
     if (S_ISREG(found.st_mode))
         return LEAT_OK;
     int status = wait_for(fd, path);
@@ -60,7 +54,7 @@ int input_begin(int fd, const char *path)
     if (status)
         return status;
     if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK))
-        return system_error(path);
+        return leat__error_system(errno, "%s", path);
     return interrupt_end(fd);
 }
 
@@ -76,6 +70,6 @@ int input_read(int fd, const char *path, void *out, size_t size, size_t *got)
             return LEAT_OK;
         }
         if (errno != EINTR && errno != EAGAIN)
-            return system_error(path);
+            return leat__error_system(errno, "%s", path);
     }
 }

@@ -20,29 +20,15 @@ static void print_line(const char *text)
             plain);
 }
 
-static void print_message(const char *format, va_list arguments)
+int message_print(int exit_status, const char *format, ...)
 {
     char text[TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
     print_line(text);
-}
-
-int message_error(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    print_message(format, arguments);
-    va_end(arguments);
-    return EXIT_FAILED;
-}
-
-int message_found(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    print_message(format, arguments);
-    va_end(arguments);
-    return EXIT_FOUND;
+    return exit_status;
 }
 
 int message_last_error(void)

@@ -17,14 +17,14 @@ enum {
 
 /*
  * Prints `leat: ` and the text on stderr, in one line whatever it holds.
- * Returns EXIT_FAILED.
+ * Returns `exit_status`.
  */
-int message_error(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
+int message_print(int exit_status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-/* The same for a fault found in the data. Returns EXIT_FOUND. */
-int message_found(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
+/* Of a command that failed, and of a fault found in the data. */
+#define message_error(...) message_print(EXIT_FAILED, __VA_ARGS__)
+#define message_found(...) message_print(EXIT_FOUND, __VA_ARGS__)
 
 /* message_error with the line of the last failed call of leat. */
 int message_last_error(void);

@@ -128,9 +128,7 @@ static bool is_decimal(const char *text)
 
 int number_read_real(const char *text, char **end, double *out)
 {
-    if (!is_decimal(text))
-        return -1;
-    double value = strtod(text, end);
+    double value = is_decimal(text) ? strtod(text, end) : (double)INFINITY;
     if (!isfinite(value))
         return -1;
     *out = value;
@@ -139,9 +137,7 @@ int number_read_real(const char *text, char **end, double *out)
 
 int number_read_float(const char *text, char **end, float *out)
 {
-    if (!is_decimal(text))
-        return -1;
-    float value = strtof(text, end);
+    float value = is_decimal(text) ? strtof(text, end) : INFINITY;
     if (!isfinite(value))
         return -1;
     *out = value;
@@ -174,23 +170,19 @@ int number_read_time(const char *text, double unit, double *out)
     return 0;
 }
 
-/* Three digits, of a value below 999.5. */
-static void write_digits(double value, char *out, size_t size)
-{
-    double most = fabs(value);
-    snprintf(out, size, "%.*f", most < 9.995 ? 2 : most < 99.95 ? 1 : 0, value);
-}
-
 /* Scales by thousands until three digits are enough, and adds the unit. */
 static const char *write_scaled(double value, const char *const units[], int n,
                                 char *out, size_t size)
 {
-    char digits[400];
     int unit = 0;
     for (; fabs(value) >= 999.5 && unit < n - 1; unit++)
         value /= 1000;
-    write_digits(value, digits, sizeof(digits));
-    snprintf(out, size, "%s%s%s", digits, *units[unit] ? " " : "", units[unit]);
+    double most = fabs(value);
+    snprintf(out, size, "%.*f%s%s",
+             most < 9.995   ? 2
+             : most < 99.95 ? 1
+                            : 0,
+             value, *units[unit] ? " " : "", units[unit]);
     return out;
 }
 

@@ -1,6 +1,6 @@
 #include "tools/cli/staged_file.h"
 
-#include <leat/ext/reader.h>
+#include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +17,6 @@
 enum { LETTERS = 6, TRIES = 100 };
 
 static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
-
-static int system_error(const char *target, int code)
-{
-    return leat_error(LEAT_EIO, "%s: %s", target, strerror(code ? code : EIO));
-}
 
 /* Draws LETTERS letters of the alphabet and ends them with NUL. */
 static int draw_letters(char *out)
@@ -63,7 +58,7 @@ int staged_file_create(struct staged_file *out, const char *target)
         *out = (struct staged_file){path, stream};
         return LEAT_OK;
     }
-    int status = system_error(target, errno);
+    int status = leat__error_system(errno ? errno : EIO, "%s", target);
     if (fd >= 0) {
         unlink(path);
         close(fd);
@@ -78,13 +73,14 @@ int staged_file_close(struct staged_file *file, const char *target)
     errno = 0;
     bool failed = fclose(file->stream) || had_failed;
     file->stream = NULL;
-    return failed ? system_error(target, errno) : LEAT_OK;
+    return failed ? leat__error_system(errno ? errno : EIO, "%s", target)
+                  : LEAT_OK;
 }
 
 int staged_file_publish(struct staged_file *file, const char *target)
 {
     if (rename(file->path, target))
-        return system_error(target, errno);
+        return leat__error_system(errno ? errno : EIO, "%s", target);
     free(file->path);
     file->path = NULL;
     return LEAT_OK;

@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-/* The stream that reads the batches, where a device has any. */
-static int open_stream(struct layer_source *source, const char *name)
+int layer_source_open_stream(struct layer_source *source, const char *name)
 {
     leat_device *device;
     int status = leat_device_find(&device, name);
@@ -52,7 +51,7 @@ int layer_source_create(struct layer_source *source,
     int status =
         layer_source_options_resolve(options, &layer_options, &transform);
     if (!status && layer_options.device)
-        status = open_stream(source, layer_options.device);
+        status = layer_source_open_stream(source, layer_options.device);
     if (status)
         return status;
     if (options->net)
@@ -68,28 +67,25 @@ int layer_source_create(struct layer_source *source,
     return status;
 }
 
+void layer_source_take_tops(struct layer_source *source)
+{
+    source->ntop = leat_data_layer_top_count(source->layer);
+    for (int i = 0; i < source->ntop; i++)
+        source->top[i] = leat_data_layer_top(source->layer, i);
+}
+
 int layer_source_setup(struct layer_source *source)
 {
-    int ntop = leat_data_layer_top_count(source->layer);
-    if (ntop < 0)
-        return ntop;
-    if (ntop > LEAT_MAX_FIELDS)
-        return leat_error(LEAT_EUNSUPPORTED, "%d tops, more than %d", ntop,
-                          LEAT_MAX_FIELDS);
-    source->ntop = ntop;
-    for (int i = 0; i < source->ntop; i++) {
-        int status = leat_blob_create(&source->top[i], source->device);
-        if (status)
-            return status;
-    }
-    return leat_data_layer_setup(source->layer, source->top, source->ntop);
+    int status = leat_data_layer_setup(source->layer, NULL, 0);
+    if (!status)
+        layer_source_take_tops(source);
+    return status;
 }
 
 int layer_source_forward(struct layer_source *source)
 {
-    int status =
-        leat_data_layer_forward(source->layer, source->top, source->ntop,
-                                source->device ? source->stream : LEAT_HOST);
+    int status = leat_data_layer_forward(
+        source->layer, NULL, 0, source->device ? source->stream : LEAT_HOST);
     if (status == LEAT_END)
         return leat_error(LEAT_EDATA, "the data has ended");
     return status;
@@ -151,7 +147,6 @@ void layer_source_destroy(struct layer_source *source)
 {
     leat_data_layer_destroy(source->layer);
     for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
-        leat_blob_destroy(source->top[i]);
         leat_blob_destroy(source->copy[i]);
     }
     if (source->device)

@@ -8,7 +8,7 @@
 struct layer_source {
     leat_data_layer *layer;
     int ntop;
-    leat_blob *top[LEAT_MAX_FIELDS];
+    leat_blob *top[LEAT_MAX_FIELDS]; /* the layer's */
     leat_device *device; /* NULL: the CPU reads; else a stream of it does */
     leat_stream stream;
     leat_blob *copy[LEAT_MAX_FIELDS]; /* of the tops, back from the device */
@@ -18,8 +18,13 @@ struct layer_source {
 int layer_source_create(struct layer_source *source,
                         const struct layer_source_options *options);
 
-/* Makes the tops and sets the layer up. Errors: those of the layer. */
+/* Sets the layer up. Errors: those of the layer. */
 int layer_source_setup(struct layer_source *source);
+
+/* Its parts, for a layer of a group: the stream that reads the batches where
+   that device has any, and the tops once it is set up. */
+int layer_source_open_stream(struct layer_source *source, const char *name);
+void layer_source_take_tops(struct layer_source *source);
 
 int layer_source_forward(struct layer_source *source);
 

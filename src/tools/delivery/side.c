@@ -1,10 +1,18 @@
 #include "tools/delivery/side.h"
 
-#include <leat/ext/reader.h>
+#include "base/error.h"
+#include "tools/cli/output.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void set_key(struct side_record *record, const leat_provenance *from)
 {
@@ -48,30 +56,170 @@ int side_open_database(struct side *out, const char *path,
                   : leat_reader_count(out->database.reader, &out->count);
 }
 
+static int is_npy(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return length > 4 && !strcmp(entry->d_name + length - 4, ".npy");
+}
+
+bool side_is_dump(const char *path)
+{
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    bool is_dump = false, is_database = false;
+    if (!directory)
+        return false;
+    while ((entry = readdir(directory))) {
+        is_dump |= is_npy(entry);
+        is_database |= !strcmp(entry->d_name, "data.mdb");
+    }
+    closedir(directory);
+    return is_dump && !is_database;
+}
+
+/* The length of the array's name in a file's: without .npy, and a number. */
+static size_t name_length(const char *file)
+{
+    size_t length = strlen(file) - 4, digits = 0;
+    while (digits < length && file[length - 1 - digits] >= '0' &&
+           file[length - 1 - digits] <= '9')
+        digits++;
+    bool is_numbered =
+        digits >= 4 && digits + 1 < length && file[length - 1 - digits] == '.';
+    return is_numbered ? length - 1 - digits : length;
+}
+
+/* Maps a file, which may be empty. */
+static int map_file(struct dump_file *file, const char *path)
+{
+    struct stat found;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    errno = fd < 0 ? errno : EINVAL;
+    bool failed = fd < 0 || fstat(fd, &found) || !S_ISREG(found.st_mode);
+    if (!failed && found.st_size) {
+        file->size = (size_t)found.st_size;
+        file->bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
+        failed = file->bytes == MAP_FAILED;
+        file->bytes = failed ? NULL : file->bytes;
+    }
+    int status = failed ? leat__error_system(errno, "%s", path) : LEAT_OK;
+    if (fd >= 0)
+        close(fd);
+    return status
+               ? status
+               : npy_header_parse(&file->header, path, file->bytes, file->size);
+}
+
+/* The array of that name, made if need be. */
+static int find_array(struct side *side, const char *directory,
+                      const char *name, size_t length, struct dump_array **out)
+{
+    for (int i = 0; i < side->dumps; i++) {
+        *out = &side->dump[i];
+        if (strlen((*out)->name) == length &&
+            !strncmp((*out)->name, name, length))
+            return LEAT_OK;
+    }
+    if (side->dumps == LEAT_MAX_FIELDS)
+        return leat_error(LEAT_EFORMAT,
+                          "%s: has files of more names than the %d tops of a "
+                          "layer",
+                          directory, LEAT_MAX_FIELDS);
+    *out = &side->dump[side->dumps];
+    (*out)->name = strndup(name, length);
+    if (!(*out)->name)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", directory);
+    side->dumps++;
+    return LEAT_OK;
+}
+
+static int add_file(struct side *side, const char *directory, const char *name)
+{
+    char path[PATH_MAX];
+    struct dump_array *array;
+    int status = find_array(side, directory, name, name_length(name), &array);
+    if (status)
+        return status;
+    struct dump_file *grown =
+        realloc(array->file, (size_t)(array->files + 1) * sizeof(*grown));
+    if (!grown)
+        return leat_error(LEAT_ENOMEM, "%s: out of memory", directory);
+    array->file = grown;
+    struct dump_file *file = &grown[array->files++];
+    *file = (struct dump_file){0};
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    status = map_file(file, path);
+    if (status)
+        return status;
+    if (!file->header.ndim)
+        return leat_error(LEAT_EFORMAT, "%s: a lone number has no rows", path);
+    /* Rows of no elements may be as many as a header claims. */
+    if (__builtin_add_overflow(array->rows, file->header.dim[0], &array->rows))
+        return leat_error(LEAT_EFORMAT, "%s: more rows than can be counted",
+                          path);
+    return LEAT_OK;
+}
+
+static int check_rows(const struct side *side, const char *directory)
+{
+    const struct dump_array *first = &side->dump[0];
+    for (const struct dump_array *one = first; one < first + side->dumps; one++)
+        if (one->rows != first->rows)
+            return leat_error(LEAT_EFORMAT, "%s: %s has %s, %s has %lld",
+                              directory, first->name,
+                              output_count(first->rows, "row", "rows"),
+                              one->name, (long long)one->rows);
+    return side->dumps
+               ? LEAT_OK
+               : leat_error(LEAT_EIO, "%s: has no .npy files", directory);
+}
+
+/* The next row of an array that has one. */
+static void take_row(struct dump_array *dump, struct side_array *out)
+{
+    while (dump->current_row == dump->file[dump->current].header.dim[0]) {
+        dump->current++;
+        dump->current_row = 0;
+    }
+    const struct dump_file *file = &dump->file[dump->current];
+    struct npy_header *header = &out->header;
+    *header = file->header;
+    header->ndim--;
+    memmove(header->dim, header->dim + 1,
+            (size_t)header->ndim * sizeof(header->dim[0]));
+    header->count /= (size_t)file->header.dim[0];
+    out->name = dump->name;
+    out->data =
+        (const char *)file->bytes + header->offset +
+        (size_t)dump->current_row++ * header->count * (size_t)header->bytes;
+}
+
 static int next_of_dump(struct side *side)
 {
-    if (side->step == side->dump.rows)
+    if (side->step == side->count)
         return LEAT_END;
-    side->record.arrays = side->dump.arrays;
-    for (int i = 0; i < side->dump.arrays; i++) {
-        struct side_array *array = &side->record.array[i];
-        array->name = side->dump.array[i].name;
-        array->data = dump_reader_row(&side->dump.array[i], &array->header);
-    }
+    side->record.arrays = side->dumps;
+    for (int i = 0; i < side->dumps; i++)
+        take_row(&side->dump[i], &side->record.array[i]);
     return LEAT_OK;
 }
 
 int side_open_dump(struct side *out, const char *directory)
 {
+    struct dirent **entry;
     *out = (struct side){.next = next_of_dump};
-    int status = dump_reader_open(&out->dump, directory);
-    if (!status && out->dump.arrays > LEAT_MAX_FIELDS)
-        status = leat_error(LEAT_EFORMAT,
-                            "%s: has files of %d names, more than the %d tops "
-                            "of a layer",
-                            directory, out->dump.arrays, LEAT_MAX_FIELDS);
-    out->count = out->dump.rows;
-    return status;
+    int n = scandir(directory, &entry, is_npy, versionsort);
+    if (n < 0)
+        return leat__error_system(errno, "%s", directory);
+    int status = LEAT_OK;
+    for (int i = 0; i < n; i++) {
+        if (!status)
+            status = add_file(out, directory, entry[i]->d_name);
+        free(entry[i]);
+    }
+    free(entry);
+    out->count = out->dump[0].rows;
+    return status ? status : check_rows(out, directory);
 }
 
 static int next_of_layer(struct side *side)
@@ -155,7 +303,14 @@ int side_next(struct side *side)
 void side_close(struct side *side)
 {
     image_reader_close(&side->database);
-    dump_reader_close(&side->dump);
+    for (struct dump_array *one = side->dump; one < side->dump + side->dumps;
+         one++) {
+        for (int i = 0; i < one->files; i++)
+            if (one->file[i].bytes)
+                munmap(one->file[i].bytes, one->file[i].size);
+        free(one->file);
+        free(one->name);
+    }
     layer_source_destroy(&side->source);
     for (int i = 0; i < LEAT_MAX_FIELDS; i++)
         free(side->name[i]);

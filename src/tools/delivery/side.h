@@ -2,9 +2,11 @@
 #ifndef LEAT_TOOLS_DELIVERY_SIDE_H
 #define LEAT_TOOLS_DELIVERY_SIDE_H
 
-#include "tools/delivery/dump_reader.h"
 #include "tools/delivery/image_reader.h"
 #include "tools/delivery/layer_source.h"
+#include "tools/delivery/npy_header.h"
+
+#include <stdbool.h>
 
 /* A record, borrowed until the next, or the reason why it is bad. */
 struct side_record {
@@ -21,6 +23,20 @@ struct side_record {
     } array[LEAT_MAX_FIELDS];
 };
 
+/* NAME.npy, or NAME.0000.npy and so on, one after the other. */
+struct dump_array {
+    char *name;
+    struct dump_file {
+        struct npy_header header;
+        void *bytes; /* mapped */
+        size_t size;
+    } * file;
+    int files;
+    int64_t rows;
+    int current;         /* the file of the next row */
+    int64_t current_row; /* its row there */
+};
+
 struct side {
     int (*next)(struct side *side);
     int64_t count; /* of records; -1: no end */
@@ -28,7 +44,8 @@ struct side {
     struct side_record record;
 
     struct image_reader database;
-    struct dump_reader dump;
+    struct dump_array dump[LEAT_MAX_FIELDS]; /* in the order of their names */
+    int dumps;
     struct layer_source source;  /* its layer delivers the records */
     int64_t row, rows;           /* of its batch: the next one, and all */
     char bad[512];               /* why the batch is bad; "": it is good */
@@ -42,6 +59,9 @@ int side_open_dump(struct side *out, const char *directory);
 int side_open_layer(struct side *out,
                     const struct layer_source_options *options);
 void side_close(struct side *side);
+
+/* Whether it is a directory of .npy files, and no database. */
+bool side_is_dump(const char *path);
 
 /*
  * Reads the next record into `record`, bad ones included; LEAT_END after the
