@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/datum_foreign.h"
+#include "data/sample.h"
 #include "data/wire.h"
 
 #include <leat/datum.h>
@@ -248,19 +249,16 @@ static void set_bytes(leat_field *field, const leat_datum *datum)
     field->shape[0] = (int64_t)datum->data_size;
 }
 
-/* The class, in the sample's buffer. */
-static int set_label(leat_sample *sample, leat_field *field,
-                     const leat_datum *datum)
+/* The class, at offset `at` of the sample's buffer. */
+static void set_label(leat_sample *sample, leat_field *field,
+                      const leat_datum *datum, size_t at)
 {
-    int32_t *label = leat_sample_take(sample, sizeof(*label));
-    if (!label)
-        return LEAT_ENOMEM;
-    *label = datum->label;
+    void *label = (char *)sample->buffer + at;
+    memcpy(label, &datum->label, sizeof(datum->label));
     field->dtype = LEAT_INT32;
     field->ndim = 0;
     field->data = label;
-    field->bytes = sizeof(*label);
-    return LEAT_OK;
+    field->bytes = sizeof(datum->label);
 }
 
 /* Several labels: the floats beside the pixels, copied to the buffer. */
@@ -281,30 +279,6 @@ __attribute__((noinline)) static int set_labels(leat_sample *sample,
     return leat_datum_floats(labels, datum->float_count, bytes, size);
 }
 
-/* The fields count one by one: a buffer that grows moves the views in it. */
-static int set_fields(leat_sample *sample, const leat_datum *datum,
-                      bool has_label, const void *bytes, size_t size)
-{
-    int status = LEAT_OK;
-    leat_field *field = &sample->field[sample->nfields];
-    if (datum->data_size)
-        set_bytes(field, datum);
-    else
-        status = set_floats(sample, field, datum, bytes, size);
-    if (status)
-        return status;
-    sample->nfields++;
-    if (!datum->data_size || !datum->float_count || has_label)
-        status = set_label(sample, field + 1, datum);
-    else
-        status = set_labels(sample, field + 1, datum, bytes, size);
-    if (!status)
-        sample->nfields++;
-    else
-        sample->nfields--;
-    return status;
-}
-
 int leat_datum_fields(leat_sample *sample, const void *bytes, size_t size)
 {
     leat_datum datum;
@@ -320,7 +294,21 @@ int leat_datum_fields(leat_sample *sample, const void *bytes, size_t size)
         return leat__datum_foreign(NULL, bytes, size, status);
     if ((status = check_payload(&datum, &count)))
         return leat__datum_foreign(&datum, bytes, size, status);
-    return set_fields(sample, &datum, has_label, bytes, size);
+    /* The label's room: what follows may move the buffer. */
+    size_t label_at = sample->taken;
+    if (!leat__sample_take(sample, sizeof(datum.label)))
+        return LEAT_ENOMEM;
+    leat_field *field = &sample->field[sample->nfields];
+    if (datum.data_size)
+        set_bytes(field, &datum);
+    else if ((status = set_floats(sample, field, &datum, bytes, size)))
+        return status;
+    if (!datum.data_size || !datum.float_count || has_label)
+        set_label(sample, field + 1, &datum, label_at);
+    else if ((status = set_labels(sample, field + 1, &datum, bytes, size)))
+        return status;
+    sample->nfields += 2;
+    return LEAT_OK;
 }
 
 /* An encoded image without dimensions has none to write. */

@@ -22,13 +22,7 @@ void leat_sample_finish(leat_sample *sample)
 
 void leat_sample_clear(leat_sample *sample)
 {
-    sample->nfields = 0;
-    sample->stable = 1;
-    sample->deferred = 0;
-    sample->route = 0;
-    sample->taken = 0;
-    sample->from.key = NULL;
-    sample->from.key_size = 0;
+    leat__sample_clear(sample);
 }
 
 void leat_sample_swap(leat_sample *a, leat_sample *b)

@@ -15,10 +15,9 @@ void leat__chunk_destroy(leat__chunk *chunk)
 {
     if (!chunk)
         return;
-    for (int i = 0; chunk->sample && i < chunk->capacity; i++) {
-        leat_sample_finish(chunk->sample[i]);
-        leat__free(chunk->sample[i]);
-    }
+    for (int i = 0; chunk->all && i < chunk->capacity; i++)
+        leat_sample_finish(&chunk->all[i].sample);
+    leat__free(chunk->all);
     leat__free(chunk->sample);
     leat__free(chunk->at);
     leat__free(chunk->words);
@@ -30,7 +29,7 @@ void leat__chunk_destroy(leat__chunk *chunk)
 int leat__chunk_create(leat__chunk **out, int capacity, int draws,
                        const leat_allocator *buffers)
 {
-    size_t n = (size_t)capacity;
+    size_t bytes, n = (size_t)capacity;
     leat__chunk *chunk = leat__alloc_zero(1, sizeof(*chunk));
     if (!chunk)
         return LEAT_ENOMEM;
@@ -38,12 +37,12 @@ int leat__chunk_create(leat__chunk **out, int capacity, int draws,
     chunk->sample = leat__alloc_zero(n, sizeof(*chunk->sample));
     chunk->at = leat__alloc_zero(n, sizeof(*chunk->at));
     chunk->words = leat__alloc_zero(n * (size_t)draws, sizeof(*chunk->words));
-    if (!chunk->sample || !chunk->at || !chunk->words)
+    if (!leat__multiply(n, sizeof(*chunk->all), &bytes))
+        chunk->all = leat__alloc_aligned_zero(bytes);
+    if (!chunk->all || !chunk->sample || !chunk->at || !chunk->words)
         goto fail;
     for (int i = 0; i < capacity; i++) {
-        chunk->sample[i] = leat__alloc_aligned_zero(sizeof(**chunk->sample));
-        if (!chunk->sample[i])
-            goto fail;
+        chunk->sample[i] = &chunk->all[i].sample;
         leat_sample_init(chunk->sample[i]);
         chunk->sample[i]->allocator = buffers;
     }
@@ -126,11 +125,12 @@ static int64_t settle(leat__chunk *chunk)
 {
     int64_t bytes = 0;
     int bad = 0;
+    int good = chunk->failed < 0 ? chunk->n : chunk->failed;
     for (int i = 0; i < chunk->n; i++) {
         set_position(chunk, i);
         if (bad < chunk->bad.n && chunk->bad.item[bad].sample == i)
             bad++;
-        else if (chunk->failed < 0 || i < chunk->failed)
+        else if (i < good)
             bytes += leat__chunk_payload(chunk, i);
     }
     return bytes;
@@ -240,13 +240,11 @@ static bool go_on(leat__chunk_source *source, leat__chunk *chunk, int status)
 static int pull(leat__chunk_source *source, leat__chunk *chunk, int n)
 {
     leat_sample **out = chunk->sample + chunk->n;
-    int got, deferred = 0;
+    int got, deferred;
     for (int i = 0; i < n; i++)
-        leat_sample_clear(out[i]);
-    int status = leat_reader_pull(source->reader, out, n, &got);
-    for (int i = 0; i < got; i++)
-        deferred |= out[i]->deferred;
-    if (deferred)
+        leat__sample_clear(out[i]);
+    int status = leat__reader_pull(source->reader, out, n, &got, &deferred);
+    if (deferred > 0)
         chunk->read = materialize;
     leat__sampler_take(&source->sampler, got, chunk->at + chunk->n);
     chunk->n += got;

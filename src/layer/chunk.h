@@ -5,6 +5,7 @@
 #ifndef LEAT_LAYER_CHUNK_H
 #define LEAT_LAYER_CHUNK_H
 
+#include "base/memory.h"
 #include "base/random.h"
 #include "layer/on_error/bad_list.h"
 #include "layer/sampler.h"
@@ -13,6 +14,18 @@
 #include <leat/reader.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+
+/*
+ * Samples lie an odd number of cache lines apart, or their first lines would
+ * share the few sets of a cache.
+ */
+typedef struct leat__chunk_sample {
+    leat_sample sample;
+    char apart[LEAT__CACHE_LINE];
+} leat__chunk_sample;
+
+_Static_assert(sizeof(leat__chunk_sample) / LEAT__CACHE_LINE % 2 == 1,
+               "the samples of a chunk crowd in a cache");
 
 /* Belongs to one thread at a time: the one that fills it, then its worker. */
 typedef struct leat__chunk {
@@ -30,8 +43,9 @@ typedef struct leat__chunk {
     /* How its samples are still to be read, by the worker; NULL: they are. */
     int (*read)(leat_reader *reader, struct leat__chunk *chunk, int i,
                 int *got);
-    int64_t claimed;      /* the clock, when the worker's turn for it came */
-    int64_t begun;        /* the clock, when its work on it began */
+    int64_t claimed; /* the clock, when the worker's turn for it came */
+    int64_t begun;   /* the clock, when its work on it began */
+    leat__chunk_sample *all;
     leat_sample **sample; /* n of them, each with a buffer of its own */
     leat_position *at;    /* of each sample */
     uint32_t *words;      /* of Caffe's generator, n x draws */

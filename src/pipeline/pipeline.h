@@ -23,8 +23,17 @@ struct leat_pipeline {
     atomic_int references;
 };
 
-/* Gives a reader that opened what leat keeps of it. Errors: LEAT_ENOMEM. */
-int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline);
+/*
+ * Gives a reader that opened what leat keeps of it: the pipeline, its only
+ * upstream reader (NULL: none, or several), and its depth in the chain, 1 for
+ * the one that delivers. Errors: LEAT_ENOMEM.
+ */
+int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
+                        leat_reader *upstream, int depth);
+
+/* leat_reader_pull, with the number of samples that are `*deferred`. */
+int leat__reader_pull(leat_reader *reader, leat_sample *const out[], int n,
+                      int *got, int *deferred);
 
 /* Whether any reader of the pipeline may block on storage. */
 bool leat__pipeline_may_block(const leat_pipeline *pipeline);

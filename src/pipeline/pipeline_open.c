@@ -13,7 +13,8 @@
 enum { SEED_OF_UPSTREAM = 0x75, SEED_OF_ANOTHER = 0x61 };
 
 static int open_reader(const leat_pipeline *pipeline,
-                       const leat_open_options *options, leat_reader **out);
+                       const leat_open_options *options, int depth,
+                       leat_reader **out);
 
 static uint64_t derive_seed(uint64_t seed, uint32_t operation, int64_t number)
 {
@@ -24,14 +25,15 @@ static uint64_t derive_seed(uint64_t seed, uint32_t operation, int64_t number)
 
 /* Opens the upstream readers; `*n` of them are open, also on failure. */
 static int open_upstream(const leat_pipeline *pipeline,
-                         const leat_open_options *options,
+                         const leat_open_options *options, int depth,
                          leat_reader *upstream[], int *n)
 {
     leat_open_options own = *options;
     int status = LEAT_OK;
     for (*n = 0; *n < pipeline->nupstream && !status; *n += !status) {
         own.seed = derive_seed(options->seed, SEED_OF_UPSTREAM, *n);
-        status = open_reader(pipeline->upstream[*n], &own, &upstream[*n]);
+        status =
+            open_reader(pipeline->upstream[*n], &own, depth + 1, &upstream[*n]);
     }
     return status;
 }
@@ -59,7 +61,7 @@ static int check_opened(const leat_pipeline *pipeline, leat_reader *reader)
 
 /* A failure without a line gets one, so that an older one is not reported. */
 static int call_open(const leat_pipeline *pipeline,
-                     const leat_open_options *options,
+                     const leat_open_options *options, int depth,
                      leat_reader *const upstream[], leat_reader **out)
 {
     const leat_open open = {
@@ -75,6 +77,7 @@ static int call_open(const leat_pipeline *pipeline,
         .allocator = options->allocator,
         .max_memory = options->max_memory,
         .threads = options->threads,
+        .depth = depth,
     };
     unsigned lines = leat__error_lines();
     int status = pipeline->type->open(&open, out);
@@ -90,14 +93,14 @@ static int call_open(const leat_pipeline *pipeline,
 }
 
 static int open_with(const leat_pipeline *pipeline,
-                     const leat_open_options *options, leat_reader *upstream[],
-                     leat_reader **out)
+                     const leat_open_options *options, int depth,
+                     leat_reader *upstream[], leat_reader **out)
 {
     leat_reader *reader = NULL;
     int n;
-    int status = open_upstream(pipeline, options, upstream, &n);
+    int status = open_upstream(pipeline, options, depth, upstream, &n);
     if (!status)
-        status = call_open(pipeline, options, upstream, &reader);
+        status = call_open(pipeline, options, depth, upstream, &reader);
     if (status) {
         while (n > 0)
             leat_reader_close(upstream[--n]);
@@ -107,7 +110,8 @@ static int open_with(const leat_pipeline *pipeline,
     if (status)
         return status;
     /* Only the count of references changes, atomically. */
-    status = leat__reader_attach(reader, (leat_pipeline *)(uintptr_t)pipeline);
+    status = leat__reader_attach(reader, (leat_pipeline *)(uintptr_t)pipeline,
+                                 n == 1 ? upstream[0] : NULL, depth);
     if (status)
         reader->ops->close(reader);
     else
@@ -116,13 +120,14 @@ static int open_with(const leat_pipeline *pipeline,
 }
 
 static int open_reader(const leat_pipeline *pipeline,
-                       const leat_open_options *options, leat_reader **out)
+                       const leat_open_options *options, int depth,
+                       leat_reader **out)
 {
     leat_reader **upstream =
         leat__alloc_zero((size_t)pipeline->nupstream, sizeof(*upstream));
     if (!upstream)
         return LEAT_ENOMEM;
-    int status = open_with(pipeline, options, upstream, out);
+    int status = open_with(pipeline, options, depth, upstream, out);
     leat__free(upstream);
     if (status < 0 && pipeline->origin)
         return leat__error_context(status, "%s", pipeline->origin);
@@ -164,8 +169,9 @@ static int copy_options(leat_open_options *out,
     return LEAT_OK;
 }
 
-int leat_pipeline_open_with(const leat_pipeline *pipeline,
-                            const leat_open_options *options, leat_reader **out)
+static int open_at(const leat_pipeline *pipeline,
+                   const leat_open_options *options, int depth,
+                   leat_reader **out)
 {
     leat_open_options values;
     int status = copy_options(&values, options);
@@ -173,11 +179,17 @@ int leat_pipeline_open_with(const leat_pipeline *pipeline,
         return status;
     leat_reader *reader;
     int cancel = leat__thread_disable_cancel();
-    status = open_reader(pipeline, &values, &reader);
+    status = open_reader(pipeline, &values, depth, &reader);
     leat__thread_restore_cancel(cancel);
     if (!status)
         *out = reader;
     return status;
+}
+
+int leat_pipeline_open_with(const leat_pipeline *pipeline,
+                            const leat_open_options *options, leat_reader **out)
+{
+    return open_at(pipeline, options, 1, out);
 }
 
 int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
@@ -198,7 +210,7 @@ int leat_open_again(const leat_open *open, const leat_pipeline *pipeline,
         .max_memory = open->max_memory,
         .threads = open->threads,
     };
-    return leat_pipeline_open_with(pipeline, &options, out);
+    return open_at(pipeline, &options, open->depth + 1, out);
 }
 
 uint64_t leat_open_seed(const leat_open *open)

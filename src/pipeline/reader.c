@@ -3,116 +3,16 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/reader_state.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-/* What leat knows of an open reader. One caller's at a time. */
-struct leat_reader_state {
-    leat_position at; /* where next goes on */
-    /* What the next call returns instead of samples; LEAT_OK: nothing. */
-    int status;
-    leat_provenance from; /* of a bad record; source NULL: unknown */
-    char key[64];
-    char line[LEAT__ERROR_MAX];
-    leat_sample scratch; /* for samples that are dropped */
-    leat_sample *held;   /* pulled, but given by no call yet: */
-    int held_at, nheld;  /* these */
-    int held_capacity;
-};
-
-/* Tables of an older header are shorter and lack later operations. */
-#define HAS(reader, operation)                                                 \
-    ((reader)->ops->size >= offsetof(leat_reader_ops, operation) +             \
-                                sizeof((reader)->ops->operation) &&            \
-     (reader)->ops->operation)
-
 static int unsupported(const leat_reader *reader, const char *what)
 {
     return leat_error(LEAT_EUNSUPPORTED, "the reader \"%s\" cannot %s",
                       reader->ops->name, what);
-}
-
-/*
- * Checks the status that an operation returned. `lines` is the thread's count
- * of error lines before the call: a failure without a line of its own gets one,
- * so that an older one is not reported.
- */
-static int check_status(const leat_reader *reader, const char *operation,
-                        unsigned lines, int status)
-{
-    if (!status || status == LEAT_END)
-        return status;
-    if (!leat__status_is_error(status))
-        return leat_error(
-            LEAT_ESTATE,
-            "the reader \"%s\": %s returned %d, expected LEAT_OK, "
-            "LEAT_END or an error of leat/status.h",
-            reader->ops->name, operation, status);
-    if (leat__error_lines() == lines)
-        return leat_error(status, "the reader \"%s\": %s", reader->ops->name,
-                          leat_status_text(status));
-    return status;
-}
-
-/* The error of a bad record without a line; `from` names it. */
-static int name_record(const leat_reader *reader, const leat_provenance *from)
-{
-    return leat_error(
-        LEAT_EDATA, "the reader \"%s\": record %lld is bad; it gave no reason",
-        reader->ops->name, (long long)from->record);
-}
-
-/* Whether a count of fields is out of bounds, which would lead out of the
- * sample. */
-static bool has_bad_sample(leat_sample *const out[], int n)
-{
-    unsigned bad = 0;
-    for (int i = 0; i < n; i++)
-        bad |= !out[i]->deferred &
-               ((unsigned)out[i]->nfields - 1 >= LEAT_MAX_FIELDS);
-    return bad != 0;
-}
-
-static int bad_sample(const leat_reader *reader, leat_sample *const out[])
-{
-    int i = 0;
-    while (!has_bad_sample(out + i, 1))
-        i++;
-    return leat_error(LEAT_ESTATE,
-                      "the reader \"%s\" gave a sample of %d fields "
-                      "(nfields), expected 1 to %d",
-                      reader->ops->name, out[i]->nfields, LEAT_MAX_FIELDS);
-}
-
-/* Checks the status and count of an operation that fills up to `n` samples. */
-static int check_result(const leat_reader *reader, const char *operation,
-                        unsigned lines, int status, leat_sample *const out[],
-                        int n, int *got)
-{
-    int reported = *got;
-    if (reported < 0 || reported > n || (!status && reported == 0)) {
-        *got = 0;
-        return leat_error(LEAT_ESTATE,
-                          "the reader \"%s\": %s reports %d samples, "
-                          "expected 1 to %d",
-                          reader->ops->name, operation, reported, n);
-    }
-    if (status && reported == n && status != LEAT_END) {
-        *got = 0;
-        return leat_error(LEAT_ESTATE,
-                          "the reader \"%s\": %s reports all %d samples "
-                          "together with an error, which concerns none",
-                          reader->ops->name, operation, n);
-    }
-    if (has_bad_sample(out, reported)) {
-        *got = 0;
-        return bad_sample(reader, out);
-    }
-    if (status == LEAT_EDATA && leat__error_lines() == lines)
-        return name_record(reader, &out[reported]->from);
-    return check_status(reader, operation, lines, status);
 }
 
 /* The status that the next call returns, with its line, and the bad record. */
@@ -153,12 +53,16 @@ static int return_kept(leat_reader *reader, leat_sample *sample)
 }
 
 static int call_next(leat_reader *reader, leat_sample *const out[], int n,
-                     int *got)
+                     int *got, int *deferred)
 {
     struct leat_reader_state *state = reader->state;
     unsigned lines = leat__error_lines();
     int status = reader->ops->next(reader, out, n, got);
-    status = check_result(reader, "next", lines, status, out, n, got);
+    status =
+        leat__reader_check_count(reader, "next", lines, status, out, n, got);
+    if (state->upstream || state->depth > 1)
+        leat__reader_set_depths(reader, out, *got);
+    status = leat__reader_check_samples(reader, status, out, got, deferred);
     state->at.index += *got + (status == LEAT_EDATA);
     if (!status)
         return LEAT_OK;
@@ -168,54 +72,22 @@ static int call_next(leat_reader *reader, leat_sample *const out[], int n,
     return *got > 0 ? LEAT_OK : status;
 }
 
-int leat_reader_pull(leat_reader *reader, leat_sample *const out[], int n,
-                     int *got)
+int leat__reader_pull(leat_reader *reader, leat_sample *const out[], int n,
+                      int *got, int *deferred)
 {
-    *got = 0;
+    *got = *deferred = 0;
     if (n < 1)
         return leat_error(LEAT_EINVAL, "expected 1 sample or more, got %d", n);
     if (reader->state->status)
         return return_kept(reader, out[0]);
-    return call_next(reader, out, n, got);
+    return call_next(reader, out, n, got, deferred);
 }
 
-/* A run of deferred samples. */
-static int call_materialize(leat_reader *reader, leat_sample *const out[],
-                            int n, int *got)
+int leat_reader_pull(leat_reader *reader, leat_sample *const out[], int n,
+                     int *got)
 {
-    if (!HAS(reader, materialize))
-        return leat_error(LEAT_ESTATE,
-                          "the reader \"%s\" deferred a sample, but lacks "
-                          "\"materialize\"",
-                          reader->ops->name);
-    unsigned lines = leat__error_lines();
-    int status = reader->ops->materialize(reader, out, n, got);
-    for (int i = 0; i < *got && i < n; i++)
-        out[i]->deferred = 0;
-    if (status == LEAT_END)
-        return leat_error(LEAT_ESTATE,
-                          "the reader \"%s\": materialize returned LEAT_END",
-                          reader->ops->name);
-    return check_result(reader, "materialize", lines, status, out, n, got);
-}
-
-int leat_reader_materialize(leat_reader *reader, leat_sample *const out[],
-                            int n, int *got)
-{
-    int status = LEAT_OK;
-    *got = 0;
-    while (!status && *got < n) {
-        int end = *got, done = 0;
-        while (end < n && out[end]->deferred)
-            end++;
-        if (end == *got) {
-            ++*got;
-            continue;
-        }
-        status = call_materialize(reader, out + *got, end - *got, &done);
-        *got += done;
-    }
-    return status;
+    int deferred;
+    return leat__reader_pull(reader, out, n, got, &deferred);
 }
 
 static void clear(leat_sample *const out[], int n)
@@ -315,7 +187,7 @@ static int call_skip(leat_reader *reader, int64_t n, int64_t *skipped)
                           reader->ops->name, (long long)more, (long long)n);
     *skipped += more;
     reader->state->at.index += more;
-    status = check_status(reader, "skip", lines, status);
+    status = leat__reader_check_status(reader, "skip", lines, status);
     if (status)
         keep(reader, status, NULL);
     return status;
@@ -331,7 +203,7 @@ int leat_reader_skip(leat_reader *reader, int64_t n, int64_t *skipped)
                           (long long)n);
     for (; *skipped < n && state->held_at < state->nheld; ++*skipped)
         state->held_at++;
-    if (!HAS(reader, skip))
+    if (!LEAT__HAS(reader, skip))
         return skip_by_reading(reader, n, skipped);
     while (*skipped < n && !status) {
         if (state->status == LEAT_EDATA)
@@ -347,8 +219,8 @@ int leat_reader_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 {
     unsigned lines = leat__error_lines();
-    return check_status(reader, "fields", lines,
-                        reader->ops->fields(reader, out, n));
+    return leat__reader_check_status(reader, "fields", lines,
+                                     reader->ops->fields(reader, out, n));
 }
 
 void leat_reader_cancel(leat_reader *reader)
@@ -356,12 +228,15 @@ void leat_reader_cancel(leat_reader *reader)
     reader->ops->cancel(reader);
 }
 
-int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline)
+int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
+                        leat_reader *upstream, int depth)
 {
     struct leat_reader_state *state = leat__alloc_zero(1, sizeof(*state));
     if (!state)
         return LEAT_ENOMEM;
     leat_sample_init(&state->scratch);
+    state->upstream = upstream;
+    state->depth = depth;
     reader->state = state;
     reader->pipeline = pipeline;
     leat_pipeline_ref(pipeline);
@@ -392,16 +267,16 @@ void leat_reader_close(leat_reader *reader)
 
 int leat_reader_count(leat_reader *reader, int64_t *out)
 {
-    if (!HAS(reader, count))
+    if (!LEAT__HAS(reader, count))
         return unsupported(reader, "count its samples before reading");
     unsigned lines = leat__error_lines();
-    return check_status(reader, "count", lines,
-                        reader->ops->count(reader, out));
+    return leat__reader_check_status(reader, "count", lines,
+                                     reader->ops->count(reader, out));
 }
 
 int leat_reader_is_random_access(const leat_reader *reader)
 {
-    return HAS(reader, count) && HAS(reader, read_at);
+    return LEAT__HAS(reader, count) && LEAT__HAS(reader, read_at);
 }
 
 /* The first position that is not in [0, count), or `n`. */
@@ -423,7 +298,7 @@ int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
     unsigned lines = leat__error_lines();
     int status = reader->ops->count(reader, &count);
     if (status)
-        return check_status(reader, "count", lines, status);
+        return leat__reader_check_status(reader, "count", lines, status);
     int outside = find_outside(at, n, count);
     if (outside < n)
         return leat_error(LEAT_EINVAL,
@@ -431,8 +306,12 @@ int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
                           (long long)at[outside].index, (long long)count);
     if (n < 1)
         return LEAT_OK;
+    int deferred;
     status = reader->ops->read_at(reader, at, out, n, got);
-    return check_result(reader, "read_at", lines, status, out, n, got);
+    status =
+        leat__reader_check_count(reader, "read_at", lines, status, out, n, got);
+    status = leat__reader_check_samples(reader, status, out, got, &deferred);
+    return leat__reader_map(reader, out, status, got);
 }
 
 int leat_reader_read_at(leat_reader *reader, const leat_position at[],
@@ -445,21 +324,21 @@ int leat_reader_read_at(leat_reader *reader, const leat_position at[],
 void leat_reader_advise(leat_reader *reader, const leat_position at[], int n)
 {
     int64_t count;
-    if (HAS(reader, advise) && leat_reader_is_random_access(reader) &&
+    if (LEAT__HAS(reader, advise) && leat_reader_is_random_access(reader) &&
         !reader->ops->count(reader, &count) && find_outside(at, n, count) == n)
         reader->ops->advise(reader, at, n);
 }
 
 int leat_reader_may_block(leat_reader *reader)
 {
-    if (HAS(reader, may_block))
+    if (LEAT__HAS(reader, may_block))
         return reader->ops->may_block(reader);
     return leat__pipeline_may_block(reader->pipeline);
 }
 
 bool leat__reader_can_probe(const leat_reader *reader)
 {
-    return HAS(reader, may_block);
+    return LEAT__HAS(reader, may_block);
 }
 
 static int call_seek(leat_reader *reader, leat_position position,
@@ -467,8 +346,8 @@ static int call_seek(leat_reader *reader, leat_position position,
 {
     struct leat_reader_state *state = reader->state;
     unsigned lines = leat__error_lines();
-    int status = check_status(reader, "seek", lines,
-                              reader->ops->seek(reader, position, mark));
+    int status = leat__reader_check_status(
+        reader, "seek", lines, reader->ops->seek(reader, position, mark));
     if (status)
         return status;
     state->status = LEAT_OK;
@@ -498,7 +377,7 @@ static int seek_marked(leat_reader *reader, leat_token *mark)
 int leat_reader_seek(leat_reader *reader, leat_position position,
                      leat_token *mark)
 {
-    if (mark && !HAS(reader, mark))
+    if (mark && !LEAT__HAS(reader, mark))
         return seek_marked(reader, mark);
     if (position.epoch < 0 || position.index < 0)
         return leat_error(LEAT_EINVAL,
@@ -510,40 +389,40 @@ int leat_reader_seek(leat_reader *reader, leat_position position,
 
 int leat_reader_can_seek(leat_reader *reader)
 {
-    return HAS(reader, can_seek) ? reader->ops->can_seek(reader) : 1;
+    return LEAT__HAS(reader, can_seek) ? reader->ops->can_seek(reader) : 1;
 }
 
 int leat_reader_has_mark(const leat_reader *reader)
 {
-    return HAS(reader, mark);
+    return LEAT__HAS(reader, mark);
 }
 
 int leat_reader_mark(leat_reader *reader, leat_token *token)
 {
-    if (!HAS(reader, mark))
+    if (!LEAT__HAS(reader, mark))
         return leat_token_put(token, &reader->state->at,
                               sizeof(reader->state->at));
     unsigned lines = leat__error_lines();
-    return check_status(reader, "mark", lines,
-                        reader->ops->mark(reader, token));
+    return leat__reader_check_status(reader, "mark", lines,
+                                     reader->ops->mark(reader, token));
 }
 
 int leat_reader_save(leat_reader *reader, leat_token *token)
 {
-    if (!HAS(reader, save))
+    if (!LEAT__HAS(reader, save))
         return unsupported(reader, "save its state");
     unsigned lines = leat__error_lines();
-    return check_status(reader, "save", lines,
-                        reader->ops->save(reader, token));
+    return leat__reader_check_status(reader, "save", lines,
+                                     reader->ops->save(reader, token));
 }
 
 int leat_reader_restore(leat_reader *reader, leat_token *token)
 {
-    if (!HAS(reader, restore))
+    if (!LEAT__HAS(reader, restore))
         return unsupported(reader, "restore its state");
     unsigned lines = leat__error_lines();
-    int status = check_status(reader, "restore", lines,
-                              reader->ops->restore(reader, token));
+    int status = leat__reader_check_status(reader, "restore", lines,
+                                           reader->ops->restore(reader, token));
     if (status)
         return status;
     reader->state->status = LEAT_OK;

@@ -96,11 +96,11 @@ struct leat_reader_ops {
     int (*fields)(leat_reader *reader, const leat_field_spec **out, int *n);
 
     /**
-     * Fills up to `n` samples, at least 1, in order: see "Status" above. A
-     * sample may be left to `materialize`, where that is work that other
-     * threads can do: next then sets `deferred`, and `locator` as it likes, and
-     * appends no field. A reader that only moves samples passes deferred ones
-     * on as they are (leat_reader_pull).
+     * Fills up to `n` samples, at least 1, in order: see "Status" above. A file
+     * reader may leave a sample to `materialize`, where that is work that other
+     * threads can do: next then sets `deferred` to 1, and `locator` as it
+     * likes, and appends no field. A decorator passes deferred samples on as
+     * they are (leat_reader_pull), unless it needs their fields.
      */
     int (*next)(leat_reader *reader, leat_sample *const out[], int n, int *got);
 
@@ -136,11 +136,17 @@ struct leat_reader_ops {
     void (*close)(leat_reader *reader);
 
     /**
-     * Completes samples that next deferred: reads, checks, decodes or maps
-     * them, with the contract of next, but without LEAT_END. A decorator first
-     * calls leat_reader_materialize of its upstream reader. Any threads, in
+     * Completes samples that next deferred: reads, checks and decodes them,
+     * with the contract of next, but without LEAT_END. Any threads, in
      * parallel, while next goes on. The work for a sample depends on the sample
      * and its position alone.
+     *
+     * A decorator over one reader has it for work on each sample, such as a
+     * map: it gets every sample of its next and read_at, with the fields of
+     * the upstream reader, and changes them. A decorator over several whose
+     * next passes deferred samples on notes their upstream reader by
+     * leat_sample_push_route, and has materialize call
+     * leat_reader_materialize_routed.
      */
     int (*materialize)(leat_reader *reader, leat_sample *const out[], int n,
                        int *got);
@@ -238,6 +244,21 @@ LEAT_API int leat_reader_pull(leat_reader *reader, leat_sample *const out[],
 LEAT_API int leat_reader_materialize(leat_reader *reader,
                                      leat_sample *const out[], int n, int *got);
 
+/**
+ * Notes that a sample which leat_reader_pull left deferred came from reader `i`
+ * of `n`. Thread safety: one caller a sample.
+ */
+LEAT_API void leat_sample_push_route(leat_sample *sample, int i, int n);
+
+/**
+ * leat_reader_materialize for a reader over `nupstream` others, each sample by
+ * the reader that leat_sample_push_route noted.
+ */
+LEAT_API int leat_reader_materialize_routed(leat_reader *const upstream[],
+                                            int nupstream,
+                                            leat_sample *const out[], int n,
+                                            int *got);
+
 /** leat_reader_read_at for a decorator: appends fields to what `out` has. */
 LEAT_API int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
                                  leat_sample *const out[], int n, int *got);
@@ -317,6 +338,7 @@ typedef struct leat_open {
     const leat_allocator *allocator;
     int64_t max_memory;
     int threads;
+    int depth; /* in the chain of readers: 1 delivers to the caller */
 } leat_open;
 
 /**

@@ -1,0 +1,72 @@
+/* reader_state.h: what leat keeps of an open reader, and checks of its
+ * operations' results. */
+#ifndef LEAT_PIPELINE_READER_STATE_H
+#define LEAT_PIPELINE_READER_STATE_H
+
+#include "base/error.h"
+
+#include <leat/ext/reader.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Tables of an older header are shorter and lack later operations. */
+#define LEAT__HAS(reader, operation)                                           \
+    ((reader)->ops->size >= offsetof(leat_reader_ops, operation) +             \
+                                sizeof((reader)->ops->operation) &&            \
+     (reader)->ops->operation)
+
+/* What leat knows of an open reader. One caller's at a time. */
+struct leat_reader_state {
+    leat_reader *upstream; /* the only one; NULL: none, or several */
+    int depth;             /* in the chain: 1 delivers to the caller */
+    leat_position at;      /* where next goes on */
+    /* What the next call returns instead of samples; LEAT_OK: nothing. */
+    int status;
+    leat_provenance from; /* of a bad record; source NULL: unknown */
+    char key[64];
+    char line[LEAT__ERROR_MAX];
+    leat_sample scratch; /* for samples that are dropped */
+    leat_sample *held;   /* pulled, but given by no call yet: */
+    int held_at, nheld;  /* these */
+    int held_capacity;
+};
+
+/*
+ * Checks the status that an operation returned. `lines` is the thread's count
+ * of error lines before the call: a failure without a line of its own gets one,
+ * so that an older one is not reported.
+ */
+int leat__reader_check_status(const leat_reader *reader, const char *operation,
+                              unsigned lines, int status);
+
+/* The same for an operation that fills up to `n` samples: its count, too. */
+int leat__reader_check_count(const leat_reader *reader, const char *operation,
+                             unsigned lines, int status,
+                             leat_sample *const out[], int n, int *got);
+
+/*
+ * Checks samples: counts of fields, which would lead out of them, of those that
+ * are complete. `*deferred` is the number of the others. Returns `status`, or
+ * LEAT_ESTATE with *got 0.
+ */
+int leat__reader_check_samples(const leat_reader *reader, int status,
+                               leat_sample *const out[], int *got,
+                               int *deferred);
+
+/* LEAT_ESTATE, with *got 0, for the first sample of a bad count of fields. */
+int leat__reader_bad_sample(const leat_reader *reader, leat_sample *const out[],
+                            int *got);
+
+/* Notes in samples that next gave how deep in the chain they have work left. */
+void leat__reader_set_depths(const leat_reader *reader,
+                             leat_sample *const out[], int n);
+
+/*
+ * A map's work on the samples that its read_at gave before it returned
+ * `status`, or that status for other readers.
+ */
+int leat__reader_map(leat_reader *reader, leat_sample *const out[], int status,
+                     int *got);
+
+#endif
