@@ -61,7 +61,7 @@ static int tick(void *pass, leat_sample *sample)
     memcpy(sample->buffer, &clockwork->now, sizeof(clockwork->now));
     sample->nfields = 1;
     sample->field[0] = (leat_field){
-        LEAT_UINT8, 3, {1, 1, sizeof(double)}, sample->buffer, sizeof(double)};
+        LEAT_UINT8, 3, sample->buffer, sizeof(double), {1, 1, sizeof(double)}};
     return LEAT_OK;
 }
 

@@ -56,9 +56,9 @@ typedef struct leat_field_spec {
 typedef struct leat_field {
     leat_dtype dtype;             /* of an element */
     int ndim;                     /* 0: a scalar */
-    int64_t shape[LEAT_MAX_DIMS]; /* elements, row-major */
     const void *data;             /* the view */
     size_t bytes;                 /* of the view */
+    int64_t shape[LEAT_MAX_DIMS]; /* elements, row-major */
 } leat_field;
 
 /** What a batch has in place of a record; see leat_on_error, leat_epoch_end. */

@@ -65,6 +65,15 @@ static int complete(leat_reader *reader, leat_sample *const out[], int n,
     return status ? status : upstream_status;
 }
 
+/* A sample that next completed. */
+static int check_complete(const leat_reader *reader, leat_sample *sample,
+                          int *got)
+{
+    leat_sample *const out[] = {sample};
+    int deferred;
+    return leat__reader_check_samples(reader, LEAT_OK, out, got, &deferred);
+}
+
 /* The same, where only some of the samples are deferred as deep as that. */
 static int complete_pending(leat_reader *reader, leat_sample *const out[],
                             int n, int *got)
@@ -77,6 +86,8 @@ static int complete_pending(leat_reader *reader, leat_sample *const out[],
             end++;
         if (end > *got)
             status = complete(reader, out + *got, end - *got, &done);
+        else
+            status = check_complete(reader, out[end], &done);
         *got += done;
     }
     return status;

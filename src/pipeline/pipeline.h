@@ -31,7 +31,7 @@ struct leat_pipeline {
 int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
                         leat_reader *upstream, int depth);
 
-/* leat_reader_pull, with the number of samples that are `*deferred`. */
+/* leat_reader_pull, with the number of samples that may be `*deferred`. */
 int leat__reader_pull(leat_reader *reader, leat_sample *const out[], int n,
                       int *got, int *deferred);
 

@@ -62,7 +62,9 @@ static int call_next(leat_reader *reader, leat_sample *const out[], int n,
         leat__reader_check_count(reader, "next", lines, status, out, n, got);
     if (state->upstream || state->depth > 1)
         leat__reader_set_depths(reader, out, *got);
-    status = leat__reader_check_samples(reader, status, out, got, deferred);
+    *deferred = *got;
+    if (!state->defers)
+        status = leat__reader_check_samples(reader, status, out, got, deferred);
     state->at.index += *got + (status == LEAT_EDATA);
     if (!status)
         return LEAT_OK;
@@ -237,6 +239,8 @@ int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
     leat_sample_init(&state->scratch);
     state->upstream = upstream;
     state->depth = depth;
+    state->defers =
+        LEAT__HAS(reader, materialize) || (upstream && upstream->state->defers);
     reader->state = state;
     reader->pipeline = pipeline;
     leat_pipeline_ref(pipeline);

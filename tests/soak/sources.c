@@ -92,9 +92,9 @@ static int pass_next(void *user, leat_sample *sample)
     sample->nfields = 3;
     sample->field[0] = image_field(self->c, record);
     sample->field[1] =
-        (leat_field){LEAT_INT32, 0, {0}, &record->label, sizeof(int32_t)};
+        (leat_field){LEAT_INT32, 0, &record->label, sizeof(int32_t), {0}};
     sample->field[2] =
-        (leat_field){LEAT_INT32, 1, {2}, record->more, sizeof(record->more)};
+        (leat_field){LEAT_INT32, 1, record->more, sizeof(record->more), {2}};
     return LEAT_OK;
 }
 

@@ -651,7 +651,7 @@ static int next_with_long_key(void *pass, leat_sample *sample)
     memcpy(buffer + 1, long_key(size), size);
     sample->nfields = 1;
     sample->stable = 0;
-    sample->field[0] = (leat_field){LEAT_UINT8, 3, {1, 1, 1}, buffer, 1};
+    sample->field[0] = (leat_field){LEAT_UINT8, 3, buffer, 1, {1, 1, 1}};
     sample->from.key = buffer + 1;
     sample->from.key_size = size;
     return LEAT_OK;

@@ -171,7 +171,7 @@ static int count_up(void *given, leat_sample *out)
     int *calls = given;
     number = (float)(*calls)++;
     out->nfields = 1;
-    out->field[0] = (leat_field){LEAT_FLOAT32, 0, {0}, &number, sizeof(number)};
+    out->field[0] = (leat_field){LEAT_FLOAT32, 0, &number, sizeof(number), {0}};
     return LEAT_OK;
 }
 
@@ -255,7 +255,7 @@ START_TEST(another_field_where_a_number_was_is_a_bad_record)
         (leat_field){.dtype = LEAT_BYTES, .data = two, .bytes = 4},
         "do not make 1 of float32");
     assert_bad_record(
-        (leat_field){LEAT_FLOAT32, 1, {2}, .data = two, .bytes = 8},
+        (leat_field){LEAT_FLOAT32, 1, two, 8, {2}},
         "field 1 has another shape than in the batch's first sample");
 }
 END_TEST

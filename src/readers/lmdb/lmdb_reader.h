@@ -75,10 +75,11 @@ static inline int leat__lmdb_reader_fill(const leat__lmdb_reader *lmdb,
     from->record = entry->record;
     from->key = entry->key;
     from->key_size = entry->key_size;
+    const leat_field *field = &sample->field[sample->nfields];
     int status = leat_datum_fields(sample, entry->value, entry->value_size);
     if (status)
         return leat__lmdb_reader_bad_record(lmdb, entry, status);
-    uintptr_t data = (uintptr_t)sample->field[sample->nfields - 2].data;
+    uintptr_t data = (uintptr_t)field->data;
     sample->stable &= data - (uintptr_t)lmdb->map->base < lmdb->map->size;
     return LEAT_OK;
 }
