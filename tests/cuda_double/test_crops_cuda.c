@@ -74,6 +74,54 @@ START_TEST(bad_records_are_replaced_as_on_the_cpu)
 }
 END_TEST
 
+/* Status or checksum of each batch, and its shape. */
+static void collect_shapes(const leat_pipeline *pipeline, const char *device,
+                           leat_transform_on on, int64_t out[STEPS][4])
+{
+    options.device = device;
+    options.transform_on = on;
+    layer_fixture fixture = layer_fixture_open(pipeline, &options);
+    for (int i = 0; i < STEPS; i++) {
+        int status = layer_fixture_forward(&fixture);
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        out[i][0] = (int64_t)layer_fixture_digest(&fixture);
+        out[i][1] = leat_blob_dim(fixture.top[0], 0);
+        out[i][2] = leat_data_layer_batch(fixture.layer)->valid;
+        out[i][3] = leat_data_layer_batch(fixture.layer)->epoch;
+    }
+    layer_fixture_close(&fixture);
+}
+
+/* Short batches, padding behind crops, and batches without a sample. */
+START_TEST(epochs_end_as_on_the_cpu)
+{
+    static const struct {
+        int count, batch, ranks;
+    } cases[] = {{11, 4, 1}, {7, 2, 3}, {3, 2, 5}};
+    bad_records plan = {.way = (bad_records_way)(_i % 3)};
+    int64_t expected[STEPS][4], found[STEPS][4];
+    for (int i = 0; i < 3; i++)
+        for (int end = LEAT_EPOCH_END_DROP; end <= LEAT_EPOCH_END_PAD; end++) {
+            plan.count = cases[i].count;
+            options.batch_size = cases[i].batch;
+            options.world_size = cases[i].ranks;
+            options.rank = cases[i].ranks - 1;
+            options.top_mode = (leat_top_mode)(_i / 3);
+            options.epoch_end = (leat_epoch_end)end;
+            if (plan.count < options.batch_size * options.world_size &&
+                end == LEAT_EPOCH_END_DROP)
+                continue;
+            leat_pipeline *pipeline = bad_records_pipeline(&plan);
+            collect_shapes(pipeline, "cpu", LEAT_TRANSFORM_ON_CPU, expected);
+            collect_shapes(pipeline, "cuda:0", LEAT_TRANSFORM_ON_DEVICE, found);
+            ck_assert_mem_eq(found, expected, sizeof(found));
+            collect_shapes(pipeline, "cuda:0", LEAT_TRANSFORM_ON_CPU, found);
+            ck_assert_mem_eq(found, expected, sizeof(found));
+            leat_pipeline_unref(pipeline);
+        }
+}
+END_TEST
+
 /* The first record is small: slots and tops grow with the next. */
 START_TEST(slots_grow_as_on_the_cpu)
 {
@@ -287,6 +335,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, NULL);
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, bad_records_are_replaced_as_on_the_cpu, 0, 9);
+    tcase_add_loop_test(tcase, epochs_end_as_on_the_cpu, 0, 6);
     tcase_add_loop_test(tcase, slots_grow_as_on_the_cpu, 0, 3);
     tcase_add_loop_test(tcase, encoded_images_go_on_as_on_the_cpu, 0, 6);
     tcase_add_loop_test(tcase, slots_grow_behind_the_streams_that_read_them, 0,

@@ -10,6 +10,7 @@
 enum { COUNT = 7, BATCH = 5, SAMPLES = 60, DRAWS = 3, CAPACITY_MAX = 8 };
 
 static bad_records records;
+static leat_epoch_end epoch_end;
 static leat_pipeline *pipeline;
 static leat_reader *reader;
 static leat__chunk_source source;
@@ -23,6 +24,7 @@ static void open_source(int capacity, int rank, int step, bool collects,
                                                 .batch_size = BATCH,
                                                 .rank = rank,
                                                 .step = step,
+                                                .epoch_end = epoch_end,
                                                 .collects = collects,
                                                 .draws = DRAWS,
                                                 .seed = 11};
@@ -52,6 +54,7 @@ static void take(bool ahead)
 static void set_up(void)
 {
     records = (bad_records){.count = COUNT};
+    epoch_end = LEAT_EPOCH_END_WRAP;
 }
 
 static const leat__position beginning;
@@ -217,6 +220,29 @@ START_TEST(a_chunk_survives_every_failed_allocation)
 }
 END_TEST
 
+/* Fewer than it counted, or more: batches would end elsewhere. */
+START_TEST(a_reader_whose_count_is_wrong_is_an_error_by_name)
+{
+    for (int more = -1; more <= 1; more += 2) {
+        int n = 0;
+        epoch_end = (leat_epoch_end)_i;
+        records = (bad_records){.count = COUNT + 2};
+        open_source(CAPACITY_MAX, 0, 1, true, &beginning);
+        records.count += more;
+        do
+            take(false);
+        while (chunk->failed < 0 && n++ < 4);
+        ck_assert_int_eq(chunk->status, LEAT_EFORMAT);
+        ck_assert_ptr_nonnull(strstr(
+            chunk->line,
+            more < 0
+                ? "planted: it ended after 8 samples, but its count is 9"
+                : "planted: it ended after 10 samples, but its count is 9"));
+        close_source();
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("chunk");
@@ -234,6 +260,9 @@ int main(void)
     tcase_add_loop_test(tcase, storage_that_fails_ends_the_samples_before_it, 0,
                         BAD_RECORDS_WAYS);
     tcase_add_test(tcase, what_ended_a_single_pass_is_told_again_and_again);
+    tcase_add_loop_test(tcase,
+                        a_reader_whose_count_is_wrong_is_an_error_by_name,
+                        LEAT_EPOCH_END_DROP, LEAT_EPOCH_END_PAD + 1);
     tcase_add_test(tcase, a_chunk_survives_every_failed_allocation);
     return suite_run(suite);
 }

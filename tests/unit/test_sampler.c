@@ -110,6 +110,105 @@ START_TEST(every_rank_agrees_where_a_batch_ends)
 }
 END_TEST
 
+/* The model: what the batch after `place` covers, of all ranks. */
+static void batch_after(int i, leat_epoch_end epoch_end, int64_t place,
+                        int64_t *begin, int64_t *end)
+{
+    int64_t all = (int64_t)cases[i].batch * cases[i].step;
+    int64_t left = cases[i].count - place % cases[i].count;
+    *begin = place;
+    if (left < all && epoch_end == LEAT_EPOCH_END_DROP)
+        *begin = place + left;
+    *end = *begin + all;
+    if (left < all && epoch_end != LEAT_EPOCH_END_DROP)
+        *end = place + left;
+}
+
+/* One batch by index, from `begin` to `end`; where the model says it ends. */
+static void check_own(leat__sampler *self, int64_t count, int64_t begin,
+                      int64_t end)
+{
+    leat__position after = {-1, -1, -1};
+    int64_t epoch, index, e, i;
+    bool is_over = self->size == 0;
+    if (is_over)
+        ck_assert(leat__sampler_hand_out(self, 0, &after));
+    for (int64_t p = begin; p < end; p++) {
+        if (p % self->step != self->rank)
+            continue;
+        ck_assert(!is_over);
+        ck_assert_int_eq(leat__sampler_ordinal(self), p / self->step);
+        leat__sampler_jump(self, count);
+        ck_assert(leat__sampler_pass(self, &epoch, &index));
+        at(p, count, &e, &i);
+        ck_assert_int_eq(epoch, e);
+        ck_assert_int_eq(index, i);
+        is_over = leat__sampler_hand_out(self, 1, &after);
+    }
+    ck_assert(is_over);
+    ck_assert_int_eq(after.position, end);
+    ck_assert_int_eq(after.epoch * count + after.index, end);
+    ck_assert_int_gt(after.index, 0);
+}
+
+START_TEST(batches_end_with_their_epoch)
+{
+    int step = cases[_i].step, count = cases[_i].count;
+    for (int end_of = LEAT_EPOCH_END_DROP; end_of <= LEAT_EPOCH_END_PAD;
+         end_of++) {
+        if (end_of == LEAT_EPOCH_END_DROP && count < cases[_i].batch * step)
+            continue;
+        for (int rank = 0; rank < step; rank++) {
+            leat__sampler self;
+            int64_t begin, end = 0;
+            leat__sampler_init(&self, cases[_i].batch, rank, step);
+            leat__sampler_end_epochs(&self, (leat_epoch_end)end_of, count);
+            for (int k = 0; k < 20; k++) {
+                int64_t place = end;
+                batch_after(_i, (leat_epoch_end)end_of, place, &begin, &end);
+                ck_assert_int_eq(self.window.position, begin);
+                ck_assert(self.follows_gap == (begin > place));
+                check_own(&self, count, begin, end);
+            }
+        }
+    }
+}
+END_TEST
+
+/* Every rank reads up to the same record of each batch, or the epoch's end. */
+START_TEST(where_the_length_is_unknown_all_ranks_find_the_end_in_one_batch)
+{
+    int step = cases[_i].step, count = cases[_i].count;
+    for (int rank = 0; rank < step; rank++) {
+        leat__sampler self;
+        leat__position after;
+        int64_t begin, end = 0, epoch, index;
+        leat__sampler_init(&self, cases[_i].batch, rank, step);
+        leat__sampler_end_epochs(&self, LEAT_EPOCH_END_PARTIAL, 0);
+        for (int k = 0; k < 20; k++) {
+            int n = 0;
+            bool is_cut = false;
+            batch_after(_i, LEAT_EPOCH_END_PARTIAL, end, &begin, &end);
+            while (!is_cut && leat__sampler_span(&self, n, self.size - n) > 0) {
+                if (self.index == count) {
+                    is_cut = leat__sampler_is_cut(&self);
+                    leat__sampler_next_epoch(&self);
+                } else {
+                    n += leat__sampler_pass(&self, &epoch, &index);
+                }
+            }
+            if (is_cut)
+                leat__sampler_end(&self, n, &after);
+            else
+                ck_assert(leat__sampler_hand_out(&self, n, &after));
+            ck_assert_int_eq(self.cursor, end);
+            ck_assert_int_eq(after.position, end);
+            ck_assert_int_eq(after.epoch * count + after.index, end);
+        }
+    }
+}
+END_TEST
+
 START_TEST(records_taken_or_dropped_together_are_those_one_by_one)
 {
     leat__sampler one, many;
@@ -159,6 +258,10 @@ int main(void)
     tcase_add_loop_test(tcase, each_rank_takes_its_positions_from_any_batch_on,
                         0, CASES);
     tcase_add_loop_test(tcase, every_rank_agrees_where_a_batch_ends, 0, CASES);
+    tcase_add_loop_test(tcase, batches_end_with_their_epoch, 0, CASES);
+    tcase_add_loop_test(
+        tcase, where_the_length_is_unknown_all_ranks_find_the_end_in_one_batch,
+        0, CASES);
     tcase_add_test(tcase,
                    records_taken_or_dropped_together_are_those_one_by_one);
     tcase_add_test(tcase, a_pass_that_ends_is_found_ended_again);
