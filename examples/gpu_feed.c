@@ -54,6 +54,7 @@ int gpu_feed_next(gpu_feed *feed, const float **images, const float **labels,
         return fail(leat_last_error());
     if (leat_blob_count(feed->top[0]) != (int64_t)feed->images * feed->pixels)
         return fail("the images differ in shape from batch to batch");
+    feed->valid = (int)leat_data_layer_batch(feed->layer)->valid;
     *images = leat_blob_gpu_data(feed->top[0]);
     *labels = leat_blob_gpu_data(feed->top[1]);
     return *images && *labels ? GPU_FEED_DONE : fail(leat_last_error());

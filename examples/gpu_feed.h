@@ -16,6 +16,7 @@ typedef struct gpu_feed {
     leat_blob *top[2]; /* the layer's own */
     int images;        /* in a batch */
     int pixels;        /* of an image */
+    int valid;         /* images of the latest batch that are no padding */
 } gpu_feed;
 
 /*

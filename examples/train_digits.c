@@ -48,8 +48,9 @@ typedef struct feed {
     leat_data_layer *layer;
     leat_blob *top[2]; /* the layer's own */
     int64_t shape[4];  /* n x height x width x channels */
-    int64_t records;
-    double waited; /* seconds */
+    int64_t records;   /* in an epoch */
+    int64_t valid;     /* images of the batch; the rest of it is padding */
+    double waited;     /* seconds */
 } feed;
 
 static volatile sig_atomic_t interrupted;
@@ -90,19 +91,6 @@ static int fail_leat(void)
     return fail(leat_last_error());
 }
 
-/* Counts the records with a reader of its own, which leaves the layer alone. */
-static int count_records(feed *f)
-{
-    leat_reader *reader = NULL;
-    int rc = leat_pipeline_open(leat_data_layer_pipeline(f->layer), &reader);
-    if (rc == LEAT_OK)
-        rc = leat_reader_count(reader, &f->records);
-    if (rc < 0)
-        rc = fail_leat();
-    leat_reader_close(reader);
-    return rc;
-}
-
 /* Whether the tops are what the net can take: NHWC floats of one shape. */
 static int check_tops(const feed *f)
 {
@@ -130,9 +118,8 @@ static int feed_open(feed *f, const settings *s, leat_phase phase)
         return fail("the data layer needs two tops, images and labels");
     if (leat_data_layer_get_options(f->layer)->layout != LEAT_NHWC)
         return fail("the data layer must leave the layout open");
-    if (count_records(f))
-        return FAILED;
-    if (leat_data_layer_setup(f->layer, NULL, 0))
+    if (leat_data_layer_setup(f->layer, NULL, 0) ||
+        leat_data_layer_count(f->layer, &f->records))
         return fail_leat();
     for (int i = 0; i < 2; i++)
         f->top[i] = leat_data_layer_top(f->layer, i);
@@ -149,7 +136,7 @@ static void feed_close(feed *f)
 static int check_labels(const feed *f, const float *labels)
 {
     const leat_batch *batch = leat_data_layer_batch(f->layer);
-    for (int64_t i = 0; i < f->shape[0]; i++) {
+    for (int64_t i = 0; i < f->valid; i++) {
         if (labels[i] >= 0.0f && labels[i] < CLASSES &&
             labels[i] == floorf(labels[i]))
             continue;
@@ -174,6 +161,7 @@ static int feed_next(feed *f, const float **images, const float **labels)
         return fail_leat();
     if (check_tops(f))
         return FAILED;
+    f->valid = leat_data_layer_batch(f->layer)->valid;
     *images = leat_blob_cpu_data(f->top[0]);
     *labels = leat_blob_cpu_data(f->top[1]);
     if (!*images || !*labels)
@@ -290,8 +278,7 @@ static int train_net(convnet *net, feed *train, int64_t iterations,
         const float *labels;
         if (feed_next(train, &images, &labels))
             return FAILED;
-        double loss =
-            convnet_forward(net, images, labels, (int)train->shape[0]);
+        double loss = convnet_forward(net, images, labels, (int)train->valid);
         if (!isfinite(loss))
             return fail("training diverged: are the images scaled to 0..1?");
         convnet_backward(net);
@@ -320,18 +307,21 @@ static int print_verdict(const feed *f)
     return DONE;
 }
 
-/* One pass over the test records; the last batch may count in part. */
+/*
+ * One pass over the test records. Of a net file whose batches run on into the
+ * next epoch the last one counts in part.
+ */
 static int test_net(convnet *net, feed *test, double *accuracy)
 {
     int64_t correct = 0;
-    for (int64_t done = 0; done < test->records; done += test->shape[0]) {
+    for (int64_t done = 0; done < test->records; done += test->valid) {
         const float *images;
         const float *labels;
         if (feed_next(test, &images, &labels))
             return FAILED;
         int64_t n = test->records - done;
         convnet_forward(net, images, labels,
-                        (int)(n < test->shape[0] ? n : test->shape[0]));
+                        (int)(n < test->valid ? n : test->valid));
         correct += convnet_correct(net);
         if (interrupted)
             return INTERRUPTED;

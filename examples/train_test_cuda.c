@@ -18,6 +18,7 @@ static int run(gpu_feed *feed, const softmax *net, int steps, float rate,
                cudaStream_t stream)
 {
     softmax_sums sums;
+    float n = 0;
     int rc = GPU_FEED_DONE;
     for (int step = 0; step < steps && !rc; step++) {
         const float *images;
@@ -25,16 +26,16 @@ static int run(gpu_feed *feed, const softmax *net, int steps, float rate,
         rc = gpu_feed_next(feed, &images, &labels, stream);
         if (!rc)
             rc = gpu_feed_check(
-                softmax_forward(net, images, labels, feed->images, stream));
+                softmax_forward(net, images, labels, feed->valid, stream));
         if (!rc && rate > 0)
             rc = gpu_feed_check(
-                softmax_update(net, images, feed->images, rate, stream));
+                softmax_update(net, images, feed->valid, rate, stream));
+        n += (float)feed->valid;
     }
     if (!rc)
         rc = gpu_feed_check(softmax_read(net, &sums, stream));
     if (rc)
         return rc;
-    float n = (float)steps * (float)feed->images;
     printf("%s: loss %.4f, %.1f %% right\n", rate > 0 ? "train" : "test",
            sums.loss / n, 100 * sums.correct / n);
     return GPU_FEED_DONE;
