@@ -56,16 +56,6 @@ static int next_record(struct importer *importer, struct record *out)
     return LEAT_OK;
 }
 
-static int seek_record(struct importer *importer, int64_t number)
-{
-    struct cifar10 *cifar10 = (struct cifar10 *)importer;
-    const unsigned char *record;
-    int status = LEAT_OK;
-    while (!status && cifar10->next < number)
-        status = read_record(cifar10, &record);
-    return status < 0 ? status : LEAT_OK;
-}
-
 static int add_arguments(struct cifar10 *cifar10)
 {
     int status =
@@ -81,8 +71,7 @@ int command_import_cifar10(int argc, char **argv)
     struct cifar10 cifar10 = {.importer = {.unit = "images",
                                            .count = -1,
                                            .digits = KEY_DIGITS,
-                                           .next = next_record,
-                                           .seek = seek_record},
+                                           .next = next_record},
                               .count = CIFAR10_COUNT};
     const struct option_spec specs[] = {
         {"count", "N", "records in each file (10000); 0: as many as it has",

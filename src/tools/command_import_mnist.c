@@ -49,16 +49,6 @@ static int next_record(struct importer *importer, struct record *out)
     return LEAT_OK;
 }
 
-static int seek_record(struct importer *importer, int64_t number)
-{
-    struct mnist *mnist = (struct mnist *)importer;
-    leat_datum datum;
-    int status = LEAT_OK;
-    while (!status && mnist->next < mnist->range[0] + number)
-        status = read_pair(mnist, &datum);
-    return status < 0 ? status : LEAT_OK;
-}
-
 static int check_counts(struct mnist *mnist)
 {
     int64_t images = mnist->images.count, *range = mnist->range;
@@ -106,11 +96,9 @@ static int open_files(struct mnist *mnist, char *const path[])
 
 int command_import_mnist(int argc, char **argv)
 {
-    struct mnist mnist = {.importer = {.unit = "images",
-                                       .digits = 8,
-                                       .next = next_record,
-                                       .seek = seek_record},
-                          .range = {0, INT64_MAX}};
+    struct mnist mnist = {
+        .importer = {.unit = "images", .digits = 8, .next = next_record},
+        .range = {0, INT64_MAX}};
     const struct option_spec specs[] = {
         {"range", "A:B", "only images A to B-1; keys still begin at 0",
          option_range, mnist.range, 0, 0},

@@ -184,20 +184,17 @@ static int next_record(struct importer *importer, struct record *out)
     return status ? status : make_record(import, out);
 }
 
-/* Reads up to there where the reader cannot seek. */
+/* A reader that cannot seek passes by what is before. */
 static int seek_record(struct importer *importer, int64_t number)
 {
     struct pipeline_import *import = (struct pipeline_import *)importer;
+    int64_t skipped;
     int status =
         leat_reader_seek(import->reader, (leat_position){0, number}, NULL);
-    if (!status) {
+    if (status == LEAT_EUNSUPPORTED)
+        status = leat_reader_skip(import->reader, number, &skipped);
+    if (!status)
         import->next = number;
-        return LEAT_OK;
-    }
-    if (status != LEAT_EUNSUPPORTED)
-        return status;
-    for (status = LEAT_OK; !status && import->next < number; import->next++)
-        status = leat_reader_next(import->reader, &import->sample);
     return status < 0 ? status : LEAT_OK;
 }
 

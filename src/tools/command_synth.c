@@ -109,11 +109,13 @@ static int next_record(struct importer *importer, struct record *out)
 
 int command_synth(int argc, char **argv)
 {
-    struct synth synth = {
-        .importer = {.unit = "records", .digits = 8, .next = next_record},
-        .count = 1000,
-        .shape = {1, 28, 28},
-        .seed = 1};
+    struct synth synth = {.importer = {.unit = "records",
+                                       .digits = 8,
+                                       .is_fresh = true,
+                                       .next = next_record},
+                          .count = 1000,
+                          .shape = {1, 28, 28},
+                          .seed = 1};
     const struct option_spec specs[] = {
         {"count", "N", "records to make (1000)", option_int, &synth.count, 0,
          max_records},

@@ -2,6 +2,7 @@
 #include "support/suite.h"
 #include "tools/cli/number.h"
 #include "tools/cli/option.h"
+#include "tools/cli/output.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -139,63 +140,53 @@ START_TEST(times)
 }
 END_TEST
 
-static void writes(const char *(*write)(double, char *, size_t), double value,
-                   const char *wanted)
-{
-    char text[TEXT];
-    ck_assert_str_eq(write(value, text, sizeof(text)), wanted);
-}
-
 START_TEST(values_are_scaled)
 {
-    writes(number_write, 4.43e6, "4.43 M");
-    writes(number_write, 0, "0.00");
-    writes(number_write, 12.34, "12.3");
-    writes(number_write, 999.4, "999");
-    writes(number_write, 999.5, "1.00 k");
-    writes(number_write, 9.996, "10.0");
-    writes(number_write, 99.96, "100");
-    writes(number_write, 1e18, "1000000 T");
-    writes(number_write_time, .028, "28.0 ms");
-    writes(number_write_time, 2e-7, "200 ns");
-    writes(number_write_time, 90, "90.0 s");
-    writes(number_write_time, 86400, "86400 s");
-    writes(number_write_bytes, 512, "512 bytes");
-    writes(number_write_bytes, 1.5e9, "1.50 GB");
-    char text[TEXT];
-    ck_assert_str_eq(number_write_size(4096, text, TEXT), "4 KiB");
-    ck_assert_str_eq(number_write_size(INT64_C(3) << 29, text, TEXT),
-                     "1536 MiB");
-    ck_assert_str_eq(number_write_size(1000, text, TEXT), "1000 bytes");
-    ck_assert_str_eq(number_write_size(0, text, TEXT), "0 bytes");
+    ck_assert_str_eq(output_scaled(4.43e6), "4.43 M");
+    ck_assert_str_eq(output_scaled(0), "0.00");
+    ck_assert_str_eq(output_scaled(12.34), "12.3");
+    ck_assert_str_eq(output_scaled(999.4), "999");
+    ck_assert_str_eq(output_scaled(999.5), "1.00 k");
+    ck_assert_str_eq(output_scaled(9.996), "10.0");
+    ck_assert_str_eq(output_scaled(99.96), "100");
+    ck_assert_str_eq(output_scaled(1e18), "1000000 T");
+    ck_assert_str_eq(output_time(.028), "28.0 ms");
+    ck_assert_str_eq(output_time(2e-7), "200 ns");
+    ck_assert_str_eq(output_time(90), "90.0 s");
+    ck_assert_str_eq(output_time(86400), "86400 s");
+    ck_assert_str_eq(output_bytes(512), "512 bytes");
+    ck_assert_str_eq(output_bytes(1500000000), "1.50 GB");
+    ck_assert_str_eq(output_bandwidth(512), "512 bytes/s");
+    ck_assert_str_eq(output_size(4096), "4 KiB");
+    ck_assert_str_eq(output_size(INT64_C(3) << 29), "1536 MiB");
+    ck_assert_str_eq(output_size(1000), "1000 bytes");
+    ck_assert_str_eq(output_size(0), "0 bytes");
 }
 END_TEST
 
 /* What is printed reads back, and prints the same again. */
 START_TEST(what_is_written_reads_back)
 {
-    char text[TEXT], again[TEXT], *end;
+    char *end;
     int64_t value;
     for (int64_t n = 1; n > 0 && n < INT64_MAX / 7; n += n / 5 + 1) {
-        number_write_bytes((double)n, text, TEXT);
+        const char *text = output_bytes(n);
+        ck_assert_msg(!number_read(text, &end, NUMBER_BYTES, &value) && !*end,
+                      "%s", text);
+        ck_assert_str_eq(output_bytes(value), text);
         if (n >= 1000) {
-            ck_assert_msg(!number_read(text, &end, NUMBER_BYTES, &value) &&
-                              !*end,
-                          "%s", text);
-            ck_assert_str_eq(number_write_bytes((double)value, again, TEXT),
-                             text);
-            number_write((double)n, text, TEXT);
+            text = output_scaled((double)n);
             ck_assert_msg(!number_read(text, &end, NUMBER_COUNT, &value) &&
                               !*end,
                           "%s", text);
-            ck_assert_str_eq(number_write((double)value, again, TEXT), text);
+            ck_assert_str_eq(output_scaled((double)value), text);
         }
-        reads(number_write_size(n, text, TEXT), NUMBER_BYTES, n);
-        reads(number_write_size(n * 4, text, TEXT), NUMBER_BYTES, n * 4);
+        reads(output_size(n), NUMBER_BYTES, n);
+        reads(output_size(n * 4), NUMBER_BYTES, n * 4);
         double seconds;
-        number_write_time((double)n * 1e-9, text, TEXT);
+        text = output_time((double)n * 1e-9);
         ck_assert(!number_read_time(text, 1, &seconds));
-        ck_assert_str_eq(number_write_time(seconds, again, TEXT), text);
+        ck_assert_str_eq(output_time(seconds), text);
     }
 }
 END_TEST

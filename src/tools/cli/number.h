@@ -1,11 +1,8 @@
-/*
- * number.h: numbers as people write them: 10k, 64M, 1.5GiB, 28.0 ms. The
- * first half reads what the second half writes.
- */
+/* number.h: reads numbers as people, and output.h, write them: 10k, 64M,
+   1.5GiB, 28.0 ms. */
 #ifndef LEAT_TOOLS_CLI_NUMBER_H
 #define LEAT_TOOLS_CLI_NUMBER_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* Of a count k, M, G and T are powers of 1000. Of bytes they are powers of
@@ -31,15 +28,5 @@ int number_read_float(const char *text, char **end, float *out);
  * one it is in units of `unit` seconds. *out is in these units, too.
  */
 int number_read_time(const char *text, double unit, double *out);
-
-/* Three digits and a unit: "4.43 M", "28.0 ms", "1.50 GB"; 999 and less stand
-   without a factor. Each returns `out`. */
-const char *number_write(double value, char *out, size_t size);
-const char *number_write_time(double seconds, char *out, size_t size);
-const char *number_write_bytes(double bytes, char *out, size_t size);
-
-/* Bytes exactly, in a power of 1024 where they are a multiple of it: "64 MiB".
- */
-const char *number_write_size(int64_t bytes, char *out, size_t size);
 
 #endif

@@ -1,12 +1,12 @@
 #include "tools/cli/output.h"
 
 #include "tools/cli/message.h"
-#include "tools/cli/number.h"
 #include "tools/cli/plain_text.h"
 
 #include <leat/ext/reader.h>
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,33 +88,55 @@ static char *next_text(void)
     return texts[turn];
 }
 
-const char *output_bytes(int64_t bytes)
+/* Scales by thousands until three digits are enough, and adds the unit. */
+static const char *write_scaled(double value, const char *const units[], int n,
+                                const char *rest)
 {
-    if (bytes < 1000)
-        return output_count(bytes, "byte", "bytes");
-    return number_write_bytes((double)bytes, next_text(), TEXT_BYTES);
+    char *text = next_text();
+    int unit = 0;
+    for (; fabs(value) >= 999.5 && unit < n - 1; unit++)
+        value /= 1000;
+    double most = fabs(value);
+    snprintf(text, TEXT_BYTES, "%.*f%s%s%s",
+             most < 9.995   ? 2
+             : most < 99.95 ? 1
+                            : 0,
+             value, *units[unit] ? " " : "", units[unit], rest);
+    return text;
 }
 
-const char *output_size(int64_t bytes)
-{
-    return number_write_size(bytes, next_text(), TEXT_BYTES);
-}
+static const char *const byte_units[] = {"bytes", "kB", "MB", "GB", "TB"};
 
 const char *output_scaled(double value)
 {
-    return number_write(value, next_text(), TEXT_BYTES);
+    static const char *const units[] = {"", "k", "M", "G", "T"};
+    return write_scaled(value, units, 5, "");
 }
 
 const char *output_time(double seconds)
 {
-    return number_write_time(seconds, next_text(), TEXT_BYTES);
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    return write_scaled(seconds * 1e9, units, 4, "");
+}
+
+const char *output_bytes(int64_t bytes)
+{
+    return bytes < 1000 ? output_count(bytes, "byte", "bytes")
+                        : write_scaled((double)bytes, byte_units, 5, "");
 }
 
 const char *output_bandwidth(double bytes_per_s)
 {
-    char *text = next_text();
-    number_write_bytes(bytes_per_s, text, TEXT_BYTES - 2);
-    return strcat(text, "/s");
+    return write_scaled(bytes_per_s, byte_units, 5, "/s");
+}
+
+const char *output_size(int64_t bytes)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    for (; bytes && bytes % 1024 == 0 && unit < 4; unit++)
+        bytes /= 1024;
+    return output_count(bytes, units[unit], units[unit]);
 }
 
 const char *output_count(int64_t n, const char *one, const char *many)

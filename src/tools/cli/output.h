@@ -26,8 +26,9 @@ int output_json_write(const json_t *object, size_t flags);
 json_t *output_text(const char *text);
 
 /*
- * Numbers for people, in one of a few buffers in turn; number.h reads them
- * back. In JSON numbers are plain.
+ * Numbers for people, in one of a few buffers in turn: three digits and a unit;
+ * 999 and less stand without a factor. number.h reads them back. In JSON
+ * numbers are plain.
  */
 const char *output_bytes(int64_t bytes);          /* "12.3 MB" */
 const char *output_size(int64_t bytes);           /* "64 MiB", exactly */

@@ -1,7 +1,7 @@
 #include "tools/cli/progress.h"
 
 #include "base/clock.h"
-#include "tools/cli/number.h"
+#include "tools/cli/output.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,11 +43,11 @@ static void draw_bar(const struct progress *progress, double share, double rate,
                      double left)
 {
     enum { WIDTH = 30, LEAST_WIDTH = 10, PARTS = 2 };
-    char bar[WIDTH + 1], text[160], part[PARTS][64], number[32];
+    char bar[WIDTH + 1], text[160], part[PARTS][64];
     int room = terminal_columns() - 1 - (int)strlen("[]");
     snprintf(text, sizeof(text), " %3.0f %%", 100 * share);
-    snprintf(part[0], sizeof(part[0]), "  %s %s/s",
-             number_write(rate, number, sizeof(number)), progress->unit);
+    snprintf(part[0], sizeof(part[0]), "  %s %s/s", output_scaled(rate),
+             progress->unit);
     snprintf(part[1], sizeof(part[1]), "  %.0f s left", left);
     for (int i = 0; i < PARTS; i++)
         if ((int)(strlen(text) + strlen(part[i])) + LEAST_WIDTH <= room)
@@ -64,7 +64,6 @@ void progress_update(struct progress *progress, int64_t done)
 {
     if (!progress->shown)
         return;
-    char text[32];
     double now = leat__clock_seconds();
     if (now - progress->drawn < draw_interval)
         return;
@@ -76,8 +75,7 @@ void progress_update(struct progress *progress, int64_t done)
                  (double)(progress->total - done) / rate);
     else
         fprintf(stderr, "\r%lld %s  %s %s/s\033[K", (long long)done,
-                progress->unit, number_write(rate, text, sizeof(text)),
-                progress->unit);
+                progress->unit, output_scaled(rate), progress->unit);
 }
 
 double progress_finish(struct progress *progress)

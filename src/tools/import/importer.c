@@ -56,8 +56,8 @@ int importer_parse(struct importer *importer, struct usage *usage, int argc,
         "append",
         "an import makes a whole database; import all inputs at once (--force "
         "replaces OUT), or each into a database of its own"};
-    usage->shared = importer->seek ? resumable : others;
-    usage->removed = importer->seek ? &append : NULL;
+    usage->shared = importer->is_fresh ? others : resumable;
+    usage->removed = importer->is_fresh ? NULL : &append;
     /* Before any file is opened: a pipe may never be written to. */
     interrupt_catch();
     return option_parse(usage, argc, argv, arguments, n);
@@ -151,9 +151,11 @@ static int resume(struct run *run)
                     digit[i] >= '0' && digit[i] <= '9';
          i++)
         number = 10 * number + (digit[i] - '0');
-    status = run->source->seek(run->source, number);
-    if (!status)
-        status = next_record(run, &record);
+    if (run->source->seek)
+        status = run->source->seek(run->source, number);
+    do
+        status = status ? status : next_record(run, &record);
+    while (!status && record.number < number);
     if (status < 0)
         return status;
     progress_skip(&run->progress, record.number + 1);
@@ -247,8 +249,8 @@ static int report(const struct run *run, const char *path, double seconds)
     if (source->json)
         object = json_pack(
             "{s:I, s:o*, s:I, s:f}", "records", (json_int_t)run->writer.records,
-            "added", source->seek ? json_integer(run->added) : NULL, "bytes",
-            (json_int_t)run->writer.bytes, "seconds", seconds);
+            "added", source->is_fresh ? NULL : json_integer(run->added),
+            "bytes", (json_int_t)run->writer.bytes, "seconds", seconds);
     else
         print_result(run, path);
     int64_t records = staging->state == STAGING_COMPLETE

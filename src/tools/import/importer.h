@@ -29,6 +29,7 @@ struct importer {
     const char *unit; /* of its input: "images" */
     int64_t count;    /* numbers run from 0 to below it; -1: unknown */
     int digits;       /* of a number in a key */
+    bool is_fresh;    /* a stopped run leaves nothing, and is not resumed */
 
     /*
      * The next record; numbers ascend, and those of records that are left out
@@ -40,7 +41,7 @@ struct importer {
     /*
      * The next `next` gives the first record whose number is not below this
      * one. Called once at most, before the first next. Errors: as of next.
-     * NULL: a stopped run is not resumed, and leaves nothing.
+     * NULL: the records before it are made again.
      */
     int (*seek)(struct importer *importer, int64_t number);
 
