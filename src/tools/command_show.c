@@ -134,7 +134,7 @@ static int write_sheet(struct show *show, int (*draw)(struct show *show))
     int exit_status = status ? message_last_error() : report(show);
     if (!exit_status)
         exit_status = check_good(show);
-    contact_sheet_finish(&show->sheet);
+    raster_finish(&show->sheet.raster);
     inspection_finish(&show->found);
     return exit_status;
 }

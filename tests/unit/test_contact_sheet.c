@@ -24,8 +24,8 @@ static void assert_same(const char *title, const char *subtitle,
     ck_assert_mem_eq(found.raster.pixels, expected.raster.pixels,
                      (size_t)found.raster.width * (size_t)found.raster.height *
                          3);
-    contact_sheet_finish(&found);
-    contact_sheet_finish(&expected);
+    raster_finish(&found.raster);
+    raster_finish(&expected.raster);
 }
 
 /* 32 letters have room in 388 pixels, 65 small ones. */
@@ -52,8 +52,8 @@ START_TEST(what_fits_is_whole)
     ck_assert_int_ne(
         memcmp(whole.raster.pixels, cut.raster.pixels, (size_t)420 * 60 * 3),
         0);
-    contact_sheet_finish(&whole);
-    contact_sheet_finish(&cut);
+    raster_finish(&whole.raster);
+    raster_finish(&cut.raster);
 }
 END_TEST
 

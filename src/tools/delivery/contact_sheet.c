@@ -1,8 +1,7 @@
 #include "tools/delivery/contact_sheet.h"
 
+#include "base/error.h"
 #include "tools/cli/staged_file.h"
-
-#include <leat/ext/reader.h>
 
 #include <errno.h>
 #include <string.h>
@@ -26,21 +25,14 @@ static const raster_color paper = 0xeceff1, white = 0xffffff, line = 0xcfd8dc,
                           ink = 0x263238, faded = 0x607d8b, faint = 0x90a4ae,
                           rose = 0xfdecea, red = 0xb71c1c;
 
-void caption_init(struct caption *out, int64_t number, const void *key,
-                  size_t size, size_t cut)
+void picture_begin(struct picture *out, int64_t number, const void *key,
+                   size_t size, size_t cut)
 {
     memset(out, 0, sizeof(*out));
     if (number >= 0)
         snprintf(out->number, sizeof(out->number), "#%lld", (long long)number);
     if (key)
         inspection_key(out->key, key, size, cut);
-}
-
-void caption_kind(struct caption *caption, const struct thumbnail *thumbnail,
-                  const char *name)
-{
-    snprintf(caption->kind, sizeof(caption->kind), "%dx%dx%d %s",
-             thumbnail->channels, thumbnail->height, thumbnail->width, name);
 }
 
 int contact_sheet_init(struct contact_sheet *out, int64_t n, int64_t side,
@@ -66,11 +58,6 @@ int contact_sheet_init(struct contact_sheet *out, int64_t n, int64_t side,
                           "pixels; ask for fewer or smaller ones",
                           (long long)n, (long long)width, (long long)height);
     return raster_init(&out->raster, (int)width, (int)height, paper);
-}
-
-void contact_sheet_finish(struct contact_sheet *sheet)
-{
-    raster_finish(&sheet->raster);
 }
 
 /* Which end of a text that is too long gives way. */
@@ -108,18 +95,23 @@ void contact_sheet_title(struct contact_sheet *sheet, const char *title,
 }
 
 static void write_caption(struct contact_sheet *sheet, int x, int y,
-                          const struct caption *caption, raster_color color)
+                          const struct picture *picture)
 {
+    const struct thumbnail *shown = &picture->thumbnail;
     int room = sheet->side;
-    int label = write_text(sheet, x, y, caption->label, LABEL_SCALE, room,
-                           CUT_END, color);
-    int number = (int)strlen(caption->number) * FONT_ADVANCE - 1;
+    int label = write_text(sheet, x, y, picture->label, LABEL_SCALE, room,
+                           CUT_END, picture->reason ? red : ink);
+    int number = (int)strlen(picture->number) * FONT_ADVANCE - 1;
     if (number + label <= room)
         write_text(sheet, x + room - number, y + FONT_HEIGHT - LABEL_SCALE,
-                   caption->number, 1, room, CUT_END, faded);
+                   picture->number, 1, room, CUT_END, faded);
     y += LABEL_SCALE * FONT_HEIGHT + 2;
-    write_text(sheet, x, y, caption->key, 1, room, CUT_START, faded);
-    write_text(sheet, x, y + LINE, caption->kind, 1, room, CUT_END, faint);
+    write_text(sheet, x, y, picture->key, 1, room, CUT_START, faded);
+    char kind[96] = "";
+    if (!picture->reason)
+        snprintf(kind, sizeof(kind), "%dx%dx%d %s", shown->channels,
+                 shown->height, shown->width, picture->type);
+    write_text(sheet, x, y + LINE, kind, 1, room, CUT_END, faint);
 }
 
 /* How many letters of the text fill a line: whole words where they fit. */
@@ -151,8 +143,7 @@ static void write_reason(struct contact_sheet *sheet, int x, int y,
 }
 
 void contact_sheet_draw(struct contact_sheet *sheet, int64_t i,
-                        const struct thumbnail *thumbnail, const char *reason,
-                        const struct caption *caption)
+                        const struct picture *picture)
 {
     struct raster *raster = &sheet->raster;
     int width = sheet->cell_width, height = sheet->cell_height;
@@ -160,15 +151,14 @@ void contact_sheet_draw(struct contact_sheet *sheet, int64_t i,
     int y = MARGIN + HEAD + (int)(i / sheet->columns) * (height + GAP);
     raster_fill(raster, x, y, width, height, line);
     raster_fill(raster, x + 1, y + 1, width - 2, height - 2,
-                thumbnail ? white : rose);
+                picture->reason ? rose : white);
     x += PADDING;
     y += PADDING;
-    if (thumbnail)
-        thumbnail_draw(thumbnail, raster, x, y, sheet->side);
+    if (picture->reason)
+        write_reason(sheet, x, y, picture->reason);
     else
-        write_reason(sheet, x, y, reason);
-    write_caption(sheet, x, y + sheet->side + PADDING, caption,
-                  thumbnail ? ink : red);
+        thumbnail_draw(&picture->thumbnail, raster, x, y, sheet->side);
+    write_caption(sheet, x, y + sheet->side + PADDING, picture);
 }
 
 image_writer *contact_sheet_writer(const char *path)
@@ -189,9 +179,8 @@ static int write_sheet(const struct contact_sheet *sheet, const char *path,
 {
     enum { QUALITY = 92 };
     int status = contact_sheet_writer(path)(&sheet->raster, QUALITY, stream);
-    if (!ferror(stream))
-        return status;
-    return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno ? errno : EIO));
+    return ferror(stream) ? leat__error_system(errno ? errno : EIO, "%s", path)
+                          : status;
 }
 
 int contact_sheet_save(const struct contact_sheet *sheet, const char *path)

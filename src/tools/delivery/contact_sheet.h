@@ -6,21 +6,19 @@
 #include "tools/delivery/thumbnail.h"
 #include "tools/image/image_writer.h"
 
-/* The text below a picture. */
-struct caption {
+/* A record's picture, or the reason why there is none, and the text below. */
+struct picture {
+    struct thumbnail thumbnail;
+    const char *type;   /* of its elements, or its encoding */
+    const char *reason; /* NULL: there is a picture */
     char label[64];     /* large */
     char number[32];    /* at its right */
     char key[KEY_TEXT]; /* "": none */
-    char kind[96];
 };
 
 /* The number and key of a record; `number` below 0 and no `key`: unknown. */
-void caption_init(struct caption *out, int64_t number, const void *key,
-                  size_t size, size_t cut);
-
-/* The shape of the picture, and the name of its type or encoding. */
-void caption_kind(struct caption *caption, const struct thumbnail *thumbnail,
-                  const char *name);
+void picture_begin(struct picture *out, int64_t number, const void *key,
+                   size_t size, size_t cut);
 
 struct contact_sheet {
     struct raster raster;
@@ -31,21 +29,19 @@ struct contact_sheet {
 
 /*
  * An empty sheet for `n` pictures of `side` pixels in so many columns; 0: as
- * many as look good. Errors: LEAT_EINVAL for a sheet too large, LEAT_ENOMEM.
+ * many as look good. raster_finish(&out->raster) frees it. Errors: LEAT_EINVAL
+ * for a sheet too large, LEAT_ENOMEM.
  */
 int contact_sheet_init(struct contact_sheet *out, int64_t n, int64_t side,
                        int64_t columns);
-void contact_sheet_finish(struct contact_sheet *sheet);
 
 /* The two lines above the pictures. */
 void contact_sheet_title(struct contact_sheet *sheet, const char *title,
                          const char *subtitle);
 
-/* Draws picture `i`; of a record without one, where `thumbnail` is NULL, the
-   reason in red. */
+/* Draws picture `i`. */
 void contact_sheet_draw(struct contact_sheet *sheet, int64_t i,
-                        const struct thumbnail *thumbnail, const char *reason,
-                        const struct caption *caption);
+                        const struct picture *picture);
 
 /*
  * What writes a sheet to a file of that name: a JPEG for .jpg and .jpeg, a PNG

@@ -2,10 +2,13 @@
 
 #include "tools/cli/interrupt.h"
 #include "tools/delivery/image_reader.h"
+#include "tools/delivery/layer_source.h"
 
 #include <leat/ext/reader.h>
 
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,24 +96,23 @@ static int choose_records(struct show *show)
     return LEAT_OK;
 }
 
-/* Draws the reason why there is no picture. */
-static void draw_reason(struct show *show, int64_t i, const char *label,
-                        const char *reason, struct caption *caption)
+static void draw_bad(struct show *show, int64_t i, const char *label,
+                     const char *reason, struct picture *picture)
 {
-    snprintf(caption->label, sizeof(caption->label), "%s", label);
-    contact_sheet_draw(&show->sheet, i, NULL, reason, caption);
+    picture->reason = reason;
+    snprintf(picture->label, sizeof(picture->label), "%s", label);
+    contact_sheet_draw(&show->sheet, i, picture);
 }
 
 static void draw_good(struct show *show, int64_t i, const leat_sample *sample,
-                      const leat_image *image, struct caption *caption)
+                      const leat_image *image, struct picture *picture)
 {
     const leat_field *data = &sample->field[0];
-    struct thumbnail thumbnail;
-    thumbnail_init(&thumbnail, data, image, show->rgb);
-    inspection_label(caption->label, sizeof(caption->label), &sample->field[1],
-                     1);
-    caption_kind(caption, &thumbnail, image_reader_encoding(data));
-    contact_sheet_draw(&show->sheet, i, &thumbnail, NULL, caption);
+    thumbnail_init(&picture->thumbnail, data, image, show->rgb);
+    picture->type = image_reader_encoding(data);
+    inspection_label(picture->label, sizeof(picture->label), &sample->field[1],
+                     true);
+    contact_sheet_draw(&show->sheet, i, picture);
     show->cell[i].is_drawn = true;
 }
 
@@ -125,7 +127,7 @@ static const char *reason_of(const char *line)
 static int read_record(struct show *show, int64_t i,
                        struct image_reader *source, leat_image_decoder *decoder)
 {
-    struct caption caption;
+    struct picture picture;
     const leat_sample *sample = &source->sample;
     const leat_field *data = &sample->field[0];
     leat_image image;
@@ -136,16 +138,16 @@ static int read_record(struct show *show, int64_t i,
         status = leat_reader_next(source->reader, &source->sample);
     if (status && status != LEAT_EDATA)
         return status;
-    caption_init(&caption, record, sample->from.key, sample->from.key_size, 0);
+    picture_begin(&picture, record, sample->from.key, sample->from.key_size, 0);
     bool is_encoded = !status && data->dtype == LEAT_BYTES;
     if (is_encoded)
         status = leat_image_decode(decoder, data->data, data->bytes,
                                    LEAT_COLOR_NATIVE, &image);
     if (!status)
-        draw_good(show, i, sample, is_encoded ? &image : NULL, &caption);
+        draw_good(show, i, sample, is_encoded ? &image : NULL, &picture);
     if (status != LEAT_EDATA)
         return status;
-    draw_reason(show, i, "bad", reason_of(leat_last_error()), &caption);
+    draw_bad(show, i, "bad", reason_of(leat_last_error()), &picture);
     show->bad++;
     return LEAT_OK;
 }
@@ -179,11 +181,11 @@ static int draw_inspected(void *context, const struct inspected *record)
     const leat_lmdb_check_entry *entry = record->entry;
     int64_t number = inspection_number(&show->found, entry->record);
     for (int64_t i = 0; i < show->shown; i++) {
-        struct caption caption;
+        struct picture picture;
         if (show->cell[i].flaw || show->cell[i].record != number)
             continue;
-        caption_init(&caption, number, entry->key, entry->key_size, 0);
-        draw_good(show, i, record->sample, record->image, &caption);
+        picture_begin(&picture, number, entry->key, entry->key_size, 0);
+        draw_good(show, i, record->sample, record->image, &picture);
         atomic_fetch_sub(&show->missing, 1);
     }
     return atomic_load(&show->missing) ? LEAT_OK : LEAT_END;
@@ -202,18 +204,18 @@ static const char *loss_reason(const struct inspection *found)
 static void draw_rest(struct show *show)
 {
     for (int64_t i = 0; i < show->shown; i++) {
-        const struct show_cell *cell = &show->cell[i];
-        const struct flaw *flaw = cell->flaw;
-        struct caption caption;
-        if (cell->is_drawn)
+        const struct flaw *flaw = show->cell[i].flaw;
+        int64_t record = show->cell[i].record;
+        struct picture picture;
+        if (show->cell[i].is_drawn)
             continue;
-        int64_t record = flaw ? flaw->record : cell->record;
-        bool has_number = !flaw || flaw_is_record(flaw);
-        caption_init(&caption, has_number ? record : -1, NULL, 0, 0);
+        if (flaw)
+            record = flaw_is_record(flaw) ? flaw->record : -1;
+        picture_begin(&picture, record, NULL, 0, 0);
         if (flaw && flaw->key)
-            snprintf(caption.key, sizeof(caption.key), "%s", flaw->key);
-        draw_reason(show, i, flaw ? "bad" : "lost",
-                    flaw ? flaw->reason : loss_reason(&show->found), &caption);
+            snprintf(picture.key, sizeof(picture.key), "%s", flaw->key);
+        draw_bad(show, i, flaw ? "bad" : "lost",
+                 flaw ? flaw->reason : loss_reason(&show->found), &picture);
         show->bad += flaw != NULL;
         show->lost += !flaw;
     }
@@ -275,5 +277,145 @@ int show_database(struct show *show)
         status = show->found.flaws ? LEAT_EFORMAT : draw_by_reader(show);
     if (status == LEAT_EFORMAT || status == LEAT_EIO)
         status = draw_by_inspection(show);
+    return status;
+}
+
+/*
+ * The same layer without means and scale, on which crops and mirrors do not
+ * depend. Its tops may be larger, and are not those of a training.
+ */
+static int create_plain_layer(struct show *show, struct layer_source *plain,
+                              const leat_data_layer *layer)
+{
+    leat_data_layer_options options = *leat_data_layer_get_options(layer);
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    if (options.transform)
+        transform = *options.transform;
+    show->phase = options.phase;
+    show->seed = leat_data_layer_seed(layer);
+    transform.scale = 1;
+    transform.mean_file = NULL;
+    transform.mean_value = NULL;
+    transform.mean_values = 0;
+    options.transform = &transform;
+    options.top_type = LEAT_FLOAT32;
+    options.label_type = LEAT_FLOAT64;
+    options.layout = LEAT_NCHW;
+    options.transform_on = LEAT_TRANSFORM_ON_CPU;
+    options.max_memory = 0;
+    options.bad_record_file = NULL;
+    if (show->seed)
+        options.random_seed = (int64_t)show->seed;
+    return leat_data_layer_create(&plain->layer,
+                                  leat_data_layer_pipeline(layer), &options);
+}
+
+/* The layer itself is set up first, so that its own errors are found. */
+static int open_layer(struct show *show, struct layer_source *plain,
+                      leat_dtype *top_type)
+{
+    struct layer_source layer = {0};
+    int status = layer_source_create(&layer, &show->layer);
+    if (!status)
+        status = layer_source_setup(&layer);
+    if (!status)
+        status = create_plain_layer(show, plain, layer.layer);
+    if (!status)
+        *top_type = leat_data_layer_get_options(layer.layer)->top_type;
+    layer_source_destroy(&layer);
+    return status ? status : layer_source_setup(plain);
+}
+
+/* The labels of sample `i`, as many as fit. */
+static void write_labels(char *out, size_t size, leat_blob *top, int64_t i)
+{
+    const double *value = leat_blob_cpu_data(top);
+    int64_t n = leat_blob_dim(top, 0)
+                    ? leat_blob_count(top) / leat_blob_dim(top, 0)
+                    : 0;
+    size_t used = 0;
+    for (int64_t k = 0; value && k < n && used < size; k++)
+        used += (size_t)snprintf(out + used, size - used,
+                                 k ? " %.10g" : "%.10g", value[i * n + k]);
+}
+
+/* Whether all values are those of a byte, as of pictures. */
+static bool are_bytes(const float *value, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!(value[i] >= 0 && value[i] <= 255) ||
+            value[i] != (float)(int)value[i])
+            return false;
+    return true;
+}
+
+/* Sample `i` as planes; one that is no image is a row. */
+static int take_sample(leat_blob *top, int64_t i, bool rgb,
+                       struct thumbnail *out)
+{
+    int ndim = leat_blob_ndim(top);
+    int64_t n = 1;
+    for (int k = 1; k < ndim; k++)
+        n *= leat_blob_dim(top, k);
+    leat_field field = {.dtype = LEAT_FLOAT32, .ndim = 3, .shape = {1, 1, n}};
+    for (int k = 0; ndim == 4 && k < 3; k++)
+        field.shape[k] = leat_blob_dim(top, k + 1);
+    const float *data = leat_blob_cpu_data(top);
+    if (!data || n < 1 || n > INT_MAX)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "samples of %lld elements cannot be drawn",
+                          (long long)n);
+    field.data = data + i * n;
+    thumbnail_init(out, &field, NULL, rgb);
+    if (are_bytes(field.data, n)) {
+        out->low = 0;
+        out->scale = 1;
+    }
+    return LEAT_OK;
+}
+
+/* Draws the samples of a batch, as far as they are asked for. */
+static int draw_batch(struct show *show, const struct layer_source *plain,
+                      leat_dtype top_type)
+{
+    const leat_batch *batch = leat_data_layer_batch(plain->layer);
+    for (int64_t i = 0; i < batch->valid && show->shown < show->count; i++) {
+        const leat_provenance *from = &batch->from[i];
+        struct picture picture;
+        picture_begin(&picture, from->record, from->key, from->key_size,
+                      from->key_cut);
+        picture.type = leat_dtype_name(top_type);
+        int status =
+            take_sample(plain->top[0], i, show->rgb, &picture.thumbnail);
+        if (status)
+            return status;
+        /* The replacement of a bad record is drawn as it is delivered. */
+        show->bad += from->replacement != LEAT_REPLACEMENT_NONE;
+        if (from->replacement)
+            strcpy(picture.label, "bad");
+        else if (plain->ntop > 1)
+            write_labels(picture.label, sizeof(picture.label), plain->top[1],
+                         i);
+        contact_sheet_draw(&show->sheet, show->shown++, &picture);
+    }
+    return LEAT_OK;
+}
+
+int show_layer(struct show *show)
+{
+    struct layer_source plain = {0};
+    leat_dtype top_type = LEAT_FLOAT32;
+    int status = open_layer(show, &plain, &top_type);
+    if (!status)
+        status = contact_sheet_init(&show->sheet, show->count, show->side,
+                                    show->columns);
+    while (!status && show->shown < show->count) {
+        status = layer_source_forward(&plain);
+        if (!status)
+            status = draw_batch(show, &plain, top_type);
+        if (!status)
+            status = interrupt_check();
+    }
+    layer_source_destroy(&plain);
     return status;
 }
