@@ -112,16 +112,16 @@ static int print_help(const struct command *command)
     return 0;
 }
 
-static int refuse_word(const struct command *command, const char *word)
+_Noreturn static void refuse_word(const struct command *command,
+                                  const char *word)
 {
     char nearest[64];
     struct suggestion suggestion = suggestion_of(word);
     for (const struct command *one = command->commands; one->name; one++)
         suggestion_consider(&suggestion, one->name);
     suggestion_write(&suggestion, "", nearest, sizeof(nearest));
-    return message_misuse(command->name, "%s%sunknown command '%s'%s",
-                          command->name, *command->name ? ": " : "", word,
-                          nearest);
+    message_misuse(command->name, "%s%sunknown command '%s'%s", command->name,
+                   *command->name ? ": " : "", word, nearest);
 }
 
 /* `leat help COMMAND COMMAND` is `leat COMMAND COMMAND --help`. */
@@ -131,7 +131,7 @@ static int run_help(int argc, char **argv)
     char *asked[] = {argv[0], argc > 1 ? argv[1] : option,
                      argc > 2 ? argv[2] : option, option, NULL};
     if (argc > 3)
-        return message_misuse("", "help: unexpected argument '%s'", argv[3]);
+        message_misuse("", "help: unexpected argument '%s'", argv[3]);
     return command_run(argc + 1, asked);
 }
 
@@ -141,8 +141,8 @@ int command_run(int argc, char **argv)
     for (; !command->run; argc--, argv++) {
         const char *word = argc > 1 ? argv[1] : "";
         if (argc < 2)
-            return message_misuse(command->name, "%s%sno command given",
-                                  command->name, *command->name ? ": " : "");
+            message_misuse(command->name, "%s%sno command given", command->name,
+                           *command->name ? ": " : "");
         if (command == &root && !strcmp(word, "help"))
             return run_help(argc - 1, argv + 1);
         if (!strcmp(word, "--help") || !strcmp(word, "-h"))
@@ -152,7 +152,7 @@ int command_run(int argc, char **argv)
             return message_version();
         const struct command *next = command_find(command->commands, word);
         if (!next)
-            return refuse_word(command, word);
+            refuse_word(command, word);
         command = next;
     }
     return command->run(argc, argv);

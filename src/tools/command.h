@@ -4,7 +4,6 @@
 
 /* What every command uses. */
 #include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
 #include "tools/cli/option.h"
 #include "tools/cli/output.h"
 #include "tools/cli/plain_text.h"

@@ -205,8 +205,6 @@ int command_bench_h2d(int argc, char **argv)
                  "pageable, to a device, by one stream and by several.",
         .options = specs,
     };
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    return status == OPTION_GO ? run(&options) : status;
+    option_parse(&usage, argc, argv);
+    return run(&options);
 }

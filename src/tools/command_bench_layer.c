@@ -330,20 +330,18 @@ static int run(const struct layer_options *options)
 }
 
 /* What makes no sense together. */
-static int check(const struct layer_options *options, const char *command)
+static void check(const struct layer_options *options, const char *command)
 {
     if (options->overlap && !options->source.layer.device)
-        return message_misuse(command, "--overlap needs a --device");
+        message_misuse(command, "--overlap needs a --device");
     if (options->kernel_ms > 0 && !options->overlap)
-        return message_misuse(command, "--kernel-ms needs --overlap");
+        message_misuse(command, "--kernel-ms needs --overlap");
     if (options->row_copy && !options->limit)
-        return message_misuse(command, "--row-copy needs --limit");
+        message_misuse(command, "--row-copy needs --limit");
     if (layer_group_is_list(options->source.layer.device) &&
         (options->limit || options->overlap || options->epochs))
-        return message_misuse(command,
-                              "with several devices there is no --limit, "
-                              "--row-copy, --overlap or --epochs");
-    return OPTION_GO;
+        message_misuse(command, "with several devices there is no --limit, "
+                                "--row-copy, --overlap or --epochs");
 }
 
 int command_bench_layer(int argc, char **argv)
@@ -381,12 +379,8 @@ int command_bench_layer(int argc, char **argv)
         .options = specs,
         .shared = layer,
     };
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status == OPTION_GO)
-        status = layer_source_options_check(&options.source, usage.command);
-    if (status == OPTION_GO)
-        status = check(&options, usage.command);
-    return status == OPTION_GO ? run(&options) : status;
+    option_parse(&usage, argc, argv);
+    layer_source_options_check(&options.source, usage.command);
+    check(&options, usage.command);
+    return run(&options);
 }

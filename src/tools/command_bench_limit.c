@@ -84,18 +84,14 @@ int command_bench_limit(int argc, char **argv)
         .options = specs,
         .shared = layer,
     };
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status == OPTION_GO)
-        status = layer_source_options_check(&options.source, usage.command);
-    const struct layer_source_options *source = &options.source;
-    if (status == OPTION_GO &&
-        ((source->layer.has_max_errors && source->layer.max_errors >= 0) ||
-         source->layer.bad_record_file))
-        status = message_misuse(usage.command,
-                                "%s: --max-errors and --bad-record-file are "
-                                "for a layer: leat bench layer",
-                                usage.command);
-    return status == OPTION_GO ? run(&options) : status;
+    option_parse(&usage, argc, argv);
+    layer_source_options_check(&options.source, usage.command);
+    const leat_data_layer_options *layer_options = &options.source.layer;
+    if ((layer_options->has_max_errors && layer_options->max_errors >= 0) ||
+        layer_options->bad_record_file)
+        message_misuse(usage.command,
+                       "%s: --max-errors and --bad-record-file are for a "
+                       "layer: leat bench layer",
+                       usage.command);
+    return run(&options);
 }

@@ -329,12 +329,8 @@ int command_bench_reader(int argc, char **argv)
                  "order and shuffled, by one thread and by --workers.",
         .options = specs,
     };
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status != OPTION_GO)
-        return status;
+    option_parse(&usage, argc, argv);
     if (!options.reader)
-        return message_misuse(usage.command, "bench reader: give --reader");
+        message_misuse(usage.command, "bench reader: give --reader");
     return run(&options);
 }

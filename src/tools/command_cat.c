@@ -256,11 +256,7 @@ int command_cat(int argc, char **argv)
         .least_arguments = 1,
         .most_arguments = 1,
     };
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status != OPTION_GO)
-        return status;
+    char **arguments = option_parse(&usage, argc, argv);
     /* Signals are not caught: there is nothing to clean up, and a write may
      * wait for a reader of the output. */
     return cat_pipeline(&options, arguments[0]);

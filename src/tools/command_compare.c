@@ -467,23 +467,18 @@ int command_compare(int argc, char **argv)
         .most_arguments = 2,
         .shared = layer,
     };
-    char **arguments;
-    int n, status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status != OPTION_GO)
-        return status;
+    char **arguments = option_parse(&usage, argc, argv);
     bool is_layer = comparison.source.net || comparison.source.reader;
-    if (n == (is_layer ? 2 : 1))
-        return message_misuse("compare", "compare: give A and B, or B alone "
-                                         "with --net or --reader");
+    if (is_layer == (arguments[1] != NULL))
+        message_misuse("compare", "compare: give A and B, or B alone with "
+                                  "--net or --reader");
     struct layer_source_options checked = comparison.source;
     if (!is_layer)
         checked.reader = arguments[0];
     if (!checked.net && !checked.layer.batch_size)
         checked.layer.batch_size = 1;
-    status = layer_source_options_check(&checked, "compare");
-    if (status != OPTION_GO)
-        return status;
-    comparison.name[0] = n == 2 ? arguments[0] : NULL;
-    comparison.name[1] = arguments[n - 1];
+    layer_source_options_check(&checked, "compare");
+    comparison.name[0] = is_layer ? NULL : arguments[0];
+    comparison.name[1] = arguments[!is_layer];
     return compare(&comparison);
 }

@@ -127,7 +127,6 @@ static void print_words(int n, char **words)
     if (!found.command->commands) {
         option_visit(print_usage);
         found.command->run(0, NULL);
-        option_visit(NULL);
     } else if (found.at == n - 1) {
         print_commands(is_help);
         if (*found.typed == '-')
@@ -135,7 +134,6 @@ static void print_words(int n, char **words)
     } else {
         puts(":file");
     }
-    current = NULL;
 }
 
 static const char bash[] =
@@ -224,17 +222,13 @@ int command_completion(int argc, char **argv)
         print_words(argc - 2, argv + 2);
         return 0;
     }
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status != OPTION_GO)
-        return status;
+    char **arguments = option_parse(&usage, argc, argv);
     for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++)
         if (!strcmp(arguments[0], shells[i].name)) {
             fputs(shells[i].script, stdout);
             return 0;
         }
-    return message_misuse("completion",
-                          "completion: expected bash, zsh or fish, found '%s'",
-                          arguments[0]);
+    message_misuse("completion",
+                   "completion: expected bash, zsh or fish, found '%s'",
+                   arguments[0]);
 }

@@ -121,14 +121,9 @@ int command_dump(int argc, char **argv)
         .options = specs,
         .shared = layer,
     };
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status == OPTION_GO)
-        status = layer_source_options_check(&dump.asked, "dump");
-    if (status != OPTION_GO)
-        return status;
+    option_parse(&usage, argc, argv);
+    layer_source_options_check(&dump.asked, "dump");
     if (!dump.out)
-        return message_misuse("dump", "dump: --out is missing");
+        message_misuse("dump", "dump: --out is missing");
     return write_dump(&dump);
 }

@@ -87,24 +87,20 @@ int command_import_cifar10(int argc, char **argv)
         .least_arguments = 2,
         .most_arguments = MOST_BATCHES + 1,
     };
-    char **path;
-    int n;
-    int status =
-        importer_parse(&cifar10.importer, &usage, argc, argv, &path, &n);
-    if (status != OPTION_GO)
-        return status;
+    char **path = importer_parse(&cifar10.importer, &usage, argc, argv);
     cifar10.path = path;
-    cifar10.batches = n - 1;
+    while (path[cifar10.batches + 1])
+        cifar10.batches++;
     if (cifar10.batches * cifar10.count > MOST_RECORDS)
-        return message_misuse(usage.command,
-                              "%d files of %lld records: keys of %d digits "
-                              "end at %d records",
-                              cifar10.batches, (long long)cifar10.count,
-                              KEY_DIGITS, MOST_RECORDS);
+        message_misuse(usage.command,
+                       "%d files of %lld records: keys of %d digits "
+                       "end at %d records",
+                       cifar10.batches, (long long)cifar10.count, KEY_DIGITS,
+                       MOST_RECORDS);
     if (cifar10.count)
         cifar10.importer.count = cifar10.batches * cifar10.count;
-    status =
-        importer_run(&cifar10.importer, path[n - 1], add_arguments(&cifar10));
+    int status = importer_run(&cifar10.importer, path[cifar10.batches],
+                              add_arguments(&cifar10));
     record_file_close(&cifar10.batch);
     return status;
 }

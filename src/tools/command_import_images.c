@@ -260,7 +260,7 @@ static int open_list(struct image_import *import)
         options->max_image_bytes);
 }
 
-static int check_options(struct image_import *import, const char *command)
+static void check_options(struct image_import *import, const char *command)
 {
     const char *type = import->encode_type;
     enum image_encoding *encoding = &import->options.encoding;
@@ -272,14 +272,12 @@ static int check_options(struct image_import *import, const char *command)
     else if (type && !strcasecmp(type, "png"))
         *encoding = IMAGE_PNG;
     else if (type)
-        return message_misuse(
-            command, "--encode-type: expected jpg or png, found '%s'", type);
+        message_misuse(command,
+                       "--encode-type: expected jpg or png, found '%s'", type);
     if ((int64_t)size[0] * size[1] > MOST_PIXELS)
-        return message_misuse(command, "--resize: more than %d pixels",
-                              MOST_PIXELS);
+        message_misuse(command, "--resize: more than %d pixels", MOST_PIXELS);
     if (import->seed >= 0 && !import->shuffle)
-        return message_misuse(command, "--seed needs --shuffle");
-    return OPTION_GO;
+        message_misuse(command, "--seed needs --shuffle");
 }
 
 int command_import_images(int argc, char **argv)
@@ -323,20 +321,14 @@ int command_import_images(int argc, char **argv)
         .least_arguments = 2,
         .most_arguments = 2,
     };
-    char **path;
-    int n;
-    int status =
-        importer_parse(&import.importer, &usage, argc, argv, &path, &n);
-    if (status == OPTION_GO)
-        status = check_options(&import, usage.command);
-    if (status != OPTION_GO)
-        return status;
+    char **path = importer_parse(&import.importer, &usage, argc, argv);
+    check_options(&import, usage.command);
     import.path = path[0];
     if (import.importer.json) {
         import.unreadable.list = json_array();
         import.warned.list = json_array();
     }
-    status = importer_run(&import.importer, path[1], open_list(&import));
+    int status = importer_run(&import.importer, path[1], open_list(&import));
     worker_pool_close(import.pool);
     image_list_close(import.list);
     json_decref(import.unreadable.list);

@@ -112,12 +112,9 @@ int command_import_mnist(int argc, char **argv)
         .least_arguments = 3,
         .most_arguments = 3,
     };
-    char **path;
-    int n;
-    int status = importer_parse(&mnist.importer, &usage, argc, argv, &path, &n);
-    if (status != OPTION_GO)
-        return status;
-    status = importer_run(&mnist.importer, path[2], open_files(&mnist, path));
+    char **path = importer_parse(&mnist.importer, &usage, argc, argv);
+    int status =
+        importer_run(&mnist.importer, path[2], open_files(&mnist, path));
     record_file_close(&mnist.labels);
     record_file_close(&mnist.images);
     free(mnist.record);

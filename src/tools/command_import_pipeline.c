@@ -269,15 +269,10 @@ int command_import_pipeline(int argc, char **argv)
         .least_arguments = 2,
         .most_arguments = 2,
     };
-    char **path;
-    int n;
-    int status =
-        importer_parse(&import.importer, &usage, argc, argv, &path, &n);
-    if (status != OPTION_GO)
-        return status;
+    char **path = importer_parse(&import.importer, &usage, argc, argv);
     leat_sample_init(&import.sample);
-    status = importer_run(&import.importer, path[1],
-                          open_pipeline(&import, path[0]));
+    int status = importer_run(&import.importer, path[1],
+                              open_pipeline(&import, path[0]));
     leat_sample_finish(&import.sample);
     leat_reader_close(import.reader);
     leat_pipeline_unref(import.pipeline);

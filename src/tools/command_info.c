@@ -266,16 +266,12 @@ int command_info(int argc, char **argv)
         .least_arguments = 1,
         .most_arguments = 1,
     };
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status != OPTION_GO)
-        return status;
+    char **arguments = option_parse(&usage, argc, argv);
     interrupt_catch();
     struct info info = {.records = 0};
     for (int i = 0; i < COUNTS; i++)
         info.count[i] = json_object();
-    status = read_database(&info, arguments[0], all, json);
+    int status = read_database(&info, arguments[0], all, json);
     for (int i = 0; !status && i < COUNTS; i++)
         status = sort_names(&info.count[i]);
     int64_t bytes = size_on_disk(arguments[0]);

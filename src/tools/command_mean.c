@@ -143,16 +143,12 @@ int command_mean(int argc, char **argv)
         .least_arguments = 2,
         .most_arguments = 2,
     };
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status != OPTION_GO)
-        return status;
+    char **arguments = option_parse(&usage, argc, argv);
     if (!arguments[1][0])
-        return message_misuse("mean", "mean: the file to write has no name");
+        message_misuse("mean", "mean: the file to write has no name");
     interrupt_catch();
     struct mean_image mean = {0};
-    status = target_check(arguments[1], arguments[0], force, is_mean_file);
+    int status = target_check(arguments[1], arguments[0], force, is_mean_file);
     if (!status)
         status = compute(&mean, arguments[0], json);
     if (!status)

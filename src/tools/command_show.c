@@ -157,20 +157,20 @@ static int check_out(const struct show *show, const char *database)
     if (!is_stdout && target_check(show->out, database, show->force, is_sheet))
         return message_last_error();
     if (!contact_sheet_writer(show->out))
-        return message_misuse("show",
-                              "--out %s: a sheet is written as PNG or JPEG: "
-                              "name it .png, .jpg or .jpeg",
-                              show->out);
+        message_misuse("show",
+                       "--out %s: a sheet is written as PNG or JPEG: name it "
+                       ".png, .jpg or .jpeg",
+                       show->out);
     if (is_stdout && show->json)
-        return message_misuse("show", "show: --json and --out - would both "
-                                      "write to stdout");
+        message_misuse("show", "show: --json and --out - would both write to "
+                               "stdout");
     if (is_stdout && isatty(STDOUT_FILENO))
-        return message_misuse("show", "show: --out - would write a picture to "
-                                      "a terminal: redirect stdout");
-    return OPTION_GO;
+        message_misuse("show", "show: --out - would write a picture to a "
+                               "terminal: redirect stdout");
+    return 0;
 }
 
-static int check_options(const struct show *show, int databases)
+static void check_options(const struct show *show, bool has_database)
 {
     const struct layer_source_options *layer = &show->layer;
     bool has_layer = layer->net || layer->reader, has_records = show->shown > 0;
@@ -182,9 +182,9 @@ static int check_options(const struct show *show, int databases)
                   "--records and --worst exclude each other"},
                  {show->count && has_records,
                   "--records and --count exclude each other"},
-                 {!has_layer && !databases,
+                 {!has_layer && !has_database,
                   "arguments are missing: give a database, --net or --reader"},
-                 {has_layer && databases,
+                 {has_layer && has_database,
                   "a database and --net or --reader exclude each other"},
                  {has_layer && (show->worst || has_records),
                   "--records and --worst are for databases"},
@@ -192,8 +192,9 @@ static int check_options(const struct show *show, int databases)
                   "--phase, --batch and the like are for --net and --reader"}};
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
         if (rules[i].is_wrong)
-            return message_misuse("show", "show: %s", rules[i].text);
-    return has_layer ? layer_source_options_check(layer, "show") : OPTION_GO;
+            message_misuse("show", "show: %s", rules[i].text);
+    if (has_layer)
+        layer_source_options_check(layer, "show");
 }
 
 int command_show(int argc, char **argv)
@@ -235,26 +236,19 @@ int command_show(int argc, char **argv)
         .most_arguments = 1,
         .shared = layer,
     };
-    char **arguments;
-    int n;
     show.cell = calloc(SHOW_MAX_RECORDS, sizeof(*show.cell));
     if (!show.cell)
         return message_error("show: out of memory");
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status == OPTION_GO)
-        status = check_options(&show, n);
-    if (status == OPTION_GO) {
-        const struct layer_source_options *asked = &show.layer;
-        show.source = n            ? arguments[0]
-                      : asked->net ? asked->net
-                                   : asked->reader;
-        show.records = n ? 0 : -1;
-        show.count = show.count ? show.count : 60;
-        interrupt_catch();
-        status = check_out(&show, n ? show.source : "");
-    }
-    if (status == OPTION_GO)
-        status = write_sheet(&show, n ? show_database : show_layer);
+    const char *database = *option_parse(&usage, argc, argv);
+    const struct layer_source_options *asked = &show.layer;
+    check_options(&show, database != NULL);
+    show.source = database ? database : asked->net ? asked->net : asked->reader;
+    show.records = database ? 0 : -1;
+    show.count = show.count ? show.count : 60;
+    interrupt_catch();
+    int status = check_out(&show, database ? database : "");
+    if (!status)
+        status = write_sheet(&show, database ? show_database : show_layer);
     free(show.cell);
     return status;
 }

@@ -139,28 +139,23 @@ int command_synth(int argc, char **argv)
         .least_arguments = 2,
         .most_arguments = 2,
     };
-    char **arguments;
-    int n;
-    int status =
-        importer_parse(&synth.importer, &usage, argc, argv, &arguments, &n);
-    if (status != OPTION_GO)
-        return status;
+    char **arguments = importer_parse(&synth.importer, &usage, argc, argv);
     if (!strcmp(arguments[0], "digits"))
         synth.draw = canvas_draw_digit;
     else if (!strcmp(arguments[0], "noise"))
         synth.draw = canvas_draw_noise;
     else
-        return message_misuse("synth", "synth makes digits or noise, not '%s'",
-                              arguments[0]);
+        message_misuse("synth", "synth makes digits or noise, not '%s'",
+                       arguments[0]);
     const int *shape = synth.shape;
     if ((int64_t)shape[0] * shape[1] > MAX_BYTES / shape[2])
-        return message_misuse("synth", "--shape: an image of more than %s",
-                              output_bytes(MAX_BYTES));
+        message_misuse("synth", "--shape: an image of more than %s",
+                       output_bytes(MAX_BYTES));
     if (synth.quality && shape[0] != 1 && shape[0] != 3)
-        return message_misuse(
-            "synth", "--jpeg: an image has 1 or 3 channels, not %d", shape[0]);
+        message_misuse("synth", "--jpeg: an image has 1 or 3 channels, not %d",
+                       shape[0]);
     synth.importer.count = synth.count;
-    status = importer_run(&synth.importer, arguments[1], LEAT_OK);
+    int status = importer_run(&synth.importer, arguments[1], LEAT_OK);
     worker_pool_close(synth.pool);
     return status;
 }

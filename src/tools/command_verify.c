@@ -166,17 +166,13 @@ int command_verify(int argc, char **argv)
         .least_arguments = 1,
         .most_arguments = 1,
     };
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status != OPTION_GO)
-        return status;
+    char **arguments = option_parse(&usage, argc, argv);
     interrupt_catch();
     struct inspection found;
     if (inspection_run(&found, arguments[0], (size_t)max_image_bytes, json,
                        NULL, NULL))
         return message_last_error();
-    status = json ? report_json(&found) : report_text(&found, arguments[0]);
+    int status = json ? report_json(&found) : report_text(&found, arguments[0]);
     int64_t all = all_records(&found), bad = all - found.good;
     if (!status && found.flaws)
         status = message_found(

@@ -37,11 +37,5 @@ int main(int argc, char **argv)
     leat_log_set(print_log, NULL, LEAT_LOG_NONE);
     /* A file size limit then is an error of write, as a full disk is. */
     signal(SIGXFSZ, SIG_IGN);
-    int status = command_run(argc, argv);
-    interrupt_obey();
-    /* A full disk shows only when the buffer is written; an answer that did not
-       arrive is none. */
-    if (output_flush() && status <= EXIT_FOUND)
-        status = message_last_error();
-    return status;
+    output_exit(command_run(argc, argv));
 }

@@ -1,7 +1,7 @@
 #include "tools/cli/option.h"
 
-#include "tools/cli/message.h"
 #include "tools/cli/number.h"
+#include "tools/cli/output.h"
 #include "tools/cli/suggestion.h"
 
 #include <getopt.h>
@@ -96,27 +96,25 @@ static void write_range(char *out, size_t size,
                  option->read == option_int ? " of 64 bits" : "");
 }
 
-static int read_option(const struct usage *usage,
-                       const struct option_spec *option)
+static void read_option(const struct usage *usage,
+                        const struct option_spec *option)
 {
+    char range[64];
     if (!option->read) {
         *(bool *)option->out = true;
-        return OPTION_GO;
+        return;
     }
     int status = option->read(option, optarg);
-    if (!status)
-        return OPTION_GO;
     if (status == OPTION_ERROR_LINE)
-        return message_misuse(usage->command, "%s", leat_last_error());
+        message_misuse(usage->command, "%s", leat_last_error());
     const char *words = describe_value(option);
-    if (!words)
-        return message_misuse(usage->command,
-                              "--%s: expected %s, found '%s': %s", option->name,
-                              option->value, optarg, option->help);
-    char range[64];
     write_range(range, sizeof(range), option);
-    return message_misuse(usage->command, "--%s: expected %s%s, found '%s'",
-                          option->name, words, range, optarg);
+    if (status && !words)
+        message_misuse(usage->command, "--%s: expected %s, found '%s': %s",
+                       option->name, option->value, optarg, option->help);
+    if (status)
+        message_misuse(usage->command, "--%s: expected %s%s, found '%s'",
+                       option->name, words, range, optarg);
 }
 
 /* Whether a word, --NAME or --NAME=VALUE, begins more than one option. */
@@ -156,45 +154,41 @@ static bool is_named(const char *word, const char *name)
 
 /* `word` is where getopt_long stopped; of several letters after one dash, only
    the last one moves it to the next word. */
-static int refuse_option(const struct usage *usage, const char *word)
+_Noreturn static void refuse_option(const struct usage *usage, const char *word)
 {
-    char letter[] = {'-', (char)optopt, 0};
-    int takes_none = optopt >= KNOWN || (optopt == 'h' && word[1] == '-');
-    if (takes_none)
-        return message_misuse(usage->command, "%.*s takes no value",
-                              (int)strcspn(word, "="), word);
-    if (!optopt && begins_several(usage, word))
-        return message_misuse(usage->command, "%s: ambiguous option '%s'",
-                              usage->command, word);
+    const char *command = usage->command;
     const struct option_removed *removed = usage->removed;
+    char letter[] = {'-', (char)optopt, 0}, nearest[64];
+    if (optopt >= KNOWN || (optopt == 'h' && word[1] == '-'))
+        message_misuse(command, "%.*s takes no value", (int)strcspn(word, "="),
+                       word);
+    if (!optopt && begins_several(usage, word))
+        message_misuse(command, "%s: ambiguous option '%s'", command, word);
     if (!optopt && removed && is_named(word, removed->name))
-        return message_misuse(usage->command, "%s: --%s no longer exists: %s",
-                              usage->command, removed->name, removed->advice);
-    char nearest[64];
-    return message_misuse(usage->command, "%s: unknown option '%s'%s",
-                          usage->command, optopt ? letter : word,
-                          suggest(usage, word, nearest, sizeof(nearest)));
+        message_misuse(command, "%s: --%s no longer exists: %s", command,
+                       removed->name, removed->advice);
+    message_misuse(command, "%s: unknown option '%s'%s", command,
+                   optopt ? letter : word,
+                   suggest(usage, word, nearest, sizeof(nearest)));
 }
 
-static int check_arguments(const struct usage *usage, int n, char **arguments)
+static void check_arguments(const struct usage *usage, int n, char **arguments)
 {
+    const char *command = usage->command;
     if (n < usage->least_arguments)
-        return message_misuse(
-            usage->command, "%s: arguments are missing: leat %s %.*s",
-            usage->command, usage->command,
-            (int)strcspn(usage->arguments, "\n"), usage->arguments);
+        message_misuse(command, "%s: arguments are missing: leat %s %.*s",
+                       command, command, (int)strcspn(usage->arguments, "\n"),
+                       usage->arguments);
     if (n > usage->most_arguments)
-        return message_misuse(usage->command, "%s: unexpected argument '%s'",
-                              usage->command, arguments[usage->most_arguments]);
-    return OPTION_GO;
+        message_misuse(command, "%s: unexpected argument '%s'", command,
+                       arguments[usage->most_arguments]);
 }
 
-int option_parse(const struct usage *usage, int argc, char **argv,
-                 char ***arguments, int *n)
+char **option_parse(const struct usage *usage, int argc, char **argv)
 {
     if (visitor) {
         visitor(usage);
-        return 0;
+        output_exit(0);
     }
     struct option known[MOST_OPTIONS + 1] = {{0}};
     const struct option_spec *o;
@@ -211,24 +205,22 @@ int option_parse(const struct usage *usage, int argc, char **argv,
     for (int found;
          (found = getopt_long(argc, argv, ":hV", known, &index)) >= 0;
          index = -1) {
-        if (found == 'h') {
+        if (found == 'h')
             print_help(usage);
-            return 0;
-        }
-        if (found == 'V')
-            return message_version();
-        if (found == ':')
-            return message_misuse(usage->command, "%s needs a value",
-                                  argv[optind - 1]);
-        if (found == '?' || index < 0)
-            return refuse_option(usage, argv[optind - 1]);
-        int status = read_option(usage, option_at(usage, index));
-        if (status != OPTION_GO)
-            return status;
+        else if (found == 'V')
+            message_version();
+        else if (found == ':')
+            message_misuse(usage->command, "%s needs a value",
+                           argv[optind - 1]);
+        else if (found == '?' || index < 0)
+            refuse_option(usage, argv[optind - 1]);
+        else
+            read_option(usage, option_at(usage, index));
+        if (found == 'h' || found == 'V')
+            output_exit(0);
     }
-    *arguments = argv + optind;
-    *n = argc - optind;
-    return check_arguments(usage, *n, *arguments);
+    check_arguments(usage, argc - optind, argv + optind);
+    return argv + optind;
 }
 
 int option_text(const struct option_spec *spec, const char *text)

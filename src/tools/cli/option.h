@@ -41,21 +41,16 @@ struct usage {
     const struct option_removed *removed; /* NULL: none */
 };
 
-/* From option_parse: run the command. */
-enum { OPTION_GO = -1 };
-
 /*
- * Reads the options out of argv, where argv[0] is the command, and leaves the
- * arguments in *arguments, *n of them. Returns OPTION_GO, or the exit status to
- * end with: 0 after --help, EXIT_MISUSED after a message.
+ * Reads the options out of argv, where argv[0] is the command and the last one
+ * is NULL. Returns the arguments, ended by NULL. Ends the program after --help,
+ * and with a message on wrong usage.
  */
-int option_parse(const struct usage *usage, int argc, char **argv,
-                 char ***arguments, int *n);
+char **option_parse(const struct usage *usage, int argc, char **argv);
 
 /*
- * While `visit` is set, a command that is run passes it its usage and ends with
- * 0, instead of having a command line parsed. NULL: commands run again. For the
- * main thread.
+ * From now on option_parse passes its usage to `visit` and ends the program,
+ * instead of parsing a command line.
  */
 void option_visit(void (*visit)(const struct usage *usage));
 

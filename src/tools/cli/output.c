@@ -1,18 +1,76 @@
 #include "tools/cli/output.h"
 
-#include "tools/cli/message.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/plain_text.h"
 
 #include <leat/ext/reader.h>
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { TEXT_BYTES = 64, TEXTS = 8 };
+enum { TEXT_BYTES = 64, TEXTS = 8, LINE_BYTES = 2048 };
+
+/* Paths and keys may contain any byte; a line break would make two messages. */
+static void print_line(const char *text)
+{
+    char plain[4 * LINE_BYTES];
+    plain_text_write(plain, sizeof(plain), text);
+    /* Keeps the order where both streams go to one file. A failure shows at the
+       end of main. */
+    fflush(stdout);
+    /* A terminal's line may hold a progress bar, which is redrawn. */
+    fprintf(stderr, "%sleat: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
+            plain);
+}
+
+int message_print(int exit_status, const char *format, ...)
+{
+    char text[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    print_line(text);
+    return exit_status;
+}
+
+int message_last_error(void)
+{
+    return message_error("%s", leat_last_error());
+}
+
+int message_version(void)
+{
+    printf("leat %s\n", leat_version());
+    return 0;
+}
+
+void message_misuse(const char *command, const char *format, ...)
+{
+    char text[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    output_exit(message_print(EXIT_MISUSED, "%s (see leat%s%s --help)", text,
+                              *command ? " " : "", command));
+}
+
+void output_exit(int status)
+{
+    interrupt_obey();
+    /* A full disk shows only when the buffer is written; an answer that did not
+       arrive is none. */
+    if (output_flush() && status <= EXIT_FOUND)
+        status = message_last_error();
+    exit(status);
+}
 
 int output_flush(void)
 {

@@ -1,7 +1,7 @@
 #include "tools/delivery/layer_source_options.h"
 
-#include "tools/cli/message.h"
 #include "tools/cli/number.h"
+#include "tools/cli/output.h"
 
 #include <leat/launcher.h>
 
@@ -154,31 +154,29 @@ bool layer_source_options_are_given(const struct layer_source_options *options)
     return given;
 }
 
-int layer_source_options_check(const struct layer_source_options *options,
-                               const char *command)
+void layer_source_options_check(const struct layer_source_options *options,
+                                const char *command)
 {
     const leat_data_layer_options *layer = &options->layer;
     if (!options->net == !options->reader)
-        return message_misuse(command, "%s: give either --net or --reader",
-                              command);
+        message_misuse(command, "%s: give either --net or --reader", command);
     if (layer->source && !options->net)
-        return message_misuse(command, "%s: --source is for --net", command);
+        message_misuse(command, "%s: --source is for --net", command);
     if (options->net && !is_given(options, "phase"))
-        return message_misuse(command, "%s: --net needs --phase", command);
+        message_misuse(command, "%s: --net needs --phase", command);
     if (options->reader && !layer->batch_size && !layer->global_batch_size)
-        return message_misuse(command, "%s: --reader needs --batch", command);
+        message_misuse(command, "%s: --reader needs --batch", command);
     if (options->net && has_transform(options))
-        return message_misuse(
-            command, "%s: with --net, the file sets the transform", command);
+        message_misuse(command, "%s: with --net, the file sets the transform",
+                       command);
     if (options->reader && (layer->layer || options->stages[0] || layer->level))
-        return message_misuse(
+        message_misuse(
             command, "%s: --layer, --stage and --level are for --net", command);
     if (options->launcher &&
         (is_given(options, "rank") || is_given(options, "world-size")))
-        return message_misuse(
-            command, "%s: --launcher already sets --rank and --world-size",
-            command);
-    return OPTION_GO;
+        message_misuse(command,
+                       "%s: --launcher already sets --rank and --world-size",
+                       command);
 }
 
 /* The flags of a list that were given. */

@@ -42,9 +42,9 @@ struct layer_source_options {
 void layer_source_options_list(struct option_spec out[LAYER_SOURCE_OPTIONS],
                                struct layer_source_options *options);
 
-/* OPTION_GO, or EXIT_MISUSED after a message. */
-int layer_source_options_check(const struct layer_source_options *options,
-                               const char *command);
+/* Ends the program with a message on what makes no sense together. */
+void layer_source_options_check(const struct layer_source_options *options,
+                                const char *command);
 
 /* Whether the command line sets anything that only a layer has. */
 bool layer_source_options_are_given(const struct layer_source_options *options);

@@ -2,7 +2,6 @@
 #include "base/clock.h"
 
 #include "tools/cli/interrupt.h"
-#include "tools/cli/message.h"
 #include "tools/cli/output.h"
 #include "tools/cli/plain_text.h"
 #include "tools/cli/progress.h"
@@ -30,8 +29,8 @@ struct run {
     bool complete;   /* all are written; only the target is to be made */
 };
 
-int importer_parse(struct importer *importer, struct usage *usage, int argc,
-                   char **argv, char ***arguments, int *n)
+char **importer_parse(struct importer *importer, struct usage *usage, int argc,
+                      char **argv)
 {
     const struct option_spec
         force = {"force",
@@ -60,7 +59,7 @@ int importer_parse(struct importer *importer, struct usage *usage, int argc,
     usage->removed = importer->is_fresh ? NULL : &append;
     /* Before any file is opened: a pipe may never be written to. */
     interrupt_catch();
-    return option_parse(usage, argc, argv, arguments, n);
+    return option_parse(usage, argc, argv);
 }
 
 int importer_add(struct importer *importer, const char *format, ...)

@@ -59,8 +59,8 @@ struct importer {
 };
 
 /* option_parse, with the options that all imports have. Catches signals. */
-int importer_parse(struct importer *importer, struct usage *usage, int argc,
-                   char **argv, char ***arguments, int *n);
+char **importer_parse(struct importer *importer, struct usage *usage, int argc,
+                      char **argv);
 
 /*
  * Adds a line to the arguments, without which a run is not resumed; line breaks
