@@ -28,71 +28,54 @@ struct h2d_bench {
 };
 
 /* 4 KiB to 256 MiB by fours, and streams by twos, as far as is asked for. */
-static int choose_cases(struct h2d_bench *bench,
-                        const struct h2d_options *options)
+static void choose_cases(struct h2d_bench *bench,
+                         const struct h2d_options *options)
 {
+    const int64_t *bytes = options->bytes;
     for (size_t size = 4096; size <= (size_t)256 << 20; size *= 4)
-        if ((int64_t)size >= options->bytes[0] &&
-            (int64_t)size <= options->bytes[1])
+        if ((int64_t)size >= bytes[0] && (int64_t)size <= bytes[1])
             bench->size[bench->nsizes++] = size;
     for (int n = 1; n <= (int)options->streams; n *= 2)
         bench->streams[bench->nstreams++] = n;
     if (!bench->nsizes)
-        return leat_error(LEAT_EINVAL,
-                          "no size to measure lies in --bytes %lld:%lld; they "
-                          "are 4K, 16K and so on to 256M",
-                          (long long)options->bytes[0],
-                          (long long)options->bytes[1]);
-    return LEAT_OK;
+        message_fail("no size to measure lies in --bytes %lld:%lld; they are "
+                     "4K, 16K and so on to 256M",
+                     (long long)bytes[0], (long long)bytes[1]);
 }
 
-static int describe(struct h2d_bench *bench)
-{
-    leat_device *device = bench->device;
-    if (!device->ops->describe)
-        return LEAT_OK;
-    return device->ops->describe(device, &bench->description);
-}
-
-static int measure_cases(struct h2d_bench *bench, struct h2d *h2d, int silent)
+static void measure_cases(struct h2d_bench *bench, struct h2d *h2d, bool silent)
 {
     struct progress progress;
-    int ways = 2 * bench->nstreams, status = LEAT_OK;
+    int ways = 2 * bench->nstreams;
     progress_start(&progress, "cases", (int64_t)bench->nsizes * ways, silent);
-    for (int i = 0; !status && i < bench->nsizes * ways; i++) {
+    for (int i = 0; i < bench->nsizes * ways; i++) {
         int way = i % ways;
         struct h2d_case *what = &bench->cases[i / ways][way];
         *what = (struct h2d_case){
             .pinned = way < bench->nstreams,
             .bytes = bench->size[i / ways],
             .streams = bench->streams[way % bench->nstreams],
-            .samples = H2D_SAMPLES,
         };
-        status = h2d_measure(h2d, what);
+        h2d_measure(h2d, what);
         progress_update(&progress, i + 1);
     }
     progress_finish(&progress);
-    return status;
 }
 
-static int measure(struct h2d_bench *bench, const struct h2d_options *options)
+static void measure(struct h2d_bench *bench, const struct h2d_options *options)
 {
-    struct h2d *h2d = NULL;
-    int status = choose_cases(bench, options);
-    if (!status)
-        status = leat_device_find(&bench->device, options->device);
-    if (!status)
-        status = h2d_open(&h2d, bench->device, bench->size[bench->nsizes - 1],
-                          bench->streams[bench->nstreams - 1]);
-    if (!status)
-        status = describe(bench);
-    if (!status)
-        status = measure_cases(bench, h2d, options->json);
+    struct h2d *h2d;
+    choose_cases(bench, options);
+    output_require(leat_device_find(&bench->device, options->device));
+    leat_device *device = bench->device;
+    output_require(h2d_open(&h2d, device, bench->size[bench->nsizes - 1],
+                            bench->streams[bench->nstreams - 1]));
+    if (device->ops->describe)
+        output_require(device->ops->describe(device, &bench->description));
+    measure_cases(bench, h2d, options->json);
     /* Only now: the link of an idle device may be at a lower speed. */
-    if (!status)
-        pci_read(&bench->pci, "", bench->description.bus_id);
+    pci_read(&bench->pci, "", bench->description.bus_id);
     h2d_close(h2d);
-    return status;
 }
 
 static void report_results(struct report *report, const struct h2d_bench *bench)
@@ -177,8 +160,7 @@ static int run(const struct h2d_options *options)
 {
     interrupt_catch();
     static struct h2d_bench bench;
-    if (measure(&bench, options))
-        return message_last_error();
+    measure(&bench, options);
     struct report report;
     report_begin(&report, options->json);
     return options->json ? print_json(&report, &bench)

@@ -322,9 +322,8 @@ static int run(const struct layer_options *options)
 {
     static struct layer_result result;
     struct layer_group group = {0};
-    int status = layer_measure(&result, &group, options);
-    int exit_status =
-        status ? message_last_error() : report_all(&result, &group, options);
+    layer_measure(&result, &group, options);
+    int exit_status = report_all(&result, &group, options);
     layer_group_close(&group);
     return exit_status;
 }

@@ -16,29 +16,24 @@ struct options {
 
 /* The layer is created for its options, not set up. The first slice is for
    caches and clocks, and does not count. */
-static int measure(const struct options *options, struct limit_result *result,
-                   struct bandwidth *bandwidth)
+static void measure(const struct options *options, struct limit_result *result,
+                    struct bandwidth *bandwidth)
 {
     struct layer_source source = {0};
-    struct limit *limit = NULL;
+    struct limit *limit;
     struct limit_result ignored = {0};
-    int status = layer_source_create(&source, &options->source);
-    if (!status)
-        status = limit_open(&limit, source.layer, options->row_copy,
-                            bench_workers(options->source.layer.workers));
-    if (!status)
-        status = limit_run(limit, LIMIT_SLICE, &ignored);
+    output_require(layer_source_create(&source, &options->source));
+    output_require(limit_open(&limit, source.layer, options->row_copy,
+                              bench_workers(options->source.layer.workers)));
+    output_require(limit_run(limit, LIMIT_SLICE, &ignored));
     interrupt_catch();
-    while (!status) {
-        status = limit_run(limit, LIMIT_SLICE, result);
-        if (!status)
-            status = interrupt_check();
-        if (result->seconds >= options->seconds)
-            break;
-    }
+    do {
+        output_require(limit_run(limit, LIMIT_SLICE, result));
+        output_require(interrupt_check());
+    } while (result->seconds < options->seconds);
     limit_close(limit);
     layer_source_destroy(&source);
-    return status ? status : bandwidth_measure(bandwidth);
+    output_require(bandwidth_measure(bandwidth));
 }
 
 static int run(const struct options *options)
@@ -46,8 +41,7 @@ static int run(const struct options *options)
     struct limit_result result = {0};
     struct bandwidth bandwidth;
     struct report report;
-    if (measure(options, &result, &bandwidth))
-        return message_last_error();
+    measure(options, &result, &bandwidth);
     report_begin(&report, options->json);
     const struct figure figures[] = {
         {"seconds", NULL, REPORT_SECONDS, result.seconds, NULL},

@@ -150,14 +150,12 @@ static int read_for_a_while(int i, void *context)
     return LEAT_OK;
 }
 
-static int run_round(struct reader_bench *bench, struct reading_case *what,
-                     int round)
+static void run_round(struct reader_bench *bench, struct reading_case *what,
+                      int round)
 {
     bench->now = what;
-    int status = leat__parallel_for("leat-bench", what->threads,
-                                    read_for_a_while, bench);
-    if (status)
-        return status;
+    output_require(leat__parallel_for("leat-bench", what->threads,
+                                      read_for_a_while, bench));
     int64_t records = 0, bytes = 0;
     what->rounds[round] = 0;
     for (int i = 0; i < what->threads; i++) {
@@ -166,7 +164,7 @@ static int run_round(struct reader_bench *bench, struct reading_case *what,
         bytes += bench->reading[i].bytes;
     }
     what->bytes = bench_share((double)bytes, (double)records);
-    return interrupt_check();
+    output_require(interrupt_check());
 }
 
 /* One sample and many in a call, by one thread and by several. */
@@ -193,27 +191,27 @@ static void choose_cases(struct reader_bench *bench)
     }
 }
 
-static int open_shared(struct reader_bench *bench)
+/* For read_at, where the reader can do it. */
+static void open_shared(struct reader_bench *bench)
 {
-    bench->count = -1;
     int64_t count;
+    bench->count = -1;
     if (leat_reader_count(bench->reading[0].reader, &count))
-        return LEAT_OK;
+        return;
     bench->count = count;
-    if (!count || !leat_reader_is_random_access(bench->reading[0].reader))
-        return LEAT_OK;
-    return leat_pipeline_open(bench->pipeline, &bench->shared);
+    if (count && leat_reader_is_random_access(bench->reading[0].reader))
+        output_require(leat_pipeline_open(bench->pipeline, &bench->shared));
 }
 
-static int open_bench(struct reader_bench *bench,
-                      const struct reader_options *options)
+static void open_bench(struct reader_bench *bench,
+                       const struct reader_options *options)
 {
     bench->touch = options->touch;
     bench->threads = bench_workers(options->workers);
     bench->reading =
         leat__alloc_zero((size_t)bench->threads, sizeof(bench->reading[0]));
-    if (!bench->reading)
-        return LEAT_ENOMEM;
+    output_require(bench->reading ? LEAT_OK : LEAT_ENOMEM);
+    output_require(database_pipeline(&bench->pipeline, options->reader));
     for (int i = 0; i < bench->threads; i++) {
         struct reading *reading = &bench->reading[i];
         reading->random = splitmix_start(1, (uint64_t)i);
@@ -221,20 +219,15 @@ static int open_bench(struct reader_bench *bench,
             leat_sample_init(&reading->storage[k]);
             reading->sample[k] = &reading->storage[k];
         }
+        output_require(leat_pipeline_open(bench->pipeline, &reading->reader));
     }
-    int status = database_pipeline(&bench->pipeline, options->reader);
-    for (int i = 0; !status && i < bench->threads; i++)
-        status = leat_pipeline_open(bench->pipeline, &bench->reading[i].reader);
-    if (!status)
-        status = open_shared(bench);
-    if (!status)
-        choose_cases(bench);
-    return status;
+    open_shared(bench);
+    choose_cases(bench);
 }
 
 static void close_bench(struct reader_bench *bench)
 {
-    for (int i = 0; bench->reading && i < bench->threads; i++) {
+    for (int i = 0; i < bench->threads; i++) {
         leat_reader_close(bench->reading[i].reader);
         for (int k = 0; k < MOST_BATCH; k++)
             leat_sample_finish(&bench->reading[i].storage[k]);
@@ -246,25 +239,22 @@ static void close_bench(struct reader_bench *bench)
 
 /* The first round of each case is for caches and an index, and is not counted.
  */
-static int measure(struct reader_bench *bench,
-                   const struct reader_options *options)
+static void measure(struct reader_bench *bench,
+                    const struct reader_options *options)
 {
-    int status = open_bench(bench, options);
-    if (status)
-        return status;
+    open_bench(bench, options);
     bench->seconds = options->seconds / (bench->ncases * (ROUNDS + 1));
     struct progress progress;
     progress_start(&progress, "rounds", ROUNDS + 1, options->json);
-    for (int round = -1; !status && round < ROUNDS; round++) {
-        for (int i = 0; !status && i < bench->ncases; i++)
-            status = run_round(bench, &bench->cases[i], round < 0 ? 0 : round);
+    for (int round = -1; round < ROUNDS; round++) {
+        for (int i = 0; i < bench->ncases; i++)
+            run_round(bench, &bench->cases[i], round < 0 ? 0 : round);
         progress_update(&progress, round + 2);
     }
     progress_finish(&progress);
     for (int i = 0; i < bench->ncases; i++)
         bench->cases[i].records =
             bench_spread_of(bench->cases[i].rounds, ROUNDS);
-    return status;
 }
 
 static int print_report(const struct reader_bench *bench, bool json)
@@ -302,9 +292,8 @@ static int run(const struct reader_options *options)
 {
     interrupt_catch();
     struct reader_bench bench = {0};
-    int status = measure(&bench, options);
-    int exit_status =
-        status ? message_last_error() : print_report(&bench, options->json);
+    measure(&bench, options);
+    int exit_status = print_report(&bench, options->json);
     close_bench(&bench);
     return exit_status;
 }

@@ -114,121 +114,116 @@ static void print_field(struct cat *cat, int i)
 }
 
 /* Prints the object as a line and frees it. */
-static int print_object(json_t *object)
+static void print_object(json_t *object)
 {
     bool failed = !object || output_json_write(object, 0);
     json_decref(object);
     if (failed && !ferror(stdout))
-        return leat_error(LEAT_ENOMEM, "out of memory for a line of JSON");
+        message_fail("out of memory for a line of JSON");
     putchar('\n');
-    return LEAT_OK;
 }
 
-static int print_sample_json(struct cat *cat, const char *key)
+static void print_sample(struct cat *cat)
 {
     const leat_sample *sample = &cat->sample;
-    json_t *out = json_pack("{s:I, s:s*}", "record",
-                            (json_int_t)sample->from.record, "key", key);
-    for (int i = 0; i < sample->nfields; i++)
-        json_object_set_new(out, field_name(cat, i),
-                            field_json(cat, &sample->field[i]));
-    return print_object(out);
-}
-
-static int print_sample(struct cat *cat)
-{
-    const leat_provenance *from = &cat->sample.from;
+    const leat_provenance *from = &sample->from;
     char text[KEY_TEXT];
     const char *key = from->key ? inspection_key(text, from->key,
                                                  from->key_size, from->key_cut)
                                 : NULL;
-    if (cat->options->json)
-        return print_sample_json(cat, key);
+    if (cat->options->json) {
+        json_t *out = json_pack("{s:I, s:s*}", "record",
+                                (json_int_t)from->record, "key", key);
+        for (int i = 0; i < sample->nfields; i++)
+            json_object_set_new(out, field_name(cat, i),
+                                field_json(cat, &sample->field[i]));
+        print_object(out);
+        return;
+    }
     printf("%lld\t%s", (long long)from->record, key ? key : "-");
-    for (int i = 0; i < cat->sample.nfields; i++)
+    for (int i = 0; i < sample->nfields; i++)
         print_field(cat, i);
     printf("\n");
-    return LEAT_OK;
 }
 
 /* A bad record has a line, too. */
-static int print_bad(struct cat *cat)
+static void print_bad(struct cat *cat)
 {
+    const char *line = leat_last_error();
     long long record = (long long)cat->sample.from.record;
     if (!cat->bad++)
-        snprintf(cat->first_bad, sizeof(cat->first_bad), "%s",
-                 leat_last_error());
+        snprintf(cat->first_bad, sizeof(cat->first_bad), "%s", line);
     if (cat->options->json)
-        return print_object(json_pack("{s:I, s:o}", "record",
-                                      (json_int_t)record, "bad",
-                                      output_text(leat_last_error())));
-    printf("%lld\tbad\t%s\n", record, plain_text(leat_last_error()));
-    return LEAT_OK;
+        print_object(json_pack("{s:I, s:o}", "record", (json_int_t)record,
+                               "bad", output_text(line)));
+    else
+        printf("%lld\tbad\t%s\n", record, plain_text(line));
+}
+
+/* Reads the next sample; a bad one is LEAT_EDATA. Other errors end the program.
+ */
+static int read_sample(struct cat *cat)
+{
+    int status = leat_reader_next(cat->reader, &cat->sample);
+    if (status != LEAT_EDATA)
+        output_require(status);
+    return status;
 }
 
 /* Seeks, or reads where the reader cannot seek. */
-static int skip(struct cat *cat)
+static void skip(struct cat *cat)
 {
-    int64_t count = -1, skipped = cat->options->skip;
+    int64_t count, skipped = cat->options->skip;
     if (!skipped)
-        return LEAT_OK;
+        return;
     if (!leat_reader_count(cat->reader, &count) && skipped > count)
         skipped = count;
     int status =
         leat_reader_seek(cat->reader, (leat_position){0, skipped}, NULL);
     if (status != LEAT_EUNSUPPORTED)
-        return status;
-    for (status = LEAT_OK; !status && skipped > 0; skipped--) {
-        status = leat_reader_next(cat->reader, &cat->sample);
-        if (status == LEAT_EDATA)
-            status = LEAT_OK;
-    }
-    return status;
+        output_require(status);
+    else
+        while (skipped-- > 0 && read_sample(cat) != LEAT_END)
+            continue;
 }
 
-static int print_samples(struct cat *cat)
+static void print_samples(struct cat *cat)
 {
     int64_t left = cat->options->count;
-    int status = skip(cat);
-    if (!status)
-        status = leat_reader_fields(cat->reader, &cat->spec, &cat->nspec);
+    int status = leat_reader_fields(cat->reader, &cat->spec, &cat->nspec);
     /* The fields of a bad first record are unknown, and are not needed. */
-    if (status == LEAT_EDATA)
-        status = LEAT_OK;
-    for (; !status && left != 0; left--) {
-        status = leat_reader_next(cat->reader, &cat->sample);
+    if (status != LEAT_EDATA)
+        output_require(status);
+    for (; status != LEAT_END && left != 0; left--) {
+        status = read_sample(cat);
         if (!status)
-            status = print_sample(cat);
+            print_sample(cat);
         else if (status == LEAT_EDATA)
-            status = print_bad(cat);
-        if (!status && ferror(stdout))
-            status = output_flush();
+            print_bad(cat);
+        if (ferror(stdout))
+            output_require(output_flush());
     }
-    return status == LEAT_END ? LEAT_OK : status;
 }
 
 static int cat_pipeline(const struct cat_options *options, const char *text)
 {
     struct cat cat = {.options = options};
-    leat_pipeline *pipeline = NULL;
+    leat_pipeline *pipeline;
     leat_sample_init(&cat.sample);
-    int status = leat_image_decoder_create(&cat.decoder);
-    if (!status)
-        status = database_pipeline(&pipeline, text);
-    if (!status)
-        status = leat_pipeline_open(pipeline, &cat.reader);
-    if (!status)
-        status = print_samples(&cat);
-    int exit_status = status ? message_last_error() : 0;
-    if (!status && cat.bad)
-        exit_status = message_found(
-            "%s bad; the first: %s",
-            output_count(cat.bad, "record is", "records are"), cat.first_bad);
+    output_require(leat_image_decoder_create(&cat.decoder));
+    output_require(database_pipeline(&pipeline, text));
+    output_require(leat_pipeline_open(pipeline, &cat.reader));
+    skip(&cat);
+    print_samples(&cat);
     leat_sample_finish(&cat.sample);
     leat_reader_close(cat.reader);
     leat_pipeline_unref(pipeline);
     leat_image_decoder_destroy(cat.decoder);
-    return exit_status;
+    if (!cat.bad)
+        return 0;
+    return message_found("%s bad; the first: %s",
+                         output_count(cat.bad, "record is", "records are"),
+                         cat.first_bad);
 }
 
 int command_cat(int argc, char **argv)

@@ -230,27 +230,22 @@ static void compare_records(struct comparison *comparison)
 }
 
 /* A layer has no end, so a dump of it is compared with its beginning. */
-static int compare_sides(struct comparison *comparison)
+static void compare_sides(struct comparison *comparison)
 {
-    int64_t a = comparison->side[0].count, b = comparison->side[1].count;
+    struct side *side = comparison->side;
+    int64_t a = side[0].count, b = side[1].count;
     int64_t total = a < 0 || (b >= 0 && b < a) ? b : a;
     struct progress progress;
     progress_start(&progress, "records", total, comparison->json);
-    int status = LEAT_OK;
-    while (!status && comparison->compared < total) {
-        status = side_next(&comparison->side[0]);
-        if (!status)
-            status = side_next(&comparison->side[1]);
-        if (!status)
-            compare_records(comparison);
-        if (!status)
-            status = interrupt_check();
+    while (comparison->compared < total && side_next(&side[0]) &&
+           side_next(&side[1])) {
+        compare_records(comparison);
+        output_require(interrupt_check());
         progress_update(&progress, comparison->compared);
     }
     progress_finish(&progress);
     if (a >= 0 && b >= 0)
         comparison->extra[a < b] = a < b ? b - a : a - b;
-    return status == LEAT_END ? LEAT_OK : status;
 }
 
 static bool is_same(const struct comparison *comparison)
@@ -364,68 +359,60 @@ static int report_text(const struct comparison *comparison)
 }
 
 /* An option that would have no effect is refused. */
-static int check_sides(const struct comparison *comparison,
-                       const bool is_dump[2])
+static void check_sides(const struct comparison *comparison,
+                        const bool is_dump[2])
 {
     int dumps = is_dump[0] + is_dump[1];
     bool has_layer = !comparison->name[0] || dumps == 1;
     if (!comparison->name[0] && !dumps)
-        return leat_error(LEAT_EINVAL, "%s: expected a directory of .npy files",
-                          comparison->name[1]);
+        message_fail("%s: expected a directory of .npy files",
+                     comparison->name[1]);
     if (!has_layer && layer_source_options_are_given(&comparison->source))
-        return leat_error(LEAT_EINVAL,
-                          "both sides are %s, and no layer is between them: "
-                          "--crop, --batch and the like are for a dump and a "
-                          "database",
-                          dumps ? "dumps" : "databases");
+        message_fail("both sides are %s, and no layer is between them: --crop, "
+                     "--batch and the like are for a dump and a database",
+                     dumps ? "dumps" : "databases");
     if (dumps == 2 && comparison->source.layer.max_image_bytes)
-        return leat_error(LEAT_EINVAL, "--max-image-bytes is for databases: "
-                                       "dumps have no encoded images");
+        message_fail("--max-image-bytes is for databases: dumps have no "
+                     "encoded images");
     if (comparison->keys && (dumps || has_layer))
-        return leat_error(LEAT_EINVAL,
-                          "--keys is for two databases: a dump has no keys");
-    return LEAT_OK;
+        message_fail("--keys is for two databases: a dump has no keys");
 }
 
 /* A database beside a dump is read by a layer. */
-static int open_sides(struct comparison *comparison)
+static void open_sides(struct comparison *comparison)
 {
     struct layer_source_options source = comparison->source;
+    const char **name = comparison->name;
     bool is_dump[2];
-    int status;
     for (int i = 0; i < 2; i++)
-        is_dump[i] = comparison->name[i] && side_is_dump(comparison->name[i]);
-    status = check_sides(comparison, is_dump);
+        is_dump[i] = name[i] && side_is_dump(name[i]);
+    check_sides(comparison, is_dump);
     if (!source.net && !source.layer.batch_size)
         source.layer.batch_size = 1;
-    for (int i = 0; i < 2 && !status; i++) {
+    for (int i = 0; i < 2; i++) {
+        struct side *side = &comparison->side[i];
         if (is_dump[i]) {
-            status = side_open_dump(&comparison->side[i], comparison->name[i]);
-        } else if (comparison->name[i] && !is_dump[!i]) {
-            status =
-                side_open_database(&comparison->side[i], comparison->name[i],
-                                   source.layer.max_image_bytes);
+            side_open_dump(side, name[i]);
+        } else if (name[i] && !is_dump[!i]) {
+            side_open_database(side, name[i], source.layer.max_image_bytes);
         } else {
-            if (comparison->name[i])
-                source.reader = comparison->name[i];
+            if (name[i])
+                source.reader = name[i];
             else
-                comparison->name[i] = source.net ? source.net : source.reader;
-            status = side_open_layer(&comparison->side[i], &source);
+                name[i] = source.net ? source.net : source.reader;
+            side_open_layer(side, &source);
         }
     }
-    return status;
 }
 
 static int compare(struct comparison *comparison)
 {
     comparison->list = json_array();
-    int status = open_sides(comparison);
+    open_sides(comparison);
     interrupt_catch();
-    if (!status)
-        status = compare_sides(comparison);
-    int exit_status = status             ? message_last_error()
-                      : comparison->json ? report_json(comparison)
-                                         : report_text(comparison);
+    compare_sides(comparison);
+    int exit_status =
+        comparison->json ? report_json(comparison) : report_text(comparison);
     if (!exit_status && !is_same(comparison))
         exit_status = EXIT_FOUND;
     if (!exit_status && has_nothing(comparison))

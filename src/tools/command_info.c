@@ -28,12 +28,12 @@ struct info {
     json_t *count[COUNTS]; /* objects of name: count */
 };
 
-static int count_name(json_t *counts, const char *name)
+static void count_name(json_t *counts, const char *name)
 {
     json_t *count = json_object_get(counts, name);
-    bool failed = count ? json_integer_set(count, json_integer_value(count) + 1)
-                        : json_object_set_new(counts, name, json_integer(1));
-    return failed ? leat_error(LEAT_ENOMEM, "out of memory") : LEAT_OK;
+    if (count ? json_integer_set(count, json_integer_value(count) + 1)
+              : json_object_set_new(counts, name, json_integer(1)))
+        message_fail("out of memory");
 }
 
 /* Counts the reader's sample. */
@@ -42,47 +42,45 @@ static int count_sample(struct info *info)
     const leat_sample *sample = &info->reader.sample;
     const leat_field *data = &sample->field[0];
     int shape[3];
+    char name[64];
     int status = leat_transformer_shape(info->reader.transformer, data, shape);
     if (status)
         return status;
-    char name[64];
     snprintf(name, sizeof(name), "%dx%dx%d", shape[0], shape[1], shape[2]);
-    status = count_name(info->count[SHAPES], name);
-    if (!status)
-        status =
-            count_name(info->count[ENCODINGS], image_reader_encoding(data));
-    if (status || sample->nfields < 2)
-        return status;
-    return count_name(info->count[LABELS],
-                      inspection_label(name, sizeof(name), &sample->field[1],
-                                       /*values=*/0));
-}
-
-/*
- * Counts a bad record, described by the thread's error line; returns other
- * errors.
- */
-static int count_bad(struct info *info, int status)
-{
-    if (status != LEAT_EDATA)
-        return status;
-    if (info->bad < NAMED_BAD)
-        snprintf(info->bad_line[info->bad], sizeof(info->bad_line[0]), "%s",
-                 leat_last_error());
-    info->bad++;
+    count_name(info->count[SHAPES], name);
+    count_name(info->count[ENCODINGS], image_reader_encoding(data));
+    if (sample->nfields > 1)
+        count_name(info->count[LABELS],
+                   inspection_label(name, sizeof(name), &sample->field[1],
+                                    /*values=*/0));
     return LEAT_OK;
 }
 
-static int read_all(struct info *info, int64_t total, bool quiet)
+/* Counts a bad record, described by the thread's error line. Other errors end
+   the program. */
+static void count_bad(struct info *info, int status)
 {
+    if (status == LEAT_EDATA && info->bad < NAMED_BAD)
+        snprintf(info->bad_line[info->bad], sizeof(info->bad_line[0]), "%s",
+                 leat_last_error());
+    if (status == LEAT_EDATA)
+        info->bad++;
+    else
+        output_require(status);
+    output_require(interrupt_check());
+}
+
+static void read_all(struct info *info, int64_t total, bool quiet)
+{
+    leat_reader *reader = info->reader.reader;
     const leat_provenance *from = &info->reader.sample.from;
     struct progress progress;
+    int status;
     progress_start(&progress, "records", total, quiet);
-    int status = LEAT_OK;
-    while (!status) {
-        status = leat_reader_next(info->reader.reader, &info->reader.sample);
-        if (status && status != LEAT_EDATA)
-            break;
+    while ((status = leat_reader_next(reader, &info->reader.sample)) !=
+           LEAT_END) {
+        if (status != LEAT_EDATA)
+            output_require(status);
         inspection_key(info->last_key, from->key, from->key_size, 0);
         if (!info->records++)
             memcpy(info->first_key, info->last_key, KEY_TEXT);
@@ -92,80 +90,76 @@ static int read_all(struct info *info, int64_t total, bool quiet)
                 image_reader_name(status, NULL, from->record, from->key,
                                   from->key_size);
         }
-        status = count_bad(info, status);
-        if (!status)
-            status = interrupt_check();
+        count_bad(info, status);
         progress_update(&progress, info->records);
     }
     progress_finish(&progress);
-    return status == LEAT_END ? LEAT_OK : status;
+}
+
+/* Reads up to `n` entries; returns how many, 0 at the end. */
+static int read_entries(leat_lmdb_check *walk, leat_lmdb_check_entry *out,
+                        int n)
+{
+    int got = 0;
+    output_require(leat_lmdb_check_next(walk, out, n, &got));
+    return got;
 }
 
 /* Reads the records from the leaf on to which the walk has jumped. */
-static int sample_chunk(struct info *info, leat_lmdb_check *walk)
+static void sample_chunk(struct info *info, leat_lmdb_check *walk)
 {
     leat_lmdb_check_entry entry[CHUNK];
-    int got, status = leat_lmdb_check_next(walk, entry, CHUNK, &got);
-    for (int i = 0; i < got && !status; i++) {
+    int got = read_entries(walk, entry, CHUNK);
+    for (int i = 0; i < got; i++) {
         leat_sample_clear(&info->reader.sample);
-        status = leat_datum_fields(&info->reader.sample, entry[i].value,
-                                   entry[i].value_size);
+        int status = leat_datum_fields(&info->reader.sample, entry[i].value,
+                                       entry[i].value_size);
         if (!status)
             status = count_sample(info);
         if (status == LEAT_EDATA)
             image_reader_name(status, NULL, -1, entry[i].key,
                               entry[i].key_size);
-        status = count_bad(info, status);
+        count_bad(info, status);
         info->sampled++;
     }
-    return status == LEAT_END ? LEAT_OK : status;
 }
 
-static int find_keys(struct info *info, leat_lmdb_check *walk)
+static void find_keys(struct info *info, leat_lmdb_check *walk)
 {
     leat_lmdb_check_entry entry;
-    int got;
     leat_lmdb_check_jump(walk, 0);
-    int status = leat_lmdb_check_next(walk, &entry, 1, &got);
-    if (!status)
+    if (read_entries(walk, &entry, 1))
         inspection_key(info->first_key, entry.key, entry.key_size, 0);
     leat_lmdb_check_jump(walk, 1);
-    while (!status && !(status = leat_lmdb_check_next(walk, &entry, 1, &got)))
+    while (read_entries(walk, &entry, 1))
         inspection_key(info->last_key, entry.key, entry.key_size, 0);
-    return status == LEAT_END ? LEAT_OK : status;
 }
 
 /* Reads chunks of records at even distances, from the first leaf to the last.
  */
-static int read_samples(struct info *info, const char *path)
+static void read_samples(struct info *info, const char *path)
 {
     leat_lmdb_check *walk;
-    int status = leat_lmdb_check_open(&walk, path);
-    if (status)
-        return status;
+    output_require(leat_lmdb_check_open(&walk, path));
     info->records = leat_lmdb_check_count(walk);
-    status = find_keys(info, walk);
-    for (int i = 0; !status && i < CHUNKS; i++) {
+    find_keys(info, walk);
+    for (int i = 0; i < CHUNKS; i++) {
         leat_lmdb_check_jump(walk, (double)i / (CHUNKS - 1));
-        status = sample_chunk(info, walk);
-        if (!status)
-            status = interrupt_check();
+        sample_chunk(info, walk);
     }
     leat_lmdb_check_close(walk);
-    return status;
 }
 
-static int read_database(struct info *info, const char *path, bool all,
-                         bool quiet)
+static void read_database(struct info *info, const char *path, bool all,
+                          bool quiet)
 {
     int64_t records = 0;
-    int status = image_reader_open(&info->reader, path, 0);
-    if (!status)
-        status = leat_reader_count(info->reader.reader, &records);
-    if (status)
-        return status;
-    return !all && records > MAX_RECORDS ? read_samples(info, path)
-                                         : read_all(info, records, quiet);
+    output_require(image_reader_open(&info->reader, path, 0));
+    output_require(leat_reader_count(info->reader.reader, &records));
+    if (!all && records > MAX_RECORDS)
+        read_samples(info, path);
+    else
+        read_all(info, records, quiet);
 }
 
 static int64_t size_on_disk(const char *path)
@@ -184,16 +178,13 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Orders the names, numbers by their value. Jansson keeps that order. */
-static int sort_names(json_t **counts)
+static void sort_names(json_t **counts)
 {
     json_t *sorted = json_object(), *count;
     size_t n = json_object_size(*counts), i = 0;
     const char **names = calloc(n + 1, sizeof(*names)), *name;
-    if (!names || !sorted) {
-        free(names);
-        json_decref(sorted);
-        return leat_error(LEAT_ENOMEM, "out of memory");
-    }
+    if (!names || !sorted)
+        message_fail("out of memory");
     json_object_foreach(*counts, name, count)
     {
         names[i++] = name;
@@ -204,7 +195,6 @@ static int sort_names(json_t **counts)
     free(names);
     json_decref(*counts);
     *counts = sorted;
-    return LEAT_OK;
 }
 
 static int print_json(const struct info *info, int64_t bytes)
@@ -271,13 +261,12 @@ int command_info(int argc, char **argv)
     struct info info = {.records = 0};
     for (int i = 0; i < COUNTS; i++)
         info.count[i] = json_object();
-    int status = read_database(&info, arguments[0], all, json);
-    for (int i = 0; !status && i < COUNTS; i++)
-        status = sort_names(&info.count[i]);
+    read_database(&info, arguments[0], all, json);
+    for (int i = 0; i < COUNTS; i++)
+        sort_names(&info.count[i]);
     int64_t bytes = size_on_disk(arguments[0]);
-    int exit_status = status ? message_last_error()
-                      : json ? print_json(&info, bytes)
-                             : print_text(&info, arguments[0], bytes);
+    int exit_status = json ? print_json(&info, bytes)
+                           : print_text(&info, arguments[0], bytes);
     if (!exit_status && info.bad)
         exit_status = message_found(
             "%lld of %s %s bad; the first: %s", (long long)info.bad,

@@ -42,39 +42,32 @@ static int add_image(struct mean_image *mean)
     return LEAT_OK;
 }
 
-static int add_images(struct mean_image *mean, bool quiet)
+static void compute(struct mean_image *mean, const char *path, bool quiet)
 {
     int64_t total = -1;
-    leat_reader_count(mean->reader.reader, &total);
     struct progress progress;
-    progress_start(&progress, "records", total, quiet);
     const leat_provenance *from = &mean->reader.sample.from;
-    int status = LEAT_OK;
-    while (!status) {
-        status = leat_reader_next(mean->reader.reader, &mean->reader.sample);
-        if (status)
+    output_require(image_reader_open(&mean->reader, path, 0));
+    leat_reader_count(mean->reader.reader, &total);
+    progress_start(&progress, "records", total, quiet);
+    for (;;) {
+        int status =
+            leat_reader_next(mean->reader.reader, &mean->reader.sample);
+        output_require(status);
+        if (status == LEAT_END)
             break;
         status = add_image(mean);
-        status = status ? image_reader_name(status, from->source, from->record,
-                                            from->key, from->key_size)
-                        : interrupt_check();
+        if (status)
+            output_require(image_reader_name(status, from->source, from->record,
+                                             from->key, from->key_size));
+        output_require(interrupt_check());
         progress_update(&progress, mean->records);
     }
     progress_finish(&progress);
-    return status == LEAT_END ? LEAT_OK : status;
-}
-
-static int compute(struct mean_image *mean, const char *path, bool quiet)
-{
-    int status = image_reader_open(&mean->reader, path, 0);
-    if (!status)
-        status = add_images(mean, quiet);
-    if (!status && !mean->records)
-        status = leat_error(LEAT_EDATA, "%s: has no records to take a mean of",
-                            path);
-    for (size_t i = 0; !status && i < mean->pixels; i++)
+    if (!mean->records)
+        message_fail("%s: has no records to take a mean of", path);
+    for (size_t i = 0; i < mean->pixels; i++)
         mean->sum[i] /= (float)mean->records;
-    return status;
 }
 
 /* As Caffe adds them up. */
@@ -148,15 +141,13 @@ int command_mean(int argc, char **argv)
         message_misuse("mean", "mean: the file to write has no name");
     interrupt_catch();
     struct mean_image mean = {0};
-    int status = target_check(arguments[1], arguments[0], force, is_mean_file);
-    if (!status)
-        status = compute(&mean, arguments[0], json);
-    if (!status)
-        status = leat_mean_save(arguments[1], mean.shape[0], mean.shape[1],
-                                mean.shape[2], mean.sum);
-    int exit_status =
-        status ? message_last_error() : report(&mean, arguments[1], json);
+    output_require(
+        target_check(arguments[1], arguments[0], force, is_mean_file));
+    compute(&mean, arguments[0], json);
+    output_require(leat_mean_save(arguments[1], mean.shape[0], mean.shape[1],
+                                  mean.shape[2], mean.sum));
+    int status = report(&mean, arguments[1], json);
     image_reader_close(&mean.reader);
     free(mean.sum);
-    return exit_status;
+    return status;
 }

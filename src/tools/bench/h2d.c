@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output.h"
 
 #include <leat/ext/reader.h>
 
@@ -40,17 +41,14 @@ struct h2d {
     uint64_t seed;
 };
 
-static int check_device(const leat_device *device)
+static void check_device(const leat_device *device)
 {
     const char *name = leat_device_name(device);
     if (device->ops->unified)
-        return leat_error(LEAT_EUNSUPPORTED,
-                          "%s computes in host memory: nothing is copied to it",
-                          name);
+        message_fail("%s computes in host memory: nothing is copied to it",
+                     name);
     if (!device->ops->timer_create || !device->ops->event_elapsed)
-        return leat_error(LEAT_EUNSUPPORTED,
-                          "%s has no events that measure time", name);
-    return LEAT_OK;
+        message_fail("%s has no events that measure time", name);
 }
 
 static int take_memory(struct h2d *bench)
@@ -67,46 +65,35 @@ static int take_memory(struct h2d *bench)
     return status;
 }
 
-static int take_streams(struct h2d *bench, int n)
+static void take_streams(struct h2d *bench, int n)
 {
     leat_device *device = bench->device;
     const leat_device_ops *ops = device->ops;
-    int status = ops->timer_create(device, &bench->start);
-    if (!status)
-        status = ops->timer_create(device, &bench->end);
-    for (; !status && bench->nstreams < n; bench->nstreams++) {
-        leat_stream stream = 0;
-        status = ops->stream_create(device, &stream);
-        if (status)
-            break;
-        status = ops->event_create(device, &bench->joined[bench->nstreams]);
-        if (status) {
-            ops->stream_destroy(device, stream);
-            break;
-        }
-        bench->stream[bench->nstreams] = stream;
+    output_require(ops->timer_create(device, &bench->start));
+    output_require(ops->timer_create(device, &bench->end));
+    for (; bench->nstreams < n; bench->nstreams++) {
+        int i = bench->nstreams;
+        output_require(ops->stream_create(device, &bench->stream[i]));
+        output_require(ops->event_create(device, &bench->joined[i]));
     }
-    return status;
 }
 
 int h2d_open(struct h2d **out, leat_device *device, size_t bytes, int streams)
 {
-    int status = check_device(device);
-    if (status)
-        return status;
+    check_device(device);
     struct h2d *bench = leat__alloc_zero(1, sizeof(*bench));
     if (!bench)
         return LEAT_ENOMEM;
     bench->device = device;
     bench->bytes = bytes;
-    status = take_memory(bench);
-    if (!status)
-        status = take_streams(bench, streams);
-    if (status)
+    int status = take_memory(bench);
+    if (status) {
         h2d_close(bench);
-    else
-        *out = bench;
-    return status;
+        return status;
+    }
+    take_streams(bench, streams);
+    *out = bench;
+    return LEAT_OK;
 }
 
 void h2d_close(struct h2d *h2d)
@@ -135,17 +122,17 @@ void h2d_close(struct h2d *h2d)
 }
 
 /* Enqueues the stream's share of each copy. */
-static int copy_share(const struct h2d *bench, const struct h2d_case *what,
-                      const char *from, int i)
+static void copy_share(const struct h2d *bench, const struct h2d_case *what,
+                       const char *from, int i)
 {
     leat_device *device = bench->device;
     size_t share = what->bytes / (size_t)what->streams;
     size_t begin = share * (size_t)i;
     if (i == what->streams - 1)
         share = what->bytes - begin;
-    return device->ops->copy(device, (char *)bench->memory + begin,
-                             from + begin, share, LEAT_COPY_TO_DEVICE,
-                             bench->stream[i]);
+    output_require(device->ops->copy(device, (char *)bench->memory + begin,
+                                     from + begin, share, LEAT_COPY_TO_DEVICE,
+                                     bench->stream[i]));
 }
 
 static int copies_in(const struct h2d_case *what)
@@ -154,43 +141,37 @@ static int copies_in(const struct h2d_case *what)
     return n < 1 ? 1 : n > MOST_COPIES ? MOST_COPIES : (int)n;
 }
 
-static int enqueue_copies(const struct h2d *bench, const struct h2d_case *what)
+static void enqueue_copies(const struct h2d *bench, const struct h2d_case *what)
 {
     leat_device *device = bench->device;
     const leat_device_ops *ops = device->ops;
+    const leat_stream *stream = bench->stream;
+    const leat_event *joined = bench->joined;
     const char *from = what->pinned ? bench->pinned : bench->pageable;
-    int n = copies_in(what);
-    int status = ops->event_record(device, bench->start, bench->stream[0]);
-    for (int i = 1; !status && i < what->streams; i++)
-        status = ops->stream_wait(device, bench->stream[i], bench->start);
-    for (int copy = 0; !status && copy < n; copy++)
-        for (int i = 0; !status && i < what->streams; i++)
-            status = copy_share(bench, what, from, i);
-    for (int i = 1; !status && i < what->streams; i++) {
-        status = ops->event_record(device, bench->joined[i], bench->stream[i]);
-        if (!status)
-            status =
-                ops->stream_wait(device, bench->stream[0], bench->joined[i]);
+    output_require(ops->event_record(device, bench->start, stream[0]));
+    for (int i = 1; i < what->streams; i++)
+        output_require(ops->stream_wait(device, stream[i], bench->start));
+    for (int copy = 0; copy < copies_in(what); copy++)
+        for (int i = 0; i < what->streams; i++)
+            copy_share(bench, what, from, i);
+    for (int i = 1; i < what->streams; i++) {
+        output_require(ops->event_record(device, joined[i], stream[i]));
+        output_require(ops->stream_wait(device, stream[0], joined[i]));
     }
-    if (!status)
-        status = ops->event_record(device, bench->end, bench->stream[0]);
-    return status;
+    output_require(ops->event_record(device, bench->end, stream[0]));
 }
 
-static int take_sample(const struct h2d *bench, const struct h2d_case *what,
-                       double *gb_per_s)
+/* Returns the GB a second. */
+static double take_sample(const struct h2d *bench, const struct h2d_case *what)
 {
     leat_device *device = bench->device;
     double seconds = 0;
-    int status = enqueue_copies(bench, what);
-    if (!status)
-        status = device->ops->event_synchronize(device, bench->end);
-    if (!status)
-        status = device->ops->event_elapsed(device, bench->start, bench->end,
-                                            &seconds);
-    *gb_per_s =
-        1e-9 * bench_share((double)what->bytes * copies_in(what), seconds);
-    return status ? status : interrupt_check();
+    enqueue_copies(bench, what);
+    output_require(device->ops->event_synchronize(device, bench->end));
+    output_require(
+        device->ops->event_elapsed(device, bench->start, bench->end, &seconds));
+    output_require(interrupt_check());
+    return 1e-9 * bench_share((double)what->bytes * copies_in(what), seconds);
 }
 
 /* Words of which no two cases have the same. */
@@ -203,42 +184,32 @@ static void fill(struct h2d *bench, unsigned char *memory, size_t bytes)
     memcpy(memory + i, &word, bytes - i);
 }
 
-static int verify(const struct h2d *bench, const struct h2d_case *what)
+static void verify(const struct h2d *bench, const struct h2d_case *what)
 {
     leat_device *device = bench->device;
     memset(bench->back, 0, what->bytes);
-    int status =
-        device->ops->copy(device, bench->back, bench->memory, what->bytes,
-                          LEAT_COPY_TO_HOST, bench->stream[0]);
-    if (!status)
-        status = device->ops->stream_synchronize(device, bench->stream[0]);
-    if (status)
-        return status;
+    output_require(device->ops->copy(device, bench->back, bench->memory,
+                                     what->bytes, LEAT_COPY_TO_HOST,
+                                     bench->stream[0]));
+    output_require(device->ops->stream_synchronize(device, bench->stream[0]));
     const void *sent = what->pinned ? bench->pinned : bench->pageable;
     if (memcmp(bench->back, sent, what->bytes) != 0)
-        return leat_error(LEAT_EDEVICE,
-                          "%s: %zu bytes were copied there by %d streams and "
-                          "came back changed",
-                          leat_device_name(device), what->bytes, what->streams);
-    return LEAT_OK;
+        message_fail("%s: %zu bytes were copied there by %d streams and came "
+                     "back changed",
+                     leat_device_name(device), what->bytes, what->streams);
 }
 
-int h2d_measure(struct h2d *h2d, struct h2d_case *what)
+void h2d_measure(struct h2d *h2d, struct h2d_case *what)
 {
-    double rates[H2D_MOST_SAMPLES] = {0};
+    double rates[H2D_SAMPLES] = {0};
     fill(h2d, what->pinned ? h2d->pinned : h2d->pageable, what->bytes);
-    int status = LEAT_OK;
-    for (int i = -WARM_UPS; !status && i < what->samples; i++)
-        status = take_sample(h2d, what, &rates[i < 0 ? 0 : i]);
-    if (!status)
-        status = verify(h2d, what);
-    if (status)
-        return status;
-    struct bench_spread spread = bench_spread_of(rates, what->samples);
+    for (int i = -WARM_UPS; i < H2D_SAMPLES; i++)
+        rates[i < 0 ? 0 : i] = take_sample(h2d, what);
+    verify(h2d, what);
+    struct bench_spread spread = bench_spread_of(rates, H2D_SAMPLES);
     what->gb_per_s = spread.median;
     what->p10 = spread.p10;
     what->p90 = spread.p90;
-    return LEAT_OK;
 }
 
 /*
@@ -246,44 +217,30 @@ int h2d_measure(struct h2d *h2d, struct h2d_case *what)
  * ceiling of uploads is that of copies of their size. What larger ones reach
  * shows how much is lost by the size alone.
  */
-static int measure_ceiling(struct h2d_ceiling *out, struct h2d *h2d)
+void h2d_measure_ceiling(struct h2d_ceiling *out, leat_device *device,
+                         size_t bytes)
 {
-    struct h2d_case what = {.pinned = 1,
-                            .bytes = out->bytes,
-                            .streams = 1,
-                            .samples = out->samples};
-    int status = h2d_measure(h2d, &what);
-    out->rate = out->best = 1e9 * what.gb_per_s;
-    out->p10 = 1e9 * what.p10;
-    out->p90 = 1e9 * what.p90;
-    if (status)
-        return status;
-    what.bytes = sample_bytes;
-    status = h2d_measure(h2d, &what);
-    if (1e9 * what.gb_per_s > out->best)
-        out->best = 1e9 * what.gb_per_s;
-    return status;
-}
-
-int h2d_measure_ceiling(struct h2d_ceiling *out, leat_device *device,
-                        size_t bytes)
-{
+    struct h2d *h2d;
+    struct h2d_case what = {.pinned = 1, .bytes = bytes, .streams = 1};
     *out = (struct h2d_ceiling){
         .bytes = bytes, .rate = NAN, .p10 = NAN, .p90 = NAN, .best = NAN};
-    if (!bytes) {
-        snprintf(out->why, sizeof(out->why), "nothing was uploaded");
-        return LEAT_OK;
+    int status = bytes
+                     ? h2d_open(&h2d, device,
+                                bytes > sample_bytes ? bytes : sample_bytes, 1)
+                     : LEAT_ENOMEM;
+    if (status == LEAT_ENOMEM) {
+        snprintf(out->why, sizeof(out->why), "%s",
+                 bytes ? leat_last_error() : "nothing was uploaded");
+        return;
     }
-    struct h2d *h2d = NULL;
-    struct h2d_ceiling found = {.bytes = bytes, .samples = H2D_SAMPLES};
-    int status =
-        h2d_open(&h2d, device, bytes > sample_bytes ? bytes : sample_bytes, 1);
-    if (!status)
-        status = measure_ceiling(&found, h2d);
+    output_require(status);
+    h2d_measure(h2d, &what);
+    out->samples = H2D_SAMPLES;
+    out->rate = 1e9 * what.gb_per_s;
+    out->p10 = 1e9 * what.p10;
+    out->p90 = 1e9 * what.p90;
+    what.bytes = sample_bytes;
+    h2d_measure(h2d, &what);
+    out->best = fmax(out->rate, 1e9 * what.gb_per_s);
     h2d_close(h2d);
-    if (!status)
-        *out = found;
-    if (status == LEAT_ENOMEM)
-        snprintf(out->why, sizeof(out->why), "%s", leat_last_error());
-    return status == LEAT_ENOMEM ? LEAT_OK : status;
 }

@@ -4,7 +4,7 @@
 
 #include <leat/ext/device.h>
 
-enum { H2D_MOST_STREAMS = 16, H2D_MOST_SAMPLES = 101, H2D_SAMPLES = 11 };
+enum { H2D_MOST_STREAMS = 16, H2D_SAMPLES = 11 };
 
 struct h2d;
 
@@ -13,7 +13,6 @@ struct h2d_case {
     int pinned;
     size_t bytes; /* of one copy, shared out to the streams */
     int streams;
-    int samples;
     double gb_per_s; /* the median; GB are 10^9 bytes */
     double p10;
     double p90;
@@ -21,17 +20,16 @@ struct h2d_case {
 
 /*
  * Takes memory for copies of up to `bytes` through up to `streams` streams.
- * Errors: LEAT_EUNSUPPORTED for a device that computes in host memory or does
- * not time its events; the device's own.
+ * Errors: those of memory. As in the rest, all others end the program, also
+ * those of a device that computes in host memory or does not time its events.
  */
 int h2d_open(struct h2d **out, leat_device *device, size_t bytes, int streams);
 
 /*
  * Measures `what`, in which all but the figures is set. The device's events
  * time each sample; the bytes that arrived are compared outside of that time.
- * Errors: LEAT_EDEVICE where they differ from those sent; the device's own.
  */
-int h2d_measure(struct h2d *h2d, struct h2d_case *what);
+void h2d_measure(struct h2d *h2d, struct h2d_case *what);
 
 void h2d_close(struct h2d *h2d);
 
@@ -47,11 +45,13 @@ struct h2d_ceiling {
 };
 
 /*
- * Measures it on an idle device, for uploads of `bytes`. A layer works without
- * the pinned memory that this needs: where that is not available the ceiling is
- * unknown, which is no error. Errors: those of h2d_open and h2d_measure.
+ * Measures it on an idle device, for uploads of `bytes`. A copy of a small
+ * batch pays for its beginning as the upload does, so the ceiling of uploads is
+ * that of copies of their size. What larger ones reach shows how much is lost
+ * by the size alone. A layer works without the pinned memory that this needs:
+ * where that is not available the ceiling is unknown, which is no error.
  */
-int h2d_measure_ceiling(struct h2d_ceiling *out, leat_device *device,
-                        size_t bytes);
+void h2d_measure_ceiling(struct h2d_ceiling *out, leat_device *device,
+                         size_t bytes);
 
 #endif

@@ -24,15 +24,10 @@ struct layer_group {
 /* Whether that names more devices than one. */
 bool layer_group_is_list(const char *device);
 
-/*
- * Creates the layer or layers of the command line and sets them up. Errors:
- * those of the layers, LEAT_EINVAL for a wrong list of devices.
- */
-int layer_group_open(struct layer_group *group,
-                     const struct layer_source_options *options);
-
-/* Waits until the batches of all forwards are where they should be. */
-int layer_group_wait(struct layer_group *group);
+/* Creates the layer or layers of the command line and sets them up. Errors end
+   the program. */
+void layer_group_open(struct layer_group *group,
+                      const struct layer_source_options *options);
 
 void layer_group_close(struct layer_group *group);
 

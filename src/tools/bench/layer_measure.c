@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 
 #include <leat/ext/reader.h>
@@ -92,16 +93,14 @@ struct reading {
     leat_stats after;
 };
 
-static int read_stats(const struct layer_group *group, struct reading *readings,
-                      bool is_after)
+static void read_stats(const struct layer_group *group,
+                       struct reading *readings, bool is_after)
 {
-    int status = LEAT_OK;
-    for (int i = 0; !status && i < group->n; i++) {
+    for (int i = 0; i < group->n; i++) {
         leat_stats *stats = is_after ? &readings[i].after : &readings[i].before;
         stats->size = sizeof(*stats);
-        status = leat_data_layer_stats(group->member[i].layer, stats);
+        output_require(leat_data_layer_stats(group->member[i].layer, stats));
     }
-    return status;
 }
 
 /* What the caller does with a batch. Returns the seconds it computed. */
@@ -126,25 +125,24 @@ static void count_batch(const leat_batch *batch,
                     batch->epoch - result->first_epoch >= options->epochs;
 }
 
-/* A batch of each layer, from the time `*now` on; moves it to the end. What is
-   taken is counted in `result`, if there is one. */
-static int take_step(struct layer_group *group, double *now,
-                     const struct layer_options *options,
-                     struct layer_result *result)
+/* A batch of each layer, from the time `now` on; returns the time after it.
+   What is taken is counted in `result`, if there is one. */
+static double take_step(struct layer_group *group, double now,
+                        const struct layer_options *options,
+                        struct layer_result *result)
 {
-    int status = LEAT_OK;
-    for (int i = 0; !status && i < group->n; i++) {
-        double start = *now;
-        status = layer_source_forward(&group->member[i]);
-        *now = leat__clock_seconds();
+    for (int i = 0; i < group->n; i++) {
+        double start = now;
+        output_require(layer_source_forward(&group->member[i]));
+        now = leat__clock_seconds();
         if (!result)
             continue;
-        latency_add(&result->waits, *now - start);
+        latency_add(&result->waits, now - start);
         const leat_batch *batch = leat_data_layer_batch(group->member[i].layer);
         if (batch)
             count_batch(batch, options, result, i);
     }
-    return status;
+    return now;
 }
 
 /* A last slice that the end of an epoch cuts short is too noisy to count. */
@@ -170,36 +168,33 @@ static void add_stats(struct layer_result *result, int n,
 }
 
 /* Takes batches for the time of a slice, or to the end of the last epoch. */
-static int run_slice(struct layer_group *group,
-                     const struct layer_options *options,
-                     struct layer_result *result)
+static void run_slice(struct layer_group *group,
+                      const struct layer_options *options,
+                      struct layer_result *result)
 {
     struct reading readings[LAYER_GROUP_MOST];
     memset(readings, 0, sizeof(readings));
     int64_t samples = result->samples;
-    int status = read_stats(group, readings, 0);
+    read_stats(group, readings, false);
     int64_t allocations = bench_allocations();
     double cpu = bench_cpu_seconds(), start = leat__clock_seconds(),
            now = start;
-    while (!status && now - start < LIMIT_SLICE && !result->ended) {
-        status = take_step(group, &now, options, result);
+    while (now - start < LIMIT_SLICE && !result->ended) {
+        take_step(group, now, options, result);
         result->cpu -= consume(options);
         now = leat__clock_seconds();
     }
-    if (!status)
-        status = layer_group_wait(group);
+    for (int i = 0; i < group->n; i++)
+        output_require(layer_source_wait(&group->member[i]));
     if (group->member[0].device || group->group)
         now = leat__clock_seconds();
     result->allocations += bench_allocations() - allocations;
     result->cpu += bench_cpu_seconds() - cpu;
     result->seconds += now - start;
     keep_slice(result, result->samples - samples, now - start);
-    if (!status)
-        status = read_stats(group, readings, 1);
-    if (status)
-        return status;
+    read_stats(group, readings, true);
     add_stats(result, group->n, readings);
-    return interrupt_check();
+    output_require(interrupt_check());
 }
 
 /* Waits until the layer's threads are idle: twice no processor time. */
@@ -213,53 +208,49 @@ static void settle(void)
 }
 
 /* Takes the batches that are ready, and goes on until all threads run. */
-static int warm_up(struct layer_group *group,
-                   const struct layer_options *options)
+static void warm_up(struct layer_group *group,
+                    const struct layer_options *options)
 {
     leat_data_layer *layer = group->member[0].layer;
     int prefetch = leat_data_layer_get_options(layer)->prefetch;
     int steps = prefetch < 4 ? 5 : prefetch + 1;
     double now = leat__clock_seconds(), end = now + warm_up_seconds;
-    int status = LEAT_OK;
-    for (int i = 0; !status && (i < steps || now < end); i++) {
-        status = take_step(group, &now, options, NULL);
+    for (int i = 0; i < steps || now < end; i++) {
+        now = take_step(group, now, options, NULL);
         consume(options);
     }
-    return status;
 }
 
-static int run_slices(struct layer_group *group, struct limit *limit,
-                      const struct layer_options *options,
-                      struct layer_result *result)
+static void run_slices(struct layer_group *group, struct limit *limit,
+                       const struct layer_options *options,
+                       struct layer_result *result)
 {
     struct progress progress;
     progress_start(&progress, "batches", -1, options->json);
-    int status = LEAT_OK;
     do {
         if (limit) {
             settle();
-            status = limit_run(limit, LIMIT_SLICE, &result->limited);
+            output_require(limit_run(limit, LIMIT_SLICE, &result->limited));
         }
-        if (!status && (limit || !result->batches))
-            status = warm_up(group, options);
-        if (!status)
-            status = run_slice(group, options, result);
+        if (limit || !result->batches)
+            warm_up(group, options);
+        run_slice(group, options, result);
         progress_update(&progress, result->batches);
-    } while (!status && (options->epochs ? !result->ended
-                                         : result->seconds < options->seconds));
+    } while (options->epochs ? !result->ended
+                             : result->seconds < options->seconds);
     progress_finish(&progress);
-    return status;
 }
 
 /* The limit's first slice is for caches and clocks. */
-static int open_limit(struct limit **limit, const struct layer_group *group,
-                      const struct layer_options *options)
+static struct limit *open_limit(const struct layer_group *group, bool row_copy)
 {
     struct limit_result ignored = {0};
+    struct limit *limit;
     settle();
-    int status = limit_open(limit, group->member[0].layer, options->row_copy,
-                            bench_workers(0));
-    return status ? status : limit_run(*limit, LIMIT_SLICE, &ignored);
+    output_require(
+        limit_open(&limit, group->member[0].layer, row_copy, bench_workers(0)));
+    output_require(limit_run(limit, LIMIT_SLICE, &ignored));
+    return limit;
 }
 
 leat_stage_stats layer_copies(const leat_stats *stats)
@@ -271,39 +262,35 @@ leat_stage_stats layer_copies(const leat_stats *stats)
 }
 
 /* What single devices have besides, measured while the layer is idle. */
-static int measure_device(struct layer_result *out, struct layer_source *member,
-                          const struct layer_options *options)
+static void measure_device(struct layer_result *out,
+                           struct layer_source *member,
+                           const struct layer_options *options)
 {
     leat_stage_stats copy = layer_copies(&out->share[0].stats);
     size_t bytes = copy.items > 0 ? (size_t)(copy.bytes / copy.items) : 0;
-    int status = options->overlap ? overlap_measure(&out->overlap, member,
-                                                    1e-3 * options->kernel_ms)
-                                  : LEAT_OK;
-    if (status || !member->device)
-        return status;
+    if (options->overlap)
+        overlap_measure(&out->overlap, member, 1e-3 * options->kernel_ms);
+    if (!member->device)
+        return;
     settle();
-    return h2d_measure_ceiling(&out->ceiling, member->device, bytes);
+    h2d_measure_ceiling(&out->ceiling, member->device, bytes);
 }
 
-int layer_measure(struct layer_result *out, struct layer_group *group,
-                  const struct layer_options *options)
+void layer_measure(struct layer_result *out, struct layer_group *group,
+                   const struct layer_options *options)
 {
     struct limit *limit = NULL;
-    double start = leat__clock_seconds(), now = start;
-    int status = layer_group_open(group, &options->source);
+    double start = leat__clock_seconds();
+    layer_group_open(group, &options->source);
     interrupt_catch();
-    if (!status)
-        status = take_step(group, &now, options, NULL);
-    out->first_batch = now - start;
-    if (!status && options->limit)
-        status = open_limit(&limit, group, options);
-    if (!status)
-        status = run_slices(group, limit, options, out);
+    out->first_batch = take_step(group, start, options, NULL) - start;
+    if (options->limit)
+        limit = open_limit(group, options->row_copy);
+    run_slices(group, limit, options, out);
     out->peak_rss = peak_rss();
     limit_close(limit);
-    if (!status && options->limit)
-        status = bandwidth_measure(&out->bandwidth);
-    if (!status && !group->group)
-        status = measure_device(out, &group->member[0], options);
-    return status;
+    if (options->limit)
+        output_require(bandwidth_measure(&out->bandwidth));
+    if (!group->group)
+        measure_device(out, &group->member[0], options);
 }

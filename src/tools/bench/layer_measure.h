@@ -62,9 +62,10 @@ struct layer_result {
     struct overlap overlap;
 };
 
-/* Opens the group and measures it; the caller closes it, on failure too. */
-int layer_measure(struct layer_result *out, struct layer_group *group,
-                  const struct layer_options *options);
+/* Opens the group, which the caller closes, and measures it. Errors end the
+   program. */
+void layer_measure(struct layer_result *out, struct layer_group *group,
+                   const struct layer_options *options);
 
 /* What went over the bus. */
 leat_stage_stats layer_copies(const leat_stats *stats);

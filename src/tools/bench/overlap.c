@@ -8,11 +8,10 @@
 
 #include "tools/bench/bench.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output.h"
 
 #include <leat/ext/device.h>
 #include <leat/ext/reader.h>
-
-#include <string.h>
 
 enum { FEWEST = 64, MOST = 1024 };
 
@@ -26,67 +25,54 @@ struct run {
     double kernels; /* seconds each; 0: none */
 };
 
-static int check_device(leat_device *device)
+static void check_device(leat_device *device)
 {
     if (!device)
-        return leat_error(LEAT_EINVAL,
-                          "--overlap is for a device with memory of its own, "
-                          "such as cuda:0");
+        message_fail("--overlap is for a device with memory of its own, such "
+                     "as cuda:0");
     const leat_device_ops *ops = device->ops;
     if (!ops->occupy || !ops->timer_create || !ops->event_elapsed)
-        return leat_error(LEAT_EUNSUPPORTED,
-                          "%s has no kernels and timers to measure with",
-                          leat_device_name(device));
-    return LEAT_OK;
+        message_fail("%s has no kernels and timers to measure with",
+                     leat_device_name(device));
 }
 
-static int take_batches(const struct run *run, int n)
+static void take_batches(const struct run *run, int n)
 {
     struct layer_source *source = run->source;
     leat_device *device = source->device;
-    int status = LEAT_OK;
-    for (int i = 0; i < n && !status; i++) {
+    for (int i = 0; i < n; i++) {
         if (run->forwards)
-            status = layer_source_forward(source);
-        if (!status && run->kernels > 0)
-            status = device->ops->occupy(device, run->kernels, source->stream);
-        if (!status)
-            status = interrupt_check();
+            output_require(layer_source_forward(source));
+        if (run->kernels > 0)
+            output_require(
+                device->ops->occupy(device, run->kernels, source->stream));
+        output_require(interrupt_check());
     }
-    return status;
 }
 
 /* Batches that may be there before the run begins, and one more. */
 static int stock(const struct layer_source *source)
 {
-    leat_stats stats;
-    memset(&stats, 0, sizeof(stats));
-    stats.size = sizeof(stats);
+    leat_stats stats = {.size = sizeof(stats)};
     (void)leat_data_layer_stats(source->layer, &stats);
     return (int)stats.batches_in_use + 1;
 }
 
 /* The device's seconds for each of `n` batches. */
-static int time_run(const struct run *run, int n, double *out)
+static double time_run(const struct run *run, int n)
 {
-    struct layer_source *source = run->source;
+    const struct layer_source *source = run->source;
     leat_device *device = source->device;
     const leat_device_ops *ops = device->ops;
+    const leat_event *timer = run->timer;
     double seconds = 0;
-    int status = take_batches(run, stock(source));
-    if (!status)
-        status = ops->event_record(device, run->timer[0], source->stream);
-    if (!status)
-        status = take_batches(run, n);
-    if (!status)
-        status = ops->event_record(device, run->timer[1], source->stream);
-    if (!status)
-        status = ops->event_synchronize(device, run->timer[1]);
-    if (!status)
-        status =
-            ops->event_elapsed(device, run->timer[0], run->timer[1], &seconds);
-    *out = seconds / n;
-    return status;
+    take_batches(run, stock(source));
+    output_require(ops->event_record(device, timer[0], source->stream));
+    take_batches(run, n);
+    output_require(ops->event_record(device, timer[1], source->stream));
+    output_require(ops->event_synchronize(device, timer[1]));
+    output_require(ops->event_elapsed(device, timer[0], timer[1], &seconds));
+    return seconds / n;
 }
 
 static int batches_for(double seconds)
@@ -103,44 +89,23 @@ static double hidden_share(double one, double other, double together)
     return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
-static int measure(struct overlap *out, struct run *run, double seconds)
+void overlap_measure(struct overlap *out, struct layer_source *source,
+                     double seconds)
 {
-    run->forwards = 1;
-    int status = time_run(run, FEWEST, &out->copies);
-    int n = batches_for(out->copies + seconds);
-    if (!status)
-        status = time_run(run, n, &out->copies);
-    run->forwards = 0;
-    run->kernels = seconds > 0 ? seconds : out->copies;
-    if (!status)
-        status = time_run(run, n, &out->kernels);
-    run->forwards = 1;
-    if (!status)
-        status = time_run(run, n, &out->together);
-    out->batches = n;
-    out->share = hidden_share(out->copies, out->kernels, out->together);
-    return status;
-}
-
-int overlap_measure(struct overlap *out, struct layer_source *source,
-                    double seconds)
-{
-    struct run run = {.source = source};
-    struct overlap result = {0};
+    struct run run = {.source = source, .forwards = 1};
     leat_device *device = source->device;
-    int status = check_device(device);
-    if (status)
-        return status;
-    status = device->ops->timer_create(device, &run.timer[0]);
-    if (status)
-        return status;
-    status = device->ops->timer_create(device, &run.timer[1]);
-    if (!status) {
-        status = measure(&result, &run, seconds);
-        device->ops->event_destroy(device, run.timer[1]);
-    }
-    device->ops->event_destroy(device, run.timer[0]);
-    if (!status)
-        *out = result;
-    return status;
+    check_device(device);
+    for (int i = 0; i < 2; i++)
+        output_require(device->ops->timer_create(device, &run.timer[i]));
+    out->copies = time_run(&run, FEWEST);
+    out->batches = batches_for(out->copies + seconds);
+    out->copies = time_run(&run, out->batches);
+    run.forwards = 0;
+    run.kernels = seconds > 0 ? seconds : out->copies;
+    out->kernels = time_run(&run, out->batches);
+    run.forwards = 1;
+    out->together = time_run(&run, out->batches);
+    out->share = hidden_share(out->copies, out->kernels, out->together);
+    for (int i = 0; i < 2; i++)
+        device->ops->event_destroy(device, run.timer[i]);
 }

@@ -15,10 +15,10 @@ struct overlap {
 
 /*
  * Measures it on the source's stream, kernels `seconds` long, or, with 0, as
- * long as the delivery of a batch takes. LEAT_EUNSUPPORTED where the device has
- * no such kernel or no timers.
+ * long as the delivery of a batch takes. Errors end the program, also where the
+ * device has no such kernel or no timers.
  */
-int overlap_measure(struct overlap *out, struct layer_source *source,
-                    double seconds);
+void overlap_measure(struct overlap *out, struct layer_source *source,
+                     double seconds);
 
 #endif

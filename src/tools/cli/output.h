@@ -42,6 +42,14 @@ _Noreturn void message_misuse(const char *command, const char *format, ...)
    output could be written. */
 _Noreturn void output_exit(int status);
 
+/*
+ * Where there is nothing to clean up an error ends the program, with
+ * EXIT_FAILED and a line: that of the last error if `status` is below 0, or a
+ * message.
+ */
+void output_require(int status);
+#define message_fail(...) output_exit(message_error(__VA_ARGS__))
+
 /* Whether all output is written; else LEAT_EIO, with the reason. */
 int output_flush(void);
 

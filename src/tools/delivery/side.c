@@ -1,6 +1,5 @@
 #include "tools/delivery/side.h"
 
-#include "base/error.h"
 #include "tools/cli/output.h"
 
 #include <dirent.h>
@@ -47,13 +46,12 @@ static int next_of_database(struct side *side)
     return LEAT_OK;
 }
 
-int side_open_database(struct side *out, const char *path,
-                       size_t max_image_bytes)
+void side_open_database(struct side *out, const char *path,
+                        size_t max_image_bytes)
 {
     *out = (struct side){.next = next_of_database};
-    int status = image_reader_open(&out->database, path, max_image_bytes);
-    return status ? status
-                  : leat_reader_count(out->database.reader, &out->count);
+    output_require(image_reader_open(&out->database, path, max_image_bytes));
+    output_require(leat_reader_count(out->database.reader, &out->count));
 }
 
 static int is_npy(const struct dirent *entry)
@@ -90,7 +88,7 @@ static size_t name_length(const char *file)
 }
 
 /* Maps a file, which may be empty. */
-static int map_file(struct dump_file *file, const char *path)
+static void map_file(struct dump_file *file, const char *path)
 {
     struct stat found;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -100,78 +98,62 @@ static int map_file(struct dump_file *file, const char *path)
         file->size = (size_t)found.st_size;
         file->bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
         failed = file->bytes == MAP_FAILED;
-        file->bytes = failed ? NULL : file->bytes;
     }
-    int status = failed ? leat__error_system(errno, "%s", path) : LEAT_OK;
-    if (fd >= 0)
-        close(fd);
-    return status
-               ? status
-               : npy_header_parse(&file->header, path, file->bytes, file->size);
+    if (failed)
+        message_fail("%s: %s", path, strerror(errno));
+    close(fd);
+    output_require(
+        npy_header_parse(&file->header, path, file->bytes, file->size));
 }
 
 /* The array of that name, made if need be. */
-static int find_array(struct side *side, const char *directory,
-                      const char *name, size_t length, struct dump_array **out)
+static struct dump_array *find_array(struct side *side, const char *directory,
+                                     const char *name, size_t length)
 {
-    for (int i = 0; i < side->dumps; i++) {
-        *out = &side->dump[i];
-        if (strlen((*out)->name) == length &&
-            !strncmp((*out)->name, name, length))
-            return LEAT_OK;
-    }
+    for (int i = 0; i < side->dumps; i++)
+        if (strlen(side->dump[i].name) == length &&
+            !strncmp(side->dump[i].name, name, length))
+            return &side->dump[i];
     if (side->dumps == LEAT_MAX_FIELDS)
-        return leat_error(LEAT_EFORMAT,
-                          "%s: has files of more names than the %d tops of a "
-                          "layer",
-                          directory, LEAT_MAX_FIELDS);
-    *out = &side->dump[side->dumps];
-    (*out)->name = strndup(name, length);
-    if (!(*out)->name)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", directory);
-    side->dumps++;
-    return LEAT_OK;
+        message_fail("%s: has files of more names than the %d tops of a layer",
+                     directory, LEAT_MAX_FIELDS);
+    struct dump_array *array = &side->dump[side->dumps++];
+    array->name = strndup(name, length);
+    if (!array->name)
+        message_fail("%s: out of memory", directory);
+    return array;
 }
 
-static int add_file(struct side *side, const char *directory, const char *name)
+static void add_file(struct side *side, const char *directory, const char *name)
 {
     char path[PATH_MAX];
-    struct dump_array *array;
-    int status = find_array(side, directory, name, name_length(name), &array);
-    if (status)
-        return status;
-    struct dump_file *grown =
-        realloc(array->file, (size_t)(array->files + 1) * sizeof(*grown));
-    if (!grown)
-        return leat_error(LEAT_ENOMEM, "%s: out of memory", directory);
-    array->file = grown;
-    struct dump_file *file = &grown[array->files++];
+    struct dump_array *array =
+        find_array(side, directory, name, name_length(name));
+    array->file =
+        realloc(array->file, (size_t)(array->files + 1) * sizeof(*array->file));
+    if (!array->file)
+        message_fail("%s: out of memory", directory);
+    struct dump_file *file = &array->file[array->files++];
     *file = (struct dump_file){0};
     snprintf(path, sizeof(path), "%s/%s", directory, name);
-    status = map_file(file, path);
-    if (status)
-        return status;
+    map_file(file, path);
     if (!file->header.ndim)
-        return leat_error(LEAT_EFORMAT, "%s: a lone number has no rows", path);
+        message_fail("%s: a lone number has no rows", path);
     /* Rows of no elements may be as many as a header claims. */
     if (__builtin_add_overflow(array->rows, file->header.dim[0], &array->rows))
-        return leat_error(LEAT_EFORMAT, "%s: more rows than can be counted",
-                          path);
-    return LEAT_OK;
+        message_fail("%s: more rows than can be counted", path);
 }
 
-static int check_rows(const struct side *side, const char *directory)
+static void check_rows(const struct side *side, const char *directory)
 {
     const struct dump_array *first = &side->dump[0];
     for (const struct dump_array *one = first; one < first + side->dumps; one++)
         if (one->rows != first->rows)
-            return leat_error(LEAT_EFORMAT, "%s: %s has %s, %s has %lld",
-                              directory, first->name,
-                              output_count(first->rows, "row", "rows"),
-                              one->name, (long long)one->rows);
-    return side->dumps
-               ? LEAT_OK
-               : leat_error(LEAT_EIO, "%s: has no .npy files", directory);
+            message_fail("%s: %s has %s, %s has %lld", directory, first->name,
+                         output_count(first->rows, "row", "rows"), one->name,
+                         (long long)one->rows);
+    if (!side->dumps)
+        message_fail("%s: has no .npy files", directory);
 }
 
 /* The next row of an array that has one. */
@@ -204,22 +186,20 @@ static int next_of_dump(struct side *side)
     return LEAT_OK;
 }
 
-int side_open_dump(struct side *out, const char *directory)
+void side_open_dump(struct side *out, const char *directory)
 {
     struct dirent **entry;
     *out = (struct side){.next = next_of_dump};
     int n = scandir(directory, &entry, is_npy, versionsort);
     if (n < 0)
-        return leat__error_system(errno, "%s", directory);
-    int status = LEAT_OK;
+        message_fail("%s: %s", directory, strerror(errno));
     for (int i = 0; i < n; i++) {
-        if (!status)
-            status = add_file(out, directory, entry[i]->d_name);
+        add_file(out, directory, entry[i]->d_name);
         free(entry[i]);
     }
     free(entry);
+    check_rows(out, directory);
     out->count = out->dump[0].rows;
-    return status ? status : check_rows(out, directory);
 }
 
 static int next_of_layer(struct side *side)
@@ -259,32 +239,23 @@ static int next_of_layer(struct side *side)
 }
 
 /* Tops are named as dump_writer_add names their files. */
-static int name_tops(struct side *side)
+void side_open_layer(struct side *out,
+                     const struct layer_source_options *options)
 {
-    for (int i = 0; i < side->source.ntop; i++) {
-        side->name[i] = strdup(leat_data_layer_top_name(side->source.layer, i));
-        if (!side->name[i])
-            return leat_error(LEAT_ENOMEM, "out of memory");
-        for (char *c = side->name[i]; *c; c++)
+    *out = (struct side){.next = next_of_layer, .count = -1};
+    output_require(layer_source_create(&out->source, options));
+    output_require(layer_source_setup(&out->source));
+    for (int i = 0; i < out->source.ntop; i++) {
+        out->name[i] = strdup(leat_data_layer_top_name(out->source.layer, i));
+        if (!out->name[i])
+            message_fail("out of memory");
+        for (char *c = out->name[i]; *c; c++)
             if (*c == '/')
                 *c = '_';
     }
-    return LEAT_OK;
 }
 
-int side_open_layer(struct side *out,
-                    const struct layer_source_options *options)
-{
-    *out = (struct side){.next = next_of_layer, .count = -1};
-    int status = layer_source_create(&out->source, options);
-    if (!status)
-        status = layer_source_setup(&out->source);
-    if (!status)
-        status = name_tops(out);
-    return status;
-}
-
-int side_next(struct side *side)
+bool side_next(struct side *side)
 {
     struct side_record *record = &side->record;
     record->number = side->step;
@@ -292,12 +263,12 @@ int side_next(struct side *side)
     record->arrays = 0;
     record->bad[0] = 0;
     int status = side->next(side);
-    if (status && status != LEAT_EDATA)
-        return status;
-    if (status)
+    if (status == LEAT_EDATA)
         snprintf(record->bad, sizeof(record->bad), "%s", leat_last_error());
+    else
+        output_require(status);
     side->step++;
-    return LEAT_OK;
+    return status != LEAT_END;
 }
 
 void side_close(struct side *side)

@@ -38,9 +38,9 @@ struct dump_array {
 };
 
 struct side {
-    int (*next)(struct side *side);
-    int64_t count; /* of records; -1: no end */
-    int64_t step;  /* records so far */
+    int (*next)(struct side *side); /* LEAT_EDATA: the record is bad */
+    int64_t count;                  /* of records; -1: no end */
+    int64_t step;                   /* records so far */
     struct side_record record;
 
     struct image_reader database;
@@ -52,21 +52,19 @@ struct side {
     char *name[LEAT_MAX_FIELDS]; /* of its tops, as their files are called */
 };
 
-/* Zeroed memory is closed, and `out` is to be closed after an error, too. */
-int side_open_database(struct side *out, const char *path,
-                       size_t max_image_bytes);
-int side_open_dump(struct side *out, const char *directory);
-int side_open_layer(struct side *out,
-                    const struct layer_source_options *options);
+/* Errors that are not about a record end the program. */
+void side_open_database(struct side *out, const char *path,
+                        size_t max_image_bytes);
+void side_open_dump(struct side *out, const char *directory);
+void side_open_layer(struct side *out,
+                     const struct layer_source_options *options);
 void side_close(struct side *side);
 
 /* Whether it is a directory of .npy files, and no database. */
 bool side_is_dump(const char *path);
 
-/*
- * Reads the next record into `record`, bad ones included; LEAT_END after the
- * last one. Other errors are not about a record.
+/* Reads the next record into `record`, bad ones included; false: that was all.
  */
-int side_next(struct side *side);
+bool side_next(struct side *side);
 
 #endif
