@@ -56,14 +56,13 @@ static int next_record(struct importer *importer, struct record *out)
     return LEAT_OK;
 }
 
-static int add_arguments(struct cifar10 *cifar10)
+static void add_arguments(struct cifar10 *cifar10)
 {
-    int status =
-        importer_add(&cifar10->importer, "cifar10, %lld records a file",
-                     (long long)cifar10->count);
-    for (int i = 0; i < cifar10->batches && !status; i++)
-        status = importer_add_file(&cifar10->importer, cifar10->path[i]);
-    return status;
+    struct importer *importer = &cifar10->importer;
+    output_require(importer_add(importer, "cifar10, %lld records a file",
+                                (long long)cifar10->count));
+    for (int i = 0; i < cifar10->batches; i++)
+        output_require(importer_add_file(importer, cifar10->path[i]));
 }
 
 int command_import_cifar10(int argc, char **argv)
@@ -99,8 +98,8 @@ int command_import_cifar10(int argc, char **argv)
                        MOST_RECORDS);
     if (cifar10.count)
         cifar10.importer.count = cifar10.batches * cifar10.count;
-    int status = importer_run(&cifar10.importer, path[cifar10.batches],
-                              add_arguments(&cifar10));
+    add_arguments(&cifar10);
+    int status = importer_run(&cifar10.importer, path[cifar10.batches]);
     record_file_close(&cifar10.batch);
     return status;
 }

@@ -224,40 +224,32 @@ static int report(struct importer *importer, int64_t records, json_t *object)
                          missing == 1 ? "is" : "are", before);
 }
 
-/* The directory that names are relative to, as an absolute path. */
-static int add_root(struct image_import *import)
-{
-    const char *root = import->options.root ? import->options.root : ".";
-    char *path = realpath(root, NULL);
-    if (!path)
-        return leat_error(LEAT_EIO, "%s: %s", root, strerror(errno));
-    int status = importer_add(&import->importer, "in %s", path);
-    free(path);
-    return status;
-}
-
-static int open_list(struct image_import *import)
+static void open_list(struct image_import *import)
 {
     const struct image_record_options *options = &import->options;
-    int status = add_root(import);
-    if (!status)
-        status =
-            image_list_open(&import->list, import->path, (int)import->labels);
-    if (status)
-        return status;
+    struct importer *importer = &import->importer;
+    /* The directory that names are relative to, as an absolute path. */
+    const char *root = options->root ? options->root : ".";
+    char *path = realpath(root, NULL);
+    if (!path)
+        message_fail("%s: %s", root, strerror(errno));
+    output_require(importer_add(importer, "in %s", path));
+    free(path);
+    output_require(
+        image_list_open(&import->list, import->path, (int)import->labels));
     if (import->shuffle)
         image_list_shuffle(import->list,
                            import->seed < 0 ? 1 : (uint64_t)import->seed);
-    import->importer.count = image_list_lines(import->list);
-    return importer_add(
-        &import->importer,
+    importer->count = image_list_lines(import->list);
+    output_require(importer_add(
+        importer,
         "%lld lines %016llx, %lld labels, size %d,%d, gray %d, encoding %d, "
         "check %d, max image bytes %zu",
-        (long long)import->importer.count,
+        (long long)importer->count,
         (unsigned long long)image_list_digest(import->list),
         (long long)import->labels, options->size[0], options->size[1],
         options->gray, (int)options->encoding, import->check_size,
-        options->max_image_bytes);
+        options->max_image_bytes));
 }
 
 static void check_options(struct image_import *import, const char *command)
@@ -328,7 +320,8 @@ int command_import_images(int argc, char **argv)
         import.unreadable.list = json_array();
         import.warned.list = json_array();
     }
-    int status = importer_run(&import.importer, path[1], open_list(&import));
+    open_list(&import);
+    int status = importer_run(&import.importer, path[1]);
     worker_pool_close(import.pool);
     image_list_close(import.list);
     json_decref(import.unreadable.list);

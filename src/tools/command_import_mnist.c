@@ -49,33 +49,27 @@ static int next_record(struct importer *importer, struct record *out)
     return LEAT_OK;
 }
 
-static int check_counts(struct mnist *mnist)
+static void check_counts(struct mnist *mnist)
 {
     int64_t images = mnist->images.count, *range = mnist->range;
     if (images != mnist->labels.count)
-        return leat_error(
-            LEAT_EFORMAT, "%s: %s, but %s: %s", mnist->images.path,
-            output_count(images, "image", "images"), mnist->labels.path,
-            output_count(mnist->labels.count, "label", "labels"));
+        message_fail("%s: %s, but %s: %s", mnist->images.path,
+                     output_count(images, "image", "images"),
+                     mnist->labels.path,
+                     output_count(mnist->labels.count, "label", "labels"));
     if (range[1] == INT64_MAX)
         range[1] = images;
     if (range[1] > images || (range[0] && range[0] >= images))
-        return leat_error(LEAT_EINVAL, "--range: %s has only %s",
-                          mnist->images.path,
-                          output_count(images, "image", "images"));
+        message_fail("--range: %s has only %s", mnist->images.path,
+                     output_count(images, "image", "images"));
     mnist->importer.count = range[1] - range[0];
-    return LEAT_OK;
 }
 
-static int open_files(struct mnist *mnist, char *const path[])
+static void open_files(struct mnist *mnist, char *const path[])
 {
-    int status = record_file_open(&mnist->images, path[0], IDX_IMAGES, 0);
-    if (!status)
-        status = record_file_open(&mnist->labels, path[1], IDX_LABELS, 0);
-    if (!status)
-        status = check_counts(mnist);
-    if (status)
-        return status;
+    output_require(record_file_open(&mnist->images, path[0], IDX_IMAGES, 0));
+    output_require(record_file_open(&mnist->labels, path[1], IDX_LABELS, 0));
+    check_counts(mnist);
     /* The label that takes most bytes. */
     const leat_datum longest = {.channels = 1,
                                 .height = mnist->images.rows,
@@ -85,13 +79,12 @@ static int open_files(struct mnist *mnist, char *const path[])
                                 .data_size = mnist->images.size};
     mnist->record = malloc(leat_datum_size(&longest));
     if (!mnist->record)
-        return leat_error(LEAT_ENOMEM, "out of memory for a record");
-    status = importer_add(&mnist->importer, "mnist, images %lld to %lld",
-                          (long long)mnist->range[0],
-                          (long long)mnist->range[1] - 1);
-    for (int i = 0; i < 2 && !status; i++)
-        status = importer_add_file(&mnist->importer, path[i]);
-    return status;
+        message_fail("out of memory for a record");
+    output_require(importer_add(&mnist->importer, "mnist, images %lld to %lld",
+                                (long long)mnist->range[0],
+                                (long long)mnist->range[1] - 1));
+    for (int i = 0; i < 2; i++)
+        output_require(importer_add_file(&mnist->importer, path[i]));
 }
 
 int command_import_mnist(int argc, char **argv)
@@ -113,8 +106,8 @@ int command_import_mnist(int argc, char **argv)
         .most_arguments = 3,
     };
     char **path = importer_parse(&mnist.importer, &usage, argc, argv);
-    int status =
-        importer_run(&mnist.importer, path[2], open_files(&mnist, path));
+    open_files(&mnist, path);
+    int status = importer_run(&mnist.importer, path[2]);
     record_file_close(&mnist.labels);
     record_file_close(&mnist.images);
     free(mnist.record);

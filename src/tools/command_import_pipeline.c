@@ -1,5 +1,6 @@
 /* command_import_pipeline.c: `leat import pipeline`, whatever readers give. */
 #include "tools/cli/buffer.h"
+#include "tools/cli/output.h"
 #include "tools/database/database.h"
 #include "tools/import/importer.h"
 
@@ -199,15 +200,14 @@ static int seek_record(struct importer *importer, int64_t number)
 }
 
 /* `data` and `label` by their names; otherwise the first field is the data. */
-static int find_fields(struct pipeline_import *import)
+static void find_fields(struct pipeline_import *import)
 {
     const leat_field_spec *fields;
     int n;
     int status = leat_reader_fields(import->reader, &fields, &n);
+    output_require(status);
     if (status == LEAT_END)
-        return LEAT_OK;
-    if (status)
-        return status;
+        return;
     for (int i = 0; i < n; i++) {
         if (!strcmp(fields[i].name, "data"))
             import->data = i;
@@ -215,41 +215,35 @@ static int find_fields(struct pipeline_import *import)
             import->label = i;
     }
     if (import->data == import->label)
-        return leat_error(LEAT_EUNSUPPORTED,
-                          "%s: has labels, but no field 'data'",
-                          leat_pipeline_text(import->pipeline));
-    return LEAT_OK;
+        message_fail("%s: has labels, but no field 'data'",
+                     leat_pipeline_text(import->pipeline));
 }
 
 /* The text, and the readers' own description of the data set. */
-static int add_arguments(struct pipeline_import *import)
+static void add_arguments(struct pipeline_import *import)
 {
     struct importer *importer = &import->importer;
     leat_token token;
     leat_token_init(&token);
-    int status = importer_add(importer, "pipeline %s",
-                              leat_pipeline_text(import->pipeline));
-    if (!status)
-        status = leat_reader_save(import->reader, &token);
+    output_require(importer_add(importer, "pipeline %s",
+                                leat_pipeline_text(import->pipeline)));
+    int status = leat_reader_save(import->reader, &token);
     const char *text = status ? NULL : leat_token_text(&token);
     if (!status)
         status = text ? importer_add(importer, "%s", text) : LEAT_ENOMEM;
     leat_token_finish(&token);
-    return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
+    if (status != LEAT_EUNSUPPORTED)
+        output_require(status);
 }
 
-static int open_pipeline(struct pipeline_import *import, const char *text)
+static void open_pipeline(struct pipeline_import *import, const char *text)
 {
-    int status = database_pipeline(&import->pipeline, text);
-    if (!status)
-        status = leat_pipeline_open(import->pipeline, &import->reader);
-    if (!status)
-        status = find_fields(import);
-    if (!status)
-        status = add_arguments(import);
-    if (!status && leat_reader_count(import->reader, &import->importer.count))
+    output_require(database_pipeline(&import->pipeline, text));
+    output_require(leat_pipeline_open(import->pipeline, &import->reader));
+    find_fields(import);
+    add_arguments(import);
+    if (leat_reader_count(import->reader, &import->importer.count))
         import->importer.count = -1;
-    return status;
 }
 
 int command_import_pipeline(int argc, char **argv)
@@ -271,8 +265,8 @@ int command_import_pipeline(int argc, char **argv)
     };
     char **path = importer_parse(&import.importer, &usage, argc, argv);
     leat_sample_init(&import.sample);
-    int status = importer_run(&import.importer, path[1],
-                              open_pipeline(&import, path[0]));
+    open_pipeline(&import, path[0]);
+    int status = importer_run(&import.importer, path[1]);
     leat_sample_finish(&import.sample);
     leat_reader_close(import.reader);
     leat_pipeline_unref(import.pipeline);

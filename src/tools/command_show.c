@@ -121,22 +121,20 @@ static int check_good(const struct show *show)
         output_count(show->shown, "record is shown", "records are shown"));
 }
 
-static int write_sheet(struct show *show, int (*draw)(struct show *show))
+static int write_sheet(struct show *show, void (*draw)(struct show *show))
 {
     const char *which = show->worst   ? "the worst"
                         : show->shown ? "chosen"
                                       : "the first";
-    int status = draw(show);
-    if (!status) {
-        write_title(show, which);
-        status = contact_sheet_save(&show->sheet, show->out);
-    }
-    int exit_status = status ? message_last_error() : report(show);
-    if (!exit_status)
-        exit_status = check_good(show);
+    draw(show);
+    write_title(show, which);
+    output_require(contact_sheet_save(&show->sheet, show->out));
+    int status = report(show);
+    if (!status)
+        status = check_good(show);
     raster_finish(&show->sheet.raster);
     inspection_finish(&show->found);
-    return exit_status;
+    return status;
 }
 
 /* Whether the file has the format of its name, PNG or JPEG. */
@@ -151,11 +149,12 @@ static bool is_sheet(const char *path)
 }
 
 /* Before anything is read: whether the sheet may go to --out. */
-static int check_out(const struct show *show, const char *database)
+static void check_out(const struct show *show, const char *database)
 {
     bool is_stdout = !strcmp(show->out, "-");
-    if (!is_stdout && target_check(show->out, database, show->force, is_sheet))
-        return message_last_error();
+    if (!is_stdout)
+        output_require(
+            target_check(show->out, database, show->force, is_sheet));
     if (!contact_sheet_writer(show->out))
         message_misuse("show",
                        "--out %s: a sheet is written as PNG or JPEG: name it "
@@ -167,7 +166,6 @@ static int check_out(const struct show *show, const char *database)
     if (is_stdout && isatty(STDOUT_FILENO))
         message_misuse("show", "show: --out - would write a picture to a "
                                "terminal: redirect stdout");
-    return 0;
 }
 
 static void check_options(const struct show *show, bool has_database)
@@ -246,9 +244,8 @@ int command_show(int argc, char **argv)
     show.records = database ? 0 : -1;
     show.count = show.count ? show.count : 60;
     interrupt_catch();
-    int status = check_out(&show, database ? database : "");
-    if (!status)
-        status = write_sheet(&show, database ? show_database : show_layer);
+    check_out(&show, database ? database : "");
+    int status = write_sheet(&show, database ? show_database : show_layer);
     free(show.cell);
     return status;
 }

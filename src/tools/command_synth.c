@@ -155,7 +155,7 @@ int command_synth(int argc, char **argv)
         message_misuse("synth", "--jpeg: an image has 1 or 3 channels, not %d",
                        shape[0]);
     synth.importer.count = synth.count;
-    int status = importer_run(&synth.importer, arguments[1], LEAT_OK);
+    int status = importer_run(&synth.importer, arguments[1]);
     worker_pool_close(synth.pool);
     return status;
 }

@@ -13,7 +13,6 @@
 #include "tools/bench/latency.h"
 #include "tools/bench/layer_group.h"
 #include "tools/bench/limit.h"
-#include "tools/bench/overlap.h"
 
 #include <stdbool.h>
 
@@ -38,6 +37,15 @@ struct layer_share {
     int64_t samples;
     int64_t batches;
     leat_stats stats; /* stages: of the slices; the rest: at the end */
+};
+
+/* Seconds of the device for each batch, by its own clock. */
+struct overlap {
+    int batches; /* that each figure is the mean of; 0: not measured */
+    double copies;
+    double kernels;
+    double together;
+    double share; /* of the shorter of the two that was hidden: 0 to 1 */
 };
 
 /* What the slices add up to. Zeroed memory is nothing. */

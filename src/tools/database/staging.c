@@ -22,7 +22,7 @@
  */
 #include "tools/database/staging.h"
 
-#include <leat/ext/reader.h>
+#include "base/error.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -42,16 +42,11 @@
 
 enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
 
-static int system_error(const char *path)
-{
-    return leat_error(LEAT_EIO, "%s: %s", path, strerror(errno));
-}
-
 /* Where the directory is gone, another leat has completed or removed it. */
 static int directory_error(const struct staging *staging)
 {
     if (errno != ENOENT && errno != EWOULDBLOCK)
-        return system_error(staging->path);
+        return leat__error_system(errno, "%s", staging->path);
     return leat_error(LEAT_EINVAL, "%s: another leat is writing it",
                       staging->target);
 }
@@ -62,7 +57,7 @@ static int remove_entry(const struct staging *staging, const char *name,
 {
     if (!unlinkat(staging->fd, name, flags) || errno == ENOENT)
         return LEAT_OK;
-    return system_error(staging->path);
+    return leat__error_system(errno, "%s", staging->path);
 }
 
 /* Needs no descriptor, since none may be left. */
@@ -80,8 +75,11 @@ static int sync_directory(int at, const char *name, const char *path)
 {
     int fd = openat(at, name, DIRECTORY);
     if (fd < 0)
-        return errno == EACCES ? LEAT_OK : system_error(path);
-    int status = fsync(fd) && errno != EINVAL ? system_error(path) : LEAT_OK;
+        return errno == EACCES ? LEAT_OK
+                               : leat__error_system(errno, "%s", path);
+    int status = fsync(fd) && errno != EINVAL
+                     ? leat__error_system(errno, "%s", path)
+                     : LEAT_OK;
     close(fd);
     return status;
 }
@@ -111,13 +109,14 @@ static int look_into(int at, const char *name, const char *path,
     struct dirent **foreign = NULL;
     *out = MISSING;
     if (fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW))
-        return errno == ENOENT ? LEAT_OK : system_error(path);
+        return errno == ENOENT ? LEAT_OK
+                               : leat__error_system(errno, "%s", path);
     *out = FOREIGN;
     if (!S_ISDIR(found.st_mode))
         return LEAT_OK;
     int n = scandirat(at, name, &foreign, filter, NULL);
     if (n < 0 && errno != ENOENT)
-        return system_error(path);
+        return leat__error_system(errno, "%s", path);
     *out = n < 0 ? MISSING : n ? FOREIGN : OWN;
     while (n > 0)
         free(foreign[--n]);
@@ -159,7 +158,7 @@ static int write_journal(const struct staging *staging, size_t kept,
     errno = ENOSPC; /* as of a short write */
     int status = ftruncate(fd, (off_t)kept) ||
                          write(fd, text, (size_t)length) != length || fsync(fd)
-                     ? system_error(staging->path)
+                     ? leat__error_system(errno, "%s", staging->path)
                      : LEAT_OK;
     close(fd); /* fsync has reported any failure. */
     return status ? status : sync_directory(staging->fd, ".", staging->path);
@@ -272,7 +271,7 @@ static int find_data(int at, const char *name, const char *path, ino_t *inode)
     if (!fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW))
         *inode = found.st_ino;
     else if (errno != ENOENT && errno != ENOTDIR)
-        return system_error(path);
+        return leat__error_system(errno, "%s", path);
     return LEAT_OK;
 }
 
@@ -352,15 +351,6 @@ static char *resolve(const char *path)
     return target ? target : strndup(path, length);
 }
 
-/* prefix + text, or NULL where there is no memory or no text. */
-static char *join(const char *prefix, const char *text)
-{
-    char *joined;
-    if (!prefix || !text || asprintf(&joined, "%s%s", prefix, text) < 0)
-        return NULL;
-    return joined;
-}
-
 int staging_open(struct staging *staging, const struct staging_options *options)
 {
     *staging =
@@ -368,16 +358,16 @@ int staging_open(struct staging *staging, const struct staging_options *options)
     if (!options->target[0])
         return leat_error(LEAT_EINVAL,
                           "the database to be made needs a path; this is ''");
-    staging->target = resolve(options->target);
-    staging->path = join(staging->target, ".leat-part");
-    staging->database = join(staging->path, "/database");
-    staging->data = join(staging->target, "/data.mdb");
-    staging->journal = join(HEADER, options->arguments);
-    bool has_texts = staging->database && staging->data &&
-                     (staging->journal || !options->arguments);
-    int status = has_texts ? begin(staging, options->restart)
-                           : leat_error(LEAT_ENOMEM, "%s: out of memory",
-                                        options->target);
+    const char *arguments = options->arguments;
+    char *target = staging->target = resolve(options->target);
+    bool is_short =
+        !target || asprintf(&staging->path, "%s.leat-part", target) < 0 ||
+        asprintf(&staging->database, "%s.leat-part/database", target) < 0 ||
+        asprintf(&staging->data, "%s/data.mdb", target) < 0 ||
+        (arguments && asprintf(&staging->journal, HEADER "%s", arguments) < 0);
+    int status =
+        is_short ? leat_error(LEAT_ENOMEM, "%s: out of memory", options->target)
+                 : begin(staging, options->restart);
     if (status)
         staging_close(staging, !staging->owned);
     return status;
@@ -391,7 +381,7 @@ static int move_file(const struct staging *staging)
     bool failed = target < 0 ||
                   renameat(staging->fd, STAGED_DATA, target, "data.mdb") ||
                   (unlinkat(target, "lock.mdb", 0) && errno != ENOENT);
-    int status = failed ? system_error(staging->target)
+    int status = failed ? leat__error_system(errno, "%s", staging->target)
                         : sync_directory(target, ".", staging->target);
     if (target >= 0)
         close(target);
@@ -420,7 +410,7 @@ static int move_to_target(const struct staging *staging)
         return LEAT_OK;
     if (found == MISSING && errno != EEXIST && errno != ENOTEMPTY &&
         errno != ENOTDIR)
-        return system_error(staging->target);
+        return leat__error_system(errno, "%s", staging->target);
     return leat_error(
         LEAT_EINVAL,
         "%s: somebody else has made it meanwhile; it was not replaced",

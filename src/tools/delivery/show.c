@@ -1,6 +1,7 @@
 #include "tools/delivery/show.h"
 
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output.h"
 #include "tools/delivery/image_reader.h"
 #include "tools/delivery/layer_source.h"
 
@@ -62,38 +63,37 @@ static int rank(void *context, const struct inspected *record)
 }
 
 /* All that is bad, and then the worst of the good records. */
-static int choose_worst(struct show *show)
+static void choose_worst(struct show *show)
 {
+    const struct inspection *found = &show->found;
     struct ranking ranking = {.max = show->count};
     ranking.worst = calloc((size_t)ranking.max + 1, sizeof(*ranking.worst));
     if (!ranking.worst)
-        return leat_error(LEAT_ENOMEM, "out of memory");
+        message_fail("out of memory");
     pthread_mutex_init(&ranking.lock, NULL);
-    int status = inspect(show, &show->found, rank, &ranking);
+    output_require(inspect(show, &show->found, rank, &ranking));
     pthread_mutex_destroy(&ranking.lock);
-    for (size_t i = 0; i < show->found.flaws && show->shown < show->count; i++)
-        show->cell[show->shown++].flaw = &show->found.flaw[i];
+    for (size_t i = 0; i < found->flaws && show->shown < show->count; i++)
+        show->cell[show->shown++].flaw = &found->flaw[i];
     for (int64_t i = 0; i < ranking.n && show->shown < show->count; i++)
         show->cell[show->shown++].record =
-            inspection_number(&show->found, ranking.worst[i].record);
+            inspection_number(found, ranking.worst[i].record);
     free(ranking.worst);
-    return status;
 }
 
 /* Those of --records, or the first ones. */
-static int choose_records(struct show *show)
+static void choose_records(struct show *show)
 {
     for (int64_t i = 0; i < show->shown; i++)
         if (show->cell[i].record >= show->records)
-            return leat_error(LEAT_EINVAL,
-                              "%s: record %lld is wanted, there are %lld",
-                              show->source, (long long)show->cell[i].record,
-                              (long long)show->records);
-    if (!show->shown)
-        for (; show->shown < show->count && show->shown < show->records;
-             show->shown++)
-            show->cell[show->shown].record = show->shown;
-    return LEAT_OK;
+            message_fail("%s: record %lld is wanted, there are %lld",
+                         show->source, (long long)show->cell[i].record,
+                         (long long)show->records);
+    if (show->shown)
+        return;
+    for (; show->shown < show->count && show->shown < show->records;
+         show->shown++)
+        show->cell[show->shown].record = show->shown;
 }
 
 static void draw_bad(struct show *show, int64_t i, const char *label,
@@ -241,51 +241,45 @@ static void find_flaws(struct show *show)
  * Of a damaged database: the numbers of records after the damage are known once
  * all of it was inspected, and a second inspection meets them again.
  */
-static int draw_by_inspection(struct show *show)
+static void draw_by_inspection(struct show *show)
 {
     struct inspection again = {0};
-    int status = LEAT_OK;
     if (!show->found.flaws) {
         inspection_finish(&show->found);
-        status = inspect(show, &show->found, NULL, NULL);
+        output_require(inspect(show, &show->found, NULL, NULL));
     }
-    if (status)
-        return status;
     find_flaws(show);
     if (show->missing)
-        status = inspect(show, &again, draw_inspected, show);
+        output_require(inspect(show, &again, draw_inspected, show));
     inspection_finish(&again);
-    if (status && status != LEAT_END)
-        return status;
     draw_rest(show);
-    return LEAT_OK;
 }
 
-int show_database(struct show *show)
+void show_database(struct show *show)
 {
     leat_lmdb_check *check;
-    int status = leat_lmdb_check_open(&check, show->source);
-    if (status)
-        return status;
+    output_require(leat_lmdb_check_open(&check, show->source));
     show->records = leat_lmdb_check_count(check);
     leat_lmdb_check_close(check);
-    status = show->worst ? choose_worst(show) : choose_records(show);
-    if (!status)
-        status = contact_sheet_init(&show->sheet, show->shown, show->side,
-                                    show->columns);
-    if (!status)
-        status = show->found.flaws ? LEAT_EFORMAT : draw_by_reader(show);
+    if (show->worst)
+        choose_worst(show);
+    else
+        choose_records(show);
+    output_require(contact_sheet_init(&show->sheet, show->shown, show->side,
+                                      show->columns));
+    int status = show->found.flaws ? LEAT_EFORMAT : draw_by_reader(show);
     if (status == LEAT_EFORMAT || status == LEAT_EIO)
-        status = draw_by_inspection(show);
-    return status;
+        draw_by_inspection(show);
+    else
+        output_require(status);
 }
 
 /*
  * The same layer without means and scale, on which crops and mirrors do not
  * depend. Its tops may be larger, and are not those of a training.
  */
-static int create_plain_layer(struct show *show, struct layer_source *plain,
-                              const leat_data_layer *layer)
+static void create_plain_layer(struct show *show, struct layer_source *plain,
+                               const leat_data_layer *layer)
 {
     leat_data_layer_options options = *leat_data_layer_get_options(layer);
     leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
@@ -306,24 +300,22 @@ static int create_plain_layer(struct show *show, struct layer_source *plain,
     options.bad_record_file = NULL;
     if (show->seed)
         options.random_seed = (int64_t)show->seed;
-    return leat_data_layer_create(&plain->layer,
-                                  leat_data_layer_pipeline(layer), &options);
+    output_require(leat_data_layer_create(
+        &plain->layer, leat_data_layer_pipeline(layer), &options));
 }
 
-/* The layer itself is set up first, so that its own errors are found. */
-static int open_layer(struct show *show, struct layer_source *plain,
-                      leat_dtype *top_type)
+/* The layer itself is set up first, so that its own errors are found. Returns
+   the type of its tops. */
+static leat_dtype open_layer(struct show *show, struct layer_source *plain)
 {
     struct layer_source layer = {0};
-    int status = layer_source_create(&layer, &show->layer);
-    if (!status)
-        status = layer_source_setup(&layer);
-    if (!status)
-        status = create_plain_layer(show, plain, layer.layer);
-    if (!status)
-        *top_type = leat_data_layer_get_options(layer.layer)->top_type;
+    output_require(layer_source_create(&layer, &show->layer));
+    output_require(layer_source_setup(&layer));
+    create_plain_layer(show, plain, layer.layer);
+    leat_dtype top_type = leat_data_layer_get_options(layer.layer)->top_type;
     layer_source_destroy(&layer);
-    return status ? status : layer_source_setup(plain);
+    output_require(layer_source_setup(plain));
+    return top_type;
 }
 
 /* The labels of sample `i`, as many as fit. */
@@ -350,8 +342,8 @@ static bool are_bytes(const float *value, int64_t n)
 }
 
 /* Sample `i` as planes; one that is no image is a row. */
-static int take_sample(leat_blob *top, int64_t i, bool rgb,
-                       struct thumbnail *out)
+static void take_sample(leat_blob *top, int64_t i, bool rgb,
+                        struct thumbnail *out)
 {
     int ndim = leat_blob_ndim(top);
     int64_t n = 1;
@@ -362,21 +354,18 @@ static int take_sample(leat_blob *top, int64_t i, bool rgb,
         field.shape[k] = leat_blob_dim(top, k + 1);
     const float *data = leat_blob_cpu_data(top);
     if (!data || n < 1 || n > INT_MAX)
-        return leat_error(LEAT_EUNSUPPORTED,
-                          "samples of %lld elements cannot be drawn",
-                          (long long)n);
+        message_fail("samples of %lld elements cannot be drawn", (long long)n);
     field.data = data + i * n;
     thumbnail_init(out, &field, NULL, rgb);
     if (are_bytes(field.data, n)) {
         out->low = 0;
         out->scale = 1;
     }
-    return LEAT_OK;
 }
 
 /* Draws the samples of a batch, as far as they are asked for. */
-static int draw_batch(struct show *show, const struct layer_source *plain,
-                      leat_dtype top_type)
+static void draw_batch(struct show *show, const struct layer_source *plain,
+                       leat_dtype top_type)
 {
     const leat_batch *batch = leat_data_layer_batch(plain->layer);
     for (int64_t i = 0; i < batch->valid && show->shown < show->count; i++) {
@@ -385,10 +374,7 @@ static int draw_batch(struct show *show, const struct layer_source *plain,
         picture_begin(&picture, from->record, from->key, from->key_size,
                       from->key_cut);
         picture.type = leat_dtype_name(top_type);
-        int status =
-            take_sample(plain->top[0], i, show->rgb, &picture.thumbnail);
-        if (status)
-            return status;
+        take_sample(plain->top[0], i, show->rgb, &picture.thumbnail);
         /* The replacement of a bad record is drawn as it is delivered. */
         show->bad += from->replacement != LEAT_REPLACEMENT_NONE;
         if (from->replacement)
@@ -398,24 +384,18 @@ static int draw_batch(struct show *show, const struct layer_source *plain,
                          i);
         contact_sheet_draw(&show->sheet, show->shown++, &picture);
     }
-    return LEAT_OK;
 }
 
-int show_layer(struct show *show)
+void show_layer(struct show *show)
 {
     struct layer_source plain = {0};
-    leat_dtype top_type = LEAT_FLOAT32;
-    int status = open_layer(show, &plain, &top_type);
-    if (!status)
-        status = contact_sheet_init(&show->sheet, show->count, show->side,
-                                    show->columns);
-    while (!status && show->shown < show->count) {
-        status = layer_source_forward(&plain);
-        if (!status)
-            status = draw_batch(show, &plain, top_type);
-        if (!status)
-            status = interrupt_check();
+    leat_dtype top_type = open_layer(show, &plain);
+    output_require(contact_sheet_init(&show->sheet, show->count, show->side,
+                                      show->columns));
+    while (show->shown < show->count) {
+        output_require(layer_source_forward(&plain));
+        draw_batch(show, &plain, top_type);
+        output_require(interrupt_check());
     }
     layer_source_destroy(&plain);
-    return status;
 }

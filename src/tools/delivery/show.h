@@ -42,16 +42,14 @@ struct show {
     leat_phase phase;
 };
 
-/*
- * Draws records of the database `source`, by the numbers of leat verify.
- * Errors: LEAT_EINVAL for a record that does not exist; those of databases.
- */
-int show_database(struct show *show);
+/* Draws records of the database `source`, by the numbers of leat verify. Errors
+   end the program, here and below. */
+void show_database(struct show *show);
 
 /*
  * Draws the first samples that a layer delivers with their crops and mirrors,
- * but without means and scale, so that they can be seen. Errors: the layer's.
+ * but without means and scale, so that they can be seen.
  */
-int show_layer(struct show *show);
+void show_layer(struct show *show);
 
 #endif

@@ -260,7 +260,7 @@ static int report(const struct run *run, const char *path, double seconds)
     return failed ? failed : status;
 }
 
-int importer_run(struct importer *importer, const char *path, int status)
+int importer_run(struct importer *importer, const char *path)
 {
     struct run run = {.source = importer};
     const struct staging_options target = {.target = path,
@@ -268,8 +268,7 @@ int importer_run(struct importer *importer, const char *path, int status)
                                            .replace = importer->force,
                                            .restart = importer->restart};
     double started = leat__clock_seconds();
-    if (!status)
-        status = lmdb_writer_open(&run.writer, &target);
+    int status = lmdb_writer_open(&run.writer, &target);
     if (!status)
         status = make_database(&run);
     progress_finish(&run.progress);

@@ -85,10 +85,10 @@ int importer_key(char out[IMPORTER_KEY], int digits, int64_t number,
                  const char *name);
 
 /*
- * Makes the database at `path`, unless `status`, of what opened the source, is
- * an error. Frees the arguments. Returns the tool's exit status, having printed
- * the result on stdout or the error on stderr.
+ * Makes the database at `path`. Until then there is nothing to clean up. Frees
+ * the arguments. Returns the tool's exit status, having printed the result on
+ * stdout or the error on stderr.
  */
-int importer_run(struct importer *importer, const char *path, int status);
+int importer_run(struct importer *importer, const char *path);
 
 #endif
