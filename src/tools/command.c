@@ -1,6 +1,6 @@
 #include "tools/command.h"
 
-#include "tools/cli/suggestion.h"
+#include "base/suggestion.h"
 
 static const struct command import_commands[] = {
     {.name = "mnist",
@@ -116,10 +116,10 @@ _Noreturn static void refuse_word(const struct command *command,
                                   const char *word)
 {
     char nearest[64];
-    struct suggestion suggestion = suggestion_of(word);
+    leat__suggestion suggestion = leat__suggestion_of(word);
     for (const struct command *one = command->commands; one->name; one++)
-        suggestion_consider(&suggestion, one->name);
-    suggestion_write(&suggestion, "", nearest, sizeof(nearest));
+        leat__suggestion_consider(&suggestion, one->name);
+    leat__suggestion_write(&suggestion, "", nearest, sizeof(nearest));
     message_misuse(command->name, "%s%sunknown command '%s'%s", command->name,
                    *command->name ? ": " : "", word, nearest);
 }

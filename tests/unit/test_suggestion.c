@@ -1,6 +1,6 @@
 /* A mistyped word leads to the known one that is nearest, or to none. */
+#include "base/suggestion.h"
 #include "support/suite.h"
-#include "tools/cli/suggestion.h"
 
 #include <check.h>
 #include <string.h>
@@ -10,9 +10,9 @@ static const char *find(const char *word)
     static const char *const known[] = {
         "synth", "import",  "info", "show", "mean",
         "bench", "compare", "cat",  "json", "max-image-bytes"};
-    struct suggestion suggestion = suggestion_of(word);
+    leat__suggestion suggestion = leat__suggestion_of(word);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        suggestion_consider(&suggestion, known[i]);
+        leat__suggestion_consider(&suggestion, known[i]);
     return suggestion.best ? suggestion.best : "";
 }
 
@@ -45,9 +45,9 @@ END_TEST
 
 START_TEST(the_first_of_equally_near_ones_stays)
 {
-    struct suggestion suggestion = suggestion_of("bar");
-    suggestion_consider(&suggestion, "baz");
-    suggestion_consider(&suggestion, "bat");
+    leat__suggestion suggestion = leat__suggestion_of("bar");
+    leat__suggestion_consider(&suggestion, "baz");
+    leat__suggestion_consider(&suggestion, "bat");
     ck_assert_str_eq(suggestion.best, "baz");
 }
 END_TEST
@@ -55,12 +55,13 @@ END_TEST
 START_TEST(it_is_written_behind_an_error)
 {
     char text[32];
-    struct suggestion suggestion = suggestion_of("jsno");
-    ck_assert_str_eq(suggestion_write(&suggestion, "--", text, sizeof(text)),
-                     "");
-    suggestion_consider(&suggestion, "json");
-    ck_assert_str_eq(suggestion_write(&suggestion, "--", text, sizeof(text)),
-                     "; did you mean --json?");
+    leat__suggestion suggestion = leat__suggestion_of("jsno");
+    ck_assert_str_eq(
+        leat__suggestion_write(&suggestion, "--", text, sizeof(text)), "");
+    leat__suggestion_consider(&suggestion, "json");
+    ck_assert_str_eq(
+        leat__suggestion_write(&suggestion, "--", text, sizeof(text)),
+        "; did you mean --json?");
 }
 END_TEST
 

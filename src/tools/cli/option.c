@@ -1,8 +1,8 @@
 #include "tools/cli/option.h"
 
+#include "base/suggestion.h"
 #include "tools/cli/number.h"
 #include "tools/cli/output.h"
-#include "tools/cli/suggestion.h"
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -137,11 +137,11 @@ static const char *suggest(const struct usage *usage, const char *word,
     const struct option_spec *o;
     word += strspn(word, "-");
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-    struct suggestion suggestion = suggestion_of(name);
+    leat__suggestion suggestion = leat__suggestion_of(name);
     for (int i = 0; (o = option_at(usage, i)) != NULL; i++)
-        suggestion_consider(&suggestion, o->name);
-    suggestion_consider(&suggestion, help_option.name);
-    return suggestion_write(&suggestion, "--", out, size);
+        leat__suggestion_consider(&suggestion, o->name);
+    leat__suggestion_consider(&suggestion, help_option.name);
+    return leat__suggestion_write(&suggestion, "--", out, size);
 }
 
 /* Whether a word is --NAME or --NAME=VALUE. */

@@ -1,4 +1,4 @@
-#include "tools/cli/suggestion.h"
+#include "base/suggestion.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,12 +33,12 @@ static int distance_of(const char *a, int a_size, const char *b, int b_size)
     return row[a_size % 3][b_size];
 }
 
-struct suggestion suggestion_of(const char *word)
+leat__suggestion leat__suggestion_of(const char *word)
 {
-    return (struct suggestion){word, NULL, MOST_LETTERS};
+    return (leat__suggestion){word, NULL, MOST_LETTERS};
 }
 
-void suggestion_consider(struct suggestion *suggestion, const char *known)
+void leat__suggestion_consider(leat__suggestion *suggestion, const char *known)
 {
     size_t typed = strlen(suggestion->word), size = strlen(known);
     if (typed < 2 || typed > MOST_LETTERS || size > MOST_LETTERS)
@@ -51,8 +51,8 @@ void suggestion_consider(struct suggestion *suggestion, const char *known)
     suggestion->distance = distance;
 }
 
-const char *suggestion_write(const struct suggestion *suggestion,
-                             const char *prefix, char *out, int size)
+const char *leat__suggestion_write(const leat__suggestion *suggestion,
+                                   const char *prefix, char *out, int size)
 {
     *out = 0;
     if (suggestion->best)
