@@ -124,14 +124,12 @@ static const leat_reader_ops every_ops = {
 
 static int every_open(const leat_open *open, leat_reader **out)
 {
-    int64_t step = 2;
+    int64_t step = leat_args_number(open->args, "step");
     int64_t count;
-    int status = leat_args_int(open->args, "step", 1, INT32_MAX, &step);
-    if (status == LEAT_OK && !leat_reader_is_random_access(open->upstream[0]))
-        status = leat_error(LEAT_EUNSUPPORTED,
-                            "every: what it reads must be random-access");
-    if (status == LEAT_OK)
-        status = leat_reader_count(open->upstream[0], &count);
+    if (!leat_reader_is_random_access(open->upstream[0]))
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "every: what it reads must be random-access");
+    int status = leat_reader_count(open->upstream[0], &count);
     if (status)
         return status;
     every_reader *self = calloc(1, sizeof(*self));
@@ -145,12 +143,22 @@ static int every_open(const leat_open *open, leat_reader **out)
     return LEAT_OK;
 }
 
-static const char *const every_keys[] = {"step", NULL};
+static const leat_argument every_arguments[] = {
+    {.name = "step",
+     .kind = LEAT_ARGUMENT_NUMBER,
+     .initial = "2",
+     .min = 1,
+     .max = INT32_MAX,
+     .help = "the distance of two samples that are given"},
+    {0},
+};
 
 const leat_reader_type reader_every = {
     .size = sizeof(leat_reader_type),
     .name = "every",
-    .keys = every_keys,
+    .help = "each K-th sample",
+    .arguments = every_arguments,
+    .argument_size = sizeof(leat_argument),
     .min_upstream = 1,
     .max_upstream = 1,
     .open = every_open,

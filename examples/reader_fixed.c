@@ -172,24 +172,20 @@ static const leat_reader_ops fixed_ops = {
 };
 
 /* The shape is told, and with it the size of a record. */
-static int read_arguments(fixed_reader *self, const leat_args *args)
+static void read_arguments(fixed_reader *self, const leat_args *args)
 {
-    static const char *const keys[] = {"channels", "height", "width"};
+    static const char *const names[] = {"channels", "height", "width"};
     leat_field_spec *data = &self->spec[0];
     *data = (leat_field_spec){.name = "data", .dtype = LEAT_UINT8, .ndim = 3};
     self->spec[1] = (leat_field_spec){.name = "label", .dtype = LEAT_UINT8};
     self->path = leat_args_at(args, 0);
-    self->classes = 256;
+    self->classes = leat_args_number(args, "classes");
     self->record_size = 1;
     for (int i = 0; i < 3; i++) {
-        data->shape[i] = 1;
-        int status = leat_args_int(args, keys[i], 1, 4096, &data->shape[i]);
-        if (status)
-            return status;
+        data->shape[i] = leat_args_number(args, names[i]);
         self->record_size *= data->shape[i];
     }
     self->record_size += 1;
-    return leat_args_int(args, "classes", 1, 256, &self->classes);
 }
 
 static int open_file(fixed_reader *self)
@@ -213,9 +209,8 @@ static int fixed_open(const leat_open *open, leat_reader **out)
         return leat_error(LEAT_ENOMEM, "no memory for a reader");
     self->reader.ops = &fixed_ops;
     self->file = -1;
-    int status = read_arguments(self, open->args);
-    if (status == LEAT_OK)
-        status = open_file(self);
+    read_arguments(self, open->args);
+    int status = open_file(self);
     if (status) {
         fixed_close(&self->reader);
         return status;
@@ -224,14 +219,45 @@ static int fixed_open(const leat_open *open, leat_reader **out)
     return LEAT_OK;
 }
 
-static const char *const fixed_keys[] = {"channels", "height", "width",
-                                         "classes", NULL};
+/* Another path may be that of the same file, which `save` recognises. */
+static const leat_argument fixed_arguments[] = {
+    {.name = "file",
+     .positional = 1,
+     .required = 1,
+     .keeps_samples = 1,
+     .help = "the file"},
+    {.name = "channels",
+     .kind = LEAT_ARGUMENT_NUMBER,
+     .initial = "1",
+     .min = 1,
+     .max = 4096,
+     .help = "of an image"},
+    {.name = "height",
+     .kind = LEAT_ARGUMENT_NUMBER,
+     .initial = "1",
+     .min = 1,
+     .max = 4096,
+     .help = "of an image, in pixels"},
+    {.name = "width",
+     .kind = LEAT_ARGUMENT_NUMBER,
+     .initial = "1",
+     .min = 1,
+     .max = 4096,
+     .help = "of an image, in pixels"},
+    {.name = "classes",
+     .kind = LEAT_ARGUMENT_NUMBER,
+     .initial = "256",
+     .min = 1,
+     .max = 256,
+     .help = "labels are below it"},
+    {0},
+};
 
 const leat_reader_type reader_fixed = {
     .size = sizeof(leat_reader_type),
     .name = "fixed",
-    .keys = fixed_keys,
-    .min_args = 1,
-    .max_args = 1,
+    .help = "records of one size: a byte of label, then pixels",
+    .arguments = fixed_arguments,
+    .argument_size = sizeof(leat_argument),
     .open = fixed_open,
 };

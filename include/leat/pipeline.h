@@ -156,21 +156,31 @@ LEAT_API int leat_pipeline_callback(leat_pipeline **out,
 
 /**
  * Parses a pipeline text such as "lmdb:mnist_train": `reader:arguments`, joined
- * by `|`; each reader reads the one before it. leat registers one reader,
- * `lmdb:PATH` with the keys read_ahead, drop_behind and keep_behind of
- * leat_lmdb_options; leat_reader_register adds others.
+ * by `|`; each reader reads the one before it. A reader of several has them
+ * before it, each in parentheses: "(lmdb:a | take:10) (lmdb:b) | zip". leat
+ * registers one reader, `lmdb:PATH` with the keys read_ahead, drop_behind and
+ * keep_behind of leat_lmdb_options; leat_reader_register adds others. `leat
+ * readers` lists them with their arguments.
  *
- * Arguments are separated by commas; a backslash escapes the next character:
- * comma, bar, equals sign or backslash. Owned by the caller:
- * leat_pipeline_unref. Errors: LEAT_EINVAL, naming the character's position;
- * LEAT_ENOMEM. Thread safety: any thread.
+ * Arguments are separated by commas: first those by position, and anywhere
+ * among them name=value. Blanks, tabs and line breaks around readers, names and
+ * values do not count. A backslash takes the next letter as it is: a comma,
+ * bar, equals sign, parenthesis, backslash, or a blank at an edge;
+ * leat_args_escape writes them. A value of several elements is (a,b,c). A value
+ * that is a pipeline is in parentheses, too, with {} for the element that its
+ * reader fills in: "files:train-*.tfr | interleave:(tfrecord:{}),cycle=4".
+ * Parentheses are at most 64 deep, a chain at most 64 readers long, and a
+ * reader reads at most 65,536 others.
+ *
+ * Owned by the caller: leat_pipeline_unref. Errors: LEAT_EINVAL with the line
+ * and column in the text, as 1:17; LEAT_ENOMEM. Thread safety: any thread.
  */
 LEAT_API int leat_pipeline_parse(leat_pipeline **out, const char *text);
 
 /**
  * The pipeline's text, which parses to an equal pipeline if its readers are in
- * the registry and each reads at most one other. Borrowed until unref. Thread
- * safety: any thread.
+ * the registry and have no object. Borrowed until unref. Thread safety: any
+ * thread.
  */
 LEAT_API const char *leat_pipeline_text(const leat_pipeline *pipeline);
 

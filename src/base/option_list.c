@@ -170,12 +170,7 @@ static int64_t unit_factor(const char *unit, bool is_bytes)
     return 0;
 }
 
-/*
- * A whole number: a sign, decimal digits, of which up to six may follow a
- * point, and a unit, before which one blank may stand. A fraction makes a whole
- * number with its unit; of a power of 1024 it is rounded.
- */
-static bool read_integer(const char *text, bool is_bytes, int64_t *out)
+bool leat__option_read_integer(const char *text, bool is_bytes, int64_t *out)
 {
     bool is_negative = *text == '-';
     if (!isdigit((unsigned char)text[is_negative || *text == '+']))
@@ -251,8 +246,8 @@ bool leat__option_take_text(const leat_option *option, void *options,
         return false;
     default:
         return leat__option_take_word(option, options, text) ||
-               (read_integer(text, option->type == LEAT_OPTION_BYTES,
-                             &number) &&
+               (leat__option_read_integer(
+                    text, option->type == LEAT_OPTION_BYTES, &number) &&
                 leat__option_take_number(option, options, number));
     }
 }

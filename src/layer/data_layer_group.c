@@ -6,25 +6,29 @@
 #include "base/thread.h"
 #include "data/transformer.h"
 #include "layer/layer_state.h"
+#include "pipeline/pipeline.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-static int set_seed(leat_data_layer_group *group)
+static int set_seed(leat_data_layer_group *group, const leat_pipeline *pipeline)
 {
     const leat_data_layer_options *options = &group->options.values;
     if (options->random_seed >= 0) {
         group->seed = (uint64_t)options->random_seed;
         return LEAT_OK;
     }
-    if (leat__transformer_words_per_image(group->transformer) == 0)
+    bool transforms = leat__transformer_words_per_image(group->transformer) > 0;
+    if (!transforms && !leat__pipeline_draws_seed(pipeline))
         return LEAT_OK;
     if (group->step > 1)
         return leat_error(LEAT_EINVAL,
-                          "%s: with %d ranks random crops and mirrors need a "
-                          "random_seed, the same for all",
-                          options->name, options->world_size);
+                          "%s: with %d ranks %s need a random_seed, the same "
+                          "for all",
+                          options->name, options->world_size,
+                          transforms ? "random crops and mirrors"
+                                     : "readers that choose at random");
     int status = leat__random_seed(&group->seed);
     /* Kept below 2^53, so that JSON and random_seed carry it whole. */
     group->seed >>= 11;
@@ -150,7 +154,7 @@ static int create(leat_data_layer_group **out, const leat_pipeline *pipeline,
         goto fail_members;
     leat_transformer_set_max_image_bytes(group->transformer,
                                          values->max_image_bytes);
-    status = set_seed(group);
+    status = set_seed(group, pipeline);
     if (status)
         goto fail_transformer;
     /* The count is atomic; all else of a pipeline never changes. */

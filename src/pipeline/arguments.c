@@ -1,154 +1,290 @@
 #include "pipeline/arguments.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "pipeline/argument_table.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static bool is_special(char c)
+int leat__args_add(leat_args *args, leat__value value)
 {
-    return c == ',' || c == '=' || c == '|' || c == '\\';
-}
-
-/* Ends the argument that begins at `start`; `equals` splits key from value. */
-static int add(leat_args *args, const char *start, char *equals)
-{
-    if (args->n == LEAT__ARGS_MAX || args->nkeys == LEAT__ARGS_MAX)
-        return leat_error(LEAT_EINVAL, "more than %d arguments",
-                          LEAT__ARGS_MAX);
-    if (!equals) {
-        args->at[args->n++] = start;
-        return LEAT_OK;
-    }
-    *equals = 0;
-    if (leat_args_get(args, start))
-        return leat_error(LEAT_EINVAL, "\"%s\" is given twice", start);
-    args->key[args->nkeys] = start;
-    args->value[args->nkeys++] = equals + 1;
-    return LEAT_OK;
-}
-
-int leat__args_parse(leat_args *out, const char *text)
-{
-    size_t size = strlen(text);
-    leat_args args = {.memory = leat__alloc(size + 1)};
-    if (!args.memory)
-        return LEAT_ENOMEM;
-    char *to = args.memory;
-    const char *start = to;
-    char *equals = NULL;
-    int status = LEAT_OK;
-    for (size_t i = 0; i <= size && size > 0 && !status; i++) {
-        if (i == size || text[i] == ',') {
-            *to++ = 0;
-            status = add(&args, start, equals);
-            start = to;
-            equals = NULL;
-            continue;
+    if (args->n == args->room) {
+        int room = args->room ? 2 * args->room : 4;
+        leat__value *grown =
+            leat__realloc(args->value, (size_t)room * sizeof(*args->value));
+        if (!grown) {
+            leat__free(value.text);
+            return LEAT_ENOMEM;
         }
-        if (text[i] == '=' && !equals)
-            equals = to;
-        else if (text[i] == '\\' && i + 1 < size)
-            i++;
-        *to++ = text[i];
+        args->value = grown;
+        args->room = room;
     }
-    if (status) {
-        leat__args_finish(&args);
-        return status;
-    }
-    *out = args;
+    args->value[args->n++] = value;
     return LEAT_OK;
 }
 
 void leat__args_finish(leat_args *args)
 {
-    leat__free(args->memory);
+    for (int i = 0; i < args->n; i++)
+        leat__free(args->value[i].text);
+    leat__free(args->value);
     memset(args, 0, sizeof(*args));
 }
 
-static bool knows(const leat_reader_type *type, const char *key)
+const leat__value *leat__args_value(const leat_args *args,
+                                    const leat_argument *argument)
 {
-    for (int i = 0; type->keys && type->keys[i]; i++) {
-        if (strcmp(type->keys[i], key) == 0)
-            return true;
-    }
-    return false;
-}
-
-int leat__args_check(const leat_args *args, const leat_reader_type *type)
-{
-    for (int i = 0; i < args->nkeys; i++) {
-        if (!knows(type, args->key[i]))
-            return leat_error(LEAT_EINVAL,
-                              "the reader \"%s\" has no argument \"%s\"; an "
-                              "equals sign in a path is written \\=",
-                              type->name, args->key[i]);
-    }
-    if (args->n >= type->min_args && args->n <= type->max_args)
-        return LEAT_OK;
-    char takes[48];
-    int used = snprintf(takes, sizeof(takes), "%d", type->min_args);
-    if (type->max_args > type->min_args)
-        snprintf(takes + used, sizeof(takes) - (size_t)used, " to %d",
-                 type->max_args);
-    return leat_error(
-        LEAT_EINVAL,
-        "the reader \"%s\" takes %s argument%s, found %d; a comma "
-        "inside an argument is written \\,",
-        type->name, takes, type->max_args == 1 ? "" : "s", args->n);
-}
-
-char *leat__args_escape(const char *text)
-{
-    size_t size = strlen(text);
-    char *out = leat__alloc(2 * size + 1);
-    if (!out)
-        return NULL;
-    char *to = out;
-    for (size_t i = 0; i < size; i++) {
-        bool edge = text[i] == ' ' && (i == 0 || i + 1 == size);
-        if (is_special(text[i]) || edge)
-            *to++ = '\\';
-        *to++ = text[i];
-    }
-    *to = 0;
-    return out;
-}
-
-const char *leat_args_at(const leat_args *args, int i)
-{
-    return i >= 0 && i < args->n ? args->at[i] : NULL;
-}
-
-const char *leat_args_get(const leat_args *args, const char *key)
-{
-    for (int i = 0; i < args->nkeys; i++) {
-        if (strcmp(args->key[i], key) == 0)
-            return args->value[i];
+    for (int i = 0; i < args->n; i++) {
+        if (args->value[i].argument == argument)
+            return &args->value[i];
     }
     return NULL;
 }
 
-int leat_args_int(const leat_args *args, const char *key, int64_t min,
-                  int64_t max, int64_t *out)
+int leat__args_positional(const leat_args *args)
 {
-    const char *text = leat_args_get(args, key);
-    if (!text)
-        return LEAT_OK;
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (isspace((unsigned char)text[0]) || errno || end == text || *end ||
-        value < min || value > max)
-        return leat_error(LEAT_EINVAL,
-                          "%s=%s: expected a whole number from %lld to %lld",
-                          key, text, (long long)min, (long long)max);
-    *out = value;
+    int n = 0;
+    for (int i = 0; i < args->n; i++)
+        n += args->value[i].argument->positional;
+    return n;
+}
+
+int leat__args_check(const leat_args *args)
+{
+    const leat_argument *argument;
+    for (int i = 0; (argument = leat__argument_at(args->type, i)) != NULL;
+         i++) {
+        if (!argument->required || leat__args_value(args, argument))
+            continue;
+        return leat_error(LEAT_EINVAL, "%s: %s is missing%s%s",
+                          args->type->name, argument->name,
+                          argument->help ? ": " : "",
+                          argument->help ? argument->help : "");
+    }
     return LEAT_OK;
+}
+
+/* Whether the letter at `i` would not be read as itself. */
+static bool needs_escape(const char *text, size_t i)
+{
+    bool is_edge = i == 0 || !text[i + 1];
+    return strchr(",=|\\()", text[i]) || (is_edge && leat__is_blank(text[i])) ||
+           (text[i] == '{' && text[i + 1] == '}');
+}
+
+/* Writes the text so that it is read as one value; `out` NULL: only its size,
+ * without the NUL. */
+static size_t write_escaped(char *out, const char *text)
+{
+    size_t used = 0;
+    for (size_t i = 0; text[i]; i++) {
+        if (needs_escape(text, i)) {
+            if (out)
+                out[used] = '\\';
+            used++;
+        }
+        if (out)
+            out[used] = text[i];
+        used++;
+    }
+    return used;
+}
+
+static size_t write_text(char *out, const char *text)
+{
+    size_t size = strlen(text);
+    if (out)
+        memcpy(out, text, size);
+    return size;
+}
+
+static size_t write_value(char *out, const leat__value *value)
+{
+    if (value->argument->kind == LEAT_ARGUMENT_LIST) {
+        const char *element = value->text;
+        size_t used = 0;
+        for (int i = 0; i < value->elements; i++) {
+            used += write_text(out ? out + used : NULL, i ? "," : "(");
+            used += write_escaped(out ? out + used : NULL, element);
+            element += strlen(element) + 1;
+        }
+        return used + write_text(out ? out + used : NULL, ")");
+    }
+    if (value->argument->kind != LEAT_ARGUMENT_PIPELINE)
+        return write_escaped(out, value->text);
+    size_t used = write_text(out, "(");
+    used += write_text(out ? out + used : NULL, value->text);
+    return used + write_text(out ? out + used : NULL, ")");
+}
+
+/* `first,second,key=value`; `out` NULL: only its size. */
+static size_t write_arguments(char *out, const leat_args *args)
+{
+    size_t used = 0;
+    for (int i = 0; i < args->n; i++) {
+        const leat__value *value = &args->value[i];
+        if (i)
+            used += write_text(out ? out + used : NULL, ",");
+        if (!value->argument->positional) {
+            used += write_text(out ? out + used : NULL, value->argument->name);
+            used += write_text(out ? out + used : NULL, "=");
+        }
+        used += write_value(out ? out + used : NULL, value);
+    }
+    return used;
+}
+
+char *leat__args_write(const leat_args *args)
+{
+    size_t size = write_arguments(NULL, args);
+    char *out = leat__alloc(size + 1);
+    if (!out)
+        return NULL;
+    write_arguments(out, args);
+    out[size] = 0;
+    return out;
+}
+
+/* Whether the value is that which the argument has without it. */
+static bool is_default(const leat__value *value)
+{
+    const leat_argument *argument = value->argument;
+    int64_t given, initial;
+    if (!argument->initial || value->is_open || argument->repeated)
+        return false;
+    if (argument->kind == LEAT_ARGUMENT_TEXT)
+        return strcmp(value->text, argument->initial) == 0;
+    return leat__argument_read(argument, value->text, &given) &&
+           leat__argument_read(argument, argument->initial, &initial) &&
+           given == initial;
+}
+
+/* By letters, as write_escaped gives them. */
+static uint64_t hash_escaped(uint64_t hash, const char *text)
+{
+    char letter[2] = "";
+    for (size_t i = 0; text[i]; i++) {
+        letter[0] = text[i];
+        hash = leat__hash_text(hash, needs_escape(text, i) ? "\\" : "");
+        hash = leat__hash_text(hash, letter);
+    }
+    return hash;
+}
+
+static uint64_t hash_value(uint64_t hash, const leat__value *value)
+{
+    char number[32];
+    int64_t read;
+    const char *element = value->text;
+    switch (value->argument->kind) {
+    case LEAT_ARGUMENT_LIST:
+        for (int i = 0; i < value->elements; i++) {
+            hash = leat__hash_text(hash, i ? "," : "(");
+            hash = hash_escaped(hash, element);
+            element += strlen(element) + 1;
+        }
+        return leat__hash_text(hash, ")");
+    case LEAT_ARGUMENT_PIPELINE:
+        snprintf(number, sizeof(number), "(%016llx)",
+                 (unsigned long long)value->hash);
+        return leat__hash_text(hash, number);
+    case LEAT_ARGUMENT_TEXT:
+        break;
+    default:
+        if (value->is_open ||
+            !leat__argument_read(value->argument, value->text, &read))
+            break;
+        snprintf(number, sizeof(number), "%lld", (long long)read);
+        return leat__hash_text(hash, number);
+    }
+    hash = leat__hash_text(hash, value->is_open ? "{" : "");
+    return hash_escaped(hash, value->text);
+}
+
+uint64_t leat__args_hash(const leat_args *args, uint64_t hash)
+{
+    const leat_argument *argument;
+    const char *before = ":";
+    for (int i = 0; (argument = leat__argument_at(args->type, i)) != NULL;
+         i++) {
+        for (int k = 0; k < args->n; k++) {
+            const leat__value *value = &args->value[k];
+            if (value->argument != argument || argument->keeps_samples ||
+                is_default(value))
+                continue;
+            hash = leat__hash_text(hash, before);
+            if (!argument->positional) {
+                hash = leat__hash_text(hash, argument->name);
+                hash = leat__hash_text(hash, "=");
+            }
+            hash = hash_value(hash, value);
+            before = ",";
+        }
+    }
+    return hash;
+}
+
+size_t leat_args_escape(const char *text, char *out, size_t size)
+{
+    size_t needed = write_escaped(NULL, text) + 1;
+    if (needed <= size) {
+        write_escaped(out, text);
+        out[needed - 1] = 0;
+    }
+    return needed;
+}
+
+const char *leat_args_at(const leat_args *args, int i)
+{
+    for (int k = 0; i >= 0 && k < args->n; k++) {
+        if (args->value[k].argument->positional && i-- == 0)
+            return args->value[k].text;
+    }
+    return NULL;
+}
+
+/* The value's text, or else the default; NULL: neither. */
+static const char *find_text(const leat_args *args, const char *name,
+                             const leat_argument **argument)
+{
+    *argument = leat__argument_find(args->type, name);
+    if (!*argument)
+        return NULL;
+    const leat__value *value = leat__args_value(args, *argument);
+    return value ? value->text : (*argument)->initial;
+}
+
+const char *leat_args_get(const leat_args *args, const char *name)
+{
+    const leat_argument *argument;
+    return find_text(args, name, &argument);
+}
+
+int leat_args_has(const leat_args *args, const char *name)
+{
+    const leat_argument *argument = leat__argument_find(args->type, name);
+    return argument && leat__args_value(args, argument);
+}
+
+int64_t leat_args_number(const leat_args *args, const char *name)
+{
+    const leat_argument *argument;
+    const char *text = find_text(args, name, &argument);
+    int64_t value = 0;
+    return text && leat__argument_read(argument, text, &value) ? value : 0;
+}
+
+const char *leat_args_list(const leat_args *args, const char *name, int i)
+{
+    const leat_argument *argument = leat__argument_find(args->type, name);
+    const leat__value *value =
+        argument ? leat__args_value(args, argument) : NULL;
+    if (!value || i < 0 || i >= value->elements)
+        return NULL;
+    const char *element = value->text;
+    for (; i > 0; i--)
+        element += strlen(element) + 1;
+    return element;
 }
 
 const void *leat_args_object(const leat_args *args)

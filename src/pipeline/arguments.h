@@ -1,35 +1,74 @@
-/* arguments.h: the arguments of one reader in a pipeline text. */
+/* arguments.h: the arguments of one reader in a pipeline. */
 #ifndef LEAT_PIPELINE_ARGUMENTS_H
 #define LEAT_PIPELINE_ARGUMENTS_H
 
 #include <leat/ext/reader.h>
 
-#define LEAT__ARGS_MAX 32
+#include <stdbool.h>
 
+/* Whether the letter does not count at the edge of a name or value. */
+static inline bool leat__is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Continues FNV-1a, 64 bits (Fowler, Noll, Vo), over a text. */
+static inline uint64_t leat__hash_text(uint64_t hash, const char *text)
+{
+    for (const char *p = text; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 0x100000001b3u;
+    return hash;
+}
+
+/* The value that one argument was given. */
+typedef struct leat__value {
+    const leat_argument *argument; /* of the type's table */
+    /*
+     * Without its escapes; of a LIST the elements, each with its NUL; of a
+     * PIPELINE what stands in the parentheses, as it is written. Owned.
+     */
+    char *text;
+    int elements;  /* of a LIST */
+    bool is_open;  /* in a template: has {}, whose element is unknown yet */
+    int depth;     /* of a PIPELINE's readers */
+    uint64_t hash; /* of a PIPELINE's readers */
+} leat__value;
+
+/* All values, in the order in which they were given. */
 struct leat_args {
-    char *memory; /* owns all texts below */
-    int n;        /* positional */
-    const char *at[LEAT__ARGS_MAX];
-    int nkeys;
-    const char *key[LEAT__ARGS_MAX];
-    const char *value[LEAT__ARGS_MAX];
+    const leat_reader_type *type;
+    leat__value *value;
+    int n;
+    int room;
     void *object; /* borrowed from the pipeline */
 };
 
-/*
- * Parses `first,second,key=value`. A backslash escapes the next character.
- * Errors: LEAT_EINVAL, LEAT_ENOMEM.
- */
-int leat__args_parse(leat_args *out, const char *text);
+/* Takes a value over; it is freed on failure, too. Errors: LEAT_ENOMEM. */
+int leat__args_add(leat_args *args, leat__value value);
+
+/* Frees all values. Takes zeroed arguments. */
 void leat__args_finish(leat_args *args);
 
-/* LEAT_EINVAL for arguments that the type does not accept. */
-int leat__args_check(const leat_args *args, const leat_reader_type *type);
+/* The value of an argument; NULL: it is not given. */
+const leat__value *leat__args_value(const leat_args *args,
+                                    const leat_argument *argument);
+
+/* The number of positional values. */
+int leat__args_positional(const leat_args *args);
+
+/* LEAT_EINVAL where an argument that is required is not given. */
+int leat__args_check(const leat_args *args);
 
 /*
- * Escapes `text`, so that leat__args_parse reads it as one argument. Freed by
- * the caller; NULL when memory is short.
+ * The arguments as text, which parses to equal ones; "" where there are none.
+ * Freed by the caller; NULL when memory is short.
  */
-char *leat__args_escape(const char *text);
+char *leat__args_write(const leat_args *args);
+
+/*
+ * Continues `hash` over the values that change samples, in the order of the
+ * type's table and in one spelling, without those that equal their default.
+ */
+uint64_t leat__args_hash(const leat_args *args, uint64_t hash);
 
 #endif

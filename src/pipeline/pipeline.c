@@ -1,37 +1,72 @@
 #include "pipeline/pipeline.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "pipeline/reader_table.h"
+#include "pipeline/argument_table.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The longest chain of readers; they are opened and freed recursively. */
-#define DEPTH_MAX 64
+/* All readers of a pipeline: a text names each, and opening opens each. */
+#define READERS_MAX ((int64_t)1 << 20)
+
+static char *append(char *to, const char *text)
+{
+    size_t size = strlen(text);
+    memcpy(to, text, size);
+    return to + size;
+}
 
 /* `upstream | name:arguments`; several upstreams are in parentheses. */
-static int make_text(leat_pipeline *pipeline, const char *arguments)
+static char *write_text(const leat_pipeline *pipeline, const char *arguments)
 {
-    size_t size = strlen(pipeline->type->name) + strlen(arguments) + 8;
+    size_t size = strlen(pipeline->type->name) + strlen(arguments) + 4;
     for (int i = 0; i < pipeline->nupstream; i++)
-        size += strlen(pipeline->upstream[i]->text) + 8;
+        size += strlen(pipeline->upstream[i]->text) + 3;
     char *text = leat__alloc(size);
     if (!text)
-        return LEAT_ENOMEM;
-    size_t used = 0;
+        return NULL;
+    char *to = text;
     bool several = pipeline->nupstream > 1;
+    for (int i = 0; i < pipeline->nupstream; i++) {
+        to = append(to, several ? "(" : "");
+        to = append(to, pipeline->upstream[i]->text);
+        to = append(to, several ? ") " : " ");
+    }
+    to = append(to, pipeline->nupstream > 0 ? "| " : "");
+    to = append(to, pipeline->type->name);
+    to = append(to, arguments[0] ? ":" : "");
+    to = append(to, arguments);
+    *to = 0;
+    return text;
+}
+
+static int make_text(leat_pipeline *pipeline)
+{
+    char *arguments = leat__args_write(&pipeline->args);
+    if (!arguments)
+        return LEAT_ENOMEM;
+    pipeline->text = write_text(pipeline, arguments);
+    leat__free(arguments);
+    return pipeline->text ? LEAT_OK : LEAT_ENOMEM;
+}
+
+static uint64_t make_hash(const leat_pipeline *pipeline)
+{
+    const leat_reader_type *type = pipeline->type;
+    const void *object = pipeline->args.object;
+    char id[20];
+    if (type->passes_on && pipeline->nupstream == 1)
+        return pipeline->upstream[0]->hash;
+    uint64_t hash = pipeline->nupstream == 0 ? 0xcbf29ce484222325u : 0;
     for (int i = 0; i < pipeline->nupstream; i++)
-        used += (size_t)snprintf(text + used, size - used,
-                                 several ? "(%s) " : "%s ",
-                                 pipeline->upstream[i]->text);
-    if (pipeline->nupstream > 0)
-        used += (size_t)snprintf(text + used, size - used, "| ");
-    snprintf(text + used, size - used, "%s%s%s", pipeline->type->name,
-             arguments[0] ? ":" : "", arguments);
-    pipeline->text = text;
-    pipeline->own = text + used;
-    return LEAT_OK;
+        hash = hash * 31 + pipeline->upstream[i]->hash;
+    hash = leat__hash_text(hash, type->name);
+    hash = leat__args_hash(&pipeline->args, hash);
+    if (!object || !type->object_id)
+        return hash;
+    snprintf(id, sizeof(id), "|%016llx",
+             (unsigned long long)type->object_id(object));
+    return leat__hash_text(hash, id);
 }
 
 static int check_upstream(const leat_reader_type *type, int n)
@@ -49,18 +84,26 @@ static int check_upstream(const leat_reader_type *type, int n)
                       type->name, type->min_upstream, type->max_upstream, n);
 }
 
-static int fill(leat_pipeline *pipeline, const char *arguments,
-                leat_pipeline *const upstream[], int n)
+static int check_size(const leat_pipeline *pipeline)
 {
-    int status = check_upstream(pipeline->type, n);
-    if (status)
-        return status;
-    status = leat__args_parse(&pipeline->args, arguments);
-    if (status)
-        return status;
-    status = leat__args_check(&pipeline->args, pipeline->type);
-    if (status)
-        return status;
+    if (pipeline->depth > LEAT__PIPELINE_DEPTH_MAX)
+        return leat_error(LEAT_EINVAL, "more than %d readers in a chain",
+                          LEAT__PIPELINE_DEPTH_MAX);
+    if (pipeline->readers > READERS_MAX)
+        return leat_error(LEAT_EINVAL, "more than %lld readers in a pipeline",
+                          (long long)READERS_MAX);
+    return LEAT_OK;
+}
+
+static int max(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* Shares the upstream pipelines, and takes what follows from them. */
+static int adopt_upstream(leat_pipeline *pipeline,
+                          leat_pipeline *const upstream[], int n)
+{
     pipeline->upstream =
         leat__alloc_zero((size_t)n, sizeof(*pipeline->upstream));
     if (!pipeline->upstream)
@@ -68,34 +111,64 @@ static int fill(leat_pipeline *pipeline, const char *arguments,
     for (int i = 0; i < n; i++) {
         pipeline->upstream[i] = upstream[i];
         leat_pipeline_ref(upstream[i]);
-        if (pipeline->depth < upstream[i]->depth)
-            pipeline->depth = upstream[i]->depth;
+        pipeline->depth = max(pipeline->depth, upstream[i]->depth);
+        pipeline->readers += upstream[i]->readers;
+        pipeline->may_block |= upstream[i]->may_block;
+        pipeline->draws_seed |= upstream[i]->draws_seed;
     }
     pipeline->nupstream = n;
-    if (++pipeline->depth > DEPTH_MAX)
-        return leat_error(LEAT_EINVAL, "more than %d readers in a chain",
-                          DEPTH_MAX);
-    return make_text(pipeline, arguments);
+    return LEAT_OK;
 }
 
-int leat_pipeline_create(leat_pipeline **out, const leat_reader_type *type,
-                         const char *text, void *object,
-                         void (*release)(void *object),
-                         leat_pipeline *const upstream[], int n)
+/* The same for the reader's own type and arguments. */
+static void adopt_arguments(leat_pipeline *pipeline)
 {
-    int status = leat__reader_type_check(type);
-    leat_pipeline *pipeline =
-        status ? NULL : leat__alloc_zero(1, sizeof(*pipeline));
+    const leat_reader_type *type = pipeline->type;
+    const leat_argument *seed = leat__argument_find(type, "seed");
+    for (int i = 0; i < pipeline->args.n; i++)
+        pipeline->depth = max(pipeline->depth, pipeline->args.value[i].depth);
+    pipeline->depth++;
+    pipeline->readers++;
+    pipeline->may_block |= type->may_block;
+    pipeline->draws_seed |=
+        seed && !seed->initial && !leat__args_value(&pipeline->args, seed);
+}
+
+static int fill(leat_pipeline *pipeline, leat_pipeline *const upstream[], int n)
+{
+    int status = check_upstream(pipeline->type, n);
+    if (!status)
+        status = leat__args_check(&pipeline->args);
+    if (!status)
+        status = adopt_upstream(pipeline, upstream, n);
+    if (status)
+        return status;
+    adopt_arguments(pipeline);
+    status = check_size(pipeline);
+    if (!status)
+        status = make_text(pipeline);
+    if (!status)
+        pipeline->hash = make_hash(pipeline);
+    return status;
+}
+
+int leat__pipeline_make(leat_pipeline **out, leat_args args,
+                        leat__pipeline_object object,
+                        leat_pipeline *const upstream[], int n)
+{
+    leat_pipeline *pipeline = leat__alloc_zero(1, sizeof(*pipeline));
     if (!pipeline) {
-        if (release)
-            release(object);
-        return status ? status : LEAT_ENOMEM;
+        leat__args_finish(&args);
+        if (object.release)
+            object.release(object.object);
+        return LEAT_ENOMEM;
     }
     atomic_init(&pipeline->references, 1);
-    pipeline->type = type;
-    pipeline->release = release;
-    status = fill(pipeline, text ? text : "", upstream, n);
-    pipeline->args.object = object;
+    pipeline->type = args.type;
+    pipeline->args = args;
+    pipeline->args.object = object.object;
+    pipeline->release = object.release;
+    int status = fill(pipeline, upstream, n);
     if (status) {
         leat_pipeline_unref(pipeline);
         return status;
@@ -126,12 +199,11 @@ void leat_pipeline_unref(leat_pipeline *pipeline)
 
 int leat__pipeline_set_origin(leat_pipeline *pipeline, const char *origin)
 {
-    size_t size = strlen(origin) + 1;
-    char *copy = leat__alloc(size);
+    char *copy = leat__strdup(origin);
     if (!copy)
         return LEAT_ENOMEM;
     leat__free(pipeline->origin);
-    pipeline->origin = memcpy(copy, origin, size);
+    pipeline->origin = copy;
     return LEAT_OK;
 }
 
@@ -142,13 +214,12 @@ const char *leat_pipeline_text(const leat_pipeline *pipeline)
 
 bool leat__pipeline_may_block(const leat_pipeline *pipeline)
 {
-    if (pipeline->type->may_block)
-        return true;
-    for (int i = 0; i < pipeline->nupstream; i++) {
-        if (leat__pipeline_may_block(pipeline->upstream[i]))
-            return true;
-    }
-    return false;
+    return pipeline->may_block;
+}
+
+bool leat__pipeline_draws_seed(const leat_pipeline *pipeline)
+{
+    return pipeline->draws_seed;
 }
 
 bool leat__pipeline_has_upstream(const leat_pipeline *pipeline)
@@ -156,20 +227,7 @@ bool leat__pipeline_has_upstream(const leat_pipeline *pipeline)
     return pipeline->nupstream > 0;
 }
 
-/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (const char *p = text; *p; p++)
-        hash = (hash ^ (unsigned char)*p) * 0x100000001b3u;
-    return hash;
-}
-
 uint64_t leat__pipeline_hash(const leat_pipeline *pipeline)
 {
-    if (pipeline->nupstream == 0)
-        return hash_text(0xcbf29ce484222325u, pipeline->type->name);
-    uint64_t hash = 0;
-    for (int i = 0; i < pipeline->nupstream; i++)
-        hash = hash * 31 + leat__pipeline_hash(pipeline->upstream[i]);
-    return hash_text(hash, pipeline->own);
+    return pipeline->hash;
 }

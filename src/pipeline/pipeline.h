@@ -9,6 +9,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* The longest chain of readers, those in arguments included, and the deepest
+ * parentheses: pipelines are parsed, opened and closed recursively. */
+#define LEAT__PIPELINE_DEPTH_MAX 64
+
 /* Immutable but for its references, which are counted atomically. */
 struct leat_pipeline {
     const leat_reader_type *type;
@@ -17,9 +21,12 @@ struct leat_pipeline {
     int nupstream;
     leat_pipeline **upstream; /* shared */
     int depth;                /* of the longest chain that ends here */
+    int64_t readers;          /* in all; a shared one counts each time */
+    bool may_block;
+    bool draws_seed; /* a reader's choices depend on the seed of open */
+    uint64_t hash;
     char *text;
-    const char *own; /* in `text`: this reader's own part */
-    char *origin;    /* its location in a net file; NULL: unknown */
+    char *origin; /* its location in a net file; NULL: unknown */
     atomic_int references;
 };
 
@@ -35,8 +42,25 @@ int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
 int leat__reader_pull(leat_reader *reader, leat_sample *const out[], int n,
                       int *got, int *deferred);
 
+/* The object of a pipeline that is made by code; zeroed: none. */
+typedef struct leat__pipeline_object {
+    void *object;
+    void (*release)(void *object); /* called once, also on failure; or NULL */
+} leat__pipeline_object;
+
+/*
+ * Makes a pipeline of one reader over `n` others (shared). The arguments are
+ * taken over, also on failure. Errors: LEAT_EINVAL, LEAT_ENOMEM.
+ */
+int leat__pipeline_make(leat_pipeline **out, leat_args args,
+                        leat__pipeline_object object,
+                        leat_pipeline *const upstream[], int n);
+
 /* Whether any reader of the pipeline may block on storage. */
 bool leat__pipeline_may_block(const leat_pipeline *pipeline);
+
+/* Whether a reader makes random choices by a seed that it is not given. */
+bool leat__pipeline_draws_seed(const leat_pipeline *pipeline);
 
 /* Whether leat_reader_may_block probes the storage, so that it may change. */
 bool leat__reader_can_probe(const leat_reader *reader);
@@ -52,8 +76,9 @@ bool leat__pipeline_has_upstream(const leat_pipeline *pipeline);
 int leat__pipeline_set_origin(leat_pipeline *pipeline, const char *origin);
 
 /*
- * A hash of the operations on the samples, for the resume token. The source is
- * left out: data may be moved, and its fingerprint identifies it.
+ * A hash of what is done to the samples, for the resume token: readers, their
+ * arguments that change samples, and objects that have an id. Where data lies
+ * is left out: it may be moved, and its fingerprint identifies it.
  */
 uint64_t leat__pipeline_hash(const leat_pipeline *pipeline);
 

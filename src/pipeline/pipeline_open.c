@@ -215,9 +215,7 @@ int leat_open_again(const leat_open *open, const leat_pipeline *pipeline,
 
 uint64_t leat_open_seed(const leat_open *open)
 {
-    int64_t seed;
-    const char *text = leat_args_get(open->args, "seed");
-    if (text && !leat_args_int(open->args, "seed", INT64_MIN, INT64_MAX, &seed))
-        return (uint64_t)seed;
-    return open->seed;
+    return leat_args_has(open->args, "seed")
+               ? (uint64_t)leat_args_number(open->args, "seed")
+               : open->seed;
 }

@@ -1,107 +1,109 @@
-/* Parses pipeline texts, and builds the pipeline of the LMDB reader. */
+/* Pipelines from texts and from code, and that of the LMDB reader. */
+#include "pipeline/pipeline_text.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "pipeline/arguments.h"
+#include "pipeline/argument_table.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/pipeline_parser.h"
+#include "pipeline/reader_table.h"
 #include "pipeline/registry.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-#define NAME_SIZE 64
 
 /* Room for the LMDB reader's options after its path. */
 #define OPTIONS_SIZE 128
 
-/* Letters of a pipeline's text in errors; the reason follows. */
+/* Letters of a text in errors; the reason follows. */
 #define TEXT_SHOWN 200
 
-static size_t segment_length(const char *text)
+/* The text in one line, without its end where it is long. */
+static const char *show(char out[TEXT_SHOWN + 1], const char *text)
 {
-    size_t i = 0;
-    while (text[i] && text[i] != '|')
-        i += text[i] == '\\' && text[i + 1] ? 2 : 1;
-    return i;
-}
-
-/* Whether the letter at `i` is escaped: an odd number of backslashes precede
- * it. */
-static bool is_escaped(const char *text, size_t i)
-{
-    size_t backslashes = 0;
-    while (backslashes < i && text[i - 1 - backslashes] == '\\')
-        backslashes++;
-    return backslashes % 2 == 1;
-}
-
-/* The segment without surrounding blanks; an escaped last blank is kept. */
-static const char *trim(const char *text, size_t *size)
-{
-    while (*size > 0 && *text == ' ') {
-        text++;
-        (*size)--;
+    snprintf(out, TEXT_SHOWN + 1, "%s", text);
+    for (char *c = out; *c; c++) {
+        if (leat__is_blank(*c))
+            *c = ' ';
     }
-    while (*size > 0 && text[*size - 1] == ' ' && !is_escaped(text, *size - 1))
-        (*size)--;
-    return text;
+    return out;
 }
 
-/* Appends the reader that the segment names to *pipeline, which may be NULL. */
-static int append(leat_pipeline **pipeline, const char *text, size_t size)
+int leat__pipeline_parse(leat_pipeline **out, const char *text,
+                         const char **fault)
 {
-    const char *colon = memchr(text, ':', size);
-    size_t name_size = colon ? (size_t)(colon - text) : size;
-    char name[NAME_SIZE];
-    if (name_size == 0 || name_size >= sizeof(name))
-        return leat_error(LEAT_EINVAL,
-                          "expected the name of a reader, such as lmdb:PATH");
-    memcpy(name, text, name_size);
-    name[name_size] = 0;
-    const leat_reader_type *type;
-    int status = leat__registry_find(&type, name);
-    if (status)
-        return status;
-    size_t skip = colon ? name_size + 1 : name_size;
-    char *arguments = leat__alloc(size - skip + 1);
-    if (!arguments)
-        return LEAT_ENOMEM;
-    memcpy(arguments, text + skip, size - skip);
-    arguments[size - skip] = 0;
-    leat_pipeline *next;
-    status = leat_pipeline_create(&next, type, arguments, NULL, NULL, pipeline,
-                                  *pipeline ? 1 : 0);
-    leat__free(arguments);
-    if (status)
-        return status;
-    leat_pipeline_unref(*pipeline);
-    *pipeline = next;
-    return LEAT_OK;
+    leat__pipeline_parser parser = {.text = text, .at = text};
+    int status = leat__pipeline_parser_pipeline(&parser, out);
+    *fault = parser.fault;
+    return status;
 }
 
 int leat_pipeline_parse(leat_pipeline **out, const char *text)
 {
+    char shown[TEXT_SHOWN + 1];
+    const char *fault;
     if (!text)
         return leat_error(LEAT_EINVAL, "the pipeline text is NULL");
-    leat_pipeline *pipeline = NULL;
-    const char *rest = text;
-    for (;;) {
-        size_t whole = segment_length(rest);
-        size_t size = whole;
-        const char *segment = trim(rest, &size);
-        int status = append(&pipeline, segment, size);
-        if (status) {
-            leat_pipeline_unref(pipeline);
-            return leat__error_context(
-                status, "pipeline \"%.*s\", character %zu", TEXT_SHOWN, text,
-                (size_t)(segment - text) + 1);
-        }
-        if (!rest[whole])
-            break;
-        rest += whole + 1;
+    int status = leat__pipeline_parse(out, text, &fault);
+    if (!status || !fault)
+        return status;
+    int line = 1;
+    const char *begin = text;
+    for (const char *c = text; c < fault; c++) {
+        if (*c != '\n')
+            continue;
+        line++;
+        begin = c + 1;
     }
-    *out = pipeline;
-    return LEAT_OK;
+    return leat__error_context(status, "pipeline \"%s\", %d:%d",
+                               show(shown, text), line,
+                               (int)(fault - begin) + 1);
+}
+
+int leat_pipeline_create(leat_pipeline **out, const leat_reader_type *type,
+                         const char *text, void *object,
+                         void (*release)(void *object),
+                         leat_pipeline *const upstream[], int n)
+{
+    leat_args args;
+    leat__pipeline_parser parser = {.text = text ? text : "",
+                                    .is_arguments = true};
+    parser.at = parser.text;
+    int status = leat__reader_type_check(type);
+    if (!status)
+        status = leat__pipeline_parser_arguments(&parser, type, &args);
+    if (status) {
+        if (release)
+            release(object);
+        return status;
+    }
+    return leat__pipeline_make(
+        out, args, (leat__pipeline_object){object, release}, upstream, n);
+}
+
+int leat_args_pipeline(const leat_args *args, const char *name,
+                       const char *element, leat_pipeline **out)
+{
+    char shown[TEXT_SHOWN + 1];
+    const leat_argument *argument = leat__argument_find(args->type, name);
+    const leat__value *value =
+        argument && argument->kind == LEAT_ARGUMENT_PIPELINE
+            ? leat__args_value(args, argument)
+            : NULL;
+    if (!value || (element && !element[0]))
+        return leat_error(LEAT_EINVAL, "%s: %s: %s", args->type->name, name,
+                          value ? "an element is empty"
+                                : "there is no such pipeline");
+    leat__pipeline_parser parser = {.text = value->text,
+                                    .at = value->text,
+                                    .braces = LEAT__BRACES_ARE_ELEMENT,
+                                    .element = element};
+    int status = leat__pipeline_parser_pipeline(&parser, out);
+    if (!status)
+        return LEAT_OK;
+    return leat__error_context(status, "%s: %s: (%s)%s%s", args->type->name,
+                               name, show(shown, value->text),
+                               element ? " of " : "", element ? element : "");
 }
 
 int leat_lmdb_options_init(leat_lmdb_options *options)
@@ -138,24 +140,20 @@ static int copy_options(leat_lmdb_options *out,
 static int write_arguments(char **out, const char *path,
                            const leat_lmdb_options *options)
 {
-    char *escaped = leat__args_escape(path);
-    size_t length = escaped ? strlen(escaped) : 0;
-    size_t size = length + OPTIONS_SIZE;
-    char *text = escaped ? leat__alloc(size) : NULL;
-    if (text) {
-        int used = snprintf(text, size, "%s", escaped);
-        char *end = text + used;
-        if (options->read_ahead)
-            end += sprintf(end, ",read_ahead=%lld",
-                           (long long)options->read_ahead);
-        if (options->drop_behind)
-            end += sprintf(end, ",drop_behind=1");
-        if (options->keep_behind)
-            sprintf(end, ",keep_behind=%lld", (long long)options->keep_behind);
-    }
-    leat__free(escaped);
+    size_t length = leat_args_escape(path, NULL, 0);
+    char *text = leat__alloc(length + OPTIONS_SIZE);
+    if (!text)
+        return LEAT_ENOMEM;
+    leat_args_escape(path, text, length);
+    char *end = text + length - 1;
+    if (options->read_ahead)
+        end += sprintf(end, ",read_ahead=%lld", (long long)options->read_ahead);
+    if (options->drop_behind)
+        end += sprintf(end, ",drop_behind=1");
+    if (options->keep_behind)
+        sprintf(end, ",keep_behind=%lld", (long long)options->keep_behind);
     *out = text;
-    return text ? LEAT_OK : LEAT_ENOMEM;
+    return LEAT_OK;
 }
 
 int leat_pipeline_lmdb(leat_pipeline **out, const char *path,

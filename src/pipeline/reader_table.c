@@ -1,6 +1,7 @@
 #include "pipeline/reader_table.h"
 #include "base/error.h"
 #include "base/table.h"
+#include "pipeline/argument_table.h"
 
 #define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
 #define OPERATION(member) LEAT__TABLE_ENTRY(leat_reader_ops, member)
@@ -40,10 +41,16 @@ int leat__reader_type_check(const leat_reader_type *type)
                           "max_upstream %d: expected 0 to %d, in order",
                           type->name, type->min_upstream, type->max_upstream,
                           LEAT_MAX_UPSTREAM);
+    if ((type->passes_on != 0 && type->passes_on != 1) ||
+        (type->passes_on && type->max_upstream != 1))
+        return leat_error(LEAT_EINVAL,
+                          "the reader type \"%s\": passes_on is %d: expected "
+                          "0, or 1 with one upstream reader",
+                          type->name, type->passes_on);
     if (!type->open)
         return leat_error(LEAT_EINVAL, "the reader type \"%s\" lacks \"open\"",
                           type->name);
-    return LEAT_OK;
+    return leat__argument_table_check(type);
 }
 
 int leat__reader_ops_check(const leat_reader_ops *ops, const char *name)

@@ -8,6 +8,7 @@
 #include "pipeline/registry.h"
 #include "base/error.h"
 #include "base/fork.h"
+#include "base/suggestion.h"
 #include "pipeline/reader_table.h"
 
 #include <ctype.h>
@@ -94,6 +95,8 @@ int leat_reader_register(const leat_reader_type *type)
 int leat__registry_find(const leat_reader_type **out, const char *name)
 {
     char names[256] = "";
+    char nearest[NAME_MAX_SIZE + 32];
+    leat__suggestion suggestion = leat__suggestion_of(name);
     leat__fork_reset_mutex(&lock);
     pthread_mutex_lock(&lock);
     const leat_reader_type *type = find_locked(name);
@@ -101,13 +104,24 @@ int leat__registry_find(const leat_reader_type **out, const char *name)
         size_t used = strlen(names);
         snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
                  type_at(i)->name);
+        leat__suggestion_consider(&suggestion, type_at(i)->name);
     }
     pthread_mutex_unlock(&lock);
     if (!type)
-        return leat_error(LEAT_EINVAL,
-                          "there is no reader \"%s\"; there are: %s%s%s", name,
-                          names, is_path(name) ? "; a database is lmdb:" : "",
-                          is_path(name) ? name : "");
+        return leat_error(
+            LEAT_EINVAL, "there is no reader \"%s\"%s; there are: %s%s%s", name,
+            leat__suggestion_write(&suggestion, "", nearest, sizeof(nearest)),
+            names, is_path(name) ? "; a database is lmdb:" : "",
+            is_path(name) ? name : "");
     *out = type;
     return LEAT_OK;
+}
+
+const leat_reader_type *leat_reader_type_at(int i)
+{
+    leat__fork_reset_mutex(&lock);
+    pthread_mutex_lock(&lock);
+    const leat_reader_type *type = i < 0 ? NULL : type_at(i);
+    pthread_mutex_unlock(&lock);
+    return type;
 }

@@ -53,7 +53,7 @@ bad: records: record 8: no such label' '' "fixed:records,$shape,classes=5"
 expect 1 '' 'nowhere: No such file' 'fixed:nowhere'
 expect 1 '' '50 bytes are not a number of records of 4' \
     'fixed:records,channels=1,height=1,width=3'
-expect 1 '' 'channels=0: expected a whole number from 1 to 4096' \
+expect 1 '' "1:24: fixed: channels: expected 1 to 4096, found '0'" \
     'fixed:records,channels=0'
 expect 1 '' 'has no argument "depth"' 'fixed:records,depth=3'
 expect 1 '' 'there is no reader "other"' 'fixed:records | other'

@@ -201,13 +201,10 @@ static int decorator_open(index_map *map, leat_reader *upstream,
 static int shuffle_open(const leat_open *open, leat_reader **out)
 {
     index_decorator *self;
-    int64_t seed = 0;
-    int status = leat_args_int(open->args, "seed", 0, INT32_MAX, &seed);
-    if (status == LEAT_OK)
-        status = decorator_open(map_shuffled, open->upstream[0], &self);
+    int status = decorator_open(map_shuffled, open->upstream[0], &self);
     if (status)
         return status;
-    self->seed = seed;
+    self->seed = leat_args_number(open->args, "seed");
     *out = &self->reader;
     return LEAT_OK;
 }
@@ -215,13 +212,9 @@ static int shuffle_open(const leat_open *open, leat_reader **out)
 static int slice_open(const leat_open *open, leat_reader **out)
 {
     index_decorator *self;
-    int64_t skip = 0;
-    int64_t take = INT64_MAX;
-    int status = leat_args_int(open->args, "skip", 0, INT64_MAX, &skip);
-    if (status == LEAT_OK)
-        status = leat_args_int(open->args, "take", 0, INT64_MAX, &take);
-    if (status == LEAT_OK)
-        status = decorator_open(map_slice, open->upstream[0], &self);
+    int64_t skip = leat_args_number(open->args, "skip");
+    int64_t take = leat_args_number(open->args, "take");
+    int status = decorator_open(map_slice, open->upstream[0], &self);
     if (status)
         return status;
     self->skip = skip < self->upstream_count ? skip : self->upstream_count;
@@ -232,13 +225,31 @@ static int slice_open(const leat_open *open, leat_reader **out)
     return LEAT_OK;
 }
 
-static const char *const shuffle_keys[] = {"seed", NULL};
-static const char *const slice_keys[] = {"skip", "take", NULL};
+static const leat_argument shuffle_arguments[] = {
+    {.name = "seed",
+     .kind = LEAT_ARGUMENT_NUMBER,
+     .initial = "0",
+     .max = INT32_MAX},
+    {0},
+};
+
+static const leat_argument slice_arguments[] = {
+    {.name = "skip",
+     .kind = LEAT_ARGUMENT_NUMBER,
+     .initial = "0",
+     .max = INT64_MAX},
+    {.name = "take",
+     .kind = LEAT_ARGUMENT_NUMBER,
+     .initial = "9223372036854775807",
+     .max = INT64_MAX},
+    {0},
+};
 
 static const leat_reader_type shuffle_type = {
     .size = sizeof(leat_reader_type),
     .name = "test_shuffle",
-    .keys = shuffle_keys,
+    .arguments = shuffle_arguments,
+    .argument_size = sizeof(leat_argument),
     .min_upstream = 1,
     .max_upstream = 1,
     .open = shuffle_open,
@@ -247,7 +258,8 @@ static const leat_reader_type shuffle_type = {
 static const leat_reader_type slice_type = {
     .size = sizeof(leat_reader_type),
     .name = "test_slice",
-    .keys = slice_keys,
+    .arguments = slice_arguments,
+    .argument_size = sizeof(leat_argument),
     .min_upstream = 1,
     .max_upstream = 1,
     .open = slice_open,

@@ -1,178 +1,428 @@
+/* The arguments of a reader: described by a table, read by kind. */
 #include "base/memory.h"
-#include "pipeline/arguments.h"
+#include "pipeline/pipeline.h"
 #include "support/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-static leat_args parse(const char *text)
+static int open_nothing(const leat_open *open, leat_reader **out)
 {
-    leat_args args;
-    ck_assert_msg(leat__args_parse(&args, text) == LEAT_OK, "%s", text);
-    return args;
+    (void)open;
+    (void)out;
+    return leat_error(LEAT_EUNSUPPORTED, "it is only a name");
 }
 
-START_TEST(arguments_stand_by_place_and_by_key)
-{
-    leat_args args = parse("first,seed=7,second,path=a b");
-    ck_assert_int_eq(args.n, 2);
-    ck_assert_str_eq(leat_args_at(&args, 0), "first");
-    ck_assert_str_eq(leat_args_at(&args, 1), "second");
-    ck_assert_ptr_null(leat_args_at(&args, 2));
-    ck_assert_ptr_null(leat_args_at(&args, -1));
-    ck_assert_str_eq(leat_args_get(&args, "seed"), "7");
-    ck_assert_str_eq(leat_args_get(&args, "path"), "a b");
-    ck_assert_ptr_null(leat_args_get(&args, "first"));
-    ck_assert_ptr_null(leat_args_object(&args));
-    leat__args_finish(&args);
-}
-END_TEST
+static const leat_argument arguments[] = {
+    {.name = "first", .positional = 1, .required = 1, .help = "a path"},
+    {.name = "more", .positional = 1, .repeated = 1},
+    {.name = "text", .initial = "plain"},
+    {.name = "none"},
+    {.name = "count",
+     .kind = LEAT_ARGUMENT_NUMBER,
+     .initial = "10k",
+     .min = -5,
+     .max = 20000},
+    {.name = "any", .kind = LEAT_ARGUMENT_NUMBER},
+    {.name = "cache",
+     .kind = LEAT_ARGUMENT_BYTES,
+     .initial = "1M",
+     .max = INT64_MAX},
+    {.name = "wait",
+     .kind = LEAT_ARGUMENT_TIME,
+     .initial = "1.5",
+     .max = INT64_C(7200000000000)},
+    {.name = "mode",
+     .kind = LEAT_ARGUMENT_WORD,
+     .initial = "slow",
+     .words = "FAST|SLOW|OFF"},
+    {.name = "fields", .kind = LEAT_ARGUMENT_LIST},
+    {.name = "inner", .kind = LEAT_ARGUMENT_PIPELINE},
+    {0},
+};
 
-START_TEST(no_text_is_no_argument_and_a_comma_makes_two)
-{
-    leat_args args = parse("");
-    ck_assert_int_eq(args.n + args.nkeys, 0);
-    leat__args_finish(&args);
-    args = parse(",");
-    ck_assert_int_eq(args.n, 2);
-    ck_assert_str_eq(leat_args_at(&args, 0), "");
-    ck_assert_str_eq(leat_args_at(&args, 1), "");
-    leat__args_finish(&args);
-    args = parse("key=");
-    ck_assert_str_eq(leat_args_get(&args, "key"), "");
-    leat__args_finish(&args);
-}
-END_TEST
+static const leat_reader_type probe = {
+    .size = sizeof(leat_reader_type),
+    .name = "probe",
+    .arguments = arguments,
+    .argument_size = sizeof(leat_argument),
+    .open = open_nothing,
+};
 
-START_TEST(a_backslash_takes_the_next_letter_as_it_is)
+/* Over it, by code, with `text` as its arguments. */
+static leat_pipeline *make(const char *text)
 {
-    leat_args args = parse("a\\,b\\=c\\\\,k=x\\=y=z\\|,end\\");
-    ck_assert_int_eq(args.n, 2);
-    ck_assert_str_eq(leat_args_at(&args, 0), "a,b=c\\");
-    ck_assert_str_eq(leat_args_get(&args, "k"), "x=y=z|");
-    ck_assert_str_eq(leat_args_at(&args, 1), "end\\");
-    leat__args_finish(&args);
+    leat_pipeline *pipeline = NULL;
+    int status =
+        leat_pipeline_create(&pipeline, &probe, text, NULL, NULL, NULL, 0);
+    ck_assert_msg(status == LEAT_OK, "%s: %s", text, leat_last_error());
+    return pipeline;
 }
-END_TEST
 
-START_TEST(what_is_escaped_is_one_argument)
+START_TEST(values_are_read_without_their_escapes)
 {
-    const char *const texts[] = {
-        "plain", "a,b", "a=b", "a|b",  "a\\b",       "a\\",  "\\",        " a ",
-        "  ",    " ",   "\\ ", "a\\ ", "=,|\\=,|\\", "\n\t", "\xc3\xa4 b"};
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        char *escaped = leat__args_escape(texts[i]);
-        leat_args args = parse(escaped);
-        ck_assert_int_eq(args.n, 1);
-        ck_assert_int_eq(args.nkeys, 0);
-        ck_assert_str_eq(leat_args_at(&args, 0), texts[i]);
-        leat__args_finish(&args);
-        leat__free(escaped);
-    }
-}
-END_TEST
-
-START_TEST(only_blanks_at_the_edges_are_escaped)
-{
-    char *escaped = leat__args_escape(" a b ");
-    ck_assert_str_eq(escaped, "\\ a b\\ ");
-    leat__free(escaped);
-}
-END_TEST
-
-START_TEST(a_key_twice_or_too_many_arguments_are_refused)
-{
-    leat_args args;
-    char many[2 * LEAT__ARGS_MAX + 2];
-    ck_assert_int_eq(leat__args_parse(&args, "a=1,b=2,a=3"), LEAT_EINVAL);
-    ck_assert_str_eq(leat_last_error(), "\"a\" is given twice");
-    memset(many, ',', sizeof(many));
-    many[LEAT__ARGS_MAX] = 0;
-    ck_assert_int_eq(leat__args_parse(&args, many), LEAT_EINVAL);
-    ck_assert_str_eq(leat_last_error(), "more than 32 arguments");
-    many[LEAT__ARGS_MAX - 1] = 0;
-    args = parse(many);
-    ck_assert_int_eq(args.n, LEAT__ARGS_MAX);
-    leat__args_finish(&args);
-}
-END_TEST
-
-START_TEST(integers_are_whole_and_in_their_range)
-{
-    leat_args args =
-        parse("a=7,b=-3,c=7x,d=,e=99999999999999999999,f= 5,g=0x10");
-    int64_t out = 42;
-    ck_assert_int_eq(leat_args_int(&args, "none", 0, 9, &out), LEAT_OK);
-    ck_assert_int_eq(out, 42);
-    ck_assert_int_eq(leat_args_int(&args, "a", 0, 9, &out), LEAT_OK);
-    ck_assert_int_eq(out, 7);
-    ck_assert_int_eq(leat_args_int(&args, "b", -3, 9, &out), LEAT_OK);
-    ck_assert_int_eq(out, -3);
-    ck_assert_int_eq(leat_args_int(&args, "a", 8, 9, &out), LEAT_EINVAL);
-    ck_assert_str_eq(leat_last_error(),
-                     "a=7: expected a whole number from 8 to 9");
-    ck_assert_int_eq(leat_args_int(&args, "a", 0, 6, &out), LEAT_EINVAL);
-    const char *const bad[] = {"c", "d", "e", "f", "g"};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        ck_assert_int_eq(
-            leat_args_int(&args, bad[i], INT64_MIN, INT64_MAX, &out),
-            LEAT_EINVAL);
-    ck_assert_int_eq(out, -3);
-    leat__args_finish(&args);
-}
-END_TEST
-
-START_TEST(a_type_says_which_arguments_it_takes)
-{
-    const char *const keys[] = {"seed", "size", NULL};
-    const leat_reader_type type = {
-        .name = "t", .keys = keys, .min_args = 1, .max_args = 2};
-    const leat_reader_type bare = {.name = "bare"};
-    const struct {
+    static const struct {
         const char *text;
-        int status;
-    } cases[] = {{"a", LEAT_OK},
-                 {"a,b,size=1,seed=2", LEAT_OK},
-                 {"", LEAT_EINVAL},
-                 {"a,b,c", LEAT_EINVAL},
-                 {"a,Seed=1", LEAT_EINVAL},
-                 {"a,=1", LEAT_EINVAL}};
+        const char *name;
+        const char *value;
+    } cases[] = {
+        {"a", "first", "a"},
+        {"a", "text", "plain"},
+        {"a", "none", NULL},
+        {"a", "unknown", NULL},
+        {"a,text=", "text", ""},
+        {"a,text=b c", "text", "b c"},
+        {"a, text = b c ", "text", "b c"},
+        {"a,\n\ttext\t=\n b\tc\r\n", "text", "b\tc"},
+        {"a,text=\\ b\\ ", "text", " b "},
+        {"a,text=b\\", "text", "b\\"},
+        {"a,text=b\\,c\\=d\\|\\\\", "text", "b,c=d|\\"},
+        {"a,text=b=c", "text", "b=c"},
+        {"a,text=(b)", "text", "(b)"},
+        {"a,text=b)", "text", "b)"},
+        {"a,text=\"b\"", "text", "\"b\""},
+        {"a,text={}", "text", "{}"},
+        {"a,text=\\{}", "text", "{}"},
+        {"a|b", "first", "a|b"},
+        {" a ", "first", "a"},
+        {"a\\=b", "first", "a=b"},
+        {"(a)", "first", "(a)"},
+        {",b", "first", ""},
+        {"a,inner=( probe:{} )", "inner", "probe:{}"},
+        {"a,inner=(probe:{}\\ )", "inner", "probe:{}\\ "},
+        {"a,inner=(probe:\\\\ )", "inner", "probe:\\\\"},
+    };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        leat_args args = parse(cases[i].text);
-        ck_assert_int_eq(leat__args_check(&args, &type), cases[i].status);
-        leat__args_finish(&args);
+        leat_pipeline *pipeline = make(cases[i].text);
+        const char *value = leat_args_get(&pipeline->args, cases[i].name);
+        ck_assert_msg((value == NULL) == (cases[i].value == NULL), "%s",
+                      cases[i].text);
+        if (value)
+            ck_assert_str_eq(value, cases[i].value);
+        ck_assert_int_eq(leat_args_has(&pipeline->args, "text"),
+                         strstr(cases[i].text, "text") != NULL);
+        leat_pipeline_unref(pipeline);
     }
-    leat_args args = parse("x=1");
-    ck_assert_int_eq(leat__args_check(&args, &bare), LEAT_EINVAL);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "\"bare\""));
-    leat__args_finish(&args);
 }
 END_TEST
 
-START_TEST(short_memory_is_reported)
+START_TEST(numbers_are_read_by_their_kind)
 {
-    leat_args args;
-    leat__alloc_fail_at(0);
-    ck_assert_int_eq(leat__args_parse(&args, "a"), LEAT_ENOMEM);
-    leat__alloc_fail_at(0);
-    ck_assert_ptr_null(leat__args_escape("a"));
+    static const struct {
+        const char *text;
+        const char *name;
+        int64_t value;
+    } cases[] = {
+        {"a", "count", 10000},
+        {"a,count=7", "count", 7},
+        {"a,count=-5", "count", -5},
+        {"a,count=+7", "count", 7},
+        {"a,count=1.5k", "count", 1500},
+        {"a,count=20K", "count", 20000},
+        {"a", "any", 0},
+        {"a,any=-9223372036854775808", "any", INT64_MIN},
+        {"a", "cache", 1 << 20},
+        {"a,cache=10K", "cache", 10240},
+        {"a,cache=10kB", "cache", 10000},
+        {"a,cache=1.5 GiB", "cache", INT64_C(1610612736)},
+        {"a,cache=9223372036854775807", "cache", INT64_MAX},
+        {"a", "wait", 1500000000},
+        {"a,wait=2", "wait", 2000000000},
+        {"a,wait=2s", "wait", 2000000000},
+        {"a,wait=500ms", "wait", 500000000},
+        {"a,wait=500 us", "wait", 500000},
+        {"a,wait=7ns", "wait", 7},
+        {"a,wait=1.5min", "wait", INT64_C(90000000000)},
+        {"a,wait=2h", "wait", INT64_C(7200000000000)},
+        {"a,wait=0.000001", "wait", 1000},
+        {"a", "mode", 1},
+        {"a,mode=FAST", "mode", 0},
+        {"a,mode=off", "mode", 2},
+        {"a", "unknown", 0},
+        {"a", "inner", 0},
+        {"a", "fields", 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        leat_pipeline *pipeline = make(cases[i].text);
+        ck_assert_msg(
+            leat_args_number(&pipeline->args, cases[i].name) == cases[i].value,
+            "%s: %lld", cases[i].text,
+            (long long)leat_args_number(&pipeline->args, cases[i].name));
+        leat_pipeline_unref(pipeline);
+    }
 }
 END_TEST
+
+START_TEST(what_does_not_fit_the_table_is_refused_with_a_reason)
+{
+    static const struct {
+        const char *text;
+        const char *line;
+    } cases[] = {
+        {"", "probe: first is missing: a path"},
+        {"text=b", "probe: first is missing: a path"},
+        {"a,text=1,text=2", "probe: \"text\" is given twice"},
+        {"a,txet=1", "no argument \"txet\"; did you mean text?; an equals"},
+        {"a,frobnicate=1", "no argument \"frobnicate\"; an equals sign in a "
+                           "path is written \\="},
+        {"a,first=1", "has no argument \"first\""},
+        {"a,=1", "has no argument \"\""},
+        {"a,count=20001", "probe: count: expected -5 to 20000, found '20001'"},
+        {"a,count=-6", "probe: count: expected -5 to 20000, found '-6'"},
+        {"a,count=", "probe: count: expected -5 to 20000, found ''"},
+        {"a,count=7x", "found '7x'"},
+        {"a,count=0x7", "found '0x7'"},
+        {"a,count=1.5", "found '1.5'"},
+        {"a,any=9223372036854775808",
+         "probe: any: expected a whole number, found '9223372036854775808'"},
+        {"a,cache=-1", "probe: cache: expected 0 or more bytes, found '-1'"},
+        {"a,cache=many", "found 'many'"},
+        {"a,wait=3h",
+         "probe: wait: expected a time such as 2, 500ms or 1.5h, from 0s to "
+         "7200s, found '3h'"},
+        {"a,wait=1 ", NULL},
+        {"a,wait=0.5ns", "found '0.5ns'"},
+        {"a,wait=0.0000001", "found '0.0000001'"},
+        {"a,wait=99999999999999999999", "found '99999999999999999999'"},
+        {"a,wait=9999999999h", "found '9999999999h'"},
+        {"a,wait=1.", "found '1.'"},
+        {"a,wait=s", "found 's'"},
+        {"a,mode=medium",
+         "probe: mode: expected FAST, SLOW or OFF, found 'medium'"},
+        {"a,inner=probe:b", "probe: inner: expected a pipeline in "
+                            "parentheses, such as (lmdb:{})"},
+        {"a,inner=(nothing:{})", "there is no reader \"nothing\""},
+        {"a,inner=()", "expected the name of a reader"},
+        {"a,inner=(probe:{}", "this parenthesis is not closed"},
+        {"a,inner=(probe:{})b", "expected a comma, | or the end, found 'b'"},
+        {"a,inner=(probe:{},count=x)", "found 'x'"},
+        {"a,fields=(b,c", "this parenthesis is not closed"},
+        {"a,fields=(b|c)", "expected ), found '|'"},
+        {"a,fields=(b)c", "expected a comma, | or the end, found 'c'"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        leat_pipeline *pipeline = NULL;
+        int status = leat_pipeline_create(&pipeline, &probe, cases[i].text,
+                                          NULL, NULL, NULL, 0);
+        ck_assert_msg(status == (cases[i].line ? LEAT_EINVAL : LEAT_OK), "%s",
+                      cases[i].text);
+        if (cases[i].line)
+            ck_assert_msg(strstr(leat_last_error(), cases[i].line) != NULL,
+                          "%s: %s", cases[i].text, leat_last_error());
+        leat_pipeline_unref(pipeline);
+    }
+}
+END_TEST
+
+START_TEST(positional_values_follow_one_another)
+{
+    leat_pipeline *pipeline = make("a,text=t,b, c ,,\\,");
+    static const char *const wanted[] = {"a", "b", "c", "", ","};
+    for (int i = 0; i < 5; i++)
+        ck_assert_str_eq(leat_args_at(&pipeline->args, i), wanted[i]);
+    ck_assert_ptr_null(leat_args_at(&pipeline->args, 5));
+    ck_assert_ptr_null(leat_args_at(&pipeline->args, -1));
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(there_may_be_thousands_of_values)
+{
+    char *text = malloc(3 * 5000 + 1);
+    ck_assert_ptr_nonnull(text);
+    strcpy(text, "a");
+    for (int i = 1; i < 5000; i++)
+        strcpy(text + 2 * i - 1, ",a");
+    leat_pipeline *pipeline = make(text);
+    ck_assert_ptr_nonnull(leat_args_at(&pipeline->args, 4999));
+    ck_assert_ptr_null(leat_args_at(&pipeline->args, 5000));
+    leat_pipeline_unref(pipeline);
+    free(text);
+}
+END_TEST
+
+START_TEST(a_list_has_elements)
+{
+    static const struct {
+        const char *text;
+        const char *element[4];
+    } cases[] = {
+        {"a", {NULL}},
+        {"a,fields=b", {"b"}},
+        {"a,fields=", {""}},
+        {"a,fields=()", {""}},
+        {"a,fields=(b)", {"b"}},
+        {"a,fields=( b , c d,e )", {"b", "c d", "e"}},
+        {"a,fields=(b,,\\))", {"b", "", ")"}},
+        {"a,fields=((b),c=d)", {"(b)", "c=d"}},
+        {"a,fields=(b,c),text=d", {"b", "c"}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        leat_pipeline *pipeline = make(cases[i].text);
+        int n = 0;
+        for (; cases[i].element[n]; n++) {
+            const char *element = leat_args_list(&pipeline->args, "fields", n);
+            ck_assert_msg(element != NULL, "%s", cases[i].text);
+            ck_assert_str_eq(element, cases[i].element[n]);
+        }
+        ck_assert_ptr_null(leat_args_list(&pipeline->args, "fields", n));
+        ck_assert_ptr_null(leat_args_list(&pipeline->args, "fields", -1));
+        ck_assert_ptr_null(leat_args_list(&pipeline->args, "text", 0));
+        ck_assert_ptr_null(leat_args_list(&pipeline->args, "unknown", 0));
+        leat_pipeline_unref(pipeline);
+    }
+}
+END_TEST
+
+START_TEST(a_pipeline_is_made_for_each_element)
+{
+    static const struct {
+        const char *text;
+        const char *element;
+        const char *made; /* its text, or the end of an error's line */
+    } cases[] = {
+        {"(probe:{})", "x", "probe:x"},
+        {"(probe:{})", "x,y=(z)|{} \\", "probe:x\\,y\\=\\(z\\)\\|\\{} \\\\"},
+        {"(probe:{})", " ", "probe:\\ "},
+        {"(probe:a{}b{})", "x", "probe:axbx"},
+        {"(probe:{ })", "x", "probe:{ }"},
+        {"(probe:\\{})", "x", "probe:\\{}"},
+        {"(probe:b,count={})", "7", "probe:b,count=7"},
+        {"(probe:b,count={})", "x", "expected -5 to 20000, found 'x'"},
+        {"(probe:b,fields=({},c))", "x,y", "probe:b,fields=(x\\,y,c)"},
+        {"(probe:b)", NULL, "probe:b"},
+        {"(probe:{})", NULL, "(probe:{}): there is no element for {}"},
+        {"(probe:{})", "", "probe: inner: an element is empty"},
+        /* The braces of an inner pipeline are its own. */
+        {"(probe:{},inner=(probe:{}))", "x", "probe:x,inner=(probe:{})"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[128] = "a,inner=";
+        strcat(text, cases[i].text);
+        leat_pipeline *pipeline = make(text);
+        leat_pipeline *made = NULL;
+        int status = leat_args_pipeline(&pipeline->args, "inner",
+                                        cases[i].element, &made);
+        const char *found =
+            status ? leat_last_error() : leat_pipeline_text(made);
+        ck_assert_msg(strstr(found, cases[i].made) != NULL, "%s: %s", text,
+                      found);
+        if (!status)
+            ck_assert_str_eq(found, cases[i].made);
+        leat_pipeline_unref(made);
+        leat_pipeline_unref(pipeline);
+    }
+    leat_pipeline *without = make("a");
+    leat_pipeline *none = NULL;
+    ck_assert_int_eq(leat_args_pipeline(&without->args, "inner", "x", &none),
+                     LEAT_EINVAL);
+    ck_assert_int_eq(leat_args_pipeline(&without->args, "first", "x", &none),
+                     LEAT_EINVAL);
+    ck_assert_ptr_null(none);
+    leat_pipeline_unref(without);
+}
+END_TEST
+
+START_TEST(what_is_escaped_is_one_value)
+{
+    static const char *const texts[] = {
+        "plain", "a,b",  "a=b", "a|b",        "a\\b",     "a\\",      "\\",
+        " a ",   "  ",   " ",   "\\ ",        "a\\ ",     "=,|\\=,|", "\n\t",
+        "(a)",   "a(b)", ")",   "\xc3\xa4 b", "{}",       "{a}",      "\"a\"",
+        "{{}}",  "\ta",  "a\n", "a\nb",       "(a) (b) |"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char escaped[64];
+        size_t size = leat_args_escape(texts[i], NULL, 0);
+        ck_assert_uint_eq(leat_args_escape(texts[i], escaped, size), size);
+        ck_assert_uint_eq(strlen(escaped) + 1, size);
+        leat_pipeline *pipeline = make(escaped);
+        ck_assert_str_eq(leat_args_at(&pipeline->args, 0), texts[i]);
+        ck_assert_ptr_null(leat_args_at(&pipeline->args, 1));
+        leat_pipeline_unref(pipeline);
+    }
+    char small[4] = "abc";
+    ck_assert_uint_eq(leat_args_escape("a,b", small, sizeof(small)), 5);
+    ck_assert_str_eq(small, "abc");
+    char edges[16];
+    leat_args_escape(" a b ", edges, sizeof(edges));
+    ck_assert_str_eq(edges, "\\ a b\\ ");
+}
+END_TEST
+
+START_TEST(the_text_is_that_of_the_values)
+{
+    leat_pipeline *pipeline = make(
+        " b , cache = 10K,\n( c ) , fields=d, inner = ( probe : {} ) ,text=");
+    ck_assert_str_eq(leat_pipeline_text(pipeline),
+                     "probe:b,cache=10K,\\( c \\),fields=(d),"
+                     "inner=(probe : {}),text=");
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+START_TEST(making_survives_every_failing_allocation)
+{
+    leat_pipeline *pipeline = NULL;
+    int status;
+    int n = 0;
+    do {
+        leat__alloc_fail_at(n++);
+        status = leat_pipeline_create(
+            &pipeline, &probe,
+            "a,b,c,d,text=e,fields=(f,g),inner=((probe:{}) | test_any:h)", NULL,
+            NULL, NULL, 0);
+        leat__alloc_fail_at(-1);
+        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
+    } while (status);
+    ck_assert_int_ge(n, 20);
+    leat_pipeline *made = NULL;
+    n = 0;
+    do {
+        leat__alloc_fail_at(n++);
+        status = leat_args_pipeline(&pipeline->args, "inner", "x", &made);
+        leat__alloc_fail_at(-1);
+        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
+    } while (status);
+    ck_assert_int_ge(n, 8);
+    leat_pipeline_unref(made);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+static const leat_argument any_arguments[] = {
+    {.name = "all", .positional = 1, .repeated = 1}, {0}};
+
+static const leat_reader_type any_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "test_any",
+    .arguments = any_arguments,
+    .argument_size = sizeof(leat_argument),
+    .max_upstream = 9,
+    .open = open_nothing,
+};
+
+static void set_up(void)
+{
+    ck_assert_int_eq(leat_reader_register(&probe), LEAT_OK);
+    ck_assert_int_eq(leat_reader_register(&any_type), LEAT_OK);
+}
 
 int main(void)
 {
-    Suite *suite = suite_create("args");
-    TCase *tcase = tcase_create("args");
+    Suite *suite = suite_create("arguments");
+    TCase *tcase = tcase_create("arguments");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, arguments_stand_by_place_and_by_key);
-    tcase_add_test(tcase, no_text_is_no_argument_and_a_comma_makes_two);
-    tcase_add_test(tcase, a_backslash_takes_the_next_letter_as_it_is);
-    tcase_add_test(tcase, what_is_escaped_is_one_argument);
-    tcase_add_test(tcase, only_blanks_at_the_edges_are_escaped);
-    tcase_add_test(tcase, a_key_twice_or_too_many_arguments_are_refused);
-    tcase_add_test(tcase, integers_are_whole_and_in_their_range);
-    tcase_add_test(tcase, a_type_says_which_arguments_it_takes);
-    tcase_add_test(tcase, short_memory_is_reported);
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_test(tcase, values_are_read_without_their_escapes);
+    tcase_add_test(tcase, numbers_are_read_by_their_kind);
+    tcase_add_test(tcase, what_does_not_fit_the_table_is_refused_with_a_reason);
+    tcase_add_test(tcase, positional_values_follow_one_another);
+    tcase_add_test(tcase, there_may_be_thousands_of_values);
+    tcase_add_test(tcase, a_list_has_elements);
+    tcase_add_test(tcase, a_pipeline_is_made_for_each_element);
+    tcase_add_test(tcase, what_is_escaped_is_one_value);
+    tcase_add_test(tcase, the_text_is_that_of_the_values);
+    tcase_add_test(tcase, making_survives_every_failing_allocation);
     return suite_run(suite);
 }

@@ -40,13 +40,19 @@ static int counted_open(const leat_open *open, leat_reader **out)
     return LEAT_OK;
 }
 
-static const char *const counted_keys[] = {"fail", NULL};
+static const leat_argument counted_arguments[] = {
+    {.name = "name", .positional = 1},
+    {.name = "fail"},
+    {0},
+};
+
+static const leat_argument pair_arguments[] = {{.name = "fail"}, {0}};
 
 static const leat_reader_type counted_type = {
     .size = sizeof(leat_reader_type),
     .name = "counted",
-    .keys = counted_keys,
-    .max_args = 1,
+    .arguments = counted_arguments,
+    .argument_size = sizeof(leat_argument),
     .may_block = 1,
     .open = counted_open,
 };
@@ -85,7 +91,8 @@ static int pair_open(const leat_open *open, leat_reader **out)
 static const leat_reader_type pair_type = {
     .size = sizeof(leat_reader_type),
     .name = "pair",
-    .keys = counted_keys,
+    .arguments = pair_arguments,
+    .argument_size = sizeof(leat_argument),
     .min_upstream = 2,
     .max_upstream = 2,
     .open = pair_open,

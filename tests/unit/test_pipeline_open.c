@@ -51,12 +51,16 @@ static int noting_open(const leat_open *open, leat_reader **out)
     return LEAT_OK;
 }
 
-static const char *const keys[] = {"seed", NULL};
+static const leat_argument arguments[] = {
+    {.name = "seed", .kind = LEAT_ARGUMENT_NUMBER},
+    {0},
+};
 
 static const leat_reader_type noting_type = {
     .size = sizeof(leat_reader_type),
     .name = "noting",
-    .keys = keys,
+    .arguments = arguments,
+    .argument_size = sizeof(leat_argument),
     .max_upstream = LEAT_MAX_UPSTREAM,
     .open = noting_open,
 };

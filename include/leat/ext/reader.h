@@ -200,11 +200,9 @@ struct leat_reader_ops {
 
     /**
      * Appends the data set's identity to the token, upstream readers first, at
-     * most 32 bytes each: what tells the data from other data, and the
-     * arguments of a file reader that change samples. The token's hash of the
-     * pipeline already covers a decorator's arguments, such as a seed; a
-     * decorator that was given an object (leat_args_object) appends what
-     * identifies its contents. Every call appends the same
+     * most 32 bytes each: what tells the data from other data. The token's
+     * hash of the pipeline already covers the arguments, except those that
+     * keep the samples, and the type's object_id. Every call appends the same
      * bytes: a layer calls it at setup, and refuses a token with other bytes as
      * another data set's.
      */
@@ -282,28 +280,94 @@ LEAT_API int leat_reader_has_mark(const leat_reader *reader);
  */
 LEAT_API int leat_reader_mark(leat_reader *reader, leat_token *token);
 
-/** Arguments of a reader in a pipeline: `name:first,second,key=value`. */
+/** What an argument's value is. */
+typedef enum leat_argument_kind {
+    LEAT_ARGUMENT_TEXT,    /* any letters, such as a path */
+    LEAT_ARGUMENT_NUMBER,  /* a whole number: 7, -1, 10k (10,000), 1.5M */
+    LEAT_ARGUMENT_BYTES,   /* the same of bytes: 64K is 65,536, 1MB 1,000,000 */
+    LEAT_ARGUMENT_TIME,    /* nanoseconds: 2 or 2s, 1.5min, 500ms, 10us, 3h */
+    LEAT_ARGUMENT_WORD,    /* one of `words`, in any case */
+    LEAT_ARGUMENT_LIST,    /* texts: (a,b,c), or a single one without () */
+    LEAT_ARGUMENT_PIPELINE /* a pipeline in parentheses, where {} stands for an
+                              element: (tfrecord:{}) */
+} leat_argument_kind;
+
+/**
+ * One argument of a reader type. Parsing, its errors, `leat readers` and the
+ * resume token follow from this table. All texts are static. name is required;
+ * zero elsewhere means none.
+ */
+typedef struct leat_argument {
+    const char *name; /* letters, digits and _ */
+    leat_argument_kind kind;
+    int positional; /* 1: given by its place among those in the table, without
+                       its name; 0: as name=value */
+    int required;   /* 1: it has to be given */
+    int repeated;   /* 1: positional, and all that follow are the same */
+    /**
+     * 1: the samples do not depend on it, as on a number of threads, the size
+     * of a cache, or the place of a file that `save` identifies otherwise. Then
+     * it may differ when a run is resumed.
+     */
+    int keeps_samples;
+    const char *initial; /* the default, as a text; NULL: none. A later version
+                            must keep it */
+    int64_t min;         /* of NUMBER, BYTES and TIME; both 0: any */
+    int64_t max;
+    const char *words; /* of WORD: "FIRST|SECOND"; more may be appended */
+    const char *help;  /* a phrase, for errors and `leat readers` */
+} leat_argument;
+
+/** The values of a reader's arguments. */
 typedef struct leat_args leat_args;
 
 /**
- * Positional argument i, or NULL. Borrowed from the arguments.
+ * The text of positional value i, or NULL. Borrowed from the arguments.
  * Thread safety: any threads.
  */
 LEAT_API const char *leat_args_at(const leat_args *args, int i);
 
 /**
- * The value of `key=`, or NULL. Borrowed from the arguments.
+ * The text of the argument's first value, or its default, or NULL. Of a
+ * PIPELINE that between the parentheses. Borrowed from the arguments.
  * Thread safety: any threads.
  */
-LEAT_API const char *leat_args_get(const leat_args *args, const char *key);
+LEAT_API const char *leat_args_get(const leat_args *args, const char *name);
+
+/** Whether the argument is given: 1 or 0. Thread safety: any threads. */
+LEAT_API int leat_args_has(const leat_args *args, const char *name);
 
 /**
- * The integer value of `key=` in [min, max]; `*out` is unchanged if the key is
- * absent. Errors: LEAT_EINVAL, naming key and value. Thread safety: any
- * threads.
+ * The argument's first value, or its default: a NUMBER, BYTES, the nanoseconds
+ * of a TIME, the index of a WORD. It is in its range, which was checked before
+ * open. 0 without a value and default, and for an argument that the type's
+ * table does not have. Thread safety: any threads.
  */
-LEAT_API int leat_args_int(const leat_args *args, const char *key, int64_t min,
-                           int64_t max, int64_t *out);
+LEAT_API int64_t leat_args_number(const leat_args *args, const char *name);
+
+/**
+ * Element i of a LIST, or NULL. Borrowed from the arguments.
+ * Thread safety: any threads.
+ */
+LEAT_API const char *leat_args_list(const leat_args *args, const char *name,
+                                    int i);
+
+/**
+ * Makes the pipeline that a PIPELINE describes, `element` in the place of {};
+ * no letter of it is special. leat_open_again opens it. `element` may be NULL
+ * if there is no {}. Owned by the caller: leat_pipeline_unref. Errors:
+ * LEAT_EINVAL for an element that is empty or no value of its argument, and
+ * where the argument is not given; LEAT_ENOMEM. Thread safety: any threads.
+ */
+LEAT_API int leat_args_pipeline(const leat_args *args, const char *name,
+                                const char *element, leat_pipeline **out);
+
+/**
+ * Writes `text` so that it is read as one value of a pipeline's text, if that
+ * fits into `size` bytes; else nothing. Returns the bytes needed, with the NUL.
+ * Thread safety: any threads.
+ */
+LEAT_API size_t leat_args_escape(const char *text, char *out, size_t size);
 
 /**
  * The object passed to leat_pipeline_create, or NULL. Borrowed from the
@@ -343,7 +407,8 @@ typedef struct leat_open {
 
 /**
  * The reader's seed: the value of its argument `seed=` where it is given, or
- * else open->seed. Thread safety: any thread.
+ * else open->seed. Where a type has such an argument without a default, a layer
+ * draws a random_seed. Thread safety: any thread.
  */
 LEAT_API uint64_t leat_open_seed(const leat_open *open);
 
@@ -363,18 +428,29 @@ LEAT_API int leat_open_again(const leat_open *open,
  * and open are required; zero elsewhere means none.
  */
 typedef struct leat_reader_type {
-    size_t size;             /* sizeof(leat_reader_type) */
-    const char *name;        /* letters, digits and _ */
-    const char *const *keys; /* its keys, NULL-terminated; may be NULL */
-    int min_args;            /* positional arguments: at least */
-    int max_args;            /* and at most */
-    int min_upstream;        /* 0, 0 for a file reader */
-    int max_upstream;        /* at most LEAT_MAX_UPSTREAM */
+    size_t size;                    /* sizeof(leat_reader_type) */
+    const char *name;               /* letters, digits and _ */
+    const char *help;               /* a phrase for `leat readers` */
+    const leat_argument *arguments; /* until one without a name; may be NULL */
+    size_t argument_size; /* sizeof(leat_argument); needed with arguments */
+    int min_upstream;     /* 0, 0 for a file reader */
+    int max_upstream;     /* at most LEAT_MAX_UPSTREAM */
     /**
      * 1: reads may block: AUTO gives the reader its own thread, and forward
      * never calls it on the caller's thread.
      */
     int may_block;
+    /**
+     * 1: a decorator of one reader that gives the same samples in the same
+     * order, such as a cache: a resumed run may have it or not.
+     */
+    int passes_on;
+    /**
+     * A number that identifies the contents of an object of
+     * leat_pipeline_create, which a resumed run must have again. NULL: none.
+     * Called once, by leat_pipeline_create.
+     */
+    uint64_t (*object_id)(const void *object);
     /**
      * Opens a reader and sets its `ops`. On success it owns the upstream
      * readers; on failure the caller does. Any threads.
@@ -385,10 +461,17 @@ typedef struct leat_reader_type {
 /**
  * Adds a type to the registry; `type` is borrowed for the life of the process.
  * Errors: LEAT_EINVAL if the name is taken or malformed (expected 1 to 63
- * letters, digits or _), if size, name or open is missing, or if 256 types are
- * registered. Thread safety: any thread.
+ * letters, digits or _), if size, name or open is missing, if an argument is
+ * not described as it should be, or if 256 types are registered. Thread safety:
+ * any thread.
  */
 LEAT_API int leat_reader_register(const leat_reader_type *type);
+
+/**
+ * The type at `i` of the registry, leat's own first; NULL after the last. Valid
+ * for the life of the process. Thread safety: any thread.
+ */
+LEAT_API const leat_reader_type *leat_reader_type_at(int i);
 
 /**
  * Creates a pipeline of one reader of `type`, which need not be registered,

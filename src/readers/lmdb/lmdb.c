@@ -322,22 +322,14 @@ static size_t value_or(int64_t bytes, size_t otherwise)
 }
 
 /* Reads the arguments and completes them by the defaults. */
-static int take_options(leat__lmdb_reader *lmdb, const leat_args *args,
-                        size_t *kept)
+static void take_options(leat__lmdb_reader *lmdb, const leat_args *args,
+                         size_t *kept)
 {
-    int64_t window = 0, keep = 0, drops = 0;
-    int status = leat_args_int(args, "read_ahead", -1, INT64_MAX, &window);
-    if (!status)
-        status = leat_args_int(args, "drop_behind", 0, 1, &drops);
-    if (!status)
-        status = leat_args_int(args, "keep_behind", -1, INT64_MAX, &keep);
-    if (status)
-        return status;
+    int64_t window = leat_args_number(args, "read_ahead");
     lmdb->is_auto = window == 0;
     lmdb->window = value_or(window, LEAT__LMDB_WINDOW);
-    lmdb->drops = drops != 0;
-    *kept = value_or(keep, LEAT__LMDB_KEPT);
-    return LEAT_OK;
+    lmdb->drops = leat_args_number(args, "drop_behind") != 0;
+    *kept = value_or(leat_args_number(args, "keep_behind"), LEAT__LMDB_KEPT);
 }
 
 /* Starts read-ahead and drop-behind at the beginning of the walk. */
@@ -362,10 +354,9 @@ static int lmdb_open(const leat_open *open, leat_reader **out)
         return LEAT_ENOMEM;
     lmdb->reader.ops = &lmdb_ops;
     lmdb->path = leat__strdup(path);
-    int status =
-        lmdb->path ? take_options(lmdb, open->args, &kept) : LEAT_ENOMEM;
-    if (!status)
-        status = leat__lmdb_snapshot_open(&lmdb->snapshot, path);
+    take_options(lmdb, open->args, &kept);
+    int status = lmdb->path ? leat__lmdb_snapshot_open(&lmdb->snapshot, path)
+                            : LEAT_ENOMEM;
     if (status) {
         lmdb_close(&lmdb->reader);
         return status;
@@ -378,14 +369,41 @@ static int lmdb_open(const leat_open *open, leat_reader **out)
     return LEAT_OK;
 }
 
-static const char *const lmdb_keys[] = {"read_ahead", "drop_behind",
-                                        "keep_behind", NULL};
+static const leat_argument lmdb_arguments[] = {
+    {.name = "path",
+     .positional = 1,
+     .required = 1,
+     .keeps_samples = 1,
+     .help = "the database: a directory with data.mdb, or the file"},
+    {.name = "read_ahead",
+     .kind = LEAT_ARGUMENT_BYTES,
+     .keeps_samples = 1,
+     .initial = "0",
+     .min = -1,
+     .max = INT64_MAX,
+     .help = "read ahead of a cold file; 0: 32 MiB or the kernel's, "
+             "-1: the kernel's"},
+    {.name = "drop_behind",
+     .kind = LEAT_ARGUMENT_NUMBER,
+     .keeps_samples = 1,
+     .initial = "0",
+     .max = 1,
+     .help = "1: pages that were read in order are dropped from memory"},
+    {.name = "keep_behind",
+     .kind = LEAT_ARGUMENT_BYTES,
+     .keeps_samples = 1,
+     .initial = "0",
+     .min = -1,
+     .max = INT64_MAX,
+     .help = "kept by drop_behind; 0: 64 MiB, -1: none"},
+    {0},
+};
 
 const leat_reader_type leat__lmdb_reader_type = {
     .size = sizeof(leat_reader_type),
     .name = "lmdb",
-    .keys = lmdb_keys,
-    .min_args = 1,
-    .max_args = 1,
+    .help = "Caffe's LMDB: the Datums of the unnamed database, in key order",
+    .arguments = lmdb_arguments,
+    .argument_size = sizeof(leat_argument),
     .open = lmdb_open,
 };

@@ -1,0 +1,490 @@
+/*
+ * By recursive descent. Blanks count inside names and values only; a backslash
+ * takes the next letter as it is, also a blank.
+ *
+ *     pipeline   = (group+ "|")? reader ("|" reader)*  |  group
+ *     group      = "(" pipeline ")"
+ *     reader     = name (":" arguments)?
+ *     arguments  = argument ("," argument)*
+ *     argument   = (key "=")? value
+ *     value      = text  |  "(" text ("," text)* ")"  |  group
+ *
+ * The kind of an argument in its type's table decides which value it has, so a
+ * parenthesis is a letter of any other text. Where a group is open, one that
+ * the text itself has not opened closes the group.
+ */
+#include "pipeline/pipeline_parser.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "pipeline/argument_table.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/registry.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The longest name of a reader, with its NUL. */
+#define NAME_SIZE 64
+
+typedef leat__pipeline_parser parser;
+
+/* The upstream pipelines of the next reader; shared. */
+typedef struct upstreams {
+    leat_pipeline **pipeline;
+    int n;
+    int room;
+} upstreams;
+
+static int parse_pipeline(parser *in, leat_pipeline **out);
+
+__attribute__((format(printf, 3, 4))) static int
+fail(parser *in, const char *where, const char *format, ...)
+{
+    char line[LEAT__ERROR_MAX];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof(line), format, list);
+    va_end(list);
+    in->fault = where;
+    return leat_error(LEAT_EINVAL, "%s", line);
+}
+
+/* The error of an inner function is at `where`, unless it is inside. */
+static int at(parser *in, const char *where, int status)
+{
+    if (status == LEAT_EINVAL && !in->fault)
+        in->fault = where;
+    return status;
+}
+
+static void skip_blanks(parser *in)
+{
+    while (leat__is_blank(*in->at))
+        in->at++;
+}
+
+/* Whether the reader ends before this letter; `opened` parentheses are those of
+ * the text itself. */
+static bool is_end(const parser *in, int opened)
+{
+    char c = *in->at;
+    return c == 0 || (c == '|' && !(in->is_arguments && in->depth == 0)) ||
+           (c == ')' && in->depth > 0 && opened == 0);
+}
+
+/* Appends to a text that is only measured where `out` is NULL. */
+static size_t put(char *out, size_t used, const char *text, size_t size)
+{
+    if (out)
+        memcpy(out + used, text, size);
+    return used + size;
+}
+
+/*
+ * Takes {}; *is_open where it stands for something unknown. Returns the new
+ * size of `out`.
+ */
+static size_t put_braces(const parser *in, char *out, size_t used,
+                         bool *is_open)
+{
+    if (in->braces == LEAT__BRACES_ARE_ELEMENT && in->element)
+        return put(out, used, in->element, strlen(in->element));
+    *is_open = in->braces != LEAT__BRACES_ARE_LETTERS;
+    return put(out, used, "{}", 2);
+}
+
+/*
+ * Reads a text up to one of `stops` or the reader's end, without its escapes
+ * and the blanks at its edges. `out` NULL: only its size, without the NUL.
+ */
+static size_t scan(parser *in, const char *stops, char *out, bool *is_open)
+{
+    size_t used = 0, kept = 0;
+    int opened = 0;
+    skip_blanks(in);
+    while (!is_end(in, opened) && !strchr(stops, *in->at)) {
+        if (in->at[0] == '{' && in->at[1] == '}') {
+            kept = used = put_braces(in, out, used, is_open);
+            in->at += 2;
+            continue;
+        }
+        bool is_escaped = in->at[0] == '\\' && in->at[1];
+        in->at += is_escaped;
+        char c = *in->at;
+        opened += !is_escaped && c == '(';
+        opened -= !is_escaped && c == ')' && opened > 0;
+        used = put(out, used, in->at++, 1);
+        if (is_escaped || !leat__is_blank(c))
+            kept = used;
+    }
+    if (out)
+        out[kept] = 0;
+    return kept;
+}
+
+/* The same into memory of its own, freed by the caller. */
+static int take(parser *in, const char *stops, char **out, bool *is_open)
+{
+    const char *start = in->at;
+    size_t size = scan(in, stops, NULL, is_open);
+    if (*is_open && in->braces == LEAT__BRACES_ARE_ELEMENT)
+        return fail(in, start, "there is no element for {}");
+    char *text = leat__alloc(size + 1);
+    if (!text)
+        return LEAT_ENOMEM;
+    in->at = start;
+    scan(in, stops, text, is_open);
+    *out = text;
+    return LEAT_OK;
+}
+
+static int open_parenthesis(parser *in)
+{
+    if (in->depth == LEAT__PIPELINE_DEPTH_MAX)
+        return fail(in, in->at, "more than %d parentheses in each other",
+                    LEAT__PIPELINE_DEPTH_MAX);
+    in->at++;
+    in->depth++;
+    return LEAT_OK;
+}
+
+static int close_parenthesis(parser *in, const char *opened)
+{
+    if (*in->at == 0)
+        return fail(in, opened, "this parenthesis is not closed");
+    if (*in->at != ')')
+        return fail(in, in->at, "expected ), found '%c'", *in->at);
+    in->at++;
+    in->depth--;
+    skip_blanks(in);
+    return LEAT_OK;
+}
+
+/* The elements of a list, each with its NUL, end to end. */
+static int take_list(parser *in, leat__value *value)
+{
+    const char *opened = in->at;
+    size_t used = 0;
+    int status = open_parenthesis(in);
+    while (!status) {
+        char *element;
+        status = take(in, ",", &element, &value->is_open);
+        if (status)
+            break;
+        size_t size = strlen(element) + 1;
+        char *grown = leat__realloc(value->text, used + size);
+        if (grown) {
+            value->text = grown;
+            memcpy(grown + used, element, size);
+            used += size;
+            value->elements++;
+        } else {
+            status = LEAT_ENOMEM;
+        }
+        leat__free(element);
+        if (*in->at != ',')
+            break;
+        in->at++;
+    }
+    return status ? status : close_parenthesis(in, opened);
+}
+
+/* Copies a text without the blanks at its edges; an escaped one stays. */
+static char *copy_trimmed(const char *text, size_t size)
+{
+    while (size > 0 && leat__is_blank(text[size - 1])) {
+        size_t backslashes = 0;
+        while (backslashes + 1 < size && text[size - 2 - backslashes] == '\\')
+            backslashes++;
+        if (backslashes % 2 == 1)
+            break;
+        size--;
+    }
+    char *copy = leat__alloc(size + 1);
+    if (copy) {
+        memcpy(copy, text, size);
+        copy[size] = 0;
+    }
+    return copy;
+}
+
+/* A pipeline in parentheses is checked, and kept as it is written. */
+static int take_template(parser *in, leat__value *value)
+{
+    const char *opened = in->at;
+    leat__braces braces = in->braces;
+    leat_pipeline *pipeline;
+    int status = open_parenthesis(in);
+    if (status)
+        return status;
+    skip_blanks(in);
+    const char *text = in->at;
+    in->braces = LEAT__BRACES_ARE_OPEN;
+    status = parse_pipeline(in, &pipeline);
+    in->braces = braces;
+    if (status)
+        return status;
+    value->depth = pipeline->depth;
+    value->hash = leat__pipeline_hash(pipeline);
+    leat_pipeline_unref(pipeline);
+    value->text = copy_trimmed(text, (size_t)(in->at - text));
+    return value->text ? close_parenthesis(in, opened) : LEAT_ENOMEM;
+}
+
+static int take_value(parser *in, const leat_reader_type *type,
+                      leat__value *value)
+{
+    skip_blanks(in);
+    const char *start = in->at;
+    const leat_argument *argument = value->argument;
+    if (argument->kind == LEAT_ARGUMENT_PIPELINE && *in->at != '(')
+        return fail(in, start,
+                    "%s: %s: expected a pipeline in parentheses, such as "
+                    "(lmdb:{})",
+                    type->name, argument->name);
+    if (argument->kind == LEAT_ARGUMENT_PIPELINE)
+        return take_template(in, value);
+    if (argument->kind == LEAT_ARGUMENT_LIST && *in->at == '(')
+        return take_list(in, value);
+    value->elements = argument->kind == LEAT_ARGUMENT_LIST;
+    int status = take(in, ",", &value->text, &value->is_open);
+    if (status || value->is_open)
+        return status;
+    return at(in, start, leat__argument_check(type, argument, value->text));
+}
+
+/* Puts the value into `args`, also one that cannot be read, for its text. */
+static int add_value(parser *in, leat_args *args, const leat_argument *argument)
+{
+    leat__value value = {.argument = argument};
+    int status = take_value(in, args->type, &value);
+    if (status) {
+        leat__free(value.text);
+        return status;
+    }
+    status = leat__args_add(args, value);
+    if (status || is_end(in, 0) || *in->at == ',')
+        return status;
+    return fail(in, in->at, "expected a comma, | or the end, found '%c'",
+                *in->at);
+}
+
+static int refuse_positional(parser *in, const leat_args *args)
+{
+    int n = leat__args_positional(args);
+    return fail(in, in->at,
+                "the reader \"%s\" takes %d argument%s, found %d; a comma "
+                "inside an argument is written \\,",
+                args->type->name, n, n == 1 ? "" : "s", n + 1);
+}
+
+static int add_positional(parser *in, leat_args *args)
+{
+    const leat_argument *argument =
+        leat__argument_positional(args->type, leat__args_positional(args));
+    return argument ? add_value(in, args, argument)
+                    : refuse_positional(in, args);
+}
+
+static int add_key(parser *in, leat_args *args, const char *where,
+                   const char *key)
+{
+    const leat_reader_type *type = args->type;
+    const leat_argument *argument = leat__argument_find(type, key);
+    if (argument && !argument->positional && leat__args_value(args, argument))
+        return fail(in, where, "%s: \"%s\" is given twice", type->name, key);
+    if (argument && !argument->positional)
+        return add_value(in, args, argument);
+    char nearest[2 * NAME_SIZE];
+    return fail(in, where,
+                "the reader \"%s\" has no argument \"%s\"%s; an equals sign "
+                "in a path is written \\=",
+                type->name, key,
+                leat__argument_nearest(type, key, nearest, sizeof(nearest)));
+}
+
+/* Whether a key follows: an equals sign before the argument's end. */
+static bool is_key(const parser *in)
+{
+    parser probe = *in;
+    bool is_open = false;
+    scan(&probe, ",=", NULL, &is_open);
+    return *probe.at == '=';
+}
+
+static int add_argument(parser *in, leat_args *args)
+{
+    skip_blanks(in);
+    const leat_argument *next =
+        leat__argument_positional(args->type, leat__args_positional(args));
+    bool has_parenthesis = *in->at == '(' && next &&
+                           (next->kind == LEAT_ARGUMENT_LIST ||
+                            next->kind == LEAT_ARGUMENT_PIPELINE);
+    if (has_parenthesis || !is_key(in))
+        return add_positional(in, args);
+    const char *where = in->at;
+    char *key = NULL;
+    bool is_open = false;
+    int status = take(in, ",=", &key, &is_open);
+    if (status)
+        return status;
+    in->at++;
+    status = add_key(in, args, where, key);
+    leat__free(key);
+    return status;
+}
+
+static int parse_arguments(parser *in, leat_args *args)
+{
+    skip_blanks(in);
+    if (is_end(in, 0))
+        return LEAT_OK;
+    for (;;) {
+        int status = add_argument(in, args);
+        if (status || is_end(in, 0))
+            return status;
+        in->at++;
+    }
+}
+
+/* Reads the name of a reader, and finds its type. */
+static int take_type(parser *in, const leat_reader_type **out)
+{
+    skip_blanks(in);
+    const char *where = in->at;
+    parser measure = *in;
+    char name[NAME_SIZE];
+    bool is_open = false;
+    if (*in->at == '(')
+        return fail(in, where,
+                    "an upstream in parentheses is only possible at the "
+                    "beginning; expected the name of a reader");
+    size_t size = scan(&measure, ":", NULL, &is_open);
+    if (size == 0 || size >= sizeof(name))
+        return fail(in, where,
+                    "expected the name of a reader, such as lmdb:PATH");
+    scan(in, ":", name, &is_open);
+    return at(in, where, leat__registry_find(out, name));
+}
+
+static int add_upstream(upstreams *list, leat_pipeline *pipeline)
+{
+    if (list->n == list->room) {
+        int room = list->room ? 2 * list->room : 4;
+        leat_pipeline **grown = leat__realloc(
+            list->pipeline, (size_t)room * sizeof(*list->pipeline));
+        if (!grown) {
+            leat_pipeline_unref(pipeline);
+            return LEAT_ENOMEM;
+        }
+        list->pipeline = grown;
+        list->room = room;
+    }
+    list->pipeline[list->n++] = pipeline;
+    return LEAT_OK;
+}
+
+static void drop_upstreams(upstreams *list)
+{
+    while (list->n > 0)
+        leat_pipeline_unref(list->pipeline[--list->n]);
+}
+
+/* Parses a reader, which takes the place of what it reads in the list. */
+static int parse_reader(parser *in, upstreams *list)
+{
+    leat_args args = {0};
+    leat_pipeline *pipeline;
+    skip_blanks(in);
+    const char *where = in->at;
+    int status = take_type(in, &args.type);
+    if (!status && *in->at == ':') {
+        in->at++;
+        status = parse_arguments(in, &args);
+    }
+    if (status) {
+        leat__args_finish(&args);
+        return status;
+    }
+    status = leat__pipeline_make(&pipeline, args, (leat__pipeline_object){0},
+                                 list->pipeline, list->n);
+    if (status)
+        return at(in, where, status);
+    drop_upstreams(list);
+    return add_upstream(list, pipeline);
+}
+
+static int parse_group(parser *in, upstreams *list)
+{
+    const char *opened = in->at;
+    leat_pipeline *pipeline;
+    if (list->n == LEAT_MAX_UPSTREAM)
+        return fail(in, opened, "more than %d upstreams", LEAT_MAX_UPSTREAM);
+    int status = open_parenthesis(in);
+    if (!status)
+        status = parse_pipeline(in, &pipeline);
+    if (status)
+        return status;
+    status = add_upstream(list, pipeline);
+    return status ? status : close_parenthesis(in, opened);
+}
+
+/* The pipelines in parentheses at the beginning, and the bar after them. */
+static int parse_groups(parser *in, upstreams *list)
+{
+    int status = LEAT_OK;
+    skip_blanks(in);
+    while (*in->at == '(' && !status)
+        status = parse_group(in, list);
+    if (status || list->n == 0 || *in->at == '|')
+        return status;
+    if (list->n == 1 && is_end(in, 0))
+        return LEAT_OK;
+    return fail(in, in->at,
+                "expected | and a reader of what is in parentheses");
+}
+
+static int parse_chain(parser *in, upstreams *list)
+{
+    int status = parse_groups(in, list);
+    if (status || (list->n > 0 && *in->at != '|'))
+        return status;
+    in->at += list->n > 0;
+    status = parse_reader(in, list);
+    while (!status && *in->at == '|') {
+        in->at++;
+        status = parse_reader(in, list);
+    }
+    return status;
+}
+
+static int parse_pipeline(parser *in, leat_pipeline **out)
+{
+    upstreams list = {0};
+    int status = parse_chain(in, &list);
+    if (!status) {
+        *out = list.pipeline[0];
+        list.n = 0;
+    }
+    drop_upstreams(&list);
+    leat__free(list.pipeline);
+    return status;
+}
+
+int leat__pipeline_parser_pipeline(parser *in, leat_pipeline **out)
+{
+    return parse_pipeline(in, out);
+}
+
+int leat__pipeline_parser_arguments(parser *in, const leat_reader_type *type,
+                                    leat_args *out)
+{
+    leat_args args = {.type = type};
+    int status = parse_arguments(in, &args);
+    if (status)
+        leat__args_finish(&args);
+    else
+        *out = args;
+    return status;
+}
