@@ -375,17 +375,60 @@ static char *unescape(const char **text, const char *end, char *out)
     return out;
 }
 
+/* The bytes of one letter or escape, which is skipped. */
+static char *unquote_one(const char **text, const char *end, char *out)
+{
+    if (**text == '\\') {
+        (*text)++;
+        return unescape(text, end, out);
+    }
+    *out++ = *(*text)++;
+    return out;
+}
+
 char *leat__lexeme_unquote(const leat__lexeme *lexeme, char *out)
 {
     const char *text = lexeme->text + 1;
     const char *end = lexeme->text + lexeme->size - 1;
-    while (text < end) {
-        if (*text != '\\') {
-            *out++ = *text++;
-            continue;
-        }
-        text++;
-        out = unescape(&text, end, out);
-    }
+    while (text < end)
+        out = unquote_one(&text, end, out);
     return out;
+}
+
+/* What gives byte *offset of the string; *offset is less the bytes before. */
+static const char *find_byte(const leat__lexeme *lexeme, size_t *offset)
+{
+    const char *text = lexeme->text + 1;
+    const char *end = lexeme->text + lexeme->size - 1;
+    while (text < end) {
+        char bytes[16]; /* an escape gives ten at most */
+        const char *start = text;
+        size_t size = (size_t)(unquote_one(&text, end, bytes) - bytes);
+        if (*offset < size)
+            return start;
+        *offset -= size;
+    }
+    return end;
+}
+
+leat__prototxt_location leat__lexer_locate(const char *text, size_t size,
+                                           leat__prototxt_location at,
+                                           size_t offset)
+{
+    leat__lexer lexer, before;
+    const char *found = NULL;
+    leat__lexer_init(&lexer, "", text, size);
+    while (lexer.next < lexer.end &&
+           (lexer.at.line != at.line || lexer.at.column != at.column))
+        step(&lexer);
+    before = lexer;
+    while (leat__lexer_advance(&lexer) == LEAT_OK &&
+           lexer.current.type == LEAT__LEXEME_STRING) {
+        found = find_byte(&lexer.current, &offset);
+        if (found < lexer.current.text + lexer.current.size - 1)
+            break;
+    }
+    while (before.next < found)
+        step(&before);
+    return before.at;
 }

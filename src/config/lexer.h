@@ -41,4 +41,12 @@ int leat__lexer_advance(leat__lexer *lexer);
  */
 char *leat__lexeme_unquote(const leat__lexeme *lexeme, char *out);
 
+/*
+ * Where byte `offset` is written of the strings side by side that begin at `at`
+ * of the text; that of their end is the last quote.
+ */
+leat__prototxt_location leat__lexer_locate(const char *text, size_t size,
+                                           leat__prototxt_location at,
+                                           size_t offset);
+
 #endif

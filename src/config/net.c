@@ -2,9 +2,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "config/lexer.h"
 #include "config/net_param.h"
 #include "data/mean.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/pipeline_text.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,16 +39,29 @@ static int set_origin(const leat_net *net)
     return status;
 }
 
-static int make_pipeline(leat_net *net)
+/* An error in the reader's text has its own location in the file, not that of
+ * the string. */
+static int parse_reader(leat_net *net, const char *text, size_t size,
+                        leat__prototxt_location *at)
+{
+    const char *reader = net->param.reader;
+    const char *fault;
+    int status = leat__pipeline_parse(&net->pipeline, reader, &fault);
+    if (status && fault)
+        *at = leat__lexer_locate(text, size, *at, (size_t)(fault - reader));
+    return status;
+}
+
+static int make_pipeline(leat_net *net, const char *text, size_t size)
 {
     const leat__net_param *param = &net->param;
+    leat__prototxt_location at = param->source_at;
     int status = param->reader
-                     ? leat_pipeline_parse(&net->pipeline, param->reader)
+                     ? parse_reader(net, text, size, &at)
                      : leat_pipeline_lmdb(&net->pipeline, param->source, NULL);
     if (!param->source_at.line) /* the caller's source, not the file's */
         return status;
-    return status ? place_error(net, param->source_at, status)
-                  : set_origin(net);
+    return status ? place_error(net, at, status) : set_origin(net);
 }
 
 /* Loading it again leaves the same line. */
@@ -84,7 +99,7 @@ int leat_net_parse(leat_net **out, const char *name, const char *text,
         leat__net_param_parse(&net->param, name, text, size, phase, choice);
     if (status)
         goto fail_net;
-    status = make_pipeline(net);
+    status = make_pipeline(net, text, size);
     if (status)
         goto fail_param;
     *out = net;

@@ -167,7 +167,44 @@ START_TEST(a_reader_is_a_pipelines_text)
     ck_assert_int_eq(leat_net_parse(&net, "n", without_name,
                                     strlen(without_name), LEAT_TRAIN, NULL),
                      LEAT_EINVAL);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "n:2:24: "));
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "n:2:25: there is no reader"));
+}
+END_TEST
+
+/* A fault in a reader's text is named where it is written in the file. */
+START_TEST(a_wrong_reader_has_a_place_of_its_own)
+{
+    static const struct {
+        const char *reader;
+        const char *line;
+    } cases[] = {
+        {"'lmdb:x,depth=7'", "n:2:30: the reader \"lmdb\" has no"},
+        {"\"lmdb:x | \"\n   'nothing'", "n:3:5: there is no reader"},
+        {"'lmdb' # one\n '' \"\" ':x,' \"depth=7\"", "n:3:15: the reader"},
+        {"'lmdb:x,\\n\\tdepth=7'", "n:2:34: the reader"},
+        {"'lmdb:\\303\\xa4\\u00e4,depth=7'", "n:2:43: the reader"},
+        {"'lmdb:x,\tdepth=7'", "n:2:33: the reader"},
+        {"'lmdb:x |'", "n:2:31: expected the name of a reader"},
+        {"'lmdb:x |' ''", "n:2:34: expected the name of a reader"},
+        {"'(lmdb:x'", "n:2:23: this parenthesis is not closed"},
+        {"'lmdb:\\\\,x,y'", "n:2:33: the reader \"lmdb\" takes 1"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        leat_net *net = NULL;
+        char whole[256];
+        snprintf(whole, sizeof(whole),
+                 "layer { type: 'Data' top: 'd' data_param { batch_size: 1 }\n"
+                 "leat_param { reader: %s } }",
+                 cases[i].reader);
+        ck_assert_int_eq(
+            leat_net_parse(&net, "n", whole, strlen(whole), LEAT_TRAIN, NULL),
+            LEAT_EINVAL);
+        ck_assert_msg(strstr(leat_last_error(), cases[i].line) ==
+                          leat_last_error(),
+                      "%s: %s", cases[i].reader, leat_last_error());
+        ck_assert_ptr_null(net);
+    }
 }
 END_TEST
 
@@ -199,6 +236,7 @@ int main(void)
     tcase_add_test(tcase, nothing_of_the_choice_is_kept);
     tcase_add_test(tcase, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tcase, a_reader_is_a_pipelines_text);
+    tcase_add_test(tcase, a_wrong_reader_has_a_place_of_its_own);
     tcase_add_test(tcase, every_allocation_may_fail);
     return suite_run(suite);
 }
