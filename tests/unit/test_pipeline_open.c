@@ -1,10 +1,8 @@
 /* What the readers of a pipeline are opened with. */
 #include "base/memory.h"
 #include "support/empty_reader.h"
-#include "support/layer_fixture.h"
 #include "support/suite.h"
 
-#include <leat/choice.h>
 #include <leat/ext/reader.h>
 
 #include <check.h>
@@ -321,131 +319,6 @@ START_TEST(opening_survives_every_failing_allocation)
 }
 END_TEST
 
-/* Lets samples pass, and notes what it was opened with. */
-typedef struct passing_reader {
-    leat_reader reader;
-    leat_reader *upstream;
-} passing_reader;
-
-static int passing_fields(leat_reader *reader, const leat_field_spec **out,
-                          int *n)
-{
-    return leat_reader_fields(((passing_reader *)reader)->upstream, out, n);
-}
-
-static int passing_next(leat_reader *reader, leat_sample *const out[], int n,
-                        int *got)
-{
-    return leat_reader_next_batch(((passing_reader *)reader)->upstream, out, n,
-                                  got);
-}
-
-static int passing_reset(leat_reader *reader)
-{
-    return leat_reader_reset(((passing_reader *)reader)->upstream);
-}
-
-static void passing_cancel(leat_reader *reader)
-{
-    leat_reader_cancel(((passing_reader *)reader)->upstream);
-}
-
-static void passing_close(leat_reader *reader)
-{
-    leat_reader_close(((passing_reader *)reader)->upstream);
-    free(reader);
-}
-
-static const leat_reader_ops passing_ops = {
-    .size = sizeof(leat_reader_ops),
-    .name = "passing",
-    .fields = passing_fields,
-    .next = passing_next,
-    .reset = passing_reset,
-    .cancel = passing_cancel,
-    .close = passing_close,
-};
-
-static int passing_open(const leat_open *open, leat_reader **out)
-{
-    passing_reader *self = calloc(1, sizeof(*self));
-    ck_assert_ptr_nonnull(self);
-    *self = (passing_reader){{.ops = &passing_ops}, open->upstream[0]};
-    noted[0] = *open;
-    opened++;
-    *out = &self->reader;
-    return LEAT_OK;
-}
-
-static const leat_reader_type passing_type = {
-    .size = sizeof(leat_reader_type),
-    .name = "passing",
-    .min_upstream = 1,
-    .max_upstream = 1,
-    .open = passing_open,
-};
-
-static void *hook_alloc(void *user, size_t bytes, size_t alignment)
-{
-    (void)user;
-    return aligned_alloc(alignment,
-                         (bytes + alignment - 1) / alignment * alignment);
-}
-
-static void hook_free(void *user, void *memory, size_t bytes, size_t alignment)
-{
-    (void)user;
-    (void)bytes;
-    (void)alignment;
-    free(memory);
-}
-
-START_TEST(a_layer_opens_its_readers_with_its_own_options)
-{
-    const leat_allocator allocator = {sizeof(allocator), hook_alloc, hook_free,
-                                      NULL};
-    leat_pipeline *memory = layer_fixture_pipeline();
-    leat_pipeline *pipeline;
-    ck_assert_int_eq(leat_pipeline_create(&pipeline, &passing_type, NULL, NULL,
-                                          NULL, &memory, 1),
-                     LEAT_OK);
-    leat_data_layer_options options;
-    leat_transform_options transform;
-    layer_fixture_options(&options, &transform);
-    options.batch_size = 4;
-    options.random_seed = 42;
-    options.rank = 1;
-    options.world_size = 3;
-    options.host_allocator = &allocator;
-    options.max_memory = 1 << 24;
-    options.workers = 2;
-    layer_fixture fixture = layer_fixture_open(pipeline, &options);
-    ck_assert_int_eq(opened, 1);
-    ck_assert_int_eq(noted[0].phase, LEAT_TRAIN);
-    ck_assert_int_eq(noted[0].rank, 1);
-    ck_assert_int_eq(noted[0].world_size, 3);
-    ck_assert_ptr_eq((void *)(uintptr_t)noted[0].allocator->alloc,
-                     (void *)(uintptr_t)hook_alloc);
-    ck_assert_int_eq(noted[0].max_memory, 1 << 24);
-    ck_assert_int_eq(noted[0].threads, 2);
-    uint64_t seed = noted[0].seed;
-    layer_fixture_close(&fixture);
-    options.random_seed = 43;
-    fixture = layer_fixture_open(pipeline, &options);
-    ck_assert_uint_ne(noted[0].seed, seed);
-    layer_fixture_close(&fixture);
-    /* In TEST every rank takes all. */
-    options.phase = LEAT_TEST;
-    fixture = layer_fixture_open(pipeline, &options);
-    ck_assert_int_eq(noted[0].phase, LEAT_TEST);
-    ck_assert_int_eq(noted[0].rank, 0);
-    ck_assert_int_eq(noted[0].world_size, 1);
-    layer_fixture_close(&fixture);
-    leat_pipeline_unref(pipeline);
-    leat_pipeline_unref(memory);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("pipeline_open");
@@ -461,6 +334,5 @@ int main(void)
     tcase_add_test(tcase, options_of_an_older_header_end_with_defaults);
     tcase_add_test(tcase, a_reader_has_65536_upstreams_and_no_more);
     tcase_add_test(tcase, opening_survives_every_failing_allocation);
-    tcase_add_test(tcase, a_layer_opens_its_readers_with_its_own_options);
     return suite_run(suite);
 }
