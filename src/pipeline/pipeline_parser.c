@@ -100,27 +100,31 @@ static size_t put_braces(const parser *in, char *out, size_t used,
  */
 static size_t scan(parser *in, const char *stops, char *out, bool *is_open)
 {
-    size_t used = 0, kept = 0;
+    size_t used = 0;
     int opened = 0;
     skip_blanks(in);
+    const char *done = in->at; /* blanks after it count if more follows */
     while (!is_end(in, opened) && !strchr(stops, *in->at)) {
-        if (in->at[0] == '{' && in->at[1] == '}') {
-            kept = used = put_braces(in, out, used, is_open);
-            in->at += 2;
+        const char *start = in->at;
+        bool is_escaped = start[0] == '\\' && start[1];
+        in->at++;
+        if (leat__is_blank(*start))
             continue;
+        used = put(out, used, done, (size_t)(start - done));
+        if (start[0] == '{' && start[1] == '}') {
+            used = put_braces(in, out, used, is_open);
+            in->at++;
+        } else {
+            used = put(out, used, start + is_escaped, 1);
+            in->at += is_escaped;
+            opened += *start == '(';
+            opened -= *start == ')' && opened > 0;
         }
-        bool is_escaped = in->at[0] == '\\' && in->at[1];
-        in->at += is_escaped;
-        char c = *in->at;
-        opened += !is_escaped && c == '(';
-        opened -= !is_escaped && c == ')' && opened > 0;
-        used = put(out, used, in->at++, 1);
-        if (is_escaped || !leat__is_blank(c))
-            kept = used;
+        done = in->at;
     }
     if (out)
-        out[kept] = 0;
-    return kept;
+        out[used] = 0;
+    return used;
 }
 
 /* The same into memory of its own, freed by the caller. */
