@@ -82,6 +82,7 @@ static const command commands[] = {
     {"show", {"show", "base", "--count", "4", "--out", "made"}, "made", 0, 0},
     {"compare", {"compare", "base", "base"}, NULL, 0, 0},
     {"cat", {"cat", "lmdb:base"}, NULL, 0, 0},
+    {"readers", {"readers", "--json"}, NULL, 0, 0},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

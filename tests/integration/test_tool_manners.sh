@@ -66,7 +66,7 @@ for arguments in 'synth digits good' 'import mnist none none new' \
     'dump --reader lmdb:bad --batch 20 --out new' \
     'bench layer --reader lmdb:none --batch 1' \
     'bench limit --reader lmdb:none --batch 1' 'bench reader --reader lmdb:none' \
-    'bench h2d --device cuda:4096'; do
+    'bench h2d --device cuda:4096' 'readers none'; do
     # shellcheck disable=SC2086
     run 2 $arguments
     check "leat $arguments: one line" test "$(wc -l <err)" -eq 1
@@ -74,7 +74,7 @@ done
 # An answer that cannot be written is none.
 if [ -w /dev/full ]; then
     for arguments in 'compare good good' 'compare good other' 'info bad' 'verify bad' \
-        'cat lmdb:bad'; do
+        'cat lmdb:bad' readers; do
         # shellcheck disable=SC2086
         "$leat" $arguments >/dev/full 2>err
         check "leat $arguments: full" test $? -eq 2
@@ -84,7 +84,7 @@ fi
 # 64: wrong usage of the tool and of each command.
 run 64
 run 64 frobnicate
-for command in synth import info show verify compare cat mean dump bench \
+for command in synth import info show verify compare cat mean dump bench readers \
     'import mnist' 'import cifar10' 'import images' 'import pipeline' \
     'bench layer' 'bench limit' 'bench reader' 'bench h2d'; do
     # shellcheck disable=SC2086

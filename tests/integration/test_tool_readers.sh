@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# `leat readers` prints the registry's tables, and the manual page has the same:
+# test_tool_readers.sh TOOL
+set -u
+leat=$1
+[ -x "$leat" ] || {
+    echo "skipped: the tool is not built"
+    exit 77
+}
+leat=$(cd "$(dirname "$leat")" && pwd)/$(basename "$leat")
+page=$(cd "$(dirname "$0")/../../docs" && pwd)/leat-readers.1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export LC_ALL=C
+failed=0
+
+fail() {
+    echo "failed: $1"
+    failed=1
+}
+
+"$leat" readers >list || fail 'leat readers'
+grep -qx "lmdb  *Caffe's LMDB: .*" list || fail "the list: $(<list)"
+"$leat" readers lmdb >one || fail 'leat readers lmdb'
+[ "$(head -n 1 one)" = lmdb:PATH ] || fail "how it is written: $(head -n 1 one)"
+grep -qE '^  read_ahead=BYTES  .* \(0\)$' one || fail "an argument: $(<one)"
+
+"$leat" readers --json >list.json || fail 'leat readers --json'
+"$leat" readers --json lmdb >one.json || fail 'leat readers --json lmdb'
+[ "$(wc -l <one.json)" -eq 1 ] || fail 'one line of JSON'
+for text in '"name": "lmdb"' '"kind": "bytes"' '"positional": true' '"min": -1' \
+    '"max_upstream": 0' '"default": "0"'; do
+    grep -qF "$text" one.json || fail "$text is not in $(<one.json)"
+    grep -qF "$text" list.json || fail "$text is not in $(<list.json)"
+done
+
+"$leat" readers lmbd >out 2>err
+[ $? -eq 2 ] || fail 'an unknown reader: not status 2'
+[ "$(<err)" = "leat: there is no reader 'lmbd'; did you mean lmdb?" ] || fail "$(<err)"
+
+# The page: each reader, its help, and each argument with its help and default.
+sed -n '/^\.SH READERS/,/^\.SH EX/p' "$page" | tr -d '\134' >described
+cut -d ' ' -f 1 list | while read -r name; do
+    "$leat" readers "$name" | sed -nE '1s/.*/.I &/p; 2s/.*/&./p
+        s/^  ([^ ]+)  +(.*)/.I \1\n\2/p'
+done >wanted
+grep -vE '^\.(SH|TP|RS|RE)' described | diff - wanted ||
+    fail "$page differs from leat readers"
+
+[ $failed -eq 0 ] && echo 'readers are as they are described'
+exit $failed
