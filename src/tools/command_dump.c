@@ -2,16 +2,24 @@
 #include "tools/command.h"
 #include "tools/delivery/dump_writer.h"
 #include "tools/delivery/layer_source.h"
+#include "tools/delivery/token_file.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
 
 struct dump {
     struct layer_source_options asked; /* the layer */
     int64_t batches;
     const char *out;
+    const char *at;    /* a resume token to go on from */
+    const char *token; /* where that after the last batch goes */
     bool force;
     bool json;
 
     struct layer_source source;
     struct dump_writer *writer;
+    struct staged_file token_file;
 };
 
 static int write_batches(struct dump *dump)
@@ -38,6 +46,46 @@ static int write_batches(struct dump *dump)
     return status;
 }
 
+/* Goes on where the token was saved. */
+static int resume(const struct dump *dump)
+{
+    leat_token token;
+    leat_token_init(&token);
+    int status = token_file_read(dump->at, &token);
+    if (!status)
+        status = leat_data_layer_restore(dump->source.layer, &token);
+    leat_token_finish(&token);
+    return status == LEAT_END
+               ? leat_error(LEAT_EDATA, "%s: the data ends there", dump->at)
+               : status;
+}
+
+/* Where the next batch would have come from. */
+static int write_token(struct dump *dump)
+{
+    leat_token token;
+    leat_token_init(&token);
+    int status = leat_data_layer_save(dump->source.layer, &token);
+    if (!status)
+        status = token_file_write(&dump->token_file, dump->token, &token);
+    leat_token_finish(&token);
+    return status;
+}
+
+/* All of it or nothing: a token without its dump would be gone on from. */
+static int publish(struct dump *dump)
+{
+    int status = dump->token ? write_token(dump) : LEAT_OK;
+    if (!status && dump->token)
+        status = staged_file_publish(&dump->token_file, dump->token);
+    if (status)
+        return status;
+    status = dump_writer_publish(dump->writer);
+    if (status && dump->token)
+        unlink(dump->token);
+    return status;
+}
+
 static int report_json(struct dump *dump)
 {
     json_t *files = json_array();
@@ -45,10 +93,13 @@ static int report_json(struct dump *dump)
         for (int64_t f = 0; f < dump_writer_files(dump->writer, i); f++)
             json_array_append_new(
                 files, output_text(dump_writer_path(dump->writer, i, f)));
-    return output_json(json_pack(
+    json_t *report = json_pack(
         "{s:I, s:o, s:I, s:I}", "batches", (json_int_t)dump->batches, "files",
         files, "seed", (json_int_t)leat_data_layer_seed(dump->source.layer),
-        "bad_records", (json_int_t)layer_source_bad_records(&dump->source)));
+        "bad_records", (json_int_t)layer_source_bad_records(&dump->source));
+    if (dump->token)
+        json_object_set_new(report, "token", output_text(dump->token));
+    return output_json(report);
 }
 
 static int report_text(struct dump *dump)
@@ -62,6 +113,8 @@ static int report_text(struct dump *dump)
         else
             printf(": %s\n", output_count(dump->batches, "batch", "batches"));
     }
+    if (dump->token)
+        printf("%s: the resume token\n", plain_text(dump->token));
     uint64_t seed = leat_data_layer_seed(dump->source.layer);
     if (seed)
         printf("seed: %llu\n", (unsigned long long)seed);
@@ -73,21 +126,28 @@ static int report_text(struct dump *dump)
 
 static int write_dump(struct dump *dump)
 {
-    int status = layer_source_create(&dump->source, &dump->asked);
+    int status = dump->token ? token_file_check(dump->token) : LEAT_OK;
+    if (!status)
+        status = layer_source_create(&dump->source, &dump->asked);
     if (!status)
         status = layer_source_setup(&dump->source);
+    if (!status && dump->at)
+        status = resume(dump);
     /* Until now there was nothing to clean up, and a file may be a pipe that
        nobody writes. */
     interrupt_catch();
     if (!status)
         status = dump_writer_open(&dump->writer, dump->out, dump->force);
+    if (!status && dump->token)
+        status = staged_file_create(&dump->token_file, dump->token);
     if (!status)
         status = write_batches(dump);
     if (!status)
-        status = dump_writer_publish(dump->writer);
+        status = publish(dump);
     int exit_status = status       ? message_last_error()
                       : dump->json ? report_json(dump)
                                    : report_text(dump);
+    staged_file_discard(&dump->token_file);
     dump_writer_close(dump->writer);
     layer_source_destroy(&dump->source);
     return exit_status;
@@ -103,6 +163,9 @@ int command_dump(int argc, char **argv)
          INT32_MAX},
         {"out", "DIR", "where the files go; made if it does not exist",
          option_text, &dump.out, 0, 0},
+        {"token", "FILE", "write the resume token after the last batch",
+         option_text, &dump.token, 0, 0},
+        {"at", "FILE", "go on from such a token", option_text, &dump.at, 0, 0},
         {"device", "NAME",
          "deliver to that device, such as cuda:0, and copy back", option_text,
          &dump.asked.layer.device, 0, 0},

@@ -1,8 +1,5 @@
 /* command_readers.c: `leat readers`, what a pipeline can be made of. */
 #include "base/suggestion.h"
-#include "tools/cli/message.h"
-#include "tools/cli/option.h"
-#include "tools/cli/output.h"
 #include "tools/command.h"
 
 #include <leat/ext/reader.h>
@@ -173,10 +170,6 @@ int command_readers(int argc, char **argv)
         .options = specs,
         .most_arguments = 1,
     };
-    char **arguments;
-    int n;
-    int status = option_parse(&usage, argc, argv, &arguments, &n);
-    if (status != OPTION_GO)
-        return status;
-    return n > 0 ? print_one(arguments[0], json) : print_list(json);
+    char **arguments = option_parse(&usage, argc, argv);
+    return arguments[0] ? print_one(arguments[0], json) : print_list(json);
 }

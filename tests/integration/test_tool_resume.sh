@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# What comes after a resume token is what would have come without a stop: leat dump
+# of 10 batches, and of 4 and 6: test_tool_resume.sh TOOL
+set -u
+tool=$1
+[ -x "$tool" ] || {
+    echo "skipped: the tool is not built"
+    exit 77
+}
+tool=$(realpath "$tool")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+
+fail() {
+    echo "failed: $1"
+    failed=1
+}
+
+"$tool" synth noise --count 50 --shape 3,5,5 db >log 2>&1 || {
+    cat log
+    exit 1
+}
+cat >net <<'EOF'
+layer {
+  name: "db" type: "Data" top: "data" top: "label"
+  data_param { source: "db" batch_size: 6 backend: LMDB }
+  transform_param { crop_size: 4 mirror: true scale: 0.5 }
+}
+EOF
+HEADER=256
+reader=(--reader lmdb:db --batch 6 --crop 4 --mirror --scale 0.5)
+net=(--net net --phase TRAIN)
+
+# dump OUT BATCHES OPTION...
+dump() {
+    "$tool" dump --out "$1" --batches "$2" "${@:3}" >log 2>&1 ||
+        fail "leat dump ${*:3}: $(<log)"
+}
+
+# The samples of several dumps, one after the other, top by top.
+joined() {
+    local file top directory
+    for top in data label; do
+        for directory in "$@"; do
+            for file in "$directory/$top"*.npy; do
+                tail -c +$((HEADER + 1)) "$file"
+            done
+        done
+    done | cksum
+}
+
+# resumes WHOLE REST OPTION...: a dump of WHOLE batches is one of 4 and one of REST
+# more, which has the manner of its own that is in the array `after`.
+resumes() {
+    local whole=$1 rest=$2
+    shift 2
+    rm -rf whole first rest token
+    dump whole "$whole" --seed 7 "$@"
+    dump first 4 --seed 7 --token token "$@"
+    dump rest "$rest" --at token "$@" ${after[@]+"${after[@]}"}
+    [ "$(joined whole)" = "$(joined first rest)" ] ||
+        fail "another sequence after the token: $* then ${after[*]-}"
+}
+
+for end in WRAP DROP PARTIAL PAD; do
+    for threads in '--workers 1' '--workers 3 --prefetch 1 --reader-thread ON' \
+        '--workers 2 --prefetch 6 --caller-helps OFF'; do
+        read -ra manner <<<"--epoch-end $end $threads"
+        after=()
+        resumes 10 6 "${reader[@]}" "${manner[@]}"
+        resumes 10 6 "${reader[@]}" "${manner[@]}" --rng CAFFE
+        resumes 10 6 "${net[@]}" "${manner[@]}"
+        after=(--seed 7)
+        resumes 10 6 "${reader[@]}" "${manner[@]}" --rank 1 --world-size 3
+        after=(--seed 7 --workers 4 --prefetch 2 --reader-thread OFF)
+        resumes 10 6 "${reader[@]}" "${manner[@]}" --rank 0 --world-size 2
+    done
+done
+
+# Another size of a batch, an option given twice being the last one: 4 batches of
+# 6, then of 4. With PARTIAL an epoch of 50 ends with one of 2 samples either way.
+after=(--batch 4)
+resumes 10 9 "${reader[@]}"
+resumes 9 7 "${reader[@]}" --epoch-end PARTIAL
+
+# All of an epoch by two ranks, of which the second half by one alone.
+rm -rf token alone rank0 rank1
+for rank in 0 1; do
+    dump "rank$rank" 2 "${reader[@]}" --seed 7 --rank "$rank" --world-size 2 --token token
+done
+dump alone 4 "${reader[@]}" --at token
+dump whole2 8 "${reader[@]}" --seed 7
+[ "$(tail -c +$((HEADER + 1)) whole2/label.npy | tail -c 96 | cksum)" = \
+    "$(tail -c +$((HEADER + 1)) alone/label.npy | cksum)" ] ||
+    fail 'one rank does not go on where two were'
+
+# refuses TEXT OPTION...
+refuses() {
+    "$tool" dump "${reader[@]}" --out refused "${@:2}" >out 2>log
+    local status=$?
+    if [ "$status" -ne 2 ] || ! grep -qF -- "$1" log || [ "$(wc -l <log)" -ne 1 ]; then
+        fail "leat dump ${*:2}: status $status: $(<log)"
+    fi
+    [ ! -e refused ] || fail "leat dump ${*:2} left files"
+}
+[ "$(wc -l <token)" -eq 1 ] || fail 'a token is one line'
+echo nonsense >nonsense
+tr '[:upper:]' '[:lower:]' <token >damaged
+: >empty
+"$tool" synth noise --count 49 --shape 3,5,5 other >log 2>&1 || fail 'no other data'
+refuses 'none: ' --at none
+refuses 'nonsense: ' --at nonsense
+refuses 'damaged: ' --at damaged
+refuses 'empty: ' --at empty
+refuses 'db: ' --at db
+refuses 'another data set' --at token --reader lmdb:other
+refuses "random_seed is 8, but the resume token's is 7" --at token --seed 8
+refuses 'another rng' --at token --rng CAFFE
+refuses 'net: exists and is not a resume token' --token net
+refuses 'db: exists and is not a regular file' --token db
+refuses 'nowhere/token: ' --token nowhere/token
+[ "$(head -c 5 net)" = layer ] || fail 'a refused file was changed'
+
+# A token, and an empty file, are replaced; --json names it.
+for file in token empty; do
+    "$tool" dump "${reader[@]}" --out "json$file" --at token --token $file --json >out 2>log ||
+        fail "--json: $(<log)"
+    grep -q "\"token\": *\"$file\"" out || fail "--json does not name the token: $(<out)"
+done
+cmp -s token empty && fail 'the second token is not further on'
+exit "$failed"
