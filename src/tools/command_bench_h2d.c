@@ -178,7 +178,7 @@ int command_bench_h2d(int argc, char **argv)
          options.bytes, 0, 0},
         {"streams", "N", "by up to so many streams (4)", option_int,
          &options.streams, 1, 16},
-        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        option_flag("json", "print one JSON object", &options.json),
         {0}};
     const struct usage usage = {
         .command = "bench h2d",

@@ -64,9 +64,9 @@ int command_bench_limit(int argc, char **argv)
     layer_source_options_list(layer, &options.source);
     const struct option_spec specs[] = {
         bench_seconds(&options.seconds),
-        {"row-copy", NULL, "a bare copy of rows of uint8 images", NULL,
-         &options.row_copy, 0, 0},
-        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        option_flag("row-copy", "a bare copy of rows of uint8 images",
+                    &options.row_copy),
+        option_flag("json", "print one JSON object", &options.json),
         {0}};
     const struct usage usage = {
         .command = "bench limit",

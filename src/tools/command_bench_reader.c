@@ -307,9 +307,9 @@ int command_bench_reader(int argc, char **argv)
         {"workers", "N", "threads (one for each core)", option_int,
          &options.workers, 0, BENCH_MOST_WORKERS},
         bench_seconds(&options.seconds),
-        {"touch", NULL, "read the bytes of the records, too", NULL,
-         &options.touch, 0, 0},
-        {"json", NULL, "print one JSON object", NULL, &options.json, 0, 0},
+        option_flag("touch", "read the bytes of the records, too",
+                    &options.touch),
+        option_flag("json", "print one JSON object", &options.json),
         {0}};
     const struct usage usage = {
         .command = "bench reader",

@@ -234,10 +234,8 @@ int command_cat(int argc, char **argv)
          INT64_MAX},
         {"count", "N", "stop after N samples", option_int, &options.count, 0,
          INT64_MAX},
-        {"values", NULL, "also print all elements", NULL, &options.values, 0,
-         0},
-        {"json", NULL, "print one JSON object a line", NULL, &options.json, 0,
-         0},
+        option_flag("values", "also print all elements", &options.values),
+        option_flag("json", "print one JSON object a line", &options.json),
         {0}};
     const struct usage usage = {
         .command = "cat",

@@ -434,11 +434,11 @@ int command_compare(int argc, char **argv)
     const struct option_spec specs[] = {
         {"tolerance", "X", "values may differ by up to X (0)", option_real,
          &comparison.tolerance, 0, INT32_MAX},
-        {"keys", NULL, "also compare the keys of two databases", NULL,
-         &comparison.keys, 0, 0},
+        option_flag("keys", "also compare the keys of two databases",
+                    &comparison.keys),
         {"differences", "N", "how many to list (10)", option_int,
          &comparison.listed, 0, INT32_MAX},
-        {"json", NULL, "print one JSON object", NULL, &comparison.json, 0, 0},
+        option_flag("json", "print one JSON object", &comparison.json),
         {0}};
     const struct usage usage = {
         .command = "compare",

@@ -240,9 +240,8 @@ int command_info(int argc, char **argv)
 {
     bool all = false, json = false;
     const struct option_spec specs[] = {
-        {"all", NULL, "read every record of a large database", NULL, &all, 0,
-         0},
-        {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
+        option_flag("all", "read every record of a large database", &all),
+        option_flag("json", "print one JSON object", &json),
         {0}};
     const struct usage usage = {
         .command = "info",

@@ -121,9 +121,8 @@ int command_mean(int argc, char **argv)
 {
     bool json = false, force = false;
     const struct option_spec specs[] = {
-        {"force", NULL, "replace a file that is no mean file", NULL, &force, 0,
-         0},
-        {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
+        option_flag("force", "replace a file that is no mean file", &force),
+        option_flag("json", "print one JSON object", &json),
         {0}};
     const struct usage usage = {
         .command = "mean",

@@ -151,7 +151,7 @@ int command_verify(int argc, char **argv)
     const struct option_spec specs[] = {
         {"max-image-bytes", "N", "memory that decoding an image may take",
          option_bytes, &max_image_bytes, 1, INT64_MAX},
-        {"json", NULL, "print one JSON object", NULL, &json, 0, 0},
+        option_flag("json", "print one JSON object", &json),
         {0}};
     const struct usage usage = {
         .command = "verify",

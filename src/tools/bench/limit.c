@@ -1,11 +1,11 @@
 #include "tools/bench/limit.h"
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/memory.h"
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/splitmix.h"
+#include "tools/delivery/image_reader.h"
 
 #include <leat/ext/reader.h>
 #include <leat/reader.h>
@@ -135,16 +135,11 @@ static void fetch(const leat_sample *sample)
         __builtin_prefetch(data + i);
 }
 
-/* Puts the record before the line of the last error, which is about it. */
 static int name_record(const leat_sample *sample, int status)
 {
     const leat_provenance *from = &sample->from;
-    char key[LEAT__KEY_TEXT_MAX] = "";
-    if (from->key)
-        leat__key_text(key, from->key, from->key_size);
-    return leat__error_context(
-        status, "%s: record %lld%s%s", from->source ? from->source : "reader",
-        (long long)from->record, from->key ? ", key " : "", key);
+    return image_reader_name(status, from->source ? from->source : "reader",
+                             from->record, from->key, from->key_size);
 }
 
 static int transform_chunk(struct walker *walker, const struct limit *limit,

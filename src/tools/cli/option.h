@@ -4,6 +4,9 @@
 
 #include <leat/status.h>
 
+#include <stdbool.h>
+#include <stddef.h>
+
 struct option_spec;
 
 /*
@@ -22,6 +25,13 @@ struct option_spec {
     int64_t least; /* of a number; both 0: any */
     int64_t most;
 };
+
+/* One that sets *out. */
+static inline struct option_spec option_flag(const char *name, const char *help,
+                                             bool *out)
+{
+    return (struct option_spec){name, NULL, help, NULL, out, 0, 0};
+}
 
 /* An option that a command has no longer. */
 struct option_removed {

@@ -57,31 +57,20 @@ struct worker {
     int64_t warned;
 };
 
-/* Its first `shown` bytes, of `all`. */
-static const char *write_key(char *out, const unsigned char *bytes,
-                             size_t shown, size_t all)
+const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size,
+                           size_t cut)
 {
+    const unsigned char *bytes = key;
+    size_t shown = size < KEY_MOST ? size : KEY_MOST;
     int at = 0;
     for (size_t i = 0; i < shown; i++) {
         bool is_plain = bytes[i] >= ' ' && bytes[i] <= '~' && bytes[i] != '\\';
         at += sprintf(out + at, is_plain ? "%c" : "\\x%02x", bytes[i]);
     }
     out[at] = 0;
-    if (shown < all)
-        sprintf(out + at, "... (%zu bytes)", all);
+    if (shown < size + cut)
+        sprintf(out + at, "... (%zu bytes)", size + cut);
     return out;
-}
-
-const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size,
-                           size_t cut)
-{
-    return write_key(out, key, size < KEY_MOST ? size : KEY_MOST, size + cut);
-}
-
-const char *inspection_short_key(char out[KEY_TEXT], const void *key,
-                                 size_t size)
-{
-    return write_key(out, key, size < 64 ? size : 64, size);
 }
 
 const char *inspection_label(char *out, size_t size, const leat_field *label,

@@ -80,8 +80,4 @@ const char *inspection_key(char out[KEY_TEXT], const void *key, size_t size,
 const char *inspection_label(char *out, size_t size, const leat_field *label,
                              bool values);
 
-/* A key for an error line: of more than 64 bytes the first ones. */
-const char *inspection_short_key(char out[KEY_TEXT], const void *key,
-                                 size_t size);
-
 #endif

@@ -1,9 +1,7 @@
 #include "tools/delivery/image_reader.h"
 
+#include "base/error.h"
 #include "tools/database/database.h"
-#include "tools/database/inspection.h"
-
-#include <leat/ext/reader.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,11 +68,12 @@ const char *image_reader_encoding(const leat_field *data)
 int image_reader_name(int status, const char *source, int64_t number,
                       const void *key, size_t key_size)
 {
-    char line[1024], record[32] = "", text[KEY_TEXT];
-    snprintf(line, sizeof(line), "%s", leat_last_error());
+    char record[32] = "", text[LEAT__KEY_TEXT_MAX] = "";
     if (number >= 0)
-        snprintf(record, sizeof(record), "record %lld, ", (long long)number);
-    return leat_error(status, "%s%s%skey %s: %s", source ? source : "",
-                      source ? ": " : "", record,
-                      inspection_short_key(text, key, key_size), line);
+        snprintf(record, sizeof(record), "record %lld", (long long)number);
+    if (key)
+        leat__key_text(text, key, key_size);
+    return leat__error_context(
+        status, "%s%s%s%s%s%s", source ? source : "", source ? ": " : "",
+        record, key && *record ? ", " : "", key ? "key " : "", text);
 }

@@ -27,8 +27,8 @@ int image_reader_decode(struct image_reader *reader, int shape[3]);
 const char *image_reader_encoding(const leat_field *data);
 
 /*
- * Prefixes the thread's error line with its subject: the source, unless it is
- * NULL, the number, unless it is below 0, and the key. Returns `status`.
+ * Prefixes the thread's error line with its subject: the source and the key,
+ * unless they are NULL, and the number, unless it is below 0. Returns `status`.
  */
 int image_reader_name(int status, const char *source, int64_t number,
                       const void *key, size_t key_size);

@@ -32,25 +32,17 @@ struct run {
 char **importer_parse(struct importer *importer, struct usage *usage, int argc,
                       char **argv)
 {
-    const struct option_spec
-        force = {"force",
-                 NULL,
-                 "replace a database that is there",
-                 NULL,
-                 &importer->force,
-                 0,
-                 0},
-        restart = {"restart",
-                   NULL,
-                   "discard an unfinished import and start over",
-                   NULL,
-                   &importer->restart,
-                   0,
-                   0},
-        json = {"json", NULL, "print one JSON object", NULL, &importer->json,
-                0,      0},
-        resumable[] = {force, restart, json, {0}},
-        others[] = {force, json, {0}};
+    const struct option_spec force = option_flag(
+                                 "force", "replace a database that is there",
+                                 &importer->force),
+                             restart = option_flag(
+                                 "restart",
+                                 "discard an unfinished import and start over",
+                                 &importer->restart),
+                             json = option_flag("json", "print one JSON object",
+                                                &importer->json),
+                             resumable[] = {force, restart, json, {0}},
+                             others[] = {force, json, {0}};
     static const struct option_removed append = {
         "append",
         "an import makes a whole database; import all inputs at once (--force "
