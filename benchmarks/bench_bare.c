@@ -245,9 +245,9 @@ static int run_leat(bare_bench *bench, double *rate)
     if (bench->top[0])
         return run_layer(bench, rate);
     struct limit_result result = {0};
-    int status = limit_run(bench->limit, bench->slice, &result);
+    limit_run(bench->limit, bench->slice, &result);
     *rate = bench_share((double)result.images, result.seconds);
-    return status;
+    return LEAT_OK;
 }
 
 static int measure(bare_bench *bench, double bare[ROUNDS], double leat[ROUNDS],
@@ -304,10 +304,10 @@ static int run_threads(const bench_case *what, const char *database,
     bare_bench bench = {
         .what = what, .threads = threads, .slice = seconds / (2 * ROUNDS)};
     int failed = create_layer(&bench, database);
-    if (!failed)
-        failed = with_layer
-                     ? set_up_layer(&bench)
-                     : limit_open(&bench.limit, bench.layer, false, threads);
+    if (!failed && with_layer)
+        failed = set_up_layer(&bench);
+    else if (!failed)
+        bench.limit = limit_open(bench.layer, false, threads);
     if (failed)
         fail();
     if (!failed)

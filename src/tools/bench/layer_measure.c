@@ -230,7 +230,7 @@ static void run_slices(struct layer_group *group, struct limit *limit,
     do {
         if (limit) {
             settle();
-            output_require(limit_run(limit, LIMIT_SLICE, &result->limited));
+            limit_run(limit, LIMIT_SLICE, &result->limited);
         }
         if (limit || !result->batches)
             warm_up(group, options);
@@ -245,11 +245,10 @@ static void run_slices(struct layer_group *group, struct limit *limit,
 static struct limit *open_limit(const struct layer_group *group, bool row_copy)
 {
     struct limit_result ignored = {0};
-    struct limit *limit;
     settle();
-    output_require(
-        limit_open(&limit, group->member[0].layer, row_copy, bench_workers(0)));
-    output_require(limit_run(limit, LIMIT_SLICE, &ignored));
+    struct limit *limit =
+        limit_open(group->member[0].layer, row_copy, bench_workers(0));
+    limit_run(limit, LIMIT_SLICE, &ignored);
     return limit;
 }
 
@@ -396,7 +395,7 @@ void layer_measure(struct layer_result *out, struct layer_group *group,
     out->peak_rss = peak_rss();
     limit_close(limit);
     if (options->limit)
-        output_require(bandwidth_measure(&out->bandwidth));
+        bandwidth_measure(&out->bandwidth);
     if (!group->group)
         measure_device(out, &group->member[0], options);
 }

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/parallel_for.h"
 #include "tools/bench/bench.h"
+#include "tools/cli/output.h"
 #include "tools/cli/splitmix.h"
 #include "tools/delivery/image_reader.h"
 
@@ -204,17 +205,15 @@ static int walk_for_a_while(int i, void *context)
     return LEAT_OK;
 }
 
-int limit_run(struct limit *limit, double seconds, struct limit_result *result)
+void limit_run(struct limit *limit, double seconds, struct limit_result *result)
 {
     limit->seconds = seconds;
     for (int i = 0; i < limit->threads; i++)
         limit->walker[i].result = (struct limit_result){0};
     double cpu = bench_cpu_seconds();
     limit->start = leat__clock_seconds();
-    int status = leat__parallel_for("leat-bench", limit->threads,
-                                    walk_for_a_while, limit);
-    if (status)
-        return status;
+    output_require(leat__parallel_for("leat-bench", limit->threads,
+                                      walk_for_a_while, limit));
     result->cpu += bench_cpu_seconds() - cpu;
     double longest = 0;
     for (int i = 0; i < limit->threads; i++) {
@@ -226,7 +225,6 @@ int limit_run(struct limit *limit, double seconds, struct limit_result *result)
             longest = one->seconds;
     }
     result->seconds += longest;
-    return LEAT_OK;
 }
 
 double limit_rate(const struct limit_result *result)
@@ -295,22 +293,19 @@ static int start_walker(struct walker *walker, const struct limit *limit,
     return status ? status : go_to_start(walker, i, limit->threads);
 }
 
-static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
+static void open_walker(struct limit *limit, int i,
+                        const leat_data_layer *layer)
 {
     const leat_data_layer_options *options = leat_data_layer_get_options(layer);
     struct walker *walker = &limit->walker[i];
     walker->random = splitmix_start(1, (uint64_t)i);
-    int status =
-        leat_pipeline_open(leat_data_layer_pipeline(layer), &walker->reader);
-    if (!status && !i)
-        status = leat_transformer_create(&walker->transformer,
-                                         options->transform, options->phase,
-                                         options->top_type, options->layout);
-    else if (!status)
-        status = leat_transformer_clone(&walker->transformer,
-                                        limit->walker[0].transformer);
-    if (status)
-        return status;
+    output_require(
+        leat_pipeline_open(leat_data_layer_pipeline(layer), &walker->reader));
+    output_require(i ? leat_transformer_clone(&walker->transformer,
+                                              limit->walker[0].transformer)
+                     : leat_transformer_create(
+                           &walker->transformer, options->transform,
+                           options->phase, options->top_type, options->layout));
     leat_transformer_set_max_image_bytes(walker->transformer,
                                          options->max_image_bytes);
 
@@ -321,35 +316,28 @@ static int open_walker(struct limit *limit, int i, const leat_data_layer *layer)
         batch = options->global_batch_size / options->world_size;
     /* A layer that chooses for itself gets the room of the usual depth. */
     int64_t slots = (options->prefetch > 0 ? options->prefetch + 1 : 5) * batch;
-    return start_walker(walker, limit,
-                        (slots + limit->threads - 1) / limit->threads);
+    output_require(start_walker(walker, limit,
+                                (slots + limit->threads - 1) / limit->threads));
 }
 
-int limit_open(struct limit **out, const leat_data_layer *layer, bool row_copy,
-               int threads)
+struct limit *limit_open(const leat_data_layer *layer, bool row_copy,
+                         int threads)
 {
+    const leat_data_layer_options *options = leat_data_layer_get_options(layer);
     struct limit *limit = leat__alloc_zero(
         1, sizeof(*limit) + (size_t)threads * sizeof(struct walker));
     if (!limit)
-        return LEAT_ENOMEM;
-    const leat_data_layer_options *options = leat_data_layer_get_options(layer);
+        message_fail("%s", leat_last_error());
     limit->threads = threads;
     limit->element = leat_dtype_size(options->top_type);
     limit->row_copy = row_copy;
     limit->tolerates = options->on_error != LEAT_ON_ERROR_FAIL;
-    int status = LEAT_OK;
     if (row_copy &&
         (options->top_type != LEAT_UINT8 || options->layout != LEAT_NCHW))
-        status = leat_error(LEAT_EUNSUPPORTED,
-                            "a bare copy of rows is for uint8 tops in NCHW");
-    for (int i = 0; !status && i < threads; i++)
-        status = open_walker(limit, i, layer);
-    if (status) {
-        limit_close(limit);
-        return status;
-    }
-    *out = limit;
-    return LEAT_OK;
+        message_fail("a bare copy of rows is for uint8 tops in NCHW");
+    for (int i = 0; i < threads; i++)
+        open_walker(limit, i, layer);
+    return limit;
 }
 
 void limit_close(struct limit *limit)
@@ -404,15 +392,15 @@ static int measure_core(int i, void *context)
     return LEAT_OK;
 }
 
-int bandwidth_measure(struct bandwidth *out)
+void bandwidth_measure(struct bandwidth *out)
 {
     struct bandwidth rates[BENCH_MOST_WORKERS] = {{0}};
     int threads = bench_workers(0);
-    int status = leat__parallel_for("leat-bench", threads, measure_core, rates);
+    output_require(
+        leat__parallel_for("leat-bench", threads, measure_core, rates));
     *out = (struct bandwidth){0};
     for (int i = 0; i < threads; i++) {
         out->store += rates[i].store;
         out->memcpy += rates[i].memcpy;
     }
-    return status;
 }

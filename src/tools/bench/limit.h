@@ -35,15 +35,16 @@ struct limit_result {
 /*
  * Opens readers and takes the memory; `layer` is created, and borrowed during
  * the call. `row_copy`: rows of crops are copied and not even mirrored; of
- * uint8 images into uint8 tops, LEAT_EUNSUPPORTED of others. `threads`: 1 to
- * 256. Bad records end a slice, unless the layer's on_error skips them.
- * Errors: those of the readers and the transform.
+ * uint8 images into uint8 tops, an error of others. `threads`: 1 to
+ * 256. Errors end the program, here and in a slice; so do bad records, unless
+ * the layer's on_error skips them.
  */
-int limit_open(struct limit **out, const leat_data_layer *layer, bool row_copy,
-               int threads);
+struct limit *limit_open(const leat_data_layer *layer, bool row_copy,
+                         int threads);
 
 /* Runs all threads for so long and adds up their work. */
-int limit_run(struct limit *limit, double seconds, struct limit_result *result);
+void limit_run(struct limit *limit, double seconds,
+               struct limit_result *result);
 
 /* Takes NULL. */
 void limit_close(struct limit *limit);
@@ -60,8 +61,8 @@ struct bandwidth {
     double memcpy; /* bytes copied: each is read and written */
 };
 
-/* Takes a second. Errors: LEAT_ENOMEM, LEAT_EIO. */
-int bandwidth_measure(struct bandwidth *out);
+/* Takes a second. */
+void bandwidth_measure(struct bandwidth *out);
 
 /* Adds it, beside the memory's bandwidth. */
 void limit_report(const struct limit_result *result,
