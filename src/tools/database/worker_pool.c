@@ -17,7 +17,6 @@
 #include <leat/ext/reader.h>
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ struct worker_pool {
     int64_t jobs;
     int workers;
     int slots;
-    pthread_t worker[MOST_WORKERS];
+    leat__thread worker[MOST_WORKERS];
 
     int taken; /* the taker's: records of its slot, and their bytes */
     size_t taken_bytes;
@@ -120,32 +119,12 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Signals go to the main thread, which tidies up. */
-static int start_workers(struct worker_pool *pool, int n)
-{
-    int code = 0;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    while (!code && pool->workers < n) {
-        pthread_t *worker = &pool->worker[pool->workers];
-        code = pthread_create(worker, NULL, work, pool);
-        if (!code)
-            pthread_setname_np(*worker, "leat-records");
-        pool->workers += !code;
-    }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return pool->workers ? LEAT_OK
-                         : leat_error(LEAT_EIO, "cannot start a thread: %s",
-                                      strerror(code));
-}
-
 int worker_pool_open(struct worker_pool **out,
                      const struct pool_options *options)
 {
     int cores = leat__thread_cores();
     int workers = cores < MOST_WORKERS ? cores : MOST_WORKERS;
-    int slots = workers * SLOTS_PER_WORKER;
+    int slots = workers * SLOTS_PER_WORKER, status = LEAT_OK;
     struct worker_pool *pool =
         calloc(1, sizeof(*pool) + (size_t)slots * sizeof(struct slot));
     if (!pool)
@@ -156,12 +135,16 @@ int worker_pool_open(struct worker_pool **out,
                  options->job_records;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->changed, NULL);
-    int status = start_workers(pool, workers);
-    if (status)
+    for (; !status && pool->workers < workers; pool->workers += !status)
+        status = leat__thread_start(&pool->worker[pool->workers],
+                                    "leat-records", work, pool);
+    /* Fewer do, too. */
+    if (!pool->workers) {
         worker_pool_close(pool);
-    else
-        *out = pool;
-    return status;
+        return status;
+    }
+    *out = pool;
+    return LEAT_OK;
 }
 
 static void wait_for(struct worker_pool *pool, const struct slot *slot)
@@ -223,7 +206,7 @@ void worker_pool_close(struct worker_pool *pool)
     pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
     for (int i = 0; i < pool->workers; i++)
-        pthread_join(pool->worker[i], NULL);
+        leat__thread_join(&pool->worker[i]);
     for (int i = 0; i < pool->slots; i++)
         free(pool->slot[i].bytes.bytes);
     pthread_cond_destroy(&pool->changed);

@@ -1,12 +1,12 @@
 #include "tools/delivery/contact_sheet.h"
 
 #include "base/error.h"
-#include "tools/cli/staged_file.h"
+#include "base/file.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 /* Distances in pixels. */
 enum {
@@ -173,32 +173,20 @@ image_writer *contact_sheet_writer(const char *path)
     return NULL;
 }
 
-/* A codec reports that it cannot write; the stream knows why. */
-static int write_sheet(const struct contact_sheet *sheet, const char *path,
-                       FILE *stream)
-{
-    enum { QUALITY = 92 };
-    int status = contact_sheet_writer(path)(&sheet->raster, QUALITY, stream);
-    return ferror(stream) ? leat__error_system(errno ? errno : EIO, "%s", path)
-                          : status;
-}
-
 int contact_sheet_save(const struct contact_sheet *sheet, const char *path)
 {
-    struct staged_file file = {0};
-    struct stat found;
-    if (!strcmp(path, "-"))
-        return write_sheet(sheet, "stdout", stdout);
-    if (!lstat(path, &found) && !S_ISREG(found.st_mode))
-        return leat_error(LEAT_EINVAL, "%s: exists and is not a regular file",
-                          path);
-    int status = staged_file_create(&file, path);
-    if (!status)
-        status = write_sheet(sheet, path, file.stream);
-    if (!status)
-        status = staged_file_close(&file, path);
-    if (!status)
-        status = staged_file_publish(&file, path);
-    staged_file_discard(&file);
+    enum { QUALITY = 92 };
+    unsigned char *bytes;
+    size_t size;
+    int status = image_writer_bytes(&sheet->raster, contact_sheet_writer(path),
+                                    QUALITY, &bytes, &size);
+    if (status)
+        return status;
+    errno = 0;
+    if (strcmp(path, "-") != 0)
+        status = leat__file_write(path, bytes, size);
+    else if (fwrite(bytes, 1, size, stdout) != size)
+        status = leat__error_system(errno ? errno : EIO, "stdout");
+    free(bytes);
     return status;
 }

@@ -149,18 +149,12 @@ static int interleave(const struct canvas *canvas, struct raster *out)
     return LEAT_OK;
 }
 
-int image_writer_encode(const struct canvas *canvas, image_writer *write,
-                        int quality, unsigned char **out, size_t *size)
+int image_writer_bytes(const struct raster *raster, image_writer *write,
+                       int quality, unsigned char **out, size_t *size)
 {
-    struct raster raster;
     char *bytes = NULL;
-    int status = interleave(canvas, &raster);
-    if (status)
-        return status;
     FILE *stream = open_memstream(&bytes, size);
-    if (stream)
-        status = write(&raster, quality, stream);
-    free(raster.pixels);
+    int status = stream ? write(raster, quality, stream) : LEAT_OK;
     if (stream && fclose(stream) && !status)
         bytes = NULL;
     if (!status && !bytes)
@@ -169,5 +163,17 @@ int image_writer_encode(const struct canvas *canvas, image_writer *write,
         free(bytes);
     else
         *out = (unsigned char *)bytes;
+    return status;
+}
+
+int image_writer_encode(const struct canvas *canvas, image_writer *write,
+                        int quality, unsigned char **out, size_t *size)
+{
+    struct raster raster;
+    int status = interleave(canvas, &raster);
+    if (status)
+        return status;
+    status = image_writer_bytes(&raster, write, quality, out, size);
+    free(raster.pixels);
     return status;
 }

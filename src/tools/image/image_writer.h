@@ -16,9 +16,11 @@ typedef int image_writer(const struct raster *raster, int quality,
 image_writer image_writer_png, image_writer_jpeg;
 
 /*
- * Encodes a canvas of 1 or 3 channels with `write`, whose errors it returns.
- * `*out` is owned by the caller: free. Errors: LEAT_ENOMEM.
+ * Encodes an image, or a canvas of 1 or 3 channels, with `write`, whose errors
+ * it returns. `*out` is owned by the caller: free. Errors: LEAT_ENOMEM.
  */
+int image_writer_bytes(const struct raster *raster, image_writer *write,
+                       int quality, unsigned char **out, size_t *size);
 int image_writer_encode(const struct canvas *canvas, image_writer *write,
                         int quality, unsigned char **out, size_t *size);
 
