@@ -20,7 +20,6 @@ static void keep(leat_reader *reader, int status, const leat_provenance *from)
 {
     struct leat_reader_state *state = reader->state;
     state->status = status;
-    state->from.source = NULL;
     if (status == LEAT_END)
         return;
     leat__error_save(state->line);
@@ -41,13 +40,12 @@ static int return_kept(leat_reader *reader, leat_sample *sample)
 {
     struct leat_reader_state *state = reader->state;
     int status = state->status;
-    if (state->from.source) {
+    if (status == LEAT_EDATA) {
         state->from.epoch = sample->from.epoch;
         state->from.position = sample->from.position;
         sample->from = state->from;
-    }
-    if (status == LEAT_EDATA)
         state->status = LEAT_OK;
+    }
     return status == LEAT_END ? LEAT_END
                               : leat_error(status, "%s", state->line);
 }
@@ -98,27 +96,42 @@ static void clear(leat_sample *const out[], int n)
         leat_sample_clear(out[i]);
 }
 
-/* Keeps samples that a bad one left deferred for the next call. */
+static int grow_held(struct leat_reader_state *state, int n,
+                     const leat_allocator *allocator)
+{
+    leat_sample *more = leat__alloc_zero((size_t)n, sizeof(*more));
+    if (!more)
+        return LEAT_ENOMEM;
+    for (int i = 0; i < state->held_capacity; i++)
+        leat_sample_swap(&more[i], &state->held[i]);
+    for (int i = state->held_capacity; i < n; i++)
+        more[i].allocator = allocator;
+    leat__free(state->held);
+    state->held = more;
+    state->held_capacity = n;
+    return LEAT_OK;
+}
+
+/*
+ * Keeps samples that a bad one left deferred for the next call. Those that were
+ * held before go back to where they were, ahead of the rest.
+ */
 static int hold(leat_reader *reader, leat_sample *const out[], int n)
 {
     struct leat_reader_state *state = reader->state;
-    if (state->held_capacity < n) {
-        leat_sample *more = leat__alloc_zero((size_t)n, sizeof(*more));
-        if (!more)
+    if (state->held_at == state->nheld) {
+        if (state->held_capacity < n && grow_held(state, n, out[0]->allocator))
             return LEAT_ENOMEM;
-        for (int i = 0; i < state->held_capacity; i++)
-            leat_sample_swap(&more[i], &state->held[i]);
-        leat__free(state->held);
-        state->held = more;
-        for (int i = state->held_capacity; i < n; i++)
-            state->held[i].allocator = out[0]->allocator;
-        state->held_capacity = n;
+        state->nheld = state->held_at = n;
     }
-    for (int i = 0; i < n; i++)
-        leat_sample_swap(&state->held[i], out[i]);
-    state->nheld = n;
-    state->held_at = 0;
+    for (int i = n - 1; i >= 0; i--)
+        leat_sample_swap(&state->held[--state->held_at], out[i]);
     return LEAT_OK;
+}
+
+static void drop_held(struct leat_reader_state *state)
+{
+    state->nheld = state->held_at = 0;
 }
 
 /* What the last call held comes before what the reader gives. */
@@ -133,6 +146,18 @@ static int pull_held(leat_reader *reader, leat_sample *const out[], int n,
     return LEAT_OK;
 }
 
+/* Whether the samples after a bad one are held; else the status is sticky. */
+static int hold_rest(leat_reader *reader, leat_sample *const out[], int n)
+{
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    if (hold(reader, out, n)) {
+        keep(reader, LEAT_ENOMEM, NULL);
+        return LEAT_ENOMEM;
+    }
+    return leat_error(LEAT_EDATA, "%s", line);
+}
+
 int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
                            int *got)
 {
@@ -145,12 +170,12 @@ int leat_reader_next_batch(leat_reader *reader, leat_sample *const out[], int n,
     if (status)
         return status;
     status = leat_reader_materialize(reader, out, pulled, got);
-    if (status && *got + 1 < pulled) {
-        char line[LEAT__ERROR_MAX];
-        leat__error_save(line);
-        if (hold(reader, out + *got + 1, pulled - *got - 1))
-            return LEAT_ENOMEM;
-        return leat_error(status, "%s", line);
+    int rest = pulled - *got - 1;
+    if (status == LEAT_EDATA && rest > 0)
+        return hold_rest(reader, out + *got + 1, rest);
+    if (status && status != LEAT_EDATA) {
+        drop_held(reader->state);
+        keep(reader, status, NULL);
     }
     return status;
 }
@@ -182,13 +207,17 @@ static int call_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     int64_t more = 0;
     unsigned lines = leat__error_lines();
     int status = reader->ops->skip(reader, n, &more);
-    if (more < 0 || more > n || (!status && more == 0))
+    /* A bad record is passed by as well. */
+    bool is_bad = status == LEAT_EDATA;
+    if (more < 0 || more > n - is_bad || (!status && more == 0))
         return leat_error(LEAT_ESTATE,
                           "the reader \"%s\": skip reports %lld samples, "
                           "expected 1 to %lld",
                           reader->ops->name, (long long)more, (long long)n);
-    *skipped += more;
-    reader->state->at.index += more;
+    *skipped += more + is_bad;
+    reader->state->at.index += more + is_bad;
+    if (is_bad)
+        return LEAT_OK;
     status = leat__reader_check_status(reader, "skip", lines, status);
     if (status)
         keep(reader, status, NULL);
@@ -355,7 +384,7 @@ static int call_seek(leat_reader *reader, leat_position position,
     if (status)
         return status;
     state->status = LEAT_OK;
-    state->nheld = state->held_at = 0;
+    drop_held(state);
     state->at = position;
     return LEAT_OK;
 }
@@ -403,9 +432,17 @@ int leat_reader_has_mark(const leat_reader *reader)
 
 int leat_reader_mark(leat_reader *reader, leat_token *token)
 {
-    if (!LEAT__HAS(reader, mark))
-        return leat_token_put(token, &reader->state->at,
-                              sizeof(reader->state->at));
+    const struct leat_reader_state *state = reader->state;
+    int ahead = state->nheld - state->held_at + (state->status == LEAT_EDATA);
+    if (!LEAT__HAS(reader, mark)) {
+        const leat_position at = {state->at.epoch, state->at.index - ahead};
+        return leat_token_put(token, &at, sizeof(at));
+    }
+    if (ahead > 0)
+        return leat_error(LEAT_ESTATE,
+                          "the reader \"%s\" has %d samples that no call has "
+                          "returned yet: read them before the mark",
+                          reader->ops->name, ahead);
     unsigned lines = leat__error_lines();
     return leat__reader_check_status(reader, "mark", lines,
                                      reader->ops->mark(reader, token));
@@ -430,7 +467,7 @@ int leat_reader_restore(leat_reader *reader, leat_token *token)
     if (status)
         return status;
     reader->state->status = LEAT_OK;
-    reader->state->nheld = reader->state->held_at = 0;
+    drop_held(reader->state);
     reader->state->at = (leat_position){0, 0};
     return LEAT_OK;
 }
