@@ -51,17 +51,17 @@ struct clockwork {
 static int tick(void *pass, leat_sample *sample)
 {
     struct clockwork *clockwork = pass;
-    int status = leat_sample_reserve(sample, sizeof(double));
-    if (status)
-        return status;
+    double *told = leat_sample_take(sample, sizeof(double));
+    if (!told)
+        return LEAT_ENOMEM;
     double next = leat__clock_seconds() + pause_seconds;
     do
         clockwork->now = leat__clock_seconds();
     while (clockwork->now < next);
-    memcpy(sample->buffer, &clockwork->now, sizeof(clockwork->now));
+    *told = clockwork->now;
     sample->nfields = 1;
     sample->field[0] = (leat_field){
-        LEAT_UINT8, 3, sample->buffer, sizeof(double), {1, 1, sizeof(double)}};
+        LEAT_UINT8, 3, told, sizeof(double), {1, 1, sizeof(double)}};
     return LEAT_OK;
 }
 

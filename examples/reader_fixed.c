@@ -31,7 +31,8 @@ static int bad_record(const fixed_reader *self, int status, int64_t record,
                       (long long)record, what);
 }
 
-static int read_bytes(const fixed_reader *self, int64_t record, char *to)
+static int read_bytes(const fixed_reader *self, int64_t record,
+                      unsigned char *to)
 {
     int64_t done = 0;
     while (done < self->record_size) {

@@ -91,17 +91,18 @@ static void check_walk(leat_reader *reader, leat_sample *const buffer[64],
     ck_assert_int_eq(leat_reader_next_batch(reader, buffer, 1, &got), LEAT_END);
 }
 
-static void check_located(leat_reader *reader, leat_sample *const buffer[64],
-                          int64_t count)
+static void check_deferred(leat_reader *reader, leat_sample *const buffer[64],
+                           int64_t count)
 {
-    leat_locator locator[64];
     int found, got;
     for (int64_t record = 0; record < count; record += found) {
-        ck_assert_int_eq(leat_reader_locate(reader, locator, 64, &found),
+        for (int i = 0; i < 64; i++)
+            leat_sample_clear(buffer[i]);
+        ck_assert_int_eq(leat_reader_pull(reader, buffer, 64, &found), LEAT_OK);
+        for (int i = 0; i < found; i++)
+            ck_assert(buffer[i]->deferred);
+        ck_assert_int_eq(leat_reader_materialize(reader, buffer, found, &got),
                          LEAT_OK);
-        ck_assert_int_eq(
-            leat_reader_read_located(reader, locator, buffer, found, &got),
-            LEAT_OK);
         ck_assert_int_eq(got, found);
         for (int i = 0; i < got; i++)
             check(buffer[i], record + i);
@@ -111,18 +112,18 @@ static void check_located(leat_reader *reader, leat_sample *const buffer[64],
 static void check_read_at(leat_reader *reader, leat_sample *const buffer[64],
                           int64_t count, int advise)
 {
-    int64_t index[64];
+    leat_position at[64];
     int got;
-    for (int64_t at = 0; at < count; at += 64) {
+    for (int64_t from = 0; from < count; from += 64) {
         for (int i = 0; i < 64; i++)
-            index[i] = (at + i) * 7919 % count;
+            at[i] = (leat_position){0, (from + i) * 7919 % count};
         if (advise)
-            leat_reader_advise(reader, index, 64);
-        ck_assert_int_eq(leat_reader_read_at(reader, index, buffer, 64, &got),
+            leat_reader_advise(reader, at, 64);
+        ck_assert_int_eq(leat_reader_read_at(reader, at, buffer, 64, &got),
                          LEAT_OK);
         ck_assert_int_eq(got, 64);
         for (int i = 0; i < 64; i++)
-            check(buffer[i], index[i]);
+            check(buffer[i], at[i].index);
     }
 }
 
@@ -146,7 +147,7 @@ static void check_reader(const char *options, int64_t count)
     }
     leat_reader_close(reader);
     reader = open_cold(options);
-    check_located(reader, buffer, count);
+    check_deferred(reader, buffer, count);
     leat_reader_close(reader);
     reader = open_cold(options);
     ck_assert_int_eq(

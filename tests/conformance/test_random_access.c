@@ -20,7 +20,7 @@ static int count;
 typedef struct buffers {
     leat_sample buffer[BUFFERS];
     leat_sample *out[BUFFERS];
-    int64_t index[BUFFERS];
+    leat_position at[BUFFERS];
     int bad; /* mismatches found */
     unsigned seed;
 } buffers;
@@ -76,22 +76,21 @@ static void read_indices(buffers *self, int n)
     int k = 0;
     while (k < n) {
         int got = -1;
-        int status = leat_reader_read_at(reader, self->index + k, self->out + k,
+        int status = leat_reader_read_at(reader, self->at + k, self->out + k,
                                          n - k, &got);
-        if (status == LEAT_EDATA) {
-            self->bad += !is_bad(self->index[k]) || got != 0 ||
-                         self->out[k]->from.record !=
-                             tested->record((int)self->index[k], RECORDS);
-            k++;
-            continue;
-        }
-        if (status != LEAT_OK || got < 1 || got > n - k) {
+        if (got < (status == LEAT_OK) || got > n - k) {
             self->bad++;
             return;
         }
         for (int last = k + got; k < last; k++)
-            self->bad +=
-                is_bad(self->index[k]) || !is_at(self->out[k], self->index[k]);
+            self->bad += is_bad(self->at[k].index) ||
+                         !is_at(self->out[k], self->at[k].index);
+        if (status == LEAT_OK)
+            continue;
+        self->bad += status != LEAT_EDATA || !is_bad(self->at[k].index) ||
+                     self->out[k]->from.record !=
+                         tested->record((int)self->at[k].index, RECORDS);
+        k++;
     }
 }
 
@@ -102,7 +101,7 @@ static void *read_at_random(void *argument)
         int n = 1 + round % BUFFERS;
         for (int k = 0; k < n; k++) {
             self->seed = self->seed * 1103515245 + 12345;
-            self->index[k] = (int64_t)(self->seed >> 8) % count;
+            self->at[k].index = (int64_t)(self->seed >> 8) % count;
         }
         read_indices(self, n);
     }
@@ -116,7 +115,7 @@ START_TEST(samples_are_read_in_any_order)
         return;
     boxes_init(&all);
     for (int k = 0; k < count; k++)
-        all.index[k] = count - 1 - k;
+        all.at[k].index = count - 1 - k;
     read_indices(&all, count);
     read_at_random(&all);
     ck_assert_int_eq(all.bad, 0);
@@ -163,13 +162,12 @@ START_TEST(indices_out_of_range_are_refused_and_none_are_fine)
     const int64_t wrong[] = {-1, count, INT64_MAX, INT64_MIN};
     int got = -1;
     for (int k = 0; k < 4; k++) {
-        all.index[1] = wrong[k];
-        ck_assert_int_eq(
-            leat_reader_read_at(reader, all.index, all.out, 2, &got),
-            LEAT_EINVAL);
+        all.at[1].index = wrong[k];
+        ck_assert_int_eq(leat_reader_read_at(reader, all.at, all.out, 2, &got),
+                         LEAT_EINVAL);
         ck_assert_int_eq(got, 0);
     }
-    ck_assert_int_eq(leat_reader_read_at(reader, all.index, all.out, 0, &got),
+    ck_assert_int_eq(leat_reader_read_at(reader, all.at, all.out, 0, &got),
                      LEAT_OK);
     ck_assert_int_eq(got, 0);
     boxes_finish(&all);
@@ -291,10 +289,10 @@ START_TEST(advice_changes_nothing_wherever_it_points)
         return;
     boxes_init(&all);
     for (int k = 0; k < count; k++)
-        all.index[k] = (7 * k) % count;
-    leat_reader_advise(reader, all.index, count);
-    leat_reader_advise(reader, all.index, 0);
-    int64_t wrong[] = {0, count, -1, INT64_MAX};
+        all.at[k].index = (7 * k) % count;
+    leat_reader_advise(reader, all.at, count);
+    leat_reader_advise(reader, all.at, 0);
+    const leat_position wrong[] = {{0, 0}, {0, count}, {0, -1}, {0, INT64_MAX}};
     for (int k = 1; k < 4; k++)
         leat_reader_advise(reader, wrong + k - 1, 2);
     read_indices(&all, count);

@@ -102,7 +102,8 @@ static void look_up(leat_reader *reader)
     int status = LEAT_OK, got;
     leat_sample_init(&sample);
     while (n < RECORDS && (status == LEAT_OK || status == LEAT_EDATA)) {
-        status = leat_reader_read_at(reader, &n, &out, 1, &got);
+        status =
+            leat_reader_read_at(reader, &(leat_position){0, n}, &out, 1, &got);
         n += status == LEAT_OK || status == LEAT_EDATA;
     }
     note(status < 0 && status != LEAT_EDATA ? status : LEAT_END, n,
@@ -121,10 +122,10 @@ static void read_file(void)
     }
     walk(reader);
     look_up(reader);
-    int64_t index = RECORDS - 1;
+    const leat_position last = {0, RECORDS - 1};
     int got;
     leat_sample_init(&sample);
-    (void)leat_reader_seek(reader, (leat_position){0, index}, NULL);
+    (void)leat_reader_seek(reader, last, NULL);
     (void)leat_reader_next_batch(reader, &out, 1, &got);
     leat_sample_finish(&sample);
     leat_reader_close(reader);

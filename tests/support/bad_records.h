@@ -27,7 +27,7 @@ typedef enum bad_records_kind {
 /* How it is read; the records are the same. */
 typedef enum bad_records_way {
     BAD_RECORDS_RANDOM_ACCESS = 0, /* next and read_at, views */
-    BAD_RECORDS_LOCATED,           /* next in two halves and read_at, views */
+    BAD_RECORDS_DEFERRED,          /* next that defers and read_at, views */
     BAD_RECORDS_IN_ORDER, /* next alone, copies in the samples' buffers */
     BAD_RECORDS_WAYS
 } bad_records_way;

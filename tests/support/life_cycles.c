@@ -140,13 +140,13 @@ static int read_all(leat_reader *reader, leat_sample *sample, int expected)
 
 static int read_at_random(leat_reader *reader, leat_sample *sample)
 {
-    const int64_t index[] = {7, 0, 39};
+    const leat_position at[] = {{0, 7}, {0, 0}, {0, 39}};
     for (int i = 0; i < 3; i++) {
         int got;
-        int status = leat_reader_read_at(reader, &index[i], &sample, 1, &got);
+        int status = leat_reader_read_at(reader, &at[i], &sample, 1, &got);
         if (status)
             return status;
-        EXPECT(*(const int32_t *)sample->field[1].data == index[i]);
+        EXPECT(*(const int32_t *)sample->field[1].data == at[i].index);
     }
     return LEAT_OK;
 }

@@ -642,10 +642,9 @@ END_TEST
 static int next_with_long_key(void *pass, leat_sample *sample)
 {
     int *number = pass;
-    int status = leat_sample_reserve(sample, 1 + 300);
-    if (status)
-        return status;
-    char *buffer = sample->buffer;
+    char *buffer = leat_sample_take(sample, 1 + 300);
+    if (!buffer)
+        return LEAT_ENOMEM;
     size_t size = (*number)++ % 2 ? 64 : 300;
     buffer[0] = 7;
     memcpy(buffer + 1, long_key(size), size);

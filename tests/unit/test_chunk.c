@@ -32,7 +32,7 @@ static void open_source(int capacity, int rank, int step, bool collects,
     ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
     ck_assert_int_eq(leat__chunk_source_init(&source, reader, &options),
                      LEAT_OK);
-    leat__chunk_source_go_to(&source, start);
+    leat__chunk_source_go_to(&source, start, NULL);
     ck_assert_int_eq(leat__chunk_create(&chunk, capacity, DRAWS, NULL),
                      LEAT_OK);
 }
@@ -40,7 +40,6 @@ static void open_source(int capacity, int rank, int step, bool collects,
 static void close_source(void)
 {
     leat__chunk_destroy(chunk);
-    leat__chunk_source_finish(&source);
     leat_reader_close(reader);
     leat_pipeline_unref(pipeline);
 }
@@ -66,8 +65,8 @@ static void check_sample(int i, int k, int rank, int step, bool collects,
     int position = rank + k * step;
     int index = position % COUNT;
     const leat_sample *sample = chunk->sample[i];
-    ck_assert_int_eq(chunk->epoch[i], position / COUNT);
-    ck_assert_int_eq(chunk->index[i], index);
+    ck_assert_int_eq(chunk->at[i].epoch, position / COUNT);
+    ck_assert_int_eq(chunk->at[i].index, index);
     ck_assert_int_eq(sample->from.epoch, position / COUNT);
     ck_assert_int_eq(sample->from.position, index);
     if (collects && records.kind[index] == BAD_RECORDS_UNREADABLE) {
@@ -140,11 +139,11 @@ START_TEST(a_start_amid_the_sequence_goes_on_with_its_samples_and_words)
         start = chunk->after;
         take(false);
         memcpy(words, chunk->words, sizeof(words));
-        int64_t index = chunk->index[0];
+        int64_t index = chunk->at[0].index;
         close_source();
         open_source(CAPACITY_MAX, 0, 1, false, &start);
         take(false);
-        ck_assert_int_eq(chunk->index[0], index);
+        ck_assert_int_eq(chunk->at[0].index, index);
         ck_assert_mem_eq(chunk->words, words, sizeof(words));
         close_source();
     }

@@ -439,6 +439,7 @@ START_TEST(floats_beside_pixels_with_a_label_are_none)
         char wire[] = "\x08\x01\x10\x01\x18\x02\x22\x02"
                       "ab\x28\x00\x32\x08\0\0\x80\x3f\0\0\0\x3f";
         wire[11] = (char)class;
+        leat_sample_clear(&sample);
         ck_assert_int_eq(leat_datum_fields(&sample, wire, 22), LEAT_OK);
         ck_assert_int_eq(sample.field[1].dtype, LEAT_INT32);
         ck_assert_int_eq(sample.field[1].ndim, 0);
@@ -538,10 +539,68 @@ START_TEST(a_sample_used_again_takes_no_memory)
     leat_sample_init(&sample);
     ck_assert_int_eq(leat_datum_fields(&sample, wire, size), LEAT_OK);
     int64_t before = leat__alloc_count();
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
+        leat_sample_clear(&sample);
         ck_assert_int_eq(leat_datum_fields(&sample, wire, size), LEAT_OK);
+    }
     ck_assert_int_eq(leat__alloc_count(), before);
     leat_sample_finish(&sample);
+}
+END_TEST
+
+/* A pair of fields after another one, each with its own memory. */
+START_TEST(fields_are_appended_to_those_of_other_readers)
+{
+    unsigned char raw[256];
+    unsigned char scattered[256];
+    float values[6] = {1, 2, 3, 4, 5, 6};
+    const leat_datum floats = {
+        1, 2, 3, 8, 0, NULL, 0, (const unsigned char *)values, 6};
+    size_t raw_size = write_image(raw, 1, 2, 3, 6);
+    size_t size = leat_datum_write(&floats, scattered);
+    leat_sample sample;
+    leat_sample_init(&sample);
+    int32_t *id = leat_sample_take(&sample, sizeof(*id));
+    *id = 77;
+    ck_assert_int_eq(leat_sample_set(&sample, 0, LEAT_INT32, 0, NULL, id),
+                     LEAT_OK);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(i == 1 ? leat_datum_fields(&sample, scattered, size)
+                                : leat_datum_fields(&sample, raw, raw_size),
+                         LEAT_OK);
+    ck_assert_int_eq(sample.nfields, 7);
+    ck_assert_int_eq(*(const int32_t *)sample.field[0].data, 77);
+    for (int i = 0; i < 3; i++) {
+        const leat_field *data = &sample.field[1 + 2 * i];
+        ck_assert_int_eq(data->dtype, i == 1 ? LEAT_FLOAT32 : LEAT_UINT8);
+        ck_assert_int_eq(data->ndim, 3);
+        ck_assert_int_eq(data[1].dtype, LEAT_INT32);
+        ck_assert_int_eq(*(const int32_t *)data[1].data, i == 1 ? 8 : 4);
+    }
+    ck_assert_mem_eq(sample.field[3].data, values, sizeof(values));
+    ck_assert_mem_eq(sample.field[5].data, sample.field[1].data, 6);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
+START_TEST(a_sample_without_room_for_both_fields_is_refused)
+{
+    static const uint8_t pixel;
+    unsigned char wire[256];
+    size_t size = write_image(wire, 1, 2, 3, 6);
+    for (int n = LEAT_MAX_FIELDS - 2; n <= LEAT_MAX_FIELDS; n++) {
+        leat_sample sample;
+        leat_sample_init(&sample);
+        for (int i = 0; i < n; i++)
+            ck_assert_int_eq(
+                leat_sample_set(&sample, i, LEAT_UINT8, 0, NULL, &pixel),
+                LEAT_OK);
+        int fits = n == LEAT_MAX_FIELDS - 2;
+        ck_assert_int_eq(leat_datum_fields(&sample, wire, size),
+                         fits ? LEAT_OK : LEAT_EINVAL);
+        ck_assert_int_eq(sample.nfields, fits ? LEAT_MAX_FIELDS : n);
+        leat_sample_finish(&sample);
+    }
 }
 END_TEST
 
@@ -718,6 +777,8 @@ int main(void)
     tcase_add_test(tcase, a_raw_image_becomes_a_view_and_a_label);
     tcase_add_test(tcase, scattered_floats_lie_in_the_box);
     tcase_add_test(tcase, a_sample_used_again_takes_no_memory);
+    tcase_add_test(tcase, fields_are_appended_to_those_of_other_readers);
+    tcase_add_test(tcase, a_sample_without_room_for_both_fields_is_refused);
     tcase_add_test(tcase, a_datum_that_contradicts_itself_is_refused);
     tcase_add_test(tcase, records_of_other_programs_are_named);
     tcase_add_test(tcase, records_that_only_resemble_those_keep_their_line);

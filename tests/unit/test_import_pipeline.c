@@ -64,21 +64,20 @@ static void put_number(void *to, leat_dtype type, double value)
 
 static int fill(int number, leat_sample *sample)
 {
-    int status = leat_sample_reserve(sample, (PIXELS + 1) * 8);
-    if (status)
-        return status;
+    char *data = leat_sample_take(sample, (PIXELS + 1) * 8);
+    if (!data)
+        return LEAT_ENOMEM;
     size_t size = leat_dtype_size(data_type);
     for (int k = 0; k < PIXELS; k++)
-        put_number((char *)sample->buffer + (size_t)k * size, data_type,
-                   number * 10 + k);
-    char *label = (char *)sample->buffer + PIXELS * 8;
+        put_number(data + (size_t)k * size, data_type, number * 10 + k);
+    char *label = data + PIXELS * 8;
     put_number(label, label_type,
                number == RECORDS - 1 ? label_of_last : number);
     sample->nfields = fields;
     sample->field[0] = (leat_field){.dtype = data_type,
                                     .ndim = data_ndim,
                                     .shape = {1, 2, 3},
-                                    .data = sample->buffer,
+                                    .data = data,
                                     .bytes = PIXELS * size};
     if (data_ndim == 1)
         sample->field[0].shape[0] = PIXELS;
@@ -110,8 +109,12 @@ static int typed_next(leat_reader *reader, leat_sample *const out[], int n,
     return status;
 }
 
-static int typed_reset(leat_reader *reader)
+static int typed_seek(leat_reader *reader, leat_position position,
+                      leat_token *mark)
 {
+    (void)mark;
+    if (position.index > 0)
+        return leat_error(LEAT_EUNSUPPORTED, "typed: in order alone");
     ((typed_reader *)reader)->next = 0;
     return LEAT_OK;
 }
@@ -130,7 +133,7 @@ static const leat_reader_ops typed_ops = {.size = sizeof(leat_reader_ops),
                                           .name = "typed",
                                           .fields = typed_fields,
                                           .next = typed_next,
-                                          .reset = typed_reset,
+                                          .seek = typed_seek,
                                           .cancel = typed_cancel,
                                           .close = typed_close};
 

@@ -143,18 +143,16 @@ START_TEST(a_bad_record_is_named_and_stepped_over)
     int got, status;
     while ((status = leat_reader_next_batch(reader, out, 8, &got)) !=
            LEAT_END) {
+        for (int i = 0; i < got; i++)
+            images_assert(out[i], good + bad + i);
+        good += got;
         int64_t at = good + bad;
-        if (status == LEAT_OK) {
-            for (int i = 0; i < got; i++)
-                images_assert(out[i], at + i);
-            good += got;
+        if (status == LEAT_OK)
             continue;
-        }
         char says[64];
         sprintf(says, "record %d, key %08d: ", (int)at, (int)at);
         ck_assert_int_eq(status, LEAT_EDATA);
-        ck_assert_int_eq(got, 0);
-        ck_assert_int_eq(out[0]->from.record, at);
+        ck_assert_int_eq(out[got]->from.record, at);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), says));
         ck_assert_ptr_nonnull(strstr(leat_last_error(), directory));
         bad++;
@@ -166,68 +164,68 @@ START_TEST(a_bad_record_is_named_and_stepped_over)
 }
 END_TEST
 
-/* What is located in order is read in any order, bad records and all. */
-START_TEST(located_records_are_those_of_the_walk)
+/* What next defers is completed in any order, bad records and all. */
+START_TEST(deferred_records_are_those_of_the_walk)
 {
     char directory[FIXTURE_PATH];
-    leat_locator locator[50];
-    leat_sample sample, *out = &sample;
+    leat_sample sample[40], *out[40];
     leat_reader *reader = images_begin(directory, make_some_bad, 40);
-    leat_sample_init(&sample);
+    images_boxes_init(sample, out, 40);
+    for (int i = 0; i < 40; i++)
+        leat_sample_clear(out[i]);
     int got, n = 0, status;
-    /* Three by next first, so that some are taken ahead of locate. */
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
-    n = 3;
-    ck_assert_int_eq(leat_reader_can_locate(reader), 1);
-    while ((status = leat_reader_locate(reader, locator + n, 7, &got)) ==
-           LEAT_OK) {
+    while ((status = leat_reader_pull(reader, out + n, 40 - n < 7 ? 1 : 7,
+                                      &got)) == LEAT_OK) {
         ck_assert_int_gt(got, 0);
         n += got;
-        ck_assert_int_le(n, 40);
+        ck_assert_int_lt(n, 41);
+        if (n == 40)
+            break;
     }
-    ck_assert_int_eq(status, LEAT_END);
-    ck_assert_int_eq(n, 40);
-    for (int i = 39; i >= 3; i--) {
-        ck_assert_int_eq(locator[i].record, i);
-        status = leat_reader_read_located(reader, &locator[i], &out, 1, &got);
+    ck_assert_int_eq(status, LEAT_OK);
+    for (int i = 39; i >= 0; i--) {
+        ck_assert_int_eq(out[i]->deferred, 1);
+        ck_assert_int_eq(out[i]->nfields, 0);
+        status = leat_reader_materialize(reader, &out[i], 1, &got);
         ck_assert_int_eq(status, i % 10 == 3 ? LEAT_EDATA : LEAT_OK);
-        ck_assert_int_eq(sample.from.record, i);
+        ck_assert_int_eq(got, status == LEAT_OK);
+        ck_assert_int_eq(out[i]->from.record, i);
         if (status == LEAT_OK)
-            images_assert(&sample, i);
+            images_assert(out[i], i);
     }
-    ck_assert_int_eq(leat_reader_locate(reader, locator, 7, &got), LEAT_END);
+    ck_assert_int_eq(leat_reader_pull(reader, out, 7, &got), LEAT_END);
     ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
                      LEAT_OK);
-    ck_assert_int_eq(leat_reader_locate(reader, locator, 7, &got), LEAT_OK);
-    ck_assert_int_eq(locator[0].record, 0);
+    leat_sample_clear(out[0]);
+    ck_assert_int_eq(leat_reader_pull(reader, out, 1, &got), LEAT_OK);
+    ck_assert_int_eq(out[0]->locator.record, 0);
     leat_reader_cancel(reader);
-    ck_assert_int_eq(leat_reader_locate(reader, locator, 7, &got),
+    ck_assert_int_eq(leat_reader_materialize(reader, out, 1, &got),
                      LEAT_ECANCELLED);
-    ck_assert_int_eq(leat_reader_read_located(reader, locator, &out, 1, &got),
-                     LEAT_ECANCELLED);
-    leat_sample_finish(&sample);
+    ck_assert_int_eq(leat_reader_pull(reader, out, 7, &got), LEAT_ECANCELLED);
+    images_boxes_finish(sample, 40);
     images_end(reader, directory);
 }
 END_TEST
 
-START_TEST(read_at_gives_the_good_prefix_and_then_the_error)
+START_TEST(read_at_gives_the_good_prefix_and_the_error)
 {
     char directory[FIXTURE_PATH];
     leat_sample sample[4], *out[4];
     leat_reader *reader = images_begin(directory, make_some_bad, 40);
     images_boxes_init(sample, out, 4);
-    const int64_t index[4] = {39, 0, 13, 5};
+    const leat_position at[4] = {{0, 39}, {0, 0}, {0, 13}, {0, 5}};
     int got;
-    ck_assert_int_eq(leat_reader_read_at(reader, index, out, 4, &got), LEAT_OK);
+    ck_assert_int_eq(leat_reader_read_at(reader, at, out, 4, &got), LEAT_EDATA);
     ck_assert_int_eq(got, 2);
     images_assert(out[0], 39);
     images_assert(out[1], 0);
-    ck_assert_int_eq(leat_reader_read_at(reader, index + 2, out, 2, &got),
-                     LEAT_EDATA);
-    ck_assert_int_eq(got, 0);
-    ck_assert_int_eq(out[0]->from.record, 13);
-    const int64_t beyond = 40;
+    ck_assert_int_eq(out[2]->from.record, 13);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "record 13"));
+    ck_assert_int_eq(leat_reader_read_at(reader, at + 3, out + 3, 1, &got),
+                     LEAT_OK);
+    images_assert(out[3], 5);
+    const leat_position beyond = {0, 40};
     ck_assert_int_eq(leat_reader_read_at(reader, &beyond, out, 1, &got),
                      LEAT_EINVAL);
     images_boxes_finish(sample, 4);
@@ -267,7 +265,7 @@ END_TEST
 
 static int notes_of(const char *directory, int drops, int in_order)
 {
-    const int64_t index[] = {3, 1};
+    const leat_position index[] = {{0, 3}, {0, 1}};
     leat_lmdb_options options = LEAT_LMDB_OPTIONS_INIT;
     leat_pipeline *pipeline;
     leat_reader *reader;
@@ -361,18 +359,18 @@ static void *read_at_random(void *argument)
     const random_reads *self = argument;
     static _Thread_local leat__mt19937 random;
     leat_sample sample[16], *out[16];
-    int64_t index[16];
+    leat_position at[16];
     leat__mt19937_seed(&random, self->seed);
     images_boxes_init(sample, out, 16);
     for (int round = 0; round < 200; round++) {
         int got;
         for (int i = 0; i < 16; i++)
-            index[i] = leat__mt19937_next(&random) % 500;
-        ck_assert_int_eq(
-            leat_reader_read_at(self->reader, index, out, 16, &got), LEAT_OK);
+            at[i] = (leat_position){0, leat__mt19937_next(&random) % 500};
+        ck_assert_int_eq(leat_reader_read_at(self->reader, at, out, 16, &got),
+                         LEAT_OK);
         ck_assert_int_eq(got, 16);
         for (int i = 0; i < 16; i++)
-            images_assert(out[i], index[i]);
+            images_assert(out[i], at[i].index);
     }
     images_boxes_finish(sample, 16);
     return NULL;
@@ -433,7 +431,7 @@ START_TEST(a_cancelled_reader_gives_nothing_any_more)
 {
     char directory[FIXTURE_PATH];
     leat_sample sample, *out = &sample;
-    const int64_t index = 0;
+    const leat_position index = {0, 0};
     int got;
     leat_reader *reader = images_begin(directory, images_record, 10);
     leat_sample_init(&sample);
@@ -535,7 +533,7 @@ static int use_once(const char *path)
     leat_reader *reader = NULL;
     leat_sample sample, *out = &sample;
     const leat_field_spec *spec;
-    const int64_t index = 5;
+    const leat_position index = {0, 5};
     int n, got;
     leat_sample_init(&sample);
     int status = leat_pipeline_lmdb(&pipeline, path, NULL);
@@ -655,8 +653,8 @@ int main(void)
     tcase_add_test(tcase, the_first_good_record_tells_the_fields);
     tcase_add_test(tcase, an_empty_database_has_fields_and_ends_at_once);
     tcase_add_test(tcase, a_bad_record_is_named_and_stepped_over);
-    tcase_add_test(tcase, located_records_are_those_of_the_walk);
-    tcase_add_test(tcase, read_at_gives_the_good_prefix_and_then_the_error);
+    tcase_add_test(tcase, deferred_records_are_those_of_the_walk);
+    tcase_add_test(tcase, read_at_gives_the_good_prefix_and_the_error);
     tcase_add_test(tcase, dropping_behind_what_has_no_order_is_told_once);
     tcase_add_test(tcase, seek_goes_to_every_record_and_to_the_end);
     tcase_add_test(tcase, a_failed_seek_changes_nothing);

@@ -276,7 +276,7 @@ static int use_inherited(void)
     leat_sample sample, *out = &sample;
     leat_token token = {0};
     const leat_field_spec *spec;
-    const int64_t record = 3;
+    const leat_position record = {0, 3};
     int64_t count;
     int got, n;
     leat_sample_init(&sample);
@@ -290,7 +290,7 @@ static int use_inherited(void)
         return __LINE__;
     if (!is_refused(leat_reader_fields(inherited, &spec, &n)))
         return __LINE__;
-    if (!is_refused(inherited->ops->seek(inherited, 2)))
+    if (!is_refused(inherited->ops->seek(inherited, record, NULL)))
         return __LINE__;
     if (!is_refused(inherited->ops->save(inherited, &token)))
         return __LINE__;

@@ -80,7 +80,7 @@ START_TEST(no_samples_are_an_end_at_once)
                      LEAT_OK);
     ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 1}, NULL),
                      LEAT_EINVAL);
-    const int64_t index = 0;
+    const leat_position index = {0, 0};
     leat_sample *const out = &sample;
     ck_assert_int_eq(leat_reader_read_at(reader, &index, &out, 1, &got),
                      LEAT_EINVAL);

@@ -29,10 +29,10 @@ static int open_it(const leat_open *open, leat_reader **out)
     return open_fails;
 }
 
-static int read_nothing(leat_reader *reader, const int64_t index[],
+static int read_nothing(leat_reader *reader, const leat_position at[],
                         leat_sample *const out[], int n, int *got)
 {
-    (void)index;
+    (void)at;
     return empty_reader_next(reader, out, n, got);
 }
 
@@ -95,8 +95,8 @@ START_TEST(each_obligatory_operation_is_missed_by_name)
     refused("the reader \"mine\" lacks \"fields\"");
     ops.next = NULL;
     refused("the reader \"mine\" lacks \"next\"");
-    ops.reset = NULL;
-    refused("the reader \"mine\" lacks \"reset\"");
+    ops.seek = NULL;
+    refused("the reader \"mine\" lacks \"seek\"");
     ops.cancel = NULL;
     refused("the reader \"mine\" lacks \"cancel\"");
     ops.close = NULL;

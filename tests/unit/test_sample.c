@@ -27,57 +27,143 @@ START_TEST(a_new_sample_is_empty_and_owns_nothing)
 }
 END_TEST
 
-START_TEST(a_box_is_aligned_and_as_large_as_wanted)
+/* Where each taken piece begins, behind the last one. */
+static char *take(size_t bytes)
 {
-    for (size_t bytes = 1; bytes < 100000; bytes = 2 * bytes + 1) {
-        ck_assert_int_eq(leat_sample_reserve(&sample, bytes), LEAT_OK);
-        ck_assert_uint_ge(sample.buffer_size, bytes);
-        ck_assert_uint_eq((uintptr_t)sample.buffer % 64, 0);
-        memset(sample.buffer, 1, sample.buffer_size);
-    }
+    size_t before = sample.taken;
+    char *at = leat_sample_take(&sample, bytes);
+    ck_assert_ptr_nonnull(at);
+    ck_assert_uint_eq((uintptr_t)at % 64, 0);
+    ck_assert_ptr_eq(at, (char *)sample.buffer + before);
+    ck_assert_uint_eq(sample.taken % 64, 0);
+    ck_assert_uint_ge(sample.taken - before, bytes);
+    ck_assert_uint_le(sample.taken, sample.buffer_size);
+    memset(at, (int)(bytes % 251), bytes);
+    return at;
+}
+
+START_TEST(memory_is_taken_aligned_piece_behind_piece)
+{
+    static const size_t sizes[] = {1, 0, 64, 65, 0, 1000, 63, 4096, 1};
+    size_t at[9];
+    for (int i = 0; i < 9; i++)
+        at[i] = (size_t)(take(sizes[i]) - (char *)sample.buffer);
+    /* Also one of no bytes has an address of its own. */
+    ck_assert_uint_lt(at[1], at[2]);
+    for (int i = 0; i < 9; i++)
+        for (size_t k = 0; k < sizes[i]; k++)
+            ck_assert_int_eq(((unsigned char *)sample.buffer)[at[i] + k],
+                             (int)(sizes[i] % 251));
 }
 END_TEST
 
-START_TEST(a_box_that_is_large_enough_stays)
+START_TEST(a_cleared_sample_keeps_its_buffer_and_position)
 {
-    ck_assert_int_eq(leat_sample_reserve(&sample, 0), LEAT_OK);
+    char *first = take(1000);
+    size_t size = sample.buffer_size;
+    sample.nfields = 3;
+    sample.stable = 0;
+    sample.deferred = 1;
+    sample.route = 5;
+    sample.from = (leat_provenance){.source = "s",
+                                    .record = 9,
+                                    .key = first,
+                                    .key_size = 4,
+                                    .epoch = 2,
+                                    .position = 7};
+    leat_sample_clear(&sample);
+    ck_assert_int_eq(sample.nfields, 0);
+    ck_assert_int_eq(sample.stable, 1);
+    ck_assert_int_eq(sample.deferred, 0);
+    ck_assert_uint_eq(sample.route, 0);
+    ck_assert_uint_eq(sample.taken, 0);
+    ck_assert_ptr_null(sample.from.key);
+    ck_assert_uint_eq(sample.from.key_size, 0);
+    ck_assert_int_eq(sample.from.epoch, 2);
+    ck_assert_int_eq(sample.from.position, 7);
+    ck_assert_uint_eq(sample.buffer_size, size);
+    int64_t before = leat__alloc_count();
+    ck_assert_ptr_eq(take(1000), first);
+    ck_assert_int_eq(leat__alloc_count(), before);
+}
+END_TEST
+
+START_TEST(a_buffer_that_is_large_enough_stays)
+{
+    ck_assert_int_eq(leat__sample_reserve(&sample, 0), LEAT_OK);
     ck_assert_ptr_null(sample.buffer);
-    ck_assert_int_eq(leat_sample_reserve(&sample, 1000), LEAT_OK);
+    ck_assert_int_eq(leat__sample_reserve(&sample, 1000), LEAT_OK);
     void *buffer = sample.buffer;
-    memset(buffer, 5, 1000);
-    ck_assert_int_eq(leat_sample_reserve(&sample, 1000), LEAT_OK);
-    ck_assert_int_eq(leat_sample_reserve(&sample, 1), LEAT_OK);
+    ck_assert_uint_eq(sample.taken, 0);
+    ck_assert_int_eq(leat__sample_reserve(&sample, 1000), LEAT_OK);
+    ck_assert_int_eq(leat__sample_reserve(&sample, 1), LEAT_OK);
     ck_assert_ptr_eq(sample.buffer, buffer);
-    ck_assert_int_eq(*(char *)buffer, 5);
+    for (int i = 0; i < 15; i++)
+        take(64);
+    ck_assert_ptr_eq(sample.buffer, buffer);
 }
 END_TEST
 
 START_TEST(sizes_that_creep_up_settle_early)
 {
     int64_t before = leat__alloc_count();
-    for (size_t bytes = 1000; bytes < 10000; bytes += 10)
-        ck_assert_int_eq(leat_sample_reserve(&sample, bytes), LEAT_OK);
+    for (size_t bytes = 1000; bytes < 10000; bytes += 10) {
+        leat_sample_clear(&sample);
+        take(bytes);
+    }
     ck_assert_int_le(leat__alloc_count() - before, 10);
 }
 END_TEST
 
-START_TEST(short_memory_leaves_the_box_as_it_was)
+/* Views into the buffer go along, at any offset; the others stay. */
+START_TEST(views_move_with_a_buffer_that_grows)
 {
-    ck_assert_int_eq(leat_sample_reserve(&sample, 10), LEAT_OK);
-    void *buffer = sample.buffer;
+    static const char elsewhere[] = "elsewhere";
+    char *piece = take(100);
+    strcpy(piece, "piece");
+    strcpy(piece + 90, "key");
+    sample.nfields = 3;
+    sample.field[0] = (leat_field){LEAT_BYTES, 1, {6}, piece, 6};
+    sample.field[1] = (leat_field){LEAT_BYTES, 1, {10}, elsewhere, 10};
+    sample.field[2] = (leat_field){LEAT_BYTES, 1, {4}, piece + 2, 4};
+    sample.from.key = piece + 90;
+    sample.from.key_size = 4;
+    const void *old = sample.buffer;
+    for (size_t bytes = 200; bytes < 300000; bytes *= 7)
+        take(bytes);
+    ck_assert_ptr_ne(sample.buffer, old);
+    ck_assert_ptr_eq(sample.field[0].data, sample.buffer);
+    ck_assert_str_eq(sample.field[0].data, "piece");
+    ck_assert_ptr_eq(sample.field[1].data, elsewhere);
+    ck_assert_str_eq(sample.field[2].data, "ece");
+    ck_assert_str_eq(sample.from.key, "key");
+}
+END_TEST
+
+START_TEST(short_memory_leaves_the_sample_as_it_was)
+{
+    char *piece = take(10);
+    strcpy(piece, "piece");
+    sample.nfields = 1;
+    sample.field[0] = (leat_field){LEAT_BYTES, 1, {6}, piece, 6};
+    const leat_sample before = sample;
     leat__alloc_fail_at(0);
-    ck_assert_int_eq(leat_sample_reserve(&sample, 1000), LEAT_ENOMEM);
-    ck_assert_int_eq(leat_sample_reserve(&sample, SIZE_MAX), LEAT_ENOMEM);
-    ck_assert_ptr_eq(sample.buffer, buffer);
-    ck_assert_uint_ge(sample.buffer_size, 10);
+    ck_assert_ptr_null(leat_sample_take(&sample, 100000));
+    leat__alloc_fail_at(-1);
+    ck_assert_ptr_null(leat_sample_take(&sample, SIZE_MAX));
+    ck_assert_ptr_null(leat_sample_take(&sample, SIZE_MAX - 63));
+    ck_assert_ptr_null(leat_sample_take(&sample, SIZE_MAX - 64));
+    ck_assert_ptr_null(leat_sample_take(&sample, SIZE_MAX - 200));
+    ck_assert_mem_eq(&sample, &before, sizeof(sample));
+    ck_assert_str_eq(sample.field[0].data, "piece");
+    ck_assert_int_eq(leat__sample_reserve(&sample, SIZE_MAX), LEAT_ENOMEM);
 }
 END_TEST
 
 /* One view in the buffer, one elsewhere, and a key. */
 static void fill_mixed(const char *elsewhere)
 {
-    ck_assert_int_eq(leat_sample_reserve(&sample, 8), LEAT_OK);
-    memcpy(sample.buffer, "buffer", 7);
+    strcpy(take(8), "buffer");
     sample.nfields = 2;
     sample.field[0].data = sample.buffer;
     sample.field[0].bytes = 7;
@@ -91,16 +177,22 @@ START_TEST(a_sample_that_owns_its_views_needs_nothing_else)
 {
     char elsewhere[] = "elsewhere\0key";
     fill_mixed(elsewhere);
-    ck_assert_int_eq(leat__sample_own(&sample), LEAT_OK);
+    ck_assert_int_eq(leat_sample_own(&sample), LEAT_OK);
     memset(elsewhere, 'x', sizeof(elsewhere));
     ck_assert_str_eq(sample.field[0].data, "buffer");
     ck_assert_str_eq(sample.field[1].data, "elsewhere");
     ck_assert_str_eq(sample.from.key, "key");
     ck_assert_uint_eq((uintptr_t)sample.field[1].data % 64, 0);
     const void *buffer = sample.buffer;
-    ck_assert_int_eq(leat__sample_own(&sample), LEAT_OK);
+    size_t taken = sample.taken;
+    ck_assert_int_eq(leat_sample_own(&sample), LEAT_OK);
     ck_assert_ptr_eq(sample.buffer, buffer);
+    ck_assert_uint_eq(sample.taken, taken);
     ck_assert_str_eq(sample.field[1].data, "elsewhere");
+    /* What is taken now lies behind them. */
+    memset(take(100), 'x', 100);
+    ck_assert_str_eq(sample.field[1].data, "elsewhere");
+    ck_assert_str_eq(sample.from.key, "key");
 }
 END_TEST
 
@@ -108,24 +200,134 @@ START_TEST(a_sample_that_cannot_own_its_views_stays_as_it_was)
 {
     char elsewhere[] = "elsewhere\0key";
     fill_mixed(elsewhere);
+    const leat_sample before = sample;
     leat__alloc_fail_at(0);
-    ck_assert_int_eq(leat__sample_own(&sample), LEAT_ENOMEM);
+    ck_assert_int_eq(leat_sample_own(&sample), LEAT_ENOMEM);
     leat__alloc_fail_at(-1);
-    ck_assert_ptr_eq(sample.field[0].data, sample.buffer);
-    ck_assert_ptr_eq(sample.field[1].data, elsewhere);
+    ck_assert_mem_eq(&sample, &before, sizeof(sample));
     sample.field[1].bytes = SIZE_MAX - 8;
-    ck_assert_int_eq(leat__sample_own(&sample), LEAT_ENOMEM);
+    ck_assert_int_eq(leat_sample_own(&sample), LEAT_ENOMEM);
+    sample.field[1].bytes = SIZE_MAX - 64;
+    ck_assert_int_eq(leat_sample_own(&sample), LEAT_ENOMEM);
+    sample.field[1].bytes = SIZE_MAX / 2;
+    sample.from.key_size = SIZE_MAX / 2 + 1;
+    ck_assert_int_eq(leat_sample_own(&sample), LEAT_ENOMEM);
+}
+END_TEST
+
+START_TEST(views_of_no_bytes_take_nothing)
+{
+    sample.nfields = 2;
+    sample.field[0] = (leat_field){LEAT_BYTES, 1, {0}, NULL, 0};
+    sample.field[1] = (leat_field){LEAT_BYTES, 1, {0}, "", 0};
+    ck_assert_int_eq(leat_sample_own(&sample), LEAT_OK);
+    ck_assert_ptr_null(sample.buffer);
+}
+END_TEST
+
+START_TEST(swapped_samples_exchange_all_but_their_positions)
+{
+    leat_sample other;
+    leat_sample_init(&other);
+    fill_mixed("elsewhere\0key");
+    sample.from.source = "one";
+    sample.from.record = 1;
+    sample.from.epoch = 2;
+    sample.from.position = 3;
+    sample.stable = 0;
+    sample.route = 4;
+    other.deferred = 1;
+    other.locator = (leat_locator){5, 6};
+    other.from = (leat_provenance){
+        .source = "other", .record = 7, .epoch = 8, .position = 9};
+    other.allocator = NULL;
+    ck_assert_ptr_nonnull(leat_sample_take(&other, 500));
+    const void *first = sample.buffer;
+    const void *second = other.buffer;
+    int64_t before = leat__alloc_count();
+    leat_sample_swap(&sample, &other);
+    ck_assert_int_eq(leat__alloc_count(), before);
+    ck_assert_ptr_eq(sample.buffer, second);
+    ck_assert_ptr_eq(other.buffer, first);
+    ck_assert_int_eq(sample.nfields, 0);
+    ck_assert_int_eq(sample.deferred, 1);
+    ck_assert_int_eq(sample.locator.record, 5);
+    ck_assert_uint_eq(sample.locator.where, 6);
+    ck_assert_uint_eq(sample.taken, 512);
+    ck_assert_str_eq(sample.from.source, "other");
+    ck_assert_int_eq(sample.from.epoch, 2);
+    ck_assert_int_eq(sample.from.position, 3);
+    ck_assert_int_eq(other.nfields, 2);
+    ck_assert_str_eq(other.field[0].data, "buffer");
+    ck_assert_str_eq(other.field[1].data, "elsewhere");
+    ck_assert_str_eq(other.from.key, "key");
+    ck_assert_int_eq(other.stable, 0);
+    ck_assert_uint_eq(other.route, 4);
+    ck_assert_int_eq(other.from.record, 1);
+    ck_assert_int_eq(other.from.epoch, 8);
+    ck_assert_int_eq(other.from.position, 9);
+    leat_sample_swap(&other, &other);
+    ck_assert_str_eq(other.field[1].data, "elsewhere");
+    leat_sample_finish(&other);
+}
+END_TEST
+
+/* Each buffer goes back to the allocator that gave it. */
+typedef struct ledger {
+    leat_allocator allocator;
+    int held;
+} ledger;
+
+static void *ledger_alloc(void *user, size_t bytes, size_t alignment)
+{
+    ((ledger *)user)->held++;
+    return aligned_alloc(alignment, bytes);
+}
+
+static void ledger_free(void *user, void *memory, size_t bytes,
+                        size_t alignment)
+{
+    (void)bytes;
+    (void)alignment;
+    ((ledger *)user)->held--;
+    free(memory);
+}
+
+START_TEST(swapped_buffers_keep_their_allocators)
+{
+    ledger ledgers[2];
+    leat_sample pair[2];
+    for (int i = 0; i < 2; i++) {
+        ledgers[i].held = 0;
+        ledgers[i].allocator = (leat_allocator){.size = sizeof(leat_allocator),
+                                                .user = &ledgers[i],
+                                                .alloc = ledger_alloc,
+                                                .free = ledger_free};
+        leat_sample_init(&pair[i]);
+        pair[i].allocator = &ledgers[i].allocator;
+    }
+    ck_assert_ptr_nonnull(leat_sample_take(&pair[0], 100));
+    leat_sample_swap(&pair[0], &pair[1]);
+    ck_assert_int_eq(ledgers[0].held, 1);
+    ck_assert_ptr_nonnull(leat_sample_take(&pair[1], 100000));
+    ck_assert_int_eq(ledgers[0].held, 1);
+    ck_assert_ptr_nonnull(leat_sample_take(&pair[0], 100));
+    ck_assert_int_eq(ledgers[1].held, 1);
+    leat_sample_finish(&pair[1]);
+    ck_assert_int_eq(ledgers[0].held, 0);
+    leat_sample_finish(&pair[0]);
+    ck_assert_int_eq(ledgers[1].held, 0);
 }
 END_TEST
 
 START_TEST(a_finished_sample_can_be_used_again)
 {
-    ck_assert_int_eq(leat_sample_reserve(&sample, 10), LEAT_OK);
+    take(10);
     sample.nfields = 2;
     leat_sample_finish(&sample);
     ck_assert_ptr_null(sample.buffer);
     ck_assert_int_eq(sample.nfields, 0);
-    ck_assert_int_eq(leat_sample_reserve(&sample, 10), LEAT_OK);
+    take(10);
 }
 END_TEST
 
@@ -206,10 +408,15 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_new_sample_is_empty_and_owns_nothing);
-    tcase_add_test(tcase, a_box_is_aligned_and_as_large_as_wanted);
-    tcase_add_test(tcase, a_box_that_is_large_enough_stays);
+    tcase_add_test(tcase, memory_is_taken_aligned_piece_behind_piece);
+    tcase_add_test(tcase, a_cleared_sample_keeps_its_buffer_and_position);
+    tcase_add_test(tcase, a_buffer_that_is_large_enough_stays);
     tcase_add_test(tcase, sizes_that_creep_up_settle_early);
-    tcase_add_test(tcase, short_memory_leaves_the_box_as_it_was);
+    tcase_add_test(tcase, views_move_with_a_buffer_that_grows);
+    tcase_add_test(tcase, short_memory_leaves_the_sample_as_it_was);
+    tcase_add_test(tcase, views_of_no_bytes_take_nothing);
+    tcase_add_test(tcase, swapped_samples_exchange_all_but_their_positions);
+    tcase_add_test(tcase, swapped_buffers_keep_their_allocators);
     tcase_add_test(tcase, a_finished_sample_can_be_used_again);
     tcase_add_test(tcase, a_sample_that_owns_its_views_needs_nothing_else);
     tcase_add_test(tcase, a_sample_that_cannot_own_its_views_stays_as_it_was);

@@ -6,25 +6,32 @@
 
 enum { MOST = 4000 };
 
-static void at(int64_t position, int64_t count, int64_t *epoch, int64_t *index)
+static void check_at(leat_position at, int64_t position, int64_t count)
 {
-    *epoch = position / count;
-    *index = position % count;
+    ck_assert_int_eq(at.epoch, position / count);
+    ck_assert_int_eq(at.index, position % count);
+}
+
+/* One record: whether it is this rank's. */
+static bool pass(leat__sampler *self, leat_position *at)
+{
+    bool is_own = self->skip == 0;
+    if (is_own)
+        leat__sampler_take(self, 1, at);
+    else
+        leat__sampler_drop(self, 1);
+    return is_own;
 }
 
 /* Reads on from where the sampler stands, epoch by epoch, record by record. */
 static void check_in_order(leat__sampler *self, int64_t count, int64_t wanted)
 {
     for (int n = 0; n < 200; n++) {
-        int64_t epoch = -1, index = -1, e, i;
-        while (!leat__sampler_pass(self, &epoch, &index)) {
-            ck_assert_int_eq(epoch, -1);
+        leat_position at;
+        while (!pass(self, &at))
             if (self->index == count)
                 leat__sampler_next_epoch(self);
-        }
-        at(wanted, count, &e, &i);
-        ck_assert_int_eq(epoch, e);
-        ck_assert_int_eq(index, i);
+        check_at(at, wanted, count);
         wanted += self->step;
         if (self->index == count)
             leat__sampler_next_epoch(self);
@@ -34,12 +41,10 @@ static void check_in_order(leat__sampler *self, int64_t count, int64_t wanted)
 static void check_by_index(leat__sampler *self, int64_t count, int64_t wanted)
 {
     for (int n = 0; n < 200; n++) {
-        int64_t epoch, index, e, i;
+        leat_position at;
         leat__sampler_jump(self, count);
-        ck_assert(leat__sampler_pass(self, &epoch, &index));
-        at(wanted, count, &e, &i);
-        ck_assert_int_eq(epoch, e);
-        ck_assert_int_eq(index, i);
+        ck_assert(pass(self, &at));
+        check_at(at, wanted, count);
         wanted += self->step;
     }
 }
@@ -93,11 +98,11 @@ START_TEST(every_rank_agrees_where_a_batch_ends)
         for (int k = 1; k < 20; k++) {
             leat__position after = {-1, -1, -1};
             for (int n = 0; n < batch; n++) {
-                int64_t epoch, index;
+                leat_position at;
                 ck_assert_int_eq(leat__sampler_room(&self, MOST), batch - n);
                 ck_assert_int_eq(leat__sampler_room(&self, 1), 1);
                 leat__sampler_jump(&self, count);
-                ck_assert(leat__sampler_pass(&self, &epoch, &index));
+                ck_assert(pass(&self, &at));
                 ck_assert(leat__sampler_hand_out(&self, 1, &after) ==
                           (n == batch - 1));
             }
@@ -212,20 +217,20 @@ END_TEST
 START_TEST(records_taken_or_dropped_together_are_those_one_by_one)
 {
     leat__sampler one, many;
-    int64_t epoch[8], index[8], e, i;
+    leat_position at[8], single;
     const leat__position start = {100, 3, 10};
     leat__sampler_init(&one, 10, 0, 1);
     leat__sampler_rewind(&one, &start);
     many = one;
     leat__sampler_drop(&many, 7);
     leat__sampler_drop(&many, 3);
-    leat__sampler_take(&many, 8, epoch, index);
+    leat__sampler_take(&many, 8, at);
     for (int n = 0; n < 10; n++)
-        ck_assert(!leat__sampler_pass(&one, &e, &i));
+        ck_assert(!pass(&one, &single));
     for (int n = 0; n < 8; n++) {
-        ck_assert(leat__sampler_pass(&one, &e, &i));
-        ck_assert_int_eq(epoch[n], e);
-        ck_assert_int_eq(index[n], i);
+        ck_assert(pass(&one, &single));
+        ck_assert_int_eq(at[n].epoch, single.epoch);
+        ck_assert_int_eq(at[n].index, single.index);
     }
     ck_assert_int_eq(many.cursor, one.cursor);
     ck_assert_int_eq(many.index, one.index);
@@ -237,10 +242,10 @@ START_TEST(a_pass_that_ends_is_found_ended_again)
 {
     leat__sampler self;
     leat__position after;
-    int64_t epoch, index;
+    leat_position at;
     leat__sampler_init(&self, 4, 1, 2);
     for (int n = 0; n < 7; n++)
-        if (leat__sampler_pass(&self, &epoch, &index))
+        if (pass(&self, &at))
             (void)leat__sampler_hand_out(&self, 1, &after);
     leat__sampler_end(&self, 0, &after);
     ck_assert_int_eq(after.position, 2 * 3);
