@@ -32,13 +32,14 @@ static int passing_fields(leat_reader *reader, const leat_field_spec **out,
 static int passing_next(leat_reader *reader, leat_sample *const out[], int n,
                         int *got)
 {
-    return leat_reader_next_batch(((passing_reader *)reader)->upstream, out, n,
-                                  got);
+    return leat_reader_pull(((passing_reader *)reader)->upstream, out, n, got);
 }
 
-static int passing_reset(leat_reader *reader)
+static int passing_seek(leat_reader *reader, leat_position position,
+                        leat_token *mark)
 {
-    return leat_reader_reset(((passing_reader *)reader)->upstream);
+    return leat_reader_seek(((passing_reader *)reader)->upstream, position,
+                            mark);
 }
 
 static void passing_cancel(leat_reader *reader)
@@ -57,7 +58,7 @@ static const leat_reader_ops passing_ops = {
     .name = "passing",
     .fields = passing_fields,
     .next = passing_next,
-    .reset = passing_reset,
+    .seek = passing_seek,
     .cancel = passing_cancel,
     .close = passing_close,
 };

@@ -103,12 +103,9 @@ static void stub_close(leat_reader *reader)
     (void)reader;
 }
 
-static int stub_open(const leat_args *args, leat_reader *const upstream[],
-                     int n, leat_reader **out)
+static int stub_open(const leat_open *open, leat_reader **out)
 {
-    (void)args;
-    (void)upstream;
-    (void)n;
+    (void)open;
     *out = &self.reader;
     return LEAT_OK;
 }
@@ -139,7 +136,8 @@ static void set_up(void)
     ck_assert_int_eq(
         leat_pipeline_create(&pipeline, &stub_type, NULL, NULL, NULL, NULL, 0),
         LEAT_OK);
-    ck_assert_int_eq(leat__reader_attach(&self.reader, pipeline), LEAT_OK);
+    ck_assert_int_eq(leat__reader_attach(&self.reader, pipeline, NULL, 1),
+                     LEAT_OK);
 }
 
 static void tear_down(void)

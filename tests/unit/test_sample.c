@@ -123,9 +123,9 @@ START_TEST(views_move_with_a_buffer_that_grows)
     strcpy(piece, "piece");
     strcpy(piece + 90, "key");
     sample.nfields = 3;
-    sample.field[0] = (leat_field){LEAT_BYTES, 1, {6}, piece, 6};
-    sample.field[1] = (leat_field){LEAT_BYTES, 1, {10}, elsewhere, 10};
-    sample.field[2] = (leat_field){LEAT_BYTES, 1, {4}, piece + 2, 4};
+    sample.field[0] = (leat_field){LEAT_BYTES, 1, piece, 6, {6}};
+    sample.field[1] = (leat_field){LEAT_BYTES, 1, elsewhere, 10, {10}};
+    sample.field[2] = (leat_field){LEAT_BYTES, 1, piece + 2, 4, {4}};
     sample.from.key = piece + 90;
     sample.from.key_size = 4;
     const void *old = sample.buffer;
@@ -145,7 +145,7 @@ START_TEST(short_memory_leaves_the_sample_as_it_was)
     char *piece = take(10);
     strcpy(piece, "piece");
     sample.nfields = 1;
-    sample.field[0] = (leat_field){LEAT_BYTES, 1, {6}, piece, 6};
+    sample.field[0] = (leat_field){LEAT_BYTES, 1, piece, 6, {6}};
     const leat_sample before = sample;
     leat__alloc_fail_at(0);
     ck_assert_ptr_null(leat_sample_take(&sample, 100000));
@@ -218,8 +218,8 @@ END_TEST
 START_TEST(views_of_no_bytes_take_nothing)
 {
     sample.nfields = 2;
-    sample.field[0] = (leat_field){LEAT_BYTES, 1, {0}, NULL, 0};
-    sample.field[1] = (leat_field){LEAT_BYTES, 1, {0}, "", 0};
+    sample.field[0] = (leat_field){LEAT_BYTES, 1, NULL, 0, {0}};
+    sample.field[1] = (leat_field){LEAT_BYTES, 1, "", 0, {0}};
     ck_assert_int_eq(leat_sample_own(&sample), LEAT_OK);
     ck_assert_ptr_null(sample.buffer);
 }
