@@ -128,7 +128,9 @@ static bool is_decimal(const char *text)
 
 int number_read_real(const char *text, char **end, double *out)
 {
-    double value = is_decimal(text) ? strtod(text, end) : (double)INFINITY;
+    if (!is_decimal(text))
+        return -1;
+    double value = strtod(text, end);
     if (!isfinite(value))
         return -1;
     *out = value;
@@ -137,7 +139,9 @@ int number_read_real(const char *text, char **end, double *out)
 
 int number_read_float(const char *text, char **end, float *out)
 {
-    float value = is_decimal(text) ? strtof(text, end) : INFINITY;
+    if (!is_decimal(text))
+        return -1;
+    float value = strtof(text, end);
     if (!isfinite(value))
         return -1;
     *out = value;

@@ -62,12 +62,6 @@ void message_misuse(const char *command, const char *format, ...)
                               *command ? " " : "", command));
 }
 
-void output_require(int status)
-{
-    if (status < 0)
-        output_exit(message_last_error());
-}
-
 void output_exit(int status)
 {
     interrupt_obey();

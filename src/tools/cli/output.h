@@ -47,7 +47,11 @@ _Noreturn void output_exit(int status);
  * EXIT_FAILED and a line: that of the last error if `status` is below 0, or a
  * message.
  */
-void output_require(int status);
+static inline void output_require(int status)
+{
+    if (status < 0)
+        output_exit(message_last_error());
+}
 #define message_fail(...) output_exit(message_error(__VA_ARGS__))
 
 /* Whether all output is written; else LEAT_EIO, with the reason. */

@@ -23,7 +23,7 @@
 #include <string.h>
 
 /* Records taken at once; reasons that are not written again. */
-enum { CHUNK = 16, MOST_THREADS = 256, REASONS = 32 };
+enum { CHUNK = 16, REASONS = 32 };
 
 /* A block of texts. */
 struct flaw_texts {

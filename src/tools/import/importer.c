@@ -32,22 +32,20 @@ struct run {
 char **importer_parse(struct importer *importer, struct usage *usage, int argc,
                       char **argv)
 {
-    const struct option_spec force = option_flag(
-                                 "force", "replace a database that is there",
-                                 &importer->force),
-                             restart = option_flag(
-                                 "restart",
-                                 "discard an unfinished import and start over",
-                                 &importer->restart),
-                             json = option_flag("json", "print one JSON object",
-                                                &importer->json),
-                             resumable[] = {force, restart, json, {0}},
-                             others[] = {force, json, {0}};
+    struct option_spec shared[] = {
+        option_flag("force", "replace a database that is there",
+                    &importer->force),
+        option_flag("restart", "discard an unfinished import and start over",
+                    &importer->restart),
+        option_flag("json", "print one JSON object", &importer->json),
+        {0}};
+    if (importer->is_fresh)
+        memmove(&shared[1], &shared[2], 2 * sizeof(shared[0]));
     static const struct option_removed append = {
         "append",
         "an import makes a whole database; import all inputs at once (--force "
         "replaces OUT), or each into a database of its own"};
-    usage->shared = importer->is_fresh ? others : resumable;
+    usage->shared = shared;
     usage->removed = importer->is_fresh ? NULL : &append;
     /* Before any file is opened: a pipe may never be written to. */
     interrupt_catch();
