@@ -64,12 +64,13 @@ static void measure_cases(struct h2d_bench *bench, struct h2d *h2d, bool silent)
 
 static void measure(struct h2d_bench *bench, const struct h2d_options *options)
 {
-    struct h2d *h2d;
     choose_cases(bench, options);
     output_require(leat_device_find(&bench->device, options->device));
     leat_device *device = bench->device;
-    output_require(h2d_open(&h2d, device, bench->size[bench->nsizes - 1],
-                            bench->streams[bench->nstreams - 1]));
+    struct h2d *h2d = h2d_open(device, bench->size[bench->nsizes - 1],
+                               bench->streams[bench->nstreams - 1]);
+    if (!h2d)
+        message_fail("%s", leat_last_error());
     if (device->ops->describe)
         output_require(device->ops->describe(device, &bench->description));
     measure_cases(bench, h2d, options->json);

@@ -134,6 +134,7 @@ static void print_words(int n, char **words)
     } else {
         puts(":file");
     }
+    current = NULL;
 }
 
 static const char bash[] =

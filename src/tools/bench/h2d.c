@@ -78,22 +78,22 @@ static void take_streams(struct h2d *bench, int n)
     }
 }
 
-int h2d_open(struct h2d **out, leat_device *device, size_t bytes, int streams)
+struct h2d *h2d_open(leat_device *device, size_t bytes, int streams)
 {
     check_device(device);
     struct h2d *bench = leat__alloc_zero(1, sizeof(*bench));
     if (!bench)
-        return LEAT_ENOMEM;
+        return NULL;
     bench->device = device;
     bench->bytes = bytes;
     int status = take_memory(bench);
-    if (status) {
+    if (status == LEAT_ENOMEM) {
         h2d_close(bench);
-        return status;
+        return NULL;
     }
+    output_require(status);
     take_streams(bench, streams);
-    *out = bench;
-    return LEAT_OK;
+    return bench;
 }
 
 void h2d_close(struct h2d *h2d)
@@ -220,20 +220,16 @@ void h2d_measure(struct h2d *h2d, struct h2d_case *what)
 void h2d_measure_ceiling(struct h2d_ceiling *out, leat_device *device,
                          size_t bytes)
 {
-    struct h2d *h2d;
     struct h2d_case what = {.pinned = 1, .bytes = bytes, .streams = 1};
+    size_t most = bytes > sample_bytes ? bytes : sample_bytes;
+    struct h2d *h2d = bytes ? h2d_open(device, most, 1) : NULL;
     *out = (struct h2d_ceiling){
         .bytes = bytes, .rate = NAN, .p10 = NAN, .p90 = NAN, .best = NAN};
-    int status = bytes
-                     ? h2d_open(&h2d, device,
-                                bytes > sample_bytes ? bytes : sample_bytes, 1)
-                     : LEAT_ENOMEM;
-    if (status == LEAT_ENOMEM) {
+    if (!h2d) {
         snprintf(out->why, sizeof(out->why), "%s",
                  bytes ? leat_last_error() : "nothing was uploaded");
         return;
     }
-    output_require(status);
     h2d_measure(h2d, &what);
     out->samples = H2D_SAMPLES;
     out->rate = 1e9 * what.gb_per_s;

@@ -20,10 +20,11 @@ struct h2d_case {
 
 /*
  * Takes memory for copies of up to `bytes` through up to `streams` streams.
- * Errors: those of memory. As in the rest, all others end the program, also
- * those of a device that computes in host memory or does not time its events.
+ * NULL, with an error line: there is not enough. As in the rest, other errors
+ * end the program, also those of a device that computes in host memory or does
+ * not time its events.
  */
-int h2d_open(struct h2d **out, leat_device *device, size_t bytes, int streams);
+struct h2d *h2d_open(leat_device *device, size_t bytes, int streams);
 
 /*
  * Measures `what`, in which all but the figures is set. The device's events
