@@ -169,7 +169,7 @@ LEAT_API int leat_pipeline_callback(leat_pipeline **out,
  * leat_args_escape writes them. A value of several elements is (a,b,c). A value
  * that is a pipeline is in parentheses, too, with {} for the element that its
  * reader fills in: "files:train-*.tfr | interleave:(tfrecord:{}),cycle=4".
- * Parentheses are at most 64 deep, a chain at most 64 readers long, and a
+ * Parentheses are at most 32 deep, a chain at most 64 readers long, and a
  * reader reads at most 65,536 others.
  *
  * Owned by the caller: leat_pipeline_unref. Errors: LEAT_EINVAL with the line

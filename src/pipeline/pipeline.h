@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* The longest chain of readers, those in arguments included, and the deepest
- * parentheses: pipelines are parsed, opened and closed recursively. */
+/* The longest chain of readers, those in arguments included: pipelines are
+ * opened and closed recursively. */
 #define LEAT__PIPELINE_DEPTH_MAX 64
 
 /* Immutable but for its references, which are counted atomically. */

@@ -27,6 +27,9 @@
 /* The longest name of a reader, with its NUL. */
 #define NAME_SIZE 64
 
+/* The deepest parentheses; each takes up to 1 KiB of stack. */
+#define PARENTHESES_MAX 32
+
 typedef leat__pipeline_parser parser;
 
 /* The upstream pipelines of the next reader; shared. */
@@ -145,9 +148,9 @@ static int take(parser *in, const char *stops, char **out, bool *is_open)
 
 static int open_parenthesis(parser *in)
 {
-    if (in->depth == LEAT__PIPELINE_DEPTH_MAX)
+    if (in->depth == PARENTHESES_MAX)
         return fail(in, in->at, "more than %d parentheses in each other",
-                    LEAT__PIPELINE_DEPTH_MAX);
+                    PARENTHESES_MAX);
     in->at++;
     in->depth++;
     return LEAT_OK;

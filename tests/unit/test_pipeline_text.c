@@ -343,20 +343,20 @@ static char *nest(int n, const char *open, const char *inner, const char *close)
     return text;
 }
 
-START_TEST(parentheses_are_64_deep_at_most)
+START_TEST(parentheses_are_32_deep_at_most)
 {
     static const struct {
         int n;
         const char *open, *inner, *close, *why;
     } cases[] = {
-        {64, "(", "lmdb:a", ")", NULL},
-        {65, "(", "lmdb:a", ")", "more than 64 parentheses in each other"},
-        {1000000, "(", "lmdb:a", ")", "1:65: more than 64 parentheses"},
-        {63, "test_each:(", "lmdb:{}", ")", NULL},
-        {64, "test_each:(", "lmdb:{}", ")", "more than 64 readers in a chain"},
-        {1000000, "test_each:(", "lmdb:{}", ")", "more than 64 parentheses"},
-        {63, "(", "lmdb:a", ") | test_shuffle", NULL},
-        {64, "(", "lmdb:a", ") | test_shuffle", "more than 64 readers"},
+        {32, "(", "lmdb:a", ")", NULL},
+        {33, "(", "lmdb:a", ")", "more than 32 parentheses in each other"},
+        {1000000, "(", "lmdb:a", ")", "1:33: more than 32 parentheses"},
+        {32, "test_each:(", "lmdb:{}", ")", NULL},
+        {33, "test_each:(", "lmdb:{}", ")", "1:363: more than 32 parentheses"},
+        {1000000, "test_each:(", "lmdb:{}", ")", "more than 32 parentheses"},
+        {32, "(", "lmdb:a", ") | test_shuffle", NULL},
+        {33, "(", "lmdb:a", ") | test_shuffle", "more than 32 parentheses"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char *text =
@@ -366,6 +366,22 @@ START_TEST(parentheses_are_64_deep_at_most)
         else
             leat_pipeline_unref(parse(text));
         free(text);
+    }
+}
+END_TEST
+
+/* The readers of an argument are opened below the one that has it. */
+START_TEST(readers_in_arguments_count_in_the_chain)
+{
+    for (int readers = 64; readers <= 65; readers++) {
+        char *chain = nest(readers - 21, "", "lmdb:{}", " | test_shuffle");
+        char *text = nest(20, "test_each:(", chain, ")");
+        if (readers > 64)
+            refuse(text, "more than 64 readers in a chain");
+        else
+            leat_pipeline_unref(parse(text));
+        free(text);
+        free(chain);
     }
 }
 END_TEST
@@ -577,7 +593,8 @@ int main(void)
     tcase_add_test(tcase, the_shown_text_is_one_line);
     tcase_add_test(tcase, a_text_comes_back_in_its_own_spelling);
     tcase_add_test(tcase, a_pipeline_of_code_comes_back_from_its_text);
-    tcase_add_test(tcase, parentheses_are_64_deep_at_most);
+    tcase_add_test(tcase, parentheses_are_32_deep_at_most);
+    tcase_add_test(tcase, readers_in_arguments_count_in_the_chain);
     tcase_add_test(tcase, there_are_65536_upstreams_at_most);
     tcase_add_test(tcase, shared_pipelines_that_multiply_are_refused);
     tcase_add_test(tcase, what_keeps_the_samples_does_not_count);
