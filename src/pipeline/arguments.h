@@ -28,10 +28,13 @@ typedef struct leat__value {
      * PIPELINE what stands in the parentheses, as it is written. Owned.
      */
     char *text;
-    int elements;  /* of a LIST */
-    bool is_open;  /* in a template: has {}, whose element is unknown yet */
-    int depth;     /* of a PIPELINE's readers */
-    uint64_t hash; /* of a PIPELINE's readers */
+    int elements; /* of a LIST */
+    bool is_open; /* in a template: has {}, whose element is unknown yet */
+    /* of a PIPELINE's readers, as in leat_pipeline */
+    int depth;
+    bool may_block;
+    bool draws_seed;
+    uint64_t hash;
 } leat__value;
 
 /* All values, in the order in which they were given. */

@@ -120,18 +120,22 @@ static int adopt_upstream(leat_pipeline *pipeline,
     return LEAT_OK;
 }
 
-/* The same for the reader's own type and arguments. */
+/* The same for the reader's own type, and the pipelines in its arguments. */
 static void adopt_arguments(leat_pipeline *pipeline)
 {
     const leat_reader_type *type = pipeline->type;
+    const leat_args *args = &pipeline->args;
     const leat_argument *seed = leat__argument_find(type, "seed");
-    for (int i = 0; i < pipeline->args.n; i++)
-        pipeline->depth = max(pipeline->depth, pipeline->args.value[i].depth);
+    for (int i = 0; i < args->n; i++) {
+        pipeline->depth = max(pipeline->depth, args->value[i].depth);
+        pipeline->may_block |= args->value[i].may_block;
+        pipeline->draws_seed |= args->value[i].draws_seed;
+    }
     pipeline->depth++;
     pipeline->readers++;
     pipeline->may_block |= type->may_block;
     pipeline->draws_seed |=
-        seed && !seed->initial && !leat__args_value(&pipeline->args, seed);
+        seed && !seed->initial && !leat__args_value(args, seed);
 }
 
 static int fill(leat_pipeline *pipeline, leat_pipeline *const upstream[], int n)

@@ -233,6 +233,8 @@ static int take_template(parser *in, leat__value *value)
     if (status)
         return status;
     value->depth = pipeline->depth;
+    value->may_block = pipeline->may_block;
+    value->draws_seed = pipeline->draws_seed;
     value->hash = leat__pipeline_hash(pipeline);
     leat_pipeline_unref(pipeline);
     value->text = copy_trimmed(text, (size_t)(in->at - text));

@@ -107,6 +107,20 @@ static const leat_reader_type each_type = {
     .open = no_open,
 };
 
+static const leat_argument draw_arguments[] = {
+    {.name = "seed", .kind = LEAT_ARGUMENT_NUMBER}, {0}};
+
+/* Chooses at random. */
+static const leat_reader_type draw_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "test_draw",
+    .arguments = draw_arguments,
+    .argument_size = sizeof(leat_argument),
+    .min_upstream = 1,
+    .max_upstream = 1,
+    .open = no_open,
+};
+
 /* As a cache. */
 static const leat_reader_type cache_type = {
     .size = sizeof(leat_reader_type),
@@ -123,6 +137,7 @@ static void set_up(void)
     ck_assert_int_eq(leat_reader_register(&zip_type), LEAT_OK);
     ck_assert_int_eq(leat_reader_register(&each_type), LEAT_OK);
     ck_assert_int_eq(leat_reader_register(&cache_type), LEAT_OK);
+    ck_assert_int_eq(leat_reader_register(&draw_type), LEAT_OK);
 }
 
 /* The path that the pipeline's last reader is given. */
@@ -447,6 +462,37 @@ START_TEST(a_chain_without_end_is_refused)
 }
 END_TEST
 
+START_TEST(what_readers_need_is_known_along_the_chain)
+{
+    static const struct {
+        const char *text;
+        bool may_block;
+        bool draws_seed;
+    } cases[] = {
+        {"lmdb:a", false, false},
+        {"lmdb:a | test_shuffle", false, false},
+        {"lmdb:a | test_draw", false, true},
+        {"lmdb:a | test_draw:seed=1", false, false},
+        {"lmdb:a | test_draw | test_cache", false, true},
+        {"(tell:a) (lmdb:a) | test_zip", true, false},
+        {"test_each:(tell:{})", true, false},
+        {"test_each:(lmdb:{} | test_draw) | test_cache", false, true},
+        {"test_each:(lmdb:{} | test_draw:seed={})", false, false},
+        {"test_each:(test_each:(tell:{} | test_draw))", true, true},
+    };
+    ck_assert_int_eq(leat_reader_register(&teller_type), LEAT_OK);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        leat_pipeline *pipeline = parse(cases[i].text);
+        ck_assert_msg(leat__pipeline_may_block(pipeline) == cases[i].may_block,
+                      "%s", cases[i].text);
+        ck_assert_msg(leat__pipeline_draws_seed(pipeline) ==
+                          cases[i].draws_seed,
+                      "%s", cases[i].text);
+        leat_pipeline_unref(pipeline);
+    }
+}
+END_TEST
+
 static uint64_t hash_of(const char *text)
 {
     leat_pipeline *pipeline = parse(text);
@@ -583,6 +629,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, a_path_of_any_letters_comes_back_from_the_text);
+    tcase_add_test(tcase, what_readers_need_is_known_along_the_chain);
     tcase_add_test(tcase, a_bar_behind_a_path_does_not_change_it);
     tcase_add_test(tcase, the_text_is_that_of_the_chain_in_order);
     tcase_add_test(tcase, a_wrong_text_is_refused_with_its_place);
