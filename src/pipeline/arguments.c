@@ -19,6 +19,8 @@ int leat__args_add(leat_args *args, leat__value value)
         args->value = grown;
         args->room = room;
     }
+    args->leading += value.argument->positional && args->leading == args->n;
+    args->positional += value.argument->positional;
     args->value[args->n++] = value;
     return LEAT_OK;
 }
@@ -39,14 +41,6 @@ const leat__value *leat__args_value(const leat_args *args,
             return &args->value[i];
     }
     return NULL;
-}
-
-int leat__args_positional(const leat_args *args)
-{
-    int n = 0;
-    for (int i = 0; i < args->n; i++)
-        n += args->value[i].argument->positional;
-    return n;
 }
 
 int leat__args_check(const leat_args *args)
@@ -236,11 +230,13 @@ size_t leat_args_escape(const char *text, char *out, size_t size)
 
 const char *leat_args_at(const leat_args *args, int i)
 {
-    for (int k = 0; i >= 0 && k < args->n; k++) {
-        if (args->value[k].argument->positional && i-- == 0)
-            return args->value[k].text;
-    }
-    return NULL;
+    if (i < 0 || i >= args->positional)
+        return NULL;
+    int at = i < args->leading ? i : args->leading;
+    for (int left = i - at; left > 0 || !args->value[at].argument->positional;
+         at++)
+        left -= args->value[at].argument->positional;
+    return args->value[at].text;
 }
 
 /* The value's text, or else the default; NULL: neither. */

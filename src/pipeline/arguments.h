@@ -43,7 +43,9 @@ struct leat_args {
     leat__value *value;
     int n;
     int room;
-    void *object; /* borrowed from the pipeline */
+    int positional; /* how many of them are */
+    int leading;    /* how many positional ones are before all others */
+    void *object;   /* borrowed from the pipeline */
 };
 
 /* Takes a value over; it is freed on failure, too. Errors: LEAT_ENOMEM. */
@@ -55,9 +57,6 @@ void leat__args_finish(leat_args *args);
 /* The value of an argument; NULL: it is not given. */
 const leat__value *leat__args_value(const leat_args *args,
                                     const leat_argument *argument);
-
-/* The number of positional values. */
-int leat__args_positional(const leat_args *args);
 
 /* LEAT_EINVAL where an argument that is required is not given. */
 int leat__args_check(const leat_args *args);

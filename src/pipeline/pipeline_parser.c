@@ -50,7 +50,8 @@ fail(parser *in, const char *where, const char *format, ...)
     vsnprintf(line, sizeof(line), format, list);
     va_end(list);
     in->fault = where;
-    return leat_error(LEAT_EINVAL, "%s", line);
+    (void)leat_error(LEAT_EINVAL, "%s", line);
+    return LEAT_EINVAL;
 }
 
 /* The error of an inner function is at `where`, unless it is inside. */
@@ -263,7 +264,7 @@ static int take_value(parser *in, const leat_reader_type *type,
     return at(in, start, leat__argument_check(type, argument, value->text));
 }
 
-/* Puts the value into `args`, also one that cannot be read, for its text. */
+/* Reads the value of an argument, after which it must end. */
 static int add_value(parser *in, leat_args *args, const leat_argument *argument)
 {
     leat__value value = {.argument = argument};
@@ -281,7 +282,7 @@ static int add_value(parser *in, leat_args *args, const leat_argument *argument)
 
 static int refuse_positional(parser *in, const leat_args *args)
 {
-    int n = leat__args_positional(args);
+    int n = args->positional;
     return fail(in, in->at,
                 "the reader \"%s\" takes %d argument%s, found %d; a comma "
                 "inside an argument is written \\,",
@@ -291,7 +292,7 @@ static int refuse_positional(parser *in, const leat_args *args)
 static int add_positional(parser *in, leat_args *args)
 {
     const leat_argument *argument =
-        leat__argument_positional(args->type, leat__args_positional(args));
+        leat__argument_positional(args->type, args->positional);
     return argument ? add_value(in, args, argument)
                     : refuse_positional(in, args);
 }
@@ -326,7 +327,7 @@ static int add_argument(parser *in, leat_args *args)
 {
     skip_blanks(in);
     const leat_argument *next =
-        leat__argument_positional(args->type, leat__args_positional(args));
+        leat__argument_positional(args->type, args->positional);
     bool has_parenthesis = *in->at == '(' && next &&
                            (next->kind == LEAT_ARGUMENT_LIST ||
                             next->kind == LEAT_ARGUMENT_PIPELINE);

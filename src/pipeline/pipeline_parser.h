@@ -23,14 +23,14 @@ typedef struct leat__pipeline_parser {
 } leat__pipeline_parser;
 
 /* Parses a whole text as a pipeline. Errors: LEAT_EINVAL, LEAT_ENOMEM. */
-int leat__pipeline_parser_pipeline(leat__pipeline_parser *parser,
+int leat__pipeline_parser_pipeline(leat__pipeline_parser *in,
                                    leat_pipeline **out);
 
 /*
  * Parses a whole text as the arguments of a type. On failure nothing is left to
  * finish. Errors: LEAT_EINVAL, LEAT_ENOMEM.
  */
-int leat__pipeline_parser_arguments(leat__pipeline_parser *parser,
+int leat__pipeline_parser_arguments(leat__pipeline_parser *in,
                                     const leat_reader_type *type,
                                     leat_args *out);
 
