@@ -23,7 +23,10 @@ static uint64_t derive_seed(uint64_t seed, uint32_t operation, int64_t number)
     return (uint64_t)words[1] << 32 | words[0];
 }
 
-/* Opens the upstream readers; `*n` of them are open, also on failure. */
+/*
+ * Opens the upstream readers; `*n` of them are open, also on failure. One that
+ * passes all on does not count for the seeds, as it does not for tokens.
+ */
 static int open_upstream(const leat_pipeline *pipeline,
                          const leat_open_options *options, int depth,
                          leat_reader *upstream[], int *n)
@@ -31,7 +34,8 @@ static int open_upstream(const leat_pipeline *pipeline,
     leat_open_options own = *options;
     int status = LEAT_OK;
     for (*n = 0; *n < pipeline->nupstream && !status; *n += !status) {
-        own.seed = derive_seed(options->seed, SEED_OF_UPSTREAM, *n);
+        if (!pipeline->type->passes_on)
+            own.seed = derive_seed(options->seed, SEED_OF_UPSTREAM, *n);
         status =
             open_reader(pipeline->upstream[*n], &own, depth + 1, &upstream[*n]);
     }

@@ -181,6 +181,37 @@ START_TEST(each_position_in_the_pipeline_has_a_seed_of_its_own)
 }
 END_TEST
 
+/* Or a resumed run with a cache more would choose otherwise. */
+START_TEST(a_reader_that_passes_all_on_leaves_the_seeds)
+{
+    leat_open_options options = {.size = sizeof(options), .seed = 7};
+    leat_reader_type cache = noting_type;
+    cache.passes_on = 1;
+    cache.max_upstream = 1;
+    leat_pipeline *source = noting(NULL, NULL, 0);
+    leat_pipeline *shuffle = noting(NULL, &source, 1);
+    leat_pipeline *cached, *end;
+    open_and_close(shuffle, &options);
+    uint64_t first[2] = {noted[0].seed, noted[1].seed};
+    ck_assert_int_eq(
+        leat_pipeline_create(&cached, &cache, NULL, NULL, NULL, &source, 1),
+        LEAT_OK);
+    leat_pipeline *again = noting(NULL, &cached, 1);
+    ck_assert_int_eq(
+        leat_pipeline_create(&end, &cache, NULL, NULL, NULL, &again, 1),
+        LEAT_OK);
+    open_and_close(end, &options);
+    ck_assert_int_eq(opened, 4);
+    ck_assert_uint_eq(noted[0].seed, first[0]);
+    ck_assert_uint_eq(noted[2].seed, first[1]);
+    leat_pipeline_unref(end);
+    leat_pipeline_unref(again);
+    leat_pipeline_unref(cached);
+    leat_pipeline_unref(shuffle);
+    leat_pipeline_unref(source);
+}
+END_TEST
+
 START_TEST(a_seed_that_is_given_wins)
 {
     leat_open_options options = {.size = sizeof(options), .seed = 7};
@@ -328,6 +359,7 @@ int main(void)
     tcase_add_test(tcase, every_reader_is_told_for_whom_it_is_opened);
     tcase_add_test(tcase, by_default_it_is_opened_for_one_rank_in_training);
     tcase_add_test(tcase, each_position_in_the_pipeline_has_a_seed_of_its_own);
+    tcase_add_test(tcase, a_reader_that_passes_all_on_leaves_the_seeds);
     tcase_add_test(tcase, a_seed_that_is_given_wins);
     tcase_add_test(tcase, a_reader_opens_its_upstream_again);
     tcase_add_test(tcase, options_out_of_range_are_refused);
