@@ -99,7 +99,10 @@ START_TEST(epochs_end_as_on_the_cpu)
         int count, batch, ranks;
     } cases[] = {{11, 4, 1}, {7, 2, 3}, {3, 2, 5}};
     bad_records plan = {.way = (bad_records_way)(_i % 3)};
+    const float means[] = {7, 9}; /* nor are they taken off the padding */
     int64_t expected[STEPS][4], found[STEPS][4];
+    transform.mean_value = means;
+    transform.mean_values = 2;
     for (int i = 0; i < 3; i++)
         for (int end = LEAT_EPOCH_END_DROP; end <= LEAT_EPOCH_END_PAD; end++) {
             plan.count = cases[i].count;

@@ -126,6 +126,19 @@ START_TEST(a_device_transforms_after_the_copy)
 }
 END_TEST
 
+/* A copy of nothing, and a kernel without threads, are errors of some. */
+START_TEST(a_batch_without_rows_is_ready_at_once)
+{
+    batch.n = 0;
+    for (int is_cropped = 0; is_cropped <= 1; is_cropped++) {
+        batch.shape.is_cropped = is_cropped;
+        ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch),
+                         LEAT_OK);
+        assert_calls("record 52 on 1; ");
+    }
+}
+END_TEST
+
 /*
  * Nothing comes after a call that failed. Streams that were not waited for are
  * still to be.
@@ -549,6 +562,7 @@ int main(void)
     tcase_add_test(tcase, it_comes_after_all_that_use_the_memory);
     tcase_add_test(tcase, pageable_memory_is_copied_once_it_is_free);
     tcase_add_test(tcase, a_device_transforms_after_the_copy);
+    tcase_add_test(tcase, a_batch_without_rows_is_ready_at_once);
     tcase_add_test(tcase, an_upload_ends_at_the_first_call_that_fails);
     tcase_add_test(tcase, a_copy_is_awaited_from_its_begin_to_its_end);
     tcase_add_test(tcase, the_device_copys_own_stream_is_what_is_synchronized);
