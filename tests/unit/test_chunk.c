@@ -242,6 +242,27 @@ START_TEST(a_reader_whose_count_is_wrong_is_an_error_by_name)
 }
 END_TEST
 
+/* Or it would read for ever. */
+START_TEST(a_later_epoch_that_fills_no_batch_is_an_error_of_drop)
+{
+    epoch_end = LEAT_EPOCH_END_DROP;
+    records = (bad_records){.count = 2 * BATCH, .way = BAD_RECORDS_IN_ORDER};
+    open_source(CAPACITY_MAX, 0, 1, true, &beginning);
+    for (int n = 0; n < 2; n++) {
+        take(false);
+        ck_assert_int_eq(chunk->failed, -1);
+    }
+    records.count = 3;
+    take(false);
+    ck_assert_int_eq(chunk->status, LEAT_EINVAL);
+    ck_assert_int_eq(chunk->n, 0);
+    ck_assert_ptr_nonnull(strstr(
+        chunk->line, "planted: epoch_end is DROP, but an epoch of 3 samples "
+                     "fills no batch of 5"));
+    close_source();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("chunk");
@@ -262,6 +283,8 @@ int main(void)
     tcase_add_loop_test(tcase,
                         a_reader_whose_count_is_wrong_is_an_error_by_name,
                         LEAT_EPOCH_END_DROP, LEAT_EPOCH_END_PAD + 1);
+    tcase_add_loop_test(
+        tcase, a_later_epoch_that_fills_no_batch_is_an_error_of_drop, 0, 2);
     tcase_add_test(tcase, a_chunk_survives_every_failed_allocation);
     return suite_run(suite);
 }
