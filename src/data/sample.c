@@ -30,6 +30,9 @@ void leat_sample_swap(leat_sample *a, leat_sample *b)
     int64_t epoch[] = {a->from.epoch, b->from.epoch};
     int64_t position[] = {a->from.position, b->from.position};
     int nfields = a->nfields > b->nfields ? a->nfields : b->nfields;
+    /* A sample that could not be read has any number. */
+    if (nfields < 0 || nfields > LEAT_MAX_FIELDS)
+        nfields = LEAT_MAX_FIELDS;
     size_t bytes =
         offsetof(leat_sample, field) + (size_t)nfields * sizeof(a->field[0]);
     leat_sample kept;

@@ -3,6 +3,7 @@
 #include "support/suite.h"
 
 #include <check.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,6 +273,24 @@ START_TEST(swapped_samples_exchange_all_but_their_positions)
 }
 END_TEST
 
+/* Of a record that could not be read only the provenance counts. */
+START_TEST(a_sample_of_any_number_of_fields_is_swapped)
+{
+    static const int wrong[] = {-1, INT_MIN, LEAT_MAX_FIELDS + 1, INT_MAX};
+    leat_sample other;
+    leat_sample_init(&other);
+    other.nfields = -3;
+    for (int i = 0; i < 4; i++) {
+        sample.nfields = wrong[i];
+        sample.from.record = 7;
+        leat_sample_swap(&sample, &other);
+        ck_assert_int_eq(other.nfields, wrong[i]);
+        ck_assert_int_eq(other.from.record, 7);
+    }
+    leat_sample_finish(&other);
+}
+END_TEST
+
 /* Each buffer goes back to the allocator that gave it. */
 typedef struct ledger {
     leat_allocator allocator;
@@ -416,6 +435,7 @@ int main(void)
     tcase_add_test(tcase, short_memory_leaves_the_sample_as_it_was);
     tcase_add_test(tcase, views_of_no_bytes_take_nothing);
     tcase_add_test(tcase, swapped_samples_exchange_all_but_their_positions);
+    tcase_add_test(tcase, a_sample_of_any_number_of_fields_is_swapped);
     tcase_add_test(tcase, swapped_buffers_keep_their_allocators);
     tcase_add_test(tcase, a_finished_sample_can_be_used_again);
     tcase_add_test(tcase, a_sample_that_owns_its_views_needs_nothing_else);
