@@ -56,14 +56,14 @@ static void end(void)
     reader_cases_end();
 }
 
-static int is_bad(int64_t index)
+static int is_bad(leat_position at)
 {
-    return tested->has_bad && tested->record((int)index, RECORDS) % 10 == 3;
+    return tested->has_bad && tested->record(at, RECORDS) % 10 == 3;
 }
 
-static int is_at(const leat_sample *sample, int64_t index)
+static int is_at(const leat_sample *sample, leat_position at)
 {
-    int record = tested->record((int)index, RECORDS);
+    int record = tested->record(at, RECORDS);
     int32_t label;
     memcpy(&label, sample->field[1].data, sizeof(label));
     return *(const unsigned char *)sample->field[0].data == record &&
@@ -83,13 +83,13 @@ static void read_indices(buffers *self, int n)
             return;
         }
         for (int last = k + got; k < last; k++)
-            self->bad += is_bad(self->at[k].index) ||
-                         !is_at(self->out[k], self->at[k].index);
+            self->bad +=
+                is_bad(self->at[k]) || !is_at(self->out[k], self->at[k]);
         if (status == LEAT_OK)
             continue;
-        self->bad += status != LEAT_EDATA || !is_bad(self->at[k].index) ||
-                     self->out[k]->from.record !=
-                         tested->record((int)self->at[k].index, RECORDS);
+        self->bad +=
+            status != LEAT_EDATA || !is_bad(self->at[k]) ||
+            self->out[k]->from.record != tested->record(self->at[k], RECORDS);
         k++;
     }
 }
@@ -102,6 +102,7 @@ static void *read_at_random(void *argument)
         for (int k = 0; k < n; k++) {
             self->seed = self->seed * 1103515245 + 12345;
             self->at[k].index = (int64_t)(self->seed >> 8) % count;
+            self->at[k].epoch = (int64_t)(self->seed >> 20) % 4;
         }
         read_indices(self, n);
     }
@@ -140,8 +141,9 @@ START_TEST(threads_read_at_once_beside_next)
             LEAT_OK);
     for (int k = 0; k < count; k++) {
         int status = leat_reader_next(reader, all[4].out[0]);
-        ck_assert_int_eq(status, is_bad(k) ? LEAT_EDATA : LEAT_OK);
-        ck_assert(status || is_at(all[4].out[0], k));
+        const leat_position at = {0, k};
+        ck_assert_int_eq(status, is_bad(at) ? LEAT_EDATA : LEAT_OK);
+        ck_assert(status || is_at(all[4].out[0], at));
     }
     for (int i = 0; i < 4; i++) {
         leat__thread_join(&threads[i]);
@@ -178,15 +180,16 @@ END_TEST
 /* The next sample is that at `index`, or the end. */
 static void expect_next(leat_reader *from, int index)
 {
+    const leat_position at = {0, index};
     leat_sample sample;
     leat_sample_init(&sample);
     int status = leat_reader_next(from, &sample);
     if (index == count)
         ck_assert_int_eq(status, LEAT_END);
-    else if (is_bad(index))
+    else if (is_bad(at))
         ck_assert_int_eq(status, LEAT_EDATA);
     else
-        ck_assert(status == LEAT_OK && is_at(&sample, index));
+        ck_assert(status == LEAT_OK && is_at(&sample, at));
     leat_sample_finish(&sample);
 }
 

@@ -9,8 +9,8 @@
 
 typedef struct index_decorator index_decorator;
 
-/* Where sample `index` comes from upstream. */
-typedef int64_t index_map(const index_decorator *self, int64_t index);
+/* Where the sample at a position comes from upstream. */
+typedef int64_t index_map(const index_decorator *self, leat_position at);
 
 struct index_decorator {
     leat_reader reader;
@@ -45,14 +45,24 @@ int64_t index_decorators_shuffled(int64_t index, int64_t count, int64_t seed)
     return (index * multiplier(count, seed) + seed) % count;
 }
 
-static int64_t map_shuffled(const index_decorator *self, int64_t index)
+int64_t index_decorators_turned(leat_position at, int64_t count, int64_t seed)
 {
-    return index_decorators_shuffled(index, self->count, self->seed);
+    return index_decorators_shuffled(at.index, count, seed + 3 * at.epoch);
 }
 
-static int64_t map_slice(const index_decorator *self, int64_t index)
+static int64_t map_shuffled(const index_decorator *self, leat_position at)
 {
-    return self->skip + index;
+    return index_decorators_shuffled(at.index, self->count, self->seed);
+}
+
+static int64_t map_slice(const index_decorator *self, leat_position at)
+{
+    return self->skip + at.index;
+}
+
+static int64_t map_turned(const index_decorator *self, leat_position at)
+{
+    return index_decorators_turned(at, self->count, self->seed);
 }
 
 static int decorator_fields(leat_reader *reader, const leat_field_spec **out,
@@ -68,7 +78,7 @@ static int decorator_read_at(leat_reader *reader, const leat_position at[],
     leat_position mapped[CHUNK];
     int most = n < CHUNK ? n : CHUNK;
     for (int i = 0; i < most; i++)
-        mapped[i] = (leat_position){at[i].epoch, self->map(self, at[i].index)};
+        mapped[i] = (leat_position){at[i].epoch, self->map(self, at[i])};
     return leat_reader_pull_at(self->upstream, mapped, out, most, got);
 }
 
@@ -154,8 +164,8 @@ static void decorator_advise(leat_reader *reader, const leat_position at[],
     for (int done = 0; done < n;) {
         int most = 0;
         for (; most < CHUNK && done < n; most++, done++)
-            mapped[most] = (leat_position){at[done].epoch,
-                                           self->map(self, at[done].index)};
+            mapped[most] =
+                (leat_position){at[done].epoch, self->map(self, at[done])};
         leat_reader_advise(self->upstream, mapped, most);
     }
 }
@@ -198,15 +208,25 @@ static int decorator_open(index_map *map, leat_reader *upstream,
     return LEAT_OK;
 }
 
-static int shuffle_open(const leat_open *open, leat_reader **out)
+static int open_seeded(index_map *map, const leat_open *open, leat_reader **out)
 {
     index_decorator *self;
-    int status = decorator_open(map_shuffled, open->upstream[0], &self);
+    int status = decorator_open(map, open->upstream[0], &self);
     if (status)
         return status;
     self->seed = leat_args_number(open->args, "seed");
     *out = &self->reader;
     return LEAT_OK;
+}
+
+static int shuffle_open(const leat_open *open, leat_reader **out)
+{
+    return open_seeded(map_shuffled, open, out);
+}
+
+static int turn_open(const leat_open *open, leat_reader **out)
+{
+    return open_seeded(map_turned, open, out);
 }
 
 static int slice_open(const leat_open *open, leat_reader **out)
@@ -255,6 +275,16 @@ static const leat_reader_type shuffle_type = {
     .open = shuffle_open,
 };
 
+static const leat_reader_type turn_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "test_turn",
+    .arguments = shuffle_arguments,
+    .argument_size = sizeof(leat_argument),
+    .min_upstream = 1,
+    .max_upstream = 1,
+    .open = turn_open,
+};
+
 static const leat_reader_type slice_type = {
     .size = sizeof(leat_reader_type),
     .name = "test_slice",
@@ -275,10 +305,15 @@ const leat_reader_type *index_decorators_slice(void)
     return &slice_type;
 }
 
+const leat_reader_type *index_decorators_turn(void)
+{
+    return &turn_type;
+}
+
 static void register_once(void)
 {
     if (leat_reader_register(&shuffle_type) ||
-        leat_reader_register(&slice_type))
+        leat_reader_register(&turn_type) || leat_reader_register(&slice_type))
         abort();
 }
 

@@ -8,17 +8,22 @@
 #include <leat/ext/reader.h>
 
 /*
- * Registers `test_shuffle:seed=S`, all samples in another order, and
- * `test_slice:skip=K,take=N`, those from K on, N at most. Once a process.
+ * Registers `test_shuffle:seed=S`, all samples in another order,
+ * `test_slice:skip=K,take=N`, those from K on, N at most, and
+ * `test_turn:seed=S`, whose order depends on the epoch. Once a process.
  */
 void index_decorators_register(void);
 
 /* Their types, for pipelines built by code. */
 const leat_reader_type *index_decorators_shuffle(void);
 const leat_reader_type *index_decorators_slice(void);
+const leat_reader_type *index_decorators_turn(void);
 
 /* Where test_shuffle takes sample `index` of `count` from. */
 int64_t index_decorators_shuffled(int64_t index, int64_t count, int64_t seed);
+
+/* Where test_turn takes it from. */
+int64_t index_decorators_turned(leat_position at, int64_t count, int64_t seed);
 
 /* Indices that test_shuffle and test_slice were told of ahead, so far. */
 int64_t index_decorators_advised(void);

@@ -1,6 +1,7 @@
 #include "support/reader_cases.h"
 #include "lmdb_fixture.h"
 #include "support/index_decorators.h"
+#include "support/stream_decorators.h"
 
 #include <leat/datum.h>
 
@@ -26,10 +27,10 @@ void reader_cases_end(void)
     fixture_remove(directory);
 }
 
-static int same(int index, int records)
+static int same(leat_position at, int records)
 {
     (void)records;
-    return index;
+    return (int)at.index;
 }
 
 static leat_pipeline *make_memory(int records, int *count)
@@ -103,9 +104,20 @@ static leat_pipeline *make_bad_shuffled(int records, int *count)
     return over_lmdb(records, 1, " | test_shuffle:seed=7");
 }
 
-static int shuffled(int index, int records)
+static int shuffled(leat_position at, int records)
 {
-    return (int)index_decorators_shuffled(index, records, SEED);
+    return (int)index_decorators_shuffled(at.index, records, SEED);
+}
+
+static leat_pipeline *make_turned(int records, int *count)
+{
+    *count = records;
+    return over_lmdb(records, 1, " | test_turn:seed=7");
+}
+
+static int turned(leat_position at, int records)
+{
+    return (int)index_decorators_turned(at, records, SEED);
 }
 
 static leat_pipeline *make_slice(int records, int *count)
@@ -115,9 +127,38 @@ static leat_pipeline *make_slice(int records, int *count)
                      "|test_shuffle:seed=7|test_slice:skip=5,take=20");
 }
 
-static int sliced(int index, int records)
+static int sliced(leat_position at, int records)
 {
-    return shuffled(index + 5, records);
+    return shuffled((leat_position){at.epoch, at.index + 5}, records);
+}
+
+static leat_pipeline *make_filtered(int records, int *count)
+{
+    *count = (int)stream_decorators_left(records);
+    return stream_decorators_take(STREAM_FILTER, over_lmdb(records, 0, ""));
+}
+
+static leat_pipeline *make_bad_filtered(int records, int *count)
+{
+    *count = (int)stream_decorators_left(records);
+    return stream_decorators_take(STREAM_FILTER, over_lmdb(records, 1, ""));
+}
+
+static int filtered(leat_position at, int records)
+{
+    (void)records;
+    return (int)stream_decorators_filtered(at.index);
+}
+
+static leat_pipeline *make_bad_rotated(int records, int *count)
+{
+    *count = records;
+    return stream_decorators_take(STREAM_ROTATE, over_lmdb(records, 1, ""));
+}
+
+static int rotated(leat_position at, int records)
+{
+    return (int)stream_decorators_rotated(at, records);
 }
 
 /* A pass of callbacks, and how many samples it has. */
@@ -207,13 +248,49 @@ static leat_pipeline *make_bad_callback(int records, int *count)
     return over_callback(records, 1);
 }
 
+/* A stream that no index finds again, in a window, without each third. */
+static leat_pipeline *make_chain(int records, int *count)
+{
+    *count = (int)stream_decorators_left(records);
+    return stream_decorators_take(
+        STREAM_FILTER,
+        stream_decorators_take(STREAM_ROTATE, over_callback(records, 1)));
+}
+
+static int chained(leat_position at, int records)
+{
+    return rotated((leat_position){at.epoch, filtered(at, records)}, records);
+}
+
+/* The other way around: the window's upstream has a mark of its own. */
+static leat_pipeline *make_other_chain(int records, int *count)
+{
+    *count = (int)stream_decorators_left(records);
+    return stream_decorators_take(
+        STREAM_ROTATE,
+        stream_decorators_take(STREAM_FILTER, over_lmdb(records, 1, "")));
+}
+
+static int other_chained(leat_position at, int records)
+{
+    int64_t index =
+        stream_decorators_rotated(at, stream_decorators_left(records));
+    return (int)stream_decorators_filtered(index);
+}
+
 const reader_case reader_cases[READER_CASES] = {
-    {"memory", 1, 0, make_memory, same},
-    {"lmdb", 1, 0, make_lmdb, same},
-    {"shuffled lmdb", 1, 0, make_shuffled, shuffled},
-    {"slice of a shuffled lmdb", 1, 0, make_slice, sliced},
-    {"callback", 0, 0, make_callback, same},
-    {"lmdb with bad records", 1, 1, make_bad_lmdb, same},
-    {"shuffled lmdb with bad records", 1, 1, make_bad_shuffled, shuffled},
-    {"callback with bad records", 0, 1, make_bad_callback, same},
+    {"memory", 1, 0, 0, 1, make_memory, same},
+    {"lmdb", 1, 0, 0, 1, make_lmdb, same},
+    {"shuffled lmdb", 1, 0, 0, 1, make_shuffled, shuffled},
+    {"slice of a shuffled lmdb", 1, 0, 0, 1, make_slice, sliced},
+    {"callback", 0, 0, 0, 0, make_callback, same},
+    {"lmdb with bad records", 1, 1, 0, 1, make_bad_lmdb, same},
+    {"shuffled lmdb with bad records", 1, 1, 0, 1, make_bad_shuffled, shuffled},
+    {"callback with bad records", 0, 1, 0, 0, make_bad_callback, same},
+    {"lmdb in an order of each epoch", 1, 1, 0, 1, make_turned, turned},
+    {"filtered lmdb", 0, 0, 1, 1, make_filtered, filtered},
+    {"filtered lmdb with bad records", 0, 1, 1, 1, make_bad_filtered, filtered},
+    {"lmdb in windows", 0, 1, 1, 1, make_bad_rotated, rotated},
+    {"filter of windows of a callback", 0, 1, 1, 0, make_chain, chained},
+    {"windows of a filtered lmdb", 0, 1, 1, 1, make_other_chain, other_chained},
 };

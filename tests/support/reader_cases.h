@@ -11,14 +11,16 @@ typedef struct reader_case {
     const char *name;
     int is_random_access;
     int has_bad; /* every tenth record, from 3 on, is bad */
+    int has_mark;
+    int has_identity; /* for resume tokens */
     /* The pipeline over `records` samples, of which it gives *count. */
     leat_pipeline *(*make)(int records, int *count);
-    /* The record that it gives at `index`. */
-    int (*record)(int index, int records);
+    /* The record that it gives at a position. */
+    int (*record)(leat_position at, int records);
 } reader_case;
 
 extern const reader_case reader_cases[];
-#define READER_CASES 8
+#define READER_CASES 14
 
 /* Where databases are made: a directory of the test's own. */
 void reader_cases_begin(void);

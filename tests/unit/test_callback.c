@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "support/layer_fixture.h"
+#include "support/stream_decorators.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -521,6 +522,99 @@ START_TEST(callbacks_without_their_parts_are_refused)
 }
 END_TEST
 
+/* Behind another reader's fields: memory first, then the callback. */
+static leat_reader *begin_joined(leat_pipeline *first)
+{
+    leat_reader *reader;
+    leat_reader *mine = begin();
+    leat_reader_close(mine);
+    leat_pipeline *const both[] = {first, pipeline};
+    leat_pipeline *joined = stream_decorators_over(STREAM_ZIP, both, 2);
+    leat_pipeline_unref(first);
+    ck_assert_int_eq(leat_pipeline_open(joined, &reader), LEAT_OK);
+    leat_pipeline_unref(joined);
+    return reader;
+}
+
+START_TEST(fields_are_appended_to_those_of_another_reader)
+{
+    leat_reader *reader = begin_joined(layer_fixture_pipeline());
+    const leat_field_spec *spec;
+    int n;
+    ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_OK);
+    ck_assert_int_eq(n, 3);
+    for (int i = 0; i < 5; i++) {
+        value = (float)(10 * i);
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(sample.nfields, 3);
+        ck_assert_int_eq(*(const int32_t *)sample.field[1].data, 1000 + i);
+        /* A copy: the callback may overwrite its own. */
+        value = -1;
+        ck_assert_float_eq(*(const float *)sample.field[2].data,
+                           (float)(10 * i));
+        ck_assert_int_eq(sample.stable, 0);
+        ck_assert_int_eq(sample.from.record, i);
+    }
+    end(reader);
+}
+END_TEST
+
+START_TEST(a_bad_record_behind_another_reader_is_named)
+{
+    leat_reader *reader = begin_joined(layer_fixture_pipeline());
+    for (int i = 0; i < 4; i++) {
+        user.status = i == 2 ? LEAT_EDATA : LEAT_OK;
+        ck_assert_int_eq(leat_reader_next(reader, &sample), user.status);
+        ck_assert_int_eq(sample.from.record, i);
+    }
+    /* Both went on after it. */
+    ck_assert_int_eq(*(const int32_t *)sample.field[1].data, 1003);
+    user.status = LEAT_EIO;
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EIO);
+    user.status = LEAT_END;
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    end(reader);
+}
+END_TEST
+
+START_TEST(more_fields_than_a_sample_has_are_refused)
+{
+    static const int32_t numbers[4];
+    leat_memory_field fields[LEAT_MAX_FIELDS];
+    for (int i = 0; i < LEAT_MAX_FIELDS; i++)
+        fields[i] = (leat_memory_field){"n", LEAT_INT32, 0, {0}, numbers};
+    for (int n = LEAT_MAX_FIELDS - 1; n <= LEAT_MAX_FIELDS; n++) {
+        leat_pipeline *first;
+        ck_assert_int_eq(leat_pipeline_memory(&first, fields, n, 4), LEAT_OK);
+        leat_reader *reader = begin_joined(first);
+        int status = leat_reader_next(reader, &sample);
+        if (n < LEAT_MAX_FIELDS) {
+            ck_assert_int_eq(status, LEAT_OK);
+            ck_assert_int_eq(sample.nfields, LEAT_MAX_FIELDS);
+        } else {
+            ck_assert_int_eq(status, LEAT_EINVAL);
+            ck_assert_ptr_nonnull(strstr(leat_last_error(), "8 fields"));
+        }
+        end(reader);
+    }
+}
+END_TEST
+
+START_TEST(joining_takes_no_memory_once_it_runs)
+{
+    leat_reader *reader = begin_joined(layer_fixture_pipeline());
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    int64_t before = leat__alloc_count();
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(leat__alloc_count(), before);
+    end(reader);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("callback");
@@ -544,5 +638,9 @@ int main(void)
     tcase_add_test(tcase, a_pass_that_did_not_open_is_not_closed);
     tcase_add_test(tcase, cancel_wakes_a_callback_whatever_it_then_returns);
     tcase_add_test(tcase, callbacks_without_their_parts_are_refused);
+    tcase_add_test(tcase, fields_are_appended_to_those_of_another_reader);
+    tcase_add_test(tcase, a_bad_record_behind_another_reader_is_named);
+    tcase_add_test(tcase, more_fields_than_a_sample_has_are_refused);
+    tcase_add_test(tcase, joining_takes_no_memory_once_it_runs);
     return suite_run(suite);
 }
