@@ -47,7 +47,8 @@ int64_t index_decorators_shuffled(int64_t index, int64_t count, int64_t seed)
 
 int64_t index_decorators_turned(leat_position at, int64_t count, int64_t seed)
 {
-    return index_decorators_shuffled(at.index, count, seed + 3 * at.epoch);
+    return index_decorators_shuffled(at.index, count,
+                                     seed + 3 * (at.epoch % 1000));
 }
 
 static int64_t map_shuffled(const index_decorator *self, leat_position at)
