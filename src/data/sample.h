@@ -14,6 +14,10 @@
  */
 int leat__sample_reserve(leat_sample *sample, size_t bytes);
 
+/* In place of `deferred`: the sample could not be read, and nobody looks at it
+ * until it is cleared. */
+enum { LEAT__SAMPLE_FAILED = -1 };
+
 /* leat_sample_clear and leat_sample_take, inline for those called for each
  * sample of a layer. */
 static inline void leat__sample_clear(leat_sample *sample)

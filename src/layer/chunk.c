@@ -75,7 +75,7 @@ static void set_position(leat__chunk *chunk, int i)
 static void fail(leat__chunk *chunk, int i, int status, bool collects)
 {
     set_position(chunk, i);
-    chunk->sample[i]->deferred = 0;
+    chunk->sample[i]->deferred = LEAT__SAMPLE_FAILED;
     if (status == LEAT_EDATA && collects) {
         status = leat__bad_list_add(&chunk->bad, i, &chunk->sample[i]->from);
         if (!status)

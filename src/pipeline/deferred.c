@@ -5,6 +5,7 @@
  * still to be done, 0 if there is none. A reader that has done its own leaves
  * the sample to the one above.
  */
+#include "data/sample.h"
 #include "pipeline/reader_state.h"
 
 static bool is_map(const leat_reader *reader)
@@ -86,7 +87,7 @@ static int complete_pending(leat_reader *reader, leat_sample *const out[],
             end++;
         if (end > *got)
             status = complete(reader, out + *got, end - *got, &done);
-        else
+        else if (out[end]->deferred != LEAT__SAMPLE_FAILED)
             status = check_complete(reader, out[end], &done);
         *got += done;
     }

@@ -195,6 +195,13 @@ static int planted_defer(leat_reader *reader, leat_sample *const out[], int n,
     if (status)
         return status;
     for (; *got < n && self->next < self->planted->count; ++*got) {
+        if (self->planted->mixed && self->next % 2) {
+            status = fill(self, self->next, out[*got]);
+            self->next += !status || status == LEAT_EDATA;
+            if (status)
+                return status;
+            continue;
+        }
         out[*got]->locator.record = self->next++;
         out[*got]->deferred = 1;
     }

@@ -38,6 +38,7 @@ typedef struct bad_records {
     bad_records_way way;
     int tail;        /* bytes behind each image, which make runs short */
     int single_pass; /* in order: no reset */
+    int mixed;       /* deferred: every second record is given at once */
     int may_block;   /* as its type says */
     int flips;       /* its readers say in turn that they block, and that they
                         do not, so many times each; 0: they do not say */

@@ -2,9 +2,11 @@
 #include "base/memory.h"
 #include "layer/chunk.h"
 #include "support/bad_records.h"
+#include "support/stream_decorators.h"
 #include "support/suite.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { COUNT = 7, BATCH = 5, SAMPLES = 60, DRAWS = 3, CAPACITY_MAX = 8 };
@@ -15,13 +17,17 @@ static leat_pipeline *pipeline;
 static leat_reader *reader;
 static leat__chunk_source source;
 static leat__chunk *chunk;
+static int batch_size;
+static int decorator; /* over the records; -1: none */
 
 static void open_source(int capacity, int rank, int step, bool collects,
                         const leat__position *start)
 {
     pipeline = bad_records_pipeline(&records);
+    if (decorator >= 0)
+        pipeline = stream_decorators_take((stream_kind)decorator, pipeline);
     const leat__chunk_source_options options = {.pipeline = pipeline,
-                                                .batch_size = BATCH,
+                                                .batch_size = batch_size,
                                                 .rank = rank,
                                                 .step = step,
                                                 .epoch_end = epoch_end,
@@ -54,6 +60,9 @@ static void set_up(void)
 {
     records = (bad_records){.count = COUNT};
     epoch_end = LEAT_EPOCH_END_WRAP;
+
+    batch_size = BATCH;
+    decorator = -1;
 }
 
 static const leat__position beginning;
@@ -93,7 +102,7 @@ static void check_samples(int capacity, int rank, int step, bool ahead,
     for (int k = 0; k < SAMPLES;) {
         int bad = 0;
         take(ahead);
-        ck_assert_int_eq(chunk->failed, -1);
+        ck_assert_msg(chunk->failed == -1, "%s", chunk->line);
         ck_assert_int_eq(chunk->first, k % BATCH);
         ck_assert_int_gt(chunk->n, 0);
         ck_assert_int_le(chunk->n, capacity);
@@ -115,8 +124,10 @@ START_TEST(all_ways_give_the_same_samples)
 {
     static const int capacities[] = {1, 2, BATCH, CAPACITY_MAX};
     records.way = (bad_records_way)_i;
-    for (int collects = 0; collects <= 1; collects++) {
-        records.kind[2] = records.kind[6] =
+    for (int turn = 0; turn <= 3; turn++) {
+        int collects = turn % 2;
+        records.mixed = turn / 2;
+        records.kind[2] = records.kind[5] = records.kind[6] =
             collects ? BAD_RECORDS_UNREADABLE : BAD_RECORDS_GOOD;
         for (size_t c = 0; c < sizeof(capacities) / sizeof(capacities[0]); c++)
             for (int step = 1; step <= 3; step++)
@@ -169,6 +180,117 @@ START_TEST(the_first_bad_record_fails_a_chunk_and_the_others_are_read)
 }
 END_TEST
 
+/* 1 and 3 by next, 2 and 4 by materialize, which comes later. */
+START_TEST(bad_records_of_next_and_of_materialize_come_in_order)
+{
+    static const int bad[] = {1, 2, 3, 4};
+    records.way = BAD_RECORDS_DEFERRED;
+    records.mixed = 1;
+    for (int from = 0; from < 4; from++) {
+        memset(records.kind, 0, sizeof(records.kind));
+        for (int i = from; i < 4; i++)
+            records.kind[bad[i]] = BAD_RECORDS_UNREADABLE;
+        for (int collects = 0; collects < 2; collects++) {
+            char line[40];
+            open_source(CAPACITY_MAX, 0, 1, collects, &beginning);
+            take(false);
+            ck_assert_int_eq(chunk->n, BATCH);
+            ck_assert_int_eq(chunk->failed, collects ? -1 : bad[from]);
+            ck_assert_int_eq(chunk->bad.n, collects ? 4 - from : 0);
+            for (int i = 0; i < chunk->bad.n; i++) {
+                ck_assert_int_eq(chunk->bad.item[i].sample, bad[from + i]);
+                ck_assert_int_eq(chunk->bad.item[i].from.record, bad[from + i]);
+            }
+            snprintf(line, sizeof(line), "record %d cannot", bad[from]);
+            if (!collects)
+                ck_assert_ptr_nonnull(strstr(chunk->line, line));
+            take(false); /* 5, 6, 0, 1, 2 */
+            ck_assert_int_eq(chunk->at[2].epoch, 1);
+            ck_assert_int_eq(*(const int32_t *)chunk->sample[1]->field[1].data,
+                             1006);
+            close_source();
+        }
+    }
+}
+END_TEST
+
+/* The bad record comes first, whoever finds it; the error stays. */
+START_TEST(a_deferred_bad_record_comes_before_a_failure_of_next)
+{
+    records.way = BAD_RECORDS_DEFERRED;
+    records.mixed = 1;
+    records.kind[2] = BAD_RECORDS_UNREADABLE;
+    records.kind[3] = BAD_RECORDS_BROKEN;
+    for (int collects = 0; collects < 2; collects++) {
+        open_source(CAPACITY_MAX, 0, 1, collects, &beginning);
+        take(false);
+        ck_assert_int_eq(chunk->failed, collects ? 3 : 2);
+        ck_assert_int_eq(chunk->status, collects ? LEAT_EIO : LEAT_EDATA);
+        ck_assert_int_eq(chunk->bad.n, collects);
+        ck_assert(chunk->is_last);
+        take(false);
+        ck_assert_int_eq(chunk->failed, 0);
+        ck_assert_int_eq(chunk->status, LEAT_EIO);
+        ck_assert_ptr_nonnull(strstr(chunk->line, "fails at record 3"));
+        close_source();
+    }
+}
+END_TEST
+
+/* The mark of batch `k`, of as many samples over all ranks. */
+static leat__position mark_of(int rank, int step, int k, leat_token *mark)
+{
+    open_source(CAPACITY_MAX, rank, step, false, &beginning);
+    leat__position after = {0};
+    for (; k >= 0; k--) {
+        do
+            take(false);
+        while (!chunk->is_last);
+        ck_assert_msg(chunk->failed == -1, "%s", chunk->line);
+        after = chunk->after;
+    }
+    leat__mark_copy(mark, &chunk->mark);
+    close_source();
+    return after;
+}
+
+/* A batch of 4 over all ranks; that of an odd one ends amid an epoch of 5. */
+START_TEST(marks_are_the_same_on_every_rank_and_found_again)
+{
+    records.way = (bad_records_way)_i;
+    decorator = STREAM_FILTER;
+    for (int k = 0; k < 12; k++) {
+        leat_token first;
+        leat_token_init(&first);
+        for (int step = 1; step <= 4; step *= 2)
+            for (int rank = 0; rank < step; rank++) {
+                leat_token mark;
+                leat_token_init(&mark);
+                batch_size = 4 / step;
+                leat__position after = mark_of(rank, step, k, &mark);
+                ck_assert_uint_gt(mark.size, 0);
+                if (step == 1)
+                    leat__mark_copy(&first, &mark);
+                ck_assert_uint_eq(mark.size, first.size);
+                ck_assert_mem_eq(mark.bytes, first.bytes, first.size);
+                ck_assert_int_eq(after.position, 4 * (k + 1));
+                ck_assert_int_eq(after.epoch * 5 + after.index, 4 * (k + 1));
+                open_source(CAPACITY_MAX, rank, step, false, &beginning);
+                leat__chunk_source_go_to(&source, &after, &mark);
+                take(false);
+                int64_t position = after.position + rank;
+                int64_t index = stream_decorators_filtered(position % 5);
+                ck_assert_int_eq(chunk->sample[0]->from.record, index);
+                ck_assert_int_eq(chunk->at[0].index, position % 5);
+                ck_assert_int_eq(chunk->at[0].epoch, position / 5);
+                close_source();
+                leat_token_finish(&mark);
+            }
+        leat_token_finish(&first);
+    }
+}
+END_TEST
+
 START_TEST(storage_that_fails_ends_the_samples_before_it)
 {
     records.way = (bad_records_way)_i;
@@ -211,7 +333,7 @@ START_TEST(a_chunk_survives_every_failed_allocation)
         leat__alloc_fail_at(n);
         status = leat__chunk_create(&chunk, CAPACITY_MAX, DRAWS, NULL);
         leat__alloc_fail_at(-1);
-        ck_assert(status == LEAT_ENOMEM || n > CAPACITY_MAX);
+        ck_assert(status == LEAT_ENOMEM || n > 4);
     }
     ck_assert_int_eq(status, LEAT_OK);
     ck_assert_int_eq(leat__chunk_reserve(chunk, 100), LEAT_OK);
@@ -250,7 +372,7 @@ START_TEST(a_later_epoch_that_fills_no_batch_is_an_error_of_drop)
     open_source(CAPACITY_MAX, 0, 1, true, &beginning);
     for (int n = 0; n < 2; n++) {
         take(false);
-        ck_assert_int_eq(chunk->failed, -1);
+        ck_assert_msg(chunk->failed == -1, "%s", chunk->line);
     }
     records.count = 3;
     take(false);
@@ -279,6 +401,10 @@ int main(void)
         BAD_RECORDS_WAYS);
     tcase_add_loop_test(tcase, storage_that_fails_ends_the_samples_before_it, 0,
                         BAD_RECORDS_WAYS);
+    tcase_add_test(tcase, bad_records_of_next_and_of_materialize_come_in_order);
+    tcase_add_test(tcase, a_deferred_bad_record_comes_before_a_failure_of_next);
+    tcase_add_loop_test(tcase, marks_are_the_same_on_every_rank_and_found_again,
+                        0, BAD_RECORDS_WAYS);
     tcase_add_test(tcase, what_ended_a_single_pass_is_told_again_and_again);
     tcase_add_loop_test(tcase,
                         a_reader_whose_count_is_wrong_is_an_error_by_name,

@@ -344,7 +344,7 @@ START_TEST(opening_survives_every_failing_allocation)
             ck_assert_int_eq(closed, opened);
         }
     } while (status);
-    ck_assert_int_eq(n, 5); /* an array of upstream readers for each */
+    ck_assert_int_eq(n, 9); /* an array of upstreams and a state for each */
     leat_reader_close(reader);
     leat_pipeline_unref(tree);
 }

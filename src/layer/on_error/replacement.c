@@ -107,7 +107,7 @@ void leat__replacement_end(leat__replacement *replacement,
         handed->shape = batch->shape;
     handed->is_mixed = replacement->is_mixed;
     if (replacement->state == LEAT__CARRY_RECORD)
-        swap(&handed->sample, replacement->latest);
+        leat_sample_swap(handed->sample, *replacement->latest);
     leat__carry_chain_leave(replacement->options.carry_chain, chunk,
                             replacement->state);
 }
