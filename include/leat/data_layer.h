@@ -59,6 +59,63 @@ typedef enum leat_top_mode {
                           wait for the others' reads */
 } leat_top_mode;
 
+/** How samples whose shapes differ lie in a top. */
+typedef enum leat_top_form {
+    LEAT_TOP_DENSE = 0, /* end to end: all samples of a batch have one shape */
+    LEAT_TOP_PAD = 1,   /* each padded at the ends of its axes; one more top,
+                           "NAME.lengths", has the lengths before */
+    LEAT_TOP_RAGGED = 2 /* the samples' rows end to end; one more top,
+                           "NAME.offsets", says where each sample begins */
+} leat_top_form;
+
+/**
+ * One top of a list: which field it takes, and how. Zero is the default of
+ * every member but `size`, `name` and, where it is not called as the top is,
+ * `field`.
+ *
+ * An image is decoded, cropped, mirrored and scaled, and is DENSE. Anything
+ * else is numbers or bytes: those of the field, cast to `dtype` where that is
+ * another type.
+ *
+ * PAD. The top is batch x `shape`; an axis of which `shape` has 0, or all where
+ * `ndim` is 0, is as long as the batch's longest sample. A sample longer than
+ * `shape` is a bad record. NAME.lengths, int64, has the length of each sample
+ * along the axis that varies by the field's spec: batch; where several vary,
+ * or none, batch x their number (of none: all).
+ *
+ * RAGGED. The top is rows x the other axes: only the first one may differ from
+ * sample to sample. NAME.offsets, int64, batch + 1, has where each sample's
+ * rows begin, then their number. Where another field divides the field's rows
+ * (leat_field_spec: offsets_of), NAME.offsets divides the samples into that
+ * one's groups, and NAME.offsets.1 the groups into rows; and so on, a top for
+ * each level.
+ *
+ * These tops come directly after their own. A bad record of which on_error
+ * makes zeros has no rows and length 0.
+ */
+typedef struct leat_top {
+    size_t size;        /* of this struct; the same in all of a list */
+    const char *name;   /* of the blob */
+    const char *field;  /* NULL: the field called as the top is */
+    leat_dtype dtype;   /* 0, which is BYTES: the field's; of an image the
+                           option top_type. BYTES can become UINT8 too */
+    leat_top_form form; /* how samples of different shapes lie in it */
+    bool is_image;      /* decoded and transformed; dtype is FLOAT32, FLOAT64,
+                           FLOAT16, BFLOAT16 or UINT8 */
+    bool cast_lossy;    /* the cast may lose values: from floats to integers,
+                           to fewer bits, from signed to unsigned; values out
+                           of range are clamped. false: that is an error */
+    const leat_transform_options *transform; /* of an image; NULL: the options'
+                                              */
+    const char *choices_of; /* an image that takes the random choices of this
+                               one, which has the same crop_size, mirror and
+                               image size; NULL: its own. The first image of a
+                               list has the choices of a layer without one */
+    double pad_value;       /* of PAD; one that the top's type holds */
+    int ndim;               /* of `shape` */
+    int64_t shape[LEAT_MAX_DIMS]; /* of one sample of PAD */
+} leat_top;
+
 /** Whether forward makes batches itself where it would wait. */
 typedef enum leat_caller_helps {
     LEAT_CALLER_HELPS_AUTO = 0, /* yes, unless it would have to call a reader
@@ -174,6 +231,10 @@ typedef struct leat_data_layer_options {
     leat_top_mode top_mode; /* whose memory the tops have */
     const leat_transform_options *transform; /* of the first field, whatever its
                                                 name; NULL: none */
+    const leat_top *top; /* which fields become which tops, instead of `tops`;
+                            NULL: an image of the first field, and a top of
+                            label_type of each other one */
+    int ntop;            /* of `top`, 0 to LEAT_MAX_FIELDS */
 
     /* Threads and prefetch. */
     int prefetch; /* batches made ahead: 1 to 2^20, or LEAT_PREFETCH_AUTO; 0:
@@ -314,11 +375,19 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * `top` NULL and `ntop` 0 the layer makes blobs of its own, one for each top:
  * leat_data_layer_top.
  *
+ * With a list of tops in the options they come in its order, all of them, and
+ * have the shapes of a batch whose samples are all like the first one; those of
+ * PAD to the longest and of RAGGED change with every forward. With such tops
+ * setup reads all of the first batch. Samples that are batches of their
+ * reader's (leat_field_spec: is_batch) get no axis more, and need a batch_size
+ * of 1.
+ *
  * Succeeds once, before the first forward; after an error it may be called
  * again. The tops are borrowed during the call. Blocks until the first sample
  * is read; woken by leat_data_layer_cancel.
  * Errors: LEAT_EINVAL (tops, crop, or a mean file that is not of the shape of
- * the first image before its crop; on_error REPLACE with several ranks without
+ * the first image before its crop; a list of tops that does not fit the fields,
+ * naming the top; on_error REPLACE with several ranks without
  * random access), LEAT_EDATA (the first record with on_error FAIL; else it and
  * all records near it), LEAT_EFORMAT, LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT,
  * LEAT_EDEVICE, LEAT_EUNSUPPORTED (transform_on DEVICE on one that has no
@@ -331,8 +400,9 @@ LEAT_API int leat_data_layer_setup(leat_data_layer *layer,
                                    leat_blob *const top[], int ntop);
 
 /**
- * The number of tops that setup takes: those named in the options or the net
- * file; else, before setup, one for each field, for which the pipeline is
+ * The number of tops that setup takes: those named or listed in the options or
+ * the net file, with their lengths and offsets; else, or where one is RAGGED,
+ * before setup those of the fields, for which the pipeline is
  * opened and closed. Blocks as the storage does, with nothing to wake it.
  * Errors: those of the readers. Thread safety: one caller a layer.
  */
@@ -350,7 +420,8 @@ LEAT_API int leat_data_layer_count(const leat_data_layer *layer, int64_t *n);
 
 /**
  * Name of a top, the options' or the field's; NULL where there is none. Before
- * setup "data" and "label" stand for fields not yet known. Borrowed from the
+ * setup "data" and "label" stand for fields not yet known, and a RAGGED top has
+ * one top of offsets. Borrowed from the
  * layer. Thread safety: one caller a layer.
  */
 LEAT_API const char *leat_data_layer_top_name(const leat_data_layer *layer,

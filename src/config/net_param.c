@@ -4,10 +4,10 @@
 #include "config/net_choice.h"
 #include "config/net_option.h"
 #include "config/net_schema.h"
+#include "config/net_transform.h"
 #include "data/transform.h"
 #include "layer/options/data_layer_options.h"
 
-#include <limits.h>
 #include <string.h>
 
 typedef leat__prototxt_field field;
@@ -85,6 +85,8 @@ static int start_options(leat__net_param *out,
     options.layer = NULL;
     options.stages = NULL;
     options.tops = NULL;
+    options.top = NULL;
+    options.ntop = 0;
     out->source = options.source;
     options.source = NULL;
     out->options = options;
@@ -118,6 +120,32 @@ static int start_transform(leat__net_param *out)
     return keep(out, &transform->mean_file);
 }
 
+/* Caffe's tops, of which there are two at most. */
+static int read_top_names(const reading *in)
+{
+    leat__net_param *out = in->out;
+    const field *value = find(in->layer, "top");
+    for (; value; value = leat__prototxt_find_next(value)) {
+        if (out->ntops == 2)
+            return leat__prototxt_error(
+                in->file, value->at,
+                "a data layer gives at most 2 tops, data and label");
+        int status =
+            leat__net_option_text(in->file, value, &out->tops[out->ntops]);
+        if (status)
+            return status;
+        if (out->ntops && !strcmp(out->tops[0], out->tops[1]))
+            return leat__prototxt_error(in->file, value->value_at,
+                                        "both tops have the same name");
+        out->ntops++;
+    }
+    if (!out->ntops)
+        return leat__prototxt_error(in->file, in->layer->at,
+                                    "a data layer needs a top, found none");
+    out->options.tops = out->tops;
+    return LEAT_OK;
+}
+
 /* The layer's own name, tops and phase. */
 static int read_layer(const reading *in)
 {
@@ -132,24 +160,9 @@ static int read_layer(const reading *in)
     if (value)
         return leat__prototxt_error(in->file, value->at,
                                     "a data layer takes no bottom");
-    value = find(in->layer, "top");
-    for (; value; value = leat__prototxt_find_next(value)) {
-        if (out->ntops == LEAT__NET_PARAM_TOPS)
-            return leat__prototxt_error(
-                in->file, value->at,
-                "a data layer gives at most 2 tops, data and label");
-        status = leat__net_option_text(in->file, value, &out->tops[out->ntops]);
-        if (status)
-            return status;
-        if (out->ntops && !strcmp(out->tops[0], out->tops[1]))
-            return leat__prototxt_error(in->file, value->value_at,
-                                        "both tops have the same name");
-        out->ntops++;
-    }
-    if (!out->ntops)
-        return leat__prototxt_error(in->file, in->layer->at,
-                                    "a data layer needs a top, found none");
-    out->options.tops = out->tops;
+    status = find(in->own, "top") ? LEAT_OK : read_top_names(in);
+    if (status)
+        return status;
     int phase = (int)out->options.phase;
     value = find(in->layer, "phase");
     if (value)
@@ -157,102 +170,6 @@ static int read_layer(const reading *in)
                                            leat__net_schema_phase, &phase);
     out->options.phase = (leat_phase)phase;
     return status;
-}
-
-static int read_mean_values(const reading *in, const field *value)
-{
-    leat__net_param *out = in->out;
-    size_t n = 0;
-    for (const field *f = value; f; f = leat__prototxt_find_next(f))
-        n++;
-    if (n > INT_MAX / sizeof(float))
-        return leat__prototxt_error(in->file, value->at,
-                                    "expected fewer mean values");
-    float *values = leat__prototxt_alloc(&out->file, n * sizeof(float));
-    if (!values)
-        return LEAT_ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        int status = leat__prototxt_float(in->file, value, &values[i]);
-        if (status)
-            return status;
-        value = leat__prototxt_find_next(value);
-    }
-    out->transform.mean_value = values;
-    out->transform.mean_values = (int)n;
-    return LEAT_OK;
-}
-
-/* A field of data_param, three of which had other names in V0. */
-static const field *find_data(const reading *in, const char *name)
-{
-    static const char *const renamed[][2] = {{"batch_size", "batchsize"},
-                                             {"crop_size", "cropsize"},
-                                             {"mean_file", "meanfile"}};
-    for (size_t i = 0; i < sizeof(renamed) / sizeof(*renamed); i++)
-        if (in->form == LEAT__NET_V0 && !strcmp(name, renamed[i][0]))
-            name = renamed[i][1];
-    return find(in->data, name);
-}
-
-/*
- * A field of transform_param. Old files carry four of them in data_param, where
- * they win: Caffe's upgrade of such files moves them over.
- */
-static const field *find_transform(const reading *in, const char *name)
-{
-    const field *old = in->form == LEAT__NET_V2 ? NULL : find_data(in, name);
-    return old ? old : find(in->transform, name);
-}
-
-/* A mean of the file replaces the caller's, whichever form either has. */
-static int read_mean(const reading *in)
-{
-    leat_transform_options *transform = &in->out->transform;
-    const field *file = find_transform(in, "mean_file");
-    const field *values = find(in->transform, "mean_value");
-    if (file && values)
-        return leat__prototxt_error(
-            in->file, values->at,
-            "expected mean_file or mean_value, found both");
-    if (file)
-        in->out->mean_at = file->value_at;
-    if (file || values) {
-        transform->mean_file = NULL;
-        transform->mean_value = NULL;
-        transform->mean_values = 0;
-    }
-    return values ? read_mean_values(in, values) : LEAT_OK;
-}
-
-/* If the file sets one of the two, it unsets the caller's other one. */
-static int check_force(const reading *in)
-{
-    leat_transform_options *transform = &in->out->transform;
-    const field *color = find(in->transform, "force_color");
-    const field *gray = find(in->transform, "force_gray");
-    if (!transform->force_color || !transform->force_gray)
-        return LEAT_OK;
-    if (color && gray)
-        return leat__prototxt_error(
-            in->file, gray->at,
-            "expected force_color or force_gray, found both");
-    transform->force_color = !gray;
-    transform->force_gray = !color;
-    return LEAT_OK;
-}
-
-static int read_transform(const reading *in)
-{
-    int n, status = read_mean(in);
-    const leat_option *list = leat_transform_option_list(&n);
-    for (int i = 0; i < n && !status; i++) {
-        const field *value =
-            list[i].field ? find_transform(in, list[i].name) : NULL;
-        if (value)
-            status = leat__net_option_read(in->file, &list[i], value,
-                                           &in->out->transform);
-    }
-    return status ? status : check_force(in);
 }
 
 /* What Caffe reads in a new file's data_param and then makes nothing of. */
@@ -354,7 +271,8 @@ static int read_source(const reading *in)
 static int read_batch(const reading *in)
 {
     leat_data_layer_options *options = &in->out->options;
-    const field *mine = find_data(in, "batch_size");
+    const field *mine =
+        leat__net_data_find(in->data, in->form == LEAT__NET_V0, "batch_size");
     const field *all = find(in->own, "global_batch_size");
     int status = LEAT_OK;
     if (mine || all)
@@ -404,6 +322,37 @@ static int read_own(const reading *in)
     return status;
 }
 
+/* transform_param, four of whose fields old files have in data_param. */
+static int read_transform(const reading *in)
+{
+    leat__net_param *out = in->out;
+    const leat__net_transform from = {
+        .file = &out->file,
+        .message = in->transform,
+        .old = in->form == LEAT__NET_V2 ? NULL : in->data,
+        .is_v0 = in->form == LEAT__NET_V0,
+        .mean_at = &out->mean_at,
+    };
+    return leat__net_transform_read(&from, &out->transform);
+}
+
+/* leat_param's tops, and that the layer's own lines name the same. */
+static int read_tops(const reading *in)
+{
+    leat__net_param *out = in->out;
+    int status = leat__net_tops_read(
+        &out->list, &out->file, find(in->own, "top"), find(in->layer, "top"));
+    if (status || out->list.n == 0)
+        return status;
+    out->options.top = out->list.top;
+    out->options.ntop = out->list.n;
+    out->options.tops = NULL;
+    out->ntops = out->list.nnames;
+    for (int i = 0; i < out->ntops; i++)
+        out->tops[i] = out->list.name[i];
+    return LEAT_OK;
+}
+
 static int read_all(const reading *in)
 {
     int status = start_transform(in->out);
@@ -411,6 +360,8 @@ static int read_all(const reading *in)
         status = read_layer(in);
     if (!status)
         status = read_transform(in);
+    if (!status)
+        status = read_tops(in);
     if (!status)
         status = read_source(in);
     if (!status)

@@ -4,10 +4,8 @@
 
 #include <leat/data_layer.h>
 
+#include "config/net_top.h"
 #include "config/prototxt.h"
-
-/* At most two: Caffe's data layer gives data and label. */
-#define LEAT__NET_PARAM_TOPS 2
 
 /*
  * What the file says, and `choice` where the file says nothing. All pointers
@@ -17,10 +15,11 @@ typedef struct leat__net_param {
     leat__prototxt file;
     leat_data_layer_options options;
     leat_transform_options transform;
+    leat__net_tops list;           /* of leat_param */
     leat_allocator host_allocator; /* of `choice`; not used where it has none */
     leat_allocator pinned_allocator;
     int ntops;
-    const char *tops[LEAT__NET_PARAM_TOPS + 1]; /* NULL-terminated */
+    const char *tops[LEAT_MAX_FIELDS + 1]; /* NULL-terminated */
     const char *source;                /* an LMDB, of the file or the caller;
                                           NULL when there is a reader */
     const char *reader;                /* a pipeline's text, or NULL */

@@ -130,7 +130,23 @@ static const schema_field data_fields[] = {
 };
 static const leat__net_schema data_schema = {"data_param", data_fields};
 
+static const schema_field top_fields[] = {
+    ONE("name", STRING),
+    ONE("field", STRING),
+    ONE("dtype", WORD),
+    ONE("form", WORD),
+    ONE("is_image", BOOL),
+    ONE("cast_lossy", BOOL),
+    ONE("choices_of", STRING),
+    ONE("pad_value", FLOAT),
+    MANY("shape", INT64),
+    ONE_MESSAGE("transform_param", &leat__net_schema_transform),
+    END,
+};
+static const leat__net_schema top_schema = {"top", top_fields};
+
 static const schema_field leat_fields[] = {
+    MANY_MESSAGES("top", &top_schema),
     ONE("reader", STRING),
     ONE("shuffle", PLANNED),
     LEAT__DATA_LAYER_OPTIONS(OPTION) END,

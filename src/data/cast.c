@@ -277,6 +277,9 @@ void leat__cast(void *to, leat_dtype to_type, const void *from,
         int32_to_float32(to, from, n);
         return;
     }
+    /* Bytes are what uint8 are. */
+    to_type = to_type == LEAT_BYTES ? LEAT_UINT8 : to_type;
+    from_type = from_type == LEAT_BYTES ? LEAT_UINT8 : from_type;
     size_t to_size = leat_dtype_size(to_type);
     size_t from_size = leat_dtype_size(from_type);
     if (to_type == from_type) {

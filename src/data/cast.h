@@ -24,7 +24,7 @@ bool leat__dtype_is_float(leat_dtype dtype);
 /*
  * Converts `n` elements as C does: floats to integers towards zero and clamped
  * to the range, NaN to 0; to floats rounded once, to nearest, ties to even.
- * Neither side need be aligned.
+ * BYTES are taken for uint8. Neither side need be aligned.
  */
 void leat__cast(void *to, leat_dtype to_type, const void *from,
                 leat_dtype from_type, size_t n);

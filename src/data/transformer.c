@@ -230,9 +230,8 @@ static int read_encoded(leat_transformer *transformer, const int shape[3],
     return LEAT_OK;
 }
 
-/* The shape of an image before the transform. */
-static int whole_shape(leat_transformer *transformer, const leat_field *field,
-                       int shape[3])
+int leat__transformer_whole_shape(leat_transformer *transformer,
+                                  const leat_field *field, int shape[3])
 {
     if (field->dtype != LEAT_BYTES)
         return raw_shape(field, shape);
@@ -254,7 +253,7 @@ int leat_transformer_shape(leat_transformer *transformer,
                            const leat_field *field, int shape[3])
 {
     int whole[3];
-    int status = whole_shape(transformer, field, whole);
+    int status = leat__transformer_whole_shape(transformer, field, whole);
     return status ? status
                   : leat__transform_shape(transformer->shared->transform, whole,
                                           shape);
@@ -264,7 +263,7 @@ int leat__transformer_check_mean(leat_transformer *transformer,
                                  const leat_field *field)
 {
     int whole[3];
-    if (whole_shape(transformer, field, whole))
+    if (leat__transformer_whole_shape(transformer, field, whole))
         return LEAT_OK;
     return leat__transform_check_mean(transformer->shared->transform, whole[0],
                                       whole[1], whole[2]);

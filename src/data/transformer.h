@@ -18,6 +18,13 @@ int leat__transformer_words_per_image(const leat_transformer *transformer);
 int leat__transformer_check_mean(leat_transformer *transformer,
                                  const leat_field *field);
 
+/*
+ * The shape {channels, height, width} of an image before the transform; of an
+ * encoded one the header is read. Errors: LEAT_EDATA, LEAT_ENOMEM.
+ */
+int leat__transformer_whole_shape(leat_transformer *transformer,
+                                  const leat_field *field, int shape[3]);
+
 /* The number of images so far for which the codec warned. */
 int64_t leat__transformer_warnings(const leat_transformer *transformer);
 

@@ -96,9 +96,20 @@ void leat__batch_finish(leat__batch *batch)
     pthread_mutex_destroy(&batch->lock);
     leat__bad_list_finish(&batch->bad);
     leat_token_finish(&batch->mark);
+
+    leat__free(batch->sample);
+    leat__free(batch->extent);
     leat__free(batch->keys);
     leat__free(batch->from);
     memset(batch, 0, sizeof(*batch));
+}
+
+int leat__batch_make_variable(leat__batch *batch, int ntop)
+{
+    batch->extent = leat__alloc_zero((size_t)ntop, sizeof(*batch->extent));
+    batch->sample =
+        leat__alloc_zero((size_t)batch->size, sizeof(*batch->sample));
+    return batch->extent && batch->sample ? LEAT_OK : LEAT_ENOMEM;
 }
 
 void leat__batch_begin(leat__batch *batch, int64_t number)
@@ -154,7 +165,7 @@ static void account(leat__batch *batch)
     atomic_fetch_add(&batch->growths, 1);
 }
 
-static int grow_host(leat__batch *batch, size_t bytes)
+static int grow_host(leat__batch *batch, size_t bytes, size_t kept)
 {
     leat__slab *slab;
     int status = leat__slab_create(&slab, batch->slab->device, bytes);
@@ -169,6 +180,9 @@ static int grow_host(leat__batch *batch, size_t bytes)
         leat__slab_unref(slab);
         return status;
     }
+    if (kept > 0)
+        memcpy(slab->host, (const char *)batch->slab->host + batch->offset,
+               kept);
     leat__slab_unref(batch->slab);
     batch->slab = slab;
     batch->offset = 0;
@@ -200,10 +214,27 @@ int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape)
         return LEAT_OK;
     int status = await_consumers(batch);
     if (!status && is_host_small)
-        status = grow_host(batch, shape->bytes);
+        status = grow_host(batch, shape->bytes, 0);
     if (!status && is_top_small)
         status = grow_top(batch, shape->top_bytes);
     return status;
+}
+
+int leat__batch_extend(leat__batch *batch, size_t bytes, size_t kept)
+{
+    if (bytes <= batch->capacity)
+        return LEAT_OK;
+    int status = await_consumers(batch);
+    return status ? status : grow_host(batch, bytes + bytes / 4, kept);
+}
+
+int leat__top_full_shape(const leat__top *top, int64_t n,
+                         int64_t shape[LEAT_MAX_DIMS])
+{
+    int axes = top->is_batch ? 0 : 1;
+    shape[0] = n;
+    memcpy(shape + axes, top->shape, (size_t)top->ndim * sizeof(shape[0]));
+    return top->ndim + axes;
 }
 
 /* Not written then: the caller's cache has it too. */
@@ -266,25 +297,14 @@ int leat__batch_note_bad(leat__batch *batch, const leat__bad_list *bad,
     return status;
 }
 
-void leat__batch_clear(leat__batch *batch, int i)
+void leat__batch_note_padding(leat__batch *batch, int i)
 {
-    for (int k = 0; k < batch->shape.ntop; k++)
-        memset(leat__batch_at(batch, k, i), 0, batch->shape.top[k].bytes);
-    if (batch->shape.is_cropped)
-        *leat__batch_choice(batch, i) = (leat_device_choice){.is_zero = 1};
-}
-
-void leat__batch_pad(leat__batch *batch)
-{
-    for (int i = batch->valid; i < batch->n; i++) {
-        leat__batch_clear(batch, i);
-        batch->from[i] = (leat_provenance){
-            .record = -1,
-            .epoch = leat__batch_cut_epoch(batch),
-            .position = -1,
-            .replacement = LEAT_REPLACEMENT_PADDING,
-        };
-    }
+    batch->from[i] = (leat_provenance){
+        .record = -1,
+        .epoch = leat__batch_cut_epoch(batch),
+        .position = -1,
+        .replacement = LEAT_REPLACEMENT_PADDING,
+    };
 }
 
 void leat__batch_keep_key(leat__batch *batch, int i)
@@ -297,12 +317,12 @@ void leat__batch_keep_key(leat__batch *batch, int i)
 bool leat__batch_shape_is_same(const leat__batch_shape *one,
                                const leat__batch_shape *other)
 {
-    bool same = one->ntop == other->ntop && one->bytes == other->bytes &&
-                memcmp(one->image, other->image, sizeof(one->image)) == 0;
+    bool same = one->ntop == other->ntop;
     for (int i = 0; same && i < one->ntop; i++) {
         const leat__top *a = &one->top[i];
         const leat__top *b = &other->top[i];
         same = a->dtype == b->dtype && a->ndim == b->ndim &&
+               memcmp(a->image, b->image, sizeof(a->image)) == 0 &&
                memcmp(a->shape, b->shape,
                       (size_t)a->ndim * sizeof(a->shape[0])) == 0;
     }
@@ -332,10 +352,11 @@ static size_t align(size_t offset)
 static int lay_out_crops(leat__batch_shape *shape, int size)
 {
     size_t one;
-    const leat__top *top = &shape->top[0];
+    const leat__top *top = &shape->top[shape->crop_top];
     if (top->bytes > INT32_MAX || measure_top(top, leat_dtype_size(top->dtype),
                                               size, &one, &shape->top_bytes))
-        return leat_error(LEAT_EINVAL, "top 0: its size overflows");
+        return leat_error(LEAT_EINVAL, "top %d: its size overflows",
+                          shape->crop_top);
     shape->top_bytes = align(shape->top_bytes);
     shape->choices = shape->bytes;
     shape->bytes += align((size_t)size * sizeof(leat_device_choice));
@@ -349,8 +370,13 @@ int leat__batch_shape_lay_out(leat__batch_shape *shape, int size)
     shape->choices = 0;
     for (int i = 0; i < shape->ntop; i++) {
         leat__top *top = &shape->top[i];
-        bool is_crop = i == 0 && shape->is_cropped;
+        bool is_crop = i == shape->crop_top && shape->is_cropped;
         size_t whole;
+        if (top->is_variable) {
+            top->bytes = 0;
+            top->offset = offset;
+            continue;
+        }
         if (measure_top(top, is_crop ? 1 : leat_dtype_size(top->dtype), size,
                         &top->bytes, &whole) ||
             whole > SIZE_MAX / 2 - offset - LEAT__TOP_ALIGNMENT)
@@ -361,5 +387,7 @@ int leat__batch_shape_lay_out(leat__batch_shape *shape, int size)
         offset = align(offset + whole);
     }
     shape->bytes = offset;
-    return shape->is_cropped ? lay_out_crops(shape, size) : LEAT_OK;
+    int status = shape->is_cropped ? lay_out_crops(shape, size) : LEAT_OK;
+    shape->fixed = shape->room = shape->bytes;
+    return status;
 }

@@ -26,21 +26,35 @@ typedef struct leat__top {
     int64_t shape[LEAT_MAX_DIMS];
     size_t bytes; /* of one sample */
     size_t offset;
+    int image[3];     /* of an image: channels, height, width */
+    bool is_batch;    /* samples are batches: there is no axis for them */
+    bool is_variable; /* in the batch's extents, once all samples are known: of
+                         `shape` -1 is the longest's, `bytes` is 0 */
 } leat__top;
 
 /* The layout of a batch; its first sample decides. */
 typedef struct leat__batch_shape {
     int ntop;
     leat__top top[LEAT_MAX_FIELDS];
-    int image[3]; /* channels, height, width of top 0 */
-    size_t bytes; /* of all tops */
-    /* Where a device transforms, top 0 is uint8 crops, the choices made for
-       them come last, and the top itself is in memory of its own. */
+    size_t bytes; /* of all tops; of variable ones once all samples are known */
+    size_t fixed; /* of those that are not variable, which come first */
+    size_t room;  /* that a batch takes from the start; at least `bytes` */
+    /* Where a device transforms, one top is uint8 crops, the choices made for
+       them come after the others, and the top itself is in memory of its own.
+     */
     bool is_cropped;
+    int crop_top;             /* which one */
     leat_layout pixel_layout; /* of the crops */
     size_t choices;           /* where they begin in the batch's memory */
     size_t top_bytes;         /* of that top, all samples */
 } leat__batch_shape;
+
+/* A variable top of a batch whose samples are all known. */
+typedef struct leat__extent {
+    size_t offset;
+    int ndim;
+    int64_t shape[LEAT_MAX_DIMS]; /* with all axes */
+} leat__extent;
 
 typedef enum leat__shape_state {
     LEAT__SHAPE_OPEN = 0,
@@ -86,6 +100,10 @@ typedef struct leat__batch {
     bool has_room; /* the last upload recorded `room` */
     leat_provenance *from;
     char *keys; /* size x LEAT__KEY_MAX */
+    /* Of a batch with variable tops; NULL else: */
+    leat__extent *extent;       /* of each top */
+    const leat_sample **sample; /* behind each position, while it is filled;
+                                   NULL: zeros */
 
     pthread_cond_t shaped;
     /* protected by lock */
@@ -115,8 +133,21 @@ void leat__batch_begin(leat__batch *batch, int64_t number);
 void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,
                          size_t capacity);
 
+/* Gives it what variable tops need. Errors: LEAT_ENOMEM. */
+int leat__batch_make_variable(leat__batch *batch, int ntop);
+
 /* Makes room for the shape, in slabs of its own if need be. */
 int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape);
+
+/*
+ * Makes room for `bytes`, and keeps the first `kept` that are there. Memory
+ * grows by a quarter more, so that it settles.
+ */
+int leat__batch_extend(leat__batch *batch, size_t bytes, size_t kept);
+
+/* The shape of top `i` of `n` samples, with all its axes. Returns ndim. */
+int leat__top_full_shape(const leat__top *top, int64_t n,
+                         int64_t shape[LEAT_MAX_DIMS]);
 
 /*
  * Populates the memory of `n` samples from `first` on, for the first batch in
@@ -161,11 +192,8 @@ static inline leat_device_choice *leat__batch_choice(const leat__batch *batch,
     return (leat_device_choice *)(void *)first + i;
 }
 
-/* Makes row `i` zeros, whatever its provenance. */
-void leat__batch_clear(leat__batch *batch, int i);
-
-/* Makes the rows after its samples padding. */
-void leat__batch_pad(leat__batch *batch);
+/* The provenance of a row after its samples. */
+void leat__batch_note_padding(leat__batch *batch, int i);
 
 /* The epoch of a batch that an epoch's end cuts short, by its end. */
 static inline int64_t leat__batch_cut_epoch(const leat__batch *batch)

@@ -4,30 +4,28 @@
 
 #include "layer/batch.h"
 #include "layer/chunk.h"
+#include "layer/tops/top_plan.h"
 
 #include <leat/transform.h>
 
 /* How samples become tops; the same for all batches. */
 typedef struct leat__batch_spec {
     int batch_size;
-    int ntop;
+    const leat__top_plan *plan; /* borrowed */
     leat_layout layout;
-    leat_dtype top_type;
-    leat_dtype label_type; /* of all tops but the first */
     leat_rng rng;
     uint64_t seed;
-    bool crops; /* a device transforms: tops 0 are uint8 crops */
+    bool crops; /* a device transforms: the first images are uint8 crops */
 } leat__batch_spec;
 
 typedef struct leat__batch_fill {
     leat__batch_spec spec;
-    leat_transformer *transformer; /* owned */
-    int draws;                     /* random words that an image takes */
+    leat_transformer **image; /* owned, of each image of the plan */
 } leat__batch_fill;
 
-/* Clones the transformer. Errors: LEAT_ENOMEM. */
+/* Clones the images' transformers. Errors: LEAT_ENOMEM; finish is due. */
 int leat__batch_fill_init(leat__batch_fill *fill, const leat__batch_spec *spec,
-                          const leat_transformer *transformer);
+                          leat_transformer *const image[]);
 /* Takes a zeroed one too. */
 void leat__batch_fill_finish(leat__batch_fill *fill);
 
@@ -36,7 +34,7 @@ void leat__batch_fill_finish(leat__batch_fill *fill);
  * Errors: LEAT_EDATA, LEAT_EINVAL (crop, mean), LEAT_ENOMEM.
  */
 int leat__batch_spec_shape(const leat__batch_spec *spec,
-                           leat_transformer *transformer,
+                           leat_transformer *const image[],
                            const leat_sample *sample, leat__batch_shape *out);
 
 /* The same in a running layer, where it is the record's fault: LEAT_EDATA. */
@@ -50,6 +48,17 @@ int leat__batch_fill_shape(leat__batch_fill *fill, const leat_sample *sample,
  */
 int leat__batch_fill_chunk(leat__batch_fill *fill, leat__batch *batch,
                            const leat__chunk *chunk, int *i, int end);
+
+/*
+ * The mean images against a sample: LEAT_EINVAL for one that does not fit,
+ * which is no fault of the record's.
+ */
+int leat__batch_spec_check_means(const leat__batch_spec *spec,
+                                 leat_transformer *const image[],
+                                 const leat_sample *sample);
+
+/* Images so far for which a codec warned. */
+int64_t leat__batch_fill_warnings(const leat__batch_fill *fill);
 
 /*
  * Transforms `sample` instead of the chunk's sample `i`, under that one's

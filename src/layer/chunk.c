@@ -62,6 +62,30 @@ int leat__chunk_reserve(leat__chunk *chunk, size_t bytes)
     return status;
 }
 
+int leat__chunk_list_create(leat__chunk_list *list, int n, int capacity,
+                            int draws, const leat_allocator *buffers,
+                            size_t bytes)
+{
+    int status = LEAT_OK;
+    list->chunk = leat__alloc_zero((size_t)n, sizeof(leat__chunk *));
+    if (!list->chunk)
+        return LEAT_ENOMEM;
+    while (!status && list->n < n) {
+        status =
+            leat__chunk_create(&list->chunk[list->n], capacity, draws, buffers);
+        if (!status)
+            status = leat__chunk_reserve(list->chunk[list->n++], bytes);
+    }
+    return status;
+}
+
+void leat__chunk_list_destroy(leat__chunk_list *list)
+{
+    for (int i = 0; i < list->n; i++)
+        leat__chunk_destroy(list->chunk[i]);
+    leat__free(list->chunk);
+}
+
 static void set_position(leat__chunk *chunk, int i)
 {
     chunk->sample[i]->from.epoch = chunk->at[i].epoch;
@@ -520,8 +544,9 @@ static void fill(leat__chunk_source *source, leat__chunk *chunk,
 
 bool leat__chunk_source_needs_batches(const leat__chunk_source *source)
 {
-    return source->options.epoch_end == LEAT_EPOCH_END_DROP &&
-           source->sampler.count == 0;
+    return source->options.whole_batches ||
+           (source->options.epoch_end == LEAT_EPOCH_END_DROP &&
+            source->sampler.count == 0);
 }
 
 void leat__chunk_source_fill(leat__chunk_source *source, leat__chunk *chunk,

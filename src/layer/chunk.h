@@ -71,6 +71,17 @@ void leat__chunk_destroy(leat__chunk *chunk); /* takes NULL */
 /* Makes every sample's buffer this large. Errors: LEAT_ENOMEM. */
 int leat__chunk_reserve(leat__chunk *chunk, size_t bytes);
 
+typedef struct leat__chunk_list {
+    leat__chunk **chunk;
+    int n;
+} leat__chunk_list;
+
+/* `n` chunks with buffers of so many bytes. Destroy is due all the same. */
+int leat__chunk_list_create(leat__chunk_list *list, int n, int capacity,
+                            int draws, const leat_allocator *buffers,
+                            size_t bytes);
+void leat__chunk_list_destroy(leat__chunk_list *list);
+
 /*
  * Reads the samples that the source left to the worker; failures are noted in
  * the chunk, bad records in its list with `collects`. Any thread.
@@ -85,6 +96,7 @@ typedef struct leat__chunk_source_options {
     int rank; /* takes positions p = rank mod step */
     int step;
     leat_epoch_end epoch_end;
+    bool whole_batches; /* a chunk is a batch, from the first one on */
     bool collects; /* LEAT_EDATA goes into the chunk's list, fails nothing */
     int draws;     /* words of Caffe's generator a sample; 0: none */
     uint32_t seed; /* of that generator's parent */

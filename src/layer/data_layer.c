@@ -1,6 +1,7 @@
 /* A data layer: a hidden group of one, or one member of many; its resume. */
 #include "base/error.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/thread.h"
 #include "layer/layer_state.h"
 #include "pipeline/pipeline.h"
@@ -82,9 +83,12 @@ uint64_t leat_data_layer_seed(const leat_data_layer *layer)
     return layer->group->seed;
 }
 
-static int count_fields(const leat_data_layer_group *group)
+/* One for each field; of a list what its fields make of it. */
+static int count_tops(const leat_data_layer_group *group)
 {
     leat_reader *reader;
+    if (group->options.list.n > 0 && !group->options.list.is_variable)
+        return group->plan.n;
     const leat_open_options options = leat__group_open_options(group);
     int status = leat_pipeline_open_with(group->pipeline, &options, &reader);
     if (status)
@@ -92,6 +96,16 @@ static int count_fields(const leat_data_layer_group *group)
     const leat_field_spec *fields;
     int n;
     status = leat_reader_fields(reader, &fields, &n);
+    leat__top_plan *plan = NULL;
+    if (!status && group->options.list.n > 0) {
+        plan = leat__alloc(sizeof(*plan));
+        status = plan ? leat__top_plan_list(plan, &group->options.list,
+                                            group->options.values.top_type,
+                                            fields, n)
+                      : LEAT_ENOMEM;
+        n = status ? 0 : plan->n;
+    }
+    leat__free(plan);
     leat_reader_close(reader);
     return status ? status : n;
 }
@@ -107,7 +121,7 @@ int leat_data_layer_top_count(const leat_data_layer *layer)
     if (group->options.ntop > 0)
         return group->options.ntop;
     int cancel = leat__thread_disable_cancel();
-    status = count_fields(group);
+    status = count_tops(group);
     leat__thread_restore_cancel(cancel);
     return status;
 }
@@ -144,8 +158,8 @@ const char *leat_data_layer_top_name(const leat_data_layer *layer, int i)
         return NULL;
     if (i < group->options.ntop)
         return group->options.top[i];
-    if (group->ntop > 0)
-        return group->top_name[i];
+    if (group->ntop > 0 || group->options.list.n > 0)
+        return i < group->plan.n ? group->plan.top[i].name : NULL;
     return i < 2 ? usual[i] : NULL;
 }
 

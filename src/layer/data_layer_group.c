@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread.h"
-#include "data/transformer.h"
 #include "layer/layer_state.h"
 #include "pipeline/pipeline.h"
 
@@ -19,16 +18,16 @@ static int set_seed(leat_data_layer_group *group, const leat_pipeline *pipeline)
         group->seed = (uint64_t)options->random_seed;
         return LEAT_OK;
     }
-    bool transforms = leat__transformer_words_per_image(group->transformer) > 0;
-    if (!transforms && !leat__pipeline_draws_seed(pipeline))
+    if (group->plan.draws == 0 && !leat__pipeline_draws_seed(pipeline))
         return LEAT_OK;
     if (group->step > 1)
         return leat_error(LEAT_EINVAL,
                           "%s: with %d ranks %s need a random_seed, the same "
                           "for all",
                           options->name, options->world_size,
-                          transforms ? "random crops and mirrors"
-                                     : "readers that choose at random");
+                          group->plan.draws > 0
+                              ? "random crops and mirrors"
+                              : "readers that choose at random");
     int status = leat__random_seed(&group->seed);
     /* Kept below 2^53, so that JSON and random_seed carry it whole. */
     group->seed >>= 11;
@@ -147,16 +146,12 @@ static int create(leat_data_layer_group **out, const leat_pipeline *pipeline,
     status = init_members(group, is_alone ? &values->device : devices, n);
     if (status)
         goto fail_members;
-    status = leat_transformer_create(&group->transformer, values->transform,
-                                     values->phase, values->top_type,
-                                     values->layout);
+    status = leat__image_set_init(&group->images, &group->plan,
+                                  &group->options.list, values);
+    if (!status)
+        status = set_seed(group, pipeline);
     if (status)
-        goto fail_members;
-    leat_transformer_set_max_image_bytes(group->transformer,
-                                         values->max_image_bytes);
-    status = set_seed(group, pipeline);
-    if (status)
-        goto fail_transformer;
+        goto fail_images;
     /* The count is atomic; all else of a pipeline never changes. */
     group->pipeline = (leat_pipeline *)(uintptr_t)pipeline;
     leat_pipeline_ref(group->pipeline);
@@ -168,8 +163,8 @@ static int create(leat_data_layer_group **out, const leat_pipeline *pipeline,
     *out = group;
     return LEAT_OK;
 
-fail_transformer:
-    leat_transformer_destroy(group->transformer);
+fail_images:
+    leat__image_set_finish(&group->images);
 fail_members:
     free_members(group);
     leat__layer_options_finish(&group->options);
@@ -283,14 +278,12 @@ static int check_tops(const leat_data_layer_group *group,
     return LEAT_OK;
 }
 
-static int reshape_top(leat_blob *blob, const leat__top *top, int64_t n)
+static int reshape_top(const leat_data_layer_group *group, leat_blob *blob,
+                       const leat__batch_shape *shape, int i)
 {
-    int64_t shape[LEAT_MAX_DIMS];
-    if (top->ndim >= LEAT_MAX_DIMS)
-        return leat_error(LEAT_EINVAL, "a field has too many dimensions");
-    shape[0] = n;
-    memcpy(shape + 1, top->shape, (size_t)top->ndim * sizeof(shape[0]));
-    return leat_blob_reshape(blob, top->dtype, top->ndim + 1, shape);
+    const leat__extent *first = &group->first[i];
+    return leat_blob_reshape(blob, shape->top[i].dtype, first->ndim,
+                             first->shape);
 }
 
 /* Blobs of the members' own, for a caller that brings none. */
@@ -303,8 +296,7 @@ static int make_tops(leat_data_layer_group *group,
         leat_blob **top = &member->top[i % shape->ntop];
         status = leat_blob_create(top, member->device);
         if (!status)
-            status = reshape_top(*top, &shape->top[i % shape->ntop],
-                                 group->options.values.batch_size);
+            status = reshape_top(group, *top, shape, i % shape->ntop);
     }
     return status;
 }
@@ -322,8 +314,7 @@ static int set_up(leat_data_layer_group *group, leat_blob *const top[],
     if (!status && !top)
         status = make_tops(group, &shape);
     for (int i = 0; i < group->n * ntop && !status; i++)
-        status = reshape_top(top[i], &shape.top[i % ntop],
-                             group->options.values.batch_size);
+        status = reshape_top(group, top[i], &shape, i % ntop);
     if (!status)
         group->ntop = shape.ntop;
     return status;
@@ -463,7 +454,7 @@ void leat_data_layer_group_destroy(leat_data_layer_group *group)
     leat_token_finish(&group->identity);
     leat_token_finish(&group->start_mark);
     leat_pipeline_unref(group->pipeline);
-    leat_transformer_destroy(group->transformer);
+    leat__image_set_finish(&group->images);
     leat__layer_options_finish(&group->options);
     pthread_mutex_destroy(&group->lock);
     leat__free(group);

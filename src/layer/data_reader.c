@@ -32,11 +32,6 @@
 
 #include <stdbool.h>
 
-typedef struct chunk_list {
-    leat__chunk **chunk;
-    int n;
-} chunk_list;
-
 struct leat__data_reader {
     leat__data_reader_options options;
     leat_reader *reader;
@@ -44,10 +39,11 @@ struct leat__data_reader {
     int64_t count; /* samples in an epoch, where they can be read again; or 0 */
     leat__queue *free;
     leat__queue *full;
-    chunk_list ahead;     /* those that go through the queues */
-    chunk_list own;       /* taker i has chunk i */
-    chunk_list previewed; /* of a sample each, or a batch; before all others */
-    int shown;            /* samples of the last of them that were lent */
+    leat__chunk_list ahead; /* those that go through the queues */
+    leat__chunk_list own;   /* taker i has chunk i */
+    leat__chunk_list
+        previewed; /* of a sample each, or a batch; before all others */
+    int shown;     /* samples of the last of them that were lent */
     leat__event_count input;
     pthread_mutex_t lock;
     pthread_cond_t turn;   /* the thread fills from now on, or is cancelled */
@@ -66,13 +62,6 @@ struct leat__data_reader {
     atomic_int_fast64_t blocked_full; /* read by anybody */
 };
 
-static void destroy_chunks(chunk_list *list)
-{
-    for (int i = 0; i < list->n; i++)
-        leat__chunk_destroy(list->chunk[i]);
-    leat__free(list->chunk);
-}
-
 /* The largest buffer that a previewed sample needed. */
 static size_t measure_buffers(const leat__data_reader *data_reader)
 {
@@ -85,22 +74,13 @@ static size_t measure_buffers(const leat__data_reader *data_reader)
 }
 
 /* With their buffers: a chunk may be needed first long after the others. */
-static int create_chunks(leat__data_reader *data_reader, chunk_list *list,
+static int create_chunks(leat__data_reader *data_reader, leat__chunk_list *list,
                          int chunk_size, int n)
 {
-    size_t buffer_bytes = measure_buffers(data_reader);
-    int status = LEAT_OK;
-    list->chunk = leat__alloc_zero((size_t)n, sizeof(leat__chunk *));
-    if (!list->chunk)
-        return LEAT_ENOMEM;
-    while (!status && list->n < n) {
-        status = leat__chunk_create(&list->chunk[list->n], chunk_size,
-                                    data_reader->options.source.draws,
-                                    data_reader->options.source.buffers);
-        if (!status)
-            status = leat__chunk_reserve(list->chunk[list->n++], buffer_bytes);
-    }
-    return status;
+    const leat__chunk_source_options *source = &data_reader->options.source;
+    return leat__chunk_list_create(list, n, chunk_size, source->draws,
+                                   source->buffers,
+                                   measure_buffers(data_reader));
 }
 
 /* With all chunks of the thread's in the free one. */
@@ -208,9 +188,9 @@ void leat__data_reader_destroy(leat__data_reader *data_reader)
     leat__thread_join(&data_reader->thread);
     leat__queue_destroy(data_reader->free);
     leat__queue_destroy(data_reader->full);
-    destroy_chunks(&data_reader->ahead);
-    destroy_chunks(&data_reader->own);
-    destroy_chunks(&data_reader->previewed);
+    leat__chunk_list_destroy(&data_reader->ahead);
+    leat__chunk_list_destroy(&data_reader->own);
+    leat__chunk_list_destroy(&data_reader->previewed);
     leat_reader_close(data_reader->reader);
     leat__event_count_finish(&data_reader->input);
     pthread_cond_destroy(&data_reader->turn);
@@ -225,7 +205,7 @@ leat_reader *leat__data_reader_reader(leat__data_reader *data_reader)
 
 static int add_preview(leat__data_reader *data_reader, leat__chunk **out)
 {
-    chunk_list *list = &data_reader->previewed;
+    leat__chunk_list *list = &data_reader->previewed;
     if (!list->chunk)
         list->chunk =
             leat__alloc_zero(LEAT__PREVIEWS_MAX, sizeof(leat__chunk *));
@@ -251,7 +231,7 @@ static int add_preview(leat__data_reader *data_reader, leat__chunk **out)
 /* The chunk of the next sample, or of the failure before it. */
 static int next_preview(leat__data_reader *data_reader, leat__chunk **out)
 {
-    const chunk_list *list = &data_reader->previewed;
+    const leat__chunk_list *list = &data_reader->previewed;
     int status = LEAT_OK;
     bool has_one = false;
     if (list->n > 0) {
@@ -282,6 +262,23 @@ int leat__data_reader_preview(leat__data_reader *data_reader,
         if (chunk->bad.item[k].sample == i)
             return leat_error(LEAT_EDATA, "%s", chunk->bad.item[k].line);
     *out = chunk->sample[i];
+    return LEAT_OK;
+}
+
+int leat__data_reader_preview_batch(leat__data_reader *data_reader,
+                                    const leat_sample ***out, int *n)
+{
+    const leat__chunk_list *list = &data_reader->previewed;
+    leat__chunk *chunk = list->chunk[list->n - 1];
+    *out = leat__alloc_zero((size_t)chunk->capacity, sizeof(leat_sample *));
+    if (!*out)
+        return LEAT_ENOMEM;
+    *n = chunk->failed < 0 ? chunk->n : chunk->failed;
+    for (int i = 0; i < *n; i++)
+        (*out)[i] = chunk->sample[i];
+    for (int i = 0; i < chunk->bad.n; i++)
+        if (chunk->bad.item[i].sample < *n)
+            (*out)[chunk->bad.item[i].sample] = NULL;
     return LEAT_OK;
 }
 
@@ -498,7 +495,8 @@ void leat__data_reader_cancel(leat__data_reader *data_reader)
     leat__event_count_close(&data_reader->input);
 }
 
-static void add_reading(const chunk_list *list, int64_t *bytes, int64_t *busy)
+static void add_reading(const leat__chunk_list *list, int64_t *bytes,
+                        int64_t *busy)
 {
     for (int i = 0; i < list->n; i++) {
         *bytes += atomic_load(&list->chunk[i]->bytes);

@@ -49,6 +49,14 @@ int leat__data_reader_preview(leat__data_reader *reader,
 /* Whether every chunk must have room for a whole batch. */
 bool leat__data_reader_needs_batches(const leat__data_reader *reader);
 
+/*
+ * With whole_batches, after a preview: the `*n` samples of its batch, NULL for
+ * bad ones; `*out` is freed by the caller, the samples are lent. What fails
+ * fails the batch, in its turn. Errors: LEAT_ENOMEM.
+ */
+int leat__data_reader_preview_batch(leat__data_reader *reader,
+                                    const leat_sample ***out, int *n);
+
 /* The chunks that are made at the start, and the most samples of one. */
 typedef struct leat__data_reader_chunks {
     int size;       /* of a chunk that a taker fills */

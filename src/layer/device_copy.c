@@ -61,7 +61,7 @@ int leat__device_copy_init(leat__device_copy *copy, leat_device *device,
     }
     if (!status && shape->is_cropped)
         status = init_transform(copy, leat__transformer_plan(transformer),
-                                shape->image[0]);
+                                shape->top[shape->crop_top].image[0]);
     return status;
 }
 
@@ -126,15 +126,16 @@ static int enqueue_kernel(leat__device_copy *copy, const leat__batch *batch)
     const char *uploaded =
         (const char *)batch->slab->device_memory + batch->offset;
     leat_device_transform job = copy->transform;
-    job.pixels = (const unsigned char *)uploaded + shape->top[0].offset;
+    const leat__top *crops = &shape->top[shape->crop_top];
+    job.pixels = (const unsigned char *)uploaded + crops->offset;
     job.choices =
         (const leat_device_choice *)(const void *)(uploaded + shape->choices);
     job.top = (char *)batch->top_slab->device_memory + batch->top_offset;
     job.pixel_layout = shape->pixel_layout;
     job.images = batch->n;
-    job.channels = shape->image[0];
-    job.height = shape->image[1];
-    job.width = shape->image[2];
+    job.channels = crops->image[0];
+    job.height = crops->image[1];
+    job.width = crops->image[2];
     leat__trace_begin(LEAT__SPAN_KERNEL);
     int status = copy->device->ops->transform(copy->device, &job, copy->stream);
     leat__trace_end();

@@ -67,7 +67,9 @@ static int make_slab(leat__device_queue *queue, leat__slab **out, size_t bytes,
 static int make_batches(leat__device_queue *queue,
                         const leat__device_queue_options *options)
 {
-    size_t each = options->shape.bytes;
+    size_t each = options->shape.room > options->shape.bytes
+                      ? options->shape.room
+                      : options->shape.bytes;
     size_t n = (size_t)options->batches;
     size_t bytes;
     if (leat__multiply(each, n, &bytes))
@@ -93,6 +95,9 @@ static int make_batches(leat__device_queue *queue,
         status = leat__batch_init(&queue->batch[i], slab, (size_t)i * each,
                                   each, options->batch_size, is_lazy);
     leat__slab_unref(slab);
+    for (int i = 0; i < queue->n && !status && options->is_variable; i++)
+        status =
+            leat__batch_make_variable(&queue->batch[i], options->shape.ntop);
     return status ? status : make_tops(queue, options);
 }
 

@@ -16,15 +16,17 @@
 
 /* Options that the batches of all devices share. */
 typedef struct leat__device_queue_options {
-    const leat_transformer *transformer; /* borrowed */
+    const leat_transformer *transformer; /* of the first image, borrowed; NULL:
+                                            there is none */
     /* Where their memory comes from, borrowed; NULL: the device's. */
     const leat_allocator *host_slabs;   /* where it computes in host memory */
     const leat_allocator *pinned_slabs; /* else */
     leat__batch_shape shape;            /* the first record's */
     int batch_size;
-    bool must_pin;   /* no batch in pageable memory */
-    int batches;     /* of a device: prefetch, and the one its caller holds */
-    int circulating; /* batches in use from the start; the rest as needed */
+    bool must_pin;    /* no batch in pageable memory */
+    bool is_variable; /* some tops are */
+    int batches;      /* of a device: prefetch, and the one its caller holds */
+    int circulating;  /* batches in use from the start; the rest as needed */
 } leat__device_queue_options;
 
 typedef struct leat__device_queue {

@@ -134,42 +134,55 @@ static int await(const leat_data_layer *layer, leat__batch *batch,
                : device->ops->stream_wait(device, stream, batch->ready);
 }
 
-static void full_shape(const leat__top *top, int64_t n,
-                       int64_t shape[LEAT_MAX_DIMS])
+/* A top as the batch has it: shape, and where it begins. */
+typedef struct view {
+    int ndim;
+    int64_t shape[LEAT_MAX_DIMS];
+    size_t offset;
+} view;
+
+static void look(const leat__batch *batch, int i, view *out)
 {
-    shape[0] = n;
-    memcpy(shape + 1, top->shape, (size_t)top->ndim * sizeof(shape[0]));
+    const leat__top *top = &batch->shape.top[i];
+    if (!batch->extent) {
+        out->ndim = leat__top_full_shape(top, batch->n, out->shape);
+        out->offset = top->offset;
+        return;
+    }
+    const leat__extent *extent = &batch->extent[i];
+    out->ndim = extent->ndim;
+    out->offset = extent->offset;
+    memcpy(out->shape, extent->shape, sizeof(out->shape));
 }
 
 /* Whether the top is one that the device computes: the host has none of it. */
 static bool is_computed(const leat__batch *batch, int i)
 {
-    return i == 0 && batch->shape.is_cropped;
+    return batch->shape.is_cropped && i == batch->shape.crop_top;
 }
 
 static int lend(const leat_data_layer *layer, leat__batch *batch, int i,
                 leat_blob *blob)
 {
     const leat__top *top = &batch->shape.top[i];
-    int64_t shape[LEAT_MAX_DIMS];
-    full_shape(top, batch->n, shape);
+    view at;
+    look(batch, i, &at);
     if (is_computed(batch, i))
-        return leat__blob_lend(blob, top->dtype, top->ndim + 1, shape,
+        return leat__blob_lend(blob, top->dtype, at.ndim, at.shape,
                                batch->top_slab, batch->top_offset,
                                LEAT_HEAD_AT_GPU);
     leat_head head =
         layer->device->ops->unified ? LEAT_HEAD_AT_CPU : LEAT_SYNCED;
-    return leat__blob_lend(blob, top->dtype, top->ndim + 1, shape, batch->slab,
-                           batch->offset + top->offset, head);
+    return leat__blob_lend(blob, top->dtype, at.ndim, at.shape, batch->slab,
+                           batch->offset + at.offset, head);
 }
 
 /* Where the top lies on the device. */
-static const void *device_top(const leat__batch *batch, int i)
+static const void *device_top(const leat__batch *batch, int i, size_t offset)
 {
     if (is_computed(batch, i))
         return (const char *)batch->top_slab->device_memory + batch->top_offset;
-    return (const char *)batch->slab->device_memory + batch->offset +
-           batch->shape.top[i].offset;
+    return (const char *)batch->slab->device_memory + batch->offset + offset;
 }
 
 /* Into the blob's own memory, which keeps its address. */
@@ -177,9 +190,9 @@ static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
                 leat_blob *blob, leat_stream stream)
 {
     const leat__top *top = &batch->shape.top[i];
-    int64_t shape[LEAT_MAX_DIMS];
-    full_shape(top, batch->n, shape);
-    int status = leat_blob_reshape(blob, top->dtype, top->ndim + 1, shape);
+    view at;
+    look(batch, i, &at);
+    int status = leat_blob_reshape(blob, top->dtype, at.ndim, at.shape);
     if (status)
         return status;
     size_t bytes = leat_blob_bytes(blob);
@@ -193,14 +206,15 @@ static int copy(const leat_data_layer *layer, leat__batch *batch, int i,
     if (bytes == 0)
         return LEAT_OK;
     if (unified) {
-        memcpy(to, leat__batch_at(batch, i, 0), bytes);
+        memcpy(to, (char *)batch->slab->host + batch->offset + at.offset,
+               bytes);
         return LEAT_OK;
     }
     bool host = stream == LEAT_HOST;
     if (host)
         stream = device_copy(layer)->stream;
-    status = device->ops->copy(device, to, device_top(batch, i), bytes,
-                               LEAT_COPY_ON_DEVICE, stream);
+    status = device->ops->copy(device, to, device_top(batch, i, at.offset),
+                               bytes, LEAT_COPY_ON_DEVICE, stream);
     if (!status && host)
         status = leat__device_copy_synchronize(device_copy(layer));
     return status;

@@ -1,13 +1,13 @@
 /* From a pipeline to running threads, and back. */
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
-#include "data/transformer.h"
+#include "base/memory.h"
 #include "layer/autotune.h"
 #include "layer/layer_state.h"
 #include "pipeline/pipeline.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 static bool may_block(const leat_data_layer_group *group)
@@ -83,9 +83,7 @@ static int open_reader(leat_data_layer_group *group, leat_token *token)
 {
     const leat_open_options open = leat__group_open_options(group);
     const leat_data_layer_options *values = &group->options.values;
-    int draws = values->rng == LEAT_RNG_CAFFE
-                    ? leat__transformer_words_per_image(group->transformer)
-                    : 0;
+    int draws = values->rng == LEAT_RNG_CAFFE ? group->plan.draws : 0;
     const leat__data_reader_options options = {
         .source =
             {
@@ -97,6 +95,7 @@ static int open_reader(leat_data_layer_group *group, leat_token *token)
                 .epoch_end = values->epoch_end,
                 .collects = values->on_error != LEAT_ON_ERROR_FAIL,
                 .draws = draws,
+                .whole_batches = group->options.list.is_variable,
                 .seed = (uint32_t)group->seed + (uint32_t)values->rank,
             },
         .open = &open,
@@ -140,7 +139,7 @@ static int count_batches(const leat_data_layer_group *group,
                          leat__autotune_batches *out)
 {
     const leat_data_layer_options *values = &group->options.values;
-    size_t each = shape->bytes * (has_memory(group) ? 2 : 1) + shape->top_bytes;
+    size_t each = shape->room * (has_memory(group) ? 2 : 1) + shape->top_bytes;
     size_t limit = values->max_memory / (size_t)group->n;
     limit += values->max_memory > 0 && limit == 0; /* 0 is no limit */
     if (!leat__autotune_count_batches(out, values->prefetch, each, limit))
@@ -155,7 +154,7 @@ static int count_batches(const leat_data_layer_group *group,
     for (int i = 0; i < group->n; i++)
         leat__log(LEAT_LOG_INFO,
                   "%s: %d batches of %zu bytes on %s, %d of them in use",
-                  group->member[i].name, out->all, shape->bytes,
+                  group->member[i].name, out->all, shape->room,
                   group->device[i]->name, out->circulating);
     return LEAT_OK;
 }
@@ -170,28 +169,6 @@ static int identify(leat_data_layer_group *group)
         return LEAT_OK;
     int status = leat_reader_save(reader, &group->identity);
     return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
-}
-
-/* `*ntop` 0: the tops that are named, or else all fields. */
-static int check_fields(leat_data_layer_group *group, int *ntop)
-{
-    const leat_field_spec *fields;
-    int n;
-    leat_reader *reader = leat__data_reader_reader(group->reader);
-    int status = leat_reader_fields(reader, &fields, &n);
-    if (status)
-        return status;
-    if (*ntop == 0)
-        *ntop = group->options.ntop > 0 ? group->options.ntop : n;
-    if (*ntop > n)
-        return leat_error(LEAT_EINVAL,
-                          "%s: %d tops, but the samples have %d fields",
-                          group->options.name, *ntop, n);
-    for (int i = 0; i < *ntop; i++)
-        snprintf(group->top_name[i], sizeof(group->top_name[i]), "%s",
-                 i < group->options.ntop ? group->options.top[i]
-                                         : fields[i].name);
-    return LEAT_OK;
 }
 
 /* With several ranks the record before is often another's: it must be had. */
@@ -209,14 +186,14 @@ static int check_policy(const leat_data_layer_group *group)
 }
 
 /*
- * The mean image against the first image that can be read: options that do not
- * fit the data are no fault of a record's.
+ * The mean images against the first sample that can be read: options that do
+ * not fit the data are no fault of a record's.
  */
-static int check_mean(const leat_data_layer_group *group,
-                      const leat_sample *sample)
+static int check_means(leat_data_layer_group *group,
+                       const leat__batch_spec *spec, const leat_sample *sample)
 {
     int status =
-        leat__transformer_check_mean(group->transformer, &sample->field[0]);
+        leat__batch_spec_check_means(spec, group->images.transformer, sample);
     return status ? leat__error_context(status, "%s: %s", group->options.name,
                                         leat_pipeline_text(group->pipeline))
                   : LEAT_OK;
@@ -226,14 +203,15 @@ static int check_mean(const leat_data_layer_group *group,
  * The shape of a record. LEAT_AGAIN: it has none, and another one may;
  * LEAT_EINVAL: the mean image fits none.
  */
-static int try_record(const leat_data_layer_group *group,
+static int try_record(leat_data_layer_group *group,
                       const leat__batch_spec *spec, const leat_sample *sample,
                       leat__batch_shape *shape)
 {
-    int status = check_mean(group, sample);
+    int status = check_means(group, spec, sample);
     if (status)
         return status;
-    status = leat__batch_spec_shape(spec, group->transformer, sample, shape);
+    status =
+        leat__batch_spec_shape(spec, group->images.transformer, sample, shape);
     return status == LEAT_EDATA || status == LEAT_EINVAL ? LEAT_AGAIN : status;
 }
 
@@ -286,11 +264,12 @@ static int find_shape(leat_data_layer_group *group,
                       const leat_sample **out, leat__batch_shape *shape)
 {
     int first = leat__data_reader_preview(group->reader, out);
-    int mean = first ? LEAT_OK : check_mean(group, *out);
+    int mean = first ? LEAT_OK : check_means(group, spec, *out);
     if (mean)
         return mean;
     if (!first)
-        first = leat__batch_spec_shape(spec, group->transformer, *out, shape);
+        first = leat__batch_spec_shape(spec, group->images.transformer, *out,
+                                       shape);
     if (group->options.values.on_error == LEAT_ON_ERROR_FAIL ||
         (first != LEAT_EDATA && first != LEAT_EINVAL))
         return first;
@@ -379,20 +358,21 @@ static int start_prefetcher(leat_data_layer_group *group,
     if (status)
         return status;
     int workers = count_workers(group);
-    const leat_field *data = &sample->field[0];
-    bool decodes = data->dtype == LEAT_BYTES;
+    bool decodes;
     bool is_batch = leat__data_reader_needs_batches(group->reader);
     const leat__autotune_load load = {
-        .sample_bytes = decodes ? 0 : data->bytes + shape->top[0].bytes + 1,
+        .sample_bytes =
+            leat__group_measure_sample(group, shape, sample, &decodes),
         .batch_size = spec->batch_size,
         .workers = workers,
         .batches = group->n * (batches.circulating - 1),
     };
+    bool is_whole = group->plan.is_variable;
     const leat__prefetcher_options options = {
         .worker =
             {
                 .reader = group->reader,
-                .transformer = group->transformer,
+                .image = group->images.transformer,
                 .buffers = values->host_allocator,
                 .spec = *spec,
                 .shape = *shape,
@@ -402,7 +382,8 @@ static int start_prefetcher(leat_data_layer_group *group,
             },
         .queue =
             {
-                .transformer = group->transformer,
+                .transformer = group->images.transformer[0],
+                .is_variable = is_whole,
                 .host_slabs = values->host_allocator,
                 .pinned_slabs = values->pinned_allocator,
                 .shape = *shape,
@@ -449,27 +430,27 @@ static int start(leat_data_layer_group *group, int ntop, leat_token *token,
     if (!status)
         status = identify(group);
     if (!status)
-        status = check_fields(group, &ntop);
+        status = leat__group_plan_tops(group, ntop);
     if (!status)
         status = number_batches(group);
     if (status)
         return status;
     const leat__batch_spec spec = {
         .batch_size = (int)values->batch_size,
-        .ntop = ntop,
+        .plan = &group->plan,
         .layout = values->layout,
-        .top_type = values->top_type,
-        .label_type = values->label_type,
         .rng = values->rng,
         .seed = group->seed,
         .crops = values->transform_on == LEAT_TRANSFORM_ON_DEVICE &&
-                 has_memory(group),
+                 has_memory(group) && group->plan.images > 0,
     };
     leat_sample spare;
     leat_sample_init(&spare);
     spare.allocator = values->host_allocator;
     const leat_sample *sample;
     status = find_shape(group, &spec, &spare, &sample, shape);
+    if (!status)
+        status = leat__group_measure_batch(group, shape);
     if (!status)
         status = start_prefetcher(group, &spec, sample, shape);
     leat_sample_finish(&spare);

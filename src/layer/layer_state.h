@@ -26,6 +26,7 @@
 #include "layer/on_error/bad_record_log.h"
 #include "layer/options/data_layer_options.h"
 #include "layer/prefetcher.h"
+#include "layer/tops/image_set.h"
 #include "layer/wakeup.h"
 
 #include <leat/data_layer_group.h>
@@ -68,7 +69,7 @@ struct leat_data_layer {
 struct leat_data_layer_group {
     leat__layer_options options;
     leat_pipeline *pipeline; /* shared */
-    leat_transformer *transformer;
+    leat__image_set images;
     int step;      /* ranks that divide the data */
     int cores;     /* that the process may use */
     bool is_alone; /* a layer by itself: it owns the group, not the group it */
@@ -81,10 +82,11 @@ struct leat_data_layer_group {
     bool is_starting;
     bool may_help; /* forward works where it would wait */
     uint64_t seed;
-    int ntop; /* 0 before setup */
-    char top_name[LEAT_MAX_FIELDS][64];
-    leat_token identity;  /* of the data set */
-    bool has_mark;        /* its reader marks positions */
+    int ntop;                            /* 0 before setup */
+    leat__top_plan plan;                 /* of the list alone before setup */
+    leat__extent first[LEAT_MAX_FIELDS]; /* the shapes of the first batch */
+    leat_token identity;                 /* of the data set */
+    bool has_mark;                       /* its reader marks positions */
     bool reads_to_resume; /* it finds none but by reading, and no log said so */
     leat__position start; /* where the threads began, */
     leat_token start_mark; /* by this mark of the reader; may be empty, */
@@ -138,6 +140,27 @@ bool leat__group_may_help(const leat_data_layer_group *group);
  */
 int leat__group_start(leat_data_layer_group *group, int ntop, leat_token *token,
                       leat__batch_shape *shape);
+
+/*
+ * Plans the tops from the fields of the open reader; `ntop` 0: as many as there
+ * are. Errors: LEAT_EINVAL, LEAT_ESTATE.
+ */
+int leat__group_plan_tops(leat_data_layer_group *group, int ntop);
+
+/*
+ * The shapes of the first batch's tops, into `first`, and the room that batches
+ * take to begin with; where that depends on all samples, the batch is read.
+ */
+int leat__group_measure_batch(leat_data_layer_group *group,
+                              leat__batch_shape *shape);
+
+/*
+ * The bytes of a sample that are read and written; 0: some are decoded, which
+ * takes longer than either.
+ */
+size_t leat__group_measure_sample(const leat_data_layer_group *group,
+                                  const leat__batch_shape *shape,
+                                  const leat_sample *sample, bool *decodes);
 
 /* Stops everything that runs. Lent slabs live on. */
 void leat__group_stop(leat_data_layer_group *group);

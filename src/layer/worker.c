@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/counter.h"
 #include "base/trace.h"
-#include "data/transformer.h"
+#include "layer/tops/variable_tops.h"
 
 int leat__worker_init(leat__worker *worker, const leat__worker_options *options,
                       leat__device_queues *queues,
@@ -11,8 +11,8 @@ int leat__worker_init(leat__worker *worker, const leat__worker_options *options,
     worker->options = options;
     worker->queues = queues;
     worker->carry_chain = carry_chain;
-    int status = leat__batch_fill_init(&worker->fill, &options->spec,
-                                       options->transformer);
+    int status =
+        leat__batch_fill_init(&worker->fill, &options->spec, options->image);
     if (status || !carry_chain)
         return status;
     const leat__replacement_options replacement = {
@@ -138,13 +138,28 @@ static bool await_shape(leat__worker *worker, leat__batch *batch,
     return has_shape;
 }
 
-/* Transforms the samples of a chunk that are there. */
+/* The last chunk's worker fills the batch up. */
+static int pad_batch(const leat__top_plan *plan, leat__batch *batch)
+{
+    int status = LEAT_OK;
+    if (batch->populates)
+        status =
+            leat__batch_populate(batch, batch->valid, batch->n - batch->valid);
+    for (int i = batch->valid; i < batch->n && !status; i++) {
+        leat__tops_put_zeros(plan, batch, i);
+        leat__batch_note_padding(batch, i);
+    }
+    return status;
+}
+
+/* Transforms the samples of a chunk that are there, and pads. */
 static void fill_batch(leat__worker *worker, leat__batch *batch,
                        leat__chunk *chunk)
 {
     int end = chunk->failed < 0 ? chunk->n : chunk->failed;
     int status = LEAT_OK;
     int failed = chunk->first;
+    const leat__top_plan *plan = worker->fill.spec.plan;
     leat__trace_begin(LEAT__SPAN_TRANSFORM);
     if (batch->populates)
         status = leat__batch_populate(batch, chunk->first, chunk->n);
@@ -158,24 +173,17 @@ static void fill_batch(leat__worker *worker, leat__batch *batch,
         status = leat__batch_fill_chunk(&worker->fill, batch, chunk, &i, end);
         failed += i;
     }
+    if (!status && chunk->is_last && batch->valid < batch->n)
+        status = pad_batch(plan, batch);
+    if (!status && plan->is_variable && chunk->failed < 0)
+        status = leat__variable_tops_write(plan, batch, batch->n);
     leat__trace_end();
     if (status)
         fail_batch(batch, chunk, failed, status);
-    leat__counter_add_exclusive(&worker->bytes,
-                                (int64_t)batch->shape.top[0].bytes * chunk->n);
-}
-
-/* The last chunk's worker fills the batch up. */
-static void pad_batch(leat__batch *batch, const leat__chunk *chunk)
-{
-    int status = LEAT_OK;
-    if (batch->populates)
-        status =
-            leat__batch_populate(batch, batch->valid, batch->n - batch->valid);
-    if (status)
-        fail_batch(batch, chunk, batch->valid, status);
-    else
-        leat__batch_pad(batch);
+    size_t each = plan->top[0].is_usual
+                      ? batch->shape.top[0].bytes
+                      : batch->shape.bytes / (size_t)batch->size;
+    leat__counter_add_exclusive(&worker->bytes, (int64_t)each * chunk->n);
 }
 
 /*
@@ -193,7 +201,7 @@ static void count(leat__worker *worker, int samples)
     leat__counter_add_exclusive(&worker->items, samples);
     leat__counter_add_exclusive(&worker->chunks, 1);
     atomic_store_explicit(&worker->warnings,
-                          leat__transformer_warnings(worker->fill.transformer),
+                          leat__batch_fill_warnings(&worker->fill),
                           memory_order_relaxed);
 }
 
@@ -217,8 +225,6 @@ int64_t leat__worker_work(leat__worker *worker, leat__chunk *chunk,
     bool has_shape = await_shape(worker, batch, chunk, &held_up);
     if (has_shape && has_samples(chunk))
         fill_batch(worker, batch, chunk);
-    if (has_shape && chunk->is_last && batch->valid < batch->n)
-        pad_batch(batch, chunk);
     if (worker->carry_chain)
         leat__replacement_end(&worker->replacement, batch, chunk, has_shape);
     count(worker, n);

@@ -8,9 +8,9 @@
 
 /* What all workers have in common. */
 typedef struct leat__worker_options {
-    leat__data_reader *reader;           /* borrowed */
-    const leat_transformer *transformer; /* borrowed */
-    const leat_allocator *buffers;       /* borrowed; NULL: malloc */
+    leat__data_reader *reader;      /* borrowed */
+    leat_transformer *const *image; /* borrowed, of each image of the plan */
+    const leat_allocator *buffers;  /* borrowed; NULL: malloc */
     leat__batch_spec spec;
     leat__batch_shape shape; /* the first record's */
     leat_on_error on_error;

@@ -23,6 +23,7 @@ typedef struct callback_feed {
     void *user;
     leat_field_spec spec[LEAT_MAX_FIELDS];
     char field_name[LEAT_MAX_FIELDS][NAME_SIZE];
+    char offsets_of[LEAT_MAX_FIELDS][NAME_SIZE];
     char name[NAME_SIZE];
     atomic_int readers; /* open now */
 } callback_feed;
@@ -286,6 +287,11 @@ static void copy_fields(callback_feed *feed, const leat_callbacks *callbacks)
         feed->spec[i] = callbacks->fields[i];
         snprintf(feed->field_name[i], NAME_SIZE, "%s", name ? name : "");
         feed->spec[i].name = feed->field_name[i];
+        if (!feed->spec[i].offsets_of)
+            continue;
+        snprintf(feed->offsets_of[i], NAME_SIZE, "%s",
+                 feed->spec[i].offsets_of);
+        feed->spec[i].offsets_of = feed->offsets_of[i];
     }
     feed->callbacks.fields = feed->spec;
 }

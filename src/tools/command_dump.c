@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 struct dump {
@@ -22,6 +23,30 @@ struct dump {
     struct staged_file token_file;
 };
 
+/*
+ * Whether the top has the values or offsets of ragged samples, whose batches
+ * are no rows of one array, alike in length or not.
+ */
+static bool is_ragged(const leat_data_layer_options *options, const char *name)
+{
+    for (int i = 0; i < options->ntop; i++) {
+        const leat_top *top = &options->top[i];
+        size_t size = strlen(top->name);
+        if (top->form == LEAT_TOP_RAGGED && !strncmp(name, top->name, size) &&
+            (!name[size] || !strncmp(name + size, ".offsets", 8)))
+            return true;
+    }
+    return false;
+}
+
+static int add_top(struct dump *dump, int i)
+{
+    const leat_data_layer *layer = dump->source.layer;
+    const char *name = leat_data_layer_top_name(layer, i);
+    return dump_writer_add(dump->writer, i, name,
+                           is_ragged(leat_data_layer_get_options(layer), name));
+}
+
 static int write_batches(struct dump *dump)
 {
     const struct layer_source *source = &dump->source;
@@ -30,8 +55,7 @@ static int write_batches(struct dump *dump)
     int status = LEAT_OK;
     leat_blob *top[LEAT_MAX_FIELDS];
     for (int i = 0; !status && i < source->ntop; i++)
-        status = dump_writer_add(dump->writer, i,
-                                 leat_data_layer_top_name(source->layer, i));
+        status = add_top(dump, i);
     for (int64_t b = 0; !status && b < dump->batches; b++) {
         status = layer_source_forward(&dump->source);
         if (!status)
@@ -180,7 +204,7 @@ int command_dump(int argc, char **argv)
         .about = "Writes what a data layer delivers: for each top a file\n"
                  "NAME.npy with K batches along its first axis, or a file\n"
                  "for each batch, NAME.0000.npy and so on, where the shapes\n"
-                 "differ.",
+                 "differ or the top is ragged.",
         .options = specs,
         .shared = layer,
     };

@@ -38,8 +38,9 @@ static leat__batch_shape lay_out(leat__top one, leat__top other,
     return shape;
 }
 
-static const leat__top image = {LEAT_FLOAT32, 3, {3, 5, 7}, 0, 0};
-static const leat__top label = {LEAT_INT32, 0, {0}, 0, 0};
+static const leat__top image = {
+    .dtype = LEAT_FLOAT32, .ndim = 3, .shape = {3, 5, 7}};
+static const leat__top label = {.dtype = LEAT_INT32, .ndim = 0, .shape = {0}};
 
 START_TEST(each_top_begins_at_an_aligned_address_after_the_one_before)
 {
@@ -48,16 +49,22 @@ START_TEST(each_top_begins_at_an_aligned_address_after_the_one_before)
         size_t bytes[2]; /* of a sample */
         size_t second;   /* where top 1 begins */
     } cases[] = {
-        {{{LEAT_FLOAT32, 3, {3, 5, 7}, 0, 0}, {LEAT_INT32, 0, {0}, 0, 0}},
+        {{{.dtype = LEAT_FLOAT32, .ndim = 3, .shape = {3, 5, 7}},
+          {.dtype = LEAT_INT32, .ndim = 0, .shape = {0}}},
          {420, 4},
          1792},
-        {{{LEAT_UINT8, 1, {64}, 0, 0}, {LEAT_FLOAT64, 1, {2}, 0, 0}},
+        {{{.dtype = LEAT_UINT8, .ndim = 1, .shape = {64}},
+          {.dtype = LEAT_FLOAT64, .ndim = 1, .shape = {2}}},
          {64, 16},
          256},
-        {{{LEAT_UINT8, 1, {65}, 0, 0}, {LEAT_UINT8, 1, {1}, 0, 0}},
+        {{{.dtype = LEAT_UINT8, .ndim = 1, .shape = {65}},
+          {.dtype = LEAT_UINT8, .ndim = 1, .shape = {1}}},
          {65, 1},
          512},
-        {{{LEAT_UINT8, 1, {0}, 0, 0}, {LEAT_FLOAT16, 1, {3}, 0, 0}}, {0, 6}, 0},
+        {{{.dtype = LEAT_UINT8, .ndim = 1, .shape = {0}},
+          {.dtype = LEAT_FLOAT16, .ndim = 1, .shape = {3}}},
+         {0, 6},
+         0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const leat__batch_shape shape =
@@ -90,17 +97,20 @@ START_TEST(a_shape_whose_size_overflows_is_refused)
         bool is_cropped;
         const char *line;
     } cases[] = {
-        {{{LEAT_UINT8, 2, {INT64_MAX, 3}, 0, 0}, {LEAT_INT32, 0, {0}, 0, 0}},
+        {{{.dtype = LEAT_UINT8, .ndim = 2, .shape = {INT64_MAX, 3}},
+          {.dtype = LEAT_INT32, .ndim = 0, .shape = {0}}},
          false,
          "top 0: a batch of 4 overflows its size"},
-        {{{LEAT_UINT8, 1, {-1}, 0, 0}, {LEAT_INT32, 0, {0}, 0, 0}},
+        {{{.dtype = LEAT_UINT8, .ndim = 1, .shape = {-1}},
+          {.dtype = LEAT_INT32, .ndim = 0, .shape = {0}}},
          false,
          "top 0: a batch of 4 overflows its size"},
-        {{{LEAT_INT32, 0, {0}, 0, 0}, {LEAT_FLOAT64, 1, {INT64_MAX / 8}, 0, 0}},
+        {{{.dtype = LEAT_INT32, .ndim = 0, .shape = {0}},
+          {.dtype = LEAT_FLOAT64, .ndim = 1, .shape = {INT64_MAX / 8}}},
          false,
          "top 1: a batch of 4 overflows its size"},
-        {{{LEAT_FLOAT32, 1, {(int64_t)1 << 31}, 0, 0},
-          {LEAT_INT32, 0, {0}, 0, 0}},
+        {{{.dtype = LEAT_FLOAT32, .ndim = 1, .shape = {(int64_t)1 << 31}},
+          {.dtype = LEAT_INT32, .ndim = 0, .shape = {0}}},
          true,
          "top 0: its size overflows"},
     };
@@ -124,7 +134,7 @@ START_TEST(shapes_differ_by_what_their_tops_look_like)
         other.ntop -= i == 0;
         other.top[0].dtype = i == 1 ? LEAT_INT32 : LEAT_FLOAT32;
         other.top[0].shape[1] += i == 2;
-        other.image[0] += i == 3;
+        other.top[0].image[0] += i == 3;
         ck_assert(!leat__batch_shape_is_same(&shape, &other));
     }
 }

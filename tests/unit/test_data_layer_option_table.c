@@ -20,7 +20,7 @@ static const struct table {
 } tables[] = {
     {leat_data_layer_option_list, "include/leat/data_layer.h",
      "leat_data_layer_options", "\n### leat_param\n",
-     " size has_max_errors has_random_seed ", " reader "},
+     " size ntop has_max_errors has_random_seed ", " reader top "},
     {leat_transform_option_list, "include/leat/transform.h",
      "leat_transform_options", "\n### transform_param\n",
      " size has_scale mean_values ", " mean_value use_gpu_transform display "},

@@ -343,7 +343,8 @@ START_TEST(what_was_made_goes_when_a_call_of_the_beginning_fails)
     ck_assert_int_eq(leat_transformer_create(&transformer, &options, LEAT_TRAIN,
                                              LEAT_FLOAT32, LEAT_NCHW),
                      LEAT_OK);
-    const leat__batch_shape cropped = {.is_cropped = 1, .image = {3, 4, 5}};
+    const leat__batch_shape cropped = {.is_cropped = 1,
+                                       .top = {{.image = {3, 4, 5}}}};
     end_device_copy();
     recording_device_look(&device);
     device.streams = 0;
@@ -442,7 +443,8 @@ static const float mean_values[2] = {1, 2};
 /* A device copy that transforms images of 2 x 3 x 4, its top in `memory`. */
 static int begin_transform(void)
 {
-    const leat__batch_shape cropped = {.is_cropped = 1, .image = {2, 3, 4}};
+    const leat__batch_shape cropped = {.is_cropped = 1,
+                                       .top = {{.image = {2, 3, 4}}}};
     leat_transformer *transformer;
     ck_assert_int_eq(leat_transformer_create(&transformer, &transform,
                                              LEAT_TRAIN, LEAT_FLOAT16,
@@ -527,13 +529,13 @@ START_TEST(a_batch_is_described_by_its_shape_and_its_memory)
     batch.top_slab = &top;
     batch.top_offset = 32;
     batch.n = 5;
-    batch.shape = (leat__batch_shape){.ntop = 1,
-                                      .top = {{.offset = 16}},
-                                      .image = {2, 3, 4},
-                                      .bytes = BYTES,
-                                      .is_cropped = 1,
-                                      .pixel_layout = LEAT_NHWC,
-                                      .choices = 256};
+    batch.shape =
+        (leat__batch_shape){.ntop = 1,
+                            .top = {{.offset = 16, .image = {2, 3, 4}}},
+                            .bytes = BYTES,
+                            .is_cropped = 1,
+                            .pixel_layout = LEAT_NHWC,
+                            .choices = 256};
     ck_assert_int_eq(leat__device_copy_upload(&device_copy, &batch), LEAT_OK);
     const leat_device_transform *what = &device.what;
     ck_assert_ptr_eq(what->pixels, memory + OFFSET + 16);

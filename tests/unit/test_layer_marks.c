@@ -67,8 +67,9 @@ static int stream_reset(void *pass)
 
 static leat_pipeline *stream(void)
 {
-    static const leat_field_spec fields[] = {{"data", LEAT_UINT8, 3, {2, 5, 6}},
-                                             {"label", LEAT_INT32, 0, {0}}};
+    static const leat_field_spec fields[] = {
+        {.name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {2, 5, 6}},
+        {.name = "label", .dtype = LEAT_INT32}};
     const leat_callbacks callbacks = {.size = sizeof(callbacks),
                                       .fields = fields,
                                       .nfields = 2,

@@ -18,6 +18,7 @@ enum { SECONDS = 60, BATCH = 4, DEVICES = 2, AHEAD = 2 };
 static leat_pipeline *pipeline;
 static leat__data_reader *reader;
 static leat_transformer *transformer;
+static leat__top_plan plan;
 static leat__prefetcher *prefetcher;
 
 static void open_reader(leat__worker_options *worker, bool threaded)
@@ -38,15 +39,15 @@ static void open_reader(leat__worker_options *worker, bool threaded)
                      LEAT_OK);
     *worker = (leat__worker_options){
         .reader = reader,
-        .transformer = transformer,
-        .spec = {.batch_size = BATCH,
-                 .ntop = 2,
-                 .top_type = LEAT_FLOAT32,
-                 .label_type = LEAT_INT32},
+        .image = &transformer,
+        .spec = {.batch_size = BATCH, .plan = &plan},
         .step = 1,
     };
+    ck_assert_int_eq(
+        leat__top_plan_usual(&plan, 2, LEAT_FLOAT32, LEAT_INT32, NULL, 0),
+        LEAT_OK);
     ck_assert_int_eq(leat__data_reader_preview(reader, &first), LEAT_OK);
-    ck_assert_int_eq(leat__batch_spec_shape(&worker->spec, transformer, first,
+    ck_assert_int_eq(leat__batch_spec_shape(&worker->spec, &transformer, first,
                                             &worker->shape),
                      LEAT_OK);
 }

@@ -14,6 +14,7 @@ static bad_records records;
 static leat_pipeline *pipeline;
 static leat__data_reader *reader;
 static leat_transformer *transformer;
+static leat__top_plan plan;
 static leat__device_queues queues;
 static leat__carry_chain *carry_chain;
 static leat__worker_options options;
@@ -56,16 +57,16 @@ static void start(leat_on_error on_error)
                      LEAT_OK);
     options = (leat__worker_options){
         .reader = reader,
-        .transformer = transformer,
-        .spec = {.batch_size = BATCH,
-                 .ntop = 2,
-                 .top_type = LEAT_FLOAT32,
-                 .label_type = LEAT_INT32},
+        .image = &transformer,
+        .spec = {.batch_size = BATCH, .plan = &plan},
         .on_error = on_error,
         .step = 1,
     };
+    ck_assert_int_eq(
+        leat__top_plan_usual(&plan, 2, LEAT_FLOAT32, LEAT_INT32, NULL, 0),
+        LEAT_OK);
     ck_assert_int_eq(leat__data_reader_preview(reader, &first), LEAT_OK);
-    ck_assert_int_eq(leat__batch_spec_shape(&options.spec, transformer, first,
+    ck_assert_int_eq(leat__batch_spec_shape(&options.spec, &transformer, first,
                                             &options.shape),
                      LEAT_OK);
     ck_assert_int_eq(leat__data_reader_start(reader, &chunks), LEAT_OK);

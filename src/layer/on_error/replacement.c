@@ -12,6 +12,7 @@
  */
 #include "layer/on_error/replacement.h"
 #include "base/memory.h"
+#include "layer/tops/variable_tops.h"
 
 #include <string.h>
 
@@ -36,23 +37,17 @@ int leat__replacement_init(leat__replacement *replacement,
                            leat__batch_fill *fill)
 {
     memset(replacement, 0, sizeof(*replacement));
-    leat_sample *record = create_sample(options->buffers);
     leat_sample *trial = create_sample(options->buffers);
-    if (!record || !trial) {
-        destroy_sample(record);
-        destroy_sample(trial);
+    if (!trial)
         return LEAT_ENOMEM;
-    }
     replacement->options = *options;
     replacement->fill = fill;
-    replacement->record = record;
     replacement->trial = trial;
     return LEAT_OK;
 }
 
 void leat__replacement_finish(leat__replacement *replacement)
 {
-    destroy_sample(replacement->record);
     destroy_sample(replacement->trial);
     memset(replacement, 0, sizeof(*replacement));
 }
@@ -199,16 +194,19 @@ int leat__replacement_shape(leat__replacement *replacement, leat__batch *batch,
     return LEAT_OK;
 }
 
-/* Reads the replacement again, and puts it there. */
+/*
+ * Reads the replacement again, and puts it there. It stays in the bad record's
+ * sample, which nobody needs: variable tops take it from there.
+ */
 static int find_back(leat__replacement *replacement, leat__batch *batch,
-                     const leat__chunk *chunk, int i, int64_t most)
+                     leat__chunk *chunk, int i, int64_t most)
 {
     int status = read_back(replacement, batch, chunk, i, most, false);
     if (status)
         return status;
-    swap(&replacement->record, &replacement->trial);
+    swap(&chunk->sample[i], &replacement->trial);
     replacement->state = LEAT__CARRY_RECORD;
-    replacement->latest = &replacement->record;
+    replacement->latest = &chunk->sample[i];
     return LEAT_OK;
 }
 
@@ -257,7 +255,8 @@ static int fill(leat__replacement *replacement, leat__batch *batch,
     const leat_sample *sample = chunk->sample[i];
     leat_replacement kind = LEAT_REPLACEMENT_ZEROS;
     if (status == LEAT_END) {
-        leat__batch_clear(batch, chunk->first + i);
+        leat__tops_put_zeros(replacement->fill->spec.plan, batch,
+                             chunk->first + i);
     } else {
         sample = *replacement->latest;
         kind = LEAT_REPLACEMENT_RECORD;

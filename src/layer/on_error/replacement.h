@@ -21,8 +21,7 @@ typedef struct leat__replacement_options {
 typedef struct leat__replacement {
     leat__replacement_options options;
     leat__batch_fill *fill; /* borrowed */
-    leat_sample *record;    /* owned; the latest good one, read again */
-    leat_sample *trial;     /* owned; one that may become it */
+    leat_sample *trial; /* owned; a record that may become the replacement */
 
     /* Of the chunk in work: the latest good sample before the current one. */
     leat__carry_state state;

@@ -72,6 +72,7 @@
       .argument = "top-mode",                                                  \
       .help = "tops share a batch's memory or own theirs (LEND)")              \
     X(transform, OTHER, NONE, .help = "of field data")                         \
+    X(top, OTHER, NONE, .help = "which fields become which tops")              \
     X(prefetch, INT, WORD, .most = 1 << 20, .words = "AUTO", .initial = "4",   \
       .unit = "batches", .argument = "prefetch", .value = "N",                 \
       .help = "batches made ahead (4); AUTO: as it takes")                     \

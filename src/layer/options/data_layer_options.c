@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "base/option_list.h"
 #include "base/options.h"
-#include "data/transform.h"
 #include "layer/options/data_layer_option_table.h"
 
 #include <leat/image.h>
@@ -67,29 +66,22 @@ static int copy_values(leat_data_layer_options *out,
 static int copy_transform(leat__layer_options *out)
 {
     int status =
-        leat__transform_options_copy(&out->transform, out->values.transform);
+        leat__transform_copy_init(&out->transform, out->values.transform);
+    out->values.transform = &out->transform.options;
+    return status;
+}
+
+/* The list of tops, and what it has to do with other options. */
+static int copy_top_list(leat__layer_options *out)
+{
+    int status = leat__top_list_init(&out->list, &out->values);
     if (status)
         return status;
-    out->values.transform = &out->transform;
-    int n = out->transform.mean_values;
-    if (n < 0 || (n > 0 && !out->transform.mean_value))
-        return leat_error(LEAT_EINVAL, "mean_values is %d without values", n);
-    if (n == 0 && out->transform.mean_value)
+    out->values.top = out->list.n > 0 ? out->list.top : NULL;
+    if (out->list.n > 0 && out->ntop > 0)
         return leat_error(LEAT_EINVAL,
-                          "mean_value has values and mean_values is 0: "
-                          "expected how many they are");
-    status = copy_text(&out->mean_file, out->transform.mean_file);
-    if (status)
-        return status;
-    out->transform.mean_file = out->mean_file;
-    if (n == 0)
-        return LEAT_OK;
-    size_t bytes = (size_t)n * sizeof(out->mean_value[0]);
-    out->mean_value = leat__alloc(bytes);
-    if (!out->mean_value)
-        return LEAT_ENOMEM;
-    memcpy(out->mean_value, out->transform.mean_value, bytes);
-    out->transform.mean_value = out->mean_value;
+                          "tops names the tops, and top lists them: expected "
+                          "one of the two");
     return LEAT_OK;
 }
 
@@ -222,6 +214,8 @@ int leat__layer_options_init(leat__layer_options *out,
     if (!status)
         status = copy_tops(out);
     if (!status)
+        status = copy_top_list(out);
+    if (!status)
         status = copy_allocator(&out->host_allocator,
                                 &out->values.host_allocator, "host_allocator");
     if (!status)
@@ -245,8 +239,8 @@ void leat__layer_options_finish(leat__layer_options *options)
 {
     for (int i = 0; i < LEAT_MAX_FIELDS; i++)
         leat__free(options->top[i]);
-    leat__free(options->mean_value);
-    leat__free(options->mean_file);
+    leat__transform_copy_finish(&options->transform);
+    leat__top_list_finish(&options->list);
     leat__free(options->bad_record_file);
     leat__free(options->device);
     leat__free(options->name);

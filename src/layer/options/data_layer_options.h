@@ -2,21 +2,23 @@
 #ifndef LEAT_LAYER_OPTIONS_DATA_LAYER_OPTIONS_H
 #define LEAT_LAYER_OPTIONS_DATA_LAYER_OPTIONS_H
 
+#include "layer/options/transform_copy.h"
+#include "layer/tops/top_list.h"
+
 #include <leat/data_layer.h>
 
 typedef struct leat__layer_options {
     leat_data_layer_options values; /* its pointers point into this struct */
-    leat_transform_options transform;
+    leat__transform_copy transform;
     leat_allocator host_allocator;
     leat_allocator pinned_allocator;
     char *name;
     char *device;
-    char *mean_file;
     char *bad_record_file;
-    float *mean_value;
     char *top[LEAT_MAX_FIELDS];
     const char *tops[LEAT_MAX_FIELDS + 1];
     int ntop; /* named tops; 0: none are named */
+    leat__top_list list;
 } leat__layer_options;
 
 /*

@@ -196,7 +196,8 @@ int dump_writer_open(struct dump_writer **out, const char *directory,
     return status;
 }
 
-int dump_writer_add(struct dump_writer *writer, int i, const char *name)
+int dump_writer_add(struct dump_writer *writer, int i, const char *name,
+                    bool is_split)
 {
     if (strlen(writer->directory) + strlen(name) > PATH_MAX - 64)
         return leat_error(LEAT_EINVAL, "%s/%s: the name is too long",
@@ -209,6 +210,7 @@ int dump_writer_add(struct dump_writer *writer, int i, const char *name)
             *c = '_';
     writer->array[i].top = name;
     writer->array[i].name = copy;
+    writer->array[i].is_split = is_split;
     writer->arrays = i + 1;
     for (int k = 0; k < i; k++)
         if (!strcmp(writer->array[k].name, copy))

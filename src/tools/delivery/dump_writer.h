@@ -27,7 +27,8 @@ int dump_writer_open(struct dump_writer **out, const char *directory,
 /* Begins array `i`, the next one; a `/` in its name, which is borrowed until
    close, becomes `_`. Errors: LEAT_EINVAL where another array has the same
    files. */
-int dump_writer_add(struct dump_writer *writer, int i, const char *name);
+int dump_writer_add(struct dump_writer *writer, int i, const char *name,
+                    bool is_split);
 
 /* Appends a batch to array `i`. Errors: LEAT_EIO, LEAT_ENOMEM. */
 int dump_writer_put(struct dump_writer *writer, int i, leat_blob *batch);

@@ -274,6 +274,36 @@ void show_database(struct show *show)
         output_require(status);
 }
 
+/* Pixels as they are: without mean and scale. */
+static void strip(leat_transform_options *transform)
+{
+    transform->scale = 1;
+    transform->mean_file = NULL;
+    transform->mean_value = NULL;
+    transform->mean_values = 0;
+}
+
+/* All images of a list, since each one's choices go by its number. */
+static int list_images(const leat_data_layer_options *options,
+                       leat_top images[LEAT_MAX_FIELDS],
+                       leat_transform_options own[LEAT_MAX_FIELDS])
+{
+    int n = 0;
+    for (int i = 0; i < options->ntop; i++) {
+        if (!options->top[i].is_image)
+            continue;
+        images[n] = options->top[i];
+        images[n].dtype = LEAT_FLOAT32;
+        if (images[n].transform) {
+            own[n] = *images[n].transform;
+            strip(&own[n]);
+            images[n].transform = &own[n];
+        }
+        n++;
+    }
+    return n;
+}
+
 /*
  * The same layer without means and scale, on which crops and mirrors do not
  * depend. Its tops may be larger, and are not those of a training.
@@ -285,12 +315,17 @@ static void create_plain_layer(struct show *show, struct layer_source *plain,
     leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
     if (options.transform)
         transform = *options.transform;
+    leat_top images[LEAT_MAX_FIELDS];
+    leat_transform_options own[LEAT_MAX_FIELDS];
+    if (options.ntop > 0) {
+        options.ntop = list_images(&options, images, own);
+        options.top = images;
+        if (options.ntop == 0)
+            message_fail("none of the layer's tops is an image");
+    }
     show->phase = options.phase;
     show->seed = leat_data_layer_seed(layer);
-    transform.scale = 1;
-    transform.mean_file = NULL;
-    transform.mean_value = NULL;
-    transform.mean_values = 0;
+    strip(&transform);
     options.transform = &transform;
     options.top_type = LEAT_FLOAT32;
     options.label_type = LEAT_FLOAT64;
@@ -368,6 +403,8 @@ static void draw_batch(struct show *show, const struct layer_source *plain,
                        leat_dtype top_type)
 {
     const leat_batch *batch = leat_data_layer_batch(plain->layer);
+    const leat_data_layer_options *options =
+        leat_data_layer_get_options(plain->layer);
     for (int64_t i = 0; i < batch->valid && show->shown < show->count; i++) {
         const leat_provenance *from = &batch->from[i];
         struct picture picture;
@@ -379,7 +416,7 @@ static void draw_batch(struct show *show, const struct layer_source *plain,
         show->bad += from->replacement != LEAT_REPLACEMENT_NONE;
         if (from->replacement)
             strcpy(picture.label, "bad");
-        else if (plain->ntop > 1)
+        else if (plain->ntop > 1 && !options->ntop)
             write_labels(picture.label, sizeof(picture.label), plain->top[1],
                          i);
         contact_sheet_draw(&show->sheet, show->shown++, &picture);

@@ -202,12 +202,31 @@ void side_open_dump(struct side *out, const char *directory)
     out->count = out->dump[0].rows;
 }
 
+/* Rows are compared sample by sample, and those of ragged tops are no samples.
+ */
+static int check_samples(const struct layer_source *source)
+{
+    const leat_batch *batch = leat_data_layer_batch(source->layer);
+    for (int i = 0; batch && i < source->ntop; i++)
+        if (leat_blob_dim(source->top[i], 0) != batch->n)
+            return leat_error(
+                LEAT_EUNSUPPORTED,
+                "top %s has %lld rows for %lld samples; compare takes tops "
+                "with a row for each sample: leat dump writes others",
+                leat_data_layer_top_name(source->layer, i),
+                (long long)leat_blob_dim(source->top[i], 0),
+                (long long)batch->n);
+    return LEAT_OK;
+}
+
 static int next_of_layer(struct side *side)
 {
     struct side_record *record = &side->record;
     const struct layer_source *source = &side->source;
     if (side->row == side->rows) {
         int status = layer_source_forward(&side->source);
+        if (!status)
+            status = check_samples(source);
         if (status && status != LEAT_EDATA)
             return status;
         snprintf(side->bad, sizeof(side->bad), "%s",
