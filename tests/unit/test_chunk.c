@@ -277,6 +277,8 @@ START_TEST(marks_are_the_same_on_every_rank_and_found_again)
                 ck_assert_int_eq(after.epoch * 5 + after.index, 4 * (k + 1));
                 open_source(CAPACITY_MAX, rank, step, false, &beginning);
                 leat__chunk_source_go_to(&source, &after, &mark);
+                /* Without reading from the beginning of the epoch. */
+                ck_assert_int_eq(source.sampler.cursor, after.position);
                 take(false);
                 int64_t position = after.position + rank;
                 int64_t index = stream_decorators_filtered(position % 5);
