@@ -387,14 +387,13 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * is read; woken by leat_data_layer_cancel.
  * Errors: LEAT_EINVAL (tops, crop, or a mean file that is not of the shape of
  * the first image before its crop; a list of tops that does not fit the fields,
- * naming the top; on_error REPLACE with several ranks without
- * random access), LEAT_EDATA (the first record with on_error FAIL; else it and
- * all records near it), LEAT_EFORMAT, LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT,
- * LEAT_EDEVICE, LEAT_EUNSUPPORTED (transform_on DEVICE on one that has no
- * transform), LEAT_ECANCELLED,
- * LEAT_ESTATE when it was set up before, or created in another process.
- * LEAT_ELIMIT is max_memory or the calling thread's stack. Thread safety: one
- * caller a layer.
+ * naming the top; on_error REPLACE with several ranks without random access;
+ * epoch_end DROP where an epoch fills no batch), LEAT_EDATA (the first record
+ * with on_error FAIL; else it and all records near it), LEAT_EFORMAT, LEAT_EIO,
+ * LEAT_ENOMEM, LEAT_ELIMIT, LEAT_EDEVICE, LEAT_EUNSUPPORTED (transform_on
+ * DEVICE on one that has no transform), LEAT_ECANCELLED, LEAT_ESTATE when it was
+ * set up before, or created in another process. LEAT_ELIMIT is max_memory or the
+ * calling thread's stack. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_setup(leat_data_layer *layer,
                                    leat_blob *const top[], int ntop);
@@ -454,7 +453,7 @@ leat_data_layer_get_options(const leat_data_layer *layer);
  * mode as long as the top. `stream` must live until then. Tops may be other
  * blobs at every call.
  * LEAT_END, again and again, when the pipeline has a single pass and that is
- * over; what it left over was a shorter batch.
+ * over; what it left over was a shorter batch, unless epoch_end is DROP or PAD.
  * Errors: LEAT_EDATA for a bad record; the whole batch that it is in is
  * consumed, and the next forward gives the next batch. LEAT_EINVAL, as the
  * others, for an image that the mean file does not fit, whatever on_error says:
@@ -513,18 +512,17 @@ LEAT_API uint64_t leat_data_layer_seed(const leat_data_layer *layer);
 LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
 
 /**
- * Goes on where the token was saved, also with another batch size, number of
- * threads or ranks: the token has one position p for all ranks, and every rank
- * restores the same token. Of W ranks, rank p mod W then takes the sample at p.
- * After setup; clears sticky errors and cancel. Gives the batch back that
- * forward delivered. Readers that cannot seek read and drop what comes before.
- * LEAT_END, like every later forward: the token stands at the end of a single
- * pass. Errors that change nothing: LEAT_EINVAL for a token of another data
- * set, pipeline or rng, or of another seed than the options give, with
- * LEAT_RNG_CAFFE also of another world size; LEAT_ESTATE before setup. Those of
- * setup are sticky.
- * Blocks as setup does; woken by leat_data_layer_cancel.
- * Thread safety: one caller a layer.
+ * Goes on where the token was saved, also with another batch size, epoch_end,
+ * number of threads or ranks: the token has one position p for all ranks, and
+ * every rank restores the same token. Of W ranks, rank p mod W then takes the
+ * sample at p. After setup; clears sticky errors and cancel. Gives the batch
+ * back that forward delivered. Readers that cannot seek read and drop what
+ * comes before. LEAT_END, like every later forward: the token stands at the end
+ * of a single pass. Errors that change nothing: LEAT_EINVAL for a token of
+ * another data set, pipeline or rng, or of another seed than the options give,
+ * with LEAT_RNG_CAFFE also of another world size; LEAT_ESTATE before setup.
+ * Those of setup are sticky. Blocks as setup does; woken by
+ * leat_data_layer_cancel. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_restore(leat_data_layer *layer, leat_token *token);
 

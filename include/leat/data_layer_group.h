@@ -15,7 +15,8 @@ extern "C" {
  * Order: the group's batches are, one after the other, those that one layer
  * with the same options would deliver. Batch k, counted from 0 at setup or
  * restore, is member k mod n's: n forwards, one of each member, are a step over
- * n x batch_size samples. With several ranks these are this rank's.
+ * n x batch_size samples. With several ranks these are this rank's. The last
+ * batch of an epoch, which epoch_end may make a smaller one, is any member's.
  *
  * Each member has its own memory on its own device, and up to `prefetch`
  * batches ready in it. Batches are begun in sequence, so a member that takes

@@ -473,7 +473,7 @@ START_TEST(a_bad_record_that_is_left_out_is_none)
 }
 END_TEST
 
-static leat_pipeline *evaluated(int64_t n, float *images, int32_t *labels)
+static leat_pipeline *evaluated(int64_t n, const float *images, int32_t *labels)
 {
     leat_pipeline *out;
     const leat_memory_field fields[] = {
@@ -521,11 +521,11 @@ START_TEST(an_evaluation_counts_each_record_once)
 }
 END_TEST
 
-/* Nothing that batches at an epoch's end need comes late. */
-START_TEST(tops_keep_their_memory)
+/* In a smaller batch, too. */
+START_TEST(tops_that_are_copied_keep_their_addresses)
 {
     enum { FULL = 4 * 2 * 3 * 3 * (int)sizeof(float) };
-    layer_fixture fixture[1];
+    layer_fixture fixture[1] = {{0}};
     use_case(0, BAD_RECORDS_RANDOM_ACCESS);
     options.epoch_end = LEAT_EPOCH_END_PARTIAL;
     options.top_mode = LEAT_TOP_COPY;
@@ -685,7 +685,7 @@ int main(void)
                         2 * BAD_RECORDS_WAYS);
     tcase_add_loop_test(tcase, an_evaluation_counts_each_record_once,
                         LEAT_EPOCH_END_PARTIAL, LEAT_EPOCH_END_PAD + 1);
-    tcase_add_test(tcase, tops_keep_their_memory);
+    tcase_add_test(tcase, tops_that_are_copied_keep_their_addresses);
     tcase_add_loop_test(
         tcase, a_single_pass_ends_in_the_same_batch_for_all_ranks, 1, 4);
     tcase_add_loop_test(tcase, an_epoch_that_fills_no_batch_is_an_error_of_drop,

@@ -52,13 +52,6 @@ void leat__replacement_finish(leat__replacement *replacement)
     memset(replacement, 0, sizeof(*replacement));
 }
 
-static void swap(leat_sample **a, leat_sample **b)
-{
-    leat_sample *sample = *a;
-    *a = *b;
-    *b = sample;
-}
-
 void leat__replacement_begin(leat__replacement *replacement)
 {
     replacement->state = LEAT__CARRY_OPEN;
@@ -204,7 +197,9 @@ static int find_back(leat__replacement *replacement, leat__batch *batch,
     int status = read_back(replacement, batch, chunk, i, most, false);
     if (status)
         return status;
-    swap(&chunk->sample[i], &replacement->trial);
+    leat_sample_swap(chunk->sample[i], replacement->trial);
+    if (batch->sample)
+        batch->sample[chunk->first + i] = chunk->sample[i];
     replacement->state = LEAT__CARRY_RECORD;
     replacement->latest = &chunk->sample[i];
     return LEAT_OK;
