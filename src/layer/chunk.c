@@ -100,6 +100,7 @@ static void fail(leat__chunk *chunk, int i, int status, bool collects)
 {
     set_position(chunk, i);
     chunk->sample[i]->deferred = LEAT__SAMPLE_FAILED;
+    chunk->sample[i]->stable = 0; /* its key may be in its own buffer */
     if (status == LEAT_EDATA && collects) {
         status = leat__bad_list_add(&chunk->bad, i, &chunk->sample[i]->from);
         if (!status)

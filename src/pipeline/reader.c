@@ -45,6 +45,9 @@ static int return_kept(leat_reader *reader, leat_sample *sample)
         state->from.position = sample->from.position;
         sample->from = state->from;
         state->status = LEAT_OK;
+        /* The next bad record's key takes the place of this one's. */
+        if (leat_sample_own(sample))
+            return LEAT_ENOMEM;
     }
     return status == LEAT_END ? LEAT_END
                               : leat_error(status, "%s", state->line);

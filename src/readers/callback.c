@@ -132,11 +132,15 @@ static int call_next(callback_reader *callback, leat_sample *sample)
     status = check_status(callback->feed, "next", lines, status, LEAT_END);
     /* Cancel wins over the status of the callback that it woke. */
     if (status && atomic_load(&callback->cancelled))
-        return cancelled(callback);
+        status = cancelled(callback);
     if (!status)
         status = check_sample(callback, sample);
-    /* The next call may overwrite what the views point to. */
-    return status || sample->stable ? status : leat_sample_own(sample);
+    /* The next call may overwrite what the views point to; with an error there
+       is none but the key. */
+    if (status)
+        sample->nfields = 0;
+    int kept = sample->stable ? LEAT_OK : leat_sample_own(sample);
+    return kept ? kept : status;
 }
 
 /* The callback counts its fields from 0, so they are made apart. */
@@ -149,8 +153,11 @@ static int append_fields(callback_reader *callback, leat_sample *sample)
     sample->from.record = joined->from.record;
     sample->from.key = joined->from.key;
     sample->from.key_size = joined->from.key_size;
-    if (status)
-        return status;
+    sample->stable &= joined->stable;
+    if (status) {
+        int kept = joined->stable ? LEAT_OK : leat_sample_own(sample);
+        return kept ? kept : status;
+    }
     if (sample->nfields + joined->nfields > LEAT_MAX_FIELDS)
         return leat_error(LEAT_EINVAL,
                           "%s: a sample has %d fields before its %d: expected "
@@ -160,7 +167,6 @@ static int append_fields(callback_reader *callback, leat_sample *sample)
     memcpy(&sample->field[sample->nfields], joined->field,
            (size_t)joined->nfields * sizeof(joined->field[0]));
     sample->nfields += joined->nfields;
-    sample->stable &= joined->stable;
     return joined->stable ? LEAT_OK : leat_sample_own(sample);
 }
 
