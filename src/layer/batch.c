@@ -377,6 +377,11 @@ int leat__batch_shape_lay_out(leat__batch_shape *shape, int size)
             top->offset = offset;
             continue;
         }
+        /* The batch's own dimension comes first. */
+        if (top->ndim < 0 || top->ndim + !top->is_batch > LEAT_MAX_DIMS)
+            return leat_error(LEAT_EINVAL,
+                              "field %d has %d dimensions, expected at most %d",
+                              i, top->ndim, LEAT_MAX_DIMS - 1);
         if (measure_top(top, is_crop ? 1 : leat_dtype_size(top->dtype), size,
                         &top->bytes, &whole) ||
             whole > SIZE_MAX / 2 - offset - LEAT__TOP_ALIGNMENT)

@@ -217,7 +217,10 @@ static inline void leat__batch_note(leat__batch *batch, int i,
 bool leat__batch_shape_is_same(const leat__batch_shape *one,
                                const leat__batch_shape *other);
 
-/* Lays the tops out one after the other. Errors: LEAT_EINVAL on overflow. */
+/*
+ * Lays the tops out one after the other. Errors: LEAT_EINVAL on overflow, and
+ * for more dimensions than a top has.
+ */
 int leat__batch_shape_lay_out(leat__batch_shape *shape, int size);
 
 #endif
