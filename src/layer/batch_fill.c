@@ -217,6 +217,21 @@ static bool has_shape(const leat_field *field, const leat__top *top)
     return same;
 }
 
+static int other_shape(int i)
+{
+    return leat_error(LEAT_EDATA,
+                      "field %d has another shape than in the batch's first "
+                      "sample",
+                      i);
+}
+
+/* The transform compares images, all else with the top. */
+static inline bool fits(const leat__top *top, const leat_field *field)
+{
+    bool is_image = field->dtype == LEAT_BYTES || field->ndim == 3;
+    return is_image ? top->ndim == 3 : has_shape(field, top);
+}
+
 /* A class as a float, as nearly every label is; images may be small. */
 static inline bool is_plain_label(const leat__top *top, const leat_field *field)
 {
@@ -238,10 +253,7 @@ __attribute__((noinline)) static int cast_field(const leat__top_plan *plan,
     if (status)
         return status;
     if (!has_shape(field, top))
-        return leat_error(LEAT_EDATA,
-                          "field %d has another shape than in the batch's "
-                          "first sample",
-                          i);
+        return other_shape(i);
     size_t n = top->bytes / leat_dtype_size(top->dtype);
     if (!leat__planned_top_takes(planned, field->dtype, top->dtype) ||
         field->bytes < n * leat_dtype_size(field->dtype))
@@ -338,7 +350,9 @@ static inline int put(leat__batch_fill *fill, leat__batch *batch,
         const leat__planned_top *planned = &plan->top[k];
         const leat__top *top = &batch->shape.top[k];
         const leat_field *field = &sample->field[planned->field];
-        if (planned->kind == LEAT__TOP_IMAGE && !planned->shares_choices)
+        if (planned->kind == LEAT__TOP_IMAGE && !fits(top, field))
+            status = other_shape(planned->field);
+        else if (planned->kind == LEAT__TOP_IMAGE && !planned->shares_choices)
             status = put_image(fill, batch, chunk, i, planned->image,
                                top->image, field, leat__batch_at(batch, k, at));
         else if (planned->kind == LEAT__TOP_NUMBERS)
