@@ -224,8 +224,33 @@ static int report(struct importer *importer, int64_t records, json_t *object)
                          missing == 1 ? "is" : "are", before);
 }
 
+/* Depends on the size and the time of change of every file, and on which are
+   missing. */
+static int digest_files(struct image_import *import, uint64_t *out)
+{
+    void *maker;
+    uint64_t hash = image_list_hash_start;
+    int status = open_maker(&maker, import);
+    if (status)
+        return status;
+    for (int64_t i = 0; i < image_list_lines(import->list) && !status; i++) {
+        int64_t identity[3];
+        const char *name = image_list_name(import->list, i);
+        if (!name)
+            continue;
+        status = image_record_identify(maker, name, identity);
+        hash = image_list_hash(hash, identity, sizeof(identity));
+        if (!status)
+            status = interrupt_check();
+    }
+    close_maker(maker);
+    *out = hash;
+    return status;
+}
+
 static void open_list(struct image_import *import)
 {
+    uint64_t files;
     const struct image_record_options *options = &import->options;
     struct importer *importer = &import->importer;
     /* The directory that names are relative to, as an absolute path. */
@@ -250,6 +275,9 @@ static void open_list(struct image_import *import)
         (long long)import->labels, options->size[0], options->size[1],
         options->gray, (int)options->encoding, import->check_size,
         options->max_image_bytes));
+    output_require(digest_files(import, &files));
+    output_require(importer_add(importer, "files' sizes and times %016llx",
+                                (unsigned long long)files));
 }
 
 static void check_options(struct image_import *import, const char *command)

@@ -120,6 +120,32 @@ import 2 long some --root "$data/images" --resize 40,30 --check-size \
 says 'other'
 rm -rf some*
 
+# An image that changed since, or came, is another input, whether or not it was read.
+cp -r "$data/images" changing
+(
+    ulimit -f 4000
+    import 2 long some --root changing --resize 40,30
+    says 'records are kept'
+    exit "$failed"
+) || failed=1
+last=$(tail -n 1 long)
+touch "changing/${last% *}"
+import 2 long some --root changing --resize 40,30
+says "unfinished import of other files.*sizes and times [0-9a-f]*', now 'files' sizes"
+rm -rf some*
+
+# Whoever reads the report may be gone: the import is complete all the same.
+(
+    until [ -e gone ]; do :; done
+    exec "$leat" import images long some --root changing --resize 40,30 2>stderr
+) | {
+    exec <&-
+    : >gone
+}
+[ "$(echo some*)" = some ] || fail "left by a report nobody reads: $(echo some*)"
+records some | cmp -s - expected || fail 'other records of a report nobody reads'
+rm -rf some changing
+
 # Killed at any moment, it does, too.
 rm -rf some
 for delay in 0.01 0.02 0.03 0.05 0.07 0.1 0.14 0.2 0.3; do

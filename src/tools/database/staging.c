@@ -4,8 +4,8 @@
  * NAME.leat-part holds all there is of an unfinished database:
  *
  *   journal     the import's arguments, written before database/ is made; once
- *               every record is on disk, a line with the result and the inode
- *               of data.mdb is appended
+ *               every record is on disk, a line with the result and the
+ *               identity of data.mdb is appended
  *   database/   data.mdb; LMDB's commits show how many records are on disk
  *
  * Each step is on disk before the next one begins. The last one is one rename:
@@ -40,7 +40,10 @@
 #define STAGED_DATA "database/data.mdb"
 #define STAGED_LOCK "database/lock.mdb"
 
-enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
+enum {
+    DIRECTORY = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+    IDENTITY = 96 /* of a file, as text */
+};
 
 /* Where the directory is gone, another leat has completed or removed it. */
 static int directory_error(const struct staging *staging)
@@ -164,17 +167,15 @@ static int write_journal(const struct staging *staging, size_t kept,
     return status ? status : sync_directory(staging->fd, ".", staging->path);
 }
 
-/* Takes the result saved by the last line, if the journal has it whole. */
-static bool read_result(const char *journal, int64_t *result, ino_t *inode)
+/* Takes the result and the identity saved by the last line, if the journal has
+   it whole. */
+static bool read_result(const char *journal, int64_t *result,
+                        char identity[IDENTITY])
 {
-    uint64_t number;
     char end[2] = "";
     const char *line = strstr(journal, "\n" COMPLETE);
-    if (!line || sscanf(line, "\n" COMPLETE "%" SCNd64 " %" SCNu64 "%1[\n]",
-                        result, &number, end) != 3)
-        return false;
-    *inode = (ino_t)number;
-    return true;
+    return line && sscanf(line, "\n" COMPLETE "%" SCNd64 " %95[^\n]%1[\n]",
+                          result, identity, end) == 3;
 }
 
 /* Whether a journal is of this run's arguments; its last line may be cut. */
@@ -263,32 +264,40 @@ static int lock(struct staging *staging)
     return status;
 }
 
-/* *inode is 0 where there is no such file. */
-static int find_data(int at, const char *name, const char *path, ino_t *inode)
+/* Device, inode, size and time of change: all that a rename leaves as it is. A
+   file system gives the inode of a removed file to the next one. "" where there
+   is no such file. */
+static int find_data(int at, const char *name, const char *path,
+                     char identity[IDENTITY])
 {
     struct stat found;
-    *inode = 0;
+    identity[0] = 0;
     if (!fstatat(at, name, &found, AT_SYMLINK_NOFOLLOW))
-        *inode = found.st_ino;
+        snprintf(identity, IDENTITY, "%ju %ju %jd %jd.%09ld",
+                 (uintmax_t)found.st_dev, (uintmax_t)found.st_ino,
+                 (intmax_t)found.st_size, (intmax_t)found.st_mtim.tv_sec,
+                 found.st_mtim.tv_nsec);
     else if (errno != ENOENT && errno != ENOTDIR)
         return leat__error_system(errno, "%s", path);
     return LEAT_OK;
 }
 
 /* How far the run came that wrote the journal. Nothing is kept of a published
-   one whose target went since. */
-static int find_state(struct staging *staging, const char *journal)
+   one whose target went since, or which is to be made again. */
+static int find_state(struct staging *staging, const char *journal,
+                      bool restart)
 {
     int64_t result;
-    ino_t saved, staged, target;
-    int status = find_data(staging->fd, STAGED_DATA, staging->path, &staged);
+    char saved[IDENTITY], staged[IDENTITY], target[IDENTITY];
+    int status = find_data(staging->fd, STAGED_DATA, staging->path, staged);
     if (!status)
-        status = find_data(AT_FDCWD, staging->data, staging->target, &target);
+        status = find_data(AT_FDCWD, staging->data, staging->target, target);
     if (status || !*journal)
         return status;
-    if (!read_result(journal, &result, &saved) || staged == saved) {
-        staging->state = staged ? STAGING_RESUMED : STAGING_FRESH;
-    } else if (target == saved && is_same(staging, journal)) {
+    if (*staged || !read_result(journal, &result, saved)) {
+        staging->state = *staged ? STAGING_RESUMED : STAGING_FRESH;
+    } else if (!restart && !strcmp(target, saved) &&
+               is_same(staging, journal)) {
         staging->state = STAGING_COMPLETE;
         staging->result = result;
         staging->published = true;
@@ -329,7 +338,7 @@ static int begin(struct staging *staging, bool restart)
         status = read_journal(staging, &found);
     const char *journal = found ? found : "";
     if (!status)
-        status = find_state(staging, journal);
+        status = find_state(staging, journal, restart);
     if (!status && staging->state != STAGING_COMPLETE)
         status = check_target(staging);
     if (!status && staging->state != STAGING_COMPLETE)
@@ -419,16 +428,15 @@ static int move_to_target(const struct staging *staging)
 
 int staging_publish(struct staging *staging, int64_t result)
 {
-    char line[80];
-    ino_t inode;
+    char line[IDENTITY + 64], identity[IDENTITY];
     int status = remove_entry(staging, STAGED_LOCK, 0);
     if (!status)
-        status = find_data(staging->fd, STAGED_DATA, staging->path, &inode);
+        status = find_data(staging->fd, STAGED_DATA, staging->path, identity);
     if (!status)
         status = sync_directory(staging->fd, "database", staging->path);
     if (!status && staging->journal) {
-        snprintf(line, sizeof(line), COMPLETE "%" PRId64 " %" PRIu64 "\n",
-                 result, (uint64_t)inode);
+        snprintf(line, sizeof(line), COMPLETE "%" PRId64 " %s\n", result,
+                 identity);
         status = write_journal(staging, strlen(staging->journal), line);
     }
     if (!status)

@@ -16,7 +16,8 @@ struct staging_options {
     const char *target;
     const char *arguments; /* lines that decide the records; NULL: no journal */
     bool replace;          /* a database at the target gives way */
-    bool restart;          /* so does an unfinished one of other arguments */
+    bool restart;          /* so does an unfinished one, of any arguments; and a
+                              complete one is made again */
 };
 
 enum staging_state {

@@ -245,7 +245,7 @@ struct image_label image_list_label(const struct image_list *list, int64_t i)
 }
 
 /* FNV-1a. */
-static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t size)
+uint64_t image_list_hash(uint64_t hash, const void *bytes, size_t size)
 {
     for (const unsigned char *byte = bytes; size--; byte++)
         hash = (hash ^ *byte) * UINT64_C(0x100000001b3);
@@ -254,14 +254,14 @@ static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t size)
 
 uint64_t image_list_digest(const struct image_list *list)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = image_list_hash_start;
     for (int64_t i = 0; i < list->lines; i++) {
         const char *name = image_list_name(list, i);
         if (name)
-            hash = add_bytes(hash, name, strlen(name) + 1);
+            hash = image_list_hash(hash, name, strlen(name) + 1);
         struct image_label label = image_list_label(list, i);
-        hash = add_bytes(hash, &label.class, sizeof(label.class));
-        hash = add_bytes(hash, label.value, label.count * sizeof(float));
+        hash = image_list_hash(hash, &label.class, sizeof(label.class));
+        hash = image_list_hash(hash, label.value, label.count * sizeof(float));
     }
     return hash;
 }

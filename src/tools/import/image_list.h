@@ -14,6 +14,7 @@
 #include <leat/status.h>
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
     IMAGE_NAME_MOST = 502, /* a key has 511 bytes, with eight digits and "_" */
@@ -52,6 +53,10 @@ struct image_label image_list_label(const struct image_list *list, int64_t i);
 
 /* Depends on every name, every label and their order. */
 uint64_t image_list_digest(const struct image_list *list);
+
+/* Adds bytes to a digest, which begins as this. */
+static const uint64_t image_list_hash_start = UINT64_C(0xcbf29ce484222325);
+uint64_t image_list_hash(uint64_t hash, const void *bytes, size_t size);
 
 /* Takes NULL. */
 void image_list_close(struct image_list *list);

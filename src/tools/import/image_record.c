@@ -137,6 +137,26 @@ static int read_file(struct image_record_maker *maker)
     return status;
 }
 
+int image_record_identify(struct image_record_maker *maker, const char *name,
+                          int64_t out[3])
+{
+    struct stat about;
+    const int64_t none[3] = {-1, -1, -1};
+    memcpy(out, none, sizeof(none));
+    int status = join_path(maker, name);
+    if (status)
+        return status;
+    const char *path = (const char *)maker->path.bytes;
+    if (stat(path, &about)) {
+        status = system_error(path);
+        return status == LEAT_EDATA ? LEAT_OK : status;
+    }
+    out[0] = about.st_size;
+    out[1] = about.st_mtim.tv_sec;
+    out[2] = about.st_mtim.tv_nsec;
+    return LEAT_OK;
+}
+
 static void take_planes(const leat_image *image, unsigned char *out)
 {
     size_t pixels = (size_t)image->height * (size_t)image->width;

@@ -6,6 +6,7 @@
 #include "tools/import/image_list.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* What an encoded image is encoded as. */
 enum image_encoding {
@@ -40,6 +41,14 @@ int image_record_maker_create(struct image_record_maker **out,
  */
 int image_record_make(struct image_record_maker *maker, const char *name,
                       const struct image_label *label, struct pool_record *out);
+
+/*
+ * Gives the size of the file `name` and its time of change, in seconds and
+ * nanoseconds; all -1 for one that cannot be read. Errors: LEAT_ENOMEM,
+ * LEAT_EIO.
+ */
+int image_record_identify(struct image_record_maker *maker, const char *name,
+                          int64_t out[3]);
 
 /* Takes NULL. */
 void image_record_maker_destroy(struct image_record_maker *maker);

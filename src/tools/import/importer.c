@@ -10,6 +10,7 @@
 #include <leat/ext/reader.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,9 +259,15 @@ int importer_run(struct importer *importer, const char *path)
                                            .replace = importer->force,
                                            .restart = importer->restart};
     double started = leat__clock_seconds();
+    sigset_t pipe, before;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
     int status = lmdb_writer_open(&run.writer, &target);
     if (!status)
         status = make_database(&run);
+    /* A pipe's reader that is gone ends this run after the journal is closed.
+     */
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
     progress_finish(&run.progress);
     double seconds = leat__clock_seconds() - started;
     int exit_status =
@@ -270,5 +277,6 @@ int importer_run(struct importer *importer, const char *path)
     lmdb_writer_close(&run.writer);
     free(importer->arguments);
     importer->arguments = NULL;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return exit_status;
 }
