@@ -94,12 +94,13 @@ LEAT_API int leat_lmdb_check_page_use(leat_lmdb_check *check,
                                       leat_lmdb_page_use *out);
 
 /**
- * Continues at the leaf at about `share` of the tree, from 0, the first, to 1,
- * the last; for sampling a database that is too large to be read. A negative
+ * Continues at the leaf at `share` of all leaves, from 0, the first, to 1, the
+ * last; for sampling a database that is too large to be read. The branches that
+ * a jump passes are read, but no leaves; jumps forward are cheapest. A negative
  * share and NaN count as 0, one above 1 as 1. From then on pages may be reached
  * again, and records have no number. leat_lmdb_check_next reports a damaged
- * page on the path to the leaf. Thread safety: one caller, and no other call at
- * the same time.
+ * branch on the way, and continues after it. Thread safety: one caller, and no
+ * other call at the same time.
  */
 LEAT_API void leat_lmdb_check_jump(leat_lmdb_check *check, double share);
 

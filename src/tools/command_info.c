@@ -105,22 +105,55 @@ static int read_entries(leat_lmdb_check *walk, leat_lmdb_check_entry *out,
     return got;
 }
 
-/* Reads the records from the leaf on to which the walk has jumped. */
-static void sample_chunk(struct info *info, leat_lmdb_check *walk)
+/* What a sample of a database has read. */
+struct samples {
+    leat_lmdb_check *walk;
+    const void *last; /* key of the latest record */
+    int64_t *pages;   /* where its chunks began and went on, in order */
+    size_t n;
+};
+
+/* Whether a leaf was read before. */
+static bool is_read(const struct samples *samples, int64_t page)
 {
-    leat_lmdb_check_entry entry[CHUNK];
-    int got = read_entries(walk, entry, CHUNK);
-    for (int i = 0; i < got; i++) {
-        leat_sample_clear(&info->reader.sample);
-        int status = leat_datum_fields(&info->reader.sample, entry[i].value,
-                                       entry[i].value_size);
-        if (!status)
-            status = count_sample(info);
-        if (status == LEAT_EDATA)
-            image_reader_name(status, NULL, -1, entry[i].key,
-                              entry[i].key_size);
-        count_bad(info, status);
-        info->sampled++;
+    for (size_t i = samples->n; i-- > 0;)
+        if (samples->pages[i] == page)
+            return true;
+    return false;
+}
+
+static void count_entry(struct info *info, const leat_lmdb_check_entry *entry)
+{
+    leat_sample_clear(&info->reader.sample);
+    int status = leat_datum_fields(&info->reader.sample, entry->value,
+                                   entry->value_size);
+    if (!status)
+        status = count_sample(info);
+    if (status == LEAT_EDATA)
+        image_reader_name(status, NULL, -1, entry->key, entry->key_size);
+    count_bad(info, status);
+    info->sampled++;
+}
+
+/* Reads a chunk of records from the leaf on to which the walk has jumped. Where
+   the chunks before came as far as that, it begins after them. */
+static void sample_chunk(struct info *info, struct samples *samples)
+{
+    leat_lmdb_check_entry entry;
+    int n = 0;
+    bool is_new = true;
+    while (n < CHUNK && read_entries(samples->walk, &entry, 1)) {
+        if (n == 0 && is_new)
+            is_new = !is_read(samples, entry.page);
+        if (!is_new) {
+            is_new = entry.key == samples->last;
+            continue;
+        }
+        count_entry(info, &entry);
+        if (!samples->n || samples->pages[samples->n - 1] != entry.page)
+            samples->pages[samples->n++] = entry.page;
+        samples->last = entry.key;
+        n++;
     }
 }
 
@@ -139,15 +172,19 @@ static void find_keys(struct info *info, leat_lmdb_check *walk)
  */
 static void read_samples(struct info *info, const char *path)
 {
-    leat_lmdb_check *walk;
-    output_require(leat_lmdb_check_open(&walk, path));
-    info->records = leat_lmdb_check_count(walk);
-    find_keys(info, walk);
+    struct samples samples = {
+        .pages = calloc((size_t)CHUNKS * CHUNK, sizeof(*samples.pages))};
+    if (!samples.pages)
+        message_fail("out of memory");
+    output_require(leat_lmdb_check_open(&samples.walk, path));
+    info->records = leat_lmdb_check_count(samples.walk);
+    find_keys(info, samples.walk);
     for (int i = 0; i < CHUNKS; i++) {
-        leat_lmdb_check_jump(walk, (double)i / (CHUNKS - 1));
-        sample_chunk(info, walk);
+        leat_lmdb_check_jump(samples.walk, (double)i / (CHUNKS - 1));
+        sample_chunk(info, &samples);
     }
-    leat_lmdb_check_close(walk);
+    leat_lmdb_check_close(samples.walk);
+    free(samples.pages);
 }
 
 static void read_database(struct info *info, const char *path, bool all,

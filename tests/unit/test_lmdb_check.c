@@ -474,6 +474,34 @@ START_TEST(a_jump_goes_where_it_should)
 }
 END_TEST
 
+/* Of all leaves, of which the last branch has fewer than the others. */
+START_TEST(jumps_are_at_even_distances_of_leaves)
+{
+    enum { JUMPS = 37 };
+    static int64_t leaf[60000];
+    leat_lmdb_check *check;
+    leat_lmdb_check_entry entry;
+    int got, leaves = 0;
+    write_database(60000);
+    ck_assert_int_eq(leat_lmdb_check_open(&check, directory), LEAT_OK);
+    while (!leat_lmdb_check_next(check, &entry, 1, &got))
+        if (!leaves || leaf[leaves - 1] != entry.page)
+            leaf[leaves++] = entry.page;
+    ck_assert_int_gt(leaves, JUMPS);
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i <= JUMPS; i++) {
+            double share = (turn ? JUMPS - i : i) / (double)JUMPS;
+            leat_lmdb_check_jump(check, share);
+            ck_assert_int_eq(leat_lmdb_check_next(check, &entry, 1, &got),
+                             LEAT_OK);
+            ck_assert_int_eq(entry.page,
+                             leaf[(int)(share * (leaves - 1) + 0.5)]);
+        }
+    leat_lmdb_check_close(check);
+    remove_database();
+}
+END_TEST
+
 /* The key of the record at which the check goes on behind a jump. */
 static void jump_and_take(leat_lmdb_check *check, double share, char key[9])
 {
@@ -643,6 +671,7 @@ int main(void)
     tcase_add_test(tests, a_list_of_free_pages_that_is_no_tree_is_damage);
     tcase_add_test(tests, either_meta_page_will_do);
     tcase_add_test(tests, a_jump_goes_where_it_should);
+    tcase_add_test(tests, jumps_are_at_even_distances_of_leaves);
     tcase_add_test(tests, a_jump_beyond_either_end_goes_to_that_end);
     tcase_add_test(tests, a_jump_tells_what_is_in_its_way);
     tcase_add_test(tests, what_is_no_database_is_refused);

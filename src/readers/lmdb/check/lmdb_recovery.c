@@ -112,64 +112,81 @@ static void ask_children(const leat__lmdb_recovery *recovery,
     }
 }
 
-/* Opens the first leaf under page `number`, `level` branches below the root;
- * damage on the path becomes an event. */
-static int descend(leat__lmdb_recovery *recovery, uint64_t number, int level,
+/* Opens the branches to the first leaf under page `*number`, `level` branches
+ * below the root, whose number it then is; damage on the path becomes an event.
+ */
+static int descend(leat__lmdb_recovery *recovery, uint64_t *number, int level,
                    leat__lmdb_event *event)
 {
-    int status;
     for (; level < recovery->levels; level++) {
         leat__lmdb_page *page = &recovery->branch[level].page;
-        status = open_page(recovery, number, LEAT__LMDB_BRANCH, page);
-        if (status)
-            goto damaged;
-        recovery->branch[level].slot = 0;
-        recovery->branches = level + 1;
-        if (recovery->is_cold && level + 1 == recovery->levels)
-            ask_children(recovery, page);
-        uint64_t branch = number;
-        status = leat__lmdb_map_child(recovery->map, page, 0, &number);
+        uint64_t branch = *number;
+        int status = open_page(recovery, branch, LEAT__LMDB_BRANCH, page);
+        if (!status) {
+            recovery->branch[level].slot = 0;
+            recovery->branches = level + 1;
+            status = leat__lmdb_map_child(recovery->map, page, 0, number);
+        }
         if (status) {
-            number = branch;
-            goto damaged;
+            set_damage(recovery, event, status, branch, -1);
+            return status;
         }
     }
-    status = open_page(recovery, number, LEAT__LMDB_LEAF, &recovery->leaf);
-    if (status)
-        goto damaged;
-    recovery->slot = 0;
     return LEAT_OK;
-
-damaged:
-    set_damage(recovery, event, status, number, -1);
-    return status;
 }
 
-/* Opens the next leaf; LEAT_END after the last one. */
-static int next_leaf(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
+/* Finds the next leaf, in the branches alone; LEAT_END after the last one. */
+static int find_leaf(leat__lmdb_recovery *recovery, uint64_t *number,
+                     leat__lmdb_event *event)
 {
     const leat__lmdb_map *map = recovery->map;
+    recovery->leaves++;
     if (!recovery->is_inside) {
         recovery->is_inside = true;
-        return map->meta.root == LEAT__LMDB_NO_PAGE
+        *number = map->meta.root;
+        return *number == LEAT__LMDB_NO_PAGE
                    ? LEAT_END
-                   : descend(recovery, map->meta.root, 0, event);
+                   : descend(recovery, number, 0, event);
     }
     for (int level = recovery->branches - 1; level >= 0; level--) {
         const leat__lmdb_page *page = &recovery->branch[level].page;
         uint32_t slot = recovery->branch[level].slot + 1;
         if (slot == page->count)
             continue;
-        uint64_t child = 0;
         recovery->branch[level].slot = slot;
         recovery->branches = level + 1;
-        int status = leat__lmdb_map_child(map, page, slot, &child);
+        int status = leat__lmdb_map_child(map, page, slot, number);
         if (!status)
-            return descend(recovery, child, level + 1, event);
+            return descend(recovery, number, level + 1, event);
         set_damage(recovery, event, status, page->number, -1);
         return status;
     }
     return LEAT_END;
+}
+
+/* Opens a leaf that was found. The first one of its branch has the others
+ * prefetched, unless only samples are read. */
+static int open_leaf(leat__lmdb_recovery *recovery, uint64_t number,
+                     leat__lmdb_event *event)
+{
+    int lowest = recovery->levels - 1;
+    if (recovery->is_cold && lowest >= 0 && !recovery->jumps &&
+        recovery->branch[lowest].slot == 0)
+        ask_children(recovery, &recovery->branch[lowest].page);
+    int status = open_page(recovery, number, LEAT__LMDB_LEAF, &recovery->leaf);
+    if (status)
+        set_damage(recovery, event, status, number, -1);
+    else
+        recovery->slot = 0;
+    return status;
+}
+
+/* Opens the next leaf; LEAT_END after the last one. */
+static int next_leaf(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
+{
+    uint64_t number;
+    int status = find_leaf(recovery, &number, event);
+    return status ? status : open_leaf(recovery, number, event);
 }
 
 /* The branch key that leads to the leaf: that of the lowest branch in which the
@@ -383,47 +400,54 @@ int leat__lmdb_recovery_next(leat__lmdb_recovery *recovery,
     return LEAT_OK;
 }
 
-/* Damage on the path of a jump becomes an event, and the scan continues after
- * it. */
-static void report_on_path(leat__lmdb_recovery *recovery, int status,
-                           uint64_t page)
+/* Passes over leaves that lie in the branch that is open, all but the last of
+ * them and up to `target`. */
+static void pass_leaves(leat__lmdb_recovery *recovery, uint64_t target)
 {
-    leat__lmdb_event *event = held(recovery, recovery->held++);
-    event->node = (leat__lmdb_node){0};
-    event->low = NULL;
-    set_damage(recovery, event, status, page, -1);
+    int lowest = recovery->levels - 1;
+    if (lowest < 0 || recovery->branches <= lowest)
+        return;
+    uint64_t left =
+        recovery->branch[lowest].page.count - 1 - recovery->branch[lowest].slot;
+    uint64_t wanted = target - recovery->leaves;
+    uint64_t passed = wanted < left ? wanted : left;
+    recovery->branch[lowest].slot += (uint32_t)passed;
+    recovery->leaves += passed;
 }
 
 void leat__lmdb_recovery_jump(leat__lmdb_recovery *recovery, double share)
 {
-    const leat__lmdb_map *map = recovery->map;
-    uint64_t number = map->meta.root;
-    int status;
+    const leat__lmdb_meta *meta = &recovery->map->meta;
+    /* A damaged count of leaves is no more than one of all pages. */
+    uint64_t leaves = meta->leaf_pages <= meta->last_page ? meta->leaf_pages
+                                                          : meta->last_page;
+    double last = leaves > 0 ? (double)(leaves - 1) : 0;
+    uint64_t target = (uint64_t)(last * (share < 1 ? share : 1) + 0.5);
     recovery->jumps = true;
     recovery->held = recovery->is_given = recovery->is_over = false;
     recovery->slot = recovery->leaf.count = 0;
     recovery->last_key = NULL;
-    recovery->branches = 0;
-    recovery->is_inside = recovery->levels > 0;
-    for (int level = 0; level < recovery->levels; level++) {
-        leat__lmdb_page *page = &recovery->branch[level].page;
-        status = open_page(recovery, number, LEAT__LMDB_BRANCH, page);
-        if (status) {
-            report_on_path(recovery, status, number);
-            return;
-        }
-        double at = share * page->count;
-        uint32_t slot = at < page->count ? (uint32_t)at : page->count - 1;
-        share = at - slot;
-        recovery->branch[level].slot = slot;
-        recovery->branches = level + 1;
-        status = leat__lmdb_map_child(map, page, slot, &number);
-        if (status) {
-            report_on_path(recovery, status, page->number);
-            return;
-        }
+    /* Past damage the leaves are not counted. */
+    if (!recovery->is_inside || target < recovery->leaves ||
+        recovery->has_gaps) {
+        recovery->has_gaps = false;
+        recovery->is_inside = false;
+        recovery->branches = 0;
+        recovery->leaves = 0;
     }
-    /* The next leaf is then this one. */
-    if (recovery->levels > 0)
-        recovery->branch[recovery->levels - 1].slot--;
+    /* `leaves` counts those that were found: the next one is the target. */
+    while (recovery->leaves < target) {
+        leat__lmdb_event *event = held(recovery, 0);
+        uint64_t number;
+        int status = find_leaf(recovery, &number, event);
+        if (status && status != LEAT_END) {
+            /* The scan continues after it. */
+            event->node = (leat__lmdb_node){0};
+            event->low = NULL;
+            recovery->held = 1;
+        }
+        if (status)
+            return;
+        pass_leaves(recovery, target);
+    }
 }

@@ -40,11 +40,12 @@ typedef struct leat__lmdb_recovery {
     bool jumps; /* pages may be reached again */
 
     leat__lmdb_page leaf;
-    uint32_t slot;  /* of the next record in the leaf */
-    int levels;     /* of branches */
-    int branches;   /* open branches */
-    bool is_inside; /* 0: before the first leaf */
-    bool is_cold;   /* pages are prefetched */
+    uint32_t slot;   /* of the next record in the leaf */
+    uint64_t leaves; /* found so far, the open one included */
+    int levels;      /* of branches */
+    int branches;    /* open branches */
+    bool is_inside;  /* 0: before the first leaf */
+    bool is_cold;    /* pages are prefetched */
     struct {
         leat__lmdb_page page;
         uint32_t slot; /* of the child that is open */
@@ -76,8 +77,9 @@ void leat__lmdb_recovery_init_shared(leat__lmdb_recovery *out,
 void leat__lmdb_recovery_finish(leat__lmdb_recovery *recovery);
 
 /*
- * Positions the scan before the first record of the leaf at about `share` of
- * the tree, from 0 to 1; from now on pages may be reached again.
+ * Positions the scan before the first record of the leaf at `share` of all
+ * leaves, from 0 to 1; from now on pages may be reached again. Leaves are
+ * counted in the branches, of which a jump forward reads those passed.
  */
 void leat__lmdb_recovery_jump(leat__lmdb_recovery *recovery, double share);
 
