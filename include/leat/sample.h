@@ -164,6 +164,15 @@ LEAT_API int leat_sample_own(leat_sample *sample);
 LEAT_API void leat_sample_swap(leat_sample *a, leat_sample *b);
 
 /**
+ * Gives the caller a sample that the reader held in `from`: exchanges the two,
+ * as leat_sample_swap does; or, where `to` has fields of another reader,
+ * appends those of `from`, copied unless they are stable. Errors: LEAT_EINVAL
+ * for more fields than a sample can have, LEAT_ENOMEM. Thread safety: one
+ * caller for both.
+ */
+LEAT_API int leat_sample_move(leat_sample *to, leat_sample *from);
+
+/**
  * Makes field `i` a view of `data`: as many elements of `dtype` as the product
  * of the `ndim` dimensions `shape`, row-major; a scalar has ndim 0, and `shape`
  * may be NULL. For LEAT_BYTES the one dimension is the number of bytes. Fields

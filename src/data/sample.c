@@ -45,6 +45,48 @@ void leat_sample_swap(leat_sample *a, leat_sample *b)
     b->from.position = position[1];
 }
 
+/* Copies what `data` points to into the buffer of `to`. LEAT_ENOMEM. */
+static int copy_view(leat_sample *to, const void **data, size_t bytes)
+{
+    if (!*data || bytes == 0)
+        return LEAT_OK;
+    void *copy = leat_sample_take(to, bytes);
+    if (!copy)
+        return LEAT_ENOMEM;
+    memcpy(copy, *data, bytes);
+    *data = copy;
+    return LEAT_OK;
+}
+
+int leat_sample_move(leat_sample *to, leat_sample *from)
+{
+    if (to->nfields == 0) {
+        leat_sample_swap(to, from);
+        return LEAT_OK;
+    }
+    if (to->nfields + from->nfields > LEAT_MAX_FIELDS)
+        return leat_error(LEAT_EINVAL,
+                          "a sample has %d fields, and %d are added: expected "
+                          "at most %d in sum",
+                          to->nfields, from->nfields, LEAT_MAX_FIELDS);
+    int status = LEAT_OK;
+    for (int i = 0; i < from->nfields && !status; i++) {
+        leat_field *field = &to->field[to->nfields];
+        *field = from->field[i];
+        if (!from->stable)
+            status = copy_view(to, &field->data, field->bytes);
+        to->nfields += !status;
+    }
+    to->stable &= from->stable;
+    to->from.source = from->from.source;
+    to->from.record = from->from.record;
+    to->from.key = from->from.key;
+    to->from.key_size = from->from.key_size;
+    if (!from->stable && !status)
+        status = copy_view(to, &to->from.key, to->from.key_size);
+    return status;
+}
+
 /* Checks the shape; `*bytes` is the size of its elements. Errors: LEAT_EINVAL.
  */
 static int measure_shape(leat_dtype dtype, int ndim, const int64_t shape[],

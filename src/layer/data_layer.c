@@ -300,7 +300,8 @@ static int check_identity(const leat_data_layer_group *group,
                       leat_pipeline_text(group->pipeline));
 }
 
-static int start_again(leat_data_layer_group *group, leat_token *token)
+__attribute__((noinline)) static int start_again(leat_data_layer_group *group,
+                                                 leat_token *token)
 {
     for (int i = 0; i < group->n; i++)
         leat__data_layer_recall(&group->member[i]);

@@ -302,8 +302,9 @@ static int make_tops(leat_data_layer_group *group,
 }
 
 /* Without `top` the layer makes its own. */
-static int set_up(leat_data_layer_group *group, leat_blob *const top[],
-                  int ntop)
+/* Its frame is large: it must not be part of the one that checks the stack. */
+__attribute__((noinline)) static int set_up(leat_data_layer_group *group,
+                                            leat_blob *const top[], int ntop)
 {
     leat__batch_shape shape;
     int status = LEAT_OK;

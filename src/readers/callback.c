@@ -149,25 +149,13 @@ static int append_fields(callback_reader *callback, leat_sample *sample)
     leat_sample *joined = &callback->joined;
     begin_sample(callback, joined);
     int status = call_next(callback, joined);
+    if (!status)
+        return leat_sample_move(sample, joined);
     sample->from.source = joined->from.source;
     sample->from.record = joined->from.record;
     sample->from.key = joined->from.key;
     sample->from.key_size = joined->from.key_size;
-    sample->stable &= joined->stable;
-    if (status) {
-        int kept = joined->stable ? LEAT_OK : leat_sample_own(sample);
-        return kept ? kept : status;
-    }
-    if (sample->nfields + joined->nfields > LEAT_MAX_FIELDS)
-        return leat_error(LEAT_EINVAL,
-                          "%s: a sample has %d fields before its %d: expected "
-                          "at most %d in sum",
-                          callback->feed->name, sample->nfields,
-                          joined->nfields, LEAT_MAX_FIELDS);
-    memcpy(&sample->field[sample->nfields], joined->field,
-           (size_t)joined->nfields * sizeof(joined->field[0]));
-    sample->nfields += joined->nfields;
-    return joined->stable ? LEAT_OK : leat_sample_own(sample);
+    return status;
 }
 
 static int callback_next(leat_reader *reader, leat_sample *const out[], int n,

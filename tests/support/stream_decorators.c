@@ -129,7 +129,9 @@ static int rotate_next(leat_reader *reader, leat_sample *const out[], int n,
         int from = rotated(self->epoch, self->at / STREAM_WINDOW, self->given,
                            self->nwindow);
         self->given++;
-        leat_sample_swap(out[*got], &self->window[from]);
+        int status = leat_sample_move(out[*got], &self->window[from]);
+        if (status)
+            return status;
         if (self->is_bad[from])
             return leat_error(LEAT_EDATA, "rotate: record %lld is bad",
                               (long long)out[*got]->from.record);

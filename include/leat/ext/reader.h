@@ -51,8 +51,9 @@ struct leat_reader {
  * function may end its thread (pthread_exit). leat's threads have 1 MiB of
  * stack, of which leat uses up to 64 KiB.
  *
- * Samples are cleared buffers of the caller, or, below a reader that joins
- * several, have the fields of others already. Each reader appends: for each
+ * Samples are cleared buffers of the caller; below a reader that joins several
+ * they have the fields of others already, and are asked for one at a time. Each
+ * reader appends: for each
  * sample that is returned, next (or materialize, for those that next deferred)
  * and read_at
  *  - append the fields of `fields`, in its order, from field[nfields] on, and
@@ -65,8 +66,8 @@ struct leat_reader {
  *  - set from.source, which is valid until close, from.record, from.key (NULL:
  *    none) and from.key_size.
  * With an error `from` of the sample at which it occurred is set likewise, as
- * far as known, to name the record. A sample may be exchanged with another one
- * by leat_sample_swap, whose buffer has the allocator that open was given. The
+ * far as known, to name the record. A sample that the reader held may be given
+ * by leat_sample_move, if its buffer has the allocator that open was given. The
  * rest of `from`, buffer, buffer_size, taken and allocator belong to the
  * caller and must not be changed otherwise.
  *
