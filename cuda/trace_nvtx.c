@@ -53,6 +53,18 @@ static void nvtx_begin(leat__span span)
     nvtxDomainRangePushEx(domain, &what);
 }
 
+static void nvtx_begin_named(const char *name)
+{
+    if (!is_heard())
+        return;
+    nvtxEventAttributes_t what = {0};
+    what.version = NVTX_VERSION;
+    what.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    what.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    what.message.ascii = name;
+    nvtxDomainRangePushEx(domain, &what);
+}
+
 static void nvtx_end(void)
 {
     if (is_heard())
@@ -67,6 +79,7 @@ static void nvtx_name_thread(const char *name)
 
 static const leat__trace_ops nvtx_ops = {
     .begin = nvtx_begin,
+    .begin_named = nvtx_begin_named,
     .end = nvtx_end,
     .name_thread = nvtx_name_thread,
 };

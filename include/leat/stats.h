@@ -2,7 +2,7 @@
 #ifndef LEAT_STATS_H
 #define LEAT_STATS_H
 
-#include <leat/sample.h>
+#include <leat/reader.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +23,31 @@ typedef struct leat_stage_stats {
     double blocked_full;  /* seconds waiting for room to put it */
 } leat_stage_stats;
 
+/** The most readers that statistics list. */
+#define LEAT_MAX_READER_STATS 16
+
+/** The most bytes of a reader's path, its NUL included. */
+#define LEAT_READER_PATH_MAX 128
+
+/**
+ * A reader of a pipeline since it was opened: a layer opens its readers at
+ * setup and restore. Times are in seconds, sums over the threads that call it,
+ * and without those of the readers that it reads.
+ */
+typedef struct leat_reader_stats {
+    char path[LEAT_READER_PATH_MAX]; /* the readers' names from the one that
+                               delivers on, such as "batch/zip/1/lmdb": the
+                               number is that of one of several upstream
+                               readers. The readers that one opens itself
+                               (leat_open_again) are one here. Of a long path
+                               the end, after "..." */
+    int64_t items;                   /* samples that it gave, or passed on */
+    int64_t bytes;                   /* of their fields */
+    double busy;                     /* in its operations, but for: */
+    double blocked; /* waits that it reported (leat_reader_add_blocked) */
+    int64_t memory; /* bytes that it holds now, as it reports them */
+} leat_reader_stats;
+
 /**
  * Memory of batches and of files, in bytes. What is reserved includes batches
  * that are not in circulation yet, although their pageable memory takes no room
@@ -33,9 +58,10 @@ typedef struct leat_memory_stats {
     int64_t pageable; /* host memory that the device could not pin: copies from
                          it are slower, and their call may wait */
     int64_t device;   /* memory of the device, where that is not the host's */
-    int64_t host;   /* the batches' where the device computes in host memory */
-    int64_t mapped; /* files' pages resident in the whole process: the system's
-                       to take back, not a leak */
+    int64_t host;    /* the batches' where the device computes in host memory */
+    int64_t mapped;  /* files' pages resident in the whole process: the system's
+                        to take back, not a leak */
+    int64_t readers; /* held by the pipeline's readers now: buffers, an index */
 } leat_memory_stats;
 
 /** The most bad records that statistics list; the others are counted. */
@@ -78,8 +104,8 @@ typedef struct leat_stats {
     /* Memory. */
     leat_memory_stats memory; /* reserved */
     leat_memory_stats peak;   /* of it, the most that batches in circulation
-                                 took since setup or restore; mapped: as in
-                                 memory */
+                                 took since setup or restore; mapped and
+                                 readers: as in memory */
 
     /* Time, in seconds since setup or restore. */
     double elapsed;      /* until now */
@@ -97,7 +123,24 @@ typedef struct leat_stats {
                         or it has no memory of its own */
     int host_node;   /* that the batches' host memory begins on; -1: unknown,
                         or not in use yet */
+
+    /* The readers: of a pipeline of one it is stage "reader". */
+    int nreaders; /* of reader, how many are filled */
+    leat_reader_stats reader[LEAT_MAX_READER_STATS]; /* the one that delivers
+                                                        first; what exceeds
+                                                        this is in the last
+                                                        one, "others" */
 } leat_stats;
+
+/**
+ * Fills `out` with what the reader, and those that it reads, did since it was
+ * opened, as in leat_stats.reader, and returns how many these are, at least 1.
+ * A reader alone is not measured here: only `path`, `blocked` and `memory` of
+ * it are filled. Thread safety: any threads, in parallel, until close.
+ */
+LEAT_API int
+leat_reader_chain_stats(leat_reader *reader,
+                        leat_reader_stats out[LEAT_MAX_READER_STATS]);
 
 /** The most bytes of a verdict, its NUL included. */
 #define LEAT_VERDICT_MAX 256
@@ -108,6 +151,10 @@ typedef struct leat_stats {
  * input 0 %, room 0 %, lock 0 %; forward waits 1 %, helps 60 %; more cores
  * would help", or "the feed keeps up; bound by the consumer: ...", which comes
  * first where forward found its batch ready.
+ *
+ * Where reading bounds it, and several readers read, the busiest of them is
+ * named: "storage busy 98 % (shuffle/lmdb 90 %)", or, where one waits for its
+ * own source longer than any is busy, "(pipe waits 95 %)".
  *
  * The shares are of the time that the threads had; where more threads than
  * cores share these, of the cores' time. Waiting has three causes: input, for

@@ -22,6 +22,7 @@ typedef enum leat__span {
 /* Called on any thread; a thread's spans nest. */
 typedef struct leat__trace_ops {
     void (*begin)(leat__span span);
+    void (*begin_named)(const char *name); /* borrowed until its end */
     void (*end)(void); /* the span that the thread began last */
     void (*name_thread)(const char *name); /* the calling one */
 } leat__trace_ops;
@@ -33,6 +34,13 @@ static inline void leat__trace_begin(leat__span span)
 {
     if (leat__tracer)
         leat__tracer->begin(span);
+}
+
+/* A span of a reader's, by its path. */
+static inline void leat__trace_begin_named(const char *name)
+{
+    if (leat__tracer)
+        leat__tracer->begin_named(name);
 }
 
 static inline void leat__trace_end(void)

@@ -6,6 +6,7 @@
  * the sample to the one above.
  */
 #include "data/sample.h"
+#include "pipeline/reader_chain.h"
 #include "pipeline/reader_state.h"
 
 static bool is_map(const leat_reader *reader)
@@ -48,21 +49,34 @@ static int do_own(leat_reader *reader, leat_sample *const out[], int n,
 static int complete_pending(leat_reader *reader, leat_sample *const out[],
                             int n, int *got);
 
+/* do_own until all are done, or one is bad. */
+static int do_all(leat_reader *reader, leat_sample *const out[], int n,
+                  int *got)
+{
+    int status = LEAT_OK;
+    for (*got = 0; !status && *got < n;) {
+        int done;
+        status = do_own(reader, out + *got, n - *got, &done);
+        *got += done;
+    }
+    return status;
+}
+
 /* The work of the reader, and of those that it reads, on deferred samples. */
 static int complete(leat_reader *reader, leat_sample *const out[], int n,
                     int *got)
 {
     leat_reader *upstream = reader->state->upstream;
+    leat__reader_call call;
     int ready = n;
-    int upstream_status = LEAT_OK, status = LEAT_OK;
-    *got = 0;
+    int upstream_status = LEAT_OK;
     if (upstream)
         upstream_status = complete_pending(upstream, out, n, &ready);
-    while (!status && *got < ready) {
-        int done;
-        status = do_own(reader, out + *got, ready - *got, &done);
-        *got += done;
-    }
+    leat__reader_call_begin(&call, reader);
+    int status = do_all(reader, out, ready, got);
+    leat__reader_call_end(&call);
+    if (call.figures)
+        leat__reader_count_completed(call.figures, out, *got);
     return status ? status : upstream_status;
 }
 
@@ -137,6 +151,8 @@ void leat__reader_set_depths(const leat_reader *reader,
     const struct leat_reader_state *state = reader->state;
     int least = is_map(reader) ? state->depth : 0;
     bool is_file = !state->upstream && state->depth > 1;
+    if (!is_file && least == 0)
+        return; /* they are passed on as they are */
     for (int i = 0; i < n; i++) {
         if (is_file && out[i]->deferred == 1)
             out[i]->deferred = state->depth;
@@ -148,15 +164,9 @@ void leat__reader_set_depths(const leat_reader *reader,
 int leat__reader_map(leat_reader *reader, leat_sample *const out[], int status,
                      int *got)
 {
-    int n = *got;
-    int own = LEAT_OK;
     if (!is_map(reader))
         return status;
-    for (*got = 0; !own && *got < n;) {
-        int done;
-        own = do_own(reader, out + *got, n - *got, &done);
-        *got += done;
-    }
+    int own = do_all(reader, out, *got, got);
     for (int i = 0; i < *got; i++)
         out[i]->deferred = 0;
     return own ? own : status;

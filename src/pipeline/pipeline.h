@@ -32,11 +32,13 @@ struct leat_pipeline {
 
 /*
  * Gives a reader that opened what leat keeps of it: the pipeline, its only
- * upstream reader (NULL: none, or several), and its depth in the chain, 1 for
- * the one that delivers. Errors: LEAT_ENOMEM.
+ * upstream reader (NULL: none, or several), its depth in the chain, 1 for the
+ * one that delivers and that owns the chain's figures, and its own of these.
+ * Errors: LEAT_ENOMEM.
  */
 int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
-                        leat_reader *upstream, int depth);
+                        leat_reader *upstream, int depth,
+                        struct leat_reader_figures *figures);
 
 /* leat_reader_pull, with the number of samples that may be `*deferred`. */
 int leat__reader_pull(leat_reader *reader, leat_sample *const out[], int n,

@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/reader_chain.h"
 #include "pipeline/reader_table.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ enum { SEED_OF_UPSTREAM = 0x75, SEED_OF_ANOTHER = 0x61 };
 
 static int open_reader(const leat_pipeline *pipeline,
                        const leat_open_options *options, int depth,
-                       leat_reader **out);
+                       leat_reader_figures *figures, leat_reader **out);
 
 static uint64_t derive_seed(uint64_t seed, uint32_t operation, int64_t number)
 {
@@ -29,15 +30,18 @@ static uint64_t derive_seed(uint64_t seed, uint32_t operation, int64_t number)
  */
 static int open_upstream(const leat_pipeline *pipeline,
                          const leat_open_options *options, int depth,
-                         leat_reader *upstream[], int *n)
+                         leat_reader_figures *figures, leat_reader *upstream[],
+                         int *n)
 {
     leat_open_options own = *options;
     int status = LEAT_OK;
     for (*n = 0; *n < pipeline->nupstream && !status; *n += !status) {
+        const leat_pipeline *one = pipeline->upstream[*n];
+        leat_reader_figures *its = leat__reader_chain_add(
+            figures, one->type->name, pipeline->nupstream > 1 ? *n : -1);
         if (!pipeline->type->passes_on)
             own.seed = derive_seed(options->seed, SEED_OF_UPSTREAM, *n);
-        status =
-            open_reader(pipeline->upstream[*n], &own, depth + 1, &upstream[*n]);
+        status = open_reader(one, &own, depth + 1, its, &upstream[*n]);
     }
     return status;
 }
@@ -66,6 +70,7 @@ static int check_opened(const leat_pipeline *pipeline, leat_reader *reader)
 /* A failure without a line gets one, so that an older one is not reported. */
 static int call_open(const leat_pipeline *pipeline,
                      const leat_open_options *options, int depth,
+                     leat_reader_figures *figures,
                      leat_reader *const upstream[], leat_reader **out)
 {
     const leat_open open = {
@@ -82,6 +87,7 @@ static int call_open(const leat_pipeline *pipeline,
         .max_memory = options->max_memory,
         .threads = options->threads,
         .depth = depth,
+        .figures = figures,
     };
     unsigned lines = leat__error_lines();
     int status = pipeline->type->open(&open, out);
@@ -98,13 +104,15 @@ static int call_open(const leat_pipeline *pipeline,
 
 static int open_with(const leat_pipeline *pipeline,
                      const leat_open_options *options, int depth,
-                     leat_reader *upstream[], leat_reader **out)
+                     leat_reader_figures *figures, leat_reader *upstream[],
+                     leat_reader **out)
 {
     leat_reader *reader = NULL;
     int n;
-    int status = open_upstream(pipeline, options, depth, upstream, &n);
+    int status = open_upstream(pipeline, options, depth, figures, upstream, &n);
     if (!status)
-        status = call_open(pipeline, options, depth, upstream, &reader);
+        status =
+            call_open(pipeline, options, depth, figures, upstream, &reader);
     if (status) {
         while (n > 0)
             leat_reader_close(upstream[--n]);
@@ -115,7 +123,7 @@ static int open_with(const leat_pipeline *pipeline,
         return status;
     /* Only the count of references changes, atomically. */
     status = leat__reader_attach(reader, (leat_pipeline *)(uintptr_t)pipeline,
-                                 n == 1 ? upstream[0] : NULL, depth);
+                                 n == 1 ? upstream[0] : NULL, depth, figures);
     if (status)
         reader->ops->close(reader);
     else
@@ -125,13 +133,13 @@ static int open_with(const leat_pipeline *pipeline,
 
 static int open_reader(const leat_pipeline *pipeline,
                        const leat_open_options *options, int depth,
-                       leat_reader **out)
+                       leat_reader_figures *figures, leat_reader **out)
 {
     leat_reader **upstream =
         leat__alloc_zero((size_t)pipeline->nupstream, sizeof(*upstream));
     if (!upstream)
         return LEAT_ENOMEM;
-    int status = open_with(pipeline, options, depth, upstream, out);
+    int status = open_with(pipeline, options, depth, figures, upstream, out);
     leat__free(upstream);
     if (status < 0 && pipeline->origin)
         return leat__error_context(status, "%s", pipeline->origin);
@@ -173,27 +181,34 @@ static int copy_options(leat_open_options *out,
     return LEAT_OK;
 }
 
-static int open_at(const leat_pipeline *pipeline,
-                   const leat_open_options *options, int depth,
-                   leat_reader **out)
+/* The reader that delivers, and the chain of all that it reads. */
+static int open_chain(const leat_pipeline *pipeline,
+                      const leat_open_options *options, leat_reader **out)
 {
-    leat_open_options values;
-    int status = copy_options(&values, options);
+    leat__reader_chain *chain;
+    int status = leat__reader_chain_create(&chain, pipeline->type->name);
     if (status)
         return status;
-    leat_reader *reader;
-    int cancel = leat__thread_disable_cancel();
-    status = open_reader(pipeline, &values, depth, &reader);
-    leat__thread_restore_cancel(cancel);
-    if (!status)
-        *out = reader;
+    status = open_reader(pipeline, options, 1, &chain->reader[0], out);
+    if (status)
+        leat__reader_chain_destroy(chain);
     return status;
 }
 
 int leat_pipeline_open_with(const leat_pipeline *pipeline,
                             const leat_open_options *options, leat_reader **out)
 {
-    return open_at(pipeline, options, 1, out);
+    leat_open_options values;
+    leat_reader *reader;
+    int status = copy_options(&values, options);
+    if (status)
+        return status;
+    int cancel = leat__thread_disable_cancel();
+    status = open_chain(pipeline, &values, &reader);
+    leat__thread_restore_cancel(cancel);
+    if (!status)
+        *out = reader;
+    return status;
 }
 
 int leat_pipeline_open(const leat_pipeline *pipeline, leat_reader **out)
@@ -214,7 +229,16 @@ int leat_open_again(const leat_open *open, const leat_pipeline *pipeline,
         .max_memory = open->max_memory,
         .threads = open->threads,
     };
-    return open_at(pipeline, &options, open->depth + 1, out);
+    leat_reader_figures *figures =
+        leat__reader_chain_add(open->figures, pipeline->type->name, -1);
+    leat_reader *reader;
+    int cancel = leat__thread_disable_cancel();
+    int status =
+        open_reader(pipeline, &options, open->depth + 1, figures, &reader);
+    leat__thread_restore_cancel(cancel);
+    if (!status)
+        *out = reader;
+    return status;
 }
 
 uint64_t leat_open_seed(const leat_open *open)

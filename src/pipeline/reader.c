@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/reader_chain.h"
 #include "pipeline/reader_state.h"
 
 #include <stdbool.h>
@@ -57,8 +58,11 @@ static int call_next(leat_reader *reader, leat_sample *const out[], int n,
                      int *got, int *deferred)
 {
     struct leat_reader_state *state = reader->state;
+    leat__reader_call call;
+    leat__reader_call_begin(&call, reader);
     unsigned lines = leat__error_lines();
     int status = reader->ops->next(reader, out, n, got);
+    leat__reader_call_end(&call);
     status =
         leat__reader_check_count(reader, "next", lines, status, out, n, got);
     if (state->upstream || state->depth > 1)
@@ -66,6 +70,8 @@ static int call_next(leat_reader *reader, leat_sample *const out[], int n,
     *deferred = *got;
     if (!state->defers)
         status = leat__reader_check_samples(reader, status, out, got, deferred);
+    if (call.figures)
+        leat__reader_count_given(call.figures, out, *got);
     state->at.index += *got + (status == LEAT_EDATA);
     if (!status)
         return LEAT_OK;
@@ -208,8 +214,11 @@ static int skip_by_reading(leat_reader *reader, int64_t n, int64_t *skipped)
 static int call_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 {
     int64_t more = 0;
+    leat__reader_call call;
+    leat__reader_call_begin(&call, reader);
     unsigned lines = leat__error_lines();
     int status = reader->ops->skip(reader, n, &more);
+    leat__reader_call_end(&call);
     /* A bad record is passed by as well. */
     bool is_bad = status == LEAT_EDATA;
     if (more < 0 || more > n - is_bad || (!status && more == 0))
@@ -263,7 +272,8 @@ void leat_reader_cancel(leat_reader *reader)
 }
 
 int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
-                        leat_reader *upstream, int depth)
+                        leat_reader *upstream, int depth,
+                        struct leat_reader_figures *figures)
 {
     struct leat_reader_state *state = leat__alloc_zero(1, sizeof(*state));
     if (!state)
@@ -273,9 +283,11 @@ int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
     state->depth = depth;
     state->defers =
         LEAT__HAS(reader, materialize) || (upstream && upstream->state->defers);
+    state->figures = figures;
     reader->state = state;
     reader->pipeline = pipeline;
     leat_pipeline_ref(pipeline);
+    leat__reader_chain_attach(reader);
     return LEAT_OK;
 }
 
@@ -295,8 +307,13 @@ void leat_reader_close(leat_reader *reader)
     int cancel = leat__thread_disable_cancel();
     leat_pipeline *pipeline = reader->pipeline;
     struct leat_reader_state *state = reader->state;
+    leat__reader_chain *chain = state->figures->chain;
+    bool delivers = state->depth == 1;
+    leat__reader_chain_detach(reader);
     reader->ops->close(reader);
     destroy_state(state);
+    if (delivers)
+        leat__reader_chain_destroy(chain);
     leat_pipeline_unref(pipeline);
     leat__thread_restore_cancel(cancel);
 }
@@ -343,11 +360,17 @@ int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
     if (n < 1)
         return LEAT_OK;
     int deferred;
+    leat__reader_call call;
+    leat__reader_call_begin(&call, reader);
     status = reader->ops->read_at(reader, at, out, n, got);
     status =
         leat__reader_check_count(reader, "read_at", lines, status, out, n, got);
     status = leat__reader_check_samples(reader, status, out, got, &deferred);
-    return leat__reader_map(reader, out, status, got);
+    status = leat__reader_map(reader, out, status, got);
+    leat__reader_call_end(&call);
+    if (call.figures)
+        leat__reader_count_given(call.figures, out, *got);
+    return status;
 }
 
 int leat_reader_read_at(leat_reader *reader, const leat_position at[],
@@ -360,9 +383,13 @@ int leat_reader_read_at(leat_reader *reader, const leat_position at[],
 void leat_reader_advise(leat_reader *reader, const leat_position at[], int n)
 {
     int64_t count;
-    if (LEAT__HAS(reader, advise) && leat_reader_is_random_access(reader) &&
-        !reader->ops->count(reader, &count) && find_outside(at, n, count) == n)
-        reader->ops->advise(reader, at, n);
+    if (!LEAT__HAS(reader, advise) || !leat_reader_is_random_access(reader) ||
+        reader->ops->count(reader, &count) || find_outside(at, n, count) < n)
+        return;
+    leat__reader_call call;
+    leat__reader_call_begin(&call, reader);
+    reader->ops->advise(reader, at, n);
+    leat__reader_call_end(&call);
 }
 
 int leat_reader_may_block(leat_reader *reader)
@@ -381,9 +408,12 @@ static int call_seek(leat_reader *reader, leat_position position,
                      leat_token *mark)
 {
     struct leat_reader_state *state = reader->state;
+    leat__reader_call call;
+    leat__reader_call_begin(&call, reader);
     unsigned lines = leat__error_lines();
     int status = leat__reader_check_status(
         reader, "seek", lines, reader->ops->seek(reader, position, mark));
+    leat__reader_call_end(&call);
     if (status)
         return status;
     state->status = LEAT_OK;

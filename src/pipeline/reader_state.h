@@ -31,6 +31,11 @@ struct leat_reader_state {
     leat_sample *held;   /* pulled, but given by no call yet: */
     int held_at, nheld;  /* these */
     int held_capacity;
+    struct leat_reader_figures *figures; /* shared by the readers of its path */
+    /* In the chain's list, under its lock: of a reader that reports memory. */
+    leat_reader *reader; /* NULL: not in the list */
+    struct leat_reader_state *next;
+    struct leat_reader_state *previous;
 };
 
 /*

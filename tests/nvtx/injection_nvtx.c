@@ -16,6 +16,8 @@ static int domains;
 static char string[MOST][64];
 static int strings;
 static int begun[MOST];
+static char path[MOST][64];
+static int paths;
 static char thread[MOST][64];
 static int threads;
 static int open_ranges; /* of all threads */
@@ -60,12 +62,16 @@ static nvtxStringHandle_t register_string(nvtxDomainHandle_t in,
 
 static int begin_range(nvtxDomainHandle_t in, const nvtxEventAttributes_t *what)
 {
+    int is_path = what->messageType == NVTX_MESSAGE_TYPE_ASCII;
     uintptr_t i = (uintptr_t)what->message.registered - 1;
+    if (is_path)
+        add(path, &paths, what->message.ascii);
     pthread_mutex_lock(&lock);
-    if (what->messageType != NVTX_MESSAGE_TYPE_REGISTERED ||
-        (uintptr_t)in > (uintptr_t)domains || i >= (uintptr_t)strings)
+    if ((uintptr_t)in > (uintptr_t)domains ||
+        (!is_path && (what->messageType != NVTX_MESSAGE_TYPE_REGISTERED ||
+                      i >= (uintptr_t)strings)))
         unbalanced++;
-    else
+    else if (!is_path)
         begun[i]++;
     open_ranges++;
     pthread_mutex_unlock(&lock);
@@ -103,6 +109,12 @@ int ranges_begun(const char *name)
         n += strcmp(string[i], name) == 0 ? begun[i] : 0;
     pthread_mutex_unlock(&lock);
     return n;
+}
+
+int paths_begun(const char *name);
+int paths_begun(const char *name)
+{
+    return count(path, paths, name);
 }
 
 int ranges_unbalanced(void);

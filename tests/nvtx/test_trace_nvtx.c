@@ -3,6 +3,7 @@
  * double of the CUDA runtime, so that batches are uploaded and transformed.
  */
 #include "support/layer_fixture.h"
+#include "support/timed_readers.h"
 
 #include <check.h>
 #include <cuda_double.h>
@@ -22,7 +23,8 @@ static void run_a_layer(int threaded)
     if (threaded)
         options.reader_thread = LEAT_READER_ON;
     cuda_double_reset();
-    leat_pipeline *pipeline = layer_fixture_pipeline();
+    timed_plan map = {.type.name = "map"};
+    leat_pipeline *pipeline = timed_over(&map, layer_fixture_pipeline());
     layer_fixture fixture = layer_fixture_open(pipeline, &options);
     for (int i = 0; i < BATCHES; i++)
         ck_assert_int_eq(layer_fixture_forward(&fixture), LEAT_OK);
@@ -57,6 +59,9 @@ START_TEST(a_tool_sees_each_stage_in_a_domain_of_leats_own)
                      count("ranges_begun", "upload"));
     ck_assert_int_ge(count("ranges_begun", "read"), BATCHES);
     ck_assert_int_ge(count("ranges_begun", "transform"), BATCHES);
+    /* The readers by their paths. */
+    ck_assert_int_ge(count("paths_begun", "map"), BATCHES);
+    ck_assert_int_ge(count("paths_begun", "map/memory"), BATCHES);
     int (*unbalanced)(void);
     ck_assert(ask("ranges_unbalanced", (void *)&unbalanced));
     ck_assert_int_eq(unbalanced(), 0);

@@ -2,6 +2,7 @@
  * that does as it is told. */
 #include "base/memory.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/reader_chain.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -136,8 +137,11 @@ static void set_up(void)
     ck_assert_int_eq(
         leat_pipeline_create(&pipeline, &stub_type, NULL, NULL, NULL, NULL, 0),
         LEAT_OK);
-    ck_assert_int_eq(leat__reader_attach(&self.reader, pipeline, NULL, 1),
-                     LEAT_OK);
+    leat__reader_chain *chain; /* freed with the reader */
+    ck_assert_int_eq(leat__reader_chain_create(&chain, "stub"), LEAT_OK);
+    ck_assert_int_eq(
+        leat__reader_attach(&self.reader, pipeline, NULL, 1, &chain->reader[0]),
+        LEAT_OK);
 }
 
 static void tear_down(void)

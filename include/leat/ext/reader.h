@@ -221,7 +221,25 @@ struct leat_reader_ops {
      * readers by leat_reader_may_block. Any thread.
      */
     int (*may_block)(leat_reader *reader);
+
+    /**
+     * The bytes of memory that the reader holds now: buffers of samples, an
+     * index; not its upstream readers', which leat adds, nor mapped files. What
+     * it shares with other readers counts with each. NULL: next to none. Any
+     * thread. Returns at once, and opens, reads and closes no reader: leat
+     * holds a lock of the chain's.
+     */
+    int64_t (*memory)(leat_reader *reader);
 };
+
+/**
+ * Counts time for which the reader waited, for a thread of its own or for data
+ * from a pipe: in `blocked` of leat_reader_stats, and where it waited in one of
+ * its operations, which leat times, no longer as `busy`. The reader takes the
+ * clock (CLOCK_MONOTONIC) where it would sleep, not for each sample.
+ * Thread safety: any threads, between the return of open and close.
+ */
+LEAT_API void leat_reader_add_blocked(leat_reader *reader, int64_t nanoseconds);
 
 /**
  * Reads up to `n` samples for a decorator: appends their fields to what `out`
@@ -401,9 +419,17 @@ typedef struct leat_open {
     int rank;
     int world_size; /* at least 1 */
     const leat_allocator *allocator;
+    /**
+     * The bytes that the caller may take in all, its batches included; 0: no
+     * limit. A reader that chooses the size of its buffers takes at most a
+     * quarter of it. One that was given a size takes that, or fails with
+     * LEAT_ELIMIT and names the argument. A layer compares at setup: what
+     * `memory` of all readers reports counts like batches.
+     */
     int64_t max_memory;
     int threads;
     int depth; /* in the chain of readers: 1 delivers to the caller */
+    struct leat_reader_figures *figures; /* leat's own */
 } leat_open;
 
 /**
@@ -416,7 +442,8 @@ LEAT_API uint64_t leat_open_seed(const leat_open *open);
 /**
  * Opens a pipeline for the reader that was opened with `open`, or with a copy
  * of it: an upstream pipeline once more, or one made of an argument. `number`
- * tells these apart, for their seeds. Owned by the caller: leat_reader_close.
+ * tells these apart, for their seeds; in statistics they are one reader, the
+ * opener's upstream. Owned by the caller: leat_reader_close.
  * Blocks as the storage does; nothing wakes it. Errors: those of the readers.
  * Thread safety: any thread.
  */
