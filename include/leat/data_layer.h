@@ -245,8 +245,9 @@ typedef struct leat_data_layer_options {
                                          instead */
 
     /* Memory. */
-    size_t max_memory;      /* bytes that batches may take, on host and device;
-                               prefetch shrinks to fit; 0: no limit */
+    size_t max_memory;      /* bytes that batches, on host and device, and the
+                               readers' buffers at setup may take; prefetch
+                               shrinks to fit; 0: no limit */
     size_t max_image_bytes; /* memory that decoding one image may take, pixels
                                and coefficients; one that takes more is a bad
                                record. 0: LEAT_IMAGE_BYTES_DEFAULT, or with

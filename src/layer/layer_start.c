@@ -8,6 +8,7 @@
 #include "pipeline/pipeline.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool may_block(const leat_data_layer_group *group)
@@ -133,21 +134,48 @@ static bool has_memory(const leat_data_layer_group *group)
     return result;
 }
 
-/* As many batches for each member as prefetch and max_memory allow. */
+/* What the readers hold, and in words, for an error, the one that holds most.
+ */
+static size_t measure_readers(const leat_data_layer_group *group, char *out,
+                              size_t size)
+{
+    leat_reader_stats reader[LEAT_MAX_READER_STATS];
+    int n = leat_reader_chain_stats(leat__data_reader_reader(group->reader),
+                                    reader);
+    int most = 0;
+    size_t held = 0;
+    for (int i = 0; i < n; i++) {
+        held += (size_t)reader[i].memory;
+        most = reader[i].memory > reader[most].memory ? i : most;
+    }
+    *out = 0;
+    if (held > 0)
+        snprintf(out, size, ", and its readers hold %zu, %s %zu", held,
+                 reader[most].path, (size_t)reader[most].memory);
+    return held;
+}
+
+/*
+ * As many batches for each member as prefetch and max_memory allow, of which
+ * the readers have their part already.
+ */
 static int count_batches(const leat_data_layer_group *group,
                          const leat__batch_shape *shape,
                          leat__autotune_batches *out)
 {
+    char readers[LEAT_READER_PATH_MAX + 80];
     const leat_data_layer_options *values = &group->options.values;
+    size_t held = measure_readers(group, readers, sizeof(readers));
+    size_t left = values->max_memory > held ? values->max_memory - held : 0;
     size_t each = shape->room * (has_memory(group) ? 2 : 1) + shape->top_bytes;
-    size_t limit = values->max_memory / (size_t)group->n;
+    size_t limit = left / (size_t)group->n;
     limit += values->max_memory > 0 && limit == 0; /* 0 is no limit */
     if (!leat__autotune_count_batches(out, values->prefetch, each, limit))
         return leat_error(LEAT_ELIMIT,
                           "%s: max_memory is %zu bytes, but the smallest "
-                          "prefetch takes two batches of %zu%s",
+                          "prefetch takes two batches of %zu%s%s",
                           values->name, values->max_memory, each,
-                          group->n > 1 ? " for each device" : "");
+                          group->n > 1 ? " for each device" : "", readers);
     if (values->prefetch != LEAT_PREFETCH_AUTO && out->all <= values->prefetch)
         leat__log(LEAT_LOG_INFO, "%s: prefetch %d shrinks to %d for max_memory",
                   values->name, values->prefetch, out->all - 1);
@@ -339,12 +367,12 @@ static void log_memory(const leat_data_layer *member)
     leat__log(LEAT_LOG_INFO,
               "%s: memory reserved for batches, and of it in use, in bytes: "
               "pinned %lld, %lld; pageable %lld, %lld; device %lld, %lld; host "
-              "%lld, %lld; files mapped %lld",
+              "%lld, %lld; files mapped %lld; held by readers %lld",
               member->name, (long long)all->pinned, (long long)used->pinned,
               (long long)all->pageable, (long long)used->pageable,
               (long long)all->device, (long long)used->device,
               (long long)all->host, (long long)used->host,
-              (long long)all->mapped);
+              (long long)all->mapped, (long long)all->readers);
 }
 
 static int start_prefetcher(leat_data_layer_group *group,

@@ -7,6 +7,7 @@
 
 #include <leat/datum.h>
 #include <leat/ext/reader.h>
+#include <leat/stats.h>
 
 /* The same, but record 3 and every tenth are no Datums. */
 static void make_some_bad(int number, fixture_record *out)
@@ -354,6 +355,31 @@ typedef struct random_reads {
     uint32_t seed;
 } random_reads;
 
+/* It is built by the first read out of order, and shared by readers. */
+START_TEST(an_index_is_memory_that_the_reader_holds)
+{
+    enum { RECORDS = 1000 };
+    char directory[FIXTURE_PATH];
+    leat_reader_stats stats[LEAT_MAX_READER_STATS];
+    leat_reader *reader = images_begin(directory, images_record, RECORDS);
+    leat_sample sample;
+    leat_sample *out = &sample;
+    const leat_position at = {0, 7};
+    int got;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(leat_reader_chain_stats(reader, stats), 1);
+    ck_assert_str_eq(stats[0].path, "lmdb");
+    ck_assert_int_eq(stats[0].memory, 0);
+    ck_assert_int_eq(leat_reader_read_at(reader, &at, &out, 1, &got), LEAT_OK);
+    leat_reader_chain_stats(reader, stats);
+    ck_assert_int_ge(stats[0].memory, 8 * RECORDS);
+    ck_assert_int_lt(stats[0].memory, 8 * RECORDS + 64);
+    leat_sample_finish(&sample);
+    images_end(reader, directory);
+}
+END_TEST
+
 static void *read_at_random(void *argument)
 {
     const random_reads *self = argument;
@@ -658,6 +684,7 @@ int main(void)
     tcase_add_test(tcase, dropping_behind_what_has_no_order_is_told_once);
     tcase_add_test(tcase, seek_goes_to_every_record_and_to_the_end);
     tcase_add_test(tcase, a_failed_seek_changes_nothing);
+    tcase_add_test(tcase, an_index_is_memory_that_the_reader_holds);
     tcase_add_test(tcase, threads_read_at_random_beside_next);
     tcase_add_test(tcase, a_damaged_page_is_a_sticky_error_behind_what_is_good);
     tcase_add_test(tcase, a_cancelled_reader_gives_nothing_any_more);

@@ -30,6 +30,22 @@ static int64_t mapped_bytes(void)
     return shared * sysconf(_SC_PAGESIZE);
 }
 
+/* A reader alone is what the stage measures, less what it waited. */
+static void add_readers(leat_stats *all, leat_reader *reader)
+{
+    leat_reader_stats *first = &all->reader[0];
+    const leat_stage_stats *stage = &all->stage[0];
+    all->nreaders = leat_reader_chain_stats(reader, all->reader);
+    for (int i = 0; i < all->nreaders; i++)
+        all->memory.readers += all->reader[i].memory;
+    if (all->nreaders > 1)
+        return;
+    first->items = stage->items;
+    first->bytes = stage->bytes;
+    first->busy =
+        stage->busy > first->blocked ? stage->busy - first->blocked : 0;
+}
+
 int leat_data_layer_stats(const leat_data_layer *layer, leat_stats *stats)
 {
     leat_stats all = {.device_node = -1, .host_node = -1};
@@ -39,8 +55,10 @@ int leat_data_layer_stats(const leat_data_layer *layer, leat_stats *stats)
     int status = leat__group_check_process(group);
     if (status)
         return status;
-    if (group->prefetcher)
+    if (group->prefetcher) {
         leat__prefetcher_stats(group->prefetcher, layer->number, &all);
+        add_readers(&all, leat__data_reader_reader(group->reader));
+    }
     if (all.nstages < LEAT_MAX_STAGES)
         all.stage[all.nstages++] = (leat_stage_stats){
             .name = "forward",
@@ -49,6 +67,7 @@ int leat_data_layer_stats(const leat_data_layer *layer, leat_stats *stats)
         };
     all.memory.mapped = mapped_bytes();
     all.peak.mapped = all.memory.mapped;
+    all.peak.readers = all.memory.readers;
     all.batches = layer->batches;
     all.samples = layer->samples;
     all.waited = (double)layer->waited * 1e-9;

@@ -86,7 +86,7 @@
       .help = "whether a forward that would wait works (AUTO)")                \
     X(max_memory, BYTES, UINT64, .most = INT64_MAX, .initial = "0",            \
       .unit = "bytes", .argument = "max-memory", .value = "N",                 \
-      .help = "bytes that batches may take; 0: no limit")                      \
+      .help = "bytes that batches and readers may take; 0: no limit")          \
     X(max_image_bytes, BYTES, UINT64, .most = INT64_MAX, .initial = "0",       \
       .unit = "bytes", .argument = "max-image-bytes", .value = "N",            \
       .help = "bytes that decoding an image may take; 0: 256 MiB or less")     \

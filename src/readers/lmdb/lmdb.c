@@ -281,6 +281,12 @@ static int lmdb_restore(leat_reader *reader, leat_token *token)
     return rewind_walk(lmdb);
 }
 
+static int64_t lmdb_memory(leat_reader *reader)
+{
+    leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
+    return leat__lmdb_snapshot_index_bytes(lmdb->snapshot);
+}
+
 static void lmdb_cancel(leat_reader *reader)
 {
     leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
@@ -311,6 +317,7 @@ static const leat_reader_ops lmdb_ops = {
     .restore = lmdb_restore,
     .may_block = lmdb_may_block,
     .advise = leat__lmdb_reader_advise,
+    .memory = lmdb_memory,
 };
 
 /* Bytes as in the options: 0 is the default, -1 none. */

@@ -277,3 +277,12 @@ int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot, size_t window,
         *out = index;
     return status;
 }
+
+int64_t leat__lmdb_snapshot_index_bytes(leat__lmdb_snapshot *snapshot)
+{
+    const leat__lmdb_index *index =
+        atomic_load_explicit(&snapshot->index, memory_order_acquire);
+    return index ? (int64_t)(sizeof(*index) +
+                             (size_t)index->count * sizeof(index->address[0]))
+                 : 0;
+}

@@ -46,4 +46,7 @@ leat__lmdb_snapshot_storage(const leat__lmdb_snapshot *snapshot);
 int leat__lmdb_snapshot_index(leat__lmdb_snapshot *snapshot, size_t window,
                               const leat__lmdb_index **out);
 
+/* The index's memory; 0 before there is one. Any thread. */
+int64_t leat__lmdb_snapshot_index_bytes(leat__lmdb_snapshot *snapshot);
+
 #endif
