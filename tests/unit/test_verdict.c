@@ -26,6 +26,11 @@ typedef struct figures {
     double helped; /* of that; 0: forward did not help */
     int has_copies;
     double copying;
+    /* Of a chain; its paths are NULL from its length on. */
+    struct {
+        const char *path;
+        double busy, blocked;
+    } reader[3];
 } figures;
 
 static leat_stats stats_of(const figures *row)
@@ -48,6 +53,12 @@ static leat_stats stats_of(const figures *row)
     stats.helped = row->helped;
     stats.helped_chunks = row->helped > 0 ? 1000 : 0;
     stats.blocked_lock = row->lock;
+    for (int i = 0; i < 3 && row->reader[i].path; i++) {
+        leat_reader_stats *reader = &stats.reader[stats.nreaders++];
+        snprintf(reader->path, sizeof(reader->path), "%s", row->reader[i].path);
+        reader->busy = row->reader[i].busy;
+        reader->blocked = row->reader[i].blocked;
+    }
     return stats;
 }
 
@@ -200,6 +211,76 @@ static const struct {
      "bound by storage: transform by 2 threads busy 98 %, storage busy 99 %, "
      "copies busy 60 %, waits for input 0 %, room 0 %, lock 0 %; forward waits "
      "50 %, helps 0 %; faster storage would help"},
+    {"a reader's thread in a chain, of which one is busiest",
+     {.threads = 2,
+      .has_reader = 1,
+      .reading = 9.8,
+      .busy = 2,
+      .input = 18,
+      .waited = 9,
+      .reader = {{"shuffle", .8, 0}, {"shuffle/lmdb", 9, 0}}},
+     "storage",
+     "bound by storage: transform by 2 threads busy 10 %, storage busy 98 % "
+     "(shuffle/lmdb 90 %), waits for input 90 %, room 0 %, lock 0 %; forward "
+     "waits 90 %, helps 0 %; faster storage would help"},
+    {"workers that read by a chain, in their shares of the workers' time",
+     {.threads = 2,
+      .reading = 13,
+      .busy = 6,
+      .waited = 7,
+      .reader = {{"map", 11, 0}, {"map/lmdb", 2, 0}}},
+     "storage",
+     "bound by storage: transform by 2 threads busy 30 %, storage busy 65 % "
+     "(map 55 %), waits for input 0 %, room 0 %, lock 0 %; forward waits 70 %, "
+     "helps 0 %; faster storage or more cores would help"},
+    {"a reader that waits for its source, below one that waits for it",
+     {.threads = 1,
+      .has_reader = 1,
+      .reading = 9.5,
+      .busy = 1,
+      .input = 9,
+      .waited = 9,
+      .reader = {{"ahead", .1, 9.4},
+                 {"ahead/map", .2, 0},
+                 {"ahead/map/pipe", .1, 9.4}}},
+     "storage",
+     "bound by storage: transform by 1 thread busy 10 %, storage busy 95 % "
+     "(ahead/map/pipe waits 94 %), waits for input 90 %, room 0 %, lock 0 %; "
+     "forward waits 90 %, helps 0 %; faster storage would help"},
+    {"a reader's threads, whose share is at most that of all reading",
+     {.threads = 1,
+      .has_reader = 1,
+      .reading = 9.5,
+      .busy = 1,
+      .input = 9,
+      .waited = 9,
+      .reader = {{"ahead", .1, 9.4}, {"ahead/gzip", 38, 0}}},
+     "storage",
+     "bound by storage: transform by 1 thread busy 10 %, storage busy 95 % "
+     "(ahead/gzip 95 %), waits for input 90 %, room 0 %, lock 0 %; forward "
+     "waits 90 %, helps 0 %; faster storage would help"},
+    {"a chain of readers where something else bounds",
+     {.work = "decode",
+      .threads = 2,
+      .busy = 19.6,
+      .waited = 6.1,
+      .reader = {{"map", .2, 0}, {"map/lmdb", .1, 0}}},
+     "decode",
+     "bound by decode: decode by 2 threads busy 98 %, storage busy 0 %, waits "
+     "for input 0 %, room 0 %, lock 0 %; forward waits 61 %, helps 0 %; more "
+     "cores would help"},
+    {"a reader alone, whose share is that of storage",
+     {.threads = 2,
+      .has_reader = 1,
+      .reading = 9.5,
+      .busy = 2,
+      .input = 18,
+      .waited = 9,
+      .reader = {{"lmdb", 9.5, 0}}},
+     "storage",
+     "bound by storage: transform by 2 threads busy 10 %, storage busy 95 %, "
+     "waits for input 90 %, room 0 %, lock 0 %; forward waits 90 %, helps 0 "
+     "%; faster storage would help"},
     {"streams of the consumer that are late",
      {.threads = 2, .room = 19, .waited = 9, .has_copies = 1},
      "consumer",
@@ -280,6 +361,63 @@ START_TEST(what_a_caller_does_not_have_counts_as_nothing)
 }
 END_TEST
 
+/* A reader of another pass, or of none, was not there before. */
+START_TEST(a_reader_is_found_again_by_its_path)
+{
+    figures row = {.threads = 1,
+                   .has_reader = 1,
+                   .reading = 9.5,
+                   .input = 9,
+                   .waited = 9,
+                   .reader = {{"a", 1, 0}, {"a/b", 50, 0}, {"a/c", 5, 0}}};
+    leat_stats before = stats_of(&row);
+    leat_stats now = before;
+    now.elapsed = 20;
+    now.waited = 18;
+    now.stage[0].busy = 19;
+    now.stage[1].blocked_empty = 18;
+    now.reader[1] = before.reader[2];
+    now.reader[2] = before.reader[1];
+    now.reader[0].busy += 2;
+    now.reader[1].busy += 4;
+    now.reader[2].busy += 3;
+    char line[LEAT_VERDICT_MAX];
+    ck_assert_int_eq(leat_stats_verdict(&now, &before, line), LEAT_OK);
+    ck_assert_ptr_nonnull(strstr(line, "busy 95 % (a/c 40 %), waits"));
+    now.size = offsetof(leat_stats, nreaders);
+    ck_assert_int_eq(leat_stats_verdict(&now, &before, line), LEAT_OK);
+    ck_assert_ptr_nonnull(strstr(line, "busy 95 %, waits"));
+}
+END_TEST
+
+/* Of a path that is too long the end is printed, or nothing. */
+START_TEST(a_readers_path_has_the_room_that_is_left)
+{
+    char path[LEAT_READER_PATH_MAX] = "";
+    char end[LEAT_READER_PATH_MAX + 32];
+    for (int n = 1; n < LEAT_READER_PATH_MAX; n++) {
+        path[n - 1] = (char)('a' + n % 26);
+        path[n] = 0;
+        leat_stats now =
+            stats_of(&(figures){.threads = _i ? 1000000 : 1,
+                                .cores = _i ? 100000 : 0,
+                                .has_reader = 1,
+                                .reading = 9.94,
+                                .input = 1e7,
+                                .waited = 10,
+                                .has_copies = _i,
+                                .reader = {{"top", 0, 0}, {path, 9, 0}}});
+        const char *line = verdict_of(&now);
+        ck_assert_str_eq(leat_stats_bound_by(&now, NULL), "storage");
+        ck_assert_int_lt(strlen(line), LEAT_VERDICT_MAX);
+        ck_assert_ptr_nonnull(strstr(line, "; faster storage would help"));
+        snprintf(end, sizeof(end), "%s 90 %%), ", path + (n > 20 ? n - 20 : 0));
+        ck_assert_msg(strstr(line, end) != NULL, "%s", line);
+        ck_assert_int_eq(strstr(line, " (...") != NULL, !strstr(line, path));
+    }
+}
+END_TEST
+
 /* ck_assert_msg writes a mark each time, which takes longer than the rest. */
 #define HOLDS(condition)                                                       \
     do {                                                                       \
@@ -291,6 +429,7 @@ END_TEST
 typedef struct told {
     int keeps_up, threads, cores;
     int busy, storage, copies, input, room, lock, waits, helps;
+    int reader; /* the share of one; below 0: none is named */
     const char *advice;
 } told;
 
@@ -301,6 +440,14 @@ static int number_behind(const char *line, const char *words)
     if (!at)
         ck_abort_msg("no '%s' in: %s", words, line);
     return atoi(at + strlen(words));
+}
+
+/* " (map/lmdb 90 %)", or " (map/lmdb waits 90 %)". */
+static int share_of_reader(const char *line)
+{
+    const char *at = strstr(line, " (");
+    size_t digits = at ? strcspn(at, "0123456789") : 0;
+    return at ? atoi(at + digits) : -1;
 }
 
 static told read_back(const char *line)
@@ -319,6 +466,7 @@ static told read_back(const char *line)
         .lock = number_behind(line, " lock "),
         .waits = number_behind(line, "forward waits "),
         .helps = number_behind(line, "helps "),
+        .reader = share_of_reader(line),
         .advice = advice ? advice + 2 : "",
     };
 }
@@ -362,6 +510,8 @@ static void check_sense(const char *line, const figures *given)
         HOLDS(it.lock >= 20 && it.lock > it.input && it.lock >= it.room);
     if (is_advice(&it, "is not busy"))
         HOLDS(it.input >= 20 && it.storage < 50);
+    HOLDS(it.reader <= it.storage);
+    HOLDS(it.reader < 0 || strstr(line, "bound by storage: ") != NULL);
     if (is_advice(&it, "on these cores"))
         HOLDS(it.busy + reading < 50 && waits < 60);
 }
@@ -413,6 +563,11 @@ static figures random_figures(uint32_t trial)
     };
     row.reading = (row.has_reader ? 10 : all) * share(trial, 11);
     row.helped = row.waited * share(trial, 12);
+    row.reader[0].path = "map";
+    row.reader[0].busy = row.reading * share(trial, 13);
+    row.reader[1].path = chance(trial, 14, 2) ? "map/lmdb" : NULL;
+    row.reader[1].busy = row.reading * share(trial, 15);
+    row.reader[1].blocked = row.reading * share(trial, 16);
     return row;
 }
 
@@ -458,6 +613,8 @@ int main(void)
     tcase_add_test(tcase, only_the_time_between_two_readings_counts);
     tcase_add_test(tcase, each_share_is_of_what_came_since);
     tcase_add_test(tcase, what_a_caller_does_not_have_counts_as_nothing);
+    tcase_add_test(tcase, a_reader_is_found_again_by_its_path);
+    tcase_add_loop_test(tcase, a_readers_path_has_the_room_that_is_left, 0, 2);
     tcase_add_test(tcase, no_sentence_contradicts_its_figures);
     tcase_add_test(tcase, a_long_verdict_has_room);
     return suite_run(suite);

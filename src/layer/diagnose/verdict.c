@@ -30,6 +30,10 @@ typedef struct shares {
     int threads; /* that work, the helping caller counted as it helped */
     int cores;   /* that these share; 0: each has its own, or unknown */
     int spare;   /* cores that neither they nor the caller use */
+    /* Of a chain of readers, the one that takes most of `storage`. */
+    const char *reader; /* its path; NULL: there is only one */
+    int of_reader;      /* its share, at most `storage` */
+    bool reader_waits;  /* for its own source, longer than any is busy */
 } shares;
 
 /* A bottleneck: its word, its name in a sentence, and advice. */
@@ -104,6 +108,46 @@ static void split_time(shares *out, double capacity, double reading,
     out->lock = smaller(per_cent(scale * lock, capacity), rest - out->room);
 }
 
+/* The reader of that path, at `before`. */
+static leat_reader_stats find_reader(const leat_stats *before, const char *path)
+{
+    for (int i = 0; i < before->nreaders; i++)
+        if (strcmp(before->reader[i].path, path) == 0)
+            return before->reader[i];
+    return (leat_reader_stats){.path = ""};
+}
+
+/*
+ * The reader that is busiest in `whole`. One that waits longer for its own
+ * source is named instead; of those that wait for each other the last.
+ */
+static void find_busiest(shares *out, const leat_stats *now,
+                         const leat_stats *before, double whole)
+{
+    int waits = 0;
+    const char *waiting = NULL;
+    for (int i = 0; i < now->nreaders && now->nreaders > 1; i++) {
+        const leat_reader_stats *reader = &now->reader[i];
+        leat_reader_stats old = find_reader(before, reader->path);
+        int busy = per_cent(reader->busy - old.busy, whole);
+        int blocked = per_cent(reader->blocked - old.blocked, whole);
+        if (!out->reader || busy > out->of_reader) {
+            out->reader = reader->path;
+            out->of_reader = busy;
+        }
+        if (blocked > 0 && blocked >= waits) {
+            waiting = reader->path;
+            waits = blocked;
+        }
+    }
+    out->reader_waits = waits > out->of_reader;
+    if (out->reader_waits) {
+        out->reader = waiting;
+        out->of_reader = waits;
+    }
+    out->of_reader = smaller(out->of_reader, out->storage);
+}
+
 static shares measure(const leat_stats *now, const leat_stats *before)
 {
     leat_stage_stats reader = since(now, before, "reader");
@@ -127,6 +171,7 @@ static shares measure(const leat_stats *now, const leat_stats *before)
     split_time(&found, capacity, reader.threads ? 0 : reader.busy, &work,
                now->blocked_lock - before->blocked_lock);
     found.storage = reader.threads ? found.serial : found.reading;
+    find_busiest(&found, now, before, reader.threads ? span : capacity);
     int late = per_cent(waited, span);
     found.helps = smaller(per_cent(now->helped - before->helped, span), late);
     found.waits = late - found.helps;
@@ -204,24 +249,73 @@ static leat_stats read_stats(const leat_stats *stats)
     return all;
 }
 
-static int examine(const leat_stats *now, const leat_stats *before,
+/* `found->reader` is borrowed from `end`. */
+static int examine(const leat_stats *end, const leat_stats *before,
                    shares *found, bound *out)
 {
     leat_stats begin = read_stats(before);
-    leat_stats end = read_stats(now);
-    if (end.elapsed <= begin.elapsed)
+    if (end->elapsed <= begin.elapsed)
         return leat_error(LEAT_EINVAL,
                           "a verdict needs statistics with time between them");
-    *found = measure(&end, &begin);
-    *out = judge(found, work_name(&end));
+    *found = measure(end, &begin);
+    *out = judge(found, work_name(end));
     return LEAT_OK;
+}
+
+/*
+ * Writes " (shuffle/lmdb 90 %)" into `out`, where reading is what bounds and
+ * there are several readers; of a long path the end that fits.
+ */
+static void name_reader(const shares *found, const bound *by, char *out,
+                        int size)
+{
+    char share[32];
+    *out = 0;
+    if (!found->reader || found->of_reader == 0 ||
+        strcmp(by->word, storage.word) != 0)
+        return;
+    const char *path = found->reader;
+    int n = snprintf(share, sizeof(share), "%s %d %%)",
+                     found->reader_waits ? " waits" : "", found->of_reader);
+    int most = size - 1 - n - (int)strlen(" (");
+    int length = (int)strlen(path);
+    if (length <= most)
+        snprintf(out, (size_t)size, " (%s%s", path, share);
+    else if (most > (int)strlen("..."))
+        snprintf(out, (size_t)size, " (...%s%s", path + length - most + 3,
+                 share);
 }
 
 const char *leat_stats_bound_by(const leat_stats *now, const leat_stats *before)
 {
     shares found;
     bound by;
-    return examine(now, before, &found, &by) ? NULL : by.word;
+    leat_stats end = read_stats(now);
+    return examine(&end, before, &found, &by) ? NULL : by.word;
+}
+
+/* The sentence, with `reader` after the share of storage. Returns its length.
+ */
+static int write_line(const shares *found, const bound *by, const char *work,
+                      const char *reader, char *out)
+{
+    char copies[32] = "";
+    char cores[32] = "";
+    if (found->cores > 0)
+        snprintf(cores, sizeof(cores), " on %d core%s", found->cores,
+                 found->cores == 1 ? "" : "s");
+    if (found->copies >= 0)
+        snprintf(copies, sizeof(copies), "copies busy %d %%, ", found->copies);
+    return snprintf(
+        out, LEAT_VERDICT_MAX,
+        "%sbound by %s: %s by %d thread%s%s busy %d %%, storage busy "
+        "%d %%%s, %swaits for input %d %%, room %d %%, lock %d %%; forward "
+        "waits %d %%, helps %d %%%s%s",
+        by->advice ? "" : "the feed keeps up; ", by->phrase, work,
+        found->threads, found->threads == 1 ? "" : "s", cores, found->work,
+        found->storage, reader, copies, found->input, found->room, found->lock,
+        found->waits, found->helps, by->advice ? "; " : "",
+        by->advice ? by->advice : "");
 }
 
 int leat_stats_verdict(const leat_stats *now, const leat_stats *before,
@@ -229,26 +323,17 @@ int leat_stats_verdict(const leat_stats *now, const leat_stats *before,
 {
     shares found;
     bound by;
+    char reader[LEAT_VERDICT_MAX];
     if (!out)
         return leat_error(LEAT_EINVAL, "a verdict needs room to be written to");
-    int status = examine(now, before, &found, &by);
+    leat_stats end = read_stats(now);
+    int status = examine(&end, before, &found, &by);
     if (status)
         return status;
-    char copies[32] = "";
-    char cores[32] = "";
-    if (found.cores > 0)
-        snprintf(cores, sizeof(cores), " on %d core%s", found.cores,
-                 found.cores == 1 ? "" : "s");
-    if (found.copies >= 0)
-        snprintf(copies, sizeof(copies), "copies busy %d %%, ", found.copies);
-    snprintf(out, LEAT_VERDICT_MAX,
-             "%sbound by %s: %s by %d thread%s%s busy %d %%, storage busy "
-             "%d %%, %swaits for input %d %%, room %d %%, lock %d %%; forward "
-             "waits %d %%, helps %d %%%s%s",
-             by.advice ? "" : "the feed keeps up; ", by.phrase, work_name(now),
-             found.threads, found.threads == 1 ? "" : "s", cores, found.work,
-             found.storage, copies, found.input, found.room, found.lock,
-             found.waits, found.helps, by.advice ? "; " : "",
-             by.advice ? by.advice : "");
+    const char *work = work_name(&end);
+    int n = write_line(&found, &by, work, "", out);
+    name_reader(&found, &by, reader, LEAT_VERDICT_MAX - n);
+    if (*reader)
+        write_line(&found, &by, work, reader, out);
     return LEAT_OK;
 }
