@@ -95,16 +95,18 @@ static void report_memory(struct report *report, const char *key,
 {
     if (report->object)
         json_object_set_new(report->object, key,
-                            json_pack("{s:I, s:I, s:I, s:I, s:I}", "pinned",
-                                      (json_int_t)memory->pinned, "pageable",
-                                      (json_int_t)memory->pageable, "device",
-                                      (json_int_t)memory->device, "host",
-                                      (json_int_t)memory->host, "mapped",
-                                      (json_int_t)memory->mapped));
+                            json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}",
+                                      "pinned", (json_int_t)memory->pinned,
+                                      "pageable", (json_int_t)memory->pageable,
+                                      "device", (json_int_t)memory->device,
+                                      "host", (json_int_t)memory->host,
+                                      "mapped", (json_int_t)memory->mapped,
+                                      "readers", (json_int_t)memory->readers));
     else if (label)
-        printf("%-17s %12s pinned, %s device, %s host, %s mapped\n", label,
-               output_bytes(memory->pinned), output_bytes(memory->device),
-               output_bytes(memory->host), output_bytes(memory->mapped));
+        printf("%-17s %12s pinned, %s device, %s host, %s mapped, %s readers\n",
+               label, output_bytes(memory->pinned),
+               output_bytes(memory->device), output_bytes(memory->host),
+               output_bytes(memory->mapped), output_bytes(memory->readers));
 }
 
 /* Memory reserved, and the part in use where that differs. */
@@ -244,6 +246,7 @@ static void report_stages(struct report *report, const leat_stats *stats)
     report_memories(report, stats);
     for (int i = 0; i < stats->nstages; i++)
         report_stage(report, stats, &stats->stage[i]);
+    report_readers(report, stats->reader, stats->nreaders);
     const struct figure figures[] = {
         {"helped_chunks", NULL, REPORT_COUNT, (double)stats->helped_chunks,
          NULL},

@@ -257,6 +257,45 @@ static void measure(struct reader_bench *bench,
             bench_spread_of(bench->cases[i].rounds, ROUNDS);
 }
 
+/* Adds what the readers of one chain did to those of the same paths. */
+static void add_chain(leat_reader *reader,
+                      leat_reader_stats all[LEAT_MAX_READER_STATS], int *n)
+{
+    leat_reader_stats own[LEAT_MAX_READER_STATS];
+    int found = leat_reader_chain_stats(reader, own);
+    for (int i = 0; i < found; i++) {
+        int k = 0;
+        while (k < *n && strcmp(all[k].path, own[i].path) != 0)
+            k++;
+        if (k == LEAT_MAX_READER_STATS)
+            continue;
+        if (k == *n) {
+            all[(*n)++] = own[i];
+            continue;
+        }
+        all[k].items += own[i].items;
+        all[k].bytes += own[i].bytes;
+        all[k].busy += own[i].busy;
+        all[k].blocked += own[i].blocked;
+        all[k].memory += own[i].memory;
+    }
+}
+
+/* The readers of all threads, and of read_at. One alone has a row for each
+   case. */
+static void report_chain(struct report *report,
+                         const struct reader_bench *bench)
+{
+    leat_reader_stats all[LEAT_MAX_READER_STATS];
+    int n = 0;
+    for (int i = 0; i < bench->threads; i++)
+        add_chain(bench->reading[i].reader, all, &n);
+    if (bench->shared)
+        add_chain(bench->shared, all, &n);
+    if (n > 1)
+        report_readers(report, all, n);
+}
+
 static int print_report(const struct reader_bench *bench, bool json)
 {
     struct report report;
@@ -285,6 +324,7 @@ static int print_report(const struct reader_bench *bench, bool json)
          bench->count < 0 ? NAN : (double)bench->count, NULL},
         {0}};
     report_figures(&report, figures);
+    report_chain(&report, bench);
     return report_end(&report);
 }
 

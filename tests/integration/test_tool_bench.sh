@@ -65,6 +65,8 @@ check 'the bytes of a record' holds \
     "$(value bytes_per_s) / $(value median) > 3075.9 &&
      $(value bytes_per_s) / $(value median) < 3076.1"
 "$leat" bench reader --reader lmdb:raw --seconds 0.05 >text || failed=1
+check 'no list of a reader alone' test "$(grep -cE '^reader |"readers"' text json)" = \
+    $'text:0\njson:0'
 check 'a table of bench reader' grep -qE '^next  .*\| +1 \| +1 \|' text
 refuses 2 'no records' reader --reader lmdb:none --seconds 0.05
 refuses 2 'absent' reader --reader lmdb:absent --seconds 0.05
@@ -107,6 +109,9 @@ fi
     failed=1
 check 'three epochs and a batch' holds \
     "$(value batches) >= 21 && $(value batches) <= 31"
+check 'its reader' grep -qE '"readers": \[' json
+check 'the path of its reader' grep -qE '"path": "lmdb"' json
+check 'the memory of its readers' test "$(value readers)" = 0
 "$leat" bench layer --reader lmdb:raw --batch 4 --crop 24 --top-type uint8 \
     --limit --row-copy --seconds 0.1 --json >json || failed=1
 has_keys 'bench layer' limit_images_per_s limit_share limit_cpu_us_per_image \

@@ -10,6 +10,8 @@
 
 static char text[8192];
 
+static int readers = 2; /* of a chain */
+
 static void add_figures(struct report *report)
 {
     report_line(report, "images_per_s", "images", REPORT_RATE, 4.43e6,
@@ -28,6 +30,10 @@ static void add_figures(struct report *report)
         report_value(report, "touched", REPORT_FLAG, i == 2);
         report_row_end(report);
     }
+    const leat_reader_stats reader[] = {
+        {.path = "map", .items = 200, .busy = 1, .blocked = 2.5},
+        {.path = "map/lmdb", .items = 0, .busy = 0, .memory = 3000}};
+    report_readers(report, reader, readers);
 }
 
 /* What a report prints. */
@@ -76,6 +82,25 @@ START_TEST(rows_stand_below_one_line_of_labels)
 }
 END_TEST
 
+START_TEST(readers_of_a_chain_have_a_line_each)
+{
+    print(0);
+    ck_assert_ptr_nonnull(strstr(text, "\nreader map: 200 items, busy 1.00 s, "
+                                       "5.00 ms an item, waited 2.50 s\n"
+                                       "reader map/lmdb: 0 items, busy 0.00 s, "
+                                       "holds 3.00 kB\n"));
+    readers = 1;
+    print(0);
+    ck_assert_ptr_null(strstr(text, "reader"));
+    print(1);
+    ck_assert_ptr_nonnull(
+        strstr(text, "\"readers\": [{\"path\": \"map\", \"items\": 200, "
+                     "\"bytes\": 0, \"busy\": 1.0, \"blocked\": 2.5, "
+                     "\"memory\": 0}]"));
+    readers = 2;
+}
+END_TEST
+
 START_TEST(an_object_has_the_keys)
 {
     print(1);
@@ -113,6 +138,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, lines_have_label_value_and_text);
     tcase_add_test(tcase, rows_stand_below_one_line_of_labels);
+    tcase_add_test(tcase, readers_of_a_chain_have_a_line_each);
     tcase_add_test(tcase, an_object_has_the_keys);
     return suite_run(suite);
 }

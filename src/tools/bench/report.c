@@ -223,6 +223,38 @@ void report_verdict(struct report *report, const leat_stats *now,
         printf("%s\n", plain_text(verdict));
 }
 
+static void print_reader(const leat_reader_stats *reader)
+{
+    printf("reader %s: %s, busy %.2f s", plain_text(reader->path),
+           output_count(reader->items, "item", "items"), reader->busy);
+    if (reader->items > 0)
+        printf(", %s an item",
+               output_time(reader->busy / (double)reader->items));
+    if (reader->blocked > 0)
+        printf(", waited %.2f s", reader->blocked);
+    if (reader->memory > 0)
+        printf(", holds %s", output_bytes(reader->memory));
+    printf("\n");
+}
+
+void report_readers(struct report *report, const leat_reader_stats *reader,
+                    int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct figure figures[] = {
+            {"path", NULL, REPORT_TEXT, 0, reader[i].path},
+            {"items", NULL, REPORT_COUNT, (double)reader[i].items, NULL},
+            {"bytes", NULL, REPORT_BYTES, (double)reader[i].bytes, NULL},
+            {"busy", NULL, REPORT_SECONDS, reader[i].busy, NULL},
+            {"blocked", NULL, REPORT_SECONDS, reader[i].blocked, NULL},
+            {"memory", NULL, REPORT_BYTES, (double)reader[i].memory, NULL},
+            {0}};
+        report_row_of(report, "readers", figures);
+        if (!report->object && n > 1)
+            print_reader(&reader[i]);
+    }
+}
+
 int report_end(struct report *report)
 {
     if (!report->object)

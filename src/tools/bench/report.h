@@ -84,6 +84,11 @@ void report_allocations(struct report *report, int64_t allocations);
 void report_verdict(struct report *report, const leat_stats *now,
                     const leat_stats *before);
 
+/* Adds the readers of a pipeline: to the object as `readers`, and as lines
+   where there are several. */
+void report_readers(struct report *report, const leat_reader_stats *reader,
+                    int n);
+
 /* Adds the machine and prints the object. Returns the exit status. */
 int report_end(struct report *report);
 
