@@ -269,14 +269,17 @@ LEAT_API void leat_sample_push_route(leat_sample *sample, int i, int n);
 
 /**
  * leat_reader_materialize for a reader over `nupstream` others, each sample by
- * the reader that leat_sample_push_route noted.
+ * the reader that leat_sample_push_route noted. Thread safety: as that.
  */
 LEAT_API int leat_reader_materialize_routed(leat_reader *const upstream[],
                                             int nupstream,
                                             leat_sample *const out[], int n,
                                             int *got);
 
-/** leat_reader_read_at for a decorator: appends fields to what `out` has. */
+/**
+ * leat_reader_read_at for a decorator: appends fields to what `out` has. Thread
+ * safety: any threads, in parallel.
+ */
 LEAT_API int leat_reader_pull_at(leat_reader *reader, const leat_position at[],
                                  leat_sample *const out[], int n, int *got);
 
