@@ -100,6 +100,7 @@ typedef struct leat_top {
     leat_dtype dtype;   /* 0, which is BYTES: the field's; of an image the
                            option top_type. BYTES can become UINT8 too */
     leat_top_form form; /* how samples of different shapes lie in it */
+    int ndim;           /* of `shape` */
     bool is_image;      /* decoded and transformed; dtype is FLOAT32, FLOAT64,
                            FLOAT16, BFLOAT16 or UINT8 */
     bool cast_lossy;    /* the cast may lose values: from floats to integers,
@@ -107,12 +108,11 @@ typedef struct leat_top {
                            of range are clamped. false: that is an error */
     const leat_transform_options *transform; /* of an image; NULL: the options'
                                               */
-    const char *choices_of; /* an image that takes the random choices of this
-                               one, which has the same crop_size, mirror and
-                               image size; NULL: its own. The first image of a
-                               list has the choices of a layer without one */
+    const char *choices_of; /* the image whose random choices this one takes:
+                               both have the same crop_size, mirror and image
+                               size; NULL: its own. The first image of a list
+                               has those of a layer without a list */
     double pad_value;       /* of PAD; one that the top's type holds */
-    int ndim;               /* of `shape` */
     int64_t shape[LEAT_MAX_DIMS]; /* of one sample of PAD */
 } leat_top;
 

@@ -154,6 +154,8 @@ static int plan(leat__net_tops *out, leat__prototxt *file, const field *first)
 int leat__net_tops_read(leat__net_tops *out, leat__prototxt *file,
                         const field *first, const field *line)
 {
+    if (!first)
+        return LEAT_OK;
     for (const field *value = first; value;
          value = leat__prototxt_find_next(value)) {
         if (out->n == LEAT_MAX_FIELDS)
@@ -164,8 +166,6 @@ int leat__net_tops_read(leat__net_tops *out, leat__prototxt *file,
             return status;
         out->n++;
     }
-    if (out->n == 0)
-        return LEAT_OK;
     int status = plan(out, file, first);
     return status ? status : check_lines(out, file, line);
 }

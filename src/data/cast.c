@@ -63,22 +63,26 @@ bool leat__cast_is_exact(leat_dtype from, leat_dtype to)
 /* Elements are converted in blocks, through the widest type of their kind. */
 #define BLOCK 256
 
-#define LOAD_CASE(code, type, least, most)                                     \
+#define LOAD_CASE(code, type, wide)                                            \
     case code:                                                                 \
         for (size_t i = 0; i < n; i++) {                                       \
             type value;                                                        \
             memcpy(&value, (const char *)from + i * sizeof(value),             \
                    sizeof(value));                                             \
-            out[i] = value;                                                    \
+            out[i] = (wide)value;                                              \
         }                                                                      \
         break;
+
+#define LOAD_INTEGER_CASE(code, type, least, most)                             \
+    LOAD_CASE(code, type, int64_t)
 
 static void load_integers(int64_t *out, const void *from, leat_dtype type,
                           size_t n)
 {
     switch (type) {
-        INTEGERS(LOAD_CASE)
+        INTEGERS(LOAD_INTEGER_CASE)
     default:
+        memset(out, 0, n * sizeof(*out));
         break;
     }
 }
@@ -108,8 +112,8 @@ static void load_floats(double *out, const void *from, leat_dtype type,
                         size_t n)
 {
     switch (type) {
-        LOAD_CASE(LEAT_FLOAT32, float, 0, 0)
-        LOAD_CASE(LEAT_FLOAT64, double, 0, 0)
+        LOAD_CASE(LEAT_FLOAT32, float, double)
+        LOAD_CASE(LEAT_FLOAT64, double, double)
     default:
         for (size_t i = 0; i < n; i++) {
             uint16_t bits;
@@ -238,8 +242,8 @@ static void store_floats(void *to, leat_dtype type, const double *from,
 
 bool leat__cast_holds(leat_dtype type, double number)
 {
-    char element[8];
-    double back;
+    char element[8] = {0};
+    double back = 0;
     leat__cast(element, type, &number, LEAT_FLOAT64, 1);
     leat__cast(&back, LEAT_FLOAT64, element, type, 1);
     return back == number || (back != back && number != number);

@@ -393,6 +393,6 @@ int leat__batch_shape_lay_out(leat__batch_shape *shape, int size)
     }
     shape->bytes = offset;
     int status = shape->is_cropped ? lay_out_crops(shape, size) : LEAT_OK;
-    shape->fixed = shape->room = shape->bytes;
+    shape->fixed = shape->bytes;
     return status;
 }

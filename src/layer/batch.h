@@ -38,7 +38,6 @@ typedef struct leat__batch_shape {
     leat__top top[LEAT_MAX_FIELDS];
     size_t bytes; /* of all tops; of variable ones once all samples are known */
     size_t fixed; /* of those that are not variable, which come first */
-    size_t room;  /* that a batch takes from the start; at least `bytes` */
     /* Where a device transforms, one top is uint8 crops, the choices made for
        them come after the others, and the top itself is in memory of its own.
      */
@@ -91,19 +90,15 @@ typedef struct leat__batch {
     size_t top_offset;
     size_t top_capacity;
     bool is_lazy;    /* nothing has populated the memory yet */
+    bool has_room;   /* the last upload recorded `room` */
     int size;        /* samples there is room for */
     leat_event room; /* its last contents are read, the upload begins */
     leat_event ready;
     leat_event consumed[LEAT__STREAMS_MAX];
     int events;    /* of consumed, how many exist */
     int nconsumed; /* and how many the next upload waits for */
-    bool has_room; /* the last upload recorded `room` */
     leat_provenance *from;
     char *keys; /* size x LEAT__KEY_MAX */
-    /* Of a batch with variable tops; NULL else: */
-    leat__extent *extent;       /* of each top */
-    const leat_sample **sample; /* behind each position, while it is filled;
-                                   NULL: zeros */
 
     pthread_cond_t shaped;
     /* protected by lock */
@@ -115,6 +110,11 @@ typedef struct leat__batch {
     atomic_int_fast64_t own_bytes; /* pageable ones left out */
     atomic_int_fast64_t own_pageable;
     atomic_int_fast64_t own_tops;
+
+    /* Of a batch with variable tops; NULL else: */
+    leat__extent *extent;       /* of each top */
+    const leat_sample **sample; /* behind each position, while it is filled;
+                                   NULL: zeros */
 } leat__batch;
 
 /*

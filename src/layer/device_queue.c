@@ -67,9 +67,8 @@ static int make_slab(leat__device_queue *queue, leat__slab **out, size_t bytes,
 static int make_batches(leat__device_queue *queue,
                         const leat__device_queue_options *options)
 {
-    size_t each = options->shape.room > options->shape.bytes
-                      ? options->shape.room
-                      : options->shape.bytes;
+    size_t each = options->room > options->shape.bytes ? options->room
+                                                       : options->shape.bytes;
     size_t n = (size_t)options->batches;
     size_t bytes;
     if (leat__multiply(each, n, &bytes))

@@ -22,6 +22,7 @@ typedef struct leat__device_queue_options {
     const leat_allocator *host_slabs;   /* where it computes in host memory */
     const leat_allocator *pinned_slabs; /* else */
     leat__batch_shape shape;            /* the first record's */
+    size_t room; /* bytes of a batch from the start, if more than the shape's */
     int batch_size;
     bool must_pin;    /* no batch in pageable memory */
     bool is_variable; /* some tops are */

@@ -167,7 +167,7 @@ static int count_batches(const leat_data_layer_group *group,
     const leat_data_layer_options *values = &group->options.values;
     size_t held = measure_readers(group, readers, sizeof(readers));
     size_t left = values->max_memory > held ? values->max_memory - held : 0;
-    size_t each = shape->room * (has_memory(group) ? 2 : 1) + shape->top_bytes;
+    size_t each = group->room * (has_memory(group) ? 2 : 1) + shape->top_bytes;
     size_t limit = left / (size_t)group->n;
     limit += values->max_memory > 0 && limit == 0; /* 0 is no limit */
     if (!leat__autotune_count_batches(out, values->prefetch, each, limit))
@@ -182,7 +182,7 @@ static int count_batches(const leat_data_layer_group *group,
     for (int i = 0; i < group->n; i++)
         leat__log(LEAT_LOG_INFO,
                   "%s: %d batches of %zu bytes on %s, %d of them in use",
-                  group->member[i].name, out->all, shape->room,
+                  group->member[i].name, out->all, group->room,
                   group->device[i]->name, out->circulating);
     return LEAT_OK;
 }
@@ -412,6 +412,7 @@ static int start_prefetcher(leat_data_layer_group *group,
             {
                 .transformer = group->images.transformer[0],
                 .is_variable = is_whole,
+                .room = group->room,
                 .host_slabs = values->host_allocator,
                 .pinned_slabs = values->pinned_allocator,
                 .shape = *shape,

@@ -85,6 +85,7 @@ struct leat_data_layer_group {
     int ntop;                            /* 0 before setup */
     leat__top_plan plan;                 /* of the list alone before setup */
     leat__extent first[LEAT_MAX_FIELDS]; /* the shapes of the first batch */
+    size_t room;          /* bytes of tops that a batch has from the start */
     leat_token identity;                 /* of the data set */
     bool has_mark;                       /* its reader marks positions */
     bool reads_to_resume; /* it finds none but by reading, and no log said so */

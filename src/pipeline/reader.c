@@ -46,7 +46,9 @@ static int return_kept(leat_reader *reader, leat_sample *sample)
         state->from.position = sample->from.position;
         sample->from = state->from;
         state->status = LEAT_OK;
-        /* The next bad record's key takes the place of this one's. */
+        /* The next bad record's key takes the place of this one's, and the
+           sample has nothing else. */
+        sample->nfields = 0;
         if (leat_sample_own(sample))
             return LEAT_ENOMEM;
     }

@@ -149,13 +149,8 @@ static int append_fields(callback_reader *callback, leat_sample *sample)
     leat_sample *joined = &callback->joined;
     begin_sample(callback, joined);
     int status = call_next(callback, joined);
-    if (!status)
-        return leat_sample_move(sample, joined);
-    sample->from.source = joined->from.source;
-    sample->from.record = joined->from.record;
-    sample->from.key = joined->from.key;
-    sample->from.key_size = joined->from.key_size;
-    return status;
+    int moved = leat_sample_move(sample, joined);
+    return moved ? moved : status;
 }
 
 static int callback_next(leat_reader *reader, leat_sample *const out[], int n,

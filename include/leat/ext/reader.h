@@ -83,8 +83,9 @@ struct leat_reader {
  * leat checks, as LEAT_ESTATE, that `*got` fits the status, that the status is
  * in leat/status.h and, if positive, LEAT_END, and that nfields is 1 to
  * LEAT_MAX_FIELDS; the error names the function and the value. An error without
- * a line of leat_error gets one, LEAT_EDATA with from.record. Everything else
- * is trusted.
+ * a line of leat_error gets one, LEAT_EDATA with from.record. A data layer
+ * checks type, number of dimensions and fixed dimensions of each field against
+ * its spec (leat_field_spec), as LEAT_EDATA. Everything else is trusted.
  */
 struct leat_reader_ops {
     size_t size; /* sizeof(leat_reader_ops) of the header compiled against */

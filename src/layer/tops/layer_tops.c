@@ -105,9 +105,9 @@ int leat__group_measure_batch(leat_data_layer_group *group,
                                              group->first);
     leat__free(sample);
     /* The next ones may be larger by a quarter before they grow. */
-    shape->room = shape->bytes;
+    group->room = shape->bytes;
     if (group->plan.is_variable)
-        shape->room += shape->bytes / 4;
+        group->room += shape->bytes / 4;
     shape->bytes = shape->fixed;
     return status;
 }

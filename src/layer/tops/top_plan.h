@@ -88,7 +88,7 @@ int leat__planned_top_refuse(const leat__planned_top *top, leat_dtype from);
  * Whether the reader promises int32 scalars that become floats, as nearly every
  * label: whoever casts one sees its type and shape anyway.
  */
-bool leat__top_plan_is_label(const leat__top_plan *plan, int top);
+bool leat__top_plan_is_label(const leat__top_plan *plan, int i);
 
 /* The type of the top's elements, made of a field of type `from`. */
 static inline leat_dtype leat__planned_top_type(const leat__planned_top *top,

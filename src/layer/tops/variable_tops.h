@@ -16,11 +16,11 @@
  * The shape of a top of numbers, padded or ragged, in a batch that begins with
  * `sample`. Errors: LEAT_EINVAL names the top.
  */
-int leat__top_shape(const leat__top_plan *plan, int top,
+int leat__top_shape(const leat__top_plan *plan, int i,
                     const leat_sample *sample, leat__top *out);
 
 /* Whether a sample fits into the top. Errors: LEAT_EDATA names the top. */
-int leat__variable_top_check(const leat__top_plan *plan, int top,
+int leat__variable_top_check(const leat__top_plan *plan, int i,
                              const leat__top *shape, const leat_sample *sample);
 
 /* Pads a sample into `to`. Errors: LEAT_EDATA names the top. */
@@ -28,7 +28,7 @@ int leat__top_pad(const leat__planned_top *top, const leat__top *shape,
                   const leat_sample *sample, void *to);
 
 /* Writes the sample's lengths to `to`. */
-void leat__top_put_lengths(const leat__top_plan *plan, int top,
+void leat__top_put_lengths(const leat__top_plan *plan, int i,
                            const leat_sample *sample, void *to);
 
 /*
