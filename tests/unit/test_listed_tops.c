@@ -2,6 +2,7 @@
  * Lists of tops: images and their choices, samples that are batches, bad
  * records, devices, and what is refused.
  */
+#include "support/bad_records.h"
 #include "support/late_device.h"
 #include "support/suite.h"
 
@@ -316,6 +317,40 @@ START_TEST(bad_records_are_replaced_in_ragged_and_padded_tops)
 }
 END_TEST
 
+/* Replacements that are other ranks' records are read again one by one, and all
+   of them must last until the batch is written. */
+START_TEST(records_read_back_stand_in_ragged_tops)
+{
+    static const bad_records planted = {
+        .count = 12,
+        .kind = {[5] = BAD_RECORDS_UNREADABLE, [7] = BAD_RECORDS_SHORT}};
+    static const leat_top tops[] = {
+        TOP(.name = "data", .form = LEAT_TOP_RAGGED),
+        TOP(.name = "label", .dtype = LEAT_INT64)};
+    enum { PIXELS = 2 * 5 * 6 };
+    leat_pipeline_unref(pipeline);
+    pipeline = bad_records_pipeline(&planted);
+    options.on_error = LEAT_ON_ERROR_REPLACE;
+    options.world_size = 2;
+    options.rank = 1;
+    options.batch_size = 6;
+    open_layer(tops, 2);
+    for (int b = 0; b < 8; b++) {
+        const uint8_t *data = forward(0);
+        const int64_t *offsets = forward(1), *labels = forward(2);
+        for (int s = 0; s < 6; s++) {
+            int i = 2 * s + 1;
+            int good = i == 5 ? 4 : i == 7 ? 6 : i;
+            ck_assert_int_eq(offsets[s + 1], (s + 1) * 2);
+            ck_assert_int_eq(labels[s], 1000 + good);
+            for (int k = 0; k < PIXELS; k++)
+                ck_assert_int_eq(data[s * PIXELS + k],
+                                 (unsigned char)(37 * good + 3 * k + 1));
+        }
+    }
+}
+END_TEST
+
 /* Batches of their reader's, the last one shorter. */
 static int next_batch(void *pass, leat_sample *sample)
 {
@@ -563,6 +598,7 @@ int main(void)
     tcase_add_test(tcase, tops_of_the_callers_keep_their_memory_in_copy_mode);
     tcase_add_loop_test(
         tcase, bad_records_are_replaced_in_ragged_and_padded_tops, 0, 5);
+    tcase_add_test(tcase, records_read_back_stand_in_ragged_tops);
     tcase_add_test(tcase, samples_that_are_batches_get_no_axis_more);
     tcase_add_loop_test(tcase, lists_that_fit_nothing_are_refused_by_name, 0,
                         sizeof(refused) / sizeof(refused[0]));

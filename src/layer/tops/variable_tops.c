@@ -324,8 +324,13 @@ static void write_longest(const leat__planned_top *top, const leat__top *shape,
     size_t bytes = leat_dtype_size(shape->dtype);
     for (int k = 1; k < extent->ndim; k++)
         bytes *= (size_t)extent->shape[k];
+    leat__padding padding;
+    leat__padding_init(&padding, shape->dtype, shape->ndim, extent->shape + 1,
+                       top->pad_value);
     for (int i = 0; i < n; i++)
-        pad(top, shape, extent->shape + 1, sample[i], to + (size_t)i * bytes);
+        leat__padding_put(&padding,
+                          sample[i] ? &sample[i]->field[top->field] : NULL,
+                          to + (size_t)i * bytes);
 }
 
 int leat__variable_tops_write(const leat__top_plan *plan, leat__batch *batch,

@@ -19,7 +19,9 @@ static void describe(leat__lmdb_reader *lmdb, const leat_field *data)
     leat_field_spec *spec = lmdb->spec;
     spec[0] =
         (leat_field_spec){.name = "data", .dtype = LEAT_BYTES, .ndim = -1};
-    spec[1] = (leat_field_spec){.name = "label", .dtype = LEAT_INT32};
+    /* Datums of images that have several labels hold floats. */
+    spec[1] =
+        (leat_field_spec){.name = "label", .dtype = LEAT_INT32, .varies = true};
     if (data && data->dtype != LEAT_BYTES) {
         spec[0].varies = true;
         spec[0].dtype = data->dtype;
