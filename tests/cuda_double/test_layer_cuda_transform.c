@@ -168,12 +168,52 @@ START_TEST(doubles_are_not_made_on_a_device)
 }
 END_TEST
 
+/* The image that is transformed there need not come first, nor be the only one:
+   all else is uploaded as it is. */
+START_TEST(a_list_of_tops_has_one_image_transformed_there)
+{
+    static const leat_top lists[][2] = {
+        {{.size = sizeof(leat_top), .name = "label", .dtype = LEAT_INT64},
+         {.size = sizeof(leat_top), .name = "data", .is_image = true}},
+        {{.size = sizeof(leat_top), .name = "data", .is_image = true},
+         {.size = sizeof(leat_top),
+          .name = "again",
+          .field = "data",
+          .is_image = true,
+          .dtype = LEAT_FLOAT16,
+          .choices_of = "data"}},
+        {{.size = sizeof(leat_top),
+          .name = "again",
+          .field = "data",
+          .is_image = true},
+         {.size = sizeof(leat_top), .name = "data", .is_image = true}}};
+    static char expected[STAGE_STEPS * STAGE_BATCH * 2 * LAYER_FIXTURE_PIXELS *
+                         sizeof(float)];
+    static char found[sizeof(expected)];
+    leat_transform_options transform = LEAT_TRANSFORM_OPTIONS_INIT;
+    transform.crop_size = 3;
+    transform.mirror = true;
+    transform.scale = 0.017f;
+    stage_options.random_seed = 11;
+    stage_options.transform = &transform;
+    stage_options.top = lists[_i];
+    stage_options.ntop = 2;
+    size_t n = collect("cpu", LEAT_TRANSFORM_ON_CPU, expected);
+    ck_assert_uint_eq(collect("cuda:0", LEAT_TRANSFORM_ON_DEVICE, found), n);
+    ck_assert_int_eq(memcmp(found, expected, n), 0);
+    ck_assert_uint_eq(collect("cuda:0", LEAT_TRANSFORM_ON_CPU, found), n);
+    ck_assert_int_eq(memcmp(found, expected, n), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_cuda_transform");
     TCase *tcase = tcase_create("layer_cuda_transform");
     tcase_add_checked_fixture(tcase, stage_set_up, stage_tear_down);
     suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, a_list_of_tops_has_one_image_transformed_there,
+                        0, 3);
     tcase_add_loop_test(tcase, a_device_transform_gives_the_bytes_of_the_cpu, 0,
                         4);
     tcase_add_test(tcase, a_device_transform_uploads_bytes_and_computes_once);
