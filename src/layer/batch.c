@@ -372,6 +372,9 @@ int leat__batch_shape_lay_out(leat__batch_shape *shape, int size)
         leat__top *top = &shape->top[i];
         bool is_crop = i == shape->crop_top && shape->is_cropped;
         size_t whole;
+        if (top->ndim + !top->is_batch > LEAT_MAX_DIMS)
+            return leat_error(LEAT_EINVAL,
+                              "top %d: a field has too many dimensions", i);
         if (top->is_variable) {
             top->bytes = 0;
             top->offset = offset;

@@ -566,6 +566,27 @@ START_TEST(a_list_itself_is_checked)
 }
 END_TEST
 
+/* A batch has one axis more, unless its rows are end to end. */
+START_TEST(a_field_of_eight_dimensions_is_one_too_many)
+{
+    static const uint8_t byte[COUNT];
+    const leat_memory_field field = {
+        "row", LEAT_UINT8, 8, {1, 1, 1, 1, 1, 1, 1, 1}, byte};
+    static const leat_top tops[] = {TOP(.name = "row"), RAGGED};
+    leat_pipeline_unref(pipeline);
+    ck_assert_int_eq(leat_pipeline_memory(&pipeline, &field, 1, COUNT), 0);
+    options.transform = NULL;
+    assert_refused("top 0: a field has too many dimensions");
+    options.top = &tops[0];
+    options.ntop = 1;
+    assert_refused("top row: its field has 8 dimensions");
+    leat_data_layer_destroy(layer);
+    open_layer(&tops[1], 1);
+    (void)forward(0);
+    ck_assert_int_eq(leat_blob_ndim(leat_data_layer_top(layer, 0)), 8);
+}
+END_TEST
+
 /* A caller's tops are as many as the list makes. */
 START_TEST(setup_takes_as_many_tops_as_the_list_makes)
 {
@@ -604,6 +625,7 @@ int main(void)
                         sizeof(refused) / sizeof(refused[0]));
     tcase_add_test(tcase, a_mask_of_another_geometry_is_refused);
     tcase_add_test(tcase, a_list_itself_is_checked);
+    tcase_add_test(tcase, a_field_of_eight_dimensions_is_one_too_many);
     tcase_add_test(tcase, setup_takes_as_many_tops_as_the_list_makes);
     return suite_run(suite);
 }

@@ -158,6 +158,7 @@ static leat_data_layer *open_layer(leat_pipeline *pipeline,
     options.batch_size = batch;
     options.workers = workers;
     options.prefetch = 3;
+    options.top_mode = workers == 2 ? LEAT_TOP_COPY : LEAT_TOP_LEND;
     ck_assert_msg(!leat_data_layer_create(&layer, pipeline, &options), "%s",
                   leat_last_error());
     ck_assert_msg(!leat_data_layer_setup(layer, NULL, 0), "%s",

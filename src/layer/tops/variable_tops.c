@@ -47,7 +47,7 @@ int leat__top_shape(const leat__top_plan *plan, int i,
         top->kind == LEAT__TOP_PADDED || top->kind == LEAT__TOP_LONGEST;
     int first = top->kind == LEAT__TOP_VALUES;
     int axes = is_padded ? top->ndim : first || top->is_batch;
-    if (field->ndim > LEAT_MAX_DIMS - !first - top->is_batch + 1 ||
+    if (field->ndim - first + !top->is_batch > LEAT_MAX_DIMS ||
         field->ndim < axes || (is_padded && field->ndim != axes))
         return leat_error(LEAT_EINVAL, "top %s: its field has %d dimensions",
                           top->name, field->ndim);
