@@ -506,7 +506,8 @@ LEAT_API const leat_batch *leat_data_layer_batch(const leat_data_layer *layer);
 LEAT_API uint64_t leat_data_layer_seed(const leat_data_layer *layer);
 
 /**
- * Writes where the next forward goes on into an initialised token.
+ * Writes where the next forward goes on into an initialised token: after the
+ * same number of batches the same one on every rank.
  * Errors: LEAT_ESTATE before setup, LEAT_ENOMEM; the token is then as it was.
  * Thread safety: one caller a layer.
  */

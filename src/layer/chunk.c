@@ -201,6 +201,14 @@ static void get_stuck(leat__chunk_source *source, leat__chunk *chunk,
     }
 }
 
+static int begin_epoch(leat__chunk_source *source, int64_t epoch)
+{
+    const leat_position begin = {epoch, 0};
+    int status = leat_reader_seek(source->reader, begin, NULL);
+    /* A single pass is all there is. */
+    return status == LEAT_EUNSUPPORTED ? LEAT_END : status;
+}
+
 static int next_epoch(leat__chunk_source *source)
 {
     const leat__sampler *sampler = &source->sampler;
@@ -213,12 +221,10 @@ static int next_epoch(leat__chunk_source *source)
                           "%lld",
                           text, (long long)sampler->index,
                           (long long)sampler->count);
-    const leat_position begin = {sampler->epoch + 1, 0};
-    int status = leat_reader_seek(source->reader, begin, NULL);
+    int status = begin_epoch(source, sampler->epoch + 1);
     if (!status)
         leat__sampler_next_epoch(&source->sampler);
-    /* A single pass is all there is. */
-    return status == LEAT_EUNSUPPORTED ? LEAT_END : status;
+    return status;
 }
 
 static int too_few(const leat__chunk_source *source, int64_t samples)
@@ -313,9 +319,18 @@ static void fill_by_index(leat__chunk_source *source, leat__chunk *chunk,
         get_stuck(source, chunk, next_epoch(source));
         return;
     }
+    leat__sampler *sampler = &source->sampler;
     while (chunk->n < want) {
-        leat__sampler_jump(&source->sampler, source->count);
-        leat__sampler_take(&source->sampler, 1, &chunk->at[chunk->n++]);
+        int64_t epoch =
+            sampler->epoch + (sampler->index + sampler->skip) / source->count;
+        int status =
+            epoch > sampler->epoch ? begin_epoch(source, epoch) : LEAT_OK;
+        if (status) {
+            get_stuck(source, chunk, status);
+            return;
+        }
+        leat__sampler_jump(sampler, source->count);
+        leat__sampler_take(sampler, 1, &chunk->at[chunk->n++]);
     }
 }
 
@@ -363,12 +378,7 @@ static int end_epochs(leat__chunk_source *source)
 {
     const leat__chunk_source_options *options = &source->options;
     int64_t all = (int64_t)options->batch_size * options->step;
-    int64_t count;
-    int status = leat_reader_count(source->reader, &count);
-    if (status == LEAT_EUNSUPPORTED)
-        count = 0;
-    else if (status)
-        return status;
+    int64_t count = source->length;
     if (options->epoch_end == LEAT_EPOCH_END_DROP && count > 0 && count < all)
         return too_few(source, count);
     leat__sampler_end_epochs(&source->sampler, options->epoch_end, count);
@@ -384,16 +394,19 @@ int leat__chunk_source_init(leat__chunk_source *source, leat_reader *reader,
     source->marks = leat_reader_has_mark(reader);
     leat__sampler_init(&source->sampler, options->batch_size, options->rank,
                        options->step);
-    int status = options->epoch_end == LEAT_EPOCH_END_WRAP ? LEAT_OK
-                                                           : end_epochs(source);
+    bool ends_epochs = options->epoch_end != LEAT_EPOCH_END_WRAP;
+    bool is_by_index = reads_by_index(source);
+    int status = leat_reader_count(reader, &source->length);
     if (status)
+        source->length = 0;
+    if (status && status != LEAT_EUNSUPPORTED && (ends_epochs || is_by_index))
         return status;
-    if (reads_by_index(source)) {
+    if (is_by_index) {
         source->way = &by_index;
         source->ahead_way = &ahead_by_index;
-        return leat_reader_count(reader, &source->count);
+        source->count = source->length;
     }
-    return LEAT_OK;
+    return ends_epochs ? end_epochs(source) : LEAT_OK;
 }
 
 /* Caffe's chain: the parent's second word seeds the transformer. */
@@ -415,22 +428,24 @@ static int seek(leat__chunk_source *source, const leat__position *start,
                 leat_token *mark)
 {
     leat_position to = {start->epoch, start->index};
-    int64_t count = source->count;
     if (mark) {
         int status = leat_reader_seek(source->reader, to, mark);
         if (!status)
             leat__sampler_at(&source->sampler, start);
         return status;
     }
-    if (count > 0 ||
-        (leat_reader_count(source->reader, &count) == LEAT_OK && count > 0)) {
-        leat__sampler_seek(&source->sampler, start, count);
+    if (source->length > 0) {
+        leat__sampler_seek(&source->sampler, start, source->length);
         to = (leat_position){source->sampler.epoch, source->sampler.index};
     } else {
         leat__sampler_at(&source->sampler, start);
     }
-    return source->count > 0 ? LEAT_OK
-                             : leat_reader_seek(source->reader, to, NULL);
+    /* By index the reader is asked for a new epoch alone. */
+    if (source->count > 0 && to.epoch == 0)
+        return LEAT_OK;
+    if (source->count > 0)
+        to.index = 0;
+    return leat_reader_seek(source->reader, to, NULL);
 }
 
 void leat__chunk_source_go_to(leat__chunk_source *source,
@@ -491,11 +506,8 @@ void leat__mark_copy(leat_token *to, const leat_token *from)
         to->size = 0;
 }
 
-/*
- * Marks where the batch ends that the chunk completes. The records of other
- * ranks up to there are passed by first, so that every rank has the same mark.
- */
-static void mark(leat__chunk_source *source, leat__chunk *chunk)
+/* Passes by the records of other ranks up to the end of the batch. */
+static int pass_to_end(leat__chunk_source *source, const leat__chunk *chunk)
 {
     const leat__sampler *sampler = &source->sampler;
     int64_t left;
@@ -505,13 +517,30 @@ static void mark(leat__chunk_source *source, leat__chunk *chunk)
         if (status == LEAT_END)
             status = next_epoch(source);
     }
-    if (!status)
-        status = leat_reader_mark(source->reader, &chunk->mark);
-    if (!status) {
-        chunk->after.epoch = sampler->epoch;
-        chunk->after.index = sampler->index;
+    return status;
+}
+
+/*
+ * Sets where the batch ends that the chunk completes, with the reader's mark:
+ * the same on every rank, wherever its own last record was. Without a length of
+ * epochs that takes reading on.
+ */
+static void settle_end(leat__chunk_source *source, leat__chunk *chunk)
+{
+    const leat__sampler *sampler = &source->sampler;
+    leat__position *after = &chunk->after;
+    if (!source->marks && source->length > 0) {
+        after->epoch = after->position / source->length;
+        after->index = after->position % source->length;
         return;
     }
+    int status = source->stuck ? LEAT_OK : pass_to_end(source, chunk);
+    if (!status && !source->stuck && source->marks)
+        status = leat_reader_mark(source->reader, &chunk->mark);
+    after->epoch = sampler->epoch;
+    after->index = sampler->index + after->position - sampler->cursor;
+    if (!status)
+        return;
     source->stuck = status;
     leat__error_save(source->stuck_line);
     chunk->mark.size = 0;
@@ -530,12 +559,12 @@ static void fill(leat__chunk_source *source, leat__chunk *chunk,
     chunk->follows_gap = chunk->first == 0 && sampler->follows_gap &&
                          leat_reader_is_random_access(source->reader);
     if (chunk->is_last)
-        leat__sampler_end(sampler, chunk->n, &chunk->after);
+        leat__sampler_end(sampler, &chunk->after);
     else
         chunk->is_last =
             leat__sampler_hand_out(sampler, chunk->n, &chunk->after);
-    if (chunk->is_last && source->marks && !source->stuck)
-        mark(source, chunk);
+    if (chunk->is_last)
+        settle_end(source, chunk);
     leat__trace_end();
     atomic_store_explicit(&source->is_filling, false, memory_order_relaxed);
     leat__counter_add_exclusive(&source->items, chunk->n);

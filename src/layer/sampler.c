@@ -184,14 +184,13 @@ bool leat__sampler_hand_out(leat__sampler *sampler, int n,
     return true;
 }
 
-void leat__sampler_end(leat__sampler *sampler, int n, leat__position *after)
+void leat__sampler_end(leat__sampler *sampler, leat__position *after)
 {
     int64_t position = sampler->cursor;
     if (sampler->epoch_end == LEAT_EPOCH_END_WRAP)
-        position = sampler->window.position +
-                   (int64_t)(sampler->in_batch + n) * sampler->step;
-    sampler->window =
-        (leat__position){position, sampler->epoch, sampler->index};
+        position = sampler->window.position + sampler->width;
+    sampler->window = (leat__position){
+        position, sampler->epoch, sampler->index + position - sampler->cursor};
     *after = sampler->window;
     begin_batch(sampler);
 }

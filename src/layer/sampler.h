@@ -106,10 +106,10 @@ bool leat__sampler_hand_out(leat__sampler *sampler, int n,
                             leat__position *after);
 
 /*
- * Hands out `n` samples, with which the batch ends early: where an epoch of
- * unknown length does, or because nothing follows. A resume at `*after` then
- * finds the end again.
+ * Hands out what there is of the batch, which ends early: where an epoch of
+ * unknown length does, or because nothing follows. A resume at `*after`, which
+ * is the same on every rank, then finds the end again.
  */
-void leat__sampler_end(leat__sampler *sampler, int n, leat__position *after);
+void leat__sampler_end(leat__sampler *sampler, leat__position *after);
 
 #endif
