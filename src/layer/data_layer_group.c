@@ -341,6 +341,8 @@ static int set_up_once(leat_data_layer_group *group, leat_blob *const top[],
         char line[LEAT__ERROR_MAX];
         leat__error_save(line);
         leat__group_stop(group);
+        /* The next setup may find other data. */
+        group->identity.size = 0;
         for (int i = 0; i < group->n; i++)
             free_tops(&group->member[i]);
         return leat_error(status, "%s", line);

@@ -1,0 +1,180 @@
+/* Setups that fail, and what the next one finds. */
+#include "support/suite.h"
+
+#include <leat.h>
+#include <leat/ext/reader.h>
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A data set of which a setup finds another version each time. */
+static struct {
+    int64_t samples;
+    int bad;      /* the first sample is */
+    int identity; /* which save writes */
+} data;
+
+typedef struct version_reader {
+    leat_reader reader;
+    int64_t at;
+} version_reader;
+
+static leat_pipeline *pipeline;
+
+static int version_fields(leat_reader *reader, const leat_field_spec **out,
+                          int *n)
+{
+    static const leat_field_spec field = {.name = "x", .dtype = LEAT_FLOAT32};
+    (void)reader;
+    *out = &field;
+    *n = 1;
+    return LEAT_OK;
+}
+
+static int version_next(leat_reader *reader, leat_sample *const out[], int n,
+                        int *got)
+{
+    static const float value;
+    version_reader *self = (version_reader *)reader;
+    (void)n;
+    if (self->at == data.samples)
+        return LEAT_END;
+    if (self->at++ == 0 && data.bad)
+        return leat_error(LEAT_EDATA, "the first is bad");
+    *got = 1;
+    return leat_sample_set(out[0], 0, LEAT_FLOAT32, 0, NULL, &value);
+}
+
+static int version_seek(leat_reader *reader, leat_position to, leat_token *mark)
+{
+    (void)mark;
+    if (to.epoch > 0)
+        return leat_error(LEAT_EUNSUPPORTED, "there is one pass");
+    ((version_reader *)reader)->at = to.index;
+    return LEAT_OK;
+}
+
+static int version_save(leat_reader *reader, leat_token *token)
+{
+    (void)reader;
+    return leat_token_put(token, &data.identity, sizeof(data.identity));
+}
+
+static int version_restore(leat_reader *reader, leat_token *token)
+{
+    int identity;
+    int status = leat_token_get(token, &identity, sizeof(identity));
+    ((version_reader *)reader)->at = 0;
+    if (!status && identity != data.identity)
+        status = leat_error(LEAT_EINVAL, "another data set");
+    return status;
+}
+
+static void version_cancel(leat_reader *reader)
+{
+    (void)reader;
+}
+
+static void version_close(leat_reader *reader)
+{
+    free(reader);
+}
+
+static int version_open(const leat_open *open, leat_reader **out)
+{
+    static const leat_reader_ops ops = {.size = sizeof(ops),
+                                        .name = "version",
+                                        .fields = version_fields,
+                                        .next = version_next,
+                                        .seek = version_seek,
+                                        .save = version_save,
+                                        .restore = version_restore,
+                                        .cancel = version_cancel,
+                                        .close = version_close};
+    version_reader *self = calloc(1, sizeof(*self));
+    (void)open;
+    self->reader.ops = &ops;
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static void set_up(void)
+{
+    static const leat_reader_type type = {
+        .size = sizeof(type), .name = "version", .open = version_open};
+    memset(&data, 0, sizeof(data));
+    data.samples = 20;
+    ck_assert_int_eq(
+        leat_pipeline_create(&pipeline, &type, NULL, NULL, NULL, NULL, 0),
+        LEAT_OK);
+}
+
+static void tear_down(void)
+{
+    leat_pipeline_unref(pipeline);
+}
+
+static leat_data_layer *create(int rank, int ranks)
+{
+    const leat_data_layer_options options = {.size = sizeof(options),
+                                             .name = "train",
+                                             .batch_size = 2,
+                                             .rank = rank,
+                                             .world_size = ranks,
+                                             .has_random_seed = 1,
+                                             .random_seed = 1};
+    leat_data_layer *layer;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    return layer;
+}
+
+static int forward(leat_data_layer *layer)
+{
+    return leat_data_layer_forward(layer, NULL, 0, LEAT_HOST);
+}
+
+START_TEST(a_token_is_of_the_data_that_the_last_setup_found)
+{
+    leat_token token, other;
+    leat_token_init(&token);
+    leat_token_init(&other);
+    leat_data_layer *layer = create(0, 1);
+    data.bad = 1;
+    data.identity = 1;
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_EDATA);
+    data.bad = 0;
+    data.identity = 2;
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    ck_assert_int_eq(forward(layer), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+    leat_data_layer *fresh = create(0, 1);
+    ck_assert_int_eq(leat_data_layer_setup(fresh, NULL, 0), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(fresh, &token), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_OK);
+    ck_assert_int_eq(forward(layer), LEAT_OK);
+
+    /* A restore keeps it, though it fails: the token is of that data. */
+    data.identity = 3;
+    ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_EINVAL);
+    data.identity = 2;
+    ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_save(layer, &other), LEAT_OK);
+    ck_assert_str_eq(leat_token_text(&other), leat_token_text(&token));
+    leat_data_layer_destroy(fresh);
+    leat_data_layer_destroy(layer);
+    leat_token_finish(&token);
+    leat_token_finish(&other);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer_setup");
+    TCase *tcase = tcase_create("layer_setup");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_token_is_of_the_data_that_the_last_setup_found);
+    return suite_run(suite);
+}
