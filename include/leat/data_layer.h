@@ -388,13 +388,14 @@ leat_data_layer_create_from_net(leat_data_layer **out, const char *prototxt,
  * is read; woken by leat_data_layer_cancel.
  * Errors: LEAT_EINVAL (tops, crop, or a mean file that is not of the shape of
  * the first image before its crop; a list of tops that does not fit the fields,
- * naming the top; on_error REPLACE with several ranks without random access;
- * epoch_end DROP where an epoch fills no batch), LEAT_EDATA (the first record
- * with on_error FAIL; else it and all records near it), LEAT_EFORMAT, LEAT_EIO,
- * LEAT_ENOMEM, LEAT_ELIMIT, LEAT_EDEVICE, LEAT_EUNSUPPORTED (transform_on
- * DEVICE on one that has no transform), LEAT_ECANCELLED, LEAT_ESTATE when it
- * was set up before, or created in another process. LEAT_ELIMIT is max_memory
- * or the calling thread's stack. Thread safety: one caller a layer.
+ * naming the top; on_error REPLACE with several ranks without random access; a
+ * single pass of fewer samples than ranks; epoch_end DROP where an epoch fills
+ * no batch), LEAT_EDATA (the first record with on_error FAIL; else it and all
+ * records near it), LEAT_EFORMAT, LEAT_EIO, LEAT_ENOMEM, LEAT_ELIMIT,
+ * LEAT_EDEVICE, LEAT_EUNSUPPORTED (transform_on DEVICE on one that has no
+ * transform), LEAT_ECANCELLED, LEAT_ESTATE when it was set up before, or
+ * created in another process. LEAT_ELIMIT is max_memory or the calling
+ * thread's stack. Thread safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_setup(leat_data_layer *layer,
                                    leat_blob *const top[], int ntop);

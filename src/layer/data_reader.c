@@ -282,6 +282,12 @@ int leat__data_reader_preview_batch(leat__data_reader *data_reader,
     return LEAT_OK;
 }
 
+int64_t leat__data_reader_samples(const leat__data_reader *data_reader)
+{
+    const leat__chunk_source *source = &data_reader->source;
+    return source->length > 0 ? source->length : source->sampler.cursor;
+}
+
 bool leat__data_reader_needs_batches(const leat__data_reader *data_reader)
 {
     return leat__chunk_source_needs_batches(&data_reader->source);

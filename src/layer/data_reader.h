@@ -46,6 +46,9 @@ leat_reader *leat__data_reader_reader(leat__data_reader *reader);
 int leat__data_reader_preview(leat__data_reader *reader,
                               const leat_sample **out);
 
+/* The samples of a pass that has ended. */
+int64_t leat__data_reader_samples(const leat__data_reader *reader);
+
 /* Whether every chunk must have room for a whole batch. */
 bool leat__data_reader_needs_batches(const leat__data_reader *reader);
 

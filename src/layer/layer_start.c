@@ -344,6 +344,17 @@ static int number_batches(leat_data_layer_group *group)
     return LEAT_OK;
 }
 
+/* A restore may go to the end; a setup has to begin with a sample. */
+static int no_sample(const leat_data_layer_group *group)
+{
+    return leat_error(LEAT_EINVAL,
+                      "%s: %s has a single pass of %lld samples, and none for "
+                      "rank %d of %d; expected one for each rank at least",
+                      group->options.name, leat_pipeline_text(group->pipeline),
+                      (long long)leat__data_reader_samples(group->reader),
+                      group->options.values.rank, group->step);
+}
+
 /* Resets a member's counters. */
 static void begin(leat_data_layer *member, const leat__position *start)
 {
@@ -478,6 +489,8 @@ static int start(leat_data_layer_group *group, int ntop, leat_token *token,
     spare.allocator = values->host_allocator;
     const leat_sample *sample;
     status = find_shape(group, &spec, &spare, &sample, shape);
+    if (status == LEAT_END && !token)
+        status = no_sample(group);
     if (!status)
         status = leat__group_measure_batch(group, shape);
     if (!status)

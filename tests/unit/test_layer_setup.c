@@ -169,6 +169,24 @@ START_TEST(a_token_is_of_the_data_that_the_last_setup_found)
 }
 END_TEST
 
+START_TEST(a_pass_of_fewer_samples_than_ranks_is_an_error)
+{
+    leat_data_layer *layer = create(3, 4);
+    data.samples = 2;
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_EINVAL);
+    ck_assert_str_eq(leat_last_error(),
+                     "train: version has a single pass of 2 samples, and none "
+                     "for rank 3 of 4; expected one for each rank at least");
+    ck_assert_int_eq(forward(layer), LEAT_ESTATE);
+    data.samples = 4;
+    ck_assert_int_eq(leat_data_layer_setup(layer, NULL, 0), LEAT_OK);
+    ck_assert_int_eq(forward(layer), LEAT_OK);
+    ck_assert_int_eq(leat_data_layer_batch(layer)->valid, 1);
+    ck_assert_int_eq(forward(layer), LEAT_END);
+    leat_data_layer_destroy(layer);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_setup");
@@ -176,5 +194,6 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_token_is_of_the_data_that_the_last_setup_found);
+    tcase_add_test(tcase, a_pass_of_fewer_samples_than_ranks_is_an_error);
     return suite_run(suite);
 }
