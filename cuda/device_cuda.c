@@ -7,6 +7,7 @@
  * streams do not block on the default one. Freeing memory is the exception, see
  * memory_cuda.c.
  */
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "cuda_check.h"
@@ -15,7 +16,6 @@
 #include "occupy_cuda.h"
 #include "transform_cuda.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 static leat__cuda_device *own(leat_device *device)
@@ -74,7 +74,7 @@ static cudaError_t find_bus_id(int ordinal, char id[], int size)
     if (error)
         return error;
     for (char *c = id; *c; c++)
-        *c = (char)tolower((unsigned char)*c);
+        *c = leat__ascii_lower(*c);
     return cudaSuccess;
 }
 

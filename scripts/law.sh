@@ -12,6 +12,7 @@
 #     header of CUDA's or NVTX's outside cuda
 #   - file names are unique, and a stem has one home
 #   - the library never prints, exits or aborts
+#   - words are compared as ASCII (src/base/ascii.h), whatever the program's locale
 set -u
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -146,6 +147,13 @@ check_silence() {
         sed -E 's/^([^:]+:[0-9]+):.*/\1: the library never prints, exits or aborts/'
 }
 
+check_words() {
+    search '(^|[^a-zA-Z0-9_])(strn?casecmp(_l)?|strcasestr|tolower|toupper|isal(pha|num)|is(upper|lower))\(' \
+        src/base src/device src/data src/pipeline src/readers src/decorators src/layer \
+        src/config src/tools/cli cuda |
+        sed -E 's/^([^:]+:[0-9]+):.*/\1: words are compared by src\/base\/ascii.h, in any locale/'
+}
+
 check_all() {
     check_layers
     check_circles
@@ -154,6 +162,7 @@ check_all() {
     check_device_switch
     check_names
     check_silence
+    check_words
 }
 
 law() {
@@ -236,6 +245,9 @@ self_test() {
     plant src/base/log.c '    fprintf(stderr, "x");\n' 'never prints'
     plant src/base/log.c '    abort();\n' 'never prints'
     plant src/base/log.c '    snprintf(line, n, "x");\n    queue->exit(1);\n' ''
+    plant src/base/log.c '    if (!strcasecmp(a, b))\n' 'in any locale'
+    plant src/layer/batch.c '    *c = (char)tolower(*c);\n' 'in any locale'
+    plant src/base/log.c '    leat__ascii_lower(*c);\n' ''
     [ "$failed" -eq 0 ] && echo "the law catches what it should"
     return "$failed"
 }

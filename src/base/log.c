@@ -7,6 +7,7 @@
  * child resets the lock.
  */
 #include "base/log.h"
+#include "base/ascii.h"
 #include "base/fork.h"
 
 #include <pthread.h>
@@ -15,7 +16,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #define LINE_MAX 512
 
@@ -31,7 +31,7 @@ static const char *const names[] = {"none", "error", "warning", "info",
 static int parse_level(const char *text)
 {
     for (int i = 0; i <= LEAT_LOG_DEBUG; i++) {
-        if (strcasecmp(text, names[i]) == 0)
+        if (leat__ascii_is_same(text, names[i]))
             return i;
     }
     return -1;

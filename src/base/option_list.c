@@ -1,4 +1,5 @@
 #include "base/option_list.h"
+#include "base/ascii.h"
 #include "base/error.h"
 
 #include <leat/dtype.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* The words of "A|B|C", one by one: moves *at to the next, returns its length,
    0 at the end. */
@@ -24,7 +24,7 @@ static size_t next_word(const char **at)
 static int dtype_of(const char *word, size_t length)
 {
 #define TRY(name, text, bytes)                                                 \
-    if (length == strlen(text) && !strncasecmp(word, text, length))            \
+    if (length == strlen(text) && leat__ascii_begins_same(word, text, length)) \
         return LEAT_##name;
     LEAT_DTYPE_MAP(TRY)
 #undef TRY
@@ -140,7 +140,7 @@ bool leat__option_take_word(const leat_option *option, void *options,
     const char *at = option->words ? option->words : "";
     size_t length;
     for (int i = 0; (length = next_word(&at)) > 0; at += length, i++)
-        if (length == strlen(word) && !strncasecmp(word, at, length))
+        if (length == strlen(word) && leat__ascii_begins_same(word, at, length))
             return leat__option_take_number(option, options,
                                             word_number(option, i, at, length));
     return false;
@@ -150,21 +150,21 @@ bool leat__option_take_word(const leat_option *option, void *options,
 static int64_t unit_factor(const char *unit, bool is_bytes)
 {
     static const char prefixes[] = "kMGT";
-    if (!*unit ||
-        (is_bytes && (!strcasecmp(unit, "B") || !strcasecmp(unit, "byte") ||
-                      !strcasecmp(unit, "bytes"))))
+    if (!*unit || (is_bytes && (leat__ascii_is_same(unit, "B") ||
+                                leat__ascii_is_same(unit, "byte") ||
+                                leat__ascii_is_same(unit, "bytes"))))
         return 1;
     int64_t thousands = 1, powers_of_two = 1;
     for (int i = 0; prefixes[i]; i++) {
         thousands *= 1000;
         powers_of_two *= 1024;
-        if (tolower((unsigned char)*unit) != tolower(prefixes[i]))
+        if (leat__ascii_lower(*unit) != leat__ascii_lower(prefixes[i]))
             continue;
         if (!unit[1])
             return is_bytes ? powers_of_two : thousands;
-        if (is_bytes && !strcasecmp(unit + 1, "B"))
+        if (is_bytes && leat__ascii_is_same(unit + 1, "B"))
             return thousands;
-        if (is_bytes && !strcasecmp(unit + 1, "iB"))
+        if (is_bytes && leat__ascii_is_same(unit + 1, "iB"))
             return powers_of_two;
     }
     return 0;
@@ -219,8 +219,9 @@ static bool read_float(const char *text, float *out)
 static bool take_bool(const leat_option *option, void *options,
                       const char *text)
 {
-    bool is_true = !strcasecmp(text, "true") || !strcmp(text, "1");
-    if (!is_true && strcasecmp(text, "false") != 0 && strcmp(text, "0") != 0)
+    bool is_true = leat__ascii_is_same(text, "true") || !strcmp(text, "1");
+    if (!is_true && !leat__ascii_is_same(text, "false") &&
+        strcmp(text, "0") != 0)
         return false;
     return leat__option_take_number(option, options, is_true);
 }
@@ -321,7 +322,7 @@ const char *leat__option_fault(const leat_option *option, const char *text,
     int length = (int)strcspn(renamed, "|");
     write_expected(expected, sizeof(expected), option);
     if (length > 0 && strlen(text) == (size_t)length &&
-        !strncasecmp(renamed, text, (size_t)length))
+        leat__ascii_begins_same(renamed, text, (size_t)length))
         snprintf(out, LEAT__OPTION_FAULT_MAX,
                  "%.*s is called %s now; expected %s", length, renamed,
                  renamed + length + 1, expected);

@@ -1,4 +1,5 @@
 #include "config/net_choice.h"
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "config/net_diagnosis.h"
@@ -7,7 +8,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 typedef leat__prototxt_field field;
 
@@ -103,7 +103,7 @@ static int match_type(search *search, const field *type, bool *out)
         *out = !leat__prototxt_int32(file, type, &number) && number == 5;
         return LEAT_OK;
     }
-    if (!type->text || strcasecmp(type->text, "data") != 0)
+    if (!type->text || !leat__ascii_is_same(type->text, "data"))
         return LEAT_OK;
     if (type->type !=
         (is_v1 ? LEAT__PROTOTXT_IDENTIFIER : LEAT__PROTOTXT_STRING))

@@ -1,4 +1,5 @@
 #include "config/prototxt.h"
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "config/lexer.h"
@@ -8,7 +9,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #define BLOCK_BYTES ((size_t)16 << 10)
 
@@ -126,7 +126,7 @@ static bool is_not_finite(const leat__lexeme *lexeme)
     static const char *const names[] = {"inf", "infinity", "nan"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (lexeme->size == strlen(names[i]) &&
-            !strncasecmp(lexeme->text, names[i], lexeme->size))
+            leat__ascii_begins_same(lexeme->text, names[i], lexeme->size))
             return true;
     return false;
 }

@@ -1,3 +1,4 @@
+#include "base/ascii.h"
 #include "base/error.h"
 #include "config/prototxt.h"
 
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 typedef leat__prototxt_field field;
 
@@ -136,9 +136,10 @@ static int read_decimal(const char *text, double *out)
 
 static int read_word(const char *text, double *out)
 {
-    if (!strcasecmp(text, "nan"))
+    if (leat__ascii_is_same(text, "nan"))
         *out = NAN;
-    else if (!strcasecmp(text, "inf") || !strcasecmp(text, "infinity"))
+    else if (leat__ascii_is_same(text, "inf") ||
+             leat__ascii_is_same(text, "infinity"))
         *out = INFINITY;
     else
         return -1;

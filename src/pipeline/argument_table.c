@@ -1,4 +1,5 @@
 #include "pipeline/argument_table.h"
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/option_list.h"
 #include "base/suggestion.h"
@@ -189,7 +190,7 @@ int leat__argument_check(const leat_reader_type *type,
 static bool is_name(const char *name)
 {
     for (const char *p = name; *p; p++) {
-        if (!isalnum((unsigned char)*p) && *p != '_')
+        if (!leat__ascii_is_letter_or_digit(*p) && *p != '_')
             return false;
     }
     return name[0] != 0;

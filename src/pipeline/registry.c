@@ -6,12 +6,12 @@
  * written before `ntypes` counts it, so the table is always consistent.
  */
 #include "pipeline/registry.h"
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/suggestion.h"
 #include "pipeline/reader_table.h"
 
-#include <ctype.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static const leat_reader_type *find_locked(const char *name)
 static bool is_name(const char *name)
 {
     for (const char *p = name; *p; p++) {
-        if (!isalnum((unsigned char)*p) && *p != '_')
+        if (!leat__ascii_is_letter_or_digit(*p) && *p != '_')
             return false;
     }
     return name[0] != 0 && strlen(name) <= NAME_MAX_SIZE;

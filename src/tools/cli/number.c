@@ -1,4 +1,5 @@
 #include "tools/cli/number.h"
+#include "base/ascii.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* With the largest unit, 2^40, a fraction of them stays below 2^63. */
 enum { MOST_DECIMALS = 6 };
@@ -43,8 +43,8 @@ static const struct unit {
 static bool take_word(const char **text, const char *word)
 {
     size_t size = strlen(word);
-    if (strncasecmp(*text, word, size) != 0 ||
-        isalpha((unsigned char)(*text)[size]))
+    if (!leat__ascii_begins_same(*text, word, size) ||
+        leat__ascii_is_letter((*text)[size]))
         return false;
     *text += size;
     return true;
