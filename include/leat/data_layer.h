@@ -247,7 +247,11 @@ typedef struct leat_data_layer_options {
     /* Memory. */
     size_t max_memory;      /* bytes that batches, on host and device, and the
                                readers' buffers at setup may take; prefetch
-                               shrinks to fit; 0: no limit */
+                               shrinks to fit the first sample. What batches of
+                               larger ones take beyond that counts, too, until
+                               the layer is restored or destroyed; forward is
+                               LEAT_ELIMIT where it does not fit. 0: no limit
+                             */
     size_t max_image_bytes; /* memory that decoding one image may take, pixels
                                and coefficients; one that takes more is a bad
                                record. 0: LEAT_IMAGE_BYTES_DEFAULT, or with

@@ -155,6 +155,35 @@ static int await_consumers(leat__batch *batch)
     return status;
 }
 
+/* Takes memory that a batch is to grow to from what all may take. */
+static int take_budget(const leat__batch *batch, size_t bytes)
+{
+    leat__batch_budget *budget = batch->budget;
+    if (!budget || budget->limit == 0)
+        return LEAT_OK;
+    size_t before = atomic_fetch_add(&budget->in_use, bytes);
+    if (before <= budget->limit && bytes <= budget->limit - before)
+        return LEAT_OK;
+    atomic_fetch_sub(&budget->in_use, bytes);
+    return leat_error(LEAT_ELIMIT,
+                      "%s: max_memory is %zu bytes for a device, of which "
+                      "batches take %zu, and one of larger samples needs %zu "
+                      "more; expected more memory or a smaller prefetch",
+                      budget->name, budget->limit, before, bytes);
+}
+
+static void give_budget(const leat__batch *batch, size_t bytes)
+{
+    if (batch->budget && batch->budget->limit > 0)
+        atomic_fetch_sub(&batch->budget->in_use, bytes);
+}
+
+/* On the host and, if the device has memory of its own, there, too. */
+static size_t sides(const leat__batch *batch)
+{
+    return batch->slab->device->ops->unified ? 1 : 2;
+}
+
 /* Frees the memory that the batch grew to before. */
 static void account(leat__batch *batch)
 {
@@ -165,7 +194,7 @@ static void account(leat__batch *batch)
     atomic_fetch_add(&batch->growths, 1);
 }
 
-static int grow_host(leat__batch *batch, size_t bytes, size_t kept)
+static int make_slab(const leat__batch *batch, size_t bytes, leat__slab **out)
 {
     leat__slab *slab;
     int status = leat__slab_create(&slab, batch->slab->device, bytes);
@@ -180,6 +209,21 @@ static int grow_host(leat__batch *batch, size_t bytes, size_t kept)
         leat__slab_unref(slab);
         return status;
     }
+    *out = slab;
+    return LEAT_OK;
+}
+
+static int grow_host(leat__batch *batch, size_t bytes, size_t kept)
+{
+    leat__slab *slab;
+    size_t own = (size_t)(batch->own_bytes + batch->own_pageable);
+    int status = take_budget(batch, bytes * sides(batch));
+    if (status)
+        return status;
+    status = make_slab(batch, bytes, &slab);
+    give_budget(batch, (status ? bytes : own) * sides(batch));
+    if (status)
+        return status;
     if (kept > 0)
         memcpy(slab->host, (const char *)batch->slab->host + batch->offset,
                kept);
@@ -191,7 +235,7 @@ static int grow_host(leat__batch *batch, size_t bytes, size_t kept)
     return LEAT_OK;
 }
 
-static int grow_top(leat__batch *batch, size_t bytes)
+static int make_top(leat__batch *batch, size_t bytes)
 {
     leat__slab *slab;
     int status = leat__slab_create(&slab, batch->slab->device, bytes);
@@ -203,6 +247,17 @@ static int grow_top(leat__batch *batch, size_t bytes)
         atomic_store(&batch->own_tops, (int64_t)bytes);
     }
     leat__slab_unref(slab);
+    return status;
+}
+
+static int grow_top(leat__batch *batch, size_t bytes)
+{
+    size_t own = (size_t)batch->own_tops;
+    int status = take_budget(batch, bytes);
+    if (status)
+        return status;
+    status = make_top(batch, bytes);
+    give_budget(batch, status ? bytes : own);
     return status;
 }
 
@@ -225,7 +280,10 @@ int leat__batch_extend(leat__batch *batch, size_t bytes, size_t kept)
     if (bytes <= batch->capacity)
         return LEAT_OK;
     int status = await_consumers(batch);
-    return status ? status : grow_host(batch, bytes + bytes / 4, kept);
+    if (!status)
+        status = grow_host(batch, bytes + bytes / 4, kept);
+    /* A reserve for the next batch, where there is room for it. */
+    return status == LEAT_ELIMIT ? grow_host(batch, bytes, kept) : status;
 }
 
 int leat__top_full_shape(const leat__top *top, int64_t n,

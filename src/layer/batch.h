@@ -61,6 +61,13 @@ typedef enum leat__shape_state {
     LEAT__SHAPE_FAILED
 } leat__shape_state;
 
+/* The memory that the batches of a device may take, and take. */
+typedef struct leat__batch_budget {
+    const char *name;     /* the layer's, borrowed */
+    size_t limit;         /* bytes; 0: none */
+    atomic_size_t in_use; /* bytes on host and device, those of all batches */
+} leat__batch_budget;
+
 typedef struct leat__batch {
     /* Fields that each batch changes, for its workers and the caller: a cache
        line. Set under the claim lock by the thread that takes chunks: */
@@ -89,9 +96,10 @@ typedef struct leat__batch {
     leat__slab *top_slab; /* of the top that a device computes; or NULL */
     size_t top_offset;
     size_t top_capacity;
-    bool is_lazy;    /* nothing has populated the memory yet */
-    bool has_room;   /* the last upload recorded `room` */
-    int size;        /* samples there is room for */
+    leat__batch_budget *budget; /* borrowed; NULL: none */
+    bool is_lazy;               /* nothing has populated the memory yet */
+    bool has_room;              /* the last upload recorded `room` */
+    int size;                   /* samples there is room for */
     leat_event room; /* its last contents are read, the upload begins */
     leat_event ready;
     leat_event consumed[LEAT__STREAMS_MAX];
@@ -136,7 +144,10 @@ void leat__batch_set_top(leat__batch *batch, leat__slab *slab, size_t offset,
 /* Gives it what variable tops need. Errors: LEAT_ENOMEM. */
 int leat__batch_make_variable(leat__batch *batch, int ntop);
 
-/* Makes room for the shape, in slabs of its own if need be. */
+/*
+ * Makes room for the shape, in slabs of its own if need be. Errors: LEAT_ELIMIT
+ * beyond the budget, LEAT_ENOMEM, LEAT_EIO, LEAT_EDEVICE.
+ */
 int leat__batch_reserve(leat__batch *batch, const leat__batch_shape *shape);
 
 /*

@@ -100,6 +100,19 @@ static int make_batches(leat__device_queue *queue,
     return status ? status : make_tops(queue, options);
 }
 
+/* What they take from the start is part of it. */
+static void set_budget(leat__device_queue *queue,
+                       const leat__device_queue_options *options)
+{
+    size_t sides = queue->device->ops->unified ? 1 : 2;
+    queue->budget.name = options->name;
+    queue->budget.limit = options->max_memory;
+    atomic_store(&queue->budget.in_use,
+                 (size_t)queue->slab_bytes * sides + (size_t)queue->top_bytes);
+    for (int i = 0; i < queue->n; i++)
+        queue->batch[i].budget = &queue->budget;
+}
+
 static int init_queue(leat__device_queue *queue, leat_device *device,
                       bool is_alone, const leat__device_queue_options *options)
 {
@@ -116,6 +129,7 @@ static int init_queue(leat__device_queue *queue, leat_device *device,
                                         options->transformer, &options->shape);
     if (status)
         return status;
+    set_budget(queue, options);
     for (int i = 0; i < options->circulating; i++)
         queue->free[i] = &queue->batch[i];
     atomic_store(&queue->nfree, options->circulating);

@@ -24,10 +24,12 @@ typedef struct leat__device_queue_options {
     leat__batch_shape shape;            /* the first record's */
     size_t room; /* bytes of a batch from the start, if more than the shape's */
     int batch_size;
-    bool must_pin;    /* no batch in pageable memory */
-    bool is_variable; /* some tops are */
-    int batches;      /* of a device: prefetch, and the one its caller holds */
-    int circulating;  /* batches in use from the start; the rest as needed */
+    bool must_pin;     /* no batch in pageable memory */
+    const char *name;  /* the layer's, borrowed */
+    size_t max_memory; /* of a device's batches; 0: no limit */
+    bool is_variable;  /* some tops are */
+    int batches;       /* of a device: prefetch, and the one its caller holds */
+    int circulating;   /* batches in use from the start; the rest as needed */
 } leat__device_queue_options;
 
 typedef struct leat__device_queue {
@@ -35,6 +37,7 @@ typedef struct leat__device_queue {
     leat__queue *ready; /* completed batches, for the caller */
     leat__device_copy copy;
     leat__batch *batch; /* all of them */
+    leat__batch_budget budget;
     int n;
     bool is_alone;          /* there is no other device */
     int64_t slab_bytes;     /* of the slab that they share from the start */

@@ -155,22 +155,28 @@ static size_t measure_readers(const leat_data_layer_group *group, char *out,
     return held;
 }
 
+/* What the batches of a member may take, beside the readers. */
+static size_t share_memory(const leat_data_layer_group *group, size_t held)
+{
+    size_t all = group->options.values.max_memory;
+    size_t share = (all > held ? all - held : 0) / (size_t)group->n;
+    return share + (all > 0 && share == 0); /* 0 is no limit */
+}
+
 /*
  * As many batches for each member as prefetch and max_memory allow, of which
- * the readers have their part already.
+ * the readers have their part already; `*limit` is what a member's may take.
  */
 static int count_batches(const leat_data_layer_group *group,
                          const leat__batch_shape *shape,
-                         leat__autotune_batches *out)
+                         leat__autotune_batches *out, size_t *limit)
 {
     char readers[LEAT_READER_PATH_MAX + 80];
     const leat_data_layer_options *values = &group->options.values;
     size_t held = measure_readers(group, readers, sizeof(readers));
-    size_t left = values->max_memory > held ? values->max_memory - held : 0;
     size_t each = group->room * (has_memory(group) ? 2 : 1) + shape->top_bytes;
-    size_t limit = left / (size_t)group->n;
-    limit += values->max_memory > 0 && limit == 0; /* 0 is no limit */
-    if (!leat__autotune_count_batches(out, values->prefetch, each, limit))
+    *limit = share_memory(group, held);
+    if (!leat__autotune_count_batches(out, values->prefetch, each, *limit))
         return leat_error(LEAT_ELIMIT,
                           "%s: max_memory is %zu bytes, but the smallest "
                           "prefetch takes two batches of %zu%s%s",
@@ -393,7 +399,8 @@ static int start_prefetcher(leat_data_layer_group *group,
 {
     const leat_data_layer_options *values = &group->options.values;
     leat__autotune_batches batches;
-    int status = count_batches(group, shape, &batches);
+    size_t limit;
+    int status = count_batches(group, shape, &batches, &limit);
     if (status)
         return status;
     int workers = count_workers(group);
@@ -429,6 +436,8 @@ static int start_prefetcher(leat_data_layer_group *group,
                 .shape = *shape,
                 .batch_size = spec->batch_size,
                 .must_pin = values->must_pin,
+                .name = values->name,
+                .max_memory = limit,
                 .batches = batches.all,
                 .circulating = batches.circulating,
             },

@@ -1,0 +1,181 @@
+/* max_memory holds for batches that grow after setup, too. */
+#include "support/suite.h"
+
+#include <leat.h>
+
+#include <check.h>
+#include <string.h>
+
+enum { BATCH = 4, SIDE = 64 };
+
+/* Samples of 3 x 1 x 1, and from one of them on of 3 x SIDE x SIDE. */
+static struct {
+    int larger;
+    int next;
+} script;
+
+static leat_pipeline *pipeline;
+static leat_data_layer *layer;
+static leat_data_layer_options options;
+
+static int script_next(void *pass, leat_sample *sample)
+{
+    static const unsigned char pixels[3 * SIDE * SIDE];
+    int64_t side = script.next++ >= script.larger ? SIDE : 1;
+    const int64_t shape[] = {3, side, side};
+    (void)pass;
+    sample->stable = 1;
+    return leat_sample_set(sample, 0, LEAT_UINT8, 3, shape, pixels);
+}
+
+static int script_open(void *user, void **pass)
+{
+    (void)user;
+    *pass = NULL;
+    script.next = 0;
+    return LEAT_OK;
+}
+
+static int script_reset(void *pass)
+{
+    (void)pass;
+    script.next = 0;
+    return LEAT_OK;
+}
+
+static const size_t large = sizeof(float) * BATCH * 3 * SIDE * SIDE;
+
+static void set_up(void)
+{
+    static const leat_field_spec field = {
+        .name = "data", .dtype = LEAT_UINT8, .ndim = -1};
+    static const leat_callbacks callbacks = {.size = sizeof(callbacks),
+                                             .fields = &field,
+                                             .nfields = 1,
+                                             .open = script_open,
+                                             .next = script_next,
+                                             .reset = script_reset};
+    script.larger = 2 * BATCH;
+    options = (leat_data_layer_options){.size = sizeof(options),
+                                        .name = "train",
+                                        .batch_size = BATCH,
+                                        .prefetch = 2,
+                                        .caller_helps = LEAT_CALLER_HELPS_OFF,
+                                        .workers = 1};
+    ck_assert_int_eq(leat_pipeline_callback(&pipeline, &callbacks, NULL),
+                     LEAT_OK);
+}
+
+static void tear_down(void)
+{
+    leat_data_layer_destroy(layer);
+    leat_pipeline_unref(pipeline);
+}
+
+static void open_layer(void)
+{
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    int status = leat_data_layer_setup(layer, NULL, 0);
+    ck_assert_msg(!status, "%s", leat_last_error());
+}
+
+/* Forwards until one fails, at most `n`; what batches took in all at a time. */
+static int64_t run(int n, int *status, int *done)
+{
+    leat_stats stats = {.size = sizeof(stats)};
+    int64_t most = 0;
+    *status = LEAT_OK;
+    for (*done = 0; *done < n && !*status; *done += !*status) {
+        *status = leat_data_layer_forward(layer, NULL, 0, LEAT_HOST);
+        ck_assert_int_eq(leat_data_layer_stats(layer, &stats), LEAT_OK);
+        int64_t bytes = stats.memory.host;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+START_TEST(a_batch_that_does_not_fit_is_an_error)
+{
+    int status, done;
+    options.max_memory = large / 2;
+    options.on_error = _i ? LEAT_ON_ERROR_ZERO : LEAT_ON_ERROR_FAIL;
+    open_layer();
+    int64_t most = run(10, &status, &done);
+    ck_assert_int_eq(status, LEAT_ELIMIT);
+    ck_assert_int_eq(done, 2);
+    ck_assert_int_le(most, (int64_t)options.max_memory);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "train: max_memory is "));
+    ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
+                     LEAT_ELIMIT);
+}
+END_TEST
+
+/* One of the three has room, or two. */
+START_TEST(all_batches_count)
+{
+    int status, done;
+    options.max_memory = large / 2 + large * (size_t)_i;
+    open_layer();
+    /* The worker, who is slower, takes the third soon. */
+    int64_t most = run(10000, &status, &done);
+    ck_assert_int_eq(status, LEAT_ELIMIT);
+    ck_assert_int_ge(done, 2 + _i);
+    ck_assert_int_le(most, (int64_t)options.max_memory);
+    ck_assert_int_ge(most, (int64_t)large * _i);
+}
+END_TEST
+
+START_TEST(what_fits_goes_on_for_ever)
+{
+    int status, done;
+    options.max_memory = large / 2 + large * 3;
+    open_layer();
+    int64_t most = run(100, &status, &done);
+    ck_assert_int_eq(status, LEAT_OK);
+    ck_assert_int_le(most, (int64_t)options.max_memory);
+    ck_assert_int_ge(most, (int64_t)large * 3);
+}
+END_TEST
+
+START_TEST(without_a_limit_there_is_none)
+{
+    int status, done;
+    open_layer();
+    run(20, &status, &done);
+    ck_assert_int_eq(status, LEAT_OK);
+}
+END_TEST
+
+/* A restore begins with memory of the first sample's size. */
+START_TEST(a_restore_begins_again)
+{
+    int status, done;
+    leat_token token;
+    leat_token_init(&token);
+    options.max_memory = large / 2;
+    open_layer();
+    ck_assert_int_eq(leat_data_layer_save(layer, &token), LEAT_OK);
+    run(10, &status, &done);
+    ck_assert_int_eq(status, LEAT_ELIMIT);
+    ck_assert_int_eq(leat_data_layer_restore(layer, &token), LEAT_OK);
+    run(10, &status, &done);
+    ck_assert_int_eq(status, LEAT_ELIMIT);
+    ck_assert_int_eq(done, 2);
+    leat_token_finish(&token);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("max_memory");
+    TCase *tcase = tcase_create("max_memory");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, a_batch_that_does_not_fit_is_an_error, 0, 2);
+    tcase_add_loop_test(tcase, all_batches_count, 1, 3);
+    tcase_add_test(tcase, what_fits_goes_on_for_ever);
+    tcase_add_test(tcase, without_a_limit_there_is_none);
+    tcase_add_test(tcase, a_restore_begins_again);
+    return suite_run(suite);
+}
