@@ -23,7 +23,8 @@ typedef uintptr_t leat_stream;
 
 /**
  * Finds a device by name: "cpu", or one of a registered type, "type:ordinal".
- * The device is shared and valid as long as the process. Errors: LEAT_EINVAL
+ * A type that computes in host memory has a single device, of ordinal 0. The
+ * device is shared and valid as long as the process. Errors: LEAT_EINVAL
  * for an unknown name, listing those known; LEAT_EDEVICE; LEAT_ENOMEM. Thread
  * safety: any thread.
  */

@@ -180,6 +180,11 @@ static int find_locked(leat_device **out, const char *name)
     const leat_device_ops *type = find_type_locked(name, size);
     if (!type)
         return unknown_locked(name);
+    if (type->unified && ordinal > 0)
+        return leat_error(LEAT_EINVAL,
+                          "there is no device \"%s\": there is one \"%s\", "
+                          "which computes in host memory",
+                          name, type->name);
     char full[32];
     if (type->unified)
         snprintf(full, sizeof(full), "%s", type->name);

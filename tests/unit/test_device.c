@@ -58,6 +58,20 @@ START_TEST(an_ordinal_is_a_number)
 }
 END_TEST
 
+START_TEST(host_memory_has_one_device)
+{
+    static const char *const names[] = {"cpu:1", "cpu:9999"};
+    leat_device *device, *other = NULL;
+    ck_assert_int_eq(leat_device_find(&device, "cpu"), LEAT_OK);
+    ck_assert_int_eq(leat_device_find(&other, "cpu:0"), LEAT_OK);
+    ck_assert_ptr_eq(device, other);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(leat_device_find(&other, names[i]), LEAT_EINVAL);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), names[i]));
+    }
+}
+END_TEST
+
 START_TEST(a_device_without_its_name_or_with_a_taken_one_is_refused)
 {
     static leat_device_ops mine;
@@ -156,6 +170,7 @@ int main(void)
                    an_unknown_device_is_refused_and_the_known_ones_named);
     tcase_add_test(tcase, a_missing_device_says_that_the_build_lacks_it);
     tcase_add_test(tcase, an_ordinal_is_a_number);
+    tcase_add_test(tcase, host_memory_has_one_device);
     tcase_add_test(tcase,
                    a_device_without_its_name_or_with_a_taken_one_is_refused);
     tcase_add_test(tcase,

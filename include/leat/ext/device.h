@@ -84,8 +84,8 @@ struct leat_device_ops {
     const char *name; /* the type: "cpu", "cuda" */
 
     /**
-     * 1: the device computes in host memory. Then only open, host_alloc and
-     * host_free are required of the following.
+     * 1: the device computes in host memory, and is the type's only one. Then
+     * only open, host_alloc and host_free are required of the following.
      */
     int unified;
 
