@@ -8,6 +8,7 @@
  * locks: the callback cancel has to wake a callback next that blocks.
  */
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/memory.h"
 
 #include <stdatomic.h>
@@ -25,7 +26,9 @@ typedef struct callback_feed {
     char field_name[LEAT_MAX_FIELDS][NAME_SIZE];
     char offsets_of[LEAT_MAX_FIELDS][NAME_SIZE];
     char name[NAME_SIZE];
-    atomic_int readers; /* open now */
+    /* Open now, in the low half; above it the generation of the process that
+       they belong to: a child's parent keeps its own. */
+    atomic_uint_fast64_t readers;
 } callback_feed;
 
 typedef struct callback_reader {
@@ -33,7 +36,8 @@ typedef struct callback_reader {
     callback_feed *feed; /* borrowed from the pipeline */
     void *pass;
     int64_t record;
-    leat_sample joined; /* for fields that follow another reader's */
+    unsigned generation; /* of the process that opened it */
+    leat_sample joined;  /* for fields that follow another reader's */
     atomic_bool cancelled;
 } callback_reader;
 
@@ -208,12 +212,34 @@ static void callback_cancel(leat_reader *reader)
         callback->feed->callbacks.cancel(callback->pass);
 }
 
+/* Adds a reader of this process. How many it has besides. */
+static unsigned add_reader(callback_feed *feed, unsigned *generation)
+{
+    uint64_t before = atomic_load(&feed->readers), base;
+    *generation = leat__fork_generation();
+    do {
+        base = before;
+        if (before >> 32 != *generation)
+            base = (uint64_t)*generation << 32;
+    } while (!atomic_compare_exchange_weak(&feed->readers, &before, base + 1));
+    return (unsigned)base;
+}
+
+/* A parent's reader is none of the child's. */
+static void drop_reader(callback_feed *feed, unsigned generation)
+{
+    uint64_t before = atomic_load(&feed->readers);
+    while (before >> 32 == generation &&
+           !atomic_compare_exchange_weak(&feed->readers, &before, before - 1))
+        ;
+}
+
 static void callback_close(leat_reader *reader)
 {
     callback_reader *callback = (callback_reader *)reader;
     if (callback->feed->callbacks.close)
         callback->feed->callbacks.close(callback->pass);
-    atomic_fetch_sub(&callback->feed->readers, 1);
+    drop_reader(callback->feed, callback->generation);
     leat_sample_finish(&callback->joined);
     leat__free(callback);
 }
@@ -247,14 +273,14 @@ static int callback_open(const leat_open *open, leat_reader **out)
     callback->feed = feed;
     callback->pass = feed->user;
     int status = LEAT_OK;
-    if (atomic_fetch_add(&feed->readers, 1) > 0 && !callbacks->open)
+    if (add_reader(feed, &callback->generation) > 0 && !callbacks->open)
         status = leat_error(LEAT_ESTATE,
                             "%s: a second reader needs the callback open",
                             feed->name);
     else if (callbacks->open)
         status = call_open(feed, &callback->pass);
     if (status) {
-        atomic_fetch_sub(&feed->readers, 1);
+        drop_reader(feed, callback->generation);
         leat__free(callback);
         return status;
     }
@@ -300,8 +326,10 @@ int leat_pipeline_callback(leat_pipeline **out, const leat_callbacks *callbacks,
             return leat_error(LEAT_EINVAL, "field %d: unknown dtype %d", i,
                               (int)callbacks->fields[i].dtype);
     callback_feed *feed = leat__alloc_zero(1, sizeof(*feed));
-    if (!feed)
+    if (!feed || leat__fork_watch()) {
+        leat__free(feed);
         return LEAT_ENOMEM;
+    }
     feed->callbacks = *callbacks;
     feed->user = user;
     snprintf(feed->name, sizeof(feed->name), "%s",

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* A pass that does as it is told, and waits for cancel where it is told to. */
 typedef struct script {
@@ -449,6 +451,33 @@ START_TEST(without_open_one_reader_at_a_time)
 }
 END_TEST
 
+/* The parent's reader is open, and may be read and closed there alone. */
+START_TEST(a_forked_child_has_no_reader_of_its_parents)
+{
+    callbacks.open = NULL;
+    callbacks.close = NULL;
+    leat_reader *reader = begin();
+    leat_reader *own = NULL, *second = NULL;
+    pid_t child = fork();
+    if (child == 0) {
+        bool is_right = leat_pipeline_open(pipeline, &own) == LEAT_OK &&
+                        leat_reader_next(own, &sample) == LEAT_OK &&
+                        leat_pipeline_open(pipeline, &second) == LEAT_ESTATE;
+        leat_reader_close(reader);
+        is_right =
+            is_right && leat_pipeline_open(pipeline, &second) == LEAT_ESTATE;
+        leat_reader_close(own);
+        is_right = is_right && leat_pipeline_open(pipeline, &own) == LEAT_OK;
+        _exit(is_right ? 0 : 1);
+    }
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &second), LEAT_ESTATE);
+    end(reader);
+}
+END_TEST
+
 START_TEST(a_pass_that_did_not_open_is_not_closed)
 {
     leat_reader *none = NULL;
@@ -634,6 +663,7 @@ int main(void)
     tcase_add_test(tcase, a_sample_that_is_not_as_announced_is_an_error);
     tcase_add_test(tcase, without_reset_there_is_one_epoch);
     tcase_add_test(tcase, without_open_one_reader_at_a_time);
+    tcase_add_test(tcase, a_forked_child_has_no_reader_of_its_parents);
     tcase_add_test(tcase, a_pass_that_did_not_open_is_not_closed);
     tcase_add_test(tcase, cancel_wakes_a_callback_whatever_it_then_returns);
     tcase_add_test(tcase, callbacks_without_their_parts_are_refused);
