@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 enum { RECORDS = 10, HEADER = 128, LOCK_BYTES = 8192, SLOT = 64 };
 
@@ -207,6 +208,31 @@ START_TEST(a_lock_without_blocks_is_not_stored_to)
         ck_assert_int_eq(found.st_size, cases[i].is_full ? 0 : LOCK_BYTES);
         ck_assert_int_eq(unlink(lock), 0);
     }
+}
+END_TEST
+
+/* The process may write no file that large: it reads on, and lives. */
+START_TEST(a_lock_beyond_the_limit_of_files_is_not_made)
+{
+    struct rlimit limit, small;
+    struct stat found;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = LOCK_BYTES - 1;
+    said[0] = 0;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    leat_reader *reader = NULL;
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_lmdb(&pipeline, directory, NULL), LEAT_OK);
+    int status = leat_pipeline_open(pipeline, &reader);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_msg(!status, "%s", leat_last_error());
+    ck_assert_int_eq(images_count(reader), RECORDS);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    ck_assert_ptr_nonnull(strstr(said, "cannot be locked"));
+    ck_assert_int_eq(stat(lock, &found), 0);
+    ck_assert_int_eq(found.st_size, 0);
 }
 END_TEST
 
@@ -471,6 +497,7 @@ int main(void)
     tcase_add_test(tcase, readers_of_one_state_have_one_slot_that_liblmdb_sees);
     tcase_add_test(tcase, its_blocks_are_taken_before_it_is_stored_to);
     tcase_add_test(tcase, a_lock_without_blocks_is_not_stored_to);
+    tcase_add_test(tcase, a_lock_beyond_the_limit_of_files_is_not_made);
     tcase_add_test(tcase, a_link_is_not_followed);
     tcase_add_test(tcase, what_is_no_file_is_not_opened);
     tcase_add_test(tcase, a_file_of_something_else_is_not_written_to);

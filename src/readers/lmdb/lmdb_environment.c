@@ -67,7 +67,7 @@ static bool is_unlockable(int code)
 {
     return code == EACCES || code == EPERM || code == EROFS || code == ENOLCK ||
            code == ENOSYS || code == EOPNOTSUPP || code == ENOSPC ||
-           code == EDQUOT || code == EINVAL;
+           code == EDQUOT || code == EFBIG || code == EINVAL;
 }
 
 /* Reading without a lock is a warning, once per environment. */

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -178,6 +179,16 @@ static int check_own(const leat__lmdb_lock_file *lock, const struct stat *found,
     return foreign_file(lock->path, "a file of something else");
 }
 
+/* 0, or the system's error: beyond the process's limit without the signal that
+ * would end it. */
+static int extend(const leat__lmdb_lock_file *lock)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < LOCK_BYTES)
+        return EFBIG;
+    return ftruncate(lock->fd, LOCK_BYTES) ? errno : 0;
+}
+
 int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
 {
     struct stat found;
@@ -193,8 +204,7 @@ int leat__lmdb_lock_file_make(leat__lmdb_lock_file *lock, int *code)
     size_t size = (size_t)found.st_size;
     if (size < LOCK_BYTES) {
         size = LOCK_BYTES;
-        if (ftruncate(lock->fd, LOCK_BYTES) != 0)
-            *code = errno;
+        *code = extend(lock);
     }
     if (!*code)
         *code = map_table(lock, size);
