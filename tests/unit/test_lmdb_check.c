@@ -303,6 +303,23 @@ START_TEST(an_overflow_page_of_two_records_is_told)
 }
 END_TEST
 
+/* A count of pages that takes those of others loses none of their records. */
+START_TEST(a_damaged_count_of_overflow_pages_loses_nothing)
+{
+    write_database(1000);
+    size_t page = load16(node_of(57) + 8 + 8);
+    file[page * PAGE + 12] ^= 32;
+    check_bytes(file, file_size);
+    ck_assert_int_eq(told.damages, 1);
+    ck_assert_int_eq(told.damage[0].page, (int64_t)page);
+    ck_assert_int_eq(told.damage[0].lost, 0);
+    ck_assert_msg(strstr(told.line[0], "is another record's") != NULL, "%s",
+                  told.line[0]);
+    check_good_but(1000, 0, 0);
+    remove_database();
+}
+END_TEST
+
 static size_t root_of(void)
 {
     size_t meta = file[PAGE + 144] > file[144] ? PAGE : 0;
@@ -663,6 +680,7 @@ int main(void)
     tcase_add_test(tests, a_damaged_node_costs_one_record);
     tcase_add_test(tests, a_damaged_key_costs_one_record);
     tcase_add_test(tests, a_damaged_overflow_page_costs_one_record);
+    tcase_add_test(tests, a_damaged_count_of_overflow_pages_loses_nothing);
     tcase_add_test(tests, an_overflow_page_of_two_records_is_told);
     tcase_add_test(tests, a_damaged_branch_loses_what_is_below_it);
     tcase_add_test(tests, records_that_the_meta_page_does_not_know_are_given);

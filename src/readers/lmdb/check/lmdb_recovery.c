@@ -39,6 +39,8 @@ void leat__lmdb_recovery_finish(leat__lmdb_recovery *recovery)
 {
     if (!recovery->borrows_met)
         leat__free(recovery->met);
+    leat__free(recovery->spare);
+    recovery->spare = NULL;
     recovery->met = NULL;
 }
 
@@ -208,21 +210,87 @@ static void find_low(const leat__lmdb_recovery *recovery,
     }
 }
 
-/* Finds the value on its overflow pages, which no other record may share. */
+/* Keeps the pages that a value's count has and the value does not need. */
+static int keep_spare(leat__lmdb_recovery *recovery, uint64_t page,
+                      uint64_t needed, uint64_t pages)
+{
+    if (pages == needed || recovery->jumps)
+        return LEAT_OK;
+    if (recovery->spares == recovery->spare_room) {
+        size_t room = recovery->spare_room ? 2 * recovery->spare_room : 64;
+        leat__lmdb_spare *grown =
+            leat__realloc(recovery->spare, room * sizeof(*grown));
+        if (!grown)
+            return LEAT_ENOMEM;
+        recovery->spare = grown;
+        recovery->spare_room = room;
+    }
+    recovery->spare[recovery->spares++] =
+        (leat__lmdb_spare){page, page + needed, page + pages};
+    return LEAT_OK;
+}
+
+/*
+ * Finds the value on its overflow pages, which no other record may share. Their
+ * count may be damaged, or that of a longer value which was there before: pages
+ * beyond the value are its own only if no other record needs them.
+ */
 static int find_value(leat__lmdb_recovery *recovery, leat__lmdb_node *node)
 {
     if (node->value)
         return LEAT_OK;
     leat__lmdb_node found = *node;
-    int status = await(recovery, node->overflow);
+    uint64_t page = node->overflow;
+    int status = await(recovery, page);
     if (!status)
         status = leat__lmdb_map_overflow(recovery->map, &found);
+    if (status)
+        return status;
+    uint64_t pages = leat__lmdb_map_overflow_pages(recovery->map, node);
+    const unsigned char *end = found.value + found.value_size - 1;
+    uint64_t needed =
+        (uint64_t)(end - recovery->map->base) / recovery->map->meta.page_size -
+        page + 1;
+    status = mark_used(recovery, page, needed);
     if (!status)
-        status = mark_used(recovery, node->overflow,
-                           leat__lmdb_map_overflow_pages(recovery->map, node));
+        status = keep_spare(recovery, page, needed, pages);
     if (!status)
         *node = found;
     return status;
+}
+
+/* The first of the pages that is in use. */
+static uint64_t first_used(const leat__lmdb_recovery *recovery, uint64_t page,
+                           uint64_t end)
+{
+    while (page < end && !(recovery->met[page / 8] >> (page % 8) & 1))
+        page++;
+    return page;
+}
+
+/* After the last record: the next count of pages that takes another's, if there
+ * is one. */
+static int check_spare(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
+{
+    while (recovery->spares && !recovery->jumps) {
+        leat__lmdb_spare spare = recovery->spare[--recovery->spares];
+        uint64_t used = first_used(recovery, spare.begin, spare.end);
+        if (used == spare.end) {
+            mark_used(recovery, spare.begin, spare.end - spare.begin);
+            continue;
+        }
+        int status = leat_error(
+            LEAT_EFORMAT,
+            "%s: page %llu is damaged: it counts %llu overflow pages, but page "
+            "%llu is another record's; its value needs only %llu",
+            recovery->map->name, (unsigned long long)spare.page,
+            (unsigned long long)(spare.end - spare.page),
+            (unsigned long long)used,
+            (unsigned long long)(spare.begin - spare.page));
+        set_damage(recovery, event, status, spare.page, 0);
+        return status;
+    }
+    return LEAT_OK;
 }
 
 static int check_count(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
@@ -246,6 +314,8 @@ static int find(leat__lmdb_recovery *recovery, leat__lmdb_event *event)
     event->low = NULL;
     while (recovery->slot == recovery->leaf.count) {
         int status = next_leaf(recovery, event);
+        if (status == LEAT_END && check_spare(recovery, event))
+            return LEAT_OK;
         if (status == LEAT_END) {
             recovery->is_over = true;
             return check_count(recovery, event);
