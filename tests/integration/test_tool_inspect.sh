@@ -613,6 +613,13 @@ if [ -f "$images/rgb.jpg" ]; then
     rm parts/data.0002.npy
     run 2 compare sizes parts
 fi
+# bfloat16 is compared as numbers, not as bits, with what a layer delivers.
+"$leat" dump --reader lmdb:good --batch 10 --top-type bfloat16 --scale 0.5 --out halves >/dev/null
+run 0 compare good halves --batch 10 --top-type bfloat16 --scale 0.501 --tolerance 0.6
+has '^10 records are the same$'
+run 1 compare good halves --batch 10 --top-type bfloat16 --scale 0.501 --tolerance 0.1
+has 'by up to 0\.[0-9]+$'
+rm -r halves
 mkdir lone
 printf '%b' '\0223NUMPY\0001\0000\0166\0000' >lone/data.npy
 printf "%-117s\\n" "{'descr': '|u1', 'fortran_order': False, 'shape': ()}" >>lone/data.npy

@@ -176,6 +176,7 @@ struct npy_header npy_header_of(leat_dtype dtype, int ndim,
         [LEAT_INT8] = 'i',    [LEAT_INT16] = 'i',   [LEAT_UINT32] = 'u'};
     struct npy_header out = {.kind = kinds[dtype],
                              .bytes = (int)leat_dtype_size(dtype),
+                             .is_bfloat16 = dtype == LEAT_BFLOAT16,
                              .ndim = ndim,
                              .count = 1};
     for (int i = 0; i < ndim; i++) {
@@ -217,4 +218,14 @@ long double npy_header_value(const struct npy_header *header, const void *data,
         return (long double)single;
     memcpy(&real, at, sizeof(real));
     return real;
+}
+
+long double npy_header_bfloat16(const void *data, size_t i)
+{
+    uint16_t bits;
+    float value;
+    memcpy(&bits, (const char *)data + i * sizeof(bits), sizeof(bits));
+    const uint32_t wide = (uint32_t)bits << 16;
+    memcpy(&value, &wide, sizeof(value));
+    return (long double)value;
 }

@@ -4,11 +4,14 @@
 
 #include <leat/dtype.h>
 
+#include <stdbool.h>
+
 enum { NPY_MAX_DIMS = 16 };
 
 struct npy_header {
-    char kind; /* of elements: 'b', 'i', 'u' or 'f' */
-    int bytes; /* of an element: 1, 2, 4 or 8 */
+    char kind;        /* of elements: 'b', 'i', 'u' or 'f' */
+    int bytes;        /* of an element: 1, 2, 4 or 8 */
+    bool is_bfloat16; /* known to be bits of such numbers; then 'u' */
     int ndim;
     int64_t dim[NPY_MAX_DIMS]; /* in C order */
     size_t count;              /* elements */
@@ -26,8 +29,11 @@ int npy_header_parse(struct npy_header *out, const char *name,
 struct npy_header npy_header_of(leat_dtype dtype, int ndim,
                                 const int64_t shape[]);
 
-/* Element `i` of the data, in C order. */
+/* Element `i` of the data, in C order; of bfloat16 the bits. */
 long double npy_header_value(const struct npy_header *header, const void *data,
                              size_t i);
+
+/* The number whose bits as bfloat16 are element `i`, of 2 bytes. */
+long double npy_header_bfloat16(const void *data, size_t i);
 
 #endif
