@@ -319,6 +319,12 @@ printf 'c.jpg 1 2\nd.jpg 1 16777217\n' >bad
 refuses 2 'bad: line 2: a label is a whole number over 16777216' bad made --root set --labels 2
 printf 'c.jpg 1.5\n' >bad
 refuses 2 'bad: line 1: expected a label.*--labels N' bad made --root set
+# As many as a line may have, each as long as it may be.
+printf 'c.jpg%s\n' "$(printf ' 0.%062d' $(seq 1024))" >many
+import 0 many made --root set --labels 1024
+"$leat" info made --json >report
+[ "$(jq -c .labels report)" = '{"1024 x float32":1}' ] || fail "1024 labels: $(cat report)"
+rm -rf made
 # Stopped, it resumes; with other labels it is another import.
 rm -rf some whole
 sed 's/$/ 0.5/' long >several

@@ -15,11 +15,11 @@
 
 enum {
     READ_BYTES = 16 << 10,
-    LINE_MOST = 4096,
     SHOWN_MOST = 80,
     LABEL_TEXT_MOST = 12,
     NUMBER_TEXT_MOST = 64,
-    EXACT_MOST = 1 << 24 /* whole numbers up to here are floats */
+    NAME_LINE_MOST = 4096, /* bytes of a line but for several labels */
+    EXACT_MOST = 1 << 24   /* whole numbers up to here are floats */
 };
 
 /* Keys of eight digits ascend up to here. */
@@ -114,6 +114,12 @@ static const char *split(const struct image_list *list, char *text,
                : NULL;
 }
 
+/* Bytes of a line: of several labels, each has room for its longest text. */
+static size_t line_most(const struct image_list *list)
+{
+    return NAME_LINE_MOST + list->labels * (1 + NUMBER_TEXT_MOST);
+}
+
 /* Takes a line, of the list's text, that begins and ends there. */
 static int take_line(struct image_list *list, const char *path, size_t begin,
                      size_t end)
@@ -122,9 +128,9 @@ static int take_line(struct image_list *list, const char *path, size_t begin,
     if (number > most_lines)
         return leat_error(LEAT_EFORMAT, "%s: more than %lld lines", path,
                           (long long)most_lines);
-    if (end - begin > LINE_MOST)
-        return leat_error(LEAT_EFORMAT, "%s: line %lld: longer than %d bytes",
-                          path, number, LINE_MOST);
+    if (end - begin > line_most(list))
+        return leat_error(LEAT_EFORMAT, "%s: line %lld: longer than %zu bytes",
+                          path, number, line_most(list));
     int status =
         buffer_reserve(&list->line, (size_t)number * sizeof(struct line));
     if (!status)
@@ -176,7 +182,7 @@ static int read_lines(struct image_list *list, const char *path, int fd)
             status = take_line(list, path, begin, stop);
             begin = stop + 1;
         }
-        if (!status && end - begin > LINE_MOST)
+        if (!status && end - begin > line_most(list))
             status = take_line(list, path, begin, end);
     }
     if (!status && !list->images)
