@@ -266,4 +266,21 @@ else
     echo 'left out: bad records (needs mdb_load)'
 fi
 
+# One signal ends it, however long the caller's steps are: an hour each, of which the
+# warm-up has five.
+catches() {
+    local mask
+    mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+    [ "/proc/$1/exe" -ef "$leat" ] && [ $((16#${mask: -4} & 0x4000)) -ne 0 ]
+}
+for step in sleep compute; do
+    "$leat" bench layer --reader lmdb:raw --batch 4 --$step-ms 3600000 >stdout 2>stderr &
+    pid=$!
+    until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    kill -TERM $pid
+    timeout 60 tail --pid=$pid -f /dev/null || kill -KILL $pid
+    wait $pid 2>/dev/null
+    check "the status after a signal in a caller's $step" test $? -eq 143
+done
+
 exit "$failed"

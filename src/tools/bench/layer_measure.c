@@ -44,17 +44,20 @@ static void caller_compute(double milliseconds)
     double end = thread_seconds() + 1e-3 * milliseconds;
     do
         multiply();
-    while (thread_seconds() < end);
+    while (thread_seconds() < end && !interrupt_check());
 }
 
-/* Leaves the cores alone, as a net on a GPU does. */
+/* Leaves the cores alone, as a net on a GPU does. In parts: a signal that comes
+   just before one does not end it. */
 static void caller_sleep(double milliseconds)
 {
-    if (milliseconds <= 0)
-        return;
-    struct timespec pause = {(time_t)(milliseconds / 1e3), 0};
-    pause.tv_nsec = (long)(1e6 * (milliseconds - 1e3 * (double)pause.tv_sec));
-    nanosleep(&pause, NULL);
+    static const double part_most = 100;
+    while (milliseconds > 0 && !interrupt_check()) {
+        double part = milliseconds < part_most ? milliseconds : part_most;
+        const struct timespec pause = {0, (long)(1e6 * part)};
+        nanosleep(&pause, NULL);
+        milliseconds -= part;
+    }
 }
 
 static int64_t peak_rss(void)
@@ -179,7 +182,7 @@ static void run_slice(struct layer_group *group,
     int64_t allocations = bench_allocations();
     double cpu = bench_cpu_seconds(), start = leat__clock_seconds(),
            now = start;
-    while (now - start < LIMIT_SLICE && !result->ended) {
+    while (now - start < LIMIT_SLICE && !result->ended && !interrupt_check()) {
         take_step(group, now, options, result);
         result->cpu -= consume(options);
         now = leat__clock_seconds();
@@ -200,7 +203,8 @@ static void run_slice(struct layer_group *group,
 /* Waits until the layer's threads are idle: twice no processor time. */
 static void settle(void)
 {
-    for (int quiet = 0, tries = 0; quiet < 2 && tries < 500; tries++) {
+    for (int quiet = 0, tries = 0;
+         quiet < 2 && tries < 500 && !interrupt_check(); tries++) {
         double cpu = bench_cpu_seconds();
         caller_sleep(10);
         quiet = bench_cpu_seconds() - cpu < 0.0005 ? quiet + 1 : 0;
@@ -218,6 +222,7 @@ static void warm_up(struct layer_group *group,
     for (int i = 0; i < steps || now < end; i++) {
         now = take_step(group, now, options, NULL);
         consume(options);
+        output_require(interrupt_check());
     }
 }
 
