@@ -206,21 +206,25 @@ status=$?
 [ "$(cat stderr)" = 'leat: interrupted (Terminated)' ] || fail "in a record: $(cat stderr)"
 exec 8>&-
 
-# Whom nohup started goes on when the terminal hangs up.
+# Whom nohup started goes on when the terminal hangs up, and whom a script put into the
+# background when Ctrl-C ends the script.
 cp labels pipe.tail
-(
-    trap '' HUP
-    exec "$leat" import mnist images pipe out >stdout 2>stderr
-) &
-pid=$!
-exec 8>pipe
-until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
-kill -HUP $pid
-cat pipe.tail >&8
-exec 8>&-
-wait $pid || fail "status $? after an ignored HUP: $(cat stderr)"
-grep -q '^out: 2 records' stdout || fail "an ignored HUP: $(cat stdout)"
-rm -rf out pipe.tail
+for signal in HUP INT; do
+    (
+        trap '' $signal
+        exec "$leat" import mnist images pipe out >stdout 2>stderr
+    ) &
+    pid=$!
+    exec 8>pipe
+    until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    kill -$signal $pid
+    cat pipe.tail >&8
+    exec 8>&-
+    wait $pid || fail "status $? after an ignored $signal: $(cat stderr)"
+    grep -q '^out: 2 records' stdout || fail "an ignored $signal: $(cat stdout)"
+    rm -rf out
+done
+rm pipe.tail
 
 # Files that changed meanwhile are other files, even if nobody can see it.
 # shellcheck disable=SC2317 # refuses calls it

@@ -115,7 +115,8 @@ done
 # Ctrl-C in the middle of a dump leaves nothing; what a kill leaves, the next dump
 # into that directory removes.
 interrupt() {
-    setsid "$leat" dump --reader lmdb:db --batch 60 --batches 2000000000 \
+    # In the background a shell without job control has SIGINT ignored.
+    setsid env --default-signal=INT "$leat" dump --reader lmdb:db --batch 60 --batches 2000000000 \
         --out cut >out 2>err </dev/null &
     local pid=$!
     until [ -n "$(find cut -name 'data.npy.leat-*' 2>/dev/null)" ] ||

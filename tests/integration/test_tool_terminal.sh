@@ -106,7 +106,7 @@ catches() {
 # An import that waits for its list: the first Ctrl-C is enough.
 mkfifo list
 exec 3<>list
-"$leat" import images - waiting <list >out 2>shown &
+env --default-signal=INT "$leat" import images - waiting <list >out 2>shown &
 pid=$!
 until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
 kill -INT $pid
@@ -119,7 +119,7 @@ grep -qx 'leat: interrupted (Interrupt)' shown || complain "it does not say why"
 exec 3>&-
 
 # Once is enough where it is at work, and what is there is kept.
-"$leat" import pipeline lmdb:drawn stopped >out 2>shown &
+env --default-signal=INT "$leat" import pipeline lmdb:drawn stopped >out 2>shown &
 pid=$!
 until catches $pid || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
 kill -INT $pid 2>/dev/null

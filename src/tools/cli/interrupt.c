@@ -55,16 +55,18 @@ static void handle_signal(int signal_number)
 
 void interrupt_catch(void)
 {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action, before;
     memset(&action, 0, sizeof(action));
     action.sa_handler = handle_signal;
     action.sa_flags = SA_RESTART;
     sigfillset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    /* A process started by nohup must outlive its terminal. */
-    if (sigaction(SIGHUP, NULL, &before) || before.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &action, NULL);
+    /* What the parent ignores stays ignored: nohup for a terminal's end, and a
+       shell, for its background jobs, for Ctrl-C. */
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        if (sigaction(signals[i], NULL, &before) ||
+            before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
 }
 
 int interrupt_check(void)
