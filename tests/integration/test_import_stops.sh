@@ -114,7 +114,7 @@ stop_midway() {
 }
 stop_midway TERM
 [ "$status" -eq 143 ] || fail "status $status after TERM"
-grep -qx 'leat: interrupted (Terminated); [0-9]* records are kept; rerun the same command to resume' \
+grep -qx 'leat: interrupted (Terminated); a pipe cannot be read again, so --restart starts over' \
     stderr || fail "the line after TERM: $(cat stderr)"
 [ -e out ] && fail "a target after TERM"
 refuses 'unfinished import of other files' "$leat" import cifar10 1.bin 2.bin out

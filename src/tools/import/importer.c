@@ -85,6 +85,7 @@ int importer_add_file(struct importer *importer, const char *path)
         return leat_error(LEAT_EFORMAT, "%s: %s", path, strerror(EISDIR));
     if (!S_ISREG(state.st_mode)) {
         clock_gettime(CLOCK_REALTIME, &now);
+        importer->is_once = true;
         return importer_add(importer,
                             "%s, read once by process %ld at %lld.%09ld", path,
                             (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
@@ -209,12 +210,19 @@ static int report_failure(struct run *run, int status)
     const char *records = output_count(kept, "record is", "records are");
     if (is_taken && kept) {
         const struct staging *staging = &run->writer.staging;
+        if (run->source->is_once)
+            return message_error("%s; %s kept in %s", line, records,
+                                 staging->database);
         return message_error("%s; %s kept in %s: move %s away and rerun the "
                              "same command",
                              line, records, staging->path, staging->target);
     }
     if (!kept || status == LEAT_ESTATE)
         return message_error("%s", line);
+    if (run->source->is_once)
+        return message_error("%s; a pipe cannot be read again, so --restart "
+                             "starts over",
+                             line);
     return message_error("%s; %s kept; rerun the same command to resume", line,
                          records);
 }

@@ -55,6 +55,7 @@ struct importer {
     bool force; /* options that all imports have */
     bool restart;
     bool json;
+    bool is_once;    /* an input, such as a pipe, is never the same twice */
     char *arguments; /* lines that decide the records: importer_add */
 };
 
