@@ -546,6 +546,10 @@ for shape in '0,' '0, 3' '5, 0'; do
     run 2 compare --json hollow hollow
     has '"same": null, "compared": [05], "different": 0'
 done
+npy '4611686018427387904, 0' >hollow/data.npy
+run 2 compare hollow hollow
+check 'rows without an element' \
+    grep -qx 'leat: hollow: data has 4611686018427387904 rows without an element' err
 run 2 compare none none
 check 'nothing to compare' grep -q 'nothing to compare' err
 rm -r hollow
@@ -620,6 +624,18 @@ has '^10 records are the same$'
 run 1 compare good halves --batch 10 --top-type bfloat16 --scale 0.501 --tolerance 0.1
 has 'by up to 0\.[0-9]+$'
 rm -r halves
+# A top whose file would be taken for a batch's of another top.
+cat >net <<END
+layer { name: "d" type: "Data" top: "data" top: "data.0000" include { phase: TEST }
+  data_param { source: "good" backend: LMDB batch_size: 5 } }
+END
+run 2 dump --net net --phase TEST --out numbered
+check 'the top is named' grep -q 'top data.0000: its file data.0000.npy would' err
+check 'no dump is left' test ! -e numbered
+sed -i s/data.0000/data.000/ net
+run 0 dump --net net --phase TEST --out numbered
+run 0 compare --net net --phase TEST numbered
+rm -r numbered net
 mkdir lone
 printf '%b' '\0223NUMPY\0001\0000\0166\0000' >lone/data.npy
 printf "%-117s\\n" "{'descr': '|u1', 'fortran_order': False, 'shape': ()}" >>lone/data.npy

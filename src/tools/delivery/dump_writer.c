@@ -196,6 +196,15 @@ int dump_writer_open(struct dump_writer **out, const char *directory,
     return status;
 }
 
+/* Whether it ends as the name of a batch's file does, as in data.0000, so that
+   its own file would be read as one of data's. */
+static bool is_numbered(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
+    return dot && dot != name && digits >= 4 && !dot[1 + digits];
+}
+
 int dump_writer_add(struct dump_writer *writer, int i, const char *name,
                     bool is_split)
 {
@@ -212,6 +221,11 @@ int dump_writer_add(struct dump_writer *writer, int i, const char *name,
     writer->array[i].name = copy;
     writer->array[i].is_split = is_split;
     writer->arrays = i + 1;
+    if (is_numbered(copy))
+        return leat_error(LEAT_EINVAL,
+                          "top %s: its file %s.npy would be taken for a batch "
+                          "of another top; give it another name in the net",
+                          name, copy);
     for (int k = 0; k < i; k++)
         if (!strcmp(writer->array[k].name, copy))
             return leat_error(LEAT_EINVAL, "tops %s and %s would be one file",

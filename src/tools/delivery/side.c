@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Rows of no elements that an array may have. */
+enum { EMPTY_ROWS_MOST = 1 << 24 };
+
 static void set_key(struct side_record *record, const leat_provenance *from)
 {
     record->key = from->key;
@@ -144,11 +147,23 @@ static void add_file(struct side *side, const char *directory, const char *name)
         message_fail("%s: more rows than can be counted", path);
 }
 
+/* Rows of no elements are as many as a header claims, and none is looked at. */
+static bool is_endless(const struct dump_array *array)
+{
+    int64_t elements = 0;
+    for (int i = 0; i < array->files; i++)
+        elements += array->file[i].header.count > 0;
+    return !elements && array->rows > EMPTY_ROWS_MOST;
+}
+
 static void check_rows(const struct side *side, const char *directory)
 {
     const struct dump_array *first = &side->dump[0];
     for (const struct dump_array *one = first; one < first + side->dumps; one++)
-        if (one->rows != first->rows)
+        if (is_endless(one))
+            message_fail("%s: %s has %lld rows without an element", directory,
+                         one->name, (long long)one->rows);
+        else if (one->rows != first->rows)
             message_fail("%s: %s has %s, %s has %lld", directory, first->name,
                          output_count(first->rows, "row", "rows"), one->name,
                          (long long)one->rows);
