@@ -166,7 +166,7 @@ static int read_sample(struct cat *cat)
 {
     int status = leat_reader_next(cat->reader, &cat->sample);
     if (status != LEAT_EDATA)
-        output_require(status);
+        output_require_sound(status);
     return status;
 }
 
@@ -193,7 +193,7 @@ static void print_samples(struct cat *cat)
     int status = leat_reader_fields(cat->reader, &cat->spec, &cat->nspec);
     /* The fields of a bad first record are unknown, and are not needed. */
     if (status != LEAT_EDATA)
-        output_require(status);
+        output_require_sound(status);
     for (; status != LEAT_END && left != 0; left--) {
         status = read_sample(cat);
         if (!status)

@@ -379,14 +379,18 @@ static void check_sides(const struct comparison *comparison,
         message_fail("%s: expected a directory of .npy files",
                      comparison->name[1]);
     if (!has_layer && layer_source_options_are_given(&comparison->source))
-        message_fail("both sides are %s, and no layer is between them: --crop, "
-                     "--batch and the like are for a dump and a database",
-                     dumps ? "dumps" : "databases");
+        message_misuse(
+            "compare",
+            "both sides are %s, and no layer is between them: --crop, "
+            "--batch and the like are for a dump and a database",
+            dumps ? "dumps" : "databases");
     if (dumps == 2 && comparison->source.layer.max_image_bytes)
-        message_fail("--max-image-bytes is for databases: dumps have no "
-                     "encoded images");
+        message_misuse("compare",
+                       "--max-image-bytes is for databases: dumps have no "
+                       "encoded images");
     if (comparison->keys && (dumps || has_layer))
-        message_fail("--keys is for two databases: a dump has no keys");
+        message_misuse("compare",
+                       "--keys is for two databases: a dump has no keys");
 }
 
 /* A database beside a dump is read by a layer. */

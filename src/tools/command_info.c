@@ -80,7 +80,7 @@ static void read_all(struct info *info, int64_t total, bool quiet)
     while ((status = leat_reader_next(reader, &info->reader.sample)) !=
            LEAT_END) {
         if (status != LEAT_EDATA)
-            output_require(status);
+            output_require_sound(status);
         inspection_key(info->last_key, from->key, from->key_size, 0);
         if (!info->records++)
             memcpy(info->first_key, info->last_key, KEY_TEXT);
@@ -101,7 +101,7 @@ static int read_entries(leat_lmdb_check *walk, leat_lmdb_check_entry *out,
                         int n)
 {
     int got = 0;
-    output_require(leat_lmdb_check_next(walk, out, n, &got));
+    output_require_sound(leat_lmdb_check_next(walk, out, n, &got));
     return got;
 }
 

@@ -106,15 +106,13 @@ static int report(const struct show *show)
     return 0;
 }
 
-/* Bad pictures are no failure, but a sheet without others is, unless it is of
-   the worst ones. */
+/* Bad pictures are no fault, but a sheet without others shows one. */
 static int check_good(const struct show *show)
 {
-    if (show->bad + show->lost < show->shown || !show->shown ||
-        (show->worst && show->found.good))
+    if (show->bad + show->lost < show->shown || !show->shown)
         return 0;
     if (show->records < 0)
-        return message_error("%s: none of the records shown is good",
+        return message_found("%s: none of the records shown is good",
                              show->source);
     return message_found(
         "%s: %s, and none of them is good; see leat verify", show->source,

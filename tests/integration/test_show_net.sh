@@ -114,6 +114,11 @@ run 2 show --reader lmdb:broken --batch 3 --out broken.png
 grep -q 'neither JPEG nor PNG' err || fail "$(cat err)"
 run 0 show --reader lmdb:broken --batch 3 --count 3 --on-error ZERO --out broken.png
 grep -qx 'bad records: 1' out || fail "$(cat out)"
+"$leat" synth noise --count 1 --shape 3,30,40 --jpeg 90 allbad >/dev/null
+offset=$(grep -aboP '\xff\xd8\xff' allbad/data.mdb | head -n 1 | cut -d : -f 1)
+printf '\0' | dd of=allbad/data.mdb bs=1 seek="$offset" conv=notrunc status=none
+run 1 show --reader lmdb:allbad --batch 1 --count 1 --on-error ZERO --out broken.png
+grep -q 'none of the records shown is good' err || fail "$(cat err)"
 
 # Wrong usage.
 run 64 show --out x.png

@@ -133,7 +133,8 @@ run 1 show broken --records 5,9 --out sheet.png
 has '^sheet.png: 2 of 40 records, 2 of them bad'
 check 'a sheet of bad records says so' grep -q 'none of them is good; see leat verify' err
 run 0 show broken --records 5,9,20 --out sheet.png
-run 0 show broken --worst --count 2 --out sheet.png
+run 1 show broken --worst --count 2 --out sheet.png
+run 0 show broken --worst --count 20 --out sheet.png
 cp -r jpegs allbad
 "$leat" synth noise --count 1 --shape 3,40,50 --jpeg 90 allbad --force >/dev/null
 put allbad/data.mdb "$(grep -aboP '\xff\xd8\xff' allbad/data.mdb | head -n 1 | cut -d : -f 1)" '\000'
@@ -488,7 +489,9 @@ number_in() { # of BYTES at OFFSET
 [ "$(number_in 8 144)" -gt "$(number_in 8 $((4096 + 144)))" ] || meta=4096
 root=$(number_in 8 $((meta + 128)))
 put large/data.mdb $((root * 4096 + 10)) '\167'
-run 2 info large
+run 1 info large
+check 'the root is named' grep -q "page $root is damaged" err
+run 1 cat large
 check 'the root is named' grep -q "page $root is damaged" err
 
 # compare
@@ -671,12 +674,12 @@ run 64 compare good dump --layer data
 check 'what --layer is for' grep -q -- '--layer, --stage and --level are for --net' err
 for option in '--crop 20' '--batch 3' '--seed 9' --mirror '--workers 1' '--phase TEST'; do
     # shellcheck disable=SC2086
-    run 2 compare good good $option
+    run 64 compare good good $option
     check "no layer for $option" grep -q 'both sides are databases' err
 done
-run 2 compare dump dump --seed 9
+run 64 compare dump dump --seed 9
 check 'no layer between dumps' grep -q 'both sides are dumps' err
-run 2 compare good dump --seed 9 --keys
+run 64 compare good dump --seed 9 --keys
 check 'no keys of a dump' grep -q -- '--keys is for two databases' err
 run 64 compare
 

@@ -2,7 +2,7 @@
 #ifndef LEAT_TOOLS_CLI_OUTPUT_H
 #define LEAT_TOOLS_CLI_OUTPUT_H
 
-#include <leat/status.h>
+#include <leat/ext/reader.h>
 
 #include <jansson.h>
 
@@ -51,6 +51,13 @@ static inline void output_require(int status)
 {
     if (status < 0)
         output_exit(message_last_error());
+}
+/* The same of reading: damage that ends it is a fault found in the data. */
+static inline void output_require_sound(int status)
+{
+    if (status == LEAT_EFORMAT)
+        output_exit(message_found("%s", leat_last_error()));
+    output_require(status);
 }
 #define message_fail(...) output_exit(message_error(__VA_ARGS__))
 
