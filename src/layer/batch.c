@@ -430,19 +430,18 @@ int leat__batch_shape_lay_out(leat__batch_shape *shape, int size)
         leat__top *top = &shape->top[i];
         bool is_crop = i == shape->crop_top && shape->is_cropped;
         size_t whole;
-        if (top->ndim + !top->is_batch > LEAT_MAX_DIMS)
+        /* The batch's own dimension comes first. */
+        int most = LEAT_MAX_DIMS - !top->is_batch;
+        if (top->ndim < 0 || top->ndim > most)
             return leat_error(LEAT_EINVAL,
-                              "top %d: a field has too many dimensions", i);
+                              "top %d: a field has %d dimensions, expected at "
+                              "most %d",
+                              i, top->ndim, most);
         if (top->is_variable) {
             top->bytes = 0;
             top->offset = offset;
             continue;
         }
-        /* The batch's own dimension comes first. */
-        if (top->ndim < 0 || top->ndim + !top->is_batch > LEAT_MAX_DIMS)
-            return leat_error(LEAT_EINVAL,
-                              "field %d has %d dimensions, expected at most %d",
-                              i, top->ndim, LEAT_MAX_DIMS - 1);
         if (measure_top(top, is_crop ? 1 : leat_dtype_size(top->dtype), size,
                         &top->bytes, &whole) ||
             whole > SIZE_MAX / 2 - offset - LEAT__TOP_ALIGNMENT)

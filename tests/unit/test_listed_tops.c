@@ -576,7 +576,7 @@ START_TEST(a_field_of_eight_dimensions_is_one_too_many)
     leat_pipeline_unref(pipeline);
     ck_assert_int_eq(leat_pipeline_memory(&pipeline, &field, 1, COUNT), 0);
     options.transform = NULL;
-    assert_refused("top 0: a field has too many dimensions");
+    assert_refused("top 0: a field has 8 dimensions, expected at most 7");
     options.top = &tops[0];
     options.ntop = 1;
     assert_refused("top row: its field has 8 dimensions");
