@@ -166,8 +166,8 @@ static int take_budget(const leat__batch *batch, size_t bytes)
         return LEAT_OK;
     atomic_fetch_sub(&budget->in_use, bytes);
     return leat_error(LEAT_ELIMIT,
-                      "%s: max_memory is %zu bytes for a device, of which "
-                      "batches take %zu, and one of larger samples needs %zu "
+                      "%s: max_memory leaves %zu bytes for a device's batches, "
+                      "which take %zu, and one of larger samples needs %zu "
                       "more; expected more memory or a smaller prefetch",
                       budget->name, budget->limit, before, bytes);
 }

@@ -105,7 +105,8 @@ START_TEST(a_batch_that_does_not_fit_is_an_error)
     ck_assert_int_eq(status, LEAT_ELIMIT);
     ck_assert_int_eq(done, 2);
     ck_assert_int_le(most, (int64_t)options.max_memory);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "train: max_memory is "));
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "train: max_memory leaves "));
     ck_assert_int_eq(leat_data_layer_forward(layer, NULL, 0, LEAT_HOST),
                      LEAT_ELIMIT);
 }
