@@ -78,6 +78,7 @@ static void add_stages(leat_stats *sum, const leat_stats *before,
     sum->helped_chunks += so_far.helped_chunks - before->helped_chunks;
     sum->helped += so_far.helped - before->helped;
     sum->blocked_lock += so_far.blocked_lock - before->blocked_lock;
+    sum->bad_records += so_far.bad_records - before->bad_records;
     for (int i = 0; i < after->nstages; i++) {
         const leat_stage_stats *from = &before->stage[i];
         const leat_stage_stats *old = &so_far.stage[i];
@@ -124,8 +125,12 @@ static void count_batch(const leat_batch *batch,
     result->samples += batch->valid;
     result->share[i].batches++;
     result->share[i].samples += batch->valid;
-    result->ended = options->epochs &&
-                    batch->epoch - result->first_epoch >= options->epochs;
+    /* The number of a batch's epoch tells of the end one batch late. */
+    result->ended =
+        options->epochs &&
+        ((result->pass && (double)result->samples >=
+                              (double)result->pass * (double)options->epochs) ||
+         batch->epoch - result->first_epoch >= options->epochs);
 }
 
 /* A batch of each layer, from the time `now` on; returns the time after it.
@@ -224,6 +229,16 @@ static void warm_up(struct layer_group *group,
         consume(options);
         output_require(interrupt_check());
     }
+}
+
+/* The samples of an epoch; 0: unknown, or shared with other ranks. */
+static int64_t find_pass(const leat_data_layer *layer)
+{
+    int64_t count = 0;
+    if (leat_data_layer_get_options(layer)->world_size > 1 ||
+        leat_data_layer_count(layer, &count))
+        return 0;
+    return count;
 }
 
 static void run_slices(struct layer_group *group, struct limit *limit,
@@ -392,6 +407,8 @@ void layer_measure(struct layer_result *out, struct layer_group *group,
     struct limit *limit = NULL;
     double start = leat__clock_seconds();
     layer_group_open(group, &options->source);
+    if (options->epochs)
+        out->pass = find_pass(group->member[0].layer);
     interrupt_catch();
     out->first_batch = take_step(group, start, options, NULL) - start;
     if (options->limit)

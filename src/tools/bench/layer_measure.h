@@ -52,6 +52,7 @@ struct overlap {
 struct layer_result {
     struct layer_share share[LAYER_GROUP_MOST];
     double first_batch;  /* seconds from create to the first step's end */
+    int64_t pass;        /* samples of an epoch; 0: unknown */
     int64_t first_epoch; /* of the first batch measured */
     bool ended;          /* all epochs are over */
     double seconds;
