@@ -37,6 +37,7 @@ struct image_import {
     struct worker_pool *pool;
     int64_t first;  /* line where this run begins */
     int64_t next;   /* line to be taken */
+    bool resumes;   /* line `first` was taken by an earlier run, too */
     int64_t images; /* taken in this run, unreadable ones included */
     struct named unreadable;
     struct named warned; /* by their codecs */
@@ -158,7 +159,7 @@ static int next_record(struct importer *importer, struct record *out)
             status = interrupt_check();
         } else if (!status && record.size) {
             import->images++;
-            if (*record.warning)
+            if (*record.warning && !(import->resumes && line == import->first))
                 add_named(import, &import->warned, line, "warning",
                           record.warning);
             *out = (struct record){line, image_list_name(import->list, line),
@@ -192,6 +193,7 @@ static int seek_record(struct importer *importer, int64_t number)
 {
     struct image_import *import = (struct image_import *)importer;
     import->first = number;
+    import->resumes = true;
     return import->check_size ? find_shape(import) : LEAT_OK;
 }
 

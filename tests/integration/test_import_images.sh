@@ -238,6 +238,19 @@ import 0 dubious made --root set --encoded --gray --json
     fail "--encoded --gray: $(cut -c 1-200 stdout)"
 rm -rf made
 
+# The last record of a stopped run is made again, but warned of once.
+(
+    ulimit -f 24000
+    import 2 dubious made --root set --resize 1000,1000
+    says 'records are kept'
+    exit "$failed"
+) || failed=1
+import 0 dubious made --root set --resize 1000,1000 --json
+[ "$(jq '.added > 0 and .added < 26 and .warned == .added and
+    (.warned_images | length) == .added' stdout)" = true ] ||
+    fail "warned of after a stop: $(cut -c 1-200 stdout) $(jq .warned stdout)"
+rm -rf made
+
 # Shuffled: other numbers, the same images, the same for a seed.
 grep -v 'cut\|mark\|missing\|bad' list >sound
 dumped() {
