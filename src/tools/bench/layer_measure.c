@@ -125,12 +125,13 @@ static void count_batch(const leat_batch *batch,
     result->samples += batch->valid;
     result->share[i].batches++;
     result->share[i].samples += batch->valid;
-    /* The number of a batch's epoch tells of the end one batch late. */
-    result->ended =
-        options->epochs &&
-        ((result->pass && (double)result->samples >=
-                              (double)result->pass * (double)options->epochs) ||
-         batch->epoch - result->first_epoch >= options->epochs);
+    /* The number of a batch's epoch tells of the end one batch late, and the
+       first batch may lie in the middle of one. */
+    bool is_over = result->pass > 0
+                       ? (double)result->samples >=
+                             (double)result->pass * (double)options->epochs
+                       : batch->epoch - result->first_epoch >= options->epochs;
+    result->ended = options->epochs && is_over;
 }
 
 /* A batch of each layer, from the time `now` on; returns the time after it.
