@@ -238,6 +238,16 @@ import 0 dubious made --root set --encoded --gray --json
     fail "--encoded --gray: $(cut -c 1-200 stdout)"
 rm -rf made
 
+# A PNG of 16 bits that keeps its bytes is one that not every layer reads.
+cp "$data/images/rgb-16.png" set/deep.png
+echo 'deep.png 1' >deep
+import 0 deep made --root set --encoded
+says '^leat: deep.png: kept, but its codec warns: PNG of 16 bits per channel, which'
+rm -rf made
+import 0 deep made --root set
+[ -s stderr ] && fail "said of 16 bits: $(cat stderr)"
+rm -rf made
+
 # The last record of a stopped run is made again, but warned of once.
 (
     ulimit -f 24000

@@ -274,6 +274,13 @@ static int encode(const struct image_record_maker *maker, const char *name,
     return status;
 }
 
+/* A PNG's depth follows its signature, the head of its first chunk and its two
+   sides. The decoder has read them. */
+static bool has_16_bits(const struct image_record_maker *maker)
+{
+    return maker->file.bytes[0] == 0x89 && maker->file.bytes[24] == 16;
+}
+
 static int make_record(struct image_record_maker *maker, const char *name,
                        leat_datum *datum, struct pool_record *out)
 {
@@ -291,6 +298,10 @@ static int make_record(struct image_record_maker *maker, const char *name,
     snprintf(out->warning, sizeof(out->warning), "%s", warning ? warning : "");
     struct canvas canvas = {image.channels, image.height, image.width, NULL,
                             NULL};
+    if (kept && !warning && has_16_bits(maker))
+        snprintf(out->warning, sizeof(out->warning),
+                 "PNG of 16 bits per channel, which a layer reads only with "
+                 "force_color or force_gray");
     if (kept) {
         datum->encoded = 1;
         datum->data = maker->file.bytes;
