@@ -61,10 +61,10 @@ END_TEST
 START_TEST(host_memory_has_one_device)
 {
     static const char *const names[] = {"cpu:1", "cpu:9999"};
-    leat_device *device, *other = NULL;
-    ck_assert_int_eq(leat_device_find(&device, "cpu"), LEAT_OK);
+    leat_device *own, *other = NULL;
+    ck_assert_int_eq(leat_device_find(&own, "cpu"), LEAT_OK);
     ck_assert_int_eq(leat_device_find(&other, "cpu:0"), LEAT_OK);
-    ck_assert_ptr_eq(device, other);
+    ck_assert_ptr_eq(own, other);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(leat_device_find(&other, names[i]), LEAT_EINVAL);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), names[i]));
