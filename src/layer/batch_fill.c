@@ -339,6 +339,25 @@ __attribute__((noinline)) static int put_listed(const leat__top_plan *plan,
     }
 }
 
+/* Caffe's tops: an image, and a number of each further field. */
+static inline int put_usual(leat__batch_fill *fill, leat__batch *batch,
+                            const leat__chunk *chunk, int i,
+                            const leat_sample *sample)
+{
+    const leat__top_plan *plan = fill->spec.plan;
+    const leat__top *top = batch->shape.top;
+    const leat_field *field = sample->field;
+    int at = chunk->first + i;
+    if (!fits(&top[0], &field[0]))
+        return other_shape(0);
+    int status = put_image(fill, batch, chunk, i, 0, top[0].image, &field[0],
+                           leat__batch_at(batch, 0, at));
+    for (int k = 1; k < plan->n && !status; k++)
+        status = copy_field(plan, k, &top[k], &field[k], sample,
+                            leat__batch_at(batch, k, at));
+    return status;
+}
+
 static inline int put(leat__batch_fill *fill, leat__batch *batch,
                       const leat__chunk *chunk, int i,
                       const leat_sample *sample)
@@ -346,6 +365,10 @@ static inline int put(leat__batch_fill *fill, leat__batch *batch,
     const leat__top_plan *plan = fill->spec.plan;
     int at = chunk->first + i;
     int status = leat__field_check_run(&plan->check, sample);
+    if (status)
+        return status;
+    if (plan->top[0].is_usual)
+        return put_usual(fill, batch, chunk, i, sample);
     for (int k = 0; k < plan->n && !status; k++) {
         const leat__planned_top *planned = &plan->top[k];
         const leat__top *top = &batch->shape.top[k];
