@@ -321,8 +321,8 @@ typedef enum leat_argument_kind {
  * zero elsewhere means none.
  */
 typedef struct leat_argument {
-    const char *name; /* letters, digits and _ */
-    leat_argument_kind kind;
+    const char *name;        /* letters, digits and _ */
+    leat_argument_kind kind; /* what its text is */
     int positional; /* 1: given by its place among those in the table, without
                        its name; 0: as name=value */
     int required;   /* 1: it has to be given */
@@ -335,10 +335,10 @@ typedef struct leat_argument {
     int keeps_samples;
     const char *initial; /* the default, as a text; NULL: none. A later version
                             must keep it */
-    int64_t min;         /* of NUMBER, BYTES and TIME; both 0: any */
-    int64_t max;
-    const char *words; /* of WORD: "FIRST|SECOND"; more may be appended */
-    const char *help;  /* a phrase, for errors and `leat readers` */
+    int64_t min;         /* of NUMBER, BYTES and TIME, the least */
+    int64_t max;         /* and the greatest; both 0: any */
+    const char *words;   /* of WORD: "FIRST|SECOND"; more may be appended */
+    const char *help;    /* a phrase, for errors and `leat readers` */
 } leat_argument;
 
 /** The values of a reader's arguments. */
@@ -409,20 +409,20 @@ LEAT_API const void *leat_args_object(const leat_args *args);
  */
 typedef struct leat_open {
     size_t size; /* of this struct, as leat knows it; members are appended */
-    const leat_args *args;
+    const leat_args *args;          /* the arguments' values */
     leat_reader *const *upstream;   /* open; the reader's own on success */
     leat_pipeline *const *pipeline; /* of the upstream readers: leat_open_again
                                        opens one once more */
-    int nupstream;
+    int nupstream;                  /* elements of both */
     /**
      * For leat_choice: made of the caller's seed and the reader's position in
      * the pipeline, so that two readers of one type choose differently.
      */
     uint64_t seed;
-    leat_phase phase; /* these as in leat_open_options */
-    int rank;
-    int world_size; /* at least 1 */
-    const leat_allocator *allocator;
+    leat_phase phase;                /* these four as in leat_open_options */
+    int rank;                        /* from 0 */
+    int world_size;                  /* at least 1 */
+    const leat_allocator *allocator; /* of samples; NULL: malloc */
     /**
      * The bytes that the caller may take in all, its batches included; 0: no
      * limit. A reader that chooses the size of its buffers takes at most a
@@ -431,8 +431,8 @@ typedef struct leat_open {
      * `memory` of all readers reports counts like batches.
      */
     int64_t max_memory;
-    int threads;
-    int depth; /* in the chain of readers: 1 delivers to the caller */
+    int threads; /* that materialize may run on at a time; 0: unknown */
+    int depth;   /* in the chain of readers: 1 delivers to the caller */
     struct leat_reader_figures *figures; /* leat's own */
 } leat_open;
 
