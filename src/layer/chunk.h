@@ -88,6 +88,25 @@ void leat__chunk_list_destroy(leat__chunk_list *list);
  */
 void leat__chunk_read(leat__chunk *chunk, leat_reader *reader, bool collects);
 
+/*
+ * Notes the first failure of the chunk, at sample `i`, or where those are
+ * collected a bad record (LEAT_EDATA); the line is the thread's.
+ */
+void leat__chunk_fail(leat__chunk *chunk, int i, int status, bool collects);
+
+/*
+ * Sets the positions of all samples: one before the failure may turn out to be
+ * bad in the transform. Returns the bytes of the samples that were read; the
+ * others' contents, nfields included, are undefined.
+ */
+int64_t leat__chunk_settle(leat__chunk *chunk);
+
+/* The ways to read what the source left, for `read` of a chunk. */
+int leat__chunk_materialize(leat_reader *reader, leat__chunk *chunk, int i,
+                            int *got);
+int leat__chunk_read_at(leat_reader *reader, leat__chunk *chunk, int i,
+                        int *got);
+
 /* How a source fills chunks. */
 typedef struct leat__chunk_source_options {
     const leat_pipeline *pipeline; /* borrowed */

@@ -163,6 +163,14 @@ size_t leat__group_measure_sample(const leat_data_layer_group *group,
                                   const leat__batch_shape *shape,
                                   const leat_sample *sample, bool *decodes);
 
+/*
+ * The shape of the first record; where that is bad, and may be, of another one
+ * nearby, which `*out` then is. `spare` holds one that is read out of turn.
+ */
+int leat__group_find_shape(leat_data_layer_group *group,
+                           const leat__batch_spec *spec, leat_sample *spare,
+                           const leat_sample **out, leat__batch_shape *shape);
+
 /* Stops everything that runs. Lent slabs live on. */
 void leat__group_stop(leat_data_layer_group *group);
 

@@ -1,0 +1,103 @@
+/* The shape that a layer begins with, which setup takes from a record. */
+#include "base/error.h"
+#include "layer/layer_state.h"
+#include "pipeline/pipeline.h"
+
+/*
+ * The mean images against the first sample that can be read: options that do
+ * not fit the data are no fault of a record's.
+ */
+static int check_means(leat_data_layer_group *group,
+                       const leat__batch_spec *spec, const leat_sample *sample)
+{
+    int status =
+        leat__batch_spec_check_means(spec, group->images.transformer, sample);
+    return status ? leat__error_context(status, "%s: %s", group->options.name,
+                                        leat_pipeline_text(group->pipeline))
+                  : LEAT_OK;
+}
+
+/*
+ * The shape of a record. LEAT_AGAIN: it has none, and another one may;
+ * LEAT_EINVAL: the mean image fits none.
+ */
+static int try_record(leat_data_layer_group *group,
+                      const leat__batch_spec *spec, const leat_sample *sample,
+                      leat__batch_shape *shape)
+{
+    int status = check_means(group, spec, sample);
+    if (status)
+        return status;
+    status =
+        leat__batch_spec_shape(spec, group->images.transformer, sample, shape);
+    return status == LEAT_EDATA || status == LEAT_EINVAL ? LEAT_AGAIN : status;
+}
+
+/*
+ * The shape of a record before the start (`step` -1), back through the epoch
+ * before, or of one from it on (1), through the next. LEAT_END: none has one.
+ */
+static int try_neighbors(leat_data_layer_group *group, int step,
+                         const leat__batch_spec *spec, leat_sample *sample,
+                         leat__batch_shape *shape)
+{
+    int64_t count;
+    int status =
+        leat_reader_count(leat__data_reader_reader(group->reader), &count);
+    if (status)
+        return status;
+    int64_t epoch = group->start.position / count;
+    int64_t index = group->start.position % count - (step > 0);
+    for (int64_t n = 0; n < 2 * count; n++) {
+        status = leat__data_reader_read_neighbor(group->reader, step, &epoch,
+                                                 &index, sample);
+        if (!status)
+            status = try_record(group, spec, sample, shape);
+        if (status != LEAT_EDATA && status != LEAT_AGAIN)
+            return status;
+    }
+    return LEAT_END;
+}
+
+/* The same in order: of the next few records. */
+static int try_next(leat_data_layer_group *group, const leat__batch_spec *spec,
+                    const leat_sample **out, leat__batch_shape *shape)
+{
+    for (int n = 1; n < LEAT__PREVIEWS_MAX; n++) {
+        int status = leat__data_reader_preview(group->reader, out);
+        if (!status)
+            status = try_record(group, spec, *out, shape);
+        if (status != LEAT_EDATA && status != LEAT_AGAIN)
+            return status;
+    }
+    return LEAT_END;
+}
+
+int leat__group_find_shape(leat_data_layer_group *group,
+                           const leat__batch_spec *spec, leat_sample *spare,
+                           const leat_sample **out, leat__batch_shape *shape)
+{
+    int first = leat__data_reader_preview(group->reader, out);
+    int mean = first ? LEAT_OK : check_means(group, spec, *out);
+    if (mean)
+        return mean;
+    if (!first)
+        first = leat__batch_spec_shape(spec, group->images.transformer, *out,
+                                       shape);
+    if (group->options.values.on_error == LEAT_ON_ERROR_FAIL ||
+        (first != LEAT_EDATA && first != LEAT_EINVAL))
+        return first;
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    int status = LEAT_END;
+    if (leat__data_reader_can_reread(group->reader)) {
+        *out = spare;
+        for (int step = -1; step <= 1 && status == LEAT_END; step += 2)
+            status = try_neighbors(group, step, spec, spare, shape);
+    } else {
+        status = try_next(group, spec, out, shape);
+    }
+    return status == LEAT_END
+               ? leat_error(first, "%s; no record near it has a shape", line)
+               : status;
+}
