@@ -24,7 +24,7 @@ static void keep(leat_reader *reader, int status, const leat_provenance *from)
     if (status == LEAT_END)
         return;
     leat__error_save(state->line);
-    if (status != LEAT_EDATA)
+    if (status != LEAT_EDATA || !from)
         return;
     state->from = *from;
     if (from->key_size > sizeof(state->key)) {

@@ -252,7 +252,7 @@ static int digest_files(struct image_import *import, uint64_t *out)
 
 static void open_list(struct image_import *import)
 {
-    uint64_t files;
+    uint64_t files = 0;
     const struct image_record_options *options = &import->options;
     struct importer *importer = &import->importer;
     /* The directory that names are relative to, as an absolute path. */
