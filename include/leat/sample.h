@@ -135,7 +135,8 @@ LEAT_API void leat_sample_finish(leat_sample *sample);
 
 /**
  * Empties the sample: no fields, nothing taken, no key; stable until a reader
- * says otherwise. Its buffer stays allocated, and its epoch and position stay.
+ * says otherwise. Its buffer stays allocated, and source, record, epoch and
+ * position stay.
  * Thread safety: one caller a sample.
  */
 LEAT_API void leat_sample_clear(leat_sample *sample);

@@ -51,7 +51,7 @@ expect label "<i8 4"
 [ ! -e "$work/out/bytes.npy" ] || complain "bytes.npy is one file"
 
 # Row by row the padded array is the ragged one, and then sevens.
-rows() { tail -c +257 "$1" | od -An -v "-t$2" | tr -s ' \n' '\n\n' | grep .; }
+rows() { tail -c +257 "$1" | od -An -v "-t$2" | tr -s '[:space:]' '\n' | grep .; }
 rows "$work/out/bytes.0000.npy" d2 >"$work/ragged"
 rows "$work/out/wide.npy" u1 | head -60 | awk '(NR-1) % 30 < 24' >"$work/padded"
 cmp -s "$work/ragged" "$work/padded" || complain "wide has other pixels than bytes"

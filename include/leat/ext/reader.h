@@ -182,7 +182,8 @@ struct leat_reader_ops {
     /**
      * Passes by up to `n` samples, at least 1, bad ones included, without
      * reading their payload, and returns their number in `*skipped`, with the
-     * contract of next. Without it leat reads them and drops them.
+     * contract of next; LEAT_EDATA means that one bad record was passed as
+     * well. Without it leat reads them and drops them.
      */
     int (*skip)(leat_reader *reader, int64_t n, int64_t *skipped);
 
@@ -298,7 +299,8 @@ LEAT_API int leat_reader_has_mark(const leat_reader *reader);
 
 /**
  * Appends a mark, from which leat_reader_seek finds this position again. For a
- * reader without `mark` it is its position. Errors: LEAT_ENOMEM. Thread safety:
+ * reader without `mark` it is its position. Errors: LEAT_ESTATE while samples
+ * that followed a bad one are still to be returned; LEAT_ENOMEM. Thread safety:
  * one caller at a time.
  */
 LEAT_API int leat_reader_mark(leat_reader *reader, leat_token *token);
