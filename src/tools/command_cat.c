@@ -180,11 +180,10 @@ static void skip(struct cat *cat)
         skipped = count;
     int status =
         leat_reader_seek(cat->reader, (leat_position){0, skipped}, NULL);
-    if (status != LEAT_EUNSUPPORTED)
+    if (status == LEAT_EUNSUPPORTED)
+        status = leat_reader_skip(cat->reader, skipped, &skipped);
+    if (status != LEAT_END)
         output_require(status);
-    else
-        while (skipped-- > 0 && read_sample(cat) != LEAT_END)
-            continue;
 }
 
 static void print_samples(struct cat *cat)
