@@ -1,4 +1,4 @@
-/* Opens a pipeline's readers, upstream readers first. */
+/* Opens a pipeline's readers, upstream readers first, and closes readers. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader_chain.h"
+#include "pipeline/reader_state.h"
 #include "pipeline/reader_table.h"
 
 #include <string.h>
@@ -100,6 +101,26 @@ static int call_open(const leat_pipeline *pipeline,
         return leat_error(status, "the reader \"%s\" does not open: %s",
                           pipeline->type->name, leat_status_text(status));
     return status;
+}
+
+int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
+                        leat_reader *upstream, int depth,
+                        struct leat_reader_figures *figures)
+{
+    struct leat_reader_state *state = leat__alloc_zero(1, sizeof(*state));
+    if (!state)
+        return LEAT_ENOMEM;
+    leat_sample_init(&state->scratch);
+    state->upstream = upstream;
+    state->depth = depth;
+    state->defers =
+        LEAT__HAS(reader, materialize) || (upstream && upstream->state->defers);
+    state->figures = figures;
+    reader->state = state;
+    reader->pipeline = pipeline;
+    leat_pipeline_ref(pipeline);
+    leat__reader_chain_attach(reader);
+    return LEAT_OK;
 }
 
 static int open_with(const leat_pipeline *pipeline,
@@ -246,4 +267,31 @@ uint64_t leat_open_seed(const leat_open *open)
     return leat_args_has(open->args, "seed")
                ? (uint64_t)leat_args_number(open->args, "seed")
                : open->seed;
+}
+
+static void destroy_state(struct leat_reader_state *state)
+{
+    for (int i = 0; i < state->held_capacity; i++)
+        leat_sample_finish(&state->held[i]);
+    leat__free(state->held);
+    leat_sample_finish(&state->scratch);
+    leat__free(state);
+}
+
+void leat_reader_close(leat_reader *reader)
+{
+    if (!reader)
+        return;
+    int cancel = leat__thread_disable_cancel();
+    leat_pipeline *pipeline = reader->pipeline;
+    struct leat_reader_state *state = reader->state;
+    leat__reader_chain *chain = state->figures->chain;
+    bool delivers = state->depth == 1;
+    leat__reader_chain_detach(reader);
+    reader->ops->close(reader);
+    destroy_state(state);
+    if (delivers)
+        leat__reader_chain_destroy(chain);
+    leat_pipeline_unref(pipeline);
+    leat__thread_restore_cancel(cancel);
 }

@@ -1,7 +1,6 @@
 /* The public functions of readers: they check arguments and call the table. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/thread.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader_chain.h"
 #include "pipeline/reader_state.h"
@@ -271,53 +270,6 @@ int leat_reader_fields(leat_reader *reader, const leat_field_spec **out, int *n)
 void leat_reader_cancel(leat_reader *reader)
 {
     reader->ops->cancel(reader);
-}
-
-int leat__reader_attach(leat_reader *reader, leat_pipeline *pipeline,
-                        leat_reader *upstream, int depth,
-                        struct leat_reader_figures *figures)
-{
-    struct leat_reader_state *state = leat__alloc_zero(1, sizeof(*state));
-    if (!state)
-        return LEAT_ENOMEM;
-    leat_sample_init(&state->scratch);
-    state->upstream = upstream;
-    state->depth = depth;
-    state->defers =
-        LEAT__HAS(reader, materialize) || (upstream && upstream->state->defers);
-    state->figures = figures;
-    reader->state = state;
-    reader->pipeline = pipeline;
-    leat_pipeline_ref(pipeline);
-    leat__reader_chain_attach(reader);
-    return LEAT_OK;
-}
-
-static void destroy_state(struct leat_reader_state *state)
-{
-    for (int i = 0; i < state->held_capacity; i++)
-        leat_sample_finish(&state->held[i]);
-    leat__free(state->held);
-    leat_sample_finish(&state->scratch);
-    leat__free(state);
-}
-
-void leat_reader_close(leat_reader *reader)
-{
-    if (!reader)
-        return;
-    int cancel = leat__thread_disable_cancel();
-    leat_pipeline *pipeline = reader->pipeline;
-    struct leat_reader_state *state = reader->state;
-    leat__reader_chain *chain = state->figures->chain;
-    bool delivers = state->depth == 1;
-    leat__reader_chain_detach(reader);
-    reader->ops->close(reader);
-    destroy_state(state);
-    if (delivers)
-        leat__reader_chain_destroy(chain);
-    leat_pipeline_unref(pipeline);
-    leat__thread_restore_cancel(cancel);
 }
 
 int leat_reader_count(leat_reader *reader, int64_t *out)
