@@ -25,6 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (datum.float_data)
             sink += touch(datum.float_data, datum.float_count * sizeof(float));
     }
+    leat_sample_clear(&sample);
     if (leat_datum_fields(&sample, data, size) == LEAT_OK) {
         const leat_field *field = &sample.field[0];
         size_t count = leat_dtype_size(field->dtype);

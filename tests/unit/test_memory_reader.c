@@ -122,7 +122,8 @@ START_TEST(a_field_that_cannot_be_is_refused)
         ck_assert_ptr_nonnull(strstr(leat_last_error(), "field 0"));
     }
     ck_assert_int_eq(leat_pipeline_memory(&none, &good, 0, 1), LEAT_EINVAL);
-    ck_assert_int_eq(leat_pipeline_memory(&none, &good, 9, 1), LEAT_EINVAL);
+    ck_assert_int_eq(leat_pipeline_memory(&none, &good, LEAT_MAX_FIELDS + 1, 1),
+                     LEAT_EINVAL);
     ck_assert_int_eq(leat_pipeline_memory(&none, &good, 1, -1), LEAT_EINVAL);
     ck_assert_int_eq(leat_pipeline_memory(&none, NULL, 1, 1), LEAT_EINVAL);
     ck_assert_ptr_null(none);

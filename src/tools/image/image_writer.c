@@ -155,9 +155,8 @@ int image_writer_bytes(const struct raster *raster, image_writer *write,
     char *bytes = NULL;
     FILE *stream = open_memstream(&bytes, size);
     int status = stream ? write(raster, quality, stream) : LEAT_OK;
-    if (stream && fclose(stream) && !status)
-        bytes = NULL;
-    if (!status && !bytes)
+    bool is_whole = stream && !fclose(stream);
+    if (!status && !is_whole)
         status = leat_error(LEAT_ENOMEM, "out of memory for an image");
     if (status)
         free(bytes);
