@@ -47,4 +47,7 @@ void layer_fixture_use_one_core(int one);
 /* A checksum of both tops' contents. */
 uint32_t layer_fixture_digest(layer_fixture *fixture);
 
+/* The same of sample i of the batch just delivered. */
+uint32_t layer_fixture_sample_digest(layer_fixture *fixture, int i);
+
 #endif

@@ -3,21 +3,16 @@
  * kind, on other numbers of ranks, workers and samples each time, delivers what
  * an uninterrupted one does.
  */
-#include "support/bad_records.h"
-#include "support/index_decorators.h"
+#include "support/layer_chains.h"
 #include "support/layer_fixture.h"
-#include "support/stream_decorators.h"
 #include "support/suite.h"
-
-#include <leat/ext/reader.h>
 
 #include <check.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-enum { SAMPLES = 160, TRIALS = 10, SEGMENTS = 3, RANKS_MAX = 4, RECORDS = 15 };
+enum { SAMPLES = 160, TRIALS = 10, SEGMENTS = 3, RANKS_MAX = 4 };
 
 static leat_pipeline *pipeline;
 static leat_data_layer_options options;
@@ -28,128 +23,6 @@ static int roll(int sides)
 {
     dice = dice * 1103515245 + 12345;
     return (int)(dice >> 16) % sides;
-}
-
-/* A stream of as many images as the fixture has, in callbacks. */
-static int stream_open(void *user, void **pass)
-{
-    (void)user;
-    *pass = calloc(1, sizeof(int));
-    return *pass ? LEAT_OK : leat_error(LEAT_ENOMEM, "no memory");
-}
-
-static int stream_next(void *pass, leat_sample *sample)
-{
-    const int64_t shape[] = {LAYER_FIXTURE_CHANNELS, LAYER_FIXTURE_HEIGHT,
-                             LAYER_FIXTURE_WIDTH};
-    int *next = pass;
-    if (*next == RECORDS)
-        return LEAT_END;
-    int i = (*next)++;
-    unsigned char *pixels =
-        leat_sample_take(sample, LAYER_FIXTURE_PIXELS + sizeof(int32_t));
-    if (!pixels)
-        return LEAT_ENOMEM;
-    for (int j = 0; j < LAYER_FIXTURE_PIXELS; j++)
-        pixels[j] = (unsigned char)(7 * i + j);
-    memcpy(pixels + LAYER_FIXTURE_PIXELS, &i, sizeof(i));
-    int status = leat_sample_set(sample, 0, LEAT_UINT8, 3, shape, pixels);
-    return status ? status
-                  : leat_sample_set(sample, 1, LEAT_INT32, 0, NULL,
-                                    pixels + LAYER_FIXTURE_PIXELS);
-}
-
-static int stream_reset(void *pass)
-{
-    *(int *)pass = 0;
-    return LEAT_OK;
-}
-
-static leat_pipeline *stream(void)
-{
-    static const leat_field_spec fields[] = {
-        {.name = "data", .dtype = LEAT_UINT8, .ndim = 3, .shape = {2, 5, 6}},
-        {.name = "label", .dtype = LEAT_INT32}};
-    const leat_callbacks callbacks = {.size = sizeof(callbacks),
-                                      .fields = fields,
-                                      .nfields = 2,
-                                      .open = stream_open,
-                                      .next = stream_next,
-                                      .reset = stream_reset,
-                                      .close = free};
-    leat_pipeline *made;
-    ck_assert_int_eq(leat_pipeline_callback(&made, &callbacks, NULL), LEAT_OK);
-    return made;
-}
-
-static leat_pipeline *bad_ones(bad_records_way way)
-{
-    static bad_records records[BAD_RECORDS_WAYS];
-    records[way] = (bad_records){.count = RECORDS, .way = way};
-    records[way].kind[3] = BAD_RECORDS_UNREADABLE;
-    records[way].kind[8] = BAD_RECORDS_SHAPELESS;
-    records[way].kind[14] = BAD_RECORDS_UNREADABLE;
-    return bad_records_pipeline(&records[way]);
-}
-
-static leat_pipeline *by_index(const leat_reader_type *type)
-{
-    leat_pipeline *upstream = layer_fixture_pipeline();
-    leat_pipeline *made;
-    ck_assert_int_eq(
-        leat_pipeline_create(&made, type, "seed=5", NULL, NULL, &upstream, 1),
-        LEAT_OK);
-    leat_pipeline_unref(upstream);
-    return made;
-}
-
-static leat_pipeline *zipped(void)
-{
-    leat_pipeline *const both[] = {
-        stream_decorators_take(STREAM_FILTER, stream()),
-        stream_decorators_take(STREAM_ROTATE, layer_fixture_pipeline())};
-    leat_pipeline *made = stream_decorators_over(STREAM_ZIP, both, 2);
-    leat_pipeline_unref(both[0]);
-    leat_pipeline_unref(both[1]);
-    return made;
-}
-
-enum { FIRST_MARKED = 4, SHORT = 7, KINDS = 12 };
-
-static leat_pipeline *make(int kind)
-{
-    switch (kind) {
-    case 0:
-        return by_index(index_decorators_shuffle());
-    case 1:
-        return by_index(index_decorators_turn());
-    case 2:
-        return stream();
-    case 3:
-        return stream_decorators_take(STREAM_END, layer_fixture_pipeline());
-    case FIRST_MARKED:
-        return stream_decorators_take(STREAM_FILTER, layer_fixture_pipeline());
-    case 5:
-        return stream_decorators_take(STREAM_ROTATE, layer_fixture_pipeline());
-    case 6:
-        return stream_decorators_take(
-            STREAM_ROTATE, stream_decorators_take(STREAM_FILTER, stream()));
-    case SHORT:
-        return stream_decorators_take(
-            STREAM_FILTER, stream_decorators_take(STREAM_END, stream()));
-    case 8:
-        return stream_decorators_take(STREAM_FILTER,
-                                      bad_ones(BAD_RECORDS_DEFERRED));
-    case 9:
-        return stream_decorators_take(STREAM_ROTATE,
-                                      bad_ones(BAD_RECORDS_DEFERRED));
-    case 10:
-        return stream_decorators_take(
-            STREAM_FILTER, stream_decorators_take(
-                               STREAM_ROTATE, bad_ones(BAD_RECORDS_IN_ORDER)));
-    default:
-        return zipped();
-    }
 }
 
 static void set_up(void)
@@ -170,18 +43,6 @@ static struct sequence {
     int count;
 } sequence;
 
-static uint32_t digest_of(layer_fixture *fixture, int i)
-{
-    uLong sum = 0;
-    for (int t = 0; t < 2; t++) {
-        size_t bytes = leat_blob_bytes(fixture->top[t]) /
-                       (size_t)leat_blob_shape(fixture->top[t])[0];
-        const char *data = leat_blob_cpu_data(fixture->top[t]);
-        sum = crc32_z(sum, (const Bytef *)data + (size_t)i * bytes, bytes);
-    }
-    return (uint32_t)sum;
-}
-
 static void record_sequence(void)
 {
     options.batch_size = 1;
@@ -197,7 +58,8 @@ static void record_sequence(void)
         ck_assert_int_eq(status, LEAT_OK);
         const leat_provenance *from =
             &leat_data_layer_batch(fixture.layer)->from[0];
-        sequence.digest[sequence.count] = digest_of(&fixture, 0);
+        sequence.digest[sequence.count] =
+            layer_fixture_sample_digest(&fixture, 0);
         sequence.epoch[sequence.count] = from->epoch;
         sequence.index[sequence.count] = from->position;
     }
@@ -259,7 +121,8 @@ static int check_step(void)
             ck_assert_int_lt(p, sequence.count);
             ck_assert_int_eq(batch->from[i].epoch, sequence.epoch[p]);
             ck_assert_int_eq(batch->from[i].position, sequence.index[p]);
-            ck_assert_uint_eq(digest_of(&rank_of[r], i), sequence.digest[p]);
+            ck_assert_uint_eq(layer_fixture_sample_digest(&rank_of[r], i),
+                              sequence.digest[p]);
         }
     }
     position += n;
@@ -287,7 +150,7 @@ START_TEST(a_resumed_run_delivers_what_an_uninterrupted_one_does)
 {
     leat_token token;
     leat_token_init(&token);
-    pipeline = make(_i);
+    pipeline = layer_chains_make(_i);
     record_sequence();
     for (int trial = 0; trial < TRIALS; trial++) {
         position = 0;
@@ -298,7 +161,7 @@ START_TEST(a_resumed_run_delivers_what_an_uninterrupted_one_does)
                 if (position + (int64_t)ranks * options.batch_size <= SAMPLES)
                     goes_on = check_step();
             if (goes_on)
-                save_ranks(&token, _i >= FIRST_MARKED);
+                save_ranks(&token, _i >= LAYER_CHAINS_MARKED);
             close_ranks();
             if (!goes_on)
                 break;
@@ -315,8 +178,9 @@ enum { HEADER = 4 };
 
 START_TEST(a_global_batch_has_one_token_on_any_number_of_ranks)
 {
-    pipeline = make(_i);
-    int most = _i == SHORT ? 3 : 5; /* batches of 4 that it has, and one */
+    pipeline = layer_chains_make(_i);
+    /* Batches of 4: one more than the short chain has. */
+    int most = _i == LAYER_CHAINS_SHORT ? 3 : 5;
     for (int steps = 0; steps < most; steps++) {
         leat_token first;
         leat_token_init(&first);
@@ -350,7 +214,7 @@ END_TEST
 START_TEST(a_token_of_any_batch_is_of_that_batch)
 {
     leat_token token[20];
-    pipeline = make(_i);
+    pipeline = layer_chains_make(_i);
     record_sequence();
     options.batch_size = 3;
     options.prefetch = 4;
@@ -385,11 +249,13 @@ int main(void)
     TCase *tcase = tcase_create("layer_marks");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, NULL);
-    tcase_add_loop_test(
-        tcase, a_resumed_run_delivers_what_an_uninterrupted_one_does, 0, KINDS);
+    tcase_add_loop_test(tcase,
+                        a_resumed_run_delivers_what_an_uninterrupted_one_does,
+                        0, LAYER_CHAINS);
     tcase_add_loop_test(tcase,
                         a_global_batch_has_one_token_on_any_number_of_ranks,
-                        FIRST_MARKED, KINDS);
-    tcase_add_loop_test(tcase, a_token_of_any_batch_is_of_that_batch, 0, KINDS);
+                        LAYER_CHAINS_MARKED, LAYER_CHAINS);
+    tcase_add_loop_test(tcase, a_token_of_any_batch_is_of_that_batch, 0,
+                        LAYER_CHAINS);
     return suite_run(suite);
 }
