@@ -23,6 +23,7 @@
 #include <zlib.h>
 
 enum { KILLS = 20, SAMPLES = 150, RANKS_MAX = 4, BATCH_MAX = 4 };
+enum { TESTS = 2 * LAYER_CHAINS }; /* each with two generators */
 enum { MOST = RANKS_MAX * BATCH_MAX, STORED_MAX = SAMPLES + MOST };
 
 /* A global batch, which a child writes by one call. */
@@ -44,6 +45,7 @@ typedef struct life {
 } life;
 
 static leat_pipeline *pipeline;
+static leat_rng rng; /* CAFFE: each rank has its own, so there is one */
 static unsigned dice;
 
 static int roll(int sides)
@@ -60,6 +62,7 @@ static void open_ranks(const life *self, layer_fixture rank[], bool has_ended[])
     transform.crop_size = 3;
     transform.mirror = 1;
     options.random_seed = 99;
+    options.rng = rng;
     options.on_error = LEAT_ON_ERROR_ZERO;
     options.world_size = self->world;
     options.batch_size = self->batch_size;
@@ -238,7 +241,7 @@ static int run_with_kills(sequence *out)
     life self = {.fd = fileno(file), .wanted = SAMPLES};
     int kills = 0;
     while (!out->has_ended && out->count < SAMPLES) {
-        self.world = worlds[roll(3)];
+        self.world = rng == LEAT_RNG_CAFFE ? 1 : worlds[roll(3)];
         self.batch_size = 1 + roll(BATCH_MAX);
         self.workers = 1 + roll(3);
         self.prefetch = 1 + roll(4);
@@ -268,20 +271,21 @@ START_TEST(lives_that_are_killed_deliver_what_one_does)
 {
     const char *text = getenv("LEAT_KILL_SEED");
     unsigned seed = text ? (unsigned)strtoul(text, NULL, 10)
-                         : (unsigned)time(NULL) * LAYER_CHAINS + (unsigned)_i;
+                         : (unsigned)time(NULL) * TESTS + (unsigned)_i;
     static sequence whole;
     int kills = 0, runs = 0;
     dice = seed;
-    printf("chain %d: LEAT_KILL_SEED=%u\n", _i, seed);
+    rng = _i % 2 ? LEAT_RNG_CAFFE : LEAT_RNG_LEAT;
+    printf("chain %d: LEAT_KILL_SEED=%u\n", _i / 2, seed);
     fflush(stdout);
-    pipeline = layer_chains_make(_i);
+    pipeline = layer_chains_make(_i / 2);
     run_through(&whole);
     for (; kills < KILLS; runs++) {
         sequence parts = {0};
         kills += run_with_kills(&parts);
         expect_same(&whole, &parts);
     }
-    printf("chain %d: %d kills in %d runs\n", _i, kills, runs);
+    printf("chain %d: %d kills in %d runs\n", _i / 2, kills, runs);
     leat_pipeline_unref(pipeline);
 }
 END_TEST
@@ -292,6 +296,6 @@ int main(void)
     TCase *tcase = tcase_create("killed_layers");
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, lives_that_are_killed_deliver_what_one_does, 0,
-                        LAYER_CHAINS);
+                        TESTS);
     return suite_run(suite);
 }
