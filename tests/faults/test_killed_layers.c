@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { KILLS = 20, SAMPLES = 150, RANKS_MAX = 4, BATCH_MAX = 4 };
+enum { KILLS = 10, SAMPLES = 150, RANKS_MAX = 4, BATCH_MAX = 4 };
 enum { TESTS = 2 * LAYER_CHAINS }; /* each with two generators */
 enum { MOST = RANKS_MAX * BATCH_MAX, STORED_MAX = SAMPLES + MOST };
 
@@ -146,6 +146,8 @@ static void live(const life *self)
         position += next.count;
         is_last = next.is_last;
     }
+    for (int r = 0; r < self->world; r++)
+        layer_fixture_close(&rank[r]);
 }
 
 static int64_t count_records(int fd)
