@@ -32,7 +32,7 @@ static int indexed_next(leat_reader *reader, leat_sample *const out[], int n,
 {
     (void)reader;
     (void)out;
-    (void)got;
+    *got = 0;
     atomic_fetch_add(&walked, n);
     return leat_error(LEAT_EIO, "the records were to be read by index");
 }
