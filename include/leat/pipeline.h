@@ -110,7 +110,7 @@ LEAT_API int leat_pipeline_memory(leat_pipeline **out,
  * Samples from the caller's own functions.
  *
  * `next` fills one sample: leat_sample_set for each field. Views into the
- * sample's buffer (leat_sample_reserve) are used as they are, as are all views
+ * sample's buffer (leat_sample_take) are used as they are, as are all views
  * if it sets `stable`, which promises that they remain valid as long as the
  * reader; other views must be valid until it returns, and are copied. It
  * returns LEAT_OK, LEAT_END, or an error whose reason leat_error
