@@ -155,7 +155,8 @@ int image_writer_bytes(const struct raster *raster, image_writer *write,
     char *bytes = NULL;
     FILE *stream = open_memstream(&bytes, size);
     int status = stream ? write(raster, quality, stream) : LEAT_OK;
-    bool is_whole = stream && !fclose(stream);
+    /* It may close without a word where the bytes could not be had. */
+    bool is_whole = stream && !fclose(stream) && bytes;
     if (!status && !is_whole)
         status = leat_error(LEAT_ENOMEM, "out of memory for an image");
     if (status)
