@@ -113,16 +113,6 @@ static int read_address(const leat__lmdb_reader *lmdb, leat_sample *sample)
     return leat__lmdb_reader_fill(lmdb, &entry, sample);
 }
 
-/* Samples whose lines are prefetched: they lie far apart. */
-#define AHEAD 3
-
-static void fetch(const leat_sample *sample)
-{
-    __builtin_prefetch(&sample->from, 1);
-    __builtin_prefetch(&sample->field[0], 1);
-    __builtin_prefetch(&sample->field[1], 1);
-}
-
 static int lmdb_materialize(leat_reader *reader, leat_sample *const out[],
                             int n, int *got)
 {
@@ -130,8 +120,6 @@ static int lmdb_materialize(leat_reader *reader, leat_sample *const out[],
     int done = 0;
     int status = leat__lmdb_reader_check_running(lmdb);
     while (!status && done < n) {
-        if (done + AHEAD < n)
-            fetch(out[done + AHEAD]);
         status = read_address(lmdb, out[done]);
         done += !status;
     }
