@@ -53,16 +53,19 @@ static uint64_t work(uint64_t x)
 
 static void calibrate(double microseconds)
 {
-    volatile uint64_t sink = 0;
+    uint64_t sum = 0;
     work_steps = 1 << 20;
     double best = 1;
     for (int i = 0; i < 9; i++) {
         double begin = leat__clock_seconds();
-        sink += work((uint64_t)i);
+        sum += work((uint64_t)i);
         double took = leat__clock_seconds() - begin;
         best = took < best ? took : best;
     }
     work_steps = (int64_t)((double)work_steps * microseconds * 1e-6 / best);
+    /* Never so, but the compiler does not know. */
+    if (sum == 1)
+        work_steps++;
 }
 
 static int complete(leat_sample *sample, int64_t record)
