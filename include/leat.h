@@ -9,6 +9,7 @@
 #include <leat/data_layer.h>
 #include <leat/data_layer_group.h>
 #include <leat/datum.h>
+#include <leat/decorators.h>
 #include <leat/device.h>
 #include <leat/dtype.h>
 #include <leat/image.h>

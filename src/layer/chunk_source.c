@@ -201,12 +201,12 @@ static const leat__read_way by_index = {fill_by_index, leat__chunk_read_at};
 static const leat__read_way ahead_by_index = {fill_ahead_by_index,
                                               leat__chunk_read_at};
 
-/* For a single file in order, a walk is faster than lookups. */
+/* Where storage is read in its own order, a walk is faster than lookups. */
 static bool reads_by_index(const leat__chunk_source *source)
 {
     return leat_reader_is_random_access(source->reader) &&
            (source->options.step > 1 ||
-            leat__pipeline_has_upstream(source->options.pipeline));
+            !leat__pipeline_keeps_order(source->options.pipeline));
 }
 
 /* Where batches end with an epoch: its length, if that is known by now. */

@@ -134,6 +134,9 @@ static void adopt_arguments(leat_pipeline *pipeline)
     pipeline->depth++;
     pipeline->readers++;
     pipeline->may_block |= type->may_block;
+    pipeline->keeps_order = pipeline->nupstream == 0 || type->keeps_order;
+    for (int i = 0; i < pipeline->nupstream; i++)
+        pipeline->keeps_order &= pipeline->upstream[i]->keeps_order;
     pipeline->draws_seed |=
         seed && !seed->initial && !leat__args_value(args, seed);
 }
@@ -226,9 +229,9 @@ bool leat__pipeline_draws_seed(const leat_pipeline *pipeline)
     return pipeline->draws_seed;
 }
 
-bool leat__pipeline_has_upstream(const leat_pipeline *pipeline)
+bool leat__pipeline_keeps_order(const leat_pipeline *pipeline)
 {
-    return pipeline->nupstream > 0;
+    return pipeline->keeps_order;
 }
 
 uint64_t leat__pipeline_hash(const leat_pipeline *pipeline)

@@ -23,6 +23,7 @@ struct leat_pipeline {
     int depth;                /* of the longest chain that ends here */
     int64_t readers;          /* in all; a shared one counts each time */
     bool may_block;
+    bool keeps_order;
     bool draws_seed; /* a reader's choices depend on the seed of open */
     uint64_t hash;
     char *text;
@@ -67,9 +68,9 @@ bool leat__pipeline_draws_seed(const leat_pipeline *pipeline);
 /* Whether leat_reader_may_block probes the storage, so that it may change. */
 bool leat__reader_can_probe(const leat_reader *reader);
 
-/* Whether it reads other pipelines, whose samples a decorator permutes or
- * changes. */
-bool leat__pipeline_has_upstream(const leat_pipeline *pipeline);
+/* Whether next reads all storage in its own order: a walk is then faster than
+ * read_at. */
+bool leat__pipeline_keeps_order(const leat_pipeline *pipeline);
 
 /*
  * Sets the location, such as "net.prototxt:5:18" (copied), with which errors of

@@ -47,6 +47,11 @@ int leat__reader_type_check(const leat_reader_type *type)
                           "the reader type \"%s\": passes_on is %d: expected "
                           "0, or 1 with one upstream reader",
                           type->name, type->passes_on);
+    if (type->keeps_order != 0 && type->keeps_order != 1)
+        return leat_error(LEAT_EINVAL,
+                          "the reader type \"%s\": keeps_order is %d: expected "
+                          "0 or 1",
+                          type->name, type->keeps_order);
     if (!type->open)
         return leat_error(LEAT_EINVAL, "the reader type \"%s\" lacks \"open\"",
                           type->name);

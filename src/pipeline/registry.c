@@ -30,12 +30,15 @@ static int ntypes;
 /* Built-in types come first; NULL after the last. */
 static const leat_reader_type *type_at(int i)
 {
-    int own = 0;
-    for (; leat__readers[own]; own++) {
-        if (own == i)
-            return leat__readers[i];
+    for (int own = 0; leat__readers[own]; own++) {
+        if (i-- == 0)
+            return leat__readers[own];
     }
-    return i - own < ntypes ? types[i - own] : NULL;
+    for (int own = 0; leat__decorators[own]; own++) {
+        if (i-- == 0)
+            return leat__decorators[own];
+    }
+    return i < ntypes ? types[i] : NULL;
 }
 
 static const leat_reader_type *find_locked(const char *name)

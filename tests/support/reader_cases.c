@@ -132,6 +132,12 @@ static int sliced(leat_position at, int records)
     return shuffled((leat_position){at.epoch, at.index + 5}, records);
 }
 
+static leat_pipeline *make_taken(int records, int *count)
+{
+    *count = records < 20 ? records : 20;
+    return over_lmdb(records, 1, " | take:20");
+}
+
 static leat_pipeline *make_filtered(int records, int *count)
 {
     *count = (int)stream_decorators_left(records);
@@ -293,4 +299,5 @@ const reader_case reader_cases[READER_CASES] = {
     {"lmdb in windows", 0, 1, 1, 1, make_bad_rotated, rotated},
     {"filter of windows of a callback", 0, 1, 1, 0, make_chain, chained},
     {"windows of a filtered lmdb", 0, 1, 1, 1, make_other_chain, other_chained},
+    {"the first of an lmdb", 1, 1, 0, 1, make_taken, same},
 };

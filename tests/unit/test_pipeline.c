@@ -272,8 +272,12 @@ START_TEST(whether_storage_may_block_is_known_along_the_chain)
     leat_pipeline *both = pair(lmdb, slow, "");
     ck_assert_int_eq(leat__pipeline_may_block(lmdb), 0);
     ck_assert_int_eq(leat__pipeline_may_block(both), 1);
-    ck_assert_int_eq(leat__pipeline_has_upstream(both), 1);
-    ck_assert_int_eq(leat__pipeline_has_upstream(slow), 0);
+    leat_pipeline *some = parse("lmdb:a | take:5 | take:3");
+    ck_assert_int_eq(leat__pipeline_keeps_order(lmdb), 0);
+    ck_assert_int_eq(leat__pipeline_keeps_order(both), 0);
+    ck_assert_int_eq(leat__pipeline_keeps_order(slow), 1);
+    ck_assert_int_eq(leat__pipeline_keeps_order(some), 1);
+    leat_pipeline_unref(some);
     leat_pipeline_unref(lmdb);
     leat_pipeline_unref(slow);
     leat_pipeline_unref(both);

@@ -204,7 +204,7 @@ START_TEST(the_text_is_that_of_the_chain_in_order)
         parse("  lmdb:a b|test_slice:skip=1,take=2  |   test_shuffle");
     ck_assert_str_eq(leat_pipeline_text(pipeline),
                      "lmdb:a b | test_slice:skip=1,take=2 | test_shuffle");
-    ck_assert_int_eq(leat__pipeline_has_upstream(pipeline), 1);
+    ck_assert_int_eq(leat__pipeline_keeps_order(pipeline), 0);
     ck_assert_int_eq(leat__pipeline_may_block(pipeline), 0);
     leat_pipeline_unref(pipeline);
 }

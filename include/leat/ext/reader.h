@@ -14,6 +14,9 @@
 extern "C" {
 #endif
 
+/** The count of an epoch that never ends. */
+#define LEAT_ENDLESS INT64_MAX
+
 /** The operations of a reader. */
 typedef struct leat_reader_ops leat_reader_ops;
 
@@ -154,9 +157,9 @@ struct leat_reader_ops {
                        int *got);
 
     /**
-     * The number of samples in an epoch, bad ones included; constant.
-     * LEAT_EUNSUPPORTED if it is unknown before reading, but not for a reader
-     * with read_at.
+     * The number of samples in an epoch, bad ones included; constant;
+     * LEAT_ENDLESS if it has no end. LEAT_EUNSUPPORTED if it is unknown before
+     * reading, but not for a reader with read_at.
      */
     int (*count)(leat_reader *reader, int64_t *out);
 
@@ -490,6 +493,12 @@ typedef struct leat_reader_type {
      * readers; on failure the caller does. Any threads.
      */
     int (*open)(const leat_open *open, leat_reader **out);
+    /**
+     * 1: a decorator whose next reads its upstream readers in their own order,
+     * such as take or a map. Over a file that is best read in order, a layer
+     * then calls next, although there is read_at.
+     */
+    int keeps_order;
 } leat_reader_type;
 
 /**

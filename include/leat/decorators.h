@@ -1,0 +1,42 @@
+/*
+ * leat/decorators.h: pipelines over other pipelines, by code. Each function
+ * makes what the pipeline text of the same name makes (`leat readers NAME`).
+ *
+ * Upstream pipelines are shared: the caller keeps its own reference. The result
+ * is owned by the caller: leat_pipeline_unref. Errors of all: LEAT_EINVAL for
+ * values out of range or options that are not initialised, LEAT_ENOMEM. All may
+ * be called on any thread. Nothing is opened yet: what depends on the upstream
+ * readers fails when the pipeline is opened.
+ *
+ * Over upstream readers with random access a decorator has it, too, where it
+ * only chooses which samples come where; else it is sequential.
+ */
+#ifndef LEAT_DECORATORS_H
+#define LEAT_DECORATORS_H
+
+#include <leat/pipeline.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Which samples, and in what order ---------------------------------- */
+
+/** `take:N`: the first `count` samples of each epoch; -1: all. */
+LEAT_API int leat_pipeline_take(leat_pipeline **out, leat_pipeline *upstream,
+                                int64_t count);
+
+/* ---- Several inputs ----------------------------------------------------- */
+
+/* ---- Groups of samples -------------------------------------------------- */
+
+/* ---- Work on each sample ------------------------------------------------ */
+
+/* ---- Memory and time ---------------------------------------------------- */
+
+/* ---- Sources ------------------------------------------------------------ */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

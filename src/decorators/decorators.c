@@ -1,0 +1,10 @@
+/* leat's decorators: a new one is added here. */
+#include "decorators/decorators.h"
+#include "pipeline/registry.h"
+
+#include <stddef.h>
+
+const leat_reader_type *const leat__decorators[] = {
+    &leat__take_type,
+    NULL,
+};

@@ -1,0 +1,9 @@
+/* decorators.h: the types of leat's decorators. */
+#ifndef LEAT_DECORATORS_DECORATORS_H
+#define LEAT_DECORATORS_DECORATORS_H
+
+#include <leat/ext/reader.h>
+
+extern const leat_reader_type leat__take_type;
+
+#endif
