@@ -2,9 +2,13 @@
 #ifndef LEAT_TESTS_DECORATOR_CASES_H
 #define LEAT_TESTS_DECORATOR_CASES_H
 
-/* Over one upstream reader of samples with `data` and `label`. */
+/*
+ * Over samples with `data` (uint8) and `label` (an int32 scalar), for
+ * decorator_chain_make: what each gives depends on position and seed alone.
+ */
 static const char *const decorator_cases[] = {
     "take:20",
+    "take:0",
 };
 
 #endif
