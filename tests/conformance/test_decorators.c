@@ -32,6 +32,7 @@ typedef struct seen {
     uint32_t digest;
     int64_t record;
     int bad;
+    int pixel; /* the first byte of the first field; -1: there is none */
 } seen;
 
 /* What an epoch gives; an endless one is cut at SAMPLES_MAX. */
@@ -74,9 +75,12 @@ static uint32_t digest_of(const leat_sample *sample)
 
 static seen see(const leat_sample *sample, int status)
 {
-    seen one = {0, sample->from.record, status == LEAT_EDATA};
-    if (!one.bad)
-        one.digest = digest_of(sample);
+    seen one = {0, sample->from.record, status == LEAT_EDATA, -1};
+    if (one.bad)
+        return one;
+    one.digest = digest_of(sample);
+    if (sample->field[0].bytes > 0)
+        one.pixel = *(const unsigned char *)sample->field[0].data;
     return one;
 }
 
@@ -308,6 +312,137 @@ static void check_cancel(leat_reader *reader)
     }
 }
 
+/* Samples of all batches, and those of one: that of several ranks. */
+enum { GLOBAL_BATCH = 4, RANKS_MAX = 2 };
+
+/* How many layers compared their batches with the model. */
+static int layers;
+
+/* Whether a layer takes its samples: pixels of one shape. */
+static int is_for_layers(leat_reader *reader)
+{
+    const leat_field_spec *spec;
+    int n;
+    return leat_reader_fields(reader, &spec, &n) == LEAT_OK &&
+           strcmp(spec[0].name, "data") == 0 && spec[0].dtype == LEAT_UINT8 &&
+           !spec[0].is_batch && spec[0].ndim > 0 &&
+           (spec[0].shape[0] == READER_CASE_PIXELS || spec[0].shape[0] < 0) &&
+           model[0].n > 0;
+}
+
+/* Where sample `p` of the endless sequence is; whether the model has it. */
+static int find(int64_t p, leat_position *at)
+{
+    int64_t epoch = 0;
+    while (epoch < EPOCHS && model[epoch].n < SAMPLES_MAX &&
+           p >= model[epoch].n)
+        p -= model[epoch++].n;
+    *at = (leat_position){epoch, p};
+    return epoch < EPOCHS && p < model[epoch].n;
+}
+
+typedef struct rank_layer {
+    leat_data_layer *layer;
+    leat_blob *top;
+    int rank, world_size;
+} rank_layer;
+
+static rank_layer open_layer(int rank, int world_size, int threads)
+{
+    rank_layer one = {.rank = rank, .world_size = world_size};
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    options.global_batch_size = GLOBAL_BATCH;
+    options.rank = rank;
+    options.world_size = world_size;
+    options.random_seed = 5;
+    options.workers = threads;
+    options.on_error = LEAT_ON_ERROR_ZERO;
+    options.max_errors = -1;
+    int status = leat_data_layer_create(&one.layer, pipeline, &options);
+    if (!status)
+        status = leat_blob_create(&one.top, NULL);
+    if (!status)
+        status = leat_data_layer_setup(one.layer, &one.top, 1);
+    ck_assert_msg(!status, "%s: rank %d of %d: %s", chain, rank, world_size,
+                  leat_last_error());
+    return one;
+}
+
+static void close_layer(rank_layer *one)
+{
+    leat_data_layer_destroy(one->layer);
+    leat_blob_destroy(one->top);
+}
+
+/* Whether the model has all samples of the global batch `step`. */
+static int has_step(int64_t step)
+{
+    leat_position at;
+    return find((step + 1) * GLOBAL_BATCH - 1, &at);
+}
+
+static void compare_forward(rank_layer *one, int64_t step, const char *way)
+{
+    int status = leat_data_layer_forward(one->layer, &one->top, 1, LEAT_HOST);
+    ck_assert_msg(!status, "%s: %s: batch %d of rank %d of %d: %s", chain, way,
+                  (int)step, one->rank, one->world_size, leat_last_error());
+    const leat_batch *batch = leat_data_layer_batch(one->layer);
+    const float *pixels = leat_blob_cpu_data(one->top);
+    ck_assert_int_eq(batch->n, GLOBAL_BATCH / one->world_size);
+    for (int64_t i = 0; i < batch->n; i++) {
+        leat_position at;
+        const leat_provenance *from = &batch->from[i];
+        int64_t p = step * GLOBAL_BATCH + i * one->world_size + one->rank;
+        ck_assert(find(p, &at));
+        const seen *expected = &model[at.epoch].at[at.index];
+        ck_assert_msg(
+            from->record == expected->record && from->epoch == at.epoch &&
+                from->position == at.index &&
+                pixels[i * READER_CASE_PIXELS] ==
+                    (float)(expected->bad ? 0 : expected->pixel),
+            "%s: %s: batch %d of rank %d of %d has record %d (epoch %d, %d), "
+            "expected %d (epoch %d, %d)",
+            chain, way, (int)step, one->rank, one->world_size,
+            (int)from->record, (int)from->epoch, (int)from->position,
+            (int)expected->record, (int)at.epoch, (int)at.index);
+    }
+}
+
+/* From the token of a batch on, on another number of ranks. */
+static void compare_resumed(leat_token *token, int64_t step, int world_size)
+{
+    for (int rank = 0; rank < world_size; rank++) {
+        rank_layer one = open_layer(rank, world_size, 1);
+        int status = leat_data_layer_restore(one.layer, token);
+        ck_assert_msg(!status, "%s: restore at %d: %s", chain, (int)step,
+                      leat_last_error());
+        for (int64_t k = step; k < step + 2 && has_step(k); k++)
+            compare_forward(&one, k, "resumed");
+        close_layer(&one);
+    }
+}
+
+static void check_layer(int world_size, int is_resumed)
+{
+    for (int rank = 0; rank < world_size; rank++) {
+        leat_token token;
+        leat_token_init(&token);
+        rank_layer one = open_layer(rank, world_size, 2);
+        for (int64_t step = 0; has_step(step); step++) {
+            compare_forward(&one, step, "layer");
+            token.size = 0;
+            if (!is_resumed || rank > 0 || step % 5 != 2)
+                continue;
+            int status = leat_data_layer_save(one.layer, &token);
+            ck_assert_msg(!status, "%s: save: %s", chain, leat_last_error());
+            compare_resumed(&token, step + 1, 3 - world_size);
+        }
+        close_layer(&one);
+        leat_token_finish(&token);
+    }
+    layers++;
+}
+
 static void check_chain(const reader_case *base, const char *inner,
                         const char *outer)
 {
@@ -333,8 +468,13 @@ static void check_chain(const reader_case *base, const char *inner,
         check_seek(reader);
         check_skip(reader);
         check_marks(reader);
+        int is_fit = is_for_layers(reader);
         check_cancel(reader);
         leat_reader_close(reader);
+        if (is_fit) {
+            check_layer(1, base->has_identity);
+            check_layer(2, base->has_identity);
+        }
         if (!outer)
             check_faults();
     } else
@@ -364,6 +504,7 @@ START_TEST(every_way_to_read_a_decorator_gives_the_same)
     begin();
     for (int i = 0; i < CASES; i++)
         check_chain(base_case(bases[_i]), decorator_cases[i], NULL);
+    ck_assert_int_gt(layers, CASES / 2);
     end();
 }
 END_TEST
