@@ -219,6 +219,12 @@ const char *leat_pipeline_text(const leat_pipeline *pipeline)
     return pipeline->text;
 }
 
+const leat_pipeline *leat_pipeline_upstream_at(const leat_pipeline *pipeline,
+                                               int i)
+{
+    return i >= 0 && i < pipeline->nupstream ? pipeline->upstream[i] : NULL;
+}
+
 bool leat__pipeline_may_block(const leat_pipeline *pipeline)
 {
     return pipeline->may_block;

@@ -59,6 +59,7 @@ int command_bench_limit(int argc, char **argv);
 int command_bench_reader(int argc, char **argv);
 int command_bench_h2d(int argc, char **argv);
 int command_readers(int argc, char **argv);
+int command_explain(int argc, char **argv);
 int command_completion(int argc, char **argv);
 
 #endif

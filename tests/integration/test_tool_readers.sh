@@ -8,6 +8,7 @@ leat=$1
     exit 77
 }
 leat=$(cd "$(dirname "$leat")" && pwd)/$(basename "$leat")
+scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
 page=$(cd "$(dirname "$0")/../../docs" && pwd)/leat-readers.1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -39,14 +40,10 @@ done
 [ $? -eq 2 ] || fail 'an unknown reader: not status 2'
 [ "$(<err)" = "leat: there is no reader 'lmbd'; did you mean lmdb?" ] || fail "$(<err)"
 
-# The page: each reader, its help, and each argument with its help and default.
-sed -n '/^\.SH READERS/,/^\.SH EX/p' "$page" | tr -d '\134' >described
-cut -d ' ' -f 1 list | while read -r name; do
-    "$leat" readers "$name" | sed -nE '1s/.*/.I &/p; 2s/.*/&./p
-        s/^  ([^ ]+)  +(.*)/.I \1\n\2/p'
-done >wanted
-grep -vE '^\.(SH|TP|RS|RE)' described | diff - wanted ||
-    fail "$page differs from leat readers"
+# The page has what scripts/readers_page.sh makes of it.
+sed -n '/^\.SH READERS/,/^\.SH EX/p' "$page" | sed '$d' >described
+"$scripts/readers_page.sh" "$leat" | diff described - ||
+    fail "$page differs from leat readers: scripts/readers_page.sh prints its section"
 
 [ $failed -eq 0 ] && echo 'readers are as they are described'
 exit $failed

@@ -533,6 +533,13 @@ LEAT_API int leat_pipeline_create(leat_pipeline **out,
                                   void (*release)(void *object),
                                   leat_pipeline *const upstream[], int n);
 
+/**
+ * Upstream pipeline `i` of a pipeline; NULL after the last. Borrowed from it.
+ * Thread safety: any thread.
+ */
+LEAT_API const leat_pipeline *
+leat_pipeline_upstream_at(const leat_pipeline *pipeline, int i);
+
 #ifdef __cplusplus
 }
 #endif
