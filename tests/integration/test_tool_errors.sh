@@ -3,17 +3,9 @@
 # left behind (but the lock file of a database that was read), nothing hangs and
 # nothing dies of a signal: test_tool_errors.sh TOOL
 set -u
-tool=$1
-[ -x "$tool" ] || {
-    echo "skipped: the tool is not built"
-    exit 77
-}
-tool=$(cd "$(dirname "$tool")" && pwd)/$(basename "$tool")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
+# shellcheck source=tests/integration/tool.sh
+. "$(dirname "$0")/tool.sh" "$1"
 checks=0
-failed=0
 
 # expect STATUS TEXT ARGUMENT...: the tool run with these arguments.
 expect() {
@@ -21,7 +13,7 @@ expect() {
     shift 2
     checks=$((checks + 1))
     before=$(find . ! -name lock.mdb | sort)
-    timeout 60 "$tool" "$@" >stdout 2>stderr </dev/null
+    timeout 60 "$leat" "$@" >stdout 2>stderr </dev/null
     found=$?
     [ "$found" -eq "$status" ] || complain "status $found, not $status" "$@"
     [ "$(wc -l <stderr)" -eq 1 ] || complain "not one line on stderr" "$@"
@@ -154,12 +146,12 @@ expect 64 'shuffle' import images list out --seed 3
 expect 64 'pixels' import images list out --resize 100000,100000
 expect 64 '.' mean only_one_argument
 
-"$tool" synth digits --count 40 --shape 1,28,28 --seed 1 good >log 2>&1 || {
+"$leat" synth digits --count 40 --shape 1,28,28 --seed 1 good >log 2>&1 || {
     cat log
     echo "synth failed"
     exit 1
 }
-"$tool" synth noise --count 4 --shape 3,20,20 --seed 1 colour >log 2>&1
+"$leat" synth noise --count 4 --shape 3,20,20 --seed 1 colour >log 2>&1
 rm log
 good='source: "good" batch_size: 4 backend: LMDB'
 expect 2 'good' synth digits --count 4 good
@@ -216,7 +208,7 @@ bad_net 'mean_value' 'source: "colour" batch_size: 4 backend: LMDB' \
     'mean_value: 1 mean_value: 2'
 bad_net 'net.prototxt:7:32: absent.mean: No such' "$good" \
     'mean_file: "absent.mean"'
-"$tool" mean good good.mean >log 2>&1 || {
+"$leat" mean good good.mean >log 2>&1 || {
     cat log
     failed=1
 }
@@ -288,13 +280,13 @@ bad_net 'pipe: expected a regular file' "$good" 'mean_file: "pipe"'
 rm pipe
 net "$good"
 # shellcheck disable=SC2002 # a pipe is what is tested
-cat net.prototxt | "$tool" dump --net /dev/stdin --phase TRAIN --batches 1 --out piped \
+cat net.prototxt | "$leat" dump --net /dev/stdin --phase TRAIN --batches 1 --out piped \
     >log 2>&1 || {
     cat log
     failed=1
 }
 rm -rf piped log
-dd if=/dev/zero status=none | timeout 60 "$tool" dump --net /dev/stdin --phase TRAIN --batches 1 \
+dd if=/dev/zero status=none | timeout 60 "$leat" dump --net /dev/stdin --phase TRAIN --batches 1 \
     --out out 2>stderr && complain "a net without an end" dump
 grep -q '/dev/stdin: expected at most [0-9]* bytes, found more' stderr ||
     complain "it does not say that it is too long" dump
@@ -329,7 +321,7 @@ exec 9<&-
 
 # Nothing is left of what could not even begin.
 if [ "$(id -u)" -ne 0 ]; then
-    printf '#!/bin/sh\numask 777\nexec "%s" "$@"\n' "$tool" >masked
+    printf '#!/bin/sh\numask 777\nexec "%s" "$@"\n' "$leat" >masked
     chmod +x masked
     tool=./masked expect 1 'unborn.leat-part' synth digits --count 4 unborn
 else
@@ -339,7 +331,7 @@ fi
 # Lines for a closed stream do not land in the files that are open instead.
 for closed in '<&- 2>&-' '<&- >&- 2>&-' '>&-' '2>&-'; do
     rm -f good/lock.mdb
-    eval "LEAT_LOG_LEVEL=debug timeout 60 \"$tool\" dump --net net.prototxt \
+    eval "LEAT_LOG_LEVEL=debug timeout 60 \"$leat\" dump --net net.prototxt \
         --phase TRAIN --out closed $closed" >log 2>&1
     if grep -qa 'leat:\|batch' good/lock.mdb closed/*.npy; then
         echo "streams closed by $closed: a line is in a database or a dump"
@@ -353,7 +345,7 @@ waits_for_net() {
     local pid pipe tries=0 status
     exec 8<> <(:)
     pipe=$(readlink /proc/$$/fd/8)
-    "$tool" "$@" --net /dev/fd/8 --phase TEST >log 2>stderr </dev/null &
+    "$leat" "$@" --net /dev/fd/8 --phase TEST >log 2>stderr </dev/null &
     pid=$!
     # Once by our descriptor, and once by its own: it reads.
     until [ "$(readlink /proc/$pid/fd/* 2>/dev/null | grep -cxF "$pipe")" -eq 2 ] ||
@@ -371,7 +363,7 @@ waits_for_net() {
 waits_for_net dump --out piped
 waits_for_net bench layer
 waits_for_net bench limit
-"$tool" dump --reader lmdb:good --batch 1 --out dumped >/dev/null || failed=1
+"$leat" dump --reader lmdb:good --batch 1 --out dumped >/dev/null || failed=1
 waits_for_net compare dumped
 [ ! -e piped ] || failed=1
 
@@ -379,7 +371,7 @@ waits_for_net compare dumped
 for words in --help help --version 'dump --help' 'import images --help' \
     'bench layer --help'; do
     # shellcheck disable=SC2086
-    if ! timeout 60 "$tool" $words >log 2>stderr || [ ! -s log ] || [ -s stderr ]
+    if ! timeout 60 "$leat" $words >log 2>stderr || [ ! -s log ] || [ -s stderr ]
     then
         echo "leat $words: $(head -n 3 stderr)"
         failed=1
@@ -393,9 +385,9 @@ for signal in INT TERM HUP; do
     # Held open for both, so that neither waits for the other.
     exec 3<>unread
     # In the background a shell without job control has SIGINT ignored.
-    env --default-signal="$signal" "$tool" cat --values lmdb:good >&3 2>stderr &
+    env --default-signal="$signal" "$leat" cat --values lmdb:good >&3 2>stderr &
     cat=$!
-    until [ "$(readlink "/proc/$cat/exe")" = "$tool" ] &&
+    until [ "$(readlink "/proc/$cat/exe")" = "$leat" ] &&
         [ "$(cut -d ' ' -f 3 "/proc/$cat/stat")" = S ]; do
         kill -0 $cat 2>/dev/null || break
     done
@@ -412,7 +404,7 @@ rm -f unread stderr
 
 # Frames are small enough for a small stack.
 checks=$((checks + 1))
-(ulimit -s 128 && exec timeout 60 "$tool" verify good) >log 2>stderr || {
+(ulimit -s 128 && exec timeout 60 "$leat" verify good) >log 2>stderr || {
     echo "leat verify on a stack of 128 KiB: $(cat log stderr)"
     failed=1
 }
@@ -420,7 +412,7 @@ rm -f log stderr
 
 # And where nothing is wrong, nothing is said.
 net "$good"
-timeout 60 "$tool" dump --net net.prototxt --phase TEST --batches 3 --out out \
+timeout 60 "$leat" dump --net net.prototxt --phase TEST --batches 3 --out out \
     >log 2>stderr || failed=1
 if [ -s stderr ] || [ ! -s out/data.npy ] || [ ! -s out/label.npy ]; then
     echo "a good net: $(cat log stderr)"

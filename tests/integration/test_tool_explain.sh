@@ -1,22 +1,8 @@
 #!/usr/bin/env bash
 # `leat explain` prints each reader of a pipeline: test_tool_explain.sh TOOL
 set -u
-leat=$1
-[ -x "$leat" ] || {
-    echo "skipped: the tool is not built"
-    exit 77
-}
-leat=$(cd "$(dirname "$leat")" && pwd)/$(basename "$leat")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-export LC_ALL=C
-failed=0
-
-fail() {
-    echo "failed: $1"
-    failed=1
-}
+# shellcheck source=tests/integration/tool.sh
+. "$(dirname "$0")/tool.sh" "$1"
 
 "$leat" synth digits --count 50 --shape 1,8,8 --seed 1 db >/dev/null || exit 1
 

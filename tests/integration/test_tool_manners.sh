@@ -2,19 +2,10 @@
 # What users of other tools expect of this one: exit statuses as the manual's table
 # has them: test_tool_manners.sh TOOL
 set -u
-leat=$1
-[ -x "$leat" ] || {
-    echo "skipped: the tool is not built"
-    exit 77
-}
-leat=$(cd "$(dirname "$leat")" && pwd)/$(basename "$leat")
 here=$(cd "$(dirname "$0")" && pwd)
 docs=$here/../../docs
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-export LC_ALL=C
-failed=0
+# shellcheck source=tests/integration/tool.sh
+. "$(dirname "$0")/tool.sh" "$1"
 
 check() {
     "${@:2}" && return

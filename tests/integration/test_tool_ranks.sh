@@ -2,25 +2,17 @@
 # A process that a launcher started takes its share of the records: what
 # --launcher dumps is what --rank and --world-size do: test_tool_ranks.sh TOOL
 set -u
-tool=$1
-[ -x "$tool" ] || {
-    echo "skipped: the tool is not built"
-    exit 77
-}
-tool=$(realpath "$tool")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failed=0
+# shellcheck source=tests/integration/tool.sh
+. "$(dirname "$0")/tool.sh" "$1"
 
-"$tool" synth noise --count 50 --shape 1,4,4 db >log 2>&1 || {
+"$leat" synth noise --count 50 --shape 1,4,4 db >log 2>&1 || {
     cat log
     exit 1
 }
 
 # dump_to NAME OPTION...: in the environment of the caller.
 dump_to() {
-    "$tool" dump --reader lmdb:db --batch 3 --batches 9 --out "$@" >log 2>&1 && return
+    "$leat" dump --reader lmdb:db --batch 3 --batches 9 --out "$@" >log 2>&1 && return
     cat log
     failed=1
 }
@@ -54,7 +46,7 @@ diff -rq first found >log && {
     echo "two ranks have the same records"
     failed=1
 }
-RANK=2 WORLD_SIZE=2 "$tool" dump --reader lmdb:db --batch 3 --launcher \
+RANK=2 WORLD_SIZE=2 "$leat" dump --reader lmdb:db --batch 3 --launcher \
     --out refused >log 2>&1
 status=$?
 if [ "$status" -ne 2 ] || ! grep -q 'RANK=2' log; then

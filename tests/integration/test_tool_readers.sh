@@ -2,24 +2,10 @@
 # `leat readers` prints the registry's tables, and the manual page has the same:
 # test_tool_readers.sh TOOL
 set -u
-leat=$1
-[ -x "$leat" ] || {
-    echo "skipped: the tool is not built"
-    exit 77
-}
-leat=$(cd "$(dirname "$leat")" && pwd)/$(basename "$leat")
 scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
 page=$(cd "$(dirname "$0")/../../docs" && pwd)/leat-readers.1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-export LC_ALL=C
-failed=0
-
-fail() {
-    echo "failed: $1"
-    failed=1
-}
+# shellcheck source=tests/integration/tool.sh
+. "$(dirname "$0")/tool.sh" "$1"
 
 "$leat" readers >list || fail 'leat readers'
 grep -qx "lmdb  *Caffe's LMDB: .*" list || fail "the list: $(<list)"

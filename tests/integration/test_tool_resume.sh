@@ -2,23 +2,10 @@
 # What comes after a resume token is what would have come without a stop: leat dump
 # of 10 batches, and of 4 and 6: test_tool_resume.sh TOOL
 set -u
-tool=$1
-[ -x "$tool" ] || {
-    echo "skipped: the tool is not built"
-    exit 77
-}
-tool=$(realpath "$tool")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failed=0
+# shellcheck source=tests/integration/tool.sh
+. "$(dirname "$0")/tool.sh" "$1"
 
-fail() {
-    echo "failed: $1"
-    failed=1
-}
-
-"$tool" synth noise --count 50 --shape 3,5,5 db >log 2>&1 || {
+"$leat" synth noise --count 50 --shape 3,5,5 db >log 2>&1 || {
     cat log
     exit 1
 }
@@ -35,7 +22,7 @@ net=(--net net --phase TRAIN)
 
 # dump OUT BATCHES OPTION...
 dump() {
-    "$tool" dump --out "$1" --batches "$2" "${@:3}" >log 2>&1 ||
+    "$leat" dump --out "$1" --batches "$2" "${@:3}" >log 2>&1 ||
         fail "leat dump ${*:3}: $(<log)"
 }
 
@@ -98,7 +85,7 @@ dump whole2 8 "${reader[@]}" --seed 7
 
 # refuses TEXT OPTION...
 refuses() {
-    "$tool" dump "${reader[@]}" --out refused "${@:2}" >out 2>log
+    "$leat" dump "${reader[@]}" --out refused "${@:2}" >out 2>log
     local status=$?
     if [ "$status" -ne 2 ] || ! grep -qF -- "$1" log || [ "$(wc -l <log)" -ne 1 ]; then
         fail "leat dump ${*:2}: status $status: $(<log)"
@@ -109,7 +96,7 @@ refuses() {
 echo nonsense >nonsense
 tr '[:upper:]' '[:lower:]' <token >damaged
 : >empty
-"$tool" synth noise --count 49 --shape 3,5,5 other >log 2>&1 || fail 'no other data'
+"$leat" synth noise --count 49 --shape 3,5,5 other >log 2>&1 || fail 'no other data'
 refuses 'none: ' --at none
 refuses 'nonsense: ' --at nonsense
 refuses 'damaged: ' --at damaged
@@ -125,7 +112,7 @@ refuses 'nowhere/token: ' --token nowhere/token
 
 # A token, and an empty file, are replaced; --json names it.
 for file in token empty; do
-    "$tool" dump "${reader[@]}" --out "json$file" --at token --token $file --json >out 2>log ||
+    "$leat" dump "${reader[@]}" --out "json$file" --at token --token $file --json >out 2>log ||
         fail "--json: $(<log)"
     grep -q "\"token\": *\"$file\"" out || fail "--json does not name the token: $(<out)"
 done
