@@ -217,6 +217,9 @@ static const char *find_fault(const leat_reader_type *type, int i)
         return "it cannot have a default";
     if (argument->repeated && !argument->positional)
         return "only a positional argument is repeated";
+    if (argument->pairs &&
+        (!argument->repeated || argument->kind != LEAT_ARGUMENT_TEXT))
+        return "only a repeated text takes pairs";
     for (int k = 0; argument->positional && k < i; k++) {
         const leat_argument *before = leat__argument_at(type, k);
         if (before->positional &&

@@ -1,4 +1,5 @@
 #include "pipeline/arguments.h"
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "pipeline/argument_table.h"
@@ -92,8 +93,55 @@ static size_t write_text(char *out, const char *text)
     return size;
 }
 
-static size_t write_value(char *out, const leat__value *value)
+/* Whether the letters are read as themselves where pairs are: (3,32,32). */
+static bool is_plain_group(const char *text)
 {
+    size_t size = strlen(text);
+    const char *opened = strchr(text, '(');
+    return size > 0 && opened && opened - text <= 1 && text[size - 1] == ')' &&
+           strchr(opened + 1, ')') == text + size - 1 &&
+           !strchr(opened + 1, '(') && !strpbrk(text, "=|\\{ \t\r\n") &&
+           text[0] != ',';
+}
+
+/* Whether `length` letters are the name of an argument. */
+static bool is_argument_name(const leat_reader_type *type, const char *name,
+                             size_t length)
+{
+    const leat_argument *argument;
+    for (int i = 0; (argument = leat__argument_at(type, i)) != NULL; i++) {
+        if (strlen(argument->name) == length &&
+            memcmp(argument->name, name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* name=value: the first equals sign is not escaped. */
+static size_t write_pair(char *out, const leat_reader_type *type,
+                         const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || is_argument_name(type, text, (size_t)(equals - text)))
+        return write_escaped(out, text);
+    size_t used = 0;
+    for (const char *c = text; c < equals; c++) {
+        const char letter[2] = {*c};
+        bool is_plain = leat__ascii_is_letter_or_digit(*c) || *c == '_';
+        used += write_text(out ? out + used : NULL, is_plain ? "" : "\\");
+        used += write_text(out ? out + used : NULL, letter);
+    }
+    used += write_text(out ? out + used : NULL, "=");
+    out = out ? out + used : NULL;
+    return used + (is_plain_group(equals + 1) ? write_text(out, equals + 1)
+                                              : write_escaped(out, equals + 1));
+}
+
+static size_t write_value(char *out, const leat_reader_type *type,
+                          const leat__value *value)
+{
+    if (value->argument->pairs)
+        return write_pair(out, type, value->text);
     if (value->argument->kind == LEAT_ARGUMENT_LIST) {
         const char *element = value->text;
         size_t used = 0;
@@ -123,7 +171,7 @@ static size_t write_arguments(char *out, const leat_args *args)
             used += write_text(out ? out + used : NULL, value->argument->name);
             used += write_text(out ? out + used : NULL, "=");
         }
-        used += write_value(out ? out + used : NULL, value);
+        used += write_value(out ? out + used : NULL, args->type, value);
     }
     return used;
 }

@@ -9,6 +9,9 @@
  *     argument   = (key "=")? value
  *     value      = text  |  "(" text ("," text)* ")"  |  group
  *
+ * Of an argument that takes pairs, name=value is the value, in which a comma
+ * inside of parentheses is a letter.
+ *
  * The kind of an argument in its type's table decides which value it has, so a
  * parenthesis is a letter of any other text. Where a group is open, one that
  * the text itself has not opened closes the group.
@@ -103,6 +106,12 @@ static size_t put_braces(const parser *in, char *out, size_t used,
     return put(out, used, "{}", 2);
 }
 
+/* Whether the text ends here; inside of its parentheses a pair does not. */
+static bool is_stop(const parser *in, const char *stops, int opened)
+{
+    return !(in->is_pair && opened > 0) && strchr(stops, *in->at);
+}
+
 /*
  * Reads a text up to one of `stops` or the reader's end, without its escapes
  * and the blanks at its edges. `out` NULL: only its size, without the NUL.
@@ -113,7 +122,7 @@ static size_t scan(parser *in, const char *stops, char *out, bool *is_open)
     int opened = 0;
     skip_blanks(in);
     const char *done = in->at; /* blanks after it count if more follows */
-    while (!is_end(in, opened) && !strchr(stops, *in->at)) {
+    while (!is_end(in, opened) && !is_stop(in, stops, opened)) {
         const char *start = in->at;
         bool is_escaped = start[0] == '\\' && start[1];
         in->at++;
@@ -247,6 +256,21 @@ static int take_template(parser *in, leat__value *value)
     return value->text ? close_parenthesis(in, opened) : LEAT_ENOMEM;
 }
 
+/* Removes the blanks around a pair's equals sign. */
+static void join_pair(char *text)
+{
+    char *equals = strchr(text, '=');
+    if (!equals)
+        return;
+    char *name_end = equals, *value = equals + 1;
+    while (name_end > text && leat__is_blank(name_end[-1]))
+        name_end--;
+    while (leat__is_blank(*value))
+        value++;
+    *name_end = '=';
+    memmove(name_end + 1, value, strlen(value) + 1);
+}
+
 static int take_value(parser *in, const leat_reader_type *type,
                       leat__value *value)
 {
@@ -264,6 +288,8 @@ static int take_value(parser *in, const leat_reader_type *type,
         return take_list(in, value);
     value->elements = argument->kind == LEAT_ARGUMENT_LIST;
     int status = take(in, ",", &value->text, &value->is_open);
+    if (!status && argument->pairs)
+        join_pair(value->text);
     if (status || value->is_open)
         return status;
     return at(in, start, leat__argument_check(type, argument, value->text));
@@ -294,12 +320,17 @@ static int refuse_positional(parser *in, const leat_args *args)
                 args->type->name, n, n == 1 ? "" : "s", n + 1);
 }
 
+/* Of an argument that takes pairs, an equals sign is a letter. */
 static int add_positional(parser *in, leat_args *args)
 {
     const leat_argument *argument =
         leat__argument_positional(args->type, args->positional);
-    return argument ? add_value(in, args, argument)
-                    : refuse_positional(in, args);
+    if (!argument)
+        return refuse_positional(in, args);
+    in->is_pair = argument->pairs;
+    int status = add_value(in, args, argument);
+    in->is_pair = false;
+    return status;
 }
 
 static int add_key(parser *in, leat_args *args, const char *where,
@@ -344,8 +375,9 @@ static int add_argument(parser *in, leat_args *args)
     int status = take(in, ",=", &key, &is_open);
     if (status)
         return status;
-    in->at++;
-    status = add_key(in, args, where, key);
+    bool is_pair = next && next->pairs && !leat__argument_find(args->type, key);
+    in->at = is_pair ? where : in->at + 1;
+    status = is_pair ? add_positional(in, args) : add_key(in, args, where, key);
     leat__free(key);
     return status;
 }

@@ -18,6 +18,7 @@ typedef struct leat__pipeline_parser {
     const char *fault; /* where an error is; NULL: nowhere in the text */
     int depth;         /* open parentheses */
     bool is_arguments; /* the text is arguments alone: bars are letters */
+    bool is_pair;      /* commas in parentheses are letters */
     leat__braces braces;
     const char *element; /* for BRACES_ARE_ELEMENT; NULL: there is none */
 } leat__pipeline_parser;

@@ -107,6 +107,66 @@ START_TEST(values_are_read_without_their_escapes)
 }
 END_TEST
 
+static const leat_argument pair_arguments[] = {
+    {.name = "field", .positional = 1, .repeated = 1, .pairs = 1},
+    {.name = "sep"},
+    {0},
+};
+
+static const leat_reader_type pairing = {
+    .size = sizeof(leat_reader_type),
+    .name = "pairing",
+    .arguments = pair_arguments,
+    .argument_size = sizeof(leat_argument),
+    .open = open_nothing,
+};
+
+START_TEST(pairs_are_values_of_names_that_no_argument_has)
+{
+    static const struct {
+        const char *text;
+        const char *value[3];
+        const char *written; /* NULL: the text */
+    } cases[] = {
+        {"a=int32", {"a=int32"}, NULL},
+        {"a=int32,b,c=0..4", {"a=int32", "b", "c=0..4"}, NULL},
+        {"a = int32 ,sep=;, b", {"a=int32", "b"}, "a=int32,sep=;,b"},
+        {"a=(3,32,-1),b=1", {"a=(3,32,-1)", "b=1"}, NULL},
+        {"a=!(0,2..5)", {"a=!(0,2..5)"}, NULL},
+        {"a=()", {"a=()"}, NULL},
+        {"a=(1,(2,3)),b", {"a=(1,(2,3))", "b"}, "a=\\(1\\,\\(2\\,3\\)\\),b"},
+        {"a=b=c", {"a=b=c"}, "a=b\\=c"},
+        {"a\\=b", {"a=b"}, "a=b"},
+        {"sep\\=int8,sep=\\,", {"sep=int8"}, NULL},
+        {"a\\,b=c\\|d", {"a,b=c|d"}, NULL},
+        {"a=", {"a="}, NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        leat_pipeline *made = NULL, *again = NULL;
+        int status = leat_pipeline_create(&made, &pairing, cases[i].text, NULL,
+                                          NULL, NULL, 0);
+        ck_assert_msg(!status, "%s: %s", cases[i].text, leat_last_error());
+        int n = 0;
+        for (; n < 3 && cases[i].value[n]; n++)
+            ck_assert_str_eq(leat_args_at(&made->args, n), cases[i].value[n]);
+        ck_assert_ptr_null(leat_args_at(&made->args, n));
+        const char *written = leat_pipeline_text(made) + strlen("pairing:");
+        ck_assert_str_eq(written,
+                         cases[i].written ? cases[i].written : cases[i].text);
+        ck_assert_int_eq(leat_pipeline_create(&again, &pairing, written, NULL,
+                                              NULL, NULL, 0),
+                         LEAT_OK);
+        ck_assert_str_eq(leat_pipeline_text(again), leat_pipeline_text(made));
+        for (int k = 0; k < n; k++)
+            ck_assert_str_eq(leat_args_at(&again->args, k), cases[i].value[k]);
+        ck_assert_uint_eq(leat__pipeline_hash(again),
+                          leat__pipeline_hash(made));
+        leat_pipeline_unref(again);
+        leat_pipeline_unref(made);
+    }
+}
+END_TEST
+
 START_TEST(numbers_are_read_by_their_kind)
 {
     static const struct {
@@ -420,6 +480,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, values_are_read_without_their_escapes);
+    tcase_add_test(tcase, pairs_are_values_of_names_that_no_argument_has);
     tcase_add_test(tcase, numbers_are_read_by_their_kind);
     tcase_add_test(tcase, what_does_not_fit_the_table_is_refused_with_a_reason);
     tcase_add_test(tcase, positional_values_follow_one_another);

@@ -344,6 +344,12 @@ typedef struct leat_argument {
     int64_t max;         /* and the greatest; both 0: any */
     const char *words;   /* of WORD: "FIRST|SECOND"; more may be appended */
     const char *help;    /* a phrase, for errors and `leat readers` */
+    /**
+     * 1: of a repeated TEXT, each is NAME=VALUE or a NAME alone, where no
+     * argument has that NAME: label=int32. A comma inside of parentheses is a
+     * letter: data=(3,32,32). The text is all of it.
+     */
+    int pairs;
 } leat_argument;
 
 /** The values of a reader's arguments. */
