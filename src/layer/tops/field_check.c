@@ -1,7 +1,6 @@
 #include "layer/tops/field_check.h"
 #include "base/error.h"
-
-#include <stdio.h>
+#include "data/field_text.h"
 
 int leat__field_check_init(leat__field_check *check,
                            const leat_field_spec *spec, int n)
@@ -42,36 +41,16 @@ int leat__field_check_one(const leat__field_check *check,
     return leat__field_check_report(check, sample, field);
 }
 
-/* "float32 3 x ? x 5"; a scalar has no dimensions. */
-enum { SHOWN_MAX = 256 };
-
-static const char *show(char out[SHOWN_MAX], leat_dtype dtype, int ndim,
-                        const int64_t shape[])
-{
-    int at = snprintf(out, SHOWN_MAX, "%s", leat_dtype_name(dtype));
-    for (int i = 0; i < ndim && i < LEAT_MAX_DIMS; i++) {
-        const char *before = i ? " x " : " ";
-        if (shape[i] < 0)
-            at += snprintf(out + at, SHOWN_MAX - (size_t)at, "%s?", before);
-        else
-            at += snprintf(out + at, SHOWN_MAX - (size_t)at, "%s%lld", before,
-                           (long long)shape[i]);
-    }
-    if (ndim <= 0)
-        snprintf(out + at, SHOWN_MAX - (size_t)at, "%s",
-                 ndim ? " of any shape" : ", a scalar");
-    return out;
-}
-
 int leat__field_check_report(const leat__field_check *check,
                              const leat_sample *sample, int field)
 {
-    char expected[SHOWN_MAX], found[SHOWN_MAX];
+    char expected[LEAT__FIELD_TEXT_MAX], found[LEAT__FIELD_TEXT_MAX];
     const leat_field_spec *spec = &check->spec[field];
     const leat_field *is = &sample->field[field];
-    return leat_error(LEAT_EDATA, "field %s: expected %s, found %s", spec->name,
-                      show(expected, spec->dtype, spec->ndim, spec->shape),
-                      show(found, is->dtype, is->ndim, is->shape));
+    return leat_error(
+        LEAT_EDATA, "field %s: expected %s, found %s", spec->name,
+        leat__field_text(expected, spec->dtype, spec->ndim, spec->shape),
+        leat__field_text(found, is->dtype, is->ndim, is->shape));
 }
 
 int leat__field_check_report_number(const leat__field_check *check,

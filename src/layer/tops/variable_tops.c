@@ -1,7 +1,7 @@
 #include "layer/tops/variable_tops.h"
 #include "base/error.h"
 #include "data/cast.h"
-#include "layer/tops/pad.h"
+#include "data/pad.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "layer/tops/pad.h"
+#include "data/pad.h"
 #include "data/cast.h"
 
 #include <string.h>

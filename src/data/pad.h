@@ -1,6 +1,6 @@
 /* pad.h: a sample's elements in an array that is larger than it. */
-#ifndef LEAT_LAYER_TOPS_PAD_H
-#define LEAT_LAYER_TOPS_PAD_H
+#ifndef LEAT_DATA_PAD_H
+#define LEAT_DATA_PAD_H
 
 #include <leat/sample.h>
 
