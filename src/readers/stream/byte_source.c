@@ -1,0 +1,227 @@
+/*
+ * DESIGN
+ *
+ * One caller at a time opens and reads. Only cancel comes from other threads:
+ * it sets `cancelled`, then writes to `wake` if that is there. A reader that is
+ * about to wait makes `wake` first and looks at `cancelled` after, so that one
+ * of the two sees the other's. Regular files are not waited for.
+ *
+ * A pipe or device that was opened here is not blocking, so that a named pipe
+ * without a writer opens at once. Standard input is shared with other programs
+ * and keeps its mode: a read follows a poll that found something.
+ */
+#include "readers/stream/byte_source.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The most that one call reads. */
+#define READ_MAX ((size_t)1 << 30)
+
+static atomic_bool input_is_taken;
+
+void leat__byte_source_init(leat__byte_source *source, leat_reader *reader)
+{
+    source->reader = reader;
+    source->path = NULL;
+    source->fd = -1;
+    source->is_input = false;
+    source->is_regular = false;
+    source->offset = 0;
+    atomic_init(&source->cancelled, false);
+    atomic_init(&source->wake, -1);
+}
+
+void leat__byte_source_close(leat__byte_source *source)
+{
+    if (source->is_input)
+        atomic_store(&input_is_taken, false);
+    else if (source->fd >= 0)
+        close(source->fd);
+    source->fd = -1;
+    source->is_input = false;
+}
+
+void leat__byte_source_finish(leat__byte_source *source)
+{
+    int wake = atomic_load(&source->wake);
+    leat__byte_source_close(source);
+    if (wake >= 0)
+        close(wake);
+}
+
+void leat__byte_source_cancel(leat__byte_source *source)
+{
+    const uint64_t one = 1;
+    atomic_store(&source->cancelled, true);
+    int wake = atomic_load(&source->wake);
+    /* Fails where it has been woken 2^64 times already. */
+    if (wake >= 0 && write(wake, &one, sizeof(one)) < 0)
+        return;
+}
+
+static bool is_standard_input(const char *path)
+{
+    return strcmp(path, LEAT__STANDARD_INPUT) == 0;
+}
+
+static int check_type(const char *path, const struct stat *about)
+{
+    if (S_ISDIR(about->st_mode))
+        return leat__error_system(EISDIR, "%s", path);
+    if (S_ISSOCK(about->st_mode))
+        return leat_error(LEAT_EIO,
+                          "%s: expected a file or pipe, found a "
+                          "socket",
+                          path);
+    return LEAT_OK;
+}
+
+int leat__byte_source_check(const char *path, bool *is_regular)
+{
+    struct stat about;
+    *is_regular = false;
+    if (is_standard_input(path))
+        return LEAT_OK;
+    if (stat(path, &about) || access(path, R_OK))
+        return leat__error_system(errno, "%s", path);
+    *is_regular = S_ISREG(about.st_mode);
+    return check_type(path, &about);
+}
+
+/* Standard input is not reopened: what was read of it before has passed. */
+static int take_input(leat__byte_source *source)
+{
+    if (atomic_exchange(&input_is_taken, true))
+        return leat_error(LEAT_ESTATE,
+                          "-: standard input is being read already, and has "
+                          "one reader at a time");
+    source->fd = STDIN_FILENO;
+    source->is_input = true;
+    return LEAT_OK;
+}
+
+static int open_path(leat__byte_source *source, const char *path)
+{
+    struct stat about;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0)
+        return leat__error_system(errno, "%s", path);
+    int status = fstat(fd, &about) ? leat__error_system(errno, "%s", path)
+                                   : check_type(path, &about);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    source->fd = fd;
+    source->is_regular = S_ISREG(about.st_mode);
+    if (source->is_regular)
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return LEAT_OK;
+}
+
+int leat__byte_source_open(leat__byte_source *source, const char *path)
+{
+    leat__byte_source_close(source);
+    source->path = path;
+    source->offset = 0;
+    source->is_regular = false;
+    return is_standard_input(path) ? take_input(source)
+                                   : open_path(source, path);
+}
+
+static int cancelled(const leat__byte_source *source)
+{
+    return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
+                      source->path);
+}
+
+static int make_wake(leat__byte_source *source)
+{
+    if (atomic_load(&source->wake) >= 0)
+        return LEAT_OK;
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        return leat__error_system(errno, "%s: an eventfd", source->path);
+    atomic_store(&source->wake, fd);
+    return LEAT_OK;
+}
+
+static int failed(const leat__byte_source *source, int code)
+{
+    return leat__error_system(code, "%s: byte %lld", source->path,
+                              (long long)source->offset);
+}
+
+/* Until there is something to read, the end included. */
+static int await(leat__byte_source *source)
+{
+    int status = make_wake(source);
+    if (status)
+        return status;
+    struct pollfd on[2] = {
+        {.fd = source->fd, .events = POLLIN},
+        {.fd = atomic_load(&source->wake), .events = POLLIN}};
+    int n = poll(on, 2, 0);
+    if (n == 0 && !atomic_load(&source->cancelled)) {
+        int64_t begin = leat__clock_now();
+        n = poll(on, 2, -1);
+        if (source->reader)
+            leat_reader_add_blocked(source->reader, leat__clock_now() - begin);
+    }
+    if (atomic_load(&source->cancelled))
+        return cancelled(source);
+    return n < 0 && errno != EINTR ? failed(source, errno) : LEAT_OK;
+}
+
+static ssize_t read_some(leat__byte_source *source, void *out, size_t n)
+{
+    if (n > READ_MAX)
+        n = READ_MAX;
+    return source->is_regular ? pread(source->fd, out, n, source->offset)
+                              : read(source->fd, out, n);
+}
+
+int leat__byte_source_read(leat__byte_source *source, void *out, size_t n,
+                           size_t *got)
+{
+    ssize_t more;
+    *got = 0;
+    if (atomic_load(&source->cancelled))
+        return cancelled(source);
+    do {
+        int status = source->is_regular ? LEAT_OK : await(source);
+        if (status)
+            return status;
+        more = read_some(source, out, n);
+    } while (more < 0 && (errno == EINTR || errno == EAGAIN));
+    if (more < 0)
+        return failed(source, errno);
+    *got = (size_t)more;
+    source->offset += more;
+    return LEAT_OK;
+}
+
+int leat__byte_source_skip(leat__byte_source *source, int64_t n,
+                           int64_t *skipped)
+{
+    struct stat about;
+    *skipped = 0;
+    if (!source->is_regular)
+        return LEAT_OK;
+    if (fstat(source->fd, &about))
+        return failed(source, errno);
+    int64_t left = about.st_size - source->offset;
+    if (left <= 0)
+        return LEAT_OK;
+    *skipped = n < left ? n : left;
+    source->offset += *skipped;
+    return LEAT_OK;
+}

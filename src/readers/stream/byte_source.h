@@ -1,0 +1,64 @@
+/* byte_source.h: where a byte stream reads: a file, a pipe or standard input.
+ */
+#ifndef LEAT_READERS_BYTE_SOURCE_H
+#define LEAT_READERS_BYTE_SOURCE_H
+
+#include <leat/ext/reader.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The path of standard input. */
+#define LEAT__STANDARD_INPUT "-"
+
+/* One caller at a time; cancel on any thread between init and finish. */
+typedef struct leat__byte_source {
+    leat_reader *reader; /* whose waiting is counted; NULL: no one's */
+    const char *path;    /* borrowed while it is open */
+    int fd;              /* -1: none is open */
+    bool is_input;       /* it is standard input */
+    bool is_regular;     /* read by offset; else it is waited for */
+    int64_t offset;      /* of the next byte to read */
+    atomic_bool cancelled;
+    atomic_int wake; /* eventfd that ends a wait; -1: none was needed yet */
+} leat__byte_source;
+
+void leat__byte_source_init(leat__byte_source *source, leat_reader *reader);
+void leat__byte_source_finish(leat__byte_source *source);
+
+/*
+ * Opens a file, after closing the one before; a named pipe without waiting for
+ * its writer. Standard input has a single reader in the process, which reads it
+ * where it stands. Errors: LEAT_EIO; LEAT_ESTATE where standard input has a
+ * reader already.
+ */
+int leat__byte_source_open(leat__byte_source *source, const char *path);
+void leat__byte_source_close(leat__byte_source *source);
+
+/*
+ * Reads up to `n` bytes, at least one; *got is 0 at the end. Waits for a pipe,
+ * woken by cancel. Errors: LEAT_EIO, LEAT_ECANCELLED.
+ */
+int leat__byte_source_read(leat__byte_source *source, void *out, size_t n,
+                           size_t *got);
+
+/*
+ * Passes by up to `n` bytes of a regular file, as many as it has now: *skipped.
+ * Others are read instead, and 0 are skipped. Errors: LEAT_EIO.
+ */
+int leat__byte_source_skip(leat__byte_source *source, int64_t n,
+                           int64_t *skipped);
+
+/* Makes waiting and all further reads LEAT_ECANCELLED. */
+void leat__byte_source_cancel(leat__byte_source *source);
+
+/*
+ * Checks that a path can be read later, without opening a pipe. *is_regular: it
+ * is a regular file, which may be read from its beginning again. Errors:
+ * LEAT_EIO, for a directory or socket as well.
+ */
+int leat__byte_source_check(const char *path, bool *is_regular);
+
+#endif

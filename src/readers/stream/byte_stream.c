@@ -1,0 +1,247 @@
+#include "readers/stream/byte_stream.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "readers/stream/inflater.h"
+
+#include <string.h>
+
+/* The window at first; more than one read of a pipe gives. */
+#define WINDOW_MIN ((size_t)128 << 10)
+
+/* From here on bytes are read to their place, without the window. */
+#define DIRECT_MIN ((size_t)16 << 10)
+
+/* Room that a window at its limit has for bytes after those asked for. */
+#define AHEAD ((size_t)64 << 10)
+
+void leat__byte_stream_init(leat__byte_stream *stream, size_t limit,
+                            leat_reader *reader)
+{
+    memset(stream, 0, sizeof(*stream));
+    stream->limit = limit > SIZE_MAX - AHEAD ? SIZE_MAX : limit + AHEAD;
+    stream->ended = true;
+    atomic_init(&stream->memory, 0);
+    leat__byte_source_init(&stream->source, reader);
+}
+
+void leat__byte_stream_finish(leat__byte_stream *stream)
+{
+    leat__byte_source_finish(&stream->source);
+    leat__inflater_destroy(stream->inflater);
+    leat__free(stream->window);
+}
+
+static void empty_window(leat__byte_stream *stream)
+{
+    stream->next = stream->window;
+    stream->left = 0;
+}
+
+void leat__byte_stream_close(leat__byte_stream *stream)
+{
+    leat__byte_source_close(&stream->source);
+    empty_window(stream);
+    stream->ended = true;
+}
+
+static void count_memory(leat__byte_stream *stream)
+{
+    size_t bytes = stream->capacity;
+    if (stream->inflater)
+        bytes += leat__inflater_memory();
+    atomic_store_explicit(&stream->memory, bytes, memory_order_relaxed);
+}
+
+static int begin_inflater(leat__byte_stream *stream)
+{
+    if (!stream->inflater) {
+        int status = leat__inflater_create(&stream->inflater);
+        if (status)
+            return status;
+        count_memory(stream);
+    }
+    leat__inflater_begin(stream->inflater);
+    return LEAT_OK;
+}
+
+int leat__byte_stream_open(leat__byte_stream *stream, const char *path,
+                           leat__compression compression)
+{
+    leat__byte_stream_close(stream);
+    int status = LEAT_OK;
+    if (compression != LEAT__COMPRESSION_NONE)
+        status = begin_inflater(stream);
+    if (!status)
+        status = leat__byte_source_open(&stream->source, path);
+    if (status)
+        return status;
+    stream->offset = 0;
+    stream->ended = false;
+    stream->compression = compression;
+    stream->knows_compression = compression != LEAT__COMPRESSION_AUTO;
+    if (compression != LEAT__COMPRESSION_NONE)
+        leat__inflater_set_format(stream->inflater,
+                                  compression == LEAT__COMPRESSION_ZLIB);
+    return LEAT_OK;
+}
+
+static int find_compression(leat__byte_stream *stream)
+{
+    bool is_gzip;
+    int status =
+        leat__inflater_probe(stream->inflater, &stream->source, &is_gzip);
+    if (status)
+        return status;
+    stream->compression =
+        is_gzip ? LEAT__COMPRESSION_GZIP : LEAT__COMPRESSION_AUTO;
+    stream->knows_compression = true;
+    return LEAT_OK;
+}
+
+/*
+ * The next bytes, which begin at `offset`. What is still AUTO is not
+ * compressed, but its beginning is in the inflater.
+ */
+static int read_on(leat__byte_stream *stream, int64_t offset, void *out,
+                   size_t n, size_t *got)
+{
+    int status = stream->knows_compression ? LEAT_OK : find_compression(stream);
+    if (status)
+        return status;
+    if (stream->compression == LEAT__COMPRESSION_GZIP ||
+        stream->compression == LEAT__COMPRESSION_ZLIB)
+        return leat__inflater_read(stream->inflater, &stream->source, offset,
+                                   out, n, got);
+    if (stream->compression == LEAT__COMPRESSION_AUTO) {
+        leat__inflater_drain(stream->inflater, out, n, got);
+        if (*got > 0)
+            return LEAT_OK;
+        stream->compression = LEAT__COMPRESSION_NONE;
+    }
+    return leat__byte_source_read(&stream->source, out, n, got);
+}
+
+/* Makes the window as large as it has to be for `want` bytes. */
+static int grow(leat__byte_stream *stream, size_t want)
+{
+    size_t size = stream->capacity;
+    if (size == 0)
+        size = stream->limit < WINDOW_MIN ? stream->limit : WINDOW_MIN;
+    if (stream->capacity >= want && stream->capacity > 0)
+        return LEAT_OK;
+    while (size < want)
+        size = size < stream->limit / 2 ? size * 2 : stream->limit;
+    unsigned char *window = leat__alloc(size);
+    if (!window)
+        return LEAT_ENOMEM;
+    if (stream->left > 0)
+        memcpy(window, stream->next, stream->left);
+    leat__free(stream->window);
+    stream->window = window;
+    stream->next = window;
+    stream->capacity = size;
+    count_memory(stream);
+    return LEAT_OK;
+}
+
+/* Only what is left moves to the front. */
+static void move_to_front(leat__byte_stream *stream)
+{
+    if (stream->left > 0 && stream->next != stream->window)
+        memmove(stream->window, stream->next, stream->left);
+    stream->next = stream->window;
+}
+
+int leat__byte_stream_fill(leat__byte_stream *stream, size_t want)
+{
+    if (want > stream->limit)
+        return leat_error(LEAT_ELIMIT,
+                          "%s: byte %lld: %zu bytes are more than the window "
+                          "of %zu may have",
+                          stream->source.path, (long long)stream->offset, want,
+                          stream->limit);
+    int status = stream->ended ? LEAT_OK : grow(stream, want);
+    if (!status && !stream->ended)
+        move_to_front(stream);
+    while (!status && stream->left < want && !stream->ended) {
+        size_t got = 0;
+        status = read_on(stream, stream->offset + (int64_t)stream->left,
+                         stream->window + stream->left,
+                         stream->capacity - stream->left, &got);
+        stream->left += got;
+        stream->ended = !status && got == 0;
+    }
+    return status;
+}
+
+int leat__byte_stream_read(leat__byte_stream *stream, void *out, size_t n,
+                           size_t *got)
+{
+    int status = LEAT_OK;
+    *got = 0;
+    while (!status && *got < n) {
+        size_t left = n - *got, more = 0;
+        unsigned char *to = (unsigned char *)out + *got;
+        if (stream->left == 0 && left >= DIRECT_MIN && !stream->ended) {
+            status = read_on(stream, stream->offset, to, left, &more);
+            stream->offset += (int64_t)more;
+            stream->ended = !status && more == 0;
+        } else {
+            status = leat__byte_stream_need(stream, 1);
+            more = left < stream->left ? left : stream->left;
+            if (more > 0) {
+                memcpy(to, stream->next, more);
+                leat__byte_stream_consume(stream, more);
+            }
+        }
+        *got += more;
+        if (more == 0 && stream->ended)
+            break;
+    }
+    return status;
+}
+
+/* Without reading, where the file stands at the end of the window. */
+static int skip_source(leat__byte_stream *stream, int64_t n, int64_t *skipped)
+{
+    int64_t more = 0;
+    if (stream->compression != LEAT__COMPRESSION_NONE || stream->ended)
+        return LEAT_OK;
+    int status = leat__byte_source_skip(&stream->source, n, &more);
+    stream->offset += more;
+    *skipped += more;
+    return status;
+}
+
+int leat__byte_stream_skip(leat__byte_stream *stream, int64_t n,
+                           int64_t *skipped)
+{
+    int status = LEAT_OK;
+    *skipped = 0;
+    while (!status && *skipped < n) {
+        int64_t left = n - *skipped;
+        if (stream->left == 0)
+            status = skip_source(stream, left, skipped);
+        left = n - *skipped;
+        if (status || left == 0)
+            break;
+        status = leat__byte_stream_need(stream, 1);
+        size_t more =
+            (uint64_t)left < stream->left ? (size_t)left : stream->left;
+        if (more == 0)
+            break;
+        leat__byte_stream_consume(stream, more);
+        *skipped += (int64_t)more;
+    }
+    return status;
+}
+
+void leat__byte_stream_cancel(leat__byte_stream *stream)
+{
+    leat__byte_source_cancel(&stream->source);
+}
+
+int64_t leat__byte_stream_memory(const leat__byte_stream *stream)
+{
+    return (int64_t)atomic_load_explicit(&stream->memory, memory_order_relaxed);
+}
