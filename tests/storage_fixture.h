@@ -61,10 +61,9 @@ static inline void storage_fixture_close(storage_fixture *fixture)
     fixture_remove(fixture->directory);
 }
 
-static inline leat__lmdb_span
-storage_fixture_whole(const storage_fixture *fixture)
+static inline leat__span storage_fixture_whole(const storage_fixture *fixture)
 {
-    return (leat__lmdb_span){0, fixture->map.size};
+    return (leat__span){0, fixture->map.size};
 }
 
 /* Puts all of it out of memory, but what another map holds there. */
@@ -82,10 +81,10 @@ static inline void storage_fixture_drop(storage_fixture *fixture)
 static inline int storage_fixture_cool(storage_fixture *fixture)
 {
     static int is_said;
-    leat__lmdb_span whole = storage_fixture_whole(fixture);
+    leat__span whole = storage_fixture_whole(fixture);
     storage_fixture_drop(fixture);
-    size_t absent = leat__lmdb_storage_absent(&fixture->storage, whole);
-    if (absent * fixture->storage.page >= fixture->map.size)
+    size_t absent = leat__mapped_file_absent(&fixture->storage.file, whole);
+    if (absent * fixture->storage.file.page >= fixture->map.size)
         return 1;
     if (!is_said++)
         printf("skipped: %s cannot be put out of memory\n", fixture->path);
@@ -95,8 +94,8 @@ static inline int storage_fixture_cool(storage_fixture *fixture)
 /* All of it is. */
 static inline void storage_fixture_warm(storage_fixture *fixture)
 {
-    leat__lmdb_span whole = storage_fixture_whole(fixture);
-    ck_assert_int_eq(leat__lmdb_storage_await(&fixture->storage, &whole, 1),
+    leat__span whole = storage_fixture_whole(fixture);
+    ck_assert_int_eq(leat__mapped_file_await(&fixture->storage.file, &whole, 1),
                      LEAT_OK);
 }
 

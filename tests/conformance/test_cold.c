@@ -304,7 +304,7 @@ START_TEST(storage_that_fails_is_a_sticky_error)
     int status, again;
     storage_fixture_open(&file, make_large, LARGE);
     if (!storage_fixture_cool(&file) ||
-        madvise((void *)(uintptr_t)file.map.base, file.storage.page, 22)) {
+        madvise((void *)(uintptr_t)file.map.base, file.storage.file.page, 22)) {
         printf("skipped: no MADV_POPULATE_READ, or no storage\n");
         storage_fixture_close(&file);
         return;
@@ -315,7 +315,7 @@ START_TEST(storage_that_fails_is_a_sticky_error)
        or a little later: only once it has done so is it put out of memory. */
     storage_fixture_warm(&file);
     storage_fixture_drop(&file);
-    ck_assert_int_eq(leat__lmdb_storage_may_block(&file.storage), 1);
+    ck_assert_int_eq(leat__mapped_file_may_block(&file.storage.file), 1);
     ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
     /* The value of the last record, all but the first of its pages. */
     leat__lmdb_node last = {0};

@@ -35,8 +35,8 @@ static int step(int n, leat__lmdb_entry *last)
 static size_t absent(const leat__lmdb_entry *entry)
 {
     size_t offset = (size_t)(entry->value - file.map.base);
-    return leat__lmdb_storage_absent(
-        &file.storage, (leat__lmdb_span){offset, entry->value_size});
+    return leat__mapped_file_absent(&file.storage.file,
+                                    (leat__span){offset, entry->value_size});
 }
 
 START_TEST(what_is_far_behind_goes_and_what_is_near_stays)
@@ -68,9 +68,9 @@ START_TEST(leaves_go_with_the_records_in_them)
     storage_fixture_warm(&file);
     while (step(8, &entry) == LEAT_OK)
         continue;
-    leat__lmdb_span whole = storage_fixture_whole(&file);
-    size_t gone = leat__lmdb_storage_absent(&file.storage, whole);
-    size_t pages = file.map.size / file.storage.page;
+    leat__span whole = storage_fixture_whole(&file);
+    size_t gone = leat__mapped_file_absent(&file.storage.file, whole);
+    size_t pages = file.map.size / file.storage.file.page;
     /* What stays: a MiB, a step of two, branches, and a page here and there. */
     ck_assert_uint_gt(gone, pages - pages / 8 - 1000);
     ck_assert_uint_lt(gone, pages - 256);

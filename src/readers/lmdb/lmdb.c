@@ -30,12 +30,12 @@
 static int await(leat__lmdb_reader *lmdb, const leat__lmdb_entry entries[],
                  int n)
 {
-    leat__lmdb_span spans[AWAITED_MAX];
+    leat__span spans[AWAITED_MAX];
     for (int i = 0; i < n; i++) {
         spans[i].offset = (size_t)(entries[i].value - lmdb->map->base);
         spans[i].bytes = entries[i].value_size;
     }
-    int status = leat__lmdb_storage_await(lmdb->storage, spans, n);
+    int status = leat__mapped_file_await(&lmdb->storage->file, spans, n);
     return status ? leat__lmdb_reader_bad_record(lmdb, &entries[0], status)
                   : LEAT_OK;
 }
@@ -130,7 +130,7 @@ static int lmdb_materialize(leat_reader *reader, leat_sample *const out[],
 static int lmdb_may_block(leat_reader *reader)
 {
     const leat__lmdb_reader *lmdb = (leat__lmdb_reader *)reader;
-    return lmdb->drops || leat__lmdb_storage_may_block(lmdb->storage);
+    return lmdb->drops || leat__mapped_file_may_block(&lmdb->storage->file);
 }
 
 /* The walker's seek, with read-ahead of the leaves on the way. */
@@ -322,16 +322,16 @@ static void take_options(leat__lmdb_reader *lmdb, const leat_args *args,
 {
     int64_t window = leat_args_number(args, "read_ahead");
     lmdb->is_auto = window == 0;
-    lmdb->window = value_or(window, LEAT__LMDB_WINDOW);
+    lmdb->window = value_or(window, LEAT__READ_AHEAD);
     lmdb->drops = leat_args_number(args, "drop_behind") != 0;
-    *kept = value_or(leat_args_number(args, "keep_behind"), LEAT__LMDB_KEPT);
+    *kept = value_or(leat_args_number(args, "keep_behind"), LEAT__KEEP_BEHIND);
 }
 
 /* Starts read-ahead and drop-behind at the beginning of the walk. */
 static void start_walk(leat__lmdb_reader *lmdb, size_t kept)
 {
     bool kernel_does = lmdb->is_auto &&
-                       lmdb->storage->kernel_ahead >= LEAT__LMDB_KERNEL_ENOUGH;
+                       lmdb->storage->file.kernel_ahead >= LEAT__KERNEL_ENOUGH;
     leat__lmdb_readahead_init(&lmdb->readahead, lmdb->storage,
                               kernel_does ? 0 : lmdb->window, 1);
     leat__lmdb_drop_behind_init(&lmdb->drop_behind, lmdb->storage, kept,

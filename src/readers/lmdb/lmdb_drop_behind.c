@@ -34,7 +34,7 @@ static void set_cursor(leat__lmdb_drop_behind *behind,
 
 /* Advances the cursor by a record and writes the spans that it leaves: 0 to 2.
  */
-static int step(leat__lmdb_drop_behind *behind, leat__lmdb_span out[2])
+static int step(leat__lmdb_drop_behind *behind, leat__span out[2])
 {
     leat__lmdb_walker *cursor = &behind->cursor;
     leat__lmdb_node node;
@@ -56,7 +56,7 @@ static int step(leat__lmdb_drop_behind *behind, leat__lmdb_span out[2])
 void leat__lmdb_drop_behind_advance(leat__lmdb_drop_behind *behind,
                                     const leat__lmdb_walker *walk)
 {
-    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
+    leat__span spans[LEAT__SPANS_MAX];
     int64_t until = behind->past + walk->record - behind->kept;
     int n = 0;
     if (!behind->is_positioned)
@@ -70,12 +70,12 @@ void leat__lmdb_drop_behind_advance(leat__lmdb_drop_behind *behind,
             break;
         }
         n += more;
-        if (n > LEAT__LMDB_SPANS_MAX - 2) {
-            leat__lmdb_storage_drop(behind->storage, spans, n);
+        if (n > LEAT__SPANS_MAX - 2) {
+            leat__mapped_file_drop(&behind->storage->file, spans, n);
             n = 0;
         }
     }
-    leat__lmdb_storage_drop(behind->storage, spans, n);
+    leat__mapped_file_drop(&behind->storage->file, spans, n);
 }
 
 void leat__lmdb_drop_behind_restart(leat__lmdb_drop_behind *behind,

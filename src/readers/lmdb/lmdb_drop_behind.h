@@ -13,9 +13,6 @@
 
 #include <stdbool.h>
 
-/* The default for the bytes kept between the cursor and the walk. */
-#define LEAT__LMDB_KEPT ((size_t)64 << 20)
-
 /* Records are counted over all passes, from the first one. */
 typedef struct leat__lmdb_drop_behind {
     const leat__lmdb_storage *storage; /* borrowed */

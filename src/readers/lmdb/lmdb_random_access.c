@@ -10,11 +10,11 @@ static size_t ask_leaves(const leat__lmdb_reader *lmdb,
                          const leat__lmdb_index *index,
                          const leat_position at[], int n)
 {
-    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
+    leat__span spans[LEAT__SPANS_MAX];
     for (int i = 0; i < n; i++)
         spans[i] = leat__lmdb_storage_leaf(lmdb->storage,
                                            index->address[at[i].index] >> 16);
-    return leat__lmdb_storage_ask(lmdb->storage, spans, n);
+    return leat__mapped_file_ask(&lmdb->storage->file, spans, n);
 }
 
 /* This reads the leaves, and blocks on them. */
@@ -22,7 +22,7 @@ static size_t ask_values(const leat__lmdb_reader *lmdb,
                          const leat__lmdb_index *index,
                          const leat_position at[], int n)
 {
-    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
+    leat__span spans[LEAT__SPANS_MAX];
     int used = 0;
     for (int i = 0; i < n; i++) {
         leat__lmdb_node node;
@@ -31,7 +31,7 @@ static size_t ask_values(const leat__lmdb_reader *lmdb,
         if (!leat__lmdb_map_node_at(lmdb->map, address, &node))
             spans[used++] = leat__lmdb_storage_value(lmdb->storage, &node);
     }
-    return leat__lmdb_storage_ask(lmdb->storage, spans, used);
+    return leat__mapped_file_ask(&lmdb->storage->file, spans, used);
 }
 
 /* Prefetches records in [0, count), unless all of a recent probe were resident.
@@ -47,9 +47,8 @@ static void ask(leat__lmdb_reader *lmdb, const leat__lmdb_index *index,
                               memory_order_relaxed);
         return;
     }
-    for (int done = 0; done < n; done += LEAT__LMDB_SPANS_MAX) {
-        int more =
-            n - done < LEAT__LMDB_SPANS_MAX ? n - done : LEAT__LMDB_SPANS_MAX;
+    for (int done = 0; done < n; done += LEAT__SPANS_MAX) {
+        int more = n - done < LEAT__SPANS_MAX ? n - done : LEAT__SPANS_MAX;
         absent += ask_leaves(lmdb, index, at + done, more);
         if (lmdb->map->meta.overflow_pages)
             absent += ask_values(lmdb, index, at + done, more);

@@ -83,20 +83,20 @@ static bool is_resident(leat__lmdb_readahead *ahead,
     const leat__lmdb_map *map = ahead->storage->map;
     if (ahead->is_fresh) {
         ahead->is_fresh = false;
-        return !leat__lmdb_storage_may_block(ahead->storage);
+        return !leat__mapped_file_may_block(&ahead->storage->file);
     }
     size_t offset = next_offset(map, walk);
     size_t left = map->size - offset;
-    leat__lmdb_span span = {offset, left < PROBE_BYTES ? left : PROBE_BYTES};
-    return leat__lmdb_storage_absent(ahead->storage, span) == 0;
+    leat__span span = {offset, left < PROBE_BYTES ? left : PROBE_BYTES};
+    return leat__mapped_file_absent(&ahead->storage->file, span) == 0;
 }
 
-static void ask(leat__lmdb_readahead *ahead, leat__lmdb_span spans[], int n)
+static void ask(leat__lmdb_readahead *ahead, leat__span spans[], int n)
 {
     size_t bytes = 0;
     for (int i = 0; i < n; i++)
         bytes += spans[i].bytes;
-    if (leat__lmdb_storage_ask(ahead->storage, spans, n))
+    if (leat__mapped_file_ask(&ahead->storage->file, spans, n))
         ahead->resident_bytes = 0;
     else
         ahead->resident_bytes += bytes;
@@ -124,18 +124,18 @@ static int next_page(leat__lmdb_readahead *ahead, int up, uint64_t *page)
 /* Advances a cursor by a page; for each branch that it opens, the cursor above
  * requests one further ahead. */
 static int advance_page_cursor(leat__lmdb_readahead *ahead, int up,
-                               leat__lmdb_span *out)
+                               leat__span *out)
 {
     const leat__lmdb_walker *cursor = &ahead->page_cursor[up];
     uint64_t parent = leat__lmdb_walker_parent(cursor), page = 0;
     if (next_page(ahead, up, &page))
         return LEAT_END;
     *out = leat__lmdb_storage_leaf(ahead->storage, page);
-    leat__lmdb_span span;
+    leat__span span;
     if (up + 1 < ahead->page_cursors &&
         leat__lmdb_walker_parent(cursor) != parent &&
         !advance_page_cursor(ahead, up + 1, &span))
-        (void)leat__lmdb_storage_ask(ahead->storage, &span, 1);
+        (void)leat__mapped_file_ask(&ahead->storage->file, &span, 1);
     return LEAT_OK;
 }
 
@@ -155,24 +155,24 @@ static void set_cursors(leat__lmdb_readahead *ahead,
     /* From the top, so that the branches that a cursor opens were requested
      * before. */
     for (int up = ahead->page_cursors - 1; up > 0; up--) {
-        leat__lmdb_span span;
+        leat__span span;
         int64_t n = up == 1 ? ahead->lead_branches : 2;
         while (n-- > 0 && !advance_page_cursor(ahead, up, &span))
-            (void)leat__lmdb_storage_ask(ahead->storage, &span, 1);
+            (void)leat__mapped_file_ask(&ahead->storage->file, &span, 1);
     }
 }
 
 /* Requests leaves up to number `until`. */
 static void ask_leaves(leat__lmdb_readahead *ahead, int64_t until)
 {
-    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
+    leat__span spans[LEAT__SPANS_MAX];
     const leat__lmdb_walker *cursor = &ahead->page_cursor[0];
     int n = 0;
     while (!ahead->is_over &&
            ahead->leaf_cursor_past + cursor->leaves < until) {
         if (!advance_page_cursor(ahead, 0, &spans[n]))
             n++;
-        if (n == LEAT__LMDB_SPANS_MAX) {
+        if (n == LEAT__SPANS_MAX) {
             ask(ahead, spans, n);
             n = 0;
         }
@@ -181,8 +181,7 @@ static void ask_leaves(leat__lmdb_readahead *ahead, int64_t until)
 }
 
 /* Advances the value cursor by a record, likewise. */
-static int advance_value_cursor(leat__lmdb_readahead *ahead,
-                                leat__lmdb_span *out)
+static int advance_value_cursor(leat__lmdb_readahead *ahead, leat__span *out)
 {
     leat__lmdb_walker *cursor = &ahead->value_cursor;
     leat__lmdb_node node;
@@ -203,14 +202,14 @@ static int advance_value_cursor(leat__lmdb_readahead *ahead,
 /* Requests the values of records up to number `until`. */
 static void ask_values(leat__lmdb_readahead *ahead, int64_t until)
 {
-    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
+    leat__span spans[LEAT__SPANS_MAX];
     const leat__lmdb_walker *cursor = &ahead->value_cursor;
     int n = 0;
     while (!ahead->is_over &&
            ahead->value_cursor_past + cursor->record < until) {
         if (!advance_value_cursor(ahead, &spans[n]))
             n++;
-        if (n == LEAT__LMDB_SPANS_MAX) {
+        if (n == LEAT__SPANS_MAX) {
             ask(ahead, spans, n);
             n = 0;
         }

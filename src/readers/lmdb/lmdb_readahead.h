@@ -16,13 +16,6 @@
 
 #include <stdbool.h>
 
-/* The default read-ahead window in bytes. */
-#define LEAT__LMDB_WINDOW ((size_t)32 << 20)
-
-/* A kernel that reads this far ahead keeps the storage busy during a walk, at a
- * lower cost than explicit requests. */
-#define LEAT__LMDB_KERNEL_ENOUGH ((size_t)4 << 20)
-
 /* Page cursors: over leaves, and over two levels of branches above them. */
 #define LEAT__LMDB_PAGE_CURSORS 3
 

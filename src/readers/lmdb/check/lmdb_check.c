@@ -25,7 +25,7 @@
 
 /* Capacity of the ring in records, and in bytes of values; the last value may
  * exceed it. */
-#define RING (2 * LEAT__LMDB_SPANS_MAX)
+#define RING (2 * LEAT__SPANS_MAX)
 #define RING_BYTES ((size_t)64 << 20)
 
 struct leat_lmdb_check {
@@ -152,11 +152,11 @@ static leat__lmdb_node *ring_node(leat_lmdb_check *check, int i)
 }
 
 /* The value's bytes in the file; values inside leaves were read with them. */
-static leat__lmdb_span value_span(const leat_lmdb_check *check,
-                                  const leat__lmdb_node *node)
+static leat__span value_span(const leat_lmdb_check *check,
+                             const leat__lmdb_node *node)
 {
-    return (leat__lmdb_span){(size_t)(node->value - check->map.base),
-                             node->value_size};
+    return (leat__span){(size_t)(node->value - check->map.base),
+                        node->value_size};
 }
 
 static int give_damage_locked(leat_lmdb_check *check,
@@ -211,11 +211,11 @@ static int freelist_locked(leat_lmdb_check *check, leat_lmdb_check_entry *out)
 /* Refills the ring once half of it has been returned. */
 static void fill_locked(leat_lmdb_check *check)
 {
-    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
+    leat__span spans[LEAT__SPANS_MAX];
     int n = 0;
     if (check->held > RING / 2)
         return;
-    while (!check->damage && !check->is_over && n < LEAT__LMDB_SPANS_MAX &&
+    while (!check->damage && !check->is_over && n < LEAT__SPANS_MAX &&
            check->held < RING && check->held_bytes < RING_BYTES) {
         const leat__lmdb_event *event;
         if (leat__lmdb_recovery_next(&check->recovery, &event)) {
@@ -230,7 +230,7 @@ static void fill_locked(leat_lmdb_check *check)
         }
     }
     if (n && check->recovery.is_cold)
-        leat__lmdb_storage_ask(&check->storage, spans, n);
+        leat__mapped_file_ask(&check->storage.file, spans, n);
 }
 
 /* Returns the first record of the ring. */
@@ -253,17 +253,17 @@ static void give_locked(leat_lmdb_check *check, leat_lmdb_check_entry *out)
  * value after them is the one that the storage failed to read. */
 static int await_locked(leat_lmdb_check *check, int n, int *status)
 {
-    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
+    leat__span spans[LEAT__SPANS_MAX];
     int used = 0;
     for (int i = 0; i < n; i++)
         if (ring_node(check, i)->overflow)
             spans[used++] = value_span(check, ring_node(check, i));
-    *status = leat__lmdb_storage_await(&check->storage, spans, used);
+    *status = leat__mapped_file_await(&check->storage.file, spans, used);
     for (int i = 0; *status && i < n; i++) {
         const leat__lmdb_node *node = ring_node(check, i);
         spans[0] = value_span(check, node);
         if (node->overflow &&
-            leat__lmdb_storage_await(&check->storage, spans, 1))
+            leat__mapped_file_await(&check->storage.file, spans, 1))
             return i;
     }
     *status = LEAT_OK;
@@ -286,8 +286,7 @@ static int next_locked(leat_lmdb_check *check, leat_lmdb_check_entry out[],
         return freelist_locked(check, out);
     int status;
     n = n < check->held ? n : check->held;
-    n = await_locked(check, n < LEAT__LMDB_SPANS_MAX ? n : LEAT__LMDB_SPANS_MAX,
-                     &status);
+    n = await_locked(check, n < LEAT__SPANS_MAX ? n : LEAT__SPANS_MAX, &status);
     for (; *got < n; ++*got)
         give_locked(check, &out[*got]);
     if (n)

@@ -16,7 +16,7 @@ void leat__lmdb_recovery_init_shared(leat__lmdb_recovery *out,
     memset(out, 0, sizeof(*out));
     out->map = map;
     out->storage = storage;
-    out->is_cold = storage && leat__lmdb_storage_may_block(storage);
+    out->is_cold = storage && leat__mapped_file_may_block(&storage->file);
     out->levels = map->meta.depth - 1;
     out->met = met;
     out->borrows_met = true;
@@ -61,8 +61,8 @@ static int await(const leat__lmdb_recovery *recovery, uint64_t page)
 {
     if (!recovery->storage || page > recovery->map->meta.last_page)
         return LEAT_OK;
-    leat__lmdb_span span = leat__lmdb_storage_leaf(recovery->storage, page);
-    return leat__lmdb_storage_await(recovery->storage, &span, 1);
+    leat__span span = leat__lmdb_storage_leaf(recovery->storage, page);
+    return leat__mapped_file_await(&recovery->storage->file, &span, 1);
 }
 
 /* Marks the pages, which lie inside the file, as in use. */
@@ -99,7 +99,7 @@ static int open_page(leat__lmdb_recovery *recovery, uint64_t number,
 static void ask_children(const leat__lmdb_recovery *recovery,
                          const leat__lmdb_page *page)
 {
-    leat__lmdb_span spans[LEAT__LMDB_SPANS_MAX];
+    leat__span spans[LEAT__SPANS_MAX];
     int n = 0;
     for (uint32_t slot = 0; slot < page->count; slot++) {
         uint64_t child;
@@ -107,8 +107,8 @@ static void ask_children(const leat__lmdb_recovery *recovery,
             child > recovery->map->meta.last_page)
             continue;
         spans[n++] = leat__lmdb_storage_leaf(recovery->storage, child);
-        if (n == LEAT__LMDB_SPANS_MAX || slot + 1 == page->count) {
-            leat__lmdb_storage_ask(recovery->storage, spans, n);
+        if (n == LEAT__SPANS_MAX || slot + 1 == page->count) {
+            leat__mapped_file_ask(&recovery->storage->file, spans, n);
             n = 0;
         }
     }

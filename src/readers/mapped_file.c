@@ -1,0 +1,228 @@
+#include "readers/mapped_file.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#endif
+
+/* A request reads at most the kernel's own read-ahead; this is its default. */
+#define REQUEST_BYTES ((size_t)128 << 10)
+
+/* A gap between spans that is cheaper to read than to skip. */
+#define HOLE_BYTES ((size_t)32 << 10)
+
+/* Pages sampled over the whole file, and how many of them may be absent while
+ * the file counts as resident. */
+enum { SAMPLES = 64, SAMPLES_ABSENT = 4 };
+
+/* mincore reports every page of another user's file as resident. */
+static bool can_see(int fd)
+{
+    struct stat found;
+    uid_t user = geteuid();
+    if (fstat(fd, &found) != 0)
+        return false;
+    return user == 0 || found.st_uid == user ||
+           faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
+}
+
+/* The device's setting in sysfs, if any. */
+static size_t kernel_ahead(int fd)
+{
+    char path[64], digits[16] = "";
+    struct stat found;
+    if (fstat(fd, &found) != 0)
+        return 0;
+    snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb",
+             major(found.st_dev), minor(found.st_dev));
+    int setting = open(path, O_RDONLY | O_CLOEXEC);
+    if (setting < 0)
+        return 0;
+    ssize_t got = read(setting, digits, sizeof(digits) - 1);
+    close(setting); /* only read from: nothing can be lost */
+    return got > 0 ? (size_t)strtoul(digits, NULL, 10) << 10 : 0;
+}
+
+void leat__mapped_file_init(leat__mapped_file *out, const char *name,
+                            const unsigned char *base, size_t size, int fd)
+{
+    *out = (leat__mapped_file){
+        .name = name,
+        .base = base,
+        .size = size,
+        .fd = fd,
+        .can_see = can_see(fd),
+        .page = (size_t)sysconf(_SC_PAGESIZE),
+        .kernel_ahead = kernel_ahead(fd),
+    };
+}
+
+/* The span widened to whole system pages. */
+static leat__span widen(const leat__mapped_file *file, leat__span span)
+{
+    size_t begin = span.offset & ~(file->page - 1);
+    return (leat__span){begin, span.offset + span.bytes - begin};
+}
+
+static size_t count_seen_absent(const leat__mapped_file *file, leat__span span)
+{
+    unsigned char is_there[512];
+    size_t most = sizeof(is_there) * file->page;
+    size_t absent = 0;
+    while (span.bytes > 0) {
+        size_t bytes = span.bytes < most ? span.bytes : most;
+        size_t pages = (bytes + file->page - 1) / file->page;
+        const unsigned char *at = file->base + span.offset;
+        if (mincore((void *)(uintptr_t)at, bytes, is_there) != 0)
+            return absent + pages;
+        for (size_t i = 0; i < pages; i++)
+            absent += !(is_there[i] & 1);
+        span.offset += bytes;
+        span.bytes -= bytes;
+    }
+    return absent;
+}
+
+/* Reads a byte if that needs no waiting. */
+static size_t try_byte(const leat__mapped_file *file, size_t offset)
+{
+    char byte;
+    struct iovec to = {&byte, 1};
+    return preadv2(file->fd, &to, 1, (off_t)offset, RWF_NOWAIT) != 1;
+}
+
+size_t leat__mapped_file_absent(const leat__mapped_file *file, leat__span span)
+{
+    if (span.bytes == 0)
+        return 0;
+    if (file->can_see)
+        return count_seen_absent(file, widen(file, span));
+    size_t absent = try_byte(file, span.offset);
+    if (span.bytes > file->page)
+        absent += try_byte(file, span.offset + span.bytes - 1);
+    return absent;
+}
+
+bool leat__mapped_file_may_block(const leat__mapped_file *file)
+{
+    size_t absent = 0;
+    for (size_t i = 0; i < SAMPLES; i++) {
+        size_t offset = file->size / SAMPLES * i;
+        absent += leat__mapped_file_absent(file, (leat__span){offset, 1});
+    }
+    return absent > SAMPLES_ABSENT;
+}
+
+/* Shell sort, since qsort may allocate. */
+static void sort(leat__span spans[], int n)
+{
+    for (int gap = n / 2; gap > 0; gap /= 2)
+        for (int i = gap; i < n; i++) {
+            leat__span moved = spans[i];
+            int at = i;
+            for (; at >= gap && spans[at - gap].offset > moved.offset;
+                 at -= gap)
+                spans[at] = spans[at - gap];
+            spans[at] = moved;
+        }
+}
+
+/* Sorts the spans and joins those that are `hole` bytes apart or less. */
+static int join(leat__span spans[], int n, size_t hole)
+{
+    int joined = 0;
+    for (int i = 1; i < n; i++)
+        if (spans[i].offset < spans[i - 1].offset) {
+            sort(spans, n);
+            break;
+        }
+    for (int i = 0; i < n; i++) {
+        leat__span *last = joined > 0 ? &spans[joined - 1] : NULL;
+        size_t end = spans[i].offset + spans[i].bytes;
+        if (spans[i].bytes == 0)
+            continue;
+        if (!last || spans[i].offset > last->offset + last->bytes + hole)
+            spans[joined++] = spans[i];
+        else if (end > last->offset + last->bytes)
+            last->bytes = end - last->offset;
+    }
+    return joined;
+}
+
+size_t leat__mapped_file_ask(const leat__mapped_file *file, leat__span spans[],
+                             int n)
+{
+    size_t absent = 0;
+    n = join(spans, n, HOLE_BYTES);
+    for (int i = 0; i < n; i++) {
+        size_t missing = leat__mapped_file_absent(file, spans[i]);
+        absent += missing;
+        for (size_t done = 0; missing && done < spans[i].bytes;) {
+            size_t left = spans[i].bytes - done;
+            size_t bytes = left < REQUEST_BYTES ? left : REQUEST_BYTES;
+            /* A hint: if it is refused, the read itself blocks. */
+            (void)posix_fadvise(file->fd, (off_t)(spans[i].offset + done),
+                                (off_t)bytes, POSIX_FADV_WILLNEED);
+            done += bytes;
+        }
+    }
+    return absent;
+}
+
+/* For kernels without MADV_POPULATE_READ. */
+static void touch(const leat__mapped_file *file, leat__span span)
+{
+    const volatile unsigned char *base = file->base;
+    for (size_t done = 0; done < span.bytes; done += file->page)
+        (void)base[span.offset + done];
+}
+
+int leat__mapped_file_await(const leat__mapped_file *file, leat__span spans[],
+                            int n)
+{
+    for (int i = 0; i < n; i++)
+        spans[i] = widen(file, spans[i]);
+    n = join(spans, n, file->page);
+    for (int i = 0; i < n; i++) {
+        leat__span span = spans[i];
+        void *at = (void *)(uintptr_t)(file->base + span.offset);
+        if (madvise(at, span.bytes, MADV_POPULATE_READ) == 0)
+            continue;
+        if (errno == EFAULT || errno == EHWPOISON)
+            return leat_error(LEAT_EIO,
+                              "%s: storage failed to read %zu bytes at %zu",
+                              file->name, span.bytes, span.offset);
+        touch(file, span);
+    }
+    return LEAT_OK;
+}
+
+void leat__mapped_file_drop(const leat__mapped_file *file, leat__span spans[],
+                            int n)
+{
+    size_t page = file->page;
+    n = join(spans, n, 0);
+    for (int i = 0; i < n; i++) {
+        /* Pages that extend beyond the span may still be in use. */
+        size_t begin = (spans[i].offset + page - 1) & ~(page - 1);
+        size_t end = (spans[i].offset + spans[i].bytes) & ~(page - 1);
+        if (begin >= end)
+            continue;
+        void *at = (void *)(uintptr_t)(file->base + begin);
+        /* Hints: pages that another process maps stay. */
+        (void)madvise(at, end - begin, MADV_DONTNEED);
+        (void)posix_fadvise(file->fd, (off_t)begin, (off_t)(end - begin),
+                            POSIX_FADV_DONTNEED);
+    }
+}
