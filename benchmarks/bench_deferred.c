@@ -5,7 +5,7 @@
  *     bench_deferred [WORK_US [SECONDS]]
  *
  * A source of small samples does WORK_US (20) microseconds of arithmetic for
- * each: in materialize, behind a next that is called in order; or in read_at,
+ * each: in materialize, after a next that is called in order; or in read_at,
  * which a layer's workers call in parallel. A layer of each delivers batches,
  * by turns, for SECONDS (4) in all; the ratios are of rounds side by side. A
  * mark is taken of a chain of 9 readers that have one each.

@@ -183,23 +183,6 @@ START_TEST(making_one_survives_every_failing_allocation)
 }
 END_TEST
 
-START_TEST(parsing_survives_every_failing_allocation)
-{
-    leat_pipeline *pipeline = NULL;
-    int status;
-    int n = 0;
-    do {
-        leat__alloc_fail_at(n++);
-        status = leat_pipeline_parse(
-            &pipeline, "lmdb:a b | test_shuffle:seed=7 | test_slice");
-        leat__alloc_fail_at(-1);
-        ck_assert(status == LEAT_OK || status == LEAT_ENOMEM);
-        ck_assert_int_eq(pipeline != NULL, status == LEAT_OK);
-    } while (status);
-    leat_pipeline_unref(pipeline);
-}
-END_TEST
-
 START_TEST(several_upstreams_are_opened_and_closed_with_their_reader)
 {
     leat_pipeline *one = counted("a");
@@ -341,7 +324,6 @@ int main(void)
     tcase_add_test(tcase, what_opens_leaves_an_older_line_alone);
     tcase_add_test(tcase, the_object_goes_also_when_nothing_is_made);
     tcase_add_test(tcase, making_one_survives_every_failing_allocation);
-    tcase_add_test(tcase, parsing_survives_every_failing_allocation);
     tcase_add_test(tcase,
                    several_upstreams_are_opened_and_closed_with_their_reader);
     tcase_add_test(tcase, a_failed_open_closes_what_was_opened_before_it);
