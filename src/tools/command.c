@@ -45,7 +45,7 @@ static const struct command commands[] = {
      .about = "Makes an LMDB of Caffe's Datums, all of it or nothing. Rerun\n"
               "the same command to resume a stopped import."},
     {.name = "info",
-     .summary = "print the contents of a database",
+     .summary = "print the contents of a database or a pipeline",
      .run = command_info},
     {.name = "show",
      .summary = "draw a contact sheet of records",

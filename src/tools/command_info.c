@@ -1,5 +1,6 @@
-/* command_info.c: `leat info`, what is in a database. */
+/* command_info.c: `leat info`, what is in a database or a pipeline. */
 #include "tools/command.h"
+#include "tools/database/database.h"
 #include "tools/database/inspection.h"
 #include "tools/delivery/image_reader.h"
 
@@ -13,12 +14,15 @@ enum { NAMED_BAD = 5 };
 /* Of more records than these, chunks from all over the database are read. */
 enum { MAX_RECORDS = 100000, CHUNKS = 500, CHUNK = 100 };
 
-enum { SHAPES, ENCODINGS, LABELS, COUNTS };
-static const char *const count_names[COUNTS] = {"shapes", "encodings",
+enum { FIELDS, SHAPES, ENCODINGS, LABELS, COUNTS };
+static const char *const count_names[COUNTS] = {"fields", "shapes", "encodings",
                                                 "labels"};
 
 struct info {
     struct image_reader reader;
+    const leat_field_spec *spec; /* of a pipeline; NULL: a database */
+    int nspec;
+    int64_t payload; /* bytes of the samples of a pipeline */
     int64_t records; /* bad ones included */
     int64_t bad;
     char bad_line[NAMED_BAD][512];
@@ -36,6 +40,34 @@ static void count_name(json_t *counts, const char *name)
         message_fail("out of memory");
 }
 
+/* "label int32", "data uint8 3x32x32". */
+static void count_fields(struct info *info)
+{
+    const leat_sample *sample = &info->reader.sample;
+    for (int i = 0; i < sample->nfields && i < info->nspec; i++) {
+        const leat_field *field = &sample->field[i];
+        char name[256];
+        int n = snprintf(name, sizeof(name), "%.80s %s", info->spec[i].name,
+                         leat_dtype_name(field->dtype));
+        for (int k = 0; k < field->ndim && field->dtype != LEAT_BYTES; k++)
+            n += snprintf(name + n, sizeof(name) - (size_t)n, "%c%lld",
+                          k ? 'x' : ' ', (long long)field->shape[k]);
+        count_name(info->count[FIELDS], plain_text(name));
+        info->payload += (int64_t)field->bytes;
+    }
+}
+
+/* Whether the first field may be an image, and the second its label. */
+static bool is_image(const struct info *info)
+{
+    const leat_field *data = &info->reader.sample.field[0];
+    if (!info->spec)
+        return true;
+    if (data->dtype == LEAT_BYTES)
+        return strcmp(image_reader_encoding(data), "other") != 0;
+    return data->ndim == 3 && !info->spec[0].is_batch;
+}
+
 /* Counts the reader's sample. */
 static int count_sample(struct info *info)
 {
@@ -43,13 +75,18 @@ static int count_sample(struct info *info)
     const leat_field *data = &sample->field[0];
     int shape[3];
     char name[64];
+    if (info->spec)
+        count_fields(info);
+    if (!is_image(info))
+        return LEAT_OK;
     int status = leat_transformer_shape(info->reader.transformer, data, shape);
     if (status)
         return status;
     snprintf(name, sizeof(name), "%dx%dx%d", shape[0], shape[1], shape[2]);
     count_name(info->count[SHAPES], name);
     count_name(info->count[ENCODINGS], image_reader_encoding(data));
-    if (sample->nfields > 1)
+    if (sample->nfields > 1 &&
+        (!info->spec || sample->field[1].dtype == LEAT_INT32))
         count_name(info->count[LABELS],
                    inspection_label(name, sizeof(name), &sample->field[1],
                                     /*values=*/0));
@@ -199,13 +236,32 @@ static void read_database(struct info *info, const char *path, bool all,
         read_all(info, records, quiet);
 }
 
+static void read_pipeline(struct info *info, const char *text, bool quiet)
+{
+    int64_t count;
+    leat_pipeline *pipeline;
+    output_require(database_pipeline(&pipeline, text));
+    output_require(image_reader_open_pipeline(&info->reader, pipeline));
+    leat_pipeline_unref(pipeline);
+    leat_reader *reader = info->reader.reader;
+    if (leat_reader_count(reader, &count))
+        count = 0;
+    if (count == LEAT_ENDLESS)
+        message_fail("the pipeline has no end: add | take:N");
+    int status = leat_reader_fields(reader, &info->spec, &info->nspec);
+    if (status != LEAT_EDATA)
+        output_require_sound(status);
+    read_all(info, count, quiet);
+}
+
+/* Of a database; -1: there is none of that path. */
 static int64_t size_on_disk(const char *path)
 {
     char file[4096];
     struct stat found;
     snprintf(file, sizeof(file), "%s/data.mdb", path);
     if (stat(file, &found) && stat(path, &found))
-        return 0;
+        return -1;
     return found.st_size;
 }
 
@@ -237,12 +293,13 @@ static void sort_names(json_t **counts)
 static int print_json(const struct info *info, int64_t bytes)
 {
     return output_json(json_pack(
-        "{s:I, s:O, s:O, s:O, s:I, s:[s, s], s:I, s:I}", "records",
-        (json_int_t)info->records, count_names[SHAPES], info->count[SHAPES],
-        count_names[ENCODINGS], info->count[ENCODINGS], count_names[LABELS],
-        info->count[LABELS], "bad", (json_int_t)info->bad, "keys",
-        info->first_key, info->last_key, "bytes", (json_int_t)bytes, "sampled",
-        (json_int_t)info->sampled));
+        "{s:I, s:O*, s:O, s:O, s:O, s:I, s:[s, s], s:I, s:I}", "records",
+        (json_int_t)info->records, count_names[FIELDS],
+        info->spec ? info->count[FIELDS] : NULL, count_names[SHAPES],
+        info->count[SHAPES], count_names[ENCODINGS], info->count[ENCODINGS],
+        count_names[LABELS], info->count[LABELS], "bad", (json_int_t)info->bad,
+        "keys", info->first_key, info->last_key, "bytes", (json_int_t)bytes,
+        "sampled", (json_int_t)info->sampled));
 }
 
 static int print_text(const struct info *info, const char *path, int64_t bytes)
@@ -250,7 +307,7 @@ static int print_text(const struct info *info, const char *path, int64_t bytes)
     printf("%s: %s, %s\n", plain_text(path),
            output_count(info->records, "record", "records"),
            output_bytes(bytes));
-    if (info->records)
+    if (info->records && info->first_key[0])
         printf("keys: %s to %s\n", info->first_key, info->last_key);
     if (info->sampled)
         printf("of %lld records, sampled from all over (--all counts all):\n",
@@ -282,9 +339,10 @@ int command_info(int argc, char **argv)
         {0}};
     const struct usage usage = {
         .command = "info",
-        .arguments = "[options] DB",
+        .arguments = "[options] DB|PIPELINE",
         .about = "Prints how many records a database has, their shapes,\n"
-                 "encodings and labels. Only the headers of images are read,\n"
+                 "encodings and labels; of a pipeline all fields, too. Only "
+                 "the headers of images are read,\n"
                  "and of more than 100000 records a sample of 50000. Bad\n"
                  "records are counted and the first ones named; the status\n"
                  "is then 1.",
@@ -297,10 +355,15 @@ int command_info(int argc, char **argv)
     struct info info = {.records = 0};
     for (int i = 0; i < COUNTS; i++)
         info.count[i] = json_object();
-    read_database(&info, arguments[0], all, json);
+    int64_t bytes = size_on_disk(arguments[0]);
+    if (bytes >= 0)
+        read_database(&info, arguments[0], all, json);
+    else
+        read_pipeline(&info, arguments[0], json);
     for (int i = 0; i < COUNTS; i++)
         sort_names(&info.count[i]);
-    int64_t bytes = size_on_disk(arguments[0]);
+    if (bytes < 0)
+        bytes = info.payload;
     int exit_status = json ? print_json(&info, bytes)
                            : print_text(&info, arguments[0], bytes);
     if (!exit_status && info.bad)

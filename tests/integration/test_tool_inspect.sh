@@ -660,7 +660,11 @@ run 64 compare --reader lmdb:good good good
 run 64 compare good dump --top-type kittens
 run 2 compare --reader lmdb:good --batch 2 good
 check 'a layer is held against a dump' grep -q 'good: expected a directory of .npy files' err
-for command in 'info' 'verify' 'compare good' 'show --out png'; do
+run 0 info --json 'lmdb:good | take:2'
+check 'info counts the fields of a pipeline' grep -qE \
+    '"records": 2, "fields": \{"data uint8 [0-9x]+": 2, "label int32": 2\}' out
+run 2 info 'lmdb:good | tale:2'
+for command in 'verify' 'compare good' 'show --out png'; do
     # shellcheck disable=SC2086
     run 2 $command lmdb:good
     check "$command takes a path" grep -q \

@@ -7,12 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int image_reader_open(struct image_reader *out, const char *path,
-                      size_t max_image_bytes)
+/* `out` is initialised; the reader was opened unless there is a status. */
+static int begin(struct image_reader *out, int status, size_t max_image_bytes)
 {
-    memset(out, 0, sizeof(*out));
-    leat_sample_init(&out->sample);
-    int status = database_open(&out->reader, path);
     if (!status)
         status = leat_transformer_create(&out->transformer, NULL, LEAT_TEST,
                                          LEAT_FLOAT32, LEAT_NCHW);
@@ -21,6 +18,22 @@ int image_reader_open(struct image_reader *out, const char *path,
     else
         leat_transformer_set_max_image_bytes(out->transformer, max_image_bytes);
     return status;
+}
+
+int image_reader_open(struct image_reader *out, const char *path,
+                      size_t max_image_bytes)
+{
+    memset(out, 0, sizeof(*out));
+    leat_sample_init(&out->sample);
+    return begin(out, database_open(&out->reader, path), max_image_bytes);
+}
+
+int image_reader_open_pipeline(struct image_reader *out,
+                               const leat_pipeline *pipeline)
+{
+    memset(out, 0, sizeof(*out));
+    leat_sample_init(&out->sample);
+    return begin(out, leat_pipeline_open(pipeline, &out->reader), 0);
 }
 
 void image_reader_close(struct image_reader *reader)

@@ -1,4 +1,4 @@
-/* image_reader.h: the records of an LMDB with their images decoded. */
+/* image_reader.h: the records of a database with their images decoded. */
 #ifndef LEAT_TOOLS_DELIVERY_IMAGE_READER_H
 #define LEAT_TOOLS_DELIVERY_IMAGE_READER_H
 
@@ -17,6 +17,9 @@ struct image_reader {
 /* `max_image_bytes` 0: the default. Errors: those of LMDBs, LEAT_ENOMEM. */
 int image_reader_open(struct image_reader *out, const char *path,
                       size_t max_image_bytes);
+/* The same over any pipeline. Errors: those of its readers, LEAT_ENOMEM. */
+int image_reader_open_pipeline(struct image_reader *out,
+                               const leat_pipeline *pipeline);
 void image_reader_close(struct image_reader *reader);
 
 /* Decodes the current record's image; its shape goes to `shape`. Errors:
