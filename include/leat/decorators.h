@@ -26,6 +26,27 @@ extern "C" {
 LEAT_API int leat_pipeline_take(leat_pipeline **out, leat_pipeline *upstream,
                                 int64_t count);
 
+/** `skip:N`: each epoch without its first `count` samples; -1: without all. */
+LEAT_API int leat_pipeline_skip(leat_pipeline **out, leat_pipeline *upstream,
+                                int64_t count);
+
+/**
+ * `repeat:N`: `times` epochs of the upstream reader as one, each in its own
+ * order; -1: an epoch without an end, of as many passes as are asked for. Over
+ * nothing it ends. A single pass is not repeated.
+ */
+LEAT_API int leat_pipeline_repeat(leat_pipeline **out, leat_pipeline *upstream,
+                                  int64_t times);
+
+/**
+ * `shard:N,I`: the samples `index`, `index` + `shards` and so on of each epoch.
+ * With `require_non_empty` fewer samples than shards are LEAT_EINVAL: when the
+ * pipeline is opened, or over a stream at the end of the epoch.
+ */
+LEAT_API int leat_pipeline_shard(leat_pipeline **out, leat_pipeline *upstream,
+                                 int64_t shards, int64_t index,
+                                 int require_non_empty);
+
 /* ---- Several inputs ----------------------------------------------------- */
 
 /* ---- Groups of samples -------------------------------------------------- */

@@ -5,6 +5,9 @@
 #include <stddef.h>
 
 const leat_reader_type *const leat__decorators[] = {
+    &leat__repeat_type,
+    &leat__shard_type,
+    &leat__skip_type,
     &leat__take_type,
     NULL,
 };

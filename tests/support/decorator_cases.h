@@ -7,6 +7,9 @@
  * decorator_chain_make: what each gives depends on position and seed alone.
  */
 static const char *const decorator_cases[] = {
+    "repeat:2",
+    "shard:3,1",
+    "skip:7",
     "take:20",
     "take:0",
 };
