@@ -53,6 +53,18 @@ LEAT_API int leat_pipeline_shard(leat_pipeline **out, leat_pipeline *upstream,
 
 /* ---- Work on each sample ------------------------------------------------ */
 
+/*
+ * These keep order, count and random access. Their work is done where samples
+ * are materialized: by all workers of a data layer, in parallel.
+ */
+
+/**
+ * `select:image=data,again=data,label`: the fields that samples have, in this
+ * order; NEW=FIELD renames, and a field may be used twice. No byte is copied.
+ */
+LEAT_API int leat_pipeline_select(leat_pipeline **out, leat_pipeline *upstream,
+                                  const char *fields);
+
 /* ---- Memory and time ---------------------------------------------------- */
 
 /* ---- Sources ------------------------------------------------------------ */

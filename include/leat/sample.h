@@ -116,6 +116,8 @@ typedef struct leat_sample {
     int deferred;         /* 1: leat_reader_materialize completes it */
     uint64_t route;       /* of a deferred sample: leat/ext/reader.h */
     leat_locator locator; /* likewise */
+    leat_position at;     /* where a map that chooses by it gave the sample;
+                             epoch -1: not noted */
     void *buffer;         /* the sample's own memory, 64-byte aligned */
     size_t buffer_size;   /* bytes */
     size_t taken;         /* of it, by leat_sample_take */

@@ -26,6 +26,7 @@ static inline void leat__sample_clear(leat_sample *sample)
     sample->stable = 1;
     sample->deferred = 0;
     sample->route = 0;
+    sample->at.epoch = -1;
     sample->taken = 0;
     sample->from.key = NULL;
     sample->from.key_size = 0;

@@ -8,6 +8,7 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__repeat_type,
     &leat__shard_type,
     &leat__skip_type,
+    &leat__select_type,
     &leat__take_type,
     NULL,
 };

@@ -10,6 +10,8 @@ static const char *const decorator_cases[] = {
     "repeat:2",
     "shard:3,1",
     "skip:7",
+    "select:data,label",
+    "select:data,old=label,label",
     "take:20",
     "take:0",
 };

@@ -4,6 +4,7 @@
  * comma.
  */
 #include "base/ascii.h"
+#include "base/decimal.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -59,6 +60,16 @@ START_TEST(letters_are_those_of_ascii)
         ck_assert_int_eq(leat__ascii_is_letter_or_digit((char)c),
                          is_letter || (c >= '0' && c <= '9'));
     }
+}
+END_TEST
+
+START_TEST(decimal_numbers_have_a_point)
+{
+    double out;
+    ck_assert(leat__decimal_double("1.5e1", 5, &out) && out == 15);
+    ck_assert(leat__decimal_double("1.5", 3, &out) && out == 1.5);
+    ck_assert(!leat__decimal_double("1,5e1", 5, &out));
+    ck_assert(!leat__decimal_double("1,5", 3, &out));
 }
 END_TEST
 
@@ -167,6 +178,7 @@ int main(void)
     TCase *tcase = tcase_create("locale");
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, letters_are_those_of_ascii);
+    tcase_add_test(tcase, decimal_numbers_have_a_point);
     tcase_add_test(tcase, options_take_their_words_in_any_case);
     tcase_add_test(tcase, numbers_have_points_and_units);
     tcase_add_test(tcase, a_log_level_is_a_word_in_any_case);
