@@ -1,0 +1,149 @@
+#include "readers/file_list.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Bytes of a list: ten million paths of a hundred bytes. */
+#define LIST_MAX ((size_t)1 << 30)
+
+static int make_room(leat__file_list *list)
+{
+    if (list->n < list->capacity)
+        return LEAT_OK;
+    if (list->capacity > INT_MAX / 2)
+        return leat_error(LEAT_ELIMIT, "more than %d files", list->n);
+    int capacity = list->capacity ? list->capacity * 2 : 16;
+    char **path =
+        leat__realloc(list->path, (size_t)capacity * sizeof(*list->path));
+    if (!path)
+        return LEAT_ENOMEM;
+    list->path = path;
+    list->capacity = capacity;
+    return LEAT_OK;
+}
+
+static int add_path(leat__file_list *list, const char *path, size_t size)
+{
+    int status = make_room(list);
+    if (status)
+        return status;
+    char *copy = leat__alloc(size + 1);
+    if (!copy)
+        return LEAT_ENOMEM;
+    memcpy(copy, path, size);
+    copy[size] = 0;
+    list->path[list->n++] = copy;
+    return LEAT_OK;
+}
+
+int leat__file_list_parse(leat__file_list *list, const char *name,
+                          const char *bytes, size_t size)
+{
+    const char *end = bytes + size;
+    int before = list->n, status = LEAT_OK;
+    if (memchr(bytes, 0, size))
+        return leat_error(LEAT_EFORMAT,
+                          "%s: expected a list of paths, a line each, found "
+                          "bytes of 0",
+                          name);
+    while (!status && bytes < end) {
+        const char *line = bytes;
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        const char *stop = newline ? newline : end;
+        bytes = newline ? newline + 1 : end;
+        if (stop > line && stop[-1] == '\r')
+            stop--;
+        if (stop > line)
+            status = add_path(list, line, (size_t)(stop - line));
+    }
+    if (!status && list->n == before)
+        return leat_error(LEAT_EFORMAT, "%s: the list names no files", name);
+    return status;
+}
+
+static int add_list(leat__file_list *list, const char *path)
+{
+    char *bytes;
+    size_t size;
+    int status = leat__file_read(&bytes, &size, path, LIST_MAX);
+    if (status)
+        return status;
+    status = leat__file_list_parse(list, path, bytes, size);
+    leat__free(bytes);
+    return status;
+}
+
+/* Not glob's own order, which is the locale's. */
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int add_matches(leat__file_list *list, const char *pattern)
+{
+    glob_t found = {0};
+    int status = LEAT_OK;
+    int code =
+        glob(pattern, GLOB_NOSORT | GLOB_ERR | GLOB_NOESCAPE, NULL, &found);
+    if (code == GLOB_NOSPACE)
+        status = leat_error(LEAT_ENOMEM, "%s: out of memory", pattern);
+    else if (code == GLOB_NOMATCH)
+        status = leat_error(LEAT_EIO, "%s: no file matches", pattern);
+    else if (code)
+        status =
+            leat__error_system(errno, "%s: a folder of the pattern", pattern);
+    if (!status)
+        qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), compare);
+    for (size_t i = 0; !status && i < found.gl_pathc; i++)
+        status = add_path(list, found.gl_pathv[i], strlen(found.gl_pathv[i]));
+    globfree(&found);
+    return status;
+}
+
+/* A file whose name looks like a pattern is itself. */
+static int is_pattern(const char *text)
+{
+    struct stat about;
+    return strpbrk(text, "*?[") && lstat(text, &about) != 0;
+}
+
+int leat__file_list_add(leat__file_list *list, const char *text)
+{
+    if (text[0] == '@')
+        return add_list(list, text + 1);
+    if (!is_pattern(text))
+        return add_path(list, text, strlen(text));
+    if (strstr(text, "**"))
+        return leat_error(LEAT_EINVAL,
+                          "%s: ** does not reach into folders here: write "
+                          "their paths to a file, and give it as @FILE",
+                          text);
+    return add_matches(list, text);
+}
+
+int leat__file_list_open(leat__file_list *list, const leat_args *args)
+{
+    const char *text;
+    int status = LEAT_OK;
+    *list = (leat__file_list){0};
+    for (int i = 0; !status && (text = leat_args_at(args, i)) != NULL; i++)
+        status = leat__file_list_add(list, text);
+    if (status)
+        leat__file_list_close(list);
+    return status;
+}
+
+void leat__file_list_close(leat__file_list *list)
+{
+    for (int i = 0; i < list->n; i++)
+        leat__free(list->path[i]);
+    leat__free(list->path);
+    *list = (leat__file_list){0};
+}

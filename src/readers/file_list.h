@@ -1,0 +1,45 @@
+/*
+ * file_list.h: the files that a reader's arguments name: paths, patterns and
+ * lists, in an order that depends on nothing else.
+ */
+#ifndef LEAT_READERS_FILE_LIST_H
+#define LEAT_READERS_FILE_LIST_H
+
+#include <leat/ext/reader.h>
+
+#include <stddef.h>
+
+/* The help of an argument that is added by leat__file_list_add. */
+#define LEAT__FILE_LIST_HELP                                                   \
+    "paths; with * ? [ patterns, each sorted by bytes; @LIST: the paths in a " \
+    "file, a line each"
+
+/* Zero is an empty one. */
+typedef struct leat__file_list {
+    int n;
+    int capacity;
+    char **path; /* the list's own, as each text is */
+} leat__file_list;
+
+/*
+ * Adds the files that one text names, after those that are there:
+ *  - @LIST: the paths in the file LIST, a line each, as they are; empty lines
+ *    do not count; relative ones to the working directory;
+ *  - a text with * ? or [, of which no file has the name: the files that match,
+ *    sorted by their bytes in every locale;
+ *  - any other: itself, whether it exists or not.
+ * Errors: LEAT_EIO for a pattern without a match, a folder or a list that
+ * cannot be read; LEAT_EFORMAT for a list that is empty or no text;
+ * LEAT_EINVAL for ** in a pattern; LEAT_ENOMEM.
+ */
+int leat__file_list_add(leat__file_list *list, const char *text);
+
+/* Those in the `size` bytes of a list `name`. */
+int leat__file_list_parse(leat__file_list *list, const char *name,
+                          const char *bytes, size_t size);
+
+/* Those of all positional arguments. The list is empty after an error. */
+int leat__file_list_open(leat__file_list *list, const leat_args *args);
+void leat__file_list_close(leat__file_list *list);
+
+#endif

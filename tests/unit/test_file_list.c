@@ -1,0 +1,151 @@
+#include "base/memory.h"
+#include "readers/file_list.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/leat-list-XXXXXX";
+static leat__file_list list;
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "wb");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Each test runs in a process of its own. */
+static void setup(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+}
+
+static void teardown(void)
+{
+    leat__file_list_close(&list);
+    char command[64];
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void check_list(int n, const char *const expected[])
+{
+    ck_assert_int_eq(list.n, n);
+    for (int i = 0; i < n; i++)
+        ck_assert_str_eq(list.path[i], expected[i]);
+}
+
+START_TEST(a_pattern_is_sorted_by_bytes)
+{
+    static const char *const names[] = {"b.txt", "a10.txt",      "a9.txt",
+                                        "B.txt", "\xc3\xa4.txt", "a.csv"};
+    for (int i = 0; i < 6; i++)
+        write_file(names[i], "");
+    ck_assert_int_eq(leat__file_list_add(&list, "*.txt"), LEAT_OK);
+    check_list(5, (const char *const[]){"B.txt", "a10.txt", "a9.txt", "b.txt",
+                                        "\xc3\xa4.txt"});
+    ck_assert_int_eq(leat__file_list_add(&list, "a?.txt"), LEAT_OK);
+    ck_assert_int_eq(leat__file_list_add(&list, "[bB].txt"), LEAT_OK);
+    ck_assert_int_eq(list.n, 8);
+    ck_assert_str_eq(list.path[5], "a9.txt");
+    ck_assert_str_eq(list.path[6], "B.txt");
+}
+END_TEST
+
+START_TEST(the_order_of_texts_is_kept)
+{
+    write_file("a", "");
+    write_file("b", "");
+    ck_assert_int_eq(leat__file_list_add(&list, "b"), LEAT_OK);
+    ck_assert_int_eq(leat__file_list_add(&list, "?"), LEAT_OK);
+    ck_assert_int_eq(leat__file_list_add(&list, "missing"), LEAT_OK);
+    ck_assert_int_eq(leat__file_list_add(&list, "b"), LEAT_OK);
+    check_list(5, (const char *const[]){"b", "a", "b", "missing", "b"});
+}
+END_TEST
+
+START_TEST(a_name_that_looks_like_a_pattern_is_itself)
+{
+    write_file("a[1]", "");
+    write_file("a1", "");
+    ck_assert_int_eq(leat__file_list_add(&list, "a[1]"), LEAT_OK);
+    check_list(1, (const char *const[]){"a[1]"});
+}
+END_TEST
+
+START_TEST(a_pattern_without_a_match_names_itself)
+{
+    ck_assert_int_eq(leat__file_list_add(&list, "*.rec"), LEAT_EIO);
+    ck_assert_str_eq(leat_last_error(), "*.rec: no file matches");
+    ck_assert_int_eq(leat__file_list_add(&list, "none/*.rec"), LEAT_EIO);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "none/*.rec"));
+    ck_assert_int_eq(leat__file_list_add(&list, "**/x"), LEAT_EINVAL);
+    ck_assert_int_eq(list.n, 0);
+}
+END_TEST
+
+START_TEST(a_list_has_a_path_in_each_line)
+{
+    write_file("list", "one\r\n\ntwo words\n*.txt\n@list\nlast");
+    ck_assert_int_eq(leat__file_list_add(&list, "@list"), LEAT_OK);
+    check_list(
+        5, (const char *const[]){"one", "two words", "*.txt", "@list", "last"});
+}
+END_TEST
+
+START_TEST(a_list_that_is_none_is_refused)
+{
+    write_file("empty", "\n\r\n");
+    ck_assert_int_eq(leat__file_list_add(&list, "@empty"), LEAT_EFORMAT);
+    ck_assert_int_eq(leat__file_list_add(&list, "@missing"), LEAT_EIO);
+    ck_assert_int_eq(leat__file_list_add(&list, "@"), LEAT_EIO);
+    ck_assert_int_eq(leat__file_list_parse(&list, "x", "a\0b", 3),
+                     LEAT_EFORMAT);
+    ck_assert_int_eq(list.n, 0);
+}
+END_TEST
+
+START_TEST(each_allocation_may_fail)
+{
+    int status = LEAT_ENOMEM;
+    for (int i = 0; i < 40; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "f%02d", i);
+        write_file(name, "");
+    }
+    write_file("list", "x\ny\n");
+    for (int n = 0; status == LEAT_ENOMEM; n++) {
+        leat__file_list_close(&list);
+        leat__alloc_fail_at(n);
+        status = leat__file_list_add(&list, "@list");
+        if (!status)
+            status = leat__file_list_add(&list, "f*");
+        leat__alloc_fail_at(-1);
+    }
+    ck_assert_int_eq(status, LEAT_OK);
+    ck_assert_int_eq(list.n, 42);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("file_list");
+    TCase *tests = tcase_create("file_list");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, a_pattern_is_sorted_by_bytes);
+    tcase_add_test(tests, the_order_of_texts_is_kept);
+    tcase_add_test(tests, a_name_that_looks_like_a_pattern_is_itself);
+    tcase_add_test(tests, a_pattern_without_a_match_names_itself);
+    tcase_add_test(tests, a_list_has_a_path_in_each_line);
+    tcase_add_test(tests, a_list_that_is_none_is_refused);
+    tcase_add_test(tests, each_allocation_may_fail);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
