@@ -1,4 +1,5 @@
 /* take:N, the first samples of each epoch. */
+#include "base/error.h"
 #include "base/memory.h"
 #include "decorators/decorators.h"
 #include "decorators/index_map.h"
@@ -49,12 +50,26 @@ static int take_seek(leat_reader *reader, leat_position position,
                      leat_token *mark)
 {
     take_reader *take = (take_reader *)reader;
-    if (position.index > take->count)
-        return leat__index_map_seek(reader, position, mark);
+    if (!mark && position.index > take->count)
+        return leat__index_map_seek(reader, position, NULL);
     int status = leat__decorator_seek(reader, position, mark);
+    if (!status && mark)
+        status = leat_token_get(mark, &position.index, sizeof(position.index));
+    if (!status && (position.index < 0 || position.index > take->count))
+        status = leat_error(LEAT_EINVAL, "take: %lld is not a position",
+                            (long long)position.index);
     if (!status)
         take->next = position;
     return status;
+}
+
+static int take_mark(leat_reader *reader, leat_token *token)
+{
+    const take_reader *take = (const take_reader *)reader;
+    int status = leat__decorator_mark(reader, token);
+    return status ? status
+                  : leat_token_put(token, &take->next.index,
+                                   sizeof(take->next.index));
 }
 
 static const leat_reader_ops take_ops = {
@@ -85,7 +100,7 @@ static const leat_reader_ops take_stream_ops = {
     .close = leat__decorator_close,
     .skip = take_skip,
     .can_seek = leat__decorator_can_seek,
-    .mark = leat__decorator_mark,
+    .mark = take_mark,
     .save = leat__decorator_save,
     .restore = leat__index_map_restore,
     .may_block = leat__decorator_may_block,

@@ -318,7 +318,8 @@ enum { GLOBAL_BATCH = 4, RANKS_MAX = 2 };
 /* How many layers compared their batches with the model. */
 static int layers;
 
-/* Whether a layer takes its samples: pixels of one shape. */
+/* Whether a layer takes its samples: pixels of one shape, and enough of them
+   that each rank has a good one. */
 static int is_for_layers(leat_reader *reader)
 {
     const leat_field_spec *spec;
@@ -327,7 +328,7 @@ static int is_for_layers(leat_reader *reader)
            strcmp(spec[0].name, "data") == 0 && spec[0].dtype == LEAT_UINT8 &&
            !spec[0].is_batch && spec[0].ndim > 0 &&
            (spec[0].shape[0] == READER_CASE_PIXELS || spec[0].shape[0] < 0) &&
-           model[0].n > 0;
+           model[0].n >= 2 * GLOBAL_BATCH;
 }
 
 /* Where sample `p` of the endless sequence is; whether the model has it. */

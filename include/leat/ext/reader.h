@@ -120,7 +120,9 @@ struct leat_reader_ops {
      *
      * `mark`, if not NULL, has what `mark` appended at this position, possibly
      * in another process: the reader takes it by leat_token_get, after its
-     * upstream readers (leat_reader_seek). It then always succeeds.
+     * upstream readers (leat_reader_seek). It then always succeeds. A
+     * decorator passes the epoch on with it, and any index: a mark has all that
+     * leads to the position.
      */
     int (*seek)(leat_reader *reader, leat_position position, leat_token *mark);
 
