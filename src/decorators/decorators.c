@@ -4,7 +4,13 @@
 
 #include <stddef.h>
 
+/* clang-format off */
 const leat_reader_type *const leat__decorators[] = {
-    &leat__repeat_type, &leat__shard_type, &leat__skip_type,
-    &leat__select_type, &leat__take_type,  NULL,
+    &leat__repeat_type,
+    &leat__select_type,
+    &leat__shard_type,
+    &leat__skip_type,
+    &leat__take_type,
+    NULL,
 };
+/* clang-format on */

@@ -5,9 +5,9 @@
 #include <leat/ext/reader.h>
 
 extern const leat_reader_type leat__repeat_type;
+extern const leat_reader_type leat__select_type;
 extern const leat_reader_type leat__shard_type;
 extern const leat_reader_type leat__skip_type;
-extern const leat_reader_type leat__select_type;
 extern const leat_reader_type leat__take_type;
 
 #endif
