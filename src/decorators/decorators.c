@@ -6,6 +6,7 @@
 
 /* clang-format off */
 const leat_reader_type *const leat__decorators[] = {
+    &leat__chain_type,
     &leat__repeat_type,
     &leat__select_type,
     &leat__shard_type,

@@ -4,6 +4,7 @@
 
 #include <leat/ext/reader.h>
 
+extern const leat_reader_type leat__chain_type;
 extern const leat_reader_type leat__repeat_type;
 extern const leat_reader_type leat__select_type;
 extern const leat_reader_type leat__shard_type;
