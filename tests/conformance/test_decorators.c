@@ -17,6 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ck_assert_msg of what is checked often: that writes to a pipe each time. */
+#define REQUIRE(condition, ...)                                                \
+    do {                                                                       \
+        if (!(condition))                                                      \
+            ck_abort_msg(__VA_ARGS__);                                         \
+    } while (0)
+
 enum { RECORDS = 24, SAMPLES_MAX = 96, EPOCHS = 3, AT_ONCE = 16 };
 
 static const char *const bases[] = {"memory", "lmdb with bad records",
@@ -65,7 +72,7 @@ static uint32_t digest_of(const leat_sample *sample)
             bytes *= (size_t)field->shape[k];
             digest = (digest ^ (uint32_t)field->shape[k]) * 16777619u;
         }
-        ck_assert_msg(bytes <= field->bytes, "%s: field %d", chain, i);
+        REQUIRE(bytes <= field->bytes, "%s: field %d", chain, i);
         for (size_t k = 0; k < bytes; k++)
             digest =
                 (digest ^ ((const unsigned char *)field->data)[k]) * 16777619u;
@@ -87,17 +94,16 @@ static seen see(const leat_sample *sample, int status)
 static void check_same(const seen *one, int64_t epoch, int64_t index,
                        const char *way)
 {
-    ck_assert_msg(index < model[epoch].n, "%s: %s: epoch %d has %d, got %d",
-                  chain, way, (int)epoch, model[epoch].n, (int)index);
+    REQUIRE(index < model[epoch].n, "%s: %s: epoch %d has %d, got %d", chain,
+            way, (int)epoch, model[epoch].n, (int)index);
     const seen *expected = &model[epoch].at[index];
-    ck_assert_msg(one->digest == expected->digest &&
-                      one->record == expected->record &&
-                      one->bad == expected->bad,
-                  "%s: %s: sample %d of epoch %d is of record %d%s, expected "
-                  "%d%s",
-                  chain, way, (int)index, (int)epoch, (int)one->record,
-                  one->bad ? " (bad)" : "", (int)expected->record,
-                  expected->bad ? " (bad)" : "");
+    REQUIRE(one->digest == expected->digest &&
+                one->record == expected->record && one->bad == expected->bad,
+            "%s: %s: sample %d of epoch %d is of record %d%s, expected "
+            "%d%s",
+            chain, way, (int)index, (int)epoch, (int)one->record,
+            one->bad ? " (bad)" : "", (int)expected->record,
+            expected->bad ? " (bad)" : "");
 }
 
 static leat_reader *open_reader(void)
@@ -106,7 +112,7 @@ static leat_reader *open_reader(void)
     leat_open_options options = LEAT_OPEN_OPTIONS_INIT;
     options.seed = 5;
     int status = leat_pipeline_open_with(pipeline, &options, &reader);
-    ck_assert_msg(!status, "%s: %s", chain, leat_last_error());
+    REQUIRE(!status, "%s: %s", chain, leat_last_error());
     return reader;
 }
 
@@ -115,17 +121,17 @@ static int go_to(leat_reader *reader, int64_t epoch, int64_t index)
 {
     int64_t skipped;
     int status = leat_reader_seek(reader, (leat_position){epoch, index}, NULL);
-    ck_assert_msg(!status || (status == LEAT_EUNSUPPORTED && index > 0 &&
-                              !leat_reader_can_seek(reader)),
-                  "%s: seek to %d, %d: %s", chain, (int)epoch, (int)index,
-                  leat_last_error());
+    REQUIRE(!status || (status == LEAT_EUNSUPPORTED && index > 0 &&
+                        !leat_reader_can_seek(reader)),
+            "%s: seek to %d, %d: %s", chain, (int)epoch, (int)index,
+            leat_last_error());
     if (!status)
         return 1;
     status = leat_reader_seek(reader, (leat_position){epoch, 0}, NULL);
-    ck_assert_msg(!status, "%s: %s", chain, leat_last_error());
+    REQUIRE(!status, "%s: %s", chain, leat_last_error());
     status = leat_reader_skip(reader, index, &skipped);
-    ck_assert_msg(!status && skipped == index, "%s: skip: %d, %d", chain,
-                  status, (int)skipped);
+    REQUIRE(!status && skipped == index, "%s: skip: %d, %d", chain, status,
+            (int)skipped);
     return 0;
 }
 
@@ -139,8 +145,8 @@ static void see_epoch(leat_reader *reader, int64_t epoch)
             break;
         all->at[all->n] = see(out[0], status);
     }
-    ck_assert_msg(all->n == SAMPLES_MAX || status == LEAT_END, "%s: %d: %s",
-                  chain, status, leat_last_error());
+    REQUIRE(all->n == SAMPLES_MAX || status == LEAT_END, "%s: %d: %s", chain,
+            status, leat_last_error());
 }
 
 /* Reads up to `most` samples, `n` at a time, and compares them. */
@@ -158,17 +164,16 @@ static void compare_on(leat_reader *reader, int64_t epoch, int64_t index, int n,
             seen one = see(out[i], LEAT_OK);
             check_same(&one, epoch, index++, way);
         }
-        ck_assert_msg(!status || status == LEAT_EDATA,
-                      "%s: %s: at %d of %d: %s", chain, way, (int)index,
-                      model[epoch].n, leat_last_error());
+        REQUIRE(!status || status == LEAT_EDATA, "%s: %s: at %d of %d: %s",
+                chain, way, (int)index, model[epoch].n, leat_last_error());
         if (status == LEAT_EDATA) {
             seen one = see(out[got], status);
             check_same(&one, epoch, index++, way);
         }
     }
     if (end == model[epoch].n && model[epoch].n < SAMPLES_MAX)
-        ck_assert_msg(leat_reader_next(reader, out[0]) == LEAT_END,
-                      "%s: %s: goes on after its end", chain, way);
+        REQUIRE(leat_reader_next(reader, out[0]) == LEAT_END,
+                "%s: %s: goes on after its end", chain, way);
 }
 
 static void check_batches(leat_reader *reader)
@@ -185,15 +190,14 @@ static void check_random_access(leat_reader *reader)
     int64_t count;
     int status = leat_reader_count(reader, &count);
     if (!leat_reader_is_random_access(reader)) {
-        ck_assert_msg(status == LEAT_EUNSUPPORTED ||
-                          (!status && count >= model[0].n),
-                      "%s: count", chain);
+        REQUIRE(status == LEAT_EUNSUPPORTED || (!status && count >= model[0].n),
+                "%s: count", chain);
         return;
     }
-    ck_assert_msg(!status && (model[0].n == SAMPLES_MAX ? count >= SAMPLES_MAX
-                                                        : count == model[0].n),
-                  "%s: count is %lld, but there are %d", chain,
-                  (long long)count, model[0].n);
+    REQUIRE(!status && (model[0].n == SAMPLES_MAX ? count >= SAMPLES_MAX
+                                                  : count == model[0].n),
+            "%s: count is %lld, but there are %d", chain, (long long)count,
+            model[0].n);
     for (int64_t epoch = EPOCHS - 1; epoch >= 0; epoch--)
         for (int64_t last = model[epoch].n - 1; last >= 0;) {
             leat_position at[5];
@@ -202,8 +206,8 @@ static void check_random_access(leat_reader *reader)
                 at[n] = (leat_position){epoch, last - 3 * n};
             leat_reader_advise(reader, at, n);
             status = leat_reader_read_at(reader, at, out, n, &got);
-            ck_assert_msg(status ? status == LEAT_EDATA : got > 0,
-                          "%s: read_at: %s", chain, leat_last_error());
+            REQUIRE(status ? status == LEAT_EDATA : got > 0, "%s: read_at: %s",
+                    chain, leat_last_error());
             for (int i = 0; i < got + (status != LEAT_OK); i++) {
                 seen one = see(out[i], i < got ? LEAT_OK : status);
                 check_same(&one, epoch, at[i].index, "read_at");
@@ -233,8 +237,8 @@ static void check_skip(leat_reader *reader)
         if (left < 0 || n > left)
             continue;
         int status = leat_reader_skip(reader, n, &skipped);
-        ck_assert_msg(!status && skipped == n, "%s: skip of %d: %d, %d", chain,
-                      (int)n, status, (int)skipped);
+        REQUIRE(!status && skipped == n, "%s: skip of %d: %d, %d", chain,
+                (int)n, status, (int)skipped);
         compare_on(reader, 1, 3 + n, 4, 5, "skip");
     }
 }
@@ -250,12 +254,12 @@ static void check_marks(leat_reader *reader)
         for (int64_t index = 0; index < model[epoch].n; index++) {
             mark.size = mark.cursor = 0;
             int status = leat_reader_mark(reader, &mark);
-            ck_assert_msg(!status, "%s: mark: %s", chain, leat_last_error());
+            REQUIRE(!status, "%s: mark: %s", chain, leat_last_error());
             status =
                 leat_reader_seek(other, (leat_position){epoch, index}, &mark);
-            ck_assert_msg(!status && mark.cursor == mark.size,
-                          "%s: seek to the mark at %d: %s", chain, (int)index,
-                          leat_last_error());
+            REQUIRE(!status && mark.cursor == mark.size,
+                    "%s: seek to the mark at %d: %s", chain, (int)index,
+                    leat_last_error());
             compare_on(other, epoch, index, 3, 4, "mark");
             compare_on(reader, epoch, index, 1, 1, "after a mark");
         }
@@ -280,10 +284,9 @@ static int read_with_fault(int64_t n)
         status = leat_reader_next_batch(reader, out, 3, &got);
     }
     leat__alloc_fail_at(-1);
-    ck_assert_msg(!status || status == LEAT_EDATA || status == LEAT_ENOMEM ||
-                      status == LEAT_END,
-                  "%s: without memory: %d, %s", chain, status,
-                  leat_last_error());
+    REQUIRE(!status || status == LEAT_EDATA || status == LEAT_ENOMEM ||
+                status == LEAT_END,
+            "%s: without memory: %d, %s", chain, status, leat_last_error());
     if (reader) {
         go_to(reader, 0, 0);
         compare_on(reader, 0, 0, 3, 6, "after a failed allocation");
@@ -306,9 +309,9 @@ static void check_cancel(leat_reader *reader)
     leat_reader_cancel(reader);
     for (int i = 0; i < 3; i++) {
         int status = leat_reader_next(reader, out[0]);
-        ck_assert_msg(status == LEAT_ECANCELLED || status == LEAT_END ||
-                          (status == LEAT_EDATA && i == 0),
-                      "%s: after cancel: %d", chain, status);
+        REQUIRE(status == LEAT_ECANCELLED || status == LEAT_END ||
+                    (status == LEAT_EDATA && i == 0),
+                "%s: after cancel: %d", chain, status);
     }
 }
 
@@ -364,8 +367,8 @@ static rank_layer open_layer(int rank, int world_size, int threads)
         status = leat_blob_create(&one.top, NULL);
     if (!status)
         status = leat_data_layer_setup(one.layer, &one.top, 1);
-    ck_assert_msg(!status, "%s: rank %d of %d: %s", chain, rank, world_size,
-                  leat_last_error());
+    REQUIRE(!status, "%s: rank %d of %d: %s", chain, rank, world_size,
+            leat_last_error());
     return one;
 }
 
@@ -385,8 +388,8 @@ static int has_step(int64_t step)
 static void compare_forward(rank_layer *one, int64_t step, const char *way)
 {
     int status = leat_data_layer_forward(one->layer, &one->top, 1, LEAT_HOST);
-    ck_assert_msg(!status, "%s: %s: batch %d of rank %d of %d: %s", chain, way,
-                  (int)step, one->rank, one->world_size, leat_last_error());
+    REQUIRE(!status, "%s: %s: batch %d of rank %d of %d: %s", chain, way,
+            (int)step, one->rank, one->world_size, leat_last_error());
     const leat_batch *batch = leat_data_layer_batch(one->layer);
     const float *pixels = leat_blob_cpu_data(one->top);
     ck_assert_int_eq(batch->n, GLOBAL_BATCH / one->world_size);
@@ -394,9 +397,9 @@ static void compare_forward(rank_layer *one, int64_t step, const char *way)
         leat_position at;
         const leat_provenance *from = &batch->from[i];
         int64_t p = step * GLOBAL_BATCH + i * one->world_size + one->rank;
-        ck_assert(find(p, &at));
+        REQUIRE(find(p, &at), "%s: no sample %d", chain, (int)p);
         const seen *expected = &model[at.epoch].at[at.index];
-        ck_assert_msg(
+        REQUIRE(
             from->record == expected->record && from->epoch == at.epoch &&
                 from->position == at.index &&
                 pixels[i * READER_CASE_PIXELS] ==
@@ -415,8 +418,8 @@ static void compare_resumed(leat_token *token, int64_t step, int world_size)
     for (int rank = 0; rank < world_size; rank++) {
         rank_layer one = open_layer(rank, world_size, 1);
         int status = leat_data_layer_restore(one.layer, token);
-        ck_assert_msg(!status, "%s: restore at %d: %s", chain, (int)step,
-                      leat_last_error());
+        REQUIRE(!status, "%s: restore at %d: %s", chain, (int)step,
+                leat_last_error());
         for (int64_t k = step; k < step + 2 && has_step(k); k++)
             compare_forward(&one, k, "resumed");
         close_layer(&one);
@@ -432,10 +435,10 @@ static void check_layer(int world_size, int is_resumed)
         for (int64_t step = 0; has_step(step); step++) {
             compare_forward(&one, step, "layer");
             token.size = 0;
-            if (!is_resumed || rank > 0 || step % 5 != 2)
+            if (!is_resumed || rank > 0 || step != 2)
                 continue;
             int status = leat_data_layer_save(one.layer, &token);
-            ck_assert_msg(!status, "%s: save: %s", chain, leat_last_error());
+            REQUIRE(!status, "%s: save: %s", chain, leat_last_error());
             compare_resumed(&token, step + 1, 3 - world_size);
         }
         close_layer(&one);
@@ -472,15 +475,15 @@ static void check_chain(const reader_case *base, const char *inner,
         int is_fit = is_for_layers(reader);
         check_cancel(reader);
         leat_reader_close(reader);
-        if (is_fit) {
-            check_layer(1, base->has_identity);
+        if (is_fit)
             check_layer(2, base->has_identity);
-        }
+        if (is_fit && !outer)
+            check_layer(1, base->has_identity);
         if (!outer)
             check_faults();
     } else
-        ck_assert_msg(outer || base->has_mark || !base->is_random_access,
-                      "%s: %s", chain, leat_last_error());
+        REQUIRE(outer || base->has_mark || !base->is_random_access, "%s: %s",
+                chain, leat_last_error());
     leat_pipeline_unref(pipeline);
 }
 

@@ -14,7 +14,11 @@ static const char *const decorator_cases[] = {
     "select:data,old=label,label",
     "take:20",
     "take:0",
-    "chain", "repeat:2", "shard:3,1", "skip:7", "take:20",
+    "chain",
+    "repeat:2",
+    "shard:3,1",
+    "skip:7",
+    "take:20",
 };
 
 #endif
