@@ -77,6 +77,14 @@ LEAT_API int leat_pipeline_select(leat_pipeline **out, leat_pipeline *upstream,
 
 /* ---- Sources ------------------------------------------------------------ */
 
+/**
+ * `range:START,STOP,STEP`: the whole numbers from `start` on, by `step`, before
+ * `stop`, as an int64 field "value". A `step` of 0 is LEAT_EINVAL when the
+ * pipeline is opened.
+ */
+LEAT_API int leat_pipeline_range(leat_pipeline **out, int64_t start,
+                                 int64_t stop, int64_t step);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,10 +1,12 @@
 /* The built-in readers: a new one is added here. */
 #include "pipeline/registry.h"
 #include "readers/lmdb/lmdb.h"
+#include "readers/range.h"
 
 #include <stddef.h>
 
 const leat_reader_type *const leat__readers[] = {
     &leat__lmdb_reader_type,
+    &leat__range_type,
     NULL,
 };

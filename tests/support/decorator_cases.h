@@ -15,10 +15,6 @@ static const char *const decorator_cases[] = {
     "take:20",
     "take:0",
     "chain",
-    "repeat:2",
-    "shard:3,1",
-    "skip:7",
-    "take:20",
 };
 
 #endif
