@@ -67,6 +67,25 @@ LEAT_API int leat_pipeline_chain(leat_pipeline **out,
  */
 
 /**
+ * `cast:label=int64,data=float32`: a field's elements in another type, as C
+ * converts them: floats become integers towards zero, what does not fit the
+ * nearest value that does, NaN 0; floats are rounded once, to nearest, ties to
+ * even. The elements of a field of LEAT_BYTES are its bytes, and uint8 becomes
+ * LEAT_BYTES; neither copies.
+ */
+LEAT_API int leat_pipeline_cast(leat_pipeline **out, leat_pipeline *upstream,
+                                const char *field, leat_dtype dtype);
+
+/**
+ * `reshape:data=(3,32,32)`: the same elements in another shape, without a copy.
+ * One dimension may be -1, and follows from the others; () is a scalar. A
+ * sample whose elements do not fit is LEAT_EDATA.
+ */
+LEAT_API int leat_pipeline_reshape(leat_pipeline **out, leat_pipeline *upstream,
+                                   const char *field, int ndim,
+                                   const int64_t shape[]);
+
+/**
  * `select:image=data,again=data,label`: the fields that samples have, in this
  * order; NEW=FIELD renames, and a field may be used twice. No byte is copied.
  */

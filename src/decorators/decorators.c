@@ -6,8 +6,10 @@
 
 /* clang-format off */
 const leat_reader_type *const leat__decorators[] = {
+    &leat__cast_type,
     &leat__chain_type,
     &leat__repeat_type,
+    &leat__reshape_type,
     &leat__select_type,
     &leat__shard_type,
     &leat__skip_type,

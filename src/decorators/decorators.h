@@ -4,8 +4,10 @@
 
 #include <leat/ext/reader.h>
 
+extern const leat_reader_type leat__cast_type;
 extern const leat_reader_type leat__chain_type;
 extern const leat_reader_type leat__repeat_type;
+extern const leat_reader_type leat__reshape_type;
 extern const leat_reader_type leat__select_type;
 extern const leat_reader_type leat__shard_type;
 extern const leat_reader_type leat__skip_type;

@@ -69,6 +69,21 @@ int leat__field_split_pair(const char *pair, char name[LEAT__FIELD_NAME_MAX],
     return LEAT_OK;
 }
 
+/* An escaped equals sign makes a pair of a name that an argument has, too. */
+int leat__field_write_pair(char **out, const char *field, const char *value)
+{
+    if (!field || !field[0])
+        return leat_error(LEAT_EINVAL, "expected the name of a field");
+    size_t size = leat_args_escape(field, NULL, 0);
+    char *text = leat__alloc(size + strlen(value) + 2);
+    if (!text)
+        return LEAT_ENOMEM;
+    leat_args_escape(field, text, size);
+    sprintf(text + size - 1, "\\=%s", value);
+    *out = text;
+    return LEAT_OK;
+}
+
 int leat__field_count(const leat_field *field, size_t *count)
 {
     size_t bytes, n = 1;

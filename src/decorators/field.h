@@ -32,6 +32,12 @@ int leat__field_split_pair(const char *pair, char name[LEAT__FIELD_NAME_MAX],
                            const char **value);
 
 /*
+ * Writes the argument FIELD=VALUE, whatever letters the field has. Freed by the
+ * caller. Errors: LEAT_EINVAL without a field; LEAT_ENOMEM.
+ */
+int leat__field_write_pair(char **out, const char *field, const char *value);
+
+/*
  * The number of the field's elements; of LEAT_BYTES that of its bytes. Errors:
  * LEAT_EDATA where they are more than its bytes hold.
  */

@@ -10,6 +10,8 @@ static const char *const decorator_cases[] = {
     "repeat:2",
     "shard:3,1",
     "skip:7",
+    "cast:label=int64,data=float32,label=int32,data=uint8",
+    "reshape:label=(1),data=(-1),label=()",
     "select:data,label",
     "select:data,old=label,label",
     "take:20",
