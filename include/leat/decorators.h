@@ -56,6 +56,48 @@ LEAT_API int leat_pipeline_shard(leat_pipeline **out, leat_pipeline *upstream,
  */
 LEAT_API int leat_pipeline_chain(leat_pipeline **out,
                                  leat_pipeline *const upstream[], int n);
+/** What zip's inputs have in common. */
+typedef enum leat_align {
+    LEAT_ALIGN_LENGTH = 0,   /* as many samples; else LEAT_EFORMAT */
+    LEAT_ALIGN_SHORTEST = 1, /* nothing: zip ends with the shortest */
+    LEAT_ALIGN_KEY = 2       /* as many samples, of the same keys */
+} leat_align;
+
+/** Options of zip. Zero is the default of every field but `size`. */
+typedef struct leat_zip_options {
+    size_t size;               /* of this struct, as the caller knows it */
+    leat_align align;          /* checked while reading */
+    const char *const *prefix; /* of the names of each input's fields: as many
+                                  as inputs; NULL: none */
+} leat_zip_options;
+
+/** Every default, written out. */
+#define LEAT_ZIP_OPTIONS_INIT                                                  \
+    {                                                                          \
+        sizeof(leat_zip_options), LEAT_ALIGN_LENGTH, NULL                      \
+    }
+
+/**
+ * Writes every default, as the macro does, for bindings. `options->size` is set
+ * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ */
+LEAT_API int leat_zip_options_init(leat_zip_options *options);
+
+/**
+ * `zip:align=A,prefix=(P,...)`: the fields of `n` inputs side by side, at most
+ * LEAT_MAX_FIELDS in all. Provenance is the first input's; errors name that of
+ * the input at fault. A bad record of one input is a bad sample of zip, and the
+ * others step over theirs.
+ *
+ * Over random access zip has it, too, and compares lengths when it is opened;
+ * over streams the error comes after the last complete sample, as paddle's
+ * compose has it. Opening is LEAT_EINVAL where two inputs have a field of the
+ * same name, and no prefixes. With LEAT_ALIGN_KEY a sample without a key is an
+ * error. `options` may be NULL.
+ */
+LEAT_API int leat_pipeline_zip(leat_pipeline **out,
+                               leat_pipeline *const upstream[], int n,
+                               const leat_zip_options *options);
 
 /* ---- Groups of samples -------------------------------------------------- */
 

@@ -11,4 +11,11 @@
  */
 int leat__options_init(void *options, const void *defaults, size_t size);
 
+/*
+ * Copies a caller's options over `values`, which has the defaults and `size`
+ * bytes: those beyond the caller's size stay. NULL: all stay. Errors:
+ * LEAT_EINVAL if they were not initialised.
+ */
+int leat__options_copy(void *values, const void *options, size_t size);
+
 #endif

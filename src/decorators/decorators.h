@@ -12,5 +12,6 @@ extern const leat_reader_type leat__select_type;
 extern const leat_reader_type leat__shard_type;
 extern const leat_reader_type leat__skip_type;
 extern const leat_reader_type leat__take_type;
+extern const leat_reader_type leat__zip_type;
 
 #endif

@@ -17,6 +17,8 @@ static const char *const decorator_cases[] = {
     "take:20",
     "take:0",
     "chain",
+    "zip",
+    "zip:align=0",
 };
 
 #endif

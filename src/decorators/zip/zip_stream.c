@@ -1,0 +1,369 @@
+/*
+ * zip over streams.
+ *
+ * Several rows are read at a time, in lockstep: an input that fails in a row
+ * steps over it, and the others do as well. What was read after a bad row is
+ * held for the next calls. A mark is then that of the rows' beginning, and how
+ * many were returned; else it is the inputs' own.
+ */
+#include "base/memory.h"
+#include "decorators/zip/zip.h"
+
+#include <string.h>
+
+/* Rows on their way. */
+typedef struct reading {
+    leat__zip *zip;
+    leat_sample *const *out;
+    int n;                       /* rows that all inputs have, so far */
+    int ended;                   /* the input that ends after them; -1: none */
+    int status;                  /* what follows them; LEAT_OK: more rows */
+    bool failed[LEAT__ZIP_ROWS]; /* by the input that is read now, first */
+} reading;
+
+static void fail_row(reading *rows, int row)
+{
+    leat__zip_held *held = rows->zip->held;
+    if (held->is_bad[row])
+        return;
+    held->is_bad[row] = rows->failed[row] = true;
+    leat__error_save(held->bad_line[row]);
+}
+
+static void stop_after(reading *rows, int n, int status)
+{
+    rows->n = n;
+    rows->status = status;
+    leat__error_save(rows->zip->held->line);
+}
+
+/* Completes what was pulled up to row `end`; *row is the first that is not. */
+static int complete(reading *rows, leat_reader *input, leat_sample *const out[],
+                    int end, int *row)
+{
+    int status = LEAT_OK;
+    while (*row < end && !status) {
+        int got;
+        status = leat_reader_materialize(input, out + *row, end - *row, &got);
+        *row += got;
+        if (status != LEAT_EDATA)
+            continue;
+        fail_row(rows, (*row)++);
+        status = LEAT_OK;
+    }
+    return status;
+}
+
+/* Reads rows of one input, bad ones included; *row of them before a status. */
+static int read_input(reading *rows, leat_reader *input,
+                      leat_sample *const out[], int *row)
+{
+    int status = LEAT_OK;
+    for (*row = 0; *row < rows->n && !status;) {
+        int got;
+        status = leat_reader_pull(input, out + *row, rows->n - *row, &got);
+        if (!status)
+            status = complete(rows, input, out, *row + got, row);
+        if (status != LEAT_EDATA)
+            continue;
+        fail_row(rows, (*row)++);
+        status = LEAT_OK;
+    }
+    return status;
+}
+
+/*
+ * What an input's end after row `n` means, if the inputs before it have
+ * rows->n. Where they are to be of one length, one that has more is an error.
+ */
+static void end_after(reading *rows, int i, int n)
+{
+    const leat__zip *zip = rows->zip;
+    bool is_shorter = i > 0 && n < rows->n;
+    int status = LEAT_END;
+    if (is_shorter && zip->align != LEAT_ALIGN_SHORTEST)
+        status = leat__zip_unequal(zip, i, 0, zip->map.next.index + n);
+    stop_after(rows, n, status);
+    rows->ended = i;
+}
+
+/* Whether an input ends where another has ended. */
+static void check_end(reading *rows, int i)
+{
+    const leat__zip *zip = rows->zip;
+    int64_t more;
+    if (rows->status != LEAT_END || zip->align == LEAT_ALIGN_SHORTEST)
+        return;
+    int status = leat_reader_skip(zip->map.decorator.upstream[i], 1, &more);
+    if (!status)
+        status = leat__zip_unequal(zip, rows->ended, i,
+                                   zip->map.next.index + rows->n);
+    if (status != LEAT_END)
+        stop_after(rows, rows->n, status);
+}
+
+static void join_rows(reading *rows, int i, leat_sample *const from[])
+{
+    const leat__zip *zip = rows->zip;
+    for (int row = 0; row < rows->n; row++) {
+        int status = LEAT_OK;
+        if (rows->failed[row])
+            leat_sample_swap(rows->out[row], from[row]);
+        else if (!zip->held->is_bad[row])
+            status = leat__zip_add(zip, i, zip->map.next.index + row,
+                                   rows->out[row], from[row]);
+        if (status)
+            stop_after(rows, row, status);
+    }
+}
+
+/* Reads the rows of one input, as far as those before it go. */
+static void add_input(reading *rows, int i, leat__zip_rows *own)
+{
+    int got;
+    leat_reader *input = rows->zip->map.decorator.upstream[i];
+    memset(rows->failed, 0, sizeof(rows->failed));
+    for (int row = 0; row < rows->n && i > 0; row++)
+        leat_sample_clear(own->at[row]);
+    int status = read_input(rows, input, i > 0 ? own->at : rows->out, &got);
+    if (status == LEAT_END)
+        end_after(rows, i, got);
+    else if (status)
+        stop_after(rows, got, status);
+    else
+        check_end(rows, i);
+    if (i > 0)
+        join_rows(rows, i, own->at);
+}
+
+/* Reads up to `n` rows from all inputs, and notes where they begin. */
+static int read_rows(reading *rows)
+{
+    leat__zip *zip = rows->zip;
+    leat__zip_held *held = zip->held;
+    const leat__decorator *decorator = &zip->map.decorator;
+    int status = LEAT_OK;
+    held->begin.size = 0;
+    for (int i = 0; i < decorator->nupstream && !status; i++)
+        status = leat_reader_mark(decorator->upstream[i], &held->begin);
+    leat__zip_rows *own = status ? NULL : leat__zip_pool_take(&zip->pool);
+    if (!own)
+        return status ? status : LEAT_ENOMEM;
+    memset(held->is_bad, 0, sizeof(held->is_bad));
+    for (int i = 0; i < decorator->nupstream; i++)
+        add_input(rows, i, own);
+    leat__zip_pool_give(&zip->pool, own);
+    return LEAT_OK;
+}
+
+/* The next row of those that are held, which may be a bad one. */
+static int give_held(leat__zip *zip, leat_sample *out)
+{
+    leat__zip_held *held = zip->held;
+    int row = held->at++;
+    held->given++;
+    zip->map.next.index++;
+    int status = leat_sample_move(out, held->rows->at[row]);
+    if (!status && held->is_bad[row])
+        status = leat_error(LEAT_EDATA, "%s", held->bad_line[row]);
+    return status;
+}
+
+/* What follows the rows that were held. */
+static int take_status(leat__zip_held *held)
+{
+    int status = held->status;
+    held->status = LEAT_OK;
+    return status == LEAT_END ? status : leat_error(status, "%s", held->line);
+}
+
+static int next_held(leat__zip *zip, leat_sample *const out[], int n, int *got)
+{
+    leat__zip_held *held = zip->held;
+    int status = LEAT_OK;
+    while (*got < n && held->at < held->n && !status) {
+        status = give_held(zip, out[*got]);
+        *got += !status;
+    }
+    if (*got == 0 && !status)
+        status = take_status(held);
+    return status;
+}
+
+/* Holds the rows after bad row `row`, and what follows them. */
+static int hold_after(reading *rows, int row)
+{
+    leat__zip_held *held = rows->zip->held;
+    held->at = row + 1;
+    held->n = rows->n;
+    held->status = rows->status;
+    held->given = row + 1;
+    for (int i = row + 1; i < rows->n; i++) {
+        leat_sample_swap(held->rows->at[i], rows->out[i]);
+        leat_sample_clear(rows->out[i]);
+    }
+    return leat_error(LEAT_EDATA, "%s", held->bad_line[row]);
+}
+
+static int give_rows(reading *rows, int *got)
+{
+    leat__zip *zip = rows->zip;
+    const bool *is_bad = zip->held->is_bad;
+    while (*got < rows->n && !is_bad[*got])
+        ++*got;
+    zip->map.next.index += *got;
+    if (*got < rows->n) {
+        zip->map.next.index++;
+        return hold_after(rows, *got);
+    }
+    if (!rows->status || rows->status == LEAT_END)
+        return rows->status;
+    return leat_error(rows->status, "%s", zip->held->line);
+}
+
+static int zip_next(leat_reader *reader, leat_sample *const out[], int n,
+                    int *got)
+{
+    leat__zip *zip = (leat__zip *)reader;
+    leat__zip_held *held = zip->held;
+    int status = leat__decorator_check_running(&zip->map.decorator);
+    if (status)
+        return status;
+    if (held->at < held->n || held->status)
+        return next_held(zip, out, n, got);
+    n = n < LEAT__ZIP_ROWS ? n : LEAT__ZIP_ROWS;
+    reading rows = {zip, out, n, -1, 0, {false}};
+    status = read_rows(&rows);
+    for (int i = rows.n; i < n && !status; i++)
+        leat_sample_clear(out[i]); /* the others have no such row */
+    return status ? status : give_rows(&rows, got);
+}
+
+static void drop_held(leat__zip_held *held)
+{
+    held->at = held->n = held->status = 0;
+}
+
+static int skip_held(leat__zip *zip, int64_t n, int64_t *skipped)
+{
+    leat__zip_held *held = zip->held;
+    int left = held->n - held->at;
+    if (left == 0)
+        return take_status(held);
+    *skipped = n < left ? n : left;
+    held->at += (int)*skipped;
+    held->given += *skipped;
+    zip->map.next.index += *skipped;
+    return LEAT_OK;
+}
+
+/* Each input steps over as many. */
+static int zip_skip(leat_reader *reader, int64_t n, int64_t *skipped)
+{
+    leat__zip *zip = (leat__zip *)reader;
+    const leat__decorator *decorator = &zip->map.decorator;
+    if (zip->held->at < zip->held->n || zip->held->status)
+        return skip_held(zip, n, skipped);
+    int ended = -1;
+    for (int i = 0; i < decorator->nupstream; i++) {
+        int64_t some, more = 0;
+        int status = leat_reader_skip(decorator->upstream[i], n, &some);
+        if (status && status != LEAT_END)
+            return status;
+        int64_t end = zip->map.next.index + some;
+        bool is_shorter = some < n && i > 0;
+        if (!status && ended >= 0 && zip->align != LEAT_ALIGN_SHORTEST)
+            status = leat_reader_skip(decorator->upstream[i], 1, &more);
+        if (is_shorter && zip->align != LEAT_ALIGN_SHORTEST)
+            return leat__zip_unequal(zip, i, 0, end);
+        if (more > 0)
+            return leat__zip_unequal(zip, ended, i, end);
+        if (status == LEAT_END && some < n)
+            ended = i;
+        n = some;
+    }
+    *skipped = n;
+    zip->map.next.index += n;
+    return ended >= 0 ? LEAT_END : LEAT_OK;
+}
+
+static int zip_mark(leat_reader *reader, leat_token *token)
+{
+    const leat__zip *zip = (const leat__zip *)reader;
+    const leat__zip_held *held = zip->held;
+    const leat__decorator *decorator = &zip->map.decorator;
+    bool is_held = held->at < held->n || held->status;
+    int64_t given = is_held ? held->given : 0;
+    int status = LEAT_OK;
+    if (is_held)
+        status = leat_token_put(token, held->begin.bytes, held->begin.size);
+    for (int i = 0; i < decorator->nupstream && !status && !is_held; i++)
+        status = leat_reader_mark(decorator->upstream[i], token);
+    return status ? status : leat_token_put(token, &given, sizeof(given));
+}
+
+/* Goes on in the middle of rows, which begin where the inputs are. */
+static int take_mark(leat__zip *zip, leat_token *mark)
+{
+    leat__zip_held *held = zip->held;
+    int64_t given;
+    int status = leat_token_get(mark, &given, sizeof(given));
+    if (!status &&
+        (given < 0 || given > LEAT__ZIP_ROWS || given > zip->map.next.index))
+        status = leat_error(LEAT_EINVAL, "zip: the mark is none");
+    if (status || given == 0)
+        return status;
+    reading rows = {zip, held->rows->at, LEAT__ZIP_ROWS, -1, 0, {false}};
+    for (int i = 0; i < LEAT__ZIP_ROWS; i++)
+        leat_sample_clear(held->rows->at[i]);
+    zip->map.next.index -= given;
+    status = read_rows(&rows);
+    if (status)
+        return status;
+    if (given > rows.n)
+        return leat_error(LEAT_EINVAL, "zip: the mark is none");
+    zip->map.next.index += given;
+    held->at = (int)given;
+    held->n = rows.n;
+    held->status = rows.status;
+    held->given = given;
+    return LEAT_OK;
+}
+
+static int zip_seek(leat_reader *reader, leat_position position,
+                    leat_token *mark)
+{
+    leat__zip *zip = (leat__zip *)reader;
+    const leat__decorator *decorator = &zip->map.decorator;
+    int status = LEAT_OK;
+    for (int i = 0; i < decorator->nupstream && !status; i++)
+        status = leat_reader_seek(decorator->upstream[i], position, mark);
+    if (status)
+        return status;
+    zip->map.next = position;
+    drop_held(zip->held);
+    return mark ? take_mark(zip, mark) : LEAT_OK;
+}
+
+static int zip_restore(leat_reader *reader, leat_token *token)
+{
+    drop_held(((leat__zip *)reader)->held);
+    return leat__index_map_restore(reader, token);
+}
+
+const leat_reader_ops leat__zip_stream_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "zip",
+    .fields = leat__zip_fields,
+    .next = zip_next,
+    .seek = zip_seek,
+    .cancel = leat__decorator_cancel,
+    .close = leat__zip_close,
+    .skip = zip_skip,
+    .can_seek = leat__decorator_can_seek,
+    .mark = zip_mark,
+    .save = leat__decorator_save,
+    .restore = zip_restore,
+    .may_block = leat__decorator_may_block,
+    .memory = leat__zip_memory,
+};

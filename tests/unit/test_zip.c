@@ -1,0 +1,417 @@
+/* zip: the fields of several readers, side by side, in lockstep. */
+#include "support/layer_fixture.h"
+#include "support/sequence_check.h"
+#include "support/suite.h"
+
+#include <leat.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const forms[] = {"index", "stream", "deferred"};
+enum { FORMS = 3 };
+
+/* `format` for each pair of forms of two inputs; it has two %s. */
+static void in_all_forms(const char *format, void (*check)(const char *))
+{
+    char text[400];
+    for (int a = 0; a < FORMS; a++)
+        for (int b = 0; b < FORMS; b++) {
+            snprintf(text, sizeof(text), format, forms[a], forms[b]);
+            check(text);
+        }
+}
+
+/* Rows of two counts of 100, from 0 and from 500; every tenth from 3 is bad. */
+static void check_rows(const char *text)
+{
+    sequence *all = malloc(sizeof(*all));
+    sequence_of(all, text, 2);
+    ck_assert_int_eq(all->n, 100);
+    ck_assert_int_eq(all->status, LEAT_END);
+    for (int i = 0; i < all->n; i++) {
+        const sequence_item *item = &all->item[i];
+        ck_assert_int_eq(item->number[0], i % 10 == 3 ? -1 : i);
+        if (item->number[0] < 0)
+            continue;
+        ck_assert_int_eq(item->number[1], 500 + i);
+        ck_assert_int_eq(item->nfields, 2);
+        ck_assert_int_eq(item->epoch, 2);
+    }
+    free(all);
+    sequence_holds(text);
+    sequence_survives(text);
+    sequence_settles(text);
+}
+
+START_TEST(rows_have_the_fields_of_all_inputs_in_lockstep)
+{
+    in_all_forms("(counted:100,field=a,form=%s,bad=3) "
+                 "(counted:100,field=b,first=500,form=%s,size=9) | zip",
+                 check_rows);
+    in_all_forms("(counted:100,field=a,form=%s) (counted:100,field=b,"
+                 "first=500,form=%s,bad=3) | zip",
+                 check_rows);
+    in_all_forms("(counted:100,field=a,form=%s,bad=3) (counted:100,field=b,"
+                 "first=500,form=%s,bad=3,key=7) | zip:align=0",
+                 check_rows);
+}
+END_TEST
+
+START_TEST(three_inputs_and_a_zip_in_a_zip)
+{
+    const char *text = "((counted:50,field=a,form=stream,bad=1) (counted:50,"
+                       "field=b,bad=4,size=30) | zip) (counted:50,field=c,"
+                       "form=deferred,bad=9) (counted:50,field=d) | zip";
+    sequence *all = malloc(sizeof(*all));
+    sequence_of(all, text, 0);
+    ck_assert_int_eq(all->n, 50);
+    for (int i = 0; i < 50; i++) {
+        int bad = i % 10 == 1 || i % 10 == 4 || i % 10 == 9;
+        for (int k = 0; k < 4; k++)
+            ck_assert_int_eq(all->item[i].number[k], bad ? -(k == 0) : i);
+    }
+    free(all);
+    sequence_holds(text);
+    sequence_survives(text);
+}
+END_TEST
+
+/* The error of a reader after some samples. */
+static void check_error(const char *text, int after, int status,
+                        const char *part)
+{
+    sequence *all = malloc(sizeof(*all));
+    for (int n = 1; n < 40; n += 6) {
+        leat_reader *reader = counted_source_reader(text);
+        sequence_read(all, reader, n, SEQUENCE_MOST);
+        ck_assert_msg(all->n == after && all->status == status,
+                      "%s: %d samples, status %d (%s)", text, all->n,
+                      all->status, leat_last_error());
+        ck_assert_msg(strstr(leat_last_error(), part) != NULL, "%s: %s", text,
+                      leat_last_error());
+        leat_reader_close(reader);
+    }
+    free(all);
+}
+
+START_TEST(unequal_lengths_are_an_error_after_the_last_row)
+{
+    /* paddle: compose(chain(r10, r10), r10) raises after exactly 10. */
+    check_error("(counted:20,field=a) (counted:10,field=b,form=stream) | zip",
+                10, LEAT_EFORMAT,
+                "zip: input 2 (counted:10,field=b,form=stream) ends after 10 "
+                "samples, but input 1 (counted:20,field=a) has more");
+    check_error("(counted:10,field=a,form=stream) (counted:20,field=b) | zip",
+                10, LEAT_EFORMAT, "zip: input 1 (counted:10,");
+    check_error("(counted:12,field=a,form=stream) (counted:12,field=b) "
+                "(counted:11,field=c,form=deferred) | zip",
+                11, LEAT_EFORMAT, "zip: input 3 (counted:11,");
+    check_error("(counted:12,field=a,form=stream) (counted:12,field=b) "
+                "(counted:13,field=c,form=deferred) | zip",
+                12, LEAT_EFORMAT, "zip: input 1 (counted:12,");
+    check_error("(counted:40,field=a,form=stream,bad=9) (counted:31,field=b,"
+                "bad=8) | zip",
+                31, LEAT_EFORMAT, "zip: input 2 (counted:31,");
+}
+END_TEST
+
+START_TEST(unequal_counts_are_refused_when_it_is_opened)
+{
+    counted_source_refused("(counted:20,field=a) (counted:10,field=b) | zip",
+                           LEAT_EFORMAT,
+                           "zip: input 2 (counted:10,field=b) ends after 10");
+    counted_source_refused("(counted:2,field=a) (counted:10,field=b) | zip",
+                           LEAT_EFORMAT, "zip: input 1 (counted:2,field=a)");
+}
+END_TEST
+
+static void check_shortest(const char *text)
+{
+    const int64_t expected[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    sequence_is(text, 0, expected, 10);
+    sequence_is(text, 1, expected, 10);
+    sequence_holds(text);
+}
+
+START_TEST(align_0_stops_with_the_shortest)
+{
+    in_all_forms("(counted:10,field=a,form=%s) (counted:25,field=b,form=%s) | "
+                 "zip:align=0",
+                 check_shortest);
+    in_all_forms("(counted:17,field=a,form=%s) (counted:10,field=b,form=%s) | "
+                 "zip:align=0",
+                 check_shortest);
+    /* tf.data: (0..2) x (10..14) gives 3 pairs. */
+    const int64_t three[] = {0, 1, 2};
+    sequence_is("(counted:3,field=a) (counted:5,field=b,first=10) | "
+                "zip:align=0",
+                0, three, 3);
+    sequence_is("(counted:0,field=a) (counted:5,field=b) | zip:align=0", 0,
+                NULL, 0);
+}
+END_TEST
+
+START_TEST(keys_are_compared)
+{
+    sequence_holds("(counted:40,field=a,key=5,bad=2) (counted:40,field=b,"
+                   "key=5,size=40) | zip:align=key");
+    sequence_holds("(counted:40,field=a,key=5,form=stream) (counted:40,"
+                   "field=b,key=5,bad=2,size=40) | zip:align=key");
+    check_error("(counted:40,field=a,key=5,name=left) (counted:40,field=b,"
+                "key=6,name=right) | zip:align=key",
+                0, LEAT_EFORMAT,
+                "zip: sample 0: the key of input 1 is 5 (left, record 0), that "
+                "of input 2 is 6 (right, record 0)");
+    check_error("(counted:40,field=a,key=5,form=stream) (counted:40,field=b) | "
+                "zip:align=key",
+                0, LEAT_EFORMAT, "that of input 2 is none");
+}
+END_TEST
+
+START_TEST(names_that_are_equal_are_refused_or_prefixed)
+{
+    counted_source_refused("(counted:5) (counted:5) | zip", LEAT_EINVAL,
+                           "zip: input 2 (counted:5): another input has a "
+                           "field \"x\", too: give the inputs prefixes");
+    counted_source_refused("(counted:5) (counted:5) | zip:prefix=(a_)",
+                           LEAT_EINVAL, "expected as many as inputs, 2");
+    counted_source_refused("(counted:5) (counted:5) | zip:prefix=(a,a)",
+                           LEAT_EINVAL, "a field \"ax\"");
+    leat_reader *reader = counted_source_reader(
+        "(counted:5,bad=1) (counted:5) | zip:prefix=(,second_)");
+    const leat_field_spec *fields;
+    int n;
+    ck_assert_int_eq(leat_reader_fields(reader, &fields, &n), LEAT_OK);
+    ck_assert_int_eq(n, 2);
+    ck_assert_str_eq(fields[0].name, "x");
+    ck_assert_str_eq(fields[1].name, "second_x");
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_sample_has_no_more_fields_than_it_can)
+{
+    char text[4000] = "";
+    for (int i = 0; i <= LEAT_MAX_FIELDS; i++) {
+        char one[64];
+        snprintf(one, sizeof(one), "(counted:3,field=f%d) ", i);
+        strcat(text, one);
+        if (i == LEAT_MAX_FIELDS - 1) {
+            char full[4100];
+            snprintf(full, sizeof(full), "%s| zip", text);
+            leat_reader_close(counted_source_reader(full));
+        }
+    }
+    char inner[4200];
+    snprintf(inner, sizeof(inner),
+             "((counted:3,field=g) | zip) (%.*s | zip) |"
+             " zip",
+             (int)(strrchr(text, '(') - text), text);
+    counted_source_refused(inner, LEAT_EINVAL, "expected at most 32 in all");
+}
+END_TEST
+
+/* Source and record of the next sample, whether good or bad. */
+static void check_from(leat_reader *reader, int status, const char *source,
+                       int64_t record)
+{
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), status);
+    ck_assert_str_eq(sample.from.source, source);
+    ck_assert_int_eq(sample.from.record, record);
+    ck_assert_uint_eq(sample.from.key_size, 2);
+    char key[3] = {(char)('0' + record / 10 + 2), (char)('0' + record % 10), 0};
+    key[0] = (char)(key[0] + (strcmp(source, "right") == 0 ? 3 : 0));
+    ck_assert_int_eq(memcmp(sample.from.key, key, 2), 0);
+    leat_sample_finish(&sample);
+}
+
+static void check_provenance(const char *text)
+{
+    leat_reader *reader = counted_source_reader(text);
+    for (int64_t i = 0; i < 20; i++) {
+        if (i % 10 == 4)
+            check_from(reader, LEAT_EDATA, "right", i);
+        else if (i % 10 == 7)
+            check_from(reader, LEAT_EDATA, "left", i);
+        else
+            check_from(reader, LEAT_OK, "left", i);
+    }
+    leat_reader_close(reader);
+}
+
+/* Whichever of them is larger, and keeps its buffer. */
+START_TEST(provenance_is_the_first_inputs_and_errors_name_the_culprits)
+{
+    in_all_forms("(counted:20,field=a,form=%s,bad=7,name=left,key=20) "
+                 "(counted:20,field=b,form=%s,bad=4,name=right,key=50) | zip",
+                 check_provenance);
+    in_all_forms("(counted:20,field=a,form=%s,bad=7,name=left,key=20) (counted:"
+                 "20,field=b,form=%s,bad=4,name=right,key=50,size=90) | zip",
+                 check_provenance);
+    in_all_forms("(counted:20,field=a,form=%s,bad=7,name=left,key=20,size=80) "
+                 "(counted:20,field=b,form=%s,bad=4,name=right,key=50) | zip",
+                 check_provenance);
+}
+END_TEST
+
+START_TEST(another_error_ends_it_at_its_row)
+{
+    check_error("(counted:50,field=a,bad=2) (counted:50,field=b,fails=25) | "
+                "zip",
+                25, LEAT_EIO, "record 25 cannot be read");
+    check_error("(counted:50,field=a,bad=2,form=stream) (counted:50,field=b,"
+                "fails=25,form=deferred) | zip",
+                25, LEAT_EIO, "record 25 cannot be read");
+    check_error("(counted:50,field=a,fails=33,form=deferred) (counted:50,"
+                "field=b,bad=5,form=stream) | zip",
+                33, LEAT_EIO, "record 33 cannot be read");
+}
+END_TEST
+
+START_TEST(stable_samples_are_not_copied)
+{
+    leat_reader *reader = counted_source_reader(
+        "(counted:9,field=a,stable=1) (counted:9,field=b,stable=1) | zip");
+    leat_sample sample;
+    leat_sample_init(&sample);
+    for (int i = 0; i < 9; i++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(sample.stable, 1);
+        ck_assert_uint_eq(sample.buffer_size, 0);
+        ck_assert_int_eq(counted_source_number(&sample, 1), i);
+    }
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_cancelled_reader_returns_no_rows_that_it_holds)
+{
+    leat_reader *reader = counted_source_reader(
+        "(counted:40,field=a,form=stream,bad=3) (counted:40,field=b) | zip");
+    sequence *some = malloc(sizeof(*some));
+    sequence_read(some, reader, 30, 4);
+    leat_reader_cancel(reader);
+    sequence_read(some, reader, 1, 10);
+    ck_assert_int_eq(some->n, 0);
+    ck_assert_int_eq(some->status, LEAT_ECANCELLED);
+    free(some);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(code_and_text_make_the_same_pipeline)
+{
+    leat_pipeline *input[2], *zip;
+    const char *const prefix[] = {"", "a,b_"};
+    input[0] = counted_source_parse("counted:10");
+    input[1] = counted_source_parse("counted:20");
+    leat_zip_options options = {.size = sizeof(options)};
+    ck_assert_int_eq(leat_zip_options_init(&options), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_zip(&zip, input, 2, NULL), LEAT_OK);
+    sequence_same_pipeline("(counted:10) (counted:20) | zip", zip);
+    options.align = LEAT_ALIGN_SHORTEST;
+    options.prefix = prefix;
+    ck_assert_int_eq(leat_pipeline_zip(&zip, input, 2, &options), LEAT_OK);
+    sequence_same_pipeline(
+        "(counted:10) (counted:20) | zip:align=0,prefix=(,a\\,b_)", zip);
+    options.align = LEAT_ALIGN_KEY;
+    options.prefix = NULL;
+    ck_assert_int_eq(leat_pipeline_zip(&zip, input, 2, &options), LEAT_OK);
+    sequence_same_pipeline("(counted:10) (counted:20) | zip:align=key", zip);
+    options.align = (leat_align)3;
+    ck_assert_int_eq(leat_pipeline_zip(&zip, input, 2, &options), LEAT_EINVAL);
+    options.size = 0;
+    ck_assert_int_eq(leat_pipeline_zip(&zip, input, 2, &options), LEAT_EINVAL);
+    ck_assert_int_eq(leat_pipeline_zip(&zip, input, 0, NULL), LEAT_EINVAL);
+    leat_pipeline_unref(input[0]);
+    leat_pipeline_unref(input[1]);
+}
+END_TEST
+
+/* Images and labels of the fixture, beside a field whose record 7 is bad. */
+static leat_pipeline *over_bad(const char *form)
+{
+    char text[80];
+    leat_pipeline *input[2], *zip;
+    snprintf(text, sizeof(text), "counted:%d,bad=7,form=%s",
+             LAYER_FIXTURE_COUNT, form);
+    input[0] = layer_fixture_pipeline();
+    input[1] = counted_source_parse(text);
+    ck_assert_int_eq(leat_pipeline_zip(&zip, input, 2, NULL), LEAT_OK);
+    leat_pipeline_unref(input[0]);
+    leat_pipeline_unref(input[1]);
+    return zip;
+}
+
+/* Two epochs: the pair of the bad record alone is replaced, or counted. */
+static void check_policy(const char *form, leat_on_error on_error, int quota)
+{
+    leat_data_layer_options options;
+    leat_transform_options transform;
+    layer_fixture_options(&options, &transform);
+    options.batch_size = 1;
+    options.workers = 2;
+    options.on_error = on_error;
+    options.max_errors = quota;
+    options.has_max_errors = 1;
+    leat_pipeline *zip = over_bad(form);
+    layer_fixture fixture = layer_fixture_open(zip, &options);
+    for (int i = 0; i < 2 * LAYER_FIXTURE_COUNT; i++) {
+        int at = i % LAYER_FIXTURE_COUNT;
+        int status = layer_fixture_forward(&fixture);
+        if (at == 7 && quota == 0) {
+            ck_assert_int_eq(status, LEAT_ELIMIT);
+            ck_assert_ptr_nonnull(strstr(leat_last_error(), "record 7"));
+            break;
+        }
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        float label = layer_fixture_label(&fixture, 0);
+        if (at != 7)
+            ck_assert_float_eq(label, 1000 + (float)at);
+        else if (on_error == LEAT_ON_ERROR_ZERO)
+            ck_assert_float_eq(label, 0);
+        else
+            ck_assert_float_eq(label, 1006);
+    }
+    layer_fixture_close(&fixture);
+    leat_pipeline_unref(zip);
+}
+
+START_TEST(a_layers_policy_is_for_the_whole_row)
+{
+    for (int i = 0; i < FORMS; i++) {
+        check_policy(forms[i], LEAT_ON_ERROR_ZERO, 5);
+        check_policy(forms[i], LEAT_ON_ERROR_REPLACE, 5);
+        check_policy(forms[i], LEAT_ON_ERROR_ZERO, 0);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("zip");
+    TCase *tcase = tcase_create("zip");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, rows_have_the_fields_of_all_inputs_in_lockstep);
+    tcase_add_test(tcase, three_inputs_and_a_zip_in_a_zip);
+    tcase_add_test(tcase, unequal_lengths_are_an_error_after_the_last_row);
+    tcase_add_test(tcase, unequal_counts_are_refused_when_it_is_opened);
+    tcase_add_test(tcase, align_0_stops_with_the_shortest);
+    tcase_add_test(tcase, keys_are_compared);
+    tcase_add_test(tcase, names_that_are_equal_are_refused_or_prefixed);
+    tcase_add_test(tcase, a_sample_has_no_more_fields_than_it_can);
+    tcase_add_test(tcase,
+                   provenance_is_the_first_inputs_and_errors_name_the_culprits);
+    tcase_add_test(tcase, another_error_ends_it_at_its_row);
+    tcase_add_test(tcase, stable_samples_are_not_copied);
+    tcase_add_test(tcase, a_cancelled_reader_returns_no_rows_that_it_holds);
+    tcase_add_test(tcase, code_and_text_make_the_same_pipeline);
+    tcase_add_test(tcase, a_layers_policy_is_for_the_whole_row);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
