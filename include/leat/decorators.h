@@ -101,6 +101,57 @@ LEAT_API int leat_pipeline_zip(leat_pipeline **out,
 
 /* ---- Groups of samples -------------------------------------------------- */
 
+/**
+ * How the fields of several samples become those of one group. Zero is the
+ * default of every field but `size`. Texts are those of a pipeline, without
+ * its parentheses.
+ *
+ * A field is stacked: its samples, of one type and shape, lie along a new first
+ * axis. `pad` and `pad_to` take samples of several shapes: each is padded to
+ * pad_to's, by an element of the value. `ragged` puts the samples' rows, which
+ * are those of their first axis, end to end; a field FIELD.offsets after it,
+ * int64, has where each sample's rows begin, then their number
+ * (leat_field_spec: offsets_of). A field whose rows are divided by offsets
+ * already is ragged without being named, and so are these, so that groups of
+ * groups have an offsets field for each level, the outermost first.
+ */
+typedef struct leat_group_options {
+    size_t size;        /* of this struct, as the caller knows it */
+    const char *pad;    /* "tokens=0,mask=-1"; "0": every field that varies */
+    const char *pad_to; /* "tokens=128,box=-1x4": the shapes; -1, and what is
+                           not named: the group's longest */
+    const char *ragged; /* "tokens,boxes" */
+    int drop_last;      /* 1: no group is shorter than the others */
+} leat_group_options;
+
+/** Every default, written out. */
+#define LEAT_GROUP_OPTIONS_INIT                                                \
+    {                                                                          \
+        sizeof(leat_group_options), NULL, NULL, NULL, 0                        \
+    }
+
+/**
+ * Writes every default, as the macro does, for bindings. `options->size` is set
+ * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ */
+LEAT_API int leat_group_options_init(leat_group_options *options);
+
+/**
+ * `batch:N,pad=(...),pad_to=(...),ragged=(...),drop_last=1`: each `size`
+ * samples of an epoch as one, whose first axis is theirs (leat_field_spec:
+ * is_batch). A layer of batch_size 1 delivers it as it is. The last one of an
+ * epoch is shorter, unless drop_last leaves it out. `options` NULL: all
+ * defaults.
+ *
+ * A batch has the provenance of its first sample. A bad record makes its batch
+ * one (LEAT_EDATA), and is named by its line and provenance, so that all other
+ * batches have the samples that they would have without it; so do samples whose
+ * types or shapes do not fit together.
+ */
+LEAT_API int leat_pipeline_batch(leat_pipeline **out, leat_pipeline *upstream,
+                                 int64_t size,
+                                 const leat_group_options *options);
+
 /* ---- Work on each sample ------------------------------------------------ */
 
 /*

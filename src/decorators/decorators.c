@@ -6,6 +6,7 @@
 
 /* clang-format off */
 const leat_reader_type *const leat__decorators[] = {
+    &leat__batch_type,
     &leat__cast_type,
     &leat__chain_type,
     &leat__repeat_type,

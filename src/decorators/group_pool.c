@@ -1,0 +1,177 @@
+#include "decorators/group_pool.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "data/sample.h"
+
+#include <string.h>
+
+int leat__group_pool_init(leat__group_pool *pool, const char *name,
+                          const leat_allocator *allocator, int room)
+{
+    memset(pool, 0, sizeof(*pool));
+    pool->name = name;
+    pool->allocator = allocator;
+    pool->room = room;
+    int code = pthread_mutex_init(&pool->lock, NULL);
+    return code ? leat__error_system(code, "%s: no mutex", name) : LEAT_OK;
+}
+
+static void destroy(leat__group *group)
+{
+    for (int i = 0; i < group->room && group->sample[i]; i++) {
+        leat_sample_finish(group->sample[i]);
+        leat__free(group->sample[i]);
+    }
+    leat__free(group->sample);
+    leat__free(group);
+}
+
+void leat__group_pool_finish(leat__group_pool *pool)
+{
+    for (int i = 0; i < pool->n; i++)
+        destroy(pool->group[i]);
+    leat__free(pool->group);
+    pthread_mutex_destroy(&pool->lock);
+}
+
+static leat__group *create(int room)
+{
+    leat__group *group = leat__alloc_zero(1, sizeof(*group));
+    if (!group)
+        return NULL;
+    group->room = room;
+    group->sample = leat__alloc_zero((size_t)room, sizeof(*group->sample));
+    if (group->sample)
+        return group;
+    leat__free(group);
+    return NULL;
+}
+
+/* Under the lock: room for one group more. */
+static bool grow(leat__group_pool *pool)
+{
+    if (pool->n < pool->capacity)
+        return true;
+    int capacity = pool->capacity ? 2 * pool->capacity : 8;
+    leat__group **grown =
+        leat__realloc(pool->group, (size_t)capacity * sizeof(*grown));
+    if (!grown)
+        return false;
+    pool->group = grown;
+    pool->capacity = capacity;
+    return true;
+}
+
+static leat__group *add(leat__group_pool *pool)
+{
+    if (!grow(pool))
+        return NULL;
+    leat__group *group = create(pool->room);
+    if (!group)
+        return NULL;
+    group->index = pool->n;
+    pool->group[pool->n++] = group;
+    return group;
+}
+
+leat__group *leat__group_pool_take(leat__group_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    leat__group *group = pool->free;
+    if (group)
+        pool->free = group->next;
+    else
+        group = add(pool);
+    pthread_mutex_unlock(&pool->lock);
+    if (!group)
+        return NULL;
+    group->n = 0;
+    group->length = -1;
+    return group;
+}
+
+/* The pool's bytes follow what the samples' buffers have become. */
+static void count_bytes(leat__group_pool *pool, leat__group *group)
+{
+    int64_t bytes = (int64_t)(sizeof(*group) +
+                              (size_t)group->room * sizeof(*group->sample));
+    for (int i = 0; i < group->room && group->sample[i]; i++)
+        bytes += (int64_t)(sizeof(leat_sample) + group->sample[i]->buffer_size);
+    atomic_fetch_add_explicit(&pool->bytes, bytes - group->bytes,
+                              memory_order_relaxed);
+    group->bytes = bytes;
+}
+
+static void put_free(leat__group_pool *pool, leat__group *group)
+{
+    group->buffer = NULL;
+    group->next = pool->free;
+    pool->free = group;
+}
+
+void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group)
+{
+    if (!group)
+        return;
+    count_bytes(pool, group);
+    pthread_mutex_lock(&pool->lock);
+    put_free(pool, group);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+int leat__group_clear(const leat__group_pool *pool, leat__group *group,
+                      int from, int n)
+{
+    for (int i = from; i < from + n; i++) {
+        if (!group->sample[i]) {
+            group->sample[i] = leat__alloc_zero(1, sizeof(leat_sample));
+            if (!group->sample[i])
+                return LEAT_ENOMEM;
+            group->sample[i]->allocator = pool->allocator;
+        }
+        leat__sample_clear(group->sample[i]);
+    }
+    return LEAT_OK;
+}
+
+int leat__group_pool_bind(leat__group_pool *pool, leat__group *group,
+                          leat_sample *sample)
+{
+    /* Where groups are of one size the buffer then stays where it is. */
+    size_t usual = atomic_load_explicit(&pool->usual, memory_order_relaxed);
+    int status = leat__sample_reserve(
+        sample, sample->taken + (usual ? usual : LEAT__ALIGNMENT));
+    if (status)
+        return status;
+    count_bytes(pool, group);
+    pthread_mutex_lock(&pool->lock);
+    for (int i = 0; i < pool->n; i++)
+        if (pool->group[i]->buffer == sample->buffer)
+            put_free(pool, pool->group[i]);
+    group->buffer = sample->buffer;
+    group->number = ++pool->bindings;
+    pthread_mutex_unlock(&pool->lock);
+    sample->locator.record = group->number;
+    sample->locator.where = (uint64_t)group->index;
+    return LEAT_OK;
+}
+
+leat__group *leat__group_pool_unbind(leat__group_pool *pool,
+                                     const leat_sample *sample)
+{
+    leat__group *group = NULL;
+    pthread_mutex_lock(&pool->lock);
+    if (sample->locator.where < (uint64_t)pool->n)
+        group = pool->group[sample->locator.where];
+    if (group && group->buffer && group->number == sample->locator.record)
+        group->buffer = NULL;
+    else
+        group = NULL;
+    pthread_mutex_unlock(&pool->lock);
+    if (!group)
+        (void)leat_error(LEAT_ESTATE,
+                         "%s: a sample was completed twice, or its buffer was "
+                         "given away",
+                         pool->name);
+    return group;
+}

@@ -1,0 +1,73 @@
+/*
+ * group_pool.h: samples that a decorator holds until they are written as one
+ * group.
+ *
+ * DESIGN. next fills a group's samples on its one thread, and binds the group
+ * to the sample that it gives; materialize, on any thread, finds it there and
+ * writes it. The sample may also be dropped unfinished, of which nobody tells.
+ * So a group is bound to the sample's buffer, which goes wherever the sample
+ * goes: when the buffer comes back to next, whatever was bound to it was
+ * dropped, and is free. There are never more groups than buffers. The lock
+ * protects which groups are free or bound; samples are whoever's took the
+ * group.
+ */
+#ifndef LEAT_DECORATORS_GROUP_POOL_H
+#define LEAT_DECORATORS_GROUP_POOL_H
+
+#include <leat/ext/reader.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+typedef struct leat__group {
+    leat_sample **sample; /* `room` of them, NULL until they are needed */
+    int room;
+    int n;          /* samples that it holds */
+    int64_t length; /* what samples are padded to; -1: the longest */
+    int index;      /* in the pool */
+    int64_t bytes;  /* as the pool counts them */
+    /* protected by the pool's lock */
+    const void *buffer; /* what it is bound to; NULL: nothing */
+    int64_t number;     /* of the last binding */
+    struct leat__group *next;
+} leat__group;
+
+typedef struct leat__group_pool {
+    const char *name; /* of the decorator */
+    const leat_allocator *allocator;
+    int room;
+    atomic_int_fast64_t bytes; /* of all groups */
+    atomic_size_t usual;       /* bytes of the last group that was written */
+    pthread_mutex_t lock;
+    /* protected by lock */
+    leat__group **group;
+    int n, capacity;
+    leat__group *free;
+    int64_t bindings;
+} leat__group_pool;
+
+/* For groups of up to `room` samples. Errors: LEAT_EIO. */
+int leat__group_pool_init(leat__group_pool *pool, const char *name,
+                          const leat_allocator *allocator, int room);
+void leat__group_pool_finish(leat__group_pool *pool);
+
+/* An empty group; NULL without memory. Any thread. */
+leat__group *leat__group_pool_take(leat__group_pool *pool);
+void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group);
+
+/*
+ * Samples `from` to `from` + n - 1 of the group, cleared. Errors: LEAT_ENOMEM.
+ */
+int leat__group_clear(const leat__group_pool *pool, leat__group *group,
+                      int from, int n);
+
+/* Leaves the group to materialize of `sample`. Errors: LEAT_ENOMEM. */
+int leat__group_pool_bind(leat__group_pool *pool, leat__group *group,
+                          leat_sample *sample);
+
+/* Takes the group that is bound to the sample; NULL, with a line, if none is.
+ */
+leat__group *leat__group_pool_unbind(leat__group_pool *pool,
+                                     const leat_sample *sample);
+
+#endif
