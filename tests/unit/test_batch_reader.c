@@ -418,6 +418,45 @@ START_TEST(a_layer_of_batches_delivers_what_one_of_samples_does)
 }
 END_TEST
 
+/* Caffe's tops: an image as floats, and its label. */
+START_TEST(a_layer_delivers_images_in_batches)
+{
+    static unsigned char pixels[12 * 2 * 3 * 4];
+    static int32_t labels[12];
+    const leat_memory_field fields[] = {
+        {"data", LEAT_UINT8, 3, {2, 3, 4}, pixels},
+        {"label", LEAT_INT32, 0, {0}, labels}};
+    leat_data_layer *layers[2];
+    for (size_t i = 0; i < sizeof(pixels); i++)
+        pixels[i] = (unsigned char)(7 * i);
+    for (int i = 0; i < 12; i++)
+        labels[i] = 3 * i;
+    for (int k = 0; k < 2; k++) {
+        leat_pipeline *pipeline;
+        leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+        ck_assert_int_eq(leat_pipeline_memory(&pipeline, fields, 2, 12), 0);
+        if (k)
+            pipeline = decorator_chain_make("batch:4", pipeline);
+        options.batch_size = k ? 1 : 4;
+        ck_assert_int_eq(leat_data_layer_create(&layers[k], pipeline, &options),
+                         0);
+        leat_pipeline_unref(pipeline);
+        int status = leat_data_layer_setup(layers[k], NULL, 0);
+        ck_assert_msg(!status, "%s", leat_last_error());
+    }
+    for (int i = 0; i < 7; i++) {
+        for (int k = 0; k < 2; k++)
+            ck_assert_int_eq(
+                leat_data_layer_forward(layers[k], NULL, 0, LEAT_HOST), 0);
+        for (int k = 0; k < 2; k++)
+            compare_blobs(leat_data_layer_top(layers[0], k),
+                          leat_data_layer_top(layers[1], k));
+    }
+    leat_data_layer_destroy(layers[0]);
+    leat_data_layer_destroy(layers[1]);
+}
+END_TEST
+
 /* Batches that are pulled and dropped leave nothing behind. */
 START_TEST(dropped_batches_are_found_again)
 {
@@ -557,6 +596,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_bad_record_makes_its_batch_bad, 0, 36);
     tcase_add_loop_test(
         tcase, a_layer_of_batches_delivers_what_one_of_samples_does, 0, 6);
+    tcase_add_test(tcase, a_layer_delivers_images_in_batches);
     tcase_add_test(tcase, dropped_batches_are_found_again);
     tcase_add_loop_test(tcase, nothing_is_allocated_in_the_steady_state, 0, 6);
     tcase_add_loop_test(tcase, every_failed_allocation_is_an_error, 0, 2);
