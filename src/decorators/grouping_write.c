@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "data/cast.h"
 #include "data/field_text.h"
+#include "data/offsets.h"
 #include "data/pad.h"
 #include "data/sample.h"
 #include "decorators/grouping.h"
@@ -167,15 +168,6 @@ static int lay_out_pad(group_job *job, const leat__grouped_field *plan,
     return LEAT_OK;
 }
 
-/* Number `i` of offsets, which need not be aligned. */
-static int64_t offset_at(const leat_field *field, int64_t i)
-{
-    int64_t value;
-    memcpy(&value, (const char *)field->data + (size_t)i * sizeof(value),
-           sizeof(value));
-    return value;
-}
-
 /* Rows of a sample's field, or groups if it has offsets itself. */
 static int64_t rows_of(const group_job *job, int i, int from)
 {
@@ -208,12 +200,8 @@ static int lay_out_divider(group_job *job, const leat__grouped_field *plan,
     out->shape[0] = 1;
     for (int i = 0; i < job->n; i++) {
         const leat_field *is = field_of(job, i, plan->from);
-        bool is_right = is->dtype == LEAT_INT64 && is->ndim == 1 &&
-                        is->shape[0] > 0 && offset_at(is, 0) == 0;
-        for (int64_t k = 1; is_right && k < is->shape[0]; k++)
-            is_right = offset_at(is, k) >= offset_at(is, k - 1);
-        if (!is_right || field_of(job, i, plan->of)->ndim < 1 ||
-            offset_at(is, is->shape[0] - 1) != rows_of(job, i, plan->of))
+        if (field_of(job, i, plan->of)->ndim < 1 ||
+            !leat__offsets_are_right(is, rows_of(job, i, plan->of)))
             return wrong(job, i, plan->from,
                          "its offsets do not ascend from 0 to the number of "
                          "rows");
@@ -341,7 +329,7 @@ static void write_divider(const group_job *job, int from, int of, char *to)
     for (int i = 0; i < job->n; i++) {
         const leat_field *is = field_of(job, i, from);
         for (int64_t k = 1; k < is->shape[0]; k++)
-            to = put_offset(to, at + offset_at(is, k));
+            to = put_offset(to, at + leat__offset_at(is, k));
         at += rows_of(job, i, of);
     }
 }

@@ -1,6 +1,7 @@
 #include "layer/tops/variable_tops.h"
 #include "base/error.h"
 #include "data/cast.h"
+#include "data/offsets.h"
 #include "data/pad.h"
 
 #include <string.h>
@@ -96,24 +97,11 @@ static int check_padded(const leat__planned_top *top, const leat__top *shape,
     return status;
 }
 
-/* Number `i` of a field of offsets, which need not be aligned. */
-static int64_t offset_at(const leat_field *field, int64_t i)
-{
-    int64_t value;
-    memcpy(&value, (const char *)field->data + (size_t)i * sizeof(value),
-           sizeof(value));
-    return value;
-}
-
 /* Whether the offsets ascend from 0 to `rows`. */
 static int check_offsets(const leat__planned_top *top, const leat_field *field,
                          int64_t rows)
 {
-    bool is_right = field->dtype == LEAT_INT64 && field->ndim == 1 &&
-                    count_elements(field) > 0 && offset_at(field, 0) == 0;
-    for (int64_t i = 1; is_right && i < field->shape[0]; i++)
-        is_right = offset_at(field, i) >= offset_at(field, i - 1);
-    if (is_right && offset_at(field, field->shape[0] - 1) == rows)
+    if (leat__offsets_are_right(field, rows))
         return LEAT_OK;
     return leat_error(LEAT_EDATA,
                       "top %s: the offsets of its field do not ascend from 0 "
@@ -309,7 +297,7 @@ static void write_offsets(const leat__planned_top *values, int level,
                 ? &sample[i]->field[values->level_field[level - 1]]
                 : NULL;
         for (int64_t k = 1; k <= groups; k++) {
-            int64_t end = at + (own ? offset_at(own, k) : rows);
+            int64_t end = at + (own ? leat__offset_at(own, k) : rows);
             to += sizeof(end);
             memcpy(to, &end, sizeof(end));
         }
