@@ -41,12 +41,15 @@ if(LEAT_BUILD_TOOL OR LEAT_BUILD_TESTS OR LEAT_BUILD_FUZZERS)
 endif()
 if(LEAT_BUILD_TESTS)
   leat_require_module(LEAT_CHECK check "Check (LEAT_BUILD_TESTS)" check)
-  # The oracle of the tests of Datums and mean files; the library reads both itself.
+endif()
+if(LEAT_BUILD_TESTS OR LEAT_BUILD_FUZZERS)
+  # The oracle of the tests of Datums, mean files and Examples; the library reads
+  # all of them itself.
   find_program(LEAT_PROTOC_C protoc-c)
   mark_as_advanced(LEAT_PROTOC_C)
-  leat_require(LEAT_PROTOC_C "protobuf-c's compiler protoc-c (LEAT_BUILD_TESTS)"
+  leat_require(LEAT_PROTOC_C "protobuf-c's compiler protoc-c (LEAT_BUILD_TESTS, LEAT_BUILD_FUZZERS)"
     protobuf-c-compiler)
-  leat_require_module(LEAT_PROTOBUF_C libprotobuf-c "protobuf-c (LEAT_BUILD_TESTS)"
+  leat_require_module(LEAT_PROTOBUF_C libprotobuf-c "protobuf-c (LEAT_BUILD_TESTS, LEAT_BUILD_FUZZERS)"
     libprotobuf-c-dev)
 endif()
 
