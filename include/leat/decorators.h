@@ -253,6 +253,43 @@ leat_pipeline_sequence_example(leat_pipeline **out, leat_pipeline *upstream,
 
 /* ---- Memory and time ---------------------------------------------------- */
 
+/** How leat_pipeline_prefetch reads ahead. Zero is the default of all fields
+ * but `size`. */
+typedef struct leat_prefetch_options {
+    size_t size;       /* sizeof(leat_prefetch_options) */
+    int64_t samples;   /* read ahead at most; 0 or -1: chosen, as below */
+    int threads;       /* that read; 0: 1 */
+    int64_t max_bytes; /* up to which the chosen number grows; 0: a quarter of
+                          the caller's max_memory, or 256 MiB */
+    bool unordered;    /* samples come as they are ready */
+} leat_prefetch_options;
+
+#define LEAT_PREFETCH_OPTIONS_INIT                                             \
+    {                                                                          \
+        .size = sizeof(leat_prefetch_options), .threads = 1                    \
+    }
+
+/** Sets each option to its default; `size` stays, and no more is written.
+ * Errors: LEAT_EINVAL where it is 0. */
+LEAT_API int leat_prefetch_options_init(leat_prefetch_options *options);
+
+/**
+ * `prefetch:N,threads=T`: reads up to N samples ahead and does their deferred
+ * work, on threads of its own, which the first sample asked for starts. The
+ * same samples in the same order; it reads into the next epoch before the end
+ * of this one was delivered. `prefetch:auto` begins with 16 samples a thread,
+ * and doubles whenever the caller finds none although there had been no room.
+ *
+ * With `unordered=1` samples come as they are ready, but none before the end
+ * of its epoch's predecessor; then several ranks are refused, as are save, and
+ * seek to any index but 0. A data layer that reads by index does all that on
+ * its own workers, and starts no thread here. tf.data's buffer of 0, which
+ * reads nothing ahead, is `auto` here.
+ */
+LEAT_API int leat_pipeline_prefetch(leat_pipeline **out,
+                                    leat_pipeline *upstream,
+                                    const leat_prefetch_options *options);
+
 /* ---- Sources ------------------------------------------------------------ */
 
 /**

@@ -10,6 +10,7 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__cast_type,
     &leat__chain_type,
     &leat__example_type,
+    &leat__prefetch_type,
     &leat__repeat_type,
     &leat__reshape_type,
     &leat__select_type,

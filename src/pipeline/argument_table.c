@@ -137,8 +137,11 @@ bool leat__argument_read(const leat_argument *argument, const char *text,
         is_read = read_time(text, &value);
         break;
     default:
-        is_read = leat__option_read_integer(
-            text, argument->kind == LEAT_ARGUMENT_BYTES, &value);
+        value = argument->min;
+        is_read =
+            (argument->words && leat__ascii_is_same(argument->words, text)) ||
+            leat__option_read_integer(
+                text, argument->kind == LEAT_ARGUMENT_BYTES, &value);
     }
     if (!is_read || value < option.least || value > option.most)
         return false;

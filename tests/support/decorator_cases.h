@@ -19,6 +19,7 @@ static const char *const decorator_cases[] = {
     "batch:3,ragged=data",
     "batch:3,pad=0",
     "take:20",
+    "prefetch:3", "prefetch:16,threads=3", "prefetch:auto,threads=2", "take:20",
     "take:0",
     "chain",
     "zip",

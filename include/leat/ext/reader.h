@@ -344,7 +344,8 @@ typedef struct leat_argument {
                             must keep it */
     int64_t min;         /* of NUMBER, BYTES and TIME, the least */
     int64_t max;         /* and the greatest; both 0: any */
-    const char *words;   /* of WORD: "FIRST|SECOND"; more may be appended */
+    const char *words;   /* of WORD: "FIRST|SECOND"; more may be appended. Of a
+                            NUMBER: a word for `min`, such as "auto" */
     const char *help;    /* a phrase, for errors and `leat readers` */
     /**
      * 1: of a repeated TEXT, each is NAME=VALUE or a NAME alone, where no
