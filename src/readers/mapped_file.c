@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -68,6 +69,50 @@ void leat__mapped_file_init(leat__mapped_file *out, const char *name,
     };
 }
 
+static int map_whole(leat__mapped_file *out, const char *name, int fd,
+                     struct stat *about)
+{
+    if (fstat(fd, about))
+        return leat__error_system(errno, "%s", name);
+    if (!S_ISREG(about->st_mode))
+        return leat_error(LEAT_EIO, "%s: expected a regular file", name);
+    size_t size = (size_t)about->st_size;
+    void *base = NULL;
+    if ((uintmax_t)about->st_size > PTRDIFF_MAX)
+        return leat_error(LEAT_EIO, "%s: too large to be mapped", name);
+    if (size > 0)
+        base = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return leat__error_system(errno, "%s: %zu bytes cannot be mapped", name,
+                                  size);
+    leat__mapped_file_init(out, name, base, size, fd);
+    return LEAT_OK;
+}
+
+int leat__mapped_file_open(leat__mapped_file *out, const char *name,
+                           bool keeps_fd, struct stat *about)
+{
+    /* Without O_NONBLOCK a named pipe would wait for a writer. */
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return leat__error_system(errno, "%s", name);
+    int status = map_whole(out, name, fd, about);
+    if (!status && keeps_fd)
+        return LEAT_OK;
+    close(fd); /* only read from: nothing can be lost */
+    if (!status)
+        out->fd = -1;
+    return status;
+}
+
+void leat__mapped_file_close(leat__mapped_file *file)
+{
+    if (file->size > 0)
+        munmap((void *)(uintptr_t)file->base, file->size);
+    if (file->fd >= 0)
+        close(file->fd);
+}
+
 /* The span widened to whole system pages. */
 static leat__span widen(const leat__mapped_file *file, leat__span span)
 {
@@ -99,6 +144,8 @@ static size_t try_byte(const leat__mapped_file *file, size_t offset)
 {
     char byte;
     struct iovec to = {&byte, 1};
+    if (file->fd < 0)
+        return 0; /* the kernel's own read-ahead has to do */
     return preadv2(file->fd, &to, 1, (off_t)offset, RWF_NOWAIT) != 1;
 }
 
@@ -160,6 +207,18 @@ static int join(leat__span spans[], int n, size_t hole)
     return joined;
 }
 
+/* A hint: if it is refused, the read itself blocks. */
+static void request(const leat__mapped_file *file, size_t offset, size_t bytes)
+{
+    size_t begin = offset & ~(file->page - 1);
+    if (file->fd >= 0)
+        (void)posix_fadvise(file->fd, (off_t)offset, (off_t)bytes,
+                            POSIX_FADV_WILLNEED);
+    else
+        (void)madvise((void *)(uintptr_t)(file->base + begin),
+                      offset + bytes - begin, MADV_WILLNEED);
+}
+
 size_t leat__mapped_file_ask(const leat__mapped_file *file, leat__span spans[],
                              int n)
 {
@@ -171,9 +230,7 @@ size_t leat__mapped_file_ask(const leat__mapped_file *file, leat__span spans[],
         for (size_t done = 0; missing && done < spans[i].bytes;) {
             size_t left = spans[i].bytes - done;
             size_t bytes = left < REQUEST_BYTES ? left : REQUEST_BYTES;
-            /* A hint: if it is refused, the read itself blocks. */
-            (void)posix_fadvise(file->fd, (off_t)(spans[i].offset + done),
-                                (off_t)bytes, POSIX_FADV_WILLNEED);
+            request(file, spans[i].offset + done, bytes);
             done += bytes;
         }
     }
@@ -208,6 +265,20 @@ int leat__mapped_file_await(const leat__mapped_file *file, leat__span spans[],
     return LEAT_OK;
 }
 
+/* Without a descriptor of its own the file is opened again for a moment. */
+static void forget(const leat__mapped_file *file, size_t begin, size_t end)
+{
+    int fd = file->fd >= 0
+                 ? file->fd
+                 : open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return;
+    (void)posix_fadvise(fd, (off_t)begin, (off_t)(end - begin),
+                        POSIX_FADV_DONTNEED);
+    if (fd != file->fd)
+        close(fd);
+}
+
 void leat__mapped_file_drop(const leat__mapped_file *file, leat__span spans[],
                             int n)
 {
@@ -222,7 +293,6 @@ void leat__mapped_file_drop(const leat__mapped_file *file, leat__span spans[],
         void *at = (void *)(uintptr_t)(file->base + begin);
         /* Hints: pages that another process maps stay. */
         (void)madvise(at, end - begin, MADV_DONTNEED);
-        (void)posix_fadvise(file->fd, (off_t)begin, (off_t)(end - begin),
-                            POSIX_FADV_DONTNEED);
+        forget(file, begin, end);
     }
 }

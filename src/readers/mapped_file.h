@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 /* The default read-ahead window in bytes. */
 #define LEAT__READ_AHEAD ((size_t)32 << 20)
@@ -35,15 +36,25 @@ typedef struct leat__mapped_file {
     const char *name; /* for errors; borrowed */
     const unsigned char *base;
     size_t size;
-    int fd;              /* borrowed */
+    int fd;              /* -1: none, where many files are open */
     bool can_see;        /* mincore reports residency: the file is ours */
     size_t page;         /* the system's page size */
     size_t kernel_ahead; /* the kernel's own read-ahead in bytes; 0: unknown */
 } leat__mapped_file;
 
-/* Of a file that is mapped at `base`, and open as `fd`. */
+/* Of a file that is mapped at `base`, and open as `fd`; both are borrowed. */
 void leat__mapped_file_init(leat__mapped_file *out, const char *name,
                             const unsigned char *base, size_t size, int fd);
+
+/*
+ * Opens and maps a whole regular file; `name` is borrowed. Without `keeps_fd`
+ * its descriptor is closed again: requests then go by way of the map. Owned by
+ * the caller: leat__mapped_file_close. Errors: LEAT_EIO. `*about` is what fstat
+ * found.
+ */
+int leat__mapped_file_open(leat__mapped_file *out, const char *name,
+                           bool keeps_fd, struct stat *about);
+void leat__mapped_file_close(leat__mapped_file *file);
 
 /*
  * The number of system pages of the span that are not in memory. If mincore

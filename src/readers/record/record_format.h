@@ -84,15 +84,14 @@ typedef struct leat__record_format_ops {
      * at its end, and moves the walk past them. It looks at headers only,
      * where the format has any. The window is the caller's again afterwards.
      *
-     * LEAT_OK: *got from 1 to n. Otherwise the first *got of `out` are good,
-     * and this happened after them:
+     * LEAT_OK: *got from 1 to n; what comes after them is the next call's.
+     * Otherwise *got is 0:
      * LEAT_END: the file ends, as it should;
      * LEAT_AGAIN: more bytes are needed, walk->needed from walk->offset on
      *   (a format may ask for a few at a time); not with is_last;
-     * LEAT_EDATA: out[*got] is a bad record, which `read` refuses as well, and
-     *   the walk is past it;
-     * LEAT_EFORMAT: the walk cannot go on; out[*got].offset is where. The walk
-     *   stays there.
+     * LEAT_EDATA: out[0] is a bad record, which `read` refuses as well, and the
+     *   walk is past it;
+     * LEAT_EFORMAT: the walk cannot go on, and stays; out[0].offset is where.
      */
     int (*walk)(const leat__record_format *format,
                 const leat__record_file *file,
@@ -129,6 +128,9 @@ struct leat__record_format {
     int nspec; /* set by the type's open, or by begin of the first file */
     leat_field_spec spec[LEAT_MAX_FIELDS];
 };
+
+/* Takes NULL. */
+void leat__record_format_destroy(leat__record_format *format);
 
 /*
  * leat_sample_take for `read`: where the window lies in the sample's buffer,

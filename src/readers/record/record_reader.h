@@ -7,6 +7,7 @@
 #ifndef LEAT_READERS_RECORD_READER_H
 #define LEAT_READERS_RECORD_READER_H
 
+#include "readers/file_list.h"
 #include "readers/record/record_format.h"
 
 /*
@@ -16,11 +17,11 @@
 /* clang-format off */
 #define LEAT__RECORD_ARGUMENTS                                                 \
     {.name = "files", .positional = 1, .required = 1, .repeated = 1,           \
-     .keeps_samples = 1, .help = "the files, which are read as one"},          \
+     .keeps_samples = 1, .help = LEAT__FILE_LIST_HELP},          \
     {.name = "index", .kind = LEAT_ARGUMENT_WORD, .initial = "MEMORY",         \
      .words = "MEMORY|KEEP", .keeps_samples = 1,                               \
      .help = "where records are looked up: MEMORY, or KEEP: a file beside "    \
-             "each, NAME.leat-index"},                                         \
+             "each, .NAME.leat-index"},                                         \
     {.name = "read_ahead", .kind = LEAT_ARGUMENT_BYTES, .initial = "0",        \
      .min = -1, .max = INT64_MAX, .keeps_samples = 1,                          \
      .help = "read ahead of a cold file; 0: 32 MiB or the kernel's, "          \

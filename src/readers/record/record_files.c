@@ -1,0 +1,198 @@
+#include "readers/record/record_files.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+/* With more files than this their descriptors are closed once they are mapped.
+ */
+#define DESCRIPTORS_MAX 128
+
+/* Pages sampled over all files, and how many of them may be absent while they
+ * count as resident. */
+enum { SAMPLES = 64, SAMPLES_ABSENT = 4 };
+
+/* Of the bytes, a fingerprint has these many at both ends of these many files.
+ */
+enum { ENDS_BYTES = 64, ENDS_FILES = 64 };
+
+static int64_t nanoseconds(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
+static int begin_file(leat__record_source *source, leat__record_format *format)
+{
+    const leat__record_window window = leat__record_source_window(source);
+    if (source->map.size >> LEAT__RECORD_OFFSET_BITS)
+        return leat_error(LEAT_ELIMIT, "%s: expected less than 256 TiB",
+                          source->map.name);
+    if (!format->ops->begin)
+        return LEAT_OK;
+    int status =
+        format->ops->begin(format, &window, window.size, &source->file);
+    return status ? leat__error_context(status, "%s", source->map.name)
+                  : LEAT_OK;
+}
+
+static int open_file(leat__record_source *source, const char *path,
+                     bool keeps_fd, leat__record_format *format)
+{
+    struct stat about;
+    int status = leat__mapped_file_open(&source->map, path, keeps_fd, &about);
+    if (status)
+        return status;
+    source->modified = nanoseconds(&about.st_mtim);
+    status = begin_file(source, format);
+    if (status)
+        leat__mapped_file_close(&source->map);
+    return status;
+}
+
+int leat__record_files_open(leat__record_files *out, char *const path[], int n,
+                            leat__record_format *format)
+{
+    leat__record_files files = {0};
+    if (n > LEAT__RECORD_FILES_MAX)
+        return leat_error(LEAT_ELIMIT, "expected at most %d files, got %d",
+                          LEAT__RECORD_FILES_MAX, n);
+    files.source = leat__alloc_zero((size_t)n, sizeof(*files.source));
+    if (!files.source)
+        return LEAT_ENOMEM;
+    for (; files.n < n; files.n++) {
+        leat__record_source *source = &files.source[files.n];
+        int status =
+            open_file(source, path[files.n], n <= DESCRIPTORS_MAX, format);
+        if (status) {
+            leat__record_files_close(&files);
+            return status;
+        }
+        source->begin = files.bytes;
+        files.bytes += source->map.size;
+    }
+    *out = files;
+    return LEAT_OK;
+}
+
+void leat__record_files_close(leat__record_files *files)
+{
+    for (int i = 0; i < files->n; i++)
+        leat__mapped_file_close(&files->source[i].map);
+    leat__free(files->source);
+}
+
+int leat__record_source_check(const leat__record_source *source)
+{
+    const leat__mapped_file *map = &source->map;
+    struct stat found;
+    /* A file that was removed or replaced is still there for those that have
+       it open, and as it was. */
+    if (map->fd < 0 ? stat(map->name, &found) : fstat(map->fd, &found))
+        return map->fd < 0 ? LEAT_OK
+                           : leat__error_system(errno, "%s", map->name);
+    if ((size_t)found.st_size == map->size &&
+        nanoseconds(&found.st_mtim) == source->modified)
+        return LEAT_OK;
+    return leat_error(LEAT_EIO,
+                      "%s: changed while it was read: it had %zu bytes, and "
+                      "has %lld now; open it again",
+                      map->name, map->size, (long long)found.st_size);
+}
+
+int leat__record_files_find(const leat__record_files *files, uint64_t at)
+{
+    int first = 0, end = files->n;
+    while (end - first > 1) {
+        int middle = first + (end - first) / 2;
+        if (files->source[middle].begin <= at)
+            first = middle;
+        else
+            end = middle;
+    }
+    return first;
+}
+
+/* Cuts what of [from, to) is in one file, and returns it; `*from` goes on. */
+static const leat__record_source *cut(const leat__record_files *files,
+                                      uint64_t *from, uint64_t to,
+                                      leat__span *span)
+{
+    uint64_t at = *from % files->bytes;
+    const leat__record_source *source =
+        &files->source[leat__record_files_find(files, at)];
+    span->offset = (size_t)(at - source->begin);
+    span->bytes = source->map.size - span->offset;
+    if (span->bytes > to - *from)
+        span->bytes = (size_t)(to - *from);
+    *from += span->bytes;
+    return source;
+}
+
+size_t leat__record_files_ask(const leat__record_files *files, uint64_t from,
+                              uint64_t to)
+{
+    size_t absent = 0;
+    while (from < to && files->bytes > 0) {
+        leat__span span;
+        const leat__record_source *source = cut(files, &from, to, &span);
+        absent += leat__mapped_file_ask(&source->map, &span, 1);
+    }
+    return absent;
+}
+
+void leat__record_files_drop(const leat__record_files *files, uint64_t from,
+                             uint64_t to)
+{
+    while (from < to && files->bytes > 0) {
+        leat__span span;
+        const leat__record_source *source = cut(files, &from, to, &span);
+        leat__mapped_file_drop(&source->map, &span, 1);
+    }
+}
+
+bool leat__record_files_may_block(const leat__record_files *files)
+{
+    size_t absent = 0;
+    for (uint64_t i = 0; i < SAMPLES && files->bytes > 0; i++) {
+        leat__span span;
+        uint64_t at = files->bytes / SAMPLES * i;
+        const leat__record_source *source = cut(files, &at, at + 1, &span);
+        absent += leat__mapped_file_absent(&source->map, span);
+    }
+    return absent > SAMPLES_ABSENT;
+}
+
+/* FNV-1a, on top of `hash`. */
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ at[i]) * 0x100000001b3;
+    return hash;
+}
+
+static uint64_t hash_ends(uint64_t hash, const leat__mapped_file *map)
+{
+    size_t some = map->size < ENDS_BYTES ? map->size : ENDS_BYTES;
+    if (some == 0)
+        return hash;
+    hash = hash_bytes(hash, map->base, some);
+    return hash_bytes(hash, map->base + map->size - some, some);
+}
+
+void leat__record_files_fingerprint(const leat__record_files *files,
+                                    uint64_t out[2])
+{
+    int step = (files->n + ENDS_FILES - 1) / ENDS_FILES;
+    uint64_t hash = 0xcbf29ce484222325;
+    for (int i = 0; i < files->n; i++) {
+        const leat__mapped_file *map = &files->source[i].map;
+        uint64_t size = map->size;
+        hash = hash_bytes(hash, &size, sizeof(size));
+        if (i % step == 0)
+            hash = hash_ends(hash, map);
+    }
+    out[0] = files->bytes;
+    out[1] = hash;
+}

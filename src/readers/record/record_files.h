@@ -1,0 +1,69 @@
+/*
+ * record_files.h: several mapped files, whose records are read as one sequence.
+ *
+ * Their bytes are numbered as if the files were one after the other. Immutable
+ * once open; any threads.
+ */
+#ifndef LEAT_READERS_RECORD_FILES_H
+#define LEAT_READERS_RECORD_FILES_H
+
+#include "readers/mapped_file.h"
+#include "readers/record/record_format.h"
+
+/* An address of a record, in 8 bytes: file and offset. */
+#define LEAT__RECORD_OFFSET_BITS 48
+#define LEAT__RECORD_FILES_MAX 65535
+
+typedef struct leat__record_source {
+    leat__mapped_file map; /* its name is the path, borrowed */
+    leat__record_file file;
+    int64_t modified; /* nanoseconds, at opening */
+    uint64_t begin;   /* of its first byte, over all files */
+} leat__record_source;
+
+typedef struct leat__record_files {
+    int n;
+    uint64_t bytes; /* of all */
+    leat__record_source *source;
+} leat__record_files;
+
+/*
+ * Maps the files, and begins each by `format`, whose specs are then complete.
+ * The paths are borrowed. Errors: LEAT_EIO, LEAT_EFORMAT, LEAT_ELIMIT,
+ * LEAT_ENOMEM.
+ */
+int leat__record_files_open(leat__record_files *out, char *const path[], int n,
+                            leat__record_format *format);
+void leat__record_files_close(leat__record_files *files);
+
+static inline leat__record_window
+leat__record_source_window(const leat__record_source *source)
+{
+    return (leat__record_window){source->map.base, source->map.size, 0, true};
+}
+
+/* LEAT_EIO if the file's size or time of modification is another than when it
+ * was opened. */
+int leat__record_source_check(const leat__record_source *source);
+
+/* The file that byte `at` is in, below files->bytes. */
+int leat__record_files_find(const leat__record_files *files, uint64_t at);
+
+/*
+ * Requests, or drops, the bytes [from, to), which go on with the first file
+ * after the last. Requests return the number of pages that were absent.
+ */
+size_t leat__record_files_ask(const leat__record_files *files, uint64_t from,
+                              uint64_t to);
+void leat__record_files_drop(const leat__record_files *files, uint64_t from,
+                             uint64_t to);
+
+/* Whether more than a few of the pages sampled from all files are not in
+ * memory. */
+bool leat__record_files_may_block(const leat__record_files *files);
+
+/* What tells these files from others, wherever they are: sizes, and bytes. */
+void leat__record_files_fingerprint(const leat__record_files *files,
+                                    uint64_t out[2]);
+
+#endif

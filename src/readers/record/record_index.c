@@ -1,0 +1,234 @@
+/*
+ * DESIGN
+ *
+ * An index is made by one call, whose threads take one file at a time by a
+ * counter, and write nothing but that file's offsets. Afterwards it is
+ * immutable.
+ */
+#include "readers/record/record_index.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/parallel_for.h"
+#include "base/thread.h"
+#include "readers/record/record_ahead.h"
+
+/* Records that a pass finds between two looks at the rest of the world. */
+#define STRIDE 1024
+
+/* Above this average a pass touches only few of the pages, and is no walk in
+ * order of the storage that could be read ahead. */
+#define AHEAD_BYTES_MAX ((uint64_t)64 << 10)
+
+/* Fewer bytes of files than this are not worth a thread. */
+#define THREAD_BYTES ((uint64_t)1 << 20)
+
+typedef struct build {
+    const leat__record_index_options *options;
+    leat__record_index *index;
+    atomic_int next; /* file */
+} build;
+
+/* Offsets while their number is not known. */
+typedef struct offset_list {
+    uint64_t *offset;
+    size_t used;
+    size_t capacity;
+} offset_list;
+
+static int make_room(offset_list *list)
+{
+    if (list->capacity - list->used >= STRIDE)
+        return LEAT_OK;
+    size_t capacity = list->capacity ? 2 * list->capacity : 4 * STRIDE;
+    void *moved = leat__realloc(list->offset, capacity * sizeof(uint64_t));
+    if (!moved)
+        return LEAT_ENOMEM;
+    list->offset = moved;
+    list->capacity = capacity;
+    return LEAT_OK;
+}
+
+static int check_running(const leat__record_index_options *options,
+                         const char *name)
+{
+    if (!atomic_load_explicit(options->cancelled, memory_order_relaxed))
+        return LEAT_OK;
+    return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled", name);
+}
+
+/* The next records, bad ones included. */
+static int walk_some(const leat__record_index_options *options,
+                     const leat__record_source *source, leat__record_walk *walk,
+                     offset_list *list)
+{
+    const leat__record_window window = leat__record_source_window(source);
+    leat__record_span found[STRIDE];
+    int got = 0;
+    int64_t record = walk->record;
+    int status = options->format->ops->walk(options->format, &source->file,
+                                            &window, walk, found, STRIDE, &got);
+    if (status == LEAT_EFORMAT)
+        return leat__error_context(status, "%s: record %lld at byte %llu",
+                                   source->map.name, (long long)record,
+                                   (unsigned long long)found[0].offset);
+    if (status == LEAT_EDATA) {
+        got = 1;
+        status = LEAT_OK;
+    }
+    for (int i = 0; i < got; i++)
+        list->offset[list->used++] = found[i].offset;
+    return status;
+}
+
+/* LEAT_END after the last record. */
+static int walk_file(const leat__record_index_options *options,
+                     const leat__record_files *files, int number,
+                     offset_list *list)
+{
+    const leat__record_source *source = &files->source[number];
+    leat__record_walk walk = {.offset = source->file.first};
+    leat__record_ahead ahead;
+    leat__record_ahead_init(&ahead, files, options->window, SIZE_MAX);
+    int status = LEAT_OK;
+    while (!status) {
+        status = check_running(options, source->map.name);
+        if (walk.offset <= AHEAD_BYTES_MAX * (uint64_t)walk.record)
+            leat__record_ahead_follow(&ahead, source->begin + walk.offset);
+        if (!status)
+            status = make_room(list);
+        if (!status)
+            status = walk_some(options, source, &walk, list);
+    }
+    return status;
+}
+
+/* Gives back what the list has too much, where that can be done. */
+static void take_list(leat__record_offsets *out, const offset_list *list)
+{
+    void *less =
+        list->used < list->capacity
+            ? leat__realloc(list->offset,
+                            (list->used ? list->used : 1) * sizeof(uint64_t))
+            : NULL;
+    out->memory = less ? less : list->offset;
+    out->offset = out->memory;
+    out->count = (int64_t)list->used;
+}
+
+static int index_file(const leat__record_index_options *options,
+                      const leat__record_files *files, int number,
+                      leat__record_offsets *out)
+{
+    const leat__record_source *source = &files->source[number];
+    const char *name = options->format->ops->name;
+    offset_list list = {0};
+    if (source->file.stride) {
+        out->count = source->file.count;
+        return LEAT_OK;
+    }
+    int status = leat__record_source_check(source);
+    if (status)
+        return status;
+    if (options->keeps && leat__record_index_load(source, name, out))
+        return LEAT_OK;
+    status = walk_file(options, files, number, &list);
+    if (status != LEAT_END) {
+        leat__free(list.offset);
+        return status;
+    }
+    take_list(out, &list);
+    if (options->keeps)
+        leat__record_index_keep(source, name, out);
+    return LEAT_OK;
+}
+
+static int index_files(int i, void *context)
+{
+    build *build = context;
+    const leat__record_files *files = build->index->files;
+    int status = LEAT_OK;
+    (void)i;
+    while (!status) {
+        int number = atomic_fetch_add(&build->next, 1);
+        if (number >= files->n)
+            break;
+        status = index_file(build->options, files, number,
+                            &build->index->of[number]);
+    }
+    if (status)
+        atomic_store(&build->next, files->n);
+    return status;
+}
+
+static int count_threads(const leat__record_files *files)
+{
+    int cores = leat__thread_cores();
+    int n = files->n < cores ? files->n : cores;
+    uint64_t worth = files->bytes / THREAD_BYTES + 1;
+    return worth < (uint64_t)n ? (int)worth : n;
+}
+
+static void add_up(leat__record_index *index)
+{
+    int n = index->files->n;
+    index->bytes =
+        (int64_t)(sizeof(*index) + (size_t)n * (sizeof(*index->of) + 8));
+    for (int i = 0; i < n; i++) {
+        index->first[i] = index->count;
+        index->count += index->of[i].count;
+        if (index->of[i].offset)
+            index->bytes += index->of[i].count * 8;
+    }
+    index->first[n] = index->count;
+}
+
+int leat__record_index_create(leat__record_index **out,
+                              const leat__record_files *files,
+                              const leat__record_index_options *options)
+{
+    leat__record_index *index = leat__alloc_zero(1, sizeof(*index));
+    int status = LEAT_ENOMEM;
+    if (!index)
+        return status;
+    index->files = files;
+    index->of = leat__alloc_zero((size_t)files->n, sizeof(*index->of));
+    index->first = leat__alloc((size_t)(files->n + 1) * sizeof(*index->first));
+    if (index->of && index->first) {
+        build build = {.options = options, .index = index};
+        int threads = count_threads(files);
+        status = threads > 1 ? leat__parallel_for("leat-index", threads,
+                                                  index_files, &build)
+                             : index_files(0, &build);
+    }
+    if (status) {
+        leat__record_index_destroy(index);
+        return status;
+    }
+    add_up(index);
+    *out = index;
+    return LEAT_OK;
+}
+
+void leat__record_index_destroy(leat__record_index *index)
+{
+    if (!index)
+        return;
+    for (int i = 0; index->of && i < index->files->n; i++)
+        leat__free(index->of[i].memory);
+    leat__free(index->of);
+    leat__free(index->first);
+    leat__free(index);
+}
+
+int leat__record_index_find(const leat__record_index *index, int64_t at)
+{
+    int first = 0, end = index->files->n;
+    while (end - first > 1) {
+        int middle = first + (end - first) / 2;
+        if (index->first[middle] <= at)
+            first = middle;
+        else
+            end = middle;
+    }
+    return first;
+}

@@ -1,0 +1,156 @@
+/* What is kept of an index beside a file; its format is in the header. */
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "readers/record/record_index.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAGIC "leatidx1"
+#define SUFFIX ".leat-index"
+enum { NAME = 16, SIZE = 24, MODIFIED = 32, COUNT = 40, OFFSETS_CRC = 48 };
+enum { HEADER_CRC = 52, HEADER = 56 };
+
+/* A file that changed later than this before now may change again without
+ * another time of modification, where clocks are coarse. */
+#define SETTLED ((int64_t)2 * 1000000000)
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "offsets are kept as they are in memory");
+
+static bool ascends(const uint64_t offset[], int64_t count, size_t size)
+{
+    for (int64_t i = 1; i < count; i++)
+        if (offset[i] <= offset[i - 1])
+            return false;
+    return count == 0 || offset[count - 1] < size;
+}
+
+static void write_u64(unsigned char *at, uint64_t value)
+{
+    memcpy(at, &value, sizeof(value));
+}
+
+static void write_u32(unsigned char *at, uint32_t value)
+{
+    memcpy(at, &value, sizeof(value));
+}
+
+static void write_header(unsigned char *out, const char *name, size_t size,
+                         int64_t modified, int64_t count)
+{
+    char format[NAME] = "";
+    memcpy(format, name, strnlen(name, NAME));
+    memcpy(out, MAGIC, 8);
+    memcpy(out + 8, format, NAME);
+    write_u64(out + SIZE, size);
+    write_u64(out + MODIFIED, (uint64_t)modified);
+    write_u64(out + COUNT, (uint64_t)count);
+}
+
+bool leat__record_index_parse(const void *bytes, size_t bytes_size,
+                              const char *name, size_t size, int64_t modified,
+                              leat__record_offsets *out)
+{
+    const unsigned char *at = bytes;
+    unsigned char expected[HEADER];
+    if (bytes_size < HEADER || (bytes_size - HEADER) % 8 != 0)
+        return false;
+    size_t count = (bytes_size - HEADER) / 8;
+    write_header(expected, name, size, modified, (int64_t)count);
+    const uint64_t *offset = (const uint64_t *)(const void *)(at + HEADER);
+    if (memcmp(at, expected, OFFSETS_CRC) != 0 ||
+        leat__crc32c(0, at, HEADER_CRC) != leat__get_u32(at + HEADER_CRC) ||
+        leat__crc32c(0, offset, 8 * count) != leat__get_u32(at + OFFSETS_CRC) ||
+        !ascends(offset, (int64_t)count, size))
+        return false;
+    out->offset = offset;
+    out->count = (int64_t)count;
+    return true;
+}
+
+/* Hidden, so that no pattern for the data matches it. Owned by the caller; NULL
+ * without memory. */
+static char *index_path(const leat__record_source *source)
+{
+    const char *name = source->map.name;
+    const char *slash = strrchr(name, '/');
+    size_t folder = slash ? (size_t)(slash + 1 - name) : 0;
+    size_t size = strlen(name) + 1 + sizeof(SUFFIX);
+    char *path = leat__alloc(size);
+    if (path)
+        snprintf(path, size, "%.*s.%s" SUFFIX, (int)folder, name,
+                 name + folder);
+    return path;
+}
+
+static bool load(const char *path, const leat__record_source *source,
+                 const char *format, leat__record_offsets *out)
+{
+    char *bytes;
+    size_t size;
+    /* A record has a byte at least. */
+    size_t limit = HEADER + 8 * source->map.size;
+    if (access(path, R_OK) != 0 ||
+        leat__file_read(&bytes, &size, path, limit) != LEAT_OK)
+        return false;
+    if (!leat__record_index_parse(bytes, size, format, source->map.size,
+                                  source->modified, out)) {
+        leat__free(bytes);
+        return false;
+    }
+    out->memory = bytes;
+    return true;
+}
+
+bool leat__record_index_load(const leat__record_source *source,
+                             const char *format, leat__record_offsets *out)
+{
+    char *path = index_path(source);
+    bool is_loaded = path && load(path, source, format, out);
+    leat__free(path);
+    return is_loaded;
+}
+
+static bool is_settled(const leat__record_source *source)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return source->modified <
+           (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - SETTLED;
+}
+
+static int keep(const char *path, const leat__record_source *source,
+                const char *format, const leat__record_offsets *offsets)
+{
+    size_t bytes = 8 * (size_t)offsets->count;
+    unsigned char *image = leat__alloc(HEADER + bytes);
+    if (!image)
+        return LEAT_ENOMEM;
+    write_header(image, format, source->map.size, source->modified,
+                 offsets->count);
+    memcpy(image + HEADER, offsets->offset, bytes);
+    write_u32(image + OFFSETS_CRC, leat__crc32c(0, offsets->offset, bytes));
+    write_u32(image + HEADER_CRC, leat__crc32c(0, image, HEADER_CRC));
+    int status = leat__file_write(path, image, HEADER + bytes);
+    leat__free(image);
+    return status;
+}
+
+void leat__record_index_keep(const leat__record_source *source,
+                             const char *format,
+                             const leat__record_offsets *offsets)
+{
+    if (!is_settled(source) || leat__record_source_check(source) != LEAT_OK)
+        return;
+    char *path = index_path(source);
+    if (!path || keep(path, source, format, offsets) != LEAT_OK)
+        leat__log(LEAT_LOG_WARNING, "%s: its index cannot be kept: %s",
+                  source->map.name, leat_last_error());
+    leat__free(path);
+}

@@ -1,0 +1,647 @@
+/*
+ * DESIGN
+ *
+ * Samples are views of the maps. next walks over headers; where a format has
+ * work on the payload it defers the samples, and materialize finds each record
+ * again by its address: the file's number and the offset in it. If the files
+ * are not in memory, next has them read ahead of the walk, and awaits the
+ * records that it returns, so that their users do not block.
+ *
+ * Everything but the walk and its read-ahead is immutable once open, or atomic.
+ * The index is published by a release store and read without a lock;
+ * index_lock is held while it is made, by the first call that needs it.
+ */
+#include "readers/record/record_mapped.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "readers/record/record_ahead.h"
+#include "readers/record/record_index.h"
+
+#include <pthread.h>
+
+/* The most records that one call of next walks over, and those that it awaits.
+ */
+#define WALKED_MAX 256
+#define AWAITED_MAX 32
+
+/* Records read at random before residency is probed again, once a probe found
+ * all of them resident. */
+#define PROBE_INTERVAL 4096
+
+typedef struct mapped_reader {
+    leat_reader reader;
+    leat_reader_ops ops;         /* under the format's name */
+    leat__record_format *format; /* immutable, as the next six */
+    leat__file_list list;        /* owned, as the format is */
+    leat__record_files files;
+    size_t window; /* read-ahead in bytes; 0: none */
+    bool drops;    /* drops pages after the walk */
+    bool keeps;    /* keeps the index beside the files */
+    atomic_bool cancelled;
+    atomic_bool advised; /* advise is called before read_at */
+    _Atomic int64_t
+        unprobed; /* records to read before the next residency probe */
+    atomic_bool logged_drops; /* that drop_behind has no effect was logged */
+
+    pthread_mutex_t index_lock; /* held while the index is made */
+    _Atomic(leat__record_index *) index;
+
+    /* Of one caller at a time: on a cache line apart from what all read. */
+    _Alignas(LEAT__CACHE_LINE) int file; /* of the walk; n: at the end */
+    leat__record_walk walk;
+    leat__record_ahead ahead;
+} mapped_reader;
+
+static int check_running(const mapped_reader *mapped)
+{
+    if (!atomic_load_explicit(&mapped->cancelled, memory_order_relaxed))
+        return LEAT_OK;
+    return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
+                      mapped->list.path[0]);
+}
+
+/* Names file, record and byte before the error's line. */
+static int bad_record(const leat__record_source *source, int64_t record,
+                      uint64_t offset, int status)
+{
+    return leat__error_context(status, "%s: record %lld at byte %llu",
+                               source->map.name, (long long)record,
+                               (unsigned long long)offset);
+}
+
+static void set_source(leat_sample *sample, const leat__record_source *source,
+                       int64_t record)
+{
+    leat_provenance *from = &sample->from;
+    from->source = source->map.name;
+    from->record = record;
+    from->key = NULL;
+    from->key_size = 0;
+}
+
+static inline int read_record(const mapped_reader *mapped, int file,
+                              int64_t record, const leat__record_span *span,
+                              leat_sample *sample)
+{
+    const leat__record_source *source = &mapped->files.source[file];
+    const leat__record_format *format = mapped->format;
+    leat__record_window window = leat__record_source_window(source);
+    size_t taken = sample->taken;
+    set_source(sample, source, record);
+    int status =
+        format->ops->read(format, &source->file, &window, span, sample);
+    if (status)
+        return bad_record(source, record, span->offset, status);
+    sample->stable &= sample->taken == taken;
+    return LEAT_OK;
+}
+
+/* Where the walk is, over all files. */
+static uint64_t walked_bytes(const mapped_reader *mapped)
+{
+    const leat__record_files *files = &mapped->files;
+    return mapped->file < files->n
+               ? files->source[mapped->file].begin + mapped->walk.offset
+               : files->bytes;
+}
+
+/* To the beginning of a file; LEAT_END after the last. */
+static int enter_file(mapped_reader *mapped, int file)
+{
+    mapped->file = file;
+    mapped->walk = (leat__record_walk){0};
+    if (file >= mapped->files.n)
+        return LEAT_END;
+    const leat__record_source *source = &mapped->files.source[file];
+    mapped->walk.offset = source->file.first;
+    return leat__record_source_check(source);
+}
+
+/* What a step of the walk found: records of one file. */
+typedef struct walked_records {
+    leat__record_walk before; /* the walk there */
+    int n;
+    leat__record_span span[WALKED_MAX];
+} walked_records;
+
+/* Records of one size need no walk. */
+static int step_by_stride(const leat__record_source *source,
+                          leat__record_walk *walk, leat__record_span out[],
+                          int n, int *got)
+{
+    const leat__record_file *file = &source->file;
+    int64_t left = file->count - walk->record;
+    if (left == 0)
+        return LEAT_END;
+    *got = n < left ? n : (int)left;
+    for (int i = 0; i < *got; i++) {
+        out[i] = (leat__record_span){walk->offset, file->stride};
+        walk->offset += file->stride;
+    }
+    walk->record += *got;
+    return LEAT_OK;
+}
+
+static int walk_file(mapped_reader *mapped, int n, walked_records *out)
+{
+    const leat__record_source *source = &mapped->files.source[mapped->file];
+    const leat__record_format *format = mapped->format;
+    const leat__record_window window = leat__record_source_window(source);
+    out->before = mapped->walk;
+    out->n = 0;
+    if (source->file.stride)
+        return step_by_stride(source, &mapped->walk, out->span, n, &out->n);
+    return format->ops->walk(format, &source->file, &window, &mapped->walk,
+                             out->span, n, &out->n);
+}
+
+/* The next records, of this file or the next ones. */
+static int walk(mapped_reader *mapped, int n, walked_records *out)
+{
+    int status = LEAT_END;
+    while (status == LEAT_END && mapped->file < mapped->files.n) {
+        status = walk_file(mapped, n, out);
+        if (status != LEAT_END)
+            break;
+        status = enter_file(mapped, mapped->file + 1);
+        if (status == LEAT_OK)
+            status = LEAT_END;
+    }
+    return status;
+}
+
+/* So that nobody blocks on the records that the walk has reached. */
+static int await(const mapped_reader *mapped, const walked_records *walked)
+{
+    const leat__record_source *source = &mapped->files.source[mapped->file];
+    leat__span spans[AWAITED_MAX];
+    for (int i = 0; i < walked->n; i++)
+        spans[i] = (leat__span){(size_t)walked->span[i].offset,
+                                (size_t)walked->span[i].size};
+    return leat__mapped_file_await(&source->map, spans, walked->n);
+}
+
+static void defer(const mapped_reader *mapped, const walked_records *walked,
+                  leat_sample *const out[])
+{
+    uint64_t file = (uint64_t)mapped->file << LEAT__RECORD_OFFSET_BITS;
+    for (int i = 0; i < walked->n; i++) {
+        out[i]->locator = (leat_locator){walked->before.record + i,
+                                         file | walked->span[i].offset};
+        out[i]->deferred = 1;
+    }
+}
+
+/* Reads what was found; the walk goes back to after a bad one. */
+static int read_walked(mapped_reader *mapped, walked_records *walked,
+                       leat_sample *const out[], int *got)
+{
+    int status = LEAT_OK;
+    for (*got = 0; !status && *got < walked->n; *got += !status)
+        status = read_record(mapped, mapped->file, walked->before.record + *got,
+                             &walked->span[*got], out[*got]);
+    if (status && *got + 1 < walked->n) {
+        mapped->walk = walked->before;
+        (void)walk_file(mapped, *got + 1, walked);
+    }
+    return status;
+}
+
+static int mapped_next(leat_reader *reader, leat_sample *const out[], int n,
+                       int *got)
+{
+    mapped_reader *mapped = (mapped_reader *)reader;
+    walked_records walked;
+    int status = check_running(mapped);
+    if (status)
+        return status;
+    leat__record_ahead_follow(&mapped->ahead, walked_bytes(mapped));
+    int most = mapped->ahead.is_cold ? AWAITED_MAX : WALKED_MAX;
+    status = walk(mapped, n < most ? n : most, &walked);
+    if (status == LEAT_EDATA || status == LEAT_EFORMAT) {
+        const leat__record_source *source = &mapped->files.source[mapped->file];
+        set_source(out[0], source, walked.before.record);
+        return bad_record(source, walked.before.record, walked.span[0].offset,
+                          status);
+    }
+    if (!status && mapped->ahead.is_cold)
+        status = await(mapped, &walked);
+    if (status)
+        return status;
+    if (!mapped->format->ops->defers)
+        return read_walked(mapped, &walked, out, got);
+    defer(mapped, &walked, out);
+    *got = walked.n;
+    return LEAT_OK;
+}
+
+static int mapped_materialize(leat_reader *reader, leat_sample *const out[],
+                              int n, int *got)
+{
+    const mapped_reader *mapped = (const mapped_reader *)reader;
+    const uint64_t in_file = (UINT64_C(1) << LEAT__RECORD_OFFSET_BITS) - 1;
+    int status = check_running(mapped);
+    for (*got = 0; !status && *got < n; *got += !status) {
+        const leat_locator at = out[*got]->locator;
+        const leat__record_span span = {at.where & in_file, 0};
+        status =
+            read_record(mapped, (int)(at.where >> LEAT__RECORD_OFFSET_BITS),
+                        at.record, &span, out[*got]);
+    }
+    return status;
+}
+
+/* Made at the first need. */
+static int get_index(mapped_reader *mapped, const leat__record_index **out)
+{
+    leat__record_index *index =
+        atomic_load_explicit(&mapped->index, memory_order_acquire);
+    int status = LEAT_OK;
+    if (!index) {
+        const leat__record_index_options options = {
+            mapped->format, mapped->window, mapped->keeps, &mapped->cancelled};
+        pthread_mutex_lock(&mapped->index_lock);
+        index = atomic_load_explicit(&mapped->index, memory_order_relaxed);
+        if (!index)
+            status =
+                leat__record_index_create(&index, &mapped->files, &options);
+        if (!status)
+            atomic_store_explicit(&mapped->index, index, memory_order_release);
+        pthread_mutex_unlock(&mapped->index_lock);
+    }
+    if (!status)
+        *out = index;
+    return status;
+}
+
+static int mapped_count(leat_reader *reader, int64_t *out)
+{
+    const leat__record_index *index = NULL;
+    int status = get_index((mapped_reader *)reader, &index);
+    if (!status)
+        *out = index->count;
+    return status;
+}
+
+/* A record that is looked up; so many in one go. */
+typedef struct found_record {
+    int file;
+    int64_t number; /* in the file */
+    leat__record_span span;
+} found_record;
+#define FOUND_MAX 64
+
+/* An address of a record, and its size. */
+typedef struct record_address {
+    uint64_t where; /* as in a locator */
+    uint64_t size;
+} record_address;
+
+static void sort(record_address at[], int n)
+{
+    for (int gap = n / 2; gap > 0; gap /= 2)
+        for (int i = gap; i < n; i++) {
+            record_address moved = at[i];
+            int to = i;
+            for (; to >= gap && at[to - gap].where > moved.where; to -= gap)
+                at[to] = at[to - gap];
+            at[to] = moved;
+        }
+}
+
+/* Requests sorted records, file by file. */
+static size_t ask_sorted(const mapped_reader *mapped, const record_address at[],
+                         int n)
+{
+    size_t absent = 0;
+    leat__span spans[LEAT__SPANS_MAX];
+    const uint64_t in_file = (UINT64_C(1) << LEAT__RECORD_OFFSET_BITS) - 1;
+    for (int first = 0; first < n;) {
+        uint64_t file = at[first].where >> LEAT__RECORD_OFFSET_BITS;
+        int used = 0;
+        for (; first < n && at[first].where >> LEAT__RECORD_OFFSET_BITS == file;
+             first++)
+            spans[used++] = (leat__span){(size_t)(at[first].where & in_file),
+                                         (size_t)at[first].size};
+        absent +=
+            leat__mapped_file_ask(&mapped->files.source[file].map, spans, used);
+    }
+    return absent;
+}
+
+/* Has records in [0, count) read ahead, unless all of a recent probe were in
+ * memory. */
+static void ask(mapped_reader *mapped, const leat__record_index *index,
+                const leat_position at[], int n)
+{
+    record_address address[LEAT__SPANS_MAX];
+    size_t absent = 0;
+    int64_t unprobed =
+        atomic_load_explicit(&mapped->unprobed, memory_order_relaxed);
+    if (unprobed > 0) {
+        atomic_store_explicit(&mapped->unprobed, unprobed - n,
+                              memory_order_relaxed);
+        return;
+    }
+    for (int done = 0; done < n; done += LEAT__SPANS_MAX) {
+        int more = n - done < LEAT__SPANS_MAX ? n - done : LEAT__SPANS_MAX;
+        for (int i = 0; i < more; i++) {
+            int64_t record = at[done + i].index;
+            int file = leat__record_index_find(index, record);
+            leat__record_span span = leat__record_index_span(
+                index, file, record - index->first[file]);
+            address[i].where =
+                (uint64_t)file << LEAT__RECORD_OFFSET_BITS | span.offset;
+            address[i].size = span.size;
+        }
+        sort(address, more);
+        absent += ask_sorted(mapped, address, more);
+    }
+    if (absent == 0)
+        atomic_store_explicit(&mapped->unprobed, PROBE_INTERVAL,
+                              memory_order_relaxed);
+}
+
+static void mapped_advise(leat_reader *reader, const leat_position at[], int n)
+{
+    mapped_reader *mapped = (mapped_reader *)reader;
+    const leat__record_index *index;
+    atomic_store_explicit(&mapped->advised, true, memory_order_relaxed);
+    if (mapped->window && !get_index(mapped, &index))
+        ask(mapped, index, at, n);
+}
+
+/* Random access has no position to drop pages after. */
+__attribute__((noinline)) static void
+log_unused_drop_behind(mapped_reader *mapped)
+{
+    if (!atomic_exchange_explicit(&mapped->logged_drops, true,
+                                  memory_order_relaxed))
+        leat__log(LEAT_LOG_WARNING,
+                  "%s: drop_behind has no effect on random access: only pages "
+                  "that are read in order are dropped",
+                  mapped->list.path[0]);
+}
+
+/* Where records are: their first bytes come while the others are looked up. */
+static void find_records(const mapped_reader *mapped,
+                         const leat__record_index *index,
+                         const leat_position at[], found_record out[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        int file = leat__record_index_find(index, at[i].index);
+        out[i].file = file;
+        out[i].number = at[i].index - index->first[file];
+        out[i].span = leat__record_index_span(index, file, out[i].number);
+        __builtin_prefetch(mapped->files.source[file].map.base +
+                           out[i].span.offset);
+    }
+}
+
+static int mapped_read_at(leat_reader *reader, const leat_position at[],
+                          leat_sample *const out[], int n, int *got)
+{
+    mapped_reader *mapped = (mapped_reader *)reader;
+    const leat__record_index *index;
+    int status = check_running(mapped);
+    if (!status)
+        status = get_index(mapped, &index);
+    if (status)
+        return status;
+    if (mapped->drops &&
+        !atomic_load_explicit(&mapped->logged_drops, memory_order_relaxed))
+        log_unused_drop_behind(mapped);
+    if (n > 1 && mapped->window &&
+        !atomic_load_explicit(&mapped->advised, memory_order_relaxed))
+        ask(mapped, index, at, n);
+    found_record found[FOUND_MAX];
+    n = n < FOUND_MAX ? n : FOUND_MAX;
+    find_records(mapped, index, at, found, n);
+    for (*got = 0; !status && *got < n; *got += !status) {
+        const found_record *record = &found[*got];
+        status = read_record(mapped, record->file, record->number,
+                             &record->span, out[*got]);
+    }
+    return status;
+}
+
+/* The walk to a record of a file, or to the file's end. */
+static int go_to(mapped_reader *mapped, const leat__record_index *index,
+                 int file, int64_t record)
+{
+    const leat__record_format *format = mapped->format;
+    const leat__record_source *source = &mapped->files.source[file];
+    const leat__record_window window = leat__record_source_window(source);
+    int status = enter_file(mapped, file);
+    if (status || record == 0)
+        return status;
+    mapped->walk.record = record;
+    mapped->walk.offset = leat__record_index_span(index, file, record).offset;
+    return format->ops->resume && !source->file.stride
+               ? format->ops->resume(format, &source->file, &window,
+                                     &mapped->walk)
+               : LEAT_OK;
+}
+
+static int find_position(mapped_reader *mapped, int64_t at)
+{
+    const leat__record_index *index;
+    if (at == 0) {
+        int status = enter_file(mapped, 0);
+        return status == LEAT_END ? LEAT_OK : status;
+    }
+    int status = get_index(mapped, &index);
+    if (status)
+        return status;
+    if (at > index->count)
+        return leat_error(
+            LEAT_EINVAL, "%s: record %lld is out of range: there are %lld",
+            mapped->list.path[0], (long long)at, (long long)index->count);
+    if (at == index->count) {
+        (void)enter_file(mapped, mapped->files.n);
+        return LEAT_OK;
+    }
+    int file = leat__record_index_find(index, at);
+    return go_to(mapped, index, file, at - index->first[file]);
+}
+
+static int mapped_seek(leat_reader *reader, leat_position position,
+                       leat_token *mark)
+{
+    mapped_reader *mapped = (mapped_reader *)reader;
+    uint64_t before = walked_bytes(mapped);
+    (void)mark;
+    int status = find_position(mapped, position.index);
+    if (!status)
+        leat__record_ahead_restart(&mapped->ahead, before, walked_bytes(mapped),
+                                   position.index == 0);
+    return status;
+}
+
+/* By an index that is there already; else by walking, some at a time. */
+static int mapped_skip(leat_reader *reader, int64_t n, int64_t *skipped)
+{
+    mapped_reader *mapped = (mapped_reader *)reader;
+    walked_records walked;
+    int status = check_running(mapped);
+    if (status)
+        return status;
+    const leat__record_index *index =
+        atomic_load_explicit(&mapped->index, memory_order_acquire);
+    int64_t left = index && mapped->file < mapped->files.n
+                       ? index->of[mapped->file].count - mapped->walk.record
+                       : 0;
+    if (n < left && n > WALKED_MAX) {
+        *skipped = n;
+        return go_to(mapped, index, mapped->file, mapped->walk.record + n);
+    }
+    leat__record_ahead_follow(&mapped->ahead, walked_bytes(mapped));
+    status = walk(mapped, n < WALKED_MAX ? (int)n : WALKED_MAX, &walked);
+    *skipped = walked.n;
+    return status;
+}
+
+static int mapped_fields(leat_reader *reader, const leat_field_spec **out,
+                         int *n)
+{
+    const mapped_reader *mapped = (const mapped_reader *)reader;
+    *out = mapped->format->spec;
+    *n = mapped->format->nspec;
+    return LEAT_OK;
+}
+
+static int mapped_save(leat_reader *reader, leat_token *token)
+{
+    uint64_t mine[2];
+    leat__record_files_fingerprint(&((mapped_reader *)reader)->files, mine);
+    return leat_token_put(token, mine, sizeof(mine));
+}
+
+static int mapped_restore(leat_reader *reader, leat_token *token)
+{
+    mapped_reader *mapped = (mapped_reader *)reader;
+    uint64_t mine[2], theirs[2];
+    int status = leat_token_get(token, theirs, sizeof(theirs));
+    if (status)
+        return status;
+    leat__record_files_fingerprint(&mapped->files, mine);
+    if (theirs[0] != mine[0])
+        return leat_error(LEAT_EINVAL,
+                          "%s: %d files with %llu bytes, the token is of a "
+                          "data set with %llu",
+                          mapped->list.path[0], mapped->files.n,
+                          (unsigned long long)mine[0],
+                          (unsigned long long)theirs[0]);
+    if (theirs[1] != mine[1])
+        return leat_error(LEAT_EINVAL,
+                          "%s: the files' sizes or bytes are not those of the "
+                          "data set that the token is of",
+                          mapped->list.path[0]);
+    return mapped_seek(reader, (leat_position){0, 0}, NULL);
+}
+
+static int mapped_may_block(leat_reader *reader)
+{
+    const mapped_reader *mapped = (const mapped_reader *)reader;
+    return mapped->drops || leat__record_files_may_block(&mapped->files);
+}
+
+static int64_t mapped_memory(leat_reader *reader)
+{
+    const leat__record_index *index = atomic_load_explicit(
+        &((mapped_reader *)reader)->index, memory_order_acquire);
+    return index ? index->bytes : 0;
+}
+
+static void mapped_cancel(leat_reader *reader)
+{
+    atomic_store_explicit(&((mapped_reader *)reader)->cancelled, true,
+                          memory_order_relaxed);
+}
+
+static void mapped_close(leat_reader *reader)
+{
+    mapped_reader *mapped = (mapped_reader *)reader;
+    leat__record_index_destroy(
+        atomic_load_explicit(&mapped->index, memory_order_relaxed));
+    pthread_mutex_destroy(&mapped->index_lock);
+    leat__record_files_close(&mapped->files);
+    leat__record_format_destroy(mapped->format);
+    leat__file_list_close(&mapped->list);
+    leat__free(mapped);
+}
+
+static const leat_reader_ops mapped_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "record",
+    .fields = mapped_fields,
+    .next = mapped_next,
+    .seek = mapped_seek,
+    .cancel = mapped_cancel,
+    .close = mapped_close,
+    .materialize = mapped_materialize,
+    .count = mapped_count,
+    .read_at = mapped_read_at,
+    .advise = mapped_advise,
+    .skip = mapped_skip,
+    .save = mapped_save,
+    .restore = mapped_restore,
+    .may_block = mapped_may_block,
+    .memory = mapped_memory,
+};
+
+static void take_arguments(mapped_reader *mapped, const leat_args *args,
+                           size_t *kept)
+{
+    int64_t window = leat_args_number(args, "read_ahead");
+    int64_t keep = leat_args_number(args, "keep_behind");
+    size_t kernel = mapped->files.source[0].map.kernel_ahead;
+    mapped->drops = leat_args_number(args, "drop_behind") != 0;
+    mapped->keeps = leat_args_number(args, "index") != 0;
+    mapped->window = window < 0 ? 0 : (size_t)window;
+    if (window == 0)
+        mapped->window = LEAT__READ_AHEAD;
+    *kept = keep < 0 ? 0 : (size_t)keep;
+    if (keep == 0)
+        *kept = LEAT__KEEP_BEHIND;
+    if (!mapped->drops)
+        *kept = SIZE_MAX;
+    /* A pass in order may leave it to such a kernel. */
+    mapped->ahead.window =
+        window == 0 && kernel >= LEAT__KERNEL_ENOUGH ? 0 : mapped->window;
+}
+
+int leat__record_mapped_open(const leat_open *open, leat__record_format *format,
+                             leat__file_list *list, leat_reader **out)
+{
+    size_t kept;
+    mapped_reader *mapped = leat__alloc_aligned_zero(sizeof(*mapped));
+    if (!mapped)
+        return LEAT_ENOMEM;
+    int code = pthread_mutex_init(&mapped->index_lock, NULL);
+    if (code) {
+        leat__free(mapped);
+        return leat__error_system(code, "%s: cannot make a lock",
+                                  list->path[0]);
+    }
+    int status =
+        leat__record_files_open(&mapped->files, list->path, list->n, format);
+    if (status) {
+        pthread_mutex_destroy(&mapped->index_lock);
+        leat__free(mapped);
+        return status;
+    }
+    take_arguments(mapped, open->args, &kept);
+    leat__record_ahead_init(&mapped->ahead, &mapped->files,
+                            mapped->ahead.window, kept);
+    mapped->walk.offset = mapped->files.source[0].file.first;
+    mapped->ops = mapped_ops;
+    mapped->ops.name = format->ops->name;
+    mapped->reader.ops = &mapped->ops;
+    mapped->format = format;
+    mapped->list = *list;
+    *list = (leat__file_list){0};
+    *out = &mapped->reader;
+    return LEAT_OK;
+}
