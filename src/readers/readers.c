@@ -2,11 +2,13 @@
 #include "pipeline/registry.h"
 #include "readers/lmdb/lmdb.h"
 #include "readers/range.h"
+#include "readers/tfrecord.h"
 
 #include <stddef.h>
 
 const leat_reader_type *const leat__readers[] = {
     &leat__lmdb_reader_type,
     &leat__range_type,
+    &leat__tfrecord_reader_type,
     NULL,
 };
