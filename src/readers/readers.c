@@ -2,6 +2,7 @@
 #include "pipeline/registry.h"
 #include "readers/lmdb/lmdb.h"
 #include "readers/range.h"
+#include "readers/text.h"
 #include "readers/tfrecord.h"
 
 #include <stddef.h>
@@ -10,5 +11,6 @@ const leat_reader_type *const leat__readers[] = {
     &leat__lmdb_reader_type,
     &leat__range_type,
     &leat__tfrecord_reader_type,
+    &leat__text_reader_type,
     NULL,
 };

@@ -9,6 +9,7 @@
 
 #include "readers/file_list.h"
 #include "readers/record/record_format.h"
+#include "readers/record/record_stream.h"
 
 /*
  * The arguments of every format, the first lines of its table: files by
@@ -16,8 +17,14 @@
  */
 /* clang-format off */
 #define LEAT__RECORD_ARGUMENTS                                                 \
+    LEAT__FILES_ARGUMENT, LEAT__RECORD_OPTIONS
+
+#define LEAT__FILES_ARGUMENT                                                   \
     {.name = "files", .positional = 1, .required = 1, .repeated = 1,           \
-     .keeps_samples = 1, .help = LEAT__FILE_LIST_HELP},          \
+     .keeps_samples = 1, .help = LEAT__FILE_LIST_HELP}
+
+#define LEAT__RECORD_OPTIONS                                                   \
+    LEAT__STREAM_ARGUMENTS,                                                    \
     {.name = "index", .kind = LEAT_ARGUMENT_WORD, .initial = "MEMORY",         \
      .words = "MEMORY|KEEP", .keeps_samples = 1,                               \
      .help = "where records are looked up: MEMORY, or KEEP: a file beside "    \
@@ -41,5 +48,10 @@
  */
 int leat__record_reader_open(const leat_open *open, leat__record_format *format,
                              leat_reader **out);
+
+/* The same over the files of a list, which is transferred, on failure too. */
+int leat__record_reader_open_files(const leat_open *open,
+                                   leat__record_format *format,
+                                   leat__file_list *files, leat_reader **out);
 
 #endif

@@ -84,15 +84,16 @@ static int check_type(const char *path, const struct stat *about)
     return LEAT_OK;
 }
 
-int leat__byte_source_check(const char *path, bool *is_regular)
+int leat__byte_source_check(const char *path, int64_t *size)
 {
     struct stat about;
-    *is_regular = false;
+    *size = -1;
     if (is_standard_input(path))
         return LEAT_OK;
     if (stat(path, &about) || access(path, R_OK))
         return leat__error_system(errno, "%s", path);
-    *is_regular = S_ISREG(about.st_mode);
+    if (S_ISREG(about.st_mode))
+        *size = about.st_size;
     return check_type(path, &about);
 }
 

@@ -55,10 +55,10 @@ int leat__byte_source_skip(leat__byte_source *source, int64_t n,
 void leat__byte_source_cancel(leat__byte_source *source);
 
 /*
- * Checks that a path can be read later, without opening a pipe. *is_regular: it
- * is a regular file, which may be read from its beginning again. Errors:
- * LEAT_EIO, for a directory or socket as well.
+ * Checks that a path can be read later, without opening a pipe. *size: of a
+ * regular file, which may be read from its beginning again; -1: any other.
+ * Errors: LEAT_EIO, for a directory or socket as well.
  */
-int leat__byte_source_check(const char *path, bool *is_regular);
+int leat__byte_source_check(const char *path, int64_t *size);
 
 #endif

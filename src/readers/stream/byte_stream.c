@@ -85,6 +85,26 @@ int leat__byte_stream_open(leat__byte_stream *stream, const char *path,
     return LEAT_OK;
 }
 
+int leat__byte_stream_probe(const char *path, leat__compression compression,
+                            bool *is_plain)
+{
+    unsigned char magic[LEAT__GZIP_MAGIC];
+    leat__byte_source source;
+    int64_t size;
+    size_t got = 0;
+    int status = leat__byte_source_check(path, &size);
+    *is_plain = size >= 0 && compression <= LEAT__COMPRESSION_NONE;
+    if (status || !*is_plain || compression == LEAT__COMPRESSION_NONE)
+        return status;
+    leat__byte_source_init(&source, NULL);
+    status = leat__byte_source_open(&source, path);
+    if (!status)
+        status = leat__byte_source_read(&source, magic, sizeof(magic), &got);
+    leat__byte_source_finish(&source);
+    *is_plain = !leat__inflater_is_gzip(magic, got);
+    return status;
+}
+
 static int find_compression(leat__byte_stream *stream)
 {
     bool is_gzip;

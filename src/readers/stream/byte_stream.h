@@ -64,6 +64,13 @@ int leat__byte_stream_open(leat__byte_stream *stream, const char *path,
                            leat__compression compression);
 void leat__byte_stream_close(leat__byte_stream *stream);
 
+/*
+ * Whether a path is a regular file without compression, of which no stream is
+ * needed; a pipe is not opened. Errors: LEAT_EIO.
+ */
+int leat__byte_stream_probe(const char *path, leat__compression compression,
+                            bool *is_plain);
+
 /* leat__byte_stream_need beyond the window. */
 int leat__byte_stream_fill(leat__byte_stream *stream, size_t want);
 

@@ -96,10 +96,15 @@ static int need_input(leat__inflater *inflater, leat__byte_source *source,
     return LEAT_OK;
 }
 
+bool leat__inflater_is_gzip(const unsigned char *bytes, size_t size)
+{
+    return size >= LEAT__GZIP_MAGIC && bytes[0] == 0x1f && bytes[1] == 0x8b &&
+           bytes[2] == Z_DEFLATED;
+}
+
 static bool begins_gzip(const z_stream *z)
 {
-    return z->avail_in >= 3 && z->next_in[0] == 0x1f && z->next_in[1] == 0x8b &&
-           z->next_in[2] == Z_DEFLATED;
+    return leat__inflater_is_gzip(z->next_in, z->avail_in);
 }
 
 /* A method, and a sum that is a multiple of 31. */
@@ -112,7 +117,7 @@ static bool begins_zlib(const z_stream *z)
 int leat__inflater_probe(leat__inflater *inflater, leat__byte_source *source,
                          bool *is_gzip)
 {
-    int status = need_input(inflater, source, 3);
+    int status = need_input(inflater, source, LEAT__GZIP_MAGIC);
     if (status)
         return status;
     *is_gzip = begins_gzip(&inflater->z);
@@ -184,7 +189,7 @@ static int next_member(leat__inflater *inflater, leat__byte_source *source,
                        int64_t offset, bool *ended)
 {
     z_stream *z = &inflater->z;
-    int status = need_input(inflater, source, 3);
+    int status = need_input(inflater, source, LEAT__GZIP_MAGIC);
     if (status)
         return status;
     *ended = z->avail_in == 0;
@@ -196,7 +201,7 @@ static int next_member(leat__inflater *inflater, leat__byte_source *source,
         return pass_padding(inflater, source, offset);
     }
     bool begins = inflater->is_zlib ? begins_zlib(z) : begins_gzip(z);
-    if (!begins && inflater->input_ended && z->avail_in < 3)
+    if (!begins && inflater->input_ended && z->avail_in < LEAT__GZIP_MAGIC)
         return ends_early(inflater, source, offset);
     if (!begins)
         return damaged(inflater, source, offset,

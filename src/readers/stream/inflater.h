@@ -8,6 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes by which gzip is known. */
+#define LEAT__GZIP_MAGIC 3
+
+/* Whether a file that begins with these bytes is compressed by gzip. */
+bool leat__inflater_is_gzip(const unsigned char *bytes, size_t size);
+
 /* One caller at a time. It is used for many files, and keeps its memory. */
 typedef struct leat__inflater leat__inflater;
 

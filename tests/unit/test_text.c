@@ -1,0 +1,340 @@
+#include "support/record_sequence.h"
+#include "support/suite.h"
+
+#include <leat/ext/reader.h>
+
+#include <check.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
+
+static void setup(void)
+{
+    record_sequence_begin();
+}
+
+static void teardown(void)
+{
+    record_sequence_end();
+}
+
+static void write_text(const char *name, const char *text)
+{
+    record_sequence_write(name, text, strlen(text));
+}
+
+static void check_lines(const char *text, const char *const lines[], int n)
+{
+    known_record known[300];
+    for (int i = 0; i < n; i++)
+        known[i] = (known_record){lines[i], strlen(lines[i])};
+    record_sequence_check(text, known, n);
+}
+
+/* TensorFlow's text_line_dataset_op_test. */
+static const char *const tensorflow[] = {
+    "hello world", "11223334455", "abcd, EFgH", "           ", "$%^&*()"};
+static const char tensorflow_1[] = "hello world\n11223334455\n";
+static const char tensorflow_2[] = "abcd, EFgH\n           \n$%^&*()\n";
+
+START_TEST(the_lines_of_tensorflows_tests)
+{
+    write_text("1", tensorflow_1);
+    write_text("2", tensorflow_2);
+    check_lines("text:1,2", tensorflow, 5);
+    record_sequence_pack("1.gz", tensorflow_1, strlen(tensorflow_1), 0);
+    record_sequence_pack("2.gz", tensorflow_2, strlen(tensorflow_2), 0);
+    check_lines("text:1.gz,2.gz", tensorflow, 5);
+    check_lines("text:1.gz,2.gz,compression=GZIP", tensorflow, 5);
+    check_lines("text:1,2.gz", tensorflow, 5);
+    record_sequence_pack("1.z", tensorflow_1, strlen(tensorflow_1), 1);
+    record_sequence_pack("2.z", tensorflow_2, strlen(tensorflow_2), 1);
+    check_lines("text:?.z,compression=ZLIB", tensorflow, 5);
+    write_text("list", "1.gz\n2\n");
+    check_lines("text:@list", tensorflow, 5);
+}
+END_TEST
+
+START_TEST(line_ends_are_lf_cr_lf_or_the_files)
+{
+    static const char *const lines[] = {"a", "",     "b\r",  "\rc",
+                                        "",  "0: 0", "1: 1", "d\r"};
+    write_text("1", "a\r\n\nb\r\r\n\rc\n\r\n");
+    write_text("2", "0: 0\r\n1: 1");
+    write_text("3", "d\r");
+    write_text("empty", "");
+    check_lines("text:1,empty,2,3,empty", lines, 8);
+    record_sequence_pack("1.gz", "a\r\n\nb\r\r\n\rc\n\r\n", 13, 0);
+    record_sequence_pack("2.gz", "0: 0\r\n1: 1", 10, 0);
+    check_lines("text:1.gz,empty,2.gz,3", lines, 8);
+}
+END_TEST
+
+START_TEST(no_line_at_all)
+{
+    write_text("empty", "");
+    check_lines("text:empty", NULL, 0);
+    record_sequence_pack("empty.gz", "", 0, 0);
+    check_lines("text:empty.gz,empty", NULL, 0);
+    static const char *const one[] = {""};
+    write_text("newline", "\n");
+    check_lines("text:newline", one, 1);
+}
+END_TEST
+
+START_TEST(many_lines_of_all_lengths)
+{
+    static char text[200000];
+    known_record known[300];
+    size_t used = 0;
+    for (int i = 0; i < 300; i++) {
+        size_t size = (size_t)(i * 37 % 1200);
+        known[i] = (known_record){text + used, size};
+        memset(text + used, 'a' + i % 26, size);
+        text[used + size] = '\n';
+        used += size + 1;
+    }
+    record_sequence_pack("lines.gz", text, used, 0);
+    record_sequence_check("text:lines.gz", known, 300);
+    record_sequence_write("lines", text, used);
+    record_sequence_check("text:lines", known, 300);
+}
+END_TEST
+
+START_TEST(a_line_that_is_too_long_is_passed_by)
+{
+    static char text[400000];
+    int good, bad;
+    memset(text, 'x', sizeof(text));
+    memcpy(text, "one\n", 4);
+    text[300000] = '\n';
+    memcpy(text + 300001, "two\n", 4);
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "long.gz" : "long";
+        char pipeline[64];
+        if (i)
+            record_sequence_pack(name, text, sizeof(text), 0);
+        else
+            record_sequence_write(name, text, sizeof(text));
+        snprintf(pipeline, sizeof(pipeline), "text:%s,max_record=100", name);
+        ck_assert_int_eq(record_sequence_read(pipeline, &good, &bad), LEAT_END);
+        ck_assert_int_eq(good, 2);
+        ck_assert_int_eq(bad, 2);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_record"));
+        snprintf(pipeline, sizeof(pipeline), "text:%s", name);
+        ck_assert_int_eq(record_sequence_read(pipeline, &good, &bad), LEAT_END);
+        ck_assert_int_eq(good, 4);
+    }
+}
+END_TEST
+
+START_TEST(a_bad_line_is_named)
+{
+    write_text("long", "ab\nabcdefgh\ncd");
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "text:long,max_record=4"),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EDATA);
+    ck_assert_ptr_nonnull(
+        strstr(leat_last_error(), "long: record 1 at byte 3"));
+    ck_assert_int_eq(sample.from.record, 1);
+    ck_assert_str_eq(sample.from.source, "long");
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_eq(sample.from.record, 2);
+    ck_assert_uint_eq(sample.field[0].bytes, 2);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
+START_TEST(what_is_missing_is_known_when_it_is_opened)
+{
+    static const struct {
+        const char *text;
+        int status;
+        const char *says;
+    } cases[] = {
+        {"text:there,missing", LEAT_EIO, "missing: "},
+        {"text:*.txt", LEAT_EIO, "*.txt: no file matches"},
+        {"text:@missing", LEAT_EIO, "missing"},
+        {"text:.", LEAT_EIO, ".: "},
+        {"text:", LEAT_EINVAL, "files"},
+        {"text:there,compression=LZ4", LEAT_EINVAL, "compression"},
+    };
+    int good, bad;
+    write_text("there", "a\n");
+    for (int i = 0; i < LENGTH(cases); i++) {
+        ck_assert_int_eq(record_sequence_read(cases[i].text, &good, &bad),
+                         cases[i].status);
+        ck_assert_msg(strstr(leat_last_error(), cases[i].says), "%s",
+                      leat_last_error());
+    }
+    /* This is no gzip. */
+    ck_assert_int_eq(
+        record_sequence_read("text:there,compression=GZIP", &good, &bad),
+        LEAT_EFORMAT);
+}
+END_TEST
+
+START_TEST(a_gzip_file_cut_anywhere_gives_lines_and_an_error)
+{
+    char text[2000], name[] = "cut.gz", packed[4096];
+    size_t used = 0;
+    int good, bad;
+    for (int i = 0; used < sizeof(text) - 20; i++)
+        used += (size_t)sprintf(text + used, "line %d\n", i * 7919);
+    record_sequence_pack("whole.gz", text, used, 0);
+    FILE *file = fopen("whole.gz", "rb");
+    size_t size = fread(packed, 1, sizeof(packed), file);
+    fclose(file);
+    for (size_t cut = 1; cut < size; cut++) {
+        record_sequence_write(name, packed, cut);
+        int status =
+            record_sequence_read("text:cut.gz,compression=GZIP", &good, &bad);
+        ck_assert_int_eq(status, LEAT_EFORMAT);
+        ck_assert_int_eq(bad, 0);
+        ck_assert_ptr_nonnull(strstr(leat_last_error(), "cut.gz: "));
+    }
+}
+END_TEST
+
+static void *feed_pipe(void *name)
+{
+    int fd = open(name, O_WRONLY);
+    ck_assert_int_eq(write(fd, tensorflow_1, strlen(tensorflow_1)),
+                     (int)strlen(tensorflow_1));
+    ck_assert_int_eq(write(fd, tensorflow_2, strlen(tensorflow_2)),
+                     (int)strlen(tensorflow_2));
+    close(fd);
+    return NULL;
+}
+
+static leat_reader *open_pipe(void)
+{
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "text:fifo"), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    leat_pipeline_unref(pipeline);
+    return reader;
+}
+
+/* A mark restores a pipe's position if the same bytes come again. */
+START_TEST(a_pipe_is_read_once)
+{
+    pthread_t thread;
+    leat_token token;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+    for (int i = 0; i <= 5; i++) {
+        leat_token_init(&token);
+        for (int pass = 0; pass < 2; pass++) {
+            leat_reader *reader = open_pipe();
+            ck_assert_int_eq(leat_reader_may_block(reader), 1);
+            ck_assert_int_eq(
+                leat_reader_seek(reader, (leat_position){0, 0}, NULL), LEAT_OK);
+            pthread_create(&thread, NULL, feed_pipe, (void *)"fifo");
+            if (pass == 1)
+                ck_assert_int_eq(
+                    leat_reader_seek(reader, (leat_position){0, i}, &token),
+                    LEAT_OK);
+            for (int k = pass ? i : 0; k < 5; k++) {
+                if (pass == 0 && k == i)
+                    ck_assert_int_eq(leat_reader_mark(reader, &token), LEAT_OK);
+                ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+                ck_assert_uint_eq(sample.field[0].bytes, strlen(tensorflow[k]));
+                ck_assert_int_eq(sample.from.record, k);
+            }
+            if (pass == 0 && i == 5)
+                ck_assert_int_eq(leat_reader_mark(reader, &token), LEAT_OK);
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+            ck_assert_int_eq(
+                leat_reader_seek(reader, (leat_position){1, 0}, NULL),
+                LEAT_EUNSUPPORTED);
+            pthread_join(thread, NULL);
+            leat_reader_close(reader);
+        }
+        leat_token_finish(&token);
+    }
+    leat_sample_finish(&sample);
+}
+END_TEST
+
+static void *cancel_reader(void *reader)
+{
+    leat_reader_cancel(reader);
+    return NULL;
+}
+
+START_TEST(cancel_wakes_a_reader_of_a_silent_pipe)
+{
+    ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+    for (int i = 0; i < 50; i++) {
+        pthread_t thread;
+        leat_sample sample;
+        leat_sample_init(&sample);
+        leat_reader *reader = open_pipe();
+        pthread_create(&thread, NULL, cancel_reader, reader);
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_ECANCELLED);
+        pthread_join(thread, NULL);
+        leat_reader_close(reader);
+        leat_sample_finish(&sample);
+    }
+}
+END_TEST
+
+START_TEST(a_token_of_other_files_is_refused)
+{
+    leat_token token;
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    record_sequence_pack("1.gz", "a\nb\n", 4, 0);
+    leat_token_init(&token);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(leat_pipeline_parse(&pipeline, "text:1.gz"), LEAT_OK);
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+        if (i == 0)
+            ck_assert_int_eq(leat_reader_save(reader, &token), LEAT_OK);
+        else
+            ck_assert_int_eq(leat_reader_restore(reader, &token), LEAT_EINVAL);
+        leat_reader_close(reader);
+        leat_pipeline_unref(pipeline);
+        record_sequence_pack("1.gz", "a\nb\nsomething longer\n", 21, 0);
+    }
+    leat_token_finish(&token);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("text");
+    TCase *tests = tcase_create("text");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, the_lines_of_tensorflows_tests);
+    tcase_add_test(tests, line_ends_are_lf_cr_lf_or_the_files);
+    tcase_add_test(tests, no_line_at_all);
+    tcase_add_test(tests, many_lines_of_all_lengths);
+    tcase_add_test(tests, a_line_that_is_too_long_is_passed_by);
+    tcase_add_test(tests, a_bad_line_is_named);
+    tcase_add_test(tests, what_is_missing_is_known_when_it_is_opened);
+    tcase_add_test(tests, a_gzip_file_cut_anywhere_gives_lines_and_an_error);
+    tcase_add_test(tests, a_pipe_is_read_once);
+    tcase_add_test(tests, cancel_wakes_a_reader_of_a_silent_pipe);
+    tcase_add_test(tests, a_token_of_other_files_is_refused);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
