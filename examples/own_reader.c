@@ -1,7 +1,7 @@
 /*
  * own_reader: adds two readers to leat's, and a data layer reads them by name.
  *
- *     own_reader 'fixed:data_batch_1.bin,channels=3,height=32,width=32'
+ *     own_reader 'cifar:data_batch_1.bin,channels=3,height=32,width=32'
  */
 #include "own_reader.h"
 

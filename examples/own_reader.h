@@ -4,7 +4,7 @@
 
 #include <leat/ext/reader.h>
 
-/* `fixed:FILE,channels=C,height=H,width=W`: records of one size. */
+/* `cifar:FILE,channels=C,height=H,width=W`: records of one size. */
 extern const leat_reader_type reader_fixed;
 
 /* `... | every:step=K`: the samples at 0, K, 2 K and so on of another reader.

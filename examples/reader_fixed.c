@@ -1,6 +1,7 @@
 /*
- * reader_fixed: a file of records of one size, a byte of label and then
- * channels x height x width pixels, as CIFAR-10's binary files have them.
+ * reader_fixed: the reader `cifar`, a file of records of one size, a byte of
+ * label and then channels x height x width pixels, as CIFAR-10's binary files
+ * have them.
  */
 #include "own_reader.h"
 
@@ -160,7 +161,7 @@ static void fixed_close(leat_reader *reader)
 
 static const leat_reader_ops fixed_ops = {
     .size = sizeof(leat_reader_ops),
-    .name = "fixed",
+    .name = "cifar",
     .fields = fixed_fields,
     .next = fixed_next,
     .seek = fixed_seek,
@@ -256,7 +257,7 @@ static const leat_argument fixed_arguments[] = {
 
 const leat_reader_type reader_fixed = {
     .size = sizeof(leat_reader_type),
-    .name = "fixed",
+    .name = "cifar",
     .help = "records of one size: a byte of label, then pixels",
     .arguments = fixed_arguments,
     .argument_size = sizeof(leat_argument),

@@ -39,27 +39,27 @@ shape=channels=1,height=2,width=2
 
 expect 0 '0:0 1:10 2:20 3:30 
 4:40 5:50 6:60 7:70 
-8:80 9:90 0:0 1:10 ' '' "fixed:records,$shape"
+8:80 9:90 0:0 1:10 ' '' "cifar:records,$shape"
 expect 0 '0:0 3:30 6:60 9:90 
 0:0 3:30 6:60 9:90 
-0:0 3:30 6:60 9:90 ' '' "fixed:records,$shape | every:step=3"
+0:0 3:30 6:60 9:90 ' '' "cifar:records,$shape | every:step=3"
 expect 0 '0:0 6:60 0:0 6:60 
 0:0 6:60 0:0 6:60 
-0:0 6:60 0:0 6:60 ' '' "fixed:records,$shape | every:step=3 | every:step=2"
+0:0 6:60 0:0 6:60 ' '' "cifar:records,$shape | every:step=3 | every:step=2"
 expect 0 '0:0 1:10 2:20 3:30 
 bad: records: record 5: no such label
-bad: records: record 8: no such label' '' "fixed:records,$shape,classes=5"
+bad: records: record 8: no such label' '' "cifar:records,$shape,classes=5"
 
-expect 1 '' 'nowhere: No such file' 'fixed:nowhere'
+expect 1 '' 'nowhere: No such file' 'cifar:nowhere'
 expect 1 '' '50 bytes are not a number of records of 4' \
-    'fixed:records,channels=1,height=1,width=3'
-expect 1 '' "1:24: fixed: channels: expected 1 to 4096, found '0'" \
-    'fixed:records,channels=0'
-expect 1 '' 'has no argument "depth"' 'fixed:records,depth=3'
-expect 1 '' 'there is no reader "other"' 'fixed:records | other'
+    'cifar:records,channels=1,height=1,width=3'
+expect 1 '' "1:24: cifar: channels: expected 1 to 4096, found '0'" \
+    'cifar:records,channels=0'
+expect 1 '' 'has no argument "depth"' 'cifar:records,depth=3'
+expect 1 '' 'there is no reader "other"' 'cifar:records | other'
 expect 1 '' 'reads 1 to 1 other readers' 'every:step=2'
 : >empty
-expect 1 '' 'there are no samples in it' "fixed:empty,$shape"
+expect 1 '' 'there are no samples in it' "cifar:empty,$shape"
 
 [ "$failed" -eq 0 ] && echo "two readers of one's own are read by name"
 exit "$failed"
