@@ -92,6 +92,29 @@ static leat_pipeline *make_bad_lmdb(int records, int *count)
     return over_lmdb(records, 1, "");
 }
 
+/* A file of such records, which is made at the first use. */
+static leat_pipeline *make_fixed(int records, int *count)
+{
+    char path[FIXTURE_PATH + 32];
+    char text[FIXTURE_PATH + 100];
+    leat_pipeline *pipeline;
+    snprintf(path, sizeof(path), "%s/%d.bin", directory, records);
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    fputs("head", file);
+    for (int i = 0; i < records; i++) {
+        fwrite(&labels[i], sizeof(labels[i]), 1, file);
+        fwrite(pixels[i], 1, READER_CASE_PIXELS, file);
+    }
+    fclose(file);
+    snprintf(text, sizeof(text),
+             "fixed:%s,header=4,fields=(data=uint8@4:3,label=int32@0)", path);
+    int status = leat_pipeline_parse(&pipeline, text);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    *count = records;
+    return pipeline;
+}
+
 static leat_pipeline *make_shuffled(int records, int *count)
 {
     *count = records;
@@ -287,6 +310,7 @@ static int other_chained(leat_position at, int records)
 const reader_case reader_cases[READER_CASES] = {
     {"memory", 1, 0, 0, 1, make_memory, same},
     {"lmdb", 1, 0, 0, 1, make_lmdb, same},
+    {"records of one size", 1, 0, 0, 1, make_fixed, same},
     {"shuffled lmdb", 1, 0, 0, 1, make_shuffled, shuffled},
     {"slice of a shuffled lmdb", 1, 0, 0, 1, make_slice, sliced},
     {"callback", 0, 0, 0, 0, make_callback, same},

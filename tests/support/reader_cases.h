@@ -20,7 +20,7 @@ typedef struct reader_case {
 } reader_case;
 
 extern const reader_case reader_cases[];
-#define READER_CASES 15
+#define READER_CASES 16
 
 /* Where databases are made: a directory of the test's own. */
 void reader_cases_begin(void);

@@ -1,6 +1,6 @@
-/* record_files.h: files of records that tests write. */
-#ifndef LEAT_TESTS_RECORD_FILES_H
-#define LEAT_TESTS_RECORD_FILES_H
+/* record_fixture.h: files of records that tests write. */
+#ifndef LEAT_TESTS_RECORD_FIXTURE_H
+#define LEAT_TESTS_RECORD_FIXTURE_H
 
 #include "base/crc32c.h"
 #include "lmdb_fixture.h"

@@ -1,6 +1,6 @@
 /* TFRecord: TensorFlow's own cases, real files, and every kind of damage. */
 #include "readers/tfrecord.h"
-#include "support/record_files.h"
+#include "support/record_fixture.h"
 #include "support/shared_data.h"
 #include "support/suite.h"
 
