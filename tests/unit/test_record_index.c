@@ -1,0 +1,197 @@
+/* The index of files of records, and what is kept of it. */
+#include "readers/record/record_index.h"
+#include "readers/tfrecord.h"
+#include "support/record_fixture.h"
+#include "support/suite.h"
+
+#include <check.h>
+
+static char folder[FIXTURE_PATH];
+static char path[FIXTURE_PATH + 16];
+static char kept[FIXTURE_PATH + 32];
+static char text[FIXTURE_PATH + 64];
+static record_bytes file;
+static leat_sample sample;
+
+static void set_up(void)
+{
+    fixture_directory(folder);
+    snprintf(path, sizeof(path), "%s/data", folder);
+    snprintf(kept, sizeof(kept), "%s/.data.leat-index", folder);
+    snprintf(text, sizeof(text), "tfrecord:%s,index=keep", path);
+    leat_sample_init(&sample);
+    file.size = 0;
+}
+
+static void tear_down(void)
+{
+    leat_sample_finish(&sample);
+    fixture_remove(folder);
+}
+
+static void write_records(int n, size_t size)
+{
+    char data[100] = "";
+    file.size = 0;
+    for (int i = 0; i < n; i++)
+        record_bytes_add_tfrecord(&file, data, size);
+    record_bytes_write(&file, path);
+}
+
+static int64_t count_records(void)
+{
+    int64_t count = -1;
+    leat_reader *reader = record_reader_open(text);
+    int status = leat_reader_count(reader, &count);
+    ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+    leat_reader_close(reader);
+    return count;
+}
+
+/* The inode of what is kept; 0: nothing. */
+static ino_t kept_inode(void)
+{
+    struct stat found;
+    return stat(kept, &found) == 0 ? found.st_ino : 0;
+}
+
+START_TEST(an_index_is_kept_and_used_again)
+{
+    struct stat found;
+    write_records(50, 10);
+    ck_assert_int_eq(count_records(), 50);
+    ino_t inode = kept_inode();
+    ck_assert(inode);
+    ck_assert_int_eq(stat(kept, &found), 0);
+    ck_assert_int_eq(found.st_size, 56 + 8 * 50);
+    /* Used: the file's own headers are damaged, and nobody looks at them. */
+    struct timespec times[2];
+    ck_assert_int_eq(stat(path, &found), 0);
+    times[0] = times[1] = found.st_mtim;
+    FILE *data = fopen(path, "r+b");
+    ck_assert_ptr_nonnull(data);
+    fputc(255, data);
+    fclose(data);
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+    ck_assert_int_eq(count_records(), 50);
+    ck_assert(kept_inode() == inode);
+    /* Where its records are bad, they are found to be. */
+    leat_reader *reader = record_reader_open(text);
+    leat_sample *out[] = {&sample};
+    int got;
+    const leat_position at[] = {{0, 0}, {0, 1}};
+    ck_assert_int_eq(leat_reader_read_at(reader, at, out, 1, &got), LEAT_EDATA);
+    ck_assert_int_eq(leat_reader_read_at(reader, at + 1, out, 1, &got),
+                     LEAT_OK);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_stale_index_is_made_again)
+{
+    write_records(50, 10);
+    ck_assert_int_eq(count_records(), 50);
+    ino_t inode = kept_inode();
+    /* Another size; then the same size at another time. */
+    write_records(60, 10);
+    ck_assert_int_eq(count_records(), 60);
+    ck_assert(kept_inode() != inode);
+    inode = kept_inode();
+    file.size = 0;
+    write_records(52, 14);
+    ck_assert_uint_eq(file.size, 60 * 26);
+    ck_assert_int_eq(count_records(), 52);
+    ck_assert(kept_inode() != inode);
+}
+END_TEST
+
+START_TEST(a_file_just_written_keeps_no_index)
+{
+    write_records(50, 10);
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, NULL, 0), 0);
+    ck_assert_int_eq(count_records(), 50);
+    ck_assert(!kept_inode());
+}
+END_TEST
+
+START_TEST(every_damaged_byte_makes_it_anew)
+{
+    unsigned char whole[56 + 8 * 5];
+    write_records(5, 10);
+    ck_assert_int_eq(count_records(), 5);
+    FILE *index = fopen(kept, "rb");
+    ck_assert_ptr_nonnull(index);
+    ck_assert_uint_eq(fread(whole, 1, sizeof(whole), index), sizeof(whole));
+    fclose(index);
+    for (size_t i = 0; i < 2 * sizeof(whole); i++) {
+        size_t size = i < sizeof(whole) ? i : sizeof(whole);
+        if (i >= sizeof(whole))
+            whole[i - sizeof(whole)] ^= 1;
+        index = fopen(kept, "wb");
+        ck_assert_ptr_nonnull(index);
+        fwrite(whole, 1, size, index);
+        fclose(index);
+        ino_t inode = kept_inode();
+        ck_assert_int_eq(count_records(), 5);
+        ck_assert(kept_inode() != inode);
+        if (i >= sizeof(whole))
+            whole[i - sizeof(whole)] ^= 1;
+    }
+}
+END_TEST
+
+START_TEST(offsets_that_do_not_ascend_in_the_file_are_refused)
+{
+    static const struct {
+        uint64_t offset[3];
+        bool is_good;
+    } cases[] = {{{0, 26, 52}, true},  {{0, 0, 52}, false},
+                 {{26, 0, 52}, false}, {{0, 26, 78}, false},
+                 {{0, 1, 77}, true},   {{0, UINT64_MAX, 2}, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        _Alignas(8) unsigned char bytes[56 + 24] = "leatidx1tfrecord";
+        uint64_t header[] = {78, 5, 3};
+        leat__record_offsets offsets = {0};
+        memcpy(bytes + 24, header, 24);
+        memcpy(bytes + 56, cases[i].offset, 24);
+        uint32_t sum = leat__crc32c(0, bytes + 56, 24);
+        memcpy(bytes + 48, &sum, 4);
+        sum = leat__crc32c(0, bytes, 52);
+        memcpy(bytes + 52, &sum, 4);
+        ck_assert_int_eq(leat__record_index_parse(bytes, sizeof(bytes),
+                                                  "tfrecord", 78, 5, &offsets),
+                         cases[i].is_good);
+        ck_assert(!leat__record_index_parse(bytes, sizeof(bytes), "other", 78,
+                                            5, &offsets));
+        ck_assert(!leat__record_index_parse(bytes, sizeof(bytes), "tfrecord",
+                                            79, 5, &offsets));
+        ck_assert(!leat__record_index_parse(bytes, sizeof(bytes), "tfrecord",
+                                            78, 6, &offsets));
+    }
+}
+END_TEST
+
+/* A folder that cannot be written to, or a name that is taken. */
+START_TEST(what_cannot_be_kept_is_no_error)
+{
+    write_records(50, 10);
+    ck_assert_int_eq(mkdir(kept, 0755), 0);
+    ck_assert_int_eq(count_records(), 50);
+    ck_assert_int_eq(rmdir(kept), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("record_index");
+    TCase *tcase = tcase_create("record_index");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, an_index_is_kept_and_used_again);
+    tcase_add_test(tcase, a_stale_index_is_made_again);
+    tcase_add_test(tcase, a_file_just_written_keeps_no_index);
+    tcase_add_test(tcase, every_damaged_byte_makes_it_anew);
+    tcase_add_test(tcase, offsets_that_do_not_ascend_in_the_file_are_refused);
+    tcase_add_test(tcase, what_cannot_be_kept_is_no_error);
+    return suite_run(suite);
+}
