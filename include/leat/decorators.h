@@ -56,6 +56,7 @@ LEAT_API int leat_pipeline_shard(leat_pipeline **out, leat_pipeline *upstream,
  */
 LEAT_API int leat_pipeline_chain(leat_pipeline **out,
                                  leat_pipeline *const upstream[], int n);
+
 /** What zip's inputs have in common. */
 typedef enum leat_align {
     LEAT_ALIGN_LENGTH = 0,   /* as many samples; else LEAT_EFORMAT */
@@ -184,6 +185,7 @@ LEAT_API int leat_pipeline_reshape(leat_pipeline **out, leat_pipeline *upstream,
  */
 LEAT_API int leat_pipeline_select(leat_pipeline **out, leat_pipeline *upstream,
                                   const char *fields);
+
 /** Options of example and sequence_example; zero is the default of each. */
 typedef struct leat_example_options {
     size_t size;       /* of this struct, as the caller knows it */
