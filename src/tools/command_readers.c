@@ -90,7 +90,7 @@ static int print_list(bool json)
         if (json)
             json_array_append_new(readers, reader_json(type));
         else
-            printf("%-12s  %s\n", type->name, type->help ? type->help : "");
+            printf("%-16s  %s\n", type->name, type->help ? type->help : "");
     }
     if (json)
         return output_json(json_pack("{s:o}", "readers", readers));
