@@ -153,6 +153,19 @@ LEAT_API int leat_pipeline_batch(leat_pipeline **out, leat_pipeline *upstream,
                                  int64_t size,
                                  const leat_group_options *options);
 
+/**
+ * `unbatch`: the rows of each sample's first axis as samples; what `batch`
+ * makes, without it. All fields have as many; of a field that is ragged, a row
+ * is what its outermost offsets, which are left out, give it. Over random
+ * access whose first axis is fixed there is random access, too.
+ *
+ * A row has the provenance of its batch. A bad one has as many bad rows as
+ * its first axis is promised to have, or else one; LEAT_EDATA, too, if its
+ * fields have different numbers of rows, or offsets that are none.
+ */
+LEAT_API int leat_pipeline_unbatch(leat_pipeline **out,
+                                   leat_pipeline *upstream);
+
 /* ---- Work on each sample ------------------------------------------------ */
 
 /*

@@ -39,7 +39,8 @@ typedef struct seen {
     uint32_t digest;
     int64_t record;
     int bad;
-    int pixel; /* the first byte of the first field; -1: there is none */
+    int pixel;     /* the first byte of the first field; -1: there is none */
+    int64_t bytes; /* of that field */
 } seen;
 
 /* What an epoch gives; an endless one is cut at SAMPLES_MAX. */
@@ -82,10 +83,11 @@ static uint32_t digest_of(const leat_sample *sample)
 
 static seen see(const leat_sample *sample, int status)
 {
-    seen one = {0, sample->from.record, status == LEAT_EDATA, -1};
+    seen one = {0, sample->from.record, status == LEAT_EDATA, -1, 0};
     if (one.bad)
         return one;
     one.digest = digest_of(sample);
+    one.bytes = (int64_t)sample->field[0].bytes;
     if (sample->field[0].bytes > 0)
         one.pixel = *(const unsigned char *)sample->field[0].data;
     return one;
@@ -321,6 +323,18 @@ enum { GLOBAL_BATCH = 4, RANKS_MAX = 2 };
 /* How many layers compared their batches with the model. */
 static int layers;
 
+/* Whether some samples are good, and all those are pixels of one shape. */
+static int has_pixels(void)
+{
+    int good = 0;
+    for (int i = 0; i < model[0].n; i++) {
+        if (!model[0].at[i].bad && model[0].at[i].bytes != READER_CASE_PIXELS)
+            return 0;
+        good += !model[0].at[i].bad;
+    }
+    return good > 0;
+}
+
 /* Whether a layer takes its samples: pixels of one shape, and enough of them
    that each rank has a good one. */
 static int is_for_layers(leat_reader *reader)
@@ -331,7 +345,7 @@ static int is_for_layers(leat_reader *reader)
            strcmp(spec[0].name, "data") == 0 && spec[0].dtype == LEAT_UINT8 &&
            !spec[0].is_batch && spec[0].ndim > 0 &&
            (spec[0].shape[0] == READER_CASE_PIXELS || spec[0].shape[0] < 0) &&
-           model[0].n >= 2 * GLOBAL_BATCH;
+           model[0].n >= 2 * GLOBAL_BATCH && has_pixels();
 }
 
 /* Where sample `p` of the endless sequence is; whether the model has it. */
