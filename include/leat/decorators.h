@@ -202,7 +202,7 @@ LEAT_API int leat_pipeline_select(leat_pipeline **out, leat_pipeline *upstream,
 /** Options of example and sequence_example; zero is the default of each. */
 typedef struct leat_example_options {
     size_t size;       /* of this struct, as the caller knows it */
-    const char *field; /* the field that is parsed; NULL: the only one of
+    const char *field; /* the field that is parsed; NULL: the first of
                           LEAT_BYTES */
 } leat_example_options;
 
@@ -220,50 +220,49 @@ typedef struct leat_example_options {
 LEAT_API int leat_example_options_init(leat_example_options *options);
 
 /**
- * `example:(image:bytes,label:int64,x:float32[3]=0,ids:int64[-1])`: the
- * features of the serialized tf.train.Example in a field of each sample, which
- * take the place of all its fields, in the order given. Parsing is work for the
- * layer's workers.
+ * `example:image=bytes,label=int64,x=float32[3]?0,ids=int64[-1]`: the features
+ * of the serialized tf.train.Example in a field of each sample, in the place of
+ * all its fields, in the order given.
  *
- * A feature is `name:type[shape]=default`. Types: int64; float32; bytes, one
- * string, as a field of LEAT_BYTES; uint8, the bytes of one string as numbers
- * (tf.io.decode_raw). Without a shape there is one value; [3] or [3x4] are as
- * many as that, else the record is bad; [-1] or [-1x4] as many rows as there
- * are. bytes[3] and bytes[-1] are several strings: a uint8 field of their bytes
- * and a field NAME.offsets, where each of them ends. The default, of a feature
- * that is missing or has no kind, is one number for all elements, or all of
- * them with blanks between them; a string is taken as it is. Without one a
- * missing feature is a bad record, but for one of shape [-1], which is empty.
+ * A feature is `name=type[shape]?default`, without blanks. Types: int64;
+ * float32; bytes, one string, as a field of LEAT_BYTES; uint8, the bytes of one
+ * string as numbers (tf.io.decode_raw). Without a shape there is one value; [3]
+ * or [3x4] are as many as that, else the record is bad; [-1] or [-1x4] as many
+ * rows as there are. bytes[3] and bytes[-1] are several strings: a uint8 field
+ * of their bytes, and a field NAME.offsets of 0 and where each of them ends.
+ * The default, of a feature that is missing or has no kind, is one number for
+ * all elements, or all of them with blanks between them; a string is taken as
+ * it is. Without one a missing feature is a bad record, but for one of shape
+ * [-1], which is empty.
  *
  * Strings, and floats in one packed piece, are views of the record. Keys are
  * compared by their bytes; of several entries with one key the last counts.
- * Features that are not asked for are not read. LEAT_EDATA, with source,
- * record, feature, what was expected and what was found. As in protobuf-c, and
- * unlike protobuf's C++, a field of the schema with another wire type is
- * malformed. Errors: also LEAT_EINVAL, when it is opened, for a feature that is
- * not described so.
+ * Features that are not asked for are not read. A bad record is LEAT_EDATA,
+ * whose line has source, record, feature, what was expected and what was found.
+ * As for protobuf-c, and unlike protobuf's C++, a field of the schema with
+ * another wire type is malformed. A feature that is not described so is
+ * LEAT_EINVAL when the pipeline is opened.
  */
 LEAT_API int leat_pipeline_example(leat_pipeline **out, leat_pipeline *upstream,
                                    const char *const features[], int n,
                                    const leat_example_options *options);
 
 /**
- * `sequence_example:context=(label:int64),sequence=(ids:int64,words:bytes)`:
- * the same of a tf.train.SequenceExample: features of its context, and of each
- * step of its feature_lists. Either may be left out.
+ * `sequence_example:label=int64,ids=[int64],words=[bytes[-1]]?`: the same of a
+ * tf.train.SequenceExample: features of its context and, in brackets, of each
+ * step of its feature_lists.
  *
- * The type and shape of a sequence's feature are those of a step: int64 gives
- * a field of one dimension, float32[4] one of steps x 4. Where steps differ
- * ([-1], [-1x4]) their rows follow each other, and NAME.offsets says where each
- * step ends. Strings are a uint8 field of their bytes with NAME.offsets, where
- * each ends, and, for bytes[-1], NAME.offsets.1, which groups them by step.
- * Lists need not be of equal length. A missing list is a bad record, or, where
- * its feature ends with `=`, has no steps.
+ * Type and shape in brackets are those of a step: [int64] gives a field of one
+ * dimension, [float32[4]] one of steps x 4. Where steps differ ([int64[-1]],
+ * [float32[-1x4]]) their rows follow each other, and NAME.offsets has 0 and
+ * where each step ends. Strings are a uint8 field of their bytes with
+ * NAME.offsets, where each ends, and, for [bytes[-1]], NAME.offsets.1, which
+ * groups them by step. Lists need not be of equal length. A missing list is a
+ * bad record, or, where its feature ends with `?`, has no steps.
  */
 LEAT_API int
 leat_pipeline_sequence_example(leat_pipeline **out, leat_pipeline *upstream,
-                               const char *const context[], int ncontext,
-                               const char *const sequence[], int nsequence,
+                               const char *const features[], int n,
                                const leat_example_options *options);
 
 /* ---- Memory and time ---------------------------------------------------- */

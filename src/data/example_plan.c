@@ -46,21 +46,28 @@ static int bad_feature(const char *text, const char *expected)
                       expected);
 }
 
-/* Splits `name:type=default`; *initial NULL: there is none. */
-static int split(const char *text, part *name, part *type, const char **initial)
+/* Splits `name=type?default`, or name=[type]?, of steps; *initial NULL: there
+ * is no default. */
+static int split(const char *text, part *name, part *type, bool *is_step,
+                 const char **initial)
 {
-    const char *end = strchr(text, '=');
+    const char *equals = strchr(text, '=');
+    const char *end = equals ? strchr(equals, '?') : NULL;
     *initial = end ? end + 1 : NULL;
     if (!end)
         end = text + strlen(text);
-    const char *colon = end;
-    while (colon > text && *colon != ':')
-        colon--;
-    *name = trim((part){text, (size_t)(colon - text)});
-    if (*colon != ':' || name->size == 0)
-        return bad_feature(text, "name:type, such as label:int64 or "
-                                 "x:float32[3]=0");
-    *type = trim((part){colon + 1, (size_t)(end - colon - 1)});
+    *name = trim((part){text, equals ? (size_t)(equals - text) : 0});
+    if (name->size == 0)
+        return bad_feature(text, "name=type, such as label=int64, "
+                                 "x=float32[3]?0 or, in a sequence, "
+                                 "ids=[int64]");
+    *type = trim((part){equals + 1, (size_t)(end - equals - 1)});
+    *is_step = type->size > 0 && type->at[0] == '[';
+    if (!*is_step)
+        return LEAT_OK;
+    if (type->at[type->size - 1] != ']')
+        return bad_feature(text, "a closing bracket after the type");
+    *type = trim((part){type->at + 1, type->size - 2});
     return LEAT_OK;
 }
 
@@ -295,12 +302,12 @@ static int add_fields(leat__example_plan *plan, leat__planned_feature *feature)
     return status;
 }
 
-int leat__example_plan_add(leat__example_plan *plan, const char *text,
-                           bool is_step)
+int leat__example_plan_add(leat__example_plan *plan, const char *text)
 {
     part name, type;
     const char *initial;
-    int status = split(text, &name, &type, &initial);
+    bool is_step;
+    int status = split(text, &name, &type, &is_step, &initial);
     if (status)
         return status;
     if (plan->n == LEAT_MAX_FIELDS)
@@ -312,8 +319,9 @@ int leat__example_plan_add(leat__example_plan *plan, const char *text,
     feature->type = copy_part(type);
     if (!feature->name || !feature->type)
         return LEAT_ENOMEM;
-    plan->key[plan->n - 1] = (leat__feature_key){feature->name, name.size};
-    plan->ncontext += !is_step;
+    plan->key[plan->n - 1] = (leat__feature_key){
+        is_step ? LEAT__EXAMPLE_LISTS : LEAT__EXAMPLE_FEATURES, feature->name,
+        name.size};
     status = read_type(feature, text, type);
     if (!status && initial)
         status = read_initial(feature, text, initial);
@@ -349,32 +357,27 @@ typedef struct found_feature {
 /* One sample's reading. */
 typedef struct reading {
     const leat__example_plan *plan;
-    const leat_sample *sample;
     const unsigned char *message;
     found_feature found[LEAT_MAX_FIELDS];
 } reading;
 
 /* LEAT_EDATA: what the record has in place of the feature. step below 0: it is
  * not one of a sequence's. */
-static int refuse(const reading *in, const leat__planned_feature *feature,
-                  int64_t step, const char *format, ...)
-    __attribute__((cold, format(printf, 4, 5)));
+static int refuse(const leat__planned_feature *feature, int64_t step,
+                  const char *format, ...)
+    __attribute__((cold, format(printf, 3, 4)));
 
-static int refuse(const reading *in, const leat__planned_feature *feature,
-                  int64_t step, const char *format, ...)
+static int refuse(const leat__planned_feature *feature, int64_t step,
+                  const char *format, ...)
 {
     char found[128], where[40] = "";
-    const char *source = in->sample->from.source;
     va_list list;
     va_start(list, format);
     vsnprintf(found, sizeof(found), format, list);
     va_end(list);
     if (step >= 0)
         snprintf(where, sizeof(where), "step %lld: ", (long long)step);
-    return leat_error(LEAT_EDATA,
-                      "%s: record %lld: feature \"%s\": %sexpected %s, found "
-                      "%s",
-                      source ? source : "?", (long long)in->sample->from.record,
+    return leat_error(LEAT_EDATA, "feature \"%s\": %sexpected %s, found %s",
                       feature->name, where, feature->type, found);
 }
 
@@ -382,45 +385,40 @@ static int refuse(const reading *in, const leat__planned_feature *feature,
 #define refuse(...) ((void)refuse(__VA_ARGS__), LEAT_EDATA)
 #endif
 
-static int malformed(const reading *in, const leat__planned_feature *feature,
-                     int status)
+static int malformed(const leat__planned_feature *feature, int status)
 {
-    const char *source = in->sample->from.source;
-    return leat__error_context(
-        status, "%s: record %lld%s%s", source ? source : "?",
-        (long long)in->sample->from.record, feature ? ": feature " : "",
-        feature ? feature->name : "");
+    return leat__error_context(status, "feature \"%s\"", feature->name);
 }
 
 /* A string's bytes as numbers. */
-static int check_raw(const reading *in, const leat__planned_feature *feature,
+static int check_raw(const leat__planned_feature *feature,
                      const leat__feature_values *values, int64_t step)
 {
     if (values->count != 1)
-        return refuse(in, feature, step, "%zu strings", values->count);
+        return refuse(feature, step, "%zu strings", values->count);
     if (feature->varies ? values->bytes % feature->row == 0
                         : values->bytes == feature->row)
         return LEAT_OK;
-    return refuse(in, feature, step, "%zu bytes", values->bytes);
+    return refuse(feature, step, "%zu bytes", values->bytes);
 }
 
 /* Whether the values of a feature, or of a step, are those that the plan
  * expects. */
-static int check_values(const reading *in, const leat__planned_feature *feature,
+static int check_values(const leat__planned_feature *feature,
                         const leat__feature_values *values, int64_t step)
 {
     if (values->kind == LEAT__FEATURE_NONE && feature->varies &&
         feature->dtype != LEAT_UINT8)
         return LEAT_OK;
     if (values->kind != feature->kind)
-        return refuse(in, feature, step, "%s",
+        return refuse(feature, step, "%s",
                       leat__feature_kind_name(values->kind));
     if (feature->dtype == LEAT_UINT8)
-        return check_raw(in, feature, values, step);
+        return check_raw(feature, values, step);
     if (feature->varies ? values->count % feature->row == 0
                         : values->count == feature->row)
         return LEAT_OK;
-    return refuse(in, feature, step, "%zu %s of kind %s", values->count,
+    return refuse(feature, step, "%zu %s of kind %s", values->count,
                   values->count == 1 ? "value" : "values",
                   leat__feature_kind_name(values->kind));
 }
@@ -442,24 +440,23 @@ static int measure_list(const reading *in, const leat__planned_feature *feature,
         leat__feature_values values = {0};
         status = leat__feature_add(&values, step);
         if (status)
-            return malformed(in, feature, status);
-        status = check_values(in, feature, &values, (int64_t)found->steps);
+            return malformed(feature, status);
+        status = check_values(feature, &values, (int64_t)found->steps);
         if (status)
             return status;
         found->steps++;
         found->count += values.count;
         found->bytes += values.bytes;
     }
-    return status == LEAT_END ? LEAT_OK : malformed(in, feature, status);
+    return status == LEAT_END ? LEAT_OK : malformed(feature, status);
 }
 
-static int missing(const reading *in, const leat__planned_feature *feature,
-                   found_feature *found)
+static int missing(const leat__planned_feature *feature, found_feature *found)
 {
     found->entry.size = 0;
     if (feature->is_optional || (feature->varies && !feature->is_step))
         return LEAT_OK;
-    return refuse(in, feature, -1, "none in the record");
+    return refuse(feature, -1, "none in the record");
 }
 
 static int measure(const reading *in, const leat__planned_feature *feature,
@@ -470,7 +467,7 @@ static int measure(const reading *in, const leat__planned_feature *feature,
     leat__feature_values values = {0};
     int status;
     if (found->entry.size == 0)
-        return missing(in, feature, found);
+        return missing(feature, found);
     if (feature->is_step)
         return measure_list(in, feature, found);
     leat__feature_begin(&iterator, in->message, &found->entry,
@@ -478,18 +475,18 @@ static int measure(const reading *in, const leat__planned_feature *feature,
     while ((status = leat__feature_next(&iterator, &piece)) == LEAT_OK) {
         status = leat__feature_add(&values, piece);
         if (status)
-            return malformed(in, feature, status);
+            return malformed(feature, status);
     }
     if (status != LEAT_END)
-        return malformed(in, feature, status);
+        return malformed(feature, status);
     if (values.kind == LEAT__FEATURE_NONE)
-        return missing(in, feature, found);
+        return missing(feature, found);
     found->count = values.count;
     found->bytes = values.bytes;
     found->is_view = values.view != NULL;
     if (values.view)
         found->view = (size_t)(values.view - in->message);
-    return check_values(in, feature, &values, -1);
+    return check_values(feature, &values, -1);
 }
 
 /* The bytes of the field's values. */
@@ -587,7 +584,7 @@ static int fill(const reading *in, const leat__planned_feature *feature,
         if (!status && feature->is_step)
             end_step(feature, &values, groups, &done);
     } while (!status);
-    return status == LEAT_END ? LEAT_OK : malformed(in, feature, status);
+    return status == LEAT_END ? LEAT_OK : malformed(feature, status);
 }
 
 static void set_offsets(leat_field *field, const char *at, size_t n)
@@ -634,14 +631,8 @@ static int measure_all(reading *in, size_t size)
 {
     const leat__example_plan *plan = in->plan;
     leat__feature_entry entry[LEAT_MAX_FIELDS];
-    int n = plan->ncontext;
-    int status = leat__example_find(in->message, size, LEAT__EXAMPLE_FEATURES,
-                                    plan->key, n, entry);
-    if (!status && n < plan->n)
-        status = leat__example_find(in->message, size, LEAT__EXAMPLE_LISTS,
-                                    plan->key + n, plan->n - n, entry + n);
-    if (status)
-        return malformed(in, NULL, status);
+    int status =
+        leat__example_find(in->message, size, plan->key, plan->n, entry);
     for (int i = 0; i < plan->n && !status; i++) {
         in->found[i] = (found_feature){.entry = entry[i]};
         status = measure(in, &plan->feature[i], &in->found[i]);
@@ -680,18 +671,16 @@ static int read_message(reading *in, leat_sample *sample,
 int leat__example_plan_read(const leat__example_plan *plan, leat_sample *sample,
                             int base, int message)
 {
-    reading in = {.plan = plan, .sample = sample};
+    reading in = {.plan = plan};
     leat_field field[LEAT_MAX_FIELDS];
-    int status =
-        read_message(&in, sample, &sample->field[base + message], field);
-    sample->nfields = base;
-    if (status)
-        return status;
     if (base + plan->nfields > LEAT_MAX_FIELDS)
         return leat_error(LEAT_EINVAL,
                           "a sample has %d fields, and %d are added: expected "
                           "at most %d in sum",
                           base, plan->nfields, LEAT_MAX_FIELDS);
+    int status = read_message(&in, sample, &sample->field[message], field);
+    if (status)
+        return status;
     memcpy(&sample->field[base], field,
            (size_t)plan->nfields * sizeof(field[0]));
     sample->nfields = base + plan->nfields;

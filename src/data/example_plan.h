@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/* A feature, as "x:float32[2]=0.5" describes it. */
+/* A feature, as "x=float32[2]?0.5" or "x=[float32[2]]" describes it. */
 typedef struct leat__planned_feature {
     char *name;
     char *type; /* as written: "float32[2]", for errors */
@@ -31,8 +31,7 @@ typedef struct leat__planned_feature {
 
 /* Zeroed: empty. Immutable once all features are added. */
 typedef struct leat__example_plan {
-    int n;        /* features */
-    int ncontext; /* the first of them, which are of no sequence */
+    int n; /* features */
     leat__planned_feature feature[LEAT_MAX_FIELDS];
     leat__feature_key key[LEAT_MAX_FIELDS];
     int nfields;
@@ -41,18 +40,17 @@ typedef struct leat__example_plan {
 } leat__example_plan;
 
 /*
- * Adds a feature; those of a sequence's steps come last. The plan is finished
- * also after errors: LEAT_EINVAL, LEAT_ENOMEM.
+ * Adds a feature; in brackets it is one of each step of a sequence. The plan is
+ * finished also after errors: LEAT_EINVAL, LEAT_ENOMEM.
  */
-int leat__example_plan_add(leat__example_plan *plan, const char *text,
-                           bool is_step);
+int leat__example_plan_add(leat__example_plan *plan, const char *text);
 void leat__example_plan_finish(leat__example_plan *plan);
 
 /*
  * Replaces the fields of the sample from `base` on by those of the plan, read
- * from the message in field `message`. Defaults are views of the plan. Errors:
- * LEAT_EDATA with source, record and feature; LEAT_ENOMEM. The sample then has
- * no field from `base` on. Any threads.
+ * from the message in field `message`. Defaults are views of the plan. Errors,
+ * which leave the sample as it was: LEAT_EDATA with the feature; LEAT_ENOMEM;
+ * LEAT_EINVAL without room for the fields. Any threads.
  */
 int leat__example_plan_read(const leat__example_plan *plan, leat_sample *sample,
                             int base, int message);

@@ -52,24 +52,27 @@ static int read_key(leat__wire entry, leat__feature_key *out)
 {
     leat__wire_field field;
     int status;
-    *out = (leat__feature_key){"", 0};
-    while ((status = next_bytes(&entry, KEY, &field)) == LEAT_OK)
-        *out = (leat__feature_key){(const char *)field.bytes, field.size};
+    out->size = 0;
+    while ((status = next_bytes(&entry, KEY, &field)) == LEAT_OK) {
+        out->name = (const char *)field.bytes;
+        out->size = field.size;
+    }
     return status == LEAT_END ? LEAT_OK : status;
 }
 
-static int find_in_map(leat__wire map, const leat__feature_key keys[], int n,
+static int find_in_map(leat__wire map, uint32_t number,
+                       const leat__feature_key keys[], int n,
                        leat__feature_entry out[])
 {
     leat__wire_field field;
     int status;
     while ((status = next_bytes(&map, ENTRY, &field)) == LEAT_OK) {
-        leat__feature_key key;
+        leat__feature_key key = {.map = number};
         status = read_key(enter(&map, &field), &key);
         if (status)
             return status;
         for (int i = 0; i < n; i++)
-            if (keys[i].size == key.size &&
+            if (keys[i].size == key.size && keys[i].map == number &&
                 memcmp(keys[i].name, key.name, key.size) == 0)
                 out[i] = (leat__feature_entry){
                     (size_t)(field.bytes - map.start), field.size};
@@ -77,18 +80,25 @@ static int find_in_map(leat__wire map, const leat__feature_key keys[], int n,
     return status == LEAT_END ? LEAT_OK : status;
 }
 
-int leat__example_find(const void *message, size_t size, uint32_t map,
+int leat__example_find(const void *message, size_t size,
                        const leat__feature_key keys[], int n,
                        leat__feature_entry out[])
 {
     leat__wire wire;
     leat__wire_field field;
+    bool has_key[LEAT__EXAMPLE_LISTS + 1] = {false};
     int status;
     leat__wire_init(&wire, message, size);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         out[i] = (leat__feature_entry){0, 0};
-    while ((status = next_bytes(&wire, map, &field)) == LEAT_OK) {
-        status = find_in_map(enter(&wire, &field), keys, n, out);
+        has_key[keys[i].map] = true;
+    }
+    while ((status = leat__wire_next(&wire, &field)) == LEAT_OK) {
+        if (field.number > LEAT__EXAMPLE_LISTS || !has_key[field.number])
+            continue;
+        if (field.type != LEAT__WIRE_BYTES)
+            return wrong_type(&wire, &field);
+        status = find_in_map(enter(&wire, &field), field.number, keys, n, out);
         if (status)
             return status;
     }

@@ -25,8 +25,9 @@ typedef enum leat__feature_kind {
 /* "bytes", "float", "int64", or "no kind". */
 const char *leat__feature_kind_name(leat__feature_kind kind);
 
-/* The key of an entry that is looked for; not empty. */
+/* An entry that is looked for: its map, and its key, which is not empty. */
 typedef struct leat__feature_key {
+    uint32_t map;
     const char *name;
     size_t size;
 } leat__feature_key;
@@ -39,11 +40,11 @@ typedef struct leat__feature_entry {
 } leat__feature_entry;
 
 /*
- * Finds the entries of `n` keys in map `map` of the message: of several with
- * one key the last. Entries of other keys are passed by unread. Errors:
- * LEAT_EDATA with the byte offset in the message.
+ * Finds the entries of `n` keys in the message: of several with one key the
+ * last. Entries of other keys are passed by unread, and so are maps without a
+ * key. Errors: LEAT_EDATA with the byte offset in the message.
  */
-int leat__example_find(const void *message, size_t size, uint32_t map,
+int leat__example_find(const void *message, size_t size,
                        const leat__feature_key keys[], int n,
                        leat__feature_entry out[]);
 

@@ -130,9 +130,9 @@ static void tear_down(void)
     leat_sample_finish(&sample);
 }
 
-static void plan_one(const char *described, bool is_step)
+static void plan_one(const char *described)
 {
-    int status = leat__example_plan_add(&plan, described, is_step);
+    int status = leat__example_plan_add(&plan, described);
     ck_assert_msg(!status, "%s: %s", described, leat_last_error());
 }
 
@@ -158,7 +158,7 @@ static void assert_refused(const char *line)
 {
     ck_assert_int_eq(read_message(), LEAT_EDATA);
     ck_assert_str_eq(leat_last_error(), line);
-    ck_assert_int_eq(sample.nfields, 0);
+    ck_assert_int_eq(sample.nfields, 1);
 }
 
 static void assert_field(int i, leat_dtype dtype, int ndim,
@@ -192,12 +192,12 @@ START_TEST(features_of_every_form_become_fields)
     const int64_t ids[] = {1, -2, (int64_t)1 << 40};
     const float x[] = {1, 2, 3, 4};
     const char *words[] = {"one", "", "three"};
-    plan_one("image:bytes", false);
-    plan_one("label : int64", false);
-    plan_one("x:float32[2x2]", false);
-    plan_one("ids:int64[-1]", false);
-    plan_one("words:bytes[-1]", false);
-    plan_one("raw:uint8[2x3]", false);
+    plan_one("image=bytes");
+    plan_one("label = int64");
+    plan_one("x=float32[2x2]");
+    plan_one("ids=int64[-1]");
+    plan_one("words=bytes[-1]");
+    plan_one("raw=uint8[2x3]");
     add("label", one_int(300));
     add("x", floats(4, x));
     add("unasked", one_int(1));
@@ -225,7 +225,7 @@ END_TEST
 
 START_TEST(a_message_of_views_takes_no_memory)
 {
-    plan_one("image:bytes", false);
+    plan_one("image=bytes");
     add("image", strings(1, (const char *[]){"JPEG"}));
     read_good();
     ck_assert_uint_eq(sample.taken, 0);
@@ -238,8 +238,8 @@ START_TEST(a_message_in_the_samples_buffer_may_move)
     int64_t ids[200], shape[] = {0};
     for (int i = 0; i < 200; i++)
         ids[i] = i - 100;
-    plan_one("ids:int64[-1]", false);
-    plan_one("image:bytes", false);
+    plan_one("ids=int64[-1]");
+    plan_one("image=bytes");
     add("ids", ints(200, ids));
     add("image", strings(1, (const char *[]){"JPEG"}));
     shape[0] = (int64_t)message.size;
@@ -256,14 +256,14 @@ END_TEST
 START_TEST(fields_of_other_readers_stay_before_them)
 {
     const float before = 5;
-    plan_one("label:int64", false);
+    plan_one("label=int64");
     add("label", one_int(3));
     int64_t shape[] = {(int64_t)message.size};
     leat_sample_clear(&sample);
     leat_sample_set(&sample, 0, LEAT_FLOAT32, 0, NULL, &before);
     leat_sample_set(&sample, 1, LEAT_FLOAT32, 0, NULL, &before);
     leat_sample_set(&sample, 2, LEAT_BYTES, 1, shape, message.at);
-    ck_assert_int_eq(leat__example_plan_read(&plan, &sample, 1, 1), LEAT_OK);
+    ck_assert_int_eq(leat__example_plan_read(&plan, &sample, 1, 2), LEAT_OK);
     ck_assert_int_eq(sample.nfields, 2);
     FIELD(1, LEAT_INT64, 0, DIMS(0), ((const int64_t[]){3}));
     ck_assert_ptr_eq(sample.field[0].data, &before);
@@ -272,14 +272,14 @@ END_TEST
 
 START_TEST(missing_features_take_their_defaults)
 {
-    plan_one("a:bytes= some text", false);
-    plan_one("b:int64=-5", false);
-    plan_one("c:float32[3]=0.5", false);
-    plan_one("d:int64[2]= 1 2", false);
-    plan_one("e:float32[-1]", false);
-    plan_one("f:bytes[-1]", false);
-    plan_one("g:int64[-1x2]=1 2 3 4", false);
-    plan_one("h:uint8[2]=255", false);
+    plan_one("a=bytes? some text");
+    plan_one("b=int64?-5");
+    plan_one("c=float32[3]?0.5");
+    plan_one("d=int64[2]? 1 2");
+    plan_one("e=float32[-1]");
+    plan_one("f=bytes[-1]");
+    plan_one("g=int64[-1x2]?1 2 3 4");
+    plan_one("h=uint8[2]?255");
     text none = {.size = 0};
     add("b", none); /* without a kind */
     read_good();
@@ -297,31 +297,31 @@ END_TEST
 
 START_TEST(what_is_not_as_planned_is_refused_by_name)
 {
-    plan_one("label:int64", false);
-    assert_refused("source: record 7: feature \"label\": expected int64, found "
+    plan_one("label=int64");
+    assert_refused("feature \"label\": expected int64, found "
                    "none in the record");
     add("label", floats(1, (const float[]){1}));
-    assert_refused("source: record 7: feature \"label\": expected int64, found "
+    assert_refused("feature \"label\": expected int64, found "
                    "float");
     add("label", ints(2, (const int64_t[]){1, 2}));
-    assert_refused("source: record 7: feature \"label\": expected int64, found "
+    assert_refused("feature \"label\": expected int64, found "
                    "2 values of kind int64");
     add("label", one_int(1)); /* the last entry of a key counts */
     read_good();
-    plan_one("x:float32[-1x2]", false);
+    plan_one("x=float32[-1x2]");
     add("x", floats(3, (const float[]){1, 2, 3}));
-    assert_refused("source: record 7: feature \"x\": expected float32[-1x2], "
+    assert_refused("feature \"x\": expected float32[-1x2], "
                    "found 3 values of kind float");
     add("x", floats(2, (const float[]){1, 2}));
-    plan_one("raw:uint8[4]", false);
+    plan_one("raw=uint8[4]");
     add("raw", strings(1, (const char *[]){"abc"}));
-    assert_refused("source: record 7: feature \"raw\": expected uint8[4], "
+    assert_refused("feature \"raw\": expected uint8[4], "
                    "found 3 bytes");
     message.at[message.size - 1] = 0;
     put(&message, "\x0a\x05", 2);
     ck_assert_int_eq(read_message(), LEAT_EDATA);
     ck_assert_ptr_nonnull(
-        strstr(leat_last_error(), "source: record 7: malformed protobuf"));
+        strstr(leat_last_error(), "malformed protobuf at byte"));
 }
 END_TEST
 
@@ -331,9 +331,9 @@ START_TEST(steps_of_one_size_add_a_dimension)
                           floats(2, (const float[]){3, 4}),
                           floats(2, (const float[]){5, 6})};
     const text labels[] = {one_int(7), one_int(-8)};
-    plan_one("x:float32[2]", true);
-    plan_one("label:int64", true);
-    plan_one("none:int64=", true);
+    plan_one("x=[float32[2]]");
+    plan_one("label=[int64]");
+    plan_one("none=[int64]?");
     add_steps("x", 3, steps);
     add_steps("label", 2, labels);
     read_good();
@@ -352,9 +352,9 @@ START_TEST(steps_of_different_sizes_have_offsets)
     const text words[] = {strings(2, (const char *[]){"x", "yy"}),
                           strings(0, NULL),
                           strings(1, (const char *[]){"zzz"})};
-    plan_one("ids:int64[-1]", true);
-    plan_one("frame:bytes", true);
-    plan_one("words:bytes[-1]", true);
+    plan_one("ids=[int64[-1]]");
+    plan_one("frame=[bytes]");
+    plan_one("words=[bytes[-1]]");
     add_steps("ids", 3, steps);
     add_steps("frame", 2, frames);
     add_steps("words", 3, words);
@@ -374,11 +374,11 @@ END_TEST
 START_TEST(a_bad_step_is_refused_by_its_number)
 {
     const text steps[] = {one_int(1), floats(1, (const float[]){1})};
-    plan_one("ids:int64", true);
-    assert_refused("source: record 7: feature \"ids\": expected int64, found "
+    plan_one("ids=[int64]");
+    assert_refused("feature \"ids\": expected int64, found "
                    "none in the record");
     add_steps("ids", 2, steps);
-    assert_refused("source: record 7: feature \"ids\": step 1: expected int64, "
+    assert_refused("feature \"ids\": step 1: expected int64, "
                    "found float");
 }
 END_TEST
@@ -388,41 +388,42 @@ START_TEST(features_that_are_not_described_so_are_refused)
     static const char *const bad[] = {
         "",
         "label",
-        ":int64",
-        "x:int32",
-        "x:float",
-        "x:float32[]",
-        "x:float32[0]",
-        "x:float32[3",
-        "x:uint8",
-        "x:int64[2x-1]",
-        "x:int64[-2]",
-        "x:bytes[2x2]",
-        "x:int64=",
-        "x:int64=a",
-        "x:int64=1 2",
-        "x:int64[2]=1 2 3",
-        "x:uint8[1]=256",
-        "x:bytes[-1]=a",
-        "x:float32[3]x=1",
-        "x:int64[99999999999x99999999999]",
-        "x:float32[1x1x1x1x1x1x1x1]",
-        "x:float32=0.5,",
-        "x:float32[-1x2]=1 2 3",
+        "=int64",
+        "x=int32",
+        "x=float",
+        "x=float32[]",
+        "x=float32[0]",
+        "x=float32[3",
+        "x=uint8",
+        "x=int64[2x-1]",
+        "x=int64[-2]",
+        "x=bytes[2x2]",
+        "x=int64?",
+        "x=int64?a",
+        "x=int64?1 2",
+        "x=int64[2]?1 2 3",
+        "x=uint8[1]?256",
+        "x=bytes[-1]?a",
+        "x=float32[3]x?1",
+        "x=int64[99999999999x99999999999]",
+        "x=float32[1x1x1x1x1x1x1x1]",
+        "x=float32?0.5,",
+        "x=float32[-1x2]?1 2 3",
+        "x=[int64",
+        "x=[]",
+        "x=[int64]?1",
+        "x=[int64[2]",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        int status = leat__example_plan_add(&plan, bad[i], false);
+        int status = leat__example_plan_add(&plan, bad[i]);
         ck_assert_msg(status == LEAT_EINVAL, "%s: %d", bad[i], status);
         ck_assert_ptr_nonnull(strstr(leat_last_error(), bad[i]));
         leat__example_plan_finish(&plan);
     }
-    plan_one("x:bytes[-1]", false);
-    ck_assert_int_eq(leat__example_plan_add(&plan, "x.offsets:int64", false),
+    plan_one("x=bytes[-1]");
+    ck_assert_int_eq(leat__example_plan_add(&plan, "x.offsets=int64"),
                      LEAT_EINVAL);
     ck_assert_str_eq(leat_last_error(), "there are two fields \"x.offsets\"");
-    leat__example_plan_finish(&plan);
-    ck_assert_int_eq(leat__example_plan_add(&plan, "x:int64=1", true),
-                     LEAT_EINVAL);
 }
 END_TEST
 
@@ -506,25 +507,25 @@ static int compare_randomly(int is_sequence, int is_damaged)
 
 START_TEST(random_examples_are_read_as_protobuf_c_reads_them)
 {
-    plan_one("a:bytes=x", false);
-    plan_one("b:int64[-1]", false);
-    plan_one("c:float32[2]=1", false);
-    plan_one("d:bytes[-1]", false);
-    plan_one("e:uint8[-1x2]=1 2", false);
-    plan_one("f:float32[-1]", false);
+    plan_one("a=bytes?x");
+    plan_one("b=int64[-1]");
+    plan_one("c=float32[2]?1");
+    plan_one("d=bytes[-1]");
+    plan_one("e=uint8[-1x2]?1 2");
+    plan_one("f=float32[-1]");
     ck_assert_int_gt(compare_randomly(0, _i), 2000);
 }
 END_TEST
 
 START_TEST(random_sequences_are_read_as_protobuf_c_reads_them)
 {
-    plan_one("a:bytes=x", false);
-    plan_one("b:int64[-1]", false);
-    plan_one("c:float32[-1]=", true);
-    plan_one("d:bytes[-1]=", true);
-    plan_one("e:bytes=", true);
-    plan_one("f:int64[-1x2]=", true);
-    plan_one("g:int64=", true);
+    plan_one("a=bytes?x");
+    plan_one("b=int64[-1]");
+    plan_one("c=[float32[-1]]?");
+    plan_one("d=[bytes[-1]]?");
+    plan_one("e=[bytes]?");
+    plan_one("f=[int64[-1x2]]?");
+    plan_one("g=[int64]?");
     ck_assert_int_gt(compare_randomly(1, _i), 2000);
 }
 END_TEST
@@ -591,7 +592,7 @@ static leat_pipeline *stream_pipeline(int *pass)
     return pipeline;
 }
 
-static const char *const features[] = {"x:float32[2]", "label:int64"};
+static const char *const features[] = {"x=float32[2]", "label=int64"};
 
 static leat_pipeline *over(leat_pipeline *upstream)
 {
@@ -693,7 +694,7 @@ START_TEST(text_and_code_make_equal_pipelines)
     while (type && strcmp(type->name, "example") != 0);
     ck_assert_ptr_nonnull(type);
     ck_assert_int_eq(leat_pipeline_create(&again, type,
-                                          "(x:float32[2], label:int64), "
+                                          "x=float32[2], label=int64, "
                                           "field=record",
                                           NULL, NULL, &upstream, 1),
                      LEAT_OK);
@@ -701,13 +702,17 @@ START_TEST(text_and_code_make_equal_pipelines)
     ck_assert(leat__pipeline_hash(made) == leat__pipeline_hash(again));
     leat_pipeline_unref(made);
     leat_pipeline_unref(again);
-    const char *steps[] = {"w:float32[2]=", "s:bytes[-1]="};
-    ck_assert_int_eq(leat_pipeline_sequence_example(&made, upstream, NULL, 0,
-                                                    steps, 2, NULL),
-                     LEAT_OK);
+    ck_assert_ptr_nonnull(
+        strstr(leat_pipeline_text(made = over(memory_pipeline())),
+               "| example:x=float32[2],label=int64,field=record"));
+    leat_pipeline_unref(made);
+    const char *steps[] = {"w=[float32[2]]?", "field=bytes"};
+    ck_assert_int_eq(
+        leat_pipeline_sequence_example(&made, upstream, steps, 2, NULL),
+        LEAT_OK);
     ck_assert_ptr_nonnull(
         strstr(leat_pipeline_text(made),
-               "sequence_example:sequence=(w:float32[2]\\=,s:bytes[-1]\\=)"));
+               "| sequence_example:w=[float32[2]]?,field\\=bytes"));
     leat_pipeline_unref(made);
     leat_pipeline_unref(upstream);
 }
@@ -730,15 +735,51 @@ START_TEST(options_and_fields_are_checked)
     ck_assert_int_eq(
         leat_pipeline_example(&pipeline, upstream, features, 2, NULL), LEAT_OK);
     ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_EINVAL);
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "field=NAME"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "of bytes"));
     leat_pipeline_unref(pipeline);
     options.size = sizeof(options);
     ck_assert_int_eq(leat_example_options_init(&options), LEAT_OK);
+    const char *const step = "x=[int64]";
+    options.field = "record";
+    ck_assert_int_eq(
+        leat_pipeline_example(&pipeline, upstream, &step, 1, &options),
+        LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "sequence_example"));
+    leat_pipeline_unref(pipeline);
     options.field = "nowhere";
     ck_assert_int_eq(
         leat_pipeline_example(&pipeline, upstream, features, 2, &options),
         LEAT_OK);
     ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_EINVAL);
+    leat_pipeline_unref(pipeline);
+    leat_pipeline_unref(upstream);
+}
+END_TEST
+
+START_TEST(a_bad_record_is_named_and_passed_by)
+{
+    leat_pipeline *upstream = memory_pipeline(), *pipeline;
+    leat_reader *reader;
+    leat_example_options options = LEAT_EXAMPLE_OPTIONS_INIT;
+    options.field = "record";
+    records[0][2 * record_size + 8] ^= 1; /* a letter of its key */
+    ck_assert_int_eq(
+        leat_pipeline_example(&pipeline, upstream, features, 2, &options),
+        LEAT_OK);
+    reader = open_pipeline(pipeline);
+    for (int64_t i = 0; i < RECORDS; i++) {
+        int status = leat_reader_next(reader, &sample);
+        ck_assert_int_eq(status, i == 2 ? LEAT_EDATA : LEAT_OK);
+        ck_assert_int_eq(sample.from.record, i);
+        if (status)
+            ck_assert_str_eq(leat_last_error(),
+                             "example: memory: record 2: feature \"label\": "
+                             "expected int64, found none in the record");
+        else
+            check_record(&sample, i);
+    }
+    leat_reader_close(reader);
     leat_pipeline_unref(pipeline);
     leat_pipeline_unref(upstream);
 }
@@ -750,8 +791,8 @@ static int read_with_fault(leat_pipeline *upstream, int64_t n)
     leat_pipeline *pipeline = NULL;
     leat_reader *reader = NULL;
     leat_example_options options = LEAT_EXAMPLE_OPTIONS_INIT;
-    const char *const all[] = {"x:float32[2]", "label:int64", "names:bytes[-1]",
-                               "y:float32[4]=1"};
+    const char *const all[] = {"x=float32[2]", "label=int64", "names=bytes[-1]",
+                               "y=float32[4]?1"};
     options.field = "record";
     leat_sample_finish(&sample);
     leat__alloc_fail_at(n);
@@ -762,7 +803,8 @@ static int read_with_fault(leat_pipeline *upstream, int64_t n)
     if (!status)
         status = leat_reader_next(reader, &sample);
     leat__alloc_fail_at(-1);
-    ck_assert(!status || status == LEAT_ENOMEM);
+    ck_assert_msg(!status || status == LEAT_ENOMEM, "%d: %s", status,
+                  leat_last_error());
     leat_reader_close(reader);
     leat_pipeline_unref(pipeline);
     return leat__alloc_count() > last;
@@ -865,9 +907,9 @@ START_TEST(real_examples_are_read)
         tens[i] = 10 * i;
         ones[i] = (float)i;
     }
-    plan_one("x_int:int64[10]", false);
-    plan_one("x_float:float32[-1]", false);
-    plan_one("x_byte:bytes", false);
+    plan_one("x_int=int64[10]");
+    plan_one("x_float=float32[-1]");
+    plan_one("x_byte=bytes");
     message = payload("tfrecord/example.tfrecord", 0);
     if (message.size == 0)
         return;
@@ -880,9 +922,9 @@ END_TEST
 
 START_TEST(real_sequence_examples_are_read)
 {
-    plan_one("x_byte:bytes", false);
-    plan_one("x_byte_seq:bytes", true);
-    plan_one("x_float_seq:float32[10]", true);
+    plan_one("x_byte=bytes");
+    plan_one("x_byte_seq=[bytes]");
+    plan_one("x_float_seq=[float32[10]]");
     message = payload("tfrecord/sequence_example.tfrecord", 0);
     if (message.size == 0)
         return;
@@ -899,10 +941,10 @@ END_TEST
 /* Num_2 has no kind. */
 START_TEST(examples_of_tables_are_read)
 {
-    plan_one("Num_1:float32", false);
-    plan_one("Num_2:float32=-1", false);
-    plan_one("Cat_set_1:bytes[-1]", false);
-    plan_one("Bool_1:int64", false);
+    plan_one("Num_1=float32");
+    plan_one("Num_2=float32?-1");
+    plan_one("Cat_set_1=bytes[-1]");
+    plan_one("Bool_1=int64");
     message = payload("tfrecord/toy.nocompress-tfe-tfrecord-00000-of-00002", 0);
     if (message.size == 0)
         return;
@@ -939,6 +981,7 @@ int main(void)
     tcase_add_test(tcase, a_stream_resumes_at_every_position);
     tcase_add_test(tcase, text_and_code_make_equal_pipelines);
     tcase_add_test(tcase, options_and_fields_are_checked);
+    tcase_add_test(tcase, a_bad_record_is_named_and_passed_by);
     tcase_add_test(tcase, every_allocation_may_fail);
     tcase_add_test(tcase, nothing_is_allocated_in_the_steady_state);
     tcase_add_test(tcase, cancel_ends_it);
