@@ -59,6 +59,7 @@ profile_test() {
     need program:mdb_load lmdb-utils
     need program:valgrind valgrind
     need program:spin spin
+    need program:mpirun openmpi-bin
 }
 
 profile_bench() {
