@@ -12,11 +12,12 @@ command -v mpirun >/dev/null || {
 mpi=(mpirun --oversubscribe)
 [ "$(id -u)" -eq 0 ] && mpi+=(--allow-run-as-root)
 
-"$leat" synth noise --count 53 --shape 1,4,4 --seed 1 db >log 2>&1 &&
-    "$leat" synth noise --count 31 --shape 1,4,4 --seed 2 other >log 2>&1 || {
-    cat log
-    exit 1
-}
+for count in 53 31; do
+    "$leat" synth noise --count $count --shape 1,4,4 --seed $count "db$count" >log 2>&1 || {
+        cat log
+        exit 1
+    }
+done
 
 # dump WORLD TEXT FOLDER [OPTION...]: 8 samples a batch of all ranks.
 dump() {
@@ -57,10 +58,10 @@ while read -r text; do
     rows 2 resumed | diff -q - <(tail -n 88 expected) >/dev/null ||
         fail "$text: 2 ranks do not go on where 4 stopped"
 done <<'TEXTS'
-lmdb:db
-lmdb:db | take:40 | skip:3
-lmdb:db | shard:2,1 | repeat:3
-(lmdb:db) (lmdb:other) | chain
+lmdb:db53
+lmdb:db53 | take:40 | skip:3
+lmdb:db53 | shard:2,1 | repeat:3
+(lmdb:db53) (lmdb:db31) | chain
 TEXTS
 
 [ "$failed" -eq 0 ] && echo 'ranks under mpirun deliver the single run'\''s batches'
