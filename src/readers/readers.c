@@ -1,6 +1,7 @@
 /* The built-in readers: a new one is added here. */
 #include "pipeline/registry.h"
 #include "readers/fixed.h"
+#include "readers/idx.h"
 #include "readers/lmdb/lmdb.h"
 #include "readers/range.h"
 #include "readers/text.h"
@@ -10,6 +11,7 @@
 
 const leat_reader_type *const leat__readers[] = {
     &leat__fixed_reader_type,
+    &leat__idx_reader_type,
     &leat__lmdb_reader_type,
     &leat__range_type,
     &leat__tfrecord_reader_type,

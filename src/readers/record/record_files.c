@@ -62,6 +62,7 @@ int leat__record_files_open(leat__record_files *out, char *const path[], int n,
         return LEAT_ENOMEM;
     for (; files.n < n; files.n++) {
         leat__record_source *source = &files.source[files.n];
+        source->file.number = files.n;
         int status =
             open_file(source, path[files.n], n <= DESCRIPTORS_MAX, format);
         if (status) {

@@ -24,8 +24,9 @@ typedef struct leat__record_window {
     bool is_last;    /* the file ends where they end */
 } leat__record_window;
 
-/* What `begin` finds out about a file; zero at first. */
+/* What `begin` finds out about a file; zero at first, but for its number. */
 typedef struct leat__record_file {
+    int64_t number; /* of the file among those of the reader, from 0 */
     uint64_t first; /* offset of the first record */
     /*
      * If not 0, all records are of so many bytes, record i begins at

@@ -127,7 +127,7 @@ static int call_begin(record_stream *self, leat__record_file *out)
         return LEAT_OK;
     while (status == LEAT_AGAIN) {
         leat__record_window window = window_of(&self->stream);
-        *out = (leat__record_file){0};
+        *out = (leat__record_file){.number = self->file};
         status =
             self->format->ops->begin(self->format, &window, UINT64_MAX, out);
         if (status < 0)
@@ -142,7 +142,7 @@ static int call_begin(record_stream *self, leat__record_file *out)
 /* Opens the current file and looks at its beginning. */
 static int begin_file(record_stream *self)
 {
-    leat__record_file file = {0};
+    leat__record_file file = {.number = self->file};
     begun_file *begun = &self->begun[self->file];
     int status = leat__byte_stream_open(
         &self->stream, self->files.path[self->file], self->compression);
