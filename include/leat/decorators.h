@@ -47,6 +47,56 @@ LEAT_API int leat_pipeline_shard(leat_pipeline **out, leat_pipeline *upstream,
                                  int64_t shards, int64_t index,
                                  int require_non_empty);
 
+/**
+ * `where:label=0..4`: the samples whose scalar fields have certain values. A
+ * condition is FIELD=VALUES: a number, a range with both its ends (0..4, 5..,
+ * ..4), or several of these, (1,3,7..9); with ! before it, all others. All
+ * conditions have to hold. NaN is in no range. What is said of
+ * leat_pipeline_filter holds here, too.
+ */
+LEAT_API int leat_pipeline_where(leat_pipeline **out, leat_pipeline *upstream,
+                                 const char *conditions);
+
+/**
+ * Whether the sample is given, in `*keep`: 1 or 0, which it is before. The
+ * sample is complete, and may not be changed. Status: as of leat_map_function.
+ */
+typedef int leat_filter_function(void *user, const leat_sample *sample,
+                                 int *keep);
+
+/** Options of leat_pipeline_filter. Zero is the default of all but `size`. */
+typedef struct leat_filter_options {
+    size_t size;                 /* of this struct, as the caller knows it */
+    const char *name;            /* for errors; NULL: "filter" */
+    int may_block;               /* 1: calls may block, as on a socket */
+    void (*cancel)(void *user);  /* any thread; needed if calls can block */
+    void (*release)(void *user); /* after the pipeline and all its readers, or
+                                    when it could not be made */
+} leat_filter_options;
+
+/** Every default, written out. */
+#define LEAT_FILTER_OPTIONS_INIT                                               \
+    {                                                                          \
+        sizeof(leat_filter_options), NULL, 0, NULL, NULL                       \
+    }
+
+/** Writes every default, as leat_open_options_init does. */
+LEAT_API int leat_filter_options_init(leat_filter_options *options);
+
+/**
+ * The samples for which the function is true. It is called for one sample at a
+ * time, in order, on whatever thread reads; samples are completed before, so
+ * work that is not needed to choose belongs after the filter, where workers do
+ * it in parallel. The result has no random access, count or seek by index: a
+ * layer resumes it by its marks. A bad record is given, as its error. `user` is
+ * borrowed until the pipeline and all its readers are freed; `id` identifies
+ * function and user to resume tokens. `options` may be NULL.
+ */
+LEAT_API int leat_pipeline_filter(leat_pipeline **out, leat_pipeline *upstream,
+                                  leat_filter_function *function, void *user,
+                                  uint64_t id,
+                                  const leat_filter_options *options);
+
 /* ---- Several inputs ----------------------------------------------------- */
 
 /**
@@ -172,6 +222,68 @@ LEAT_API int leat_pipeline_unbatch(leat_pipeline **out,
  * These keep order, count and random access. Their work is done where samples
  * are materialized: by all workers of a data layer, in parallel.
  */
+
+/**
+ * Changes a sample, which is complete: its fields in place by leat_sample_set,
+ * their number by nfields. Memory of new fields is the sample's own
+ * (leat_sample_take, which may move the views of fields), or valid as long as
+ * the reader; what views point to is not written to. `sample->from` says where
+ * it came from; `sample->at` its position, with the option uses_position or
+ * in_order. A function that chooses at random calls leat_choice with these, and
+ * so chooses the same again.
+ *
+ * Returns LEAT_OK; LEAT_EDATA for this sample alone; any other error, which
+ * ends reading; LEAT_END with the option may_end. leat_error sets the reason,
+ * else leat does.
+ */
+typedef int leat_map_function(void *user, leat_sample *sample);
+
+/** Options of leat_pipeline_map. Zero is the default of all but `size`. */
+typedef struct leat_map_options {
+    size_t size;                   /* of this struct, as the caller knows it */
+    const leat_field_spec *fields; /* of each sample that the function gives,
+                                      copied; one that has others is LEAT_EDATA.
+                                      NULL: the upstream reader's */
+    int nfields;                   /* 1 to LEAT_MAX_FIELDS */
+    const char *name;              /* for errors; NULL: "map" */
+    /**
+     * 1: called for one sample at a time, in order, on whatever thread reads,
+     * for functions that are not thread-safe. Random access is lost. The
+     * function is not called for samples that are passed by: those of other
+     * ranks, and those before the position of a resume.
+     */
+    int in_order;
+    /**
+     * 1: the function may return LEAT_END, which ends the epoch without that
+     * sample. It is then called in order, for all samples, and count and seek
+     * by index are lost: a layer resumes by marks.
+     */
+    int may_end;
+    int uses_position;           /* 1: sample->at is set */
+    int may_block;               /* 1: calls may block, as on a socket */
+    void (*cancel)(void *user);  /* any thread; needed if calls can block */
+    void (*release)(void *user); /* after the pipeline and all its readers, or
+                                    when it could not be made */
+} leat_map_options;
+
+/** Every default, written out. */
+#define LEAT_MAP_OPTIONS_INIT                                                  \
+    {                                                                          \
+        sizeof(leat_map_options), NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL        \
+    }
+
+/** Writes every default, as leat_open_options_init does. */
+LEAT_API int leat_map_options_init(leat_map_options *options);
+
+/**
+ * Each sample, changed by the function, which any of leat's threads call in
+ * parallel. `user` is borrowed until the pipeline and all its readers are
+ * freed; `id` identifies function and user to resume tokens, which are refused
+ * with another. `options` may be NULL.
+ */
+LEAT_API int leat_pipeline_map(leat_pipeline **out, leat_pipeline *upstream,
+                               leat_map_function *function, void *user,
+                               uint64_t id, const leat_map_options *options);
 
 /**
  * `cast:label=int64,data=float32`: a field's elements in another type, as C

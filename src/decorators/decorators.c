@@ -19,6 +19,7 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__skip_type,
     &leat__take_type,
     &leat__unbatch_type,
+    &leat__where_type,
     &leat__zip_type,
     NULL,
 };

@@ -17,6 +17,7 @@ extern const leat_reader_type leat__shard_type;
 extern const leat_reader_type leat__skip_type;
 extern const leat_reader_type leat__take_type;
 extern const leat_reader_type leat__unbatch_type;
+extern const leat_reader_type leat__where_type;
 extern const leat_reader_type leat__zip_type;
 
 #endif

@@ -27,6 +27,7 @@ static const char *const decorator_cases[] = {
     "chain",
     "zip",
     "zip:align=0",
+    "where:label=!(1003..1005,1010)",
 };
 
 #endif

@@ -120,7 +120,8 @@ struct leat_reader_ops {
      *
      * `mark`, if not NULL, has what `mark` appended at this position, possibly
      * in another process: the reader takes it by leat_token_get, after its
-     * upstream readers (leat_reader_seek). It then always succeeds. A
+     * upstream readers (leat_reader_seek), or before them where it has their
+     * position, as a filter: in the order of `mark`. It then always succeeds. A
      * decorator passes the epoch on with it, and any index: a mark has all that
      * leads to the position.
      */
