@@ -216,6 +216,19 @@ LEAT_API int leat_pipeline_batch(leat_pipeline **out, leat_pipeline *upstream,
 LEAT_API int leat_pipeline_unbatch(leat_pipeline **out,
                                    leat_pipeline *upstream);
 
+/**
+ * `window:SIZE,SHIFT,stride=N,...`: as a batch, `size` samples of an epoch, the
+ * first one `shift` after that of the window before (0: size), each `stride`
+ * (0: 1) after the one before; as tf.data's window. So a sample is in several
+ * windows, or in none. Windows at the end of an epoch, in which samples are
+ * missing, are shorter, unless drop_last leaves them out. A bad record makes
+ * every window with it bad. Over random access each window reads its samples by
+ * index, else (size - 1) stride + 1 samples are held.
+ */
+LEAT_API int leat_pipeline_window(leat_pipeline **out, leat_pipeline *upstream,
+                                  int64_t size, int64_t shift, int64_t stride,
+                                  const leat_group_options *options);
+
 /* ---- Work on each sample ------------------------------------------------ */
 
 /*

@@ -20,6 +20,7 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__take_type,
     &leat__unbatch_type,
     &leat__where_type,
+    &leat__window_type,
     &leat__zip_type,
     NULL,
 };

@@ -18,6 +18,7 @@ extern const leat_reader_type leat__skip_type;
 extern const leat_reader_type leat__take_type;
 extern const leat_reader_type leat__unbatch_type;
 extern const leat_reader_type leat__where_type;
+extern const leat_reader_type leat__window_type;
 extern const leat_reader_type leat__zip_type;
 
 #endif

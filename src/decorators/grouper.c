@@ -72,8 +72,9 @@ int leat__grouper_set_window(leat__grouper *grouper, int64_t size,
         return status;
     /* Where no group is shorter, the first dimension is known. */
     int64_t samples = grouper->samples;
-    bool is_even = samples == LEAT_ENDLESS ||
-                   (samples >= 0 && shift == size && samples % size == 0);
+    bool is_even =
+        samples == LEAT_ENDLESS ||
+        (samples >= 0 && shift == size && stride == 1 && samples % size == 0);
     if (grouper->drops_last || is_even)
         grouper->grouping.samples = size;
     return leat_reader_is_random_access(upstream) ? leat__grouper_plan(grouper)
