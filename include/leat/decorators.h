@@ -317,6 +317,44 @@ LEAT_API int leat_pipeline_reshape(leat_pipeline **out, leat_pipeline *upstream,
                                    const char *field, int ndim,
                                    const int64_t shape[]);
 
+/** The channels of decoded images. */
+typedef enum leat_decode_color {
+    LEAT_DECODE_NATIVE = 0, /* the file's: 1, 3 (B G R) or 4 (B G R A); no
+                               rotation by EXIF */
+    LEAT_DECODE_BGR = 1,    /* 3, as Caffe's force_color */
+    LEAT_DECODE_GRAY = 2,   /* 1, as Caffe's force_gray */
+    LEAT_DECODE_RGB = 3     /* 3, red first */
+} leat_decode_color;
+
+/** Options of leat_pipeline_decode. Zero is the default of all but `size`. */
+typedef struct leat_decode_options {
+    size_t size;       /* of this struct, as the caller knows it */
+    const char *field; /* NULL: the first field of LEAT_BYTES */
+    leat_decode_color color;
+    leat_layout layout;      /* NCHW: channels first */
+    int64_t max_image_bytes; /* memory of decoding one image; 0:
+                                LEAT_IMAGE_BYTES_DEFAULT */
+} leat_decode_options;
+
+/** Every default, written out. */
+#define LEAT_DECODE_OPTIONS_INIT                                               \
+    {                                                                          \
+        sizeof(leat_decode_options), NULL, LEAT_DECODE_NATIVE, LEAT_NCHW, 0    \
+    }
+
+/** Writes every default, as leat_open_options_init does. */
+LEAT_API int leat_decode_options_init(leat_decode_options *options);
+
+/**
+ * `decode:data,color=BGR`: a JPEG or PNG as its pixels, uint8 of channels x
+ * height x width, or with layout=HWC of height x width x channels; decoded as
+ * Caffe's OpenCV does. An image that cannot be decoded is LEAT_EDATA. Each
+ * thread has a decoder, whose memory `memory` of the reader reports. `options`
+ * may be NULL.
+ */
+LEAT_API int leat_pipeline_decode(leat_pipeline **out, leat_pipeline *upstream,
+                                  const leat_decode_options *options);
+
 /**
  * `select:image=data,again=data,label`: the fields that samples have, in this
  * order; NEW=FIELD renames, and a field may be used twice. No byte is copied.

@@ -9,6 +9,7 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__batch_type,
     &leat__cast_type,
     &leat__chain_type,
+    &leat__decode_type,
     &leat__example_type,
     &leat__prefetch_type,
     &leat__repeat_type,

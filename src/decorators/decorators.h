@@ -7,6 +7,7 @@
 extern const leat_reader_type leat__batch_type;
 extern const leat_reader_type leat__cast_type;
 extern const leat_reader_type leat__chain_type;
+extern const leat_reader_type leat__decode_type;
 extern const leat_reader_type leat__example_type;
 extern const leat_reader_type leat__prefetch_type;
 extern const leat_reader_type leat__repeat_type;

@@ -84,6 +84,20 @@ int leat__field_write_pair(char **out, const char *field, const char *value)
     return LEAT_OK;
 }
 
+int leat__field_write_argument(char **out, const char *field, const char *rest)
+{
+    size_t size = field ? leat_args_escape(field, NULL, 0) : 1;
+    char *text = leat__alloc(size + strlen(rest) + 1);
+    if (!text)
+        return LEAT_ENOMEM;
+    text[0] = 0;
+    if (field)
+        leat_args_escape(field, text, size);
+    sprintf(text + size - 1, "%s%s", field && rest[0] ? "," : "", rest);
+    *out = text;
+    return LEAT_OK;
+}
+
 int leat__field_count(const leat_field *field, size_t *count)
 {
     size_t bytes, n = 1;

@@ -38,6 +38,12 @@ int leat__field_split_pair(const char *pair, char name[LEAT__FIELD_NAME_MAX],
 int leat__field_write_pair(char **out, const char *field, const char *value);
 
 /*
+ * Writes the arguments FIELD,REST, or REST where `field` is NULL. Freed by the
+ * caller. Errors: LEAT_ENOMEM.
+ */
+int leat__field_write_argument(char **out, const char *field, const char *rest);
+
+/*
  * The number of the field's elements; of LEAT_BYTES that of its bytes. Errors:
  * LEAT_EDATA where they are more than its bytes hold.
  */
