@@ -18,6 +18,7 @@
 #include <leat/log.h>
 #include <leat/option.h>
 #include <leat/pipeline.h>
+#include <leat/push.h>
 #include <leat/reader.h>
 #include <leat/sample.h>
 #include <leat/stats.h>

@@ -513,8 +513,9 @@ LEAT_API uint64_t leat_data_layer_seed(const leat_data_layer *layer);
 /**
  * Writes where the next forward goes on into an initialised token: after the
  * same number of batches the same one on every rank.
- * Errors: LEAT_ESTATE before setup, LEAT_ENOMEM; the token is then as it was.
- * Thread safety: one caller a layer.
+ * Errors: LEAT_ESTATE before setup; LEAT_EUNSUPPORTED where a reader cannot be
+ * resumed, such as a queue; LEAT_ENOMEM; the token is then as it was. Thread
+ * safety: one caller a layer.
  */
 LEAT_API int leat_data_layer_save(leat_data_layer *layer, leat_token *token);
 

@@ -208,6 +208,9 @@ int leat_data_layer_group_save(leat_data_layer_group *group, leat_token *token)
     if (group->ntop == 0)
         return leat_error(LEAT_ESTATE, "%s: save before setup",
                           group->options.name);
+    if (group->cannot_resume)
+        return leat_error(LEAT_EUNSUPPORTED, "%s: %s", group->options.name,
+                          group->cannot_resume_line);
     status = leat__group_position(group, &at, &mark);
     if (status)
         return status;

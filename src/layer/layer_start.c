@@ -202,7 +202,13 @@ static int identify(leat_data_layer_group *group)
     if (group->identity.size > 0)
         return LEAT_OK;
     int status = leat_reader_save(reader, &group->identity);
-    return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
+    group->cannot_resume = status == LEAT_ESTATE;
+    if (group->cannot_resume) {
+        leat__error_save(group->cannot_resume_line);
+        group->identity.size = 0;
+    }
+    return status == LEAT_EUNSUPPORTED || group->cannot_resume ? LEAT_OK
+                                                               : status;
 }
 
 /* With several ranks the record before is often another's: it must be had. */

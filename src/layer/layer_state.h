@@ -85,9 +85,11 @@ struct leat_data_layer_group {
     int ntop;                            /* 0 before setup */
     leat__top_plan plan;                 /* of the list alone before setup */
     leat__extent first[LEAT_MAX_FIELDS]; /* the shapes of the first batch */
-    size_t room;          /* bytes of tops that a batch has from the start */
-    leat_token identity;  /* of the data set */
-    bool has_mark;        /* its reader marks positions */
+    size_t room;         /* bytes of tops that a batch has from the start */
+    leat_token identity; /* of the data set */
+    bool has_mark;       /* its reader marks positions */
+    bool cannot_resume;  /* its reader says so, */
+    char cannot_resume_line[LEAT__ERROR_MAX]; /* by this line */
     bool reads_to_resume; /* it finds none but by reading, and no log said so */
     leat__position start; /* where the threads began, */
     leat_token start_mark; /* by this mark of the reader; may be empty, */

@@ -62,7 +62,8 @@ static void note_entry(entries *all, int is_list, leat__wire_field *entry)
         if (field.number != 1)
             continue;
         all->is_malformed |= field.type != LEAT__WIRE_BYTES;
-        key = field;
+        if (field.type == LEAT__WIRE_BYTES)
+            key = field;
     }
     all->is_malformed |= status != LEAT_END;
     for (int i = 0; i < all->plan->n; i++) {

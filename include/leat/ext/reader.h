@@ -213,7 +213,9 @@ struct leat_reader_ops {
      * hash of the pipeline already covers the arguments, except those that
      * keep the samples, and the type's object_id. Every call appends the same
      * bytes: a layer calls it at setup, and refuses a token with other bytes as
-     * another data set's.
+     * another data set's. LEAT_ESTATE where no run can be resumed, as of
+     * samples that are gone once they are read: the layer then refuses to save,
+     * with this line.
      */
     int (*save)(leat_reader *reader, leat_token *token);
 

@@ -1,0 +1,581 @@
+/*
+ * Samples that threads of the user's send.
+ *
+ * DESIGN
+ *
+ * A ring of samples under one lock, with a condition for each end. A sample is
+ * made self-contained by its sender before the lock is taken; in the lock it
+ * only changes places with the one in the ring, so that buffers go round and
+ * nothing is allocated once all have grown. A reader whose samples have another
+ * allocator, or fields of other readers, takes it into one of its own first,
+ * and copies it without the lock.
+ *
+ * Close, kill, reopen and a reader's cancel change their flags under the lock
+ * and wake everybody. No other lock is taken under it. `pass` counts reopens: a
+ * reader takes it over with its first sample, or end, and gives no sample of
+ * another one until it seeks.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/thread.h"
+
+#include <leat/push.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_SIZE 64
+
+struct leat_push {
+    /* immutable */
+    char name[NAME_SIZE];
+    int nfields;
+    leat_field_spec spec[LEAT_MAX_FIELDS];
+    char field_name[LEAT_MAX_FIELDS][NAME_SIZE];
+    char offsets_of[LEAT_MAX_FIELDS][NAME_SIZE];
+    int capacity;
+
+    atomic_int references;
+    atomic_int_fast64_t held; /* bytes of buffers in the ring */
+
+    pthread_mutex_t lock;
+    /* guarded by lock */
+    int first; /* of the samples in the ring */
+    int n;
+    bool closed;
+    int killed; /* its status; 0: not */
+    char line[LEAT__ERROR_MAX];
+    int64_t sent; /* in this pass */
+    uint64_t pass;
+    int waiting_senders, waiting_readers;
+
+    pthread_cond_t has_room;
+    pthread_cond_t has_sample;
+    leat_sample ring[];
+};
+
+typedef struct push_reader {
+    leat_reader reader;
+    leat_push *push; /* borrowed from the pipeline */
+    uint64_t pass;   /* of which it has begun to read; used by one caller */
+    bool has_begun;
+    bool has_sample; /* in `taken`: it could not be copied yet */
+    leat_sample taken;
+    atomic_bool cancelled; /* written under the queue's lock */
+} push_reader;
+
+static void copy_fields(leat_push *push, const leat_field_spec fields[], int n)
+{
+    push->nfields = n;
+    for (int i = 0; i < n; i++) {
+        push->spec[i] = fields[i];
+        snprintf(push->field_name[i], NAME_SIZE, "%s",
+                 fields[i].name ? fields[i].name : "");
+        push->spec[i].name = push->field_name[i];
+        if (!fields[i].offsets_of)
+            continue;
+        snprintf(push->offsets_of[i], NAME_SIZE, "%s", fields[i].offsets_of);
+        push->spec[i].offsets_of = push->offsets_of[i];
+    }
+}
+
+static int check_specs(const leat_field_spec fields[], int n, int capacity)
+{
+    if (capacity < 1)
+        return leat_error(LEAT_EINVAL,
+                          "a queue's capacity is %d: expected 1 sample or more",
+                          capacity);
+    if (!fields || n < 1 || n > LEAT_MAX_FIELDS)
+        return leat_error(LEAT_EINVAL, "expected 1 to %d fields, got %d",
+                          LEAT_MAX_FIELDS, fields ? n : 0);
+    for (int i = 0; i < n; i++) {
+        if (!leat_dtype_size(fields[i].dtype))
+            return leat_error(LEAT_EINVAL, "field %d: unknown dtype %d", i,
+                              (int)fields[i].dtype);
+        if (fields[i].ndim < -1 || fields[i].ndim > LEAT_MAX_DIMS)
+            return leat_error(LEAT_EINVAL, "field %d: ndim is %d", i,
+                              fields[i].ndim);
+    }
+    return LEAT_OK;
+}
+
+static int create_locks(leat_push *push)
+{
+    int status = leat__mutex_init(&push->lock);
+    if (status)
+        return status;
+    status = leat__cond_init(&push->has_room);
+    if (status)
+        goto fail_lock;
+    status = leat__cond_init(&push->has_sample);
+    if (!status)
+        return LEAT_OK;
+    pthread_cond_destroy(&push->has_room);
+fail_lock:
+    pthread_mutex_destroy(&push->lock);
+    return status;
+}
+
+int leat_push_create(leat_push **out, const char *name,
+                     const leat_field_spec fields[], int nfields, int capacity)
+{
+    size_t bytes;
+    int status = check_specs(fields, nfields, capacity);
+    if (status)
+        return status;
+    if (leat__multiply((size_t)capacity, sizeof(leat_sample), &bytes))
+        return leat__error_memory(SIZE_MAX);
+    leat_push *push = leat__alloc_zero(1, sizeof(*push) + bytes);
+    if (!push)
+        return LEAT_ENOMEM;
+    status = create_locks(push);
+    if (status) {
+        leat__free(push);
+        return status;
+    }
+    atomic_init(&push->references, 1);
+    push->capacity = capacity;
+    snprintf(push->name, sizeof(push->name), "%s", name ? name : "push");
+    copy_fields(push, fields, nfields);
+    for (int i = 0; i < capacity; i++)
+        leat_sample_init(&push->ring[i]);
+    *out = push;
+    return LEAT_OK;
+}
+
+void leat_push_ref(leat_push *push)
+{
+    atomic_fetch_add_explicit(&push->references, 1, memory_order_relaxed);
+}
+
+void leat_push_unref(leat_push *push)
+{
+    if (!push || atomic_fetch_sub(&push->references, 1) > 1)
+        return;
+    for (int i = 0; i < push->capacity; i++)
+        leat_sample_finish(&push->ring[i]);
+    pthread_cond_destroy(&push->has_sample);
+    pthread_cond_destroy(&push->has_room);
+    pthread_mutex_destroy(&push->lock);
+    leat__free(push);
+}
+
+/* ---- Senders ------------------------------------------------------------ */
+
+static int refuse_field(const leat_push *push, int i, const char *what)
+{
+    return leat_error(LEAT_EINVAL, "%s: field \"%s\" %s", push->name,
+                      push->field_name[i], what);
+}
+
+static int check_field(const leat_push *push, int i, const leat_field *field)
+{
+    const leat_field_spec *spec = &push->spec[i];
+    size_t bytes = leat_dtype_size(field->dtype);
+    if (bytes == 0 || field->ndim < 0 || field->ndim > LEAT_MAX_DIMS)
+        return refuse_field(push, i, "has no type or shape");
+    for (int k = 0; k < field->ndim; k++)
+        if (field->shape[k] < 0 ||
+            leat__multiply(bytes, (size_t)field->shape[k], &bytes))
+            return refuse_field(push, i, "has a shape that is none");
+    if (field->dtype == LEAT_BYTES)
+        bytes = field->bytes;
+    if (field->bytes < bytes || (!field->data && field->bytes > 0))
+        return refuse_field(push, i, "has fewer bytes than its shape needs");
+    if (spec->varies)
+        return LEAT_OK;
+    if (field->dtype != spec->dtype)
+        return refuse_field(push, i, "is not of the type that the queue has");
+    if (field->dtype == LEAT_BYTES)
+        return LEAT_OK;
+    bool fits = spec->ndim < 0 || spec->ndim == field->ndim;
+    for (int k = 0; fits && k < spec->ndim; k++)
+        fits = spec->shape[k] < 0 || spec->shape[k] == field->shape[k];
+    return fits ? LEAT_OK
+                : refuse_field(push, i,
+                               "is not of the shape that the queue "
+                               "has");
+}
+
+static int check_sample(const leat_push *push, const leat_sample *sample)
+{
+    int status = LEAT_OK;
+    if (sample->deferred)
+        return leat_error(LEAT_EINVAL, "%s: a sample is not materialized",
+                          push->name);
+    if (sample->nfields != push->nfields)
+        return leat_error(LEAT_EINVAL,
+                          "%s: a sample has %d fields, expected %d", push->name,
+                          sample->nfields, push->nfields);
+    for (int i = 0; i < push->nfields && !status; i++)
+        status = check_field(push, i, &sample->field[i]);
+    return status;
+}
+
+static int killed(const leat_push *push)
+{
+    return leat_error(push->killed, "%s", push->line);
+}
+
+/* Under the lock. LEAT_AGAIN: it is full, and may not wait. */
+static int wait_for_room(leat_push *push, bool waits)
+{
+    while (push->n == push->capacity && !push->closed && waits) {
+        push->waiting_senders++;
+        pthread_cond_wait(&push->has_room, &push->lock);
+        push->waiting_senders--;
+    }
+    if (push->killed)
+        return killed(push);
+    if (push->closed)
+        return LEAT_END;
+    return push->n < push->capacity ? LEAT_OK : LEAT_AGAIN;
+}
+
+/* Exchanges a sample with one of the ring, whose bytes are counted. */
+static void exchange(leat_push *push, leat_sample *in_ring, leat_sample *other)
+{
+    int64_t before = (int64_t)in_ring->buffer_size;
+    leat_sample_swap(in_ring, other);
+    atomic_fetch_add_explicit(&push->held,
+                              (int64_t)in_ring->buffer_size - before,
+                              memory_order_relaxed);
+}
+
+static void put(leat_push *push, leat_sample *sample)
+{
+    sample->from.source = push->name;
+    sample->from.record = push->sent++;
+    sample->stable = 0;
+    exchange(push, &push->ring[(push->first + push->n) % push->capacity],
+             sample);
+    push->n++;
+}
+
+static int send_sample(leat_push *push, leat_sample *sample, bool waits)
+{
+    int status = check_sample(push, sample);
+    if (!status)
+        status = leat_sample_own(sample);
+    if (status)
+        return status;
+    int cancel = leat__thread_disable_cancel();
+    pthread_mutex_lock(&push->lock);
+    status = wait_for_room(push, waits);
+    if (!status)
+        put(push, sample);
+    bool wakes = !status && push->waiting_readers > 0;
+    pthread_mutex_unlock(&push->lock);
+    if (wakes)
+        pthread_cond_signal(&push->has_sample);
+    if (!status)
+        leat_sample_clear(sample);
+    leat__thread_restore_cancel(cancel);
+    return status;
+}
+
+int leat_push_send(leat_push *push, leat_sample *sample)
+{
+    return send_sample(push, sample, true);
+}
+
+int leat_push_try_send(leat_push *push, leat_sample *sample)
+{
+    return send_sample(push, sample, false);
+}
+
+/* ---- Both ends ---------------------------------------------------------- */
+
+static void wake_all(leat_push *push)
+{
+    pthread_cond_broadcast(&push->has_room);
+    pthread_cond_broadcast(&push->has_sample);
+}
+
+void leat_push_close(leat_push *push)
+{
+    pthread_mutex_lock(&push->lock);
+    push->closed = true;
+    wake_all(push);
+    pthread_mutex_unlock(&push->lock);
+}
+
+void leat_push_reopen(leat_push *push)
+{
+    pthread_mutex_lock(&push->lock);
+    push->first = push->n = 0;
+    push->sent = 0;
+    push->pass++;
+    push->closed = false;
+    push->killed = LEAT_OK;
+    wake_all(push);
+    pthread_mutex_unlock(&push->lock);
+}
+
+int leat_push_kill(leat_push *push, int status, const char *line)
+{
+    if (!leat__status_is_error(status))
+        return leat_error(LEAT_EINVAL,
+                          "%s: status %d is no error of leat/status.h",
+                          push->name, status);
+    pthread_mutex_lock(&push->lock);
+    push->closed = true;
+    push->killed = status;
+    snprintf(push->line, sizeof(push->line), "%s",
+             line ? line : leat_status_text(status));
+    wake_all(push);
+    pthread_mutex_unlock(&push->lock);
+    return LEAT_OK;
+}
+
+int leat_push_capacity(const leat_push *push)
+{
+    return push->capacity;
+}
+
+int leat_push_size(leat_push *push)
+{
+    pthread_mutex_lock(&push->lock);
+    int n = push->n;
+    pthread_mutex_unlock(&push->lock);
+    return n;
+}
+
+int leat_push_is_closed(leat_push *push)
+{
+    pthread_mutex_lock(&push->lock);
+    bool closed = push->closed;
+    pthread_mutex_unlock(&push->lock);
+    return closed;
+}
+
+/* ---- Readers ------------------------------------------------------------ */
+
+static push_reader *reader_of(leat_reader *reader)
+{
+    return (push_reader *)reader;
+}
+
+static int push_fields(leat_reader *reader, const leat_field_spec **out, int *n)
+{
+    const leat_push *push = reader_of(reader)->push;
+    *out = push->spec;
+    *n = push->nfields;
+    return LEAT_OK;
+}
+
+static void wait_for_sample(push_reader *self)
+{
+    leat_push *push = self->push;
+    int64_t begun = leat__clock_now();
+    push->waiting_readers++;
+    pthread_cond_wait(&push->has_sample, &push->lock);
+    push->waiting_readers--;
+    leat_reader_add_blocked(&self->reader, leat__clock_now() - begun);
+}
+
+/* Under the lock: LEAT_OK once there is a sample of the reader's pass. */
+static int find_sample(push_reader *self)
+{
+    leat_push *push = self->push;
+    for (;;) {
+        if (atomic_load(&self->cancelled))
+            return leat_error(LEAT_ECANCELLED, "%s: reading was cancelled",
+                              push->name);
+        if (push->killed)
+            return killed(push);
+        if (self->has_begun && self->pass != push->pass)
+            return LEAT_END;
+        if (push->n == 0 && !push->closed) {
+            wait_for_sample(self);
+            continue;
+        }
+        self->pass = push->pass;
+        self->has_begun = true;
+        return push->n > 0 ? LEAT_OK : LEAT_END;
+    }
+}
+
+static void take(leat_push *push, leat_sample *out)
+{
+    exchange(push, &push->ring[push->first], out);
+    push->first = (push->first + 1) % push->capacity;
+    push->n--;
+}
+
+/* Whether the sample in the ring may change places with that one. */
+static bool can_exchange(const leat_push *push, const leat_sample *out)
+{
+    return out->nfields == 0 &&
+           push->ring[push->first].allocator == out->allocator;
+}
+
+/* Takes samples, or one into `taken`, from where it has to be copied. */
+static int receive(push_reader *self, leat_sample *const out[], int n, int *got)
+{
+    leat_push *push = self->push;
+    pthread_mutex_lock(&push->lock);
+    int status = find_sample(self);
+    while (!status && push->n > 0 && *got < n && can_exchange(push, out[*got]))
+        take(push, out[(*got)++]);
+    if (!status && *got == 0) {
+        take(push, &self->taken);
+        self->has_sample = true;
+    }
+    bool wakes = !status && push->waiting_senders > 0;
+    pthread_mutex_unlock(&push->lock);
+    if (wakes && *got > 1)
+        pthread_cond_broadcast(&push->has_room);
+    else if (wakes)
+        pthread_cond_signal(&push->has_room);
+    return status;
+}
+
+/* Appends `taken`, copied. */
+static int copy_taken(push_reader *self, leat_sample *out)
+{
+    const leat_sample *taken = &self->taken;
+    int n = out->nfields;
+    if (n + taken->nfields > LEAT_MAX_FIELDS)
+        return leat_error(LEAT_EINVAL,
+                          "%s: a sample has %d fields, and %d are added: "
+                          "expected at most %d in sum",
+                          self->push->name, n, taken->nfields, LEAT_MAX_FIELDS);
+    memcpy(&out->field[n], taken->field,
+           (size_t)taken->nfields * sizeof(out->field[0]));
+    out->nfields += taken->nfields;
+    out->stable = 0;
+    out->from.source = taken->from.source;
+    out->from.record = taken->from.record;
+    out->from.key = taken->from.key;
+    out->from.key_size = taken->from.key_size;
+    int status = leat_sample_own(out);
+    if (status)
+        out->nfields = n;
+    return status;
+}
+
+static int push_next(leat_reader *reader, leat_sample *const out[], int n,
+                     int *got)
+{
+    push_reader *self = reader_of(reader);
+    int status = LEAT_OK;
+    if (!self->has_sample)
+        status = receive(self, out, n, got);
+    if (status || !self->has_sample)
+        return status;
+    status = copy_taken(self, out[0]);
+    if (status)
+        return status;
+    leat_sample_clear(&self->taken);
+    self->has_sample = false;
+    *got = 1;
+    return LEAT_OK;
+}
+
+static int push_seek(leat_reader *reader, leat_position position,
+                     leat_token *mark)
+{
+    push_reader *self = reader_of(reader);
+    (void)mark;
+    if (position.index > 0)
+        return leat_error(LEAT_EUNSUPPORTED, "%s: a queue is read in order",
+                          self->push->name);
+    pthread_mutex_lock(&self->push->lock);
+    bool has_begun = self->has_begun && self->pass == self->push->pass;
+    pthread_mutex_unlock(&self->push->lock);
+    if (has_begun)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "%s: a queue has a single pass, until it is reopened",
+                          self->push->name);
+    self->has_begun = self->has_sample = false;
+    return LEAT_OK;
+}
+
+static int push_can_seek(leat_reader *reader)
+{
+    (void)reader;
+    return 0;
+}
+
+static void push_cancel(leat_reader *reader)
+{
+    push_reader *self = reader_of(reader);
+    pthread_mutex_lock(&self->push->lock);
+    atomic_store(&self->cancelled, true);
+    pthread_cond_broadcast(&self->push->has_sample);
+    pthread_mutex_unlock(&self->push->lock);
+}
+
+static void push_close(leat_reader *reader)
+{
+    leat_sample_finish(&reader_of(reader)->taken);
+    leat__free(reader);
+}
+
+static int push_save(leat_reader *reader, leat_token *token)
+{
+    (void)token;
+    return leat_error(LEAT_ESTATE,
+                      "%s: the samples of a queue are gone once they are read: "
+                      "no run can be resumed from them",
+                      reader_of(reader)->push->name);
+}
+
+static int push_restore(leat_reader *reader, leat_token *token)
+{
+    return push_save(reader, token);
+}
+
+static int64_t push_memory(leat_reader *reader)
+{
+    return (int64_t)atomic_load_explicit(&reader_of(reader)->push->held,
+                                         memory_order_relaxed);
+}
+
+static const leat_reader_ops push_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "push",
+    .fields = push_fields,
+    .next = push_next,
+    .seek = push_seek,
+    .cancel = push_cancel,
+    .close = push_close,
+    .can_seek = push_can_seek,
+    .save = push_save,
+    .restore = push_restore,
+    .memory = push_memory,
+};
+
+static int push_open(const leat_open *open, leat_reader **out)
+{
+    push_reader *self = leat__alloc_zero(1, sizeof(*self));
+    if (!self)
+        return LEAT_ENOMEM;
+    self->reader.ops = &push_ops;
+    self->push = (void *)(uintptr_t)leat_args_object(open->args);
+    leat_sample_init(&self->taken);
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static const leat_reader_type push_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "push",
+    .may_block = 1,
+    .open = push_open,
+};
+
+static void release(void *push)
+{
+    leat_push_unref(push);
+}
+
+int leat_pipeline_push(leat_pipeline **out, leat_push *push)
+{
+    leat_push_ref(push);
+    return leat_pipeline_create(out, &push_type, NULL, push, release, NULL, 0);
+}
