@@ -430,6 +430,38 @@ leat_pipeline_sequence_example(leat_pipeline **out, leat_pipeline *upstream,
 
 /* ---- Memory and time ---------------------------------------------------- */
 
+/** How leat_pipeline_cache keeps samples. Zero is the default of all fields but
+ * `size`. */
+typedef struct leat_cache_options {
+    size_t size;   /* sizeof(leat_cache_options) */
+    int64_t bytes; /* of memory; 0: a quarter of the caller's max_memory, or
+                      1 GiB */
+} leat_cache_options;
+
+#define LEAT_CACHE_OPTIONS_INIT                                                \
+    {                                                                          \
+        .size = sizeof(leat_cache_options)                                     \
+    }
+
+/** Sets each option to its default; `size` stays, and no more is written.
+ * Errors: LEAT_EINVAL where it is 0. */
+LEAT_API int leat_cache_options_init(leat_cache_options *options);
+
+/**
+ * `cache:BYTES`: keeps the samples of the upstream reader's first epoch in
+ * memory and gives them again in every epoch, as stable views. What does not
+ * fit is read again each time, and the log says so once. As in tf.data every
+ * epoch is the first: order and random work that change from epoch to epoch
+ * belong after it. An epoch without an end is refused.
+ *
+ * Over random access any threads fill it, and only samples that are read are
+ * kept. Over a stream it keeps them from the first one on, completes them on
+ * the thread that reads (put prefetch before it), and needs the stream no
+ * more once a whole epoch is kept, so that a single pass gives any number.
+ */
+LEAT_API int leat_pipeline_cache(leat_pipeline **out, leat_pipeline *upstream,
+                                 const leat_cache_options *options);
+
 /** How leat_pipeline_prefetch reads ahead. Zero is the default of all fields
  * but `size`. */
 typedef struct leat_prefetch_options {

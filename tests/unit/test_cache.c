@@ -1,0 +1,461 @@
+/* cache in memory: what is read how often, budgets, and bad records. */
+#include "base/memory.h"
+#include "support/index_decorators.h"
+#include "support/scripted_source.h"
+#include "support/suite.h"
+
+#include <leat.h>
+#include <leat/decorators.h>
+#include <leat/ext/reader.h>
+
+#include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COUNT = 10, MANY = 200, THREADS = 4 };
+
+static leat_sample sample;
+static char logged[4096];
+
+static void note_line(void *user, leat_log_level level, const char *line)
+{
+    (void)level;
+    (void)user;
+    size_t used = strlen(logged);
+    snprintf(logged + used, sizeof(logged) - used, "%s\n", line);
+}
+
+static void begin(void)
+{
+    leat_sample_init(&sample);
+    logged[0] = 0;
+    leat_log_set(note_line, NULL, LEAT_LOG_WARNING);
+}
+
+static void end(void)
+{
+    leat_sample_finish(&sample);
+    leat_log_set(NULL, NULL, LEAT_LOG_WARNING);
+}
+
+static leat_pipeline *cached(leat_pipeline *upstream, int64_t bytes)
+{
+    leat_pipeline *pipeline;
+    leat_cache_options options = LEAT_CACHE_OPTIONS_INIT;
+    options.bytes = bytes;
+    ck_assert_int_eq(leat_pipeline_cache(&pipeline, upstream, &options),
+                     LEAT_OK);
+    leat_pipeline_unref(upstream);
+    return pipeline;
+}
+
+static leat_reader *open_and_unref(leat_pipeline *pipeline)
+{
+    leat_reader *reader;
+    ck_assert_msg(leat_pipeline_open(pipeline, &reader) == LEAT_OK, "%s",
+                  leat_last_error());
+    leat_pipeline_unref(pipeline);
+    return reader;
+}
+
+static leat_reader *open_source(scripted_source *source, int64_t bytes)
+{
+    return open_and_unref(cached(scripted_source_pipeline(source), bytes));
+}
+
+static int label(void)
+{
+    int32_t value;
+    memcpy(&value, sample.field[sample.nfields - 1].data, sizeof(value));
+    return value;
+}
+
+static int seek(leat_reader *reader, int64_t epoch, int64_t index)
+{
+    return leat_reader_seek(reader, (leat_position){epoch, index}, NULL);
+}
+
+static void expect_epoch(leat_reader *reader, int64_t epoch, int count, int bad)
+{
+    if (epoch > 0)
+        ck_assert_msg(seek(reader, epoch, 0) == LEAT_OK, "%s",
+                      leat_last_error());
+    for (int i = 0; i < count; i++) {
+        int status = leat_reader_next(reader, &sample);
+        if (i == bad) {
+            ck_assert_int_eq(status, LEAT_EDATA);
+            ck_assert_ptr_nonnull(strstr(leat_last_error(), "is bad"));
+            ck_assert_int_eq(sample.from.record, i);
+            continue;
+        }
+        ck_assert_msg(status == LEAT_OK, "%d: %s", i, leat_last_error());
+        ck_assert_int_eq(label(), i);
+    }
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+}
+
+START_TEST(every_epoch_after_the_first_comes_from_memory)
+{
+    for (int single_pass = 0; single_pass < 2; single_pass++) {
+        scripted_source source = SCRIPTED_SOURCE_INIT;
+        source.single_pass = single_pass;
+        source.bad = 4;
+        leat_reader *reader = open_source(&source, 0);
+        for (int epoch = 0; epoch < 4; epoch++)
+            expect_epoch(reader, epoch, COUNT, 4);
+        ck_assert_int_eq(source.given, COUNT - 1);
+        ck_assert_int_eq(seek(reader, 0, 7), LEAT_OK);
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(label(), 7);
+        ck_assert_int_eq(seek(reader, 0, COUNT + 1), LEAT_EINVAL);
+        leat_reader_close(reader);
+    }
+    ck_assert_str_eq(logged, "");
+}
+END_TEST
+
+START_TEST(an_empty_epoch_stays_empty)
+{
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    source.count = 0;
+    leat_reader *reader = open_source(&source, 0);
+    for (int epoch = 0; epoch < 3; epoch++)
+        expect_epoch(reader, epoch, 0, -1);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* tf.data: cache().take(5).repeat(2). */
+START_TEST(a_part_is_read_once)
+{
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    leat_pipeline *pipeline;
+    leat_pipeline *upstream = cached(scripted_source_pipeline(&source), 0);
+    ck_assert_int_eq(leat_pipeline_take(&pipeline, upstream, 5), LEAT_OK);
+    leat_pipeline_unref(upstream);
+    leat_reader *reader = open_and_unref(pipeline);
+    for (int epoch = 0; epoch < 2; epoch++)
+        expect_epoch(reader, epoch, 5, -1);
+    ck_assert_int_eq(source.given, 5);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_read_again)
+{
+    for (int64_t bytes = 64; bytes < 6000; bytes += 64) {
+        scripted_source source = SCRIPTED_SOURCE_INIT;
+        logged[0] = 0;
+        leat_reader *reader = open_source(&source, bytes);
+        expect_epoch(reader, 0, COUNT, -1);
+        ck_assert_int_le(reader->ops->memory(reader), bytes);
+        for (int epoch = 1; epoch < 3; epoch++)
+            expect_epoch(reader, epoch, COUNT, -1);
+        if (reader->ops->memory(reader) == 0)
+            ck_assert_ptr_nonnull(strstr(logged, "too few for one sample"));
+        else if (logged[0])
+            ck_assert_ptr_nonnull(strstr(logged, "samples are kept"));
+        else
+            ck_assert_int_eq(source.given, COUNT);
+        /* It is said once. */
+        ck_assert(!logged[0] || strchr(logged, '\n')[1] == 0);
+        leat_reader_close(reader);
+    }
+    ck_assert_str_eq(logged, "");
+}
+END_TEST
+
+START_TEST(a_broken_storage_is_met_again_where_nothing_is_kept)
+{
+    scripted_source source = SCRIPTED_SOURCE_INIT;
+    source.broken = 6;
+    leat_reader *reader = open_source(&source, 0);
+    for (int epoch = 0; epoch < 2; epoch++) {
+        ck_assert_int_eq(seek(reader, epoch, 0), LEAT_OK);
+        for (int i = 0; i < 6; i++)
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_EIO);
+    }
+    source.broken = -1;
+    expect_epoch(reader, 2, COUNT, -1);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* Counts the reads of random access below the cache. */
+typedef struct counter {
+    leat_reader reader;
+    leat_reader *upstream;
+} counter;
+
+static atomic_int reads;
+
+static int counter_fields(leat_reader *reader, const leat_field_spec **out,
+                          int *n)
+{
+    return leat_reader_fields(((counter *)reader)->upstream, out, n);
+}
+
+static int counter_next(leat_reader *reader, leat_sample *const out[], int n,
+                        int *got)
+{
+    return leat_reader_pull(((counter *)reader)->upstream, out, n, got);
+}
+
+static int counter_seek(leat_reader *reader, leat_position at, leat_token *mark)
+{
+    return leat_reader_seek(((counter *)reader)->upstream, at, mark);
+}
+
+static void counter_cancel(leat_reader *reader)
+{
+    leat_reader_cancel(((counter *)reader)->upstream);
+}
+
+static void counter_close(leat_reader *reader)
+{
+    leat_reader_close(((counter *)reader)->upstream);
+}
+
+static int64_t endless;
+
+static int counter_count(leat_reader *reader, int64_t *out)
+{
+    if (!endless)
+        return leat_reader_count(((counter *)reader)->upstream, out);
+    *out = LEAT_ENDLESS;
+    return LEAT_OK;
+}
+
+static int counter_read_at(leat_reader *reader, const leat_position at[],
+                           leat_sample *const out[], int n, int *got)
+{
+    int status =
+        leat_reader_pull_at(((counter *)reader)->upstream, at, out, n, got);
+    atomic_fetch_add(&reads, *got);
+    return status;
+}
+
+static const leat_reader_ops counter_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "counter",
+    .fields = counter_fields,
+    .next = counter_next,
+    .seek = counter_seek,
+    .cancel = counter_cancel,
+    .close = counter_close,
+    .count = counter_count,
+    .read_at = counter_read_at,
+};
+
+static counter the_counter = {.reader = {.ops = &counter_ops}};
+
+static int counter_open(const leat_open *open, leat_reader **out)
+{
+    the_counter.upstream = open->upstream[0];
+    atomic_store(&reads, 0);
+    *out = &the_counter.reader;
+    return LEAT_OK;
+}
+
+static const leat_reader_type counter_type = {.size = sizeof(leat_reader_type),
+                                              .name = "counter",
+                                              .min_upstream = 1,
+                                              .max_upstream = 1,
+                                              .open = counter_open};
+
+static leat_pipeline *over(const leat_reader_type *type,
+                           leat_pipeline *upstream)
+{
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(
+        leat_pipeline_create(&pipeline, type, NULL, NULL, NULL, &upstream, 1),
+        LEAT_OK);
+    leat_pipeline_unref(upstream);
+    return pipeline;
+}
+
+static leat_pipeline *memory_pipeline(void)
+{
+    static float data[MANY];
+    static int32_t labels[MANY];
+    for (int i = 0; i < MANY; i++)
+        labels[i] = i;
+    const leat_memory_field fields[] = {
+        {.name = "data", .dtype = LEAT_FLOAT32, .data = data},
+        {.name = "label", .dtype = LEAT_INT32, .data = labels},
+    };
+    leat_pipeline *pipeline;
+    ck_assert_int_eq(leat_pipeline_memory(&pipeline, fields, 2, MANY), LEAT_OK);
+    return pipeline;
+}
+
+static leat_pipeline *counted(void)
+{
+    return over(&counter_type, memory_pipeline());
+}
+
+static void *read_all(void *reader)
+{
+    leat_sample own[7];
+    leat_sample *out[7];
+    leat_position at[7];
+    for (int i = 0; i < 7; i++)
+        leat_sample_init(out[i] = &own[i]);
+    for (int round = 0; round < 5; round++)
+        for (int i = 0; i < MANY; i++) {
+            int got;
+            for (int k = 0; k < 7; k++)
+                at[k] = (leat_position){round, (i * 31 + k) % MANY};
+            int status = leat_reader_read_at(reader, at, out, 7, &got);
+            for (int k = 0; k < got; k++) {
+                int32_t value;
+                memcpy(&value, out[k]->field[1].data, sizeof(value));
+                if (status || value != at[k].index || !out[k]->stable)
+                    return reader;
+            }
+        }
+    for (int i = 0; i < 7; i++)
+        leat_sample_finish(out[i]);
+    return NULL;
+}
+
+START_TEST(threads_fill_it_over_random_access)
+{
+    pthread_t thread[THREADS];
+    leat_reader *reader = open_and_unref(cached(counted(), 0));
+    ck_assert(leat_reader_is_random_access(reader));
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, read_all, reader), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *failed;
+        pthread_join(thread[i], &failed);
+        ck_assert_ptr_null(failed);
+    }
+    int before = atomic_load(&reads);
+    int64_t held = reader->ops->memory(reader);
+    ck_assert_int_ge(before, MANY);
+    expect_epoch(reader, 3, MANY, -1);
+    ck_assert_int_eq(atomic_load(&reads), before);
+    ck_assert_int_eq(reader->ops->memory(reader), held);
+    ck_assert_int_gt(held, MANY * 8);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(samples_are_views_until_close)
+{
+    leat_reader *reader = open_and_unref(cached(memory_pipeline(), 0));
+    for (int epoch = 0; epoch < 2; epoch++)
+        expect_epoch(reader, epoch, MANY, -1);
+    ck_assert_int_eq(seek(reader, 0, 5), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    const void *data = sample.field[0].data;
+    ck_assert_int_eq(sample.stable, 1);
+    ck_assert_uint_eq(sample.taken, 0);
+    int64_t allocations = leat__alloc_count();
+    expect_epoch(reader, 2, MANY, -1);
+    ck_assert_int_eq(seek(reader, 3, 5), LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_ptr_eq(sample.field[0].data, data);
+    ck_assert_int_eq(leat__alloc_count(), allocations);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* Whatever was kept, every epoch is the first. */
+START_TEST(an_order_of_epochs_is_that_of_the_first)
+{
+    const int64_t budgets[] = {0, 1, 9000};
+    for (int i = 0; i < 3; i++) {
+        leat_pipeline *turned =
+            over(index_decorators_turn(), memory_pipeline());
+        leat_reader *reader = open_and_unref(cached(turned, budgets[i]));
+        for (int epoch = 2; epoch >= 0; epoch--) {
+            ck_assert_int_eq(seek(reader, epoch, 0), LEAT_OK);
+            for (int k = 0; k < MANY; k++) {
+                const leat_position at = {0, k};
+                ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+                ck_assert_int_eq(label(), index_decorators_turned(at, MANY, 0));
+            }
+        }
+        leat_reader_close(reader);
+    }
+}
+END_TEST
+
+START_TEST(limits_are_checked_at_open)
+{
+    leat_open_options options = LEAT_OPEN_OPTIONS_INIT;
+    leat_reader *reader;
+    options.max_memory = 1000;
+    leat_pipeline *pipeline = cached(memory_pipeline(), 1001);
+    ck_assert_int_eq(leat_pipeline_open_with(pipeline, &options, &reader),
+                     LEAT_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "bytes"));
+    leat_pipeline_unref(pipeline);
+
+    options.max_memory = 8000;
+    pipeline = cached(memory_pipeline(), 0);
+    ck_assert_int_eq(leat_pipeline_open_with(pipeline, &options, &reader),
+                     LEAT_OK);
+    expect_epoch(reader, 0, MANY, -1);
+    ck_assert_int_le(reader->ops->memory(reader), 2000);
+    ck_assert_int_gt(reader->ops->memory(reader), 1000);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+
+    endless = 1;
+    pipeline = cached(counted(), 0);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_EINVAL);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "before repeat"));
+    leat_pipeline_unref(pipeline);
+    endless = 0;
+}
+END_TEST
+
+START_TEST(options_and_text_are_checked_and_equal)
+{
+    leat_cache_options options = {.size = sizeof(options), .bytes = 9};
+    leat_pipeline *upstream = memory_pipeline(), *pipeline;
+    ck_assert_int_eq(leat_pipeline_cache(&pipeline, upstream, NULL), LEAT_OK);
+    ck_assert_str_eq(leat_pipeline_text(pipeline), "memory | cache");
+    leat_pipeline_unref(pipeline);
+    ck_assert_int_eq(leat_pipeline_cache(&pipeline, upstream, &options),
+                     LEAT_OK);
+    ck_assert_str_eq(leat_pipeline_text(pipeline), "memory | cache:9");
+    leat_pipeline_unref(pipeline);
+    options.bytes = -1;
+    ck_assert_int_eq(leat_pipeline_cache(&pipeline, upstream, &options),
+                     LEAT_EINVAL);
+    options.size = 0;
+    ck_assert_int_eq(leat_pipeline_cache(&pipeline, upstream, &options),
+                     LEAT_EINVAL);
+    leat_pipeline_unref(upstream);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "lmdb:x | cache:1G"),
+                     LEAT_OK);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cache");
+    TCase *tcase = tcase_create("cache");
+    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_set_timeout(tcase, 120);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, every_epoch_after_the_first_comes_from_memory);
+    tcase_add_test(tcase, an_empty_epoch_stays_empty);
+    tcase_add_test(tcase, a_part_is_read_once);
+    tcase_add_test(tcase, what_does_not_fit_is_read_again);
+    tcase_add_test(tcase, a_broken_storage_is_met_again_where_nothing_is_kept);
+    tcase_add_test(tcase, threads_fill_it_over_random_access);
+    tcase_add_test(tcase, samples_are_views_until_close);
+    tcase_add_test(tcase, an_order_of_epochs_is_that_of_the_first);
+    tcase_add_test(tcase, limits_are_checked_at_open);
+    tcase_add_test(tcase, options_and_text_are_checked_and_equal);
+    return suite_run(suite);
+}
