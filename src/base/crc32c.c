@@ -75,6 +75,12 @@ static uint64_t get_word(const unsigned char *at)
     return word;
 }
 
+static uint32_t get_half(const unsigned char *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
+           (uint32_t)at[3] << 24;
+}
+
 uint32_t leat__crc32c_portable(uint32_t crc, const void *bytes, size_t size)
 {
     const unsigned char *at = bytes;
@@ -95,6 +101,7 @@ uint32_t leat__crc32c_portable(uint32_t crc, const void *bytes, size_t size)
 #include <nmmintrin.h>
 #define WITH_INSTRUCTION __attribute__((target("sse4.2")))
 #define CRC_WORD(crc, word) ((uint32_t)_mm_crc32_u64(crc, word))
+#define CRC_HALF(crc, half) _mm_crc32_u32(crc, half)
 #define CRC_BYTE(crc, byte) _mm_crc32_u8(crc, byte)
 
 static bool has_instruction(void)
@@ -105,6 +112,7 @@ static bool has_instruction(void)
 #include <sys/auxv.h>
 #define WITH_INSTRUCTION __attribute__((target("+crc")))
 #define CRC_WORD(crc, word) __builtin_aarch64_crc32cx(crc, word)
+#define CRC_HALF(crc, half) __builtin_aarch64_crc32cw(crc, half)
 #define CRC_BYTE(crc, byte) __builtin_aarch64_crc32cb(crc, byte)
 #define HAS_CRC32 (1UL << 7) /* HWCAP_CRC32 */
 
@@ -145,6 +153,11 @@ WITH_INSTRUCTION static uint32_t by_instruction(uint32_t crc, const void *bytes,
     crc = three_streams(crc, &at, &size, SHORT, short_shift);
     for (; size >= 8; at += 8, size -= 8)
         crc = CRC_WORD(crc, get_word(at));
+    if (size >= 4) {
+        crc = CRC_HALF(crc, get_half(at));
+        at += 4;
+        size -= 4;
+    }
     for (; size > 0; at++, size--)
         crc = CRC_BYTE(crc, *at);
     return ~crc;

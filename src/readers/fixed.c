@@ -141,8 +141,8 @@ static int fixed_read(const leat__record_format *format,
             data = swapped;
             swapped += field->bytes;
         }
-        status = leat_sample_set(sample, sample->nfields, spec->dtype,
-                                 spec->ndim, spec->shape, data);
+        status = leat__record_set(sample, spec->dtype, spec->ndim, spec->shape,
+                                  data, field->bytes);
     }
     return status;
 }

@@ -76,8 +76,10 @@ static int map_whole(leat__mapped_file *out, const char *name, int fd,
         return leat__error_system(errno, "%s", name);
     if (!S_ISREG(about->st_mode))
         return leat_error(LEAT_EIO, "%s: expected a regular file", name);
+    /* No bytes cannot be mapped, and have an address all the same. */
+    static char none;
     size_t size = (size_t)about->st_size;
-    void *base = NULL;
+    void *base = &none;
     if ((uintmax_t)about->st_size > PTRDIFF_MAX)
         return leat_error(LEAT_EIO, "%s: too large to be mapped", name);
     if (size > 0)

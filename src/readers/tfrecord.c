@@ -23,6 +23,13 @@
 /* A larger length is none of a file. */
 #define LENGTH_MAX (UINT64_C(1) << 47)
 
+/*
+ * Each header says where the next one is, so a walk waits for memory at each.
+ * Where records are of about one size, a header so many records ahead is
+ * already on its way.
+ */
+#define AHEAD 8
+
 static bool is_length_good(const unsigned char *header)
 {
     return leat__crc32c_mask(leat__crc32c(0, header, 8)) ==
@@ -118,9 +125,12 @@ static int tfrecord_walk(const leat__record_format *format,
         uint64_t length = leat__get_u64(header);
         if (length > left - HEADER - FOOTER)
             break;
+        size_t size = (size_t)length + HEADER + FOOTER;
+        if (size < left / AHEAD)
+            __builtin_prefetch(header + AHEAD * size);
         out[found].offset = window->offset + at;
-        out[found].size = length + HEADER + FOOTER;
-        at += (size_t)out[found].size;
+        out[found].size = size;
+        at += size;
     }
     walk->offset = window->offset + at;
     walk->record += found;
@@ -148,7 +158,7 @@ static int tfrecord_read(const leat__record_format *format,
     if (!is_data_good(data, length))
         return bad_sum(LEAT_EDATA, "data", data, length);
     const int64_t shape[] = {(int64_t)length};
-    return leat_sample_set(sample, sample->nfields, LEAT_BYTES, 1, shape, data);
+    return leat__record_set(sample, LEAT_BYTES, 1, shape, data, (size_t)length);
 }
 
 const leat__record_format_ops leat__tfrecord_format = {

@@ -135,11 +135,29 @@ void leat__record_format_destroy(leat__record_format *format);
 
 /*
  * leat_sample_take for `read`: where the window lies in the sample's buffer,
- * which may move, its `bytes` follow. Fields that were set before the call and
- * lie in the buffer are lost: take first, set then. NULL without memory.
+ * which may move, its `bytes` follow. NULL without memory.
  */
 void *leat__record_take(leat_sample *sample, leat__record_window *window,
                         size_t bytes);
+
+/* leat_sample_set of the next field, whose size is known to be its shape's. */
+static inline int leat__record_set(leat_sample *sample, leat_dtype dtype,
+                                   int ndim, const int64_t shape[],
+                                   const void *data, size_t bytes)
+{
+    int i = sample->nfields;
+    if (i >= LEAT_MAX_FIELDS)
+        return leat_sample_set(sample, i, dtype, ndim, shape, data);
+    leat_field *field = &sample->field[i];
+    field->dtype = dtype;
+    field->ndim = ndim;
+    field->data = data;
+    field->bytes = bytes;
+    for (int k = 0; k < ndim; k++)
+        field->shape[k] = shape[k];
+    sample->nfields = i + 1;
+    return LEAT_OK;
+}
 
 /* Little-endian numbers, at any address. */
 static inline uint32_t leat__get_u32(const unsigned char *at)
