@@ -211,11 +211,9 @@ int leat_pipeline_decode(leat_pipeline **out, leat_pipeline *upstream,
                          const leat_decode_options *options)
 {
     static const char *const colors[] = {"NATIVE", "BGR", "GRAY", "RGB"};
-    const leat_decode_options defaults = LEAT_DECODE_OPTIONS_INIT;
-    leat_decode_options values;
+    leat_decode_options values = LEAT_DECODE_OPTIONS_INIT;
     char rest[128], *text;
-    int status = leat__options_copy("decode", &values, &defaults,
-                                    sizeof(defaults), options);
+    int status = leat__options_copy(&values, options, sizeof(values));
     if (!status && ((unsigned)values.color > LEAT_DECODE_RGB ||
                     (unsigned)values.layout > LEAT_NHWC))
         status = leat_error(LEAT_EINVAL,
