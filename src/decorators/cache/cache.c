@@ -259,8 +259,12 @@ static int seek_stream(leat_reader *reader, leat_position position,
                        leat_token *mark)
 {
     cache_reader *cache = (cache_reader *)reader;
-    const leat_position first = {0, position.index};
     int status = leat__decorator_check_running(&cache->map.decorator);
+    if (!status && mark)
+        status = leat_token_get(mark, &position.index, sizeof(position.index));
+    if (!status && position.index < 0)
+        status = leat_error(LEAT_EINVAL, "cache: %lld is not a position",
+                            (long long)position.index);
     if (!status && !mark && cache->is_whole && position.index > cache->kept)
         status = leat_error(LEAT_EINVAL,
                             "cache: sample %lld is out of range: there are "
@@ -268,6 +272,7 @@ static int seek_stream(leat_reader *reader, leat_position position,
                             (long long)position.index, (long long)cache->kept);
     /* The bytes of a mark are the upstream reader's to take. */
     if (!status && mark) {
+        const leat_position first = {0, position.index};
         status = leat_reader_seek(upstream_of(cache), first, mark);
         cache->upstream_at = status ? -1 : position.index;
     }
@@ -418,10 +423,14 @@ static int skip_stream(leat_reader *reader, int64_t n, int64_t *skipped)
     return status;
 }
 
+/* Its index, and the upstream reader's mark there. */
 static int mark_stream(leat_reader *reader, leat_token *token)
 {
     cache_reader *cache = (cache_reader *)reader;
     int64_t index = cache->map.next.index;
+    int status = leat_token_put(token, &index, sizeof(index));
+    if (status)
+        return status;
     if (index < cache->kept) {
         const cache_entry *entry = entry_at(cache, index);
         return leat__cache_entry_mark(entry->bytes, entry->size, token);
