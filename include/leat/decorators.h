@@ -97,6 +97,47 @@ LEAT_API int leat_pipeline_filter(leat_pipeline **out, leat_pipeline *upstream,
                                   uint64_t id,
                                   const leat_filter_options *options);
 
+/** How samples are shuffled. Zero is the default of all members. */
+typedef struct leat_shuffle_options {
+    size_t size;         /* sizeof(leat_shuffle_options) */
+    int64_t buffer;      /* samples of a buffer to draw from; 0: none */
+    int64_t block;       /* samples of a block; 0: no blocks */
+    int64_t seed;        /* with has_seed: of the order, from 0 */
+    int has_seed;        /* 0: the layer's seed, or that of opening */
+    int same_each_epoch; /* 1: the same order in each epoch */
+} leat_shuffle_options;
+
+/** Every default, written out. */
+#define LEAT_SHUFFLE_OPTIONS_INIT                                              \
+    {                                                                          \
+        sizeof(leat_shuffle_options), 0, 0, 0, 0, 0                            \
+    }
+
+/**
+ * Writes every default, as the macro does, for bindings. `options->size` is set
+ * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ * Thread safety: any thread.
+ */
+LEAT_API int leat_shuffle_options_init(leat_shuffle_options *options);
+
+/**
+ * `shuffle`, `shuffle:block=N`, `shuffle:N`: a random order of each epoch's
+ * samples, another one in each; `options` may be NULL. It depends on the seed,
+ * the epoch and the position alone.
+ *
+ * By itself all samples are permuted, and with `block` blocks of consecutive
+ * samples, and those of each block: both are computed, hold no memory, and need
+ * upstream readers with random access and an end (LEAT_EUNSUPPORTED).
+ *
+ * With `buffer` up to 2^31 - 1 samples are held, over any reader: each position
+ * takes one at random and the next sample of the upstream reader takes its
+ * place, so that position k gives one of the first k + `buffer`. Less than the
+ * buffer's memory fits max_memory: LEAT_ELIMIT. A resumed run finds the
+ * buffer's samples by their indices, or reads from the oldest one on.
+ */
+LEAT_API int leat_pipeline_shuffle(leat_pipeline **out, leat_pipeline *upstream,
+                                   const leat_shuffle_options *options);
+
 /* ---- Several inputs ----------------------------------------------------- */
 
 /**

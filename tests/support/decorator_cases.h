@@ -9,6 +9,9 @@
 static const char *const decorator_cases[] = {
     "repeat:2",
     "shard:3,1",
+    "shuffle:seed=3",
+    "shuffle:block=5,seed=3",
+    "shuffle:6,seed=3",
     "skip:7",
     "cast:label=int64,data=float32,label=int32,data=uint8",
     "reshape:label=(1),data=(-1),label=()",
@@ -25,7 +28,6 @@ static const char *const decorator_cases[] = {
     "prefetch:3",
     "prefetch:16,threads=3",
     "prefetch:auto,threads=2",
-    "prefetch:3", "prefetch:16,threads=3", "prefetch:auto,threads=2", "take:20",
     "cache",
     "cache:5k",
     "cache:1",

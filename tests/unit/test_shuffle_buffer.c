@@ -1,0 +1,417 @@
+#include "base/memory.h"
+#include "support/order_check.h"
+#include "support/plain_source.h"
+#include "support/stream_decorators.h"
+#include "support/suite.h"
+
+#include <leat.h>
+#include <leat/choice.h>
+#include <leat/ext/reader.h>
+
+#include <check.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SEED = 7, OPERATION = 0x62 };
+
+static const char *const kinds[] = {"random",     "counted", "seekable",
+                                    "sequential", "marked",  "once"};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* A second passes with each look at the clock, where that is asked for. */
+static atomic_int seconds_pass;
+static atomic_long seconds;
+int __real_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    int status = __real_clock_gettime(clock, out);
+    if (atomic_load(&seconds_pass))
+        out->tv_sec += atomic_fetch_add(&seconds, 1);
+    return status;
+}
+
+/* Epoch `e` of `n` records through a buffer, as the words say. */
+static void play(order_epoch *epoch, int n, int size, int e)
+{
+    int *slot = malloc((size_t)(size < n ? size : n) * sizeof(*slot) + 1);
+    int held = 0, taken = 0;
+    epoch->n = 0;
+    while (held < size && taken < n)
+        slot[held++] = taken++;
+    for (int t = 0; held > 0; t++) {
+        uint32_t words[4];
+        leat_choice(SEED, e, t / 4, OPERATION, words);
+        int i = (int)((uint64_t)words[t % 4] * (uint64_t)held >> 32);
+        order_add(epoch, slot[i]);
+        slot[i] = taken < n ? taken++ : slot[--held];
+    }
+    free(slot);
+}
+
+static void check_buffer(const char *kind, const char *options, int n, int size)
+{
+    static order_epoch epoch[2];
+    char text[200];
+    play(&epoch[0], n, size, 0);
+    play(&epoch[1], n, size, 1);
+    snprintf(text, sizeof(text), "plain:%s,%d%s | shuffle:%d,seed=7", kind, n,
+             options, size);
+    order_check(text, epoch, 2, strstr(options, "bad=1") != NULL);
+}
+
+START_TEST(samples_are_drawn_from_a_buffer)
+{
+    check_buffer(kinds[_i], "", 45, 5);
+    check_buffer(kinds[_i], "", 45, 1);
+    check_buffer(kinds[_i], "", 45, 44);
+    check_buffer(kinds[_i], "", 45, 45);
+    check_buffer(kinds[_i], "", 45, 1000);
+    check_buffer(kinds[_i], "", 200, 17);
+    check_buffer(kinds[_i], "", 0, 5);
+    check_buffer(kinds[_i], "", 1, 5);
+}
+END_TEST
+
+START_TEST(bad_records_come_where_they_are_drawn)
+{
+    check_buffer(kinds[_i], ",bad=1", 45, 5);
+    check_buffer(kinds[_i], ",bad=1", 45, 100);
+    check_buffer(kinds[_i], ",bad=1", 200, 20);
+}
+END_TEST
+
+START_TEST(deferred_samples_are_held_as_they_are)
+{
+    check_buffer(kinds[_i], ",defers=1", 45, 7);
+    check_buffer(kinds[_i], ",defers=1,bad=1", 45, 7);
+}
+END_TEST
+
+START_TEST(a_buffer_of_one_changes_nothing)
+{
+    static order_epoch epoch;
+    order_add_range(&epoch, 0, 45);
+    char text[100];
+    snprintf(text, sizeof(text), "plain:%s,45 | shuffle:1", kinds[_i]);
+    order_check(text, &epoch, 1, 0);
+}
+END_TEST
+
+START_TEST(an_endless_epoch_has_a_buffer)
+{
+    static order_epoch epoch, pass;
+    char text[100];
+    play(&pass, 1000, 20, 0);
+    epoch.is_cut = 1;
+    epoch.n = 0;
+    for (int i = 0; i < 500; i++)
+        order_add(&epoch, pass.record[i] % 30);
+    snprintf(text, sizeof(text), "plain:%s,30 | repeat | shuffle:20,seed=7",
+             kinds[_i]);
+    order_check(text, &epoch, 1, 0);
+}
+END_TEST
+
+START_TEST(streams_of_decorators_are_shuffled)
+{
+    static order_epoch epoch, inner;
+    play(&inner, 60, 9, 0);
+    for (int i = 0; i < 60; i++)
+        ck_assert_int_lt(inner.record[i], i + 9);
+    play(&epoch, 60, 13, 0);
+    for (int i = 0; i < 60; i++)
+        epoch.record[i] = inner.record[epoch.record[i]];
+    char text[120];
+    snprintf(text, sizeof(text),
+             "plain:%s,60 | shuffle:9,seed=7 | shuffle:13,seed=7", kinds[_i]);
+    order_check(text, &epoch, 1, 0);
+    snprintf(text, sizeof(text),
+             "(plain:%s,25) (plain:%s,35,first=25) | chain | "
+             "shuffle:9,seed=7",
+             kinds[_i], kinds[_i]);
+    order_check(text, &inner, 1, 0);
+}
+END_TEST
+
+/* A long epoch, so that marks are dropped and thinned; few positions of it. */
+START_TEST(marks_lead_back_to_what_is_held)
+{
+    static order_epoch epoch;
+    char text[100];
+    leat_token mark;
+    leat_token_init(&mark);
+    for (int size = 2; size <= 200; size = size * 10 / 3) {
+        play(&epoch, 4000, size, 0);
+        snprintf(text, sizeof(text), "plain:%s,4000 | shuffle:%d,seed=7",
+                 kinds[_i], size);
+        leat_reader *reader = order_open(text);
+        leat_sample sample;
+        leat_sample_init(&sample);
+        for (int i = 0; i < 4000; i++) {
+            if (i % 97 == 0) {
+                mark.size = mark.cursor = 0;
+                ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
+                leat_reader *other = order_open(text);
+                ck_assert_int_eq(
+                    leat_reader_seek(other, (leat_position){0, 0}, &mark),
+                    LEAT_OK);
+                for (int k = i; k < 4000 && k < i + 300; k++) {
+                    ck_assert_int_eq(leat_reader_next(other, &sample), LEAT_OK);
+                    ck_assert_int_eq(sample.from.record, epoch.record[k]);
+                }
+                leat_reader_close(other);
+            }
+            ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+            ck_assert_int_eq(sample.from.record, epoch.record[i]);
+        }
+        leat_sample_finish(&sample);
+        leat_reader_close(reader);
+    }
+    leat_token_finish(&mark);
+}
+END_TEST
+
+START_TEST(a_resume_of_a_stream_reads_from_the_oldest_on)
+{
+    enum { RECORDS = 3000, SIZE = 20 };
+    leat_reader *reader = order_open("plain:marked,3000 | shuffle:20,seed=7");
+    static order_epoch epoch;
+    leat_token mark;
+    leat_token_init(&mark);
+    order_read(reader, 2500, &epoch);
+    ck_assert_int_eq(leat_reader_mark(reader, &mark), LEAT_OK);
+    leat_reader_close(reader);
+    reader = order_open("plain:marked,3000 | shuffle:20,seed=7");
+    long before = plain_source_reads();
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 2500}, &mark),
+                     LEAT_OK);
+    /* Only what is held is read; the rest is passed by. */
+    ck_assert_int_eq(plain_source_reads() - before, SIZE);
+    leat_reader_close(reader);
+    leat_token_finish(&mark);
+}
+END_TEST
+
+START_TEST(a_mark_that_is_none_is_refused)
+{
+    static const int64_t states[][4] = {
+        {0, -1, -1, 0},          {0, 5, 4, 0},
+        {0, 5, -2, 0},           {0, 5, 45, 46},
+        {0, 5, -1, 26},          {0, INT64_MAX, -1, 0},
+        {0, 5, INT64_MAX, 0},    {0, 5, -1, -1},
+        {0, 40, -1, 0},          {40, 1, -1, 5},
+        {0, 1000000, 2000000, 0}};
+    leat_reader *reader = order_open("plain:marked,45 | shuffle:20,seed=7");
+    leat_token mark;
+    leat_token_init(&mark);
+    for (int i = 0; i < (int)(sizeof(states) / sizeof(states[0])); i++) {
+        mark.size = mark.cursor = 0;
+        ck_assert_int_eq(leat_token_put(&mark, states[i], sizeof(states[i])),
+                         LEAT_OK);
+        int status = leat_reader_seek(reader, (leat_position){0, 0}, &mark);
+        ck_assert_msg(status == LEAT_EINVAL || status == LEAT_END, "%d: %d", i,
+                      status);
+    }
+    static order_epoch epoch, seen;
+    play(&epoch, 45, 20, 0);
+    ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 0}, NULL),
+                     LEAT_OK);
+    order_read(reader, ORDER_MAX, &seen);
+    ck_assert_mem_eq(seen.record, epoch.record, 45 * sizeof(int));
+    leat_token_finish(&mark);
+    leat_reader_close(reader);
+}
+END_TEST
+
+/* Fields of two buffers side by side, as zip asks for them. */
+START_TEST(samples_are_appended_below_a_join)
+{
+    for (int defers = 0; defers < 2; defers++) {
+        static order_epoch first, second;
+        char text[2][100];
+        leat_pipeline *upstream[2];
+        leat_reader *reader;
+        leat_sample sample;
+        play(&first, 45, 10, 0);
+        play(&second, 45, 6, 0);
+        for (int i = 0; i < 2; i++) {
+            snprintf(text[i], sizeof(text[i]),
+                     "plain:random,45,defers=%d | shuffle:%d,seed=7", defers,
+                     i ? 6 : 10);
+            upstream[i] = order_parse(text[i]);
+        }
+        leat_pipeline *pipeline =
+            stream_decorators_over(STREAM_ZIP, upstream, 2);
+        ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+        leat_sample_init(&sample);
+        for (int i = 0; i < 45; i++) {
+            int32_t label[2];
+            ck_assert_msg(leat_reader_next(reader, &sample) == LEAT_OK, "%s",
+                          leat_last_error());
+            ck_assert_int_eq(sample.nfields, 4);
+            memcpy(&label[0], sample.field[1].data, 4);
+            memcpy(&label[1], sample.field[3].data, 4);
+            ck_assert_int_eq(label[0], 1000 + first.record[i]);
+            ck_assert_int_eq(label[1], 1000 + second.record[i]);
+        }
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+        leat_sample_finish(&sample);
+        leat_reader_close(reader);
+        leat_pipeline_unref(pipeline);
+        leat_pipeline_unref(upstream[0]);
+        leat_pipeline_unref(upstream[1]);
+    }
+}
+END_TEST
+
+START_TEST(what_it_holds_is_reported_and_has_a_limit)
+{
+    leat_pipeline *pipeline =
+        order_parse("plain:random,1000,wide=1000 | shuffle:100,seed=7");
+    leat_open_options options = LEAT_OPEN_OPTIONS_INIT;
+    leat_reader *reader;
+    leat_sample sample;
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_pipeline_open_with(pipeline, &options, &reader),
+                     LEAT_OK);
+    ck_assert_int_eq(reader->ops->memory(reader), 0);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    int64_t memory = reader->ops->memory(reader);
+    ck_assert_int_gt(memory, 100 * 1000);
+    ck_assert_int_lt(memory, 100 * 2000);
+    for (int i = 0; i < 500; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    ck_assert_int_lt(reader->ops->memory(reader), 100 * 2000);
+    leat_reader_close(reader);
+    options.max_memory = 50 * 1000;
+    ck_assert_int_eq(leat_pipeline_open_with(pipeline, &options, &reader),
+                     LEAT_OK);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_memory is 50000"));
+    leat_reader_close(reader);
+    leat_sample_finish(&sample);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+/* Of bounded samples; the marks of a stream, too. */
+START_TEST(nothing_is_allocated_in_the_steady_state)
+{
+    enum { AT_ONCE = 32 };
+    char text[100];
+    snprintf(text, sizeof(text), "plain:%s,4000 | repeat:4 | shuffle:50",
+             kinds[_i]);
+    leat_reader *reader = order_open(text);
+    leat_sample sample[AT_ONCE];
+    leat_sample *out[AT_ONCE];
+    int64_t before = 0;
+    for (int i = 0; i < AT_ONCE; i++)
+        leat_sample_init(out[i] = &sample[i]);
+    for (int i = 0; i < 12000;) {
+        int got;
+        ck_assert_int_eq(leat_reader_next_batch(reader, out, AT_ONCE, &got),
+                         LEAT_OK);
+        if (i < 6000 && i + got >= 6000)
+            before = leat__alloc_count();
+        i += got;
+    }
+    ck_assert_int_eq(leat__alloc_count(), before);
+    for (int i = 0; i < AT_ONCE; i++)
+        leat_sample_finish(&sample[i]);
+    leat_reader_close(reader);
+}
+END_TEST
+
+static int lines;
+
+static void count_line(void *user, leat_log_level level, const char *line)
+{
+    (void)user;
+    ck_assert_int_eq(level, LEAT_LOG_INFO);
+    ck_assert_ptr_nonnull(strstr(line, "shuffle: "));
+    ck_assert_ptr_nonnull(strstr(line, "of 500 samples are in the buffer"));
+    lines++;
+}
+
+START_TEST(filling_it_is_reported_every_ten_seconds)
+{
+    leat_reader *reader = order_open("plain:random,1000 | shuffle:500");
+    leat_sample sample;
+    leat_sample_init(&sample);
+    leat_log_set(count_line, NULL, LEAT_LOG_INFO);
+    long begun = atomic_load(&seconds);
+    atomic_store(&seconds_pass, 1);
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+    atomic_store(&seconds_pass, 0);
+    long passed = atomic_load(&seconds) - begun;
+    ck_assert_int_gt(lines, 1);
+    ck_assert_int_le(lines, (int)(passed / 10));
+    leat_log_set(NULL, NULL, LEAT_LOG_NONE);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(it_keeps_the_order_in_a_layer)
+{
+    static order_epoch epoch[2];
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    char text[100];
+    leat_data_layer *layer;
+    leat_blob *top[2];
+    play(&epoch[0], 60, 10, 0);
+    play(&epoch[1], 60, 10, 1);
+    snprintf(text, sizeof(text), "plain:%s,60 | shuffle:10,seed=7", kinds[_i]);
+    leat_pipeline *pipeline = order_parse(text);
+    options.batch_size = 8;
+    options.workers = 3;
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    leat_blob_create(&top[0], NULL);
+    leat_blob_create(&top[1], NULL);
+    ck_assert_msg(leat_data_layer_setup(layer, top, 2) == LEAT_OK, "%s",
+                  leat_last_error());
+    for (int i = 0; i < 120; i += 8) {
+        ck_assert_msg(leat_data_layer_forward(layer, top, 2, LEAT_HOST) ==
+                          LEAT_OK,
+                      "%s", leat_last_error());
+        const leat_batch *batch = leat_data_layer_batch(layer);
+        for (int k = 0; k < 8; k++)
+            ck_assert_int_eq(batch->from[k].record,
+                             epoch[(i + k) / 60].record[(i + k) % 60]);
+    }
+    leat_data_layer_destroy(layer);
+    leat_blob_destroy(top[0]);
+    leat_blob_destroy(top[1]);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("shuffle_buffer");
+    TCase *all = tcase_create("shuffle_buffer");
+    tcase_set_timeout(all, 240);
+    tcase_add_loop_test(all, samples_are_drawn_from_a_buffer, 0, KINDS);
+    tcase_add_loop_test(all, bad_records_come_where_they_are_drawn, 0, KINDS);
+    tcase_add_loop_test(all, deferred_samples_are_held_as_they_are, 0, KINDS);
+    tcase_add_loop_test(all, a_buffer_of_one_changes_nothing, 0, KINDS);
+    tcase_add_loop_test(all, an_endless_epoch_has_a_buffer, 0, KINDS - 1);
+    tcase_add_loop_test(all, streams_of_decorators_are_shuffled, 0, KINDS - 1);
+    tcase_add_loop_test(all, marks_lead_back_to_what_is_held, 0, KINDS - 1);
+    tcase_add_test(all, a_resume_of_a_stream_reads_from_the_oldest_on);
+    tcase_add_test(all, a_mark_that_is_none_is_refused);
+    tcase_add_test(all, samples_are_appended_below_a_join);
+    tcase_add_test(all, what_it_holds_is_reported_and_has_a_limit);
+    tcase_add_loop_test(all, nothing_is_allocated_in_the_steady_state, 0,
+                        KINDS - 1);
+    tcase_add_test(all, filling_it_is_reported_every_ten_seconds);
+    tcase_add_loop_test(all, it_keeps_the_order_in_a_layer, 0, KINDS - 1);
+    suite_add_tcase(suite, all);
+    return suite_run(suite);
+}
