@@ -270,6 +270,27 @@ LEAT_API int leat_pipeline_window(leat_pipeline **out, leat_pipeline *upstream,
                                   int64_t size, int64_t shift, int64_t stride,
                                   const leat_group_options *options);
 
+/**
+ * `bucket:FIELD,(10,20),batch=(8,4,2),to_bound=1,...`: samples of similar
+ * lengths, which are the first dimension of `field`, as one; as tf.data's
+ * bucket_by_sequence_length. `bounds` "10,20" makes three buckets: lengths
+ * below 10, 10 to 19, and 20 or more. `batch` is the number of samples of a
+ * batch, or one for each bucket: "8,4,2". A bucket is given when it has as
+ * many, and at the end of the epoch what is left, of the shortest first,
+ * unless options->drop_last leaves it out. Fields that vary are padded, with 0
+ * unless options->pad names another value; with `to_bound` the field to the
+ * greatest length of its bucket, and no sample may reach the last bound.
+ *
+ * A batch has the provenance of its first sample. A bad record is in no bucket:
+ * it is returned by itself, as LEAT_EDATA. To resume reads again what the
+ * buckets held, from the oldest sample on; where their sizes are more than 208
+ * bits (35 buckets of 64) from the begin of the epoch.
+ */
+LEAT_API int leat_pipeline_bucket(leat_pipeline **out, leat_pipeline *upstream,
+                                  const char *field, const char *bounds,
+                                  const char *batch, int to_bound,
+                                  const leat_group_options *options);
+
 /* ---- Work on each sample ------------------------------------------------ */
 
 /*

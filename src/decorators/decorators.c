@@ -7,6 +7,7 @@
 /* clang-format off */
 const leat_reader_type *const leat__decorators[] = {
     &leat__batch_type,
+    &leat__bucket_type,
     &leat__cache_type,
     &leat__cast_type,
     &leat__chain_type,

@@ -5,6 +5,7 @@
 #include <leat/ext/reader.h>
 
 extern const leat_reader_type leat__batch_type;
+extern const leat_reader_type leat__bucket_type;
 extern const leat_reader_type leat__cache_type;
 extern const leat_reader_type leat__cast_type;
 extern const leat_reader_type leat__chain_type;

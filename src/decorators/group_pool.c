@@ -90,8 +90,7 @@ leat__group *leat__group_pool_take(leat__group_pool *pool)
     return group;
 }
 
-/* The pool's bytes follow what the samples' buffers have become. */
-static void count_bytes(leat__group_pool *pool, leat__group *group)
+void leat__group_pool_count(leat__group_pool *pool, leat__group *group)
 {
     int64_t bytes = (int64_t)(sizeof(*group) +
                               (size_t)group->room * sizeof(*group->sample));
@@ -113,7 +112,7 @@ void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group)
 {
     if (!group)
         return;
-    count_bytes(pool, group);
+    leat__group_pool_count(pool, group);
     pthread_mutex_lock(&pool->lock);
     put_free(pool, group);
     pthread_mutex_unlock(&pool->lock);
@@ -143,7 +142,7 @@ int leat__group_pool_bind(leat__group_pool *pool, leat__group *group,
         sample, sample->taken + (usual ? usual : LEAT__ALIGNMENT));
     if (status)
         return status;
-    count_bytes(pool, group);
+    leat__group_pool_count(pool, group);
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < pool->n; i++)
         if (pool->group[i]->buffer == sample->buffer)

@@ -61,6 +61,9 @@ void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group);
 int leat__group_clear(const leat__group_pool *pool, leat__group *group,
                       int from, int n);
 
+/* Has the pool's bytes follow what the samples' buffers have become. */
+void leat__group_pool_count(leat__group_pool *pool, leat__group *group);
+
 /* Leaves the group to materialize of `sample`. Errors: LEAT_ENOMEM. */
 int leat__group_pool_bind(leat__group_pool *pool, leat__group *group,
                           leat_sample *sample);

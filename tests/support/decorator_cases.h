@@ -35,6 +35,8 @@ static const char *const decorator_cases[] = {
     "window:3,2",
     "window:2,3,stride=2",
     "window:5,1,drop_last=1",
+    "bucket:data,(2,4),batch=(2,3,4)",
+    "bucket:data,4,batch=5,drop_last=1",
     "chain",
     "zip",
     "zip:align=0",
