@@ -418,6 +418,31 @@ LEAT_API int leat_pipeline_decode(leat_pipeline **out, leat_pipeline *upstream,
                                   const leat_decode_options *options);
 
 /**
+ * `datum`: a serialized Caffe Datum in a field of LEAT_BYTES (NULL: the first
+ * one), in whose place come `data` and `label`, as leat_datum_fields makes
+ * them. `type` is that of `data`: LEAT_UINT8, LEAT_FLOAT32 (float_data), or
+ * LEAT_BYTES for encoded images; `labels` 0: the class, an int32 scalar, else
+ * so many floats, -1 if their number varies. A Datum with another type is
+ * LEAT_EDATA.
+ */
+LEAT_API int leat_pipeline_datum(leat_pipeline **out, leat_pipeline *upstream,
+                                 const char *field, leat_dtype type,
+                                 int labels);
+
+/**
+ * `columns:label=int32,x=float32*784,_,name=bytes,sep=;`: the columns of a line
+ * of text as fields, in place of the first field of LEAT_BYTES, or that of
+ * `field=`. NAME=TYPE is one column, a scalar; NAME=TYPE*N the next N of them,
+ * in one dimension; NAME=bytes the text as it stands, a view; _ skips one, _*N
+ * so many. `sep` is a letter (a comma), tab, or space for any blanks. Blanks
+ * around a column do not count, and nothing quotes. Numbers have a decimal
+ * point in every locale, and whole ones have to fit; a line with other columns
+ * is LEAT_EDATA, and the error names the record and the column.
+ */
+LEAT_API int leat_pipeline_columns(leat_pipeline **out, leat_pipeline *upstream,
+                                   const char *columns);
+
+/**
  * `select:image=data,again=data,label`: the fields that samples have, in this
  * order; NEW=FIELD renames, and a field may be used twice. No byte is copied.
  */

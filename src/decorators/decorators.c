@@ -11,6 +11,8 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__cache_type,
     &leat__cast_type,
     &leat__chain_type,
+    &leat__columns_type,
+    &leat__datum_type,
     &leat__decode_type,
     &leat__example_type,
     &leat__prefetch_type,

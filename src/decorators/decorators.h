@@ -9,6 +9,8 @@ extern const leat_reader_type leat__bucket_type;
 extern const leat_reader_type leat__cache_type;
 extern const leat_reader_type leat__cast_type;
 extern const leat_reader_type leat__chain_type;
+extern const leat_reader_type leat__columns_type;
+extern const leat_reader_type leat__datum_type;
 extern const leat_reader_type leat__decode_type;
 extern const leat_reader_type leat__example_type;
 extern const leat_reader_type leat__prefetch_type;
