@@ -12,6 +12,7 @@
 #include <leat/decorators.h>
 #include <leat/device.h>
 #include <leat/dtype.h>
+#include <leat/files.h>
 #include <leat/image.h>
 #include <leat/launcher.h>
 #include <leat/lmdb_check.h>

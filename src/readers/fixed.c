@@ -5,6 +5,8 @@
 #include "readers/fixed.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
+#include "readers/record/record_pipeline.h"
 #include "readers/record/record_reader.h"
 
 #include <stdio.h>
@@ -353,3 +355,91 @@ const leat_reader_type leat__fixed_reader_type = {
     .argument_size = sizeof(leat_argument),
     .open = fixed_open,
 };
+
+int leat_fixed_options_init(leat_fixed_options *options)
+{
+    const leat_fixed_options defaults = LEAT_FIXED_OPTIONS_INIT;
+    return leat__options_init(options, &defaults, sizeof(defaults));
+}
+
+/* Letters of a text beside its fields' names, and of each beside its name. */
+#define TEXT_SIZE 128
+#define FIELD_SIZE 256
+
+/* NAME=TYPE@OFFSET:SHAPE, whose parts open checks; returns its end. */
+static char *write_field(char *to, const leat_fixed_field *field)
+{
+    to += leat_args_escape(field->name, to, SIZE_MAX) - 1;
+    to += sprintf(to, "=%s%s@%lld", leat_dtype_name(field->dtype),
+                  field->is_big_endian ? "be" : "", (long long)field->offset);
+    for (int i = 0; i < field->ndim; i++)
+        to += sprintf(to, "%c%lld", i ? 'x' : ':', (long long)field->shape[i]);
+    return to;
+}
+
+/* The options as arguments, each after a comma. */
+static void write_options(char *to, const leat_fixed_options *options)
+{
+    *to = 0;
+    if (options->record)
+        to += sprintf(to, ",record=%lld", (long long)options->record);
+    if (options->header)
+        to += sprintf(to, ",header=%lld", (long long)options->header);
+    if (options->footer)
+        to += sprintf(to, ",footer=%lld", (long long)options->footer);
+    for (int i = 0; i < options->nfields; i++) {
+        to = stpcpy(to, i ? "," : ",fields=(");
+        to = write_field(to, &options->fields[i]);
+    }
+    if (options->nfields > 0)
+        stpcpy(to, ")");
+}
+
+/* Fields beyond the caller's size take their defaults. */
+static int copy_options(leat_fixed_options *out,
+                        const leat_fixed_options *options, size_t *letters)
+{
+    *out = (leat_fixed_options)LEAT_FIXED_OPTIONS_INIT;
+    *letters = TEXT_SIZE;
+    if (!options)
+        return LEAT_OK;
+    if (options->size == 0)
+        return leat_error(LEAT_EINVAL,
+                          "the options of fixed were not initialised with "
+                          "LEAT_FIXED_OPTIONS_INIT");
+    memcpy(out, options,
+           options->size < sizeof(*out) ? options->size : sizeof(*out));
+    if (out->nfields < 0 || out->nfields > LEAT_MAX_FIELDS ||
+        (out->nfields > 0 && !out->fields))
+        return leat_error(LEAT_EINVAL, "fixed: expected 0 to %d fields, got %d",
+                          LEAT_MAX_FIELDS, out->nfields);
+    for (int i = 0; i < out->nfields; i++) {
+        const leat_fixed_field *field = &out->fields[i];
+        if (!field->name || field->ndim < 0 || field->ndim > LEAT_MAX_DIMS)
+            return leat_error(LEAT_EINVAL,
+                              "fixed: field %d has no name, or %d dimensions; "
+                              "expected at most %d",
+                              i, field->ndim, LEAT_MAX_DIMS);
+        *letters += leat_args_escape(field->name, NULL, 0) + FIELD_SIZE;
+    }
+    return LEAT_OK;
+}
+
+int leat_pipeline_fixed(leat_pipeline **out, const char *const path[], int n,
+                        const leat_fixed_options *fixed,
+                        const leat_file_options *options)
+{
+    leat_fixed_options values;
+    size_t letters;
+    int status = copy_options(&values, fixed, &letters);
+    char *text = status ? NULL : leat__alloc(letters);
+    if (!status && !text)
+        status = LEAT_ENOMEM;
+    if (status)
+        return status;
+    write_options(text, &values);
+    status = leat__record_pipeline(out, &leat__fixed_reader_type, path, n, text,
+                                   options);
+    leat__free(text);
+    return status;
+}

@@ -19,4 +19,7 @@ const leat_reader_type *const leat__readers[] = {
     NULL,
     &leat__fixed_reader_type,    &leat__lmdb_reader_type, &leat__range_type,
     &leat__tfrecord_reader_type, &leat__text_reader_type, NULL,
+    &leat__fixed_reader_type, &leat__idx_reader_type,
+    &leat__lmdb_reader_type,  &leat__tfrecord_reader_type,
+    &leat__text_reader_type,  NULL,
 };

@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "readers/record/record_pipeline.h"
 #include "readers/record/record_reader.h"
 
 /* Bytes before the data, and after it. */
@@ -193,3 +194,10 @@ const leat_reader_type leat__tfrecord_reader_type = {
     .argument_size = sizeof(leat_argument),
     .open = tfrecord_open,
 };
+
+int leat_pipeline_tfrecord(leat_pipeline **out, const char *const path[], int n,
+                           const leat_file_options *options)
+{
+    return leat__record_pipeline(out, &leat__tfrecord_reader_type, path, n, "",
+                                 options);
+}
