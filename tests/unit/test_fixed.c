@@ -1,5 +1,6 @@
 /* Records of one size: TensorFlow's own cases, fields, and every cut. */
 #include "support/record_fixture.h"
+#include "support/record_sequence.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -64,6 +65,70 @@ START_TEST(headers_and_footers_are_left_out)
     ck_assert_int_eq(leat_reader_count(reader, &count), LEAT_OK);
     ck_assert_int_eq(count, 5);
     leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(compressed_files_have_the_same_records)
+{
+    static const char first[] = "HHHHH111222333FF", second[] = "HHHHHaaabbbFF";
+    static const char *const data[] = {"111", "222", "333", "aaa", "bbb"};
+    known_record known[5];
+    for (int i = 0; i < 5; i++)
+        known[i] = (known_record){data[i], 3};
+    record_sequence_begin();
+    record_sequence_write("1", first, 16);
+    record_sequence_write("2", second, 13);
+    record_sequence_pack("1.gz", first, 16, 0);
+    record_sequence_pack("2.gz", second, 13, 0);
+    record_sequence_pack("1.z", first, 16, 1);
+    record_sequence_pack("2.z", second, 13, 1);
+    record_sequence_check("fixed:1,2,record=3,header=5,footer=2", known, 5);
+    record_sequence_check("fixed:1.gz,2.gz,record=3,header=5,footer=2", known,
+                          5);
+    record_sequence_check(
+        "fixed:1.z,2.z,compression=ZLIB,record=3,header=5,footer=2", known, 5);
+    record_sequence_end();
+}
+END_TEST
+
+/* Whose length is known only at its end. */
+START_TEST(every_length_of_a_compressed_file_is_right_or_refused)
+{
+    static const char bytes[64] = "HHHHH";
+    record_sequence_begin();
+    for (size_t size = 0; size < 64; size++) {
+        int good, bad;
+        record_sequence_pack("1.gz", bytes, size, 0);
+        int status = record_sequence_read(
+            "fixed:1.gz,record=3,header=5,footer=2", &good, &bad);
+        int is_whole = size >= 7 && (size - 7) % 3 == 0;
+        ck_assert_msg(status == (is_whole ? LEAT_END : LEAT_EFORMAT), "%zu: %s",
+                      size, leat_last_error());
+        ck_assert_int_eq(good, size < 7 ? 0 : (int)((size - 7) / 3));
+    }
+    record_sequence_end();
+}
+END_TEST
+
+/* Swapped copies follow the record in a sample's buffer, which moves. */
+START_TEST(swapped_fields_of_a_stream_are_right)
+{
+    static const unsigned char bytes[] = {0x12, 0x34, 0x56, 0x78, 9, 10};
+    leat_reader *reader;
+    record_sequence_begin();
+    record_sequence_pack("1.gz", bytes, sizeof(bytes), 0);
+    reader = record_reader_open("fixed:1.gz,fields=(a=uint16be@0,b=uint8@2)");
+    for (int i = 0; i < 2; i++) {
+        uint16_t a;
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        memcpy(&a, sample.field[0].data, 2);
+        ck_assert_uint_eq(a, i ? 0x7809 : 0x1234);
+        ck_assert_uint_eq(*(const unsigned char *)sample.field[1].data,
+                          i ? 10 : 0x56);
+    }
+    ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    leat_reader_close(reader);
+    record_sequence_end();
 }
 END_TEST
 
@@ -214,6 +279,10 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, headers_and_footers_are_left_out);
+    tcase_add_test(tcase, compressed_files_have_the_same_records);
+    tcase_add_test(tcase,
+                   every_length_of_a_compressed_file_is_right_or_refused);
+    tcase_add_test(tcase, swapped_fields_of_a_stream_are_right);
     tcase_add_test(tcase,
                    a_body_that_is_no_multiple_is_refused_in_tensorflows_words);
     tcase_add_test(tcase, every_length_is_a_number_of_records_or_refused);

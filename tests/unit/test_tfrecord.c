@@ -1,6 +1,7 @@
 /* TFRecord: TensorFlow's own cases, real files, and every kind of damage. */
 #include "readers/tfrecord.h"
 #include "support/record_fixture.h"
+#include "support/record_sequence.h"
 #include "support/shared_data.h"
 #include "support/suite.h"
 
@@ -300,6 +301,70 @@ START_TEST(a_length_beyond_the_file_or_all_memory_is_an_error)
 }
 END_TEST
 
+/* Packs the file as gzip, or zlib, under another name. */
+static void pack(const char *name, int is_zlib)
+{
+    record_sequence_pack(name, file.bytes, file.size, is_zlib);
+}
+
+START_TEST(tensorflows_records_are_read_in_every_compression)
+{
+    static const char *const data[] = {"1", "22", "333", "a", "bb", "ccc"};
+    known_record known[6];
+    record_sequence_begin();
+    for (int i = 0; i < 6; i++) {
+        known[i] = (known_record){data[i], strlen(data[i])};
+        add(data[i]);
+        if (i % 3 < 2)
+            continue;
+        record_sequence_write(i < 3 ? "1" : "2", file.bytes, file.size);
+        pack(i < 3 ? "1.gz" : "2.gz", 0);
+        pack(i < 3 ? "1.z" : "2.z", 1);
+        file.size = 0;
+    }
+    record_sequence_check("tfrecord:1,2", known, 6);
+    record_sequence_check("tfrecord:?.gz", known, 6);
+    record_sequence_check("tfrecord:1.z,2.z,compression=ZLIB", known, 6);
+    record_sequence_check("tfrecord:1,2.gz", known, 6);
+    record_sequence_end();
+}
+END_TEST
+
+/* A stream finds what a map does. */
+START_TEST(a_compressed_file_has_the_same_errors)
+{
+    static record_bytes whole;
+    int good, bad, expected_good, expected_bad;
+    record_sequence_begin();
+    add_many();
+    whole = file;
+    for (size_t size = 0; size < whole.size; size += 7) {
+        file.size = size;
+        record_sequence_write("a", file.bytes, size);
+        pack("a.gz", 0);
+        int status =
+            record_sequence_read("tfrecord:a", &expected_good, &expected_bad);
+        ck_assert_int_eq(record_sequence_read("tfrecord:a.gz", &good, &bad),
+                         status);
+        ck_assert(good == expected_good && bad == expected_bad);
+    }
+    file = whole;
+    for (size_t bit = 0; bit < 8 * 400; bit += 3) {
+        file.bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        record_sequence_write("a", file.bytes, file.size);
+        pack("a.gz", 0);
+        int status =
+            record_sequence_read("tfrecord:a", &expected_good, &expected_bad);
+        ck_assert_int_eq(record_sequence_read("tfrecord:a.gz", &good, &bad),
+                         status);
+        ck_assert(good == expected_good && bad == expected_bad);
+        ck_assert(bad == 1 || status == LEAT_EFORMAT);
+        file.bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    record_sequence_end();
+}
+END_TEST
+
 START_TEST(real_files_are_read)
 {
     static const struct {
@@ -308,7 +373,8 @@ START_TEST(real_files_are_read)
     } files[] = {{"tfrecord/example.tfrecord", 4},
                  {"tfrecord/sequence_example.tfrecord", 4},
                  {"tfrecord/morris_sequence_first_5.tfrecord", 5},
-                 {"tfrecord/toy.nocompress-tfe-tfrecord-*", 4}};
+                 {"tfrecord/toy.nocompress-tfe-tfrecord-*", 4},
+                 {"tfrecord/toy.tfe-tfrecord-*", 4}};
     static const char *const morris[] = {"1", "1 1", "2 1", "1 2 1 1",
                                          "1 1 1 2 2 1"};
     char found[SHARED_PATH];
@@ -344,6 +410,8 @@ int main(void)
     tcase_add_test(tcase, a_cut_at_every_length_is_one_error);
     tcase_add_test(tcase, every_flipped_bit_of_a_header_is_found);
     tcase_add_test(tcase, a_length_beyond_the_file_or_all_memory_is_an_error);
-    tcase_add_loop_test(tcase, real_files_are_read, 0, 4);
+    tcase_add_test(tcase, tensorflows_records_are_read_in_every_compression);
+    tcase_add_test(tcase, a_compressed_file_has_the_same_errors);
+    tcase_add_loop_test(tcase, real_files_are_read, 0, 5);
     return suite_run(suite);
 }
