@@ -293,26 +293,29 @@ static int zip_mark(leat_reader *reader, leat_token *token)
     const leat__zip_held *held = zip->held;
     const leat__decorator *decorator = &zip->map.decorator;
     bool is_held = held->at < held->n || held->status;
-    int64_t given = is_held ? held->given : 0;
+    const int64_t state[] = {is_held ? held->given : 0, zip->map.next.index};
     int status = LEAT_OK;
     if (is_held)
         status = leat_token_put(token, held->begin.bytes, held->begin.size);
     for (int i = 0; i < decorator->nupstream && !status && !is_held; i++)
         status = leat_reader_mark(decorator->upstream[i], token);
-    return status ? status : leat_token_put(token, &given, sizeof(given));
+    return status ? status : leat_token_put(token, state, sizeof(state));
 }
 
 /* Goes on in the middle of rows, which begin where the inputs are. */
 static int take_mark(leat__zip *zip, leat_token *mark)
 {
     leat__zip_held *held = zip->held;
-    int64_t given;
-    int status = leat_token_get(mark, &given, sizeof(given));
-    if (!status &&
-        (given < 0 || given > LEAT__ZIP_ROWS || given > zip->map.next.index))
+    int64_t state[2]; /* rows that were given of those, and its index */
+    int status = leat_token_get(mark, state, sizeof(state));
+    int64_t given = state[0];
+    if (!status && (given < 0 || given > LEAT__ZIP_ROWS || given > state[1]))
         status = leat_error(LEAT_EINVAL, "zip: the mark is none");
-    if (status || given == 0)
+    if (status)
         return status;
+    zip->map.next.index = state[1];
+    if (given == 0)
+        return LEAT_OK;
     reading rows = {zip, held->rows->at, LEAT__ZIP_ROWS, -1, 0, {false}};
     for (int i = 0; i < LEAT__ZIP_ROWS; i++)
         leat_sample_clear(held->rows->at[i]);
