@@ -14,7 +14,8 @@ typedef struct chain_reader {
     int64_t *end;   /* of each upstream reader, over random access; else NULL */
     int64_t *begin; /* the epoch at whose begin each stands; -1: elsewhere */
     int current;    /* which is read */
-    bool has_begun; /* it stands where it is read next */
+    bool has_begun; /* it stands where it is read next: */
+    int64_t taken;  /* after so many of its samples */
     int nspec;      /* 0: not known yet */
     leat_field_spec spec[LEAT_MAX_FIELDS];
 } chain_reader;
@@ -166,6 +167,7 @@ static int begin_reader(chain_reader *chain)
         return status;
     chain->begin[current] = -1;
     chain->has_begun = true;
+    chain->taken = 0;
     return LEAT_OK;
 }
 
@@ -203,6 +205,7 @@ static int chain_next(leat_reader *reader, leat_sample *const out[], int n,
         status =
             leat_reader_pull(decorator->upstream[chain->current], out, n, got);
         note_route(chain, out, *got);
+        chain->taken += *got + (status == LEAT_EDATA);
         if (status != LEAT_END)
             return status;
         status = next_reader(chain);
@@ -225,6 +228,7 @@ static int chain_skip(leat_reader *reader, int64_t n, int64_t *skipped)
         status = leat_reader_skip(decorator->upstream[chain->current],
                                   n - *skipped, &more);
         *skipped += more;
+        chain->taken += more;
         if (status == LEAT_END)
             status = next_reader(chain);
     }
@@ -250,6 +254,7 @@ static int go_to(chain_reader *chain, int current, leat_position from,
     chain->current = current;
     chain->begin[current] = -1;
     chain->has_begun = true;
+    chain->taken = from.index;
     return LEAT_OK;
 }
 
@@ -268,36 +273,39 @@ static int chain_seek(leat_reader *reader, leat_position position,
     return go_to(chain, current, position, NULL);
 }
 
-/* Which reader it is stands before that one's mark. */
+/* Which reader it is, and the index there, stand before that one's mark. */
 static int chain_stream_seek(leat_reader *reader, leat_position position,
                              leat_token *mark)
 {
     chain_reader *chain = chain_of(reader);
-    int32_t current = 0;
-    if (mark) {
-        int status = leat_token_get(mark, &current, sizeof(current));
-        if (status)
-            return status;
-        if (current < 0 || current >= chain->map.decorator.nupstream)
-            return leat_error(LEAT_EINVAL, "chain: there is no reader %d",
-                              (int)current);
-        position.index = 0;
-    } else if (position.index > 0) {
-        return leat_error(LEAT_EUNSUPPORTED,
-                          "chain: sample %lld cannot be found by its index, "
-                          "over readers without random access",
-                          (long long)position.index);
-    }
-    return go_to(chain, current, position, mark);
+    int64_t state[2] = {0, 0};
+    int status = LEAT_OK;
+    if (mark)
+        status = leat_token_get(mark, state, sizeof(state));
+    else if (position.index > 0)
+        status =
+            leat_error(LEAT_EUNSUPPORTED,
+                       "chain: sample %lld cannot be found by its index, over "
+                       "readers without random access",
+                       (long long)position.index);
+    if (!status && (state[0] < 0 ||
+                    state[0] >= chain->map.decorator.nupstream || state[1] < 0))
+        status = leat_error(LEAT_EINVAL,
+                            "chain: there is no sample %lld of reader %lld",
+                            (long long)state[1], (long long)state[0]);
+    if (status)
+        return status;
+    const leat_position from = {position.epoch, state[1]};
+    return go_to(chain, (int)state[0], from, mark);
 }
 
 static int chain_mark(leat_reader *reader, leat_token *token)
 {
     chain_reader *chain = chain_of(reader);
-    const int32_t current = chain->current;
     int status = begin_reader(chain);
+    const int64_t state[] = {chain->current, chain->taken};
     if (!status)
-        status = leat_token_put(token, &current, sizeof(current));
+        status = leat_token_put(token, state, sizeof(state));
     return status ? status
                   : leat_reader_mark(
                         chain->map.decorator.upstream[chain->current], token);

@@ -91,28 +91,27 @@ static int shard_seek(leat_reader *reader, leat_position position,
 {
     shard_reader *shard = (shard_reader *)reader;
     leat_position from = {position.epoch, 0};
-    /* Just after the sample before, which is there. */
-    if (position.index > 0 && !mark)
+    int status = LEAT_OK;
+    if (mark)
+        status = leat_token_get(mark, &from.index, sizeof(from.index));
+    else if (position.index > 0) /* just after the sample before */
         from.index = index_of(shard, position.index - 1) + 1;
-    int64_t at = from.index;
-    int status = leat_reader_seek(upstream_of(shard), from, mark);
-    if (!status && mark)
-        status = leat_token_get(mark, &at, sizeof(at));
-    if (status)
-        return status;
-    if (at < 0)
-        return leat_error(LEAT_EINVAL, "shard: %lld is not a position",
-                          (long long)at);
-    shard->at = at;
-    return LEAT_OK;
+    if (!status && from.index < 0)
+        status = leat_error(LEAT_EINVAL, "shard: %lld is not a position",
+                            (long long)from.index);
+    if (!status)
+        status = leat_reader_seek(upstream_of(shard), from, mark);
+    if (!status)
+        shard->at = from.index;
+    return status;
 }
 
+/* The index upstream, and then the mark there. */
 static int shard_mark(leat_reader *reader, leat_token *token)
 {
     const shard_reader *shard = (const shard_reader *)reader;
-    int status = leat__decorator_mark(reader, token);
-    return status ? status
-                  : leat_token_put(token, &shard->at, sizeof(shard->at));
+    int status = leat_token_put(token, &shard->at, sizeof(shard->at));
+    return status ? status : leat__decorator_mark(reader, token);
 }
 
 static int shard_restore(leat_reader *reader, leat_token *token)

@@ -1,4 +1,5 @@
 /* skip:N, what follows the first samples of each epoch. */
+#include "base/error.h"
 #include "base/memory.h"
 #include "decorators/decorators.h"
 #include "decorators/index_map.h"
@@ -17,6 +18,7 @@ typedef struct skip_reader {
     int64_t skip;  /* samples left out of each epoch */
     bool is_found; /* the first sample is found by its index */
     int64_t left;  /* to be passed by before the next sample */
+    int64_t at;    /* the upstream index of a stream */
 } skip_reader;
 
 static leat_reader *upstream_of(const skip_reader *skip)
@@ -57,6 +59,7 @@ static int pass_by(skip_reader *skip)
         status = leat_reader_skip(upstream_of(skip), skip->left, &passed);
     }
     skip->left -= passed;
+    skip->at += passed;
     return status;
 }
 
@@ -65,14 +68,20 @@ static int skip_next(leat_reader *reader, leat_sample *const out[], int n,
 {
     skip_reader *skip = (skip_reader *)reader;
     int status = pass_by(skip);
-    return status ? status : leat_reader_pull(upstream_of(skip), out, n, got);
+    if (!status)
+        status = leat_reader_pull(upstream_of(skip), out, n, got);
+    skip->at += *got + (status == LEAT_EDATA);
+    return status;
 }
 
 static int skip_skip(leat_reader *reader, int64_t n, int64_t *skipped)
 {
     skip_reader *skip = (skip_reader *)reader;
     int status = pass_by(skip);
-    return status ? status : leat_reader_skip(upstream_of(skip), n, skipped);
+    if (!status)
+        status = leat_reader_skip(upstream_of(skip), n, skipped);
+    skip->at += *skipped;
+    return status;
 }
 
 static int skip_seek(leat_reader *reader, leat_position position,
@@ -90,6 +99,7 @@ static int skip_seek(leat_reader *reader, leat_position position,
         return status;
     skip->map.next = position;
     skip->left = position.index > 0 ? 0 : skip->skip;
+    skip->at = from.index;
     return LEAT_OK;
 }
 
@@ -99,32 +109,43 @@ static int skip_seek_mark(leat_reader *reader, leat_position position,
     skip_reader *skip = (skip_reader *)reader;
     if (!mark)
         return skip_seek(reader, position, NULL);
-    int64_t left;
-    int status = leat__decorator_seek(reader, position, mark);
-    if (!status)
-        status = leat_token_get(mark, &left, sizeof(left));
+    int64_t state[2];
+    int status = leat_token_get(mark, state, sizeof(state));
+    if (!status && (state[0] < 0 || state[1] < 0 || state[1] > skip->skip))
+        status = leat_error(LEAT_EINVAL,
+                            "skip: %lld is not a position, or %lld are not to "
+                            "be left out",
+                            (long long)state[0], (long long)state[1]);
+    if (status)
+        return status;
+    const leat_position from = {position.epoch, state[0]};
+    status = leat_reader_seek(upstream_of(skip), from, mark);
     if (status)
         return status;
     skip->map.next = position;
-    skip->left = left > 0 && left <= skip->skip ? left : 0;
+    skip->at = state[0];
+    skip->left = state[1];
     return LEAT_OK;
 }
 
+/* The index upstream and what is to be left out, and then the mark there. */
 static int skip_mark(leat_reader *reader, leat_token *token)
 {
     const skip_reader *skip = (const skip_reader *)reader;
-    int status = leat__decorator_mark(reader, token);
-    return status ? status
-                  : leat_token_put(token, &skip->left, sizeof(skip->left));
+    const int64_t state[] = {skip->at, skip->left};
+    int status = leat_token_put(token, state, sizeof(state));
+    return status ? status : leat__decorator_mark(reader, token);
 }
 
 static int skip_restore(leat_reader *reader, leat_token *token)
 {
     skip_reader *skip = (skip_reader *)reader;
     int status = leat__index_map_restore(reader, token);
-    if (!status)
-        skip->left = skip->skip;
-    return status;
+    if (status)
+        return status;
+    skip->left = skip->skip;
+    skip->at = 0;
+    return LEAT_OK;
 }
 
 static const leat_reader_ops skip_ops = {

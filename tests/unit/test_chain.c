@@ -161,10 +161,10 @@ START_TEST(no_mark_leads_out_of_it)
     leat_reader *reader = order_open("(plain:marked,9) (plain:marked,9)|chain");
     leat_token mark;
     leat_token_init(&mark);
-    const int32_t readers[] = {2, -1};
-    for (int i = 0; i < 2; i++) {
+    const int64_t states[][3] = {{2, 0, 0}, {-1, 0, 0}, {1, -1, 0}};
+    for (int i = 0; i < 3; i++) {
         mark.size = mark.cursor = 0;
-        ck_assert_int_eq(leat_token_put(&mark, &readers[i], sizeof(readers[i])),
+        ck_assert_int_eq(leat_token_put(&mark, states[i], sizeof(states[i])),
                          LEAT_OK);
         ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 5}, &mark),
                          LEAT_EINVAL);

@@ -99,7 +99,7 @@ START_TEST(no_mark_leads_out_of_it)
     leat_reader *reader = order_open("plain:marked,9 | shard:3,1");
     leat_token mark;
     leat_token_init(&mark);
-    const int64_t at[] = {0, -1};
+    const int64_t at[] = {-1, 0};
     ck_assert_int_eq(leat_token_put(&mark, at, sizeof(at)), LEAT_OK);
     ck_assert_int_eq(leat_reader_seek(reader, (leat_position){0, 5}, &mark),
                      LEAT_EINVAL);

@@ -200,12 +200,12 @@ END_TEST
 START_TEST(a_mark_that_is_none_is_refused)
 {
     static const int64_t states[][4] = {
-        {0, -1, -1, 0},          {0, 5, 4, 0},
-        {0, 5, -2, 0},           {0, 5, 45, 46},
-        {0, 5, -1, 26},          {0, INT64_MAX, -1, 0},
-        {0, 5, INT64_MAX, 0},    {0, 5, -1, -1},
-        {0, 40, -1, 0},          {40, 1, -1, 5},
-        {0, 1000000, 2000000, 0}};
+        {-1, -1, 0, 0},          {5, 4, 0, 0},
+        {5, -2, 0, 0},           {5, 45, 46, 0},
+        {5, -1, 26, 0},          {INT64_MAX, -1, 0, 0},
+        {5, INT64_MAX, 0, 0},    {5, -1, -1, 0},
+        {40, -1, 0, 0},          {1, -1, 5, 40},
+        {1000000, 2000000, 0, 0}};
     leat_reader *reader = order_open("plain:marked,45 | shuffle:20,seed=7");
     leat_token mark;
     leat_token_init(&mark);

@@ -83,13 +83,9 @@ int leat_pipeline_shuffle(leat_pipeline **out, leat_pipeline *upstream,
 {
     leat_shuffle_options values = LEAT_SHUFFLE_OPTIONS_INIT;
     char text[128] = "";
-    if (options && options->size == 0)
-        return leat_error(LEAT_EINVAL,
-                          "the options of a shuffle were not initialised with "
-                          "LEAT_SHUFFLE_OPTIONS_INIT");
-    if (options)
-        memcpy(&values, options,
-               options->size < sizeof(values) ? options->size : sizeof(values));
+    int status = leat__options_copy(&values, options, sizeof(values));
+    if (status)
+        return status;
     if (values.buffer != 0)
         put_number(text, sizeof(text), "", values.buffer);
     if (values.block != 0)

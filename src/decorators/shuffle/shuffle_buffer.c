@@ -438,7 +438,8 @@ static int restore_slots(shuffle_buffer *buffer, int64_t t, int64_t inputs)
     return status;
 }
 
-/* Where a buffer is in an epoch; a mark has it after that of the stream. */
+/* Where a buffer is in an epoch. A mark has it before that of the stream, whose
+ * index it names. */
 typedef struct buffer_state {
     int64_t position;
     int64_t inputs; /* of the epoch; -1: at least what a full buffer takes */
@@ -506,19 +507,17 @@ static int seek_begin(shuffle_buffer *buffer, int64_t epoch)
 
 static int seek_mark(shuffle_buffer *buffer, int64_t epoch, leat_token *mark)
 {
-    const leat_position first = {epoch, 0};
     buffer_state state;
-    size_t begin = mark->cursor;
-    int status = LEAT_OK;
-    if (!buffer->finds)
-        status = leat_reader_seek(upstream_of(buffer), first, mark);
-    size_t size = mark->cursor - begin;
-    if (!status)
-        status = leat_token_get(mark, &state, sizeof(state));
+    int status = leat_token_get(mark, &state, sizeof(state));
     if (!status)
         status = check_state(buffer, &state);
+    size_t begin = mark->cursor;
+    const leat_position from = {epoch, state.from};
+    if (!status && !buffer->finds)
+        status = leat_reader_seek(upstream_of(buffer), from, mark);
     if (status)
         return status;
+    size_t size = mark->cursor - begin;
     /* Perhaps not even one buffer's inputs are there. */
     if (state.position == 0 && state.inputs < 0 && buffer->finds)
         return seek_begin(buffer, epoch);
@@ -555,17 +554,17 @@ static int buffer_seek(leat_reader *reader, leat_position position,
 static int buffer_mark(leat_reader *reader, leat_token *token)
 {
     const shuffle_buffer *buffer = buffer_of(reader);
-    buffer_state state = {buffer->next.index,
-                          buffer->has_ended ? buffer->taken : -1, 0};
-    int status = LEAT_OK;
-    if (!buffer->finds && buffer->marks.n > 0) {
-        const leat__shuffle_mark *first = &buffer->marks.mark[0];
-        state.from = first->input;
-        status = leat_token_put(token, first->token.bytes, first->token.size);
-    } else if (!buffer->finds) {
-        status = leat_reader_mark(upstream_of(buffer), token);
-    }
-    return status ? status : leat_token_put(token, &state, sizeof(state));
+    const leat__shuffle_mark *first =
+        buffer->marks.n > 0 ? &buffer->marks.mark[0] : NULL;
+    const buffer_state state = {.position = buffer->next.index,
+                                .inputs =
+                                    buffer->has_ended ? buffer->taken : -1,
+                                .from = first ? first->input : 0};
+    int status = leat_token_put(token, &state, sizeof(state));
+    if (status || buffer->finds)
+        return status;
+    return first ? leat_token_put(token, first->token.bytes, first->token.size)
+                 : leat_reader_mark(upstream_of(buffer), token);
 }
 
 static int buffer_can_seek(leat_reader *reader)
