@@ -191,6 +191,52 @@ LEAT_API int leat_pipeline_zip(leat_pipeline **out,
                                leat_pipeline *const upstream[], int n,
                                const leat_zip_options *options);
 
+/** What becomes of an epoch of mix when an input has ended. */
+typedef enum leat_mix_end {
+    LEAT_MIX_STOP = 0,  /* it ends when an input is drawn that has ended */
+    LEAT_MIX_DROP = 1,  /* it goes on with the others, by their weights */
+    LEAT_MIX_REPEAT = 2 /* the input is begun again, until all have ended */
+} leat_mix_end;
+
+/** Options of mix. Zero is the default of every field but `size`. */
+typedef struct leat_mix_options {
+    size_t size;          /* of this struct, as the caller knows it */
+    const double *weight; /* of each input, in millionths; NULL: all the same */
+    int even;             /* 1: as regular as can be; 0: by the seed */
+    leat_mix_end on_end;
+    uint64_t seed; /* with has_seed */
+    int has_seed;  /* 0: it is made of the caller's, as for all readers */
+} leat_mix_options;
+
+/** Every default, written out. */
+#define LEAT_MIX_OPTIONS_INIT                                                  \
+    {                                                                          \
+        sizeof(leat_mix_options), NULL, 0, LEAT_MIX_STOP, 0, 0                 \
+    }
+
+/**
+ * Writes every default, as the macro does, for bindings. `options->size` is set
+ * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ */
+LEAT_API int leat_mix_options_init(leat_mix_options *options);
+
+/**
+ * `mix:W,...,even=E,on_end=END,seed=S`: samples of `n` inputs of equal fields,
+ * at most 256, each input's in its own order.
+ *
+ * With `even` the number of samples of each input is within one of its weight
+ * at every place. Else draws are by the seed, another order each epoch, and
+ * exact at the end of each block: 256 samples, or the next multiple of the sum
+ * of the smallest whole weights, which is at most 1,000,000. The length of an
+ * epoch is that of the even order.
+ *
+ * Over random access mix has it, too. Else an input's end is found when it is
+ * drawn, and inputs are at most 32. `options` may be NULL.
+ */
+LEAT_API int leat_pipeline_mix(leat_pipeline **out,
+                               leat_pipeline *const upstream[], int n,
+                               const leat_mix_options *options);
+
 /* ---- Groups of samples -------------------------------------------------- */
 
 /**

@@ -15,6 +15,7 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__datum_type,
     &leat__decode_type,
     &leat__example_type,
+    &leat__mix_type,
     &leat__prefetch_type,
     &leat__repeat_type,
     &leat__reshape_type,

@@ -13,6 +13,7 @@ extern const leat_reader_type leat__columns_type;
 extern const leat_reader_type leat__datum_type;
 extern const leat_reader_type leat__decode_type;
 extern const leat_reader_type leat__example_type;
+extern const leat_reader_type leat__mix_type;
 extern const leat_reader_type leat__prefetch_type;
 extern const leat_reader_type leat__repeat_type;
 extern const leat_reader_type leat__reshape_type;

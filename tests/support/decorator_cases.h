@@ -24,6 +24,8 @@ static const char *const decorator_cases[] = {
     "batch:4 | unbatch",
     "batch:5,drop_last=1 | unbatch",
     "batch:4,ragged=data | unbatch",
+    "mix",
+    "mix:1,even=1,on_end=repeat",
     "take:20",
     "prefetch:3",
     "prefetch:16,threads=3",

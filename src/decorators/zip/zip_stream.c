@@ -287,40 +287,31 @@ static int zip_skip(leat_reader *reader, int64_t n, int64_t *skipped)
     return ended >= 0 ? LEAT_END : LEAT_OK;
 }
 
+/* First its index, and how many rows of those that are held were returned: the
+ * inputs' indices follow. */
 static int zip_mark(leat_reader *reader, leat_token *token)
 {
     const leat__zip *zip = (const leat__zip *)reader;
     const leat__zip_held *held = zip->held;
     const leat__decorator *decorator = &zip->map.decorator;
     bool is_held = held->at < held->n || held->status;
-    const int64_t state[] = {is_held ? held->given : 0, zip->map.next.index};
-    int status = LEAT_OK;
-    if (is_held)
-        status = leat_token_put(token, held->begin.bytes, held->begin.size);
-    for (int i = 0; i < decorator->nupstream && !status && !is_held; i++)
+    const int64_t state[] = {zip->map.next.index, is_held ? held->given : 0};
+    int status = leat_token_put(token, state, sizeof(state));
+    if (!status && is_held)
+        return leat_token_put(token, held->begin.bytes, held->begin.size);
+    for (int i = 0; i < decorator->nupstream && !status; i++)
         status = leat_reader_mark(decorator->upstream[i], token);
-    return status ? status : leat_token_put(token, state, sizeof(state));
+    return status;
 }
 
 /* Goes on in the middle of rows, which begin where the inputs are. */
-static int take_mark(leat__zip *zip, leat_token *mark)
+static int read_again(leat__zip *zip, int64_t given)
 {
     leat__zip_held *held = zip->held;
-    int64_t state[2]; /* rows that were given of those, and its index */
-    int status = leat_token_get(mark, state, sizeof(state));
-    int64_t given = state[0];
-    if (!status && (given < 0 || given > LEAT__ZIP_ROWS || given > state[1]))
-        status = leat_error(LEAT_EINVAL, "zip: the mark is none");
-    if (status)
-        return status;
-    zip->map.next.index = state[1];
-    if (given == 0)
-        return LEAT_OK;
     reading rows = {zip, held->rows->at, LEAT__ZIP_ROWS, -1, 0, {false}};
     for (int i = 0; i < LEAT__ZIP_ROWS; i++)
         leat_sample_clear(held->rows->at[i]);
-    zip->map.next.index -= given;
-    status = read_rows(&rows);
+    int status = read_rows(&rows);
     if (status)
         return status;
     if (given > rows.n)
@@ -333,19 +324,34 @@ static int take_mark(leat__zip *zip, leat_token *mark)
     return LEAT_OK;
 }
 
+static int take_state(leat_token *mark, int64_t *index, int64_t *given)
+{
+    int64_t state[2];
+    int status = leat_token_get(mark, state, sizeof(state));
+    if (status)
+        return status;
+    *index = state[0];
+    *given = state[1];
+    return *given < 0 || *given > LEAT__ZIP_ROWS || *given > *index
+               ? leat_error(LEAT_EINVAL, "zip: the mark is none")
+               : LEAT_OK;
+}
+
 static int zip_seek(leat_reader *reader, leat_position position,
                     leat_token *mark)
 {
     leat__zip *zip = (leat__zip *)reader;
     const leat__decorator *decorator = &zip->map.decorator;
-    int status = LEAT_OK;
+    int64_t given = 0;
+    int status = mark ? take_state(mark, &position.index, &given) : LEAT_OK;
+    position.index -= given;
     for (int i = 0; i < decorator->nupstream && !status; i++)
         status = leat_reader_seek(decorator->upstream[i], position, mark);
     if (status)
         return status;
     zip->map.next = position;
     drop_held(zip->held);
-    return mark ? take_mark(zip, mark) : LEAT_OK;
+    return given > 0 ? read_again(zip, given) : LEAT_OK;
 }
 
 static int zip_restore(leat_reader *reader, leat_token *token)
