@@ -93,11 +93,11 @@ __attribute__((noinline)) static int walk_bad(const leat__record_window *window,
                                               leat__record_span *out)
 {
     size_t at = (size_t)(walk->offset - window->offset);
-    const unsigned char *header = window->bytes + at;
     uint64_t left = window->size - at;
     out->offset = walk->offset;
     if (left < HEADER)
         return want_more(window, walk, left, HEADER);
+    const unsigned char *header = window->bytes + at;
     if (!is_length_good(header))
         return walk_past_bad(window, walk, header, left);
     uint64_t length = leat__get_u64(header);
@@ -119,9 +119,11 @@ static int tfrecord_walk(const leat__record_format *format,
     (void)format;
     (void)file;
     for (; found < n; found++) {
-        const unsigned char *header = window->bytes + at;
         uint64_t left = window->size - at;
-        if (left < HEADER + FOOTER || !is_length_good(header))
+        if (left < HEADER + FOOTER)
+            break;
+        const unsigned char *header = window->bytes + at;
+        if (!is_length_good(header))
             break;
         uint64_t length = leat__get_u64(header);
         if (length > left - HEADER - FOOTER)
