@@ -3,6 +3,7 @@
 
 #include <locale.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,12 @@ static locale_t c_locale;
 static void make_locale(void)
 {
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+static bool has_locale(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    return !pthread_once(&once, make_locale) && c_locale;
 }
 
 static bool is_digit(char c)
@@ -88,7 +95,6 @@ static bool is_decimal(const char *text)
 
 bool leat__decimal_double(const char *text, size_t size, double *out)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     char copy[LETTERS_MAX + 1];
     if (read_short(text, size, out))
         return true;
@@ -100,7 +106,7 @@ bool leat__decimal_double(const char *text, size_t size, double *out)
     if (!is_decimal(copy) && !leat__ascii_is_same(word, "inf") &&
         !leat__ascii_is_same(word, "nan"))
         return false;
-    if (pthread_once(&once, make_locale) || !c_locale)
+    if (!has_locale())
         return false;
     char *end;
     double value = strtod_l(copy, &end, c_locale);
@@ -108,4 +114,13 @@ bool leat__decimal_double(const char *text, size_t size, double *out)
         return false;
     *out = value;
     return true;
+}
+
+const char *leat__decimal_text(char out[LEAT__DECIMAL_TEXT_MAX], double number)
+{
+    locale_t before = has_locale() ? uselocale(c_locale) : (locale_t)0;
+    snprintf(out, LEAT__DECIMAL_TEXT_MAX, "%.17g", number);
+    if (before)
+        uselocale(before);
+    return out;
 }

@@ -19,4 +19,9 @@ bool leat__decimal_integer(const char *text, size_t size, int64_t *out);
  */
 bool leat__decimal_double(const char *text, size_t size, double *out);
 
+/* Writes a number from which leat__decimal_double reads the same. Returns
+ * `out`. */
+#define LEAT__DECIMAL_TEXT_MAX 32
+const char *leat__decimal_text(char out[LEAT__DECIMAL_TEXT_MAX], double number);
+
 #endif

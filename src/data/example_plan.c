@@ -1,8 +1,8 @@
 #include "data/example_plan.h"
+#include "base/decimal.h"
 #include "base/error.h"
 #include "base/memory.h"
 
-#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,47 +146,45 @@ static int read_type(leat__planned_feature *feature, const char *text,
 
 /* ---- Defaults ----------------------------------------------------------- */
 
-/* Reads a number of the feature's type at `*at`, and steps behind it. */
-static bool read_number(const leat__planned_feature *feature, const char **at,
-                        locale_t c, void *out)
+/* Reads a number of the feature's type. */
+static bool read_number(const leat__planned_feature *feature, part text,
+                        void *out)
 {
-    char *end;
+    double number;
+    int64_t integer;
     if (feature->dtype == LEAT_FLOAT32) {
-        float value = strtof_l(*at, &end, c);
-        memcpy(out, &value, sizeof(value));
-    } else {
-        int64_t value = strtoll(*at, &end, 10);
-        bool is_byte = feature->dtype == LEAT_UINT8;
-        if (is_byte && (value < 0 || value > 255))
+        if (!leat__decimal_double(text.at, text.size, &number))
             return false;
-        if (is_byte)
-            *(unsigned char *)out = (unsigned char)value;
-        else
-            memcpy(out, &value, sizeof(value));
+        *(float *)out = (float)number;
+        return true;
     }
-    bool is_whole = end != *at && (!*end || is_blank(*end));
-    *at = end;
-    return is_whole;
+    if (!leat__decimal_integer(text.at, text.size, &integer))
+        return false;
+    if (feature->dtype == LEAT_INT64) {
+        *(int64_t *)out = integer;
+        return true;
+    }
+    *(unsigned char *)out = (unsigned char)integer;
+    return integer >= 0 && integer <= 255;
 }
 
-/* All numbers of a default, at most `room`. The number found, or -1. */
+/* All numbers of a default. Their number, or -1. */
 static int64_t read_numbers(const leat__planned_feature *feature,
-                            const char *text, char *out, size_t room)
+                            const char *text, char *out)
 {
-    size_t size = leat_dtype_size(feature->dtype), n = 0;
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    bool is_good = c != (locale_t)0;
-    while (is_good) {
+    size_t size = leat_dtype_size(feature->dtype);
+    int64_t n = 0;
+    for (;;) {
         while (is_blank(*text))
             text++;
         if (!*text)
-            break;
-        is_good = n < room && read_number(feature, &text, c, out + n * size);
-        n++;
+            return n;
+        size_t length = strcspn(text, " \t\r\n");
+        if (!read_number(feature, (part){text, length},
+                         out + (size_t)n++ * size))
+            return -1;
+        text += length;
     }
-    if (c)
-        freelocale(c);
-    return is_good ? (int64_t)n : -1;
 }
 
 /* One number is that of all elements. */
@@ -200,7 +198,7 @@ static int read_initial_numbers(leat__planned_feature *feature,
     if (!values)
         return LEAT_ENOMEM;
     feature->initial = values;
-    int64_t n = read_numbers(feature, initial, values, most);
+    int64_t n = read_numbers(feature, initial, values);
     if (n == 1 && !feature->varies)
         for (; n < (int64_t)all; n++)
             memcpy(values + (size_t)n * size, values, size);

@@ -12,6 +12,7 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__cast_type,
     &leat__chain_type,
     &leat__columns_type,
+    &leat__constant_type,
     &leat__datum_type,
     &leat__decode_type,
     &leat__example_type,

@@ -10,6 +10,7 @@ extern const leat_reader_type leat__cache_type;
 extern const leat_reader_type leat__cast_type;
 extern const leat_reader_type leat__chain_type;
 extern const leat_reader_type leat__columns_type;
+extern const leat_reader_type leat__constant_type;
 extern const leat_reader_type leat__datum_type;
 extern const leat_reader_type leat__decode_type;
 extern const leat_reader_type leat__example_type;

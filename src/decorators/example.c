@@ -177,11 +177,10 @@ static int make_pipeline(leat_pipeline **out, const leat_reader_type *type,
                          leat_pipeline *upstream, const char *const features[],
                          int n, const leat_example_options *options)
 {
-    if (options && options->size == 0)
-        return leat_error(LEAT_EINVAL,
-                          "the options of %s were not initialised with "
-                          "LEAT_EXAMPLE_OPTIONS_INIT",
-                          type->name);
+    leat_example_options values = LEAT_EXAMPLE_OPTIONS_INIT;
+    int status = leat__options_copy(&values, options, sizeof(values));
+    if (status)
+        return status;
     for (int i = 0; i < n; i++)
         if (!features || !features[i])
             return leat_error(LEAT_EINVAL, "%s: feature %d is NULL", type->name,
@@ -189,14 +188,11 @@ static int make_pipeline(leat_pipeline **out, const leat_reader_type *type,
     if (n < 1)
         return leat_error(LEAT_EINVAL, "%s: expected 1 feature or more, got %d",
                           type->name, n);
-    bool has_field = options && options->size >= sizeof(*options);
-    const char *field = has_field ? options->field : NULL;
-    char *text = leat__alloc(write_arguments(NULL, features, n, field));
+    char *text = leat__alloc(write_arguments(NULL, features, n, values.field));
     if (!text)
         return LEAT_ENOMEM;
-    write_arguments(text, features, n, field);
-    int status =
-        leat_pipeline_create(out, type, text, NULL, NULL, &upstream, 1);
+    write_arguments(text, features, n, values.field);
+    status = leat_pipeline_create(out, type, text, NULL, NULL, &upstream, 1);
     leat__free(text);
     return status;
 }

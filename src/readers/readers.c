@@ -3,6 +3,7 @@
 #include "readers/fixed.h"
 #include "readers/idx.h"
 #include "readers/lmdb/lmdb.h"
+#include "readers/random_data.h"
 #include "readers/range.h"
 #include "readers/text.h"
 #include "readers/tfrecord.h"
@@ -13,6 +14,14 @@ const leat_reader_type *const leat__readers[] = {
     &leat__fixed_reader_type,
     &leat__idx_reader_type,
     &leat__lmdb_reader_type,
+    &leat__random_type,
+    &leat__range_type,
+    &leat__tfrecord_reader_type,
+    &leat__text_reader_type,
+    NULL,
+    &leat__fixed_reader_type,
+    &leat__lmdb_reader_type,
+    &leat__random_type,
     &leat__range_type,
     &leat__tfrecord_reader_type,
     &leat__text_reader_type,

@@ -40,6 +40,8 @@ static const char *const decorator_cases[] = {
     "bucket:data,(2,4),batch=(2,3,4)",
     "bucket:data,4,batch=5,drop_last=1",
     "chain",
+    "constant:20",
+    "constant",
     "zip",
     "zip:align=0",
     "where:label=!(1003..1005,1010)",
