@@ -8,6 +8,7 @@
 #include "support/decorator_cases.h"
 #include "support/decorator_chain.h"
 #include "support/reader_cases.h"
+#include "support/sanitizer.h"
 #include "support/suite.h"
 
 #include <leat/ext/reader.h>
@@ -25,6 +26,9 @@
     } while (0)
 
 enum { RECORDS = 24, SAMPLES_MAX = 96, EPOCHS = 3, AT_ONCE = 16 };
+
+/* A sanitizer sees every fourth pair: each decorator over and under others. */
+enum { STRIDE = IS_SANITIZED ? 4 : 1 };
 
 static const char *const bases[] = {"memory", "lmdb with bad records",
                                     "callback",
@@ -531,7 +535,7 @@ START_TEST(every_way_to_read_a_pair_of_decorators_gives_the_same)
 {
     const char *inner = decorator_cases[_i / BASES];
     begin();
-    for (int i = 0; i < CASES; i++)
+    for (int i = _i % STRIDE; i < CASES; i += STRIDE)
         check_chain(base_case(bases[_i % BASES]), inner, decorator_cases[i]);
     end();
 }

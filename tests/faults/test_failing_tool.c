@@ -8,23 +8,13 @@
 #include "faults/faults.h"
 #include "lmdb_fixture.h"
 
+#include "support/sanitizer.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/wait.h>
 #include <zlib.h>
-
-/* A sanitizer's program takes long to start. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SANITIZED 1
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED 0
-#endif
 
 /* Only the thread sanitizer has it. */
 __attribute__((weak)) void __tsan_init(void);

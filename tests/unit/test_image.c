@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "data/image.h"
 #include "data/image_codec.h"
+#include "support/sanitizer.h"
 #include "support/shared_data.h"
 #include "support/suite.h"
 
@@ -13,18 +14,9 @@
 #include <string.h>
 #include <zlib.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HAS_OWN_MALLOC 0
-#elif defined(__has_feature)
-#define HAS_OWN_MALLOC                                                         \
-    !(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define HAS_OWN_MALLOC 1
-#endif
-
 static int64_t malloc_calls;
 
-#if HAS_OWN_MALLOC
+#if !IS_SANITIZED
 /* glibc's own, below ours, which count what the codecs take behind our back. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);

@@ -1,3 +1,4 @@
+#include "support/sanitizer.h"
 #include "support/suite.h"
 #include "tools/database/inspection.h"
 
@@ -81,17 +82,7 @@ START_TEST(bad_records_are_listed_in_order_whoever_found_them)
 END_TEST
 
 /* Not by sanitizers, whose memory is their own affair. */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#ifdef __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SANITIZED
-#endif
-#endif
-#else
-#define IS_SANITIZED
-#endif
-
-#ifndef IS_SANITIZED
+#if !IS_SANITIZED
 static size_t taken(void)
 {
     struct mallinfo2 info = mallinfo2();
@@ -138,7 +129,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, bad_records_are_listed_in_order_whoever_found_them);
     tcase_add_test(tcase, a_key_is_whole_or_says_how_long_it_is);
-#ifndef IS_SANITIZED
+#if !IS_SANITIZED
     tcase_add_test(tcase, a_bad_record_takes_little_memory);
 #endif
     return suite_run(suite);
