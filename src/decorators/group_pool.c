@@ -112,7 +112,6 @@ void leat__group_pool_give_back(leat__group_pool *pool, leat__group *group)
 {
     if (!group)
         return;
-    leat__group_pool_count(pool, group);
     pthread_mutex_lock(&pool->lock);
     put_free(pool, group);
     pthread_mutex_unlock(&pool->lock);
