@@ -48,6 +48,50 @@ LEAT_API int leat_pipeline_shard(leat_pipeline **out, leat_pipeline *upstream,
                                  int require_non_empty);
 
 /**
+ * Options of leat_pipeline_transform. Zero is the default of all but `size`.
+ */
+typedef struct leat_transform_map_options {
+    size_t size;        /* of this struct, as the caller knows it */
+    const char *field;  /* NULL: the first field */
+    leat_dtype dtype;   /* of the result; 0: FLOAT32. FLOAT64, FLOAT16,
+                           BFLOAT16, or UINT8 without mean and scale */
+    leat_layout layout; /* NCHW: channels first */
+    uint64_t seed;      /* of random choices, */
+    int has_seed;       /* 1; 0: it is made of the caller's */
+    uint32_t choices;   /* with one seed, those of one number choose alike */
+    int64_t max_image_bytes; /* memory of decoding one image; 0:
+                                LEAT_IMAGE_BYTES_DEFAULT */
+} leat_transform_map_options;
+
+/** Every default, written out. */
+#define LEAT_TRANSFORM_MAP_OPTIONS_INIT                                        \
+    {                                                                          \
+        sizeof(leat_transform_map_options), NULL, (leat_dtype)0, LEAT_NCHW, 0, \
+            0, 0, 0                                                            \
+    }
+
+/** Writes every default, as leat_open_options_init does. */
+LEAT_API int
+leat_transform_map_options_init(leat_transform_map_options *options);
+
+/**
+ * `transform:data,crop_size=227,mirror=1,mean_value=(104,117,123),seed=7`:
+ * Caffe's transform of a field, by the names of leat_transform_options, for
+ * samples that are transformed before they are grouped, or that no data layer
+ * delivers. An encoded image is decoded. In the phase TRAIN a crop is random.
+ *
+ * The choices are those that a data layer makes for its first image with
+ * `random_seed` 7 and its own generator (rng LEAT), where the sample has the
+ * same epoch and position: the map's own, so put it after a shuffle. An image
+ * that is too small for the crop, or cannot be decoded, is LEAT_EDATA; a mean
+ * of another shape ends reading. Both options may be NULL.
+ */
+LEAT_API int leat_pipeline_transform(leat_pipeline **out,
+                                     leat_pipeline *upstream,
+                                     const leat_transform_options *transform,
+                                     const leat_transform_map_options *options);
+
+/**
  * `where:label=0..4`: the samples whose scalar fields have certain values. A
  * condition is FIELD=VALUES: a number, a range with both its ends (0..4, 5..,
  * ..4), or several of these, (1,3,7..9); with ! before it, all others. All

@@ -26,6 +26,7 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__shuffle_type,
     &leat__skip_type,
     &leat__take_type,
+    &leat__transform_type,
     &leat__unbatch_type,
     &leat__where_type,
     &leat__window_type,

@@ -24,6 +24,7 @@ extern const leat_reader_type leat__shard_type;
 extern const leat_reader_type leat__shuffle_type;
 extern const leat_reader_type leat__skip_type;
 extern const leat_reader_type leat__take_type;
+extern const leat_reader_type leat__transform_type;
 extern const leat_reader_type leat__unbatch_type;
 extern const leat_reader_type leat__where_type;
 extern const leat_reader_type leat__window_type;

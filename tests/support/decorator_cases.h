@@ -15,6 +15,7 @@ static const char *const decorator_cases[] = {
     "skip:7",
     "cast:label=int64,data=float32,label=int32,data=uint8",
     "reshape:label=(1),data=(-1),label=()",
+    "transform:data,mirror=1,type=UINT8",
     "select:data,label",
     "select:data,old=label,label",
     "batch:4",
