@@ -618,9 +618,10 @@ leat_pipeline_sequence_example(leat_pipeline **out, leat_pipeline *upstream,
 /** How leat_pipeline_cache keeps samples. Zero is the default of all fields but
  * `size`. */
 typedef struct leat_cache_options {
-    size_t size;   /* sizeof(leat_cache_options) */
-    int64_t bytes; /* of memory; 0: a quarter of the caller's max_memory, or
-                      1 GiB */
+    size_t size;     /* sizeof(leat_cache_options) */
+    int64_t bytes;   /* of memory; 0: a quarter of the caller's max_memory, or
+                        1 GiB */
+    const char *dir; /* a directory, instead of memory; NULL: none */
 } leat_cache_options;
 
 #define LEAT_CACHE_OPTIONS_INIT                                                \
@@ -643,6 +644,16 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
  * kept. Over a stream it keeps them from the first one on, completes them on
  * the thread that reads (put prefetch before it), and needs the stream no
  * more once a whole epoch is kept, so that a single pass gives any number.
+ *
+ * `cache:dir=PATH`: keeps all samples on disk. The first reader writes them to
+ * PATH.partial while it reads, and renames that to PATH once it has every
+ * sample of an epoch; a process that is killed before, or a full disk, leaves
+ * no PATH. Until then another reader that would write is refused
+ * (LEAT_ESTATE). Where PATH is there at open, samples are views of its map,
+ * with random access, also over a stream; it is refused where it was made of
+ * another data set or pipeline (LEAT_EINVAL), or is damaged (LEAT_EFORMAT). A
+ * sample whose checksum is wrong is a bad record. Where it cannot be made, the
+ * log says so, and samples are read from upstream.
  */
 LEAT_API int leat_pipeline_cache(leat_pipeline **out, leat_pipeline *upstream,
                                  const leat_cache_options *options);

@@ -1097,13 +1097,9 @@ int leat_pipeline_prefetch(leat_pipeline **out, leat_pipeline *upstream,
 {
     leat_prefetch_options values = LEAT_PREFETCH_OPTIONS_INIT;
     char text[128];
-    if (options && options->size == 0)
-        return leat_error(LEAT_EINVAL, "the options of prefetch were not "
-                                       "initialised with "
-                                       "LEAT_PREFETCH_OPTIONS_INIT");
-    if (options)
-        memcpy(&values, options,
-               options->size < sizeof(values) ? options->size : sizeof(values));
+    int status = leat__options_copy(&values, options, sizeof(values));
+    if (status)
+        return status;
     int used =
         values.samples > 0 || values.samples < -1
             ? snprintf(text, sizeof(text), "%lld", (long long)values.samples)

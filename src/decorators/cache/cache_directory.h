@@ -1,0 +1,70 @@
+/*
+ * cache_directory.h: the samples of a data set on disk: a directory that is
+ * made whole or not at all.
+ *
+ * It has two files: `data`, the entries of cache_entry.h one after the other,
+ * and `index`, which has the data set's identity and the place, size and
+ * checksum of each entry, and a checksum of its own. Both are written in
+ * PATH.partial, synced, and then that is renamed to PATH. Its file `lock` is
+ * held by the one process that writes, and by none once that has died.
+ */
+#ifndef LEAT_DECORATORS_CACHE_CACHE_DIRECTORY_H
+#define LEAT_DECORATORS_CACHE_CACHE_DIRECTORY_H
+
+#include "decorators/cache/cache_entry.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct leat__cache_directory leat__cache_directory;
+typedef struct leat__cache_writer leat__cache_writer;
+
+/*
+ * Opens a directory that is whole, and was made of the data set with that
+ * identity. LEAT_AGAIN: there is none yet. Errors: LEAT_EINVAL for another data
+ * set's; LEAT_EFORMAT for a damaged one; LEAT_EIO; LEAT_ENOMEM.
+ */
+int leat__cache_directory_open(leat__cache_directory **out, const char *path,
+                               const leat_token *identity);
+void leat__cache_directory_close(leat__cache_directory *directory);
+
+/* The number of entries. */
+int64_t leat__cache_directory_count(const leat__cache_directory *directory);
+
+/* Whether the data are not in memory. Any thread. */
+bool leat__cache_directory_may_block(const leat__cache_directory *directory);
+
+/* The bytes of memory that the index takes. */
+int64_t leat__cache_directory_memory(const leat__cache_directory *directory);
+
+/*
+ * An entry, valid until close; its checksum is compared the first time. Errors:
+ * LEAT_EDATA. Any threads.
+ */
+int leat__cache_directory_at(leat__cache_directory *directory, int64_t index,
+                             const void **entry, size_t *size);
+
+/*
+ * Begins to make the directory. Errors: LEAT_ESTATE where another process, or
+ * another reader of this one, is making it; LEAT_EINVAL for a path that is
+ * something else; LEAT_EIO; LEAT_ENOMEM.
+ */
+int leat__cache_writer_create(leat__cache_writer **out, const char *path,
+                              const leat_token *identity);
+
+/*
+ * Writes an entry; `*written` is then the number of entries, or 0 if it was
+ * there before. Errors: LEAT_EIO, LEAT_ENOMEM; all is removed then. Any
+ * threads.
+ */
+int leat__cache_writer_add(leat__cache_writer *writer, int64_t index,
+                           const leat__cache_item *item, int64_t *written);
+
+/* Completes the directory, which has all entries from 0 on. Errors: LEAT_EIO,
+ * LEAT_ENOMEM. */
+int leat__cache_writer_finish(leat__cache_writer *writer);
+
+/* Removes what is not whole. Takes NULL. */
+void leat__cache_writer_destroy(leat__cache_writer *writer);
+
+#endif
