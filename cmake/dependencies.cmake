@@ -59,3 +59,19 @@ if(LEAT_MISSING)
   message(FATAL_ERROR "Not found: ${LEAT_MISSING}. On Debian and Ubuntu:\n"
     "  apt-get install ${LEAT_MISSING_PACKAGES}")
 endif()
+
+# Snappy is C++ behind a header in C; leat reads what it compresses by that.
+option(LEAT_SNAPPY "Read chunks of RecordIO that snappy compresses" ON)
+set(LEAT_HAS_SNAPPY FALSE)
+find_path(LEAT_SNAPPY_INCLUDE snappy-c.h)
+find_library(LEAT_SNAPPY_LIBRARY snappy)
+mark_as_advanced(LEAT_SNAPPY_INCLUDE LEAT_SNAPPY_LIBRARY)
+if(NOT LEAT_SNAPPY)
+  message(STATUS "Snappy: left out, as LEAT_SNAPPY says")
+elseif(LEAT_SNAPPY_INCLUDE AND LEAT_SNAPPY_LIBRARY)
+  set(LEAT_HAS_SNAPPY TRUE)
+  message(STATUS "Snappy: compressed chunks of RecordIO are read")
+else()
+  message(STATUS "Snappy: libsnappy was not found (libsnappy-dev), compressed "
+    "chunks of RecordIO are refused")
+endif()

@@ -50,6 +50,9 @@ set(CPACK_DEBIAN_TOOL_PACKAGE_DEPENDS "${LEAT_PACKAGE} ${same_version}")
 # pkg-config wants the files of private requirements, too.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${LEAT_PACKAGE} ${same_version}, \
 libjpeg-dev, libpng-dev, zlib1g-dev")
+if(LEAT_HAS_SNAPPY)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libsnappy-dev")
+endif()
 
 # What the package files say of the library, and that ldconfig is to look at it.
 set(LEAT_PACKAGE_DIR ${PROJECT_BINARY_DIR}/package)

@@ -41,6 +41,7 @@ profile_build() {
     need module:libjpeg 'libjpeg-dev|libjpeg62-turbo-dev'
     need module:libpng libpng-dev
     need module:zlib zlib1g-dev
+    need module:snappy libsnappy-dev
     need module:jansson libjansson-dev
 }
 

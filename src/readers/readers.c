@@ -5,6 +5,7 @@
 #include "readers/lmdb/lmdb.h"
 #include "readers/random_data.h"
 #include "readers/range.h"
+#include "readers/recordio/recordio.h"
 #include "readers/text.h"
 #include "readers/tfrecord.h"
 
@@ -17,7 +18,9 @@ const leat_reader_type *const leat__readers[] = {
     &leat__random_type,
     &leat__range_type,
     &leat__tfrecord_reader_type,
+    &leat__recordio_reader_type,
     &leat__text_reader_type,
+    &leat__tfrecord_reader_type,
     NULL,
     &leat__fixed_reader_type,
     &leat__lmdb_reader_type,

@@ -39,7 +39,10 @@ void leat__record_files_close(leat__record_files *files);
 static inline leat__record_window
 leat__record_source_window(const leat__record_source *source)
 {
-    return (leat__record_window){source->map.base, source->map.size, 0, true};
+    /* An empty file has no map. */
+    static const unsigned char none[1];
+    return (leat__record_window){source->map.size ? source->map.base : none,
+                                 source->map.size, 0, true};
 }
 
 /* LEAT_EIO if the file's size or time of modification is another than when it

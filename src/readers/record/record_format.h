@@ -126,6 +126,7 @@ typedef struct leat__record_format_ops {
 /* A format with its arguments: the first member of its own struct. */
 struct leat__record_format {
     const leat__record_format_ops *ops;
+    struct leat__byte_filter *filter; /* of a stream; NULL: none */
     int nspec; /* set by the type's open, or by begin of the first file */
     leat_field_spec spec[LEAT_MAX_FIELDS];
 };

@@ -81,8 +81,10 @@ static int bad_record(const record_stream *self, int file, int64_t record,
 
 static leat__record_window window_of(const leat__byte_stream *stream)
 {
-    return (leat__record_window){stream->next, stream->left,
-                                 (uint64_t)stream->offset, stream->ended};
+    static const unsigned char none[1];
+    return (leat__record_window){stream->left ? stream->next : none,
+                                 stream->left, (uint64_t)stream->offset,
+                                 stream->ended};
 }
 
 /* Moves the window to `offset`, unless the stream has passed it. */
@@ -610,6 +612,7 @@ int leat__record_stream_open(const leat_open *open, leat__record_format *format,
     }
     leat__byte_stream_init(&self->stream, self->max_record + HEADERS,
                            &self->reader);
+    self->stream.filter = format->filter;
     *files = (leat__file_list){0};
     *out = &self->reader;
     return LEAT_OK;

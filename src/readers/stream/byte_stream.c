@@ -40,6 +40,8 @@ static void empty_window(leat__byte_stream *stream)
 void leat__byte_stream_close(leat__byte_stream *stream)
 {
     leat__byte_source_close(&stream->source);
+    if (stream->filter)
+        stream->filter->close(stream->filter);
     empty_window(stream);
     stream->ended = true;
 }
@@ -64,22 +66,31 @@ static int begin_inflater(leat__byte_stream *stream)
     return LEAT_OK;
 }
 
+static int open_source(leat__byte_stream *stream, const char *path,
+                       leat__compression compression)
+{
+    leat__byte_filter *filter = stream->filter;
+    int status = LEAT_OK;
+    if (filter)
+        return filter->open(filter, path, compression, stream->source.reader);
+    if (compression != LEAT__COMPRESSION_NONE)
+        status = begin_inflater(stream);
+    return status ? status : leat__byte_source_open(&stream->source, path);
+}
+
 int leat__byte_stream_open(leat__byte_stream *stream, const char *path,
                            leat__compression compression)
 {
     leat__byte_stream_close(stream);
-    int status = LEAT_OK;
-    if (compression != LEAT__COMPRESSION_NONE)
-        status = begin_inflater(stream);
-    if (!status)
-        status = leat__byte_source_open(&stream->source, path);
+    int status = open_source(stream, path, compression);
     if (status)
         return status;
+    stream->source.path = path;
     stream->offset = 0;
     stream->ended = false;
     stream->compression = compression;
     stream->knows_compression = compression != LEAT__COMPRESSION_AUTO;
-    if (compression != LEAT__COMPRESSION_NONE)
+    if (compression != LEAT__COMPRESSION_NONE && !stream->filter)
         leat__inflater_set_format(stream->inflater,
                                   compression == LEAT__COMPRESSION_ZLIB);
     return LEAT_OK;
@@ -125,6 +136,8 @@ static int find_compression(leat__byte_stream *stream)
 static int read_on(leat__byte_stream *stream, int64_t offset, void *out,
                    size_t n, size_t *got)
 {
+    if (stream->filter)
+        return stream->filter->read(stream->filter, out, n, got);
     int status = stream->knows_compression ? LEAT_OK : find_compression(stream);
     if (status)
         return status;
@@ -225,7 +238,8 @@ int leat__byte_stream_read(leat__byte_stream *stream, void *out, size_t n,
 static int skip_source(leat__byte_stream *stream, int64_t n, int64_t *skipped)
 {
     int64_t more = 0;
-    if (stream->compression != LEAT__COMPRESSION_NONE || stream->ended)
+    if (stream->compression != LEAT__COMPRESSION_NONE || stream->filter ||
+        stream->ended)
         return LEAT_OK;
     int status = leat__byte_source_skip(&stream->source, n, &more);
     stream->offset += more;
@@ -259,6 +273,8 @@ int leat__byte_stream_skip(leat__byte_stream *stream, int64_t n,
 void leat__byte_stream_cancel(leat__byte_stream *stream)
 {
     leat__byte_source_cancel(&stream->source);
+    if (stream->filter)
+        stream->filter->cancel(stream->filter);
 }
 
 int64_t leat__byte_stream_memory(const leat__byte_stream *stream)

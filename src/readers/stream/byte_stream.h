@@ -24,6 +24,20 @@ typedef enum leat__compression {
     "of the files; AUTO finds gzip by its magic, not zlib"
 
 /*
+ * Reads files in the place of a stream's own source, and gives what they hold
+ * as other bytes. cancel is called on any thread, the others by one at a time.
+ */
+typedef struct leat__byte_filter leat__byte_filter;
+struct leat__byte_filter {
+    int (*open)(leat__byte_filter *filter, const char *path,
+                leat__compression compression, leat_reader *reader);
+    /* Up to `n` bytes, at least one; *got is 0 at the end. */
+    int (*read)(leat__byte_filter *filter, void *out, size_t n, size_t *got);
+    void (*close)(leat__byte_filter *filter); /* the file */
+    void (*cancel)(leat__byte_filter *filter);
+};
+
+/*
  * One caller at a time; cancel and memory on any thread between init and
  * finish. A stream reads many files, one after another, and keeps its memory.
  *
@@ -44,6 +58,7 @@ typedef struct leat__byte_stream {
     leat__compression compression;
     bool knows_compression;          /* it is no longer AUTO */
     struct leat__inflater *inflater; /* NULL: none was needed yet */
+    leat__byte_filter *filter;       /* borrowed; NULL: none; set after init */
     atomic_size_t memory;
     leat__byte_source source;
 } leat__byte_stream;

@@ -1,0 +1,489 @@
+/*
+ * Plain files are mapped: begin notes where their chunks are, and a chunk's
+ * checksum is looked at by the first thread that reads a record of it, which
+ * several may do at once. What is compressed, or no file, is a stream, whose
+ * filter gives plain chunks that have been looked at.
+ */
+#include "readers/recordio/recordio.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "readers/record/record_reader.h"
+#include "readers/recordio/recordio_chunk.h"
+#include "readers/recordio/recordio_filter.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { CHUNK_UNKNOWN, CHUNK_GOOD, CHUNK_BAD };
+
+/* The chunks of a mapped file. */
+typedef struct recordio_file {
+    uint64_t *offset;    /* of each header, ascending */
+    atomic_uchar *state; /* of each */
+    int64_t n;
+    int64_t capacity;
+    atomic_int_fast64_t last; /* in which a record was found */
+} recordio_file;
+
+typedef struct recordio_format {
+    leat__record_format format;
+    const leat__recordio_dialect *dialect; /* of mapped files */
+    recordio_file *file;                   /* of a mapped reader; else NULL */
+    int nfiles;
+} recordio_format;
+
+/* Of a walk. */
+enum {
+    CHUNK_END,    /* offset of its end; 0: at a header */
+    RECORDS_LEFT, /* in it */
+    CHUNK_BEGIN   /* offset of its header */
+};
+
+static int parse_header(const recordio_format *self,
+                        leat__recordio_header *header,
+                        const unsigned char *bytes)
+{
+    return leat__recordio_parse_header(header, self->dialect, bytes);
+}
+
+static int add_chunk(recordio_file *file, uint64_t offset)
+{
+    if (file->n == file->capacity) {
+        int64_t capacity = file->capacity ? file->capacity * 2 : 16;
+        uint64_t *more =
+            leat__realloc(file->offset, (size_t)capacity * sizeof(*more));
+        if (!more)
+            return LEAT_ENOMEM;
+        file->offset = more;
+        file->capacity = capacity;
+    }
+    file->offset[file->n++] = offset;
+    return LEAT_OK;
+}
+
+/* Up to a header that is damaged, of which the walk has an error. */
+static int recordio_begin(leat__record_format *format,
+                          const leat__record_window *window, uint64_t size,
+                          leat__record_file *out)
+{
+    recordio_format *self = (recordio_format *)format;
+    if (!self->file)
+        return LEAT_OK;
+    recordio_file *file = &self->file[out->number];
+    leat__recordio_header header;
+    int status = LEAT_OK;
+    for (uint64_t at = 0; !status && size - at >= LEAT__RECORDIO_HEADER;) {
+        if (parse_header(self, &header, window->bytes + at))
+            break;
+        status = add_chunk(file, at);
+        at += LEAT__RECORDIO_HEADER;
+        at += header.stored < size - at ? header.stored : size - at;
+    }
+    if (status)
+        return status;
+    file->state = leat__alloc_zero((size_t)file->n, sizeof(*file->state));
+    return file->state ? LEAT_OK : LEAT_ENOMEM;
+}
+
+/* A chunk that the filter refused. */
+static int bad_chunk(const unsigned char *bytes)
+{
+    const leat__recordio_dialect *fluid = &leat__recordio_fluid;
+    if (leat__get_u32(bytes + fluid->compressor_at) == LEAT__RECORDIO_BAD_DATA)
+        return leat_error(LEAT_EDATA, "its chunk cannot be decompressed");
+    return leat_error(LEAT_EDATA,
+                      "the checksum of its chunk is %08x, expected %08x",
+                      leat__get_u32(bytes + fluid->nrecords_at),
+                      leat__get_u32(bytes + fluid->checksum_at));
+}
+
+static bool is_refused(const recordio_format *self, const unsigned char *bytes)
+{
+    return !self->file && leat__get_u32(bytes + self->dialect->compressor_at) >=
+                              LEAT__RECORDIO_BAD_DATA;
+}
+
+/* Goes into the chunk at walk->offset; past one that the filter refused. */
+static int enter_chunk(const recordio_format *self,
+                       const leat__record_window *window,
+                       leat__record_walk *walk)
+{
+    const unsigned char *bytes =
+        window->bytes + (walk->offset - window->offset);
+    uint64_t left = window->offset + window->size - walk->offset;
+    leat__recordio_header header;
+    if (left == 0 && window->is_last)
+        return LEAT_END;
+    if (left < LEAT__RECORDIO_HEADER && !window->is_last) {
+        walk->needed = LEAT__RECORDIO_HEADER;
+        return LEAT_AGAIN;
+    }
+    if (left < LEAT__RECORDIO_HEADER)
+        return leat_error(LEAT_EFORMAT,
+                          "the file is cut: %llu bytes are left of a chunk's "
+                          "header of %d",
+                          (unsigned long long)left, LEAT__RECORDIO_HEADER);
+    if (is_refused(self, bytes)) {
+        walk->offset += LEAT__RECORDIO_HEADER;
+        walk->record++;
+        return bad_chunk(bytes);
+    }
+    int status = parse_header(self, &header, bytes);
+    if (status)
+        return status;
+    if (header.packing != LEAT__RECORDIO_PLAIN)
+        return leat_error(LEAT_EFORMAT,
+                          "the chunk is compressed, and those before it are "
+                          "not: read the file through a pipe");
+    left -= LEAT__RECORDIO_HEADER;
+    if (self->file && header.stored > left)
+        return leat_error(LEAT_EFORMAT,
+                          "the file is cut: %llu bytes are left of a chunk of "
+                          "%u",
+                          (unsigned long long)left, header.stored);
+    walk->own[CHUNK_BEGIN] = walk->offset;
+    walk->offset += LEAT__RECORDIO_HEADER;
+    walk->own[CHUNK_END] = walk->offset + header.stored;
+    walk->own[RECORDS_LEFT] = header.nrecords;
+    return LEAT_OK;
+}
+
+/* The chunk's records do not fill it; the walk goes on after it. */
+static int leave_bad_chunk(leat__record_walk *walk, leat__record_span *out)
+{
+    uint64_t end = walk->own[CHUNK_END], left = walk->own[RECORDS_LEFT];
+    uint64_t at = walk->offset;
+    walk->offset = end;
+    walk->own[CHUNK_END] = 0;
+    walk->record++;
+    /* What `read` refuses as well. */
+    out->offset = walk->own[CHUNK_BEGIN];
+    if (left == 0)
+        return leat_error(LEAT_EDATA,
+                          "its chunk has %llu bytes after its last record",
+                          (unsigned long long)(end - at));
+    return leat_error(LEAT_EDATA,
+                      "its chunk's header promises %llu records more than the "
+                      "%llu bytes after them hold",
+                      (unsigned long long)left, (unsigned long long)(end - at));
+}
+
+/*
+ * The record at walk->offset, in a chunk. LEAT_END: the chunk ends there.
+ * LEAT_ESTATE: its records do not fill it.
+ */
+static int find_record(const leat__record_window *window,
+                       leat__record_walk *walk, leat__record_span *out)
+{
+    uint64_t room = walk->own[CHUNK_END] - walk->offset;
+    if (room == 0 && walk->own[RECORDS_LEFT] == 0)
+        return LEAT_END;
+    if (room < LEAT__RECORDIO_LENGTH || walk->own[RECORDS_LEFT] == 0)
+        return LEAT_ESTATE;
+    /* A record that a stream has yet to read may end beyond the window. */
+    uint64_t end = window->offset + window->size;
+    if (walk->offset > end || end - walk->offset < LEAT__RECORDIO_LENGTH) {
+        walk->needed = LEAT__RECORDIO_LENGTH;
+        return window->is_last ? LEAT_ESTATE : LEAT_AGAIN;
+    }
+    uint64_t length =
+        leat__get_u32(window->bytes + (walk->offset - window->offset));
+    if (length > room - LEAT__RECORDIO_LENGTH)
+        return LEAT_ESTATE;
+    *out = (leat__record_span){walk->offset, LEAT__RECORDIO_LENGTH + length};
+    walk->offset += out->size;
+    walk->own[RECORDS_LEFT]--;
+    walk->record++;
+    return LEAT_OK;
+}
+
+static int recordio_walk(const leat__record_format *format,
+                         const leat__record_file *file,
+                         const leat__record_window *window,
+                         leat__record_walk *walk, leat__record_span out[],
+                         int n, int *got)
+{
+    const recordio_format *self = (const recordio_format *)format;
+    int status = LEAT_OK, found = 0;
+    (void)file;
+    while (!status && found < n) {
+        if (walk->own[CHUNK_END] == 0) {
+            if (found > 0)
+                break;
+            out[0].offset = walk->offset;
+            status = enter_chunk(self, window, walk);
+            continue;
+        }
+        status = find_record(window, walk, &out[found]);
+        if (status == LEAT_END) {
+            walk->own[CHUNK_END] = 0;
+            status = LEAT_OK;
+        } else if (status == LEAT_OK) {
+            found++;
+        } else if (status == LEAT_ESTATE && found == 0) {
+            status = leave_bad_chunk(walk, &out[0]);
+        }
+    }
+    *got = found;
+    return found > 0 ? LEAT_OK : status;
+}
+
+/* The chunk of a mapped file that has the byte `at`, or the one before it. */
+static int64_t find_chunk(recordio_file *file, uint64_t at)
+{
+    int64_t first = atomic_load_explicit(&file->last, memory_order_relaxed);
+    int64_t end = file->n;
+    if (file->offset[first] <= at &&
+        (first + 1 == end || at < file->offset[first + 1]))
+        return first;
+    for (first = 0; end - first > 1;) {
+        int64_t middle = first + (end - first) / 2;
+        if (file->offset[middle] <= at)
+            first = middle;
+        else
+            end = middle;
+    }
+    atomic_store_explicit(&file->last, first, memory_order_relaxed);
+    return first;
+}
+
+static int bad_checksum(uint32_t found, uint32_t expected)
+{
+    return leat_error(LEAT_EDATA,
+                      "the checksum of its chunk is %08x, expected %08x", found,
+                      expected);
+}
+
+/* Looks at the checksum of a chunk, once. */
+static int check_chunk(const recordio_format *self, recordio_file *file,
+                       int64_t chunk, const leat__recordio_header *header,
+                       const unsigned char *stored)
+{
+    atomic_uchar *state = &file->state[chunk];
+    int known = atomic_load_explicit(state, memory_order_relaxed);
+    if (known == CHUNK_GOOD)
+        return LEAT_OK;
+    uint32_t found = self->dialect->checksum(stored, header->stored);
+    bool is_good = found == header->checksum;
+    atomic_store_explicit(state, is_good ? CHUNK_GOOD : CHUNK_BAD,
+                          memory_order_relaxed);
+    return is_good ? LEAT_OK : bad_checksum(found, header->checksum);
+}
+
+/* Of a record at `at` of a mapped file: *room bytes up to its chunk's end. */
+static int check_record(const recordio_format *self, int64_t number,
+                        const leat__record_window *window, uint64_t at,
+                        uint64_t *room)
+{
+    recordio_file *file = &self->file[number];
+    leat__recordio_header header;
+    if (file->n == 0 || window->size < LEAT__RECORDIO_HEADER)
+        return leat_error(LEAT_EDATA, "it is beyond the end of the file");
+    int64_t chunk = find_chunk(file, at);
+    uint64_t begin = file->offset[chunk];
+    uint64_t from = begin + LEAT__RECORDIO_HEADER;
+    int status = parse_header(self, &header, window->bytes + begin);
+    if (status)
+        return leat_error(LEAT_EDATA, "the header of its chunk has changed");
+    uint64_t end = from + header.stored;
+    if (at < from)
+        return leat_error(LEAT_EDATA,
+                          "its chunk's records do not fill the chunk");
+    if (end > window->size || at > end || end - at < LEAT__RECORDIO_LENGTH)
+        return leat_error(LEAT_EDATA, "it is beyond the end of its chunk");
+    *room = end - at;
+    return check_chunk(self, file, chunk, &header, window->bytes + from);
+}
+
+static int recordio_read(const leat__record_format *format,
+                         const leat__record_file *file,
+                         leat__record_window *window,
+                         const leat__record_span *span, leat_sample *sample)
+{
+    const recordio_format *self = (const recordio_format *)format;
+    uint64_t at = span->offset - window->offset;
+    uint64_t room = window->size - at;
+    int status = LEAT_OK;
+    if (self->file)
+        status = check_record(self, file->number, window, at, &room);
+    if (status)
+        return status;
+    const unsigned char *bytes = window->bytes + at;
+    uint64_t length = leat__get_u32(bytes);
+    if (length > room - LEAT__RECORDIO_LENGTH)
+        return leat_error(LEAT_EDATA,
+                          "its length is %llu, and its chunk has %llu bytes "
+                          "more",
+                          (unsigned long long)length,
+                          (unsigned long long)room - LEAT__RECORDIO_LENGTH);
+    leat_field *field = &sample->field[sample->nfields++];
+    field->dtype = LEAT_BYTES;
+    field->ndim = 1;
+    field->data = bytes + LEAT__RECORDIO_LENGTH;
+    field->bytes = (size_t)length;
+    field->shape[0] = (int64_t)length;
+    return LEAT_OK;
+}
+
+/* Counts the records of the chunk before the one at walk->offset; one that is
+   bad as its chunk is comes after all others. */
+static int recordio_resume(const leat__record_format *format,
+                           const leat__record_file *file,
+                           const leat__record_window *window,
+                           leat__record_walk *walk)
+{
+    const recordio_format *self = (const recordio_format *)format;
+    recordio_file *chunks = &self->file[file->number];
+    uint64_t wanted = walk->offset;
+    int64_t record = walk->record;
+    leat__record_span span;
+    if (chunks->n == 0)
+        return LEAT_OK;
+    walk->offset = chunks->offset[find_chunk(chunks, wanted)];
+    if (wanted <= walk->offset)
+        wanted = UINT64_MAX;
+    int status = enter_chunk(self, window, walk);
+    while (!status && walk->offset < wanted)
+        status = find_record(window, walk, &span);
+    walk->record = record;
+    return status == LEAT_ESTATE || status == LEAT_END ? LEAT_OK : status;
+}
+
+static void recordio_destroy(leat__record_format *format)
+{
+    recordio_format *self = (recordio_format *)format;
+    for (int i = 0; i < self->nfiles; i++) {
+        leat__free(self->file[i].offset);
+        leat__free(self->file[i].state);
+    }
+    leat__free(self->file);
+    leat__recordio_filter_destroy(format->filter);
+    leat__free(self);
+}
+
+static const leat__record_format_ops mapped_ops = {
+    .name = "recordio",
+    .defers = true,
+    .begin = recordio_begin,
+    .walk = recordio_walk,
+    .read = recordio_read,
+    .resume = recordio_resume,
+    .destroy = recordio_destroy,
+};
+
+static const leat__record_format_ops stream_ops = {
+    .name = "recordio",
+    .walk = recordio_walk,
+    .read = recordio_read,
+    .resume = recordio_resume,
+    .destroy = recordio_destroy,
+};
+
+/* Whether a plain file's first chunk is compressed; sets the dialect by the
+   first file that has one. */
+static int probe_chunk(recordio_format *self, leat__byte_stream *stream,
+                       bool *is_packed)
+{
+    leat__recordio_header header;
+    uint64_t needed = LEAT__RECORDIO_HEADER;
+    int status = leat__byte_stream_need(stream, (size_t)needed);
+    *is_packed = false;
+    if (status || stream->left == 0)
+        return status;
+    while (!status && !self->dialect) {
+        bool is_last = stream->ended || needed > stream->limit;
+        status = leat__recordio_find_dialect(&self->dialect, stream->next,
+                                             stream->left, is_last, &needed);
+        if (status == LEAT_AGAIN)
+            status = needed > stream->limit
+                         ? LEAT_OK
+                         : leat__byte_stream_need(stream, (size_t)needed);
+    }
+    if (status || stream->left < LEAT__RECORDIO_HEADER)
+        return status;
+    status = parse_header(self, &header, stream->next);
+    *is_packed = header.packing != LEAT__RECORDIO_PLAIN;
+    return status;
+}
+
+static int probe_file(recordio_format *self, leat__byte_stream *stream,
+                      const char *path, leat__compression compression,
+                      bool *is_stream)
+{
+    bool is_plain;
+    int status = leat__byte_stream_probe(path, compression, &is_plain);
+    if (status || !is_plain) {
+        *is_stream = true;
+        return status;
+    }
+    status = leat__byte_stream_open(stream, path, LEAT__COMPRESSION_NONE);
+    if (!status)
+        status = probe_chunk(self, stream, is_stream);
+    return status == LEAT_EFORMAT ? leat__error_context(status, "%s", path)
+                                  : status;
+}
+
+/* Files are mapped where none is compressed, in any way. */
+static int choose_form(recordio_format *self, const leat_open *open,
+                       const leat__file_list *files)
+{
+    leat__compression compression =
+        (leat__compression)leat_args_number(open->args, "compression");
+    size_t limit = (size_t)leat_args_number(open->args, "max_record");
+    leat__byte_stream stream;
+    bool is_stream = false;
+    int status = LEAT_OK;
+    leat__byte_stream_init(&stream, limit + LEAT__RECORDIO_HEADER, NULL);
+    for (int i = 0; !status && !is_stream && i < files->n; i++)
+        status =
+            probe_file(self, &stream, files->path[i], compression, &is_stream);
+    leat__byte_stream_finish(&stream);
+    if (status)
+        return status;
+    if (is_stream || !self->dialect)
+        self->dialect = &leat__recordio_fluid;
+    if (is_stream) {
+        self->format.ops = &stream_ops;
+        return leat__recordio_filter_create(&self->format.filter, limit);
+    }
+    self->file = leat__alloc_zero((size_t)files->n, sizeof(*self->file));
+    self->nfiles = self->file ? files->n : 0;
+    return self->file ? LEAT_OK : LEAT_ENOMEM;
+}
+
+static int recordio_open(const leat_open *open, leat_reader **out)
+{
+    leat__file_list files = {0};
+    recordio_format *self = leat__alloc_zero(1, sizeof(*self));
+    if (!self)
+        return LEAT_ENOMEM;
+    self->format.ops = &mapped_ops;
+    self->format.nspec = 1;
+    self->format.spec[0] = (leat_field_spec){
+        .name = "record", .dtype = LEAT_BYTES, .ndim = 1, .shape = {-1}};
+    int status = leat__file_list_open(&files, open->args);
+    if (!status)
+        status = choose_form(self, open, &files);
+    if (!status && self->format.filter)
+        status = leat__record_stream_open(open, &self->format, &files, out);
+    else if (!status)
+        return leat__record_reader_open_files(open, &self->format, &files, out);
+    leat__file_list_close(&files);
+    if (status)
+        recordio_destroy(&self->format);
+    return status;
+}
+
+static const leat_argument recordio_arguments[] = {
+    LEAT__RECORD_ARGUMENTS,
+    {0},
+};
+
+const leat_reader_type leat__recordio_reader_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "recordio",
+    .help = "PaddlePaddle's RecordIO: the bytes of each record",
+    .arguments = recordio_arguments,
+    .argument_size = sizeof(leat_argument),
+    .open = recordio_open,
+};

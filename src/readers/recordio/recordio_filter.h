@@ -1,0 +1,21 @@
+/*
+ * recordio_filter.h: a RecordIO file of any dialect and compression as one of
+ * Fluid's that is not compressed, and whose checksums have been looked at.
+ */
+#ifndef LEAT_READERS_RECORDIO_FILTER_H
+#define LEAT_READERS_RECORDIO_FILTER_H
+
+#include "readers/stream/byte_stream.h"
+
+/*
+ * In the place of the compressor, of a chunk without stored bytes: its checksum
+ * is wrong, found is the number of records; or its data cannot be decompressed.
+ */
+#define LEAT__RECORDIO_BAD_CHECKSUM UINT32_C(0xfffffffe)
+#define LEAT__RECORDIO_BAD_DATA UINT32_C(0xfffffffd)
+
+/* Chunks have at most `limit` bytes, stored and decompressed. */
+int leat__recordio_filter_create(leat__byte_filter **out, size_t limit);
+void leat__recordio_filter_destroy(leat__byte_filter *filter);
+
+#endif

@@ -1,0 +1,396 @@
+#include "base/crc32c.h"
+#include "readers/recordio/recordio_unpack.h"
+#include "support/record_sequence.h"
+#include "support/shared_data.h"
+#include "support/suite.h"
+
+#include <leat/ext/reader.h>
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
+
+static void setup(void)
+{
+    record_sequence_begin();
+}
+
+static void teardown(void)
+{
+    record_sequence_end();
+}
+
+static size_t parse_hex(unsigned char *out, const char *hex)
+{
+    size_t n = 0;
+    for (; *hex; hex++) {
+        unsigned byte;
+        if (*hex == ' ')
+            continue;
+        sscanf(hex++, "%2x", &byte);
+        out[n++] = (unsigned char)byte;
+    }
+    return n;
+}
+
+static int fill_known(known_record *known, const char *const *texts)
+{
+    int n = 0;
+    for (; texts[n]; n++)
+        known[n] = (known_record){texts[n], strlen(texts[n])};
+    return n;
+}
+
+static int has_snappy(void)
+{
+    leat__recordio_buffer out = {.limit = 100};
+    int status = leat__recordio_unpack(
+        LEAT__RECORDIO_SNAPPY, (const unsigned char *)"\x01\x00x", 3, &out);
+    leat__recordio_buffer_finish(&out);
+    return status != LEAT_EUNSUPPORTED;
+}
+
+static const struct {
+    const char *hex;
+    const char *records[5];
+    int is_snappy;
+} golden[] = {
+    {"0403020103000000cb3cd3ef0000000015000000 03000000414243 03000000424344 "
+     "03000000434445",
+     {"ABC", "BCD", "CDE"},
+     0},
+    {"0403020103000000 56ab0509 01000000 23000000 736e61707079 00 00 0015 "
+     "b3f18a3c 03000000414243 03000000424344 03000000434445",
+     {"ABC", "BCD", "CDE"},
+     1},
+    {"0403020103000000128e1f07000000000e000000 0100000031 0100000032 00000000",
+     {"1", "2", ""},
+     0},
+    {"04030201873a6795000000001100000002000000 05000000313233343504000000 "
+     "31323334 040302019a5680f2000000000600000001000000 020000003132",
+     {"12345", "1234", "12"},
+     0},
+    {"04030201ce18832f020000002400000002000000 1f8b08000000000000ff6265 "
+     "6060303432363165813200010000ffff873a679511000000 "
+     "04030201f4ab64e7020000001e00000001000000 1f8b08000000000000ff626260 "
+     "603034020400 00ffff9a5680f206000000",
+     {"12345", "1234", "12"},
+     0},
+    {"04030201a34345bb010000003b00000002000000 ff060000734e61507059 01080000 "
+     "d9c69c43 05000000 01090000 7a1cede8 3132333435 01080000 6251eb96 "
+     "04000000 01080000 4dd7608c 31323334 "
+     "040302016dfdeb2f010000002000000001000000 ff060000734e61507059 01080000 "
+     "d8d81073 02000000 01060000 83d1432b 3132",
+     {"12345", "1234", "12"},
+     1},
+};
+
+START_TEST(golden_bytes_of_both_of_paddles)
+{
+    unsigned char bytes[256];
+    known_record known[5];
+    size_t size = parse_hex(bytes, golden[_i].hex);
+    int n = fill_known(known, golden[_i].records);
+    if (golden[_i].is_snappy && !has_snappy())
+        return;
+    record_sequence_write("file", bytes, size);
+    record_sequence_check("recordio:file", known, n);
+    record_sequence_pack("file.gz", bytes, size, 0);
+    record_sequence_check("recordio:file.gz", known, n);
+}
+END_TEST
+
+static void put_u32(unsigned char *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned char)(value >> 8 * i);
+}
+
+/* A chunk around what it stores; returns its size. */
+static size_t make_chunk(unsigned char *out,
+                         const leat__recordio_dialect *dialect,
+                         uint32_t compressor, uint32_t n, const void *stored,
+                         size_t size)
+{
+    put_u32(out, LEAT__RECORDIO_MAGIC);
+    put_u32(out + dialect->nrecords_at, n);
+    put_u32(out + dialect->checksum_at, dialect->checksum(stored, size));
+    put_u32(out + dialect->compressor_at, compressor);
+    put_u32(out + dialect->stored_at, (uint32_t)size);
+    memmove(out + LEAT__RECORDIO_HEADER, stored, size);
+    return LEAT__RECORDIO_HEADER + size;
+}
+
+static size_t put_record(unsigned char *out, const void *bytes, size_t size)
+{
+    put_u32(out, (uint32_t)size);
+    memcpy(out + 4, bytes, size);
+    return 4 + size;
+}
+
+/* Chunks of `per_chunk` records of sizes 0, 1, 2 ... */
+static size_t make_many(unsigned char *out, const unsigned char *from, int n,
+                        int per_chunk, known_record *known,
+                        const leat__recordio_dialect *dialect, uint32_t none)
+{
+    static unsigned char payload[1 << 20];
+    size_t used = 0, at = 0;
+    int in_chunk = 0;
+    for (int i = 0; i < n; i++) {
+        known[i] = (known_record){from, (size_t)i};
+        at += put_record(payload + at, from, (size_t)i);
+        if (++in_chunk == per_chunk || i == n - 1) {
+            used += make_chunk(out + used, dialect, none, (uint32_t)in_chunk,
+                               payload, at);
+            in_chunk = 0;
+            at = 0;
+        }
+    }
+    return used;
+}
+
+static unsigned char bytes[1 << 20], content[4096];
+
+START_TEST(chunks_of_many_records_in_all_dialects)
+{
+    static const leat__recordio_dialect *const dialects[] = {
+        &leat__recordio_fluid, &leat__recordio_go, &leat__recordio_elasticdl};
+    known_record known[200];
+    for (size_t i = 0; i < sizeof(content); i++)
+        content[i] = (unsigned char)(i * 7);
+    for (int i = 0; i < 3; i++) {
+        size_t size =
+            make_many(bytes, content, 100, i + 7, known, dialects[i], i == 2);
+        record_sequence_write("many", bytes, size);
+        record_sequence_check("recordio:many", known, 100);
+        record_sequence_pack("many.gz", bytes, size, 0);
+        record_sequence_check("recordio:many.gz", known, 100);
+    }
+    record_sequence_write("empty", "", 0);
+    memcpy(known + 100, known, sizeof(known) / 2);
+    record_sequence_check("recordio:empty,many,empty,many", known, 200);
+    record_sequence_check("recordio:empty", NULL, 0);
+}
+END_TEST
+
+START_TEST(paddles_own_files)
+{
+    static const struct {
+        const char *name;
+        const char *records[5];
+    } files[] = {
+        {"paddle_fluid/fluid_none_3rec", {"ABC", "BCD", "CDE"}},
+        {"paddle_fluid/fluid_snappy_3rec", {"ABC", "BCD", "CDE"}},
+        {"paddle_fluid/fluid_none_4rec_chunk2", {"ABC", "BCD", "CDE", "DEFG"}},
+        {"paddle_fluid/fluid_none_empty_records", {"1", "2", ""}},
+        {"paddle_go/go_none_3rec_chunk10", {"12345", "1234", "12"}},
+        {"paddle_go/go_gzip_3rec_chunk10", {"12345", "1234", "12"}},
+        {"paddle_go/go_snappy_3rec_chunk10", {"12345", "1234", "12"}},
+        {"paddle_go/go_none_empty", {NULL}},
+    };
+    for (int i = 0; i < LENGTH(files); i++) {
+        char path[SHARED_PATH], name[100], text[SHARED_PATH + 20];
+        known_record known[5];
+        snprintf(name, sizeof(name), "recordio/%s.recordio", files[i].name);
+        if (!shared_path(path, name) ||
+            (strstr(name, "snappy") && !has_snappy()))
+            continue;
+        snprintf(text, sizeof(text), "recordio:%s", path);
+        record_sequence_check(text, known, fill_known(known, files[i].records));
+    }
+}
+END_TEST
+
+static void check_refused(const char *text, const char *says)
+{
+    int good, bad;
+    ck_assert_int_eq(record_sequence_read(text, &good, &bad), LEAT_EFORMAT);
+    ck_assert_msg(strstr(leat_last_error(), says), "%s", leat_last_error());
+}
+
+START_TEST(other_formats_are_named)
+{
+    record_sequence_write("dmlc", "\x0a\x23\xd7\xce\x2c\0\0\0", 8);
+    check_refused("recordio:dmlc", "dmlc");
+    record_sequence_write("text", "hello, world, and the rest", 26);
+    check_refused("recordio:text", "text: not a chunk of RecordIO");
+    record_sequence_pack("text.gz", "hello, world, and the rest", 26, 0);
+    check_refused("recordio:text.gz", "not a chunk of RecordIO");
+    memset(bytes, 0xff, 20);
+    put_u32(bytes, LEAT__RECORDIO_MAGIC);
+    record_sequence_write("header", bytes, 20);
+    check_refused("recordio:header", "damaged");
+}
+END_TEST
+
+START_TEST(a_file_cut_anywhere_gives_what_is_whole)
+{
+    known_record known[40];
+    int good, bad;
+    size_t size =
+        make_many(bytes, content, 40, 10, known, &leat__recordio_fluid, 0);
+    ck_assert_uint_lt(size, 4096);
+    for (size_t cut = 0; cut <= size; cut++) {
+        record_sequence_write("cut", bytes, cut);
+        int status = record_sequence_read("recordio:cut", &good, &bad);
+        record_sequence_pack("cut.gz", bytes, cut, 0);
+        int packed, packed_status =
+                        record_sequence_read("recordio:cut.gz", &packed, &bad);
+        bool is_whole = cut == 0 || cut == size;
+        for (int i = 10; i < 40 && !is_whole; i += 10)
+            is_whole = cut == (size_t)(20 * i / 10 + 4 * i + i * (i - 1) / 2);
+        ck_assert_msg(status == (is_whole ? LEAT_END : LEAT_EFORMAT),
+                      "cut %zu: %d", cut, status);
+        ck_assert_int_eq(packed_status, status);
+        ck_assert_int_eq(packed, good);
+        ck_assert_int_eq(good % 10, 0);
+        if (!is_whole)
+            ck_assert_ptr_nonnull(strstr(leat_last_error(), "cut.gz: "));
+    }
+}
+END_TEST
+
+/* In all forms the records of a chunk with a bit flipped are not given as good,
+   and those of the others are, where their place is known. */
+START_TEST(a_flipped_bit_is_noticed)
+{
+    known_record known[8];
+    int good, bad;
+    size_t size =
+        make_many(bytes, content, 8, 4, known, &leat__recordio_fluid, 0);
+    for (size_t bit = 0; bit < size * 8; bit++) {
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        record_sequence_write("flip", bytes, size);
+        int status = record_sequence_read("recordio:flip", &good, &bad);
+        bool is_header = bit / 8 < 20 || (bit / 8 >= 42 && bit / 8 < 62);
+        ck_assert_msg(status == LEAT_EFORMAT || bad > 0,
+                      "bit %zu: status %d, %d good", bit, status, good);
+        if (!is_header)
+            ck_assert_int_eq(good, 4);
+        record_sequence_pack("flip.gz", bytes, size, 0);
+        status = record_sequence_read("recordio:flip.gz", &good, &bad);
+        ck_assert_msg(status == LEAT_EFORMAT || bad > 0,
+                      "bit %zu: status %d, %d good", bit, status, good);
+        if (!is_header)
+            ck_assert_int_eq(good, 4);
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+}
+END_TEST
+
+START_TEST(headers_that_lie_are_bad_records)
+{
+    static const struct {
+        uint32_t promised;
+        uint32_t length; /* of the second record */
+        int good, bad;
+    } cases[] = {
+        {2, 3, 3, 0}, {3, 3, 3, 1},          {1, 3, 2, 1}, {0, 3, 1, 1},
+        {2, 4, 2, 1}, {2, UINT32_MAX, 2, 1}, {2, 2, 3, 1},
+    };
+    unsigned char payload[64];
+    int good, bad;
+    for (int i = 0; i < LENGTH(cases); i++) {
+        size_t at = put_record(payload, "one", 3);
+        at += put_record(payload + at, "two", 3);
+        put_u32(payload + 7, cases[i].length);
+        size_t size = make_chunk(bytes, &leat__recordio_fluid, 0,
+                                 cases[i].promised, payload, at);
+        at = put_record(payload, "three", 5);
+        size +=
+            make_chunk(bytes + size, &leat__recordio_fluid, 0, 1, payload, at);
+        record_sequence_write("lie", bytes, size);
+        ck_assert_int_eq(record_sequence_read("recordio:lie", &good, &bad),
+                         LEAT_END);
+        ck_assert_msg(good == cases[i].good && bad == cases[i].bad,
+                      "case %d: %d good, %d bad", i, good, bad);
+        record_sequence_pack("lie.gz", bytes, size, 0);
+        ck_assert_int_eq(record_sequence_read("recordio:lie.gz", &good, &bad),
+                         LEAT_END);
+        ck_assert_msg(good == cases[i].good && bad == cases[i].bad,
+                      "case %d: %d good, %d bad", i, good, bad);
+    }
+}
+END_TEST
+
+START_TEST(a_bad_record_is_bad_by_its_number_too)
+{
+    unsigned char payload[64];
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    leat_sample sample, *out = &sample;
+    int64_t count;
+    size_t at = put_record(payload, "one", 3);
+    size_t size = make_chunk(bytes, &leat__recordio_fluid, 0, 5, payload, at);
+    size += make_chunk(bytes + size, &leat__recordio_fluid, 0, 1, payload, at);
+    record_sequence_write("lie", bytes, size);
+    leat_sample_init(&sample);
+    ck_assert_int_eq(leat_pipeline_parse(&pipeline, "recordio:lie"), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(leat_reader_count(reader, &count), LEAT_OK);
+    ck_assert_int_eq(count, 3);
+    for (int i = 0; i < 3; i++) {
+        int got;
+        const leat_position position = {0, i};
+        int expected = i == 1 ? LEAT_EDATA : LEAT_OK;
+        ck_assert_int_eq(leat_reader_read_at(reader, &position, &out, 1, &got),
+                         expected);
+        ck_assert_int_eq(leat_reader_seek(reader, position, NULL), LEAT_OK);
+        for (int k = i; k < 3; k++)
+            ck_assert_int_eq(leat_reader_next(reader, &sample),
+                             k == 1 ? LEAT_EDATA : LEAT_OK);
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_END);
+    }
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    leat_sample_finish(&sample);
+}
+END_TEST
+
+/* Half a million empty records in a chunk of Go's that gzip made small. */
+START_TEST(a_bomb_is_an_error_that_names_the_limit)
+{
+    int good, bad;
+    unsigned char *zeros = calloc(1, 2 << 20);
+    record_sequence_pack("bomb", zeros, 2 << 20, 0);
+    FILE *file = fopen("bomb", "rb");
+    size_t size = fread(content, 1, sizeof(content), file);
+    fclose(file);
+    size_t whole =
+        make_chunk(bytes, &leat__recordio_go, 2, 1 << 19, content, size);
+    record_sequence_write("bomb", bytes, whole);
+    ck_assert_int_eq(
+        record_sequence_read("recordio:bomb,max_record=1M", &good, &bad),
+        LEAT_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "max_record"));
+    ck_assert_int_eq(record_sequence_read("recordio:bomb", &good, &bad),
+                     LEAT_END);
+    ck_assert_int_eq(good, 1 << 19);
+    free(zeros);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("recordio");
+    TCase *tests = tcase_create("recordio");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, golden_bytes_of_both_of_paddles, 0,
+                        LENGTH(golden));
+    tcase_add_test(tests, chunks_of_many_records_in_all_dialects);
+    tcase_add_test(tests, paddles_own_files);
+    tcase_add_test(tests, other_formats_are_named);
+    tcase_add_test(tests, a_file_cut_anywhere_gives_what_is_whole);
+    tcase_add_test(tests, a_flipped_bit_is_noticed);
+    tcase_add_test(tests, headers_that_lie_are_bad_records);
+    tcase_add_test(tests, a_bad_record_is_bad_by_its_number_too);
+    tcase_add_test(tests, a_bomb_is_an_error_that_names_the_limit);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
