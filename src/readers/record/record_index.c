@@ -22,6 +22,9 @@
 /* Fewer bytes of files than this are not worth a thread. */
 #define THREAD_BYTES ((uint64_t)1 << 20)
 
+/* Threads that wait for storage take no core. */
+#define WAITING_THREADS 16
+
 typedef struct build {
     const leat__record_index_options *options;
     leat__record_index *index;
@@ -162,8 +165,10 @@ static int index_files(int i, void *context)
 
 static int count_threads(const leat__record_files *files)
 {
-    int cores = leat__thread_cores();
-    int n = files->n < cores ? files->n : cores;
+    int n = leat__thread_cores();
+    if (n < WAITING_THREADS && leat__record_files_may_block(files))
+        n = WAITING_THREADS;
+    n = files->n < n ? files->n : n;
     uint64_t worth = files->bytes / THREAD_BYTES + 1;
     return worth < (uint64_t)n ? (int)worth : n;
 }
