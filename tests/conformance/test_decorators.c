@@ -5,6 +5,7 @@
  * allocations, by a layer of several threads, by ranks, and resumed.
  */
 #include "base/memory.h"
+#include "pipeline/pipeline.h"
 #include "support/decorator_cases.h"
 #include "support/decorator_chain.h"
 #include "support/reader_cases.h"
@@ -261,6 +262,9 @@ static void check_marks(leat_reader *reader)
             mark.size = mark.cursor = 0;
             int status = leat_reader_mark(reader, &mark);
             REQUIRE(!status, "%s: mark: %s", chain, leat_last_error());
+            REQUIRE(mark.size <= 32 * (size_t)pipeline->readers,
+                    "%s: %d readers, a mark of %zu bytes", chain,
+                    (int)pipeline->readers, mark.size);
             status =
                 leat_reader_seek(other, (leat_position){epoch, index}, &mark);
             REQUIRE(!status && mark.cursor == mark.size,
@@ -541,6 +545,48 @@ START_TEST(every_way_to_read_a_pair_of_decorators_gives_the_same)
 }
 END_TEST
 
+/* Those that leave some samples, however many of them follow each other. */
+static const char *const long_lasting[] = {
+    "repeat:2 | take:20",
+    "select:data,label",
+    "shuffle:6",
+    "batch:3 | unbatch",
+    "repeat:2 | skip:1",
+    "cast:label=int64,label=int32",
+    "cache",
+};
+
+START_TEST(a_chain_may_be_64_readers_long)
+{
+    enum { KINDS = sizeof(long_lasting) / sizeof(long_lasting[0]) };
+    begin();
+    const reader_case *base = base_case(bases[_i % BASES]);
+    int count;
+    unsigned dice = 77 + (unsigned)_i;
+    pipeline = base->make(RECORDS, &count);
+    snprintf(chain, sizeof(chain), "%s, 64 readers, %d", base->name, _i);
+    while (pipeline->depth < 62) {
+        dice = dice * 1103515245 + 12345;
+        pipeline =
+            decorator_chain_make(long_lasting[(dice >> 16) % KINDS], pipeline);
+        ck_assert_ptr_nonnull(pipeline);
+    }
+    leat_reader *reader = open_reader();
+    for (int64_t epoch = 0; epoch < EPOCHS; epoch++) {
+        go_to(reader, epoch, 0);
+        see_epoch(reader, epoch);
+    }
+    ck_assert_int_gt(model[0].n, 0);
+    check_batches(reader);
+    check_seek(reader);
+    check_skip(reader);
+    check_marks(reader);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("decorators");
@@ -552,5 +598,6 @@ int main(void)
     tcase_add_loop_test(tcase,
                         every_way_to_read_a_pair_of_decorators_gives_the_same,
                         0, BASES * CASES);
+    tcase_add_loop_test(tcase, a_chain_may_be_64_readers_long, 0, 4 * BASES);
     return suite_run(suite);
 }
