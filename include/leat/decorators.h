@@ -243,6 +243,46 @@ LEAT_API int leat_pipeline_zip(leat_pipeline **out,
                                leat_pipeline *const upstream[], int n,
                                const leat_zip_options *options);
 
+/** Options of interleave. Zero is the default of every field but `size`. */
+typedef struct leat_interleave_options {
+    size_t size;          /* of this struct, as the caller knows it */
+    const char *pipeline; /* a reader for each name, which is put in the place
+                             of {}: "tfrecord:{}"; NULL: the upstream readers */
+    int cycle;     /* readers that have turns at a time; 0: all, or 4 of a
+                      pipeline */
+    int64_t block; /* samples of a turn; 0: 1 */
+    int ahead; /* readers of a pipeline that are opened before their turn; 0: 1;
+                  below 0: none */
+} leat_interleave_options;
+
+/** Every default, written out. */
+#define LEAT_INTERLEAVE_OPTIONS_INIT                                           \
+    {                                                                          \
+        sizeof(leat_interleave_options), NULL, 0, 0, 0                         \
+    }
+
+/**
+ * Writes every default, as the macro does, for bindings. `options->size` is set
+ * by the caller: no more is written. Errors: LEAT_EINVAL where it is 0.
+ */
+LEAT_API int leat_interleave_options_init(leat_interleave_options *options);
+
+/**
+ * `interleave:(PIPELINE),cycle=C,block=B`: `block` samples of each of `cycle`
+ * readers in turn, in tf.data's order: a reader that has ended leaves its turn,
+ * and the next reader comes in its place when it would be its turn again.
+ *
+ * Without a pipeline the `n` upstream readers, of equal fields, are
+ * interleaved; over random access by index, unless turns are so irregular that
+ * more than 2^20 would be planned. With a pipeline the one upstream reader's
+ * samples are names, each one field of bytes, and at most cycle + ahead readers
+ * are open at a time: as they are closed on the way, samples are completed and
+ * copied before. Their fields have the names and types of the first one's.
+ */
+LEAT_API int leat_pipeline_interleave(leat_pipeline **out,
+                                      leat_pipeline *const upstream[], int n,
+                                      const leat_interleave_options *options);
+
 /** What becomes of an epoch of mix when an input has ended. */
 typedef enum leat_mix_end {
     LEAT_MIX_STOP = 0,  /* it ends when an input is drawn that has ended */

@@ -106,18 +106,25 @@ static void merge_field(leat_field_spec *to, const leat_field_spec *from)
             to->shape[i] = -1;
 }
 
-int leat__field_list_merge(leat__field_list *list,
+int leat__field_list_check(const leat__field_list *list,
                            const leat_field_spec fields[], int n)
 {
     int status = LEAT_OK;
-    if (list->n == 0)
-        return leat__field_list_append(list, fields, n, NULL);
     if (list->n != n)
         return leat_error(LEAT_EINVAL,
                           "it has %d fields, but the first input has %d", n,
                           list->n);
     for (int i = 0; i < n && !status; i++)
         status = check_field(&list->spec[i], &fields[i]);
+    return status;
+}
+
+int leat__field_list_merge(leat__field_list *list,
+                           const leat_field_spec fields[], int n)
+{
+    if (list->n == 0)
+        return leat__field_list_append(list, fields, n, NULL);
+    int status = leat__field_list_check(list, fields, n);
     for (int i = 0; i < n && !status; i++)
         merge_field(&list->spec[i], &fields[i]);
     return status;

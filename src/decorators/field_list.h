@@ -34,6 +34,10 @@ int leat__field_list_append(leat__field_list *list,
 int leat__field_list_merge(leat__field_list *list,
                            const leat_field_spec fields[], int n);
 
+/* The same errors for another reader, whose sizes are not looked at. */
+int leat__field_list_check(const leat__field_list *list,
+                           const leat_field_spec fields[], int n);
+
 /*
  * Merges those of all `n` readers. Errors besides: those of leat_reader_fields;
  * the line begins with `who`, and names the reader.

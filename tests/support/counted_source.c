@@ -6,12 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SIZE_MOST = 1 << 20 };
 
 typedef struct counted_source {
     leat_reader reader;
-    int64_t count, first, size, bad, fails, key;
+    int64_t count, first, size, bad, fails, key, waits;
+    int is_numbered, descriptor;
+    pthread_mutex_t lock; /* of waiting */
+    pthread_cond_t woken;
     int is_deferred, is_stable;
     const char *name;
     leat_field_spec spec;
@@ -60,6 +64,16 @@ static int set_key(const counted_source *self, int64_t index,
     return LEAT_OK;
 }
 
+static int set_name(int64_t index, leat_sample *sample)
+{
+    char *name = leat_sample_take(sample, 24);
+    if (!name)
+        return LEAT_ENOMEM;
+    sample->stable = 0;
+    const int64_t size = snprintf(name, 24, "%lld", (long long)index);
+    return leat_sample_set(sample, sample->nfields, LEAT_BYTES, 1, &size, name);
+}
+
 static int fill(const counted_source *self, leat_position at,
                 leat_sample *sample)
 {
@@ -74,6 +88,8 @@ static int fill(const counted_source *self, leat_position at,
     if (at.index == self->fails)
         return leat_error(LEAT_EIO, "%s: record %lld cannot be read",
                           self->name, (long long)at.index);
+    if (self->is_numbered)
+        return set_name(at.index, sample);
     int64_t *numbers;
     if (self->is_stable) {
         numbers = self->numbers + at.index * self->size;
@@ -110,6 +126,15 @@ static int source_read_at(leat_reader *reader, const leat_position at[],
     return status;
 }
 
+static int wait_for_cancel(counted_source *self)
+{
+    pthread_mutex_lock(&self->lock);
+    while (!atomic_load(&self->cancelled))
+        pthread_cond_wait(&self->woken, &self->lock);
+    pthread_mutex_unlock(&self->lock);
+    return check_running(self);
+}
+
 static int source_next(leat_reader *reader, leat_sample *const out[], int n,
                        int *got)
 {
@@ -118,6 +143,8 @@ static int source_next(leat_reader *reader, leat_sample *const out[], int n,
     while (*got < n && !status) {
         if (self->next.index >= self->count)
             return LEAT_END;
+        if (self->next.index == self->waits)
+            return wait_for_cancel(self);
         if (self->is_deferred) {
             out[*got]->deferred = 1;
             out[*got]->locator.record = self->next.index;
@@ -159,7 +186,11 @@ static int source_seek(leat_reader *reader, leat_position position,
 
 static void source_cancel(leat_reader *reader)
 {
-    atomic_store(&((counted_source *)reader)->cancelled, 1);
+    counted_source *self = (counted_source *)reader;
+    pthread_mutex_lock(&self->lock);
+    atomic_store(&self->cancelled, 1);
+    pthread_cond_broadcast(&self->woken);
+    pthread_mutex_unlock(&self->lock);
 }
 
 static void source_close(leat_reader *reader)
@@ -170,6 +201,11 @@ static void source_close(leat_reader *reader)
         memset(self->numbers, 0xee,
                (size_t)(self->count * self->size) * sizeof(int64_t));
     free(self->numbers);
+    if (self->descriptor >= 0)
+        close(self->descriptor);
+    pthread_cond_destroy(&self->woken);
+    pthread_mutex_destroy(&self->lock);
+    free((void *)(uintptr_t)self->name);
     free(self);
     atomic_fetch_sub(&open_now, 1);
 }
@@ -208,6 +244,26 @@ static const leat_reader_ops source_ops[] = {
     {SOURCE_OPS, .materialize = source_materialize},
 };
 
+static int hold_descriptor(counted_source *self)
+{
+    self->descriptor = dup(STDERR_FILENO);
+    if (self->descriptor >= 0)
+        return LEAT_OK;
+    pthread_cond_destroy(&self->woken);
+    pthread_mutex_destroy(&self->lock);
+    free((void *)(uintptr_t)self->name);
+    free(self->numbers);
+    free(self);
+    return leat_error(LEAT_EIO, "counted: too many files are open");
+}
+
+static void count_open(void)
+{
+    int now = atomic_fetch_add(&open_now, 1) + 1;
+    if (now > atomic_load(&most_open))
+        atomic_store(&most_open, now);
+}
+
 static int source_open(const leat_open *open, leat_reader **out)
 {
     const leat_args *args = open->args;
@@ -223,8 +279,13 @@ static int source_open(const leat_open *open, leat_reader **out)
     self->bad = leat_args_number(args, "bad");
     self->fails = leat_args_number(args, "fails");
     self->key = leat_args_number(args, "key");
+    self->waits = leat_args_number(args, "waits");
     self->is_stable = (int)leat_args_number(args, "stable");
-    self->name = leat_args_get(args, "name");
+    /* Its own: after it is closed, the name is not to be used. */
+    self->name = strdup(leat_args_get(args, "name"));
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->woken, NULL);
+    self->descriptor = -1;
     self->spec = (leat_field_spec){.name = leat_args_get(args, "field"),
                                    .dtype = LEAT_INT64,
                                    .ndim = 1,
@@ -235,10 +296,24 @@ static int source_open(const leat_open *open, leat_reader **out)
         for (int64_t i = 0; i < self->count; i++)
             self->numbers[i * self->size] = self->first + i;
     }
+    int status =
+        leat_args_number(args, "holds") > 0 ? hold_descriptor(self) : LEAT_OK;
+    if (status)
+        return status;
     *out = &self->reader;
-    int now = atomic_fetch_add(&open_now, 1) + 1;
-    if (now > atomic_load(&most_open))
-        atomic_store(&most_open, now);
+    count_open();
+    return LEAT_OK;
+}
+
+static int numbered_open(const leat_open *open, leat_reader **out)
+{
+    int status = source_open(open, out);
+    if (status)
+        return status;
+    counted_source *self = (counted_source *)*out;
+    self->is_numbered = 1;
+    self->spec = (leat_field_spec){
+        .name = "name", .dtype = LEAT_BYTES, .ndim = 1, .shape = {-1}};
     return LEAT_OK;
 }
 
@@ -269,6 +344,8 @@ static const leat_argument source_arguments[] = {
     NUMBER("bad", "-1"),
     NUMBER("fails", "-1"),
     NUMBER("key", "-1"),
+    NUMBER("waits", "-1"),
+    NUMBER("holds", "0"),
     {.name = "name", .initial = "counted"},
     {0},
 };
@@ -281,9 +358,18 @@ static const leat_reader_type source_type = {
     .open = source_open,
 };
 
+static const leat_reader_type numbered_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "numbered",
+    .arguments = source_arguments,
+    .argument_size = sizeof(leat_argument),
+    .open = numbered_open,
+};
+
 static void register_once(void)
 {
-    if (leat_reader_register(&source_type))
+    if (leat_reader_register(&source_type) ||
+        leat_reader_register(&numbered_type))
         abort();
 }
 

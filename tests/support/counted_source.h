@@ -19,6 +19,11 @@
  *     fails=-1     this sample is LEAT_EIO
  *     key=-1       the keys are numbers from that on; below 0: no keys
  *     name=counted the source in the provenance
+ *     holds=0      1: a descriptor is open as long as the reader is
+ *     waits=-1     next waits at this sample until it is cancelled
+ *
+ * And `numbered:COUNT`, whose samples are the names of numbers from 0 on, with
+ * form and bad.
  */
 void counted_source_register(void);
 

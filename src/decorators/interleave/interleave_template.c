@@ -1,0 +1,354 @@
+/*
+ * The readers of an interleave that a template makes.
+ *
+ * DESIGN. The thread that calls next opens and closes them; the next ones are
+ * opened before their turn, so that what their opening starts (read-ahead of a
+ * file) runs while others are read. Element k is the upstream reader's sample
+ * k of the epoch. `lock` protects the list of open readers, slots and ahead,
+ * from a cancel of another thread: readers enter it open, and leave it before
+ * they are closed.
+ */
+#include "base/memory.h"
+#include "base/thread.h"
+#include "decorators/interleave/interleave.h"
+
+#include <string.h>
+
+typedef leat__interleave_template template;
+
+static leat_reader *names_of(const leat__interleave *interleave)
+{
+    return interleave->map.decorator.upstream[0];
+}
+
+/* The name in a sample, with a NUL. */
+static int copy_name(template *self, const leat_sample *sample)
+{
+    const leat_field *field = &sample->field[0];
+    if (sample->nfields != 1 || field->dtype != LEAT_BYTES)
+        return leat_error(LEAT_EINVAL,
+                          "interleave: what reads its names has samples of %d "
+                          "fields, the first %s: expected one, of bytes",
+                          sample->nfields, leat_dtype_name(field->dtype));
+    if (field->bytes == 0 || memchr(field->data, 0, field->bytes))
+        return leat_error(LEAT_EDATA,
+                          "interleave: name %lld of %s is empty, or has a byte "
+                          "0",
+                          (long long)self->next_name, sample->from.source);
+    if (field->bytes >= self->name_size) {
+        char *grown = leat__realloc(self->name, 2 * field->bytes + 1);
+        if (!grown)
+            return LEAT_ENOMEM;
+        self->name = grown;
+        self->name_size = 2 * field->bytes + 1;
+    }
+    memcpy(self->name, field->data, field->bytes);
+    self->name[field->bytes] = 0;
+    return LEAT_OK;
+}
+
+/* Reads the next name. LEAT_END: there is none. */
+static int read_name(leat__interleave *interleave)
+{
+    template *self = interleave->template;
+    int status = leat_reader_next(names_of(interleave), &self->sample);
+    if (!status)
+        status = copy_name(self, &self->sample);
+    self->next_name += !status || status == LEAT_EDATA;
+    return status;
+}
+
+/* Whether a reader has the fields that the first one has. */
+static int check_fields(const leat__interleave *interleave, leat_reader *reader)
+{
+    const leat_field_spec *fields;
+    int n;
+    int status = leat_reader_fields(reader, &fields, &n);
+    return status ? status
+                  : leat__field_list_check(&interleave->fields, fields, n);
+}
+
+/* A new reader begins in epoch 0; what has a single pass is new, too. */
+static int enter_epoch(leat_reader *reader, int64_t epoch)
+{
+    int status =
+        epoch == 0 ? LEAT_OK
+                   : leat_reader_seek(reader, (leat_position){epoch, 0}, NULL);
+    return status == LEAT_EUNSUPPORTED ? LEAT_OK : status;
+}
+
+/* The error of a reader that was opened, and cannot be used. */
+static int close_failed(const leat__interleave *interleave, leat_reader *reader,
+                        int status)
+{
+    char line[LEAT__ERROR_MAX];
+    leat__error_save(line);
+    leat_reader_close(reader);
+    return leat_error(status, "interleave: %.200s: %s",
+                      interleave->template->name, line);
+}
+
+static int open_element(leat__interleave *interleave, int64_t element,
+                        leat_reader **out)
+{
+    const leat_open *open = &interleave->template->open;
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    int status = leat_args_pipeline(open->args, "pipeline",
+                                    interleave->template->name, &pipeline);
+    if (status)
+        return status;
+    status = leat_open_again(open, pipeline, element, &reader);
+    leat_pipeline_unref(pipeline);
+    if (status)
+        return status;
+    if (interleave->fields.n > 0)
+        status = check_fields(interleave, reader);
+    if (!status)
+        status = enter_epoch(reader, interleave->map.next.epoch);
+    if (status)
+        return close_failed(interleave, reader, status);
+    *out = reader;
+    return LEAT_OK;
+}
+
+/* Puts a reader into the list. */
+static void enter_list(template *self, leat__interleave_slot *slot,
+                       leat_reader *reader)
+{
+    pthread_mutex_lock(&self->lock);
+    slot->reader = reader;
+    if (self->is_cancelled && reader)
+        leat_reader_cancel(reader);
+    pthread_mutex_unlock(&self->lock);
+}
+
+void leat__template_release(leat__interleave *interleave,
+                            leat__interleave_slot *slot)
+{
+    template *self = interleave->template;
+    leat_reader *reader = slot->reader;
+    pthread_mutex_lock(&self->lock);
+    slot->reader = NULL;
+    pthread_mutex_unlock(&self->lock);
+    leat_reader_close(reader);
+}
+
+/* Opens one more ahead, or notes why it does not open. */
+static void open_ahead(leat__interleave *interleave)
+{
+    template *self = interleave->template;
+    leat__interleave_slot *slot = &self->ahead[self->nahead];
+    leat_reader *reader = NULL;
+    slot->element = self->next_name;
+    slot->index = 0;
+    slot->status = read_name(interleave);
+    if (!slot->status)
+        slot->status = open_element(interleave, slot->element, &reader);
+    self->has_ended = slot->status == LEAT_END;
+    if (self->has_ended)
+        return;
+    if (slot->status)
+        leat__error_save(slot->line);
+    pthread_mutex_lock(&self->lock);
+    slot->reader = reader;
+    if (self->is_cancelled && reader)
+        leat_reader_cancel(reader);
+    self->nahead++;
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* After an error other readers are not opened. */
+static void fill_ahead(leat__interleave *interleave, int n)
+{
+    template *self = interleave->template;
+    while (self->nahead < n && !self->has_ended &&
+           (self->nahead == 0 || !self->ahead[self->nahead - 1].status))
+        open_ahead(interleave);
+}
+
+/* The first of those ahead goes to `slot`; the order of the others stays. */
+static int take_first(template *self, leat__interleave_slot *slot)
+{
+    pthread_mutex_lock(&self->lock);
+    leat__interleave_slot first = self->ahead[0];
+    self->nahead--;
+    memmove(self->ahead, self->ahead + 1,
+            (size_t)self->nahead * sizeof(*self->ahead));
+    self->ahead[self->nahead] = (leat__interleave_slot){.line = first.line};
+    slot->reader = first.reader;
+    slot->source = slot->kept = NULL;
+    pthread_mutex_unlock(&self->lock);
+    slot->element = first.element;
+    slot->index = 0;
+    return first.status ? leat_error(first.status, "%s", first.line) : LEAT_OK;
+}
+
+int leat__template_take(leat__interleave *interleave,
+                        leat__interleave_slot *slot)
+{
+    template *self = interleave->template;
+    int status = leat__decorator_check_running(&interleave->map.decorator);
+    if (status)
+        return status;
+    fill_ahead(interleave, 1);
+    if (self->nahead == 0)
+        return LEAT_END;
+    status = take_first(self, slot);
+    interleave->next_element = slot->element + 1;
+    if (!status)
+        fill_ahead(interleave, self->most_ahead);
+    return status;
+}
+
+static void close_ahead(leat__interleave *interleave)
+{
+    template *self = interleave->template;
+    pthread_mutex_lock(&self->lock);
+    int n = self->nahead;
+    self->nahead = 0;
+    pthread_mutex_unlock(&self->lock);
+    for (int i = 0; i < n; i++) {
+        leat_reader_close(self->ahead[i].reader);
+        self->ahead[i].reader = NULL;
+    }
+}
+
+/* By the index of the name, or by passing by those before it. */
+static int go_to_name(leat__interleave *interleave, int64_t epoch,
+                      int64_t element)
+{
+    leat_reader *names = names_of(interleave);
+    int64_t skipped;
+    int status = leat_reader_seek(names, (leat_position){epoch, element}, NULL);
+    if (status == LEAT_EUNSUPPORTED && element > 0) {
+        status = leat_reader_seek(names, (leat_position){epoch, 0}, NULL);
+        if (!status)
+            status = leat_reader_skip(names, element, &skipped);
+    }
+    interleave->template->next_name = element;
+    interleave->template->has_ended = false;
+    return status;
+}
+
+int leat__template_seek(leat__interleave *interleave, int64_t epoch,
+                        int64_t next)
+{
+    close_ahead(interleave);
+    int status = go_to_name(interleave, epoch, next);
+    /* A mark at the end of the names is none of an error. */
+    return status == LEAT_END && next > 0 ? LEAT_OK : status;
+}
+
+int leat__template_take_again(leat__interleave *interleave,
+                              leat__interleave_slot *slot, int64_t epoch,
+                              int64_t element)
+{
+    leat_reader *reader;
+    int status = go_to_name(interleave, epoch, element);
+    if (!status)
+        status = read_name(interleave);
+    if (!status)
+        status = open_element(interleave, element, &reader);
+    if (status == LEAT_END)
+        return leat_error(LEAT_EINVAL, "interleave: there is no name %lld",
+                          (long long)element);
+    if (status)
+        return status;
+    enter_list(interleave->template, slot, reader);
+    slot->element = element;
+    slot->source = slot->kept = NULL;
+    return LEAT_OK;
+}
+
+int leat__template_keep_source(leat__interleave *interleave,
+                               leat__interleave_slot *slot, leat_sample *sample)
+{
+    const char *source = sample->from.source;
+    if (!source)
+        return LEAT_OK;
+    if (source != slot->source) {
+        slot->kept =
+            leat__source_names_keep(&interleave->template->sources, source);
+        slot->source = slot->kept ? source : NULL;
+    }
+    sample->from.source = slot->kept;
+    return slot->kept ? LEAT_OK : LEAT_ENOMEM;
+}
+
+int leat__template_complete(leat__interleave *interleave,
+                            leat__interleave_slot *slot,
+                            leat_sample *const out[], int n, int *got)
+{
+    int all;
+    int status = leat_reader_materialize(slot->reader, out, n, &all);
+    for (*got = 0; *got < all; ++*got) {
+        leat_sample *sample = out[*got];
+        if (leat_sample_own(sample) ||
+            leat__template_keep_source(interleave, slot, sample))
+            return LEAT_ENOMEM;
+        sample->stable = 0;
+    }
+    return status;
+}
+
+static int create(leat__interleave *interleave, const leat_open *open)
+{
+    int64_t ahead = leat_args_number(open->args, "ahead");
+    template *self = leat__alloc_zero(1, sizeof(*self));
+    if (!self)
+        return LEAT_ENOMEM;
+    int status = leat__mutex_init(&self->lock);
+    if (status) {
+        leat__free(self);
+        return status;
+    }
+    interleave->template = self;
+    self->open = *open;
+    self->open.upstream = NULL;
+    self->open.pipeline = NULL;
+    self->open.nupstream = 0;
+    self->most_ahead = (int)ahead;
+    int n = self->most_ahead > 1 ? self->most_ahead : 1;
+    self->ahead = leat__alloc_zero((size_t)n, sizeof(*self->ahead));
+    for (int i = 0; i < n && self->ahead && !status; i++) {
+        self->ahead[i].line = leat__alloc(LEAT__ERROR_MAX);
+        status = self->ahead[i].line ? LEAT_OK : LEAT_ENOMEM;
+    }
+    return self->ahead ? status : LEAT_ENOMEM;
+}
+
+int leat__template_begin(leat__interleave *interleave, const leat_open *open)
+{
+    int status = create(interleave, open);
+    if (status)
+        return status;
+    template *self = interleave->template;
+    fill_ahead(interleave, 1);
+    const leat__interleave_slot *first = &self->ahead[0];
+    if (self->nahead == 0)
+        return leat_error(LEAT_EFORMAT,
+                          "interleave: %.200s: there are no names in it",
+                          leat__reader_text(names_of(interleave)));
+    if (first->status)
+        return leat_error(first->status, "%s", first->line);
+    return leat__field_list_merge_all(&interleave->fields, "interleave",
+                                      &first->reader, 1);
+}
+
+void leat__template_finish(leat__interleave *interleave)
+{
+    template *self = interleave->template;
+    close_ahead(interleave);
+    for (int i = 0; i < interleave->cycle; i++)
+        leat_reader_close(interleave->slot[i].reader);
+    int n = self->most_ahead > 1 ? self->most_ahead : 1;
+    for (int i = 0; i < n && self->ahead; i++)
+        leat__free(self->ahead[i].line);
+    leat__free(self->ahead);
+    leat__free(self->name);
+    leat_sample_finish(&self->sample);
+    leat__source_names_finish(&self->sources);
+    pthread_mutex_destroy(&self->lock);
+    leat__free(self);
+}

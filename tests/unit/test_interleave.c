@@ -1,0 +1,357 @@
+/* interleave: some samples of each of several readers in turn. */
+#include "support/sequence_check.h"
+#include "support/suite.h"
+
+#include <leat.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Input i of these tests has the numbers from 1000 i on. */
+enum { EACH = 1000, INPUTS_MOST = 12 };
+
+static const char *const forms[] = {"index", "stream", "deferred"};
+enum { FORMS = 3 };
+
+/* tf.data's InterleaveDataset, as its kernel has it. */
+static int model(int64_t out[], const int64_t count[], int n, int cycle,
+                 int64_t block)
+{
+    int current[INPUTS_MOST], given = 0, open = 0, next = 0, at = 0;
+    int64_t index[INPUTS_MOST] = {0}, in_block = 0;
+    for (int i = 0; i < cycle; i++)
+        current[i] = -1;
+    while (next < n || open > 0) {
+        int input = current[at];
+        if (input >= 0 && index[input] < count[input]) {
+            out[given++] = EACH * input + index[input]++;
+            if (++in_block < block)
+                continue;
+        } else if (input >= 0) {
+            current[at] = -1;
+            open--;
+        } else if (next < n) {
+            current[at] = next++;
+            open++;
+            continue;
+        }
+        in_block = 0;
+        at = (at + 1) % cycle;
+    }
+    return given;
+}
+
+static void write_inputs(char *text, const int64_t count[], int n,
+                         const char *form)
+{
+    text[0] = 0;
+    for (int i = 0; i < n; i++)
+        sprintf(text + strlen(text), "(counted:%lld,first=%d,form=%s) ",
+                (long long)count[i], EACH * i, form);
+}
+
+static void check_model(const int64_t count[], int n, int cycle, int block)
+{
+    int64_t expected[SEQUENCE_MOST];
+    char text[1200];
+    int all = model(expected, count, n, cycle, block);
+    for (int form = 0; form < FORMS; form++) {
+        write_inputs(text, count, n, forms[form]);
+        sprintf(text + strlen(text), "| interleave:cycle=%d,block=%d", cycle,
+                block);
+        sequence_is(text, 0, expected, all);
+        sequence_is(text, 1, expected, all);
+    }
+}
+
+START_TEST(tensorflows_orders)
+{
+    static const struct {
+        int cycle, block;
+        int64_t order[9];
+    } cases[] = {{1, 1, {0, 1, 2, 3, 4, 5, 6, 7, 8}},
+                 {2, 1, {0, 3, 1, 4, 2, 5, 6, 7, 8}},
+                 {3, 1, {0, 3, 6, 1, 4, 7, 2, 5, 8}},
+                 {7, 1, {0, 3, 6, 1, 4, 7, 2, 5, 8}},
+                 {2, 2, {0, 1, 3, 4, 2, 5, 6, 7, 8}},
+                 {2, 3, {0, 1, 2, 3, 4, 5, 6, 7, 8}},
+                 {2, 9, {0, 1, 2, 3, 4, 5, 6, 7, 8}}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int form = 0; form < FORMS; form++) {
+            char text[400];
+            snprintf(text, sizeof(text),
+                     "(counted:3,form=%s) (counted:3,first=3,form=%s) "
+                     "(counted:3,first=6,form=%s) | "
+                     "interleave:cycle=%d,block=%d",
+                     forms[form], forms[form], forms[(form + 1) % FORMS],
+                     cases[i].cycle, cases[i].block);
+            sequence_is(text, 0, cases[i].order, 9);
+            sequence_holds(text);
+        }
+    counted_source_refused("(counted:3) (counted:3) | interleave:cycle=0",
+                           LEAT_EINVAL, "cycle");
+    counted_source_refused("(counted:3) (counted:3) | interleave:block=-1",
+                           LEAT_EINVAL, "block");
+}
+END_TEST
+
+START_TEST(inputs_of_any_lengths)
+{
+    static const int64_t counts[][INPUTS_MOST] = {
+        {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8},
+        {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+        {0, 2, 0, 0, 7, 0, 1, 0, 0, 0, 3, 0},
+        {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8},
+        {1, 30, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+        {40, 1, 1, 2, 1, 1, 1, 12, 1, 1, 1, 1}};
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+        for (int n = 1; n <= INPUTS_MOST; n += 3)
+            for (int cycle = 1; cycle <= n; cycle += 2)
+                for (int block = 1; block < 10; block += 1 + block / 2)
+                    check_model(counts[c], n, cycle, block);
+}
+END_TEST
+
+START_TEST(every_form_resumes_anywhere)
+{
+    static const char *const texts[] = {
+        "(counted:30,bad=3) (counted:9,first=1000) (counted:17,first=2000,"
+        "bad=0) (counted:1,first=3000) | interleave:cycle=2,block=3",
+        "(counted:30,bad=3,form=stream) (counted:9,first=1000,form=deferred) "
+        "(counted:17,first=2000,bad=0,form=deferred) (counted:1,first=3000) | "
+        "interleave:cycle=2,block=3",
+        "(counted:30,bad=3,form=deferred) (counted:9,first=1000,"
+        "form=deferred) | interleave",
+        "numbered:13,form=stream | interleave:(counted:{},first={}000,"
+        "form=deferred,bad=2),cycle=3,block=2",
+        "numbered:13 | interleave:(counted:{},first={}000,stable=1),block=3,"
+        "ahead=0",
+        "numbered:9,bad=4 | interleave:(counted:{},first={}000,bad=2,"
+        "form=stream,key=5,name=file-{}),cycle=20,ahead=7",
+        "numbered:6,form=deferred | interleave:(numbered:3|interleave:"
+        "(counted:1{}\\,first={}000)),cycle=2"};
+    for (size_t i = 0; i < 6; i++) {
+        sequence_holds(texts[i]);
+        sequence_survives(texts[i]);
+        if (!strstr(texts[i], "numbered"))
+            sequence_settles(texts[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_template_gives_what_its_readers_give)
+{
+    int64_t count[INPUTS_MOST], expected[SEQUENCE_MOST];
+    char text[200];
+    for (int i = 0; i < INPUTS_MOST; i++)
+        count[i] = i;
+    for (int cycle = 1; cycle < 16; cycle += 4)
+        for (int ahead = 0; ahead < 4; ahead++)
+            for (int form = 0; form < FORMS; form++) {
+                int n = model(expected, count, INPUTS_MOST,
+                              cycle < INPUTS_MOST ? cycle : INPUTS_MOST, 2);
+                snprintf(text, sizeof(text),
+                         "numbered:%d | interleave:(counted:{},first={}000,"
+                         "form=%s),cycle=%d,block=2,ahead=%d",
+                         INPUTS_MOST, forms[form], cycle, ahead);
+                counted_source_reset();
+                sequence_is(text, 0, expected, n);
+                int most = cycle + ahead + (ahead == 0) + 1;
+                ck_assert_int_le(counted_source_most_open(), most);
+                sequence_is(text, 5, expected, n);
+                ck_assert_int_eq(counted_source_open(), 0);
+            }
+}
+END_TEST
+
+/* Samples that are used after their readers were closed. */
+START_TEST(samples_and_sources_outlive_their_readers)
+{
+    enum { ALL = 66 };
+    static leat_sample sample[ALL];
+    leat_reader *reader = counted_source_reader(
+        "numbered:12 | interleave:(counted:{},first={}000,stable=1,key=40,"
+        "name=file-{}),cycle=2");
+    for (int i = 0; i < ALL; i++)
+        ck_assert_int_eq(leat_reader_next(reader, &sample[i]), LEAT_OK);
+    leat_sample last;
+    leat_sample_init(&last);
+    ck_assert_int_eq(leat_reader_next(reader, &last), LEAT_END);
+    ck_assert_int_eq(counted_source_open(), 1);
+    for (int i = 0; i < ALL; i++) {
+        int64_t number = counted_source_number(&sample[i], 0);
+        char source[20], key[24];
+        sprintf(source, "file-%d", (int)(number / EACH));
+        sprintf(key, "%d", (int)(40 + number % EACH));
+        ck_assert_str_eq(sample[i].from.source, source);
+        ck_assert_int_eq(sample[i].from.record, number % EACH);
+        ck_assert_uint_eq(sample[i].from.key_size, strlen(key));
+        ck_assert_int_eq(memcmp(sample[i].from.key, key, strlen(key)), 0);
+        leat_sample_finish(&sample[i]);
+    }
+    leat_reader_close(reader);
+}
+END_TEST
+
+START_TEST(ten_thousand_files_need_few_descriptors)
+{
+    const struct rlimit few = {1024, 1024};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    leat_reader *reader = counted_source_reader(
+        "numbered:10000 | interleave:(counted:3,holds=1,first={}000),"
+        "cycle=64,ahead=8");
+    leat_sample sample;
+    leat_sample_init(&sample);
+    int64_t all = 0, sum = 0;
+    int status;
+    while (!(status = leat_reader_next(reader, &sample))) {
+        sum += counted_source_number(&sample, 0);
+        all++;
+    }
+    ck_assert_int_eq(status, LEAT_END);
+    ck_assert_int_eq(all, 30000);
+    ck_assert_int_eq(sum, 3 * 1000 * INT64_C(49995000) + 30000);
+    ck_assert_int_le(counted_source_most_open(), 64 + 8 + 1);
+    leat_sample_finish(&sample);
+    leat_reader_close(reader);
+}
+END_TEST
+
+static void check_end(const char *text, int after, int status, const char *part)
+{
+    sequence *all = malloc(sizeof(*all));
+    leat_reader *reader = counted_source_reader(text);
+    sequence_read(all, reader, 3, SEQUENCE_MOST);
+    ck_assert_msg(all->n == after && all->status == status &&
+                      strstr(leat_last_error(), part),
+                  "%s: %d samples, %d (%s)", text, all->n, all->status,
+                  leat_last_error());
+    leat_reader_close(reader);
+    free(all);
+}
+
+START_TEST(errors_come_in_their_turn)
+{
+    /* Element 3 is opened ahead, and fails when its turn comes. */
+    check_end("numbered:20,bad=3,fails=5 | interleave:(counted:2),cycle=1,"
+              "ahead=9",
+              9, LEAT_EIO, "record 5 cannot be read");
+    check_end("numbered:20 | interleave:(counted:4,fails={}),cycle=1,ahead=2",
+              0, LEAT_EIO, "record 0 cannot be read");
+    check_end("numbered:3 | interleave:(counted:4,field=x{}),cycle=1", 4,
+              LEAT_EINVAL, "interleave: 1: a field is \"x1\", but");
+    counted_source_refused("numbered:0 | interleave:(counted:{})", LEAT_EFORMAT,
+                           "there are no names in it");
+    counted_source_refused("numbered:3 | interleave:(lmdb:no-such-{})",
+                           LEAT_EIO, "no-such-0");
+    counted_source_refused("counted:3 | interleave:(counted:{})", LEAT_EINVAL,
+                           "expected one, of bytes");
+    counted_source_refused("(numbered:3) (numbered:3) | interleave:(counted:"
+                           "{})",
+                           LEAT_EINVAL, "needs 1 upstream reader");
+}
+END_TEST
+
+static void *read_on(void *reader)
+{
+    leat_sample sample;
+    leat_sample_init(&sample);
+    int status;
+    while (!(status = leat_reader_next(reader, &sample)))
+        continue;
+    leat_sample_finish(&sample);
+    return (void *)(intptr_t)status;
+}
+
+START_TEST(cancel_wakes_whatever_is_read)
+{
+    static const char *const texts[] = {
+        "numbered:20 | interleave:(counted:30,waits={}),cycle=3,ahead=2",
+        "(counted:9) (counted:50,waits=20) | interleave",
+        "numbered:20000 | interleave:(counted:2),cycle=3"};
+    for (int i = 0; i < 3; i++) {
+        void *status;
+        pthread_t thread;
+        leat_reader *reader = counted_source_reader(texts[i]);
+        ck_assert_int_eq(pthread_create(&thread, NULL, read_on, reader), 0);
+        leat_reader_cancel(reader);
+        ck_assert_int_eq(pthread_join(thread, &status), 0);
+        ck_assert_int_eq((int)(intptr_t)status, LEAT_ECANCELLED);
+        leat_reader_close(reader);
+    }
+}
+END_TEST
+
+START_TEST(endless_and_many_inputs)
+{
+    /* More turns than are planned: a stream then. */
+    char *text = malloc(200000);
+    int64_t count;
+    text[0] = 0;
+    for (int i = 0; i < 1500; i++)
+        sprintf(text + strlen(text), "(counted:%d,stable=1) ", i);
+    strcat(text, "| interleave");
+    leat_reader *reader = counted_source_reader(text);
+    ck_assert_int_eq(leat_reader_is_random_access(reader), 0);
+    leat_reader_close(reader);
+    strcat(text, ":cycle=100");
+    reader = counted_source_reader(text);
+    ck_assert_int_eq(leat_reader_count(reader, &count), LEAT_OK);
+    ck_assert_int_eq(count, 1500 * 1499 / 2);
+    leat_reader_close(reader);
+    free(text);
+}
+END_TEST
+
+START_TEST(code_and_text_make_the_same_pipeline)
+{
+    leat_pipeline *input[2], *made;
+    input[0] = counted_source_parse("counted:10");
+    input[1] = counted_source_parse("counted:20");
+    leat_interleave_options options = {.size = sizeof(options)};
+    ck_assert_int_eq(leat_interleave_options_init(&options), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_interleave(&made, input, 2, NULL), LEAT_OK);
+    sequence_same_pipeline("(counted:10) (counted:20) | interleave", made);
+    options.cycle = 2;
+    options.block = 7;
+    ck_assert_int_eq(leat_pipeline_interleave(&made, input, 2, &options),
+                     LEAT_OK);
+    sequence_same_pipeline("(counted:10) (counted:20) | interleave:cycle=2,"
+                           "block=7",
+                           made);
+    options.pipeline = "counted:{},first=4";
+    options.ahead = -1;
+    ck_assert_int_eq(leat_pipeline_interleave(&made, input, 1, &options),
+                     LEAT_OK);
+    sequence_same_pipeline("counted:10 | interleave:(counted:{},first=4),"
+                           "cycle=2,block=7,ahead=0",
+                           made);
+    options.cycle = -1;
+    ck_assert_int_eq(leat_pipeline_interleave(&made, input, 2, &options),
+                     LEAT_EINVAL);
+    leat_pipeline_unref(input[0]);
+    leat_pipeline_unref(input[1]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("interleave");
+    TCase *tcase = tcase_create("interleave");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, tensorflows_orders);
+    tcase_add_test(tcase, inputs_of_any_lengths);
+    tcase_add_test(tcase, every_form_resumes_anywhere);
+    tcase_add_test(tcase, a_template_gives_what_its_readers_give);
+    tcase_add_test(tcase, samples_and_sources_outlive_their_readers);
+    tcase_add_test(tcase, ten_thousand_files_need_few_descriptors);
+    tcase_add_test(tcase, errors_come_in_their_turn);
+    tcase_add_test(tcase, cancel_wakes_whatever_is_read);
+    tcase_add_test(tcase, endless_and_many_inputs);
+    tcase_add_test(tcase, code_and_text_make_the_same_pipeline);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
