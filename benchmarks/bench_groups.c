@@ -5,7 +5,9 @@
  *
  * Samples of 784 bytes and of 16 KiB, 64 MiB of them in memory, in groups of 64
  * by each decorator that makes groups, read one group a call on one thread;
- * beside a bare loop that copies the same bytes into as many batches. Then a
+ * beside a bare loop that copies the same bytes into as many batches; what
+ * lies in memory as it is to lie in a batch is not copied, unless it is padded.
+ * Then a
  * layer over batch:64 beside one of batch_size 64, with two workers. All take
  * turns, round by round, for S seconds (4) together; the figures are processor
  * time.
@@ -22,8 +24,8 @@
 
 enum { ROUNDS = 15, GROUP = 64, RING = 4, BYTES = 64 << 20 };
 
-static const char *const texts[] = {"batch:64", "window:64,64",
-                                    "bucket:data,1M,batch=64",
+static const char *const texts[] = {"batch:64", "batch:64,pad=(data=0)",
+                                    "window:64,64", "bucket:data,1M,batch=64",
                                     "batch:64 | unbatch"};
 enum { CHAINS = sizeof(texts) / sizeof(texts[0]) };
 
@@ -37,8 +39,10 @@ static leat_pipeline *make_pipeline(int64_t bytes, const char *text)
     output_require(leat_pipeline_memory(&pipeline, &field, 1, BYTES / bytes));
     if (!text)
         return pipeline;
+    leat_group_options options = LEAT_GROUP_OPTIONS_INIT;
+    options.pad = strstr(text, "pad") ? "data=0" : NULL;
     if (strncmp(text, "batch", 5) == 0)
-        output_require(leat_pipeline_batch(&chain, pipeline, GROUP, NULL));
+        output_require(leat_pipeline_batch(&chain, pipeline, GROUP, &options));
     else if (strncmp(text, "window", 6) == 0)
         output_require(
             leat_pipeline_window(&chain, pipeline, GROUP, GROUP, 1, NULL));

@@ -243,7 +243,7 @@ static int report_bad(const bucket_reader *self, int i, leat_sample *out)
 {
     char line[LEAT__ERROR_MAX];
     leat__error_save(line);
-    int status = leat__grouping_name(self->input->sample[i], out);
+    int status = leat__grouping_name(self->input->sample[i], false, out);
     return status ? status : leat_error(LEAT_EDATA, "%s", line);
 }
 

@@ -114,7 +114,7 @@ int leat__grouper_fail(leat__grouper *grouper, leat__group *group, int i,
     }
     leat__error_save(line);
     bool is_named =
-        group->sample[i] && !leat__grouping_name(group->sample[i], out);
+        group->sample[i] && !leat__grouping_name(group->sample[i], false, out);
     leat__group_pool_give_back(&grouper->pool, group);
     if (status == LEAT_EDATA && !is_named)
         out->from.key = NULL;

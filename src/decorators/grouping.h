@@ -73,7 +73,11 @@ int leat__grouping_write(const leat__grouping *grouping,
                          leat_sample *const sample[], int n, int64_t length,
                          leat_sample *out, int *culprit);
 
-/* Gives `out` the provenance of `sample`. Errors: LEAT_ENOMEM. */
-int leat__grouping_name(const leat_sample *sample, leat_sample *out);
+/*
+ * Gives `out` the provenance of `sample`, whose key is copied unless it `stays`
+ * until the reader is closed. Errors: LEAT_ENOMEM.
+ */
+int leat__grouping_name(const leat_sample *sample, bool stays,
+                        leat_sample *out);
 
 #endif

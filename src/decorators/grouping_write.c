@@ -20,6 +20,8 @@ typedef struct group_job {
     int culprit;
     size_t bytes;                      /* of all fields */
     leat_field field[LEAT_MAX_FIELDS]; /* without data */
+    const void
+        *view[LEAT_MAX_FIELDS]; /* where they lie already; NULL: copied */
     size_t offset[LEAT_MAX_FIELDS];
 } group_job;
 
@@ -249,6 +251,23 @@ static int check_number(group_job *job)
     return LEAT_OK;
 }
 
+/* Samples that stay where they are, one directly after the other, as in a file
+ * of rows that is mapped, are a group already; NULL: they are not. */
+static const void *find_view(const group_job *job, int i)
+{
+    const leat__grouped_field *plan = &job->grouping->field[i];
+    size_t each = job->field[i].bytes / (size_t)job->n;
+    if (plan->form != LEAT__GROUPING_STACK || each == 0)
+        return NULL;
+    const char *first = field_of(job, 0, plan->from)->data;
+    for (int k = 0; k < job->n; k++)
+        if (!job->sample[k]->stable ||
+            (uintptr_t)field_of(job, k, plan->from)->data !=
+                (uintptr_t)first + (size_t)k * each)
+            return NULL;
+    return first;
+}
+
 static int lay_out(group_job *job)
 {
     const size_t unit = LEAT__ALIGNMENT;
@@ -264,6 +283,9 @@ static int lay_out(group_job *job)
             return leat_error(
                 LEAT_ELIMIT, "%s: field %s of %d samples overflows its size",
                 job->grouping->name, job->grouping->spec[i].name, job->n);
+        job->view[i] = find_view(job, i);
+        if (job->view[i])
+            continue;
         job->offset[i] = job->bytes;
         job->bytes += (out->bytes + unit - 1) / unit * unit;
     }
@@ -350,17 +372,17 @@ static void write_field(const group_job *job, int i, char *to)
         write_divider(job, plan->from, plan->of, to);
 }
 
-int leat__grouping_name(const leat_sample *sample, leat_sample *out)
+int leat__grouping_name(const leat_sample *sample, bool stays, leat_sample *out)
 {
     const leat_provenance *from = &sample->from;
-    char *key = NULL;
-    if (from->key && from->key_size > 0) {
-        key = leat__sample_take(out, from->key_size);
-        if (!key)
+    const void *key = from->key;
+    if (key && from->key_size > 0 && !stays) {
+        char *copy = leat__sample_take(out, from->key_size);
+        if (!copy)
             return LEAT_ENOMEM;
-        memcpy(key, from->key, from->key_size);
+        key = memcpy(copy, from->key, from->key_size);
+        out->stable = 0;
     }
-    out->stable = 0;
     out->from.source = from->source;
     out->from.record = from->record;
     out->from.key = key;
@@ -377,22 +399,24 @@ int leat__grouping_write(const leat__grouping *grouping,
     int status = lay_out(&job);
     *culprit = job.culprit;
     if (!status)
-        status = leat__grouping_name(sample[0], out);
+        status = leat__grouping_name(sample[0], sample[0]->stable, out);
     if (!status && out->nfields + grouping->n > LEAT_MAX_FIELDS)
         status = leat_error(LEAT_EINVAL, "%s: more than %d fields",
                             grouping->name, LEAT_MAX_FIELDS);
     if (status)
         return status;
-    char *base = leat__sample_take(out, job.bytes > 0 ? job.bytes : 1);
-    if (!base)
+    char *base = job.bytes > 0 ? leat__sample_take(out, job.bytes) : NULL;
+    if (!base && job.bytes > 0)
         return LEAT_ENOMEM;
     for (int i = 0; i < grouping->n; i++) {
-        leat_field *field = &out->field[out->nfields];
-        char *to = base + job.offset[i];
-        write_field(&job, i, to);
+        leat_field *field = &out->field[out->nfields++];
         *field = job.field[i];
-        field->data = to;
-        out->nfields++;
+        field->data = job.view[i];
+        if (job.view[i] || field->bytes == 0)
+            continue;
+        field->data = base + job.offset[i];
+        write_field(&job, i, base + job.offset[i]);
     }
+    out->stable &= job.bytes == 0;
     return LEAT_OK;
 }

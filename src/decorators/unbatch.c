@@ -270,7 +270,7 @@ static int give_row(const unbatch_reader *self, const leat_sample *batch,
         from[n] = i;
         cut_row(self, batch, i, row, &field[n++]);
     }
-    int status = leat__grouping_name(batch, out);
+    int status = leat__grouping_name(batch, batch->stable, out);
     if (!status)
         status = keep_row(self, batch, from, field, out);
     if (status)
@@ -336,12 +336,27 @@ static int unbatch_next(leat_reader *reader, leat_sample *const out[], int n,
             break;
         if (self->is_bad) {
             self->row++;
-            (void)leat__grouping_name(&self->held, out[*got]);
+            (void)leat__grouping_name(&self->held, false, out[*got]);
             return leat_error(LEAT_EDATA, "%s", self->line);
         }
         status = give_row(self, &self->held, self->row, out[*got]);
         self->row += !status;
         *got += !status;
+    }
+    return status;
+}
+
+/* Rows that are passed by are not copied; those of a bad batch count, too. */
+static int unbatch_skip(leat_reader *reader, int64_t n, int64_t *skipped)
+{
+    unbatch_reader *self = (unbatch_reader *)reader;
+    int status = plan(self);
+    while (*skipped < n && !status) {
+        int64_t rows = self->nrows - self->row, most = n - *skipped;
+        self->row += rows < most ? rows : most;
+        *skipped += rows < most ? rows : most;
+        if (*skipped < n)
+            status = load(self);
     }
     return status;
 }
@@ -444,7 +459,7 @@ static int read_rows(const unbatch_reader *self, const leat_position at[],
     if (!status)
         status = count_rows(self, batch, &rows);
     if (status == LEAT_EDATA)
-        (void)leat__grouping_name(batch, out[0]);
+        (void)leat__grouping_name(batch, false, out[0]);
     while (*got < n && !status && at[*got].epoch == from.epoch &&
            at[*got].index / self->rows == from.index) {
         status = give_row(self, batch, at[*got].index % self->rows, out[*got]);
@@ -515,7 +530,8 @@ static void unbatch_close(leat_reader *reader)
     .size = sizeof(leat_reader_ops), .name = "unbatch",                        \
     .fields = unbatch_fields, .next = unbatch_next, .seek = unbatch_seek,      \
     .cancel = leat__decorator_cancel, .close = unbatch_close,                  \
-    .save = leat__decorator_save, .restore = unbatch_restore,                  \
+    .skip = unbatch_skip, .save = leat__decorator_save,                        \
+    .restore = unbatch_restore,                                                \
     .may_block = leat__decorator_may_block, .memory = unbatch_memory
 /* clang-format on */
 

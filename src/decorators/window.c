@@ -237,13 +237,13 @@ static int write_window(window_reader *window, leat_sample *out)
         window->member[n++] = &one->sample;
         if (!one->is_bad)
             continue;
-        int status = leat__grouping_name(&one->sample, out);
+        int status = leat__grouping_name(&one->sample, false, out);
         return status ? status : leat_error(LEAT_EDATA, "%s", one->line);
     }
     int status = leat__grouping_write(&grouper->grouping, window->member, n, -1,
                                       out, &culprit);
     if (status == LEAT_EDATA)
-        (void)leat__grouping_name(window->member[culprit], out);
+        (void)leat__grouping_name(window->member[culprit], false, out);
     return status;
 }
 

@@ -120,6 +120,21 @@ START_TEST(batches_are_those_of_tf_data)
 }
 END_TEST
 
+/* Rows that stay where they are are a batch as they lie. */
+START_TEST(rows_in_memory_are_not_copied)
+{
+    open_pipeline(make_range(12, 1, _i ? "batch:4 | unbatch" : "batch:4"));
+    const char *first = NULL;
+    for (int i = 0; i < (_i ? 12 : 3); i++) {
+        ck_assert_int_eq(leat_reader_next(reader, &sample), LEAT_OK);
+        first = first ? first : sample.field[0].data;
+        ck_assert_int_eq(sample.stable, 1);
+        ck_assert_ptr_eq(sample.field[0].data, first + i * (_i ? 16 : 64));
+        ck_assert_ptr_eq(sample.from.key, NULL);
+    }
+}
+END_TEST
+
 /* What is refused, when the pipeline is made or opened. */
 static const struct refusal {
     const char *text;
@@ -583,6 +598,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, batches_are_those_of_tf_data, 0,
                         sizeof(tf_cases) / sizeof(tf_cases[0]));
+    tcase_add_loop_test(tcase, rows_in_memory_are_not_copied, 0, 2);
     tcase_add_loop_test(tcase, arguments_that_fit_no_field_are_refused, 0,
                         sizeof(refused) / sizeof(refused[0]));
     tcase_add_test(tcase, a_stream_refuses_them_when_it_is_read);
