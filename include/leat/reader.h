@@ -2,6 +2,7 @@
 #ifndef LEAT_READER_H
 #define LEAT_READER_H
 
+#include <leat/blob.h>
 #include <leat/pipeline.h>
 #include <leat/sample.h>
 #include <leat/token.h>
@@ -31,6 +32,21 @@ LEAT_API int leat_reader_next(leat_reader *reader, leat_sample *sample);
  */
 LEAT_API int leat_reader_next_batch(leat_reader *reader,
                                     leat_sample *const out[], int n, int *got);
+
+/**
+ * Reads the next sample into blobs, one for each field in the order of
+ * leat_reader_fields: their types and shapes are set, and the contents copied.
+ * A blob that is NULL is left out. A field of LEAT_BYTES has its number of
+ * bytes as its shape, a scalar one element. For feeding a net without a data
+ * layer; nothing is allocated once blobs and the reader's own sample have grown
+ * to the largest.
+ *
+ * Errors: those of leat_reader_next, with the same meaning; LEAT_EINVAL, and
+ * nothing is read, where `n` is not the number of fields; LEAT_ENOMEM and those
+ * of the blobs' devices, where the sample is lost. Blocks as the storage does;
+ * woken by leat_reader_cancel. Thread safety: one caller at a time.
+ */
+LEAT_API int leat_read(leat_reader *reader, leat_blob *const blobs[], int n);
 
 /**
  * Passes by up to `n` samples, bad ones included, where the reader can without
