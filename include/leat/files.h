@@ -133,6 +133,50 @@ LEAT_API int leat_pipeline_fixed(leat_pipeline **out, const char *const path[],
                                  int n, const leat_fixed_options *fixed,
                                  const leat_file_options *options);
 
+/**
+ * `text:FILES`: lines. Field: `line`, the bytes of each without its end, which
+ * is LF, CR LF, or that of the file; empty lines are samples, and CR elsewhere
+ * is a byte as any other. A line longer than max_record is a bad record.
+ * `options` may be NULL. Errors and thread safety: see above.
+ */
+LEAT_API int leat_pipeline_text_lines(leat_pipeline **out,
+                                      const char *const path[], int n,
+                                      const leat_file_options *options);
+
+/**
+ * `idx:IMAGES,LABELS`: IDX, the files of MNIST. Fields: `data`, of the file's
+ * type and shape; rows and columns get a channel before them, as Caffe's images
+ * have; and `label`, an int32 scalar, if there are labels. Both name files as
+ * `path` does above, and there are as many of labels as of images; labels are
+ * read whole when a reader is opened. A file that its header does not fit is
+ * LEAT_EFORMAT then, or, compressed, where it shows. `labels` and `options` may
+ * be NULL. Errors and thread safety: see above.
+ */
+LEAT_API int leat_pipeline_idx(leat_pipeline **out, const char *images,
+                               const char *labels,
+                               const leat_file_options *options);
+
+/**
+ * `recordio:FILES`: PaddlePaddle's RecordIO, Fluid's and Go's, and ElasticDL's,
+ * told apart by the first chunk's checksum. Field: `record`, the bytes of each.
+ * Chunks may be compressed by snappy, where leat is built with libsnappy, or
+ * gzip; a reader over such files reads in order. Records of a chunk whose
+ * checksum is wrong are bad; a compressed chunk is one bad record then. Fluid
+ * takes up to 3 bytes at the end of a file for none; they are LEAT_EFORMAT
+ * here. `options` may be NULL. Errors and thread safety: see above.
+ */
+LEAT_API int leat_pipeline_recordio(leat_pipeline **out,
+                                    const char *const path[], int n,
+                                    const leat_file_options *options);
+
+/**
+ * `files:FILES`: the files themselves, which need not exist, such as for
+ * interleave. Field: `name`, the bytes of each path, which is also the key.
+ * Errors and thread safety: see above.
+ */
+LEAT_API int leat_pipeline_files(leat_pipeline **out, const char *const path[],
+                                 int n);
+
 #ifdef __cplusplus
 }
 #endif

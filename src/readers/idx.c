@@ -7,6 +7,7 @@
 #include "readers/idx.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "readers/record/record_pipeline.h"
 #include "readers/record/record_reader.h"
 
 #include <stdbool.h>
@@ -253,14 +254,8 @@ static int set_data(const leat__record_file *file, leat__record_window *window,
         data = out;
         sample->stable = 0;
     }
-    leat_field *field = &sample->field[sample->nfields++];
-    field->dtype = spec->dtype;
-    field->ndim = spec->ndim;
-    for (int i = 0; i < spec->ndim; i++)
-        field->shape[i] = spec->shape[i];
-    field->data = data;
-    field->bytes = (size_t)file->stride;
-    return LEAT_OK;
+    return leat__record_set(sample, spec->dtype, spec->ndim, spec->shape, data,
+                            (size_t)file->stride);
 }
 
 static int idx_read(const leat__record_format *format,
@@ -272,13 +267,9 @@ static int idx_read(const leat__record_format *format,
     if (status || !idx->labels)
         return status;
     uint64_t record = (span->offset - file->first) / file->stride;
-    leat_field *label = &sample->field[sample->nfields++];
-    label->dtype = LEAT_INT32;
-    label->ndim = 0;
-    label->data =
+    const int32_t *label =
         &idx->labels[idx->first_label[file->number] + (int64_t)record];
-    label->bytes = sizeof(int32_t);
-    return LEAT_OK;
+    return leat__record_set(sample, LEAT_INT32, 0, NULL, label, sizeof(*label));
 }
 
 static void idx_destroy(leat__record_format *format)
@@ -460,3 +451,11 @@ const leat_reader_type leat__idx_reader_type = {
     .argument_size = sizeof(leat_argument),
     .open = idx_open,
 };
+
+int leat_pipeline_idx(leat_pipeline **out, const char *images,
+                      const char *labels, const leat_file_options *options)
+{
+    const char *const path[] = {images, labels};
+    return leat__record_pipeline(out, &leat__idx_reader_type, path,
+                                 labels ? 2 : 1, "", options);
+}

@@ -1,5 +1,6 @@
 /* The built-in readers: a new one is added here. */
 #include "pipeline/registry.h"
+#include "readers/files.h"
 #include "readers/fixed.h"
 #include "readers/idx.h"
 #include "readers/lmdb/lmdb.h"
@@ -41,4 +42,9 @@ const leat_reader_type *const leat__readers[] = {
     &leat__tfrecord_reader_type,
     &leat__text_reader_type,
     NULL,
+    &leat__files_reader_type,    &leat__fixed_reader_type,
+    &leat__idx_reader_type,      &leat__lmdb_reader_type,
+    &leat__random_type,          &leat__range_type,
+    &leat__recordio_reader_type, &leat__text_reader_type,
+    &leat__tfrecord_reader_type, NULL,
 };

@@ -5,6 +5,7 @@
 #include "readers/text.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "readers/record/record_pipeline.h"
 #include "readers/record/record_reader.h"
 
 #include <string.h>
@@ -117,14 +118,12 @@ static int text_read(const leat__record_format *format,
         if (!newline && is_cut)
             return too_long(text);
         size = newline ? (uint64_t)(newline - line) + 1 : left;
+    } else if (size > text->max_line) {
+        return too_long(text);
     }
-    leat_field *field = &sample->field[sample->nfields++];
-    field->dtype = LEAT_BYTES;
-    field->ndim = 1;
-    field->data = line;
-    field->bytes = content(line, (size_t)size);
-    field->shape[0] = (int64_t)field->bytes;
-    return LEAT_OK;
+    const int64_t shape[] = {(int64_t)content(line, (size_t)size)};
+    return leat__record_set(sample, LEAT_BYTES, 1, shape, line,
+                            (size_t)shape[0]);
 }
 
 static const leat__record_format_ops text_ops = {
@@ -171,3 +170,10 @@ const leat_reader_type leat__text_reader_type = {
     .argument_size = sizeof(leat_argument),
     .open = text_open,
 };
+
+int leat_pipeline_text_lines(leat_pipeline **out, const char *const path[],
+                             int n, const leat_file_options *options)
+{
+    return leat__record_pipeline(out, &leat__text_reader_type, path, n, "",
+                                 options);
+}

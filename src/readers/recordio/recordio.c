@@ -7,6 +7,7 @@
 #include "readers/recordio/recordio.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "readers/record/record_pipeline.h"
 #include "readers/record/record_reader.h"
 #include "readers/recordio/recordio_chunk.h"
 #include "readers/recordio/recordio_filter.h"
@@ -316,13 +317,9 @@ static int recordio_read(const leat__record_format *format,
                           "more",
                           (unsigned long long)length,
                           (unsigned long long)room - LEAT__RECORDIO_LENGTH);
-    leat_field *field = &sample->field[sample->nfields++];
-    field->dtype = LEAT_BYTES;
-    field->ndim = 1;
-    field->data = bytes + LEAT__RECORDIO_LENGTH;
-    field->bytes = (size_t)length;
-    field->shape[0] = (int64_t)length;
-    return LEAT_OK;
+    const int64_t shape[] = {(int64_t)length};
+    return leat__record_set(sample, LEAT_BYTES, 1, shape,
+                            bytes + LEAT__RECORDIO_LENGTH, (size_t)length);
 }
 
 /* Counts the records of the chunk before the one at walk->offset; one that is
@@ -487,3 +484,10 @@ const leat_reader_type leat__recordio_reader_type = {
     .argument_size = sizeof(leat_argument),
     .open = recordio_open,
 };
+
+int leat_pipeline_recordio(leat_pipeline **out, const char *const path[], int n,
+                           const leat_file_options *options)
+{
+    return leat__record_pipeline(out, &leat__recordio_reader_type, path, n, "",
+                                 options);
+}

@@ -1,0 +1,212 @@
+/* files:GLOB, paths as samples. */
+#include "readers/files.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "pipeline/arguments.h"
+#include "readers/record/record_pipeline.h"
+#include "readers/record/record_reader.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+typedef struct files_reader {
+    leat_reader reader;
+    leat__file_list list; /* immutable, as is the next */
+    uint64_t identity[2]; /* their number, and a hash of their names */
+    int64_t next;         /* used by one caller at a time */
+    atomic_bool cancelled;
+} files_reader;
+
+static int files_fields(leat_reader *reader, const leat_field_spec **out,
+                        int *n)
+{
+    static const leat_field_spec name = {.name = "name",
+                                         .dtype = LEAT_BYTES,
+                                         .ndim = 1,
+                                         .shape = {-1},
+                                         .content = LEAT_CONTENT_PLAIN};
+    (void)reader;
+    *out = &name;
+    *n = 1;
+    return LEAT_OK;
+}
+
+static int check_running(const files_reader *files)
+{
+    if (!atomic_load_explicit(&files->cancelled, memory_order_relaxed))
+        return LEAT_OK;
+    return leat_error(LEAT_ECANCELLED, "files: reading was cancelled");
+}
+
+/* Views of the list. */
+static int fill(const files_reader *files, int64_t index, leat_sample *sample)
+{
+    const char *path = files->list.path[index];
+    const int64_t shape[] = {(int64_t)strlen(path)};
+    sample->from.source = "files";
+    sample->from.record = index;
+    sample->from.key = path;
+    sample->from.key_size = (size_t)shape[0];
+    return leat_sample_set(sample, sample->nfields, LEAT_BYTES, 1, shape, path);
+}
+
+static int files_next(leat_reader *reader, leat_sample *const out[], int n,
+                      int *got)
+{
+    files_reader *files = (files_reader *)reader;
+    int status = check_running(files);
+    for (; !status && *got < n; *got += !status) {
+        if (files->next == files->list.n)
+            return LEAT_END;
+        status = fill(files, files->next, out[*got]);
+        files->next += !status;
+    }
+    return status;
+}
+
+static int files_read_at(leat_reader *reader, const leat_position at[],
+                         leat_sample *const out[], int n, int *got)
+{
+    const files_reader *files = (const files_reader *)reader;
+    int status = check_running(files);
+    for (; !status && *got < n; *got += !status)
+        status = fill(files, at[*got].index, out[*got]);
+    return status;
+}
+
+static int files_skip(leat_reader *reader, int64_t n, int64_t *skipped)
+{
+    files_reader *files = (files_reader *)reader;
+    int64_t left = files->list.n - files->next;
+    int status = check_running(files);
+    if (status)
+        return status;
+    *skipped = n < left ? n : left;
+    files->next += *skipped;
+    return *skipped == n ? LEAT_OK : LEAT_END;
+}
+
+static int files_count(leat_reader *reader, int64_t *out)
+{
+    *out = ((files_reader *)reader)->list.n;
+    return LEAT_OK;
+}
+
+static int files_seek(leat_reader *reader, leat_position position,
+                      leat_token *mark)
+{
+    files_reader *files = (files_reader *)reader;
+    (void)mark;
+    if (position.index > files->list.n)
+        return leat_error(LEAT_EINVAL,
+                          "files: sample %lld is out of range: there are %d",
+                          (long long)position.index, files->list.n);
+    files->next = position.index;
+    return LEAT_OK;
+}
+
+static int files_save(leat_reader *reader, leat_token *token)
+{
+    const files_reader *files = (const files_reader *)reader;
+    return leat_token_put(token, files->identity, sizeof(files->identity));
+}
+
+static int files_restore(leat_reader *reader, leat_token *token)
+{
+    files_reader *files = (files_reader *)reader;
+    uint64_t identity[2];
+    int status = leat_token_get(token, identity, sizeof(identity));
+    if (status)
+        return status;
+    if (memcmp(identity, files->identity, sizeof(identity)) != 0)
+        return leat_error(LEAT_EINVAL,
+                          "files: %d files, and the token is of %llu or of "
+                          "others",
+                          files->list.n, (unsigned long long)identity[0]);
+    files->next = 0;
+    return LEAT_OK;
+}
+
+static void files_cancel(leat_reader *reader)
+{
+    atomic_store(&((files_reader *)reader)->cancelled, true);
+}
+
+static int64_t files_memory(leat_reader *reader)
+{
+    const files_reader *files = (const files_reader *)reader;
+    return (int64_t)files->list.capacity * (int64_t)sizeof(char *);
+}
+
+static void files_close(leat_reader *reader)
+{
+    leat__file_list_close(&((files_reader *)reader)->list);
+    leat__free(reader);
+}
+
+static const leat_reader_ops files_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "files",
+    .fields = files_fields,
+    .next = files_next,
+    .seek = files_seek,
+    .cancel = files_cancel,
+    .close = files_close,
+    .count = files_count,
+    .read_at = files_read_at,
+    .skip = files_skip,
+    .save = files_save,
+    .restore = files_restore,
+    .memory = files_memory,
+};
+
+/* Without their folders, so that they may be moved. */
+static void set_identity(files_reader *files)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (int i = 0; i < files->list.n; i++) {
+        const char *slash = strrchr(files->list.path[i], '/');
+        /* Each name with a slash, so that they do not run together. */
+        hash = leat__hash_text(hash, "/");
+        hash = leat__hash_text(hash, slash ? slash + 1 : files->list.path[i]);
+    }
+    files->identity[0] = (uint64_t)files->list.n;
+    files->identity[1] = hash;
+}
+
+static int files_open(const leat_open *open, leat_reader **out)
+{
+    files_reader *files = leat__alloc_zero(1, sizeof(*files));
+    if (!files)
+        return LEAT_ENOMEM;
+    files->reader.ops = &files_ops;
+    int status = leat__file_list_open(&files->list, open->args);
+    if (status) {
+        leat__free(files);
+        return status;
+    }
+    set_identity(files);
+    *out = &files->reader;
+    return LEAT_OK;
+}
+
+static const leat_argument files_arguments[] = {
+    LEAT__FILES_ARGUMENT,
+    {0},
+};
+
+const leat_reader_type leat__files_reader_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "files",
+    .help = "the names of files",
+    .arguments = files_arguments,
+    .argument_size = sizeof(leat_argument),
+    .open = files_open,
+};
+
+int leat_pipeline_files(leat_pipeline **out, const char *const path[], int n)
+{
+    return leat__record_pipeline(out, &leat__files_reader_type, path, n, "",
+                                 NULL);
+}
