@@ -28,7 +28,7 @@ leat_reader *order_open(const char *text);
 
 /* Reads all of an epoch, at most `most` records; the reader stands at its
  * begin. Bad records are named by their provenance. */
-void order_read(leat_reader *reader, int most, order_epoch *out);
+void order_read(leat_reader *reader, int most, order_epoch *epoch);
 
 /*
  * Reads sources of `plain` (support/plain_source.h) through the pipeline: each

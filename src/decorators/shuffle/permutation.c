@@ -8,10 +8,7 @@
  * words would, while small ones have few functions to choose from. */
 static int rounds_of(int bits)
 {
-    return bits > 16   ? 4
-           : bits > 10 ? 6
-           : bits > 6  ? 12
-                       : LEAT__PERMUTATION_ROUNDS;
+    return bits > 13 ? 4 : bits > 6 ? 6 : LEAT__PERMUTATION_ROUNDS;
 }
 
 void leat__permutation_init(leat__permutation *permutation, int64_t count)

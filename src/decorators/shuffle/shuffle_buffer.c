@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/sample.h"
 #include "decorators/decorator.h"
 #include "decorators/shuffle/shuffle.h"
 #include "decorators/shuffle/shuffle_draws.h"
@@ -291,6 +292,7 @@ static int give(shuffle_buffer *buffer, leat_sample *const out[], int n,
         status = given < 0 ? return_line(out[*got]) : LEAT_OK;
         *got += !status;
     }
+    leat__sample_prefetch(out, *got);
     note_memory(buffer);
     return status;
 }

@@ -7,6 +7,7 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/sample.h"
 #include "decorators/index_map.h"
 #include "decorators/shuffle/permutation.h"
 #include "decorators/shuffle/shuffle.h"
@@ -111,16 +112,32 @@ static void permute_in_blocks(const leat__index_map *map,
     }
 }
 
+static int shuffle_read_at(leat_reader *reader, const leat_position at[],
+                           leat_sample *const out[], int n, int *got)
+{
+    int status = leat__index_map_read_at(reader, at, out, n, got);
+    leat__sample_prefetch(out, *got);
+    return status;
+}
+
+static int shuffle_next(leat_reader *reader, leat_sample *const out[], int n,
+                        int *got)
+{
+    int status = leat__index_map_next(reader, out, n, got);
+    leat__sample_prefetch(out, *got);
+    return status;
+}
+
 static const leat_reader_ops shuffle_map_ops = {
     .size = sizeof(leat_reader_ops),
     .name = "shuffle",
     .fields = leat__decorator_fields,
-    .next = leat__index_map_next,
+    .next = shuffle_next,
     .seek = leat__index_map_seek,
     .cancel = leat__decorator_cancel,
     .close = leat__decorator_close,
     .count = leat__index_map_count,
-    .read_at = leat__index_map_read_at,
+    .read_at = shuffle_read_at,
     .advise = leat__index_map_advise,
     .save = leat__decorator_save,
     .restore = leat__index_map_restore,

@@ -52,9 +52,10 @@ int64_t leat__shuffle_slots_oldest(const leat__shuffle_slots *slots);
 /* Bytes of memory. */
 int64_t leat__shuffle_slots_memory(const leat__shuffle_slots *slots);
 
-/* Asks the processor for slot `i`, which is exchanged soon. */
-static inline void leat__shuffle_slots_expect(const leat__shuffle_slots *slots,
-                                              int32_t i)
+/* Asks the processor for slot `i`, which is exchanged soon. Always inline, as
+ * gcc drops calls of functions that only prefetch. */
+__attribute__((always_inline)) static inline void
+leat__shuffle_slots_expect(const leat__shuffle_slots *slots, int32_t i)
 {
     const char *at = slots->samples + (size_t)i * slots->stride;
     for (size_t k = 0; k < slots->stride; k += 64)
