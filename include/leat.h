@@ -26,5 +26,6 @@
 #include <leat/status.h>
 #include <leat/token.h>
 #include <leat/transform.h>
+#include <leat/workspace.h>
 
 #endif

@@ -24,6 +24,7 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__select_type,
     &leat__sequence_example_type,
     &leat__shard_type,
+    &leat__share_type,
     &leat__shuffle_type,
     &leat__skip_type,
     &leat__take_type,

@@ -22,6 +22,7 @@ extern const leat_reader_type leat__reshape_type;
 extern const leat_reader_type leat__select_type;
 extern const leat_reader_type leat__sequence_example_type;
 extern const leat_reader_type leat__shard_type;
+extern const leat_reader_type leat__share_type;
 extern const leat_reader_type leat__shuffle_type;
 extern const leat_reader_type leat__skip_type;
 extern const leat_reader_type leat__take_type;

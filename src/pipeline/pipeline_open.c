@@ -36,7 +36,10 @@ static int open_upstream(const leat_pipeline *pipeline,
 {
     leat_open_options own = *options;
     int status = LEAT_OK;
-    for (*n = 0; *n < pipeline->nupstream && !status; *n += !status) {
+    *n = 0;
+    if (pipeline->type->opens_upstream)
+        return LEAT_OK;
+    for (; *n < pipeline->nupstream && !status; *n += !status) {
         const leat_pipeline *one = pipeline->upstream[*n];
         leat_reader_figures *its = leat__reader_chain_add(
             figures, one->type->name, pipeline->nupstream > 1 ? *n : -1);
@@ -77,7 +80,7 @@ static int call_open(const leat_pipeline *pipeline,
     const leat_open open = {
         .size = sizeof(open),
         .args = &pipeline->args,
-        .upstream = upstream,
+        .upstream = pipeline->type->opens_upstream ? NULL : upstream,
         .pipeline = pipeline->upstream,
         .nupstream = pipeline->nupstream,
         .seed = options->seed,

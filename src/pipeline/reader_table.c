@@ -52,6 +52,11 @@ int leat__reader_type_check(const leat_reader_type *type)
                           "the reader type \"%s\": keeps_order is %d: expected "
                           "0 or 1",
                           type->name, type->keeps_order);
+    if (type->opens_upstream != 0 && type->opens_upstream != 1)
+        return leat_error(LEAT_EINVAL,
+                          "the reader type \"%s\": opens_upstream is %d: "
+                          "expected 0 or 1",
+                          type->name, type->opens_upstream);
     if (!type->open)
         return leat_error(LEAT_EINVAL, "the reader type \"%s\" lacks \"open\"",
                           type->name);

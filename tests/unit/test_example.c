@@ -763,7 +763,8 @@ START_TEST(a_bad_record_is_named_and_passed_by)
     leat_reader *reader;
     leat_example_options options = LEAT_EXAMPLE_OPTIONS_INIT;
     options.field = "record";
-    records[0][2 * record_size + 8] ^= 1; /* a letter of its key */
+    unsigned char *key = (unsigned char *)records + 2 * record_size + 8;
+    *key ^= 1; /* a letter of it */
     ck_assert_int_eq(
         leat_pipeline_example(&pipeline, upstream, features, 2, &options),
         LEAT_OK);

@@ -511,6 +511,11 @@ typedef struct leat_reader_type {
      * then calls next, although there is read_at.
      */
     int keeps_order;
+    /**
+     * 1: the reader opens its upstream pipelines itself, as one that shares
+     * them: open->upstream is NULL, and nupstream the number of pipelines.
+     */
+    int opens_upstream;
 } leat_reader_type;
 
 /**

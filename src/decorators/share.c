@@ -1,0 +1,335 @@
+/*
+ * share:NAME, one reader for several callers.
+ *
+ * DESIGN. A caller at a time calls the shared reader: it notes itself as
+ * `caller` under the lock, and calls without it, so that the others wait on
+ * `idle`, where their cancel wakes them. Samples that the reader defers are
+ * completed by whoever got them, in parallel: their depth in the shared chain
+ * goes into the route, as they are file readers' samples in the caller's chain.
+ *
+ * A caller is in a pass of the shared reader once it has a sample of it. It has
+ * LEAT_END when that one ends, or another caller has begun the next, until it
+ * seeks to an epoch's beginning, and goes on with the pass that there is then.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "decorators/decorators.h"
+#include "decorators/workspace.h"
+#include "pipeline/pipeline.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* Depths in a chain, with 0. */
+#define DEPTHS (LEAT__PIPELINE_DEPTH_MAX + 1)
+
+typedef struct share_reader {
+    leat_reader reader;
+    leat__shared_reader *shared;
+    int64_t pass;          /* of which it has samples; used by one caller */
+    int64_t given;         /* its samples of that pass; likewise */
+    atomic_bool cancelled; /* written under the shared lock */
+} share_reader;
+
+static share_reader *reader_of(leat_reader *reader)
+{
+    return (share_reader *)reader;
+}
+
+static int check_running(const share_reader *self)
+{
+    if (!atomic_load(&self->cancelled))
+        return LEAT_OK;
+    return leat_error(LEAT_ECANCELLED, "share: reading was cancelled");
+}
+
+/* Waits until no other caller calls the shared reader. */
+static int begin_call(share_reader *self)
+{
+    leat__shared_reader *shared = self->shared;
+    pthread_mutex_lock(&shared->lock);
+    int64_t begun = shared->caller ? leat__clock_now() : 0;
+    while (shared->caller && !atomic_load(&self->cancelled))
+        pthread_cond_wait(&shared->idle, &shared->lock);
+    int status = check_running(self);
+    if (!status)
+        shared->caller = self;
+    pthread_mutex_unlock(&shared->lock);
+    if (begun)
+        leat_reader_add_blocked(&self->reader, leat__clock_now() - begun);
+    return status;
+}
+
+static void end_call(share_reader *self)
+{
+    leat__shared_reader *shared = self->shared;
+    pthread_mutex_lock(&shared->lock);
+    shared->caller = NULL;
+    pthread_mutex_unlock(&shared->lock);
+    /* Not only one: it may be cancelled. */
+    pthread_cond_broadcast(&shared->idle);
+}
+
+/* Begins the next pass for all. LEAT_EUNSUPPORTED: there is none. */
+static int begin_pass(leat__shared_reader *shared)
+{
+    int status = leat_reader_seek(shared->reader,
+                                  (leat_position){shared->pass + 1, 0}, NULL);
+    if (status)
+        return status;
+    shared->pass++;
+    shared->given = 0;
+    shared->has_ended = false;
+    return LEAT_OK;
+}
+
+/* Leads to a pass that may have samples for this caller. */
+static int find_pass(share_reader *self)
+{
+    leat__shared_reader *shared = self->shared;
+    if (self->given > 0)
+        return self->pass == shared->pass && !shared->has_ended ? LEAT_OK
+                                                                : LEAT_END;
+    if (shared->has_ended) {
+        int status = shared->given > 0 ? begin_pass(shared) : LEAT_END;
+        if (status)
+            return status == LEAT_EUNSUPPORTED ? LEAT_END : status;
+    }
+    self->pass = shared->pass;
+    return LEAT_OK;
+}
+
+/* The work on them is left to this reader's materialize. */
+static void defer(leat_sample *const out[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (out[i]->deferred == 0)
+            continue;
+        leat_sample_push_route(out[i], out[i]->deferred, DEPTHS);
+        out[i]->deferred = 1;
+    }
+}
+
+static int pull(share_reader *self, leat_sample *const out[], int n, int *got)
+{
+    leat__shared_reader *shared = self->shared;
+    int status;
+    do {
+        status = find_pass(self);
+        if (status)
+            return status;
+        status = leat_reader_pull(shared->reader, out, n, got);
+        shared->has_ended = status == LEAT_END;
+    } while (status == LEAT_END && self->given == 0);
+    int taken = *got + (status == LEAT_EDATA);
+    shared->given += taken;
+    self->given += taken;
+    return status;
+}
+
+static int share_next(leat_reader *reader, leat_sample *const out[], int n,
+                      int *got)
+{
+    share_reader *self = reader_of(reader);
+    int status = begin_call(self);
+    if (status)
+        return status;
+    status = pull(self, out, n, got);
+    end_call(self);
+    defer(out, *got);
+    return status;
+}
+
+/* Samples after one that failed wait for another call. */
+static int share_materialize(leat_reader *reader, leat_sample *const out[],
+                             int n, int *got)
+{
+    share_reader *self = reader_of(reader);
+    int own = n > 0 ? out[0]->deferred : 0;
+    int status = check_running(self);
+    if (status)
+        return status;
+    for (int i = 0; i < n; i++) {
+        out[i]->deferred = (int)(out[i]->route % DEPTHS);
+        out[i]->route /= DEPTHS;
+    }
+    status = leat_reader_materialize(self->shared->reader, out, n, got);
+    for (int i = *got + 1; i < n; i++) {
+        leat_sample_push_route(out[i], out[i]->deferred, DEPTHS);
+        out[i]->deferred = own;
+    }
+    return status;
+}
+
+static int share_fields(leat_reader *reader, const leat_field_spec **out,
+                        int *n)
+{
+    share_reader *self = reader_of(reader);
+    int status = begin_call(self);
+    if (status)
+        return status;
+    status = leat_reader_fields(self->shared->reader, out, n);
+    end_call(self);
+    return status;
+}
+
+static int share_seek(leat_reader *reader, leat_position position,
+                      leat_token *mark)
+{
+    share_reader *self = reader_of(reader);
+    leat__shared_reader *shared = self->shared;
+    (void)mark;
+    if (position.index > 0)
+        return leat_error(LEAT_EUNSUPPORTED,
+                          "share: what other callers read is not found again");
+    int status = begin_call(self);
+    if (status)
+        return status;
+    if (self->given > 0 && self->pass == shared->pass)
+        status = begin_pass(shared);
+    if (!status)
+        self->given = 0;
+    end_call(self);
+    return status;
+}
+
+static int share_can_seek(leat_reader *reader)
+{
+    (void)reader;
+    return 0;
+}
+
+static void share_cancel(leat_reader *reader)
+{
+    share_reader *self = reader_of(reader);
+    leat__shared_reader *shared = self->shared;
+    pthread_mutex_lock(&shared->lock);
+    atomic_store(&self->cancelled, true);
+    bool calls = shared->caller == self;
+    pthread_cond_broadcast(&shared->idle);
+    pthread_mutex_unlock(&shared->lock);
+    if (calls && shared->may_wait)
+        leat_reader_cancel(shared->reader);
+}
+
+static void share_close(leat_reader *reader)
+{
+    leat__workspace_close(reader_of(reader)->shared);
+    leat__free(reader);
+}
+
+static int share_save(leat_reader *reader, leat_token *token)
+{
+    (void)reader;
+    (void)token;
+    return leat_error(LEAT_ESTATE,
+                      "share: which caller gets a sample depends on when it "
+                      "asks: no run can be resumed");
+}
+
+static int share_may_block(leat_reader *reader)
+{
+    return leat_reader_may_block(reader_of(reader)->shared->reader);
+}
+
+static const leat_reader_ops share_ops = {
+    .size = sizeof(leat_reader_ops),
+    .name = "share",
+    .fields = share_fields,
+    .next = share_next,
+    .seek = share_seek,
+    .cancel = share_cancel,
+    .close = share_close,
+    .materialize = share_materialize,
+    .can_seek = share_can_seek,
+    .save = share_save,
+    .restore = share_save,
+    .may_block = share_may_block,
+};
+
+static int check_open(const leat_open *open)
+{
+    if (open->nupstream == 0 && !leat_args_has(open->args, "name"))
+        return leat_error(LEAT_EINVAL,
+                          "share: expected a reader before it, or the name of "
+                          "one that is open");
+    if (open->world_size > 1)
+        return leat_error(LEAT_EINVAL,
+                          "share: which caller gets a sample depends on when "
+                          "it asks, so that %d ranks would not read each once",
+                          open->world_size);
+    if (open->allocator)
+        return leat_error(LEAT_EINVAL,
+                          "share: samples change hands between callers: "
+                          "expected no allocator (host_allocator)");
+    return LEAT_OK;
+}
+
+static int share_open(const leat_open *open, leat_reader **out)
+{
+    int status = check_open(open);
+    if (status)
+        return status;
+    share_reader *self = leat__alloc_zero(1, sizeof(*self));
+    if (!self)
+        return LEAT_ENOMEM;
+    self->reader.ops = &share_ops;
+    status = leat__workspace_open(open, &self->shared);
+    if (status) {
+        leat__free(self);
+        return status;
+    }
+    *out = &self->reader;
+    return LEAT_OK;
+}
+
+static const leat_argument share_arguments[] = {
+    {.name = "name",
+     .kind = LEAT_ARGUMENT_TEXT,
+     .positional = 1,
+     .help = "by which other pipelines share the reader; those without one "
+             "share it with themselves alone"},
+    {0},
+};
+
+const leat_reader_type leat__share_type = {
+    .size = sizeof(leat_reader_type),
+    .name = "share",
+    .help = "one reader for several callers",
+    .arguments = share_arguments,
+    .argument_size = sizeof(leat_argument),
+    .min_upstream = 0,
+    .max_upstream = 1,
+    .may_block = 1,
+    .opens_upstream = 1,
+    .open = share_open,
+};
+
+static void release(void *workspace)
+{
+    leat_workspace_unref(workspace);
+}
+
+int leat_pipeline_share(leat_pipeline **out, leat_pipeline *upstream,
+                        const char *name, leat_workspace *workspace)
+{
+    char *text = NULL;
+    if (!upstream && !name)
+        return leat_error(LEAT_EINVAL,
+                          "share: expected a pipeline, or the name of a reader "
+                          "that is open");
+    if (name) {
+        size_t size = leat_args_escape(name, NULL, 0);
+        text = leat__alloc(size);
+        if (!text)
+            return LEAT_ENOMEM;
+        leat_args_escape(name, text, size);
+    }
+    if (workspace)
+        leat_workspace_ref(workspace);
+    int status = leat_pipeline_create(out, &leat__share_type, text, workspace,
+                                      release, &upstream, upstream ? 1 : 0);
+    leat__free(text);
+    return status;
+}
