@@ -12,39 +12,17 @@
 
 #include <stddef.h>
 
+/* clang-format off */
 const leat_reader_type *const leat__readers[] = {
+    &leat__files_reader_type,
     &leat__fixed_reader_type,
     &leat__idx_reader_type,
     &leat__lmdb_reader_type,
     &leat__random_type,
     &leat__range_type,
-    &leat__tfrecord_reader_type,
     &leat__recordio_reader_type,
     &leat__text_reader_type,
     &leat__tfrecord_reader_type,
     NULL,
-    &leat__fixed_reader_type,
-    &leat__lmdb_reader_type,
-    &leat__random_type,
-    &leat__range_type,
-    &leat__tfrecord_reader_type,
-    &leat__text_reader_type,
-    NULL,
-    &leat__fixed_reader_type,
-    &leat__lmdb_reader_type,
-    &leat__range_type,
-    &leat__tfrecord_reader_type,
-    &leat__text_reader_type,
-    NULL,
-    &leat__fixed_reader_type,
-    &leat__idx_reader_type,
-    &leat__lmdb_reader_type,
-    &leat__tfrecord_reader_type,
-    &leat__text_reader_type,
-    NULL,
-    &leat__files_reader_type,    &leat__fixed_reader_type,
-    &leat__idx_reader_type,      &leat__lmdb_reader_type,
-    &leat__random_type,          &leat__range_type,
-    &leat__recordio_reader_type, &leat__text_reader_type,
-    &leat__tfrecord_reader_type, NULL,
 };
+/* clang-format on */

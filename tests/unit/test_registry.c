@@ -1,4 +1,5 @@
 #include "base/thread.h"
+#include "pipeline/reader_table.h"
 #include "pipeline/registry.h"
 #include "support/suite.h"
 
@@ -25,6 +26,20 @@ START_TEST(leats_own_readers_are_there)
     const leat_reader_type *found;
     ck_assert_int_eq(leat__registry_find(&found, "lmdb"), LEAT_OK);
     ck_assert_str_eq(found->name, "lmdb");
+}
+END_TEST
+
+/* Each is well described, as one of a user's has to be, and there once. */
+START_TEST(leats_own_readers_are_sound_and_there_once)
+{
+    const leat_reader_type *type, *other;
+    for (int i = 0; (type = leat_reader_type_at(i)) != NULL; i++) {
+        ck_assert_msg(leat__reader_type_check(type) == LEAT_OK, "%s",
+                      leat_last_error());
+        ck_assert_ptr_nonnull(type->help);
+        for (int k = 0; k < i && (other = leat_reader_type_at(k)); k++)
+            ck_assert_str_ne(type->name, other->name);
+    }
 }
 END_TEST
 
@@ -150,6 +165,7 @@ int main(void)
     TCase *tcase = tcase_create("registry");
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, leats_own_readers_are_there);
+    tcase_add_test(tcase, leats_own_readers_are_sound_and_there_once);
     tcase_add_test(tcase, a_registered_reader_is_found);
     tcase_add_test(tcase, an_unknown_name_is_refused_and_the_known_ones_named);
     tcase_add_test(tcase, a_taken_or_malformed_name_is_refused);
