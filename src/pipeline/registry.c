@@ -97,24 +97,21 @@ int leat_reader_register(const leat_reader_type *type)
 
 int leat__registry_find(const leat_reader_type **out, const char *name)
 {
-    char names[256] = "";
     char nearest[NAME_MAX_SIZE + 32];
     leat__suggestion suggestion = leat__suggestion_of(name);
     leat__fork_reset_mutex(&lock);
     pthread_mutex_lock(&lock);
     const leat_reader_type *type = find_locked(name);
-    for (int i = 0; !type && type_at(i); i++) {
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
-                 type_at(i)->name);
+    for (int i = 0; !type && type_at(i); i++)
         leat__suggestion_consider(&suggestion, type_at(i)->name);
-    }
     pthread_mutex_unlock(&lock);
     if (!type)
         return leat_error(
-            LEAT_EINVAL, "there is no reader \"%s\"%s; there are: %s%s%s", name,
+            LEAT_EINVAL,
+            "there is no reader \"%s\"%s; \"leat readers\" lists them%s%s",
+            name,
             leat__suggestion_write(&suggestion, "", nearest, sizeof(nearest)),
-            names, is_path(name) ? "; a database is lmdb:" : "",
+            is_path(name) ? "; a database is lmdb:" : "",
             is_path(name) ? name : "");
     *out = type;
     return LEAT_OK;

@@ -9,7 +9,7 @@
 extern const leat_reader_type *const leat__readers[];
 extern const leat_reader_type *const leat__decorators[];
 
-/* Finds the type of that name. Errors: LEAT_EINVAL, listing the known names. */
+/* Finds the type of that name. Errors: LEAT_EINVAL, with the nearest name. */
 int leat__registry_find(const leat_reader_type **out, const char *name);
 
 #endif

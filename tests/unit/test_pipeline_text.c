@@ -234,7 +234,6 @@ START_TEST(a_wrong_text_is_refused_with_its_place)
         {":a", "1:1: expected the name"},
         {"lmbd:a", "1:1: there is no reader \"lmbd\"; did you mean lmdb?"},
         {"lmdb:a | nothing", "1:10: there is no reader \"nothing\""},
-        {"lmbd:a", "there are: lmdb"},
         {"/nowhere/db", "; a database is lmdb:/nowhere/db"},
         {"../db | lmdb:b", "; a database is lmdb:../db"},
         {"lmdb", "1:1: lmdb: path is missing: the database"},

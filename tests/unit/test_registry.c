@@ -54,7 +54,7 @@ START_TEST(a_registered_reader_is_found)
 }
 END_TEST
 
-START_TEST(an_unknown_name_is_refused_and_the_known_ones_named)
+START_TEST(an_unknown_name_is_refused_and_the_nearest_one_named)
 {
     static leat_reader_type mine;
     const leat_reader_type *found = NULL;
@@ -63,8 +63,7 @@ START_TEST(an_unknown_name_is_refused_and_the_known_ones_named)
     ck_assert_int_eq(leat__registry_find(&found, "mind"), LEAT_EINVAL);
     ck_assert_ptr_null(found);
     ck_assert_ptr_nonnull(strstr(leat_last_error(), "\"mind\""));
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), "lmdb"));
-    ck_assert_ptr_nonnull(strstr(leat_last_error(), ", mine"));
+    ck_assert_ptr_nonnull(strstr(leat_last_error(), "did you mean mine?"));
     ck_assert_int_eq(leat__registry_find(&found, ""), LEAT_EINVAL);
     ck_assert_int_eq(leat__registry_find(&found, "LMDB"), LEAT_EINVAL);
 }
@@ -167,7 +166,7 @@ int main(void)
     tcase_add_test(tcase, leats_own_readers_are_there);
     tcase_add_test(tcase, leats_own_readers_are_sound_and_there_once);
     tcase_add_test(tcase, a_registered_reader_is_found);
-    tcase_add_test(tcase, an_unknown_name_is_refused_and_the_known_ones_named);
+    tcase_add_test(tcase, an_unknown_name_is_refused_and_the_nearest_one_named);
     tcase_add_test(tcase, a_taken_or_malformed_name_is_refused);
     tcase_add_test(tcase, a_type_without_its_parts_is_refused);
     tcase_add_test(tcase, the_registry_fills_up_with_an_error);
