@@ -8,6 +8,8 @@
 #include "pipeline/pipeline.h"
 #include "pipeline/pipeline_text.h"
 
+#include <leat/decorators.h>
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +54,15 @@ static int parse_reader(leat_net *net, const char *text, size_t size,
     return status;
 }
 
+/* The pipeline, with its samples in another order in each epoch. */
+static int shuffle(leat_net *net)
+{
+    leat_pipeline *source = net->pipeline;
+    int status = leat_pipeline_shuffle(&net->pipeline, source, NULL);
+    leat_pipeline_unref(source);
+    return status;
+}
+
 static int make_pipeline(leat_net *net, const char *text, size_t size)
 {
     const leat__net_param *param = &net->param;
@@ -59,6 +70,8 @@ static int make_pipeline(leat_net *net, const char *text, size_t size)
     int status = param->reader
                      ? parse_reader(net, text, size, &at)
                      : leat_pipeline_lmdb(&net->pipeline, param->source, NULL);
+    if (!status && param->shuffle)
+        status = shuffle(net);
     if (!param->source_at.line) /* the caller's source, not the file's */
         return status;
     return status ? place_error(net, at, status) : set_origin(net);

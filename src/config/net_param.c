@@ -264,6 +264,14 @@ static int read_source(const reading *in)
     return leat__net_option_path(in->file, source, &out->source);
 }
 
+/* Intel's Caffe shuffles where it is written, in TEST as in TRAIN. */
+static int read_shuffle(const reading *in)
+{
+    const field *value = find(in->data, "shuffle");
+    return value ? leat__prototxt_bool(in->file, value, &in->out->shuffle)
+                 : LEAT_OK;
+}
+
 /*
  * The size of the batch: this rank's in data_param, or that of all ranks. The
  * layer, which knows the ranks, checks whether both agree.
@@ -364,6 +372,8 @@ static int read_all(const reading *in)
         status = read_tops(in);
     if (!status)
         status = read_source(in);
+    if (!status)
+        status = read_shuffle(in);
     if (!status)
         status = read_batch(in);
     if (!status)

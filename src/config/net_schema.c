@@ -70,8 +70,6 @@ static const leat__prototxt_enum dim_check_mode[] = {
     {"STRICT", 0}, {"PERMISSIVE", 1}, {NULL, 0}};
 /* NVIDIA's Caffe: another type would change the tops' elements. */
 static const leat__prototxt_enum forward_type[] = {{"FLOAT", 1}, {NULL, 0}};
-/* NVIDIA's and Intel's Caffes: another order of the records. */
-static const leat__prototxt_enum shuffle[] = {{"false", 0}, {NULL, 0}};
 /* Of all V1 layers only those whose type is DATA are checked. */
 static const leat__prototxt_enum v1_layer_type[] = {{"DATA", 5}, {NULL, 0}};
 
@@ -125,7 +123,7 @@ static const schema_field data_fields[] = {
     FOREIGN("threads", UINT32),
     FOREIGN("parser_threads", UINT32),
     FOREIGN("cache", BOOL),
-    FOREIGN_ENUM("shuffle", shuffle),
+    ONE("shuffle", BOOL), /* of NVIDIA's and Intel's Caffes */
     END,
 };
 static const leat__net_schema data_schema = {"data_param", data_fields};

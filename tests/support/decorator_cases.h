@@ -46,11 +46,6 @@ static const char *const decorator_cases[] = {
     "zip",
     "zip:align=0",
     "where:label=!(1003..1005,1010)",
-    "mix",
-    "mix:1,even=1,on_end=repeat",
-    "take:20",
-    "zip",
-    "zip:align=0",
 };
 
 #endif

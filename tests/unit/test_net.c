@@ -208,12 +208,46 @@ START_TEST(a_wrong_reader_has_a_place_of_its_own)
 }
 END_TEST
 
+#define SHUFFLED(more)                                                         \
+    "layer { name: 'd' type: 'Data' top: 'data'\n"                             \
+    "  data_param { batch_size: 3 shuffle: " more " }"
+
+START_TEST(shuffle_is_a_permutation_in_either_phase)
+{
+    static const char *const cases[][2] = {
+        {SHUFFLED("true source: 'x' backend: LMDB") " }", "lmdb:x | shuffle"},
+        {SHUFFLED("false source: 'x' backend: LMDB") " }", "lmdb:x"},
+        {SHUFFLED("true") " leat_param { reader: 'lmdb:x | take:3' } }",
+         "lmdb:x | take:3 | shuffle"}};
+    for (int i = 0; i < 6; i++) {
+        const char *const *one = cases[i / 2];
+        leat_net *net;
+        int status = leat_net_parse(&net, "n", one[0], strlen(one[0]),
+                                    i % 2 ? LEAT_TEST : LEAT_TRAIN, NULL);
+        ck_assert_msg(status == LEAT_OK, "%s", leat_last_error());
+        ck_assert_str_eq(leat_pipeline_text(leat_net_pipeline(net)), one[1]);
+        leat_net_close(net);
+    }
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail)
 {
     leat_net *net;
     int status = LEAT_ENOMEM;
     int64_t n = 0;
+    const char *shuffled = SHUFFLED("true source: 'x' backend: LMDB") " }";
     for (; status; n++) {
+        leat__alloc_fail_at(n);
+        status = leat_net_parse(&net, "n", shuffled, strlen(shuffled),
+                                LEAT_TRAIN, NULL);
+        leat__alloc_fail_at(-1);
+        ck_assert_msg(status == LEAT_OK || status == LEAT_ENOMEM, "%s",
+                      leat_last_error());
+    }
+    leat_net_close(net);
+    status = LEAT_ENOMEM;
+    for (n = 0; status; n++) {
         leat__alloc_fail_at(n);
         status = leat_net_open(&net, path, LEAT_TRAIN, NULL);
         leat__alloc_fail_at(-1);
@@ -237,6 +271,7 @@ int main(void)
     tcase_add_test(tcase, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tcase, a_reader_is_a_pipelines_text);
     tcase_add_test(tcase, a_wrong_reader_has_a_place_of_its_own);
+    tcase_add_test(tcase, shuffle_is_a_permutation_in_either_phase);
     tcase_add_test(tcase, every_allocation_may_fail);
     return suite_run(suite);
 }

@@ -242,7 +242,7 @@ END_TEST
 START_TEST(fields_of_other_caffes_that_change_no_byte_are_ignored)
 {
     heard(HEAD "data_param { source: 'db' backend: LMDB batch_size: 1"
-               " cache: true threads: 4 parser_threads: 2 shuffle: false }"
+               " cache: true threads: 4 parser_threads: 2 }"
                " transform_param { use_gpu_transform: true display: false }"
                " forward_type: FLOAT backward_type: FLOAT16 debug: false"
                " forward_math: FLOAT16 backward_math: FLOAT"
@@ -259,8 +259,6 @@ END_TEST
 
 START_TEST(fields_of_other_caffes_that_change_bytes_are_refused)
 {
-    refused(HEAD "data_param {\nshuffle: true } }",
-            "net:3:10: shuffle: expected false, found true");
     refused(HEAD LMDB "forward_type: FLOAT16 }",
             "net:3:15: forward_type: expected FLOAT, found FLOAT16");
     refused(HEAD LMDB "transform_param { random_seed: 1 } }",
