@@ -21,8 +21,6 @@ static int map_some(const leat__index_map *map, const leat_position at[], int n,
                     mapped_positions *mapped)
 {
     n = n < AT_ONCE ? n : AT_ONCE;
-    for (int i = 0; i < n; i++)
-        mapped->upstream[i] = 0;
     map->positions(map, at, n, mapped->from, mapped->upstream);
     return n;
 }

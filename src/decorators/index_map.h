@@ -11,8 +11,7 @@ typedef struct leat__index_map leat__index_map;
 
 /*
  * Where the samples at `n` positions come from: from[i] of upstream reader
- * upstream[i], which is 0 when it is called. Indices are in [0, count). Any
- * threads.
+ * upstream[i]; both are to be set. Indices are in [0, count). Any threads.
  */
 typedef void leat__map_positions(const leat__index_map *map,
                                  const leat_position at[], int n,

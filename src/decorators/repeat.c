@@ -42,12 +42,12 @@ static void wrap_positions(const leat__index_map *map, const leat_position at[],
 {
     const repeat_reader *repeat = (const repeat_reader *)map;
     int64_t length = repeat->length;
-    (void)upstream;
     for (int i = 0; i < n; i++) {
         int64_t index = at[i].index;
         int64_t pass = index < length ? 0 : index / length;
         from[i].epoch = epoch_of(repeat, at[i].epoch, pass);
         from[i].index = index - pass * length;
+        upstream[i] = 0;
     }
 }
 

@@ -38,9 +38,10 @@ static void spread_positions(const leat__index_map *map,
                              leat_position from[], int upstream[])
 {
     const shard_reader *shard = (const shard_reader *)map;
-    (void)upstream;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         from[i] = (leat_position){at[i].epoch, index_of(shard, at[i].index)};
+        upstream[i] = 0;
+    }
 }
 
 static int too_few(const shard_reader *shard, int64_t available)

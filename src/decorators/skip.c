@@ -37,9 +37,10 @@ static void shift_positions(const leat__index_map *map,
                             leat_position from[], int upstream[])
 {
     const skip_reader *skip = (const skip_reader *)map;
-    (void)upstream;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         from[i] = (leat_position){at[i].epoch, add(at[i].index, skip->skip)};
+        upstream[i] = 0;
+    }
 }
 
 /* Goes to the first sample that is given, unless the reader is there. */

@@ -16,9 +16,10 @@ static void keep_positions(const leat__index_map *map, const leat_position at[],
                            int n, leat_position from[], int upstream[])
 {
     (void)map;
-    (void)upstream;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         from[i] = at[i];
+        upstream[i] = 0;
+    }
 }
 
 static int take_next(leat_reader *reader, leat_sample *const out[], int n,

@@ -38,10 +38,10 @@ static void permute_positions(const leat__index_map *map,
     const shuffle_map *shuffle = (const shuffle_map *)map;
     leat__permutation_key key;
     int64_t epoch = -1;
-    (void)upstream;
     for (int i = 0; i < n; i++) {
         if (at[i].epoch != epoch)
             make_key(shuffle, epoch = at[i].epoch, &key);
+        upstream[i] = 0;
         from[i].epoch = epoch;
         from[i].index = leat__permutation_at(&shuffle->all, &key, at[i].index);
     }
@@ -99,12 +99,12 @@ static void permute_in_blocks(const leat__index_map *map,
 {
     const shuffle_map *shuffle = (const shuffle_map *)map;
     block_order order = {.epoch = -1};
-    (void)upstream;
     for (int i = 0; i < n; i++) {
         if (at[i].epoch != order.epoch)
             begin_epoch(shuffle, at[i].epoch, &order);
         if (at[i].index < order.begin || at[i].index >= order.end)
             find_block(shuffle, at[i].index, &order);
+        upstream[i] = 0;
         from[i].epoch = at[i].epoch;
         from[i].index =
             order.first + leat__permutation_at(order.inside, &order.key,
