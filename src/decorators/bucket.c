@@ -262,27 +262,25 @@ static int flush(bucket_reader *self, leat_sample *out, int *got)
     return LEAT_END;
 }
 
-/* The next sample's bucket has it, and is `*out`; NULL: the input was empty. */
-static int take_one(bucket_reader *self, leat_sample *out, bucket **to)
+/* Completes the next sample; `*out` is its bucket, or -1: there was none, and
+ * the next ones were pulled. */
+static int take_one(bucket_reader *self, leat_sample *bad, int *out)
 {
-    int i = 0;
-    *to = NULL;
+    *out = -1;
     if (self->sorted == self->input->n) {
         int status = refill(self);
-        return status == LEAT_EDATA ? report_bad(self, 0, out) : status;
+        return status == LEAT_EDATA ? report_bad(self, 0, bad) : status;
     }
-    int status = sort_next(self, &i);
-    if (status == LEAT_EDATA)
-        return report_bad(self, self->sorted - 1, out);
-    *to = status ? NULL : &self->bucket[i];
-    return status;
+    int status = sort_next(self, out);
+    return status == LEAT_EDATA ? report_bad(self, self->sorted - 1, bad)
+                                : status;
 }
 
 static int bucket_next(leat_reader *reader, leat_sample *const out[], int n,
                        int *got)
 {
     bucket_reader *self = buckets_of(reader);
-    bucket *to = NULL;
+    int to = -1;
     bool is_full = false;
     (void)n;
     int status = plan(self);
@@ -292,13 +290,14 @@ static int bucket_next(leat_reader *reader, leat_sample *const out[], int n,
             return flush(self, out[0], got);
         if (!status)
             status = take_one(self, out[0], &to);
-        if (!status && to) {
-            status = put(self, to);
-            is_full = !status && to->group->n == to->size;
+        if (!status && to >= 0) {
+            bucket *one = &self->bucket[to];
+            status = put(self, one);
+            is_full = !status && one->group->n == one->size;
         }
     }
     if (!status)
-        status = give(self, to, out[0]);
+        status = give(self, &self->bucket[to], out[0]);
     *got = !status;
     return status;
 }
@@ -413,11 +412,11 @@ static int read_again(bucket_reader *self, int64_t read)
     int status = plan(self);
     leat_sample_init(&dropped);
     while (!status && read > 0) {
-        bucket *to;
+        int to;
         int64_t before = self->at - (self->input->n - self->sorted);
         status = self->is_at_end ? not_ours() : take_one(self, &dropped, &to);
-        if (!status && to)
-            status = put_again(self, to);
+        if (!status && to >= 0)
+            status = put_again(self, &self->bucket[to]);
         else if (status == LEAT_EDATA)
             status = LEAT_OK;
         read -= self->at - (self->input->n - self->sorted) - before;

@@ -236,17 +236,20 @@ static void rebase(leat_field *field, char *to)
 
 /* Copies what does not stay where it is into the sample's own buffer. */
 static int keep_row(const unbatch_reader *self, const leat_sample *batch,
-                    const int from[], leat_field field[], leat_sample *out)
+                    const int from[], leat_field field[], int n,
+                    leat_sample *out)
 {
     const size_t unit = LEAT__ALIGNMENT;
     size_t bytes = 0;
-    for (int i = 0; i < self->n; i++)
+    for (int i = 0; i < n; i++)
         if (!batch->stable || self->in[from[i]].offsets_of)
             bytes += (field[i].bytes + unit - 1) / unit * unit;
-    char *to = bytes ? leat__sample_take(out, bytes) : NULL;
-    if (bytes && !to)
+    if (bytes == 0)
+        return LEAT_OK;
+    char *to = leat__sample_take(out, bytes);
+    if (!to)
         return LEAT_ENOMEM;
-    for (int i = 0; i < self->n; i++) {
+    for (int i = 0; i < n; i++) {
         if (self->in[from[i]].offsets_of)
             rebase(&field[i], to);
         else if (batch->stable || field[i].bytes == 0)
@@ -272,7 +275,7 @@ static int give_row(const unbatch_reader *self, const leat_sample *batch,
     }
     int status = leat__grouping_name(batch, batch->stable, out);
     if (!status)
-        status = keep_row(self, batch, from, field, out);
+        status = keep_row(self, batch, from, field, n, out);
     if (status)
         return status;
     if (out->nfields + n > LEAT_MAX_FIELDS)

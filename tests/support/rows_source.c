@@ -36,8 +36,13 @@ int rows_source_length(int64_t i)
     return (int)((i * 7 + 2) % LENGTH_MAX);
 }
 
+/* Once: readers of other threads may be reading them. */
 static void make_samples(void)
 {
+    static int are_made;
+    if (are_made)
+        return;
+    are_made = 1;
     for (int i = 0; i < SAMPLES_MAX; i++) {
         for (int k = 0; k < LENGTH_MAX; k++)
             tokens[i][k] = 100 * i + k;
