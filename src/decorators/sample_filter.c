@@ -2,6 +2,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <limits.h>
+
 static leat__sample_filter *filter_of(leat_reader *reader)
 {
     return (leat__sample_filter *)reader;
@@ -43,42 +45,137 @@ static int test(leat__sample_filter *filter, leat_sample *sample, bool *keeps)
                                (long long)from->record);
 }
 
-/* The next sample, complete, and whether it is given. */
-static int take_one(leat__sample_filter *filter, leat_sample *sample,
-                    bool *keeps)
+static int grow_held(leat__sample_filter *filter, int n)
 {
-    leat_reader *upstream = filter->decorator.upstream[0];
-    int got;
-    int status = leat__decorator_check_running(&filter->decorator);
-    if (!status)
-        status = leat_reader_pull(upstream, &sample, 1, &got);
-    if (status && status != LEAT_EDATA)
-        return status;
-    filter->taken.index++;
-    if (!status && sample->deferred)
-        status = leat_reader_materialize(upstream, &sample, 1, &got);
-    sample->deferred = 0;
-    return status ? status : test(filter, sample, keeps);
+    leat_sample *held = leat__alloc_zero((size_t)n, sizeof(*held));
+    if (!held)
+        return LEAT_ENOMEM;
+    for (int i = 0; i < n; i++) {
+        if (i < filter->held_capacity)
+            leat_sample_swap(&held[i], &filter->held[i]);
+        else
+            held[i].allocator = filter->allocator;
+    }
+    leat__free(filter->held);
+    filter->held = held;
+    filter->held_capacity = n;
+    return LEAT_OK;
 }
 
+static void count_held(leat__sample_filter *filter)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < filter->held_capacity; i++)
+        bytes += (int64_t)(sizeof(leat_sample) + filter->held[i].buffer_size);
+    atomic_store_explicit(&filter->held_bytes, bytes, memory_order_relaxed);
+}
+
+/* Holds samples that an error leaves; those held before are after them. */
+static int hold(leat__sample_filter *filter, leat_sample *const out[], int n)
+{
+    if (n == 0)
+        return LEAT_OK;
+    if (filter->held_at == filter->nheld) {
+        if (filter->held_capacity < n && grow_held(filter, n))
+            return LEAT_ENOMEM;
+        filter->held_at = filter->nheld = n;
+    }
+    for (int i = n - 1; i >= 0; i--)
+        leat_sample_swap(&filter->held[--filter->held_at], out[i]);
+    count_held(filter);
+    return LEAT_OK;
+}
+
+/* Samples that were held, or the upstream reader's next. */
+static int pull(leat__sample_filter *filter, leat_sample *const out[], int n,
+                int *got)
+{
+    leat_reader *upstream = filter->decorator.upstream[0];
+    *got = 0;
+    while (*got < n && filter->held_at < filter->nheld)
+        leat_sample_swap(out[(*got)++], &filter->held[filter->held_at++]);
+    if (*got > 0)
+        return LEAT_OK;
+    filter->pulled.index += filter->done;
+    filter->done = 0;
+    filter->mark.size = 0;
+    int status = n > 1 ? leat_reader_mark(upstream, &filter->mark) : LEAT_OK;
+    /* Before a bad record there is none; of one sample nothing is held. */
+    if (status == LEAT_ESTATE)
+        n = 1;
+    else if (status)
+        return status;
+    status = leat_reader_pull(upstream, out, n, got);
+    filter->done += status == LEAT_EDATA;
+    return status;
+}
+
+/* Tests samples from `*at` on, and gives those that are kept in the first
+ * places, `*got` of them so far, until one fails. */
+static int test_all(leat__sample_filter *filter, leat_sample *const out[],
+                    int n, const fields_before *before, int *at, int *got)
+{
+    for (; *at < n; ++*at) {
+        bool keeps = false;
+        int status = test(filter, out[*at], &keeps);
+        if (status)
+            return status;
+        filter->done++;
+        if (!keeps)
+            drop(out[*at], before);
+        else if (*at != (*got)++)
+            leat_sample_swap(out[*got - 1], out[*at]);
+    }
+    return LEAT_OK;
+}
+
+/* A run of samples, complete, of which those that are kept come first. */
+static int filter_some(leat__sample_filter *filter, leat_sample *const out[],
+                       int n, int *got)
+{
+    leat_reader *upstream = filter->decorator.upstream[0];
+    const fields_before before = {out[0]->nfields, out[0]->stable,
+                                  out[0]->taken};
+    int pulled, complete, at = 0;
+    char line[LEAT__ERROR_MAX];
+    int status = leat__decorator_check_running(&filter->decorator);
+    if (!status)
+        status = pull(filter, out, n, &pulled);
+    if (status)
+        return status;
+    status = leat_reader_materialize(upstream, out, pulled, &complete);
+    for (int i = 0; i < complete; i++)
+        out[i]->deferred = 0;
+    if (status)
+        leat__error_save(line);
+    int tested = test_all(filter, out, complete, &before, &at, got);
+    if (!tested && status)
+        tested = leat_error(status, "%s", line);
+    if (tested != LEAT_EDATA)
+        return tested;
+    filter->done++;
+    leat__error_save(line);
+    if (hold(filter, out + at + 1, pulled - at - 1))
+        return LEAT_ENOMEM;
+    if (at != *got)
+        leat_sample_swap(out[*got], out[at]);
+    return leat_error(LEAT_EDATA, "%s", line);
+}
+
+/* What joins several readers asks for one sample at a time. */
 static int filter_next(leat_reader *reader, leat_sample *const out[], int n,
                        int *got)
 {
-    leat__sample_filter *filter = filter_of(reader);
-    while (*got < n) {
-        leat_sample *sample = out[*got];
-        const fields_before before = {sample->nfields, sample->stable,
-                                      sample->taken};
-        bool keeps = false;
-        int status = take_one(filter, sample, &keeps);
-        if (status)
-            return status;
-        if (keeps)
-            ++*got;
-        else
-            drop(sample, &before);
-    }
-    return LEAT_OK;
+    int status = LEAT_OK;
+    while (!status && *got == 0)
+        status = filter_some(filter_of(reader), out, n, got);
+    return status;
+}
+
+static void drop_held(leat__sample_filter *filter)
+{
+    filter->held_at = filter->nheld = 0;
+    filter->done = 0;
 }
 
 static int filter_seek(leat_reader *reader, leat_position position,
@@ -86,28 +183,46 @@ static int filter_seek(leat_reader *reader, leat_position position,
 {
     leat__sample_filter *filter = filter_of(reader);
     leat_position to = {position.epoch, 0};
+    int64_t done = 0, skipped;
     if (position.index > 0 && !mark)
         return leat_error(LEAT_EUNSUPPORTED,
                           "%s: no index finds a sample again: expected 0, or a "
                           "mark",
                           reader->ops->name);
     int status = mark ? leat_token_get(mark, &to, sizeof(to)) : LEAT_OK;
-    if (!status && (to.epoch < 0 || to.index < 0))
+    if (!status && mark)
+        status = leat_token_get(mark, &done, sizeof(done));
+    if (!status && (to.epoch < 0 || to.index < 0 || done < 0 || done > INT_MAX))
         status =
             leat_error(LEAT_EINVAL, "%s: the mark is none", reader->ops->name);
     if (!status)
         status = leat__decorator_seek(reader, to, mark);
-    if (!status)
-        filter->taken = to;
-    return status;
+    if (!status && done > 0)
+        status =
+            leat_reader_skip(filter->decorator.upstream[0], done, &skipped);
+    if (status)
+        return status;
+    drop_held(filter);
+    filter->pulled = to;
+    filter->pulled.index += done;
+    return LEAT_OK;
 }
 
 /* Before the upstream reader's, which seek needs it for. */
 static int filter_mark(leat_reader *reader, leat_token *token)
 {
     const leat__sample_filter *filter = filter_of(reader);
-    int status = leat_token_put(token, &filter->taken, sizeof(filter->taken));
-    return status ? status : leat__decorator_mark(reader, token);
+    bool holds = filter->held_at < filter->nheld;
+    leat_position at = filter->pulled;
+    int64_t done = holds ? filter->done : 0;
+    at.index += filter->done - done;
+    int status = leat_token_put(token, &at, sizeof(at));
+    if (!status)
+        status = leat_token_put(token, &done, sizeof(done));
+    if (status)
+        return status;
+    return holds ? leat_token_put(token, filter->mark.bytes, filter->mark.size)
+                 : leat__decorator_mark(reader, token);
 }
 
 static int filter_can_seek(leat_reader *reader)
@@ -119,9 +234,11 @@ static int filter_can_seek(leat_reader *reader)
 static int filter_restore(leat_reader *reader, leat_token *token)
 {
     int status = leat__decorator_restore(reader, token);
-    if (!status)
-        filter_of(reader)->taken = (leat_position){0, 0};
-    return status;
+    if (status)
+        return status;
+    drop_held(filter_of(reader));
+    filter_of(reader)->pulled = (leat_position){0, 0};
+    return LEAT_OK;
 }
 
 static void filter_cancel(leat_reader *reader)
@@ -132,18 +249,39 @@ static void filter_cancel(leat_reader *reader)
         filter->kind->cancel(filter);
 }
 
+static int64_t filter_memory(leat_reader *reader)
+{
+    return (int64_t)atomic_load_explicit(&filter_of(reader)->held_bytes,
+                                         memory_order_relaxed);
+}
+
+static void finish(leat__sample_filter *filter)
+{
+    for (int i = 0; i < filter->held_capacity; i++)
+        leat_sample_finish(&filter->held[i]);
+    leat__free(filter->held);
+    leat_token_finish(&filter->mark);
+}
+
+static void filter_close(leat_reader *reader)
+{
+    finish(filter_of(reader));
+    leat__decorator_close(reader);
+}
+
 static const leat_reader_ops filter_ops = {
     .size = sizeof(leat_reader_ops),
     .fields = leat__decorator_fields,
     .next = filter_next,
     .seek = filter_seek,
     .cancel = filter_cancel,
-    .close = leat__decorator_close,
+    .close = filter_close,
     .can_seek = filter_can_seek,
     .mark = filter_mark,
     .save = leat__decorator_save,
     .restore = filter_restore,
     .may_block = leat__decorator_may_block,
+    .memory = filter_memory,
 };
 
 int leat__sample_filter_new(leat__sample_filter **out, const leat_open *open,
@@ -156,6 +294,8 @@ int leat__sample_filter_new(leat__sample_filter **out, const leat_open *open,
     filter->ops.name = kind->name;
     filter->decorator.reader.ops = &filter->ops;
     filter->kind = kind;
+    filter->allocator = open->allocator;
+    leat_token_init(&filter->mark);
     int status =
         leat_reader_fields(open->upstream[0], &filter->given, &filter->ngiven);
     if (status == LEAT_END) {

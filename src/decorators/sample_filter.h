@@ -2,11 +2,12 @@
  * sample_filter.h: a decorator that gives those samples of its upstream reader
  * for which a predicate is true.
  *
- * DESIGN. The predicate looks at complete samples, so next completes them, one
- * at a time: what was pulled is given or dropped before next returns, and no
- * sample is held that a mark would have to account for. A mark is the upstream
- * reader's, and how many samples of the epoch were taken of it. A bad record is
- * given, as its error: whether it would have been dropped is unknown.
+ * DESIGN. The predicate looks at complete samples, so next completes what it
+ * pulls, in its own thread. A bad record is given, as its error: whether it
+ * would have been dropped is unknown. The samples that were pulled with it are
+ * held for the next call, and a mark is then that of the upstream reader before
+ * the pull, and how many samples of it were done with. Else it is the upstream
+ * reader's own. Either way it has the upstream reader's position, too.
  */
 #ifndef LEAT_DECORATORS_SAMPLE_FILTER_H
 #define LEAT_DECORATORS_SAMPLE_FILTER_H
@@ -37,15 +38,23 @@ struct leat__sample_filter {
     /* Immutable once it is open. */
     leat_reader_ops ops;
     const leat__filter_kind *kind;
-    const leat_field_spec *given; /* the upstream reader's fields; */
-    int ngiven;                   /* 0: it has no samples */
+    const leat_field_spec *given;    /* the upstream reader's fields; */
+    int ngiven;                      /* 0: it has no samples */
+    const leat_allocator *allocator; /* of samples, borrowed */
     /* Of one caller at a time. */
-    leat_position taken; /* where the upstream reader is */
+    leat_position pulled; /* where the upstream reader was before the latest
+                             pull, */
+    int64_t done;         /* how many samples after that are done with, */
+    leat_token mark;      /* and its mark there */
+    leat_sample *held;    /* those that are not: */
+    int held_at, nheld, held_capacity;
+    /* Bytes of these; any thread reads it. */
+    atomic_int_fast64_t held_bytes;
 };
 
 /*
  * Allocates a zeroed filter of `size` bytes over the upstream reader of `open`.
- * Freed by the reader's close; after a failure of open by leat__free. Errors:
+ * Freed by the reader's close, or leat__sample_filter_opened. Errors:
  * those of leat_reader_fields but LEAT_END; LEAT_ENOMEM.
  */
 int leat__sample_filter_new(leat__sample_filter **out, const leat_open *open,

@@ -107,6 +107,89 @@ START_TEST(a_bad_record_is_given_as_its_error)
 }
 END_TEST
 
+/* What is left of the reader, one at a time: records, a bad one negative. */
+static int read_rest(leat_reader *reader, int64_t out[20])
+{
+    leat_sample sample;
+    int n = 0, status;
+    leat_sample_init(&sample);
+    while ((status = leat_reader_next(reader, &sample)) != LEAT_END) {
+        ck_assert(status == LEAT_OK || status == LEAT_EDATA);
+        out[n++] = status ? -sample.from.record : sample.from.record;
+    }
+    leat_sample_finish(&sample);
+    return n;
+}
+
+/* Reads on `n` at a time, and after each call from its mark elsewhere. */
+static void check_marks(leat_pipeline *pipeline, int n)
+{
+    enum { MOST = 8 };
+    leat_sample buffers[MOST];
+    leat_sample *out[MOST];
+    leat_reader *reader, *other;
+    leat_token mark;
+    int64_t all[20], rest[20];
+    int given = 0, got, status = LEAT_OK;
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &reader), LEAT_OK);
+    ck_assert_int_eq(leat_pipeline_open(pipeline, &other), LEAT_OK);
+    for (int i = 0; i < MOST; i++)
+        leat_sample_init(out[i] = &buffers[i]);
+    leat_token_init(&mark);
+    int total = read_rest(other, all);
+    while (status != LEAT_END) {
+        mark.size = mark.cursor = 0;
+        int marked = leat_reader_mark(reader, &mark);
+        /* Not between good samples and the error that follows them. */
+        ck_assert(marked == LEAT_OK || marked == LEAT_ESTATE);
+        if (!marked) {
+            ck_assert_int_eq(
+                leat_reader_seek(other, (leat_position){0, given}, &mark),
+                LEAT_OK);
+            ck_assert_uint_eq(mark.cursor, mark.size);
+            ck_assert_int_eq(read_rest(other, rest), total - given);
+            for (int i = given; i < total; i++)
+                ck_assert_int_eq(rest[i - given], all[i]);
+        }
+        status = leat_reader_next_batch(reader, out, n, &got);
+        for (int i = 0; i < got; i++)
+            ck_assert_int_eq(out[i]->from.record, all[given++]);
+        if (status == LEAT_EDATA)
+            ck_assert_int_eq(-out[got]->from.record, all[given++]);
+    }
+    ck_assert_int_eq(given, total);
+    for (int i = 0; i < MOST; i++)
+        leat_sample_finish(out[i]);
+    leat_token_finish(&mark);
+    leat_reader_close(other);
+    leat_reader_close(reader);
+}
+
+/* A bad record leaves samples that were pulled with it to the next call. */
+START_TEST(marks_know_the_samples_that_an_error_left)
+{
+    for (int way = 0; way < BAD_RECORDS_WAYS; way++)
+        for (int over = -1; over <= STREAM_ROTATE; over++)
+            for (int bad = 0; bad < 15; bad++) {
+                bad_records records = {.count = 15,
+                                       .way = (bad_records_way)way};
+                leat_pipeline *made;
+                records.kind[bad] = BAD_RECORDS_UNREADABLE;
+                records.kind[(bad + 4) % 15] = BAD_RECORDS_UNREADABLE;
+                leat_pipeline *base = bad_records_pipeline(&records);
+                if (over >= 0)
+                    base = stream_decorators_take((stream_kind)over, base);
+                ck_assert_int_eq(
+                    leat_pipeline_filter(&made, base, is_third, NULL, 1, NULL),
+                    LEAT_OK);
+                for (int n = 1; n <= 8; n++)
+                    check_marks(made, n);
+                leat_pipeline_unref(made);
+                leat_pipeline_unref(base);
+            }
+}
+END_TEST
+
 static int fail_at_five(void *user, const leat_sample *sample, int *keep)
 {
     const int *status = user;
@@ -243,6 +326,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, what_is_not_kept_does_not_come);
     tcase_add_test(tcase, a_bad_record_is_given_as_its_error);
+    tcase_add_test(tcase, marks_know_the_samples_that_an_error_left);
     tcase_add_test(tcase, each_failure_is_an_error_with_a_line);
     tcase_add_test(tcase, cancel_ends_a_search_and_is_told_to_the_caller);
     tcase_add_test(tcase, under_a_join_the_other_readers_fields_stay);
