@@ -1,5 +1,5 @@
 /*
- * prefetch.pml: src/decorators/prefetch/prefetch.c: threads that read ahead in
+ * prefetch.pml: src/decorators/prefetch: threads that read ahead in
  * order, and the caller, who takes samples, goes into the next epoch, seeks
  * elsewhere, and closes at any moment, while threads are inside the upstream
  * reader's next. Another thread cancels at any moment with CANCELS. With BLOCKS

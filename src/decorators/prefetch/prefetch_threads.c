@@ -1,0 +1,295 @@
+/*
+ * DESIGN. The first next starts the threads, close joins them. Each takes empty
+ * slots, fills them and marks them ready; the caller pops ready slots, moves
+ * their samples out and gives them back.
+ *
+ * Over a reader that is best read in order, one thread at a time is inside
+ * upstream's next (`is_pulling`), pushes what it got, and then completes it
+ * beside the others. Over random access a thread pushes slots for the next
+ * positions and reads them by read_at. Slots are pushed in the order of
+ * delivery, so completing them in any order keeps it.
+ *
+ * The end of an epoch is a slot like any other. The thread that met it seeks
+ * the upstream reader to the next epoch at once and goes on; the end stays in
+ * front until the caller seeks there, which drops nothing. Any other seek
+ * pauses: it waits until no thread is busy, empties the buffer and then has the
+ * upstream reader for itself.
+ *
+ * `lock` guards all that threads share, and is held for bookkeeping alone:
+ * nothing of another reader is called under it. Threads wait on `work` until
+ * they can claim slots, the caller on `changed` until what it awaits is there.
+ * cancel wakes both; threads inside the upstream reader return as that is
+ * cancelled. tests/models/prefetch.pml checks all this.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "decorators/prefetch/prefetch_reader.h"
+
+enum {
+    CHUNK_MAX = 64,   /* slots that a thread claims at a time */
+    CHUNK_NS = 200000 /* the time that it should take for them */
+};
+
+/* What one thread has claimed. */
+typedef struct prefetch_job {
+    leat__prefetch_slot *slot[CHUNK_MAX];
+    leat_sample *sample[CHUNK_MAX];
+    int status[CHUNK_MAX];
+    leat_position first; /* with by_index */
+    int n;
+} prefetch_job;
+
+static bool is_cancelled(const leat__prefetch *prefetch)
+{
+    return atomic_load(&prefetch->decorator.cancelled);
+}
+
+static bool can_claim(const leat__prefetch *prefetch)
+{
+    const leat__prefetch_buffer *buffer = &prefetch->buffer;
+    return !prefetch->is_paused && !prefetch->is_stuck &&
+           !is_cancelled(prefetch) &&
+           (prefetch->by_index || !prefetch->is_pulling) &&
+           buffer->nempty > 0 && buffer->tail - buffer->head < buffer->size;
+}
+
+void leat__prefetch_unlock(leat__prefetch *prefetch)
+{
+    bool wakes_caller = prefetch->awaited && prefetch->awaited(prefetch);
+    bool wakes_thread = prefetch->idle > 0 && can_claim(prefetch);
+    if (wakes_caller)
+        prefetch->awaited = NULL;
+    pthread_mutex_unlock(&prefetch->lock);
+    if (wakes_caller)
+        pthread_cond_signal(&prefetch->changed);
+    if (wakes_thread)
+        pthread_cond_signal(&prefetch->work);
+}
+
+int leat__prefetch_wait(leat__prefetch *prefetch,
+                        leat__prefetch_condition *condition)
+{
+    while (!condition(prefetch) && !is_cancelled(prefetch)) {
+        prefetch->awaited = condition;
+        pthread_cond_wait(&prefetch->changed, &prefetch->lock);
+    }
+    prefetch->awaited = NULL;
+    return leat__decorator_check_running(&prefetch->decorator);
+}
+
+static void fail_slot(leat__prefetch_slot *slot, int *status, int failure)
+{
+    *status = failure;
+    if (failure != LEAT_END)
+        leat__error_save(slot->line);
+}
+
+/* Completes samples `first` to `end` of a job, bad ones in their place. */
+static void complete(leat__prefetch *prefetch, prefetch_job *job, int end)
+{
+    leat_reader *upstream = leat__prefetch_upstream(prefetch);
+    leat_position at[CHUNK_MAX];
+    for (int i = 0; i < end && prefetch->by_index; i++)
+        at[i] = (leat_position){job->first.epoch, job->first.index + i};
+    for (int done = 0, got; done < end; done += got) {
+        int status =
+            prefetch->by_index
+                ? leat_reader_pull_at(upstream, at + done, job->sample + done,
+                                      end - done, &got)
+                : leat_reader_materialize(upstream, job->sample + done,
+                                          end - done, &got);
+        if (status)
+            fail_slot(job->slot[done + got], &job->status[done + got], status);
+        got += status != LEAT_OK;
+    }
+}
+
+/* Pulls one sample, or several where no mark is needed, after those pulled. */
+static int pull_some(leat__prefetch *prefetch, prefetch_job *job, int wanted)
+{
+    int got, at = job->n;
+    int n = prefetch->has_mark ? 1 : wanted - at;
+    int status = LEAT_OK;
+    if (prefetch->has_mark)
+        status = leat_reader_mark(leat__prefetch_upstream(prefetch),
+                                  &job->slot[at]->mark);
+    if (!status && prefetch->has_mark && at == 0) {
+        pthread_mutex_lock(&prefetch->lock);
+        prefetch->pulled = job->slot[0];
+        leat__prefetch_unlock(prefetch);
+    }
+    if (!status)
+        status = leat_reader_pull(leat__prefetch_upstream(prefetch),
+                                  job->sample + at, n, &got);
+    if (status) {
+        fail_slot(job->slot[at], &job->status[at], status);
+        got = 1;
+    }
+    job->n += got;
+    return status;
+}
+
+/*
+ * Fills up to `wanted` slots in order. Samples that are there are not kept
+ * waiting for others where that may take for ever.
+ */
+static int pull(leat__prefetch *prefetch, prefetch_job *job, int wanted)
+{
+    int status = pull_some(prefetch, job, wanted);
+    if (status || job->n == wanted ||
+        leat_reader_may_block(leat__prefetch_upstream(prefetch)))
+        return status;
+    while (!status && job->n < wanted)
+        status = pull_some(prefetch, job, wanted);
+    return status;
+}
+
+/* Pushes what was pulled; a status at the end of it is ready at once. */
+static void push_pulled(leat__prefetch *prefetch, prefetch_job *job, int status,
+                        int wanted)
+{
+    for (int i = 0; i < job->n; i++)
+        leat__prefetch_buffer_push(&prefetch->buffer, job->slot[i]);
+    for (int i = wanted; i > job->n; i--)
+        leat__prefetch_buffer_give(&prefetch->buffer, job->slot[i - 1]);
+    prefetch->pulled = NULL;
+    if (!status)
+        return;
+    leat__prefetch_slot *last = job->slot[--job->n];
+    last->status = status;
+    last->is_ready = true;
+    last->epoch = prefetch->next.epoch;
+    prefetch->is_stuck = status != LEAT_END && status != LEAT_EDATA;
+}
+
+/* From the end of an epoch to the next one, ahead of the caller. */
+static void begin_next_epoch(leat__prefetch *prefetch)
+{
+    leat_position begin = {prefetch->next.epoch + 1, 0};
+    leat__prefetch_unlock(prefetch);
+    int status =
+        leat_reader_seek(leat__prefetch_upstream(prefetch), begin, NULL);
+    pthread_mutex_lock(&prefetch->lock);
+    prefetch->seek_status = status;
+    if (status)
+        leat__error_save(prefetch->seek_line);
+    else
+        prefetch->next = begin;
+    prefetch->is_stuck |= status != LEAT_OK;
+}
+
+/* Under the lock, which it releases while it reads. */
+static void claim_in_order(leat__prefetch *prefetch, prefetch_job *job)
+{
+    int wanted = job->n;
+    job->n = 0;
+    prefetch->is_pulling = true;
+    pthread_mutex_unlock(&prefetch->lock);
+    int status = pull(prefetch, job, wanted);
+    pthread_mutex_lock(&prefetch->lock);
+    push_pulled(prefetch, job, status, wanted);
+    if (status == LEAT_END)
+        begin_next_epoch(prefetch);
+    prefetch->is_pulling = false;
+}
+
+static void claim_by_index(leat__prefetch *prefetch, prefetch_job *job)
+{
+    leat_position *next = &prefetch->next;
+    int64_t left = prefetch->count - next->index;
+    int wanted = job->n;
+    job->n = wanted < left ? wanted : (int)left;
+    job->first = *next;
+    next->index += job->n;
+    if (left > 0) {
+        push_pulled(prefetch, job, LEAT_OK, wanted);
+        return;
+    }
+    job->n = 1;
+    push_pulled(prefetch, job, LEAT_END, wanted);
+    *next = (leat_position){next->epoch + 1, 0};
+}
+
+/* The slots for a thread: the caller gives back many at a time. */
+static int claim_size(const leat__prefetch *prefetch)
+{
+    const leat__prefetch_buffer *buffer = &prefetch->buffer;
+    int64_t n = buffer->size - (buffer->tail - buffer->head);
+    n = n < buffer->nempty ? n : buffer->nempty;
+    return n < prefetch->chunk ? (int)n : prefetch->chunk;
+}
+
+/* How many slots take a thread CHUNK_NS, if one took `each`. */
+static int chunk_for(const leat__prefetch *prefetch, int64_t each)
+{
+    int most = prefetch->buffer.nslots / (2 * prefetch->nrunning);
+    int64_t chunk = CHUNK_NS / (each + 1);
+    most = most < CHUNK_MAX ? most : CHUNK_MAX;
+    chunk = chunk < most ? chunk : most;
+    return chunk > 1 ? (int)chunk : 1;
+}
+
+/* Under the lock: takes slots, fills them, and reports them. */
+static void work(leat__prefetch *prefetch)
+{
+    prefetch_job job = {.n = claim_size(prefetch)};
+    for (int i = 0; i < job.n; i++) {
+        job.slot[i] = leat__prefetch_buffer_take(&prefetch->buffer);
+        job.sample[i] = &job.slot[i]->sample;
+        job.status[i] = LEAT_OK;
+    }
+    int64_t begun = leat__clock_now();
+    prefetch->busy++;
+    if (prefetch->by_index)
+        claim_by_index(prefetch, &job);
+    else
+        claim_in_order(prefetch, &job);
+    leat__prefetch_unlock(prefetch);
+    complete(prefetch, &job, job.n);
+    int64_t each = (leat__clock_now() - begun) / (job.n + 1);
+    pthread_mutex_lock(&prefetch->lock);
+    for (int i = 0; i < job.n; i++) {
+        job.slot[i]->status = job.status[i];
+        job.slot[i]->is_ready = true;
+        leat__prefetch_buffer_count(&prefetch->buffer, job.slot[i]);
+        prefetch->is_stuck |= job.status[i] && job.status[i] != LEAT_EDATA;
+    }
+    prefetch->chunk = chunk_for(prefetch, each);
+    prefetch->busy--;
+}
+
+static void *run(void *argument)
+{
+    leat__prefetch *prefetch = argument;
+    leat__thread_use_batch_scheduling();
+    pthread_mutex_lock(&prefetch->lock);
+    while (!prefetch->is_closing) {
+        if (can_claim(prefetch)) {
+            work(prefetch);
+            leat__prefetch_unlock(prefetch);
+            pthread_mutex_lock(&prefetch->lock);
+            continue;
+        }
+        prefetch->was_full |= prefetch->buffer.nempty == 0;
+        prefetch->idle++;
+        pthread_cond_wait(&prefetch->work, &prefetch->lock);
+        prefetch->idle--;
+    }
+    pthread_mutex_unlock(&prefetch->lock);
+    return NULL;
+}
+
+int leat__prefetch_start(leat__prefetch *prefetch)
+{
+    int status = LEAT_OK;
+    pthread_mutex_lock(&prefetch->lock);
+    for (int i = 0; i < prefetch->nthreads && !status; i++) {
+        leat__thread *thread = &prefetch->thread[i];
+        thread->owner = leat__thread_owner();
+        status = leat__thread_start(thread, "leat_prefetch", run, prefetch);
+        prefetch->nrunning += !status;
+    }
+    pthread_mutex_unlock(&prefetch->lock);
+    prefetch->is_started = prefetch->nrunning > 0;
+    return prefetch->is_started ? LEAT_OK : status;
+}
