@@ -957,6 +957,39 @@ START_TEST(examples_of_tables_are_read)
 }
 END_TEST
 
+/* Both files of a table, and their parts in any order. */
+START_TEST(tfrecord_files_are_parsed)
+{
+    char path[SHARED_PATH], text[SHARED_PATH + 200];
+    leat_pipeline *pipeline;
+    leat_reader *reader;
+    if (!shared_path(path, "tfrecord/"
+                           "toy.nocompress-tfe-tfrecord-00000-of-00002"))
+        return;
+    path[strlen(path) - strlen("00000-of-00002")] = 0;
+    snprintf(text, sizeof(text),
+             "tfrecord:%s* | example:Num_1=float32?-1,Cat_set_1=bytes[-1],"
+             "Bool_1=int64?-1",
+             path);
+    int status = leat_pipeline_parse(&pipeline, text);
+    ck_assert_msg(!status, "%s: %s", text, leat_last_error());
+    reader = open_pipeline(pipeline);
+    const leat_field_spec *spec;
+    int n, records = 0;
+    ck_assert_int_eq(leat_reader_fields(reader, &spec, &n), LEAT_OK);
+    ck_assert_int_eq(n, 4);
+    while ((status = leat_reader_next(reader, &sample)) == LEAT_OK) {
+        ck_assert_int_eq(sample.nfields, 4);
+        ck_assert_int_eq(sample.field[0].dtype, LEAT_FLOAT32);
+        records++;
+    }
+    ck_assert_msg(status == LEAT_END, "%s", leat_last_error());
+    ck_assert_int_eq(records, 4);
+    leat_reader_close(reader);
+    leat_pipeline_unref(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("example");
@@ -990,5 +1023,6 @@ int main(void)
     tcase_add_test(tcase, real_examples_are_read);
     tcase_add_test(tcase, real_sequence_examples_are_read);
     tcase_add_test(tcase, examples_of_tables_are_read);
+    tcase_add_test(tcase, tfrecord_files_are_parsed);
     return suite_run(suite);
 }
