@@ -9,7 +9,8 @@
  *          shuffle beside a walk over the bare array by a stored permutation.
  *          512 MiB, each record copied to a batch of 64
  * buffer   shuffle:N beside its upstream reader, which preads a file of 256 MiB
- *          into the samples' buffers; each record copied to a batch
+ *          into the samples' buffers, or reads TFRecords of 64 MiB and checks
+ *          them; each record copied to a batch
  * restore  milliseconds of a seek of shuffle:100000 to position 10^8, of which
  *          the walk back is one part; and of a chain to the end of an epoch
  *          beside its begin
@@ -17,6 +18,7 @@
  * Both sides alternate, round by round, for S seconds (2) a case. Times are of
  * the processor; ratios are of one round each, leat's to that beside it.
  */
+#include "base/crc32c.h"
 #include "decorators/shuffle/shuffle_draws.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/report.h"
@@ -34,6 +36,7 @@
 enum { ROUNDS = 11, BATCH = 64, SIZES = 4 };
 #define ARRAY_BYTES ((size_t)512 << 20)
 #define FILE_BYTES ((size_t)256 << 20)
+#define RECORD_BYTES ((size_t)64 << 20)
 
 static const size_t sizes[SIZES] = {784, 4096, 16384, 65536};
 
@@ -380,43 +383,75 @@ static const leat_reader_type stream_type = {
     .open = stream_open,
 };
 
-static void make_file(const unsigned char *array)
+static void write_all(int file, const void *bytes, size_t size)
 {
-    char path[] = "/tmp/bench_order.XXXXXX";
-    stream_file = mkstemp(path);
-    if (stream_file < 0 ||
-        write(stream_file, array, FILE_BYTES) != (ssize_t)FILE_BYTES) {
-        perror(path);
+    if (file < 0 || write(file, bytes, size) != (ssize_t)size) {
+        perror("bench_order: a temporary file");
         exit(1);
     }
+}
+
+static void compare_buffer(const char *of, leat_pipeline *source,
+                           const char *text, size_t bytes, double seconds)
+{
+    int64_t at[2] = {0, 0};
+    char name[64];
+    struct side upstream = {.run = run_batches,
+                            .reader = open_over(source, NULL),
+                            .bytes = bytes,
+                            .at = &at[0]};
+    struct side buffer = upstream;
+    buffer.reader = open_over(source, text);
+    buffer.at = &at[1];
+    snprintf(name, sizeof(name), "buffer: %s of %s", text, of);
+    compare(name, &upstream, &buffer, seconds);
+    leat_reader_close(upstream.reader);
+    leat_reader_close(buffer.reader);
+}
+
+static void measure_tfrecords(const unsigned char *array, size_t bytes,
+                              double seconds)
+{
+    char path[] = "/tmp/bench_order.XXXXXX";
+    int file = mkstemp(path);
+    for (size_t at = 0; at < RECORD_BYTES; at += bytes) {
+        uint64_t length = bytes;
+        uint32_t sum =
+            leat__crc32c_mask(leat__crc32c(0, &length, sizeof(length)));
+        write_all(file, &length, sizeof(length));
+        write_all(file, &sum, sizeof(sum));
+        write_all(file, array + at, bytes);
+        sum = leat__crc32c_mask(leat__crc32c(0, array + at, bytes));
+        write_all(file, &sum, sizeof(sum));
+    }
+    close(file);
+    char text[64];
+    leat_pipeline *source;
+    snprintf(text, sizeof(text), "tfrecord:%s", path);
+    output_require(leat_pipeline_parse(&source, text));
+    compare_buffer("tfrecord", source, "shuffle:1000", bytes, seconds);
+    leat_pipeline_unref(source);
     unlink(path);
 }
 
 static void measure_buffer(const unsigned char *array, double seconds)
 {
     static const char *const texts[] = {"shuffle:1000", "shuffle:3000"};
-    make_file(array);
+    char path[] = "/tmp/bench_order.XXXXXX";
+    stream_file = mkstemp(path);
+    write_all(stream_file, array, FILE_BYTES);
     for (int i = 0; i < 2 * SIZES; i++) {
         leat_pipeline *source;
-        int64_t at[2] = {0, 0};
-        char name[64];
         stream_bytes = sizes[i / 2];
         output_require(leat_pipeline_create(&source, &stream_type, NULL, NULL,
                                             NULL, NULL, 0));
-        struct side upstream = {.run = run_batches,
-                                .reader = open_over(source, NULL),
-                                .bytes = stream_bytes,
-                                .at = &at[0]};
-        struct side buffer = upstream;
-        buffer.reader = open_over(source, texts[i % 2]);
-        buffer.at = &at[1];
-        snprintf(name, sizeof(name), "buffer: %s", texts[i % 2]);
-        compare(name, &upstream, &buffer, seconds);
-        leat_reader_close(upstream.reader);
-        leat_reader_close(buffer.reader);
+        compare_buffer("pread", source, texts[i % 2], stream_bytes, seconds);
         leat_pipeline_unref(source);
     }
     close(stream_file);
+    unlink(path);
+    for (int i = 1; i < SIZES; i++)
+        measure_tfrecords(array, sizes[i], seconds);
 }
 
 /* ---- Restoring ---------------------------------------------------------- */
