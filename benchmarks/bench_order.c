@@ -529,7 +529,7 @@ int main(int argc, char **argv)
     unsigned char *array = malloc(ARRAY_BYTES);
     batch = malloc(BATCH * sizes[SIZES - 1]);
     if (!array || !batch)
-        return 1;
+        exit(1);
     for (size_t i = 0; i < ARRAY_BYTES; i += 4096)
         memset(array + i, (int)(i >> 12), 4096);
     for (int i = 0; i < BATCH; i++)
