@@ -329,6 +329,16 @@ LEAT_API int leat_pipeline_mix(leat_pipeline **out,
                                leat_pipeline *const upstream[], int n,
                                const leat_mix_options *options);
 
+/**
+ * `merge:buffer=B`: samples of `n` inputs of equal fields, at most 256, in the
+ * order of their arrival: a thread reads each, up to `buffer` samples ahead; 0:
+ * 8. That order does not come again: opening it for several ranks is
+ * LEAT_EUNSUPPORTED, and saving it an error.
+ */
+LEAT_API int leat_pipeline_merge(leat_pipeline **out,
+                                 leat_pipeline *const upstream[], int n,
+                                 int buffer);
+
 /* ---- Groups of samples -------------------------------------------------- */
 
 /**

@@ -17,6 +17,7 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__decode_type,
     &leat__example_type,
     &leat__interleave_type,
+    &leat__merge_type,
     &leat__mix_type,
     &leat__prefetch_type,
     &leat__repeat_type,

@@ -15,6 +15,7 @@ extern const leat_reader_type leat__datum_type;
 extern const leat_reader_type leat__decode_type;
 extern const leat_reader_type leat__example_type;
 extern const leat_reader_type leat__interleave_type;
+extern const leat_reader_type leat__merge_type;
 extern const leat_reader_type leat__mix_type;
 extern const leat_reader_type leat__prefetch_type;
 extern const leat_reader_type leat__repeat_type;

@@ -232,11 +232,16 @@ static int source_restore(leat_reader *reader, leat_token *token)
     return status;
 }
 
+static int source_may_block(leat_reader *reader)
+{
+    return ((counted_source *)reader)->waits >= 0;
+}
+
 #define SOURCE_OPS                                                             \
     .size = sizeof(leat_reader_ops), .name = "counted",                        \
     .fields = source_fields, .next = source_next, .seek = source_seek,         \
     .cancel = source_cancel, .close = source_close, .save = source_save,       \
-    .restore = source_restore
+    .restore = source_restore, .may_block = source_may_block
 
 static const leat_reader_ops source_ops[] = {
     {SOURCE_OPS, .count = source_count, .read_at = source_read_at},

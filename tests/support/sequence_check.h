@@ -46,6 +46,9 @@ void sequence_holds(const char *text);
  * of it, nothing is lost, and reading on gives the same. */
 void sequence_survives(const char *text);
 
+/* The same for one whose order does not come again: it ends as well. */
+void sequence_survives_any(const char *text);
+
 /* Nothing is allocated after the first epochs. */
 void sequence_settles(const char *text);
 

@@ -270,9 +270,8 @@ START_TEST(cancel_wakes_whatever_is_read)
 {
     static const char *const texts[] = {
         "numbered:20 | interleave:(counted:30,waits={}),cycle=3,ahead=2",
-        "(counted:9) (counted:50,waits=20) | interleave",
-        "numbered:20000 | interleave:(counted:2),cycle=3"};
-    for (int i = 0; i < 3; i++) {
+        "(counted:9) (counted:50,waits=20,form=stream) | interleave"};
+    for (int i = 0; i < 2; i++) {
         void *status;
         pthread_t thread;
         leat_reader *reader = counted_source_reader(texts[i]);
