@@ -386,19 +386,23 @@ static void begin_at(unbatch_reader *self, int64_t row)
 static int seek_marked(unbatch_reader *self, leat_position position,
                        leat_token *mark)
 {
-    int64_t row;
+    int64_t row = 0;
     const leat_position to = {position.epoch, 0};
     int status = leat_reader_seek(upstream_of(self), to, mark);
     if (!status)
         status = leat_token_get(mark, &row, sizeof(row));
-    if (!status && row < 0)
-        status = leat_error(LEAT_EINVAL,
-                            "unbatch: %lld is no row: the mark is "
-                            "of another chain",
-                            (long long)row);
+    if (status)
+        return status;
+    begin_at(self, row < 0 ? INT64_MAX : row);
+    if (row == 0)
+        return LEAT_OK;
+    status = plan(self);
     if (!status)
-        begin_at(self, row);
-    return status;
+        status = load(self);
+    if (status != LEAT_END)
+        return status;
+    return leat_error(LEAT_EINVAL, "unbatch: there is no batch: the mark is of "
+                                   "other data");
 }
 
 static int unbatch_seek(leat_reader *reader, leat_position position,

@@ -295,7 +295,7 @@ static int stream_seek(leat_reader *reader, leat_position position,
     int status = leat_reader_seek(upstream_of(window), to, mark);
     if (!status && mark)
         status = leat_token_get(mark, &first, sizeof(first));
-    if (!status && first < 0)
+    if (!status && (first < 0 || first > INT64_MAX / 2))
         status =
             leat_error(LEAT_EINVAL, "window: the mark is of another chain");
     if (!status)

@@ -7,12 +7,14 @@
 #include "support/index_decorators.h"
 #include "support/stream_decorators.h"
 
+#include <leat/decorators.h>
+
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { SAMPLES = 13, CHAINS = 5, HEADER = 4, READ_MAX = 40 };
+enum { SAMPLES = 13, CHAINS = 8, HEADER = 4, READ_MAX = 40 };
 
 /* A pass of its own over SAMPLES samples, which no index finds. */
 static int stream_open(void *user, void **pass)
@@ -98,6 +100,42 @@ static leat_pipeline *zipped(void)
     return made;
 }
 
+static leat_pipeline *batched(leat_pipeline *upstream)
+{
+    leat_pipeline *made;
+    if (leat_pipeline_batch(&made, upstream, 3, NULL))
+        abort();
+    leat_pipeline_unref(upstream);
+    return made;
+}
+
+static leat_pipeline *unbatched(leat_pipeline *upstream)
+{
+    leat_pipeline *made;
+    if (leat_pipeline_unbatch(&made, upstream))
+        abort();
+    leat_pipeline_unref(upstream);
+    return made;
+}
+
+static leat_pipeline *windowed(leat_pipeline *upstream)
+{
+    leat_pipeline *made;
+    if (leat_pipeline_window(&made, upstream, 4, 3, 2, NULL))
+        abort();
+    leat_pipeline_unref(upstream);
+    return made;
+}
+
+static leat_pipeline *bucketed(leat_pipeline *upstream)
+{
+    leat_pipeline *made;
+    if (leat_pipeline_bucket(&made, upstream, "label", "2,3", "2", 0, NULL))
+        abort();
+    leat_pipeline_unref(upstream);
+    return made;
+}
+
 static leat_pipeline *make(int chain)
 {
     switch (chain) {
@@ -109,6 +147,12 @@ static leat_pipeline *make(int chain)
         return rotated(filtered(stream()));
     case 3:
         return filtered(rotated(turned()));
+    case 5:
+        return unbatched(batched(filtered(stream())));
+    case 6:
+        return windowed(filtered(stream()));
+    case 7:
+        return bucketed(batched(stream()));
     default:
         return turned(); /* its mark is its position */
     }

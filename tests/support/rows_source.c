@@ -95,7 +95,6 @@ static int rows_next(leat_reader *reader, leat_sample *const out[], int n,
         sample->deferred = self->next % 2 == 0;
         if (!sample->deferred)
             status = fill(self, self->next, sample);
-        self->source->given++;
         self->next += !status || status == LEAT_EDATA;
         *got += !status;
     }

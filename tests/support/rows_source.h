@@ -16,7 +16,6 @@ typedef struct rows_source {
     int is_stable;  /* its samples point into memory that stays */
     int has_groups; /* `groups` divides the tokens in two: 0, half, all */
     int counts;     /* a stream that knows its count */
-    int64_t given;  /* samples so far, of all readers: one thread's */
 } rows_source;
 
 #define ROWS_SOURCE_INIT                                                       \
