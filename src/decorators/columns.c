@@ -49,7 +49,7 @@ static bool next_column(cursor *in, const char **text, size_t *size)
 {
     if (in->is_done)
         return false;
-    const char *begin = in->at, *end = in->end;
+    const char *begin = in->at, *end;
     in->column++;
     if (in->separator == ' ') {
         while (in->at < in->end && !is_blank(*in->at))
