@@ -135,6 +135,7 @@ static int read_columns(cursor *in, const column *column, char *to,
         if (column->dtype == LEAT_BYTES) {
             out->data = text;
             out->bytes = size;
+            out->ndim = 1;
             out->shape[0] = (int64_t)size;
         } else if (!read_number(column->dtype, text, size,
                                 to + (size_t)i * each)) {

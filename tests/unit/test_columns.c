@@ -78,6 +78,8 @@ static const char *split(const char *line, const char *text, int is_stable)
         if (i)
             used += (size_t)sprintf(out + used, "|");
         if (field->dtype == LEAT_BYTES) {
+            ck_assert_int_eq(field->ndim, 1);
+            ck_assert_int_eq(field->shape[0], (int64_t)field->bytes);
             sprintf(out + used, "%.*s", (int)field->bytes,
                     (const char *)field->data);
             continue;
