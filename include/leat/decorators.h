@@ -708,6 +708,14 @@ LEAT_API int leat_cache_options_init(leat_cache_options *options);
 LEAT_API int leat_pipeline_cache(leat_pipeline **out, leat_pipeline *upstream,
                                  const leat_cache_options *options);
 
+/**
+ * `drop_behind`: every mapped file below it drops the pages that were read in
+ * order from memory, as its own drop_behind=1 does; one that has drop_behind=0
+ * does not. It passes samples on as they are. Random access drops nothing.
+ */
+LEAT_API int leat_pipeline_drop_behind(leat_pipeline **out,
+                                       leat_pipeline *upstream);
+
 /** How leat_pipeline_prefetch reads ahead. Zero is the default of all fields
  * but `size`. */
 typedef struct leat_prefetch_options {

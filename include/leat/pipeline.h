@@ -207,12 +207,14 @@ typedef struct leat_open_options {
                                         reader is closed; NULL: malloc */
     int64_t max_memory; /* bytes the caller may take in all; 0: no limit */
     int threads; /* the caller's own, which also do readers' work; 0: unknown */
+    bool drop_behind; /* files drop pages that were read in order, unless their
+                         own drop_behind=0 is given */
 } leat_open_options;
 
 /** Every default, written out. */
 #define LEAT_OPEN_OPTIONS_INIT                                                 \
     {                                                                          \
-        sizeof(leat_open_options), 0, LEAT_TRAIN, 0, 0, NULL, 0, 0             \
+        sizeof(leat_open_options), 0, LEAT_TRAIN, 0, 0, NULL, 0, 0, false      \
     }
 
 /**

@@ -15,6 +15,7 @@ const leat_reader_type *const leat__decorators[] = {
     &leat__constant_type,
     &leat__datum_type,
     &leat__decode_type,
+    &leat__drop_behind_type,
     &leat__example_type,
     &leat__interleave_type,
     &leat__merge_type,

@@ -13,6 +13,7 @@ extern const leat_reader_type leat__columns_type;
 extern const leat_reader_type leat__constant_type;
 extern const leat_reader_type leat__datum_type;
 extern const leat_reader_type leat__decode_type;
+extern const leat_reader_type leat__drop_behind_type;
 extern const leat_reader_type leat__example_type;
 extern const leat_reader_type leat__interleave_type;
 extern const leat_reader_type leat__merge_type;

@@ -39,6 +39,7 @@ static int open_upstream(const leat_pipeline *pipeline,
     *n = 0;
     if (pipeline->type->opens_upstream)
         return LEAT_OK;
+    own.drop_behind |= pipeline->type->drops_behind != 0;
     for (; *n < pipeline->nupstream && !status; *n += !status) {
         const leat_pipeline *one = pipeline->upstream[*n];
         leat_reader_figures *its = leat__reader_chain_add(
@@ -90,6 +91,7 @@ static int call_open(const leat_pipeline *pipeline,
         .allocator = options->allocator,
         .max_memory = options->max_memory,
         .threads = options->threads,
+        .drop_behind = options->drop_behind,
         .depth = depth,
         .figures = figures,
     };
@@ -252,6 +254,7 @@ int leat_open_again(const leat_open *open, const leat_pipeline *pipeline,
         .allocator = open->allocator,
         .max_memory = open->max_memory,
         .threads = open->threads,
+        .drop_behind = open->drop_behind,
     };
     leat_reader_figures *figures =
         leat__reader_chain_add(open->figures, pipeline->type->name, -1);

@@ -57,6 +57,11 @@ int leat__reader_type_check(const leat_reader_type *type)
                           "the reader type \"%s\": opens_upstream is %d: "
                           "expected 0 or 1",
                           type->name, type->opens_upstream);
+    if (type->drops_behind != 0 && type->drops_behind != 1)
+        return leat_error(LEAT_EINVAL,
+                          "the reader type \"%s\": drops_behind is %d: "
+                          "expected 0 or 1",
+                          type->name, type->drops_behind);
     if (!type->open)
         return leat_error(LEAT_EINVAL, "the reader type \"%s\" lacks \"open\"",
                           type->name);

@@ -451,6 +451,7 @@ typedef struct leat_open {
     int threads; /* that materialize may run on at a time; 0: unknown */
     int depth;   /* in the chain of readers: 1 delivers to the caller */
     struct leat_reader_figures *figures; /* leat's own */
+    bool drop_behind;                    /* as in leat_open_options */
 } leat_open;
 
 /**
@@ -516,6 +517,9 @@ typedef struct leat_reader_type {
      * them: open->upstream is NULL, and nupstream the number of pipelines.
      */
     int opens_upstream;
+    /** 1: its upstream readers are opened with leat_open_options.drop_behind.
+     */
+    int drops_behind;
 } leat_reader_type;
 
 /**

@@ -88,7 +88,7 @@ size_t leat__cache_entry_size(const leat__cache_item *item)
 
 static void put(char *entry, const span *to, const void *bytes)
 {
-    if (to->bytes > 0)
+    if (bytes && to->bytes > 0)
         memcpy(entry + to->offset, bytes, to->bytes);
 }
 

@@ -317,13 +317,16 @@ static size_t value_or(int64_t bytes, size_t otherwise)
 }
 
 /* Reads the arguments and completes them by the defaults. */
-static void take_options(leat__lmdb_reader *lmdb, const leat_args *args,
+static void take_options(leat__lmdb_reader *lmdb, const leat_open *open,
                          size_t *kept)
 {
+    const leat_args *args = open->args;
     int64_t window = leat_args_number(args, "read_ahead");
     lmdb->is_auto = window == 0;
     lmdb->window = value_or(window, LEAT__READ_AHEAD);
-    lmdb->drops = leat_args_number(args, "drop_behind") != 0;
+    lmdb->drops = leat_args_has(args, "drop_behind")
+                      ? leat_args_number(args, "drop_behind") != 0
+                      : open->drop_behind;
     *kept = value_or(leat_args_number(args, "keep_behind"), LEAT__KEEP_BEHIND);
 }
 
@@ -349,7 +352,7 @@ static int lmdb_open(const leat_open *open, leat_reader **out)
         return LEAT_ENOMEM;
     lmdb->reader.ops = &lmdb_ops;
     lmdb->path = leat__strdup(path);
-    take_options(lmdb, open->args, &kept);
+    take_options(lmdb, open, &kept);
     int status = lmdb->path ? leat__lmdb_snapshot_open(&lmdb->snapshot, path)
                             : LEAT_ENOMEM;
     if (status) {

@@ -591,13 +591,16 @@ static const leat_reader_ops mapped_ops = {
     .memory = mapped_memory,
 };
 
-static void take_arguments(mapped_reader *mapped, const leat_args *args,
+static void take_arguments(mapped_reader *mapped, const leat_open *open,
                            size_t *kept)
 {
+    const leat_args *args = open->args;
     int64_t window = leat_args_number(args, "read_ahead");
     int64_t keep = leat_args_number(args, "keep_behind");
     size_t kernel = mapped->files.source[0].map.kernel_ahead;
-    mapped->drops = leat_args_number(args, "drop_behind") != 0;
+    mapped->drops = leat_args_has(args, "drop_behind")
+                        ? leat_args_number(args, "drop_behind") != 0
+                        : open->drop_behind;
     mapped->keeps = leat_args_number(args, "index") != 0;
     mapped->window = window < 0 ? 0 : (size_t)window;
     if (window == 0)
@@ -632,7 +635,7 @@ int leat__record_mapped_open(const leat_open *open, leat__record_format *format,
         leat__free(mapped);
         return status;
     }
-    take_arguments(mapped, open->args, &kept);
+    take_arguments(mapped, open, &kept);
     leat__record_ahead_init(&mapped->ahead, &mapped->files,
                             mapped->ahead.window, kept);
     mapped->walk.offset = mapped->files.source[0].file.first;
