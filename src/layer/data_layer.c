@@ -288,13 +288,14 @@ static int check_position(const leat__position *at)
 }
 
 /* The rest of the token is the data set's, which must be this one's, and the
- * mark, where the reader has one. */
+ * mark, where the reader has one; a cache that was made since needs none. */
 static int check_identity(const leat_data_layer_group *group,
                           const leat_token *token)
 {
     size_t left = token->size - token->cursor;
     size_t size = group->identity.size;
-    if ((left == size || (left > size && group->has_mark)) &&
+    bool may_have_mark = group->has_mark || group->can_seek;
+    if ((left == size || (left > size && may_have_mark)) &&
         (size == 0 || memcmp(token->bytes + token->cursor,
                              group->identity.bytes, size) == 0))
         return LEAT_OK;

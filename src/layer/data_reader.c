@@ -169,7 +169,8 @@ int leat__data_reader_create(leat__data_reader **out,
         status = leat_reader_restore(data_reader->reader, token);
     if (status && status != LEAT_EUNSUPPORTED)
         goto fail;
-    bool is_marked = token && token->cursor < token->size;
+    bool is_marked = token && token->cursor < token->size &&
+                     leat_reader_has_mark(data_reader->reader);
     leat__chunk_source_go_to(&data_reader->source, start,
                              is_marked ? token : NULL);
     *out = data_reader;

@@ -198,7 +198,8 @@ static int identify(leat_data_layer_group *group)
 {
     leat_reader *reader = leat__data_reader_reader(group->reader);
     group->has_mark = leat_reader_has_mark(reader);
-    group->reads_to_resume = !group->has_mark && !leat_reader_can_seek(reader);
+    group->can_seek = leat_reader_can_seek(reader);
+    group->reads_to_resume = !group->has_mark && !group->can_seek;
     if (group->identity.size > 0)
         return LEAT_OK;
     int status = leat_reader_save(reader, &group->identity);

@@ -88,6 +88,7 @@ struct leat_data_layer_group {
     size_t room;         /* bytes of tops that a batch has from the start */
     leat_token identity; /* of the data set */
     bool has_mark;       /* its reader marks positions */
+    bool can_seek;       /* or finds them by their index */
     bool cannot_resume;  /* its reader says so, */
     char cannot_resume_line[LEAT__ERROR_MAX]; /* by this line */
     bool reads_to_resume; /* it finds none but by reading, and no log said so */

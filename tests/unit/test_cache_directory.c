@@ -1,6 +1,7 @@
 /* cache:dir=PATH: made whole or not at all, and refused when it is not. */
 #include "base/memory.h"
 #include "decorators/cache/cache_directory.h"
+#include "support/stream_decorators.h"
 #include "support/suite.h"
 
 #include <leat.h>
@@ -551,6 +552,67 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+enum { BATCH = 7, STEPS = 60 };
+
+/* A layer over a stream with marks, and what is kept of it. */
+static leat_data_layer *open_layer(void)
+{
+    leat_pipeline *pipeline;
+    leat_data_layer *layer;
+    leat_cache_options cache = LEAT_CACHE_OPTIONS_INIT;
+    leat_data_layer_options options = LEAT_DATA_LAYER_OPTIONS_INIT;
+    is_stream = 1;
+    leat_pipeline *marked =
+        stream_decorators_take(STREAM_FILTER, source_pipeline(MANY));
+    cache.dir = path;
+    options.batch_size = BATCH;
+    options.random_seed = 1;
+    ck_assert_int_eq(leat_pipeline_cache(&pipeline, marked, &cache), LEAT_OK);
+    leat_pipeline_unref(marked);
+    ck_assert_int_eq(leat_data_layer_create(&layer, pipeline, &options),
+                     LEAT_OK);
+    leat_pipeline_unref(pipeline);
+    ck_assert_msg(!leat_data_layer_setup(layer, NULL, 0), "%s",
+                  leat_last_error());
+    return layer;
+}
+
+static void forward(leat_data_layer *layer, int64_t record[BATCH])
+{
+    leat_blob *top[] = {leat_data_layer_top(layer, 0),
+                        leat_data_layer_top(layer, 1)};
+    ck_assert_msg(!leat_data_layer_forward(layer, top, 2, LEAT_HOST), "%s",
+                  leat_last_error());
+    const leat_batch *batch = leat_data_layer_batch(layer);
+    for (int i = 0; i < BATCH; i++)
+        record[i] = batch->from[i].record;
+}
+
+/* Its tokens have marks while it is made, and it has none once it is there. */
+START_TEST(a_layer_resumes_over_the_whole_directory)
+{
+    int64_t expected[STEPS][BATCH], record[BATCH];
+    leat_token token[STEPS];
+    leat_data_layer *layer = open_layer();
+    for (int i = 0; i < STEPS; i++) {
+        leat_token_init(&token[i]);
+        ck_assert_int_eq(leat_data_layer_save(layer, &token[i]), LEAT_OK);
+        forward(layer, expected[i]);
+    }
+    leat_data_layer_destroy(layer);
+    ck_assert(is_there("/index"));
+    layer = open_layer();
+    for (int i = 0; i < STEPS; i++) {
+        ck_assert_msg(!leat_data_layer_restore(layer, &token[i]), "%s",
+                      leat_last_error());
+        forward(layer, record);
+        ck_assert_mem_eq(record, expected[i], sizeof(record));
+        leat_token_finish(&token[i]);
+    }
+    leat_data_layer_destroy(layer);
+}
+END_TEST
+
 START_TEST(paths_are_written_as_text)
 {
     leat_cache_options options = {
@@ -588,6 +650,7 @@ int main(void)
     tcase_add_test(tcase, a_damaged_sample_is_a_bad_record);
     tcase_add_test(tcase, a_full_disk_is_said_and_reading_goes_on);
     tcase_add_test(tcase, every_allocation_may_fail);
+    tcase_add_test(tcase, a_layer_resumes_over_the_whole_directory);
     tcase_add_test(tcase, paths_are_written_as_text);
     return suite_run(suite);
 }

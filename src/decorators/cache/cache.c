@@ -601,9 +601,8 @@ static int cache_may_block(leat_reader *reader)
 #define CACHE_OPS                                                              \
     .size = sizeof(leat_reader_ops), .name = "cache",                          \
     .fields = leat__decorator_fields, .cancel = leat__decorator_cancel,        \
-    .close = cache_close, .can_seek = leat__decorator_can_seek,                \
-    .save = leat__decorator_save, .may_block = cache_may_block,                \
-    .memory = cache_memory
+    .close = cache_close, .save = leat__decorator_save,                        \
+    .may_block = cache_may_block, .memory = cache_memory
 
 static const leat_reader_ops random_access_ops = {
     CACHE_OPS,
@@ -617,7 +616,8 @@ static const leat_reader_ops random_access_ops = {
 };
 
 #define STREAM_OPS                                                             \
-    CACHE_OPS, .restore = restore_stream, .next = next_stream,                 \
+    CACHE_OPS, .can_seek = leat__decorator_can_seek,                           \
+               .restore = restore_stream, .next = next_stream,                 \
                .seek = seek_stream, .count = count_stream, .skip = skip_stream
 
 static const leat_reader_ops stream_ops = {STREAM_OPS};
