@@ -18,6 +18,7 @@ static const char *const formats[] = {
     "tfrecord:/proc/self/fd/%d,compression=%s",
     "fixed:/proc/self/fd/%d,compression=%s,record=3,header=5,footer=2",
     "fixed:/proc/self/fd/%d,compression=%s,fields=(a=uint16be@1,b=uint8@0:2)",
+    "idx:/proc/self/fd/%d,compression=%s",
 };
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
 

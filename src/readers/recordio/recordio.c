@@ -19,7 +19,7 @@ enum { CHUNK_UNKNOWN, CHUNK_GOOD, CHUNK_BAD };
 
 /* The chunks of a mapped file. */
 typedef struct recordio_file {
-    uint64_t *offset;    /* of each header, ascending */
+    uint64_t *offset;    /* of each header, ascending, and the last one's end */
     atomic_uchar *state; /* of each */
     int64_t n;
     int64_t capacity;
@@ -73,16 +73,19 @@ static int recordio_begin(leat__record_format *format,
     recordio_file *file = &self->file[out->number];
     leat__recordio_header header;
     int status = LEAT_OK;
-    for (uint64_t at = 0; !status && size - at >= LEAT__RECORDIO_HEADER;) {
-        if (parse_header(self, &header, window->bytes + at))
-            break;
+    uint64_t at = 0;
+    while (!status && size - at >= LEAT__RECORDIO_HEADER &&
+           !parse_header(self, &header, window->bytes + at)) {
         status = add_chunk(file, at);
         at += LEAT__RECORDIO_HEADER;
         at += header.stored < size - at ? header.stored : size - at;
     }
+    if (!status)
+        status = add_chunk(file, at);
     if (status)
         return status;
-    file->state = leat__alloc_zero((size_t)file->n, sizeof(*file->state));
+    file->n--;
+    file->state = leat__alloc_zero((size_t)file->n + 1, sizeof(*file->state));
     return file->state ? LEAT_OK : LEAT_ENOMEM;
 }
 
@@ -248,27 +251,30 @@ static int64_t find_chunk(recordio_file *file, uint64_t at)
     return first;
 }
 
-static int bad_checksum(uint32_t found, uint32_t expected)
+/* Looks at the checksum of a chunk, whose header is at `begin`, once. */
+static int check_chunk(const recordio_format *self,
+                       const leat__record_window *window, uint64_t begin,
+                       uint64_t size, atomic_uchar *state)
 {
-    return leat_error(LEAT_EDATA,
-                      "the checksum of its chunk is %08x, expected %08x", found,
-                      expected);
-}
-
-/* Looks at the checksum of a chunk, once. */
-static int check_chunk(const recordio_format *self, recordio_file *file,
-                       int64_t chunk, const leat__recordio_header *header,
-                       const unsigned char *stored)
-{
-    atomic_uchar *state = &file->state[chunk];
+    leat__recordio_header header;
+    const unsigned char *bytes = window->bytes + begin;
     int known = atomic_load_explicit(state, memory_order_relaxed);
+    if (parse_header(self, &header, bytes) || header.stored != size)
+        return leat_error(LEAT_EDATA, "the header of its chunk has changed");
+    if (known == CHUNK_UNKNOWN) {
+        known = self->dialect->checksum(bytes + LEAT__RECORDIO_HEADER,
+                                        header.stored) == header.checksum
+                    ? CHUNK_GOOD
+                    : CHUNK_BAD;
+        atomic_store_explicit(state, (unsigned char)known,
+                              memory_order_relaxed);
+    }
     if (known == CHUNK_GOOD)
         return LEAT_OK;
-    uint32_t found = self->dialect->checksum(stored, header->stored);
-    bool is_good = found == header->checksum;
-    atomic_store_explicit(state, is_good ? CHUNK_GOOD : CHUNK_BAD,
-                          memory_order_relaxed);
-    return is_good ? LEAT_OK : bad_checksum(found, header->checksum);
+    return leat_error(LEAT_EDATA,
+                      "the checksum of its chunk, at byte %llu, is not the "
+                      "%08x of the chunk's header",
+                      (unsigned long long)begin, header.checksum);
 }
 
 /* Of a record at `at` of a mapped file: *room bytes up to its chunk's end. */
@@ -277,23 +283,21 @@ static int check_record(const recordio_format *self, int64_t number,
                         uint64_t *room)
 {
     recordio_file *file = &self->file[number];
-    leat__recordio_header header;
-    if (file->n == 0 || window->size < LEAT__RECORDIO_HEADER)
+    if (file->n == 0)
         return leat_error(LEAT_EDATA, "it is beyond the end of the file");
     int64_t chunk = find_chunk(file, at);
-    uint64_t begin = file->offset[chunk];
+    uint64_t begin = file->offset[chunk], end = file->offset[chunk + 1];
     uint64_t from = begin + LEAT__RECORDIO_HEADER;
-    int status = parse_header(self, &header, window->bytes + begin);
-    if (status)
-        return leat_error(LEAT_EDATA, "the header of its chunk has changed");
-    uint64_t end = from + header.stored;
     if (at < from)
         return leat_error(LEAT_EDATA,
                           "its chunk's records do not fill the chunk");
-    if (end > window->size || at > end || end - at < LEAT__RECORDIO_LENGTH)
+    if (at > end || end - at < LEAT__RECORDIO_LENGTH)
         return leat_error(LEAT_EDATA, "it is beyond the end of its chunk");
     *room = end - at;
-    return check_chunk(self, file, chunk, &header, window->bytes + from);
+    atomic_uchar *state = &file->state[chunk];
+    return atomic_load_explicit(state, memory_order_relaxed) == CHUNK_GOOD
+               ? LEAT_OK
+               : check_chunk(self, window, begin, end - from, state);
 }
 
 static int recordio_read(const leat__record_format *format,
