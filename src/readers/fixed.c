@@ -137,7 +137,7 @@ static int fixed_read(const leat__record_format *format,
         const leat_field_spec *spec = &format->spec[i];
         const fixed_field *field = &fixed->field[i];
         const unsigned char *data = window->bytes + at + field->offset;
-        if (field->is_swapped) {
+        if (swapped && field->is_swapped) {
             swap_elements(swapped, data, field->bytes,
                           leat_dtype_size(spec->dtype));
             data = swapped;

@@ -129,6 +129,9 @@ START_TEST(every_position_is_found)
     ck_assert_int_eq(leat_reader_skip(reader, 310, &skipped), LEAT_OK);
     read_to_end(reader, 310, 64);
     ck_assert_int_eq(leat_reader_skip(reader, 1, &skipped), LEAT_END);
+    seek_to(reader, 0, RECORDS);
+    ck_assert_int_eq(leat_reader_skip(reader, 1, &skipped), LEAT_END);
+    ck_assert_int_eq(skipped, 0);
     leat_reader_close(reader);
 }
 END_TEST

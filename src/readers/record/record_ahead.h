@@ -32,8 +32,9 @@ void leat__record_ahead_init(leat__record_ahead *out,
                              const leat__record_files *files, size_t window,
                              size_t kept);
 
-/* Probes, requests and drops. Called by leat__record_ahead_follow. */
-void leat__record_ahead_extend(leat__record_ahead *ahead, uint64_t at);
+/* Probes, requests and drops. Called by leat__record_ahead_follow, of whose
+ * pass `own` is the offset. */
+void leat__record_ahead_extend(leat__record_ahead *ahead, uint64_t own);
 
 /* Called before each step of a pass, which is at offset `at` of all files. */
 static inline void leat__record_ahead_follow(leat__record_ahead *ahead,

@@ -160,6 +160,7 @@ static int walk_file(mapped_reader *mapped, int n, walked_records *out)
 static int walk(mapped_reader *mapped, int n, walked_records *out)
 {
     int status = LEAT_END;
+    out->n = 0;
     while (status == LEAT_END && mapped->file < mapped->files.n) {
         status = walk_file(mapped, n, out);
         if (status != LEAT_END)
