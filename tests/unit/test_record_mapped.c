@@ -1,6 +1,7 @@
 /* Several files of a format as one sequence, by TFRecord: order, positions,
  * identity, faults. */
 #include "base/memory.h"
+#include "readers/record/record_mapped.h"
 #include "support/record_fixture.h"
 #include "support/suite.h"
 
@@ -340,6 +341,25 @@ START_TEST(the_index_counts_as_memory_once_it_is_there)
 }
 END_TEST
 
+START_TEST(the_first_record_of_each_file_is_known)
+{
+    static const int64_t expected[] = {0, 300, 300, 700, 700};
+    const int64_t *first;
+    int n;
+    leat_reader *reader = record_reader_open(text);
+    ck_assert_int_eq(leat__record_mapped_files(reader, &first, &n), LEAT_OK);
+    ck_assert_int_eq(n, FILES);
+    ck_assert_int_eq(memcmp(first, expected, sizeof(expected)), 0);
+    leat_reader_close(reader);
+    char packed[FIXTURE_PATH + 128];
+    snprintf(packed, sizeof(packed), "tfrecord:%s,compression=GZIP", path[0]);
+    reader = record_reader_open(packed);
+    ck_assert_int_eq(leat__record_mapped_files(reader, &first, &n),
+                     LEAT_EUNSUPPORTED);
+    leat_reader_close(reader);
+}
+END_TEST
+
 START_TEST(cancel_stops_every_way_to_read)
 {
     leat_reader *reader = record_reader_open(text);
@@ -402,6 +422,7 @@ int main(void)
     tcase_add_test(tcase, every_failing_allocation_is_survived);
     tcase_add_test(tcase, nothing_is_allocated_once_it_runs);
     tcase_add_test(tcase, the_index_counts_as_memory_once_it_is_there);
+    tcase_add_test(tcase, the_first_record_of_each_file_is_known);
     tcase_add_test(tcase, cancel_stops_every_way_to_read);
     tcase_add_test(tcase, many_files_need_no_descriptors);
     return suite_run(suite);
